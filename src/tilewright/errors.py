@@ -1,0 +1,86 @@
+"""Every exception Tilewright raises.
+
+All derive from :class:`TilewrightError`. An error that a user's argument caused also derives from `ValueError`
+or `TypeError`, so ordinary handlers keep working. A message names its subject, the rule, what came, and what to do.
+"""
+
+
+class TilewrightError(Exception):
+    """The base of every error raised by Tilewright."""
+
+
+class ArgumentValueError(TilewrightError, ValueError):
+    """An argument has a value that the rule named in the message does not allow."""
+
+
+class ArgumentTypeError(TilewrightError, TypeError):
+    """An argument has a type or dtype that the rule named in the message does not allow."""
+
+
+class MissingExtraError(TilewrightError, ImportError):
+    """An optional part is not installed; the message names the extra that brings it."""
+
+
+class CompileError(TilewrightError, ValueError):
+    """A compiler (Numba, NVRTC, the vendor's assembler) refused a kernel; carries the compiler's own text."""
+
+
+class PtxError(TilewrightError, ValueError):
+    """PTX text that cannot be parsed or translated; the message starts with `file:line:`."""
+
+
+class LaunchError(TilewrightError, ValueError):
+    """A launch that no GPU would accept: grid, block, shared memory or arguments out of the rules."""
+
+
+class KernelError(TilewrightError):
+    """A kernel went wrong while it ran.
+
+    Attributes
+    ----------
+    kernel : str
+        Entry name.
+    line : str
+        Source position, `file:line`, or the PTX line where there is no line table.
+    block, thread : tuple of int, optional
+        Where it happened first, as (x, y, z).
+    address : int, optional
+        The byte address, for memory errors.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        kernel: str = "",
+        line: str = "",
+        block: tuple[int, int, int] | None = None,
+        thread: tuple[int, int, int] | None = None,
+        address: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.kernel = kernel
+        self.line = line
+        self.block = block
+        self.thread = thread
+        self.address = address
+
+
+class MemoryAccessError(KernelError):
+    """An access outside its arena, or misaligned."""
+
+
+class DeadlockError(KernelError):
+    """Every thread of a block waits at a barrier that can no longer complete."""
+
+
+class TrapError(KernelError):
+    """The kernel executed `trap`."""
+
+
+class LimitError(KernelError):
+    """A run passed its limit of instructions, seconds or call depth."""
+
+
+class DeviceError(TilewrightError, RuntimeError):
+    """A real device is missing or reported an error."""

@@ -1,0 +1,27 @@
+"""THE instruction table: one row a family of PTX forms, in the manual's words.
+
+Each module of this package holds the rows of one chapter in a module constant `rows`; :func:`table` joins them.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+
+from tilewright.simt.isa.table import Form, Row, Table, lower
+
+#: Modules with rows, in the order of the manual's chapter 9.
+MODULES = ("integer", "float", "half", "compare", "logic", "move", "convert", "memory", "atomic", "control", "barrier", "warp")
+
+
+@functools.cache
+def table() -> Table:
+    """Every row, joined. Built once; treat it as read-only."""
+    joined = Table()
+    for name in MODULES:
+        for row in importlib.import_module(f"{__name__}.{name}").rows.rows:
+            joined.add(row)
+    return joined
+
+
+__all__ = ["MODULES", "Form", "Row", "Table", "lower", "table"]

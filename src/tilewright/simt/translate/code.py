@@ -1,0 +1,265 @@
+"""LLVM IR as text, written once for scalars and for warps.
+
+A :class:`Value` has an element type and either 1 lane (the same in every lane: uniform) or 32. Every operation of
+:class:`Code` takes any mixture, splats where lanes differ, and gives a scalar when all its operands are scalars; so an
+instruction's meaning is written once and a uniform instruction costs one scalar operation.
+
+Source: LLVM Language Reference. Text, not llvmlite.ir, because the latter lacks vector intrinsics.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+LANES = 32
+
+_BITS = {"half": 16, "bfloat": 16, "float": 32, "double": 64, "ptr": 64}
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """An SSA name or literal with its element type ("i1" ... "i128", "half", "bfloat", "float", "double") and lanes."""
+
+    text: str
+    type: str
+    lanes: int = 1
+
+    @property
+    def ir_type(self) -> str:
+        """The full LLVM type, `float` or `<32 x float>`."""
+        return self.type if self.lanes == 1 else f"<{self.lanes} x {self.type}>"
+
+    @property
+    def bits(self) -> int:
+        """Width of one element in bits."""
+        return _BITS.get(self.type) or int(self.type[1:])
+
+    def __str__(self) -> str:
+        return f"{self.ir_type} {self.text}"
+
+
+class Code:
+    """A function body under construction, with the module-level declarations it needs."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.declarations: dict[str, str] = {}
+        self._count = 0
+
+    # -- plumbing ---------------------------------------------------------------------------------------------
+
+    def name(self, hint: str = "v") -> str:
+        """A fresh SSA name."""
+        self._count += 1
+        return f"%{hint}{self._count}"
+
+    def label(self, hint: str = "b") -> str:
+        """A fresh block label (without the percent sign)."""
+        self._count += 1
+        return f"{hint}{self._count}"
+
+    def line(self, text: str) -> None:
+        """Append one line of IR."""
+        self.lines.append(text)
+
+    def op(self, text: str, type_: str, lanes: int = 1) -> Value:
+        """Append `%new = text` and return it as a value."""
+        name = self.name()
+        self.lines.append(f"{name} = {text}")
+        return Value(name, type_, lanes)
+
+    def place(self, label: str) -> None:
+        """Start a basic block."""
+        self.lines.append(f"{label}:")
+
+    def branch(self, label: str) -> None:
+        """Jump."""
+        self.lines.append(f"br label %{label}")
+
+    def branch_if(self, condition: Value, then: str, otherwise: str, *, likely: bool | None = None) -> None:
+        """Branch on a scalar i1; `likely` weighs the `then` side."""
+        weight = "" if likely is None else ", !prof !0" if likely else ", !prof !1"
+        self.lines.append(f"br i1 {condition.text}, label %{then}, label %{otherwise}{weight}")
+
+    # -- constants and shapes ---------------------------------------------------------------------------------
+
+    def const(self, type_: str, value: int | float) -> Value:
+        """A literal. Integers are reduced to the width; for floats pass the bit pattern through `float_bits`."""
+        if type_ in _BITS:
+            raise TypeError("use float_bits or float_const for floating-point literals")
+        bits = int(type_[1:])
+        number = int(value) & ((1 << bits) - 1)
+        if bits == 1:
+            return Value("true" if number else "false", type_)
+        return Value(str(number - (1 << bits) if number >> (bits - 1) else number), type_)
+
+    def float_bits(self, type_: str, bits: int) -> Value:
+        """A floating-point value from its bit pattern."""
+        width = _BITS[type_]
+        return self.cast("bitcast", self.const(f"i{width}", bits), type_)
+
+    def float_const(self, type_: str, value: float) -> Value:
+        """A double- or float-representable constant; `value` must be exact in `type_`."""
+        import struct
+
+        packed = {"double": "<d", "float": "<f", "half": "<e"}[type_]
+        return self.float_bits(type_, int.from_bytes(struct.pack(packed, value), "little"))
+
+    def zero(self, like: Value) -> Value:
+        """The zero of a value's type, one lane."""
+        return Value("0.0" if like.type in _BITS else "false" if like.type == "i1" else "0", like.type)
+
+    def pattern(self, type_: str, items: Sequence[int]) -> Value:
+        """A constant vector, one integer a lane."""
+        if all(item == items[0] for item in items):
+            return self.splat(self.const(type_, items[0]))
+        inner = ", ".join(f"{type_} {self.const(type_, item).text}" for item in items)
+        return Value(f"<{inner}>", type_, len(items))
+
+    def splat(self, value: Value) -> Value:
+        """The same value in all 32 lanes."""
+        if value.lanes == LANES:
+            return value
+        if not value.text.startswith("%"):
+            return Value(f"splat ({value.type} {value.text})", value.type, LANES)
+        single = self.op(f"insertelement <{LANES} x {value.type}> poison, {value}, i32 0", value.type, LANES)
+        return self.op(
+            f"shufflevector {single}, <{LANES} x {value.type}> poison, <{LANES} x i32> zeroinitializer",
+            value.type,
+            LANES,
+        )
+
+    def lane(self, value: Value, index: int | Value) -> Value:
+        """One lane of a vector as a scalar (the value itself when it is uniform)."""
+        if value.lanes == 1:
+            return value
+        at = f"i32 {index}" if isinstance(index, int) else str(index)
+        return self.op(f"extractelement {value}, {at}", value.type)
+
+    def match(self, *values: Value) -> tuple[Value, ...]:
+        """Bring values to the same number of lanes."""
+        if len({v.lanes for v in values}) == 1:
+            return values
+        return tuple(self.splat(v) for v in values)
+
+    # -- arithmetic -------------------------------------------------------------------------------------------
+
+    def binary(self, op: str, a: Value, b: Value) -> Value:
+        """Any two-operand LLVM instruction whose result has its operands' type."""
+        a, b = self.match(a, b)
+        if a.type != b.type:
+            raise TypeError(f"{op}: {a.type} and {b.type}")
+        return self.op(f"{op} {a}, {b.text}", a.type, a.lanes)
+
+    def add(self, a: Value, b: Value) -> Value:
+        """Integer sum."""
+        return self.binary("add", a, b)
+
+    def sub(self, a: Value, b: Value) -> Value:
+        """Integer difference."""
+        return self.binary("sub", a, b)
+
+    def mul(self, a: Value, b: Value) -> Value:
+        """Low half of an integer product."""
+        return self.binary("mul", a, b)
+
+    def and_(self, a: Value, b: Value) -> Value:
+        """Bitwise and."""
+        return self.binary("and", a, b)
+
+    def or_(self, a: Value, b: Value) -> Value:
+        """Bitwise or."""
+        return self.binary("or", a, b)
+
+    def xor(self, a: Value, b: Value) -> Value:
+        """Bitwise exclusive or."""
+        return self.binary("xor", a, b)
+
+    def not_(self, a: Value) -> Value:
+        """Bitwise complement."""
+        return self.binary("xor", a, self.const(a.type, -1))
+
+    def neg(self, a: Value) -> Value:
+        """Integer negation."""
+        return self.binary("sub", self.const(a.type, 0), a)
+
+    def icmp(self, predicate: str, a: Value, b: Value) -> Value:
+        """Integer comparison (eq, ne, slt, ult ...)."""
+        a, b = self.match(a, b)
+        return self.op(f"icmp {predicate} {a}, {b.text}", "i1", a.lanes)
+
+    def fcmp(self, predicate: str, a: Value, b: Value) -> Value:
+        """Float comparison (oeq, ult, uno ...)."""
+        a, b = self.match(a, b)
+        return self.op(f"fcmp {predicate} {a}, {b.text}", "i1", a.lanes)
+
+    def select(self, condition: Value, a: Value, b: Value) -> Value:
+        """Lane-wise choice; a scalar condition chooses whole values."""
+        a, b = self.match(a, b)
+        if condition.lanes == LANES:
+            a, b = self.splat(a), self.splat(b)
+        return self.op(f"select {condition}, {a}, {b}", a.type, a.lanes)
+
+    def cast(self, op: str, a: Value, type_: str) -> Value:
+        """An LLVM cast (zext, sext, trunc, bitcast, fpext, fptrunc, sitofp, uitofp); nothing when the type fits."""
+        if a.type == type_:
+            return a
+        target = type_ if a.lanes == 1 else f"<{a.lanes} x {type_}>"
+        return self.op(f"{op} {a} to {target}", type_, a.lanes)
+
+    def resize(self, a: Value, type_: str, *, signed: bool) -> Value:
+        """An integer brought to another width: truncated, or extended by sign or zero."""
+        width = int(type_[1:])
+        if a.bits == width:
+            return a
+        return self.cast("trunc" if a.bits > width else "sext" if signed else "zext", a, type_)
+
+    def call(
+        self, function: str, result: str, *arguments: Value, suffixes: Sequence[str] | None = None, flags: str = ""
+    ) -> Value:
+        """Call an LLVM intrinsic overloaded on its result, lane-wise.
+
+        `function` is the intrinsic's stem (`llvm.fma`); `suffixes` names the overloaded element types (the result's
+        by default). `flags` are literal trailing arguments, such as ``"i1 false"``.
+        """
+        values = self.match(*arguments)
+        lanes = values[0].lanes
+        overloads = "".join("." + mangle(s, lanes) for s in (suffixes if suffixes is not None else [result]))
+        symbol = f"{function}{overloads}"
+        returned = result if lanes == 1 else f"<{lanes} x {result}>"
+        parts = [str(v) for v in values] + ([flags] if flags else [])
+        kinds = [v.ir_type for v in values] + ([flags.rsplit(" ", 1)[0]] if flags else [])
+        self.declare(symbol, f"declare {returned} @{symbol}({', '.join(kinds)})")
+        return self.op(f"call {returned} @{symbol}({', '.join(parts)})", result, lanes)
+
+    def declare(self, symbol: str, text: str) -> None:
+        """Add a module-level declaration or definition once."""
+        self.declarations.setdefault(symbol, text)
+
+
+def mangle(type_: str, lanes: int) -> str:
+    """LLVM's intrinsic suffix of a type: `v32f32`, `i64`."""
+    short = {"half": "f16", "bfloat": "bf16", "float": "f32", "double": "f64", "ptr": "p0"}.get(type_, type_)
+    return short if lanes == 1 else f"v{lanes}{short}"
+
+
+def element_type(ptx_type: str) -> str:
+    """The LLVM element type that holds a value of a PTX type (without the dot).
+
+    Packed types (`f16x2`, `u16x2`, `bf16x2` ...) are held as one i32; e-formats and tf32 as bits.
+    """
+    if ptx_type == "pred":
+        return "i1"
+    if ptx_type in {"f16": 0, "bf16": 0, "f32": 0, "f64": 0}:
+        return {"f16": "half", "bf16": "bfloat", "f32": "float", "f64": "double"}[ptx_type]
+    packed = re.fullmatch(r"[a-z]+(\d+)x(\d+)|e\dm\dx(\d)|tf(\d+)", ptx_type)
+    if packed:
+        if packed[1]:
+            return f"i{int(packed[1]) * int(packed[2])}"
+        return "i16" if packed[3] else "i32"
+    plain = re.fullmatch(r"[a-z]+(\d+)", ptx_type)
+    if plain is None:
+        raise KeyError(ptx_type)
+    return f"i{plain[1]}"
