@@ -1,0 +1,46 @@
+# A machine with Python >= 3.11, venv and pip is enough: every target makes what it needs.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help run test volume lint format bench clean
+
+help:  ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: $(STAMP)  ## Run the ladder: every kernel, verified and counted, on a simulated GPU
+	@$(BIN)/tilewright ladder
+
+test: lint  ## Lint, types and the test suite
+	@$(BIN)/pytest
+
+volume: $(STAMP)  ## The slow, high-volume tests that `make test` leaves out
+	@$(BIN)/pytest -m volume
+
+lint: $(STAMP)  ## ruff check, ruff format --check, mypy --strict
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+	@$(BIN)/mypy
+
+format: $(STAMP)  ## Format the code and mend what ruff can mend
+	@$(BIN)/ruff check --fix --quiet || true
+	@$(BIN)/ruff format
+
+bench: $(STAMP)  ## Run every script of benchmarks/
+	@set -e; for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python "$$script"; done
+
+clean:  ## Remove the environment and everything built
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The environment is made once, and brought up to date when pyproject.toml changes.
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; v = sys.version.split()[0]; sys.version_info >= (3, 11) or \
+	  sys.exit(f"Tilewright needs Python 3.11 or newer (got {v}); try: make PYTHON=python3.12")'
+	@test -x $(BIN)/python || { echo "Creating $(VENV) ..."; $(PYTHON) -m venv $(VENV); }
+	@echo "Installing Tilewright and its compilers into $(VENV) (about a minute, once) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[all]'
+	@touch $@

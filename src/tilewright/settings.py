@@ -1,0 +1,91 @@
+"""Every environment variable and path Tilewright reads, typed, in one place.
+
+========================== ============================================= =================================
+variable                   meaning                                       default
+========================== ============================================= =================================
+``TILEWRIGHT_CACHE_DIR``   where translated kernels are kept             the user's cache folder
+``TILEWRIGHT_THREADS``     host threads of a simulated launch            the cores this process may use
+``TILEWRIGHT_GPU``         GPU whose limits give occupancy               ``h100``
+``TILEWRIGHT_DEBUG``       ``1``: the command line shows tracebacks      off
+========================== ============================================= =================================
+
+``NO_COLOR`` and ``COLUMNS`` are honoured too; rich reads them itself.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tilewright.errors import ArgumentValueError
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the environment says.
+
+    Attributes
+    ----------
+    cache_dir : pathlib.Path
+        Folder of the translation cache; it need not exist yet.
+    threads : int
+        Host threads of a simulated launch, at least 1.
+    gpu : str
+        Name of the GPU to take limits from, as `tilewright gpus` lists it.
+    debug : bool
+        Whether the command line shows tracebacks.
+
+    Examples
+    --------
+    >>> Settings.from_environ({"TILEWRIGHT_THREADS": "3"}).threads
+    3
+    """
+
+    cache_dir: Path
+    threads: int
+    gpu: str
+    debug: bool
+
+    @classmethod
+    def from_environ(cls, environ: Mapping[str, str] | None = None) -> Settings:
+        """Read the settings; an unset or empty variable means its default.
+
+        Parameters
+        ----------
+        environ : mapping of str to str, optional
+            Variables to read instead of the process's own.
+
+        Raises
+        ------
+        ArgumentValueError
+            A variable has a value that its meaning does not allow.
+        """
+        variables = os.environ if environ is None else environ
+        return cls(
+            cache_dir=_cache_dir(variables.get("TILEWRIGHT_CACHE_DIR", "")),
+            threads=_threads(variables.get("TILEWRIGHT_THREADS", "")),
+            gpu=variables.get("TILEWRIGHT_GPU", "") or "h100",
+            debug=variables.get("TILEWRIGHT_DEBUG", "") not in ("", "0"),
+        )
+
+
+def _cache_dir(text: str) -> Path:
+    """The cache folder: the variable's, with `~` expanded, or the platform's."""
+    if text:
+        return Path(text).expanduser()
+    import platformdirs
+
+    return Path(platformdirs.user_cache_dir("tilewright", appauthor=False))
+
+
+def _threads(text: str) -> int:
+    """The number of host threads; the default counts only the cores this process may use."""
+    if not text:
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise ArgumentValueError(
+            f"TILEWRIGHT_THREADS must be a whole number of at least 1 (got {text!r}); unset it to use every core"
+        )
+    return int(text)
