@@ -1,0 +1,127 @@
+"""How many instructions ran, and with how many lanes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tilewright.simt.events import EventKind, Site
+
+_LANES = 32
+
+_HANDLER = """
+declare i32 @llvm.ctpop.i32(i32)
+
+define void @tw.mix.run(ptr %counters, i32 %mask) {
+  %runs = load i64, ptr %counters, align 8
+  %runs.next = add i64 %runs, 1
+  store i64 %runs.next, ptr %counters, align 8
+  %at = getelementptr i64, ptr %counters, i64 1
+  %lanes = load i64, ptr %at, align 8
+  %active = call i32 @llvm.ctpop.i32(i32 %mask)
+  %active.wide = zext i32 %active to i64
+  %lanes.next = add i64 %lanes, %active.wide
+  store i64 %lanes.next, ptr %at, align 8
+  ret void
+}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class MixRow:
+    """One straight line of instructions.
+
+    Attributes
+    ----------
+    site : Site
+    executions : int
+        How often a warp ran it.
+    lanes : int
+        Active lanes, summed over the executions.
+    """
+
+    site: Site
+    executions: int
+    lanes: int
+
+    @property
+    def warp_instructions(self) -> int:
+        """Instructions, counted once a warp."""
+        return self.executions * self.site.instructions
+
+    @property
+    def thread_instructions(self) -> int:
+        """Instructions, counted once an active lane."""
+        return self.lanes * self.site.instructions
+
+
+@dataclass(frozen=True, slots=True)
+class MixResult:
+    """What :class:`Mix` counted; `rows` has one entry a straight line, in the kernel's order."""
+
+    rows: tuple[MixRow, ...]
+
+    @property
+    def warp_instructions(self) -> int:
+        """PTX instructions executed by warps (Nsight Compute's `inst_executed`, of PTX instead of SASS)."""
+        return sum(row.warp_instructions for row in self.rows)
+
+    @property
+    def thread_instructions(self) -> int:
+        """PTX instructions executed by active lanes (Nsight Compute's `thread_inst_executed`)."""
+        return sum(row.thread_instructions for row in self.rows)
+
+    @property
+    def active_lanes(self) -> float:
+        """Mean number of active lanes an instruction, 0 to 32; 0 when nothing ran."""
+        return self.thread_instructions / self.warp_instructions if self.warp_instructions else 0.0
+
+    @property
+    def lane_efficiency(self) -> float:
+        """Active lanes as a fraction of 32 (Nsight Compute's `thread_inst_executed_per_inst_executed.pct`)."""
+        return self.active_lanes / _LANES
+
+    def lines(self) -> dict[str, int]:
+        """Warp instructions of each source line (`file:line`, or the PTX line), the largest first.
+
+        A straight line of instructions counts for the source line of its first one.
+        """
+        totals: dict[str, int] = {}
+        for row in self.rows:
+            line = row.site.source or f"ptx:{row.site.ptx_line}"
+            totals[line] = totals.get(line, 0) + row.warp_instructions
+        return dict(sorted(totals.items(), key=lambda item: -item[1]))
+
+
+class Mix:
+    """Count executed instructions and their active lanes.
+
+    Examples
+    --------
+    >>> from tilewright.simt.events import EventKind, Site
+    >>> mix = Mix()
+    >>> site = Site(EventKind.RUN, ptx_line=7, source="k.py:3", opcode="mov.u32", instructions=5)
+    >>> result = mix.collect([site], np.array([[2, 48]], np.uint64))  # two warps, 48 lanes in all
+    >>> result.warp_instructions, result.thread_instructions, result.lane_efficiency
+    (10, 240, 0.75)
+    """
+
+    def __init__(self) -> None:
+        self.name = "mix"
+        self.slots = 2
+        self.handlers = {EventKind.RUN: ("tw.mix.run", _HANDLER)}
+
+    def wants(self, site: Site) -> bool:
+        """Every straight line."""
+        return site.kind is EventKind.RUN
+
+    def collect(self, sites: list[Site], counters: npt.NDArray[np.uint64]) -> MixResult:
+        """Give the counters their names."""
+        return MixResult(
+            tuple(
+                MixRow(site, executions, lanes)
+                for site, (executions, lanes) in zip(sites, counters.tolist(), strict=True)
+            )
+        )

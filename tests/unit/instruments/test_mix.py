@@ -1,0 +1,69 @@
+import random
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from tilewright import instruments
+from tilewright.instruments import Mix
+from tilewright.simt.events import EventKind, Instrument, Site
+
+from .handlers import FULL, Harness, site
+
+
+def line(number, instructions, source=""):
+    return Site(EventKind.RUN, number, source, "mov.b32", instructions)
+
+
+def test_handler_counts_runs_and_lanes():
+    harness = Harness(Mix())
+    rng = random.Random(1)
+    masks = [FULL, 1, 1 << 31, *(rng.getrandbits(32) for _ in range(100))]
+    for mask in masks:
+        assert harness.run(mask) == [1, bin(mask).count("1")]
+    assert harness.counters.tolist() == [[len(masks), sum(bin(mask).count("1") for mask in masks)]]
+
+
+def test_totals_and_lines():
+    sites = [line(10, 5, "k.py:3"), line(20, 2), line(30, 3, "k.py:3")]
+    result = Mix().collect(sites, np.array([[2, 64], [100, 1600], [1, 1]], np.uint64))
+    assert result.warp_instructions == 2 * 5 + 100 * 2 + 3
+    assert result.thread_instructions == 64 * 5 + 1600 * 2 + 3
+    assert result.lane_efficiency == (320 + 3200 + 3) / (32 * 213)
+    assert result.active_lanes == result.lane_efficiency * 32
+    assert list(result.lines().items()) == [("ptx:20", 200), ("k.py:3", 13)]
+
+
+def test_nothing_ran():
+    result = Mix().collect([line(1, 4)], np.zeros((1, 2), np.uint64))
+    assert result.warp_instructions == result.thread_instructions == 0
+    assert result.lane_efficiency == 0.0
+
+
+def test_which_sites():
+    assert isinstance(Mix(), Instrument)
+    assert Mix().wants(line(1, 1))
+    assert not Mix().wants(site())
+
+
+def test_symbols_are_the_instruments_own():
+    symbols = [
+        symbol
+        for name in ("Mix", "Coalescing", "Banks")
+        for symbol, text in getattr(instruments, name)().handlers.values()
+        if f"@{symbol}(" in text
+    ]
+    assert len(symbols) == len(set(symbols)) == 3
+    assert all(symbol.startswith("tw.") for symbol in symbols)
+
+
+def test_names_are_imported_when_asked_for():
+    check = (
+        "import sys, tilewright.instruments as i; assert 'tilewright.instruments.mix' not in sys.modules; "
+        "assert i.Mix().name == 'mix'; assert 'tilewright.instruments.mix' in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", check], check=True)
+    assert set(instruments.__all__) <= set(dir(instruments))
+    with pytest.raises(AttributeError, match="it has Banks"):
+        instruments.Nothing  # noqa: B018
