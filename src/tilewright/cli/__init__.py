@@ -1,1 +1,1 @@
-"""TODO-PACKAGE-DOC."""
+"""The command line: one file a subcommand, which parses and calls, and nothing more."""

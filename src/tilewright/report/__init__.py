@@ -1,1 +1,1 @@
-"""TODO-PACKAGE-DOC."""
+"""Findings as text: tables and notes for a terminal, JSON for programs. Nothing is measured or computed here."""

@@ -1,0 +1,11 @@
+"""`tilewright gpus`: the machines whose limits are known."""
+
+from __future__ import annotations
+
+
+def gpus() -> None:
+    """List the GPUs that --gpu takes, with the limits that set occupancy."""
+    from tilewright import machine
+    from tilewright.report import console, listing
+
+    listing.gpus([(name, machine.gpu(name)) for name in machine.names()], console.output())

@@ -1,0 +1,158 @@
+"""A climb on the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.text import Text
+
+from tilewright.report import bank_claim, columns, figures
+from tilewright.report.columns import Column, Group
+from tilewright.report.console import speaks_unicode
+from tilewright.rung import Climb, Rung
+
+BAR_CELLS = 10
+
+
+def show(climb: Climb, console: Console) -> None:
+    """Print what ran, a row a rung, and what to make of it."""
+    unicode = speaks_unicode(console)
+    _heading(climb, console)
+    groups = _groups(climb, unicode=unicode)
+    for number, table in enumerate(columns.tables(_key(), groups, climb.rungs, console.width)):
+        if number:
+            console.print()
+        columns.show(console, table, climb.rungs)
+    console.print()
+    _summary(climb, console)
+    _notes(climb.rungs, console)
+    _claim(climb.rungs, console)
+
+
+def _heading(climb: Climb, console: Console) -> None:
+    p, machine = climb.problem, climb.machine
+    line = Text()
+    line.append(f"c[{p.m}, {p.n}] = a[{p.m}, {p.k}] @ b[{p.k}, {p.n}]", style="bold")
+    line.append(f"   {p.operations:,} operations   ", style="dim")
+    line.append(machine.gpu, style="bold cyan")
+    if machine.device == "simulated":
+        line.append(f", simulated by {machine.threads} threads of {machine.host}", style="dim")
+    console.print(line)
+    console.print()
+
+
+def _key() -> Group:
+    return Group(
+        (
+            Column("kernel", lambda r: Text(r.name, style="italic" if r.published else "bold"), "left"),
+            Column("row", lambda r: Text(r.source, style="cyan"), "left"),
+        )
+    )
+
+
+def _groups(climb: Climb, *, unicode: bool) -> list[Group]:
+    """Return the column groups; a real GPU's time has its own heading, and no counts stand beside it."""
+    real = climb.machine.device == "cuda"
+    ran = (
+        Column("dtype", lambda r: r.dtype, "left"),
+        Column("bits", lambda r: verified(r, unicode=unicode), "left"),
+        Column("time" if real else "host\ntime", lambda r: figures.seconds(r.seconds)),
+    )
+    instructions = Column("warp\ninstructions", lambda r: figures.count(r.counts.warp_instructions))
+    most = max((r.counts.global_load_sectors or 0 for r in climb.rungs), default=0)
+    traffic = [
+        Column("global load\nsectors", lambda r: figures.count(r.counts.global_load_sectors)),
+        Column("", lambda r: Text(bar(r.counts.global_load_sectors, most), style="blue"), "left"),
+        Column("global store\nsectors", lambda r: figures.count(r.counts.global_store_sectors)),
+    ]
+    if not unicode or not most:
+        del traffic[1]
+    shared = (
+        Column("shared load\nwavefronts", lambda r: figures.count(r.counts.shared_load_wavefronts)),
+        Column("shared store\nwavefronts", lambda r: figures.count(r.counts.shared_store_wavefronts)),
+        Column("bank\nconflicts", lambda r: _conflicts(r.counts.shared_bank_conflicts)),
+    )
+    footprint = (
+        Column("regs", lambda r: figures.count(r.footprint.registers_per_thread)),
+        Column("shared\nmemory", lambda r: figures.size(r.footprint.shared_bytes)),
+        Column("occu-\npancy", lambda r: figures.percent(r.footprint.occupancy)),
+        Column("limited\nby", lambda r: r.footprint.occupancy_limiter or figures.MISSING, "left"),
+    )
+    if real:
+        return [Group(ran), Group(footprint)]
+    return [Group((*ran, instructions)), Group(tuple(traffic)), Group(shared), Group(footprint)]
+
+
+def verified(rung: Rung, *, unicode: bool) -> Text:
+    """Return a rung's verdict: a mark and a word, so that it reads without colour too."""
+    good, bad = ("✓ ", "✗ ") if unicode else ("", "")
+    if rung.verified is None:
+        return Text("not run", style="dim")
+    if rung.verified:
+        return Text(f"{good}exact", style="green")
+    style = "yellow" if rung.published else "bold red"
+    if rung.error:
+        return Text(f"{bad}stopped", style=style)
+    return Text(f"{bad}{figures.count(rung.mismatches)} differ", style=style)
+
+
+def bar(value: int | None, most: int) -> str:
+    """Return a bar in eighths of a cell, never empty for a value above 0.
+
+    Examples
+    --------
+    >>> bar(50, 100), bar(1, 10_000), bar(0, 100)
+    ('█████', '▏', '')
+    """
+    if not value or not most:
+        return ""
+    eighths = max(1, round(8 * BAR_CELLS * value / most))
+    whole, part = divmod(eighths, 8)
+    return "█" * whole + " ▏▎▍▌▋▊▉"[part].strip()
+
+
+def _conflicts(value: int | None) -> Text:
+    return Text(figures.count(value), style="red" if value else "")
+
+
+def _summary(climb: Climb, console: Console) -> None:
+    trusted = [r for r in climb.rungs if not r.published and r.verified is not None]
+    exact = sum(bool(r.verified) for r in trusted)
+    if not trusted:
+        return
+    style = "bold green" if exact == len(trusted) else "bold red"
+    text = Text(f"{exact} of {len(trusted)} kernels", style=style)
+    text.append(" give the canonical product, bit for bit.")
+    if climb.machine.device == "simulated":
+        text.append(" Counts are the simulated GPU's; times are this host's, not a GPU's.", style="dim")
+    console.print(text, soft_wrap=not console.is_terminal)
+
+
+def _notes(rungs: Sequence[Rung], console: Console) -> None:
+    """Say why a rung stopped, differs or did not run; a rung without news says nothing."""
+    for rung in rungs:
+        reasons = [rung.error, rung.note if not rung.verified or rung.published else ""]
+        for reason in filter(None, reasons):
+            _item(Text.assemble((rung.name, "italic" if rung.published else "bold"), ": ", reason), console)
+
+
+def _claim(rungs: Sequence[Rung], console: Console) -> None:
+    counted = bank_claim.tiles(rungs)
+    words = bank_claim.verdict(counted)
+    if not words:
+        return
+    console.print()
+    console.print(Text("Do small tiles lose to bank conflicts (S10)?", style="bold"))
+    for line in bank_claim.evidence(counted):
+        _item(Text(line), console)
+    _item(Text(words, style="bold"), console)
+
+
+def _item(text: Text, console: Console) -> None:
+    """Print one indented paragraph; in a pipe it stays a line."""
+    if console.is_terminal:
+        console.print(Padding(text, (0, 0, 0, 2)))
+    else:
+        console.print(Text("  ") + text, soft_wrap=True)

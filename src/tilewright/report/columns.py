@@ -1,0 +1,65 @@
+"""Tables that stay readable at any width: columns come in groups, and groups that do not fit start a new table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from rich import box
+from rich.cells import cell_len
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+#: Blanks between columns.
+GAP = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column: its heading (lines separated by newlines) and how a row's cell is made."""
+
+    heading: str
+    cell: Callable[[Any], str | Text]
+    justify: Literal["left", "right", "center"] = "right"
+
+    def width(self, rows: Sequence[Any]) -> int:
+        """Cells the column takes without wrapping."""
+        lines = [*self.heading.split("\n"), *(str(self.cell(row)) for row in rows)]
+        return max(cell_len(line) for line in lines)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Columns that belong together and stay in one table."""
+
+    columns: tuple[Column, ...]
+
+    def width(self, rows: Sequence[Any]) -> int:
+        """Cells the group takes, gaps included."""
+        return sum(column.width(rows) + GAP for column in self.columns)
+
+
+def tables(key: Group, groups: Sequence[Group], rows: Sequence[Any], width: int) -> list[tuple[Column, ...]]:
+    """Pack groups into as few tables as the width allows, in order; each starts with the key's columns."""
+    packed: list[list[Group]] = []
+    room = 0
+    for group in groups:
+        needed = group.width(rows)
+        if not packed or needed > room:
+            packed.append([])
+            room = width - key.width(rows)
+        packed[-1].append(group)
+        room -= needed
+    return [key.columns + tuple(c for group in table for c in group.columns) for table in packed]
+
+
+def show(console: Console, columns: Sequence[Column], rows: Sequence[Any]) -> None:
+    """Print one table."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, GAP, 0, 0), header_style="bold", show_edge=False)
+    for column in columns:
+        table.add_column(column.heading, justify=column.justify, no_wrap=True, overflow="ellipsis", vertical="bottom")
+    for row in rows:
+        table.add_row(*(column.cell(row) for column in columns))
+    console.print(table)

@@ -1,0 +1,76 @@
+"""Where text goes: colour and full width on a terminal, plain and unwrapped in a pipe."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.text import Text
+
+#: Width of a pipe, where `COLUMNS` does not say: every column of every table fits, so a line stays a line.
+PIPE_WIDTH = 240
+
+
+def output() -> Console:
+    """The console of results, on standard output."""
+    return _console(stderr=False)
+
+
+def diagnostics() -> Console:
+    """The console of errors and progress, on standard error."""
+    return _console(stderr=True)
+
+
+def _console(*, stderr: bool) -> Console:
+    console = Console(stderr=stderr, highlight=False, emoji=False)
+    if not console.is_terminal and not os.environ.get("COLUMNS", "").isdigit():
+        console.width = PIPE_WIDTH
+    return console
+
+
+def speaks_unicode(console: Console) -> bool:
+    """Whether the console can show a check mark; the C locale cannot."""
+    return console.encoding.lower().startswith("utf")
+
+
+def error(message: str, *, title: str = "error") -> None:
+    """Say on standard error what went wrong, in red where there is colour."""
+    console = diagnostics()
+    text = Text(f"{title}: ", style="bold red")
+    text.append(message, style="red")
+    console.print(text, soft_wrap=True)
+
+
+def plain(text: str) -> None:
+    """Write text as it is, with no wrapping and no markup."""
+    sys.stdout.write(text if text.endswith("\n") else text + "\n")
+
+
+@contextmanager
+def progress(what: str) -> Iterator[Callable[[int, int, str], None]]:
+    """Show progress on standard error while the block runs, where that is a terminal; gives the function to call.
+
+    The function takes (done, all, name of the next part).
+    """
+    console = diagnostics()
+    bar = Progress(
+        TextColumn(what),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TextColumn("[cyan]{task.fields[part]}"),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+    with bar:
+        task = bar.add_task(what, total=None, part="")
+
+        def step(done: int, total: int, part: str) -> None:
+            bar.update(task, completed=done, total=total, part=part)
+
+        yield step

@@ -1,0 +1,32 @@
+"""A climb as JSON."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+from tilewright.rung import Climb, Rung
+
+
+def climb_document(climb: Climb) -> dict[str, Any]:
+    """Return {"machine", "problem", "rungs"}; counts and footprint stand beside a rung's other fields.
+
+    What was not counted is null, never 0.
+    """
+    return {
+        "machine": asdict(climb.machine),
+        "problem": {**asdict(climb.problem), "operations": climb.problem.operations},
+        "rungs": [_rung_document(rung) for rung in climb.rungs],
+    }
+
+
+def climb_json(climb: Climb) -> str:
+    """Return the document as text."""
+    return json.dumps(climb_document(climb), indent=2, ensure_ascii=False)
+
+
+def _rung_document(rung: Rung) -> dict[str, Any]:
+    document = asdict(rung)
+    counts, footprint = document.pop("counts"), document.pop("footprint")
+    return {**document, **counts, **footprint}

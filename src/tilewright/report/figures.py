@@ -1,0 +1,60 @@
+"""How a number is written."""
+
+from __future__ import annotations
+
+MISSING = "-"
+
+
+def count(value: int | None) -> str:
+    """Return a count with thousands separators.
+
+    Examples
+    --------
+    >>> count(1234567), count(None)
+    ('1,234,567', '-')
+    """
+    return MISSING if value is None else f"{value:,}"
+
+
+def seconds(value: float | None) -> str:
+    """Return a time with three digits and its unit.
+
+    Examples
+    --------
+    >>> seconds(0.00001234), seconds(0.0345), seconds(2.5), seconds(150)
+    ('12.3 us', '34.5 ms', '2.50 s', '150 s')
+    """
+    if value is None:
+        return MISSING
+    for scale, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")):
+        if value >= scale or unit == "us":
+            number = value / scale
+            digits = 2 if number < 9.995 else 1 if number < 99.95 else 0
+            return f"{number:,.{digits}f} {unit}"
+    raise AssertionError("unreachable")
+
+
+def size(value: int | None) -> str:
+    """Return a number of bytes as the powers of 1024 it is made of.
+
+    Examples
+    --------
+    >>> size(2048), size(512), size(2560), size(0)
+    ('2 KiB', '512 B', '2.5 KiB', '0')
+    """
+    if not value:
+        return MISSING if value is None else "0"
+    if value < 1024:
+        return f"{value} B"
+    return f"{value / 1024:,.1f}".removesuffix(".0") + " KiB"
+
+
+def percent(value: float | None) -> str:
+    """Return a fraction as a percentage.
+
+    Examples
+    --------
+    >>> percent(0.75), percent(0.3333)
+    ('75 %', '33 %')
+    """
+    return MISSING if value is None else f"{100 * value:.0f} %"

@@ -1,0 +1,48 @@
+"""The page of supported PTX forms, written from the instruction table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tilewright.simt.isa import Row
+
+_PREFACE = """# Supported PTX
+
+Every form the SIMT machine runs, written as the PTX ISA manual writes it: `{.x}` is optional, `{.x, .y}` an optional
+choice, and a placeholder such as `.type` stands for the values listed beside it. A form that is not here is an error
+that names the line, the form and its known neighbours.
+
+This page is generated from the instruction table: `tilewright ptx-support > docs/ptx-support.md`.
+"""
+
+
+def page(rows: Iterable[Row]) -> str:
+    """Return the page, in Markdown: one table a section of the manual, in the manual's order."""
+    sections: dict[str, list[Row]] = {}
+    for row in rows:
+        sections.setdefault(row.section, []).append(row)
+    parts = [_PREFACE]
+    for section in sorted(sections, key=_order):
+        parts.append(f"\n## PTX ISA {section}: {', '.join(_opcodes(sections[section]))}\n")
+        parts.append("| form | where | note |\n|---|---|---|")
+        parts.extend(_line(row) for row in sections[section])
+    return "\n".join(parts) + "\n"
+
+
+def _order(section: str) -> list[int]:
+    """9.7.1.2 comes before 9.7.1.10."""
+    return [int(number) for number in re.findall(r"\d+", section)]
+
+
+def _opcodes(rows: Iterable[Row]) -> list[str]:
+    return list(dict.fromkeys(f"`{row.opcode}`" for row in rows))
+
+
+def _line(row: Row) -> str:
+    """Return one row of a table; a bar inside a cell is escaped, as Markdown wants."""
+    where = "; ".join(f"`.{name}`: {', '.join(values)}" for name, values in row.where.items())
+    form = row.syntax.replace("|", "\\|")
+    return f"| `{form}` | {where} | {row.note.replace('|', chr(92) + '|')} |"

@@ -1,0 +1,140 @@
+"""What a climb found, as records; only `report` turns them into text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+Extent = tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What the climb ran on.
+
+    Attributes
+    ----------
+    gpu : str
+        GPU whose limits give occupancy; the real one's name on device `cuda`.
+    compute_capability : str
+        What the kernels were compiled for, `9.0`.
+    device : str
+        `simulated` or `cuda`.
+    host : str
+        The host's processor.
+    threads : int
+        Host threads a simulated launch uses.
+    tilewright : str
+        This package's version.
+    """
+
+    gpu: str
+    compute_capability: str
+    device: str
+    host: str
+    threads: int
+    tilewright: str
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """What was multiplied: c of shape (m, n) from a of (m, k) and b of (k, n).
+
+    `seed` made random operands and, on the simulated GPU, the order of warps and blocks; None for given operands
+    in the machine's own order. `operations` is 2 m n k.
+    """
+
+    m: int
+    n: int
+    k: int
+    dtypes: tuple[str, ...]
+    seed: int | None
+
+    @property
+    def operations(self) -> int:
+        """Multiplications and additions, 2 m n k."""
+        return 2 * self.m * self.n * self.k
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What the instruments counted in one launch; requests, sectors and wavefronts as Nsight Compute defines them."""
+
+    warp_instructions: int | None = None
+    global_load_sectors: int | None = None
+    global_store_sectors: int | None = None
+    shared_load_wavefronts: int | None = None
+    shared_store_wavefronts: int | None = None
+    shared_bank_conflicts: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """What the compiled kernel takes of a multiprocessor: the assembler's figures and the occupancy they allow."""
+
+    registers_per_thread: int | None = None
+    shared_bytes: int | None = None
+    occupancy: float | None = None
+    occupancy_limiter: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rung:
+    """What one record did.
+
+    Attributes
+    ----------
+    name, title, source, order, published
+        The record's.
+    device : str
+        `cpu`, `simulated` or `cuda`.
+    dtype : str
+        Of the operands.
+    verified : bool or None
+        Whether every element equals the canonical product, bit for bit; None when the rung did not run.
+    mismatches : int or None
+        Elements that differ.
+    seconds : float or None
+        Host time of the execution without instruments; on device `cuda`, the GPU's own time.
+    translate_seconds : float or None
+        Host time spent making the kernel runnable before that.
+    grid, block : tuple of int, optional
+        The launch.
+    counts : Counts
+    footprint : Footprint
+    error : str
+        Why the kernel stopped; "" when it did not.
+    note : str
+        What to know beside the numbers.
+    """
+
+    name: str
+    title: str
+    source: str
+    order: str
+    published: bool
+    device: str
+    dtype: str
+    verified: bool | None = None
+    mismatches: int | None = None
+    seconds: float | None = None
+    translate_seconds: float | None = None
+    grid: Extent | None = None
+    block: Extent | None = None
+    counts: Counts = Counts()
+    footprint: Footprint = Footprint()
+    error: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Climb:
+    """A finished climb."""
+
+    machine: Machine
+    problem: Product
+    rungs: tuple[Rung, ...]
+
+    @property
+    def trusted(self) -> bool:
+        """Whether every rung that ran and is no published specimen verified."""
+        return all(rung.verified is not False and not rung.error for rung in self.rungs if not rung.published)
