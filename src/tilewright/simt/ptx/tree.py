@@ -30,18 +30,28 @@ class Immediate:
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """The address of a variable or function, plus a byte offset: `smem+16`. A bare name."""
+    """The address of a variable or function, plus a byte offset: `smem+16`. A bare name.
+
+    In initialisers only: `generic` marks `generic(name)`, and a `mask` such as 0xFF00 marks `0xFF00(name)`, which
+    stands for the address bits under the mask, shifted down to bit 0.
+    """
 
     name: str
     offset: int = 0
+    generic: bool = False
+    mask: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """`[base+offset]`; base is a Register, a Symbol, or None for an absolute address."""
+    """`[base+offset]`; base is a Register, a Symbol, or None for an absolute address.
+
+    The offset of a Symbol is here, not in the symbol. `coordinates` are those of `[tensor, {x, y}]`.
+    """
 
     base: Register | Symbol | None
     offset: int = 0
+    coordinates: tuple[Operand, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +78,10 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class CallArguments:
-    """The pieces of a call: `call (ret), target, (args), prototype;`. Names are .param variables, registers, or
-    immediates; target is a Symbol or, for an indirect call, a Register; prototype a label or None.
+    """The pieces of a call: `call (ret), target, (args), prototype;`.
+
+    Names are .param variables, registers, or immediates; target is a Symbol or, for an indirect call, a Register;
+    prototype a label or None.
     """
 
     returns: tuple[Operand, ...]
@@ -133,7 +145,7 @@ class Variable:
 
     `count` is the number of elements (1 for a scalar, the product of the dimensions, 0 for an unsized extern
     array). `vector` is 1, 2 or 4. `initial` holds the initialiser as items: int (element value, bits), or Symbol
-    (an address), or a (Symbol, mask) pair is not supported; shorter than count means the rest is zero.
+    (an address); shorter than count means the rest is zero. A vector's components are items of their own.
     """
 
     name: str
