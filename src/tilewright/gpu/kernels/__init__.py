@@ -1,1 +1,1 @@
-"""TODO-PACKAGE-DOC."""
+"""One kernel a file, in Python (numba-cuda) or CUDA C++; `tilewright.catalogue` holds a record of each."""

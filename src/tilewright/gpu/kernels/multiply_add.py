@@ -1,0 +1,34 @@
+"""One step of the canonical product for Python kernels: `a * b + c`, rounded once."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+
+@functools.lru_cache(maxsize=16)
+def multiply_add(dtype: str) -> Callable[..., Any]:
+    """The device function for one dtype.
+
+    Floats use a fused multiply-add by name, because a compiler is free to contract `a * b + c` or not. Integers wrap:
+    Numba widens int32 to int64 in the sum, and the conversion back keeps the low bits.
+    """
+    from numba import cuda
+    from numba.cuda import types
+
+    if np.dtype(dtype).kind == "f":
+
+        @cuda.jit(device=True)  # type: ignore[untyped-decorator, unused-ignore]
+        def fused(a: Any, b: Any, c: Any) -> Any:
+            return cuda.fma(a, b, c)
+
+        return fused  # type: ignore[no-any-return, unused-ignore]
+
+    element = getattr(types, dtype)
+
+    @cuda.jit(device=True)  # type: ignore[untyped-decorator, unused-ignore]
+    def wrapped(a: Any, b: Any, c: Any) -> Any:
+        return element(a * b + c)
+
+    return wrapped  # type: ignore[no-any-return, unused-ignore]

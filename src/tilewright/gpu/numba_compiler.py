@@ -1,0 +1,250 @@
+"""Python functions to PTX through numba-cuda, with no GPU present.
+
+Numba's symbol names hold a counter of the functions compiled so far, so the same kernel gives other text in another
+process. :func:`compile_python` renames them: the text is then readable, and the same kernel always gives the same PTX,
+which the cache of translations is keyed by.
+
+Source: numba-cuda, `cuda.compile_ptx`; Itanium C++ ABI, 5.1 (External Names) for the mangling.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import re
+import threading
+import types
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tilewright.errors import ArgumentTypeError, CompileError
+from tilewright.gpu.arguments import Argument, ArrayShape, array_shape
+from tilewright.gpu.optional import require
+
+_PURPOSE = "Compiling Python kernels"
+_MANGLED = re.compile(r"(?<![\w$])_ZN\w+(?![\w$])")
+_TAIL = re.compile(r"_param_\d+$")
+
+#: Options of `numba.cuda.jit` that reach the compiler.
+_OPTIONS = ("fastmath", "lineinfo", "opt", "debug", "launch_bounds")
+
+
+def is_dispatcher(kernel: Any) -> bool:
+    """Whether `kernel` is a `numba.cuda.jit` object, told without importing Numba."""
+    return hasattr(kernel, "py_func") and hasattr(kernel, "targetoptions")
+
+
+def python_function(kernel: Any) -> Callable[..., Any]:
+    """The plain function behind a dispatcher, or the function itself."""
+    function = kernel.py_func if is_dispatcher(kernel) else kernel
+    if not inspect.isfunction(function):
+        raise ArgumentTypeError(
+            f"`function` must be a Python function or a numba.cuda.jit kernel (got {type(kernel).__name__}); "
+            "for CUDA C++ use Program.from_cuda, for PTX Program.from_ptx"
+        )
+    return function
+
+
+def options_of(kernel: Any) -> dict[str, Any]:
+    """The compiler options a dispatcher was made with; none for a plain function."""
+    if not is_dispatcher(kernel):
+        return {}
+    target = kernel.targetoptions
+    if target.get("device"):
+        raise ArgumentTypeError(
+            f"`function` must be a kernel (got {kernel.py_func.__name__}, made with device=True); call it from a kernel"
+        )
+    if target.get("link"):
+        raise CompileError(f"{kernel.py_func.__name__}: `link=` is not supported; write the linked part in Python")
+    return {name: target[name] for name in _OPTIONS if name in target}
+
+
+def types_of(argtypes: Any) -> tuple[Any, ...]:
+    """Numba types from what a caller may write: a signature string, or a sequence of types, dtypes and strings.
+
+    Raises
+    ------
+    ArgumentTypeError
+        Something is no type.
+    """
+    numba_types = require("numba.cuda.types", _PURPOSE)
+    sigutils = require("numba.cuda.core.sigutils", _PURPOSE)
+    numpy_support = require("numba.cuda.np.numpy_support", _PURPOSE)
+    if isinstance(argtypes, str) or not isinstance(argtypes, Sequence):
+        argtypes = _signature(sigutils, argtypes)
+    resolved = []
+    for item in argtypes:
+        if isinstance(item, numba_types.Type):
+            resolved.append(item)
+        elif isinstance(item, str) and not _is_dtype(item):
+            resolved += _signature(sigutils, f"({item},)")
+        else:
+            try:
+                resolved.append(numpy_support.from_dtype(np.dtype(item)))
+            except Exception as error:
+                raise ArgumentTypeError(
+                    f"`argtypes` must hold Numba types, dtypes or type strings (got {item!r}); "
+                    "for an array write float32[:, ::1]"
+                ) from error
+    return tuple(resolved)
+
+
+def _is_dtype(text: str) -> bool:
+    try:
+        np.dtype(text)
+    except TypeError:
+        return False
+    return True
+
+
+def _signature(sigutils: Any, signature: Any) -> tuple[Any, ...]:
+    try:
+        return tuple(sigutils.normalize_signature(signature)[0])
+    except Exception as error:
+        raise ArgumentTypeError(
+            f"`argtypes` must be a Numba signature such as 'void(float32[:, ::1], int64)' (got {signature!r})"
+        ) from error
+
+
+def typeof(value: Any) -> Any:
+    """The Numba type of an argument, as Numba would choose it for a launch.
+
+    Raises
+    ------
+    ArgumentTypeError
+        Numba has no type for it.
+    """
+    shape = array_shape(value)
+    try:
+        if shape is not None and not isinstance(value, np.ndarray):
+            return _array_type(shape)
+        return require("numba.cuda.typing.typeof", _PURPOSE).typeof(value)
+    except (ValueError, TypeError, NotImplementedError) as error:
+        raise ArgumentTypeError(
+            f"a kernel's arguments must be arrays, numbers or tuples of them (got {type(value).__name__}: {error})"
+        ) from error
+
+
+def _array_type(shape: ArrayShape) -> Any:
+    numba_types = require("numba.cuda.types", _PURPOSE)
+    dtype = require("numba.cuda.np.numpy_support", _PURPOSE).from_dtype(shape.dtype)
+    return numba_types.Array(dtype, len(shape.shape), shape.layout, readonly=shape.readonly)
+
+
+def compile_python(
+    function: Callable[..., Any], argtypes: tuple[Any, ...], cc: tuple[int, int], options: Mapping[str, Any]
+) -> tuple[str, str]:
+    """Compile a kernel and give its PTX and the name of its entry.
+
+    Raises
+    ------
+    CompileError
+        Numba or libNVVM refused it; the message holds their text, which marks the source line.
+    """
+    cuda = require("numba.cuda", _PURPOSE)
+    try:
+        with _device_functions_for(cc), warnings.catch_warnings():
+            # Numba warns of small grids and of debug code that is optimised; neither concerns a mere compilation.
+            warnings.simplefilter("ignore")
+            text, result = cuda.compile_ptx(function, argtypes, cc=cc, **options)
+    except Exception as error:
+        # Numba raises its own errors, but plain TypeError, NotImplementedError and others as well.
+        raise CompileError(f"{_where(function)}: Numba could not compile `{function.__name__}`:\n{error}") from error
+    if str(result) not in ("none", "None"):
+        raise CompileError(f"{_where(function)}: a kernel must return nothing (`{function.__name__}` gives {result})")
+    return _renamed(text, function.__name__)
+
+
+@contextlib.contextmanager
+def _device_functions_for(cc: tuple[int, int]) -> Iterator[None]:
+    """Let Numba compile device functions with no GPU.
+
+    Numba asks the current device for its capability when a kernel calls a `cuda.jit(device=True)` function; for the
+    time of one compilation, and in this thread only, it is told the capability that is being compiled for.
+    """
+    dispatcher = require("numba.cuda.dispatcher", _PURPOSE)
+    compiler_lock = require("numba.cuda.core.compiler_lock", _PURPOSE).global_compiler_lock
+    owner = threading.get_ident()
+    with compiler_lock:
+        original = dispatcher.get_current_device
+
+        def current_device() -> Any:
+            if threading.get_ident() != owner:
+                return original()
+            return types.SimpleNamespace(compute_capability=cc)
+
+        dispatcher.get_current_device = current_device
+        try:
+            yield
+        finally:
+            dispatcher.get_current_device = original
+
+
+def _where(function: Callable[..., Any]) -> str:
+    code = function.__code__
+    return f"{code.co_filename}:{code.co_firstlineno}"
+
+
+def _renamed(ptx: str, name: str) -> tuple[str, str]:
+    """Give mangled symbols readable names; the entry gets `name`."""
+    names: dict[str, str] = {}
+    taken: set[str] = set()
+    entry = re.search(r"\.entry\s+(\w+)", ptx)
+    assert entry is not None, "numba-cuda compiled a kernel without an entry"
+
+    def short(symbol: str) -> str:
+        if symbol not in names:
+            plain = name if symbol == entry[1] else _readable(symbol)
+            unique, count = plain, 1
+            while unique in taken:
+                unique, count = f"{plain}_{count}", count + 1
+            taken.add(unique)
+            names[symbol] = unique
+        return names[symbol]
+
+    def replace(match: re.Match[str]) -> str:
+        tail = _TAIL.search(match[0])
+        stem = match[0][: tail.start()] if tail else match[0]
+        return short(stem) + (tail[0] if tail else "")
+
+    short(entry[1])
+    return _MANGLED.sub(replace, ptx), names[entry[1]]
+
+
+def _readable(symbol: str) -> str:
+    """The last part of a nested mangled name: `_ZN8__main__3addB2v1...` gives `add`."""
+    rest, parts = symbol.removeprefix("_ZN"), []
+    while length := re.match(r"\d+", rest):
+        end = length.end() + int(length[0])
+        parts.append(rest[length.end() : end])
+        rest = rest[end:]
+    return ("numba_env" if symbol.startswith("_ZN08") else parts[-1] if parts else "symbol") or "symbol"
+
+
+def arguments_of(function: Callable[..., Any], argtypes: Sequence[Any]) -> tuple[Argument, ...]:
+    """Descriptors of a kernel's arguments from their Numba types."""
+    names = list(inspect.signature(function).parameters)
+    names += [f"argument {index}" for index in range(len(names), len(argtypes))]
+    return tuple(_argument(name, type_) for name, type_ in zip(names, argtypes, strict=False))
+
+
+def _argument(name: str, type_: Any) -> Argument:
+    numba_types = require("numba.cuda.types", _PURPOSE)
+    as_dtype = require("numba.cuda.np.numpy_support", _PURPOSE).as_dtype
+    if isinstance(type_, numba_types.Array):
+        dtype = as_dtype(type_.dtype).str if not isinstance(type_.dtype, numba_types.Record) else as_dtype(type_.dtype)
+        return Argument(name, "array", str(type_), dtype, type_.ndim, type_.layout, type_.mutable)
+    if isinstance(type_, numba_types.BaseTuple):
+        items = tuple(_argument(f"{name}[{index}]", item) for index, item in enumerate(type_))
+        return Argument(name, "tuple", str(type_), items=items)
+    if isinstance(type_, numba_types.Record):
+        return Argument(name, "record", str(type_), as_dtype(type_))
+    try:
+        return Argument(name, "scalar", str(type_), as_dtype(type_).str)
+    except Exception as error:
+        raise ArgumentTypeError(
+            f"{name} must be an array, a number, a record or a tuple of them (got {type_})"
+        ) from error

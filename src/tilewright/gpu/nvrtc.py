@@ -1,0 +1,104 @@
+"""CUDA C++ to PTX through NVRTC, which needs no GPU and no driver.
+
+`cuda.core.Program` asks the driver for its version before it gives PTX, so the bindings are used directly.
+
+Source: NVRTC documentation, "Accessing Lowered Names" and "Supported Compile Options".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from tilewright.errors import ArgumentValueError, CompileError
+from tilewright.gpu.optional import missing, require
+
+_PURPOSE = "Compiling CUDA C++ kernels"
+_ERROR = re.compile(r"^(?P<file>.*?)\((?P<line>\d+)\): (?P<text>(?:catastrophic )?error.*)$", re.MULTILINE)
+
+
+def compile_cuda(
+    source: str, entry: str, cc: tuple[int, int], options: Sequence[str], path: str, *, lineinfo: bool
+) -> tuple[str, str]:
+    """Compile CUDA C++ and give its PTX and the entry's name in it.
+
+    Parameters
+    ----------
+    source : str
+        Program text.
+    entry : str
+        A name expression: `kernel`, `space::kernel`, or a template instance such as `MatrixMulCUDA<16>`.
+    cc : (int, int)
+        Compute capability.
+    options : sequence of str
+        Further NVRTC options, such as `-DNAME=1` or `--use_fast_math`.
+    path : str
+        File name for messages and the line table.
+    lineinfo : bool
+        Whether to emit a line table.
+
+    Raises
+    ------
+    CompileError
+        NVRTC refused the source, or it has no such kernel.
+    """
+    nvrtc = require("cuda.bindings.nvrtc", _PURPOSE)
+    ok = nvrtc.nvrtcResult.NVRTC_SUCCESS
+    try:
+        error, program = nvrtc.nvrtcCreateProgram(source.encode(), path.encode(), 0, None, None)
+    except RuntimeError as cause:  # the bindings load the library at the first call
+        raise missing("the NVRTC library", _PURPOSE, cause) from cause
+    _check(nvrtc, error)
+    try:
+        _check(nvrtc, nvrtc.nvrtcAddNameExpression(program, entry.encode())[0])
+        flags = [f"--gpu-architecture=compute_{cc[0]}{cc[1]}", *_includes(), *options]
+        if lineinfo:
+            flags.append("-lineinfo")
+        (error,) = nvrtc.nvrtcCompileProgram(program, len(flags), [flag.encode() for flag in flags])
+        if error == nvrtc.nvrtcResult.NVRTC_ERROR_INVALID_OPTION:
+            raise ArgumentValueError(f"`options` must be NVRTC options (got {' '.join(flags)}): {_log(nvrtc, program)}")
+        if error != ok:
+            raise CompileError(_explained(_log(nvrtc, program), source, path, entry))
+        error, lowered = nvrtc.nvrtcGetLoweredName(program, entry.encode())
+        _check(nvrtc, error)
+        ptx = _text(nvrtc, program, nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX)
+    finally:
+        nvrtc.nvrtcDestroyProgram(program)
+    return ptx, str(lowered.decode())
+
+
+def _check(nvrtc: Any, error: Any) -> None:
+    if error != nvrtc.nvrtcResult.NVRTC_SUCCESS:
+        raise CompileError(f"NVRTC reports {error.name}")
+
+
+def _includes() -> list[str]:
+    """The folder of CUDA's own headers (cuda_fp16.h and others), where their wheel is installed."""
+    pathfinder = require("cuda.pathfinder", _PURPOSE)
+    folder = pathfinder.find_nvidia_header_directory("cudart")
+    return [f"--include-path={folder}"] if folder else []
+
+
+def _text(nvrtc: Any, program: Any, size_of: Any, read: Any) -> str:
+    error, size = size_of(program)
+    _check(nvrtc, error)
+    buffer = b" " * size
+    _check(nvrtc, read(program, buffer)[0])
+    return str(buffer.rstrip(b"\0").decode(errors="replace"))
+
+
+def _log(nvrtc: Any, program: Any) -> str:
+    return _text(nvrtc, program, nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog).strip()
+
+
+def _explained(log: str, source: str, path: str, entry: str) -> str:
+    """NVRTC's log, led by its first error with the source line under it."""
+    first = _ERROR.search(log)
+    if first is None:
+        return f"{path}: NVRTC could not compile `{entry}`:\n{log}"
+    number, lines = int(first["line"]), source.splitlines()
+    marked = ""
+    if first["file"].endswith(path) and 0 < number <= len(lines):
+        marked = f"\n  {number} | {lines[number - 1]}"
+    return f"{first['file']}:{number}: NVRTC could not compile `{entry}`: {first['text']}{marked}\n\n{log}"
