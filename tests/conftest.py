@@ -1,0 +1,40 @@
+"""What every test shares: a translation cache of its own, and hardware tests that say when they did not run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+# A slow or busy host is no failure; what is random is printed by Hypothesis and can be replayed.
+settings.register_profile("tilewright", deadline=None, print_blob=True)
+settings.load_profile("tilewright")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def translation_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A cache that starts empty, so that tests translate with the code as it is; xdist's workers share it."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "translations"
+    before = os.environ.get("TILEWRIGHT_CACHE_DIR")
+    os.environ["TILEWRIGHT_CACHE_DIR"] = str(folder)
+    yield folder
+    if before is None:
+        del os.environ["TILEWRIGHT_CACHE_DIR"]
+    else:
+        os.environ["TILEWRIGHT_CACHE_DIR"] = before
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests marked `hardware` are reported as skipped where there is no GPU to run them."""
+    marked = [item for item in items if "hardware" in item.keywords]
+    if not marked:
+        return
+    from tilewright.gpu import device
+
+    if not device.available():
+        for item in marked:
+            item.add_marker(pytest.mark.skip(reason="not run: no NVIDIA GPU and driver here"))

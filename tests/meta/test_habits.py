@@ -1,0 +1,78 @@
+"""Habits of the house that no linter checks."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from source_tree import ROOT, Module, modules
+
+#: Folders of one person's machine; written apart, so that this file passes its own test.
+PERSONAL = re.compile("|".join("/" + folder + "/" for folder in ("home", "root", "Users", "work")))
+SPEAKING_ROOMS = ("cli", "report")
+FORBIDDEN_NAMES = {"utils", "util", "helpers", "common", "core", "manager", "misc"}
+
+
+def prints(module: Module) -> list[int]:
+    """Lines that call `print` or write to the standard streams."""
+    lines = []
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print":
+            lines.append(node.lineno)
+        if isinstance(node, ast.Attribute) and node.attr in ("stdout", "stderr") and ast.unparse(node.value) == "sys":
+            lines.append(node.lineno)
+    return lines
+
+
+def text_files() -> Iterator[Path]:
+    for folder in ("src", "tests", "docs", "benchmarks", ".ci"):
+        for path in (ROOT / folder).rglob("*"):
+            if path.suffix in (".py", ".md", ".toml", ".cu", ".ptx", ".json", "") and path.is_file():
+                yield path
+    yield from (path for path in ROOT.glob("*") if path.suffix in (".md", ".toml") or path.name == "Makefile")
+
+
+@pytest.mark.parametrize("module", [m for m in modules() if m.room not in SPEAKING_ROOMS], ids=lambda m: m.name)
+def test_only_cli_and_report_speak(module: Module) -> None:
+    assert prints(module) == []
+
+
+def test_the_rule_sees_a_print() -> None:
+    text = "import sys\nprint(1)\nsys.stderr.write('x')\n"
+    assert prints(Module("m", ROOT, text, ast.parse(text))) == [2, 3]
+
+
+@pytest.mark.parametrize("path", list(text_files()), ids=lambda p: str(p.relative_to(ROOT)))
+def test_no_path_of_one_machine(path: Path) -> None:
+    found = [line for line in path.read_text(encoding="utf-8", errors="replace").splitlines() if PERSONAL.search(line)]
+    assert found == []
+
+
+def test_modules_are_named_for_concepts() -> None:
+    assert [m.name for m in modules() if FORBIDDEN_NAMES & set(m.name.split("."))] == []
+
+
+def undocumented(module: Module) -> list[str]:
+    """Public classes, functions and methods without a docstring."""
+    missing = [] if ast.get_docstring(module.tree) else ["the module"]
+    public = [n for n in module.tree.body if isinstance(n, ast.FunctionDef | ast.ClassDef) and n.name[0] != "_"]
+    for node in public:
+        if not ast.get_docstring(node):
+            missing.append(node.name)
+        if isinstance(node, ast.ClassDef):
+            methods = (n for n in node.body if isinstance(n, ast.FunctionDef) and n.name[0] != "_")
+            missing += [f"{node.name}.{n.name}" for n in methods if not ast.get_docstring(n)]
+    return missing
+
+
+@pytest.mark.parametrize("module", modules(), ids=lambda m: m.name or "tilewright")
+def test_what_is_public_is_documented(module: Module) -> None:
+    assert undocumented(module) == []
+
+
+def test_the_rule_sees_a_missing_docstring() -> None:
+    text = 'class A:\n    """A."""\n    def f(self): ...\n    def _g(self): ...\ndef h(): ...\n'
+    assert undocumented(Module("m", ROOT, text, ast.parse(text))) == ["the module", "A.f", "h"]
