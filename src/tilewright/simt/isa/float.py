@@ -1,0 +1,204 @@
+"""Single and double precision arithmetic: add, sub, mul, fma, mad, div, rcp, sqrt, abs, neg, copysign, testp.
+
+A plain form (`fma.rn.f32`) is one LLVM operation and nothing else. The manual does not fix the payload of a NaN that
+these forms make, so it is the host's.
+
+Source: PTX ISA, section 9.7.3 "Floating Point Instructions" and 9.7.5 "Mixed Precision Floating Point Instructions".
+"""
+
+from __future__ import annotations
+
+from tilewright.simt.isa.rounding import (
+    FORMATS,
+    bits_of,
+    flush,
+    one_bits,
+    packed,
+    rounded,
+    saturate,
+    widen,
+)
+from tilewright.simt.isa.table import Form, Table
+from tilewright.simt.translate.code import Code, Value
+
+rows = Table()
+
+F32 = dict.fromkeys("dabc", "f32")
+F64 = dict.fromkeys("dabc", "f64")
+F32X2 = dict.fromkeys("dabc", "f32x2")
+ROUNDINGS = "rn rz rm rp"
+
+
+def _arithmetic(code: Code, form: Form, operation: str, *operands: Value) -> Value:
+    """One rounded operation under a form's .rnd, .ftz and .sat."""
+    ftz = form.has("ftz")
+    if ftz:
+        operands = tuple(flush(code, x) for x in operands)
+    result = rounded(code, operation, form["rnd"], *operands)
+    if ftz:
+        result = flush(code, result)
+    return saturate(code, result) if form.has("sat") else result
+
+
+def _arithmetic_x2(code: Code, form: Form, operation: str, *operands: Value) -> Value:
+    """The same on both floats of packed operands."""
+    return packed(code, "float", lambda *parts: _arithmetic(code, form, operation, *parts), *operands)
+
+
+@rows.row("add{.rnd}{.ftz}{.sat}.f32 d, a, b;", section="9.7.3.3", types=F32, rnd=ROUNDINGS, cost="float")
+@rows.row("add{.rnd}.f64 d, a, b;", section="9.7.3.3", types=F64, rnd=ROUNDINGS, cost="double")
+def add(code: Code, form: Form, a: Value, b: Value) -> Value:
+    """Sum."""
+    return _arithmetic(code, form, "add", a, b)
+
+
+@rows.row("sub{.rnd}{.ftz}{.sat}.f32 d, a, b;", section="9.7.3.4", types=F32, rnd=ROUNDINGS, cost="float")
+@rows.row("sub{.rnd}.f64 d, a, b;", section="9.7.3.4", types=F64, rnd=ROUNDINGS, cost="double")
+def sub(code: Code, form: Form, a: Value, b: Value) -> Value:
+    """Difference."""
+    return _arithmetic(code, form, "sub", a, b)
+
+
+@rows.row("mul{.rnd}{.ftz}{.sat}.f32 d, a, b;", section="9.7.3.5", types=F32, rnd=ROUNDINGS, cost="float")
+@rows.row("mul{.rnd}.f64 d, a, b;", section="9.7.3.5", types=F64, rnd=ROUNDINGS, cost="double")
+def mul(code: Code, form: Form, a: Value, b: Value) -> Value:
+    """Product."""
+    return _arithmetic(code, form, "mul", a, b)
+
+
+@rows.row("fma.rnd{.ftz}{.sat}.f32 d, a, b, c;", section="9.7.3.6", types=F32, rnd=ROUNDINGS, cost="float")
+@rows.row("fma.rnd.f64 d, a, b, c;", section="9.7.3.6", types=F64, rnd=ROUNDINGS, cost="double")
+@rows.row("mad.rnd{.ftz}{.sat}.f32 d, a, b, c;", section="9.7.3.7", types=F32, rnd=ROUNDINGS, cost="float")
+@rows.row("mad.rnd.f64 d, a, b, c;", section="9.7.3.7", types=F64, rnd=ROUNDINGS, cost="double")
+def fma(code: Code, form: Form, a: Value, b: Value, c: Value) -> Value:
+    """Product and sum in one rounding; mad is the same operation on every GPU since sm_20."""
+    return _arithmetic(code, form, "fma", a, b, c)
+
+
+@rows.row("add{.rnd}{.ftz}.f32x2 d, a, b;", section="9.7.3.3", types=F32X2, rnd=ROUNDINGS, cost="float")
+def add_x2(code: Code, form: Form, a: Value, b: Value) -> Value:
+    """Two sums."""
+    return _arithmetic_x2(code, form, "add", a, b)
+
+
+@rows.row("sub{.rnd}{.ftz}.f32x2 d, a, b;", section="9.7.3.4", types=F32X2, rnd=ROUNDINGS, cost="float")
+def sub_x2(code: Code, form: Form, a: Value, b: Value) -> Value:
+    """Two differences."""
+    return _arithmetic_x2(code, form, "sub", a, b)
+
+
+@rows.row("mul{.rnd}{.ftz}.f32x2 d, a, b;", section="9.7.3.5", types=F32X2, rnd=ROUNDINGS, cost="float")
+def mul_x2(code: Code, form: Form, a: Value, b: Value) -> Value:
+    """Two products."""
+    return _arithmetic_x2(code, form, "mul", a, b)
+
+
+@rows.row("fma.rnd{.ftz}.f32x2 d, a, b, c;", section="9.7.3.6", types=F32X2, rnd=ROUNDINGS, cost="float")
+def fma_x2(code: Code, form: Form, a: Value, b: Value, c: Value) -> Value:
+    """Two fused products and sums."""
+    return _arithmetic_x2(code, form, "fma", a, b, c)
+
+
+@rows.row("div.rnd{.ftz}.f32 d, a, b;", section="9.7.3.8", types=F32, rnd=ROUNDINGS, cost="float")
+@rows.row("div.rnd.f64 d, a, b;", section="9.7.3.8", types=F64, rnd=ROUNDINGS, cost="double")
+def div(code: Code, form: Form, a: Value, b: Value) -> Value:
+    """Quotient, correctly rounded."""
+    return _arithmetic(code, form, "div", a, b)
+
+
+@rows.row("rcp.rnd{.ftz}.f32 d, a;", section="9.7.3.13", types=F32, rnd=ROUNDINGS, cost="float")
+@rows.row("rcp.rnd.f64 d, a;", section="9.7.3.13", types=F64, rnd=ROUNDINGS, cost="double")
+def rcp(code: Code, form: Form, a: Value) -> Value:
+    """Reciprocal, correctly rounded."""
+    return _arithmetic(code, form, "div", code.float_bits(a.type, one_bits(a.type)), a)
+
+
+@rows.row("sqrt.rnd{.ftz}.f32 d, a;", section="9.7.3.15", types=F32, rnd=ROUNDINGS, cost="float")
+@rows.row("sqrt.rnd.f64 d, a;", section="9.7.3.15", types=F64, rnd=ROUNDINGS, cost="double")
+def sqrt(code: Code, form: Form, a: Value) -> Value:
+    """Square root, correctly rounded."""
+    return _arithmetic(code, form, "sqrt", a)
+
+
+@rows.row("abs{.ftz}.f32 d, a;", section="9.7.3.9", types=F32, cost="float")
+@rows.row("abs.f64 d, a;", section="9.7.3.9", types=F64, cost="double")
+def abs_(code: Code, form: Form, a: Value) -> Value:
+    """The value with its sign cleared."""
+    return code.call("llvm.fabs", a.type, flush(code, a) if form.has("ftz") else a)
+
+
+@rows.row("neg{.ftz}.f32 d, a;", section="9.7.3.10", types=F32, cost="float")
+@rows.row("neg.f64 d, a;", section="9.7.3.10", types=F64, cost="double")
+def neg(code: Code, form: Form, a: Value) -> Value:
+    """The value with its sign turned."""
+    a = flush(code, a) if form.has("ftz") else a
+    return code.op(f"fneg {a}", a.type, a.lanes)
+
+
+@rows.row("copysign.type d, a, b;", section="9.7.3.2", type="f32 f64", cost="float")
+def copysign(code: Code, form: Form, a: Value, b: Value) -> Value:
+    """`b` with the sign of `a`."""
+    return code.call("llvm.copysign", b.type, b, a)
+
+
+@rows.row(
+    "testp.op.type d, a;",
+    section="9.7.3.1",
+    types={"d": "pred"},
+    op="finite infinite number notanumber normal subnormal",
+    type="f32 f64",
+    cost="float",
+)
+def testp(code: Code, form: Form, a: Value) -> Value:
+    """Class of a value; zeros count as normal."""
+    format_ = FORMATS[a.type]
+    kind = f"i{a.bits}"
+    infinity, tiny = code.const(kind, format_.infinity), code.const(kind, 1 << format_.fraction)
+    magnitude = code.and_(bits_of(code, a), code.const(kind, format_.nan))
+    test = form["op"]
+    if test in ("normal", "subnormal"):
+        # (magnitude - 1) wraps zero to the far end, so that one comparison leaves it out.
+        below = code.icmp("ult", code.sub(magnitude, code.const(kind, 1)), code.sub(tiny, code.const(kind, 1)))
+        finite = code.icmp("ult", magnitude, infinity)
+        return below if test == "subnormal" else code.and_(finite, code.not_(below))
+    relation = {"finite": "ult", "infinite": "eq", "number": "ule", "notanumber": "ugt"}[test]
+    return code.icmp(relation, magnitude, infinity)
+
+
+_MIXED = {"d": "f32", "a": "atype", "b": "f32", "c": "f32"}
+
+
+def _mixed_sum(code: Code, form: Form, a: Value, c: Value) -> Value:
+    """A half operand added to a float one."""
+    result = rounded(code, "add", form["rnd"], widen(code, a, "float"), c)
+    return saturate(code, result) if form.has("sat") else result
+
+
+@rows.row(
+    "add{.rnd}{.sat}.f32.atype d, a, c;", section="9.7.5.1", types=_MIXED, rnd=ROUNDINGS, atype="f16 bf16", cost="float"
+)
+def add_mixed(code: Code, form: Form, a: Value, c: Value) -> Value:
+    """Sum of a half and a float."""
+    return _mixed_sum(code, form, a, c)
+
+
+@rows.row(
+    "sub{.rnd}{.sat}.f32.atype d, a, c;", section="9.7.5.2", types=_MIXED, rnd=ROUNDINGS, atype="f16 bf16", cost="float"
+)
+def sub_mixed(code: Code, form: Form, a: Value, c: Value) -> Value:
+    """A half less a float."""
+    return _mixed_sum(code, form, a, code.op(f"fneg {c}", c.type, c.lanes))
+
+
+@rows.row(
+    "fma.rnd{.sat}.f32.abtype d, a, b, c;",
+    section="9.7.5.3",
+    types={"d": "f32", "a": "abtype", "b": "abtype", "c": "f32"},
+    rnd=ROUNDINGS,
+    abtype="f16 bf16",
+    cost="float",
+)
+def fma_mixed(code: Code, form: Form, a: Value, b: Value, c: Value) -> Value:
+    """Product of two halves and a float, in one rounding."""
+    result = rounded(code, "fma", form["rnd"], widen(code, a, "float"), widen(code, b, "float"), c)
+    return saturate(code, result) if form.has("sat") else result

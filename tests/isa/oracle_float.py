@@ -1,0 +1,289 @@
+"""Scalar meanings of the float instructions in plain Python: exact rationals and one rounding function.
+
+Numbers are decoded from bit patterns to (sign, magnitude), the magnitude a Fraction, or "inf" or "nan"; results are
+rounded once. Nothing here knows how the emitter works.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+Magnitude = Fraction | str
+
+
+@dataclass(frozen=True)
+class Format:
+    """Widths of a binary format's exponent and fraction."""
+
+    exponent: int
+    fraction: int
+
+    @property
+    def bits(self) -> int:
+        return 1 + self.exponent + self.fraction
+
+    @property
+    def sign(self) -> int:
+        return 1 << (self.bits - 1)
+
+    @property
+    def infinity(self) -> int:
+        return ((1 << self.exponent) - 1) << self.fraction
+
+    @property
+    def least(self) -> int:
+        """Exponent of the smallest normal number."""
+        return 2 - (1 << (self.exponent - 1))
+
+
+FORMATS = {
+    "f16": Format(5, 10),
+    "bf16": Format(8, 7),
+    "f32": Format(8, 23),
+    "f64": Format(11, 52),
+}
+
+
+class AnyNan:
+    """Equal to every NaN of a format, for results whose payload the manual leaves open."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __eq__(self, other: object) -> bool:
+        format_ = FORMATS[self.name]
+        return isinstance(other, int) and (other & (format_.sign - 1)) > format_.infinity
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __repr__(self) -> str:
+        return f"a NaN of {self.name}"
+
+
+class Pair:
+    """Two halves of a packed result, each a pattern or an AnyNan."""
+
+    def __init__(self, low: object, high: object, bits: int) -> None:
+        self.low, self.high, self.bits = low, high, bits
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, int) and (self.low, self.high) == (other & ((1 << self.bits) - 1), other >> self.bits)
+
+    def __hash__(self) -> int:
+        return hash((self.low, self.high))
+
+    def __repr__(self) -> str:
+        return f"({self.low}, {self.high})"
+
+
+def canonical(name: str) -> int:
+    """The NaN whose bits are all ones but the sign."""
+    return FORMATS[name].sign - 1
+
+
+def power(exponent: int) -> Fraction:
+    """2 to an integer power, exactly."""
+    return Fraction(1 << exponent) if exponent >= 0 else Fraction(1, 1 << -exponent)
+
+
+def decode(name: str, pattern: int) -> tuple[int, Magnitude]:
+    """(sign bit, magnitude) of a bit pattern."""
+    format_ = FORMATS[name]
+    sign, rest = divmod(pattern, format_.sign)
+    exponent, fraction = divmod(rest, 1 << format_.fraction)
+    if exponent == (1 << format_.exponent) - 1:
+        return sign, "nan" if fraction else "inf"
+    if exponent == 0:
+        return sign, fraction * power(format_.least - format_.fraction)
+    return sign, ((1 << format_.fraction) + fraction) * power(exponent - 1 + format_.least - format_.fraction)
+
+
+def is_nan(name: str, pattern: int) -> bool:
+    return decode(name, pattern)[1] == "nan"
+
+
+def signed(sign: int, magnitude: Fraction) -> Fraction:
+    return -magnitude if sign else magnitude
+
+
+def binary_exponent(value: Fraction) -> int:
+    """Floor of log2 of a positive rational."""
+    guess = value.numerator.bit_length() - value.denominator.bit_length()
+    return guess if power(guess) <= value else guess - 1
+
+
+def to_integer(value: Fraction, mode: str, *, negative: bool = False) -> int:
+    """A non-negative rational to an integer; `negative` says that it stands for its opposite."""
+    whole, rest = divmod(value.numerator, value.denominator)
+    twice = 2 * rest - value.denominator
+    if mode in ("rn", "rni"):
+        return whole + (twice > 0 or (twice == 0 and whole % 2 == 1))
+    if mode == "rna":
+        return whole + (twice >= 0)
+    away = {"z": False, "m": negative, "p": not negative}[mode[1]]
+    return whole + (away and rest != 0)
+
+
+def encode(name: str, sign: int, magnitude: Magnitude, mode: str = "rn") -> int:
+    """The bit pattern of a magnitude in one rounding."""
+    format_ = FORMATS[name]
+    top = format_.sign if sign else 0
+    if magnitude == "nan":
+        return canonical(name)
+    if magnitude == "inf":
+        return top | format_.infinity
+    assert isinstance(magnitude, Fraction)
+    if magnitude == 0:
+        return top
+    exponent = max(binary_exponent(magnitude), format_.least)
+    steps = to_integer(magnitude / power(exponent - format_.fraction), mode, negative=bool(sign))
+    pattern = ((exponent - format_.least) << format_.fraction) + steps
+    if pattern >= format_.infinity:
+        to_infinity = mode == "rn" or mode == ("rm" if sign else "rp")
+        pattern = format_.infinity if to_infinity else format_.infinity - 1
+    return top | pattern
+
+
+def flushed(name: str, pattern: int) -> int:
+    """Subnormal patterns become zeros of the same sign."""
+    format_ = FORMATS[name]
+    return pattern & format_.sign if not pattern & format_.infinity else pattern
+
+
+def saturated(name: str, pattern: object) -> object:
+    """Clamp to [0, 1]; NaN and everything with a sign to +0."""
+    if isinstance(pattern, AnyNan):
+        return 0
+    assert isinstance(pattern, int)
+    sign, magnitude = decode(name, pattern)
+    if sign or magnitude == "nan":
+        return 0
+    return encode(name, 0, Fraction(1)) if magnitude == "inf" or magnitude > 1 else pattern
+
+
+def rectified(name: str, pattern: object) -> object:
+    """Negative results, and -0, to +0; NaN to the canonical one."""
+    if isinstance(pattern, AnyNan) or (isinstance(pattern, int) and is_nan(name, pattern)):
+        return canonical(name)
+    assert isinstance(pattern, int)
+    return 0 if pattern & FORMATS[name].sign else pattern
+
+
+def add(name: str, mode: str, a: tuple[int, Magnitude], b: tuple[int, Magnitude]) -> object:
+    """Sum of decoded numbers."""
+    (sa, x), (sb, y) = a, b
+    if "nan" in (x, y) or (x == y == "inf" and sa != sb):
+        return AnyNan(name)
+    if "inf" in (x, y):
+        return encode(name, sa if x == "inf" else sb, "inf")
+    total = signed(sa, Fraction(x)) + signed(sb, Fraction(y))
+    if total == 0:
+        return encode(name, sa if x == y == 0 and sa == sb else int(mode == "rm"), Fraction(0))
+    return encode(name, int(total < 0), abs(total), mode)
+
+
+def product(a: tuple[int, Magnitude], b: tuple[int, Magnitude]) -> tuple[int, Magnitude]:
+    """Exact product of decoded numbers."""
+    (sa, x), (sb, y) = a, b
+    sign = sa ^ sb
+    if "nan" in (x, y) or ("inf" in (x, y) and 0 in (x, y)):
+        return sign, "nan"
+    return (sign, "inf") if "inf" in (x, y) else (sign, Fraction(x) * Fraction(y))
+
+
+def quotient(a: tuple[int, Magnitude], b: tuple[int, Magnitude]) -> tuple[int, Magnitude]:
+    """Exact quotient of decoded numbers."""
+    (sa, x), (sb, y) = a, b
+    sign = sa ^ sb
+    if "nan" in (x, y) or x == y == "inf" or x == y == 0:
+        return sign, "nan"
+    if x == "inf" or y == 0:
+        return sign, "inf"
+    return (sign, Fraction(0)) if y == "inf" else (sign, Fraction(x) / Fraction(y))
+
+
+def root(a: tuple[int, Magnitude]) -> tuple[int, Magnitude]:
+    """Square root, exact or cut after 200 bits with a sticky half, which every rounding treats alike."""
+    sign, x = a
+    if x == 0:
+        return a
+    if sign or x in ("nan", "inf"):
+        return (sign, "nan") if sign or x == "nan" else a
+    assert isinstance(x, Fraction)
+    shift = 2 * (200 + abs(binary_exponent(x)))
+    scaled = x * power(shift)
+    whole = math.isqrt(scaled.numerator // scaled.denominator)
+    exact = whole * whole == scaled
+    return 0, (Fraction(whole) if exact else whole + Fraction(1, 2)) / power(shift // 2)
+
+
+def rounded(name: str, number: tuple[int, Magnitude], mode: str) -> object:
+    """Round a decoded number; a NaN may have any payload."""
+    return AnyNan(name) if number[1] == "nan" else encode(name, *number, mode)
+
+
+# -- values -----------------------------------------------------------------------------------------------------
+
+
+def special_patterns(name: str) -> list[int]:
+    """Zeros, ends of the subnormals and normals, infinities, NaNs, one and its neighbours, with both signs."""
+    format_ = FORMATS[name]
+    tiny, one = 1 << format_.fraction, encode(name, 0, Fraction(1))
+    half_up = one | (1 << (format_.fraction - 1))
+    positive = [0, 1, 2, tiny - 1, tiny, tiny + 1, one - 1, one, one + 1, half_up, half_up + 1, one + tiny, one | 5]
+    positive += [one + 2 * tiny, one - 2 * tiny, format_.infinity - 1, format_.infinity - 2, format_.infinity]
+    positive += [format_.infinity | 1, format_.infinity | (1 << (format_.fraction - 1)), canonical(name)]
+    positive += [encode(name, 0, Fraction(n)) for n in (3, 127, 128, 255, 256, 32767, 32768)]
+    positive += [encode(name, 0, Fraction(2 * n + 1, 2)) for n in (0, 1, 2, 63, 127, 255)]
+    return [p | s for p in positive for s in (0, format_.sign)]
+
+
+def pattern(name: str, rng: random.Random) -> int:
+    """A random bit pattern: of any bits, or with a fraction from which halfway cases come."""
+    format_ = FORMATS[name]
+    if rng.random() < 0.3:
+        return rng.getrandbits(format_.bits)
+    whole = 1 << format_.fraction
+    middle = (1 << (format_.exponent - 1)) - 1
+    fraction = rng.choice([0, 1, 2, whole - 1, whole - 2, whole // 2, whole // 2 + 1, rng.randrange(whole)])
+    near = rng.random() < 0.6
+    spread = min(14, middle - 1) if rng.random() < 0.5 else min(format_.fraction + 4, middle - 1)
+    exponent = middle + rng.randint(-spread, spread) if near else rng.randrange(1 << format_.exponent)
+    return (rng.getrandbits(1) * format_.sign) | (exponent << format_.fraction) | fraction
+
+
+def columns(types: Sequence[str], rng: random.Random, count: int) -> list[list[int]]:
+    """`count` operand tuples, transposed, for float operands and packed ones (`f16x2`, `bf16x2`, `f32x2`)."""
+    result = []
+    for type_ in types:
+        name, _, lanes = type_.partition("x")
+        if lanes:
+            low, high = columns([name, name], rng, count)
+            rng.shuffle(high)
+            result.append([x | y << FORMATS[name].bits for x, y in zip(low, high, strict=True)])
+            continue
+        edges = special_patterns(name)
+        rng.shuffle(edges)
+        some = (edges * 2)[: count // 2]
+        column = some + [pattern(name, rng) for _ in range(count - len(some))]
+        result.append(column)
+    if len(types) == 3:
+        _cancel(types, result, rng)
+    return result
+
+
+def _cancel(types: Sequence[str], result: list[list[int]], rng: random.Random) -> None:
+    """Make some addends the opposite of the rounded product, give or take a unit, so that sums cancel."""
+    name = types[2]
+    if name not in FORMATS or types[0] not in FORMATS:
+        return
+    for i in range(0, len(result[0]), 5):
+        sign, magnitude = product(decode(types[0], result[0][i]), decode(types[1], result[1][i]))
+        if magnitude not in ("nan", "inf"):
+            opposite = encode(name, sign ^ 1, magnitude)
+            result[2][i] = max(0, opposite + rng.choice([-1, 0, 0, 1]))
