@@ -7,8 +7,6 @@ Source: PTX ISA, sections 4.3 (statements), 6.4 (operands), 9.3 (guards) and 11.
 
 from __future__ import annotations
 
-from collections.abc import Container
-
 from tilewright.simt.ptx import declarations
 from tilewright.simt.ptx.constants import expression, integer
 from tilewright.simt.ptx.names import Names, labels_by_block
@@ -22,6 +20,7 @@ from tilewright.simt.ptx.tree import (
     Instruction,
     Label,
     Location,
+    Module,
     Negated,
     Operand,
     Pair,
@@ -32,16 +31,18 @@ from tilewright.simt.ptx.tree import (
 )
 
 Parameters = tuple[Variable | Register, ...]
+_DEEPEST = 256  # nesting of blocks
 _WIDEST = 256  # operands in braces; tcgen05.ld has 128
 
 
 class Body:
     """Parses one function's body into the function."""
 
-    def __init__(self, tokens: Tokens, function: Function, *module: Container[str]) -> None:
+    def __init__(self, tokens: Tokens, function: Function, module: Module) -> None:
         self.tokens = tokens
         self.function = function
-        self.names = Names(tokens, function.registers, *module)
+        self.names = Names(tokens, function.registers, module.variables, module.functions)
+        self._variables = module.variables
         self._opcodes: dict[str, tuple[str, tuple[str, ...]]] = {}
         self._numbers: dict[str, Immediate] = {}
         self._location: Location | None = None
@@ -60,6 +61,8 @@ class Body:
         while True:
             text = texts[tokens.at]
             if text == "{":
+                if self.names.depth > _DEEPEST:
+                    tokens.error(f"blocks nested more than {_DEEPEST} deep")
                 self.names.open(labels.get(tokens.at, []))
                 tokens.at += 1
             elif text == "}":
@@ -67,11 +70,9 @@ class Body:
                 tokens.at += 1
                 if self.names.depth == outermost:
                     return
-            elif text == ";":
-                tokens.at += 1
             elif text[:1] == ".":
                 self._directive(text)
-            elif texts[tokens.at + 1] == ":" if text else False:
+            elif text and texts[tokens.at + 1] == ":":
                 self._label()
             else:
                 body.append(self._instruction())
@@ -98,7 +99,7 @@ class Body:
             known = self._opcodes[text] = (opcode, tuple("." + part for part in parts))
         operands: tuple[Operand, ...] = ()
         if texts[tokens.at] != ";":
-            operands = (self._call(),) if known[0] == "call" else self._operands(text)
+            operands = (self._call(),) if known[0] == "call" else self._operands(known[0])
         if not tokens.accept(";"):
             tokens.fail(f"',' or ';' in the operands of '{text}'")
         return Instruction(*known, operands, line, guard, self._location)
@@ -173,12 +174,17 @@ class Body:
 
     # -- operands ---------------------------------------------------------------------------------------------
 
-    def _operands(self, instruction: str) -> tuple[Operand, ...]:
+    def _operands(self, opcode: str) -> tuple[Operand, ...]:
         """Operands up to the semicolon."""
         tokens = self.tokens
         found = [self.operand()]
         while tokens.accept(","):
             found.append(self.operand())
+        if opcode == "mov":  # `mov.u64 %rd1, table[3]` takes the element's address; elsewhere it is the element
+            found = [
+                Symbol(o.base.name, o.offset) if isinstance(o, Address) and isinstance(o.base, Symbol) else o
+                for o in found
+            ]
         return tuple(found)
 
     def operand(self) -> Operand:
@@ -213,7 +219,11 @@ class Body:
     def _named(self) -> Operand:
         """A register, a pair of registers, a symbol, or a symbol with an offset."""
         tokens = self.tokens
-        found = self.names.resolve(tokens.texts[tokens.at])
+        word = tokens.texts[tokens.at]
+        if tokens.texts[tokens.at + 1] in _COMPONENTS:  # `%tid .x`
+            tokens.at += 1
+            word += tokens.texts[tokens.at]
+        found = self.names.resolve(word)
         tokens.at += 1
         following = tokens.texts[tokens.at]
         if following == "|":
@@ -225,7 +235,23 @@ class Body:
             if not isinstance(found, Symbol):
                 tokens.fail("',' or ';' (only an address takes an offset)")
             return Symbol(found.name, self._offset())
+        if following == "[" and isinstance(found, Symbol):
+            return self._element(found)
         return found
+
+    def _element(self, array: Symbol) -> Address:
+        """`table[3]`, an element of a variable by its index."""
+        tokens = self.tokens
+        declared = [v for v in (*self.function.variables, *self.function.params) if v.name == array.name]
+        variable = declared[0] if declared else self._variables.get(array.name)
+        if not isinstance(variable, Variable):
+            tokens.error(f"only a variable can be indexed (got '{array.name}')", tokens.at - 1)
+        tokens.at += 1
+        if tokens.is_word() and tokens.texts[tokens.at] != "WARP_SZ":
+            tokens.fail("a constant index (compute the address where the index is a register)")
+        index = integer(tokens, "an index, an integer constant")
+        tokens.expect("]", "after an index")
+        return Address(array, index * variable.element_bytes)
 
     def _register(self, what: str) -> Register:
         tokens = self.tokens
@@ -322,6 +348,7 @@ class Body:
         return found.name
 
 
+_COMPONENTS = frozenset("." + name for name in "xyzwrgba")
 _ENDS = frozenset({",", ";", "}", ")", "]"})
 
 

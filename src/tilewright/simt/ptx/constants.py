@@ -44,6 +44,10 @@ _PLAIN: dict[str, Callable[[int, int], int]] = {
     "-": operator.sub,
     "*": operator.mul,
 }
+_LOGIC: dict[str, Callable[[bool, bool], bool]] = {"&&": operator.and_, "||": operator.or_}
+#: Inside an expression an unsigned value (.u64) has this kind; outside it is an "int" as the signed ones are.
+_UNSIGNED = "u64"
+_ALL = (1 << 64) - 1
 _COMPARE: dict[str, Callable[[float, float], bool]] = {
     "==": operator.eq,
     "!=": operator.ne,
@@ -54,7 +58,7 @@ _COMPARE: dict[str, Callable[[float, float], bool]] = {
 }
 
 
-def literal(tokens: Tokens) -> Immediate:
+def _literal(tokens: Tokens) -> Immediate:
     """The literal at the cursor."""
     text = tokens.texts[tokens.at]
     match = _LITERAL.fullmatch(text) if len(text) <= _LONGEST else None
@@ -68,23 +72,29 @@ def literal(tokens: Tokens) -> Immediate:
     elif kind == "float":
         value = Immediate(double_bits(float(digits)), "f64")
     else:
-        value = Immediate(int(digits, _RADIX[kind]))
-        if value.value >> 64:
+        whole = int(digits, _RADIX[kind])
+        if whole >> 64:
             tokens.error(f"integer constants have at most 64 bits (got {text})")
+        value = Immediate(whole, _UNSIGNED if whole >> 63 or text[-1] == "U" else "int")
     tokens.at += 1
     return value
 
 
-def expression(tokens: Tokens, depth: int = 0) -> Immediate:
-    """A constant expression, the ternary operator included."""
+def expression(tokens: Tokens) -> Immediate:
+    """The constant expression at the cursor, a plain literal most often."""
+    value = _ternary(tokens, 0)
+    return Immediate(value.value) if value.kind == _UNSIGNED else value
+
+
+def _ternary(tokens: Tokens, depth: int) -> Immediate:
     condition = _binary(tokens, 0, depth)
     if tokens.texts[tokens.at] != "?":
         return condition
     tokens.at += 1
     _check_depth(tokens, depth)
-    yes = expression(tokens, depth + 1)
+    yes = _ternary(tokens, depth + 1)
     tokens.expect(":", "of the ternary operator")
-    no = expression(tokens, depth + 1)
+    no = _ternary(tokens, depth + 1)
     return yes if number(condition) else no
 
 
@@ -99,7 +109,7 @@ def integer(tokens: Tokens, what: str) -> int:
 
 def number(value: Immediate) -> float | int:
     """The Python number that an immediate stands for."""
-    if value.kind == "int":
+    if value.kind in {"int", _UNSIGNED}:
         return value.value
     form = "<f" if value.kind == "f32" else "<d"
     return float(struct.unpack(form, value.value.to_bytes(4 if form == "<f" else 8, "little"))[0])
@@ -146,7 +156,7 @@ def _unary(tokens: Tokens, depth: int) -> Immediate:
     """A literal, a name for one, or a unary operator, cast or parenthesis around an expression."""
     text = tokens.texts[tokens.at]
     if text[:1].isdigit() or (text[:1] == "." and text[1:2].isdigit()):
-        return literal(tokens)
+        return _literal(tokens)
     if text == "WARP_SZ":
         tokens.at += 1
         return Immediate(32)
@@ -157,19 +167,16 @@ def _unary(tokens: Tokens, depth: int) -> Immediate:
     if text == "(" and tokens.texts[tokens.at] in {".s64", ".u64"}:
         cast = tokens.take()
         tokens.expect(")", "after the type of a cast")
-        value = int(number(_finite(tokens, _unary(tokens, depth + 1))))
-        return Immediate(_wrap(value) if cast == ".s64" else value & (1 << 64) - 1)
+        at = tokens.at
+        value = _unary(tokens, depth + 1)
+        if value.kind not in {"int", _UNSIGNED}:
+            tokens.fail("an integer constant behind a cast", at)
+        return _whole(value.value, cast == ".u64")
     if text == "(":
-        value_in = expression(tokens, depth + 1)
+        value = _ternary(tokens, depth + 1)
         tokens.expect(")", "of a constant expression")
-        return value_in
-    return _prefix(tokens, text, _unary(tokens, depth + 1))
-
-
-def _finite(tokens: Tokens, value: Immediate) -> Immediate:
-    if abs(number(value)) < float("inf"):
         return value
-    tokens.error("a constant that is not finite cannot be cast to an integer")
+    return _prefix(tokens, text, _unary(tokens, depth + 1))
 
 
 def _prefix(tokens: Tokens, symbol: str, value: Immediate) -> Immediate:
@@ -178,42 +185,47 @@ def _prefix(tokens: Tokens, symbol: str, value: Immediate) -> Immediate:
         return value
     if symbol == "!":
         return Immediate(int(not number(value)))
-    if value.kind != "int":
+    if value.kind in {"f32", "f64"}:
         if symbol == "~":
             tokens.error("'~' takes an integer constant")
         return Immediate(value.value ^ (1 << (31 if value.kind == "f32" else 63)), value.kind)
-    return Immediate(
-        -value.value if symbol == "-" and value.value <= 1 << 63 else _wrap(~value.value + (symbol == "-"))
-    )
+    if symbol == "~":
+        return _whole(~value.value, True)
+    return _whole(-value.value, value.kind == _UNSIGNED)
 
 
 def _apply(tokens: Tokens, at: int, symbol: str, a: Immediate, b: Immediate) -> Immediate:
     """Apply a binary operator to two constants, in 64 bits."""
-    if symbol in _COMPARE:
-        return Immediate(int(_COMPARE[symbol](number(a), number(b))))
-    if symbol == "&&":
-        return Immediate(int(bool(number(a)) and bool(number(b))))
-    if symbol == "||":
-        return Immediate(int(bool(number(a)) or bool(number(b))))
-    if a.kind != "int" or b.kind != "int":
+    unsigned = _UNSIGNED in {a.kind, b.kind}
+    if not {a.kind, b.kind} <= {"int", _UNSIGNED}:
         return _apply_float(tokens, at, symbol, _as_float(a), _as_float(b))
     x, y = a.value, b.value
-    if symbol in _PLAIN:
+    if unsigned or symbol == "%":
+        x, y = x & _ALL, y & _ALL
+    if symbol in _COMPARE:
+        value, unsigned = int(_COMPARE[symbol](x, y)), False
+    elif symbol in _LOGIC:
+        value, unsigned = int(_LOGIC[symbol](bool(x), bool(y))), False
+    elif symbol in {"<<", ">>"}:  # the amount's low six bits count, as in the vendor's assembler
+        amount = y & 63
+        value, unsigned = a.value << amount if symbol == "<<" else a.value >> amount, a.kind == _UNSIGNED
+    elif symbol in _PLAIN:
         value = _PLAIN[symbol](x, y)
-    elif symbol in {"/", "%"}:
-        if y == 0:
-            tokens.error("constant expression divides by zero", at)
-        quotient = abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1)
-        value = quotient if symbol == "/" else x - y * quotient
+    elif y == 0:
+        tokens.error("constant expression divides by zero", at)
+    elif symbol == "%":
+        value, unsigned = x % y, True
     else:
-        amount = min(max(y, 0), 64)
-        value = x << amount if symbol == "<<" else x >> amount
-    # An operand beyond the signed range is a .u64 constant, and makes the result one.
-    return Immediate(value & (1 << 64) - 1 if max(x, y) >> 63 else _wrap(value))
+        value = abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1)
+    return _whole(value, unsigned)
 
 
 def _apply_float(tokens: Tokens, at: int, symbol: str, x: float, y: float) -> Immediate:
     """Apply an arithmetic operator to doubles."""
+    if symbol in _COMPARE:
+        return Immediate(int(_COMPARE[symbol](x, y)))
+    if symbol in _LOGIC:
+        return Immediate(int(_LOGIC[symbol](bool(x), bool(y))))
     if symbol == "/" and y == 0:
         tokens.error("constant expression divides by zero", at)
     arithmetic: dict[str, Callable[[float, float], float]] = {
@@ -227,10 +239,12 @@ def _apply_float(tokens: Tokens, at: int, symbol: str, x: float, y: float) -> Im
     return Immediate(double_bits(arithmetic[symbol](x, y)), "f64")
 
 
-def _wrap(value: int) -> int:
-    """A value brought into the signed 64-bit range."""
-    value &= (1 << 64) - 1
-    return value - (1 << 64) if value >> 63 else value
+def _whole(value: int, unsigned: bool) -> Immediate:
+    """An integer brought into 64 bits."""
+    value &= _ALL
+    if unsigned:
+        return Immediate(value, _UNSIGNED)
+    return Immediate(value - (1 << 64) if value >> 63 else value)
 
 
 def _check_depth(tokens: Tokens, depth: int) -> None:

@@ -93,7 +93,7 @@ class Names:
     def _claim(self, name: str) -> None:
         declared = self._scopes[-1].declared
         if name in declared:
-            self._tokens.error(f"'{name.removesuffix('<>')}' is declared twice in one block; rename one", None)
+            self._tokens.error(f"'{name.removesuffix('<>')}' is declared twice in one block; rename one")
         declared.add(name)
 
     def _unique(self, name: str) -> str:
@@ -140,8 +140,8 @@ class Names:
             return Register(word)
         if word == "WARP_SZ":
             return Immediate(32)
-        if "." in word:
-            self._tokens.fail("an operand", None)
+        if not any(word in names for names in self._module):
+            self._tokens.error(f"'{word}' is not declared here; declare it before its first use")
         return Symbol(word)
 
 

@@ -107,8 +107,6 @@ class _Parser:
             self._section()
         elif text == ".alias":
             self._alias()
-        elif text == ";":
-            tokens.at += 1
         else:
             self._definition()
 
@@ -196,7 +194,7 @@ class _Parser:
             tokens.error(f"'{function.name}' is defined twice in this module", at)
         function.is_declaration = False
         self._module.functions[function.name] = function
-        Body(tokens, function, self._module.variables, self._module.functions).parse()
+        Body(tokens, function, self._module).parse()
 
     def _declare(self, function: Function, at: int) -> None:
         """Make a function known, so that its own body can call it; a definition stays in force."""

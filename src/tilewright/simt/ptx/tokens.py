@@ -32,7 +32,7 @@ _WORD_STARTS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_$
 
 
 class Tokens:
-    """The tokens of a text with a position, `at`; the list ends with an empty token."""
+    """The tokens of a text with a position, `at`; the list ends with empty tokens."""
 
     __slots__ = ("_newlines", "at", "path", "starts", "texts")
 
@@ -42,8 +42,8 @@ class Tokens:
         matches = list(_TOKEN.finditer(text))
         self.texts = [match[1] for match in matches]
         self.starts = [match.start(1) for match in matches]
-        self.texts.append("")
-        self.starts.append(len(text))
+        self.texts += ["", ""]  # one more than the position can reach, for a look ahead
+        self.starts += [len(text), len(text)]
         self._newlines = [match.start() for match in re.finditer("\n", text)]
 
     def line(self, index: int | None = None) -> int:
