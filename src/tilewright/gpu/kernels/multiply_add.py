@@ -5,6 +5,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numba import cuda
+from numba.cuda import types
 
 
 @functools.lru_cache(maxsize=16)
@@ -14,21 +16,13 @@ def multiply_add(dtype: str) -> Callable[..., Any]:
     Floats use a fused multiply-add by name, because a compiler is free to contract `a * b + c` or not. Integers wrap:
     Numba widens int32 to int64 in the sum, and the conversion back keeps the low bits.
     """
-    from numba import cuda
-    from numba.cuda import types
-
-    if np.dtype(dtype).kind == "f":
-
-        @cuda.jit(device=True)  # type: ignore[untyped-decorator, unused-ignore]
-        def fused(a: Any, b: Any, c: Any) -> Any:
-            return cuda.fma(a, b, c)
-
-        return fused  # type: ignore[no-any-return, unused-ignore]
-
     element = getattr(types, dtype)
 
-    @cuda.jit(device=True)  # type: ignore[untyped-decorator, unused-ignore]
+    def fused(a: Any, b: Any, c: Any) -> Any:
+        return cuda.fma(a, b, c)
+
     def wrapped(a: Any, b: Any, c: Any) -> Any:
         return element(a * b + c)
 
-    return wrapped  # type: ignore[no-any-return, unused-ignore]
+    step: Callable[..., Any] = cuda.jit(fused if np.dtype(dtype).kind == "f" else wrapped, device=True)
+    return step

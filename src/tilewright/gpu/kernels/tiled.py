@@ -10,6 +10,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numba import cuda
+from numba.cuda import types
+
+from tilewright.gpu.kernels.multiply_add import multiply_add
 
 
 @functools.lru_cache(maxsize=64)
@@ -24,11 +28,6 @@ def tiled(dtype: str = "float32", edge: int = 16) -> Callable[..., None]:
     >>> tiled("float32", 16).__name__
     'tiled'
     """
-    from numba import cuda
-    from numba.cuda import types
-
-    from tilewright.gpu.kernels.multiply_add import multiply_add
-
     element = getattr(types, dtype)
     fused = multiply_add(dtype)
     zero = np.dtype(dtype).type(0)

@@ -1,0 +1,373 @@
+"""Every kernel's record. The command line, the ladder and the tests iterate these; there is no second list.
+
+A record says where a kernel comes from, what it takes, in which order it sums, how it is launched and what it is
+known to get wrong. It compiles nothing before it is asked to.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from tilewright.errors import ArgumentTypeError, ArgumentValueError
+
+if TYPE_CHECKING:
+    from tilewright.gpu.program import Program
+
+Array = npt.NDArray[Any]
+#: (dtype, compute capability) -> Program
+Compile = Callable[[str, tuple[int, int]], "Program"]
+
+_CANONICAL = ("float32", "float64", "int32")
+_C_TYPES = {"float32": "float", "float64": "double", "int32": "int"}
+#: Largest extents of a grid in y (and z). Source: CUDA C++ Programming Guide, table "Technical Specifications".
+_GRID_Y = 65_535
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchShape:
+    """Grid and block of a launch, each (x, y, z)."""
+
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One kernel.
+
+    Attributes
+    ----------
+    name : str
+        Stable and short; what the command line takes.
+    title : str
+        One line for people.
+    source : str
+        Row of the source systems, `S2`.
+    backend : {"cpu", "gpu"}
+        Where it runs.
+    dtypes : tuple of str
+        NumPy names of the dtypes it takes, the source's own first.
+    order : {"fma", "rounded-product"}
+        How it sums: the canonical order, or each product rounded to the dtype and summed in float64.
+    published : bool
+        A specimen, kept as published with its defects: shown, not trusted.
+    limits : str
+        What it takes only, or where it is right only; empty where it takes every shape.
+    notes : str
+        What to look for in its counts.
+    tile : (int, int)
+        Rows and columns of C a block computes; (0, 0) on the CPU.
+    block : (int, int)
+        Threads of a block in x and y; (0, 0) on the CPU.
+    rows_by_x : bool
+        The rows of C follow x (as the published Python kernels have it), not y.
+    compiler : callable, optional
+        Makes the Program; None on the CPU.
+    operands : str
+        Order of the kernel's arguments: `abc` (arrays only), `abc m n k`, or `cab m k n`.
+    """
+
+    name: str
+    title: str
+    source: str
+    backend: Literal["cpu", "gpu"]
+    dtypes: tuple[str, ...] = _CANONICAL
+    order: Literal["fma", "rounded-product"] = "fma"
+    published: bool = False
+    limits: str = ""
+    notes: str = ""
+    tile: tuple[int, int] = (0, 0)
+    block: tuple[int, int] = (0, 0)
+    rows_by_x: bool = False
+    compiler: Compile | None = None
+    operands: Literal["abc", "abc m n k", "cab m k n"] = "abc"
+
+    def program(self, dtype: str, cc: tuple[int, int] = (9, 0)) -> Program:
+        """Compile the kernel for a dtype; the same Program for the same question.
+
+        Raises
+        ------
+        ArgumentValueError
+            A CPU record has no Program.
+        ArgumentTypeError
+            The kernel does not take the dtype.
+        MissingExtraError
+            The `gpu` extra is not installed.
+        """
+        if self.compiler is None:
+            raise ArgumentValueError(f"kernel {self.name!r} runs on the CPU and has no GPU program; use run_cpu")
+        if dtype not in self.dtypes:
+            raise ArgumentTypeError(f"kernel {self.name!r} takes {', '.join(self.dtypes)} (got {dtype})")
+        return self.compiler(dtype, cc)
+
+    def launch_rule(self, m: int, n: int, k: int) -> LaunchShape:
+        """The grid and block for C of shape (m, n); `k` never changes them.
+
+        Examples
+        --------
+        >>> find("global_memory").launch_rule(32, 32, 32)
+        LaunchShape(grid=(1, 1, 1), block=(32, 32, 1))
+        """
+        if self.backend == "cpu":
+            raise ArgumentValueError(f"kernel {self.name!r} runs on the CPU and has no launch shape")
+        rows, columns = -(-m // self.tile[0]), -(-n // self.tile[1])
+        grid = (rows, columns, 1) if self.rows_by_x else (columns, rows, 1)
+        return LaunchShape(grid, (*self.block, 1))
+
+    def arguments(self, a: Array, b: Array, c: Array) -> tuple[Any, ...]:
+        """The kernel's arguments; operands that are not row-major are copied, as the kernels' C++ takes flat arrays.
+
+        Parameters
+        ----------
+        a, b : ndarray, shapes (m, k) and (k, n)
+        c : ndarray, shape (m, n)
+            Row-major; the kernel writes into it.
+
+        Raises
+        ------
+        ArgumentValueError
+            `c` has another shape or is not row-major.
+        """
+        (m, k), n = a.shape, b.shape[1]
+        if c.shape != (m, n) or not c.flags.c_contiguous:
+            raise ArgumentValueError(
+                f"`c` must be row-major of shape {(m, n)} (got {c.shape}, strides {c.strides}); make it with np.empty"
+            )
+        # A copy even where only the write flag differs: a Program is specialised for arrays that may be written.
+        a, b = (np.require(operand, requirements=["C", "W", "A"]) for operand in (a, b))
+        if self.operands == "abc":
+            return a, b, c
+        sizes = (m, n, k) if self.operands == "abc m n k" else (m, k, n)
+        arrays = (a, b, c) if self.operands == "abc m n k" else (c, a, b)
+        return *arrays, *(np.int32(size) for size in sizes)
+
+    def accepts(self, m: int, n: int, k: int, dtype: str) -> str | None:
+        """Why the kernel cannot be launched for a product, or None when it can.
+
+        A published specimen is launched for any shape that fits a grid, right or wrong: its `limits` say when it is
+        right.
+
+        Examples
+        --------
+        >>> find("tiled_published").accepts(16, 16, 16, "float64")
+        'takes float32 only, not float64'
+        """
+        if dtype not in self.dtypes:
+            return f"takes {', '.join(self.dtypes)} only, not {dtype}"
+        if min(m, n, k) < 1:
+            return f"takes extents of at least 1, not {(m, n, k)}"
+        if self.backend == "cpu":
+            return None
+        # Flat indices are 32-bit, as in the sources; the margin is a tile's overhang.
+        if self.operands != "abc" and max(m * k, k * n, m * n) >= 2**31 - 64 * max(n, k):
+            return "indexes with 32 bits: each matrix must have fewer than 2**31 elements"
+        rows = self.launch_rule(m, n, k).grid[1]
+        if rows > _GRID_Y:
+            return f"needs a grid of {rows} blocks in y, over the limit of {_GRID_Y}"
+        return None
+
+    def run_cpu(self, a: Array, b: Array) -> Array:
+        """Multiply on the host.
+
+        Raises
+        ------
+        ArgumentValueError
+            The record is a GPU kernel.
+        """
+        if self.backend != "cpu":
+            raise ArgumentValueError(
+                f"kernel {self.name!r} runs on a GPU; launch its program with tilewright.simt.launch"
+            )
+        from tilewright.cpu.three_loops import multiply
+
+        return multiply(a, b)
+
+    def reference(self, a: Array, b: Array) -> Array:
+        """The product this kernel must give, bit for bit: the canonical one, or that of its own stated order."""
+        from tilewright.problem.reference import canonical
+
+        if self.order == "rounded-product" and a.dtype != np.float64:
+            return canonical(a, b, acc_dtype="float64", out_dtype=a.dtype, order="rounded-product")
+        return canonical(a, b)
+
+
+def records() -> tuple[Record, ...]:
+    """Every kernel, from the foot of the ladder up.
+
+    Examples
+    --------
+    >>> [record.name for record in records()][:3]
+    ['three_loops', 'naive_published', 'naive']
+    """
+    return (
+        _THREE_LOOPS,
+        _NAIVE_PUBLISHED,
+        _NAIVE,
+        _TILED_PUBLISHED,
+        _TILED,
+        *(_block_partitioned(size) for size in (16, 32)),
+        _GLOBAL_MEMORY,
+        *(_shared_memory(size) for size in (8, 16, 32)),
+        *(_several_results(count) for count in (1, 2, 4, 8, 16, 32)),
+    )
+
+
+def find(name: str) -> Record:
+    """The record of a name.
+
+    Raises
+    ------
+    ArgumentValueError
+        There is none.
+    """
+    for record in records():
+        if record.name == name:
+            return record
+    raise ArgumentValueError(f"a kernel must be one of {', '.join(record.name for record in records())} (got {name!r})")
+
+
+@functools.lru_cache(maxsize=256)
+def _python(module: str, kernel: str, dtype: str, cc: tuple[int, int], made: bool) -> Program:
+    """Compile a Python kernel for row-major matrices; `made` says that it is a factory over dtypes."""
+    from tilewright.gpu.optional import require
+    from tilewright.gpu.program import Program
+
+    require("numba.cuda", "Compiling Python kernels")
+    function = getattr(require(f"tilewright.gpu.kernels.{module}", "The kernel"), kernel)
+    matrix = f"{dtype}[:, ::1]"
+    return Program.from_python(function(dtype) if made else function, f"void({matrix}, {matrix}, {matrix})", cc)
+
+
+@functools.lru_cache(maxsize=256)
+def _cuda(file: str, entry: str, dtype: str, cc: tuple[int, int]) -> Program:
+    """Compile a template instance of a CUDA C++ kernel; `TYPE` in `entry` stands for the element type."""
+    from tilewright.gpu.program import Program
+
+    path = Path(__file__).parent / "gpu" / "kernels" / file
+    return Program.from_cuda(path, entry.replace("TYPE", _C_TYPES[dtype]), cc)
+
+
+_THREE_LOOPS = Record(
+    name="three_loops",
+    title="CPU: three loops",
+    source="S5",
+    backend="cpu",
+    notes="one running sum, nothing blocked: the foot of the ladder",
+)
+
+_NAIVE_PUBLISHED = Record(
+    name="naive_published",
+    title="Numba CUDA: naive kernel, as published",
+    source="S1",
+    backend="gpu",
+    dtypes=("float32", "float64"),
+    order="rounded-product",
+    published=True,
+    limits="right for every shape, in an order of its own for float32",
+    notes="sums float32 products in float64, and is uncoalesced: the row follows threadIdx.x",
+    tile=(16, 16),
+    block=(16, 16),
+    rows_by_x=True,
+    compiler=lambda dtype, cc: _python("numba_naive", "naive_published", dtype, cc, False),
+)
+
+_NAIVE = Record(
+    name="naive",
+    title="Numba CUDA: naive kernel, typed sum, coalesced",
+    source="S1",
+    backend="gpu",
+    notes="the column follows threadIdx.x and the sum has the operands' width",
+    tile=(16, 16),
+    block=(16, 16),
+    compiler=lambda dtype, cc: _python("numba_naive", "naive", dtype, cc, True),
+)
+
+_TILED_PUBLISHED = Record(
+    name="tiled_published",
+    title="Numba CUDA: shared-memory tiles, as published",
+    source="S2",
+    backend="gpu",
+    dtypes=("float32",),
+    order="rounded-product",
+    published=True,
+    limits="right only where m, n and k are multiples of 16 and k equals m",
+    notes="guard with `and`, no filled edges, k loop of gridDim.x steps, tiles indexed [tx, ty]",
+    tile=(16, 16),
+    block=(16, 16),
+    rows_by_x=True,
+    compiler=lambda dtype, cc: _python("tiled_published", "tiled_published", dtype, cc, False),
+)
+
+_TILED = Record(
+    name="tiled",
+    title="Numba CUDA: shared-memory tiles, corrected",
+    source="S2",
+    backend="gpu",
+    notes="any shape; tiles indexed [ty, tx]",
+    tile=(16, 16),
+    block=(16, 16),
+    compiler=lambda dtype, cc: _python("tiled", "tiled", dtype, cc, True),
+)
+
+_GLOBAL_MEMORY = Record(
+    name="global_memory",
+    title="CUDA C++: global memory only",
+    source="S6",
+    backend="gpu",
+    dtypes=("int32", "float32", "float64"),
+    notes="S7 counts it at width 32: 5,120 load and 128 store transactions",
+    tile=(32, 32),
+    block=(32, 32),
+    compiler=lambda dtype, cc: _cuda("global_memory.cu", "global_memory<TYPE>", dtype, cc),
+    operands="abc m n k",
+)
+
+
+def _block_partitioned(size: int) -> Record:
+    return Record(
+        name=f"block_partitioned_{size}",
+        title=f"CUDA C++: block-partitioned product, {size}x{size}",
+        source="S3",
+        backend="gpu",
+        notes="guarded edges; the source takes multiples of the block only",
+        tile=(size, size),
+        block=(size, size),
+        compiler=lambda dtype, cc: _cuda("block_partitioned.cu", f"MatrixMulCUDA<{size}, TYPE>", dtype, cc),
+        operands="cab m k n",
+    )
+
+
+def _shared_memory(size: int) -> Record:
+    return Record(
+        name=f"shared_memory_{size}",
+        title=f"CUDA C++: shared memory, {size}x{size}",
+        source="S9",
+        backend="gpu",
+        dtypes=("int32", "float32", "float64"),
+        notes="S10 blames bank conflicts for the 8x8 and 16x16 tiles; compare the conflicts counted",
+        tile=(size, size),
+        block=(size, size),
+        compiler=lambda dtype, cc: _cuda("shared_memory.cu", f"shared_memory<{size}, TYPE>", dtype, cc),
+        operands="abc m n k",
+    )
+
+
+def _several_results(count: int) -> Record:
+    return Record(
+        name=f"results_{count}",
+        title=f"CUDA C++: {count} result{'s' if count > 1 else ''} a thread, 32x32",
+        source="S11",
+        backend="gpu",
+        notes=f"rows {32 // count} apart; one read of B's tile serves {count} multiply-add{'s' if count > 1 else ''}",
+        tile=(32, 32),
+        block=(32, 32 // count),
+        compiler=lambda dtype, cc: _cuda("several_results.cu", f"several_results<TYPE, 32, {count}>", dtype, cc),
+        operands="abc m n k",
+    )

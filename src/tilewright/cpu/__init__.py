@@ -1,0 +1,1 @@
+"""Products on the host's processor. So far its plainest one, the three loops of S5."""
