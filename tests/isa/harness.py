@@ -19,7 +19,9 @@ import numpy as np
 from tilewright.simt.isa.table import Form, Row, Table, lower
 from tilewright.simt.translate.code import LANES, Code, Value, element_type
 
+#: "literal" makes every operand after the first a constant: what instruction operands mostly are, and what folds.
 SHAPES = ("vector", "scalar", "mixed")
+LITERAL = "literal"
 _FOOTER = """
 attributes #0 = { nounwind "prefer-vector-width"="512" }
 !0 = !{!"branch_weights", i32 2000, i32 1}
@@ -57,11 +59,28 @@ def signature(form: Form) -> Signature:
     )
 
 
+_WIDE = np.dtype([("low", "<u8"), ("high", "<u8")])
+
+
 def array_type(ptx_type: str) -> np.dtype:
     """NumPy type of the bit patterns of a PTX type; 128 bits are a pair of uint64."""
     element = element_type(ptx_type)
     bits = {"half": 16, "bfloat": 16, "float": 32, "double": 64, "i1": 8}.get(element) or int(element[1:])
-    return np.dtype([("low", "<u8"), ("high", "<u8")]) if bits == 128 else np.dtype(f"<u{bits // 8}")
+    return _WIDE if bits == 128 else np.dtype(f"<u{bits // 8}")
+
+
+def to_array(patterns: Sequence[int], ptx_type: str) -> np.ndarray:
+    """Bit patterns as an array that a form reads."""
+    if array_type(ptx_type) == _WIDE:
+        return np.array([(p & (1 << 64) - 1, p >> 64) for p in patterns], _WIDE)
+    return np.array(patterns, array_type(ptx_type))
+
+
+def from_array(array: np.ndarray) -> list[int]:
+    """What a form wrote, as bit patterns."""
+    if array.dtype == _WIDE:
+        return [int(low) | int(high) << 64 for low, high in array]
+    return [int(v) for v in array]
 
 
 def _load(code: Code, pointer: str, index: str, element: str, lanes: int) -> Value:
@@ -82,12 +101,21 @@ def _store(code: Code, pointer: str, index: str, value: Value, lanes: int) -> No
     code.line(f"store {value}, ptr {address.text}, align 1")
 
 
-def _lower_in_shape(code: Code, form: Form, shape: str, types: Signature) -> tuple[tuple[Value, ...], int]:
+def _constant(code: Code, element: str, bits: int) -> Value:
+    """A literal from a bit pattern."""
+    return code.float_bits(element, bits) if element[0] != "i" else code.const(element, bits)
+
+
+def _lower_in_shape(
+    code: Code, form: Form, shape: str, types: Signature, literals: Sequence[int]
+) -> tuple[tuple[Value, ...], int]:
     """Load the sources of one step and run the meaning; the results, and how many elements the step covers."""
     sources = []
     for i, ptx_type in enumerate(types.source_types):
         element = element_type(ptx_type)
-        if shape == "mixed" and i > 0:
+        if shape == LITERAL and i > 0:
+            sources.append(_constant(code, element, literals[i - 1]))
+        elif shape == "mixed" and i > 0:
             sources.append(_load(code, f"%in{i}", "%first", element, 1))
         else:
             sources.append(_load(code, f"%in{i}", "%index", element, 1 if shape == "scalar" else LANES))
@@ -107,16 +135,17 @@ def _memory_type(types: Signature) -> str:
     return element_type(types.destination_types[0])
 
 
-def function_text(symbol: str, form: Form, shape: str) -> tuple[str, Mapping[str, str]]:
+def function_text(symbol: str, form: Form, shape: str, literals: Sequence[int] = ()) -> tuple[str, Mapping[str, str]]:
     """One LLVM function that maps the form over arrays, and the declarations it needs."""
     code, types = Code(), signature(form)
     code.place("loop")
     code.line("%index = phi i64 [ 0, %entry ], [ %next, %back ]")
     code.line(f"%first = mul i64 %index, {LANES}")
-    results, step = _lower_in_shape(code, form, shape, types)
+    results, step = _lower_in_shape(code, form, shape, types, literals)
     lanes = 1 if step == 1 else LANES
-    if len(results) != len(types.destinations):
+    if len(results) < len(types.destinations):
         raise AssertionError(f"{form.name}: {len(results)} results for {types.destinations}")
+    results = results[: len(types.destinations)]
     for i, (result, ptx_type) in enumerate(zip(results, types.destination_types, strict=True)):
         if result.type != element_type(ptx_type):
             raise AssertionError(f"{form.name}: {types.destinations[i]} is {result.type}, must hold a {ptx_type}")
@@ -144,13 +173,22 @@ done:
 class Compiled:
     """Forms compiled together. `run(form, shape, arrays)` returns the destinations' bit patterns."""
 
-    def __init__(self, forms: Sequence[Form], shapes: Sequence[str] = SHAPES, *, opt: int = 1) -> None:
-        self.symbols = {(f.name, s): f"f{i}" for i, (f, s) in enumerate(itertools.product(forms, shapes))}
+    def __init__(
+        self,
+        forms: Sequence[Form],
+        shapes: Sequence[str] | Callable[[Form], Sequence[str]] = SHAPES,
+        *,
+        literals: Mapping[str, Sequence[int]] | None = None,
+        opt: int = 1,
+    ) -> None:
+        pairs = [(f, s) for f in forms for s in (shapes(f) if callable(shapes) else shapes)]
+        self.symbols = {(f.name, s): f"f{i}" for i, (f, s) in enumerate(pairs)}
+        self.literals = literals or {}
         self._by_name = {f.name: f for f in forms}
         declarations: dict[str, str] = {}
         texts = []
         for (name, shape), symbol in self.symbols.items():
-            text, needed = function_text(symbol, self._by_name[name], shape)
+            text, needed = function_text(symbol, self._by_name[name], shape, self.literals.get(name, ()))
             texts.append(text)
             declarations.update(needed)
         self.text = "\n".join([*declarations.values(), *texts, _FOOTER])
@@ -282,13 +320,15 @@ def differences(
     value is allowed there.
     """
     types = signature(form)
-    arrays = [np.array(c, array_type(t)) for c, t in zip(columns, types.source_types, strict=True)]
-    outputs = compiled.run(form.name, shape, arrays)
+    arrays = [to_array(c, t) for c, t in zip(columns, types.source_types, strict=True)]
+    outputs = [from_array(a) for a in compiled.run(form.name, shape, arrays)]
+    if shape == LITERAL:
+        columns = [columns[0], *([v] * len(columns[0]) for v in compiled.literals[form.name])]
     found = []
     for i, operands in enumerate(rows_in_shape(columns, shape)):
         expected = oracle(form.name, *operands)
         expected = expected if isinstance(expected, tuple) else (expected,)
-        got = tuple(int(output[i]) for output in outputs)
+        got = tuple(output[i] for output in outputs)
         if any(e is not None and e != g for e, g in zip(expected, got, strict=True)):
             shown = ", ".join(f"{v:#x}" for v in operands)
             found.append(f"{form.name} {shape} ({shown}): {[hex(g) for g in got]}, must be {expected}")

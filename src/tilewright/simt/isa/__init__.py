@@ -11,7 +11,22 @@ import importlib
 from tilewright.simt.isa.table import Form, Row, Table, lower
 
 #: Modules with rows, in the order of the manual's chapter 9.
-MODULES = ("integer", "float", "half", "compare", "logic", "move", "convert", "memory", "atomic", "control", "barrier", "warp")
+MODULES = (
+    "integer",
+    "integer_bits",
+    "integer_carry",
+    "float",
+    "half",
+    "compare",
+    "logic",
+    "move",
+    "convert",
+    "memory",
+    "atomic",
+    "control",
+    "barrier",
+    "warp",
+)
 
 
 @functools.cache

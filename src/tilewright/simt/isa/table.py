@@ -69,9 +69,9 @@ class Row:
 
     @property
     def operands(self) -> tuple[str, ...]:
-        """Operand names as the syntax prints them, `d|p` for pairs, optional ones without braces."""
+        """Operand names in the syntax's order, `d|p` for pairs, without braces, brackets and `!`."""
         tail = self.syntax[len(_head(self.syntax)) :].rstrip("; ")
-        return tuple(re.sub(r"[{}\[\]\s]", "", part) for part in tail.split(",") if part.strip())
+        return tuple(re.sub(r"[{}\[\]\s!]", "", part) for part in tail.split(",") if part.strip())
 
     def forms(self) -> Iterable[str]:
         """Every dotted name this row accepts, for tests and the support page."""

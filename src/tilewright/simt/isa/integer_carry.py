@@ -1,0 +1,77 @@
+"""Sums and products with a carry: the pieces of multi-word arithmetic.
+
+Source: PTX ISA, section 9.7.2, Extended-Precision Integer Arithmetic Instructions.
+
+A meaning of kind `carry` always receives the carry flag as its last source and always returns (result, carry-out).
+The flag is written only when the name has `.cc`. For differences the flag is the borrow.
+"""
+
+from __future__ import annotations
+
+from tilewright.simt.isa.integer import high_product, is_signed
+from tilewright.simt.isa.table import Form, Table
+from tilewright.simt.translate.code import Code, Value
+
+rows = Table()
+
+_WORDS = "u32 s32 u64 s64"
+
+
+def _sum(code: Code, a: Value, b: Value, carry: Value | None) -> tuple[Value, Value]:
+    """Sum and carry-out. At most one of the two additions can overflow."""
+    total = code.add(a, b)
+    out = code.icmp("ult", total, a)
+    if carry is None:
+        return total, out
+    whole = code.add(total, code.cast("zext", carry, a.type))
+    return whole, code.or_(out, code.icmp("ult", whole, total))
+
+
+def _difference(code: Code, a: Value, b: Value, borrow: Value | None) -> tuple[Value, Value]:
+    """Difference and borrow-out."""
+    less, out = code.sub(a, b), code.icmp("ult", a, b)
+    if borrow is None:
+        return less, out
+    taken = code.cast("zext", borrow, a.type)
+    return code.sub(less, taken), code.or_(out, code.icmp("ult", less, taken))
+
+
+def _product(code: Code, form: Form, a: Value, b: Value) -> Value:
+    """The half of the product that the name asks for."""
+    return high_product(code, a, b, signed=is_signed(form["type"])) if form.has("hi") else code.mul(a, b)
+
+
+@rows.row("add.cc.type d, a, b;", section="9.7.2.1", kind="carry", type=_WORDS)
+def add_setting(code: Code, form: Form, a: Value, b: Value, carry: Value) -> tuple[Value, Value]:
+    """Sum a + b; sets the carry."""
+    return _sum(code, a, b, None)
+
+
+@rows.row("addc{.cc}.type d, a, b;", section="9.7.2.2", kind="carry", type=_WORDS)
+def add_with_carry(code: Code, form: Form, a: Value, b: Value, carry: Value) -> tuple[Value, Value]:
+    """Sum a + b + carry."""
+    return _sum(code, a, b, carry)
+
+
+@rows.row("sub.cc.type d, a, b;", section="9.7.2.3", kind="carry", type=_WORDS)
+def sub_setting(code: Code, form: Form, a: Value, b: Value, carry: Value) -> tuple[Value, Value]:
+    """Difference a - b; sets the borrow."""
+    return _difference(code, a, b, None)
+
+
+@rows.row("subc{.cc}.type d, a, b;", section="9.7.2.4", kind="carry", type=_WORDS)
+def sub_with_borrow(code: Code, form: Form, a: Value, b: Value, carry: Value) -> tuple[Value, Value]:
+    """Difference a - (b + borrow)."""
+    return _difference(code, a, b, carry)
+
+
+@rows.row("mad.half.cc.type d, a, b, c;", section="9.7.2.5", kind="carry", half="hi lo", type=_WORDS)
+def mad_setting(code: Code, form: Form, a: Value, b: Value, c: Value, carry: Value) -> tuple[Value, Value]:
+    """Half of a * b, plus c; sets the carry."""
+    return _sum(code, _product(code, form, a, b), c, None)
+
+
+@rows.row("madc.half{.cc}.type d, a, b, c;", section="9.7.2.6", kind="carry", half="hi lo", type=_WORDS)
+def mad_with_carry(code: Code, form: Form, a: Value, b: Value, c: Value, carry: Value) -> tuple[Value, Value]:
+    """Half of a * b, plus c, plus carry."""
+    return _sum(code, _product(code, form, a, b), c, carry)

@@ -1,0 +1,40 @@
+"""Moves, and conversions between generic addresses and addresses of a state space.
+
+Source: PTX ISA, section 9.7.9, Data Movement and Conversion Instructions.
+"""
+
+from __future__ import annotations
+
+from tilewright.simt.isa.table import Form, Table
+from tilewright.simt.translate.code import Code, Value
+
+rows = Table()
+
+_SPACES = "const global local shared shared::cta shared::cluster param param::entry"
+
+
+@rows.row(
+    "mov.type d, a;",
+    section="9.7.9.3",
+    type="pred b16 b32 b64 b128 u16 u32 u64 s16 s32 s64 f32 f64",
+    linear="move",
+    note="packing into and unpacking from {a, b}, and the addresses of variables and functions, are the translator's",
+)
+def mov(code: Code, form: Form, a: Value) -> Value:
+    """Copy a register, an immediate or a special register."""
+    return a
+
+
+def _placed_by_translator(code: Code, form: Form, *sources: Value) -> Value:
+    """Refuse: only the translator knows where the state spaces lie."""
+    raise NotImplementedError(f"{form.name}: rows of kind '{form.row.kind}' have no meaning of their own")
+
+
+_SIZED = {"p": "size", "a": "size"}
+for _syntax in ("cvta.space.size p, a;", "cvta.to.space.size p, a;"):
+    rows.row(_syntax, section="9.7.9.20", kind="cvta", types=_SIZED, space=_SPACES, size="u32 u64")(
+        _placed_by_translator
+    )
+rows.row("isspacep.space p, a;", section="9.7.9.19", kind="isspacep", types={"p": "pred", "a": "u64"}, space=_SPACES)(
+    _placed_by_translator
+)
