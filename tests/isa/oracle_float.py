@@ -144,7 +144,7 @@ def encode(name: str, sign: int, magnitude: Magnitude, mode: str = "rn") -> int:
     steps = to_integer(magnitude / power(exponent - format_.fraction), mode, negative=bool(sign))
     pattern = ((exponent - format_.least) << format_.fraction) + steps
     if pattern >= format_.infinity:
-        to_infinity = mode == "rn" or mode == ("rm" if sign else "rp")
+        to_infinity = mode in ("rn", "rm" if sign else "rp")
         pattern = format_.infinity if to_infinity else format_.infinity - 1
     return top | pattern
 

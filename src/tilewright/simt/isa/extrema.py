@@ -1,0 +1,69 @@
+"""Minimum and maximum of every float type.
+
+-0 is less than +0. Without `.NaN` a NaN operand is ignored and two give the canonical NaN; with `.NaN` either does.
+Halves are compared in float, which holds them exactly.
+
+Source: PTX ISA, sections 9.7.3.11, 9.7.3.12 (single and double) and 9.7.4.7, 9.7.4.8 (half).
+"""
+
+from __future__ import annotations
+
+from tilewright.simt.isa.half import halves
+from tilewright.simt.isa.rounding import FORMATS, bits_of, canonical, float_of, flush, narrow, widen
+from tilewright.simt.isa.table import Form, Table
+from tilewright.simt.translate.code import Code, Value
+
+rows = Table()
+
+_F32 = dict.fromkeys("dabc", "f32")
+
+
+def _extreme(code: Code, form: Form, *operands: Value) -> Value:
+    """Minimum or maximum of two or three floats of one type, as the form's modifiers say."""
+    type_ = operands[0].type
+    if form.has("ftz"):
+        operands = tuple(flush(code, x) for x in operands)
+    signs = [code.and_(bits_of(code, x), code.const(f"i{x.bits}", FORMATS[type_].sign)) for x in operands]
+    wide = type_ if type_ in ("float", "double") else "float"
+    values = [widen(code, x, wide) for x in operands]
+    if form.has("abs"):
+        values = [code.call("llvm.fabs", wide, x) for x in values]
+    function = {"min": "llvm.minimum", "max": "llvm.maximum"}[form.row.opcode] + ("" if form.has("NaN") else "num")
+    result = values[0]
+    for value in values[1:]:
+        result = code.call(function, wide, result, value)
+    result = narrow(code, result, type_)
+    if form.has("xorsign"):
+        signed = code.or_(bits_of(code, result), code.xor(*signs))
+        result = float_of(code, signed, type_)
+    return canonical(code, result)
+
+
+@rows.row("min{.ftz}{.NaN}.f32 d, a, b{, c};", section="9.7.3.11", types=_F32, cost="float")
+@rows.row("min{.ftz}{.NaN}.xorsign.abs.f32 d, a, b;", section="9.7.3.11", types=_F32, cost="float")
+@rows.row("min{.ftz}{.NaN}.abs.f32 d, a, b, c;", section="9.7.3.11", types=_F32, cost="float")
+@rows.row("min.f64 d, a, b;", section="9.7.3.11", types=dict.fromkeys("dab", "f64"), cost="double")
+@rows.row("max{.ftz}{.NaN}.f32 d, a, b{, c};", section="9.7.3.12", types=_F32, cost="float")
+@rows.row("max{.ftz}{.NaN}.xorsign.abs.f32 d, a, b;", section="9.7.3.12", types=_F32, cost="float")
+@rows.row("max{.ftz}{.NaN}.abs.f32 d, a, b, c;", section="9.7.3.12", types=_F32, cost="float")
+@rows.row("max.f64 d, a, b;", section="9.7.3.12", types=dict.fromkeys("dab", "f64"), cost="double")
+def extreme(code: Code, form: Form, *operands: Value) -> Value:
+    """Minimum or maximum."""
+    return _extreme(code, form, *operands)
+
+
+_HALF = "f16 f16x2"
+_BFLOAT = "bf16 bf16x2"
+
+
+@rows.row("min{.ftz}{.NaN}.type d, a, b;", section="9.7.4.7", type=_HALF, cost="half")
+@rows.row("min{.ftz}{.NaN}.xorsign.abs.type d, a, b;", section="9.7.4.7", type=_HALF, cost="half")
+@rows.row("min{.NaN}.type d, a, b;", section="9.7.4.7", type=_BFLOAT, cost="half")
+@rows.row("min{.NaN}.xorsign.abs.type d, a, b;", section="9.7.4.7", type=_BFLOAT, cost="half")
+@rows.row("max{.ftz}{.NaN}.type d, a, b;", section="9.7.4.8", type=_HALF, cost="half")
+@rows.row("max{.ftz}{.NaN}.xorsign.abs.type d, a, b;", section="9.7.4.8", type=_HALF, cost="half")
+@rows.row("max{.NaN}.type d, a, b;", section="9.7.4.8", type=_BFLOAT, cost="half")
+@rows.row("max{.NaN}.xorsign.abs.type d, a, b;", section="9.7.4.8", type=_BFLOAT, cost="half")
+def extreme_half(code: Code, form: Form, a: Value, b: Value) -> Value:
+    """Minimum or maximum of halves."""
+    return halves(code, form, lambda x, y: _extreme(code, form, x, y), a, b)
