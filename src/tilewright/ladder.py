@@ -164,7 +164,7 @@ def climb_dtypes(
 
 
 def check_operands(a: Array, b: Array) -> tuple[Array, Array]:
-    """Return the operands if they can be multiplied.
+    """Return the operands, in native byte order, if they can be multiplied.
 
     Raises
     ------
@@ -185,7 +185,7 @@ def check_operands(a: Array, b: Array) -> tuple[Array, Array]:
             )
         if 0 in operand.shape:
             raise ArgumentValueError(f"`{name}.shape` must have no extent of 0 (got {operand.shape})")
-    if a.dtype != b.dtype:
+    if a.dtype.newbyteorder("=") != b.dtype.newbyteorder("="):
         raise ArgumentTypeError(
             f"`b.dtype` must equal `a.dtype` (got {b.dtype} and {a.dtype}); convert one of them with .astype"
         )
@@ -194,7 +194,8 @@ def check_operands(a: Array, b: Array) -> tuple[Array, Array]:
             f"`b.shape[0]` must equal `a.shape[1]` (got {b.shape[0]} and {a.shape[1]}); "
             f"shapes were {a.shape} and {b.shape}"
         )
-    return a, b
+    native = a.dtype.newbyteorder("=")
+    return a.astype(native, copy=False), b.astype(native, copy=False)
 
 
 def multiply(record: catalogue.Record, a: Array, b: Array, *, gpu: str | None = None) -> Array:
@@ -285,7 +286,7 @@ class _Runner:
             published=record.published,
             device="cpu" if record.backend == "cpu" else self.device,
             dtype=dtype or record.dtypes[0],
-            note=record.notes,
+            note="; ".join(filter(None, (record.limits, record.notes))),
         )
         if not dtype:
             return replace(blank, note=f"not run: takes {', '.join(record.dtypes)}, not {', '.join(pairs)}")

@@ -1,0 +1,92 @@
+"""What every subcommand shares."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from fakes import FakeRecord
+
+from tilewright.cli.main import main
+
+Run = Callable[..., Any]
+
+
+def test_version(tilewright: Run) -> None:
+    from importlib.metadata import version
+
+    done = tilewright("--version")
+    assert (done.status, done.out) == (0, f"tilewright {version('tilewright')}\n")
+
+
+@pytest.mark.parametrize("command", [[], ["ladder"], ["matmul"], ["kernels"], ["gpus"], ["ptx-support"]])
+def test_every_command_has_help(tilewright: Run, command: list[str]) -> None:
+    done = tilewright(*command, "--help")
+    assert done.status == 0
+    assert "Usage" in done.out
+
+
+def test_an_unknown_option_is_wrong_use(tilewright: Run) -> None:
+    done = tilewright("ladder", "--sise", "3")
+    assert done.status == 2
+    assert "--sise" in done.err
+
+
+def test_kernels_lists_the_catalogue(tilewright: Run, catalogue_of: Run) -> None:
+    catalogue_of(FakeRecord("loops"), FakeRecord("tiled", source="S9", backend="gpu", title="Tiles"))
+    lines = tilewright("kernels").out.splitlines()
+    assert [line.split()[:3] for line in lines if line.startswith(("loops", "tiled"))] == [
+        ["loops", "S5", "cpu"],
+        ["tiled", "S9", "gpu"],
+    ]
+
+
+def test_gpus_lists_the_machines(tilewright: Run) -> None:
+    from tilewright import machine
+
+    out = tilewright("gpus").out
+    assert machine.names()
+    assert [name for name in machine.names() if name not in out] == []
+
+
+def test_ptx_support_prints_the_page(tilewright: Run) -> None:
+    out = tilewright("ptx-support").out
+    assert out.startswith("# Supported PTX\n")
+    assert "| `add" in out
+
+
+def test_a_defect_is_one_line_and_debug_shows_where(
+    tilewright: Run, catalogue_of: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    catalogue_of(FakeRecord("broken", fails=ZeroDivisionError("oops")))
+    done = tilewright("ladder", "--size", 4)
+    assert done.status == 1
+    assert "ZeroDivisionError: oops" in done.err
+    assert "TILEWRIGHT_DEBUG=1" in done.err
+    assert len(done.err.strip().splitlines()) == 1
+    monkeypatch.setenv("TILEWRIGHT_DEBUG", "1")
+    monkeypatch.setattr(sys, "argv", ["tilewright", "ladder", "--size", "4"])
+    with pytest.raises(ZeroDivisionError):
+        main()
+
+
+def test_ctrl_c_is_one_line(tilewright: Run, catalogue_of: Run) -> None:
+    class Interrupting(FakeRecord):
+        def run_cpu(self, a: Any, b: Any) -> Any:
+            raise KeyboardInterrupt
+
+    catalogue_of(Interrupting("loops"))
+    done = tilewright("ladder", "--size", 4)
+    assert done.status == 130
+    assert done.err.splitlines() == ["interrupted: stopped by Ctrl-C; nothing was written"]
+
+
+def test_a_wrong_setting_is_told(tilewright: Run, catalogue_of: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_THREADS", "many")
+    catalogue_of(FakeRecord("loops"))
+    done = tilewright("ladder", "--size", 4)
+    assert done.status == 2
+    assert "TILEWRIGHT_THREADS" in done.err
+    assert "'many'" in done.err

@@ -1,0 +1,168 @@
+"""`tilewright ladder`, on fake records."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from fakes import FakeRecord
+
+from tilewright.errors import MemoryAccessError
+
+Run = Callable[..., Any]
+
+LOOPS = FakeRecord("loops")
+TILED = FakeRecord("tiled", source="S9", backend="gpu")
+
+
+def test_json_has_every_field_of_the_issue(tilewright: Run, catalogue_of: Run) -> None:
+    catalogue_of(LOOPS, TILED)
+    done = tilewright("ladder", "--shape", "31,33,32", "--json")
+    document = json.loads(done.out)
+    assert set(document) == {"machine", "problem", "rungs"}
+    assert (document["problem"]["m"], document["problem"]["n"], document["problem"]["k"]) == (31, 33, 32)
+    cpu, gpu = document["rungs"]
+    expected = {
+        "name": "tiled",
+        "source": "S9",
+        "device": "simulated",
+        "dtype": "float32",
+        "verified": True,
+        "seconds": 0.25,
+        "warp_instructions": 1000,
+        "global_load_sectors": 200,
+        "global_store_sectors": 30,
+        "shared_load_wavefronts": 400,
+        "shared_store_wavefronts": 50,
+        "shared_bank_conflicts": 0,
+        "registers_per_thread": 40,
+        "shared_bytes": 2048,
+    }
+    assert {key: gpu[key] for key in expected} == expected
+    assert 0 < gpu["occupancy"] <= 1
+    assert gpu["occupancy_limiter"]
+    assert (cpu["device"], cpu["verified"], cpu["warp_instructions"], cpu["occupancy"]) == ("cpu", True, None, None)
+    assert done.err == ""
+
+
+def test_each_dtype_is_the_sources_own_unless_one_is_asked_for(tilewright: Run, catalogue_of: Run) -> None:
+    integers = FakeRecord("integers", dtypes=("int32", "float32"))
+    catalogue_of(LOOPS, integers)
+    own = json.loads(tilewright("ladder", "--size", 4, "--json").out)
+    assert [rung["dtype"] for rung in own["rungs"]] == ["float32", "int32"]
+    one = json.loads(tilewright("ladder", "--size", 4, "--dtype", "int32", "--json").out)
+    assert [rung["dtype"] for rung in one["rungs"]] == ["int32", "int32"]
+
+
+def test_a_wrong_kernel_is_shown_and_sets_the_status(tilewright: Run, catalogue_of: Run) -> None:
+    catalogue_of(LOOPS, FakeRecord("wrong", wrong=3))
+    done = tilewright("ladder", "--size", 8)
+    assert done.status == 1
+    assert "✗ 3 differ" in done.out
+    assert "1 of 2 kernels" in done.out
+
+
+def test_a_published_specimen_may_be_wrong(tilewright: Run, catalogue_of: Run) -> None:
+    catalogue_of(LOOPS, FakeRecord("tiled_published", wrong=3, published=True, notes="assumes multiples of 16"))
+    done = tilewright("ladder", "--size", 8)
+    assert done.status == 0
+    assert "✗ 3 differ" in done.out
+    assert "tiled_published: assumes multiples of 16" in done.out
+    assert "1 of 1 kernels" in done.out
+
+
+def test_a_kernel_that_stops_does_not_end_the_climb(tilewright: Run, catalogue_of: Run) -> None:
+    catalogue_of(FakeRecord("wild", backend="gpu", fails=MemoryAccessError("kernel.py:7: outside")), LOOPS)
+    done = tilewright("ladder", "--size", 8)
+    assert done.status == 1
+    assert "✗ stopped" in done.out
+    assert "wild: kernel.py:7: outside" in done.out
+    assert "✓ exact" in done.out
+
+
+def test_a_kernel_that_refuses_says_why(tilewright: Run, catalogue_of: Run) -> None:
+    catalogue_of(LOOPS, FakeRecord("squares", refuses="needs multiples of 16"))
+    done = tilewright("ladder", "--size", 9)
+    assert done.status == 0
+    assert "squares: not run: needs multiples of 16" in done.out
+
+
+def test_operands_from_files(tilewright: Run, catalogue_of: Run, tmp_path: Path) -> None:
+    catalogue_of(LOOPS)
+    np.save(tmp_path / "a.npy", np.ones((3, 5), np.int32))
+    np.save(tmp_path / "b.npy", np.ones((5, 2), np.int32))
+    done = tilewright("ladder", "--a", tmp_path / "a.npy", "--b", tmp_path / "b.npy", "--json")
+    document = json.loads(done.out)
+    assert (document["problem"]["m"], document["problem"]["n"], document["problem"]["k"]) == (3, 2, 5)
+    assert document["rungs"][0]["dtype"] == "int32"
+
+
+@pytest.mark.parametrize("width", [80, 120, 200])
+def test_no_line_is_wider_than_the_terminal(
+    tilewright: Run, catalogue_of: Run, monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    catalogue_of(*(FakeRecord(f"a_kernel_with_a_long_name_{i}", source="S9", backend="gpu") for i in range(3)))
+    tables = tilewright("ladder", "--size", 8).out.split("kernels give")[0]
+    rows = [line for line in tables.splitlines() if line.startswith("a_kernel")]
+    assert rows
+    assert len(rows) % 3 == 0
+    assert max(map(len, rows)) <= width
+    assert not any("…" in row for row in rows)
+    assert (len(rows) == 3) == (width == 200)
+
+
+def test_progress_is_silent_off_a_terminal(tilewright: Run, catalogue_of: Run) -> None:
+    catalogue_of(LOOPS)
+    assert tilewright("ladder", "--size", 4).err == ""
+
+
+def test_the_claim_of_s10_is_judged_from_the_counts(tilewright: Run, catalogue_of: Run) -> None:
+    def edges(conflicts: int) -> list[FakeRecord]:
+        return [
+            FakeRecord(f"s9_{e}", source="S9", backend="gpu", edge=e, counts={"shared_bank_conflicts": c})
+            for e, c in ((8, conflicts), (16, conflicts), (32, 0))
+        ]
+
+    catalogue_of(*edges(0))
+    assert "do not bear S10's claim out" in tilewright("ladder", "--size", 32).out
+    catalogue_of(*edges(77))
+    told = tilewright("ladder", "--size", 32).out
+    assert "bear S10's claim out: bank conflicts add excess wavefronts, 77 with 8x8, 77 with 16x16" in told
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--shape", "3,4"], ["--shape", "three extents", "'3,4'", "31,33,32"]),
+        (["--shape", "3,0,4"], ["--shape", "'3,0,4'"]),
+        (["--size", "4", "--shape", "3,4,5"], ["--size", "--shape", "exclude each other"]),
+        (["--a", "a.npy"], ["--a and --b must come together", "only --a"]),
+        (["--kernels", "lops"], ["'lops'", "did you mean loops?"]),
+        (["--kernels", ","], ["--kernels", "tilewright kernels"]),
+        (["--gpu", "h1000"], ["h1000", "h100"]),
+    ],
+)
+def test_wrong_use_is_one_message(tilewright: Run, catalogue_of: Run, arguments: list[str], words: list[str]) -> None:
+    catalogue_of(LOOPS)
+    done = tilewright("ladder", *arguments)
+    assert done.status == 2
+    assert done.out == ""
+    assert len(done.err.strip().splitlines()) == 1
+    assert [word for word in words if word not in done.err] == []
+
+
+def test_without_a_gpu_the_device_cuda_is_one_clear_line(tilewright: Run, catalogue_of: Run) -> None:
+    from tilewright.gpu import device
+
+    if device.available():
+        pytest.skip("there is a GPU here")
+    catalogue_of(LOOPS)
+    done = tilewright("ladder", "--device", "cuda")
+    assert done.status == 2
+    assert len(done.err.strip().splitlines()) == 1
+    assert "GPU" in done.err

@@ -1,0 +1,140 @@
+"""`tilewright matmul`, on fake records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from fakes import FakeRecord, canonical
+
+Run = Callable[..., Any]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, catalogue_of: Run) -> Path:
+    """A folder with a.npy (3, 5) and b.npy (5, 2), and a catalogue of two kernels."""
+    catalogue_of(
+        FakeRecord("published", published=True, wrong=1), FakeRecord("loops"), FakeRecord("tiled", backend="gpu")
+    )
+    random = np.random.default_rng(3)
+    np.save(tmp_path / "a.npy", random.random((3, 5), np.float32))
+    np.save(tmp_path / "b.npy", random.random((5, 2), np.float32))
+    return tmp_path
+
+
+@pytest.mark.parametrize("kernel", [None, "loops", "tiled"])
+def test_the_product_is_written(tilewright: Run, folder: Path, kernel: str | None) -> None:
+    choice = ["--kernel", kernel] if kernel else []
+    done = tilewright("matmul", folder / "a.npy", folder / "b.npy", "-o", folder / "c.npy", *choice)
+    assert done.status == 0
+    assert f"3 x 2 float32, by {kernel or 'loops'}" in done.out
+    expected = canonical(np.load(folder / "a.npy"), np.load(folder / "b.npy"))
+    assert np.array_equal(np.load(folder / "c.npy"), expected)
+    assert sorted(p.name for p in folder.iterdir()) == ["a.npy", "b.npy", "c.npy"]
+
+
+def test_an_existing_output_is_kept_unless_forced(tilewright: Run, folder: Path) -> None:
+    (folder / "c.npy").write_text("precious")
+    done = tilewright("matmul", folder / "a.npy", folder / "b.npy", "-o", folder / "c.npy")
+    assert done.status == 2
+    assert "--force" in done.err
+    assert (folder / "c.npy").read_text() == "precious"
+    assert tilewright("matmul", folder / "a.npy", folder / "b.npy", "-o", folder / "c.npy", "--force").status == 0
+    assert np.load(folder / "c.npy").shape == (3, 2)
+
+
+def test_an_interrupted_write_leaves_the_old_file(
+    tilewright: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(file: Any, array: Any, **options: Any) -> None:
+        file.write(b"half")
+        raise KeyboardInterrupt
+
+    (folder / "c.npy").write_text("old")
+    monkeypatch.setattr(np, "save", interrupted)
+    done = tilewright("matmul", folder / "a.npy", folder / "b.npy", "-o", folder / "c.npy", "--force")
+    assert done.status == 130
+    assert len(done.err.strip().splitlines()) == 1
+    assert (folder / "c.npy").read_text() == "old"
+    assert sorted(p.name for p in folder.iterdir()) == ["a.npy", "b.npy", "c.npy"]
+
+
+def _wrong(folder: Path) -> dict[str, tuple[str, list[str]]]:
+    """Case -> (file given for A, words of the message)."""
+    whole = (folder / "a.npy").read_bytes()
+    (folder / "truncated.npy").write_bytes(whole[:-7])
+    (folder / "header.npy").write_bytes(whole[:20])
+    (folder / "empty.npy").write_bytes(b"")
+    (folder / "text.npy").write_text("1 2 3\n")
+    np.savez(folder / "archive.npz", x=np.ones(3))
+    np.save(folder / "objects.npy", np.array([[1, "a"]], dtype=object), allow_pickle=True)
+    np.save(folder / "vector.npy", np.ones(5, np.float32))
+    np.save(folder / "words.npy", np.array([["a", "b"]]))
+    np.save(folder / "zero.npy", np.ones((0, 5), np.float32))
+    np.save(folder / "wide.npy", np.ones((3, 6), np.float32))
+    np.save(folder / "double.npy", np.ones((3, 5)))
+    np.save(folder / "complex.npy", np.ones((3, 5), np.complex64))
+    (folder / "folder.npy").mkdir()
+    return {
+        "missing": ("nowhere.npy", ["nowhere.npy", "no such file"]),
+        "truncated": ("truncated.npy", ["truncated.npy", "whole .npy file", "bytes"]),
+        "header": ("header.npy", ["header.npy", "whole .npy file", "20 bytes"]),
+        "empty": ("empty.npy", ["empty.npy", "whole .npy file", "0 bytes"]),
+        "text": ("text.npy", ["text.npy", "whole .npy file", "not the .npy format"]),
+        "archive": ("archive.npz", ["archive.npz", "one array", "numpy.save"]),
+        "objects": ("objects.npy", ["objects.npy", "whole .npy file of numbers"]),
+        "vector": ("vector.npy", ["`a` must be a matrix", "got 1", "(5,)"]),
+        "words": ("words.npy", ["`a.dtype`", "<U1", "astype"]),
+        "zero": ("zero.npy", ["`a.shape`", "(0, 5)"]),
+        "shapes": ("wide.npy", ["`b.shape[0]` must equal `a.shape[1]` (got 5 and 6)"]),
+        "dtypes": ("double.npy", ["`b.dtype` must equal `a.dtype` (got float32 and float64)"]),
+        "complex": ("complex.npy", ["`a.dtype`", "complex64"]),
+        "folder": ("folder.npy", ["folder.npy", "readable"]),
+    }
+
+
+CASES = [
+    "missing", "truncated", "header", "empty", "text", "archive", "objects",
+    "vector", "words", "zero", "shapes", "dtypes", "complex", "folder",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_wrong_files_are_one_message(tilewright: Run, folder: Path, case: str) -> None:
+    name, words = _wrong(folder)[case]
+    done = tilewright("matmul", folder / name, folder / "b.npy", "-o", folder / "c.npy")
+    assert done.status == 2
+    assert done.out == ""
+    assert len(done.err.strip().splitlines()) == 1
+    assert [word for word in words if word not in done.err] == []
+    assert not (folder / "c.npy").exists()
+
+
+def test_every_wrong_case_runs(folder: Path) -> None:
+    assert list(_wrong(folder)) == CASES
+
+
+def test_a_missing_output_folder_is_told_before_work(tilewright: Run, folder: Path) -> None:
+    done = tilewright("matmul", "nowhere.npy", folder / "b.npy", "-o", folder / "no" / "c.npy")
+    assert done.status == 2
+    assert "folder must exist" in done.err
+
+
+@pytest.mark.parametrize(
+    ("kernel", "words"),
+    [("nothing", "kernels must name records of the catalogue"), ("*", "published, loops, tiled")],
+)
+def test_a_kernel_is_one_record(tilewright: Run, folder: Path, kernel: str, words: str) -> None:
+    done = tilewright("matmul", folder / "a.npy", folder / "b.npy", "-o", folder / "c.npy", "--kernel", kernel)
+    assert done.status == 2
+    assert words in done.err
+
+
+def test_other_byte_orders_are_read(tilewright: Run, folder: Path) -> None:
+    a = np.load(folder / "a.npy")
+    np.save(folder / "swapped.npy", a.astype(">f4"))
+    assert tilewright("matmul", folder / "swapped.npy", folder / "b.npy", "-o", folder / "c.npy").status == 0
+    assert np.array_equal(np.load(folder / "c.npy"), canonical(a, np.load(folder / "b.npy")))

@@ -1,0 +1,48 @@
+"""Fakes for the catalogue and the machine, and the command line as a function."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import fakes
+import pytest
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a command left behind."""
+
+    status: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def tilewright(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Outcome]:
+    """Run the command line in this process, as the entry point does."""
+    from tilewright.cli.main import main
+
+    def run(*arguments: object) -> Outcome:
+        monkeypatch.setattr(sys, "argv", ["tilewright", *map(str, arguments)])
+        with pytest.raises(SystemExit) as leave:
+            main()
+        streams = capsys.readouterr()
+        code = leave.value.code
+        assert code is None or isinstance(code, int)
+        assert "Traceback" not in streams.err + streams.out
+        return Outcome(code or 0, streams.out, streams.err)
+
+    return run
+
+
+@pytest.fixture
+def catalogue_of(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Replace the catalogue's records and the simulated launch by fakes."""
+
+    def replace(*records: fakes.FakeRecord) -> None:
+        monkeypatch.setattr("tilewright.catalogue.records", lambda: tuple(records))
+        monkeypatch.setattr("tilewright.simt.launch", fakes.launch, raising=False)
+
+    return replace

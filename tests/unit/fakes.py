@@ -1,0 +1,111 @@
+"""Catalogue records that need no compiler, for tests of what iterates the catalogue."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+
+
+def canonical(a: Array, b: Array) -> Array:
+    """A product whose bits do not depend on BLAS: one element after another, in the operands' dtype."""
+    c = np.zeros((a.shape[0], b.shape[1]), a.dtype)
+    for k in range(a.shape[1]):
+        c += a[:, k : k + 1] * b[k : k + 1, :]
+    return c
+
+
+@dataclass(frozen=True)
+class Shape:
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Resources:
+    registers_per_thread: int = 40
+    shared_bytes: int = 2048
+
+
+@dataclass(frozen=True)
+class FakeProgram:
+    """Knows its record, so that the fake launch can compute."""
+
+    record: FakeRecord
+
+    def resources(self) -> Resources:
+        return Resources()
+
+
+@dataclass(frozen=True)
+class FakeRecord:
+    """A record by the catalogue's interface; `wrong` elements of its product are off by one."""
+
+    name: str
+    source: str = "S5"
+    title: str = "A product"
+    backend: str = "cpu"
+    dtypes: tuple[str, ...] = ("float32", "int32")
+    order: str = "fma"
+    published: bool = False
+    limits: str = ""
+    notes: str = ""
+    wrong: int = 0
+    refuses: str = ""
+    fails: Exception | None = None
+    edge: int = 16
+    counts: dict[str, Any] = field(default_factory=dict)
+
+    def accepts(self, m: int, n: int, k: int, dtype: str) -> str | None:
+        return self.refuses or (None if dtype in self.dtypes else f"takes {self.dtypes}")
+
+    def reference(self, a: Array, b: Array) -> Array:
+        return canonical(a, b)
+
+    def run_cpu(self, a: Array, b: Array) -> Array:
+        if self.fails:
+            raise self.fails
+        c = canonical(a, b)
+        c.reshape(-1)[: self.wrong] += 1
+        return c
+
+    def program(self, dtype: str, cc: tuple[int, int]) -> FakeProgram:
+        return FakeProgram(self)
+
+    def launch_rule(self, m: int, n: int, k: int) -> Shape:
+        e = self.edge
+        return Shape((-(-n // e), -(-m // e), 1), (e, e, 1))
+
+    def arguments(self, a: Array, b: Array, c: Array) -> tuple[Any, ...]:
+        return (a, b, c)
+
+
+@dataclass
+class FakeRun:
+    results: dict[str, Any]
+    seconds: float = 0.25
+    translate_seconds: float = 0.5
+
+
+@dataclass
+class Counted:
+    """Stands for every instrument's result."""
+
+    warp_instructions: int = 1000
+    global_load_sectors: int = 200
+    global_store_sectors: int = 30
+    shared_load_wavefronts: int = 400
+    shared_store_wavefronts: int = 50
+    shared_bank_conflicts: int = 0
+
+
+def launch(program: FakeProgram, grid: Any, block: Any, arguments: Any, **options: Any) -> FakeRun:
+    """Stands for simt.launch: writes the product, counts what the record says."""
+    a, b, c = arguments
+    c[:] = program.record.run_cpu(a, b)
+    counted = Counted(**program.record.counts)
+    return FakeRun({i.name: counted for i in options.get("instruments", ())})

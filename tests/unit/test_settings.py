@@ -1,0 +1,49 @@
+"""settings.py."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import platformdirs
+import pytest
+
+from tilewright.errors import ArgumentValueError
+from tilewright.settings import Settings
+
+
+def test_defaults() -> None:
+    settings = Settings.from_environ({})
+    assert settings.cache_dir == Path(platformdirs.user_cache_dir("tilewright", appauthor=False))
+    assert settings.threads >= 1
+    assert (settings.gpu, settings.debug) == ("h100", False)
+
+
+def test_every_variable() -> None:
+    settings = Settings.from_environ(
+        {
+            "TILEWRIGHT_CACHE_DIR": "~/kept",
+            "TILEWRIGHT_THREADS": "7",
+            "TILEWRIGHT_GPU": "a100",
+            "TILEWRIGHT_DEBUG": "1",
+        }
+    )
+    assert settings == Settings(Path.home() / "kept", 7, "a100", True)
+
+
+def test_empty_means_unset() -> None:
+    empty = dict.fromkeys(("TILEWRIGHT_CACHE_DIR", "TILEWRIGHT_THREADS", "TILEWRIGHT_GPU", "TILEWRIGHT_DEBUG"), "")
+    assert Settings.from_environ(empty) == Settings.from_environ({})
+    assert not Settings.from_environ({"TILEWRIGHT_DEBUG": "0"}).debug
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "two", "1.5", "²"])
+def test_threads_are_a_whole_number(text: str) -> None:
+    with pytest.raises(ArgumentValueError, match="TILEWRIGHT_THREADS"):
+        Settings.from_environ({"TILEWRIGHT_THREADS": text})
+
+
+def test_the_process_environment_is_read_when_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_THREADS", "3")
+    assert Settings.from_environ().threads == 3
+    monkeypatch.setenv("TILEWRIGHT_THREADS", "4")
+    assert Settings.from_environ().threads == 4
