@@ -1,0 +1,85 @@
+"""Correct rounding where NumPy alone rounds twice: sums in 16-bit formats, and float64 to bfloat16.
+
+A value is brought to the wide format by rounding to odd: exact values stay, any other becomes the neighbour with an
+odd significand. One more rounding to a format at least two bits narrower then gives what a single rounding would.
+
+Source: Boldo, Melquiond, Emulation of FMA and correctly rounded sums: proved algorithms using rounding to odd,
+IEEE Transactions on Computers 57(4), 2008. The exact error of a sum: Knuth, TAOCP volume 2, section 4.2.2, theorem B.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tilewright.problem.dtypes import Dtype
+
+Doubles = npt.NDArray[np.float64]
+
+
+def add_to_odd(x: Doubles, y: Doubles) -> Doubles:
+    """`x + y` in float64, rounded to odd; non-finite sums as they come."""
+    with np.errstate(all="ignore"):
+        total = x + y
+        part = total - x
+        error = (x - (total - part)) + (y - part)
+    inexact = np.isfinite(total) & (error != 0)
+    # Towards zero first, then the last bit set: of the two neighbours, the odd one.
+    outside = inexact & ((error < 0) != (total < 0))
+    bits = total.view(np.int64) - outside
+    odd: Doubles = np.where(inexact, bits | 1, bits).view(np.float64)
+    return odd
+
+
+def to_float32_odd(values: Doubles) -> npt.NDArray[np.float32]:
+    """float64 to float32, rounded to odd."""
+    with np.errstate(all="ignore"):
+        rounded = values.astype(np.float32)
+        inexact = np.isfinite(values) & (rounded.astype(np.float64) != values)
+        outside = inexact & (np.abs(rounded.astype(np.float64)) > np.abs(values))
+    bits = rounded.view(np.int32) - outside.astype(np.int32)
+    odd: npt.NDArray[np.float32] = np.where(inexact, bits | 1, bits).view(np.float32)
+    return odd
+
+
+def convert(values: npt.NDArray[Any], out: Dtype) -> npt.NDArray[Any]:
+    """An array rounded once to a dtype; integers wrap.
+
+    Examples
+    --------
+    >>> from tilewright.problem.dtypes import dtype
+    >>> convert(np.array([300, -1]), dtype("uint8"))
+    array([ 44, 255], dtype=uint8)
+    """
+    if out.name == "bfloat16" and values.dtype == np.float64:
+        values = to_float32_odd(values)
+    with np.errstate(all="ignore"):
+        return values.astype(out.numpy, copy=False)
+
+
+def sum_products(a: npt.NDArray[Any], b: npt.NDArray[Any], product: Dtype | None, total: Dtype) -> npt.NDArray[Any]:
+    """Sum products in ascending k, each step rounded to `total`, for operands of at most 24 significand bits.
+
+    Parameters
+    ----------
+    a, b : ndarray, shapes (m, k) and (k, n)
+        float16, bfloat16 or float32, as float64.
+    product : Dtype or None
+        What each product is rounded to first; None fuses.
+    total : Dtype
+        The accumulator; float16, bfloat16 or float32 (any, when products are rounded).
+    """
+    sums = np.zeros((a.shape[0], b.shape[1]))
+    for step in range(a.shape[1]):
+        with np.errstate(all="ignore"):
+            products = a[:, step, None] * b[None, step, :]  # exact: twice 24 bits fit in 53
+        if product is not None:
+            products = convert(products, product).astype(np.float64)
+        if total.name == "float64":
+            with np.errstate(all="ignore"):
+                sums = sums + products
+        else:
+            sums = convert(add_to_odd(sums, products), total).astype(np.float64)
+    return convert(sums, total)

@@ -1,0 +1,202 @@
+"""The canonical product: the one answer that every kernel is compared with, and bounds for those that leave its order.
+
+`c = fma(a[i, k], b[k, j], c)`, k ascending, from +0, in the accumulator dtype; then one rounding to the output dtype.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from tilewright.errors import ArgumentTypeError, ArgumentValueError
+from tilewright.problem import narrow, ordered
+from tilewright.problem.dtypes import Dtype, common, dtype
+from tilewright.problem.exact import canonical_scalar
+from tilewright.problem.problem import Problem
+
+Array = npt.NDArray[Any]
+Order = Literal["fma", "rounded-product"]
+
+#: The orders a caller may ask for.
+ORDERS = ("fma", "rounded-product")
+
+_LLVM = {"float32": "float", "float64": "double", "int32": "i32", "int64": "i64"}
+
+
+def canonical(
+    a: Array,
+    b: Array,
+    *,
+    acc_dtype: Dtype | npt.DTypeLike | None = None,
+    out_dtype: Dtype | npt.DTypeLike | None = None,
+    order: Order = "fma",
+) -> Array:
+    """Multiply two matrices in the canonical order, bit for bit the same on every host.
+
+    Parameters
+    ----------
+    a, b : ndarray, shapes (m, k) and (k, n)
+        Both floating-point or both integer; any strides, any byte order.
+    acc_dtype : dtype, optional
+        Of the running sums; by default the operands' accumulator (float32 for 16-bit floats, 32 bits for small
+        integers). A floating-point one must hold the operands exactly.
+    out_dtype : dtype, optional
+        Of the result; by default the operands'. Integers wrap modulo 2^bits, in the sums and in the result.
+    order : {"fma", "rounded-product"}
+        "fma" rounds once a step. "rounded-product" rounds each product to the operands' dtype, then adds it in the
+        accumulator's: what `tmp += a * b` means to a compiler that does not contract it. Integer products are
+        exact either way.
+
+    Returns
+    -------
+    ndarray, shape (m, n), C order
+
+    Raises
+    ------
+    ArgumentTypeError, ArgumentValueError
+        When shapes or dtypes do not fit.
+
+    Examples
+    --------
+    >>> a = np.arange(6, dtype=np.float32).reshape(2, 3)
+    >>> canonical(a, a.T)
+    array([[ 5., 14.],
+           [14., 50.]], dtype=float32)
+    >>> canonical(np.array([[100]], np.int8), np.array([[3]], np.int8), out_dtype=np.int32)
+    array([[300]], dtype=int32)
+    """
+    problem = _checked(a, b, acc_dtype, out_dtype, order)
+    total = problem.acc_dtype
+    if not total.is_float:
+        machine = np.dtype(np.int64 if total.bytes == 8 else np.int32)
+        sums = _sum(a.astype(machine), b.astype(machine), machine, fused=False)
+        return sums.astype(total.numpy).astype(problem.out_dtype.numpy)
+    product = total if order == "fma" else common(problem.a_dtype, problem.b_dtype)
+    if product.name in _LLVM and total.name in _LLVM:
+        operands = a.astype(product.numpy), b.astype(product.numpy)
+        return narrow.convert(_sum(*operands, total.numpy, fused=order == "fma"), problem.out_dtype)
+    rounded = None if order == "fma" else product
+    sums = narrow.sum_products(a.astype(np.float64), b.astype(np.float64), rounded, total)
+    return narrow.convert(sums, problem.out_dtype)
+
+
+def _checked(
+    a: Array,
+    b: Array,
+    acc_dtype: Dtype | npt.DTypeLike | None,
+    out_dtype: Dtype | npt.DTypeLike | None,
+    order: str,
+) -> Problem:
+    problem = Problem.of(a, b, acc_dtype=acc_dtype, out_dtype=out_dtype)
+    if order not in ORDERS:
+        raise ArgumentValueError(f"`order` must be one of {', '.join(ORDERS)} (got {order!r})")
+    for name, other in (("acc_dtype", problem.acc_dtype), ("out_dtype", problem.out_dtype)):
+        if other.is_float != problem.a_dtype.is_float:
+            raise ArgumentTypeError(
+                f"`{name}` must be of the operands' kind, floating-point or integer (got {other.name} for "
+                f"{problem.a_dtype.name} and {problem.b_dtype.name}); convert the operands or the result"
+            )
+    total, operand = problem.acc_dtype, common(problem.a_dtype, problem.b_dtype)
+    if total.is_float and not total.holds(operand):
+        raise ArgumentTypeError(
+            f"`acc_dtype` must hold {operand.name} exactly (got {total.name}); give a wider one or convert the operands"
+        )
+    return problem
+
+
+def _sum(a: Array, b: Array, total: np.dtype[Any], *, fused: bool, native: bool = True) -> Array:
+    """Sums of products by the compiled loops; `a` and `b` of one dtype, in native byte order."""
+    (m, k), n = a.shape, b.shape[1]
+    padded = -(-n // ordered.COLUMNS) * ordered.COLUMNS
+    rows = np.ascontiguousarray(a)
+    wide = np.zeros((k, padded), b.dtype)
+    wide[:, :n] = b
+    panels = np.ascontiguousarray(wide.reshape(k, padded // ordered.COLUMNS, ordered.COLUMNS).swapaxes(0, 1))
+    sums = np.empty((m, padded), total)
+    loops = ordered.kernel(_LLVM[b.dtype.name], _LLVM[total.name], fused=fused, native=native)
+    loops(rows.ctypes.data, panels.ctypes.data, sums.ctypes.data, m, padded, k)
+    return np.ascontiguousarray(sums[:, :n])
+
+
+def same_bits(actual: Array, expected: Array) -> bool:
+    """Whether two arrays have one shape, one dtype and the same bits; all NaNs count as one.
+
+    Zeros of different sign differ. NaNs do not: processors differ in the NaN they make.
+
+    Examples
+    --------
+    >>> same_bits(np.array([np.nan, 0.0]), np.array([-np.nan, 0.0])), same_bits(np.array([0.0]), np.array([-0.0]))
+    (True, False)
+    """
+    if actual.shape != expected.shape or dtype(actual.dtype) != dtype(expected.dtype):
+        return False
+    record = dtype(actual.dtype)
+    actual, expected = (np.ascontiguousarray(x.astype(record.numpy, copy=False)) for x in (actual, expected))
+    integer = np.dtype(f"uint{record.bits}")
+    equal = actual.view(integer) == expected.view(integer)
+    if record.is_float:
+        equal |= np.isnan(actual) & np.isnan(expected)
+    return bool(equal.all())
+
+
+def gamma(k: int, roundoff: float) -> float:
+    """Relative error of k roundings, `k u / (1 - k u)`; infinite where k u reaches 1.
+
+    Source: Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., lemma 3.1.
+    """
+    return k * roundoff / (1 - k * roundoff) if k * roundoff < 1 else np.inf
+
+
+def error_bound(
+    a: Array,
+    b: Array,
+    *,
+    acc_dtype: Dtype | npt.DTypeLike | None = None,
+    out_dtype: Dtype | npt.DTypeLike | None = None,
+) -> npt.NDArray[np.float64]:
+    """How far a result may lie from the exact product, whatever the order of summation, fused or not.
+
+    Two results lie within twice this of each other. The sums must be carried in the accumulator dtype and the products
+    rounded to nothing narrower; where a sum could overflow the bound is infinite.
+
+    Parameters
+    ----------
+    a, b : ndarray, shapes (m, k) and (k, n)
+        Finite values.
+    acc_dtype, out_dtype : dtype, optional
+        As for :func:`canonical`.
+
+    Returns
+    -------
+    ndarray of float64, shape (m, n)
+        Zeros for integers.
+
+    Source: Higham, 2nd ed., section 3.1, equation (3.5): `|error| <= gamma_k |a| |b|`, with one smallest number for
+    each product that underflows (section 2.8's model), and one rounding to the output dtype.
+
+    Examples
+    --------
+    >>> ones = np.ones((1, 4), np.float32)
+    >>> bool(error_bound(ones, ones.T)[0, 0] < 1e-5)
+    True
+    """
+    problem = _checked(a, b, acc_dtype, out_dtype, "fma")
+    if not problem.acc_dtype.is_float:
+        return np.zeros((problem.m, problem.n))
+    total, out, k = problem.acc_dtype, problem.out_dtype, problem.k
+    # The magnitudes are themselves summed in float64; k + 1 roundings of it are allowed for.
+    slack = 1 + 2 * gamma(k + 1, 2.0**-53)
+    magnitude = (np.abs(a.astype(np.float64)) @ np.abs(b.astype(np.float64))) * slack
+    summed = gamma(k, total.unit_roundoff)
+    bound = summed * magnitude + k * total.smallest * (1 + summed)
+    reached = magnitude + bound
+    if out.precision < total.precision or not out.holds(total):
+        bound = bound + out.unit_roundoff * reached + out.smallest
+    reached = reached + bound
+    bound[reached > min(total.largest, out.largest)] = np.inf
+    return np.asarray(bound * slack)
+
+
+__all__ = ["ORDERS", "Order", "canonical", "canonical_scalar", "error_bound", "gamma", "same_bits"]
