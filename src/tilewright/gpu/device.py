@@ -1,0 +1,289 @@
+"""Running a kernel on a real GPU, with the signature of the simulated launch.
+
+Arrays that are on the GPU already (anything with `__cuda_array_interface__`) are used where they are. NumPy arrays are
+copied there and, unless they are read-only, back. What runs is the machine code of the very assembler that
+:meth:`Program.resources` reports for, where it is installed; else the driver compiles the PTX.
+
+Source: cuda.core documentation; CUDA Driver API, "Memory Management" and "Library Management".
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tilewright.errors import ArgumentTypeError, CompileError, DeviceError, LaunchError, MissingExtraError
+from tilewright.gpu import assembler, extent
+from tilewright.gpu.arguments import array_shape
+from tilewright.gpu.optional import require
+from tilewright.gpu.program import Program, program_for
+
+_PURPOSE = "Running on a real GPU"
+_ELSEWHERE = "run it on the simulated GPU instead (tilewright.simt.launch, --device simulated)"
+#: Dynamic shared memory a block may have without asking. Source: CUDA C++ Programming Guide, "Shared Memory".
+_PLAIN_SHARED_BYTES = 48 * 1024
+_WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
+
+
+@dataclass(frozen=True)
+class DeviceRun:
+    """What a launch on a real GPU gave.
+
+    Attributes
+    ----------
+    seconds : float
+        The kernel's time on the GPU, between two events.
+    translate_seconds : float
+        Always 0: nothing is translated.
+    cached : bool
+        Always True, for the same reason.
+    printed : str
+        Always empty: a GPU prints to the process's own standard output.
+    results : dict
+        Always empty: instruments observe the simulated GPU.
+    program : Program
+        What ran.
+    device : str
+        The GPU's name.
+    """
+
+    seconds: float
+    program: Program
+    device: str
+    translate_seconds: float = 0.0
+    cached: bool = True
+    printed: str = ""
+    results: dict[str, Any] = field(default_factory=dict)
+
+
+def unavailable() -> str:
+    """Why no GPU can be used, in one line; empty where one can.
+
+    Examples
+    --------
+    >>> isinstance(unavailable(), str)
+    True
+    """
+    try:
+        # cuda.core takes a while to import; a host without the driver need not wait for it.
+        ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return "no NVIDIA driver (libcuda.so.1) is installed"
+    try:
+        found = require("cuda.core", _PURPOSE).Device.get_all_devices()
+    except MissingExtraError as error:
+        return str(error)
+    except Exception as error:  # the driver's own errors have no common type
+        return f"the NVIDIA driver reports no usable GPU ({error})"
+    return "" if found else "the NVIDIA driver reports no GPU"
+
+
+def available() -> bool:
+    """Whether a GPU can be used."""
+    return not unavailable()
+
+
+def current() -> Any:
+    """The current `cuda.core.Device`, ready for use.
+
+    Raises
+    ------
+    DeviceError
+        There is no driver or no GPU.
+    """
+    reason = unavailable()
+    if reason:
+        raise DeviceError(f"a launch on a real GPU needs one ({reason}); {_ELSEWHERE}")
+    device = require("cuda.core", _PURPOSE).Device()
+    device.set_current()
+    return device
+
+
+def compute_capability() -> tuple[int, int]:
+    """The current GPU's compute capability.
+
+    Raises
+    ------
+    DeviceError
+        There is no driver or no GPU.
+    """
+    major, minor = current().compute_capability
+    return major, minor
+
+
+def launch(
+    kernel: Any,
+    grid: int | Sequence[int],
+    block: int | Sequence[int],
+    args: Sequence[Any],
+    shared_bytes: int = 0,
+    instruments: Sequence[Any] = (),
+    limits: Any = None,
+    seed: int | None = None,
+    memory: Any = None,
+) -> DeviceRun:
+    """Run a kernel on the current GPU and wait for it.
+
+    Parameters
+    ----------
+    kernel : Program, Python function or numba.cuda.jit object
+        The latter two are specialised for the arguments, and compiled for this GPU.
+    grid, block : int or sequence of 1 to 3 int
+        Blocks of the grid, threads of a block; x first.
+    args : sequence
+        Arrays (NumPy's of any strides, or the GPU's), numbers, and tuples of them.
+    shared_bytes : int
+        Dynamic shared memory a block.
+    instruments, limits, seed, memory
+        Of the simulated GPU; a real one cannot honour them, so they must be left at their defaults.
+
+    Raises
+    ------
+    DeviceError
+        There is no GPU, or it reported an error.
+    LaunchError
+        Grid, block, shared memory or arguments are against the rules.
+
+    Examples
+    --------
+    >>> if available():
+    ...     run = launch(kernel, (4, 4), (16, 16), (a, b, c))  # doctest: +SKIP
+    """
+    for name, value in (("instruments", instruments), ("limits", limits), ("seed", seed), ("memory", memory)):
+        if value is not None and value != ():
+            raise LaunchError(f"`{name}` is for the simulated GPU (got {value!r}); leave it out, or {_ELSEWHERE}")
+    device = current()
+    program = program_for(kernel, args, tuple(device.compute_capability))
+    blocks, threads = extent.checked(program.name, grid, block)
+    if shared_bytes < 0:
+        raise LaunchError(f"{program.name}: `shared_bytes` must be at least 0 (got {shared_bytes})")
+    try:
+        return _run(device, program, blocks, threads, args, shared_bytes)
+    except (ArgumentTypeError, LaunchError, DeviceError, CompileError):
+        raise
+    except Exception as error:  # cuda.core's and the driver's, which have no common type
+        raise DeviceError(f"{program.name} failed on {device.name}: {error}") from error
+
+
+def _run(
+    device: Any, program: Program, grid: extent.Extent, block: extent.Extent, args: Sequence[Any], shared_bytes: int
+) -> DeviceRun:
+    core = require("cuda.core", _PURPOSE)
+    stream = device.create_stream()
+    copies = _Copies(device, stream)
+    try:
+        words = _words(program, program.marshal(args, copies.address_of))
+        kernel = _loaded(program.ptx, program.entry, device.device_id, tuple(device.compute_capability))
+        if shared_bytes > _PLAIN_SHARED_BYTES:
+            _allow_shared(kernel, device, shared_bytes)
+        config = core.LaunchConfig(grid=grid, block=block, shmem_size=shared_bytes)
+        device.sync()  # arrays that were there already may still be written by other streams
+        timed = core.EventOptions(timing_enabled=True)
+        start, end = device.create_event(timed), device.create_event(timed)
+        stream.record(start)
+        core.launch(stream, config, kernel, *words)
+        stream.record(end)
+        end.sync()
+        copies.bring_back()
+        return DeviceRun((end - start) / 1e3, program, device.name)
+    finally:
+        copies.close()
+        stream.close()
+
+
+def _words(program: Program, values: Sequence[bytes]) -> list[Any]:
+    """Parameter bytes as the NumPy scalars cuda.core takes; bits are bits, so unsigned words serve for all."""
+    words = []
+    for parameter, value in zip(program.parameters, values, strict=True):
+        if parameter.kind == "bytes" and parameter.bytes not in _WORDS:
+            raise LaunchError(
+                f"{program.name}: a structure of {parameter.bytes} bytes by value cannot be passed on a real GPU yet; "
+                "pass an array that holds it"
+            )
+        words.append(np.frombuffer(value, _WORDS[len(value)])[0])
+    return words
+
+
+@functools.lru_cache(maxsize=256)
+def _loaded(ptx: str, entry: str, device_id: int, cc: tuple[int, int]) -> Any:
+    """The kernel, assembled and loaded on a device; `device_id` is part of the key only."""
+    core = require("cuda.core", _PURPOSE)
+    try:
+        code = core.ObjectCode.from_cubin(assembler.cubin(ptx, entry, cc))
+    except MissingExtraError:
+        code = core.ObjectCode.from_ptx(ptx.encode())
+    return code.get_kernel(entry)
+
+
+def _allow_shared(kernel: Any, device: Any, shared_bytes: int) -> None:
+    driver = require("cuda.bindings.driver", _PURPOSE)
+    attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+    id_ = driver.CUdevice(device.device_id)
+    _check(driver.cuKernelSetAttribute(attribute, shared_bytes, kernel.handle, id_)[0], "asking for shared memory")
+
+
+def _check(error: Any, action: str) -> None:
+    if int(error) != 0:
+        raise DeviceError(f"{action} failed: the driver reports {error.name}")
+
+
+class _Copies:
+    """Host arrays' copies on the GPU, for one launch."""
+
+    def __init__(self, device: Any, stream: Any) -> None:
+        self._device = device
+        self._stream = stream
+        self._driver = require("cuda.bindings.driver", _PURPOSE)
+        #: id of a host array -> (the array, which keeps the id its own; its buffer; bytes before its first element)
+        self._held: dict[int, tuple[npt.NDArray[Any], Any, int]] = {}
+
+    def address_of(self, array: Any) -> int:
+        """The device address of an array's element [0, 0, ...]; a host array is copied first."""
+        interface = getattr(array, "__cuda_array_interface__", None)
+        if interface is not None:
+            return int(interface["data"][0])
+        if not isinstance(array, np.ndarray):
+            shape = array_shape(array)
+            raise ArgumentTypeError(
+                f"an array on a real GPU must be NumPy's or have __cuda_array_interface__ (got {type(array).__name__}, "
+                f"{shape}); pass it as a NumPy array"
+            )
+        if id(array) not in self._held:
+            low, size = _span(array)
+            buffer = self._device.allocate(max(size, 1), stream=self._stream)
+            self._held[id(array)] = (array, buffer, array.ctypes.data - low)
+            if size:
+                error = self._driver.cuMemcpyHtoDAsync(int(buffer.handle), low, size, self._stream.handle)[0]
+                _check(error, f"copying {size} bytes to the GPU")
+        _, buffer, offset = self._held[id(array)]
+        return int(buffer.handle) + offset
+
+    def bring_back(self) -> None:
+        """Copy every array that may be written back to the host, its own elements only."""
+        for array, buffer, offset in self._held.values():
+            _, size = _span(array)
+            if not array.flags.writeable or not size:
+                continue
+            whole = np.empty(size, np.uint8)
+            error = self._driver.cuMemcpyDtoHAsync(whole.ctypes.data, int(buffer.handle), size, self._stream.handle)[0]
+            _check(error, f"copying {size} bytes from the GPU")
+            self._stream.sync()
+            array[...] = np.ndarray(array.shape, array.dtype, whole, offset, array.strides)
+
+    def close(self) -> None:
+        """Give the copies' memory back."""
+        for _, buffer, _ in self._held.values():
+            buffer.close(self._stream)
+        self._stream.sync()
+
+
+def _span(array: npt.NDArray[Any]) -> tuple[int, int]:
+    """Where an array's lowest byte is, and how many bytes there are to its highest."""
+    low, high = np.lib.array_utils.byte_bounds(array)
+    return low, (high - low if array.size else 0)

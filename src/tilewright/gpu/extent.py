@@ -1,0 +1,65 @@
+"""Grid and block of a launch: what a caller may write, and what a GPU accepts.
+
+Source: CUDA C++ Programming Guide, table "Technical Specifications per Compute Capability".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tilewright.errors import LaunchError
+
+Extent = tuple[int, int, int]
+
+GRID_LIMIT: Extent = (2**31 - 1, 65_535, 65_535)
+BLOCK_LIMIT: Extent = (1024, 1024, 64)
+BLOCK_THREADS = 1024
+
+
+def checked(kernel: str, grid: int | Sequence[int], block: int | Sequence[int]) -> tuple[Extent, Extent]:
+    """Return the grid and the block of a launch as (x, y, z) each.
+
+    Parameters
+    ----------
+    kernel : str
+        The kernel's name, for messages.
+    grid, block : int or sequence of 1 to 3 int
+        Missing extents are 1.
+
+    Raises
+    ------
+    LaunchError
+        No GPU would accept them.
+
+    Examples
+    --------
+    >>> checked("k", 5, (16, 16))
+    ((5, 1, 1), (16, 16, 1))
+    """
+    blocks = _extent(kernel, "grid", grid, GRID_LIMIT)
+    threads = _extent(kernel, "block", block, BLOCK_LIMIT)
+    count = threads[0] * threads[1] * threads[2]
+    if count > BLOCK_THREADS:
+        raise LaunchError(
+            f"{kernel}: `block` must have at most {BLOCK_THREADS} threads "
+            f"(got {count}, {threads[0]} x {threads[1]} x {threads[2]}); use smaller blocks and a larger grid"
+        )
+    return blocks, threads
+
+
+def _extent(kernel: str, name: str, value: Any, limit: Extent) -> Extent:
+    parts = (value,) if isinstance(value, int | np.integer) else value
+    if (
+        not isinstance(parts, Sequence)
+        or not 1 <= len(parts) <= 3
+        or not all(isinstance(part, int | np.integer) and not isinstance(part, bool) for part in parts)
+    ):
+        raise LaunchError(f"{kernel}: `{name}` must be an integer or 1 to 3 of them, x first (got {value!r})")
+    x, y, z = (*(int(part) for part in parts), 1, 1)[:3]
+    for axis, extent, most in zip("xyz", (x, y, z), limit, strict=True):
+        if not 1 <= extent <= most:
+            raise LaunchError(f"{kernel}: `{name}` must be between 1 and {most:,} in {axis} (got {extent:,})")
+    return x, y, z
