@@ -67,8 +67,14 @@ class Settings:
             cache_dir=_cache_dir(variables.get("TILEWRIGHT_CACHE_DIR", "")),
             threads=_threads(variables.get("TILEWRIGHT_THREADS", "")),
             gpu=variables.get("TILEWRIGHT_GPU", "") or "h100",
-            debug=variables.get("TILEWRIGHT_DEBUG", "") not in ("", "0"),
+            debug=debugging(variables),
         )
+
+
+def debugging(environ: Mapping[str, str] | None = None) -> bool:
+    """Whether tracebacks are wanted; never fails, so that it can be asked while an error is told."""
+    variables = os.environ if environ is None else environ
+    return variables.get("TILEWRIGHT_DEBUG", "") not in ("", "0")
 
 
 def _cache_dir(text: str) -> Path:

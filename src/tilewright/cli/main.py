@@ -10,7 +10,7 @@ import typer
 from tilewright.cli import gpus, kernels, ladder, matmul, ptx_support
 from tilewright.errors import KernelError, TilewrightError
 from tilewright.report import console
-from tilewright.settings import Settings
+from tilewright.settings import debugging
 
 #: Exit statuses. Typer's own usage errors are 2 as well; 128 + SIGINT is the shell's way to say interrupted.
 WRONG_USE, DEFECT, INTERRUPTED = 2, 1, 130
@@ -74,7 +74,7 @@ def main() -> None:
 
 def _complain(error: Exception, message: str, *, title: str, status: int) -> None:
     """Say what went wrong and leave; with debugging on, show where instead."""
-    if Settings.from_environ().debug:
+    if debugging():
         raise error
     console.error(message, title=title)
     sys.exit(status)

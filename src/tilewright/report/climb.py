@@ -13,14 +13,16 @@ from tilewright.report.columns import Column, Group
 from tilewright.report.console import speaks_unicode
 from tilewright.rung import Climb, Rung
 
+#: Length of the longest bar, and the width of terminal from which there is room for bars.
 BAR_CELLS = 10
+BAR_FROM_WIDTH = 100
 
 
 def show(climb: Climb, console: Console) -> None:
     """Print what ran, a row a rung, and what to make of it."""
     unicode = speaks_unicode(console)
     _heading(climb, console)
-    groups = _groups(climb, unicode=unicode)
+    groups = _groups(climb, unicode=unicode, width=console.width)
     for number, table in enumerate(columns.tables(_key(), groups, climb.rungs, console.width)):
         if number:
             console.print()
@@ -52,7 +54,7 @@ def _key() -> Group:
     )
 
 
-def _groups(climb: Climb, *, unicode: bool) -> list[Group]:
+def _groups(climb: Climb, *, unicode: bool, width: int) -> list[Group]:
     """Return the column groups; a real GPU's time has its own heading, and no counts stand beside it."""
     real = climb.machine.device == "cuda"
     ran = (
@@ -63,15 +65,15 @@ def _groups(climb: Climb, *, unicode: bool) -> list[Group]:
     instructions = Column("warp\ninstructions", lambda r: figures.count(r.counts.warp_instructions))
     most = max((r.counts.global_load_sectors or 0 for r in climb.rungs), default=0)
     traffic = [
-        Column("global load\nsectors", lambda r: figures.count(r.counts.global_load_sectors)),
+        Column("global\nload\nsectors", lambda r: figures.count(r.counts.global_load_sectors)),
         Column("", lambda r: Text(bar(r.counts.global_load_sectors, most), style="blue"), "left"),
-        Column("global store\nsectors", lambda r: figures.count(r.counts.global_store_sectors)),
+        Column("global\nstore\nsectors", lambda r: figures.count(r.counts.global_store_sectors)),
     ]
-    if not unicode or not most:
+    if not unicode or not most or width < BAR_FROM_WIDTH:
         del traffic[1]
     shared = (
-        Column("shared load\nwavefronts", lambda r: figures.count(r.counts.shared_load_wavefronts)),
-        Column("shared store\nwavefronts", lambda r: figures.count(r.counts.shared_store_wavefronts)),
+        Column("shared\nload\nwavefronts", lambda r: figures.count(r.counts.shared_load_wavefronts)),
+        Column("shared\nstore\nwavefronts", lambda r: figures.count(r.counts.shared_store_wavefronts)),
         Column("bank\nconflicts", lambda r: _conflicts(r.counts.shared_bank_conflicts)),
     )
     footprint = (

@@ -12,8 +12,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-#: Blanks between columns.
-GAP = 2
+#: Blanks between columns: the box's divider and the padding before it.
+GAP = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,22 +42,25 @@ class Group:
 
 
 def tables(key: Group, groups: Sequence[Group], rows: Sequence[Any], width: int) -> list[tuple[Column, ...]]:
-    """Pack groups into as few tables as the width allows, in order; each starts with the key's columns."""
-    packed: list[list[Group]] = []
-    room = 0
-    for group in groups:
+    """Pack groups into as few tables as the width allows, in order.
+
+    The first table starts with all of the key's columns, the others with its first one.
+    """
+    packed = [list(key.columns)]
+    room = width - key.width(rows) + 1  # the last column has no divider after it
+    for number, group in enumerate(groups):
         needed = group.width(rows)
-        if not packed or needed > room:
-            packed.append([])
-            room = width - key.width(rows)
-        packed[-1].append(group)
+        if number and needed > room:
+            packed.append([key.columns[0]])
+            room = width - key.columns[0].width(rows) - GAP + 1
+        packed[-1].extend(group.columns)
         room -= needed
-    return [key.columns + tuple(c for group in table for c in group.columns) for table in packed]
+    return [tuple(table) for table in packed]
 
 
 def show(console: Console, columns: Sequence[Column], rows: Sequence[Any]) -> None:
     """Print one table."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, GAP, 0, 0), header_style="bold", show_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, GAP - 1, 0, 0), header_style="bold", show_edge=False)
     for column in columns:
         table.add_column(column.heading, justify=column.justify, no_wrap=True, overflow="ellipsis", vertical="bottom")
     for row in rows:

@@ -1,0 +1,87 @@
+"""README.md and docs/index.md do what they say: every example runs, in order, in one folder."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def blocks(text: str) -> Iterator[tuple[str, str]]:
+    """(language, text) of every fenced block, in order."""
+    yield from re.findall(r"^```(\w+)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+def commands(text: str) -> Iterator[tuple[str, str]]:
+    """(command, output shown) of every `$` line of a console block."""
+    for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
+        command, _, shown = part.partition("\n")
+        yield command.split("  #")[0].strip(), shown.strip("\n")
+
+
+def outline(text: str) -> list[str]:
+    """A screen without what differs from host to host and from compiler to compiler: numbers, bars, the host's name."""
+    text = re.sub(r"simulated by \d+ threads of .*?(?=\n\n)", "simulated", text, flags=re.DOTALL)
+    text = re.sub(r"[▏▎▍▌▋▊▉█]+|[─-]+", "", text)
+    text = re.sub(r"\d[\d,.]*( (us|ms|s|KiB|B)\b| %)?", "#", text)
+    return [" ".join(line.split()) for line in text.splitlines() if line.strip()]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the README's examples leave their files."""
+    return tmp_path_factory.mktemp("readme")
+
+
+def test_every_example_runs_in_order(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    namespace: dict[str, object] = {"__name__": "readme"}
+    ran = 0
+    for language, text in blocks(README):
+        if language == "python":
+            with contextlib.redirect_stdout(io.StringIO()):
+                exec(compile(text, "README.md", "exec"), namespace)
+            ran += 1
+        if language == "console":
+            for command, shown in commands(text):
+                ran += check(command, shown, folder)
+    assert ran >= 5
+
+
+def check(command: str, shown: str, folder: Path) -> bool:
+    """Run a `tilewright` command; what the README shows of its output must be its outline. Others are not run."""
+    program, *arguments = shlex.split(command)
+    if program != "tilewright":
+        assert program == "make"
+        makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+        assert re.search(rf"^{arguments[0]}:", makefile, re.MULTILINE), f"the Makefile has no target {arguments[0]}"
+        return False
+    environment = {**os.environ, "COLUMNS": "118", "PYTHONIOENCODING": "utf-8"}
+    line = [sys.executable, "-c", "from tilewright.cli.main import main; main()", *arguments]
+    done = subprocess.run(line, cwd=folder, env=environment, capture_output=True, encoding="utf-8", check=False)
+    assert done.returncode == 0, done.stderr
+    if shown:
+        assert outline(done.stdout) == outline(shown)
+    return True
+
+
+def test_links_lead_somewhere() -> None:
+    for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
+        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
+            assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_the_outline_keeps_words_and_drops_numbers() -> None:
+    assert outline("tiled  S2  ✓ exact  1.25 ms  12,345  ██▏  75 %") == ["tiled S# ✓ exact # # #"]
+    assert outline("tiled  S2  ✗ 3 differ  1.25 ms") != outline("tiled  S2  ✓ exact  1.25 ms")

@@ -1,0 +1,112 @@
+"""ladder.py, on fake records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from fakes import FakeRecord
+
+from tilewright import ladder
+from tilewright.errors import ArgumentTypeError, ArgumentValueError
+
+
+def test_operands_are_the_same_everywhere_and_round_at_every_step() -> None:
+    a, b = ladder.operands(3, 5, 4, "float32", 7)
+    again = ladder.operands(3, 5, 4, "float32", 7)
+    assert a.shape == (3, 4)
+    assert b.shape == (4, 5)
+    assert np.array_equal(a, again[0])
+    assert np.array_equal(b, again[1])
+    assert not np.array_equal(a, ladder.operands(3, 5, 4, "float32", 8)[0])
+    assert (a < 0).any()
+    assert (a != np.round(a)).all()
+    assert ladder.operands(50, 50, 50, "int32")[0].min() < 0
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_bits_are_compared_not_values(dtype: str) -> None:
+    c = np.array([0.0, 1.0, np.nan, np.inf], dtype)
+    other = c.copy()
+    assert ladder.mismatches(c, other) == 0
+    other[0] = -0.0
+    assert ladder.mismatches(c, other) == 1
+    other[1] = np.nextafter(other[1], other[1] * 2)
+    assert ladder.mismatches(c, other) == 2
+    other[2] = 0
+    assert ladder.mismatches(c, other) == 3
+    other[3] = -np.inf
+    assert ladder.mismatches(c, other) == 4
+
+
+def test_a_nan_is_a_nan_and_another_dtype_is_all_wrong() -> None:
+    quiet = np.array([0x7FC00000, 0xFFC00001], np.uint32).view(np.float32)
+    assert ladder.mismatches(quiet, np.full(2, np.nan, np.float32)) == 0
+    assert ladder.mismatches(np.zeros(3, np.float32), np.zeros(3)) == 3
+    assert ladder.mismatches(np.array([1, 2]), np.array([1, 3])) == 1
+
+
+def test_records_are_chosen_by_name_source_and_pattern_in_their_own_order() -> None:
+    records = [FakeRecord("loops"), FakeRecord("tiled_16", source="S9"), FakeRecord("tiled_8", source="S9")]
+
+    def names(*patterns: str) -> list[str]:
+        return [r.name for r in ladder.select(records, patterns)]  # type: ignore[arg-type]
+
+    assert names("tiled_8", "loops") == ["loops", "tiled_8"]
+    assert names("s9") == names("S9") == names("tiled*") == ["tiled_16", "tiled_8"]
+    with pytest.raises(ArgumentValueError, match="did you mean tiled_16"):
+        names("tild_16")
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "error", "words"),
+    [
+        (np.ones(3), np.ones((3, 3)), ArgumentValueError, "`a` must be a matrix"),
+        (np.ones((3, 3)), np.ones((3, 3, 3)), ArgumentValueError, "`b` must be a matrix"),
+        (np.ones((2, 48)), np.ones((64, 2)), ArgumentValueError, r"`b.shape\[0\]` must equal .* \(got 64 and 48\)"),
+        (np.ones((2, 3)), np.ones((3, 2), int), ArgumentTypeError, "`b.dtype` must equal `a.dtype`"),
+        (np.ones((2, 3), bool), np.ones((3, 2), bool), ArgumentTypeError, r"`a.dtype` .* \(got bool\)"),
+        (np.ones((0, 3)), np.ones((3, 2)), ArgumentValueError, "extent of 0"),
+    ],
+)
+def test_operands_that_do_not_fit(a: Any, b: Any, error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        ladder.climb(a, b)
+
+
+def test_progress_names_what_comes_next(catalogue_of: Callable[..., None]) -> None:
+    catalogue_of(FakeRecord("one"), FakeRecord("two"))
+    steps: list[tuple[int, int, str]] = []
+    a, b = ladder.operands(2, 2, 2, "int32")
+    ladder.climb(a, b, progress=lambda *step: steps.append(step))
+    assert steps == [(0, 2, "one"), (1, 2, "two"), (2, 2, "")]
+
+
+def test_counts_come_from_an_instrumented_run_and_seconds_from_a_plain_one(
+    catalogue_of: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import fakes
+
+    launched: list[tuple[list[str], Any]] = []
+
+    def launch(program: Any, *rest: Any, **options: Any) -> fakes.FakeRun:
+        launched.append(([i.name for i in options["instruments"]], options["seed"]))
+        return fakes.launch(program, *rest, **options)
+
+    catalogue_of(FakeRecord("tiled", backend="gpu"))
+    monkeypatch.setattr("tilewright.simt.launch", launch)
+    a, b = ladder.operands(4, 4, 4, "float32")
+    rung = ladder.climb(a, b, seed=11).rungs[0]
+    assert launched == [([], 11), (["mix", "coalescing", "banks"], 11)]
+    assert rung.counts.warp_instructions == 1000
+    assert (rung.seconds, rung.translate_seconds) == (0.25, 0.5)
+    assert rung.block == (16, 16, 1)
+
+
+def test_a_dtype_no_record_takes_is_not_run(catalogue_of: Callable[..., None]) -> None:
+    catalogue_of(FakeRecord("loops", dtypes=("int32",)))
+    rung = ladder.climb(*ladder.operands(2, 2, 2, "float64")).rungs[0]
+    assert rung.verified is None
+    assert rung.note == "not run: takes int32, not float64"
