@@ -47,6 +47,7 @@ class Code:
         self.lines: list[str] = []
         self.declarations: dict[str, str] = {}
         self._count = 0
+        self._bitcasts: dict[str, Value] = {}
 
     # -- plumbing ---------------------------------------------------------------------------------------------
 
@@ -203,11 +204,22 @@ class Code:
         return self.op(f"select {condition}, {a}, {b}", a.type, a.lanes)
 
     def cast(self, op: str, a: Value, type_: str) -> Value:
-        """An LLVM cast (zext, sext, trunc, bitcast, fpext, fptrunc, sitofp, uitofp); nothing when the type fits."""
+        """An LLVM cast (zext, sext, trunc, bitcast, fpext, fptrunc, sitofp, uitofp); nothing when the type fits.
+
+        A bitcast of a bitcast is the first one's operand. So a bf16 that is only moved never is a `bfloat` for LLVM,
+        whose x86 code for one that lives across basic blocks flushes subnormals (by vcvtneps2bf16, seen in LLVM 22).
+        """
         if a.type == type_:
             return a
+        if op == "bitcast":
+            origin = self._bitcasts.get(a.text)
+            if origin is not None and origin.type == type_:
+                return origin
         target = type_ if a.lanes == 1 else f"<{a.lanes} x {type_}>"
-        return self.op(f"{op} {a} to {target}", type_, a.lanes)
+        result = self.op(f"{op} {a} to {target}", type_, a.lanes)
+        if op == "bitcast":
+            self._bitcasts[result.text] = a
+        return result
 
     def resize(self, a: Value, type_: str, *, signed: bool) -> Value:
         """An integer brought to another width: truncated, or extended by sign or zero."""

@@ -1,0 +1,236 @@
+"""The approximate functions: div, rcp, sqrt, rsqrt, sin, cos, lg2, ex2 and tanh.
+
+The manual bounds their error and leaves the bits open. Here each is computed in a wider format by operations that IEEE
+754 defines exactly (no host library), and rounded once: the same bits on every host, nearly always those of the
+correctly rounded result, always within the manual's bound. Row notes state the bounds, in units of the last place.
+
+Source: PTX ISA, sections 9.7.3.8, 9.7.3.13 to 9.7.3.22 and 9.7.4.9, 9.7.4.10.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tilewright.simt.isa import elementary
+from tilewright.simt.isa.half import halves
+from tilewright.simt.isa.rounding import (
+    bits_of,
+    canonical,
+    float_of,
+    flush,
+    narrow,
+    one_bits,
+    rounded,
+    widen,
+)
+from tilewright.simt.isa.table import Form, Table
+from tilewright.simt.translate.code import Code, Value
+
+rows = Table()
+
+_F32 = dict.fromkeys("dab", "f32")
+_F64 = dict.fromkeys("da", "f64")
+_NEARLY = "error below 0.5001 ulp"
+
+
+def _one(code: Code, x: Value) -> Value:
+    """1.0 in the type of `x`."""
+    return code.float_bits(x.type, one_bits(x.type))
+
+
+def _flushing(code: Code, form: Form, meaning: Callable[..., Value], *operands: Value) -> Value:
+    """A meaning between the flushes that .ftz asks for."""
+    if not form.has("ftz"):
+        return canonical(code, meaning(*operands))
+    return canonical(code, flush(code, meaning(*(flush(code, x) for x in operands))))
+
+
+@rows.row("div.full{.ftz}.f32 d, a, b;", section="9.7.3.8", types=_F32, cost="float", note="error 0.5 ulp; manual: 2")
+def div_full(code: Code, form: Form, a: Value, b: Value) -> Value:
+    """Quotient."""
+    return _flushing(code, form, lambda x, y: code.binary("fdiv", x, y), a, b)
+
+
+@rows.row(
+    "div.approx{.ftz}.f32 d, a, b;",
+    section="9.7.3.8",
+    types=_F32,
+    cost="float",
+    note="error 0.5 ulp for |b| up to 2**126 (manual: 2); beyond, 0, or NaN for an infinite a, as the manual says",
+)
+def div_approx(code: Code, form: Form, a: Value, b: Value) -> Value:
+    """Quotient, but zero by a divisor whose reciprocal would be subnormal."""
+
+    def meaning(x: Value, y: Value) -> Value:
+        magnitude = code.call("llvm.fabs", "float", y)
+        large = code.fcmp("ogt", magnitude, code.float_const("float", 2.0**126))
+        finite = code.fcmp("olt", magnitude, code.float_bits("float", 0x7F800000))
+        nothing = code.call("llvm.copysign", "float", code.zero(y), y)
+        return code.select(code.and_(large, finite), code.binary("fmul", x, nothing), code.binary("fdiv", x, y))
+
+    return _flushing(code, form, meaning, a, b)
+
+
+@rows.row("rcp.approx{.ftz}.f32 d, a;", section="9.7.3.13", types=_F32, cost="float", note="error 0.5 ulp; manual: 1")
+def rcp(code: Code, form: Form, a: Value) -> Value:
+    """Reciprocal."""
+    return _flushing(code, form, lambda x: code.binary("fdiv", _one(code, x), x), a)
+
+
+@rows.row(
+    "sqrt.approx{.ftz}.f32 d, a;", section="9.7.3.15", types=_F32, cost="float", note="error 0.5 ulp; manual: 2**-23"
+)
+def sqrt(code: Code, form: Form, a: Value) -> Value:
+    """Square root."""
+    return _flushing(code, form, lambda x: code.call("llvm.sqrt", "float", x), a)
+
+
+def _reciprocal_root(code: Code, x: Value) -> Value:
+    """1 / sqrt(x) in double."""
+    return rounded(code, "div", "rn", _one(code, x), rounded(code, "sqrt", "rn", x))
+
+
+def _upper_word(code: Code, meaning: Callable[[Value], Value], a: Value) -> Value:
+    """A function of the upper 32 bits of a double, to the upper 32 bits: 20 bits of fraction, to nearest."""
+    upper = code.const("i64", 0xFFFFFFFF00000000)
+    result = meaning(flush(code, float_of(code, code.and_(bits_of(code, a), upper), "double")))
+    bits = code.add(bits_of(code, result), code.const("i64", 0x80000000))
+    return canonical_upper(code, flush(code, float_of(code, code.and_(bits, upper), "double")), result)
+
+
+def canonical_upper(code: Code, x: Value, result: Value) -> Value:
+    """`x`, or the NaN whose lower word is zero where the result is a NaN."""
+    nan = code.float_bits("double", 0x7FFFFFFF00000000)
+    return code.select(code.fcmp("uno", result, result), nan, x)
+
+
+@rows.row(
+    "rcp.approx.ftz.f64 d, a;",
+    section="9.7.3.14",
+    types=_F64,
+    cost="double",
+    note="of the upper word of a, to 20 bits of fraction, rounded to nearest; the lower word is zero",
+)
+def rcp_upper(code: Code, form: Form, a: Value) -> Value:
+    """Gross reciprocal."""
+    return _upper_word(code, lambda x: code.binary("fdiv", _one(code, x), x), a)
+
+
+@rows.row(
+    "rsqrt.approx.ftz.f64 d, a;",
+    section="9.7.3.17",
+    types=_F64,
+    cost="double",
+    note="of the upper word of a, to 20 bits of fraction, rounded to nearest; the lower word is zero",
+)
+def rsqrt_upper(code: Code, form: Form, a: Value) -> Value:
+    """Gross reciprocal of the square root."""
+    return _upper_word(code, lambda x: _reciprocal_root(code, x), a)
+
+
+@rows.row("rsqrt.approx.f64 d, a;", section="9.7.3.16", types=_F64, cost="double", note="error below 1.5 ulp")
+def rsqrt_f64(code: Code, form: Form, a: Value) -> Value:
+    """Reciprocal of the square root of a double."""
+    return _flushing(code, form, lambda x: _reciprocal_root(code, x), a)
+
+
+def _in_double(code: Code, form: Form, function: Callable[[Code, Value], Value], a: Value) -> Value:
+    """A function computed in double and rounded once to the operand's type."""
+
+    def meaning(x: Value) -> Value:
+        return narrow(code, function(code, widen(code, x, "double")), x.type)
+
+    return _flushing(code, form, meaning, a)
+
+
+@rows.row(
+    "rsqrt.approx{.ftz}.f32 d, a;",
+    section="9.7.3.16",
+    types=_F32,
+    cost="transcendental",
+    note=f"{_NEARLY}; manual: relative 2**-22.9",
+)
+def rsqrt(code: Code, form: Form, a: Value) -> Value:
+    """Reciprocal of the square root."""
+    return _in_double(code, form, _reciprocal_root, a)
+
+
+@rows.row(
+    "sin.approx{.ftz}.f32 d, a;",
+    section="9.7.3.18",
+    types=_F32,
+    cost="transcendental",
+    note=f"{_NEARLY} for |a| < 2**32, 0 from 2**48 on; manual: absolute 2**-20.5 in [-pi, pi]",
+)
+def sin(code: Code, form: Form, a: Value) -> Value:
+    """Sine of radians."""
+    return _in_double(code, form, elementary.sine, a)
+
+
+@rows.row(
+    "cos.approx{.ftz}.f32 d, a;",
+    section="9.7.3.19",
+    types=_F32,
+    cost="transcendental",
+    note=f"{_NEARLY} for |a| < 2**32, 1 from 2**48 on; manual: absolute 2**-20.5 in [-pi, pi]",
+)
+def cos(code: Code, form: Form, a: Value) -> Value:
+    """Cosine of radians."""
+    return _in_double(code, form, elementary.cosine, a)
+
+
+@rows.row(
+    "lg2.approx{.ftz}.f32 d, a;",
+    section="9.7.3.20",
+    types=_F32,
+    cost="transcendental",
+    note=f"{_NEARLY}; manual: absolute 2**-22 in [0.5, 2], else relative 2**-22",
+)
+def lg2(code: Code, form: Form, a: Value) -> Value:
+    """Logarithm to base 2."""
+    return _in_double(code, form, elementary.logarithm, a)
+
+
+@rows.row(
+    "ex2.approx{.ftz}.f32 d, a;",
+    section="9.7.3.21",
+    types=_F32,
+    cost="transcendental",
+    note=f"{_NEARLY}; manual: relative 2**-22",
+)
+@rows.row(
+    "ex2.approx.type d, a;",
+    section="9.7.4.10",
+    type="f16 f16x2",
+    cost="transcendental",
+    note=f"{_NEARLY}; manual: relative 2**-9.9",
+)
+@rows.row(
+    "ex2.approx.ftz.type d, a;",
+    section="9.7.4.10",
+    type="bf16 bf16x2",
+    cost="transcendental",
+    note=f"{_NEARLY}; manual: relative 2**-7",
+)
+def ex2(code: Code, form: Form, a: Value) -> Value:
+    """2 to a power."""
+    return halves(code, form, lambda x: _in_double(code, form, elementary.power_of_two, x), a)
+
+
+@rows.row(
+    "tanh.approx.f32 d, a;",
+    section="9.7.3.22",
+    types=_F32,
+    cost="transcendental",
+    note=f"{_NEARLY}; manual: relative 2**-11",
+)
+@rows.row(
+    "tanh.approx.type d, a;",
+    section="9.7.4.9",
+    type="f16 f16x2 bf16 bf16x2",
+    cost="transcendental",
+    note=f"{_NEARLY}; manual: absolute 2**-10.987 (f16), 2**-8 (bf16)",
+)
+def tanh(code: Code, form: Form, a: Value) -> Value:
+    """Hyperbolic tangent."""
+    return halves(code, form, lambda x: _in_double(code, form, elementary.hyperbolic_tangent, x), a)
