@@ -8,36 +8,18 @@ from __future__ import annotations
 
 import difflib
 import fnmatch
-import platform
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
-from importlib.metadata import version
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from tilewright import catalogue
-from tilewright.errors import ArgumentTypeError, ArgumentValueError, TilewrightError
-from tilewright.rung import Climb, Counts, Footprint, Machine, Product, Rung
-from tilewright.settings import Settings
+from tilewright.climber import Array, Climber, Device, Pairs
+from tilewright.errors import ArgumentTypeError, ArgumentValueError
+from tilewright.rung import Climb, Product, Rung
 
-if TYPE_CHECKING:
-    from tilewright.gpu import Program
-    from tilewright.machine import Gpu
-
-Array = npt.NDArray[Any]
-Device = Literal["simulated", "cuda"]
-#: Operands (a, b) by the name of their dtype; all of the same shapes.
-Pairs = Mapping[str, tuple[Array, Array]]
 #: Called before each rung with (rungs done, rungs in all, name of the next), and once at the end.
 Progress = Callable[[int, int, str], None]
-
-#: A run shorter than this is repeated, and its fastest time kept: one short run times the page faults.
-REPEAT_BELOW_SECONDS = 0.05
-REPEATS = 3
 
 
 def operands(m: int, n: int, k: int, dtype: str, seed: int = 0) -> tuple[Array, Array]:
@@ -146,21 +128,19 @@ def climb_dtypes(
     progress: Progress | None = None,
 ) -> Climb:
     """Run every record in the first of its dtypes that `pairs` has operands for; see `climb`."""
-    from tilewright import machine
-
     chosen = catalogue.records() if records is None else tuple(records)
-    target = machine.gpu(gpu or Settings.from_environ().gpu)
-    runner = _Runner(target, device, seed)
+    climber = Climber.on(device, gpu, seed)
     rungs: list[Rung] = []
     for index, record in enumerate(chosen):
         if progress:
             progress(index, len(chosen), record.name)
-        rungs.append(runner.rung(record, pairs))
+        rungs.append(climber.rung(record, pairs))
+    rungs += climber.vendor_rungs(pairs)
     if progress:
         progress(len(chosen), len(chosen), "")
     a, b = next(iter(pairs.values()))
     used = tuple(dict.fromkeys(rung.dtype for rung in rungs))
-    return Climb(runner.machine(), Product(a.shape[0], b.shape[1], a.shape[1], used, seed), tuple(rungs))
+    return Climb(climber.machine(), Product(a.shape[0], b.shape[1], a.shape[1], used, seed), tuple(rungs))
 
 
 def check_operands(a: Array, b: Array) -> tuple[Array, Array]:
@@ -206,17 +186,14 @@ def multiply(record: catalogue.Record, a: Array, b: Array, *, gpu: str | None = 
     ArgumentValueError
         The record does not take these operands.
     """
-    from tilewright import machine
-
     a, b = check_operands(a, b)
     reason = record.accepts(a.shape[0], b.shape[1], a.shape[1], a.dtype.name)
     if reason:
         raise ArgumentValueError(f"kernel {record.name!r} does not take these operands: {reason}")
     if record.backend == "cpu":
         return record.run_cpu(a, b)
-    runner = _Runner(machine.gpu(gpu or Settings.from_environ().gpu), "simulated", None)
-    program = record.program(a.dtype.name, runner.gpu.compute_capability)
-    return runner.launch(record, program, a, b)[0]
+    climber = Climber.on("simulated", gpu, None)
+    return climber.launch(record, record.program(a.dtype.name, climber.cc), a, b)[0]
 
 
 def choose(records: Sequence[catalogue.Record], a: Array, b: Array, name: str | None = None) -> catalogue.Record:
@@ -243,154 +220,3 @@ def choose(records: Sequence[catalogue.Record], a: Array, b: Array, name: str | 
             return record
         reasons.append(f"{record.name}: {reason}")
     raise ArgumentValueError(f"no CPU kernel takes these operands ({'; '.join(reasons) or 'there are none'})")
-
-
-def mismatches(c: Array, expected: Array) -> int:
-    """Count the elements whose bits differ; two NaNs are the same answer whatever their payloads."""
-    if c.shape != expected.shape or c.dtype != expected.dtype:
-        return expected.size
-    differ = (c != expected) | (np.signbit(c) != np.signbit(expected) if c.dtype.kind == "f" else False)
-    if c.dtype.kind == "f":
-        differ &= ~(np.isnan(c) & np.isnan(expected))
-    return int(np.count_nonzero(differ))
-
-
-class _Runner:
-    """Runs records on one machine."""
-
-    def __init__(self, gpu: Gpu, device: Device, seed: int | None) -> None:
-        self.gpu = gpu
-        self.device = device
-        self.seed = seed
-
-    def machine(self) -> Machine:
-        """What `Climb.machine` says."""
-        major, minor = self.gpu.compute_capability
-        return Machine(
-            gpu=self.gpu.name,
-            compute_capability=f"{major}.{minor}",
-            device=self.device,
-            host=_host(),
-            threads=Settings.from_environ().threads,
-            tilewright=version("tilewright"),
-        )
-
-    def rung(self, record: catalogue.Record, pairs: Pairs) -> Rung:
-        """Run one record; what goes wrong in a kernel is a finding of the rung, not the end of the climb."""
-        dtype = next((d for d in record.dtypes if d in pairs), "")
-        blank = Rung(
-            name=record.name,
-            title=record.title,
-            source=record.source,
-            order=record.order,
-            published=record.published,
-            device="cpu" if record.backend == "cpu" else self.device,
-            dtype=dtype or record.dtypes[0],
-            note="; ".join(filter(None, (record.limits, record.notes))),
-        )
-        if not dtype:
-            return replace(blank, note=f"not run: takes {', '.join(record.dtypes)}, not {', '.join(pairs)}")
-        a, b = pairs[dtype]
-        reason = record.accepts(a.shape[0], b.shape[1], a.shape[1], dtype)
-        if reason:
-            return replace(blank, note=f"not run: {reason}")
-        try:
-            return self._cpu(blank, record, a, b) if record.backend == "cpu" else self._gpu(blank, record, a, b)
-        except TilewrightError as error:
-            return replace(blank, verified=False, error=str(error))
-
-    def _cpu(self, blank: Rung, record: catalogue.Record, a: Array, b: Array) -> Rung:
-        """Run a host record twice: the first call compiles it."""
-        start = time.perf_counter()
-        record.run_cpu(a, b)
-        first = time.perf_counter() - start
-        start = time.perf_counter()
-        c = record.run_cpu(a, b)
-        seconds = time.perf_counter() - start
-        wrong = mismatches(c, record.reference(a, b))
-        return replace(
-            blank, verified=wrong == 0, mismatches=wrong, seconds=seconds, translate_seconds=max(0.0, first - seconds)
-        )
-
-    def _gpu(self, blank: Rung, record: catalogue.Record, a: Array, b: Array) -> Rung:
-        """Run a GPU record plain for its time and bits, and once more with instruments for its counts."""
-        program = record.program(blank.dtype, self.gpu.compute_capability)
-        launch = record.launch_rule(a.shape[0], b.shape[1], a.shape[1])
-        rung = replace(blank, grid=launch.grid, block=launch.block, footprint=self._footprint(program, launch.block))
-        try:
-            c, run = self.launch(record, program, a, b)
-            seconds = run.seconds
-            for _ in range(REPEATS - 1 if seconds < REPEAT_BELOW_SECONDS else 0):
-                seconds = min(seconds, self.launch(record, program, a, b)[1].seconds)
-            counts = self._counts(record, program, a, b) if self.device == "simulated" else Counts()
-        except TilewrightError as error:
-            return replace(rung, verified=False, error=str(error))
-        wrong = mismatches(c, record.reference(a, b))
-        return replace(
-            rung,
-            verified=wrong == 0,
-            mismatches=wrong,
-            seconds=seconds,
-            translate_seconds=run.translate_seconds,
-            counts=counts,
-        )
-
-    def launch(
-        self, record: catalogue.Record, program: Program, a: Array, b: Array, instruments: Sequence[Any] = ()
-    ) -> tuple[Array, Any]:
-        """Launch a record and return c with the run."""
-        m, n, k = a.shape[0], b.shape[1], a.shape[1]
-        c: Array = np.zeros((m, n), a.dtype)
-        shape = record.launch_rule(m, n, k)
-        arguments = record.arguments(a, b, c)
-        if self.device == "cuda":
-            from tilewright.gpu import device
-
-            return c, device.launch(program, shape.grid, shape.block, arguments)
-        from tilewright import simt
-
-        run = simt.launch(program, shape.grid, shape.block, arguments, instruments=tuple(instruments), seed=self.seed)
-        return c, run
-
-    def _counts(self, record: catalogue.Record, program: Program, a: Array, b: Array) -> Counts:
-        """Launch with the counting instruments."""
-        from tilewright.instruments import Banks, Coalescing, Mix
-
-        results = self.launch(record, program, a, b, (Mix(), Coalescing(), Banks()))[1].results
-        sectors, banks = results["coalescing"], results["banks"]
-        return Counts(
-            warp_instructions=results["mix"].warp_instructions,
-            global_load_sectors=sectors.global_load_sectors,
-            global_store_sectors=sectors.global_store_sectors,
-            shared_load_wavefronts=banks.shared_load_wavefronts,
-            shared_store_wavefronts=banks.shared_store_wavefronts,
-            shared_bank_conflicts=banks.shared_bank_conflicts,
-        )
-
-    def _footprint(self, program: Program, block: Sequence[int]) -> Footprint:
-        """Ask the assembler for the kernel's resources, and the machine for the occupancy they allow."""
-        from tilewright.machine.occupancy import occupancy
-
-        resources = program.resources()
-        fit = occupancy(
-            self.gpu,
-            registers_per_thread=resources.registers_per_thread,
-            shared_bytes=resources.shared_bytes,
-            block_threads=int(np.prod(block)),
-        )
-        return Footprint(
-            registers_per_thread=resources.registers_per_thread,
-            shared_bytes=resources.shared_bytes,
-            occupancy=fit.fraction,
-            occupancy_limiter=fit.limiter,
-        )
-
-
-def _host() -> str:
-    """The host processor's name, as the system gives it."""
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        for line in cpuinfo.read_text(errors="replace").splitlines():
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    return platform.processor() or platform.machine()

@@ -14,7 +14,9 @@ class Machine:
     Attributes
     ----------
     gpu : str
-        GPU whose limits give occupancy; the real one's name on device `cuda`.
+        The GPU that ran, simulated or real.
+    limits : str
+        The GPU whose limits give occupancy.
     compute_capability : str
         What the kernels were compiled for, `9.0`.
     device : str
@@ -28,6 +30,7 @@ class Machine:
     """
 
     gpu: str
+    limits: str
     compute_capability: str
     device: str
     host: str
@@ -83,8 +86,10 @@ class Rung:
 
     Attributes
     ----------
-    name, title, source, order, published
+    name, title, source, order
         The record's.
+    published : bool
+        Shown, not trusted: a specimen as published, or the vendor's library.
     device : str
         `cpu`, `simulated` or `cuda`.
     dtype : str

@@ -16,7 +16,7 @@ FLOORS = (
     {"cpu", "gpu", "simt", "instruments", "blocks"},
     {"catalogue"},
     {"engine"},
-    {"rung", "ladder", "bench", "tune", "report"},
+    {"rung", "climber", "ladder", "bench", "tune", "report"},
     {"cli"},
 )
 #: What the floors do not say: (room, what it must not import).
@@ -24,7 +24,10 @@ FORBIDDEN = {
     ("simt", "instruments"),
     ("gpu", "instruments"),
     ("rung", "ladder"),
+    ("rung", "climber"),
     ("rung", "report"),
+    ("climber", "ladder"),
+    ("climber", "report"),
     ("ladder", "report"),
 }
 #: All that instruments may know of the machine.

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from fakes import FakeRecord
 
-from tilewright import ladder
+from tilewright import climber, ladder
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
 
 
@@ -30,22 +30,22 @@ def test_operands_are_the_same_everywhere_and_round_at_every_step() -> None:
 def test_bits_are_compared_not_values(dtype: str) -> None:
     c = np.array([0.0, 1.0, np.nan, np.inf], dtype)
     other = c.copy()
-    assert ladder.mismatches(c, other) == 0
+    assert climber.mismatches(c, other) == 0
     other[0] = -0.0
-    assert ladder.mismatches(c, other) == 1
+    assert climber.mismatches(c, other) == 1
     other[1] = np.nextafter(other[1], other[1] * 2)
-    assert ladder.mismatches(c, other) == 2
+    assert climber.mismatches(c, other) == 2
     other[2] = 0
-    assert ladder.mismatches(c, other) == 3
+    assert climber.mismatches(c, other) == 3
     other[3] = -np.inf
-    assert ladder.mismatches(c, other) == 4
+    assert climber.mismatches(c, other) == 4
 
 
 def test_a_nan_is_a_nan_and_another_dtype_is_all_wrong() -> None:
     quiet = np.array([0x7FC00000, 0xFFC00001], np.uint32).view(np.float32)
-    assert ladder.mismatches(quiet, np.full(2, np.nan, np.float32)) == 0
-    assert ladder.mismatches(np.zeros(3, np.float32), np.zeros(3)) == 3
-    assert ladder.mismatches(np.array([1, 2]), np.array([1, 3])) == 1
+    assert climber.mismatches(quiet, np.full(2, np.nan, np.float32)) == 0
+    assert climber.mismatches(np.zeros(3, np.float32), np.zeros(3)) == 3
+    assert climber.mismatches(np.array([1, 2]), np.array([1, 3])) == 1
 
 
 def test_records_are_chosen_by_name_source_and_pattern_in_their_own_order() -> None:
@@ -110,3 +110,36 @@ def test_a_dtype_no_record_takes_is_not_run(catalogue_of: Callable[..., None]) -
     rung = ladder.climb(*ladder.operands(2, 2, 2, "float64")).rungs[0]
     assert rung.verified is None
     assert rung.note == "not run: takes int32, not float64"
+
+
+def test_a_real_gpu_is_asked_for_its_own_code_and_stands_beside_the_vendor(
+    catalogue_of: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import fakes
+
+    asked: list[tuple[int, int]] = []
+
+    class Asking(FakeRecord):
+        def program(self, dtype: str, cc: tuple[int, int]) -> fakes.FakeProgram:
+            asked.append(cc)
+            return super().program(dtype, cc)
+
+    class Card:
+        name = "A card"
+
+    catalogue_of(Asking("tiled", backend="gpu"), FakeRecord("loops"))
+    monkeypatch.setattr("tilewright.gpu.device.compute_capability", lambda: (12, 0))
+    monkeypatch.setattr("tilewright.gpu.device.current", Card)
+    monkeypatch.setattr("tilewright.gpu.device.launch", fakes.launch)
+    monkeypatch.setattr("tilewright.gpu.cublas.available", lambda: True)
+    monkeypatch.setattr("tilewright.gpu.cublas.multiply", lambda a, b: (a @ b + 1, 0.125))
+    done = ladder.climb(*ladder.operands(4, 4, 4, "float32"), device="cuda")
+    assert asked == [(12, 0)]
+    assert (done.machine.gpu, done.machine.compute_capability) == ("A card", "12.0")
+    assert [(r.name, r.device, r.verified, r.seconds) for r in done.rungs if r.name != "loops"] == [
+        ("tiled", "cuda", True, 0.25),
+        ("cublas", "cuda", False, 0.125),
+    ]
+    assert done.rungs[0].counts.warp_instructions is None
+    assert done.trusted
+    assert done.problem.dtypes == ("float32",)

@@ -41,6 +41,8 @@ def _heading(climb: Climb, console: Console) -> None:
     line.append(machine.gpu, style="bold cyan")
     if machine.device == "simulated":
         line.append(f", simulated by {machine.threads} threads of {machine.host}", style="dim")
+    elif machine.limits != machine.gpu:
+        line.append(f" (occupancy by the limits of {machine.limits})", style="dim")
     console.print(line)
     console.print()
 
@@ -83,7 +85,8 @@ def _groups(climb: Climb, *, unicode: bool, width: int) -> list[Group]:
         Column("limited\nby", lambda r: r.footprint.occupancy_limiter or figures.MISSING, "left"),
     )
     if real:
-        return [Group(ran), Group(footprint)]
+        rate = Column("G oper-\nations/s", lambda r: _rate(climb.problem.operations, r.seconds))
+        return [Group((*ran, rate)), Group(footprint)]
     return [Group((*ran, instructions)), Group(tuple(traffic)), Group(shared), Group(footprint)]
 
 
@@ -113,6 +116,11 @@ def bar(value: int | None, most: int) -> str:
     eighths = max(1, round(8 * BAR_CELLS * value / most))
     whole, part = divmod(eighths, 8)
     return "█" * whole + " ▏▎▍▌▋▊▉"[part].strip()
+
+
+def _rate(operations: int, seconds: float | None) -> str:
+    """Return billions of operations a second; only ever asked for times of real processors."""
+    return f"{operations / seconds / 1e9:,.1f}" if seconds else figures.MISSING
 
 
 def _conflicts(value: int | None) -> Text:

@@ -1,0 +1,252 @@
+"""One catalogue record run on one machine: plain for its bits and time, with instruments for its counts."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from tilewright.errors import MissingExtraError, TilewrightError
+from tilewright.problem.reference import canonical
+from tilewright.rung import Counts, Footprint, Machine, Rung
+from tilewright.settings import Settings
+
+if TYPE_CHECKING:
+    from tilewright.catalogue import Record
+    from tilewright.gpu import Program
+    from tilewright.machine import Gpu
+
+Array = npt.NDArray[Any]
+Device = Literal["simulated", "cuda"]
+#: Operands (a, b) by the name of their dtype; all of the same shapes.
+Pairs = Mapping[str, tuple[Array, Array]]
+
+#: A run shorter than this is repeated, and its fastest time kept: one short run times the page faults.
+REPEAT_BELOW_SECONDS = 0.05
+REPEATS = 3
+
+
+def mismatches(c: Array, expected: Array) -> int:
+    """Count the elements whose bits differ; two NaNs are the same answer whatever their payloads."""
+    if c.shape != expected.shape or c.dtype != expected.dtype:
+        return expected.size
+    differ = (c != expected) | (np.signbit(c) != np.signbit(expected) if c.dtype.kind == "f" else False)
+    if c.dtype.kind == "f":
+        differ &= ~(np.isnan(c) & np.isnan(expected))
+    return int(np.count_nonzero(differ))
+
+
+@dataclass(frozen=True, slots=True)
+class Climber:
+    """Runs records on one machine.
+
+    Attributes
+    ----------
+    gpu : Gpu
+        Whose limits give occupancy.
+    device : {"simulated", "cuda"}
+        Where GPU records run.
+    seed : int or None
+        Order of warps and blocks on the simulated GPU.
+    cc : (int, int)
+        Compute capability that kernels are compiled for.
+    name : str
+        The GPU's name: the real one's on device `cuda`.
+    """
+
+    gpu: Gpu
+    device: Device
+    seed: int | None
+    cc: tuple[int, int]
+    name: str
+
+    @classmethod
+    def on(cls, device: Device, gpu: str | None, seed: int | None) -> Climber:
+        """Return a climber on a device.
+
+        Raises
+        ------
+        ArgumentValueError
+            No GPU has that name.
+        DeviceError
+            Device `cuda` without a GPU.
+        """
+        from tilewright import machine
+
+        limits = machine.gpu(gpu or Settings.from_environ().gpu)
+        if device == "simulated":
+            return cls(limits, device, seed, limits.compute_capability, limits.name)
+        from tilewright.gpu import device as real
+
+        return cls(limits, device, seed, real.compute_capability(), real.current().name)
+
+    def machine(self) -> Machine:
+        """What `Climb.machine` says."""
+        return Machine(
+            gpu=self.name,
+            compute_capability=".".join(map(str, self.cc)),
+            limits=self.gpu.name,
+            device=self.device,
+            host=_host(),
+            threads=Settings.from_environ().threads,
+            tilewright=version("tilewright"),
+        )
+
+    def rung(self, record: Record, pairs: Pairs) -> Rung:
+        """Run one record; what goes wrong in a kernel is a finding of the rung, not the end of the climb."""
+        dtype = next((d for d in record.dtypes if d in pairs), "")
+        blank = Rung(
+            name=record.name,
+            title=record.title,
+            source=record.source,
+            order=record.order,
+            published=record.published,
+            device="cpu" if record.backend == "cpu" else self.device,
+            dtype=dtype or record.dtypes[0],
+            note="; ".join(filter(None, (record.limits, record.notes))),
+        )
+        if not dtype:
+            return replace(blank, note=f"not run: takes {', '.join(record.dtypes)}, not {', '.join(pairs)}")
+        a, b = pairs[dtype]
+        reason = record.accepts(a.shape[0], b.shape[1], a.shape[1], dtype)
+        if reason:
+            return replace(blank, note=f"not run: {reason}")
+        try:
+            return self._cpu(blank, record, a, b) if record.backend == "cpu" else self._gpu(blank, record, a, b)
+        except MissingExtraError:  # no rung can run without it
+            raise
+        except TilewrightError as error:
+            return replace(blank, verified=False, error=str(error))
+
+    def vendor_rungs(self, pairs: Pairs) -> list[Rung]:
+        """Return the vendor's library beside the kernels: cuBLAS, on a real GPU where CuPy is installed."""
+        if self.device != "cuda":
+            return []
+        from tilewright.gpu import cublas
+
+        if not cublas.available():
+            return []
+        rungs = []
+        for dtype, (a, b) in pairs.items():
+            if dtype not in cublas.DTYPES:
+                continue
+            c, seconds = cublas.multiply(a, b)
+            rungs.append(
+                Rung(
+                    name="cublas",
+                    title="The vendor's library",
+                    source="-",
+                    order="its own",
+                    published=True,
+                    device="cuda",
+                    dtype=dtype,
+                    verified=(wrong := mismatches(c, canonical(a, b))) == 0,
+                    mismatches=wrong,
+                    seconds=seconds,
+                    note="sums in an order of its own; shown for its time",
+                )
+            )
+        return rungs
+
+    def _cpu(self, blank: Rung, record: Record, a: Array, b: Array) -> Rung:
+        """Run a host record twice: the first call compiles it."""
+        start = time.perf_counter()
+        record.run_cpu(a, b)
+        first = time.perf_counter() - start
+        start = time.perf_counter()
+        c = record.run_cpu(a, b)
+        seconds = time.perf_counter() - start
+        wrong = mismatches(c, record.reference(a, b))
+        return replace(
+            blank, verified=wrong == 0, mismatches=wrong, seconds=seconds, translate_seconds=max(0.0, first - seconds)
+        )
+
+    def _gpu(self, blank: Rung, record: Record, a: Array, b: Array) -> Rung:
+        """Run a GPU record plain for its time and bits, and once more with instruments for its counts."""
+        program = record.program(blank.dtype, self.cc)
+        launch = record.launch_rule(a.shape[0], b.shape[1], a.shape[1])
+        rung = replace(blank, grid=launch.grid, block=launch.block, footprint=self._footprint(program, launch.block))
+        try:
+            c, run = self.launch(record, program, a, b)
+            seconds = run.seconds
+            for _ in range(REPEATS - 1 if seconds < REPEAT_BELOW_SECONDS else 0):
+                seconds = min(seconds, self.launch(record, program, a, b)[1].seconds)
+            counts = self._counts(record, program, a, b) if self.device == "simulated" else Counts()
+        except TilewrightError as error:
+            return replace(rung, verified=False, error=str(error))
+        wrong = mismatches(c, record.reference(a, b))
+        return replace(
+            rung,
+            verified=wrong == 0,
+            mismatches=wrong,
+            seconds=seconds,
+            translate_seconds=run.translate_seconds,
+            counts=counts,
+        )
+
+    def launch(
+        self, record: Record, program: Program, a: Array, b: Array, instruments: Sequence[Any] = ()
+    ) -> tuple[Array, Any]:
+        """Launch a record and return c with the run."""
+        m, n, k = a.shape[0], b.shape[1], a.shape[1]
+        c: Array = np.zeros((m, n), a.dtype)
+        shape = record.launch_rule(m, n, k)
+        arguments = record.arguments(a, b, c)
+        if self.device == "cuda":
+            from tilewright.gpu import device
+
+            return c, device.launch(program, shape.grid, shape.block, arguments)
+        from tilewright import simt
+
+        run = simt.launch(program, shape.grid, shape.block, arguments, instruments=tuple(instruments), seed=self.seed)
+        return c, run
+
+    def _counts(self, record: Record, program: Program, a: Array, b: Array) -> Counts:
+        """Launch with the counting instruments."""
+        from tilewright.instruments import Banks, Coalescing, Mix
+
+        results = self.launch(record, program, a, b, (Mix(), Coalescing(), Banks()))[1].results
+        sectors, banks = results["coalescing"], results["banks"]
+        return Counts(
+            warp_instructions=results["mix"].warp_instructions,
+            global_load_sectors=sectors.global_load_sectors,
+            global_store_sectors=sectors.global_store_sectors,
+            shared_load_wavefronts=banks.shared_load_wavefronts,
+            shared_store_wavefronts=banks.shared_store_wavefronts,
+            shared_bank_conflicts=banks.shared_bank_conflicts,
+        )
+
+    def _footprint(self, program: Program, block: Sequence[int]) -> Footprint:
+        """Ask the assembler for the kernel's resources, and the machine for the occupancy they allow."""
+        from tilewright.machine.occupancy import occupancy
+
+        resources = program.resources()
+        fit = occupancy(
+            self.gpu,
+            registers_per_thread=resources.registers_per_thread,
+            shared_bytes=resources.shared_bytes,
+            block_threads=int(np.prod(block)),
+        )
+        return Footprint(
+            registers_per_thread=resources.registers_per_thread,
+            shared_bytes=resources.shared_bytes,
+            occupancy=fit.fraction,
+            occupancy_limiter=fit.limiter,
+        )
+
+
+def _host() -> str:
+    """The host processor's name, as the system gives it."""
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        for line in cpuinfo.read_text(errors="replace").splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    return platform.processor() or platform.machine()
