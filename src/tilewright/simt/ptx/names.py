@@ -44,11 +44,11 @@ class Names:
         """How many scopes are open."""
         return len(self._scopes)
 
-    def open(self, labels: list[str]) -> None:
-        """Enter a block that defines these labels."""
+    def open(self, labels: list[int]) -> None:
+        """Enter a block that defines the labels at these tokens."""
         self._scopes.append(_Scope())
-        for label in labels:
-            self.declare(label)
+        for index in labels:
+            self.declare(self._tokens.texts[index], index)
 
     def close(self) -> None:
         """Leave the innermost block."""
@@ -60,9 +60,9 @@ class Names:
         self._taken.add(name)
         self._scopes[-1].names[name] = Symbol(name)
 
-    def declare(self, name: str) -> str:
-        """Declare a variable or label here; returns its unique name."""
-        self._claim(name)
+    def declare(self, name: str, index: int | None = None) -> str:
+        """Declare a variable or label here; returns its unique name. `index` is the token to blame, if any."""
+        self._claim(name, index)
         unique = self._unique(name)
         self._scopes[-1].names[name] = Symbol(unique)
         return unique
@@ -90,10 +90,10 @@ class Names:
             found = self._outside[word] = self._foreign(word)
         return found
 
-    def _claim(self, name: str) -> None:
+    def _claim(self, name: str, index: int | None = None) -> None:
         declared = self._scopes[-1].declared
         if name in declared:
-            self._tokens.error(f"'{name.removesuffix('<>')}' is declared twice in one block; rename one")
+            self._tokens.error(f"'{name.removesuffix('<>')}' is declared twice in one block; rename one", index)
         declared.add(name)
 
     def _unique(self, name: str) -> str:
@@ -145,9 +145,12 @@ class Names:
         return Symbol(word)
 
 
-def labels_by_block(texts: list[str], start: int) -> dict[int, list[str]]:
-    """Labels of each block by the index of its opening brace, for the function body that opens at `start`."""
-    blocks: dict[int, list[str]] = {}
+def labels_by_block(texts: list[str], start: int) -> dict[int, list[int]]:
+    """Labels of each block, for the function body that opens at `start`.
+
+    Both the blocks, by their opening brace, and the labels are indices of tokens.
+    """
+    blocks: dict[int, list[int]] = {}
     open_blocks: list[int] = []
     for index in range(start, len(texts)):
         text = texts[index]
@@ -158,5 +161,5 @@ def labels_by_block(texts: list[str], start: int) -> dict[int, list[str]]:
             if not open_blocks:
                 break
         elif text == ":" and open_blocks and re.match(r"[A-Za-z_$%][\w$]*\Z", texts[index - 1], re.ASCII):
-            blocks.setdefault(open_blocks[-1], []).append(texts[index - 1])
+            blocks.setdefault(open_blocks[-1], []).append(index - 1)
     return blocks

@@ -50,9 +50,11 @@ def to_text(module: Module) -> str:
         f".address_size {module.address_size}",
     ]
     lines += [f'.file {index} "{name}"' for index, name in module.files.items()]
-    lines += [_header(function) + ";" for function in module.functions.values()]
+    # Device functions come first, so that variables and kernels can name them in any order.
+    functions = sorted(module.functions.values(), key=lambda function: function.is_entry)
+    lines += [_header(function) + ";" for function in functions if not function.is_entry or function.is_declaration]
     lines += [declaration(variable) for variable in module.variables.values()]
-    for function in module.functions.values():
+    for function in functions:
         if not function.is_declaration:
             lines += _function(function)
     return "\n".join(lines) + "\n"
@@ -110,7 +112,7 @@ def _call(call: CallArguments) -> str:
 
 
 def _offset(offset: int) -> str:
-    return f"{offset:+d}" if offset else ""
+    return f"+{offset}" if offset else ""  # `+-4`: the vendor's assembler knows no other minus
 
 
 def _initial(item: int | Symbol, type_: str) -> str:
