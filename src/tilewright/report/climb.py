@@ -133,8 +133,7 @@ def _summary(climb: Climb, console: Console) -> None:
     if not trusted:
         return
     style = "bold green" if exact == len(trusted) else "bold red"
-    text = Text(f"{exact} of {len(trusted)} kernels", style=style)
-    text.append(" give the canonical product, bit for bit.")
+    text = Text.assemble((f"{exact} of {len(trusted)} kernels", style), " give the canonical product, bit for bit.")
     if climb.machine.device == "simulated":
         text.append(" Counts are the simulated GPU's; times are this host's, not a GPU's.", style="dim")
     console.print(text, soft_wrap=not console.is_terminal)
