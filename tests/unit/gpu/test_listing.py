@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import pytest
+
+from tilewright.errors import CompileError
+from tilewright.gpu import listing
+
+TWO_KERNELS = """
+.version 8.0
+.target sm_86
+.address_size 64
+// .visible .entry commented(.param .u64 no)
+.shared .align 16 .b8 both[40];
+.shared .f32 unused[100];
+.extern .shared .align 4 .b8 dynamic[];
+.visible .entry first(
+    .param .u64 .ptr .global .align 4 first_param_0,
+    .param .u8 first_param_1,
+    .param .align 8 .b8 first_param_2[24],
+    .param .f64 first_param_3
+)
+{
+    .shared .align 4 .f32 own[2][3];
+    mov.u32 %r1, both;
+    mov.u32 %r2, dynamic;
+    ret;
+}
+.weak .entry second() { mov.u32 %r1, {both}; ret; }
+"""
+
+
+def test_parameters_with_sizes_alignments_and_kinds() -> None:
+    found = listing.read_entry(TWO_KERNELS, "first")
+    assert [(p.name, p.bytes, p.align, p.kind) for p in found.parameters] == [
+        ("first_param_0", 8, 8, "pointer"),
+        ("first_param_1", 1, 1, "integer"),
+        ("first_param_2", 24, 8, "bytes"),
+        ("first_param_3", 8, 8, "float"),
+    ]
+
+
+def test_shared_memory_is_what_the_kernel_names() -> None:
+    # 40 bytes of `both` and 24 of `own`; `unused` and the dynamic array do not count.
+    assert listing.read_entry(TWO_KERNELS, "first").shared_bytes == 40 + 24
+    assert listing.read_entry(TWO_KERNELS, "second").shared_bytes == 40
+
+
+def test_shared_memory_of_a_device_function_counts() -> None:
+    text = ".target sm_90\n.shared .b32 s[4];\n.func f() { mov.u32 %r1, s; ret; }\n.entry k() { call f; ret; }\n"
+    assert listing.read_entry(text).shared_bytes == 16
+
+
+def test_no_parameters() -> None:
+    assert listing.read_entry(TWO_KERNELS, "second").parameters == ()
+    assert listing.read_entry(".target sm_90\n.entry k { ret; }").parameters == ()
+
+
+def test_several_kernels_need_a_name() -> None:
+    with pytest.raises(CompileError, match="must name one of the kernels first, second"):
+        listing.read_entry(TWO_KERNELS)
+
+
+def test_an_unknown_kernel_is_named_with_those_there_are() -> None:
+    with pytest.raises(CompileError, match=r"one of first, second \(got 'third'\)"):
+        listing.read_entry(TWO_KERNELS, "third")
+
+
+def test_text_without_a_kernel() -> None:
+    with pytest.raises(CompileError, match="found none"):
+        listing.read_entry(".version 8.0\n.target sm_90\n")
+
+
+@pytest.mark.parametrize(("text", "cc"), [("sm_90", (9, 0)), ("sm_90a, debug", (9, 0)), ("sm_120", (12, 0))])
+def test_target(text: str, cc: tuple[int, int]) -> None:
+    assert listing.target(f".version 8.0\n.target {text}\n") == cc
+
+
+def test_no_target() -> None:
+    with pytest.raises(CompileError, match="is this PTX"):
+        listing.target("int main() {}")
+
+
+def test_source_lines_follow_loc_until_the_next() -> None:
+    text = '\n'.join(
+        [
+            ".entry k() {",
+            "ret;",
+            ".loc 1 10 2",
+            "add.u32 %r1, %r1, 1;",
+            "",
+            ".loc 2 20 2, function_name $s, inlined_at 1 11 3",
+            "sub.u32 %r1, %r1, 1;",
+            ".loc 1 0 0",
+            "ret;",
+            "}",
+            '.file 1 "a.py"',
+            '.file 2 "b.py"',
+        ]
+    )
+    assert listing.source_lines(text) == {4: "a.py:10", 7: "b.py:20"}
