@@ -104,10 +104,16 @@ def bfe(code: Code, form: Form, a: Value, b: Value, c: Value) -> Value:
     return right(code, raised, spare, signed=signed)
 
 
-@rows.row("bfi.type f, a, b, c, d;", section="9.7.1.20", type="b32 b64", types={"c": "u32", "d": "u32"})
-def bfi(code: Code, form: Form, a: Value, b: Value, c: Value, d: Value) -> Value:
-    """Insert the lowest d bits of a into b at bit c; bits past the top are dropped."""
-    position, length = _low_byte(code, c, a.type), _low_byte(code, d, a.type)
+@rows.row(
+    "bfi.type d, a, b, position, length;",
+    section="9.7.1.20",
+    type="b32 b64",
+    types={"position": "u32", "length": "u32"},
+    note="the manual calls the operands f, a, b, c, d",
+)
+def bfi(code: Code, form: Form, a: Value, b: Value, position: Value, length: Value) -> Value:
+    """Insert the lowest bits of a into b; bits past the top are dropped."""
+    position, length = _low_byte(code, position, a.type), _low_byte(code, length, a.type)
     ones = code.const(a.type, -1)
     field = code.not_(left(code, ones, length))
     mask = left(code, field, position)

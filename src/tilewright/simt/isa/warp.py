@@ -1,0 +1,367 @@
+"""Forms in which the lanes of a warp see each other.
+
+Source: PTX ISA, sections 9.7.9.5 and 9.7.9.6 (shfl), 9.7.13.8 to 9.7.13.14 (vote, match, activemask, redux, elect).
+
+A meaning of kind `warp` is called as ``emit(code, form, mask, *sources)``; `mask` is a scalar i32 with a bit for every
+lane that executes. What a lane holds that does not execute never reaches a result. Where member masks differ from lane
+to lane, each lane sees the lanes of its own mask: several groups may execute one instruction together.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from tilewright.simt.isa.table import Form, Table
+from tilewright.simt.translate.code import LANES, Code, Value, mangle
+
+rows = Table()
+
+#: The NaN that arithmetic gives in single precision. Source: PTX ISA, section 9.7.3, canonical NaN.
+_CANONICAL_NAN = 0x7FFFFFFF
+
+
+def _lanes_of(code: Code, mask: Value) -> Value:
+    """The bits of a mask as 32 predicates."""
+    return code.op(f"bitcast {mask} to <{LANES} x i1>", "i1", LANES)
+
+
+def _mask_of(code: Code, predicates: Value) -> Value:
+    """32 predicates as the bits of a mask."""
+    return code.op(f"bitcast {code.splat(predicates)} to i32", "i32")
+
+
+def _laneid(code: Code) -> Value:
+    return code.pattern("i32", list(range(LANES)))
+
+
+def _literal(value: Value) -> int | None:
+    """The integer a literal stands for."""
+    match = re.fullmatch(r"(?:splat \(i\d+ )?(-?\d+)\)?", value.text)
+    return int(match[1]) if match else None
+
+
+def _by_lane(
+    code: Code, symbol: str, arguments: list[Value], result: str, body: Callable[[Code, Value, list[Value]], Value]
+) -> Value:
+    """Call a function of the module that computes one lane after another: `body(code, index, arguments)`.
+
+    The function is written once a module, so that a rare form does not blow up a kernel's code.
+    """
+    parameters = [Value(f"%p{i}", a.type, a.lanes) for i, a in enumerate(arguments)]
+    inner = Code()
+    inner.place("loop")
+    inner.line("%i = phi i32 [ 0, %entry ], [ %next, %loop ]")
+    inner.line(f"%before = phi <{LANES} x {result}> [ zeroinitializer, %entry ], [ %after, %loop ]")
+    value = body(inner, Value("%i", "i32"), parameters)
+    inner.line(f"%after = insertelement <{LANES} x {result}> %before, {value}, i32 %i")
+    inner.line("%next = add i32 %i, 1")
+    inner.line(f"%more = icmp ult i32 %next, {LANES}")
+    inner.line("br i1 %more, label %loop, label %done")
+    inner.place("done")
+    inner.line(f"ret <{LANES} x {result}> %after")
+    text = "\n  ".join(["entry:", "br label %loop", *inner.lines])
+    for name, declaration in inner.declarations.items():
+        code.declare(name, declaration)
+    signature = f"<{LANES} x {result}> @{symbol}({', '.join(str(p) for p in parameters)})"
+    code.declare(symbol, f"define internal {signature} {{\n{text}\n}}")
+    call = ", ".join(str(a) for a in arguments)
+    return code.op(f"call <{LANES} x {result}> @{symbol}({call})", result, LANES)
+
+
+# -- shfl ---------------------------------------------------------------------------------------------------------
+
+
+def _source_lanes(mode: str, b: int, c: int) -> list[tuple[int, bool]]:
+    """For each lane the lane it reads and whether that is in range. Source: PTX ISA, 9.7.9.6, Semantics."""
+    bval, cval, segment = b & 31, c & 31, c >> 8 & 31
+    result = []
+    for lane in range(LANES):
+        first, last = lane & segment, (lane & segment) | (cval & ~segment & 31)
+        j = {"up": lane - bval, "down": lane + bval, "bfly": lane ^ bval, "idx": first | (bval & ~segment & 31)}[mode]
+        valid = j >= last if mode == "up" else j <= last
+        result.append((j if valid else lane, valid))
+    return result
+
+
+def _permute(code: Code, a: Value, index: Value) -> Value:
+    """Lane l of the result is lane index[l] of a: through memory, in a function, whose stack slot is its own."""
+    suffix = mangle(a.type, LANES)
+    gather = f"llvm.masked.gather.{suffix}.v{LANES}p0"
+    vector, indices, all_lanes = f"<{LANES} x {a.type}>", f"<{LANES} x i32>", f"<{LANES} x i1>"
+    code.declare(gather, f"declare {vector} @{gather}(<{LANES} x ptr>, i32, {all_lanes}, {vector})")
+    body = [
+        f"define internal {vector} @tw.permute.{suffix}({vector} %a, {indices} %index) {{",
+        f"%slot = alloca {vector}",
+        f"store {vector} %a, ptr %slot",
+        f"%where = getelementptr {a.type}, ptr %slot, {indices} %index",
+        f"%result = call {vector} @{gather}(<{LANES} x ptr> %where, i32 {a.bits // 8},"
+        f" {all_lanes} splat (i1 true), {vector} zeroinitializer)",
+        f"ret {vector} %result",
+    ]
+    code.declare(f"tw.permute.{suffix}", "\n  ".join(body) + "\n}")
+    return code.op(f"call {vector} @tw.permute.{suffix}({a}, {code.splat(index)})", a.type, LANES)
+
+
+def _from_fixed_lanes(code: Code, a: Value, lanes: list[int]) -> Value:
+    """Lane l of the result is lane lanes[l] of a, known here."""
+    constant = ", ".join(f"i32 {j}" for j in lanes)
+    return code.op(f"shufflevector {a}, <{LANES} x {a.type}> poison, <{LANES} x i32> <{constant}>", a.type, LANES)
+
+
+def _variable_source(code: Code, mode: str, b: Value, c: Value) -> tuple[Value, Value]:
+    """As `_source_lanes`, for operands known only to the running kernel."""
+    lane, low = _laneid(code), code.const("i32", 31)
+    bval = code.and_(b, low)
+    segment = code.and_(code.binary("lshr", c, code.const("i32", 8)), low)
+    outside = code.xor(segment, low)
+    first = code.and_(lane, segment)
+    last = code.or_(first, code.and_(code.and_(c, low), outside))
+    match mode:
+        case "up":
+            j = code.sub(lane, bval)
+        case "down":
+            j = code.add(lane, bval)
+        case "bfly":
+            j = code.xor(lane, bval)
+        case _:
+            j = code.or_(first, code.and_(bval, outside))
+    valid = code.icmp("sge" if mode == "up" else "sle", j, last)
+    return code.select(valid, j, lane), valid
+
+
+_SHFL = {"p": "pred", "b": "b32", "c": "b32", "membermask": "b32"}
+
+
+@rows.row(
+    "shfl.sync.mode.type d{|p}, a, b, c, membermask;",
+    section="9.7.9.6",
+    types=_SHFL,
+    kind="warp",
+    cost="warp",
+    mode="up down bfly idx",
+    type="b32",
+    note="a lane that reads from one that does not execute gets its own value",
+)
+@rows.row(
+    "shfl.mode.type d{|p}, a, b, c;",
+    section="9.7.9.5",
+    types=_SHFL,
+    kind="warp",
+    cost="warp",
+    mode="up down bfly idx",
+    type="b32",
+    note="a lane that reads from one that does not execute gets its own value",
+)
+def shfl(
+    code: Code, form: Form, mask: Value, a: Value, b: Value, c: Value, members: Value | None = None
+) -> tuple[Value, Value]:
+    """Read another lane's value; p tells whether that lane was in range."""
+    a, executing = code.splat(a), _lanes_of(code, mask)
+    at, limits = _literal(b), _literal(c)
+    if at is not None and limits is not None:
+        plan = _source_lanes(form["mode"], at, limits)
+        lanes = [lane for lane, _ in plan]
+        moved, present = _from_fixed_lanes(code, a, lanes), _from_fixed_lanes(code, executing, lanes)
+        return code.select(present, moved, a), code.pattern("i1", [int(valid) for _, valid in plan])
+    lane, valid = _variable_source(code, form["mode"], b, c)
+    bit = code.and_(code.binary("lshr", mask, lane), code.const("i32", 1))
+    present = code.icmp("ne", bit, code.const("i32", 0))
+    return code.select(present, _permute(code, a, lane), a), code.splat(valid)
+
+
+# -- votes --------------------------------------------------------------------------------------------------------
+
+
+def _votes(code: Code, mask: Value, a: Value, members: Value | None) -> tuple[Value, Value]:
+    """Masks of the lanes that take part, and of those among them for which a holds."""
+    voters = mask if members is None else code.and_(mask, members)
+    return voters, code.and_(_mask_of(code, a), voters)
+
+
+_MEMBERS = {"membermask": "b32"}
+
+
+@rows.row(
+    "vote.sync.mode.type d, {!}a, membermask;",
+    section="9.7.13.9",
+    types=_MEMBERS,
+    kind="warp",
+    cost="warp",
+    mode="all any uni",
+    type="pred",
+)
+@rows.row("vote.mode.type d, {!}a;", section="9.7.13.8", kind="warp", cost="warp", mode="all any uni", type="pred")
+def vote(code: Code, form: Form, mask: Value, a: Value, members: Value | None = None) -> Value:
+    """Whether a predicate holds in all lanes, in any, or alike in all."""
+    voters, ayes = _votes(code, mask, a, members)
+    none = code.icmp("eq", ayes, code.const("i32", 0))
+    match form["mode"]:
+        case "any":
+            return code.not_(none)
+        case "all":
+            return code.icmp("eq", ayes, voters)
+        case _:
+            return code.or_(none, code.icmp("eq", ayes, voters))
+
+
+@rows.row(
+    "vote.sync.ballot.type d, {!}a, membermask;",
+    section="9.7.13.9",
+    types=_MEMBERS | {"a": "pred"},
+    kind="warp",
+    cost="warp",
+    type="b32",
+)
+@rows.row("vote.ballot.type d, {!}a;", section="9.7.13.8", types={"a": "pred"}, kind="warp", cost="warp", type="b32")
+def ballot(code: Code, form: Form, mask: Value, a: Value, members: Value | None = None) -> Value:
+    """A mask of the lanes in which a predicate holds."""
+    return _votes(code, mask, a, members)[1]
+
+
+@rows.row("activemask.type d;", section="9.7.13.11", kind="warp", cost="warp", type="b32")
+def activemask(code: Code, form: Form, mask: Value) -> Value:
+    """A mask of the lanes that execute."""
+    return mask
+
+
+@rows.row(
+    "elect.sync d|p, membermask;",
+    section="9.7.13.14",
+    types={"d": "b32", "p": "pred"} | _MEMBERS,
+    kind="warp",
+    cost="warp",
+)
+def elect(code: Code, form: Form, mask: Value, members: Value) -> tuple[Value, Value]:
+    """Choose one lane, here the lowest: d is its number, p holds in it alone."""
+    leader = code.call("llvm.cttz", "i32", code.and_(mask, members), flags="i1 false")
+    return leader, code.icmp("eq", _laneid(code), leader)
+
+
+# -- match --------------------------------------------------------------------------------------------------------
+
+
+def _equal_lanes(code: Code, mask: Value, a: Value, members: Value) -> tuple[Value, Value]:
+    """Masks, for each lane, of the lanes that take part, and of those among them with the same value."""
+
+    def one(inner: Code, index: Value, parameters: list[Value]) -> Value:
+        values = parameters[0]
+        return _mask_of(inner, inner.icmp("eq", values, inner.splat(inner.lane(values, index))))
+
+    equal = _by_lane(code, f"tw.match.{mangle(a.type, LANES)}", [code.splat(a)], "i32", one)
+    voters = code.splat(code.and_(mask, members))
+    return voters, code.and_(equal, voters)
+
+
+@rows.row(
+    "match.any.sync.type d, a, membermask;",
+    section="9.7.13.10",
+    types={"d": "b32"} | _MEMBERS,
+    kind="warp",
+    cost="warp",
+    type="b32 b64",
+)
+def match_any(code: Code, form: Form, mask: Value, a: Value, members: Value) -> Value:
+    """A mask of the lanes that hold the same value."""
+    return _equal_lanes(code, mask, a, members)[1]
+
+
+@rows.row(
+    "match.all.sync.type d{|p}, a, membermask;",
+    section="9.7.13.10",
+    types={"d": "b32", "p": "pred"} | _MEMBERS,
+    kind="warp",
+    cost="warp",
+    type="b32 b64",
+)
+def match_all(code: Code, form: Form, mask: Value, a: Value, members: Value) -> tuple[Value, Value]:
+    """The mask of all lanes if all hold the same value, else 0; p tells which."""
+    voters, equal = _equal_lanes(code, mask, a, members)
+    same = code.icmp("eq", equal, voters)
+    return code.select(same, voters, code.const("i32", 0)), same
+
+
+# -- redux --------------------------------------------------------------------------------------------------------
+
+_IDENTITY = {"add": 0, "or": 0, "xor": 0, "and": -1, "umin": -1, "umax": 0, "smin": 2**31 - 1, "smax": -(2**31)}
+
+
+def _reduce(code: Code, operation: str, values: Value, voters: Value) -> Value:
+    """Reduce the values of the lanes in a mask."""
+    kept = code.select(_lanes_of(code, voters), values, code.const("i32", _IDENTITY[operation]))
+    symbol = f"llvm.vector.reduce.{operation}.v{LANES}i32"
+    code.declare(symbol, f"declare i32 @{symbol}(<{LANES} x i32>)")
+    return code.op(f"call i32 @{symbol}({kept})", "i32")
+
+
+def _reduce_for_each(code: Code, operation: str, mask: Value, values: Value, members: Value) -> Value:
+    """Reduce over each lane's own member mask; once, when all lanes name the same one."""
+    values, voters = code.splat(values), code.and_(mask, members)
+    if voters.lanes == 1:
+        return _reduce(code, operation, values, voters)
+
+    def one(inner: Code, index: Value, parameters: list[Value]) -> Value:
+        return _reduce(inner, operation, parameters[0], inner.lane(parameters[1], index))
+
+    return _by_lane(code, f"tw.redux.{operation}", [values, voters], "i32", one)
+
+
+@rows.row(
+    "redux.sync.op.type d, a, membermask;",
+    section="9.7.13.12",
+    types=_MEMBERS,
+    kind="warp",
+    cost="warp",
+    op="add min max",
+    type="u32 s32",
+)
+@rows.row(
+    "redux.sync.op.type d, a, membermask;",
+    section="9.7.13.12",
+    types=_MEMBERS,
+    kind="warp",
+    cost="warp",
+    op="and or xor",
+    type="b32",
+)
+def redux(code: Code, form: Form, mask: Value, a: Value, members: Value) -> Value:
+    """Sum, extreme or bitwise combination of the lanes' values."""
+    operation = form["op"]
+    if operation in {"min", "max"}:
+        operation = form["type"][0] + operation
+    return _reduce_for_each(code, operation, mask, a, members)
+
+
+@rows.row(
+    "redux.sync.op{.abs}{.NaN}.type d, a, membermask;",
+    section="9.7.13.12",
+    types=_MEMBERS,
+    kind="warp",
+    cost="warp",
+    op="min max",
+    type="f32",
+)
+def redux_float(code: Code, form: Form, mask: Value, a: Value, members: Value) -> Value:
+    """Extreme of floats, with -0 below +0; NaNs count only with .NaN, or when there is nothing else.
+
+    Floats are reduced as integers of the same order: negative ones with their magnitude's bits turned over.
+    """
+    bits = code.cast("bitcast", code.splat(a), "i32")
+    magnitude = code.and_(bits, code.const("i32", 0x7FFFFFFF))
+    numbers = _mask_of(code, code.icmp("ule", magnitude, code.const("i32", 0x7F800000)))
+    if form.has("abs"):
+        bits = magnitude
+    key = _ordered(code, bits)
+    voters = code.and_(mask, members)
+    valid = code.and_(voters, numbers)
+    best = _reduce_for_each(code, f"s{form['op']}", code.and_(mask, numbers), key, members)
+    # With .NaN a single NaN decides; without, the result is NaN only if no number takes part.
+    spoiled = code.icmp("ne", valid, voters) if form.has("NaN") else code.icmp("eq", valid, code.const("i32", 0))
+    result = code.select(spoiled, code.const("i32", _CANONICAL_NAN), _ordered(code, best))
+    return code.cast("bitcast", result, "float")
+
+
+def _ordered(code: Code, bits: Value) -> Value:
+    """Between a float's bits and a signed integer of the same order; its own inverse."""
+    sign = code.binary("ashr", bits, code.const("i32", 31))
+    return code.xor(bits, code.binary("lshr", sign, code.const("i32", 1)))
