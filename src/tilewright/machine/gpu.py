@@ -1,0 +1,164 @@
+"""One record a GPU, read from `gpus.toml`."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import tomllib
+from dataclasses import dataclass
+from importlib import resources
+from types import MappingProxyType
+from typing import Any
+
+from tilewright.errors import ArgumentValueError
+
+#: Lanes of a warp, of every compute capability. Source: CUDA Programming Guide, appendix "Compute Capabilities".
+WARP_LANES = 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gpu:
+    """A GPU: its multiprocessors' limits and its rates.
+
+    Attributes
+    ----------
+    key : str
+        What :func:`gpu` finds it by.
+    name, family : str
+        The product, and its architecture.
+    compute_capability : tuple of int
+        Major and minor.
+    multiprocessors : int
+        How many.
+    threads_per_multiprocessor, blocks_per_multiprocessor, threads_per_block : int
+        Most that can be resident, and most in one block.
+    registers_per_multiprocessor, registers_per_block, registers_per_thread : int
+        32-bit registers.
+    register_unit : int
+        Registers are given to a warp in multiples of this.
+    warp_unit : int
+        Partitions of a multiprocessor, among which registers and warps are divided.
+    shared_per_multiprocessor_bytes, shared_per_block_bytes, shared_per_block_optin_bytes : int
+        Shared memory: of a multiprocessor, of a block by default, and of a block that asks for more.
+    shared_reserved_bytes, shared_unit_bytes : int
+        What the driver takes for itself in every block, and the multiple in which shared memory is given.
+    barriers_per_multiprocessor : int or None
+        Hardware barriers, where their number limits occupancy.
+    boost_mhz, memory_gb_per_s, memory_gb, l2_bytes : int
+        Clock, memory bandwidth (10^9 bytes a second), memory (10^9 bytes), second-level cache.
+    fp32_per_clock, fp64_per_clock : int
+        Multiply-adds a clock a multiprocessor.
+    int32_per_clock : int or None
+        The same for 32-bit integers, where known.
+    peak_fp32_tflops : float
+        As the vendor prints it; :meth:`peak_gflops` computes it.
+    """
+
+    key: str
+    name: str
+    family: str
+    compute_capability: tuple[int, int]
+    multiprocessors: int
+    threads_per_multiprocessor: int
+    blocks_per_multiprocessor: int
+    threads_per_block: int
+    registers_per_multiprocessor: int
+    registers_per_block: int
+    registers_per_thread: int
+    register_unit: int
+    warp_unit: int
+    shared_per_multiprocessor_bytes: int
+    shared_per_block_bytes: int
+    shared_per_block_optin_bytes: int
+    shared_reserved_bytes: int
+    shared_unit_bytes: int
+    boost_mhz: int
+    memory_gb_per_s: int
+    memory_gb: int
+    l2_bytes: int
+    fp32_per_clock: int
+    fp64_per_clock: int
+    peak_fp32_tflops: float
+    int32_per_clock: int | None = None
+    barriers_per_multiprocessor: int | None = None
+
+    @property
+    def warps_per_multiprocessor(self) -> int:
+        """Most warps that can be resident."""
+        return self.threads_per_multiprocessor // WARP_LANES
+
+    def peak_gflops(self, dtype: str = "float32") -> float:
+        """Multiplications and additions a second outside tensor cores, in 10^9, at the boost clock.
+
+        Parameters
+        ----------
+        dtype : str
+            "float32", "float64" or "int32".
+
+        Raises
+        ------
+        ArgumentValueError
+            When the rate of that dtype is not known.
+
+        Examples
+        --------
+        >>> round(gpu("a100").peak_gflops())
+        19492
+        """
+        rates = {"float32": self.fp32_per_clock, "float64": self.fp64_per_clock, "int32": self.int32_per_clock}
+        rate = rates.get(dtype)
+        if rate is None:
+            known = ", ".join(name for name, value in rates.items() if value is not None)
+            raise ArgumentValueError(f"{self.name}: the peak rate is known for {known} (got {dtype!r})")
+        return 2 * rate * self.multiprocessors * self.boost_mhz / 1000
+
+
+def gpu(name: str) -> Gpu:
+    """The record of a GPU.
+
+    Parameters
+    ----------
+    name : str
+        A key such as "h100" or "rtx4090", or the product's full name; case, spaces and hyphens do not matter.
+
+    Raises
+    ------
+    ArgumentValueError
+        When there is no such record; the message names close ones.
+
+    Examples
+    --------
+    >>> gpu("RTX 4090").multiprocessors
+    128
+    """
+    wanted = _plain(name)
+    for record in gpus().values():
+        if wanted in (_plain(record.key), _plain(record.name)):
+            return record
+    close = difflib.get_close_matches(wanted, [_plain(key) for key in names()], n=3, cutoff=0.4)
+    chosen = [key for key in names() if _plain(key) in close] or names()
+    raise ArgumentValueError(f"there is no record of a GPU {name!r}; known names: {', '.join(chosen)}")
+
+
+def names() -> tuple[str, ...]:
+    """Every key that :func:`gpu` takes, oldest architecture first."""
+    return tuple(gpus())
+
+
+@functools.cache
+def gpus() -> MappingProxyType[str, Gpu]:
+    """Every record by its key, oldest architecture first."""
+    data = tomllib.loads(resources.files(__package__).joinpath("gpus.toml").read_text(encoding="utf-8"))
+    records = [_record(key, fields, data["architecture"]) for key, fields in data["gpu"].items()]
+    records.sort(key=lambda record: record.compute_capability)
+    return MappingProxyType({record.key: record for record in records})
+
+
+def _record(key: str, fields: dict[str, Any], architectures: dict[str, dict[str, Any]]) -> Gpu:
+    capability = fields["compute_capability"]
+    major, minor = map(int, capability.split("."))
+    return Gpu(key=key, **architectures[capability] | fields | {"compute_capability": (major, minor)})
+
+
+def _plain(name: str) -> str:
+    return "".join(character for character in name.lower() if character.isalnum())

@@ -1,0 +1,74 @@
+import tomllib
+from importlib import resources
+
+import pytest
+
+from tilewright import machine
+from tilewright.errors import ArgumentValueError
+from tilewright.machine.gpu import gpu, gpus, names
+
+every = pytest.mark.parametrize("record", gpus().values(), ids=lambda record: record.key)
+
+
+@every
+def test_rates_add_up_to_the_data_sheet(record):
+    """Multiprocessors x units x clock must give the printed rate to its printed digits."""
+    printed = record.peak_fp32_tflops
+    digits = 0 if isinstance(printed, int) else 1
+    assert round(record.peak_gflops() / 1000, digits) == printed
+
+
+@every
+def test_limits_are_consistent(record):
+    assert record.shared_per_block_bytes <= record.shared_per_block_optin_bytes
+    assert record.shared_per_block_optin_bytes + record.shared_reserved_bytes <= record.shared_per_multiprocessor_bytes
+    assert record.warps_per_multiprocessor * 32 == record.threads_per_multiprocessor
+    assert record.registers_per_multiprocessor % (record.register_unit * record.warp_unit) == 0
+    assert record.l2_bytes % 1024 == 0
+    assert record.fp64_per_clock < record.fp32_per_clock
+
+
+def test_every_number_has_a_source():
+    text = resources.files("tilewright.machine").joinpath("gpus.toml").read_text()
+    numbers = [line for line in text.splitlines() if "=" in line and not line.startswith(("name", "family", "#"))]
+    tags = ("[guide]", "[rates]", "[occ]", "[sheet]", "[paper]", "[query]")
+    assert len(numbers) > 100
+    assert [line for line in numbers if not any(tag in line.partition("#")[2] for tag in tags)] == []
+
+
+def test_every_architecture_has_a_product():
+    data = tomllib.loads(resources.files("tilewright.machine").joinpath("gpus.toml").read_text())
+    used = {fields["compute_capability"] for fields in data["gpu"].values()}
+    assert used == set(data["architecture"])
+
+
+@pytest.mark.parametrize("name", ["h100", "H100", " h-100 ", "NVIDIA H100 SXM5 80GB", "nvidia h100 sxm5 80gb"])
+def test_names_are_forgiving(name):
+    assert gpu(name).key == "h100"
+
+
+def test_package_names():
+    assert machine.gpu is gpu
+    assert machine.names() == names() == tuple(machine.gpus())
+    assert {"t4", "v100", "a100", "a6000", "l4", "h100", "h100-pcie", "h200", "b200", "rtx5090"} <= set(names())
+    assert machine.gpu("rtx4090").compute_capability == (8, 9)
+
+
+def test_unknown_name():
+    with pytest.raises(ArgumentValueError, match=r"no record of a GPU 'H10'; known names: .*h100"):
+        gpu("H10")
+    with pytest.raises(ArgumentValueError, match=r"v100, .*rtx5090"):
+        gpu("??")
+
+
+def test_unknown_rate():
+    with pytest.raises(
+        ArgumentValueError, match=r"RTX 5090: the peak rate is known for float32, float64 \(got 'int32'\)"
+    ):
+        gpu("rtx5090").peak_gflops("int32")
+    assert gpu("h100").peak_gflops("float64") * 2 == gpu("h100").peak_gflops("float32")
+
+
+def test_records_cannot_be_changed():
+    with pytest.raises(TypeError):
+        gpus()["mine"] = gpu("h100")
