@@ -44,8 +44,9 @@ def roofline(gpu: Gpu, *, intensity: float, dtype: str = "float32") -> Roofline:
     Examples
     --------
     >>> from tilewright.machine.gpu import gpu
-    >>> roofline(gpu("a100"), intensity=0.25)
-    Roofline(gflops=509.75, bound='memory', ridge=9.559...)
+    >>> bound = roofline(gpu("a100"), intensity=0.25)
+    >>> bound.gflops, bound.bound, round(bound.ridge, 2)
+    (509.75, 'memory', 9.56)
     """
     if intensity < 0:
         raise ArgumentValueError(f"`intensity` must not be negative (got {intensity})")
