@@ -233,6 +233,7 @@ class Climber:
             registers_per_thread=resources.registers_per_thread,
             shared_bytes=resources.shared_bytes,
             block_threads=int(np.prod(block)),
+            barriers=resources.barriers,
         )
         return Footprint(
             registers_per_thread=resources.registers_per_thread,

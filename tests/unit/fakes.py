@@ -29,6 +29,7 @@ class Shape:
 class Resources:
     registers_per_thread: int = 40
     shared_bytes: int = 2048
+    barriers: int = 1
 
 
 @dataclass(frozen=True)

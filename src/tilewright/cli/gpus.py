@@ -8,4 +8,4 @@ def gpus() -> None:
     from tilewright import machine
     from tilewright.report import console, listing
 
-    listing.gpus([(name, machine.gpu(name)) for name in machine.names()], console.output())
+    listing.gpus([machine.gpu(name) for name in machine.names()], console.output())

@@ -22,11 +22,7 @@ def show(climb: Climb, console: Console) -> None:
     """Print what ran, a row a rung, and what to make of it."""
     unicode = speaks_unicode(console)
     _heading(climb, console)
-    groups = _groups(climb, unicode=unicode, width=console.width)
-    for number, table in enumerate(columns.tables(_key(), groups, climb.rungs, console.width)):
-        if number:
-            console.print()
-        columns.show(console, table, climb.rungs)
+    columns.show(console, _key(), _groups(climb, unicode=unicode, width=console.width), climb.rungs)
     console.print()
     _summary(climb, console)
     _notes(climb.rungs, console)

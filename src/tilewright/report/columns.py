@@ -58,8 +58,15 @@ def tables(key: Group, groups: Sequence[Group], rows: Sequence[Any], width: int)
     return [tuple(table) for table in packed]
 
 
-def show(console: Console, columns: Sequence[Column], rows: Sequence[Any]) -> None:
-    """Print one table."""
+def show(console: Console, key: Group, groups: Sequence[Group], rows: Sequence[Any]) -> None:
+    """Print rows in as few tables as the console is wide enough for."""
+    for number, table in enumerate(tables(key, groups, rows, console.width)):
+        if number:
+            console.print()
+        _show_one(console, table, rows)
+
+
+def _show_one(console: Console, columns: Sequence[Column], rows: Sequence[Any]) -> None:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, GAP - 1, 0, 0), header_style="bold", show_edge=False)
     for column in columns:
         table.add_column(column.heading, justify=column.justify, no_wrap=True, overflow="ellipsis", vertical="bottom")

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from tilewright.report import columns, figures
-from tilewright.report.columns import Column
+from tilewright.report.columns import Column, Group
 
 if TYPE_CHECKING:
     from tilewright.catalogue import Record
@@ -18,23 +18,33 @@ if TYPE_CHECKING:
 
 def kernels(records: Sequence[Record], console: Console) -> None:
     """Print the catalogue, a row a record."""
-    table = (
-        Column("kernel", lambda r: Text(r.name, style="italic" if r.published else "bold"), "left"),
-        Column("row", lambda r: Text(r.source, style="cyan"), "left"),
-        Column("runs on", lambda r: r.backend, "left"),
-        Column("dtypes", lambda r: ", ".join(r.dtypes), "left"),
-        Column("order", lambda r: r.order, "left"),
-        Column("what it is", lambda r: r.title, "left"),
+    key = Group(
+        (
+            Column("kernel", lambda r: Text(r.name, style="italic" if r.published else "bold"), "left"),
+            Column("row", lambda r: Text(r.source, style="cyan"), "left"),
+        )
     )
-    columns.show(console, table, records)
+    takes = Group(
+        (
+            Column("runs on", lambda r: r.backend, "left"),
+            Column("dtypes", lambda r: ", ".join(r.dtypes), "left"),
+            Column("order", lambda r: r.order, "left"),
+        )
+    )
+    is_ = Group((Column("what it is", lambda r: r.title, "left"),))
+    columns.show(console, key, [takes, is_], records)
 
 
-def gpus(machines: Sequence[tuple[str, Gpu]], console: Console) -> None:
-    """Print the known GPUs by the names that `--gpu` takes."""
-    table = (
-        Column("--gpu", lambda g: Text(g[0], style="bold"), "left"),
-        Column("name", lambda g: g[1].name, "left"),
-        Column("compute\ncapability", lambda g: ".".join(map(str, g[1].compute_capability))),
-        Column("multi-\nprocessors", lambda g: figures.count(g[1].multiprocessors)),
+def gpus(machines: Sequence[Gpu], console: Console) -> None:
+    """Print the known GPUs with the limits that set occupancy, by the names that `--gpu` takes."""
+    key = Group((Column("--gpu", lambda g: Text(g.key, style="bold"), "left"),))
+    name = Group((Column("name", lambda g: g.name, "left"),))
+    limits = Group(
+        (
+            Column("compute\ncap.", lambda g: ".".join(map(str, g.compute_capability))),
+            Column("multi-\nproc.", lambda g: figures.count(g.multiprocessors)),
+            Column("threads\neach", lambda g: figures.count(g.threads_per_multiprocessor)),
+            Column("shared\neach", lambda g: figures.size(g.shared_per_multiprocessor_bytes)),
+        )
     )
-    columns.show(console, table, machines)
+    columns.show(console, key, [name, limits], machines)

@@ -46,6 +46,19 @@ def test_an_existing_output_is_kept_unless_forced(tilewright: Run, folder: Path)
     assert np.load(folder / "c.npy").shape == (3, 2)
 
 
+def test_an_output_that_appears_meanwhile_is_kept(tilewright: Run, folder: Path, catalogue_of: Run) -> None:
+    class Slow(FakeRecord):
+        def run_cpu(self, a: Any, b: Any) -> Any:
+            (folder / "c.npy").write_text("someone else's")
+            return super().run_cpu(a, b)
+
+    catalogue_of(Slow("loops"))
+    done = tilewright("matmul", folder / "a.npy", folder / "b.npy", "-o", folder / "c.npy")
+    assert done.status == 2
+    assert (folder / "c.npy").read_text() == "someone else's"
+    assert sorted(p.name for p in folder.iterdir()) == ["a.npy", "b.npy", "c.npy"]
+
+
 def test_an_interrupted_write_leaves_the_old_file(
     tilewright: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

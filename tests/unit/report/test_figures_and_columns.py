@@ -58,12 +58,17 @@ def test_every_column_appears_once_even_where_nothing_fits() -> None:
     assert [c.heading for table in packed for c in table] == ["name", "row", "one", "name", "a long\nheading"]
 
 
+def test_later_tables_use_their_whole_width() -> None:
+    # alpha + heading + one is 5 + 7 + 3, with 3 + 3 + 2 blanks
+    assert [len(t) for t in columns.tables(KEY, [ONE, TWO, ONE], ROWS, 23)] == [3, 3]
+    assert [len(t) for t in columns.tables(KEY, [ONE, TWO, ONE], ROWS, 22)] == [3, 2, 2]
+
+
 @pytest.mark.parametrize("width", [17, 29, 40])
 def test_a_table_is_as_wide_as_it_says(width: int) -> None:
     stream = io.StringIO()
     console = Console(file=stream, width=width)
-    for table in columns.tables(KEY, [ONE, TWO], ROWS, width):
-        columns.show(console, table, ROWS)
+    columns.show(console, KEY, [ONE, TWO], ROWS)
     assert "…" not in stream.getvalue()
     assert "alpha" in stream.getvalue()
     assert max(map(len, stream.getvalue().splitlines())) <= width
