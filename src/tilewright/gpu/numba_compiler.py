@@ -155,7 +155,8 @@ def compile_python(
         raise CompileError(f"{_where(function)}: Numba could not compile `{function.__name__}`:\n{error}") from error
     if str(result) not in ("none", "None"):
         raise CompileError(f"{_where(function)}: a kernel must return nothing (`{function.__name__}` gives {result})")
-    return _renamed(text, function.__name__)
+    # A lambda's name, or one with letters beyond ASCII, is no name in PTX.
+    return _renamed(text, re.sub(r"[^\w$]", "_", function.__name__, flags=re.ASCII))
 
 
 @contextlib.contextmanager

@@ -88,8 +88,9 @@ def test_layout_and_writability_are_checked() -> None:
 @pytest.mark.parametrize(
     "array",
     [
-        np.zeros((3, 4)), np.zeros((3, 4)).T, np.zeros((6, 4))[::2], np.zeros((6, 4))[:1, ::2], np.zeros((0, 3))[:, ::2],
-        np.zeros(()), np.zeros((4, 6))[:, ::-1], np.zeros((2, 3, 4)).transpose(0, 2, 1), np.broadcast_to(1.0, (3, 3)),
+        np.zeros((3, 4)), np.zeros((3, 4)).T, np.zeros((6, 4))[::2], np.zeros((6, 4))[:1, ::2], np.zeros(()),
+        np.zeros((0, 3))[:, ::2],
+        np.zeros((4, 6))[:, ::-1], np.zeros((2, 3, 4)).transpose(0, 2, 1), np.broadcast_to(1.0, (3, 3)),
     ],
 )  # fmt: skip
 def test_layout_agrees_with_numpy(array: np.ndarray[Any, Any]) -> None:

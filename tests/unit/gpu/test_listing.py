@@ -81,7 +81,7 @@ def test_no_target() -> None:
 
 
 def test_source_lines_follow_loc_until_the_next() -> None:
-    text = '\n'.join(
+    text = "\n".join(
         [
             ".entry k() {",
             "ret;",
