@@ -87,12 +87,15 @@ def _groups(climb: Climb, *, unicode: bool, width: int) -> list[Group]:
 
 
 def verified(rung: Rung, *, unicode: bool) -> Text:
-    """Return a rung's verdict: a mark and a word, so that it reads without colour too."""
+    """Return a rung's verdict: a mark and a word, so that it reads without colour too.
+
+    A kernel that states an order of its own and keeps to it is right, but its bits are not the canonical product's.
+    """
     good, bad = ("✓ ", "✗ ") if unicode else ("", "")
     if rung.verified is None:
         return Text("not run", style="dim")
     if rung.verified:
-        return Text(f"{good}exact", style="green")
+        return Text(f"{good}exact" if rung.order == "fma" else f"{good}own order", style="green")
     style = "yellow" if rung.published else "bold red"
     if rung.error:
         return Text(f"{bad}stopped", style=style)

@@ -75,6 +75,13 @@ def test_a_published_specimen_may_be_wrong(tilewright: Run, catalogue_of: Run) -
     assert "1 of 1 kernels" in done.out
 
 
+def test_an_order_of_its_own_is_not_called_exact(tilewright: Run, catalogue_of: Run) -> None:
+    catalogue_of(LOOPS, FakeRecord("other", order="rounded-product", published=True))
+    out = tilewright("ladder", "--size", 8).out
+    assert "✓ own order" in out
+    assert out.count("✓ exact") == 1
+
+
 def test_a_kernel_that_stops_does_not_end_the_climb(tilewright: Run, catalogue_of: Run) -> None:
     catalogue_of(FakeRecord("wild", backend="gpu", fails=MemoryAccessError("kernel.py:7: outside")), LOOPS)
     done = tilewright("ladder", "--size", 8)

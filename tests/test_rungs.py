@@ -1,0 +1,81 @@
+"""Every kernel of the catalogue, compiled, run on the simulated GPU and compared with `==`."""
+
+from __future__ import annotations
+
+import pytest
+
+from tilewright import catalogue, ladder
+from tilewright.climber import mismatches
+from tilewright.errors import MemoryAccessError
+
+#: (m, n, k): single, odd, around a warp, whole tiles, oblong, and large enough for many blocks.
+SHAPES = [(1, 1, 1), (7, 9, 8), (31, 33, 32), (64, 64, 64), (100, 37, 61), (256, 256, 256)]
+TRUSTED = [r for r in catalogue.records() if not r.published]
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda s: "x".join(map(str, s)))
+@pytest.mark.parametrize(
+    ("record", "dtype"),
+    [pytest.param(r, d, id=f"{r.name}-{d}") for r in TRUSTED for d in r.dtypes],
+)
+def test_every_trusted_kernel_gives_the_canonical_product(
+    record: catalogue.Record, dtype: str, shape: tuple[int, int, int]
+) -> None:
+    a, b = ladder.operands(*shape, dtype, seed=sum(shape))
+    assert record.order == "fma"
+    assert mismatches(ladder.multiply(record, a, b), record.reference(a, b)) == 0
+
+
+@pytest.mark.parametrize("shape", SHAPES[:5], ids=lambda s: "x".join(map(str, s)))
+def test_the_published_naive_kernel_keeps_its_own_order(shape: tuple[int, int, int]) -> None:
+    record = catalogue.find("naive_published")
+    a, b = ladder.operands(*shape, "float32", seed=5)
+    assert mismatches(ladder.multiply(record, a, b), record.reference(a, b)) == 0
+
+
+def test_the_published_tiles_are_right_on_multiples_and_wrong_off_them() -> None:
+    record = catalogue.find("tiled_published")
+    a, b = ladder.operands(32, 32, 32, "float32")
+    assert mismatches(ladder.multiply(record, a, b), record.reference(a, b)) == 0
+    # K is not what the grid happens to be: too few steps
+    a, b = ladder.operands(32, 32, 64, "float32")
+    assert mismatches(ladder.multiply(record, a, b), record.reference(a, b)) > 0
+    # off the multiples the guard lets threads through, which read outside or leave the sum wrong
+    a, b = ladder.operands(31, 33, 32, "float32")
+    rung = ladder.climb(a, b, records=[record]).rungs[0]
+    assert rung.verified is False
+
+
+def test_published_tiles_off_multiples_are_shown_failing_on_every_such_shape() -> None:
+    record = catalogue.find("tiled_published")
+    for shape in [(7, 9, 8), (31, 33, 32), (100, 37, 61)]:
+        a, b = ladder.operands(*shape, "float32")
+        try:
+            wrong = mismatches(ladder.multiply(record, a, b), record.reference(a, b))
+        except MemoryAccessError as error:
+            assert "tiled_published" in str(error)
+        else:
+            assert wrong > 0
+
+
+def test_s7_to_the_transaction() -> None:
+    """S7: width 32, block (32, 32), grid (1, 1): 5,120 load and 128 store transactions."""
+    a, b = ladder.operands(32, 32, 32, "int32")
+    rung = ladder.climb(a, b, records=ladder.select(catalogue.records(), ["S6"])).rungs[0]
+    assert (rung.grid, rung.block) == ((1, 1, 1), (32, 32, 1))
+    assert rung.counts.global_load_sectors == 5_120
+    assert rung.counts.global_store_sectors == 128
+    assert rung.verified
+
+
+def test_s11_reads_fewer_wavefronts_with_more_results() -> None:
+    """S11: 2 + 1 load wavefronts a step for two results, against 1 + 1 for one; n + 1 for n results."""
+    a, b = ladder.operands(32, 32, 32, "float32")
+    for rung in ladder.climb(a, b, records=ladder.select(catalogue.records(), ["S11"])).rungs:
+        results = int(rung.name.removeprefix("results_"))
+        warps = 32 // results
+        assert rung.counts.shared_bank_conflicts == 0
+        # a compiler may read a row of A's tile four elements at a time, never more than one by one
+        loads = rung.counts.shared_load_wavefronts
+        assert loads is not None
+        assert warps * 32 < loads <= warps * 32 * (results + 1)
