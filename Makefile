@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help run test volume lint format bench clean
+.PHONY: help run test volume lint format docs bench clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,6 +28,9 @@ lint: $(STAMP)  ## ruff check, ruff format --check, mypy --strict
 format: $(STAMP)  ## Format the code and mend what ruff can mend
 	@$(BIN)/ruff check --fix --quiet || true
 	@$(BIN)/ruff format
+
+docs: $(STAMP)  ## Write the generated pages of docs/
+	@$(BIN)/tilewright ptx-support > docs/ptx-support.md
 
 bench: $(STAMP)  ## Run every script of benchmarks/
 	@set -e; for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python "$$script"; done

@@ -1,0 +1,46 @@
+"""Where text goes."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from tilewright.report import console
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_progress_is_for_terminals(monkeypatch: pytest.MonkeyPatch, terminal: bool) -> None:
+    stream = io.StringIO()
+    fake = Console(file=stream, force_terminal=terminal, width=100)
+    monkeypatch.setattr(console, "diagnostics", lambda: fake)
+    with console.progress("climbing") as step:
+        step(3, 17, "tiled")
+        step(17, 17, "")
+    assert ("climbing" in stream.getvalue()) == terminal
+    assert ("17" in stream.getvalue()) == terminal
+
+
+def test_a_pipe_keeps_lines_whole_unless_columns_says_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    assert console.output().width == console.PIPE_WIDTH
+    monkeypatch.setenv("COLUMNS", "90")
+    assert console.output().width == 90
+
+
+def test_errors_are_red_on_a_terminal_and_plain_elsewhere(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    console.error("`b` must be [bold]a matrix[/] (got 3)")
+    assert capsys.readouterr().err == "error: `b` must be [bold]a matrix[/] (got 3)\n"
+    stream = io.StringIO()
+    monkeypatch.setattr(console, "diagnostics", lambda: Console(file=stream, force_terminal=True, color_system="256"))
+    console.error("wrong")
+    assert "\x1b[31mwrong" in stream.getvalue()
+
+
+def test_a_console_without_unicode_is_known() -> None:
+    narrow = Console(file=io.TextIOWrapper(io.BytesIO(), encoding="ascii"))
+    wide = Console(file=io.TextIOWrapper(io.BytesIO(), encoding="utf-8"))
+    assert (console.speaks_unicode(narrow), console.speaks_unicode(wide)) == (False, True)
