@@ -40,9 +40,7 @@ def speaks_unicode(console: Console) -> bool:
 def error(message: str, *, title: str = "error") -> None:
     """Say on standard error what went wrong, in red where there is colour."""
     console = diagnostics()
-    text = Text(f"{title}: ", style="bold red")
-    text.append(message, style="red")
-    console.print(text, soft_wrap=True)
+    console.print(Text.assemble((f"{title}: ", "bold red"), (message, "red")), soft_wrap=True)
 
 
 def plain(text: str) -> None:
