@@ -206,17 +206,7 @@ def records() -> tuple[Record, ...]:
     >>> [record.name for record in records()][:3]
     ['three_loops', 'naive_published', 'naive']
     """
-    return (
-        _THREE_LOOPS,
-        _NAIVE_PUBLISHED,
-        _NAIVE,
-        _TILED_PUBLISHED,
-        _TILED,
-        *(_block_partitioned(size) for size in (16, 32)),
-        _GLOBAL_MEMORY,
-        *(_shared_memory(size) for size in (8, 16, 32)),
-        *(_several_results(count) for count in (1, 2, 4, 8, 16, 32)),
-    )
+    return _RECORDS
 
 
 def find(name: str) -> Record:
@@ -371,3 +361,16 @@ def _several_results(count: int) -> Record:
         compiler=lambda dtype, cc: _cuda("several_results.cu", f"several_results<TYPE, 32, {count}>", dtype, cc),
         operands="abc m n k",
     )
+
+
+_RECORDS = (
+    _THREE_LOOPS,
+    _NAIVE_PUBLISHED,
+    _NAIVE,
+    _TILED_PUBLISHED,
+    _TILED,
+    *(_block_partitioned(size) for size in (16, 32)),
+    _GLOBAL_MEMORY,
+    *(_shared_memory(size) for size in (8, 16, 32)),
+    *(_several_results(count) for count in (1, 2, 4, 8, 16, 32)),
+)
