@@ -30,7 +30,7 @@ def translation_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests marked `hardware` are reported as skipped where there is no GPU to run them."""
-    marked = [item for item in items if "hardware" in item.keywords]
+    marked = [item for item in items if item.get_closest_marker("hardware")]
     if not marked:
         return
     from tilewright.gpu import device
