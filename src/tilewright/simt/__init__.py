@@ -1,1 +1,25 @@
-"""TODO-PACKAGE-DOC."""
+"""The SIMT machine: it runs the PTX that compilers emit, on the host's processor.
+
+>>> from tilewright.simt import launch, Limits, Memory
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tilewright.simt.run.launch import Run, launch
+    from tilewright.simt.run.limits import Limits
+    from tilewright.simt.run.memory import DeviceArray, Memory
+
+_HOME = {"DeviceArray": "memory", "Limits": "limits", "Memory": "memory", "Run": "launch", "launch": "launch"}
+
+__all__ = ["DeviceArray", "Limits", "Memory", "Run", "launch"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first asked for."""
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"tilewright.simt.run.{_HOME[name]}"), name)

@@ -78,9 +78,7 @@ class Row:
         options: list[tuple[str, ...]] = []
         for text, optional in _components(self.syntax):
             names = [name.strip().lstrip(".") for name in text.split(",")]
-            values = tuple(
-                "." + value for name in names for value in self.where.get(name, (name,))
-            )
+            values = tuple("." + value for name in names for value in self.where.get(name, (name,)))
             options.append((("",) if optional else ()) + values)
         for choice in itertools.product(*options):
             yield self.opcode + "".join(choice)
@@ -114,7 +112,7 @@ class Form:
         if not wide:
             return type_
         head = type_.rstrip("0123456789")
-        return f"{head}{int(type_[len(head):]) * 2}"
+        return f"{head}{int(type_[len(head) :]) * 2}"
 
 
 def _components(syntax: str) -> list[tuple[str, bool]]:

@@ -1,1 +1,1 @@
-"""TODO-PACKAGE-DOC."""
+"""Running translated kernels: memory, cache, host threads, launch."""

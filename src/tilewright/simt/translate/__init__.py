@@ -1,1 +1,1 @@
-"""TODO-PACKAGE-DOC."""
+"""From a syntax tree to LLVM: control flow, shapes, masks."""

@@ -1,0 +1,309 @@
+"""Running a ready kernel's blocks on host threads, and turning what went wrong into errors."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from tilewright.errors import DeadlockError, KernelError, LimitError, MemoryAccessError, TrapError
+from tilewright.gpu.program import Program
+from tilewright.simt.events import Instrument
+from tilewright.simt.run.compiler import host
+from tilewright.simt.run.kernels import ReadyKernel
+from tilewright.simt.run.limits import Limits
+from tilewright.simt.run.memory import Arena, Memory
+from tilewright.simt.translate import state
+from tilewright.simt.translate.code import LANES
+from tilewright.simt.translate.layout import align_up
+from tilewright.simt.translate.translation import QUANTUM, SPIN_QUANTUM
+
+_RUN = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
+#: Blocks that may wait at the same time, each with its own memory, when blocks wait for blocks.
+RESIDENT_MAX = 1024
+_POLL_SECONDS = 0.02
+#: What fresh shared memory holds: as a float32 the pattern reads as a NaN, as an int32 as -1.
+SHARED_FILL = 0xFF
+
+
+class Slot:
+    """Memory of one resident block: its record, shared and local arenas, and its warps' records."""
+
+    def __init__(self, execution: Execution) -> None:
+        translation = execution.ready.translation
+        warps = execution.warps
+        self.record = np.zeros(state.SLOT_BYTES // 8, np.uint64)
+        self.shared = Arena(max(execution.shared_bytes, 16))
+        stride = align_up(translation.layout.local_bytes, 16)
+        self.local = Arena(max(stride * LANES * warps, 16))
+        self._warps = np.zeros(translation.warp_bytes * warps + 64, np.uint8)
+        start = self._warps.ctypes.data
+        self.record[state.SLOT["shared"] // 8] = self.shared.address
+        self.record[state.SLOT["local"] // 8] = self.local.address
+        self.record[state.SLOT["warp_records"] // 8] = align_up(start, 64)
+
+    @property
+    def address(self) -> int:
+        """Host address of the record."""
+        return self.record.ctypes.data
+
+
+class Execution:
+    """One launch while it runs."""
+
+    def __init__(
+        self,
+        *,
+        program: Program,
+        ready: ReadyKernel,
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
+        memory: Memory,
+        params: bytes,
+        shared_bytes: int,
+        dynamic_shared_bytes: int,
+        instruments: tuple[Instrument, ...],
+        limits: Limits,
+        seed: int | None,
+        module_base: int,
+    ) -> None:
+        self.program = program
+        self.ready = ready
+        self.grid = grid
+        self.block = block
+        self.instruments = instruments
+        self.limits = limits
+        self.shared_bytes = shared_bytes
+        self.threads = block[0] * block[1] * block[2]
+        self.warps = -(-self.threads // LANES)
+        self.blocks = grid[0] * grid[1] * grid[2]
+        self.warp_instructions = 0
+        self._stop = np.zeros(1, np.int32)
+        self._next = np.zeros(1, np.uint64)
+        self._failure: KernelError | None = None
+        self._lock = threading.Lock()
+        self._params_address = memory.allocate(max(len(params), 1))
+        memory.view(self._params_address, len(params))[:] = np.frombuffer(params, np.uint8)
+        self._module_base = module_base
+        self._memory = memory
+        self._dynamic = dynamic_shared_bytes
+        self._orders = self._make_orders(seed)
+        rows = ready.translation.counter_rows
+        self._counter_count = sum(i.slots * len(r) for i, r in zip(instruments, rows, strict=True))
+        self._counters = np.zeros(self._counter_count, np.uint64)
+        self._printed: list[tuple[int, int, int, str]] = []
+        self._deadline = time.monotonic() + limits.seconds if limits.seconds is not None else None
+
+    def run(self) -> None:
+        """Run all blocks; returns when the grid is finished.
+
+        Raises
+        ------
+        KernelError
+            What went wrong first.
+        """
+        from tilewright.simt.run.launch import default_threads
+
+        workers = min(default_threads(self.limits), self.blocks)
+        if workers == 1 and self._deadline is None and threading.current_thread() is not threading.main_thread():
+            self._work()
+        else:
+            self._supervise(workers)
+        if self._failure is not None:
+            raise self._failure
+
+    def _supervise(self, workers: int) -> None:
+        """Let workers run; watch the clock and Ctrl-C from here."""
+        with ThreadPoolExecutor(workers, thread_name_prefix="tilewright") as pool:
+            futures = [pool.submit(self._work) for _ in range(workers)]
+            try:
+                pending = list(futures)
+                while pending:
+                    done = _wait(pending, _POLL_SECONDS)
+                    pending = [f for f in pending if f not in done]
+                    if self._deadline is not None and time.monotonic() > self._deadline:
+                        self._stop[0] = 1
+            except BaseException:
+                self._stop[0] = 1
+                raise
+            for future in futures:
+                future.result()
+
+    def _work(self) -> None:
+        """Run blocks on this thread until none is left."""
+        context = self._context()
+        run = _RUN(host().runtime.addresses["tw.run"])
+        slots = [Slot(self)]
+        current = 0
+        while True:
+            code = run(context.ctypes.data, slots[current].address)
+            if code == state.FINISHED:
+                slots.pop(current)
+                if not slots:
+                    break
+                current %= len(slots)
+            elif code == state.STALLED:
+                current = self._next_slot(slots, current)
+            else:
+                self._fail(self._error(code, context))
+                break
+            if self._stop[0]:
+                self._fail(self._error(state.STOPPED, context))
+                break
+        with self._lock:
+            self.warp_instructions += int(context[state.CONTEXT["instructions"] // 8])
+            self._counters += self._thread_counters(context)
+
+    def _next_slot(self, slots: list[Slot], current: int) -> int:
+        """The block to go on with when one stalls: a fresh one while there are any, else the next in turn."""
+        if current == len(slots) - 1 and len(slots) < RESIDENT_MAX and int(self._next[0]) < self.blocks:
+            slots.append(Slot(self))
+            return len(slots) - 1
+        return (current + 1) % len(slots)
+
+    def _context(self) -> np.ndarray[Any, np.dtype[np.uint64]]:
+        """A context record for one host thread; its counters follow it in the same array."""
+        translation = self.ready.translation
+        limit = self.limits.instructions
+        words = state.CONTEXT_BYTES // 8
+        record = np.zeros(words + max(self._counter_count, 1), np.uint64)
+        order, warp_order = self._orders
+        values = {
+            "global_base": self._memory.host_address,
+            "global_limit": self._memory.used_bytes,
+            "module_base": self._module_base,
+            "params": self._memory.host_address + self._params_address - state.GLOBAL_BASE,
+            "params_address": self._params_address,
+            "counters": record.ctypes.data + state.CONTEXT_BYTES,
+            "stop": self._stop.ctypes.data,
+            "next_block": self._next.ctypes.data,
+            "blocks": self.blocks,
+            "block_order": 0 if order is None else order.ctypes.data,
+            "grid_x": self.grid[0],
+            "grid_y": self.grid[1],
+            "grid_z": self.grid[2],
+            "quantum": min(SPIN_QUANTUM if translation.spins else QUANTUM, limit or QUANTUM),
+            "instruction_limit": (1 << 62) if limit is None else limit,
+            "warp_function": self.ready.address,
+            "warps": self.warps,
+            "threads": self.threads,
+            "warp_bytes": translation.warp_bytes,
+            "warp_order": warp_order.ctypes.data,
+            "points": translation.points,
+            "shared_bytes": self.shared_bytes,
+            "shared_fill": SHARED_FILL,
+            "may_stall": int(translation.spins and self.blocks > 1),
+            "call_depth": self.limits.call_depth,
+            "dynamic_shared_bytes": self._dynamic,
+        }
+        for name, value in values.items():
+            record[state.CONTEXT[name] // 8] = value
+        return record
+
+    def _thread_counters(self, context: Any) -> Any:
+        return context[state.CONTEXT_BYTES // 8 :][: self._counter_count]
+
+    def _make_orders(self, seed: int | None) -> tuple[Any, Any]:
+        """Permutations of blocks (None: ascending) and of a block's warps."""
+        warps = np.arange(self.warps, dtype=np.int32)
+        if seed is None:
+            return None, warps
+        random = np.random.default_rng(seed)
+        return random.permutation(self.blocks).astype(np.int32), random.permutation(warps).astype(np.int32)
+
+    # -- what went wrong ----------------------------------------------------------------------------------------
+
+    def _fail(self, error: KernelError) -> None:
+        """Keep the first failure and stop the others."""
+        with self._lock:
+            if self._failure is None:
+                self._failure = error
+        self._stop[0] = 1
+
+    def _error(self, code: int, context: Any) -> KernelError:
+        def field(name: str) -> int:
+            return int(context[state.CONTEXT[name] // 8])
+
+        linear = field("fault_block")
+        x, y, _ = self.grid
+        block = (linear % x, linear // x % y, linear // (x * y))
+        name = self.program.name
+        if code == state.DEADLOCK:
+            return DeadlockError(
+                f"{name}: block {block} cannot go on: every thread that has not exited waits at a barrier that the "
+                "others will not reach; all threads of a block must reach each barrier",
+                kernel=name, block=block,
+            )  # fmt: skip
+        if code == state.STOPPED:
+            return self._stopped(block, field("instructions"))
+        site = self.ready.translation.sites[field("fault_site")]
+        where = site.source or f"PTX line {site.ptx_line}"
+        thread = self._thread(field("fault_warp") * LANES + field("fault_lane"))
+        kind, address = field("fault_kind"), field("fault_address")
+        lanes = bin(field("fault_lanes")).count("1")
+        at = f"in block {block}, thread {thread}, at {where}"
+        about: dict[str, Any] = {"kernel": name, "line": where, "block": block, "thread": thread}
+        if kind == state.TRAP:
+            return TrapError(f"{name}: `trap` {at}", **about)
+        if kind == state.CALL_DEPTH:
+            return LimitError(f"{name}: calls went deeper than {self.limits.call_depth} {at}", **about)
+        if kind == state.BAD_CALL:
+            return KernelError(f"{name}: indirect call to no function {at}", **about)
+        what = "misaligned" if kind == state.MISALIGNED else "out of bounds"
+        rule = (
+            f"an address must be a multiple of {site.bytes_per_lane & -site.bytes_per_lane}"
+            if kind == state.MISALIGNED
+            else f"the {site.space} memory in use ends before it"
+        )
+        return MemoryAccessError(
+            f"{name}: {what} {site.space} {site.access} of {site.bytes_per_lane} bytes at address {address:#x} {at} "
+            f"({lanes} lane{'s' * (lanes != 1)} of its warp; {site.opcode}): {rule}",
+            address=address,
+            **about,
+        )
+
+    def _stopped(self, block: tuple[int, int, int], instructions: int) -> KernelError:
+        limits = self.limits
+        if limits.instructions is not None and instructions > limits.instructions:
+            reason = f"{limits.instructions:,} warp instructions"
+        elif self._deadline is not None and time.monotonic() > self._deadline:
+            reason = f"{limits.seconds:g} seconds"
+        else:
+            return KernelError(f"{self.program.name}: stopped in block {block}", kernel=self.program.name, block=block)
+        return LimitError(
+            f"{self.program.name}: passed its limit of {reason} in block {block}; a loop may never end, or raise `limits`",
+            kernel=self.program.name,
+            block=block,
+        )
+
+    def _thread(self, linear: int) -> tuple[int, int, int]:
+        x, y, _ = self.block
+        return linear % x, linear // x % y, linear // (x * y)
+
+    # -- what was observed --------------------------------------------------------------------------------------
+
+    def results(self) -> dict[str, Any]:
+        """Each instrument's result."""
+        found: dict[str, Any] = {}
+        at = 0
+        translation = self.ready.translation
+        for instrument, rows in zip(self.instruments, translation.counter_rows, strict=True):
+            count = instrument.slots * len(rows)
+            counters = self._counters[at : at + count].reshape(len(rows), instrument.slots)
+            found[instrument.name] = instrument.collect([translation.sites[r] for r in rows], counters)
+            at += count
+        return found
+
+    def printed(self) -> str:
+        """What the kernel printed."""
+        return "".join(text for *_, text in sorted(self._printed))
+
+
+def _wait(futures: list[Any], timeout: float) -> set[Any]:
+    from concurrent.futures import FIRST_COMPLETED, wait
+
+    return set(wait(futures, timeout=timeout, return_when=FIRST_COMPLETED).done)

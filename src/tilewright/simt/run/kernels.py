@@ -1,0 +1,90 @@
+"""Kernels ready to run: translated, compiled, linked; kept in memory and on disk."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import tilewright
+from tilewright.settings import Settings
+from tilewright.simt.events import Instrument
+from tilewright.simt.ptx.parser import parse
+from tilewright.simt.ptx.tree import Module
+from tilewright.simt.run import cache
+from tilewright.simt.run.compiler import Library, host
+from tilewright.simt.translate.special import LaunchClass
+from tilewright.simt.translate.translation import Translation, translate
+
+
+@dataclass(frozen=True)
+class ReadyKernel:
+    """A kernel as machine code in this process."""
+
+    translation: Translation
+    library: Library
+    cached: bool
+    seconds: float
+
+    @property
+    def address(self) -> int:
+        """Host address of the warp function."""
+        return self.library.addresses[self.translation.symbol]
+
+
+class KernelStore:
+    """Ready kernels by what they depend on; the oldest are dropped."""
+
+    def __init__(self, capacity: int = 256) -> None:
+        self.capacity = capacity
+        self._ready: dict[str, ReadyKernel] = {}
+
+    def get(
+        self, ptx: str, entry: str, launch: LaunchClass, instruments: Sequence[Instrument], *, optimise: bool = True
+    ) -> ReadyKernel:
+        """A ready kernel: from memory, from disk, or made now."""
+        start = time.perf_counter()
+        key = _key(ptx, entry, launch, instruments, optimise)
+        found = self._ready.get(key)
+        if found is not None:
+            return ReadyKernel(found.translation, found.library, True, time.perf_counter() - start)
+        folder = Settings.from_environ().cache_dir / "translations"
+        kept = cache.load(folder, key)
+        if kept is None:
+            translation = translate(parsed(ptx), entry, launch, instruments)
+            handlers = [text for i in instruments for _, text in i.handlers.values()]
+            code = host().compile(translation.ir, handlers, optimise=optimise)
+            cache.store(folder, key, translation, code)
+        else:
+            translation, code = kept
+        library = host().link_kernel(code, translation.symbol)
+        ready = ReadyKernel(translation, library, kept is not None, time.perf_counter() - start)
+        while len(self._ready) >= self.capacity:
+            self._ready.pop(next(iter(self._ready)))
+        self._ready[key] = ready
+        return ready
+
+
+@functools.cache
+def kernel_store() -> KernelStore:
+    """The process's store."""
+    return KernelStore()
+
+
+@functools.lru_cache(maxsize=64)
+def parsed(ptx: str) -> Module:
+    """The syntax tree of a PTX text."""
+    return parse(ptx)
+
+
+def _key(ptx: str, entry: str, launch: LaunchClass, instruments: Sequence[Instrument], optimise: bool) -> str:
+    observers = [_describe(i) for i in instruments]
+    shape = (launch.block, launch.grid_small, sorted(launch.small_params))
+    return cache.digest(tilewright.__version__, host().identity, ptx, entry, repr(shape), str(optimise), *observers)
+
+
+def _describe(instrument: Any) -> str:
+    handlers = sorted((kind.value, *pair) for kind, pair in instrument.handlers.items())
+    return f"{instrument.name}/{instrument.slots}/{type(instrument).__qualname__}/{handlers}"

@@ -1,0 +1,274 @@
+"""From a graph with shapes to one LLVM function that runs a warp."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tilewright.errors import PtxError
+from tilewright.simt.isa import lower
+from tilewright.simt.ptx import tree
+from tilewright.simt.translate import calls, generic, lanes
+from tilewright.simt.translate.access import Access, emit_access, group_accesses
+from tilewright.simt.translate.code import LANES, Value, element_type
+from tilewright.simt.translate.emitter import Emitter, guard_value, storage_type
+from tilewright.simt.translate.flow import Flow
+from tilewright.simt.translate.graph import Block, Op
+from tilewright.simt.translate.shapes import ANY_UNIFORM, ANY_VECTOR, PATTERN, UNIFORM, VECTOR, Shape, reads_carry
+
+
+def emit_function(emitter: Emitter, symbol: str) -> Flow:
+    """Emit the whole function into `emitter.code`; returns the flow, which knows the warp record's size."""
+    code = emitter.code
+    flow = Flow(emitter)
+    code.line(f"define i32 @{symbol}(ptr noalias %context, ptr noalias %slot, ptr noalias %warp) #0 {{")
+    flow.prologue()
+    for block in emitter.graph.blocks:
+        flow.enter(block)
+        emit_block(emitter, block)
+        flow.leave(block)
+    flow.epilogue()
+    code.line("}")
+    return flow
+
+
+def emit_block(emitter: Emitter, block: Block) -> None:
+    """The instructions of a block, up to its end."""
+    accesses = group_accesses(emitter, block)
+    for position, op in enumerate(block.ops):
+        try:
+            emit_op(emitter, op, accesses.get(position))
+        except (NotImplementedError, KeyError, TypeError) as error:
+            item = op.instruction
+            raise PtxError(
+                f"{emitter.module.path}:{item.ptx_line}: '{item.name}' with these operands is not implemented ({error})"
+            ) from error
+
+
+def emit_op(emitter: Emitter, op: Op, access: Access | None) -> None:
+    """One instruction, under its guard."""
+    guard = guard_value(emitter, op)
+    code = emitter.code
+    if guard is None:
+        emit_unguarded(emitter, op, access, None)
+        return
+    if guard.lanes == LANES and op.form.row.kind in ("lane", "carry", "cvta", "isspacep"):
+        emit_unguarded(emitter, op, access, guard)  # no effect but its result: a select is enough
+        return
+    outer = emitter.mask, emitter.mask_vector
+    do, skip = code.label("do"), code.label("skip")
+    if guard.lanes == 1:
+        code.branch_if(guard, do, skip)
+        code.place(do)
+        emit_unguarded(emitter, op, access, None)
+    else:
+        emitter.mask_vector = code.and_(emitter.mask_vector, guard)
+        emitter.mask = code.op(f"bitcast {emitter.mask_vector} to i32", "i32")
+        code.branch_if(code.icmp("ne", emitter.mask, code.const("i32", 0)), do, skip)
+        code.place(do)
+        emit_unguarded(emitter, op, access, guard)
+    code.branch(skip)
+    code.place(skip)
+    emitter.mask, emitter.mask_vector = outer
+
+
+def emit_unguarded(emitter: Emitter, op: Op, access: Access | None, guard: Value | None) -> None:
+    """Compute an instruction and write its results; `guard` only narrows the writes."""
+    kind = op.form.row.kind
+    if kind == "memory" and access is not None:
+        _write_loaded(emitter, op, access, guard)
+        return
+    if kind == "lane" and op.instruction.opcode == "mov" and _is_packed(op):
+        _write_unpacked(emitter, op, guard)
+        return
+    _EMITTERS[kind](emitter, op, guard)
+
+
+def _is_packed(op: Op) -> bool:
+    return len(op.destinations) > 1 or isinstance(op.sources[0], tree.Vector)
+
+
+def _write_loaded(emitter: Emitter, op: Op, access: Access, guard: Value | None) -> None:
+    values = emit_access(emitter, access)
+    if access.store:
+        return
+    if len(op.destinations) != len(values):
+        item = op.instruction
+        raise PtxError(
+            f"{emitter.module.path}:{item.ptx_line}: '{item.name}' loads {len(values)} elements into "
+            f"{len(op.destinations)} registers"
+        )
+    for name, value in zip(op.destinations, values, strict=True):
+        write(emitter, name, value, access.type, ANY_UNIFORM if value.lanes == 1 else ANY_VECTOR, guard)
+
+
+def _write_unpacked(emitter: Emitter, op: Op, guard: Value | None) -> None:
+    """`mov.b64 {a, b}, c` and `mov.b64 c, {a, b}`."""
+    code = emitter.code
+    type_ = op.form["type"]
+    source = op.sources[0]
+    if isinstance(source, tree.Vector):
+        parts = [emitter.read(i, _element_of(emitter, i, type_, len(source.items))) for i in source.items]
+        value = emitter.pack([code.cast("bitcast", p, f"i{p.bits}") for p in parts], type_)
+    else:
+        value = emitter.read(source, type_)
+    if len(op.destinations) == 1:
+        write(emitter, op.destinations[0], value, type_, _shape_of(value), guard)
+        return
+    whole = code.cast("bitcast", value, f"i{value.bits}")
+    bits = whole.bits // len(op.destinations)
+    for index, name in enumerate(op.destinations):
+        part = code.binary("lshr", whole, code.const(whole.type, index * bits))
+        write(emitter, name, code.cast("trunc", part, f"i{bits}"), f"b{bits}", _shape_of(value), guard)
+
+
+def _element_of(emitter: Emitter, operand: tree.Operand, type_: str, count: int) -> str:
+    return emitter.operand_type(operand, type_, count)
+
+
+def _shape_of(value: Value) -> Shape:
+    return ANY_UNIFORM if value.lanes == 1 else ANY_VECTOR
+
+
+def _emit_lane(emitter: Emitter, op: Op, guard: Value | None) -> None:
+    """A row's own meaning: in scalars when the result is uniform or a pattern, else over the lanes."""
+    code, form = emitter.code, op.form
+    shapes = emitter.shapes.results(op)
+    shape = shapes[0]
+    if shape.kind == VECTOR and guard is not None:
+        shape = _unguarded_shape(emitter, op)
+    integer = element_type(form.type_of(_letter(form.row.operands[0])))[0] == "i"
+    if len(shapes) == 1 and shape.kind == UNIFORM and shape.constant is not None and integer:
+        type_ = element_type(form.type_of(_letter(form.row.operands[0])))
+        results: tuple[Value, ...] = (code.const(type_, shape.constant),) * len(op.destinations)
+    else:
+        scalar = shape.kind in (UNIFORM, PATTERN)
+        results = lower(code, form, *read_sources(emitter, op, base=scalar))
+    for index, name in enumerate(op.destinations):
+        if name == "_":
+            continue
+        value = results[index]
+        letter = _letter(form.row.operands[0].split("|")[0] if index == 0 else form.row.operands[0].split("|")[-1])
+        type_ = "pred" if value.type == "i1" else form.type_of(letter)
+        result = shape if value.lanes == 1 and len(shapes) == 1 else _shape_of(value)
+        write(emitter, name, value, type_, result, guard)
+
+
+def _unguarded_shape(emitter: Emitter, op: Op) -> Shape:
+    """The result's shape as if there were no guard: lanes that the guard leaves out keep their old value anyway."""
+    from tilewright.simt.translate.transfer import transfer
+
+    sources = [emitter.shapes.operand(s) for s in op.sources]
+    return transfer(op, sources, emitter.launch, emitter.layout.params)[0]
+
+
+def read_sources(emitter: Emitter, op: Op, *, base: bool) -> list[Value]:
+    """Source operands as the row's types say."""
+    letters = [_letter(o) for o in op.form.row.operands[1:]]
+    values = []
+    for index, operand in enumerate(op.sources):
+        letter = letters[index] if index < len(letters) else "a"
+        values.append(emitter.read(operand, op.form.type_of(letter), base=base))
+    return values
+
+
+def _letter(operand: str) -> str:
+    """`{!}c` and `p[|q]` as plain operand letters."""
+    return operand.strip("!{}[]")
+
+
+def _emit_carry(emitter: Emitter, op: Op, guard: Value | None) -> None:
+    from tilewright.simt.translate.graph import CARRY
+
+    code = emitter.code
+    carry = code.const("i1", 0)
+    if reads_carry(op):
+        carry = emitter.read(tree.Register(CARRY), "pred")
+    value, out = lower(code, op.form, *read_sources(emitter, op, base=False), carry)
+    write(emitter, op.destinations[0], value, op.form.type_of("d"), _shape_of(value), guard)
+    if op.form.has("cc"):
+        write(emitter, CARRY, out, "pred", _shape_of(out), guard)
+
+
+def _emit_warp(emitter: Emitter, op: Op, guard: Value | None) -> None:
+    values = lanes.emit_warp(emitter, op)
+    letters = op.form.row.operands[0].split("|")
+    for index, name in enumerate(op.destinations):
+        value = values[index]
+        type_ = "pred" if value.type == "i1" else op.form.type_of(_letter(letters[min(index, len(letters) - 1)]))
+        write(emitter, name, value, type_, _shape_of(value), guard)
+
+
+def _emit_atomic(emitter: Emitter, op: Op, guard: Value | None) -> None:
+    value = lanes.emit_atomic(emitter, op)
+    if value is not None and op.destinations:
+        write(emitter, op.destinations[0], value, op.form.type_of("d"), ANY_VECTOR, guard)
+
+
+def _emit_barrier(emitter: Emitter, op: Op, guard: Value | None) -> None:
+    """Barriers that end a block are flow's; here are the others."""
+    modifiers = op.instruction.modifiers
+    if ".arrive" in modifiers:
+        lanes.emit_arrive(emitter, op)
+    elif ".red" in modifiers and op.destinations:
+        type_ = "pred" if ".pred" in modifiers else "u32"
+        write(emitter, op.destinations[0], lanes.emit_reduction_result(emitter, op), type_, ANY_UNIFORM, guard)
+
+
+def _emit_cvta(emitter: Emitter, op: Op, guard: Value | None) -> None:
+    code = emitter.code
+    item = op.instruction
+    space = next((m[1:].split("::")[0] for m in item.modifiers if m[1:].split("::")[0] in generic.SPACES), "global")
+    type_ = item.modifiers[-1][1:]
+    shape = emitter.shapes.results(op)[0]
+    value = emitter.read(op.sources[0], type_, base=shape.kind != VECTOR)
+    window = code.const(value.type, generic.window_of(space))
+    value = code.sub(value, window) if ".to" in item.modifiers else code.add(value, window)
+    write(emitter, op.destinations[0], value, type_, shape if shape.kind != VECTOR else _shape_of(value), guard)
+
+
+def _emit_isspacep(emitter: Emitter, op: Op, guard: Value | None) -> None:
+    space = op.instruction.modifiers[-1][1:].split("::")[0]
+    value = generic.is_space(emitter, emitter.read(op.sources[0], "u64"), space)
+    write(emitter, op.destinations[0], value, "pred", _shape_of(value), guard)
+
+
+def _emit_fence(emitter: Emitter, op: Op, guard: Value | None) -> None:
+    emitter.code.line("fence seq_cst")
+
+
+def _emit_nothing(emitter: Emitter, op: Op, guard: Value | None) -> None:
+    """Hints have no effect."""
+
+
+def _emit_control(emitter: Emitter, op: Op, guard: Value | None) -> None:
+    calls.emit_call(emitter, op)
+
+
+def write(emitter: Emitter, name: str, value: Value, type_: str, shape: Shape, guard: Value | None) -> None:
+    """Write a result of a PTX type to a register, extended by its sign or zeros when the register is wider."""
+    if name == "_" or name not in emitter.graph.registers:
+        return
+    code = emitter.code
+    target = storage_type(emitter.graph.registers[name])
+    if value.type != target:
+        width = Value("", target).bits
+        integer = code.cast("bitcast", value, f"i{value.bits}")
+        integer = code.resize(integer, f"i{width}", signed=type_.startswith("s"))
+        value = code.cast("bitcast", integer, target)
+        if shape.kind == PATTERN and width > value.bits:
+            raise PtxError(f"register '{name}' is wider than the pattern written to it")
+    emitter.store_register(name, value, shape, guard)
+
+
+_EMITTERS: dict[str, Callable[[Emitter, Op, Value | None], None]] = {
+    "lane": _emit_lane,
+    "carry": _emit_carry,
+    "warp": _emit_warp,
+    "atomic": _emit_atomic,
+    "barrier": _emit_barrier,
+    "cvta": _emit_cvta,
+    "isspacep": _emit_isspacep,
+    "fence": _emit_fence,
+    "nothing": _emit_nothing,
+    "control": _emit_control,
+}

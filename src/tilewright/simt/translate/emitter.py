@@ -1,0 +1,317 @@
+"""The state of emitting one kernel: registers, operands, masks and sites.
+
+Flow, memory and the instructions themselves are emitted by `flow`, `access`, `lanes` and `emit`, which share this.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Sequence
+
+from tilewright.errors import PtxError
+from tilewright.simt.events import EventKind, Instrument, Site
+from tilewright.simt.ptx import tree
+from tilewright.simt.translate.code import LANES, Code, Value, element_type
+from tilewright.simt.translate.graph import Graph, Op
+from tilewright.simt.translate.layout import Layout
+from tilewright.simt.translate.shapes import PATTERN, UNIFORM, VECTOR, Shape, Shapes
+from tilewright.simt.translate.special import LaunchClass
+from tilewright.simt.translate.state import CONTEXT, GLOBAL_BASE, SLOT, WARP
+
+TRUE = Value("true", "i1")
+
+
+def storage_type(declared: str) -> str:
+    """LLVM element type that a register declared with a PTX type (dot included) is kept in."""
+    name = declared.lstrip(".")
+    if name in ("f32", "f64", "pred"):
+        return element_type(name)
+    bits = 1
+    for number in re.findall(r"\d+", name):
+        bits *= int(number)
+    return f"i{bits}"
+
+
+def register_bits(declared: str) -> int:
+    """Width of a register in bits (1 for a predicate)."""
+    type_ = storage_type(declared)
+    return {"float": 32, "double": 64}.get(type_) or int(type_[1:])
+
+
+class Emitter:
+    """Everything that the emission of one kernel shares."""
+
+    def __init__(
+        self,
+        module: tree.Module,
+        graph: Graph,
+        shapes: Shapes,
+        layout: Layout,
+        launch: LaunchClass,
+        instruments: Sequence[Instrument],
+    ) -> None:
+        self.module = module
+        self.graph = graph
+        self.shapes = shapes
+        self.layout = layout
+        self.launch = launch
+        self.instruments = instruments
+        self.code = Code()
+        self.sites: list[Site] = []  # places of errors, and of events
+        self.counter_rows: list[list[int]] = [[] for _ in instruments]  # site indices, by instrument
+        self.globals: list[str] = []  # module-level constants
+        self.registers: dict[str, tuple[str, str, int]] = {}
+        self.mask = Value("-1", "i32")  # lanes that run now
+        self.mask_vector = Value("poison", "i1", LANES)
+        self.block = 0
+        self._constants: dict[str, str] = {}
+
+    # -- registers --------------------------------------------------------------------------------------------
+
+    def declare_registers(self) -> None:
+        """One alloca a register, zeroed: mem2reg turns them into SSA values."""
+        for index, (name, declared) in enumerate(self.graph.registers.items()):
+            shape = self.shapes.of.get(name)
+            if shape is None:
+                continue
+            type_ = storage_type(declared)
+            lanes = LANES if shape.kind == VECTOR else 1
+            slot = f"%R{index}"
+            self.registers[name] = (slot, type_, lanes)
+            full = type_ if lanes == 1 else f"<{lanes} x {type_}>"
+            self.code.line(f"{slot} = alloca {full}, align 64")
+            self.code.line(f"store {full} zeroinitializer, ptr {slot}, align 64")
+
+    def load_register(self, name: str) -> Value:
+        """A register as it is kept: the base for a pattern."""
+        if name not in self.registers:  # never written
+            return Value("zeroinitializer" if False else self._zero(name), storage_type(self.graph.registers[name]))
+        slot, type_, lanes = self.registers[name]
+        full = type_ if lanes == 1 else f"<{lanes} x {type_}>"
+        return self.code.op(f"load {full}, ptr {slot}, align 64", type_, lanes)
+
+    def _zero(self, name: str) -> str:
+        type_ = storage_type(self.graph.registers[name])
+        return {"i1": "false", "float": "0.0", "double": "0.0"}.get(type_, "0")
+
+    def spread(self, value: Value, shape: Shape) -> Value:
+        """A base as a full vector, when its shape is a pattern."""
+        if shape.kind != PATTERN or value.lanes == LANES:
+            return value
+        return self.code.add(self.code.splat(value), self.code.pattern(value.type, shape.pattern))
+
+    def store_register(self, name: str, value: Value, shape: Shape, guard: Value | None = None) -> None:
+        """Write a register, under the mask where lanes that wait still need the old value.
+
+        `value` has the register's width already. `guard` is the guard predicate when it differs between lanes.
+        """
+        if name not in self.registers:
+            return
+        slot, type_, lanes = self.registers[name]
+        value = self.code.cast("bitcast", value, type_)
+        if lanes == 1:
+            value = self.first_lane(value)
+            self.code.line(f"store {value}, ptr {slot}, align 64")
+            return
+        value = self.code.splat(self.spread(value, shape))
+        condition = guard
+        if self.shapes.blends(self.block, name):
+            condition = self.mask_vector if guard is None else self.code.and_(guard, self.mask_vector)
+        if condition is not None:
+            value = self.code.select(condition, value, self.load_register(name))
+        self.code.line(f"store {value}, ptr {slot}, align 64")
+
+    def first_lane(self, value: Value) -> Value:
+        """A vector known to be uniform, as a scalar: the value of the first lane that runs."""
+        if value.lanes == 1:
+            return value
+        lane = self.code.call("llvm.cttz", "i32", self.mask, flags="i1 false")
+        return self.code.lane(value, self.code.and_(lane, self.code.const("i32", LANES - 1)))
+
+    # -- operands ---------------------------------------------------------------------------------------------
+
+    def read(self, operand: tree.Operand, type_: str, *, base: bool = False) -> Value:
+        """A source operand as a value of a PTX type.
+
+        With `base`, patterns are left as their value in lane 0; otherwise they are spread over the lanes.
+        """
+        match operand:
+            case tree.Register(name) if name in self.graph.registers:
+                value = self.load_register(name)
+                if not base:
+                    value = self.spread(value, self.shapes.operand(operand))
+                return self.reinterpret(value, type_)
+            case tree.Register(name):
+                value = self.special(name)
+                if not base:
+                    value = self.spread(value, self.shapes.operand(operand))
+                return self.reinterpret(value, type_)
+            case tree.Negated(inner):
+                return self.code.not_(self.read(inner, "pred", base=base))
+            case tree.Immediate():
+                return self.immediate(operand, type_)
+            case tree.Symbol():
+                return self.reinterpret(self.symbol(operand), type_)
+            case tree.Vector(items):
+                return self.pack([self.read(i, self.operand_type(i, type_, len(items))) for i in items], type_)
+        raise PtxError(f"{self.module.path}: operand {operand} cannot be read as .{type_}")
+
+    def operand_type(self, operand: tree.Operand, whole: str, count: int) -> str:
+        """The type of one element of a packed operand."""
+        bits = _bits_of(element_type(whole)) // count
+        return f"b{bits}"
+
+    def pack(self, parts: list[Value], type_: str) -> Value:
+        """Concatenate elements, the first lowest."""
+        target = f"i{sum(p.bits for p in parts)}"
+        total = self.code.const(target, 0)
+        shift = 0
+        for part in parts:
+            wide = self.code.cast("zext", part, target)
+            total = self.code.or_(total, self.code.binary("shl", wide, self.code.const(target, shift)))
+            shift += part.bits
+        return self.reinterpret(total, type_)
+
+    def reinterpret(self, value: Value, type_: str) -> Value:
+        """A register's bits as another type: narrowed, or widened by zeros, where widths differ."""
+        target = element_type(type_)
+        if value.type == target:
+            return value
+        width = _bits_of(target)
+        integer = self.code.cast("bitcast", value, f"i{value.bits}")
+        return self.code.cast("bitcast", self.code.resize(integer, f"i{width}", signed=False), target)
+
+    def immediate(self, operand: tree.Immediate, type_: str) -> Value:
+        """A literal in the type its instruction wants."""
+        target = element_type(type_)
+        if target in ("float", "double", "half", "bfloat"):
+            return self.code.float_bits(target, _float_literal(operand, target))
+        return self.code.const(target, operand.value)
+
+    def symbol(self, operand: tree.Symbol) -> Value:
+        """The address of a variable or function."""
+        place = self.layout.places.get(operand.name)
+        if place is None:
+            if operand.name in self.layout.functions:
+                return self.code.const("i64", self.layout.functions.index(operand.name) + 1)
+            raise PtxError(f"{self.module.path}: '{operand.name}' is not declared")
+        space, offset = place
+        offset += operand.offset
+        if space in ("shared", "local"):
+            return self.code.const("i64", offset)
+        start = self.context("params_address" if space == "param" else "module_base")
+        return self.code.add(start, self.code.const("i64", offset))
+
+    # -- records ----------------------------------------------------------------------------------------------
+
+    def context(self, field: str, type_: str = "i64") -> Value:
+        """A field of the context record."""
+        return self.field("%context", CONTEXT[field], type_)
+
+    def field(self, record: str, offset: int, type_: str) -> Value:
+        """Load a field at a byte offset of a record."""
+        pointer = self.code.op(f"getelementptr i8, ptr {record}, i64 {offset}", "ptr")
+        return self.code.op(f"load {type_}, ptr {pointer.text}, align 4", type_)
+
+    def set_field(self, record: str, offset: int, value: Value) -> None:
+        """Store a field at a byte offset of a record."""
+        pointer = self.code.op(f"getelementptr i8, ptr {record}, i64 {offset}", "ptr")
+        self.code.line(f"store {value}, ptr {pointer.text}, align 4")
+
+    def special(self, name: str) -> Value:
+        """A special register's value; for a pattern, its value in lane 0."""
+        from tilewright.simt.translate.special_values import special_value
+
+        return special_value(self, name)
+
+    def constant_array(self, type_: str, items: Sequence[int]) -> str:
+        """A module-level constant array of integers; returns its symbol."""
+        text = f"[{len(items)} x {type_}] [{', '.join(f'{type_} {i}' for i in items)}]"
+        if text not in self._constants:
+            symbol = f"@constant.{len(self._constants)}"
+            self._constants[text] = symbol
+            self.globals.append(f"{symbol} = private unnamed_addr constant {text}, align 64")
+        return self._constants[text]
+
+    # -- sites ------------------------------------------------------------------------------------------------
+
+    def source_of(self, instruction: tree.Instruction) -> str:
+        """`file:line` of the user's source, or ""."""
+        location = instruction.location
+        if location is None or location.line == 0 or location.file not in self.module.files:
+            return ""
+        return f"{self.module.files[location.file]}:{location.line}"
+
+    def add_site(self, site: Site) -> int:
+        """Register a site; returns its index."""
+        self.sites.append(site)
+        return len(self.sites) - 1
+
+    def counters(self, instrument: int, site: int) -> Value:
+        """A pointer to an instrument's counters of a site."""
+        rows = self.counter_rows[instrument]
+        rows.append(site)
+        before = f"counters.{instrument}"
+        start = self.context("counters", "ptr")
+        # the instrument's first row is known only when all sites are: a placeholder, replaced when the text is joined
+        slots = self.instruments[instrument].slots
+        return self.code.op(f"getelementptr i64, ptr {start.text}, i64 <{before}+{(len(rows) - 1) * slots}>", "ptr")
+
+    def run_event(self, block_index: int) -> None:
+        """Tell instruments that a warp runs a block."""
+        block = self.graph.blocks[block_index]
+        if not self.instruments or not block.cost:
+            return
+        first = block.ops[0] if block.ops else block.end
+        if first is None:
+            return
+        item = first.instruction
+        site = Site(EventKind.RUN, item.ptx_line, self.source_of(item), item.name, block.cost)
+        wanted = [i for i, t in enumerate(self.instruments) if EventKind.RUN in t.handlers and t.wants(site)]
+        if not wanted:
+            return
+        index = self.add_site(site)
+        for i in wanted:
+            symbol = self.instruments[i].handlers[EventKind.RUN][0]
+            pointer = self.counters(i, index)
+            self.code.line(f"call void @{symbol}(ptr {pointer.text}, {self.mask})")
+
+
+def guard_value(emitter: Emitter, op: Op) -> Value | None:
+    """The guard as a predicate value (negation applied), or None."""
+    if op.guard is None:
+        return None
+    value = emitter.read(op.guard.register, "pred", base=True)
+    return emitter.code.not_(value) if op.guard.negated else value
+
+
+def _bits_of(type_: str) -> int:
+    return Value("", type_).bits
+
+
+def _float_literal(operand: tree.Immediate, target: str) -> int:
+    """Bits of a literal in a floating-point type."""
+    import numpy as np
+
+    if operand.kind == "f32" and target == "float":
+        return operand.value
+    if operand.kind == "f64" and target == "double":
+        return operand.value
+    if operand.kind == "int":
+        number = float(operand.value)
+    elif operand.kind == "f32":
+        number = struct.unpack("<f", struct.pack("<I", operand.value))[0]
+    else:
+        number = struct.unpack("<d", struct.pack("<Q", operand.value))[0]
+    if target == "double":
+        return int(np.float64(number).view(np.uint64))
+    if target == "float":
+        return int(np.float32(number).view(np.uint32))
+    if target == "half":
+        return int(np.float16(number).view(np.uint16))
+    single = int(np.float32(number).view(np.uint32))  # bfloat16: the upper half, rounded to nearest even
+    return (single + 0x7FFF + (single >> 16 & 1)) >> 16 & 0xFFFF
+
+
+__all__ = ["GLOBAL_BASE", "SLOT", "TRUE", "UNIFORM", "WARP", "Emitter", "guard_value", "register_bits", "storage_type"]

@@ -1,0 +1,483 @@
+"""Control flow: which block runs next, who waits where, and how a warp leaves and comes back.
+
+A block whose frontier is empty jumps plainly. Elsewhere every block that can be waited in has a pending mask, and the
+end of a block tests the candidates in order of their numbers. A warp returns to the scheduler at barriers and, when its
+fuel is spent, at back edges; it saves the registers that are live where it will go on.
+"""
+
+from __future__ import annotations
+
+from tilewright.simt.events import EventKind, Site
+from tilewright.simt.ptx import tree
+from tilewright.simt.translate.code import LANES, Value
+from tilewright.simt.translate.emitter import Emitter
+from tilewright.simt.translate.graph import Block
+from tilewright.simt.translate.layout import align_up
+from tilewright.simt.translate.state import (
+    BLOCKED,
+    DONE,
+    FAULT,
+    POINT,
+    POINT_BYTES,
+    TRAP,
+    WARP,
+    WARP_POINTS,
+    YIELDED,
+)
+
+#: A lane that spins lets the others go first every so many rounds.
+SPIN_ROUNDS = 32
+
+
+class Flow:
+    """Emits what stands between blocks."""
+
+    def __init__(self, emitter: Emitter) -> None:
+        self.e = emitter
+        self.graph = emitter.graph
+        self.frontiers = emitter.shapes.frontiers
+        waitable = set().union(*self.frontiers)
+        for block in self.graph.blocks:
+            if block.index in emitter.shapes.divergent or self.frontiers[block.index]:
+                waitable |= set(block.successors)
+        self.waitable = sorted(waitable)
+        self.points = {b.index: i for i, b in enumerate(b for b in self.graph.blocks if b.kind == "barrier")}
+        self.resumes: set[int] = set()  # blocks a warp can resume at with one mask
+        self.dispatches = False  # whether the general dispatcher is needed
+        at = align_up(WARP_POINTS + POINT_BYTES * len(self.points), 64)
+        self.pending_at = {block: at + 4 * i for i, block in enumerate(self.waitable)}
+        at = align_up(at + 4 * len(self.waitable), 64)
+        self.save_at: dict[str, int] = {}
+        for name in self._saved_registers():
+            self.save_at[name] = at
+            _, type_, lanes = emitter.registers[name]
+            at = align_up(at + max(1, Value("", type_).bits // 8) * lanes, 64 if lanes > 1 else 8)
+        self.warp_bytes = align_up(at, 64)
+
+    def _saved_registers(self) -> list[str]:
+        """Registers that can be live where a warp resumes."""
+        places = {s for b in self.graph.blocks if b.kind == "barrier" for s in b.successors}
+        places |= {target for _, target in self.graph.back_edges} | set(self.waitable)
+        live = set().union(*(self.graph.blocks[p].live_in for p in places)) if places else set()
+        return sorted(name for name in live if name in self.e.registers)
+
+    # -- the function's frame -----------------------------------------------------------------------------------
+
+    def prologue(self) -> None:
+        """Allocas, arena pointers, and the switch to where the warp goes on (filled in by `epilogue`)."""
+        code = self.e.code
+        code.place("entry")
+        code.line("%fuel = alloca i64")
+        code.line("%mask = alloca i32")
+        code.line("%status = alloca i32")
+        code.line("%spins = alloca i32")
+        code.line("store i32 0, ptr %spins")
+        code.line("%remaining = alloca i32")
+        code.line(f"%addresses = alloca <{LANES} x i64>, align 64")
+        code.line(f"%lanes.scratch = alloca [{8 * LANES} x i64], align 64")
+        for block in self.waitable:
+            code.line(f"%pending.{block} = alloca i32")
+            code.line(f"store i32 0, ptr %pending.{block}")
+        self.e.declare_registers()
+        for name, field in (("global", "global_base"),):
+            value = self.e.context(field, "ptr")
+            code.line(f"%{name} = getelementptr i8, ptr {value.text}, i64 0")
+        code.line(f"%global.limit = add i64 {self.e.context('global_limit').text}, 0")
+        code.line(f"%shared.limit = add i64 {self.e.context('shared_bytes').text}, 0")
+        from tilewright.simt.translate.state import SLOT
+
+        code.line(f"%shared = getelementptr i8, ptr {self.e.field('%slot', SLOT['shared'], 'ptr').text}, i64 0")
+        warp = code.cast("zext", self.e.field("%warp", WARP["index"], "i32"), "i64")
+        stride = align_up(self.e.layout.local_bytes, 16) * LANES
+        offset = code.mul(warp, code.const("i64", stride))
+        local = self.e.field("%slot", SLOT["local"], "ptr")
+        code.line(f"%local = getelementptr i8, ptr {local.text}, i64 {offset.text}")
+        code.line(f"store i64 {self.e.context('quantum').text}, ptr %fuel")
+        code.branch("resume.switch")
+
+    def epilogue(self) -> None:
+        """The common exits, and the resume points that turned out to be needed."""
+        code = self.e.code
+        code.place("fault")
+        code.line(f"store i32 {FAULT}, ptr %status")
+        code.branch("leave")
+        code.place("finish")
+        if self.dispatches and self.points:
+            blocked = code.const("i32", 0)
+            for point in self.points.values():
+                blocked = code.or_(blocked, self.e.field("%warp", self._point(point, "blocked"), "i32"))
+            code.branch_if(code.icmp("ne", blocked, code.const("i32", 0)), "wait.all", "done")
+            code.place("wait.all")
+            self._save_all()
+            self._leave(BLOCKED, resume=-1)
+            code.place("done")
+        self._leave(DONE, resume=0)
+        code.place("leave")
+        fuel = code.op("load i64, ptr %fuel", "i64")
+        used = code.sub(self.e.context("quantum"), fuel)
+        from tilewright.simt.translate.state import CONTEXT
+
+        self.e.set_field("%context", CONTEXT["instructions"], code.add(self.e.context("instructions"), used))
+        status = code.op("load i32, ptr %status", "i32")
+        code.line(f"ret {status}")
+        self._resume_switch()
+
+    def _resume_switch(self) -> None:
+        code = self.e.code
+        code.place("resume.switch")
+        resume = self.e.field("%warp", WARP["resume"], "i32")
+        cases = [f"i32 {b + 1}, label %resume.{b}" for b in sorted(self.resumes)]
+        if self.dispatches:
+            cases.append("i32 -1, label %resume.all")
+        code.line(f"switch {resume}, label %start [{' '.join(cases)}]")
+        code.place("start")
+        live = self.e.field("%warp", WARP["live"], "i32")
+        code.line(f"store {live}, ptr %mask")
+        code.branch("B0")
+        for block in sorted(self.resumes):
+            code.place(f"resume.{block}")
+            self._restore(self.graph.blocks[block].live_in)
+            mask = self.e.field("%warp", WARP["mask"], "i32")
+            code.line(f"store {mask}, ptr %mask")
+            code.branch(f"B{block}")
+        if self.dispatches:
+            self._resume_all()
+
+    def _resume_all(self) -> None:
+        """Go on after a wait in divergent code: released lanes become pending, the lowest block runs."""
+        code = self.e.code
+        code.place("resume.all")
+        self._restore(set(self.save_at))
+        for block in self.waitable:
+            value = self.e.field("%warp", self.pending_at[block], "i32")
+            code.line(f"store {value}, ptr %pending.{block}")
+        for block, point in self.points.items():
+            after = self.graph.blocks[block].successors[0]
+            if not self.frontiers[block]:  # resumes with one mask, kept elsewhere
+                continue
+            ready = self.e.field("%warp", self._point(point, "ready"), "i32")
+            self.e.set_field("%warp", self._point(point, "ready"), code.const("i32", 0))
+            self._add_pending(after, ready)
+        self._dispatch(self.waitable)
+        code.branch("finish")
+
+    # -- blocks -------------------------------------------------------------------------------------------------
+
+    def enter(self, block: Block) -> None:
+        """Start a block: its mask, its fuel, and the meeting of lanes where there is one."""
+        code, e = self.e.code, self.e
+        code.place(f"B{block.index}")
+        e.block = block.index
+        if block.meets and self.frontiers[block.index]:
+            self._meet(block)
+        e.mask = code.op("load i32, ptr %mask", "i32")
+        e.mask_vector = code.op(f"bitcast {e.mask} to <{LANES} x i1>", "i1", LANES)
+        if block.cost:
+            fuel = code.op("load i64, ptr %fuel", "i64")
+            code.line(f"store {code.sub(fuel, code.const('i64', block.cost))}, ptr %fuel")
+        e.run_event(block.index)
+
+    def _meet(self, block: Block) -> None:
+        """Wait for the lanes that the instruction's member mask names, while any of them can still come.
+
+        Lanes park in this block's own pending mask; when nobody else of the warp can run, they go on as they are.
+        """
+        code, e = self.e.code, self.e
+        here = block.index
+        if here not in self.pending_at:
+            return
+        mask = code.op("load i32, ptr %mask", "i32")
+        e.mask = mask
+        first = block.ops[0]
+        member = e.first_lane(e.read(first.instruction.operands[-1], "b32"))
+        live = e.field("%warp", WARP["live"], "i32")
+        missing = code.and_(code.and_(member, live), code.not_(mask))
+        go, wait = f"B{here}.met", f"B{here}.wait"
+        code.branch_if(code.icmp("eq", missing, code.const("i32", 0)), go, wait)
+        code.place(wait)
+        others = [w for w in self.waitable if w != here]
+        for other in others:
+            pending = code.op(f"load i32, ptr %pending.{other}", "i32")
+            yes, no = code.label("run"), code.label("skip")
+            code.branch_if(code.icmp("ne", pending, code.const("i32", 0)), yes, no)
+            code.place(yes)
+            self._add_pending(here, mask)
+            self._run(other, pending)
+            code.place(no)
+        code.branch(go)
+        code.place(go)
+
+    def leave(self, block: Block) -> None:
+        """Emit a block's end."""
+        match block.kind:
+            case "jump":
+                self._go(block, block.successors[0])
+            case "branch":
+                self._branch(block)
+            case "switch":
+                self._switch(block)
+            case "barrier":
+                self._barrier(block)
+            case "exit":
+                self._exit(block)
+            case "trap":
+                self._trap(block)
+
+    def _branch(self, block: Block) -> None:
+        code, e = self.e.code, self.e
+        taken, fall = block.successors
+        predicate = e.read(tree.Register(block.predicate), "pred", base=True)
+        if block.negated:
+            predicate = code.not_(predicate)
+        if taken == fall:
+            self._go(block, taken)
+        elif predicate.lanes == 1:
+            shape = e.shapes.operand(tree.Register(block.predicate))
+            if shape.constant is not None:
+                self._go(block, taken if bool(shape.constant) != block.negated else fall)
+                return
+            yes, no = code.label("then"), code.label("else")
+            code.branch_if(predicate, yes, no)
+            code.place(yes)
+            self._go(block, taken)
+            code.place(no)
+            self._go(block, fall)
+        else:
+            lanes = code.op(f"bitcast {predicate} to i32", "i32")
+            there = code.and_(e.mask, lanes)
+            here = code.and_(e.mask, code.not_(lanes))
+            self._split(block, [(taken, there), (fall, here)])
+
+    def _switch(self, block: Block) -> None:
+        code, e = self.e.code, self.e
+        assert block.end is not None
+        index = e.read(block.end.sources[0], "u32")
+        if index.lanes == 1 and not self.frontiers[block.index]:
+            cases = " ".join(f"i32 {i}, label %B{s}" for i, s in enumerate(block.successors))
+            code.line(f"switch {index}, label %finish [{cases}]")
+            return
+        parts = []
+        for i, successor in enumerate(block.successors):
+            equal = code.splat(code.icmp("eq", index, code.const("i32", i)))
+            lanes = code.op(f"bitcast {equal} to i32", "i32")
+            parts.append((successor, code.and_(e.mask, lanes)))
+        self._split(block, parts)
+
+    def _go(self, block: Block, target: int) -> None:
+        """All running lanes go on at one block."""
+        back = (block.index, target) in self.graph.back_edges
+        waiting = self.frontiers[block.index]
+        code, e = self.e.code, self.e
+        if back:
+            self._pay(block, target)
+        if not waiting:
+            code.branch(f"B{target}")
+            return
+        if target not in self.pending_at and not waiting - {target}:
+            code.branch(f"B{target}")
+            return
+        # a lower block may have lanes waiting; sticky ones were left there on purpose
+        for other in sorted(w for w in waiting if w < target):
+            self._try(other, [(target, e.mask)])
+        if target in self.pending_at:
+            pending = code.op(f"load i32, ptr %pending.{target}", "i32")
+            code.line(f"store i32 0, ptr %pending.{target}")
+            code.line(f"store {code.or_(e.mask, pending)}, ptr %mask")
+        code.branch(f"B{target}")
+
+    def _split(self, block: Block, parts: list[tuple[int, Value]]) -> None:
+        """Lanes go to several blocks: the lowest block with lanes runs, the others wait."""
+        code = self.e.code
+        backs = [t for t, _ in parts if (block.index, t) in self.graph.back_edges]
+        waiting = self.frontiers[block.index]
+        for target, mask in parts:
+            self._add_pending(target, mask)
+        if backs:
+            self._pay_split(block, backs[0])
+        self._dispatch(sorted(waiting | {t for t, _ in parts}))
+        code.branch("finish")
+
+    def _try(self, other: int, waits: list[tuple[int, Value]]) -> None:
+        """Run a block if lanes wait there, leaving the given lanes pending."""
+        code = self.e.code
+        pending = code.op(f"load i32, ptr %pending.{other}", "i32")
+        yes, no = code.label("run"), code.label("skip")
+        code.branch_if(code.icmp("ne", pending, code.const("i32", 0)), yes, no)
+        code.place(yes)
+        for target, mask in waits:
+            self._add_pending(target, mask)
+        self._run(other, code.op(f"load i32, ptr %pending.{other}", "i32"))
+        code.place(no)
+
+    def _run(self, block: int, mask: Value) -> None:
+        code = self.e.code
+        code.line(f"store i32 0, ptr %pending.{block}")
+        code.line(f"store {mask}, ptr %mask")
+        code.branch(f"B{block}")
+
+    def _dispatch(self, candidates: list[int]) -> None:
+        """Run the first candidate with pending lanes; falls through when there is none."""
+        code = self.e.code
+        for block in candidates:
+            if block not in self.pending_at:
+                continue
+            pending = code.op(f"load i32, ptr %pending.{block}", "i32")
+            yes, no = code.label("run"), code.label("skip")
+            code.branch_if(code.icmp("ne", pending, code.const("i32", 0)), yes, no)
+            code.place(yes)
+            self._run(block, pending)
+            code.place(no)
+
+    def _add_pending(self, block: int, mask: Value) -> None:
+        code = self.e.code
+        old = code.op(f"load i32, ptr %pending.{block}", "i32")
+        code.line(f"store {code.or_(old, mask)}, ptr %pending.{block}")
+
+    # -- fuel, waits, ends --------------------------------------------------------------------------------------
+
+    def _empty(self) -> Value:
+        fuel = self.e.code.op("load i64, ptr %fuel", "i64")
+        return self.e.code.icmp("slt", fuel, self.e.code.const("i64", 0))
+
+    def _pay(self, block: Block, target: int) -> None:
+        """At a back edge all lanes take: return to the scheduler when the fuel is spent, let others by when spinning."""
+        code, e = self.e.code, self.e
+        on, out = code.label("on"), code.label("out")
+        code.branch_if(self._empty(), out, on, likely=False)
+        code.place(out)
+        if self.frontiers[block.index]:
+            self._add_pending(target, e.mask)
+            self._save_all()
+            self._leave(YIELDED, resume=-1)
+        else:
+            self.resumes.add(target)
+            self._save(self.graph.blocks[target].live_in)
+            e.set_field("%warp", WARP["mask"], e.mask)
+            self._leave(YIELDED, resume=target + 1)
+        code.place(on)
+        if target in self.graph.spin_headers and self.frontiers[block.index]:
+            self._rotate(block, target, [(target, e.mask)])
+
+    def _pay_split(self, block: Block, target: int) -> None:
+        """The same where lanes part: all of them are pending already."""
+        code = self.e.code
+        on, out = code.label("on"), code.label("out")
+        code.branch_if(self._empty(), out, on, likely=False)
+        code.place(out)
+        self._save_all()
+        self._leave(YIELDED, resume=-1)
+        code.place(on)
+        if target in self.graph.spin_headers:
+            self._rotate(block, target, [])
+
+    def _rotate(self, block: Block, target: int, waits: list[tuple[int, Value]]) -> None:
+        """Every SPIN_ROUNDS rounds, run any other pending block first."""
+        code = self.e.code
+        spins = code.op("load i32, ptr %spins", "i32")
+        more = code.add(spins, code.const("i32", 1))
+        code.line(f"store {more}, ptr %spins")
+        low = code.and_(more, code.const("i32", SPIN_ROUNDS - 1))
+        turn, stay = code.label("turn"), code.label("stay")
+        code.branch_if(code.icmp("eq", low, code.const("i32", 0)), turn, stay, likely=False)
+        code.place(turn)
+        others = self.frontiers[block.index] | set(block.successors)
+        for other in sorted(others - {target}):
+            if other in self.pending_at:
+                self._try(other, waits)
+        code.branch(stay)
+        code.place(stay)
+
+    def _point(self, point: int, field: str) -> int:
+        return WARP_POINTS + POINT_BYTES * point + POINT[field]
+
+    def _barrier(self, block: Block) -> None:
+        code, e = self.e.code, self.e
+        assert block.end is not None
+        point = self.points[block.index]
+        after = block.successors[0]
+        ids = block.end.sources
+        identity = e.first_lane(e.read(ids[0], "u32")) if ids else code.const("i32", 0)
+        reduces = ".red" in block.end.instruction.modifiers
+        has_count = len(ids) > 1 + reduces
+        count = e.first_lane(e.read(ids[1], "u32")) if has_count else code.const("i32", 0)
+        e.set_field("%warp", self._point(point, "id"), code.and_(identity, code.const("i32", 15)))
+        e.set_field("%warp", self._point(point, "count"), count)
+        if reduces:
+            value = code.splat(e.read(ids[-1], "pred"))
+            lanes = code.and_(code.op(f"bitcast {value} to i32", "i32"), e.mask)
+            if self.frontiers[block.index]:
+                lanes = code.or_(lanes, e.field("%warp", self._point(point, "predicate"), "i32"))
+            e.set_field("%warp", self._point(point, "predicate"), lanes)
+        if not self.frontiers[block.index]:
+            e.set_field("%warp", self._point(point, "blocked"), e.mask)
+            self.resumes.add(after)
+            self._save(self.graph.blocks[after].live_in)
+            e.set_field("%warp", WARP["mask"], e.mask)
+            self._leave(BLOCKED, resume=after + 1)
+            return
+        blocked = e.field("%warp", self._point(point, "blocked"), "i32")
+        e.set_field("%warp", self._point(point, "blocked"), code.or_(blocked, e.mask))
+        self.dispatches = True
+        self._dispatch(sorted(self.frontiers[block.index] | {after}))
+        code.branch("finish")
+
+    def _exit(self, block: Block) -> None:
+        code, e = self.e.code, self.e
+        live = e.field("%warp", WARP["live"], "i32")
+        e.set_field("%warp", WARP["live"], code.and_(live, code.not_(e.mask)))
+        self._dispatch(sorted(self.frontiers[block.index]))
+        code.branch("finish")
+
+    def _trap(self, block: Block) -> None:
+        from tilewright.simt.translate.access import declare_runtime
+
+        e = self.e
+        assert block.end is not None
+        item = block.end.instruction
+        site = e.add_site(Site(EventKind.RUN, item.ptx_line, e.source_of(item), item.name))
+        declare_runtime(e, "tw.stop", "void", "ptr, ptr, i32, i32, i64")
+        e.code.line(f"call void @tw.stop(ptr %context, ptr %warp, i32 {site}, {e.mask}, i64 {TRAP})")
+        e.code.branch("fault")
+
+    def _leave(self, status: int, resume: int) -> None:
+        code = self.e.code
+        code.line(f"store i32 {status}, ptr %status")
+        self.e.set_field("%warp", WARP["resume"], code.const("i32", resume))
+        code.branch("leave")
+
+    def _save(self, names: set[str]) -> None:
+        for name in sorted(names):
+            if name in self.save_at:
+                self._store_raw(name, self.e.load_register(name))
+
+    def _store_raw(self, name: str, value: Value) -> None:
+        code = self.e.code
+        pointer = code.op(f"getelementptr i8, ptr %warp, i64 {self.save_at[name]}", "ptr")
+        if value.type == "i1":  # i1 vectors are kept as their 32 bits
+            value = code.op(f"bitcast {value} to i32", "i32") if value.lanes == LANES else code.cast("zext", value, "i8")
+        code.line(f"store {value}, ptr {pointer.text}, align 4")
+
+    def _restore(self, names: set[str]) -> None:
+        code = self.e.code
+        for name in sorted(names):
+            if name not in self.save_at:
+                continue
+            slot, type_, lanes = self.e.registers[name]
+            full = type_ if lanes == 1 else f"<{lanes} x {type_}>"
+            pointer = code.op(f"getelementptr i8, ptr %warp, i64 {self.save_at[name]}", "ptr")
+            if type_ == "i1":
+                kept = "i32" if lanes == LANES else "i8"
+                raw = code.op(f"load {kept}, ptr {pointer.text}, align 4", kept)
+                op = "bitcast" if lanes == LANES else "trunc"
+                value = code.op(f"{op} {raw} to {full}", type_, lanes)
+            else:
+                value = code.op(f"load {full}, ptr {pointer.text}, align 4", type_, lanes)
+            code.line(f"store {value}, ptr {slot}, align 64")
+
+    def _save_all(self) -> None:
+        """Everything that can be live in any block where lanes wait, and the pending masks."""
+        self.dispatches = True
+        self._save(set(self.save_at))
+        for block in self.waitable:
+            pending = self.e.code.op(f"load i32, ptr %pending.{block}", "i32")
+            self.e.set_field("%warp", self.pending_at[block], pending)

@@ -1,0 +1,57 @@
+"""Generic addresses: each lane's window tells its state space (PTX ISA 5.4, generic addressing)."""
+
+from __future__ import annotations
+
+from tilewright.simt.translate.access import Access, base_offset, fault_unless, limit, local_stride, tell
+from tilewright.simt.translate.code import LANES, Value
+from tilewright.simt.translate.emitter import Emitter
+from tilewright.simt.translate.state import GLOBAL_BASE, LOCAL_WINDOW, SHARED_WINDOW
+
+SPACES = ("global", "shared", "local", "const", "param")
+
+
+def generic_pointers(emitter: Emitter, access: Access, kind: str = "") -> Value:
+    """Host pointers of a generic access, checked under the mask."""
+    code = emitter.code
+    addresses = code.splat(code.add(base_offset(emitter, access, base=False), code.const("i64", access.offset)))
+    stride = local_stride(emitter)
+    spaces = (
+        ("global", GLOBAL_BASE, code.const("i64", 0)),
+        ("shared", SHARED_WINDOW, code.const("i64", 0)),
+        ("local", LOCAL_WINDOW, code.pattern("i64", [lane * stride for lane in range(LANES)])),
+    )
+    pointers = Value("zeroinitializer", "ptr", LANES)
+    inside = Value("zeroinitializer", "i1", LANES)
+    size = code.const("i64", access.total_bytes)
+    for space, start, shift in spaces:
+        offsets = code.sub(addresses, code.const("i64", start))
+        bound = limit(emitter, space)
+        fits = code.and_(code.icmp("ule", offsets, bound), code.icmp("ule", code.add(offsets, size), bound))
+        moved = code.splat(code.add(offsets, shift))
+        here = code.op(f"getelementptr i8, ptr %{space}, {moved}", "ptr", LANES)
+        pointers = code.select(code.splat(fits), here, pointers)
+        inside = code.or_(inside, fits)
+    natural = access.total_bytes & -access.total_bytes
+    if natural > 1:
+        low = code.and_(addresses, code.const("i64", natural - 1))
+        inside = code.and_(inside, code.icmp("eq", low, code.const("i64", 0)))
+    fault_unless(emitter, access, inside, addresses, 0)
+    if emitter.instruments:
+        tell(emitter, access, addresses, kind)
+    return pointers
+
+
+def window_of(space: str) -> int:
+    """What `cvta` adds to a state-space address to make it generic."""
+    return {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW}.get(space, 0)
+
+
+def is_space(emitter: Emitter, address: Value, space: str) -> Value:
+    """`isspacep`: whether a generic address lies in a space's window."""
+    code = emitter.code
+    if space in ("shared", "local"):
+        window = code.binary("lshr", address, code.const("i64", 32))
+        return code.icmp("eq", window, code.const("i64", window_of(space) >> 32))
+    if space == "global":
+        return code.icmp("uge", address, code.const("i64", GLOBAL_BASE))
+    return code.const("i1", 0)

@@ -1,0 +1,377 @@
+"""From a function's body to a flow graph: basic blocks in reverse post-order, with liveness.
+
+Blocks are cut at labels, after branches, around barriers, and before instructions at which lanes meet (`.sync`), so
+that every place where a lane can wait is the start of a block.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from tilewright.errors import PtxError
+from tilewright.simt.isa import Form, table
+from tilewright.simt.ptx import tree
+
+#: Instructions that end a block, and those that a guard turns into a branch around them.
+BARRIERS = ("bar", "barrier")
+#: The condition code register CC.CF, which carry chains write and read.
+CARRY = "$cc"
+_BRANCHED = {"ret", "exit", "trap", "call", "brx", *BARRIERS}
+
+
+@dataclass(slots=True)
+class Op:
+    """One instruction with its row, and its registers sorted into written and read."""
+
+    instruction: tree.Instruction
+    form: Form
+    writes: tuple[str, ...]
+    reads: tuple[str, ...]
+    #: destination operands in order (a Vector or Pair is flattened; "_" where unwanted)
+    destinations: tuple[str, ...]
+    sources: tuple[tree.Operand, ...]
+
+    @property
+    def guard(self) -> tree.Guard | None:
+        """The guard predicate, if any."""
+        return self.instruction.guard
+
+
+@dataclass(slots=True)
+class Block:
+    """A basic block and how it ends.
+
+    `kind` is "jump", "branch" (on `predicate`: successors[0] taken, successors[1] not), "switch" (on `index`),
+    "barrier" (successors[0] continues), "exit" or "trap".
+    """
+
+    index: int
+    ops: list[Op] = field(default_factory=list)
+    kind: str = "jump"
+    successors: list[int] = field(default_factory=list)
+    predicate: str = ""
+    negated: bool = False
+    end: Op | None = None
+    label: str = ""
+    #: this block starts with an instruction at which lanes meet
+    meets: bool = False
+    #: its branch stands for a guard, and is no instruction of the program
+    synthetic: bool = False
+    ptx_line: int = 0
+    live_in: set[str] = field(default_factory=set)
+
+    @property
+    def cost(self) -> int:
+        """PTX instructions a warp executes here."""
+        return len(self.ops) + (self.end is not None and not self.synthetic)
+
+
+@dataclass(slots=True)
+class Graph:
+    """The blocks of one kernel, numbered in reverse post-order; block 0 is the entry."""
+
+    name: str
+    blocks: list[Block]
+    registers: dict[str, str]
+    #: (source, target) edges that go to an equal or lower number
+    back_edges: set[tuple[int, int]]
+    #: loop headers whose loop reads memory that others may write while it spins
+    spin_headers: set[int]
+
+
+def make_op(instruction: tree.Instruction, registers: dict[str, str], path: str) -> Op:
+    """Find an instruction's row and sort its operands.
+
+    Raises
+    ------
+    PtxError
+        When no row has this form; the message names its neighbours.
+    """
+    form = table().find(instruction.name)
+    if form is None:
+        known = "; ".join(table().neighbours(instruction.name)) or "none with this opcode"
+        raise PtxError(f"{path}:{instruction.ptx_line}: '{instruction.name}' is not implemented; known forms: {known}")
+    operands = list(instruction.operands)
+    names = form.row.operands
+    has_destination = bool(names) and names[0][0] in "dp" and bool(operands) and form.row.kind != "control"
+    destinations: list[str] = []
+    if has_destination:
+        first = operands.pop(0)
+        for item in _destination_items(first):
+            if not isinstance(item, tree.Register):
+                raise PtxError(f"{path}:{instruction.ptx_line}: '{instruction.name}' writes a register (got {item})")
+            destinations.append(item.name)
+    writes = tuple(d for d in destinations if d != "_")
+    reads = [r for operand in operands for r in _registers(operand)]
+    if instruction.guard is not None:
+        reads.append(instruction.guard.register.name)
+    for name in (*writes, *reads):
+        if name not in registers and not is_special(name):
+            raise PtxError(f"{path}:{instruction.ptx_line}: register '{name}' is not declared")
+    reads = [r for r in reads if r in registers]
+    if form.row.kind == "carry":
+        registers.setdefault(CARRY, ".pred")
+        reads += [CARRY] if instruction.opcode in ("addc", "subc", "madc") else []
+        writes += (CARRY,) if form.has("cc") else ()
+    return Op(instruction, form, writes, tuple(reads), tuple(destinations), tuple(operands))
+
+
+def is_special(name: str) -> bool:
+    """Whether a register name is one of the machine's own (`%tid.x`), or the sink."""
+    return name == "_" or name.split(".")[0] in SPECIAL_REGISTERS
+
+
+SPECIAL_REGISTERS = frozenset(
+    "%tid %ntid %laneid %warpid %nwarpid %ctaid %nctaid %smid %nsmid %gridid %lanemask_eq %lanemask_le %lanemask_lt "
+    "%lanemask_ge %lanemask_gt %clock %clock_hi %clock64 %globaltimer %globaltimer_lo %globaltimer_hi %envreg0 "
+    "%total_smem_size %dynamic_smem_size %aggr_smem_size %is_explicit_cluster %clusterid %nclusterid %cluster_ctaid "
+    "%cluster_nctaid %cluster_ctarank %cluster_nctarank %current_graph_exec".split()
+)
+
+
+def _destination_items(operand: tree.Operand) -> list[tree.Operand]:
+    if isinstance(operand, tree.Vector):
+        return list(operand.items)
+    if isinstance(operand, tree.Pair):
+        return [operand.first, operand.second]
+    return [operand]
+
+
+def _registers(operand: tree.Operand) -> list[str]:
+    """Every register an operand reads."""
+    match operand:
+        case tree.Register(name):
+            return [name]
+        case tree.Address(base, _):
+            return [base.name] if isinstance(base, tree.Register) else []
+        case tree.Vector(items):
+            return [r for item in items for r in _registers(item)]
+        case tree.Negated(inner):
+            return [inner.name]
+        case tree.Pair(first, second):
+            return [first.name, second.name]
+        case tree.CallArguments(returns, target, arguments, _):
+            found = [r for item in (*returns, *arguments) for r in _registers(item)]
+            return found + ([target.name] if isinstance(target, tree.Register) else [])
+    return []
+
+
+def build(function: tree.Function, path: str) -> Graph:
+    """Cut a function into blocks, number them, and find liveness, back edges and spin loops.
+
+    Raises
+    ------
+    PtxError
+        For an unknown form, an undeclared register or a branch to no label.
+    """
+    blocks = _Cutter(function, path).cut()
+    order = _reverse_post_order(blocks)
+    renumber = {old: new for new, old in enumerate(order)}
+    kept = [blocks[old] for old in order]
+    for new, block in enumerate(kept):
+        block.index = new
+        block.successors = [renumber[s] for s in block.successors]
+    back = {(b.index, s) for b in kept for s in b.successors if s <= b.index}
+    graph = Graph(function.name, kept, function.registers, back, set())
+    find_liveness(graph)
+    graph.spin_headers = {header for tail, header in back if _spins(graph, tail, header)}
+    return graph
+
+
+class _Cutter:
+    """Walks a body once and cuts it into blocks."""
+
+    def __init__(self, function: tree.Function, path: str) -> None:
+        self.function = function
+        self.path = path
+        self.blocks: list[Block] = [Block(0, ptx_line=function.ptx_line)]
+        self.labels: dict[str, int] = {}
+        self.pending: list[tuple[Block, int, str, int]] = []  # block, successor slot, label, ptx line
+        self.open = True  # the last block still falls through
+
+    def cut(self) -> list[Block]:
+        for item in self.function.body:
+            if isinstance(item, tree.Label):
+                if item.name in self.labels:
+                    raise PtxError(f"{self.path}:{item.ptx_line}: label '{item.name}' is defined twice")
+                self.labels[item.name] = self.start(item.ptx_line).index
+            else:
+                self.instruction(item)
+        if self.open:
+            self.blocks[-1].kind = "exit"
+        for block, slot, label, line in self.pending:
+            if label not in self.labels:
+                raise PtxError(f"{self.path}:{line}: branch to '{label}', which no label of this function has")
+            block.successors[slot] = self.labels[label]
+        return self.blocks
+
+    def start(self, line: int) -> Block:
+        """Begin a block; the open one falls into it."""
+        if self.open and not self.blocks[-1].ops and self.blocks[-1].index and not self.blocks[-1].meets:
+            return self.blocks[-1]
+        block = Block(len(self.blocks), ptx_line=line)
+        if self.open:
+            self.blocks[-1].successors = [block.index]
+        self.blocks.append(block)
+        self.open = True
+        return block
+
+    def instruction(self, item: tree.Instruction) -> None:
+        if not self.open:
+            self.start(item.ptx_line)
+        if item.guard is not None and item.opcode in _BRANCHED:
+            skip = f"$skip{item.ptx_line}.{len(self.blocks)}"
+            inverse = tree.Guard(item.guard.register, not item.guard.negated)
+            target = (tree.Symbol(skip),)
+            guarded = self.blocks[-1]
+            self.instruction(tree.Instruction("bra", (), target, item.ptx_line, inverse, item.location))
+            guarded.synthetic = True
+            self.instruction(
+                tree.Instruction(item.opcode, item.modifiers, item.operands, item.ptx_line, None, item.location)
+            )
+            self.labels[skip] = self.start(item.ptx_line).index
+            return
+        op = make_op(item, self.function.registers, self.path)
+        block = self.blocks[-1]
+        match item.opcode:
+            case "bra":
+                self.branch(op)
+            case "brx":
+                self.end(op, "switch", [t for t in self.branch_targets(item)])
+            case "ret" | "exit":
+                self.end(op, "exit", [])
+            case "trap":
+                self.end(op, "trap", [])
+            case "bar" | "barrier" if (
+                item.modifiers and ".warp" not in item.modifiers and ".arrive" not in item.modifiers
+            ):
+                self.end(op, "barrier", [])
+                after = self.start(item.ptx_line)
+                block.successors = [after.index]
+                if op.writes:  # the reduction's result is read where the warp goes on
+                    block.end = replace(op, writes=(), destinations=())
+                    after.ops.append(replace(op, reads=(), sources=()))
+            case _:
+                if ".sync" in item.modifiers and op.form.row.kind in ("warp", "barrier"):
+                    if block.ops or block.index == 0:
+                        block = self.start(item.ptx_line)
+                    block.meets = True
+                block.ops.append(op)
+
+    def branch_targets(self, item: tree.Instruction) -> list[str]:
+        operand = item.operands[-1]
+        name = operand.name if isinstance(operand, tree.Symbol) else ""
+        if name not in self.function.targets:
+            raise PtxError(f"{self.path}:{item.ptx_line}: '{item.name}' needs a .branchtargets list (got '{name}')")
+        return list(self.function.targets[name])
+
+    def branch(self, op: Op) -> None:
+        target = op.instruction.operands[0]
+        if not isinstance(target, tree.Symbol):
+            raise PtxError(f"{self.path}:{op.instruction.ptx_line}: 'bra' needs a label (got {target})")
+        if op.guard is None:
+            self.end(op, "jump", [target.name])
+            return
+        block = self.blocks[-1]
+        block.predicate, block.negated = op.guard.register.name, op.guard.negated
+        self.end(op, "branch", [target.name])
+        after = self.start(op.instruction.ptx_line)
+        block.successors.append(after.index)
+
+    def end(self, op: Op, kind: str, labels: list[str]) -> None:
+        block = self.blocks[-1]
+        block.kind, block.end = kind, op
+        block.successors = [-1] * len(labels)
+        self.pending += [(block, slot, label, op.instruction.ptx_line) for slot, label in enumerate(labels)]
+        self.open = False
+
+
+def _reverse_post_order(blocks: list[Block]) -> list[int]:
+    """Number blocks so that a loop's blocks come before what follows it; unreachable blocks are dropped.
+
+    A first walk finds the loops. The second visits those successors first that share the fewest loops with their
+    block, so that exits get the higher numbers, where lanes wait for the others.
+    """
+    plain = _walk(blocks, [b.successors for b in blocks])
+    position = {node: i for i, node in enumerate(plain)}
+    predecessors: dict[int, list[int]] = {node: [] for node in plain}
+    for node in plain:
+        for successor in blocks[node].successors:
+            predecessors[successor].append(node)
+    loops: list[set[int]] = []
+    for node in plain:
+        for header in blocks[node].successors:
+            if position[header] <= position[node]:
+                body = {header}
+                stack = [node]
+                while stack:
+                    inner = stack.pop()
+                    if inner not in body:
+                        body.add(inner)
+                        stack += predecessors[inner]
+                loops.append(body)
+    ordered = [
+        sorted(b.successors, key=lambda s, b=b: sum(b.index in loop and s in loop for loop in loops)) for b in blocks
+    ]
+    return _walk(blocks, ordered)
+
+
+def _walk(blocks: list[Block], successors: list[list[int]]) -> list[int]:
+    """Reverse post-order of a depth-first walk, without recursion."""
+    seen = {0}
+    post: list[int] = []
+    stack = [(0, iter(successors[0]))]
+    while stack:
+        node, remaining = stack[-1]
+        for successor in remaining:
+            if successor not in seen:
+                seen.add(successor)
+                stack.append((successor, iter(successors[successor])))
+                break
+        else:
+            post.append(node)
+            stack.pop()
+    return post[::-1]
+
+
+def find_liveness(graph: Graph) -> None:
+    """Fill `live_in` of every block, by the usual backward iteration."""
+    uses: list[set[str]] = []
+    kills: list[set[str]] = []
+    for block in graph.blocks:
+        used: set[str] = set()
+        killed: set[str] = set()
+        for op in block.ops:
+            used |= set(op.reads) - killed
+            if op.guard is None:
+                killed |= set(op.writes)
+            else:  # a guarded write keeps the old value in other lanes
+                used |= set(op.writes) - killed
+        if block.end is not None:
+            used |= set(block.end.reads) - killed
+        uses.append(used)
+        kills.append(killed)
+    changed = True
+    while changed:
+        changed = False
+        for block in reversed(graph.blocks):
+            out: set[str] = set()
+            for successor in block.successors:
+                out |= graph.blocks[successor].live_in
+            if block.kind == "barrier" and block.end is not None:
+                out -= set(block.end.writes)
+            live = uses[block.index] | (out - kills[block.index])
+            if live != block.live_in:
+                block.live_in = live
+                changed = True
+
+
+def _spins(graph: Graph, tail: int, header: int) -> bool:
+    """Whether the loop of a back edge holds an instruction through which another thread could end it."""
+    waits = {".volatile", ".relaxed", ".acquire", ".mmio"}
+    for block in graph.blocks[header : tail + 1]:
+        for op in block.ops:
+            item = op.instruction
+            if item.opcode in ("atom", "nanosleep") or (item.opcode == "ld" and waits & set(item.modifiers)):
+                return True
+    return False

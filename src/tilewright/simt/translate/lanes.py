@@ -1,0 +1,107 @@
+"""Instructions that look across lanes, or take lanes one by one: warp operations, atomics, barriers' results."""
+
+from __future__ import annotations
+
+from tilewright.simt.isa import lower
+from tilewright.simt.ptx import tree
+from tilewright.simt.translate.access import Access, access_pointers, resolve
+from tilewright.simt.translate.code import LANES, Value, element_type
+from tilewright.simt.translate.emitter import Emitter
+from tilewright.simt.translate.graph import Op
+from tilewright.simt.translate.state import SLOT_ARRIVED, WARP
+
+
+def emit_warp(emitter: Emitter, op: Op) -> list[Value]:
+    """A warp-level instruction: its row gets the lanes that execute it and 32-lane sources."""
+    form = op.form
+    letters = [o for o in form.row.operands[1:]]
+    sources = []
+    for index, operand in enumerate(op.sources):
+        letter = letters[index] if index < len(letters) else "a"
+        value = emitter.read(operand, form.type_of(letter.lstrip("!")))
+        sources.append(value if isinstance(operand, tree.Immediate) else emitter.code.splat(value))
+    return list(lower(emitter.code, form, emitter.mask, *sources))
+
+
+def emit_reduction_result(emitter: Emitter, op: Op) -> Value:
+    """What `bar.red` gives, left in the warp's record when the barrier completed."""
+    code = emitter.code
+    count = emitter.field("%warp", WARP["popc"], "i32")
+    if ".popc" in op.instruction.modifiers:
+        return count
+    if ".and" in op.instruction.modifiers:
+        return code.icmp("eq", count, emitter.field("%warp", WARP["arrived"], "i32"))
+    return code.icmp("ne", count, code.const("i32", 0))
+
+
+def emit_arrive(emitter: Emitter, op: Op) -> None:
+    """`bar.arrive`: the warp's threads are counted and go on."""
+    code = emitter.code
+    identity = code.and_(emitter.first_lane(emitter.read(op.sources[0], "u32")), code.const("i32", 15))
+    start = code.op(f"getelementptr i8, ptr %slot, i64 {SLOT_ARRIVED}", "ptr")
+    pointer = code.op(f"getelementptr i64, ptr {start.text}, {identity}", "ptr")
+    old = code.op(f"load i64, ptr {pointer.text}", "i64")
+    code.line(f"store {code.add(old, code.const('i64', LANES))}, ptr {pointer.text}")
+
+
+def emit_atomic(emitter: Emitter, op: Op) -> Value | None:
+    """An atomic: one host atomic a lane, in lane order; returns the old values, or None for `red`."""
+    code = emitter.code
+    item = op.instruction
+    returns = item.opcode == "atom"
+    type_ = element_type(op.form.type_of("d" if returns else "b"))
+    operands = list(op.sources)
+    space = next((m[1:].split("::")[0] for m in item.modifiers if m[1:].split("::")[0] in ("global", "shared")), "generic")
+    width = Value("", type_).bits // 8
+    address, offset, space = resolve(emitter, item, operands[0], space)
+    access = Access(op, space, address, offset, 1, op.form.type_of("d" if returns else "b"), True, True)
+    code.line('call void asm sideeffect "", "~{memory}"()')
+    pointers = access_pointers(emitter, access, "atomic")
+    letters = op.form.row.operands[1 + returns :]
+    values = [emitter.read(o, op.form.type_of(letter)) for o, letter in zip(operands[1:], letters, strict=False)]
+    return _each_lane(emitter, op, pointers, values, type_, width, returns=returns)
+
+
+def _each_lane(
+    emitter: Emitter, op: Op, pointers: Value, values: list[Value], type_: str, width: int, *, returns: bool
+) -> Value | None:
+    """Loop over the lanes that run; operands and results pass through scratch memory, indexed by lane."""
+    code = emitter.code
+    slots = []
+    for index in range(len(values) + 2):
+        at = index * LANES * 16
+        slots.append(code.op(f"getelementptr i8, ptr %lanes.scratch, i64 {at}", "ptr").text)
+    code.line(f"store {pointers}, ptr {slots[0]}, align 64")
+    for value, slot in zip(values, slots[2:], strict=True):
+        if value.lanes == LANES:
+            code.line(f"store {value}, ptr {slot}, align 64")
+    code.line(f"store <{LANES} x {type_}> zeroinitializer, ptr {slots[1]}, align 64")
+    head, body, done = code.label("each"), code.label("lane"), code.label("all")
+    code.line(f"store {emitter.mask}, ptr %remaining")
+    code.branch(head)
+    code.place(head)
+    remaining = code.op("load i32, ptr %remaining", "i32")
+    code.branch_if(code.icmp("eq", remaining, code.const("i32", 0)), done, body)
+    code.place(body)
+    lane = code.call("llvm.cttz", "i32", remaining, flags="i1 true")
+    rest = code.and_(remaining, code.sub(remaining, code.const("i32", 1)))
+    code.line(f"store {rest}, ptr %remaining")
+    pointer = _at_lane(emitter, slots[0], "ptr", lane)
+    scalars = [
+        value if value.lanes == 1 else _at_lane(emitter, slot, value.type, lane)
+        for value, slot in zip(values, slots[2:], strict=True)
+    ]
+    old = op.form.row.emit(code, op.form, pointer, *scalars)
+    if returns:
+        at = code.op(f"getelementptr {type_}, ptr {slots[1]}, {lane}", "ptr")
+        code.line(f"store {old}, ptr {at.text}")
+    code.branch(head)
+    code.place(done)
+    if not returns:
+        return None
+    return code.op(f"load <{LANES} x {type_}>, ptr {slots[1]}, align 64", type_, LANES)
+
+
+def _at_lane(emitter: Emitter, slot: str, type_: str, lane: Value) -> Value:
+    pointer = emitter.code.op(f"getelementptr {type_}, ptr {slot}, {lane}", "ptr")
+    return emitter.code.op(f"load {type_}, ptr {pointer.text}", type_)

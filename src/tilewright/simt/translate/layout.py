@@ -1,0 +1,124 @@
+"""Where variables live: offsets of shared, local, parameter and module variables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tilewright.errors import PtxError
+from tilewright.simt.ptx import tree
+
+
+def align_up(offset: int, alignment: int) -> int:
+    """The next multiple of a power of two."""
+    return -(-offset // alignment) * alignment
+
+
+@dataclass(slots=True)
+class Layout:
+    """Offsets by variable name, and the bytes each space needs.
+
+    Attributes
+    ----------
+    places : dict of str to (str, int)
+        Variable -> (space, offset); space is "shared", "local", "param" or "module".
+    shared_bytes : int
+        Static shared memory; dynamic shared memory starts here, rounded up to 16.
+    local_bytes : int
+        Local memory of a thread.
+    param_bytes : int
+    module_bytes : int
+    functions : list of str
+        Functions whose address is taken; the address of the i-th is i + 1.
+    """
+
+    places: dict[str, tuple[str, int]] = field(default_factory=dict)
+    shared_bytes: int = 0
+    local_bytes: int = 0
+    param_bytes: int = 0
+    module_bytes: int = 0
+    functions: list[str] = field(default_factory=list)
+
+    @property
+    def params(self) -> dict[str, int]:
+        """Offsets of the entry's parameters."""
+        return {name: offset for name, (space, offset) in self.places.items() if space == "param"}
+
+
+def element_alignment(variable: tree.Variable) -> int:
+    """A variable's alignment: as declared, else natural."""
+    natural = min(max(variable.element_bytes, 1), 16)
+    return max(variable.align, natural)
+
+
+def lay_out(module: tree.Module, entry: tree.Function) -> Layout:
+    """Place every variable that a kernel can name."""
+    layout = Layout()
+    dynamic: list[str] = []
+    module_end = 0
+    for variable in module.variables.values():
+        if variable.space in ("global", "const"):
+            offset = align_up(module_end, element_alignment(variable))
+            layout.places[variable.name] = ("module", offset)
+            module_end = offset + variable.size
+    shared = [v for v in (*module.variables.values(), *entry.variables) if v.space == "shared"]
+    for variable in shared:
+        if variable.is_extern or variable.count == 0:
+            dynamic.append(variable.name)
+            continue
+        offset = align_up(layout.shared_bytes, element_alignment(variable))
+        layout.places[variable.name] = ("shared", offset)
+        layout.shared_bytes = offset + variable.size
+    for name in dynamic:
+        layout.places[name] = ("shared", align_up(layout.shared_bytes, 16))
+    for variable in entry.variables:
+        if variable.space in ("local", "param"):
+            offset = align_up(layout.local_bytes, element_alignment(variable))
+            layout.places[variable.name] = ("local", offset)
+            layout.local_bytes = offset + variable.size
+        elif variable.space in ("global", "const"):
+            offset = align_up(module_end, element_alignment(variable))
+            layout.places[variable.name] = ("module", offset)
+            module_end = offset + variable.size
+    layout.module_bytes = module_end
+    for parameter in entry.params:
+        if isinstance(parameter, tree.Variable):
+            offset = align_up(layout.param_bytes, element_alignment(parameter))
+            layout.places[parameter.name] = ("param", offset)
+            layout.param_bytes = offset + parameter.size
+    layout.local_bytes = align_up(layout.local_bytes, 16)
+    layout.functions = list(module.functions)
+    return layout
+
+
+def module_image(module: tree.Module, entry: tree.Function, layout: Layout, base: int) -> bytes:
+    """The initial bytes of all module-scope variables, placed at device address `base`.
+
+    Raises
+    ------
+    PtxError
+        When an initialiser names something without an address.
+    """
+    image = bytearray(layout.module_bytes)
+    for variable in (*module.variables.values(), *entry.variables):
+        place = layout.places.get(variable.name)
+        if place is None or place[0] != "module" or not variable.initial:
+            continue
+        size = variable.element_bytes // variable.vector
+        for index, item in enumerate(variable.initial):
+            if isinstance(item, tree.Symbol):
+                value = symbol_address(layout, item, base, module.path, variable.ptx_line)
+            else:
+                value = int(item)
+            at = place[1] + index * size
+            image[at : at + size] = (value & ((1 << (8 * size)) - 1)).to_bytes(size, "little")
+    return bytes(image)
+
+
+def symbol_address(layout: Layout, symbol: tree.Symbol, base: int, path: str, line: int) -> int:
+    """The device address of a symbol in an initialiser."""
+    place = layout.places.get(symbol.name)
+    if place is not None and place[0] == "module":
+        return base + place[1] + symbol.offset
+    if symbol.name in layout.functions:
+        return layout.functions.index(symbol.name) + 1
+    raise PtxError(f"{path}:{line}: initialiser names '{symbol.name}', which has no address here")

@@ -1,0 +1,524 @@
+"""The runtime module: LLVM text of the scheduler and of the cold paths that translated code calls.
+
+One copy serves every kernel. `tw.run` runs blocks until the grid is finished or something must be decided by Python.
+"""
+
+from __future__ import annotations
+
+from tilewright.simt.translate.state import (
+    BLOCKED,
+    CONTEXT,
+    DEADLOCK,
+    DONE,
+    FAULT,
+    FINISHED,
+    MISALIGNED,
+    OUT_OF_BOUNDS,
+    POINT,
+    POINT_BYTES,
+    READY,
+    SLOT,
+    SLOT_ARRIVED,
+    STALLED,
+    STOPPED,
+    WARP,
+    WARP_POINTS,
+    YIELDED,
+)
+
+#: Rounds in which no warp of a block finished or reached a barrier, after which another block gets its turn.
+STALL_ROUNDS = 4
+
+
+def _field(name: str, record: str, offset: int, type_: str = "i64") -> str:
+    return (
+        f"  %{name}.p = getelementptr i8, ptr %{record}, i64 {offset}\n"
+        f"  %{name} = load {type_}, ptr %{name}.p, align 4\n"
+    )
+
+
+def _context(name: str, field: str, type_: str = "i64") -> str:
+    return _field(name, "context", CONTEXT[field], type_)
+
+
+def _set(record: str, offset: int, value: str, unique: str) -> str:
+    return f"  %{unique}.q = getelementptr i8, ptr %{record}, i64 {offset}\n  store {value}, ptr %{unique}.q, align 4\n"
+
+
+def _set_context(field: str, value: str, unique: str) -> str:
+    return _set("context", CONTEXT[field], value, unique)
+
+
+def runtime_ir() -> str:
+    """The whole module's text."""
+    return _record() + _fault() + _recheck() + _run() + _init() + _release()
+
+
+def _record() -> str:
+    """tw.stop(context, warp, site, lanes, kind): leave the record of what happened for Python."""
+    return f"""
+define void @tw.stop(ptr %context, ptr %warp, i32 %site, i32 %lanes, i64 %kind) noinline {{
+{_field("index", "warp", WARP["index"], "i32")}
+  %wide.site = zext i32 %site to i64
+  %wide.lanes = zext i32 %lanes to i64
+  %wide.index = zext i32 %index to i64
+  %first = call i32 @llvm.cttz.i32(i32 %lanes, i1 false)
+  %wide.first = zext i32 %first to i64
+{_set_context("fault_kind", "i64 %kind", "a")}
+{_set_context("fault_site", "i64 %wide.site", "b")}
+{_set_context("fault_lanes", "i64 %wide.lanes", "c")}
+{_set_context("fault_warp", "i64 %wide.index", "d")}
+{_set_context("fault_lane", "i64 %wide.first", "e")}
+  ret void
+}}
+declare i32 @llvm.cttz.i32(i32, i1)
+declare i32 @llvm.ctpop.i32(i32)
+"""
+
+
+def _fault() -> str:
+    """tw.fault(context, warp, site, lanes, addresses, bytes): an access went wrong in these lanes."""
+    return f"""
+define void @tw.fault(ptr %context, ptr %warp, i32 %site, i32 %lanes, ptr %addresses, i32 %bytes) noinline {{
+  %lane = call i32 @llvm.cttz.i32(i32 %lanes, i1 false)
+  %p = getelementptr i64, ptr %addresses, i32 %lane
+  %address = load i64, ptr %p
+  %wide = zext i32 %bytes to i64
+  %negative = sub i64 0, %wide
+  %natural = and i64 %wide, %negative
+  %ones = sub i64 %natural, 1
+  %low = and i64 %address, %ones
+  %aligned = icmp eq i64 %low, 0
+  %kind = select i1 %aligned, i64 {OUT_OF_BOUNDS}, i64 {MISALIGNED}
+  call void @tw.stop(ptr %context, ptr %warp, i32 %site, i32 %lanes, i64 %kind)
+{_set_context("fault_address", "i64 %address", "a")}
+  ret void
+}}
+"""
+
+
+def _recheck() -> str:
+    """tw.recheck(context, warp, relative, limit, start, mask, pattern, table, count): lane by lane."""
+    return """
+define i1 @tw.recheck(ptr %context, ptr %warp, i64 %relative, i64 %limit, i64 %start, i32 %mask, ptr %pattern,
+                      ptr %table, i32 %count) noinline {
+entry:
+  %addresses = alloca [32 x i64]
+  br label %next
+next:
+  %i = phi i32 [ 0, %entry ], [ %i1, %good ]
+  %more = icmp ult i32 %i, %count
+  br i1 %more, label %member, label %inside
+member:
+  %row = mul i32 %i, 3
+  %p0 = getelementptr i32, ptr %table, i32 %row
+  %site = load i32, ptr %p0
+  %p1 = getelementptr i32, ptr %p0, i32 1
+  %offset32 = load i32, ptr %p1
+  %offset = sext i32 %offset32 to i64
+  %p2 = getelementptr i32, ptr %p0, i32 2
+  %bytes32 = load i32, ptr %p2
+  %bytes = zext i32 %bytes32 to i64
+  %negative = sub i64 0, %bytes
+  %natural = and i64 %bytes, %negative
+  %ones = sub i64 %natural, 1
+  br label %lane
+lane:
+  %l = phi i32 [ 0, %member ], [ %l1, %lane ]
+  %bad = phi i32 [ 0, %member ], [ %bad1, %lane ]
+  %pp = getelementptr i32, ptr %pattern, i32 %l
+  %pattern32 = load i32, ptr %pp
+  %shift = sext i32 %pattern32 to i64
+  %a0 = add i64 %relative, %offset
+  %a = add i64 %a0, %shift
+  %e = add i64 %a, %bytes
+  %absolute = add i64 %a, %start
+  %ap = getelementptr i64, ptr %addresses, i32 %l
+  store i64 %absolute, ptr %ap
+  %c1 = icmp ugt i64 %a, %limit
+  %c2 = icmp ugt i64 %e, %limit
+  %low = and i64 %a, %ones
+  %c3 = icmp ne i64 %low, 0
+  %c4 = or i1 %c1, %c2
+  %c5 = or i1 %c4, %c3
+  %c6 = zext i1 %c5 to i32
+  %bit = shl i32 %c6, %l
+  %active = and i32 %bit, %mask
+  %bad1 = or i32 %bad, %active
+  %l1 = add i32 %l, 1
+  %again = icmp ult i32 %l1, 32
+  br i1 %again, label %lane, label %judge
+judge:
+  %fine = icmp eq i32 %bad1, 0
+  br i1 %fine, label %good, label %fault
+good:
+  %i1 = add i32 %i, 1
+  br label %next
+fault:
+  call void @tw.fault(ptr %context, ptr %warp, i32 %site, i32 %bad1, ptr %addresses, i32 %bytes32)
+  ret i1 true
+inside:
+  ret i1 false
+}
+"""
+
+
+def _run() -> str:
+    """tw.run(context, slot): run blocks in a slot until Python must decide."""
+    return f"""
+define i32 @tw.run(ptr %context, ptr %slot) {{
+entry:
+{_context("function", "warp_function", "ptr")}
+{_context("warps", "warps")}
+{_context("warp.bytes", "warp_bytes")}
+{_context("order", "warp_order", "ptr")}
+{_context("stop", "stop", "ptr")}
+{_context("may.stall", "may_stall")}
+{_field("records", "slot", SLOT["warp_records"], "ptr")}
+{_field("was.active", "slot", SLOT["active"])}
+  %busy = icmp ne i64 %was.active, 0
+  br i1 %busy, label %begin, label %next.block
+
+next.block:
+{_context("counter", "next_block", "ptr")}
+{_context("blocks", "blocks")}
+  %taken = atomicrmw add ptr %counter, i64 1 seq_cst
+  %left = icmp ult i64 %taken, %blocks
+  br i1 %left, label %start.block, label %grid.done
+grid.done:
+{_set("slot", SLOT["active"], "i64 0", "gd")}
+  ret i32 {FINISHED}
+start.block:
+  call void @tw.begin_block(ptr %context, ptr %slot, i64 %taken)
+  br label %begin
+begin:
+  br label %round
+
+round:
+  %stalls = phi i32 [ 0, %begin ], [ %stalls1, %again ]
+  br label %each
+each:
+  %i = phi i64 [ 0, %round ], [ %i1, %after ]
+  %progress = phi i32 [ 0, %round ], [ %progress1, %after ]
+  %yields = phi i32 [ 0, %round ], [ %yields1, %after ]
+  %undone = phi i32 [ 0, %round ], [ %undone1, %after ]
+  %o.p = getelementptr i32, ptr %order, i64 %i
+  %o = load i32, ptr %o.p
+  %o.wide = zext i32 %o to i64
+  %at = mul i64 %o.wide, %warp.bytes
+  %warp = getelementptr i8, ptr %records, i64 %at
+{_field("status", "warp", WARP["status"], "i32")}
+  %ready = icmp eq i32 %status, {READY}
+  br i1 %ready, label %call, label %idle
+idle:
+  %is.done = icmp eq i32 %status, {DONE}
+  %u0 = select i1 %is.done, i32 0, i32 1
+  br label %after.idle
+call:
+  %r = call i32 %function(ptr %context, ptr %slot, ptr %warp)
+  switch i32 %r, label %fault [ i32 {DONE}, label %done i32 {BLOCKED}, label %blocked i32 {YIELDED}, label %yielded ]
+done:
+{_set("warp", WARP["status"], f"i32 {DONE}", "d1")}
+  br label %after.call
+blocked:
+{_set("warp", WARP["status"], f"i32 {BLOCKED}", "b1")}
+  br label %after.call
+yielded:
+  %asked = load atomic i32, ptr %stop monotonic, align 4
+  %halt = icmp ne i32 %asked, 0
+  br i1 %halt, label %stopped, label %budget
+budget:
+{_context("spent", "instructions")}
+{_context("allowed", "instruction_limit")}
+  %over = icmp ugt i64 %spent, %allowed
+  br i1 %over, label %stopped, label %after.yield
+fault:
+{_field("block.index", "slot", SLOT["block"])}
+{_set_context("fault_block", "i64 %block.index", "f1")}
+  ret i32 {FAULT}
+stopped:
+{_field("stop.block", "slot", SLOT["block"])}
+{_set_context("fault_block", "i64 %stop.block", "s1")}
+{_field("stop.index", "warp", WARP["index"], "i32")}
+  %stop.wide = zext i32 %stop.index to i64
+{_set_context("fault_warp", "i64 %stop.wide", "s2")}
+  ret i32 {STOPPED}
+after.call:
+  br label %after
+after.yield:
+  br label %after
+after.idle:
+  br label %after
+after:
+  %dp = phi i32 [ 1, %after.call ], [ 0, %after.yield ], [ 0, %after.idle ]
+  %dy = phi i32 [ 0, %after.call ], [ 1, %after.yield ], [ 0, %after.idle ]
+  %du = phi i32 [ 1, %after.call ], [ 1, %after.yield ], [ %u0, %after.idle ]
+  %progress1 = or i32 %progress, %dp
+  %yields1 = or i32 %yields, %dy
+  %undone1 = or i32 %undone, %du
+  %i1 = add i64 %i, 1
+  %more = icmp ult i64 %i1, %warps
+  br i1 %more, label %each, label %round.end
+round.end:
+  %all.done = icmp eq i32 %undone1, 0
+  br i1 %all.done, label %next.block, label %try.release
+try.release:
+  %released = call i32 @tw.release(ptr %context, ptr %slot)
+  %some = icmp ne i32 %released, 0
+  %moved = or i32 %released, %progress1
+  %still = icmp eq i32 %moved, 0
+  %bumped = add i32 %stalls, 1
+  %stalls1 = select i1 %still, i32 %bumped, i32 0
+  %idle.round = or i32 %moved, %yields1
+  %dead = icmp eq i32 %idle.round, 0
+  br i1 %dead, label %deadlock, label %stall.check
+stall.check:
+  %long = icmp uge i32 %stalls1, {STALL_ROUNDS}
+  %others = icmp ne i64 %may.stall, 0
+  %give.way = and i1 %long, %others
+  br i1 %give.way, label %stalled, label %again
+again:
+  br label %round
+stalled:
+  ret i32 {STALLED}
+deadlock:
+{_field("dead.block", "slot", SLOT["block"])}
+{_set_context("fault_block", "i64 %dead.block", "dl")}
+  ret i32 {DEADLOCK}
+}}
+"""
+
+
+def _init() -> str:
+    """tw.begin_block(context, slot, taken): a fresh block in a slot."""
+    return f"""
+declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
+define void @tw.begin_block(ptr %context, ptr %slot, i64 %taken) {{
+entry:
+{_context("order", "block_order", "ptr")}
+  %unordered = icmp eq ptr %order, null
+  br i1 %unordered, label %plain, label %permuted
+permuted:
+  %o.p = getelementptr i32, ptr %order, i64 %taken
+  %o = load i32, ptr %o.p
+  %o.wide = zext i32 %o to i64
+  br label %placed
+plain:
+  br label %placed
+placed:
+  %block = phi i64 [ %o.wide, %permuted ], [ %taken, %plain ]
+{_context("gx", "grid_x")}
+{_context("gy", "grid_y")}
+  %x = urem i64 %block, %gx
+  %yz = udiv i64 %block, %gx
+  %y = urem i64 %yz, %gy
+  %z = udiv i64 %yz, %gy
+{_set("slot", SLOT["active"], "i64 1", "s0")}
+{_set("slot", SLOT["block"], "i64 %block", "s1")}
+{_set("slot", SLOT["ctaid_x"], "i64 %x", "s2")}
+{_set("slot", SLOT["ctaid_y"], "i64 %y", "s3")}
+{_set("slot", SLOT["ctaid_z"], "i64 %z", "s4")}
+  %arrived = getelementptr i8, ptr %slot, i64 {SLOT_ARRIVED}
+  call void @llvm.memset.p0.i64(ptr %arrived, i8 0, i64 128, i1 false)
+{_context("shared.bytes", "shared_bytes")}
+{_context("fill", "shared_fill")}
+  %fill8 = trunc i64 %fill to i8
+{_field("shared", "slot", SLOT["shared"], "ptr")}
+  call void @llvm.memset.p0.i64(ptr %shared, i8 %fill8, i64 %shared.bytes, i1 false)
+{_context("warps", "warps")}
+{_context("threads", "threads")}
+{_context("bytes", "warp_bytes")}
+{_context("points", "points")}
+{_field("records", "slot", SLOT["warp_records"], "ptr")}
+  %point.bytes = mul i64 %points, {POINT_BYTES}
+  %head = add i64 %point.bytes, {WARP_POINTS}
+  br label %each
+each:
+  %i = phi i64 [ 0, %placed ], [ %i1, %each ]
+  %at = mul i64 %i, %bytes
+  %warp = getelementptr i8, ptr %records, i64 %at
+  call void @llvm.memset.p0.i64(ptr %warp, i8 0, i64 %head, i1 false)
+  %first = mul i64 %i, 32
+  %left = sub i64 %threads, %first
+  %full = icmp uge i64 %left, 32
+  %left32 = trunc i64 %left to i32
+  %safe = and i32 %left32, 31
+  %bit = shl i32 1, %safe
+  %partial = sub i32 %bit, 1
+  %live = select i1 %full, i32 -1, i32 %partial
+  %index = trunc i64 %i to i32
+{_set("warp", WARP["status"], f"i32 {READY}", "w0")}
+{_set("warp", WARP["live"], "i32 %live", "w1")}
+{_set("warp", WARP["index"], "i32 %index", "w2")}
+  %i1 = add i64 %i, 1
+  %more = icmp ult i64 %i1, %warps
+  br i1 %more, label %each, label %done
+done:
+  ret void
+}}
+"""
+
+
+def _release() -> str:
+    """tw.release(context, slot): complete the barriers whose threads have all arrived; 1 when any was.
+
+    First pass over warps and points: arrivals, predicates and counts by barrier id, and the block's live threads.
+    Second pass: warps blocked at a complete barrier become ready. Without a count, all live lanes must wait; with one,
+    a warp all of whose live lanes wait counts as 32 threads, as the manual has it.
+    """
+    return f"""
+define i32 @tw.release(ptr %context, ptr %slot) {{
+entry:
+  %arrivals = alloca [16 x i32]
+  %needed = alloca [16 x i32]
+  %votes = alloca [16 x i32]
+  %threads.at = alloca [16 x i32]
+  %done.at = alloca [16 x i32]
+  call void @llvm.memset.p0.i64(ptr %arrivals, i8 0, i64 64, i1 false)
+  call void @llvm.memset.p0.i64(ptr %needed, i8 0, i64 64, i1 false)
+  call void @llvm.memset.p0.i64(ptr %votes, i8 0, i64 64, i1 false)
+  call void @llvm.memset.p0.i64(ptr %threads.at, i8 0, i64 64, i1 false)
+  call void @llvm.memset.p0.i64(ptr %done.at, i8 0, i64 64, i1 false)
+{_context("warps", "warps")}
+{_context("bytes", "warp_bytes")}
+{_context("points", "points")}
+{_field("records", "slot", SLOT["warp_records"], "ptr")}
+  %no.points = icmp eq i64 %points, 0
+  br i1 %no.points, label %nothing, label %count.warp
+nothing:
+  ret i32 0
+count.warp:
+  %i = phi i64 [ 0, %entry ], [ %i1, %count.next ]
+  %live.total = phi i32 [ 0, %entry ], [ %live.total1, %count.next ]
+  %at = mul i64 %i, %bytes
+  %warp = getelementptr i8, ptr %records, i64 %at
+{_field("live", "warp", WARP["live"], "i32")}
+  %live.lanes = call i32 @llvm.ctpop.i32(i32 %live)
+  %live.total1 = add i32 %live.total, %live.lanes
+  br label %count.point
+count.point:
+  %j = phi i64 [ 0, %count.warp ], [ %j1, %point.next ]
+  %pat0 = mul i64 %j, {POINT_BYTES}
+  %pat = add i64 %pat0, {WARP_POINTS}
+  %point = getelementptr i8, ptr %warp, i64 %pat
+{_field("blocked", "point", POINT["blocked"], "i32")}
+  %waits = icmp ne i32 %blocked, 0
+  br i1 %waits, label %count, label %point.next
+count:
+{_field("id", "point", POINT["id"], "i32")}
+{_field("need", "point", POINT["count"], "i32")}
+{_field("predicate", "point", POINT["predicate"], "i32")}
+  %missing0 = xor i32 %blocked, -1
+  %missing = and i32 %live, %missing0
+  %whole = icmp eq i32 %missing, 0
+  %lanes = call i32 @llvm.ctpop.i32(i32 %blocked)
+  %adds = select i1 %whole, i32 32, i32 %lanes
+  %a.p = getelementptr i32, ptr %arrivals, i32 %id
+  %a0 = load i32, ptr %a.p
+  %a1 = add i32 %a0, %adds
+  store i32 %a1, ptr %a.p
+  %n.p = getelementptr i32, ptr %needed, i32 %id
+  %n0 = load i32, ptr %n.p
+  %n1 = or i32 %n0, %need
+  store i32 %n1, ptr %n.p
+  %v = call i32 @llvm.ctpop.i32(i32 %predicate)
+  %v.p = getelementptr i32, ptr %votes, i32 %id
+  %v0 = load i32, ptr %v.p
+  %v1 = add i32 %v0, %v
+  store i32 %v1, ptr %v.p
+  %t.p = getelementptr i32, ptr %threads.at, i32 %id
+  %t0 = load i32, ptr %t.p
+  %t1 = add i32 %t0, %lanes
+  store i32 %t1, ptr %t.p
+  br label %point.next
+point.next:
+  %j1 = add i64 %j, 1
+  %more.points = icmp ult i64 %j1, %points
+  br i1 %more.points, label %count.point, label %count.next
+count.next:
+  %i1 = add i64 %i, 1
+  %more.warps = icmp ult i64 %i1, %warps
+  br i1 %more.warps, label %count.warp, label %judge
+
+judge:
+  %b = phi i64 [ 0, %count.next ], [ %b1, %judge.next ]
+  %any = phi i32 [ 0, %count.next ], [ %any1, %judge.next ]
+  %ja.p = getelementptr i32, ptr %arrivals, i64 %b
+  %ja = load i32, ptr %ja.p
+  %jn.p = getelementptr i32, ptr %needed, i64 %b
+  %jn = load i32, ptr %jn.p
+  %implicit = icmp eq i32 %jn, 0
+  %want = select i1 %implicit, i32 %live.total1, i32 %jn
+  %early.at = mul i64 %b, 8
+  %early.off = add i64 %early.at, {SLOT_ARRIVED}
+  %early.p = getelementptr i8, ptr %slot, i64 %early.off
+  %early64 = load i64, ptr %early.p
+  %early = trunc i64 %early64 to i32
+  %counted = add i32 %ja, %early
+  %jt.p = getelementptr i32, ptr %threads.at, i64 %b
+  %jt = load i32, ptr %jt.p
+  %total = select i1 %implicit, i32 %jt, i32 %counted
+  %enough = icmp uge i32 %total, %want
+  %somebody = icmp ne i32 %ja, 0
+  %complete = and i1 %enough, %somebody
+  br i1 %complete, label %mark, label %judge.next
+mark:
+  %d.p = getelementptr i32, ptr %done.at, i64 %b
+  store i32 1, ptr %d.p
+  store i64 0, ptr %early.p
+  br label %judge.next
+judge.next:
+  %flag = zext i1 %complete to i32
+  %any1 = or i32 %any, %flag
+  %b1 = add i64 %b, 1
+  %more.ids = icmp ult i64 %b1, 16
+  br i1 %more.ids, label %judge, label %apply
+apply:
+  %nobody = icmp eq i32 %any1, 0
+  br i1 %nobody, label %out, label %free.warp
+
+free.warp:
+  %k = phi i64 [ 0, %apply ], [ %k1, %free.next ]
+  %kat = mul i64 %k, %bytes
+  %warp2 = getelementptr i8, ptr %records, i64 %kat
+  br label %free.point
+free.point:
+  %q = phi i64 [ 0, %free.warp ], [ %q1, %q.next ]
+  %qat0 = mul i64 %q, {POINT_BYTES}
+  %qat = add i64 %qat0, {WARP_POINTS}
+  %point2 = getelementptr i8, ptr %warp2, i64 %qat
+{_field("blocked2", "point2", POINT["blocked"], "i32")}
+  %waits2 = icmp ne i32 %blocked2, 0
+  br i1 %waits2, label %look, label %q.next
+look:
+{_field("id2", "point2", POINT["id"], "i32")}
+  %dd.p = getelementptr i32, ptr %done.at, i32 %id2
+  %dd = load i32, ptr %dd.p
+  %go = icmp ne i32 %dd, 0
+  br i1 %go, label %free, label %q.next
+free:
+{_field("ready2", "point2", POINT["ready"], "i32")}
+  %ready3 = or i32 %ready2, %blocked2
+{_set("point2", POINT["ready"], "i32 %ready3", "f0")}
+{_set("point2", POINT["blocked"], "i32 0", "f1")}
+{_set("point2", POINT["predicate"], "i32 0", "f2")}
+  %vv.p = getelementptr i32, ptr %votes, i32 %id2
+  %vv = load i32, ptr %vv.p
+  %tt.p = getelementptr i32, ptr %threads.at, i32 %id2
+  %tt = load i32, ptr %tt.p
+{_set("warp2", WARP["popc"], "i32 %vv", "f3")}
+{_set("warp2", WARP["arrived"], "i32 %tt", "f4")}
+{_set("warp2", WARP["status"], f"i32 {READY}", "f5")}
+  br label %q.next
+q.next:
+  %q1 = add i64 %q, 1
+  %more.q = icmp ult i64 %q1, %points
+  br i1 %more.q, label %free.point, label %free.next
+free.next:
+  %k1 = add i64 %k, 1
+  %more.k = icmp ult i64 %k1, %warps
+  br i1 %more.k, label %free.warp, label %out
+out:
+  ret i32 %any1
+}}
+"""

@@ -1,0 +1,103 @@
+"""Memory layouts shared by translated code, the scheduler and Python: one table of offsets each.
+
+Everything is a field at a byte offset of one of three records: the *context* (one per host thread), the *slot* (one per
+resident block) and the *warp*.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+#: Device addresses. A state-space address of shared or local memory is an offset from 0; as a generic address it
+#: lies in a window of its own. Global addresses are the same in both.
+SHARED_WINDOW: Final = 1 << 32
+LOCAL_WINDOW: Final = 2 << 32
+WINDOW_BYTES: Final = 1 << 32
+GLOBAL_BASE: Final = 1 << 36
+
+#: Mapped bytes before and after every arena, wider than any pattern: lanes that are switched off may be loaded.
+SLACK_BYTES: Final = 64 << 10
+PATTERN_SPAN_MAX: Final = 48 << 10
+
+#: What `warp` returns, and what a warp's `status` field holds.
+READY, DONE, BLOCKED, YIELDED, FAULT = -1, 0, 1, 2, 3
+
+#: What `run` returns besides: the grid is finished, a block waits for another, nothing can move, told to stop.
+FINISHED, STALLED, DEADLOCK, STOPPED = 10, 11, 12, 13
+
+#: Kinds of fault in the fault record.
+OUT_OF_BOUNDS, MISALIGNED, TRAP, CALL_DEPTH, BAD_CALL, BARRIER_ID = 1, 2, 3, 4, 5, 6
+
+_CONTEXT = (
+    "global_base",  # host address of the arena's first byte
+    "global_limit",  # bytes of the arena in use
+    "module_base",  # device address of the module's variables
+    "params",  # host address of the parameter block
+    "params_address",  # device address of the parameter block
+    "counters",  # host address of this thread's counters
+    "stop",  # host address of an i32 that asks everyone to stop
+    "next_block",  # host address of the shared block counter
+    "blocks",  # number of blocks
+    "block_order",  # host address of i32 permutation, or 0
+    "grid_x",
+    "grid_y",
+    "grid_z",
+    "quantum",  # instructions a warp may run before it must return
+    "instructions",  # warp instructions run by this thread
+    "instruction_limit",  # of this thread
+    "warp_function",
+    "warps",
+    "threads",
+    "warp_bytes",  # bytes of one warp record
+    "warp_order",  # host address of i32 permutation of warps
+    "points",  # barrier points of the kernel
+    "shared_bytes",  # arena of one block
+    "shared_fill",  # the byte that fresh shared memory holds
+    "local_bytes",  # local arena of one thread
+    "may_stall",  # 1 when other blocks may be needed for progress
+    "print_buffer",
+    "print_bytes",
+    "print_used",
+    "call_depth",
+    "dynamic_shared_bytes",
+    "fault_kind",
+    "fault_site",
+    "fault_lanes",
+    "fault_address",
+    "fault_block",
+    "fault_warp",
+    "fault_lane",
+)
+CONTEXT: Final[dict[str, int]] = {name: 8 * i for i, name in enumerate(_CONTEXT)}
+CONTEXT_BYTES: Final = 8 * len(_CONTEXT)
+
+_SLOT = (
+    "active",  # a block is in progress
+    "block",  # its linear index
+    "ctaid_x",
+    "ctaid_y",
+    "ctaid_z",
+    "shared",  # host address of its shared arena
+    "local",  # host address of its local arena
+    "warp_records",
+)
+SLOT: Final[dict[str, int]] = {name: 8 * i for i, name in enumerate(_SLOT)}
+#: after the named fields: 16 counts of threads that arrived without waiting (bar.arrive)
+SLOT_ARRIVED: Final = 8 * len(_SLOT)
+SLOT_BYTES: Final = SLOT_ARRIVED + 16 * 8
+
+_WARP = (
+    "status",
+    "live",  # lanes that have not exited
+    "resume",  # where to go on: 0 start, block + 1, or -1 for the dispatcher
+    "index",
+    "mask",
+    "popc",  # result of the last barrier reduction: how many were true
+    "arrived",  # of how many
+    "depth",
+)
+WARP: Final[dict[str, int]] = {name: 4 * i for i, name in enumerate(_WARP)}
+#: barrier points follow: blocked lanes, released lanes, id, count, predicate lanes
+WARP_POINTS: Final = 4 * len(_WARP)
+POINT: Final[dict[str, int]] = {name: 4 * i for i, name in enumerate(("blocked", "ready", "id", "count", "predicate"))}
+POINT_BYTES: Final = 4 * len(POINT)

@@ -1,0 +1,141 @@
+"""How an instruction's result shape follows from its operands' shapes, by the `linear` tag of its row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from tilewright.simt.ptx.tree import Address, Symbol
+from tilewright.simt.translate import shapes as s
+from tilewright.simt.translate.graph import Op
+from tilewright.simt.translate.shapes import ANY_UNIFORM, ANY_VECTOR, UNIFORM, VECTOR, Shape
+from tilewright.simt.translate.special import SMALL, LaunchClass
+
+#: Warp-level instructions whose result is the same in all lanes that execute them.
+_UNIFORM_WARP = {"vote", "activemask", "redux"}
+
+
+def transfer(op: Op, sources: list[Shape], launch: LaunchClass, params: Mapping[str, int]) -> list[Shape]:
+    """Shapes of an instruction's destinations (one shape stands for all of several)."""
+    row = op.form.row
+    if row.kind in ("lane", "cvta"):
+        if row.linear and sources:
+            return [_linear(op, sources)]
+        if op.instruction.opcode == "setp" and op.form["CmpOp"] and len(sources) == 2:
+            return _setp(op, sources)
+        if op.instruction.opcode == "selp":
+            return [_selp(sources)]
+        return [ANY_UNIFORM if all(x.kind == UNIFORM for x in sources) else ANY_VECTOR]
+    if row.kind == "memory":
+        return [_load(op, sources, launch, params)]
+    if row.kind == "warp":
+        if op.instruction.opcode in _UNIFORM_WARP:
+            return [ANY_UNIFORM]
+        return [ANY_VECTOR]
+    if row.kind == "atomic":
+        return [ANY_VECTOR]
+    return [ANY_UNIFORM if all(x.kind == UNIFORM for x in sources) else ANY_VECTOR]
+
+
+def _type_bits(type_: str) -> int:
+    return int("".join(c for c in type_ if c.isdigit()) or 1)
+
+
+def _linear(op: Op, sources: list[Shape]) -> Shape:  # noqa: PLR0911
+    form = op.form
+    type_ = form["type"] or form.type_of("a")
+    bits = _type_bits(type_)
+    signed = type_.startswith("s")
+    sources = [_signed(x, bits) for x in sources]
+    a = sources[0]
+    b = sources[1] if len(sources) > 1 else ANY_UNIFORM
+    match form.row.linear:
+        case "move":
+            return a
+        case "add":
+            return s.add(a, b).within(bits)
+        case "sub":
+            return s.add(a, b, -1).within(bits)
+        case "neg":
+            return s.add(s.constant(0), a, -1).within(bits)
+        case "mul":
+            return s.multiply(a, b).within(bits)
+        case "mul.wide":
+            return s.multiply(_extended(a, bits, signed), _extended(b, bits, signed)).within(2 * bits)
+        case "mad":
+            return s.add(s.multiply(a, b), sources[2]).within(bits)
+        case "mad.wide":
+            product = s.multiply(_extended(a, bits, signed), _extended(b, bits, signed))
+            return s.add(product, sources[2]).within(2 * bits)
+        case "shl":
+            count = b.constant
+            if count is not None and 0 <= count < bits:
+                return s.multiply(a, s.constant(1 << count)).within(bits)
+        case "shr":
+            return s.shift_right(a, b, bits, signed=signed)
+        case "and" if bits > 1:
+            return s.and_(a, b, bits)
+        case "or" if bits > 1:
+            return s.or_(a, b)
+        case "cvt":
+            return _convert(op, a)
+    return ANY_UNIFORM if all(x.kind == UNIFORM for x in sources) else ANY_VECTOR
+
+
+def _signed(a: Shape, bits: int) -> Shape:
+    """A literal such as 0xFFFFFFFF read as the signed number of its width."""
+    if a.constant is not None and bits > 1 and a.constant >> (bits - 1) == 1:
+        return s.constant(a.constant - (1 << bits))
+    return a
+
+
+def _extended(a: Shape, bits: int, signed: bool) -> Shape:
+    return s.widen(a, bits, signed=signed)
+
+
+def _convert(op: Op, a: Shape) -> Shape:
+    target, source = op.form.type_of("d"), op.form.type_of("a")
+    if op.form.has("sat") or target[0] not in "us" or source[0] not in "us":
+        return replace(a, kind=UNIFORM if a.kind == UNIFORM else VECTOR, pattern=(), lo=None, hi=None)
+    wide, narrow = _type_bits(target), _type_bits(source)
+    a = a.within(narrow) if a.lo is not None else a
+    if wide > narrow:
+        return s.widen(a, narrow, signed=source[0] == "s")
+    if wide < narrow:
+        low = s.narrow(a, wide)
+        if low.lo is None and wide < 32:  # a register wider than the type is extended on the way in
+            return replace(low, kind=UNIFORM if low.kind == UNIFORM else VECTOR, pattern=())
+        return low
+    return a
+
+
+def _setp(op: Op, sources: list[Shape]) -> list[Shape]:
+    type_ = op.form["type"]
+    if type_[:1] not in ("s", "u", "b") or len(op.destinations) > 1:
+        kind = UNIFORM if all(x.kind == UNIFORM for x in sources) else VECTOR
+        return [Shape(kind, (), 0, 1)]
+    return [s.compare(op.form["CmpOp"], sources[0], sources[1], signed=type_[0] == "s")]
+
+
+def _selp(sources: list[Shape]) -> Shape:
+    a, b, p = sources
+    if p.constant is not None:
+        return a if p.constant else b
+    joined = s.join(a, b)
+    return joined if p.kind == UNIFORM else replace(joined, kind=VECTOR, pattern=())
+
+
+def _load(op: Op, sources: list[Shape], launch: LaunchClass, params: Mapping[str, int]) -> Shape:
+    modifiers = op.instruction.modifiers
+    if op.instruction.opcode not in ("ld", "ldu"):
+        return ANY_VECTOR
+    address = op.sources[0]
+    spaces = {m.split("::")[0] for m in modifiers} & {".global", ".shared", ".const", ".param"}
+    if not spaces or sources[0].kind != UNIFORM:
+        return ANY_VECTOR
+    if ".param" in spaces and isinstance(address, Address) and isinstance(address.base, Symbol):
+        offset = params.get(address.base.name, -1) + address.offset + address.base.offset
+        if offset in launch.small_params and op.form["type"] in ("u32", "s32", "b32"):
+            return Shape(UNIFORM, (), 0, SMALL)
+    bits = {"u8": 8, "u16": 16}.get(op.form["type"])
+    return Shape(UNIFORM, (), 0, (1 << bits) - 1) if bits else ANY_UNIFORM
