@@ -22,6 +22,8 @@ from tilewright.simt.translate.code import LANES, Code, Value, element_type
 #: "literal" makes every operand after the first a constant: what instruction operands mostly are, and what folds.
 SHAPES = ("vector", "scalar", "mixed")
 LITERAL = "literal"
+#: All elements of an atomic form meet in one place of memory.
+CONTENDED = "contended"
 _FOOTER = """
 attributes #0 = { nounwind "prefer-vector-width"="512" }
 !0 = !{!"branch_weights", i32 2000, i32 1}
@@ -45,9 +47,11 @@ def signature(form: Form) -> Signature:
     destinations = first.split("|")
     sources = [name.strip("!") for name in rest]
     if form.row.kind == "atomic":
-        # `atom d, [a], b` and `red [a], b`: the address is not a value, and red has no destination to compare.
-        destinations = ["d"]
-        sources = [name for name in sources if name != "a"]
+        # `atom d, [a], b` and `red [a], b`: the address is not a value, and a red's old value is compared too. A vector
+        # form has as many values of each as elements.
+        count = int(form["vec"][1:] or 1)
+        destinations = ["d"] * count
+        sources = [name for name in sources if name not in "a" and name != "policy" for _ in range(count)]
     if form.row.kind == "carry":
         destinations, sources = [*destinations, "carry"], [*sources, "carry"]
     types = {name: "pred" if name == "carry" else form.type_of(name) for name in {*destinations, *sources}}
@@ -111,6 +115,7 @@ def _lower_in_shape(
 ) -> tuple[tuple[Value, ...], int]:
     """Load the sources of one step and run the meaning; the results, and how many elements the step covers."""
     sources = []
+    one_lane = shape == "scalar" or form.row.kind == "atomic"
     for i, ptx_type in enumerate(types.source_types):
         element = element_type(ptx_type)
         if shape == LITERAL and i > 0:
@@ -118,9 +123,10 @@ def _lower_in_shape(
         elif shape == "mixed" and i > 0:
             sources.append(_load(code, f"%in{i}", "%first", element, 1))
         else:
-            sources.append(_load(code, f"%in{i}", "%index", element, 1 if shape == "scalar" else LANES))
+            sources.append(_load(code, f"%in{i}", "%index", element, 1 if one_lane else LANES))
     if form.row.kind == "atomic":
-        address = code.op(f"getelementptr {_memory_type(types)}, ptr %memory, i64 %index", "ptr")
+        index = "0" if shape == CONTENDED else "%index"
+        address = code.op(f"getelementptr {_memory_type(types)}, ptr %memory, i64 {index}", "ptr")
         result = form.row.emit(code, form, address, *sources)
         return (result if isinstance(result, tuple) else (result,)), 1
     if form.row.kind == "warp":
@@ -132,7 +138,7 @@ def _lower_in_shape(
 
 def _memory_type(types: Signature) -> str:
     """What one atomic form finds at its address."""
-    return element_type(types.destination_types[0])
+    return f"[{len(types.destinations)} x {element_type(types.destination_types[0])}]"
 
 
 def function_text(symbol: str, form: Form, shape: str, literals: Sequence[int] = ()) -> tuple[str, Mapping[str, str]]:
@@ -151,7 +157,7 @@ def function_text(symbol: str, form: Form, shape: str, literals: Sequence[int] =
             raise AssertionError(f"{form.name}: {types.destinations[i]} is {result.type}, must hold a {ptx_type}")
         if shape == "scalar" and form.row.kind != "warp" and result.lanes != 1:
             raise AssertionError(f"{form.name}: scalar operands gave {result.lanes} lanes")
-        _store(code, f"%out{i}", "%index", result, lanes)
+        _store(code, f"%out{i}", "0" if shape == CONTENDED else "%index", result, lanes)
     code.branch("back")
     pointers = [f"ptr %in{i}" for i in range(len(types.sources))] + [f"ptr %out{i}" for i in range(len(results))]
     body = "\n  ".join(code.lines)
