@@ -17,6 +17,7 @@ import numpy as np
 
 from tilewright.errors import ArgumentTypeError, LaunchError
 from tilewright.gpu.listing import Parameter
+from tilewright.gpu.mangling import CType
 
 #: Tells where the element [0, 0, ...] of an array argument lives, as an address of the device.
 AddressOf = Callable[[Any], int]
@@ -31,7 +32,8 @@ class Argument:
     name : str
         The parameter's name in the source, or `argument 0` where that is not known.
     kind : str
-        `array`, `scalar`, `tuple` or `record`; `c` for a parameter known only by its PTX type.
+        `array`, `scalar`, `tuple` or `record`; `pointer` in a C++ function; `c` for a parameter known only by its
+        PTX type.
     type_name : str
         The type in the compiler's words, for messages.
     dtype : str or numpy.dtype
@@ -138,7 +140,7 @@ def marshal(
         raise LaunchError(f"{kernel} takes {len(arguments)} arguments ({names}) (got {len(args)}); pass one for each")
     values: list[bytes] = []
     for argument, arg in zip(arguments, args, strict=True):
-        if argument.kind == "c":
+        if argument.kind in ("c", "pointer"):
             values.append(_c_value(kernel, argument, parameters[len(values)], arg, address))
         else:
             values += _numba_values(kernel, argument, arg, address)
@@ -233,9 +235,15 @@ def _checked_integer(kernel: str, argument: Argument, value: Any, size: int, *, 
 
 
 def _c_value(kernel: str, argument: Argument, parameter: Parameter, value: Any, address: AddressOf) -> bytes:
-    """One argument of a C function, of which only the parameter's PTX type is known."""
-    if array_shape(value) is not None:
-        if parameter.bytes != 8 or parameter.kind not in ("integer", "pointer"):
+    """One argument of a C function: a pointer, or a parameter of which only the PTX type is known."""
+    shape = array_shape(value)
+    if shape is not None:
+        if (
+            parameter.bytes != 8
+            or parameter.kind not in ("integer", "pointer")
+            or (argument.dtype and shape.dtype != np.dtype(argument.dtype))
+            or (argument.kind == "pointer" and argument.writable and shape.readonly)
+        ):
             raise _mismatch(kernel, argument, value)
         return _integer(address(value))
     if parameter.kind == "bytes":
@@ -271,16 +279,34 @@ def _mismatch(kernel: str, argument: Argument, value: Any) -> ArgumentTypeError:
         came = f"{type(value).__name__} {value!r}"
     else:
         came = f"array({shape.dtype}, {len(shape.shape)}d, {shape.layout}{', read-only' if shape.readonly else ''})"
-    hint = "pass an array of that dtype and layout" if argument.kind == "array" else "convert it first"
+    hints = {"array": "pass an array of that dtype and layout", "pointer": "pass an array of that dtype"}
+    hint = hints.get(argument.kind, "convert it first")
     return ArgumentTypeError(f"{kernel}: {argument.name} must be {argument.type_name} (got {came[:200]}); {hint}")
 
 
-def c_arguments(parameters: Sequence[Parameter]) -> tuple[Argument, ...]:
-    """Descriptors for a kernel known only by its PTX."""
+def c_arguments(parameters: Sequence[Parameter], types: Sequence[CType] | None = None) -> tuple[Argument, ...]:
+    """Descriptors for a kernel of C's convention.
+
+    Parameters
+    ----------
+    parameters : sequence of Parameter
+        The kernel's parameters in PTX.
+    types : sequence of CType, optional
+        Their C++ types, where the kernel's name tells them.
+    """
+    known = types if types is not None and len(types) == len(parameters) else [None] * len(parameters)
     return tuple(
-        Argument(f"argument {index}", "c", f"a {parameter.bytes}-byte {_words(parameter)}")
-        for index, parameter in enumerate(parameters)
+        _c_argument(f"argument {index}", parameter, type_)
+        for index, (parameter, type_) in enumerate(zip(parameters, known, strict=True))
     )
+
+
+def _c_argument(name: str, parameter: Parameter, type_: CType | None) -> Argument:
+    if type_ is not None and type_.pointer:
+        return Argument(name, "pointer", type_.name, type_.dtype, writable=not type_.const)
+    if type_ is not None and type_.dtype:
+        return Argument(name, "scalar", type_.name, type_.dtype)
+    return Argument(name, "c", f"a {parameter.bytes}-byte {_words(parameter)}")
 
 
 def _words(parameter: Parameter) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
 from tilewright.gpu import arguments as marshalling
-from tilewright.gpu import assembler, listing, numba_compiler, nvrtc
+from tilewright.gpu import assembler, listing, mangling, numba_compiler, nvrtc
 from tilewright.gpu.arguments import AddressOf, Argument
 from tilewright.gpu.assembler import Resources
 from tilewright.gpu.listing import Parameter
@@ -225,8 +225,9 @@ class Program:
 
 def _program(name: str, ptx: str, entry: str, arguments: tuple[Argument, ...] | None, abi: str) -> Program:
     found = listing.read_entry(ptx, entry)
-    described = marshalling.c_arguments(found.parameters) if arguments is None else arguments
-    return Program(name, ptx, entry, listing.target(ptx), found.parameters, found.shared_bytes, described, abi)
+    if arguments is None:
+        arguments = marshalling.c_arguments(found.parameters, mangling.parameter_types(entry))
+    return Program(name, ptx, entry, listing.target(ptx), found.parameters, found.shared_bytes, arguments, abi)
 
 
 def _read(path: Path) -> str:
