@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from tilewright.errors import ArgumentValueError, CompileError
@@ -65,7 +66,8 @@ def compile_cuda(
         ptx = _text(nvrtc, program, nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX)
     finally:
         nvrtc.nvrtcDestroyProgram(program)
-    return ptx, str(lowered.decode())
+    # NVRTC makes a relative path absolute; undone, so that the PTX does not depend on the folder one is in.
+    return ptx.replace(f'"{Path.cwd() / path}"', f'"{path}"'), str(lowered.decode())
 
 
 def _check(nvrtc: Any, error: Any) -> None:

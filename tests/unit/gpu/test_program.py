@@ -188,7 +188,7 @@ class TestCuda:
 
     def test_lines_lead_to_the_source(self) -> None:
         program = Program.from_cuda(CUDA, "plain", options=["-DWIDTH=3"], path="somewhere.cu")
-        assert {Path(where).name for where in program.source_lines.values()} == {"somewhere.cu:10"}
+        assert set(program.source_lines.values()) == {"somewhere.cu:10"}
         assert Program.from_cuda(CUDA, "plain", options=["-DWIDTH=3"], lineinfo=False).source_lines == {}
 
     def test_a_file(self, tmp_path: Path) -> None:
