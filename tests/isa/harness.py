@@ -291,18 +291,32 @@ def random_patterns(ptx_type: str, rng: random.Random, count: int) -> list[int]:
     return values
 
 
+def critical_patterns(ptx_type: str) -> list[int]:
+    """The few values whose pairings go wrong: 0, 1, -1 and the ends; zeros, one, infinities and a NaN."""
+    if ptx_type == "pred":
+        return [0, 1]
+    if ptx_type in _FLOATS:
+        exponent, fraction = _FLOATS[ptx_type]
+        sign, infinity = 1 << (exponent + fraction), ((1 << exponent) - 1) << fraction
+        return [0, sign, ((1 << (exponent - 1)) - 1) << fraction, infinity, infinity | sign, infinity | 1]
+    bits = int(element_type(ptx_type)[1:])
+    return [0, 1, (1 << bits) - 1, 1 << (bits - 1), (1 << (bits - 1)) - 1, (1 << (bits - 1)) + 1]
+
+
 def sample(types: Sequence[str], rng: random.Random, count: int) -> list[list[int]]:
-    """`count` operand tuples, transposed: edges against edges in the first half (every edge of each operand occurs),
-    edges and random values mixed after.
+    """`count` operand tuples, transposed: every pair of critical values in the first two operands, then edges against
+    edges, then edges and random values mixed.
     """
+    critical = [critical_patterns(t) for t in types]
+    pairs = list(itertools.product(*critical[:2]))[: count // 2]
     columns = []
-    for ptx_type in types:
+    for k, ptx_type in enumerate(types):
         edges = edge_patterns(ptx_type)
         rng.shuffle(edges)
-        some = list(itertools.islice(itertools.cycle(edges), count // 2))
-        rest = random_patterns(ptx_type, rng, count - len(some))
-        column = some + [v if rng.random() < 0.7 else rng.choice(edges) for v in rest]
-        columns.append(column)
+        column = [pair[k] if k < len(pair) else rng.choice(critical[k]) for pair in pairs]
+        column += itertools.islice(itertools.cycle(edges), (count - len(column)) // 2)
+        rest = random_patterns(ptx_type, rng, count - len(column))
+        columns.append(column + [v if rng.random() < 0.7 else rng.choice(edges) for v in rest])
     return columns
 
 
