@@ -68,7 +68,7 @@ def check(command: str, shown: str, folder: Path) -> bool:
         assert re.search(rf"^{arguments[0]}:", makefile, re.MULTILINE), f"the Makefile has no target {arguments[0]}"
         return False
     environment = {**os.environ, "COLUMNS": "118", "PYTHONIOENCODING": "utf-8"}
-    line = [sys.executable, "-c", "from tilewright.cli.main import main; main()", *arguments]
+    line = [sys.executable, "-m", "tilewright", *arguments]
     done = subprocess.run(line, cwd=folder, env=environment, capture_output=True, encoding="utf-8", check=False)
     assert done.returncode == 0, done.stderr
     if shown:

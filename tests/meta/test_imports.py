@@ -18,6 +18,7 @@ FLOORS = (
     {"engine"},
     {"rung", "climber", "ladder", "bench", "tune", "report"},
     {"cli"},
+    {"__main__"},
 )
 #: What the floors do not say: (room, what it must not import).
 FORBIDDEN = {

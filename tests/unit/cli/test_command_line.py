@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -81,6 +82,27 @@ def test_ctrl_c_is_one_line(tilewright: Run, catalogue_of: Run) -> None:
     done = tilewright("ladder", "--size", 4)
     assert done.status == 130
     assert done.err.splitlines() == ["interrupted: stopped by Ctrl-C; nothing was written"]
+
+
+def test_ctrl_c_while_modules_load_is_one_line() -> None:
+    code = """
+import sys
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == "typer":
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Interrupting())
+from tilewright.cli.main import main
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 130
+    assert done.stderr.splitlines() == ["interrupted: stopped by Ctrl-C; nothing was written"]
+
+
+def test_the_package_runs_as_a_module() -> None:
+    line = [sys.executable, "-m", "tilewright", "--version"]
+    assert subprocess.run(line, capture_output=True, text=True, check=True).stdout.startswith("tilewright ")
 
 
 def test_a_wrong_setting_is_told(tilewright: Run, catalogue_of: Run, monkeypatch: pytest.MonkeyPatch) -> None:

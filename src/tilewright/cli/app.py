@@ -1,0 +1,41 @@
+"""The program's subcommands and the options before them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from tilewright.cli import gpus, kernels, ladder, matmul, ptx_support
+from tilewright.report import console
+
+app = typer.Typer(
+    name="tilewright",
+    help="Matrix multiplication from three loops to tensor cores, on a simulated GPU or a real one.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("ladder")(ladder.ladder)
+app.command("matmul")(matmul.matmul)
+app.command("kernels")(kernels.kernels)
+app.command("gpus")(gpus.gpus)
+app.command("ptx-support")(ptx_support.ptx_support)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        console.plain(f"tilewright {version('tilewright')}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
+    ] = False,
+) -> None:
+    """Hold the options that stand before a subcommand; the callback of each does the work."""
