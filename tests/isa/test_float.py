@@ -56,28 +56,10 @@ def arithmetic(opcode: str, name: str, mode: str, ftz: bool, sat: bool, operands
     return saturated(name, result) if sat else result
 
 
-def classify(test: str, name: str, x: int) -> int:
-    _, magnitude = decode(name, x)
-    number, finite = magnitude != "nan", magnitude not in ("nan", "inf")
-    subnormal = finite and x & FORMATS[name].infinity == 0 and magnitude != 0
-    return int(
-        {
-            "finite": finite,
-            "infinite": magnitude == "inf",
-            "number": number,
-            "notanumber": not number,
-            "subnormal": subnormal,
-            "normal": finite and not subnormal,
-        }[test]
-    )
-
-
 @functools.cache
 def oracle(form: str, *operands: int) -> object:
     opcode, *parts = form.split(".")
     name = parts[-1]
-    if opcode == "testp":
-        return classify(parts[0], name, *operands)
     if opcode == "copysign":
         top = FORMATS[name].sign
         return (operands[0] & top) | (operands[1] & (top - 1))

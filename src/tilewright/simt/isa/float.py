@@ -1,4 +1,4 @@
-"""Single and double precision arithmetic: add, sub, mul, fma, mad, div, rcp, sqrt, abs, neg, copysign, testp.
+"""Single and double precision arithmetic: add, sub, mul, fma, mad, div, rcp, sqrt, abs, neg, copysign.
 
 A plain form (`fma.rn.f32`) is one LLVM operation and nothing else. The manual does not fix the payload of a NaN that
 these forms make, so it is the host's.
@@ -9,8 +9,6 @@ Source: PTX ISA, section 9.7.3 "Floating Point Instructions" and 9.7.5 "Mixed Pr
 from __future__ import annotations
 
 from tilewright.simt.isa.rounding import (
-    FORMATS,
-    bits_of,
     flush,
     one_bits,
     packed,
@@ -139,30 +137,6 @@ def neg(code: Code, form: Form, a: Value) -> Value:
 def copysign(code: Code, form: Form, a: Value, b: Value) -> Value:
     """`b` with the sign of `a`."""
     return code.call("llvm.copysign", b.type, b, a)
-
-
-@rows.row(
-    "testp.op.type d, a;",
-    section="9.7.3.1",
-    types={"d": "pred"},
-    op="finite infinite number notanumber normal subnormal",
-    type="f32 f64",
-    cost="float",
-)
-def testp(code: Code, form: Form, a: Value) -> Value:
-    """Class of a value; zeros count as normal."""
-    format_ = FORMATS[a.type]
-    kind = f"i{a.bits}"
-    infinity, tiny = code.const(kind, format_.infinity), code.const(kind, 1 << format_.fraction)
-    magnitude = code.and_(bits_of(code, a), code.const(kind, format_.nan))
-    test = form["op"]
-    if test in ("normal", "subnormal"):
-        # (magnitude - 1) wraps zero to the far end, so that one comparison leaves it out.
-        below = code.icmp("ult", code.sub(magnitude, code.const(kind, 1)), code.sub(tiny, code.const(kind, 1)))
-        finite = code.icmp("ult", magnitude, infinity)
-        return below if test == "subnormal" else code.and_(finite, code.not_(below))
-    relation = {"finite": "ult", "infinite": "eq", "number": "ule", "notanumber": "ugt"}[test]
-    return code.icmp(relation, magnitude, infinity)
 
 
 _MIXED = {"d": "f32", "a": "atype", "b": "f32", "c": "f32"}
