@@ -89,13 +89,13 @@ def _permute(code: Code, a: Value, index: Value) -> Value:
     suffix = mangle(a.type, LANES)
     gather = f"llvm.masked.gather.{suffix}.v{LANES}p0"
     vector, indices, all_lanes = f"<{LANES} x {a.type}>", f"<{LANES} x i32>", f"<{LANES} x i1>"
-    code.declare(gather, f"declare {vector} @{gather}(<{LANES} x ptr>, i32, {all_lanes}, {vector})")
+    code.declare(gather, f"declare {vector} @{gather}(<{LANES} x ptr>, {all_lanes}, {vector})")
     body = [
         f"define internal {vector} @tw.permute.{suffix}({vector} %a, {indices} %index) {{",
         f"%slot = alloca {vector}",
         f"store {vector} %a, ptr %slot",
         f"%where = getelementptr {a.type}, ptr %slot, {indices} %index",
-        f"%result = call {vector} @{gather}(<{LANES} x ptr> %where, i32 {a.bits // 8},"
+        f"%result = call {vector} @{gather}(<{LANES} x ptr> align {a.bits // 8} %where,"
         f" {all_lanes} splat (i1 true), {vector} zeroinitializer)",
         f"ret {vector} %result",
     ]

@@ -61,7 +61,7 @@ class Emitter:
         self.sites: list[Site] = []  # places of errors, and of events
         self.counter_rows: list[list[int]] = [[] for _ in instruments]  # site indices, by instrument
         self.globals: list[str] = []  # module-level constants
-        self.registers: dict[str, tuple[str, str, int]] = {}
+        self.registers = self._name_registers()
         self.mask = Value("-1", "i32")  # lanes that run now
         self.mask_vector = Value("poison", "i1", LANES)
         self.block = 0
@@ -69,16 +69,18 @@ class Emitter:
 
     # -- registers --------------------------------------------------------------------------------------------
 
-    def declare_registers(self) -> None:
-        """One alloca a register, zeroed: mem2reg turns them into SSA values."""
+    def _name_registers(self) -> dict[str, tuple[str, str, int]]:
+        """Each written register's alloca, element type and lanes."""
+        found = {}
         for index, (name, declared) in enumerate(self.graph.registers.items()):
             shape = self.shapes.of.get(name)
-            if shape is None:
-                continue
-            type_ = storage_type(declared)
-            lanes = LANES if shape.kind == VECTOR else 1
-            slot = f"%R{index}"
-            self.registers[name] = (slot, type_, lanes)
+            if shape is not None:
+                found[name] = (f"%R{index}", storage_type(declared), LANES if shape.kind == VECTOR else 1)
+        return found
+
+    def declare_registers(self) -> None:
+        """One alloca a register, zeroed: mem2reg turns them into SSA values."""
+        for slot, type_, lanes in self.registers.values():
             full = type_ if lanes == 1 else f"<{lanes} x {type_}>"
             self.code.line(f"{slot} = alloca {full}, align 64")
             self.code.line(f"store {full} zeroinitializer, ptr {slot}, align 64")
@@ -86,7 +88,7 @@ class Emitter:
     def load_register(self, name: str) -> Value:
         """A register as it is kept: the base for a pattern."""
         if name not in self.registers:  # never written
-            return Value("zeroinitializer" if False else self._zero(name), storage_type(self.graph.registers[name]))
+            return Value(self._zero(name), storage_type(self.graph.registers[name]))
         slot, type_, lanes = self.registers[name]
         full = type_ if lanes == 1 else f"<{lanes} x {type_}>"
         return self.code.op(f"load {full}, ptr {slot}, align 64", type_, lanes)
