@@ -32,6 +32,14 @@ _TYPE = {"%p": "b8", "%h": "b16", "%r": "b32", "%l": "b64", "%f": "f32", "%d": "
 _FLOAT_LITERAL = {"%f": "0f{:08X}", "%d": "0d{:016X}"}
 
 
+def register_kind(ptx_type: str) -> tuple[str, str]:
+    """Prefix of the registers that hold a type, and the type that loads and stores them."""
+    if element_type(ptx_type) == "i128":
+        return "%q", "b128"
+    prefix = _REGISTER[element_type(ptx_type)]
+    return prefix, _TYPE[prefix]
+
+
 @dataclass
 class Case:
     """A form with its operands' patterns, 32 a warp; operands in `uniform` are equal within a warp.

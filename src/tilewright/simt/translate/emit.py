@@ -199,9 +199,8 @@ def _emit_warp(emitter: Emitter, op: Op, guard: Value | None) -> None:
 
 
 def _emit_atomic(emitter: Emitter, op: Op, guard: Value | None) -> None:
-    value = lanes.emit_atomic(emitter, op)
-    if value is not None and op.destinations:
-        write(emitter, op.destinations[0], value, op.form.type_of("d"), ANY_VECTOR, guard)
+    for name, value in zip(op.destinations, lanes.emit_atomic(emitter, op), strict=False):
+        write(emitter, name, value, op.form.type_of("d"), ANY_VECTOR, guard)
 
 
 def _emit_barrier(emitter: Emitter, op: Op, guard: Value | None) -> None:

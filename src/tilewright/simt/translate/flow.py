@@ -74,7 +74,8 @@ class Flow:
         code.line("store i32 0, ptr %spins")
         code.line("%remaining = alloca i32")
         code.line(f"%addresses = alloca <{LANES} x i64>, align 64")
-        code.line(f"%lanes.scratch = alloca [{8 * LANES} x i64], align 64")
+        # Slots of 16 bytes a lane: pointers, old values and operands of the widest atomic, v8 with a cache policy.
+        code.line(f"%lanes.scratch = alloca [{18 * 2 * LANES} x i64], align 64")
         for block in self.waitable:
             code.line(f"%pending.{block} = alloca i32")
             code.line(f"store i32 0, ptr %pending.{block}")

@@ -12,14 +12,13 @@ from tilewright.simt.translate.state import SLOT_ARRIVED, WARP
 
 
 def emit_warp(emitter: Emitter, op: Op) -> list[Value]:
-    """A warp-level instruction: its row gets the lanes that execute it and 32-lane sources."""
+    """A warp-level instruction: its row gets the lanes that execute it, and sources of one or 32 lanes."""
     form = op.form
-    letters = [o for o in form.row.operands[1:]]
-    sources = []
-    for index, operand in enumerate(op.sources):
-        letter = letters[index] if index < len(letters) else "a"
-        value = emitter.read(operand, form.type_of(letter.lstrip("!")))
-        sources.append(value if isinstance(operand, tree.Immediate) else emitter.code.splat(value))
+    letters = form.row.operands[1:]
+    sources = [
+        emitter.read(operand, form.type_of(letters[index] if index < len(letters) else "a"))
+        for index, operand in enumerate(op.sources)
+    ]
     return list(lower(emitter.code, form, emitter.mask, *sources))
 
 
@@ -44,38 +43,42 @@ def emit_arrive(emitter: Emitter, op: Op) -> None:
     code.line(f"store {code.add(old, code.const('i64', LANES))}, ptr {pointer.text}")
 
 
-def emit_atomic(emitter: Emitter, op: Op) -> Value | None:
-    """An atomic: one host atomic a lane, in lane order; returns the old values, or None for `red`."""
+def emit_atomic(emitter: Emitter, op: Op) -> list[Value]:
+    """An atomic: one host atomic a lane and element, in lane order; returns the old values, none for `red`."""
     code = emitter.code
-    item = op.instruction
+    item, form = op.instruction, op.form
     returns = item.opcode == "atom"
-    type_ = element_type(op.form.type_of("d" if returns else "b"))
+    ptx_type = form.type_of("d" if returns else "b")
+    count = int(form["vec"][1:] or 1)
     operands = list(op.sources)
-    space = next((m[1:].split("::")[0] for m in item.modifiers if m[1:].split("::")[0] in ("global", "shared")), "generic")
-    width = Value("", type_).bits // 8
+    spaces = [m[1:].split("::")[0] for m in item.modifiers]
+    space = next((s for s in spaces if s in ("global", "shared")), "generic")
     address, offset, space = resolve(emitter, item, operands[0], space)
-    access = Access(op, space, address, offset, 1, op.form.type_of("d" if returns else "b"), True, True)
+    access = Access(op, space, address, offset, count, ptx_type, True, True)
     code.line('call void asm sideeffect "", "~{memory}"()')
     pointers = access_pointers(emitter, access, "atomic")
-    letters = op.form.row.operands[1 + returns :]
-    values = [emitter.read(o, op.form.type_of(letter)) for o, letter in zip(operands[1:], letters, strict=False)]
-    return _each_lane(emitter, op, pointers, values, type_, width, returns=returns)
+    letters = form.row.operands[1 + returns :]
+    values = []
+    for operand, letter in zip(operands[1:], letters, strict=False):
+        items = operand.items if isinstance(operand, tree.Vector) else (operand,)
+        values += [emitter.read(each, form.type_of(letter)) for each in items]
+    return _each_lane(emitter, op, pointers, values, element_type(ptx_type), count if returns else 0)
 
 
-def _each_lane(
-    emitter: Emitter, op: Op, pointers: Value, values: list[Value], type_: str, width: int, *, returns: bool
-) -> Value | None:
+def _each_lane(emitter: Emitter, op: Op, pointers: Value, values: list[Value], type_: str, results: int) -> list[Value]:
     """Loop over the lanes that run; operands and results pass through scratch memory, indexed by lane."""
     code = emitter.code
     slots = []
-    for index in range(len(values) + 2):
+    for index in range(1 + results + len(values)):
         at = index * LANES * 16
         slots.append(code.op(f"getelementptr i8, ptr %lanes.scratch, i64 {at}", "ptr").text)
+    old_slots, value_slots = slots[1 : 1 + results], slots[1 + results :]
     code.line(f"store {pointers}, ptr {slots[0]}, align 64")
-    for value, slot in zip(values, slots[2:], strict=True):
+    for value, slot in zip(values, value_slots, strict=True):
         if value.lanes == LANES:
             code.line(f"store {value}, ptr {slot}, align 64")
-    code.line(f"store <{LANES} x {type_}> zeroinitializer, ptr {slots[1]}, align 64")
+    for slot in old_slots:
+        code.line(f"store <{LANES} x {type_}> zeroinitializer, ptr {slot}, align 64")
     head, body, done = code.label("each"), code.label("lane"), code.label("all")
     code.line(f"store {emitter.mask}, ptr %remaining")
     code.branch(head)
@@ -89,17 +92,15 @@ def _each_lane(
     pointer = _at_lane(emitter, slots[0], "ptr", lane)
     scalars = [
         value if value.lanes == 1 else _at_lane(emitter, slot, value.type, lane)
-        for value, slot in zip(values, slots[2:], strict=True)
+        for value, slot in zip(values, value_slots, strict=True)
     ]
-    old = op.form.row.emit(code, op.form, pointer, *scalars)
-    if returns:
-        at = code.op(f"getelementptr {type_}, ptr {slots[1]}, {lane}", "ptr")
-        code.line(f"store {old}, ptr {at.text}")
+    olds = op.form.row.emit(code, op.form, pointer, *scalars)
+    for old, slot in zip(olds if isinstance(olds, tuple) else (olds,), old_slots, strict=False):
+        place = code.op(f"getelementptr {type_}, ptr {slot}, {lane}", "ptr")
+        code.line(f"store {old}, ptr {place.text}")
     code.branch(head)
     code.place(done)
-    if not returns:
-        return None
-    return code.op(f"load <{LANES} x {type_}>, ptr {slots[1]}, align 64", type_, LANES)
+    return [code.op(f"load <{LANES} x {type_}>, ptr {slot}, align 64", type_, LANES) for slot in old_slots]
 
 
 def _at_lane(emitter: Emitter, slot: str, type_: str, lane: Value) -> Value:
