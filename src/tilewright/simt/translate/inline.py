@@ -1,10 +1,274 @@
-"""Direct calls, inlined; `.param` variables of calls become registers where their accesses allow."""
+"""Direct calls are replaced by their callee's body; recursive and indirect ones stay calls.
+
+`.param` variables of calls become registers where every access agrees on place and width, and local memory elsewhere.
+
+Source: PTX ISA, 7.1 (Function Declarations and Definitions), 9.7.12.5 (call).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from tilewright.errors import PtxError
 from tilewright.simt.ptx import tree
+from tilewright.simt.translate.promote import promote_params
+
+#: Functions that the machine provides itself.
+BUILTINS = ("vprintf",)
+#: Instructions of one kernel after inlining; more is a mistake, or an attack.
+INSTRUCTIONS_MAX = 200_000
 
 
 def inline_calls(module: tree.Module, function: tree.Function) -> tree.Function:
-    """A copy of a kernel in which direct, non-recursive calls are replaced by their callee's body."""
-    return function
+    """A copy of a function in which direct, non-recursive calls are replaced by their callee's body.
+
+    Raises
+    ------
+    PtxError
+        For a call to a function that the module does not define, or with the wrong number of arguments.
+    """
+    if not any(isinstance(i, tree.Instruction) and i.opcode == "call" for i in function.body):
+        return function
+    inliner = _Inliner(module, recursive_functions(module))
+    result = tree.Function(
+        function.name, function.is_entry, function.params, function.returns, [], dict(function.registers),
+        list(function.variables), dict(function.targets), dict(function.prototypes), function.directives,
+        ptx_line=function.ptx_line,
+    )  # fmt: skip
+    inliner.expand(function, result, _Names("", {}))
+    return promote_params(result)
+
+
+def recursive_functions(module: tree.Module) -> set[str]:
+    """Functions that can reach themselves by direct calls."""
+    calls = {name: set(_callees(f)) for name, f in module.functions.items()}
+    reach = {name: set(direct) for name, direct in calls.items()}
+    changed = True
+    while changed:
+        changed = False
+        for name, found in reach.items():
+            more = set().union(*(reach.get(c, set()) for c in found)) - found if found else set()
+            if more:
+                reach[name] |= more
+                changed = True
+    return {name for name, found in reach.items() if name in found}
+
+
+def _callees(function: tree.Function) -> Iterator[str]:
+    for item in function.body:
+        if isinstance(item, tree.Instruction) and item.opcode == "call":
+            target = call_arguments(item).target
+            if isinstance(target, tree.Symbol):
+                yield target.name
+
+
+def call_arguments(item: tree.Instruction) -> tree.CallArguments:
+    """The pieces of a call instruction."""
+    for operand in item.operands:
+        if isinstance(operand, tree.CallArguments):
+            return operand
+    raise PtxError(f"line {item.ptx_line}: 'call' needs a function and its arguments")
+
+
+@dataclass(slots=True)
+class _Names:
+    """How one copy of a body renames what it declares."""
+
+    suffix: str
+    aliases: dict[str, str] = field(default_factory=dict)
+
+    def __call__(self, name: str) -> str:
+        return self.aliases.get(name, name)
+
+    def operand(self, operand: tree.Operand) -> tree.Operand:
+        match operand:
+            case tree.Register(name):
+                return tree.Register(self(name))
+            case tree.Symbol(name, offset):
+                return tree.Symbol(self(name), offset)
+            case tree.Address(base, offset):
+                if base is None:
+                    return operand
+                renamed = self.operand(base)
+                assert isinstance(renamed, tree.Register | tree.Symbol)
+                return tree.Address(renamed, offset)
+            case tree.Vector(items):
+                return tree.Vector(tuple(self.operand(i) for i in items))
+            case tree.Negated(inner):
+                return tree.Negated(tree.Register(self(inner.name)))
+            case tree.Pair(first, second):
+                return tree.Pair(tree.Register(self(first.name)), tree.Register(self(second.name)))
+            case tree.CallArguments(returns, target, arguments, prototype):
+                renamed = self.operand(target)
+                assert isinstance(renamed, tree.Register | tree.Symbol)
+                return tree.CallArguments(
+                    tuple(self.operand(r) for r in returns),
+                    renamed,
+                    tuple(self.operand(a) for a in arguments),
+                    self(prototype) if prototype else None,
+                )
+        return operand
+
+    def instruction(self, item: tree.Instruction) -> tree.Instruction:
+        guard = item.guard and tree.Guard(tree.Register(self(item.guard.register.name)), item.guard.negated)
+        return replace(item, operands=tuple(self.operand(o) for o in item.operands), guard=guard)
+
+
+class _Inliner:
+    def __init__(self, module: tree.Module, recursive: set[str]) -> None:
+        self.module = module
+        self.recursive = recursive
+        self.copies = 0
+        self.statics: set[str] = set()
+
+    def expand(self, function: tree.Function, into: tree.Function, names: _Names) -> None:
+        """Append a function's body to another, calls expanded."""
+        for item in function.body:
+            if isinstance(item, tree.Label):
+                into.body.append(tree.Label(names(item.name), item.ptx_line))
+                continue
+            item = names.instruction(item)
+            if len(into.body) > INSTRUCTIONS_MAX:
+                raise PtxError(
+                    f"{self.module.path}:{item.ptx_line}: more than {INSTRUCTIONS_MAX:,} instructions after inlining"
+                )
+            if item.opcode == "call" and self.inlines(item):
+                self.call(item, into)
+            elif names.suffix and item.opcode == "ret":
+                end = tree.Symbol(f"$return{names.suffix}")
+                into.body.append(replace(item, opcode="bra", modifiers=(), operands=(end,)))
+            else:
+                into.body.append(item)
+
+    def inlines(self, item: tree.Instruction) -> bool:
+        """Whether a call is to be replaced by its callee's body."""
+        call = call_arguments(item)
+        if isinstance(call.target, tree.Register) or call.target.name in BUILTINS:
+            return False
+        callee = self.module.functions.get(call.target.name)
+        if callee is None or callee.is_declaration or callee.is_entry:
+            raise PtxError(
+                f"{self.module.path}:{item.ptx_line}: call to '{call.target.name}', which this module does not define "
+                f"as a function; link its definition into the PTX"
+            )
+        return call.target.name not in self.recursive
+
+    def call(self, item: tree.Instruction, into: tree.Function) -> None:
+        """Replace one call."""
+        call = call_arguments(item)
+        assert isinstance(call.target, tree.Symbol)
+        callee = self.module.functions[call.target.name]
+        if len(call.arguments) != len(callee.params) or len(call.returns) != len(callee.returns):
+            raise PtxError(
+                f"{self.module.path}:{item.ptx_line}: '{callee.name}' takes {len(callee.params)} arguments and returns "
+                f"{len(callee.returns)} (got {len(call.arguments)} and {len(call.returns)})"
+            )
+        self.copies += 1
+        names = self.declare(callee, into, f"${self.copies}")
+        skip = f"$past{names.suffix}"
+        if item.guard is not None:
+            inverse = tree.Guard(item.guard.register, not item.guard.negated)
+            into.body.append(self.make(item, "bra", (), tree.Symbol(skip), guard=inverse))
+        for formal, actual in zip(callee.params, call.arguments, strict=True):
+            self.bind(item, formal, actual, into, names, stores=True)
+        for formal, actual in zip(callee.returns, call.returns, strict=True):
+            self.bind(item, formal, actual, into, names, stores=False)
+        self.expand(callee, into, names)
+        into.body.append(tree.Label(f"$return{names.suffix}", item.ptx_line))
+        for formal, actual in zip(callee.returns, call.returns, strict=True):
+            self.fetch(item, formal, actual, into, names)
+        into.body.append(tree.Label(skip, item.ptx_line))
+
+    def declare(self, callee: tree.Function, into: tree.Function, suffix: str) -> _Names:
+        """Declare a copy's registers and variables under new names."""
+        names = _Names(suffix)
+        for register, type_ in callee.registers.items():
+            names.aliases[register] = register + suffix
+            into.registers[register + suffix] = type_
+        for variable in callee.variables:
+            static = variable.space in ("shared", "global", "const")  # one instance, however often it is called
+            renamed = f"{callee.name}${variable.name}" if static else variable.name + suffix
+            names.aliases[variable.name] = renamed
+            if not static or renamed not in self.statics:
+                into.variables.append(replace(variable, name=renamed))
+            if static:
+                self.statics.add(renamed)
+        for item in callee.body:
+            if isinstance(item, tree.Label):
+                names.aliases[item.name] = item.name + suffix
+        for label, targets in callee.targets.items():
+            names.aliases[label] = label + suffix
+            into.targets[label + suffix] = tuple(names(t) for t in targets)
+        for label, prototype in callee.prototypes.items():
+            names.aliases[label] = label + suffix
+            into.prototypes[label + suffix] = prototype
+        return names
+
+    def bind(
+        self,
+        item: tree.Instruction,
+        formal: tree.Variable | tree.Register,
+        actual: tree.Operand,
+        into: tree.Function,
+        names: _Names,
+        *,
+        stores: bool,
+    ) -> None:
+        """Make a formal parameter stand for its actual one, or hold its value."""
+        if isinstance(formal, tree.Register):
+            if stores:
+                type_ = into.registers[names(formal.name)]
+                source = self.loaded(item, actual, type_, into)
+                into.body.append(self.make(item, "mov", (type_,), tree.Register(names(formal.name)), source))
+            return
+        if isinstance(actual, tree.Symbol):
+            names.aliases[formal.name] = actual.name
+            return
+        fresh = formal.name + names.suffix
+        names.aliases[formal.name] = fresh
+        into.variables.append(replace(formal, name=fresh))
+        if stores:
+            into.body.append(self.make(item, "st", (".param", formal.type), tree.Address(tree.Symbol(fresh)), actual))
+
+    def loaded(self, item: tree.Instruction, actual: tree.Operand, type_: str, into: tree.Function) -> tree.Operand:
+        """An actual argument's value: what is passed in a `.param` variable is loaded first."""
+        if not isinstance(actual, tree.Symbol):
+            return actual
+        self.copies += 1
+        name = f"%argument${self.copies}"
+        into.registers[name] = type_
+        address = tree.Address(actual)
+        into.body.append(self.make(item, "ld", (".param", type_), tree.Register(name), address))
+        return tree.Register(name)
+
+    def fetch(
+        self,
+        item: tree.Instruction,
+        formal: tree.Variable | tree.Register,
+        actual: tree.Operand,
+        into: tree.Function,
+        names: _Names,
+    ) -> None:
+        """After the callee's body: move a result to where the call wants it."""
+        if isinstance(formal, tree.Register):
+            type_ = into.registers[names(formal.name)]
+            source = tree.Register(names(formal.name))
+            if isinstance(actual, tree.Symbol):
+                into.body.append(self.make(item, "st", (".param", type_), tree.Address(actual), source))
+            else:
+                into.body.append(self.make(item, "mov", (type_,), actual, source))
+        elif not isinstance(actual, tree.Symbol):
+            address = tree.Address(tree.Symbol(names(formal.name)))
+            into.body.append(self.make(item, "ld", (".param", formal.type), actual, address))
+
+    @staticmethod
+    def make(
+        item: tree.Instruction,
+        opcode: str,
+        modifiers: tuple[str, ...],
+        *operands: tree.Operand,
+        guard: tree.Guard | None = None,
+    ) -> tree.Instruction:
+        """An instruction at a call's place."""
+        return tree.Instruction(opcode, modifiers, operands, item.ptx_line, guard, item.location)

@@ -1,0 +1,119 @@
+"""`.param` variables of calls: registers where possible, local memory otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from tilewright.simt.ptx import tree
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """One element that an instruction moves to or from a variable."""
+
+    variable: str
+    offset: int
+    bits: int
+
+
+def promote_params(function: tree.Function) -> tree.Function:
+    """Rewrite accesses to `.param` variables of a function's calls; returns the function, changed."""
+    params = {v.name for v in function.variables if v.space == "param"}
+    if not params:
+        return function
+    kept_in_memory = _kept_in_memory(function, params)
+    body: list[tree.Instruction | tree.Label] = []
+    for item in function.body:
+        name = _variable(item)
+        if isinstance(item, tree.Instruction) and name in params:
+            if name in kept_in_memory:
+                body.append(_to_local(item))
+            else:
+                body += list(_moves(item, function))
+        else:
+            body.append(item)
+    function.body = body
+    function.variables = [
+        replace(v, space="local") if v.name in kept_in_memory else v
+        for v in function.variables
+        if v.space != "param" or v.name in kept_in_memory
+    ]
+    return function
+
+
+def _variable(item: tree.Instruction | tree.Label) -> str:
+    """The variable that a plain `.param` load or store names."""
+    if isinstance(item, tree.Instruction) and item.opcode in ("ld", "st"):
+        address = item.operands[0 if item.opcode == "st" else -1] if item.operands else None
+        if isinstance(address, tree.Address) and isinstance(address.base, tree.Symbol):
+            return address.base.name
+    return ""
+
+
+def _kept_in_memory(function: tree.Function, params: set[str]) -> set[str]:
+    """Variables whose address is taken, that a remaining call passes, or that are accessed in overlapping pieces."""
+    kept: set[str] = set()
+    pieces: dict[str, dict[int, int]] = {}
+    for item in function.body:
+        if not isinstance(item, tree.Instruction):
+            continue
+        name = _variable(item)
+        for operand in item.operands:
+            kept |= params & set(_symbols(operand, inside_address=name in params))
+        if name not in params:
+            continue
+        for piece in _pieces(item):
+            known = pieces.setdefault(name, {})
+            if known.setdefault(piece.offset, piece.bits) != piece.bits or piece.bits > 64:
+                kept.add(name)
+    for name, known in pieces.items():
+        ends = sorted((offset, offset + bits // 8) for offset, bits in known.items())
+        if any(left[1] > right[0] for left, right in zip(ends, ends[1:], strict=False)):
+            kept.add(name)
+    return kept
+
+
+def _symbols(operand: tree.Operand, *, inside_address: bool) -> Iterator[str]:
+    match operand:
+        case tree.Symbol(name):
+            yield name
+        case tree.Address(tree.Symbol(name), _) if not inside_address:
+            yield name
+        case tree.CallArguments(returns, target, arguments, _):
+            for inner in (*returns, target, *arguments):
+                yield from _symbols(inner, inside_address=False)
+        case tree.Vector(items):
+            for inner in items:
+                yield from _symbols(inner, inside_address=False)
+
+
+def _pieces(item: tree.Instruction) -> list[_Piece]:
+    bits = int("".join(c for c in item.modifiers[-1] if c.isdigit()) or 32)
+    address = item.operands[0 if item.opcode == "st" else -1]
+    assert isinstance(address, tree.Address) and isinstance(address.base, tree.Symbol)
+    start = address.offset + address.base.offset
+    count = next((int(m[2:]) for m in item.modifiers if m in (".v2", ".v4", ".v8")), 1)
+    return [_Piece(address.base.name, start + i * bits // 8, bits) for i in range(count)]
+
+
+def _to_local(item: tree.Instruction) -> tree.Instruction:
+    return replace(item, modifiers=tuple(".local" if m.startswith(".param") else m for m in item.modifiers))
+
+
+def _moves(item: tree.Instruction, function: tree.Function) -> Iterator[tree.Instruction]:
+    """A `.param` access as moves between registers."""
+    moved = item.operands[1 if item.opcode == "st" else 0]
+    values = moved.items if isinstance(moved, tree.Vector) else (moved,)
+    type_ = item.modifiers[-1]
+    for piece, value in zip(_pieces(item), values, strict=False):
+        name = f"{piece.variable}@{piece.offset}"
+        function.registers[name] = f".b{max(piece.bits, 16)}"
+        kept = tree.Register(name)
+        if piece.bits == 8:
+            modifiers: tuple[str, ...] = (".s16", ".s8") if type_ == ".s8" and item.opcode == "ld" else (".u16", ".u8")
+            opcode = "cvt"
+        else:
+            opcode, modifiers = "mov", (type_ if type_.startswith(".f") else f".b{piece.bits}",)
+        operands = (kept, value) if item.opcode == "st" else (value, kept)
+        yield replace(item, opcode=opcode, modifiers=modifiers, operands=operands)
