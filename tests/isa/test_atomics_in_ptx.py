@@ -21,10 +21,11 @@ LANES = 32
 
 
 def plain_forms():
-    """Each operation and type, without qualifiers that change no value."""
+    """Each operation and type, without qualifiers that change no value; .global where it does."""
     for form in forms_of(atomic.rows):
-        if not form["sem"] and not form["scope"] and not form.has("L2::cache_hint") and form["space"] in {"", "global"}:
-            yield form
+        if not form["sem"] and not form["scope"] and not form.has("L2::cache_hint"):
+            if not form["space"] or (form["space"] == "global" and form["type"] == "f32"):
+                yield form
 
 
 FORMS = {form.name: form for form in plain_forms()}

@@ -9,6 +9,7 @@ import zlib
 import pytest
 from harness import LITERAL, SHAPES, Compiled, differences, forms_of, sample, signature
 
+from tilewright.simt import isa
 from tilewright.simt.isa import logic
 
 #: Table module -> the module with its oracles, one `oracle_<opcode>` each.
@@ -82,3 +83,29 @@ def test_shifts_by_literals_clamp(amount):
         columns = sample(signature(form).source_types, random.Random(1), 64)
         found += differences(compiled, form, LITERAL, columns, oracle_for("logic", form.row.opcode))
     assert not found, "\n".join(found[:40])
+
+
+#: Modules whose forms are tested elsewhere: in which test module.
+ELSEWHERE = {
+    "warp": "test_warp_rows",
+    "shuffle": "test_warp_rows",
+    "atomic": "test_atomic_rows",
+    "float": "test_float",
+    "half": "test_half",
+    "extrema": "test_half",
+    "approximate": "test_float_approximate",
+    "convert": "test_convert",
+    "convert_packed": "test_convert_packed",
+}
+
+
+def test_no_module_of_the_table_is_untested():
+    """A module that joins the table brings its oracle, or holds only rows that the translator places."""
+    for module in isa.MODULES:
+        if module in ORACLES:
+            continue
+        if module in ELSEWHERE:
+            assert importlib.import_module(ELSEWHERE[module])
+            continue
+        rows = importlib.import_module(f"tilewright.simt.isa.{module}").rows.rows
+        assert not {row.kind for row in rows} & {"lane", "carry", "warp", "atomic"}, module

@@ -11,7 +11,7 @@ from harness import array_type, forms_of, sample, signature
 from ptx_batch import SENTINEL, Case, run
 from test_integer_rows import ORACLES, lane_forms, oracle_for
 
-from tilewright.simt.isa import warp
+from tilewright.simt.isa import shuffle, warp
 
 MASKS = [0xFFFFFFFF, 0x0000FFFF, 0x80000001, 0xAAAAAAAA, 0x00010000, 0]
 FORMS_A_ROW = 2
@@ -104,7 +104,8 @@ def warp_case(form, rng: random.Random) -> Case:
 
 @pytest.mark.parametrize("placed", ["guard", "branch"])
 def test_warp_forms(placed):
-    cases = [warp_case(f, random.Random(zlib.crc32((f.name + placed).encode()))) for f in forms_of(warp.rows)]
+    forms = forms_of(warp.rows) + forms_of(shuffle.rows)
+    cases = [warp_case(f, random.Random(zlib.crc32((f.name + placed).encode()))) for f in forms]
     # A kernel's translation grows faster than the number of places where lanes can meet: a few forms in each.
     for start in range(0, len(cases), 8):
         run(cases[start : start + 8], MASKS, placed)

@@ -10,7 +10,7 @@ import oracle_warp
 import pytest
 from harness import LITERAL, Compiled, forms_of, from_array, sample, signature, to_array
 
-from tilewright.simt.isa import warp
+from tilewright.simt.isa import shuffle, warp
 
 FULL = 0xFFFFFFFF
 GROUPS = 48
@@ -82,7 +82,7 @@ def disagreements(compiled, form, shape, rng, literals=()):
 
 @pytest.mark.parametrize("shape", ["vector", "mixed"])
 def test_every_form_agrees_with_its_oracle(shape):
-    forms = forms_of(warp.rows)
+    forms = forms_of(warp.rows) + forms_of(shuffle.rows)
     compiled = Compiled(forms, [shape])
     found = []
     for form in forms:
@@ -92,7 +92,7 @@ def test_every_form_agrees_with_its_oracle(shape):
 
 @pytest.mark.parametrize("operand", SHUFFLES)
 def test_shuffles_with_literal_operands(operand):
-    forms = [form for form in forms_of(warp.rows) if form.row.opcode == "shfl"]
+    forms = forms_of(shuffle.rows)
     literals = {form.name: (*operand, FULL)[: len(signature(form).sources) - 1] for form in forms}
     compiled = Compiled(forms, [LITERAL], literals=literals)
     found = []

@@ -29,6 +29,7 @@ MODULES = (
     "control",
     "barrier",
     "warp",
+    "shuffle",
 )
 
 

@@ -13,6 +13,7 @@ for that operand letter: a type name ("u32"), the name of another placeholder ("
 
 from __future__ import annotations
 
+import heapq
 import itertools
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -194,13 +195,16 @@ class Table:
         """Known forms nearest to an unknown name, for error messages."""
         import difflib
 
-        opcode = name.split(".")[0]
+        opcode = name.split(".", maxsplit=1)[0]
         rows = self._by_opcode.get(opcode)
         if not rows:
             close = difflib.get_close_matches(opcode, self._by_opcode, n=count, cutoff=0.5)
             return [row.syntax for o in close for row in self._by_opcode[o][:1]]
-        names = [form for row in rows for form in itertools.islice(row.forms(), 4000)]
-        return difflib.get_close_matches(name, names, n=count, cutoff=0.0)
+        parts = set(name.split("."))
+        # Some opcodes have thousands of forms: those that share the most parts are compared letter by letter.
+        names = {form for row in rows for form in itertools.islice(row.forms(), 4000)}
+        likely = heapq.nsmallest(64, names, key=lambda form: (-len(parts & set(form.split("."))), len(form), form))
+        return difflib.get_close_matches(name, likely, n=count, cutoff=0.0)
 
 
 def _bind(row: Row, parts: list[str]) -> dict[str, str] | None:
