@@ -5,18 +5,21 @@ from __future__ import annotations
 import ctypes
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from tilewright.errors import DeadlockError, KernelError, LimitError, MemoryAccessError, TrapError
 from tilewright.gpu.program import Program
+from tilewright.settings import Settings
 from tilewright.simt.events import Instrument
 from tilewright.simt.run.compiler import host
 from tilewright.simt.run.kernels import ReadyKernel
 from tilewright.simt.run.limits import Limits
 from tilewright.simt.run.memory import Arena, Memory
+from tilewright.simt.run.printing import format_text
 from tilewright.simt.translate import state
 from tilewright.simt.translate.code import LANES
 from tilewright.simt.translate.layout import align_up
@@ -26,8 +29,11 @@ _RUN = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
 #: Blocks that may wait at the same time, each with its own memory, when blocks wait for blocks.
 RESIDENT_MAX = 1024
 _POLL_SECONDS = 0.02
+#: Room for what one host thread's blocks print, about 14,000 lines.
+PRINT_BYTES = 4 << 20
 #: What fresh shared memory holds: as a float32 the pattern reads as a NaN, as an int32 as -1.
 SHARED_FILL = 0xFF
+_STACK_SIZE_LOCK = threading.Lock()
 
 
 class Slot:
@@ -84,7 +90,7 @@ class Execution:
         self.warp_instructions = 0
         self._stop = np.zeros(1, np.int32)
         self._next = np.zeros(1, np.uint64)
-        self._failure: KernelError | None = None
+        self._failure: BaseException | None = None
         self._lock = threading.Lock()
         self._params_address = memory.allocate(max(len(params), 1))
         memory.view(self._params_address, len(params))[:] = np.frombuffer(params, np.uint8)
@@ -95,7 +101,7 @@ class Execution:
         rows = ready.translation.counter_rows
         self._counter_count = sum(i.slots * len(r) for i, r in zip(instruments, rows, strict=True))
         self._counters = np.zeros(self._counter_count, np.uint64)
-        self._printed: list[tuple[int, int, int, str]] = []
+        self._printed: list[tuple[int, str]] = []
         self._deadline = time.monotonic() + limits.seconds if limits.seconds is not None else None
 
     def run(self) -> None:
@@ -106,36 +112,33 @@ class Execution:
         KernelError
             What went wrong first.
         """
-        from tilewright.simt.run.launch import default_threads
-
-        workers = min(default_threads(self.limits), self.blocks)
-        if workers == 1 and self._deadline is None and threading.current_thread() is not threading.main_thread():
-            self._work()
-        else:
-            self._supervise(workers)
+        workers = min(max(1, self.limits.threads or Settings.from_environ().threads), self.blocks)
+        crew = start_crew(workers, self._safe_work)
+        try:
+            for worker in crew:
+                while worker.is_alive():
+                    worker.join(_POLL_SECONDS)
+                    if self._deadline is not None and time.monotonic() > self._deadline:
+                        self._stop[0] = 1
+        except BaseException:  # Ctrl-C too: nothing of this launch runs on
+            self._stop[0] = 1
+            for worker in crew:
+                worker.join()
+            raise
         if self._failure is not None:
             raise self._failure
 
-    def _supervise(self, workers: int) -> None:
-        """Let workers run; watch the clock and Ctrl-C from here."""
-        with ThreadPoolExecutor(workers, thread_name_prefix="tilewright") as pool:
-            futures = [pool.submit(self._work) for _ in range(workers)]
-            try:
-                pending = list(futures)
-                while pending:
-                    done = _wait(pending, _POLL_SECONDS)
-                    pending = [f for f in pending if f not in done]
-                    if self._deadline is not None and time.monotonic() > self._deadline:
-                        self._stop[0] = 1
-            except BaseException:
-                self._stop[0] = 1
-                raise
-            for future in futures:
-                future.result()
+    def _safe_work(self) -> None:
+        """Run blocks; whatever goes wrong here is raised where the launch was called."""
+        try:
+            self._work()
+        except BaseException as error:
+            self._fail(error)
 
     def _work(self) -> None:
         """Run blocks on this thread until none is left."""
-        context = self._context()
+        printed = np.zeros(PRINT_BYTES // 8, np.uint64) if self.ready.translation.prints else None
+        context = self._context(printed)
         run = _RUN(host().runtime.addresses["tw.run"])
         slots = [Slot(self)]
         current = 0
@@ -157,6 +160,8 @@ class Execution:
         with self._lock:
             self.warp_instructions += int(context[state.CONTEXT["instructions"] // 8])
             self._counters += self._thread_counters(context)
+            if printed is not None:
+                self._read_printed(printed, int(context[state.CONTEXT["print_used"] // 8]))
 
     def _next_slot(self, slots: list[Slot], current: int) -> int:
         """The block to go on with when one stalls: a fresh one while there are any, else the next in turn."""
@@ -165,7 +170,7 @@ class Execution:
             return len(slots) - 1
         return (current + 1) % len(slots)
 
-    def _context(self) -> np.ndarray[Any, np.dtype[np.uint64]]:
+    def _context(self, printed: Any = None) -> np.ndarray[Any, np.dtype[np.uint64]]:
         """A context record for one host thread; its counters follow it in the same array."""
         translation = self.ready.translation
         limit = self.limits.instructions
@@ -199,6 +204,8 @@ class Execution:
             "may_stall": int(translation.spins and self.blocks > 1),
             "call_depth": self.limits.call_depth,
             "dynamic_shared_bytes": self._dynamic,
+            "print_buffer": 0 if printed is None else printed.ctypes.data,
+            "print_bytes": 0 if printed is None else printed.nbytes,
         }
         for name, value in values.items():
             record[state.CONTEXT[name] // 8] = value
@@ -217,7 +224,7 @@ class Execution:
 
     # -- what went wrong ----------------------------------------------------------------------------------------
 
-    def _fail(self, error: KernelError) -> None:
+    def _fail(self, error: BaseException) -> None:
         """Keep the first failure and stop the others."""
         with self._lock:
             if self._failure is None:
@@ -238,7 +245,7 @@ class Execution:
                 "others will not reach; all threads of a block must reach each barrier",
                 kernel=name, block=block,
             )  # fmt: skip
-        if code == state.STOPPED:
+        if code == state.STOPPED or field("fault_kind") == state.STOP_REQUEST:
             return self._stopped(block, field("instructions"))
         site = self.ready.translation.sites[field("fault_site")]
         where = site.source or f"PTX line {site.ptx_line}"
@@ -299,11 +306,32 @@ class Execution:
         return found
 
     def printed(self) -> str:
-        """What the kernel printed."""
-        return "".join(text for *_, text in sorted(self._printed))
+        """What the kernel printed, block by block."""
+        return "".join(text for _, text in sorted(self._printed, key=lambda record: record[0]))
+
+    def _read_printed(self, buffer: Any, used: int) -> None:
+        """Format one thread's records."""
+        raw = buffer.view(np.uint8)
+        size = state.PRINT_RECORD_BYTES
+        for at in range(0, min(used, raw.nbytes // size * size), size):
+            block, _, address, count = (int(v) for v in raw[at : at + 32].view(np.uint64))
+            text = self._memory.read_text(address)
+            if text is not None:
+                packed = raw[at + 32 : at + 32 + count].tobytes()
+                self._printed.append((block, format_text(text, packed, self._memory.read_text)))
+        if used > raw.nbytes:
+            lost = (used - raw.nbytes) // size + 1
+            warnings.warn(f"{self.program.name}: the print buffer was full; {lost:,} lines were lost", stacklevel=2)
 
 
-def _wait(futures: list[Any], timeout: float) -> set[Any]:
-    from concurrent.futures import FIRST_COMPLETED, wait
-
-    return set(wait(futures, timeout=timeout, return_when=FIRST_COMPLETED).done)
+def start_crew(workers: int, work: Callable[[], None]) -> list[threading.Thread]:
+    """Start threads with a stack that fits translated kernels' frames and the calls in them."""
+    crew = [threading.Thread(target=work, name=f"tilewright-{i}", daemon=True) for i in range(workers)]
+    with _STACK_SIZE_LOCK:  # the size is the process's: set it for these threads only
+        before = threading.stack_size(state.HOST_STACK_BYTES)
+        try:
+            for worker in crew:
+                worker.start()
+        finally:
+            threading.stack_size(before)
+    return crew

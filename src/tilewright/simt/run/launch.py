@@ -14,7 +14,6 @@ from tilewright.errors import ArgumentTypeError, LaunchError
 from tilewright.gpu import extent
 from tilewright.gpu.arguments import array_shape
 from tilewright.gpu.program import Program, program_for
-from tilewright.settings import Settings
 from tilewright.simt.events import Instrument
 from tilewright.simt.run.execution import Execution
 from tilewright.simt.run.kernels import ReadyKernel, kernel_store
@@ -258,7 +257,3 @@ def _place_module(program: Program, ready: ReadyKernel, memory: Memory) -> int:
         memory.view(base, len(image))[:] = np.frombuffer(image, np.uint8)
     return base
 
-
-def default_threads(limits: Limits) -> int:
-    """Host threads of a launch."""
-    return max(1, limits.threads or Settings.from_environ().threads)

@@ -23,5 +23,5 @@ class Limits:
 
     instructions: int | None = None
     seconds: float | None = None
-    call_depth: int = 64
+    call_depth: int = 512
     threads: int | None = None

@@ -93,6 +93,14 @@ class Memory:
         """The bytes at a device address."""
         return self._arena.bytes_at(address - GLOBAL_BASE, size_bytes)
 
+    def read_text(self, address: int) -> str | None:
+        """The zero-terminated text at a device address; None outside what is allocated."""
+        offset = address - GLOBAL_BASE
+        if not 0 <= offset < self.used_bytes:
+            return None
+        raw = self._arena.bytes_at(offset, min(self.used_bytes - offset, 1 << 16)).tobytes()
+        return raw.split(b"\0", 1)[0].decode(errors="replace")
+
     def array(self, value: npt.ArrayLike) -> DeviceArray:
         """Copy an array to this memory, C-contiguous."""
         host = np.ascontiguousarray(value)

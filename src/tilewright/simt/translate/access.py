@@ -97,7 +97,7 @@ def resolve(
         raise PtxError(
             f"{emitter.module.path}:{item.ptx_line}: '{item.name}' names '{base.name}', which lies in .{actual}"
         )
-    if actual == "global":
+    if actual in ("global", "local"):
         return tree.Symbol(base.name), offset, space
     return tree.Immediate(0), offset + place[1], space
 
@@ -187,9 +187,8 @@ def local_stride(emitter: Emitter) -> int:
 def base_offset(emitter: Emitter, access: Access, *, base: bool) -> Value:
     """The arena offset of an access's base register (lane 0 with `base`), as i64."""
     code = emitter.code
-    if isinstance(access.address, tree.Symbol):  # a module variable
-        place = emitter.layout.places[access.address.name]
-        address = code.add(emitter.context("module_base"), code.const("i64", place[1]))
+    if isinstance(access.address, tree.Symbol):  # a variable of the module or of the frame
+        address = emitter.symbol(access.address)
     else:
         operand = access.address
         bits = 64

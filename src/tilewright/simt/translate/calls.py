@@ -1,15 +1,276 @@
-"""Calls that are not inlined: the runtime's own functions."""
+"""Calls that are not inlined: recursive and indirect ones, and the functions that the machine provides.
+
+A called function is an LLVM function of its own, run by the lanes of a mask:
+``i32 @function.N(context, slot, warp, mask, frame, depth)``, 0 or FAULT. Its parameters, results and local variables lie
+in a frame of local memory; the caller copies arguments in and results out. It cannot wait at a barrier, because it cannot
+leave and come back.
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
 from tilewright.errors import PtxError
+from tilewright.simt.events import EventKind, Site
 from tilewright.simt.ptx import tree
-from tilewright.simt.translate.emitter import Emitter
+from tilewright.simt.translate.access import declare_runtime, local_stride
+from tilewright.simt.translate.code import LANES, Value
 from tilewright.simt.translate.graph import Op
+from tilewright.simt.translate.inline import call_arguments
+from tilewright.simt.translate.layout import Layout, align_up, element_alignment
+from tilewright.simt.translate.state import BAD_CALL, CALL_DEPTH, LOCAL_WINDOW, TRAP
+
+if TYPE_CHECKING:
+    from tilewright.simt.translate.emitter import Emitter
+
+#: Local memory a thread has for the frames of called functions.
+STACK_BYTES = 64 << 10
+
+
+def called_functions(module: tree.Module, bodies: list[tree.Function]) -> list[tree.Function]:
+    """Functions that calls remaining in these bodies can reach; all whose address is taken, when one is indirect."""
+    names: set[str] = set()
+    for body in bodies:
+        for item in body.body:
+            if not isinstance(item, tree.Instruction) or item.opcode != "call":
+                continue
+            target = call_arguments(item).target
+            if isinstance(target, tree.Symbol):
+                names.add(target.name)
+            else:
+                names |= {f.name for f in module.functions.values() if not f.is_entry and not f.is_declaration}
+    found = [module.functions.get(name) for name in sorted(names)]
+    return [f for f in found if f is not None and not f.is_declaration and not f.is_entry]
+
+
+def with_frame(function: tree.Function) -> tree.Function:
+    """A copy whose formal parameters and results are local variables of its frame."""
+    formals: list[tree.Variable] = []
+    start: list[tree.Instruction] = []
+    end: list[tree.Instruction] = []
+    for formal in (*function.params, *function.returns):
+        if isinstance(formal, tree.Variable):
+            formals.append(replace(formal, space="local"))
+            continue
+        type_ = function.registers[formal.name]
+        variable = tree.Variable(f"{formal.name}$slot", "local", type_)
+        formals.append(variable)
+        address = tree.Address(tree.Symbol(variable.name))
+        line = function.ptx_line
+        if formal in function.params:
+            start.append(tree.Instruction("ld", (".local", type_), (formal, address), line))
+        else:
+            end.append(tree.Instruction("st", (".local", type_), (address, formal), line))
+    names = {v.name for v in formals}
+    body: list[tree.Instruction | tree.Label] = list(start)
+    for item in function.body:
+        if isinstance(item, tree.Instruction):
+            if item.opcode == "ret":
+                body += end
+            elif _names_formal(item, names):
+                item = replace(
+                    item, modifiers=tuple(".local" if m.startswith(".param") else m for m in item.modifiers)
+                )
+        body.append(item)
+    return replace(
+        function, body=[*body, *end], variables=[*formals, *function.variables], registers=dict(function.registers)
+    )
+
+
+def _names_formal(item: tree.Instruction, names: set[str]) -> bool:
+    return any(
+        isinstance(o, tree.Address) and isinstance(o.base, tree.Symbol) and o.base.name in names for o in item.operands
+    )
+
+
+def frame_layout(whole: Layout, function: tree.Function) -> Layout:
+    """The layout of a called function: the module's places, and its own frame from offset 0."""
+    layout = Layout(
+        {n: p for n, p in whole.places.items() if p[0] in ("module", "shared")},
+        whole.shared_bytes, whole.local_bytes, 0, whole.module_bytes, whole.functions,
+    )  # fmt: skip
+    end = 0
+    for variable in function.variables:
+        if variable.space in ("local", "param"):
+            at = align_up(end, element_alignment(variable))
+            layout.places[variable.name] = ("local", at)
+            end = at + variable.size
+    layout.frame_bytes = align_up(end, 16)
+    return layout
 
 
 def emit_call(emitter: Emitter, op: Op) -> None:
     """Emit a call that the inliner left."""
     item = op.instruction
-    target = next((o for o in item.operands if isinstance(o, tree.CallArguments)), None)
-    raise PtxError(f"{emitter.module.path}:{item.ptx_line}: '{item.name}' to {target} is not implemented")
+    call = call_arguments(item)
+    if isinstance(call.target, tree.Symbol):
+        if call.target.name == "vprintf":
+            _print(emitter, call)
+            return
+        if call.target.name == "__assertfail":
+            _stop(emitter, item, emitter.mask, TRAP)
+            emitter.code.place(emitter.code.label("unreached"))
+            return
+        _call(emitter, item, call, emitter.functions[call.target.name], emitter.mask)
+        return
+    _call_indirect(emitter, item, call, call.target)
+
+
+def _call_indirect(emitter: Emitter, item: tree.Instruction, call: tree.CallArguments, target: tree.Register) -> None:
+    """Call each function that some lane names, with those lanes."""
+    code = emitter.code
+    address = code.splat(emitter.read(target, "b64"))
+    left = emitter.mask
+    for name, callee in emitter.functions.items():
+        if len(callee.params) != len(call.arguments) or len(callee.returns) != len(call.returns):
+            continue
+        same = code.icmp("eq", address, code.const("i64", emitter.layout.functions.index(name) + 1))
+        lanes = code.and_(code.op(f"bitcast {same} to i32", "i32"), emitter.mask)
+        left = code.and_(left, code.not_(lanes))
+        yes, no = code.label("callee"), code.label("next")
+        code.branch_if(code.icmp("ne", lanes, code.const("i32", 0)), yes, no)
+        code.place(yes)
+        _call(emitter, item, call, callee, lanes)
+        code.branch(no)
+        code.place(no)
+    fine, bad = code.label("called"), code.label("stray")
+    code.branch_if(code.icmp("eq", left, code.const("i32", 0)), fine, bad, likely=True)
+    code.place(bad)
+    _stop(emitter, item, left, BAD_CALL)
+    code.place(fine)
+
+
+def _call(
+    emitter: Emitter, item: tree.Instruction, call: tree.CallArguments, callee: tree.Function, lanes: Value
+) -> None:
+    """Copy arguments to the callee's frame, call it for some lanes, copy results back."""
+    code = emitter.code
+    if len(callee.params) != len(call.arguments) or len(callee.returns) != len(call.returns):
+        raise PtxError(
+            f"{emitter.module.path}:{item.ptx_line}: '{callee.name}' takes {len(callee.params)} arguments and returns "
+            f"{len(callee.returns)} (got {len(call.arguments)} and {len(call.returns)})"
+        )
+    layout = frame_layout(emitter.layout, with_frame(callee))
+    frame = code.add(emitter.frame, code.const("i64", emitter.layout.frame_bytes))
+    depth = code.add(emitter.depth, code.const("i32", 1))
+    top = code.add(frame, code.const("i64", layout.frame_bytes))
+    room = code.icmp("ule", top, code.const("i64", emitter.layout.local_bytes))
+    shallow = code.icmp("ule", depth, code.cast("trunc", emitter.context("call_depth"), "i32"))
+    go, deep = code.label("go"), code.label("deep")
+    code.branch_if(code.and_(room, shallow), go, deep, likely=True)
+    code.place(deep)
+    _stop(emitter, item, lanes, CALL_DEPTH)
+    code.place(go)
+    for formal, actual in zip(callee.params, call.arguments, strict=True):
+        place, size, type_ = _formal_place(callee, formal, layout)
+        at = code.add(frame, code.const("i64", place))
+        if isinstance(actual, tree.Symbol):
+            _copy(emitter, at, _own(emitter, actual), size, lanes)
+        else:
+            value = code.splat(emitter.read(actual, type_))
+            _store_lanes(emitter, at, value, lanes)
+    symbol = f"function.{emitter.layout.functions.index(callee.name)}"
+    status = code.op(
+        f"call i32 @{symbol}(ptr %context, ptr %slot, ptr %warp, {lanes}, {frame}, {depth})", "i32"
+    )
+    fine = code.label("back")
+    code.branch_if(code.icmp("eq", status, code.const("i32", 0)), fine, "fault", likely=True)
+    code.place(fine)
+    for formal, actual in zip(callee.returns, call.returns, strict=True):
+        place, size, type_ = _formal_place(callee, formal, layout)
+        at = code.add(frame, code.const("i64", place))
+        if isinstance(actual, tree.Symbol):
+            _copy(emitter, _own(emitter, actual), at, size, lanes)
+        elif isinstance(actual, tree.Register):
+            _fetch(emitter, actual, at, type_, lanes)
+
+
+def _formal_place(callee: tree.Function, formal: tree.Variable | tree.Register, layout: Layout) -> tuple[int, int, str]:
+    """Frame offset, bytes and PTX type of a formal parameter."""
+    if isinstance(formal, tree.Variable):
+        return layout.places[formal.name][1], formal.size, formal.type.lstrip(".")
+    variable = tree.Variable("", "local", callee.registers[formal.name])
+    return layout.places[f"{formal.name}$slot"][1], variable.size, variable.type.lstrip(".")
+
+
+def _own(emitter: Emitter, actual: tree.Symbol) -> Value:
+    """Local offset of a variable of the caller's frame."""
+    place = emitter.layout.places[actual.name]
+    return emitter.code.add(emitter.frame, emitter.code.const("i64", place[1] + actual.offset))
+
+
+def _lane_pointers(emitter: Emitter, offset: Value) -> Value:
+    code = emitter.code
+    stride = local_stride(emitter)
+    lanes = code.add(code.splat(offset), code.pattern("i64", [lane * stride for lane in range(LANES)]))
+    return code.op(f"getelementptr i8, ptr %local, {lanes}", "ptr", LANES)
+
+
+def _store_lanes(emitter: Emitter, offset: Value, value: Value, lanes: Value) -> None:
+    from tilewright.simt.translate.access import _scatter
+
+    if value.type == "i1":
+        value = emitter.code.cast("zext", value, "i8")
+    mask = emitter.code.op(f"bitcast {lanes} to <{LANES} x i1>", "i1", LANES)
+    _scatter(emitter, _lane_pointers(emitter, offset), mask, value)
+
+
+def _load_lanes(emitter: Emitter, offset: Value, type_: str, lanes: Value) -> Value:
+    from tilewright.simt.translate.access import _gather
+
+    mask = emitter.code.op(f"bitcast {lanes} to <{LANES} x i1>", "i1", LANES)
+    return _gather(emitter, _lane_pointers(emitter, offset), mask, type_)
+
+
+def _copy(emitter: Emitter, to: Value, source: Value, size: int, lanes: Value) -> None:
+    """Copy bytes between two places of local memory, in the widest steps that fit."""
+    done = 0
+    while done < size:
+        step = next(s for s in (8, 4, 2, 1) if s <= size - done)
+        at = emitter.code.const("i64", done)
+        value = _load_lanes(emitter, emitter.code.add(source, at), f"i{8 * step}", lanes)
+        _store_lanes(emitter, emitter.code.add(to, at), value, lanes)
+        done += step
+
+
+def _fetch(emitter: Emitter, register: tree.Register, at: Value, type_: str, lanes: Value) -> None:
+    """Load a result into a register, for the lanes of this call only."""
+    from tilewright.simt.translate.code import element_type
+    from tilewright.simt.translate.emit import write
+    from tilewright.simt.translate.shapes import ANY_VECTOR
+
+    value = _load_lanes(emitter, at, element_type(type_), lanes)
+    guard = emitter.code.op(f"bitcast {lanes} to <{LANES} x i1>", "i1", LANES)
+    write(emitter, register.name, value, type_, ANY_VECTOR, guard)
+
+
+def _stop(emitter: Emitter, item: tree.Instruction, lanes: Value, kind: int) -> None:
+    """Leave with a fault; the caller starts the next block."""
+    code = emitter.code
+    site = emitter.add_site(Site(EventKind.RUN, item.ptx_line, emitter.source_of(item), item.name))
+    declare_runtime(emitter, "tw.stop", "void", "ptr, ptr, i32, i32, i64")
+    code.line(f"call void @tw.stop(ptr %context, ptr %warp, i32 {site}, {lanes}, i64 {kind})")
+    code.branch("fault")
+
+
+def _print(emitter: Emitter, call: tree.CallArguments) -> None:
+    """`vprintf(format, arguments)`: each lane's format address and argument bytes go to the print buffer."""
+    code = emitter.code
+    emitter.prints = True
+    values = []
+    for actual in call.arguments:
+        if isinstance(actual, tree.Symbol):
+            values.append(_load_lanes(emitter, _own(emitter, actual), "i64", emitter.mask))
+        else:
+            values.append(code.splat(emitter.read(actual, "b64")))
+    format_, arguments = values
+    code.line(f"store {format_}, ptr %addresses, align 64")
+    offsets = code.sub(arguments, code.const("i64", LOCAL_WINDOW))
+    code.line(f"store {offsets}, ptr %lanes.scratch, align 64")
+    declare_runtime(emitter, "tw.print", "void", "ptr, ptr, ptr, i32, ptr, ptr, ptr, i64, i64")
+    code.line(
+        f"call void @tw.print(ptr %context, ptr %slot, ptr %warp, {emitter.mask}, ptr %addresses, ptr %lanes.scratch, "
+        f"ptr %local, i64 {local_stride(emitter)}, i64 {emitter.layout.local_bytes})"
+    )
+

@@ -66,6 +66,16 @@ class Emitter:
         self.mask_vector = Value("poison", "i1", LANES)
         self.block = 0
         self._constants: dict[str, str] = {}
+        self.functions: dict[str, tree.Function] = {}  # callable ones, by name
+        self.frame = Value("0", "i64")  # where this function's local variables start
+        self.depth = Value("0", "i32")  # calls so far
+        self.prints = False
+
+    def share(self, other: Emitter) -> None:
+        """Add to another emitter's sites, counters, constants and declarations."""
+        self.sites, self.counter_rows, self.globals = other.sites, other.counter_rows, other.globals
+        self._constants, self.functions = other._constants, other.functions
+        self.code.declarations = other.code.declarations
 
     # -- registers --------------------------------------------------------------------------------------------
 
@@ -200,8 +210,10 @@ class Emitter:
             raise PtxError(f"{self.module.path}: '{operand.name}' is not declared")
         space, offset = place
         offset += operand.offset
-        if space in ("shared", "local"):
+        if space == "shared":
             return self.code.const("i64", offset)
+        if space == "local":
+            return self.code.add(self.frame, self.code.const("i64", offset))
         start = self.context("params_address" if space == "param" else "module_base")
         return self.code.add(start, self.code.const("i64", offset))
 

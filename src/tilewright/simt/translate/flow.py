@@ -65,6 +65,10 @@ class Flow:
 
     def prologue(self) -> None:
         """Allocas, arena pointers, and the switch to where the warp goes on (filled in by `epilogue`)."""
+        self._allocas()
+        self.e.code.branch("resume.switch")
+
+    def _allocas(self) -> None:
         code = self.e.code
         code.place("entry")
         code.line("%fuel = alloca i64")
@@ -89,12 +93,11 @@ class Flow:
 
         code.line(f"%shared = getelementptr i8, ptr {self.e.field('%slot', SLOT['shared'], 'ptr').text}, i64 0")
         warp = code.cast("zext", self.e.field("%warp", WARP["index"], "i32"), "i64")
-        stride = align_up(self.e.layout.local_bytes, 16) * LANES
+        stride = align_up(self.e.layout.local_bytes, 16) * LANES  # of a whole warp
         offset = code.mul(warp, code.const("i64", stride))
         local = self.e.field("%slot", SLOT["local"], "ptr")
         code.line(f"%local = getelementptr i8, ptr {local.text}, i64 {offset.text}")
         code.line(f"store i64 {self.e.context('quantum').text}, ptr %fuel")
-        code.branch("resume.switch")
 
     def epilogue(self) -> None:
         """The common exits, and the resume points that turned out to be needed."""

@@ -28,7 +28,9 @@ class Layout:
     param_bytes : int
     module_bytes : int
     functions : list of str
-        Functions whose address is taken; the address of the i-th is i + 1.
+        All functions of the module; the address of the i-th is i + 1.
+    frame_bytes : int
+        Local memory of the function's own variables; `local_bytes` counts the frames of called functions too.
     """
 
     places: dict[str, tuple[str, int]] = field(default_factory=dict)
@@ -37,6 +39,7 @@ class Layout:
     param_bytes: int = 0
     module_bytes: int = 0
     functions: list[str] = field(default_factory=list)
+    frame_bytes: int = 0
 
     @property
     def params(self) -> dict[str, int]:
@@ -85,7 +88,7 @@ def lay_out(module: tree.Module, entry: tree.Function) -> Layout:
             offset = align_up(layout.param_bytes, element_alignment(parameter))
             layout.places[parameter.name] = ("param", offset)
             layout.param_bytes = offset + parameter.size
-    layout.local_bytes = align_up(layout.local_bytes, 16)
+    layout.local_bytes = layout.frame_bytes = align_up(layout.local_bytes, 16)
     layout.functions = list(module.functions)
     return layout
 

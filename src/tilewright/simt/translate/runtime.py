@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from tilewright.simt.translate.state import (
     BLOCKED,
+    CALL_STACK_BYTES,
     CONTEXT,
     DEADLOCK,
     DONE,
@@ -16,6 +17,8 @@ from tilewright.simt.translate.state import (
     OUT_OF_BOUNDS,
     POINT,
     POINT_BYTES,
+    PRINT_ARGUMENT_BYTES,
+    PRINT_RECORD_BYTES,
     READY,
     SLOT,
     SLOT_ARRIVED,
@@ -51,7 +54,7 @@ def _set_context(field: str, value: str, unique: str) -> str:
 
 def runtime_ir() -> str:
     """The whole module's text."""
-    return _record() + _fault() + _recheck() + _run() + _init() + _release()
+    return _record() + _fault() + _recheck() + _run() + _init() + _release() + _print()
 
 
 def _record() -> str:
@@ -168,6 +171,10 @@ def _run() -> str:
     return f"""
 define i32 @tw.run(ptr %context, ptr %slot) {{
 entry:
+  %here = alloca i64
+  %here.at = ptrtoint ptr %here to i64
+  %low = sub i64 %here.at, {CALL_STACK_BYTES}
+{_set_context("stack_low", "i64 %low", "st")}
 {_context("function", "warp_function", "ptr")}
 {_context("warps", "warps")}
 {_context("warp.bytes", "warp_bytes")}
@@ -520,5 +527,71 @@ free.next:
   br i1 %more.k, label %free.warp, label %out
 out:
   ret i32 %any1
+}}
+"""
+
+
+def _print() -> str:
+    """tw.print(context, slot, warp, lanes, formats, offsets, local, stride, local bytes): one record a lane.
+
+    `offsets` are those of the argument bytes in local memory; outside of it there are none. A full buffer counts on,
+    so that Python can tell how much was lost.
+    """
+    return f"""
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+declare i64 @llvm.umin.i64(i64, i64)
+define void @tw.print(ptr %context, ptr %slot, ptr %warp, i32 %lanes, ptr %formats, ptr %offsets, ptr %local,
+                      i64 %stride, i64 %local.bytes) noinline {{
+entry:
+{_context("buffer", "print_buffer", "ptr")}
+{_context("room", "print_bytes")}
+{_field("block", "slot", SLOT["block"])}
+{_field("index", "warp", WARP["index"], "i32")}
+  br label %next
+next:
+  %left = phi i32 [ %lanes, %entry ], [ %rest, %done ]
+  %none = icmp eq i32 %left, 0
+  br i1 %none, label %out, label %lane
+lane:
+  %l = call i32 @llvm.cttz.i32(i32 %left, i1 true)
+  %less = sub i32 %left, 1
+  %rest = and i32 %left, %less
+{_context("used", "print_used")}
+  %after = add i64 %used, {PRINT_RECORD_BYTES}
+{_set_context("print_used", "i64 %after", "u")}
+  %fits = icmp ule i64 %after, %room
+  br i1 %fits, label %write, label %done
+write:
+  %record = getelementptr i8, ptr %buffer, i64 %used
+  store i64 %block, ptr %record, align 8
+  %w0 = mul i32 %index, 32
+  %thread = add i32 %w0, %l
+  %thread.wide = zext i32 %thread to i64
+  %r1 = getelementptr i8, ptr %record, i64 8
+  store i64 %thread.wide, ptr %r1, align 8
+  %f.p = getelementptr i64, ptr %formats, i32 %l
+  %f = load i64, ptr %f.p
+  %r2 = getelementptr i8, ptr %record, i64 16
+  store i64 %f, ptr %r2, align 8
+  %o.p = getelementptr i64, ptr %offsets, i32 %l
+  %o = load i64, ptr %o.p
+  %inside = icmp ult i64 %o, %local.bytes
+  %behind = sub i64 %local.bytes, %o
+  %some = call i64 @llvm.umin.i64(i64 %behind, i64 {PRINT_ARGUMENT_BYTES})
+  %count = select i1 %inside, i64 %some, i64 0
+  %r3 = getelementptr i8, ptr %record, i64 24
+  store i64 %count, ptr %r3, align 8
+  %l.wide = zext i32 %l to i64
+  %lane.at = mul i64 %l.wide, %stride
+  %at = add i64 %lane.at, %o
+  %safe = select i1 %inside, i64 %at, i64 0
+  %from = getelementptr i8, ptr %local, i64 %safe
+  %to = getelementptr i8, ptr %record, i64 32
+  call void @llvm.memcpy.p0.p0.i64(ptr %to, ptr %from, i64 %count, i1 false)
+  br label %done
+done:
+  br label %next
+out:
+  ret void
 }}
 """

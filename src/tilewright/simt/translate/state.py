@@ -26,7 +26,7 @@ READY, DONE, BLOCKED, YIELDED, FAULT = -1, 0, 1, 2, 3
 FINISHED, STALLED, DEADLOCK, STOPPED = 10, 11, 12, 13
 
 #: Kinds of fault in the fault record.
-OUT_OF_BOUNDS, MISALIGNED, TRAP, CALL_DEPTH, BAD_CALL, BARRIER_ID = 1, 2, 3, 4, 5, 6
+OUT_OF_BOUNDS, MISALIGNED, TRAP, CALL_DEPTH, BAD_CALL, STOP_REQUEST = 1, 2, 3, 4, 5, 6
 
 _CONTEXT = (
     "global_base",  # host address of the arena's first byte
@@ -60,6 +60,7 @@ _CONTEXT = (
     "print_used",
     "call_depth",
     "dynamic_shared_bytes",
+    "stack_low",  # host address below which called functions must not go
     "fault_kind",
     "fault_site",
     "fault_lanes",
@@ -68,8 +69,16 @@ _CONTEXT = (
     "fault_warp",
     "fault_lane",
 )
+#: One printed record: block, sequence, format address, argument bytes that follow, and room for them.
+PRINT_ARGUMENT_BYTES: Final = 256
+PRINT_RECORD_BYTES: Final = 32 + PRINT_ARGUMENT_BYTES
+
 CONTEXT: Final[dict[str, int]] = {name: 8 * i for i, name in enumerate(_CONTEXT)}
 CONTEXT_BYTES: Final = 8 * len(_CONTEXT)
+
+#: Host stack of a worker, and how much of it called functions may fill; the rest is for one frame.
+HOST_STACK_BYTES: Final = 256 << 20
+CALL_STACK_BYTES: Final = 96 << 20
 
 _SLOT = (
     "active",  # a block is in progress

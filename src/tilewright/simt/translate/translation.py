@@ -10,9 +10,11 @@ from tilewright.errors import PtxError
 from tilewright.simt.events import EventKind, Instrument, Site
 from tilewright.simt.ptx import tree
 from tilewright.simt.translate import graph, inline
+from tilewright.simt.translate.calls import STACK_BYTES, called_functions, frame_layout, with_frame
 from tilewright.simt.translate.emit import emit_function
 from tilewright.simt.translate.emitter import Emitter, register_bits
-from tilewright.simt.translate.layout import Layout, lay_out
+from tilewright.simt.translate.function import emit_called
+from tilewright.simt.translate.layout import Layout, align_up, element_alignment, lay_out
 from tilewright.simt.translate.shapes import Shapes
 from tilewright.simt.translate.special import LaunchClass
 
@@ -40,6 +42,8 @@ class Translation:
         Size of a warp record, and its barrier points.
     spins : bool
         Whether some loop waits for other threads.
+    prints : bool
+        Whether it calls vprintf.
     sites : list of Site
     counter_rows : list of list of int
         For each instrument, the sites of its counters in order.
@@ -51,6 +55,7 @@ class Translation:
     warp_bytes: int
     points: int
     spins: bool
+    prints: bool
     sites: list[Site]
     counter_rows: list[list[int]]
     layout: Layout = field(default_factory=Layout)
@@ -71,23 +76,69 @@ def translate(
         known = ", ".join(f.name for f in module.entries) or "none"
         raise PtxError(f"{module.path}: no kernel '{entry}'; kernels here: {known}")
     function = inline.inline_calls(module, function)
+    called = _called(module, function)
     layout = lay_out(module, function)
-    flow_graph = graph.build(function, module.path)
-    registers = flow_graph.registers
-    shapes = Shapes(flow_graph, launch, lambda name: register_bits(registers[name]), layout.params)
-    emitter = Emitter(module, flow_graph, shapes, layout, launch, instruments)
-    flow = emit_function(emitter, "tw.warp")
-    text = _join(emitter, instruments)
+    for callee in called.values():
+        _place_statics(layout, callee)
+    if called:
+        layout.local_bytes += STACK_BYTES
+    main = _emitter(module, function, layout, launch, instruments)
+    main.functions = {name: module.functions[name] for name in called}
+    flow = emit_function(main, "tw.warp")
+    lines = main.code.lines
+    for name, callee in called.items():
+        emitter = _emitter(module, callee, frame_layout(layout, callee), launch, instruments)
+        emitter.share(main)
+        emit_called(emitter, f"function.{layout.functions.index(name)}")
+        lines += emitter.code.lines
+        main.prints |= emitter.prints
     return Translation(
-        ir=text,
+        ir=_join(main, instruments),
         symbol="tw.warp",
         warp_bytes=flow.warp_bytes,
         points=len(flow.points),
-        spins=bool(flow_graph.spin_headers),
-        sites=emitter.sites,
-        counter_rows=emitter.counter_rows,
+        spins=bool(main.graph.spin_headers),
+        prints=main.prints,
+        sites=main.sites,
+        counter_rows=main.counter_rows,
         layout=layout,
     )
+
+
+def _emitter(
+    module: tree.Module,
+    function: tree.Function,
+    layout: Layout,
+    launch: LaunchClass,
+    instruments: Sequence[Instrument],
+) -> Emitter:
+    """Graph and shapes of one function, ready to be emitted."""
+    flow_graph = graph.build(function, module.path)
+    registers = flow_graph.registers
+    shapes = Shapes(flow_graph, launch, lambda name: register_bits(registers[name]), layout.params)
+    return Emitter(module, flow_graph, shapes, layout, launch, instruments)
+
+
+def _called(module: tree.Module, function: tree.Function) -> dict[str, tree.Function]:
+    """Functions that stay calls, with what they call in turn, each with a frame and its own calls inlined."""
+    found: dict[str, tree.Function] = {}
+    bodies = [function]
+    while bodies:
+        fresh = [f for f in called_functions(module, bodies) if f.name not in found]
+        bodies = []
+        for callee in fresh:
+            found[callee.name] = inline.inline_calls(module, with_frame(callee))
+            bodies.append(found[callee.name])
+    return found
+
+
+def _place_statics(layout: Layout, function: tree.Function) -> None:
+    """Shared variables declared inside a called function."""
+    for variable in function.variables:
+        if variable.space == "shared" and variable.name not in layout.places:
+            offset = align_up(layout.shared_bytes, element_alignment(variable))
+            layout.places[variable.name] = ("shared", offset)
+            layout.shared_bytes = offset + variable.size
 
 
 def _join(emitter: Emitter, instruments: Sequence[Instrument]) -> str:

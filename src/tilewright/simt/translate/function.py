@@ -1,0 +1,135 @@
+"""Emitting a called function: the flow of a warp's kernel, without leaving and coming back."""
+
+from __future__ import annotations
+
+from tilewright.errors import PtxError
+from tilewright.simt.events import EventKind, Site
+from tilewright.simt.translate.access import declare_runtime
+from tilewright.simt.translate.code import Value
+from tilewright.simt.translate.emit import emit_block
+from tilewright.simt.translate.emitter import Emitter
+from tilewright.simt.translate.flow import Flow
+from tilewright.simt.translate.graph import Block
+from tilewright.simt.translate.state import CALL_DEPTH, CONTEXT, FAULT, STOP_REQUEST
+
+
+class FunctionFlow(Flow):
+    """Flow of a called function: `ret` ends lanes, an empty tank is refilled after a look at the limits."""
+
+    def prologue(self) -> None:
+        """Allocas, arena pointers, and a first look at the limits, for recursion without loops."""
+        self._allocas()
+        code = self.e.code
+        code.line("store i32 %mask.in, ptr %mask")
+        self._guard_stack()
+        self._poll()
+        code.branch("B0")
+
+    def _guard_stack(self) -> None:
+        """Leave when the host's own stack runs low, whatever the limit of calls is."""
+        code = self.e.code
+        here = code.op("ptrtoint ptr %addresses to i64", "i64")
+        low = code.icmp("ult", here, self.e.context("stack_low"))
+        on, out = code.label("on"), code.label("deep")
+        code.branch_if(low, out, on, likely=False)
+        code.place(out)
+        self._stop(CALL_DEPTH)
+        code.place(on)
+
+    def _stop(self, kind: int) -> None:
+        code = self.e.code
+        site = self.e.add_site(Site(EventKind.RUN, self.graph.blocks[0].ptx_line, "", "call"))
+        declare_runtime(self.e, "tw.stop", "void", "ptr, ptr, i32, i32, i64")
+        code.line(f"call void @tw.stop(ptr %context, ptr %warp, i32 {site}, i32 %mask.in, i64 {kind})")
+        code.branch("fault")
+
+    def epilogue(self) -> None:
+        """Leave with 0, or with a fault."""
+        code = self.e.code
+        code.place("fault")
+        code.line(f"store i32 {FAULT}, ptr %status")
+        code.branch("leave")
+        code.place("finish")
+        code.line("store i32 0, ptr %status")
+        code.branch("leave")
+        code.place("leave")
+        self._account()
+        status = code.op("load i32, ptr %status", "i32")
+        code.line(f"ret {status}")
+
+    def _account(self) -> None:
+        """Add what was run to the context, and fill the tank."""
+        code = self.e.code
+        fuel = code.op("load i64, ptr %fuel", "i64")
+        quantum = self.e.context("quantum")
+        total = code.add(self.e.context("instructions"), code.sub(quantum, fuel))
+        self.e.set_field("%context", CONTEXT["instructions"], total)
+        code.line(f"store {quantum}, ptr %fuel")
+
+    def _poll(self) -> None:
+        """Leave when somebody asked to stop or the limit of instructions is passed."""
+        code = self.e.code
+        self._account()
+        stop = self.e.context("stop", "ptr")
+        asked = code.op(f"load atomic i32, ptr {stop.text} monotonic, align 4", "i32")
+        over = code.icmp("ugt", self.e.context("instructions"), self.e.context("instruction_limit"))
+        halt = code.or_(code.icmp("ne", asked, code.const("i32", 0)), over)
+        on, out = code.label("on"), code.label("halt")
+        code.branch_if(halt, out, on, likely=False)
+        code.place(out)
+        self._stop(STOP_REQUEST)
+        code.place(on)
+
+    def _pay(self, block: Block, target: int) -> None:
+        self._pay_here()
+        if target in self.graph.spin_headers and self.frontiers[block.index]:
+            self._rotate(block, target, [(target, self.e.mask)])
+
+    def _pay_split(self, block: Block, target: int) -> None:
+        self._pay_here()
+        if target in self.graph.spin_headers:
+            self._rotate(block, target, [])
+
+    def _pay_here(self) -> None:
+        code = self.e.code
+        on, out = code.label("on"), code.label("empty")
+        code.branch_if(self._empty(), out, on, likely=False)
+        code.place(out)
+        self._poll()
+        code.branch(on)
+        code.place(on)
+
+    def _barrier(self, block: Block) -> None:
+        raise PtxError(
+            f"{self.e.module.path}:{block.end.instruction.ptx_line if block.end else 0}: a barrier inside "
+            f"'{self.graph.name}', which is called recursively or through a pointer, is not implemented"
+        )
+
+    def _exit(self, block: Block) -> None:
+        if block.end is not None and block.end.instruction.opcode == "exit":
+            raise PtxError(
+                f"{self.e.module.path}:{block.end.instruction.ptx_line}: 'exit' inside '{self.graph.name}', which is "
+                "called recursively or through a pointer, is not implemented"
+            )
+        self._dispatch(sorted(self.frontiers[block.index]))
+        self.e.code.branch("finish")
+
+
+def emit_called(emitter: Emitter, symbol: str) -> None:
+    """Emit one called function into `emitter.code`."""
+    code = emitter.code
+    emitter.frame = Value("%frame", "i64")
+    emitter.depth = Value("%depth", "i32")
+    flow = FunctionFlow(emitter)
+    code.line(
+        f"define internal i32 @{symbol}(ptr %context, ptr %slot, ptr %warp, i32 %mask.in, i64 %frame, i32 %depth) "
+        "noinline #0 {"
+    )
+    flow.prologue()
+    for block in emitter.graph.blocks:
+        flow.enter(block)
+        emit_block(emitter, block)
+        flow.leave(block)
+    flow.epilogue()
+    code.line("}")
+
