@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tilewright.climber import Pairs
 
 #: A whole climb at this size, translations included, takes well under a minute on two cores.
-DEFAULT_SIZE = 128
+DEFAULT_SIZE = 256
 
 
 class Dtype(enum.StrEnum):
@@ -36,7 +36,7 @@ class Device(enum.StrEnum):
 
 
 def ladder(
-    size: Annotated[int | None, typer.Option(min=1, help="Square matrices, N by N.", show_default="128")] = None,
+    size: Annotated[int | None, typer.Option(min=1, help="Square matrices, N by N.", show_default="256")] = None,
     shape: Annotated[str | None, typer.Option(metavar="M,N,K", help="c is M by N, a is M by K, b is K by N.")] = None,
     a: Annotated[Path | None, typer.Option("--a", metavar="A.npy", help="Left operand; needs --b.")] = None,
     b: Annotated[Path | None, typer.Option("--b", metavar="B.npy", help="Right operand.")] = None,

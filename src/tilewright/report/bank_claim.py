@@ -88,10 +88,10 @@ def _traffic(counted: dict[int, Tile]) -> str:
     if reference is None or not reference.global_load_sectors:
         return ""
     ratios = [
-        f"{tile.global_load_sectors / reference.global_load_sectors:.2g} times with {edge}x{edge}"
+        f"{tile.global_load_sectors / reference.global_load_sectors:.2g} times with {edge}x{edge} tiles"
         for edge, tile in counted.items()
         if edge != REFERENCE and tile.global_load_sectors != reference.global_load_sectors
     ]
     if not ratios:
         return ""
-    return f" Global load sectors do differ: against {REFERENCE}x{REFERENCE}, {' and '.join(ratios)}."
+    return f" What differs is global traffic: {' and '.join(ratios)} the load sectors of {REFERENCE}x{REFERENCE}."

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from tilewright.report import bank_claim, columns, figures
 from tilewright.report.columns import Column, Group
-from tilewright.report.console import speaks_unicode
+from tilewright.report.console import PIPE_WIDTH, speaks_unicode
 from tilewright.rung import Climb, Rung
 
 #: Length of the longest bar, and the width of terminal from which there is room for bars.
@@ -31,15 +31,13 @@ def show(climb: Climb, console: Console) -> None:
 
 def _heading(climb: Climb, console: Console) -> None:
     p, machine = climb.problem, climb.machine
-    line = Text()
-    line.append(f"c[{p.m}, {p.n}] = a[{p.m}, {p.k}] @ b[{p.k}, {p.n}]", style="bold")
-    line.append(f"   {p.operations:,} operations   ", style="dim")
-    line.append(machine.gpu, style="bold cyan")
+    what = f"c[{p.m}, {p.n}] = a[{p.m}, {p.k}] @ b[{p.k}, {p.n}]"
+    console.print(Text.assemble((what, "bold"), (f"   {p.operations:,} operations", "dim")))
     if machine.device == "simulated":
-        line.append(f", simulated by {machine.threads} threads of {machine.host}", style="dim")
-    elif machine.limits != machine.gpu:
-        line.append(f" (occupancy by the limits of {machine.limits})", style="dim")
-    console.print(line)
+        where = f", simulated by {machine.threads} threads of {machine.host}"
+    else:
+        where = "" if machine.limits == machine.gpu else f" (occupancy by the limits of {machine.limits})"
+    console.print(Text.assemble((machine.gpu, "bold cyan"), (where, "dim")))
     console.print()
 
 
@@ -135,7 +133,7 @@ def _summary(climb: Climb, console: Console) -> None:
     text = Text.assemble((f"{exact} of {len(trusted)} kernels", style), " give the canonical product, bit for bit.")
     if climb.machine.device == "simulated":
         text.append(" Counts are the simulated GPU's; times are this host's, not a GPU's.", style="dim")
-    console.print(text, soft_wrap=not console.is_terminal)
+    console.print(text)
 
 
 def _notes(rungs: Sequence[Rung], console: Console) -> None:
@@ -159,8 +157,8 @@ def _claim(rungs: Sequence[Rung], console: Console) -> None:
 
 
 def _item(text: Text, console: Console) -> None:
-    """Print one indented paragraph; in a pipe it stays a line."""
-    if console.is_terminal:
-        console.print(Padding(text, (0, 0, 0, 2)))
+    """Print one indented paragraph; where the width is a pipe's, it stays a line."""
+    if console.width < PIPE_WIDTH:
+        console.print(Padding(text, (0, 0, 0, 2), expand=False))
     else:
         console.print(Text("  ") + text, soft_wrap=True)

@@ -46,7 +46,7 @@ def test_conflicts_everywhere_blame_nobody() -> None:
 
 def test_global_traffic_is_told_where_it_differs() -> None:
     text = told(rung(8, 0, 400), rung(16, 0, 200), rung(32, 0, 100))
-    assert "against 32x32, 4 times with 8x8 and 2 times with 16x16" in text
+    assert "4 times with 8x8 tiles and 2 times with 16x16 tiles the load sectors of 32x32" in text
 
 
 def test_nothing_is_said_without_counts() -> None:
