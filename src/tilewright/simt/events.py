@@ -44,8 +44,8 @@ class Site:
     instructions : int
         How many PTX instructions a RUN site stands for; 1 for ACCESS.
     space : str
-        `global`, `shared`, `local`, `const`, `generic`; "" for RUN. A generic access that reaches shared or local
-        memory is reported under `generic`, with its generic addresses.
+        `global` (constants too), `shared`, `local`; "" for RUN. A generic access has a site for each of them, told
+        of the lanes whose addresses lie there, with the addresses of that space.
     access : str
         `load`, `store`, `atomic`; "" for RUN.
     bytes_per_lane : int

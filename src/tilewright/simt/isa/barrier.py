@@ -15,8 +15,8 @@ def _placed(*_: Any) -> Any:
 
 
 rows.row(
-    "bar{.cta}.sync a, b;",
-    "barrier{.cta}.sync{.aligned} a, b;",
+    "bar{.cta}.sync a{, b};",
+    "barrier{.cta}.sync{.aligned} a{, b};",
     section="9.7.13.1",
     kind="barrier",
     cost="control",
@@ -32,16 +32,16 @@ rows.row(
     types={"a": "u32", "b": "u32"},
 )(_placed)
 rows.row(
-    "bar{.cta}.red.popc.u32 d, a, b, c;",
-    "barrier{.cta}.red.popc{.aligned}.u32 d, a, b, c;",
+    "bar{.cta}.red.popc.u32 d, a{, b}, c;",
+    "barrier{.cta}.red.popc{.aligned}.u32 d, a{, b}, c;",
     section="9.7.13.1",
     kind="barrier",
     cost="control",
     types={"d": "u32", "a": "u32", "b": "u32", "c": "pred"},
 )(_placed)
 rows.row(
-    "bar{.cta}.red.op.pred d, a, b, c;",
-    "barrier{.cta}.red.op{.aligned}.pred d, a, b, c;",
+    "bar{.cta}.red.op.pred d, a{, b}, c;",
+    "barrier{.cta}.red.op{.aligned}.pred d, a{, b}, c;",
     section="9.7.13.1",
     kind="barrier",
     cost="control",

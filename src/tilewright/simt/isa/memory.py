@@ -27,8 +27,8 @@ def _placed(*_: Any) -> Any:
 
 
 rows.row(
-    "ld{.weak, .volatile}{.ss}{.cop}{.evict}{.evict2}{.level::cache_hint}{.prefetch}{.vec}.type d, [a];",
-    "ld{.sem}{.scope}{.ss}{.cop}{.evict}{.evict2}{.level::cache_hint}{.prefetch}{.vec}.type d, [a];",
+    "ld{.weak, .volatile}{.ss}{.cop}{.evict}{.evict2}{.L2::cache_hint}{.prefetch}{.vec}.type d, [a];",
+    "ld{.sem}{.scope}{.ss}{.cop}{.evict}{.evict2}{.L2::cache_hint}{.prefetch}{.vec}.type d, [a];",
     "ldu{.ss}{.vec}.type d, [a];",
     section="9.7.9.8",
     kind="memory",
@@ -56,8 +56,8 @@ rows.row(
 )(_placed)
 
 rows.row(
-    "st{.weak, .volatile}{.ss}{.cop}{.evict}{.evict2}{.level::cache_hint}{.vec}.type [a], b;",
-    "st{.sem}{.scope}{.ss}{.cop}{.evict}{.evict2}{.level::cache_hint}{.vec}.type [a], b;",
+    "st{.weak, .volatile}{.ss}{.cop}{.evict}{.evict2}{.L2::cache_hint}{.vec}.type [a], b;",
+    "st{.sem}{.scope}{.ss}{.cop}{.evict}{.evict2}{.L2::cache_hint}{.vec}.type [a], b;",
     "st.mmio.relaxed{.scope}{.ss}.type [a], b;",
     section="9.7.9.11",
     kind="memory",

@@ -14,6 +14,7 @@ for that operand letter: a type name ("u32"), the name of another placeholder ("
 from __future__ import annotations
 
 import heapq
+import functools
 import itertools
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -73,6 +74,15 @@ class Row:
         """Operand names in the syntax's order, `d|p` for pairs, without braces, brackets and `!`."""
         tail = self.syntax[len(_head(self.syntax)) :].rstrip("; ")
         return tuple(re.sub(r"[{}\[\]\s!]", "", part) for part in tail.split(",") if part.strip())
+
+    @functools.cached_property
+    def operand_counts(self) -> tuple[int, int]:
+        """The least and the most operands; those in braces may be left out."""
+        tail = self.syntax[len(_head(self.syntax)) :].replace("{!}", "").rstrip("; ")
+        optional = re.findall(r"\{[^}]*\}", tail)
+        plain = re.sub(r"\{[^}]*\}", "", tail)
+        least = len([part for part in plain.split(",") if part.strip(" []|")])
+        return least, least + sum(max(1, group.count(",")) for group in optional)
 
     def forms(self) -> Iterable[str]:
         """Every dotted name this row accepts, for tests and the support page."""

@@ -8,6 +8,7 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
+from tilewright.errors import PtxError
 from tilewright.simt.translate.runtime import runtime_ir
 
 
@@ -40,7 +41,11 @@ class Host:
 
     def compile(self, ir: str, parts: Iterable[str] = (), *, optimise: bool = True) -> bytes:
         """Machine code of an LLVM module and further `parts` it calls, as an object file's bytes."""
-        module = llvm.parse_assembly(ir)
+        try:
+            module = llvm.parse_assembly(ir)
+            module.verify()
+        except RuntimeError as error:
+            raise PtxError(f"the kernel has operands that cannot be compiled ({error})") from error
         for part in sorted(set(parts)):
             module.link_in(llvm.parse_assembly(part))
         machine = self._machine(2 if optimise else 0)

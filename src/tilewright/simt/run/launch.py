@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -130,6 +132,7 @@ def launch(
         raise LaunchError(
             f"{program.name}: `shared_bytes` must be between 0 and {SHARED_LIMIT_BYTES:,} (got {shared_bytes!r})"
         )
+    _check_dimensions(program, grid, block)
     memory = _memory_for(program, args, memory)
     mark = memory.used_bytes
     try:
@@ -174,6 +177,26 @@ def _launch(
         seconds, ready.seconds, ready.cached, execution.warp_instructions, execution.printed(),
         execution.results(), program, grid, block,
     )  # fmt: skip
+
+
+def _check_dimensions(program: Program, grid: int | Sequence[int], block: int | Sequence[int]) -> None:
+    """Refuse a launch written with one extent of a kernel that reads its y index: it would do one row only."""
+    if isinstance(grid, Sequence) and len(grid) > 1 or isinstance(block, Sequence) and len(block) > 1:
+        return
+    for axis, count in (("z", 3), ("y", 2)):
+        if re.search(rf"%(tid|ctaid)\.{axis}\b", _entry_text(program)):
+            raise LaunchError(
+                f"{program.name}: `grid` and `block` must have {count} extents, for the kernel reads its {axis} index "
+                f"(got {grid!r} and {block!r}); pass tuples, with 1 where one thread is meant"
+            )
+
+
+@functools.lru_cache(maxsize=64)
+def _entry_text(program: Program) -> str:
+    """The PTX from a kernel's entry to the end of its body."""
+    start = program.ptx.find(program.entry)
+    end = program.ptx.find("\n}", start)
+    return program.ptx[start : end if end > 0 else None]
 
 
 def _memory_for(program: Program, args: Sequence[Any], memory: Memory | None) -> Memory:

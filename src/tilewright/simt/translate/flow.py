@@ -43,6 +43,7 @@ class Flow:
         self.waitable = sorted(waitable)
         self.points = {b.index: i for i, b in enumerate(b for b in self.graph.blocks if b.kind == "barrier")}
         self.resumes: set[int] = set()  # blocks a warp can resume at with one mask
+        self.parks = False  # whether lanes wait for others at a meeting
         self.dispatches = False  # whether the general dispatcher is needed
         at = align_up(WARP_POINTS + POINT_BYTES * len(self.points), 64)
         self.pending_at = {block: at + 4 * i for i, block in enumerate(self.waitable)}
@@ -77,6 +78,7 @@ class Flow:
         code.line("%spins = alloca i32")
         code.line("store i32 0, ptr %spins")
         code.line("%remaining = alloca i32")
+        code.line("%avoid = alloca i32")
         code.line(f"%addresses = alloca <{LANES} x i64>, align 64")
         # Slots of 16 bytes a lane: pointers, old values and operands of the widest atomic, v8 with a cache policy.
         code.line(f"%lanes.scratch = alloca [{18 * 2 * LANES} x i64], align 64")
@@ -102,6 +104,8 @@ class Flow:
     def epilogue(self) -> None:
         """The common exits, and the resume points that turned out to be needed."""
         code = self.e.code
+        if self.parks:
+            self._others()
         code.place("fault")
         code.line(f"store i32 {FAULT}, ptr %status")
         code.branch("leave")
@@ -199,17 +203,33 @@ class Flow:
         go, wait = f"B{here}.met", f"B{here}.wait"
         code.branch_if(code.icmp("eq", missing, code.const("i32", 0)), go, wait)
         code.place(wait)
-        others = [w for w in self.waitable if w != here]
-        for other in others:
-            pending = code.op(f"load i32, ptr %pending.{other}", "i32")
-            yes, no = code.label("run"), code.label("skip")
-            code.branch_if(code.icmp("ne", pending, code.const("i32", 0)), yes, no)
-            code.place(yes)
-            self._add_pending(here, mask)
-            self._run(other, pending)
-            code.place(no)
-        code.branch(go)
+        anyone = code.const("i32", 0)
+        for other in sorted(self.frontiers[here] - {here}):
+            anyone = code.or_(anyone, code.op(f"load i32, ptr %pending.{other}", "i32"))
+        rest = f"B{here}.rest"
+        code.branch_if(code.icmp("ne", anyone, code.const("i32", 0)), rest, go)
+        code.place(rest)
+        self._add_pending(here, mask)
+        code.line(f"store i32 {here}, ptr %avoid")
+        self.parks = True
+        code.branch("others")
         code.place(go)
+
+    def _others(self) -> None:
+        """Shared by all meetings: run the first pending block but the one that `%avoid` names."""
+        code = self.e.code
+        code.place("others")
+        avoid = code.op("load i32, ptr %avoid", "i32")
+        for block in self.waitable:
+            pending = code.op(f"load i32, ptr %pending.{block}", "i32")
+            waits = code.icmp("ne", pending, code.const("i32", 0))
+            runs = code.and_(waits, code.icmp("ne", avoid, code.const("i32", block)))
+            yes, no = code.label("run"), code.label("skip")
+            code.branch_if(runs, yes, no)
+            code.place(yes)
+            self._run(block, pending)
+            code.place(no)
+        code.branch("finish")
 
     def leave(self, block: Block) -> None:
         """Emit a block's end."""

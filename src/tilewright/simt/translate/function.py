@@ -46,6 +46,8 @@ class FunctionFlow(Flow):
     def epilogue(self) -> None:
         """Leave with 0, or with a fault."""
         code = self.e.code
+        if self.parks:
+            self._others()
         code.place("fault")
         code.line(f"store i32 {FAULT}, ptr %status")
         code.branch("leave")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tilewright.simt.translate.access import Access, base_offset, fault_unless, limit, local_stride, tell
 from tilewright.simt.translate.code import LANES, Value
 from tilewright.simt.translate.emitter import Emitter
@@ -37,8 +39,29 @@ def generic_pointers(emitter: Emitter, access: Access, kind: str = "") -> Value:
         inside = code.and_(inside, code.icmp("eq", low, code.const("i64", 0)))
     fault_unless(emitter, access, inside, addresses, 0)
     if emitter.instruments:
-        tell(emitter, access, addresses, kind)
+        _tell_by_space(emitter, access, addresses, kind)
     return pointers
+
+
+def _tell_by_space(emitter: Emitter, access: Access, addresses: Value, kind: str) -> None:
+    """Tell instruments of the lanes in each space apart, with the addresses of that space."""
+    code = emitter.code
+    outer = emitter.mask
+    windows = code.binary("lshr", addresses, code.const("i64", 32))
+    for space, start in (("global", 0), ("shared", SHARED_WINDOW), ("local", LOCAL_WINDOW)):
+        if space == "global":
+            here = code.icmp("uge", addresses, code.const("i64", GLOBAL_BASE))
+        else:
+            here = code.icmp("eq", windows, code.const("i64", start >> 32))
+        lanes = code.and_(code.op(f"bitcast {code.splat(here)} to i32", "i32"), outer)
+        yes, no = code.label("told"), code.label("untold")
+        code.branch_if(code.icmp("ne", lanes, code.const("i32", 0)), yes, no)
+        code.place(yes)
+        emitter.mask = lanes
+        tell(emitter, replace(access, space=space), code.sub(addresses, code.const("i64", start)), kind)
+        code.branch(no)
+        code.place(no)
+    emitter.mask = outer
 
 
 def window_of(space: str) -> int:

@@ -92,6 +92,12 @@ def make_op(instruction: tree.Instruction, registers: dict[str, str], path: str)
         known = "; ".join(table().neighbours(instruction.name)) or "none with this opcode"
         raise PtxError(f"{path}:{instruction.ptx_line}: '{instruction.name}' is not implemented; known forms: {known}")
     operands = list(instruction.operands)
+    least, most = form.row.operand_counts
+    if instruction.opcode != "call" and not least <= len(operands) <= most:
+        raise PtxError(
+            f"{path}:{instruction.ptx_line}: '{instruction.name}' takes {least if least == most else f'{least} to {most}'} "
+            f"operands (got {len(operands)}): {form.row.syntax}"
+        )
     names = form.row.operands
     has_destination = bool(names) and names[0][0] in "dp" and bool(operands) and form.row.kind != "control"
     destinations: list[str] = []

@@ -25,6 +25,7 @@ QUANTUM = 2_000_000
 _ATTRIBUTES = (
     'attributes #0 = { nounwind "prefer-vector-width"="512" "min-legal-vector-width"="512" "no-trapping-math"="true" }'
 )
+_MALFORMED = (IndexError, KeyError, TypeError, ValueError, AttributeError, AssertionError, RecursionError)
 _HANDLER_ARGUMENTS = {EventKind.RUN: "ptr, i32", EventKind.ACCESS: "ptr, ptr, i32, i32"}
 _WEIGHTS = '!0 = !{!"branch_weights", i32 2000, i32 1}\n!1 = !{!"branch_weights", i32 1, i32 2000}'
 
@@ -71,6 +72,18 @@ def translate(
     PtxError
         For anything in the kernel that the machine does not do; the message starts with `file:line:`.
     """
+    try:
+        return _translate(module, entry, launch, instruments)
+    except PtxError:
+        raise
+    except _MALFORMED as error:  # operands of kinds that no valid PTX has: PTX is untrusted input
+        raise PtxError(f"{module.path}: '{entry}' is malformed ({type(error).__name__}: {error})") from error
+
+
+def _translate(
+    module: tree.Module, entry: str, launch: LaunchClass, instruments: Sequence[Instrument] = ()
+) -> Translation:
+    """The passes, in order."""
     function = module.functions.get(entry)
     if function is None or not function.is_entry:
         known = ", ".join(f.name for f in module.entries) or "none"
