@@ -13,8 +13,8 @@ for that operand letter: a type name ("u32"), the name of another placeholder ("
 
 from __future__ import annotations
 
-import heapq
 import functools
+import heapq
 import itertools
 import re
 from collections.abc import Callable, Iterable, Mapping

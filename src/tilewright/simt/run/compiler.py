@@ -29,7 +29,9 @@ class Host:
         self._target = llvm.Target.from_default_triple()
         self._jit = llvm.create_lljit_compiler(self._machine())
         self._linked = 0
-        self.runtime = self.link(self.compile(runtime_ir()), ("tw.run", "tw.recheck", "tw.fault", "tw.stop", "tw.print"))
+        self.runtime = self.link(
+            self.compile(runtime_ir()), ("tw.run", "tw.recheck", "tw.fault", "tw.stop", "tw.print")
+        )
 
     @property
     def identity(self) -> str:

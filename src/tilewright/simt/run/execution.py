@@ -127,6 +127,9 @@ class Execution:
             raise
         if self._failure is not None:
             raise self._failure
+        allowed = self.limits.instructions
+        if allowed is not None and self.warp_instructions > allowed:  # together, though no thread alone
+            raise self._stopped((0, 0, 0), self.warp_instructions)
 
     def _safe_work(self) -> None:
         """Run blocks; whatever goes wrong here is raised where the launch was called."""
@@ -282,7 +285,8 @@ class Execution:
         else:
             return KernelError(f"{self.program.name}: stopped in block {block}", kernel=self.program.name, block=block)
         return LimitError(
-            f"{self.program.name}: passed its limit of {reason} in block {block}; a loop may never end, or raise `limits`",
+            f"{self.program.name}: passed its limit of {reason} in block {block}; "
+            "a loop may never end, or raise `limits`",
             kernel=self.program.name,
             block=block,
         )

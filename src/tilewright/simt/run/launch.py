@@ -20,7 +20,7 @@ from tilewright.simt.events import Instrument
 from tilewright.simt.run.execution import Execution
 from tilewright.simt.run.kernels import ReadyKernel, kernel_store
 from tilewright.simt.run.limits import Limits
-from tilewright.simt.run.memory import DeviceArray, Memory
+from tilewright.simt.run.memory import CAPACITY_BYTES, DeviceArray, Memory
 from tilewright.simt.translate.layout import align_up, module_image
 from tilewright.simt.translate.special import SMALL, LaunchClass
 
@@ -181,7 +181,7 @@ def _launch(
 
 def _check_dimensions(program: Program, grid: int | Sequence[int], block: int | Sequence[int]) -> None:
     """Refuse a launch written with one extent of a kernel that reads its y index: it would do one row only."""
-    if isinstance(grid, Sequence) and len(grid) > 1 or isinstance(block, Sequence) and len(block) > 1:
+    if (isinstance(grid, Sequence) and len(grid) > 1) or (isinstance(block, Sequence) and len(block) > 1):
         return
     for axis, count in (("z", 3), ("y", 2)):
         if re.search(rf"%(tid|ctaid)\.{axis}\b", _entry_text(program)):
@@ -209,7 +209,10 @@ def _memory_for(program: Program, args: Sequence[Any], memory: Memory | None) ->
                     "make all arrays of a launch with one Memory"
                 )
             memory = arg.memory
-    return memory if memory is not None else Memory()
+    if memory is not None:
+        return memory
+    needed = sum(arg.nbytes for arg in args if isinstance(arg, np.ndarray))
+    return Memory(max(CAPACITY_BYTES, 2 * needed))
 
 
 @dataclass(slots=True)
@@ -279,4 +282,3 @@ def _place_module(program: Program, ready: ReadyKernel, memory: Memory) -> int:
         image = module_image(module, module.functions[program.entry], layout, base)
         memory.view(base, len(image))[:] = np.frombuffer(image, np.uint8)
     return base
-

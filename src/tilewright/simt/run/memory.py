@@ -14,6 +14,8 @@ from tilewright.simt.translate.state import GLOBAL_BASE, SLACK_BYTES
 
 #: Allocations start at multiples of this, as cudaMalloc's do (CUDA C++ Programming Guide, "Device Memory Accesses").
 ALIGNMENT_BYTES = 256
+#: Address space of a fresh memory; it is no memory until it is used.
+CAPACITY_BYTES = 16 << 30
 _NORESERVE = 0x4000  # MAP_NORESERVE on Linux: address space now, pages when they are touched
 
 
@@ -31,7 +33,13 @@ class Arena:
         self.size_bytes = size_bytes
         total = size_bytes + 2 * SLACK_BYTES
         flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NORESERVE
-        self._map = mmap.mmap(-1, -(-total // mmap.PAGESIZE) * mmap.PAGESIZE, flags=flags)
+        try:
+            self._map = mmap.mmap(-1, -(-total // mmap.PAGESIZE) * mmap.PAGESIZE, flags=flags)
+        except OSError as error:
+            raise LaunchError(
+                f"the host must have {total:,} bytes of address space for simulated memory ({error}); "
+                "pass `memory=Memory(capacity_bytes=...)` with less"
+            ) from error
         self._anchor = ctypes.c_char.from_buffer(self._map)
         self.address = ctypes.addressof(self._anchor) + SLACK_BYTES
 
@@ -56,7 +64,7 @@ class Memory:
     [0, 1, 2, 3]
     """
 
-    def __init__(self, capacity_bytes: int = 16 << 30) -> None:
+    def __init__(self, capacity_bytes: int = CAPACITY_BYTES) -> None:
         self.capacity_bytes = capacity_bytes
         self._arena = Arena(capacity_bytes)
         self.used_bytes = 0

@@ -52,14 +52,15 @@ def format_text(text: str, arguments: bytes, read_text: ReadText) -> str:
         if kind == "c":
             return (spec + "s") % chr(integer(4, signed=False) & 0xFF)
         if kind == "p":
-            return (f"%{flags}{wide}s") % f"0x{integer(8, signed=False):x}"
+            return str(f"%{flags}{wide}s" % f"0x{integer(8, signed=False):x}")
         if kind == "s":
             found = read_text(integer(8, signed=False))
             return (spec + "s") % ("(null)" if found is None else found)
-        number = struct.unpack("<d", take(8))[0]
+        (number,) = struct.unpack("<d", take(8))
         if kind in "aA":
-            return number.hex().upper() if kind == "A" else number.hex()
-        return (spec + kind) % number
+            text = float(number).hex()
+            return text.upper() if kind == "A" else text
+        return str((spec + kind) % number)
 
     return _DIRECTIVE.sub(replace, text)
 

@@ -1,9 +1,9 @@
 """Calls that are not inlined: recursive and indirect ones, and the functions that the machine provides.
 
 A called function is an LLVM function of its own, run by the lanes of a mask:
-``i32 @function.N(context, slot, warp, mask, frame, depth)``, 0 or FAULT. Its parameters, results and local variables lie
-in a frame of local memory; the caller copies arguments in and results out. It cannot wait at a barrier, because it cannot
-leave and come back.
+``i32 @function.N(context, slot, warp, mask, frame, depth)``, 0 or FAULT. Its parameters, results and local variables
+lie in a frame of local memory; the caller copies arguments in and results out. It cannot wait at a barrier, because it
+cannot leave and come back.
 """
 
 from __future__ import annotations
@@ -65,23 +65,23 @@ def with_frame(function: tree.Function) -> tree.Function:
     names = {v.name for v in formals}
     body: list[tree.Instruction | tree.Label] = list(start)
     for item in function.body:
-        if isinstance(item, tree.Instruction):
-            if item.opcode == "ret":
-                body += end
-            elif _names_formal(item, names):
-                item = replace(
-                    item, modifiers=tuple(".local" if m.startswith(".param") else m for m in item.modifiers)
-                )
-        body.append(item)
+        if isinstance(item, tree.Instruction) and item.opcode == "ret":
+            body += end
+        body.append(_in_frame(item, names))
     return replace(
         function, body=[*body, *end], variables=[*formals, *function.variables], registers=dict(function.registers)
     )
 
 
-def _names_formal(item: tree.Instruction, names: set[str]) -> bool:
-    return any(
-        isinstance(o, tree.Address) and isinstance(o.base, tree.Symbol) and o.base.name in names for o in item.operands
-    )
+def _in_frame(item: tree.Instruction | tree.Label, formals: set[str]) -> tree.Instruction | tree.Label:
+    """An access to a formal parameter as one to local memory; anything else as it is."""
+    if not isinstance(item, tree.Instruction):
+        return item
+    for operand in item.operands:
+        if isinstance(operand, tree.Address) and isinstance(operand.base, tree.Symbol) and operand.base.name in formals:
+            modifiers = tuple(".local" if m.startswith(".param") else m for m in item.modifiers)
+            return replace(item, modifiers=modifiers)
+    return item
 
 
 def frame_layout(whole: Layout, function: tree.Function) -> Layout:
@@ -171,9 +171,7 @@ def _call(
             value = code.splat(emitter.read(actual, type_))
             _store_lanes(emitter, at, value, lanes)
     symbol = f"function.{emitter.layout.functions.index(callee.name)}"
-    status = code.op(
-        f"call i32 @{symbol}(ptr %context, ptr %slot, ptr %warp, {lanes}, {frame}, {depth})", "i32"
-    )
+    status = code.op(f"call i32 @{symbol}(ptr %context, ptr %slot, ptr %warp, {lanes}, {frame}, {depth})", "i32")
     fine = code.label("back")
     code.branch_if(code.icmp("eq", status, code.const("i32", 0)), fine, "fault", likely=True)
     code.place(fine)
@@ -273,4 +271,3 @@ def _print(emitter: Emitter, call: tree.CallArguments) -> None:
         f"call void @tw.print(ptr %context, ptr %slot, ptr %warp, {emitter.mask}, ptr %addresses, ptr %lanes.scratch, "
         f"ptr %local, i64 {local_stride(emitter)}, i64 {emitter.layout.local_bytes})"
     )
-

@@ -364,7 +364,7 @@ class Flow:
         return self.e.code.icmp("slt", fuel, self.e.code.const("i64", 0))
 
     def _pay(self, block: Block, target: int) -> None:
-        """At a back edge all lanes take: return to the scheduler when the fuel is spent, let others by when spinning."""
+        """At a back edge that all lanes take: return when the fuel is spent, let others by when spinning."""
         code, e = self.e.code, self.e
         on, out = code.label("on"), code.label("out")
         code.branch_if(self._empty(), out, on, likely=False)
@@ -478,7 +478,9 @@ class Flow:
         code = self.e.code
         pointer = code.op(f"getelementptr i8, ptr %warp, i64 {self.save_at[name]}", "ptr")
         if value.type == "i1":  # i1 vectors are kept as their 32 bits
-            value = code.op(f"bitcast {value} to i32", "i32") if value.lanes == LANES else code.cast("zext", value, "i8")
+            value = (
+                code.op(f"bitcast {value} to i32", "i32") if value.lanes == LANES else code.cast("zext", value, "i8")
+            )
         code.line(f"store {value}, ptr {pointer.text}, align 4")
 
     def _restore(self, names: set[str]) -> None:

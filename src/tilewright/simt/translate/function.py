@@ -134,4 +134,3 @@ def emit_called(emitter: Emitter, symbol: str) -> None:
         flow.leave(block)
     flow.epilogue()
     code.line("}")
-

@@ -94,8 +94,9 @@ def make_op(instruction: tree.Instruction, registers: dict[str, str], path: str)
     operands = list(instruction.operands)
     least, most = form.row.operand_counts
     if instruction.opcode != "call" and not least <= len(operands) <= most:
+        rule = str(least) if least == most else f"{least} to {most}"
         raise PtxError(
-            f"{path}:{instruction.ptx_line}: '{instruction.name}' takes {least if least == most else f'{least} to {most}'} "
+            f"{path}:{instruction.ptx_line}: '{instruction.name}' takes {rule} "
             f"operands (got {len(operands)}): {form.row.syntax}"
         )
     names = form.row.operands
@@ -124,7 +125,7 @@ def make_op(instruction: tree.Instruction, registers: dict[str, str], path: str)
 
 def is_special(name: str) -> bool:
     """Whether a register name is one of the machine's own (`%tid.x`), or the sink."""
-    return name == "_" or name.split(".")[0] in SPECIAL_REGISTERS
+    return name == "_" or name.split(".", maxsplit=1)[0] in SPECIAL_REGISTERS
 
 
 SPECIAL_REGISTERS = frozenset(
@@ -243,7 +244,7 @@ class _Cutter:
             case "bra":
                 self.branch(op)
             case "brx":
-                self.end(op, "switch", [t for t in self.branch_targets(item)])
+                self.end(op, "switch", self.branch_targets(item))
             case "ret" | "exit":
                 self.end(op, "exit", [])
             case "trap":
@@ -316,9 +317,11 @@ def _reverse_post_order(blocks: list[Block]) -> list[int]:
                         body.add(inner)
                         stack += predecessors[inner]
                 loops.append(body)
-    ordered = [
-        sorted(b.successors, key=lambda s, b=b: sum(b.index in loop and s in loop for loop in loops)) for b in blocks
-    ]
+    ordered = []
+    for block in blocks:
+        around = [loop for loop in loops if block.index in loop]
+        shared = {s: sum(s in loop for loop in around) for s in block.successors}
+        ordered.append(sorted(block.successors, key=shared.__getitem__))
     return _walk(blocks, ordered)
 
 

@@ -128,18 +128,18 @@ class _Inliner:
             if isinstance(item, tree.Label):
                 into.body.append(tree.Label(names(item.name), item.ptx_line))
                 continue
-            item = names.instruction(item)
+            renamed = names.instruction(item)
             if len(into.body) > INSTRUCTIONS_MAX:
                 raise PtxError(
-                    f"{self.module.path}:{item.ptx_line}: more than {INSTRUCTIONS_MAX:,} instructions after inlining"
+                    f"{self.module.path}:{renamed.ptx_line}: more than {INSTRUCTIONS_MAX:,} instructions after inlining"
                 )
-            if item.opcode == "call" and self.inlines(item):
-                self.call(item, into)
-            elif names.suffix and item.opcode == "ret":
+            if renamed.opcode == "call" and self.inlines(renamed):
+                self.call(renamed, into)
+            elif names.suffix and renamed.opcode == "ret":
                 end = tree.Symbol(f"$return{names.suffix}")
-                into.body.append(replace(item, opcode="bra", modifiers=(), operands=(end,)))
+                into.body.append(replace(renamed, opcode="bra", modifiers=(), operands=(end,)))
             else:
-                into.body.append(item)
+                into.body.append(renamed)
 
     def inlines(self, item: tree.Instruction) -> bool:
         """Whether a call is to be replaced by its callee's body."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -69,7 +70,7 @@ def _kept_in_memory(function: tree.Function, params: set[str]) -> set[str]:
                 kept.add(name)
     for name, known in pieces.items():
         ends = sorted((offset, offset + bits // 8) for offset, bits in known.items())
-        if any(left[1] > right[0] for left, right in zip(ends, ends[1:], strict=False)):
+        if any(left[1] > right[0] for left, right in itertools.pairwise(ends)):
             kept.add(name)
     return kept
 

@@ -150,7 +150,7 @@ def and_(a: Shape, b: Shape, bits: int) -> Shape:
 
 
 def _low_ones(mask: int) -> int:
-    """k when mask is 2**k - 1, else 0."""
+    """K when mask is 2**k - 1, else 0."""
     return mask.bit_length() if mask >= 0 and mask & (mask + 1) == 0 else 0
 
 

@@ -54,8 +54,12 @@ def thread_indices(block: tuple[int, int, int]) -> tuple[tuple[tuple[int, ...], 
     """tid.x, tid.y, tid.z of every lane: [axis][warp][lane]. Lanes past the block's end count on."""
     x, y, _ = block
     warps = -(-(block[0] * block[1] * block[2]) // LANES)
-    axes = (lambda t: t % x, lambda t: t // x % y, lambda t: t // (x * y))
-    return tuple(tuple(tuple(axis(w * LANES + lane) for lane in range(LANES)) for w in range(warps)) for axis in axes)
+    warp_threads = [range(w * LANES, (w + 1) * LANES) for w in range(warps)]
+    return (
+        tuple(tuple(t % x for t in threads) for threads in warp_threads),
+        tuple(tuple(t // x % y for t in threads) for threads in warp_threads),
+        tuple(tuple(t // (x * y) for t in threads) for threads in warp_threads),
+    )
 
 
 def special_shape(name: str, launch: LaunchClass) -> Shape:

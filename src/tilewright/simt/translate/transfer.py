@@ -41,7 +41,7 @@ def _type_bits(type_: str) -> int:
     return int("".join(c for c in type_ if c.isdigit()) or 1)
 
 
-def _linear(op: Op, sources: list[Shape]) -> Shape:  # noqa: PLR0911
+def _linear(op: Op, sources: list[Shape]) -> Shape:
     form = op.form
     type_ = form["type"] or form.type_of("a")
     bits = _type_bits(type_)

@@ -162,9 +162,7 @@ def _join(emitter: Emitter, instruments: Sequence[Instrument]) -> str:
         total += instrument.slots * len(rows)
     body = "\n".join(emitter.code.lines)
     if instruments:
-        body = re.sub(
-            r"<counters\.(\d+)\+(\d+)>", lambda match: str(starts[int(match[1])] + int(match[2])), body
-        )
+        body = re.sub(r"<counters\.(\d+)\+(\d+)>", lambda match: str(starts[int(match[1])] + int(match[2])), body)
     for instrument in instruments:
         for kind, (symbol, _) in instrument.handlers.items():
             emitter.code.declare(symbol, f"declare void @{symbol}({_HANDLER_ARGUMENTS[kind]})")
