@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import llvmlite.binding as llvm
 
 from tilewright.errors import PtxError
+from tilewright.settings import Settings
+from tilewright.simt.run import cache
 from tilewright.simt.translate.runtime import runtime_ir
+
+_RUNTIME = ("tw.run", "tw.recheck", "tw.fault", "tw.stop", "tw.print")
 
 
 class Host:
@@ -19,9 +24,11 @@ class Host:
     ----------
     features : str, optional
         LLVM feature string; the host's own by default. Part of every cache key.
+    folder : pathlib.Path, optional
+        Where the runtime's machine code is kept; without it, it is compiled.
     """
 
-    def __init__(self, features: str | None = None) -> None:
+    def __init__(self, features: str | None = None, folder: Path | None = None) -> None:
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
         self.features = llvm.get_host_cpu_features().flatten() if features is None else features
@@ -29,14 +36,23 @@ class Host:
         self._target = llvm.Target.from_default_triple()
         self._jit = llvm.create_lljit_compiler(self._machine())
         self._linked = 0
-        self.runtime = self.link(
-            self.compile(runtime_ir()), ("tw.run", "tw.recheck", "tw.fault", "tw.stop", "tw.print")
-        )
+        self.runtime = self.link(self._runtime_code(folder), _RUNTIME)
 
     @property
     def identity(self) -> str:
         """What compiled code depends on: compiler and processor."""
         return f"{llvm.llvm_version_info}/{self._target.triple}/{self.cpu}/{self.features}"
+
+    def _runtime_code(self, folder: Path | None) -> bytes:
+        """The runtime's machine code, kept in `folder` from one process to the next."""
+        if folder is None:
+            return self.compile(runtime_ir())
+        key = cache.digest(cache.fingerprint(), self.identity, "runtime")
+        code = cache.load_code(folder, key)
+        if code is None:
+            code = self.compile(runtime_ir())
+            cache.store_code(folder, key, code)
+        return code
 
     def _machine(self, level: int = 2) -> Any:
         return self._target.create_target_machine(cpu=self.cpu, features=self.features, opt=level, jit=True)
@@ -88,4 +104,4 @@ class Library:
 @functools.cache
 def host() -> Host:
     """The process's one JIT."""
-    return Host()
+    return Host(folder=Settings.from_environ().cache_dir / "translations")

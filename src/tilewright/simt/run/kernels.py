@@ -6,10 +6,8 @@ import functools
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-import tilewright
 from tilewright.settings import Settings
 from tilewright.simt.events import Instrument
 from tilewright.simt.ptx.parser import parse
@@ -83,16 +81,7 @@ def parsed(ptx: str) -> Module:
 def _key(ptx: str, entry: str, launch: LaunchClass, instruments: Sequence[Instrument], optimise: bool) -> str:
     observers = [_describe(i) for i in instruments]
     shape = (launch.block, launch.grid_small, sorted(launch.small_params))
-    return cache.digest(_fingerprint(), host().identity, ptx, entry, repr(shape), str(optimise), *observers)
-
-
-@functools.cache
-def _fingerprint() -> str:
-    """Changes when any file of the machine does: a checkout that is worked on keeps no stale translations."""
-    folder = Path(__file__).parents[1]
-    files = sorted(folder.rglob("*.py"))
-    stats = [(str(f.relative_to(folder)), (info := f.stat()).st_size, info.st_mtime_ns) for f in files]
-    return cache.digest(tilewright.__version__, repr(stats))
+    return cache.digest(cache.fingerprint(), host().identity, ptx, entry, repr(shape), str(optimise), *observers)
 
 
 def _describe(instrument: Any) -> str:

@@ -1,0 +1,77 @@
+"""Kept translations: what is read back is what was written, and what is damaged is made anew."""
+
+from pathlib import Path
+
+import pytest
+
+from tilewright.simt.events import EventKind, Site
+from tilewright.simt.run import cache
+from tilewright.simt.run.compiler import Host
+from tilewright.simt.translate.layout import Layout
+from tilewright.simt.translate.translation import Translation
+
+KERNEL = Translation(
+    ir="",
+    symbol="tw.warp",
+    warp_bytes=256,
+    points=2,
+    spins=True,
+    prints=False,
+    sites=[Site(EventKind.ACCESS, 12, "kernel.cu:3", "ld.global.f32", 1, "global", "load", 4)],
+    counter_rows=[[0], []],
+    layout=Layout(places={"x": ("param", 8)}, shared_bytes=64, functions=["f"]),
+)
+
+
+def test_a_translation_is_read_back_as_it_was(tmp_path: Path) -> None:
+    cache.store(tmp_path / "made", "key", KERNEL, b"code")
+    assert cache.load(tmp_path / "made", "key") == (KERNEL, b"code")
+
+
+def test_what_was_never_kept_is_none(tmp_path: Path) -> None:
+    assert cache.load(tmp_path, "key") is None
+    assert cache.load_code(tmp_path, "key") is None
+
+
+@pytest.mark.parametrize("cut", [0, 10, 40, 60, -1])
+def test_a_cut_entry_is_ignored_with_a_warning(tmp_path: Path, cut: int) -> None:
+    cache.store(tmp_path, "key", KERNEL, b"code")
+    path = tmp_path / "key.bin"
+    path.write_bytes(path.read_bytes()[:cut])
+    with pytest.warns(UserWarning, match=r"key\.bin is damaged or foreign"):
+        assert cache.load(tmp_path, "key") is None
+
+
+def test_a_changed_byte_is_noticed(tmp_path: Path) -> None:
+    cache.store_code(tmp_path, "key", b"machine code")
+    path = tmp_path / "key.bin"
+    blob = bytearray(path.read_bytes())
+    blob[-1] ^= 1
+    path.write_bytes(blob)
+    with pytest.warns(UserWarning, match="damaged"):
+        assert cache.load_code(tmp_path, "key") is None
+
+
+def test_a_folder_that_cannot_be_made_is_no_error(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("in the way")
+    cache.store(file / "folder", "key", KERNEL, b"code")
+    assert cache.load(file / "folder", "key") is None
+
+
+def test_the_runtime_is_compiled_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = Host(folder=tmp_path)
+
+    def compile_again(*_: object) -> bytes:
+        raise AssertionError("the runtime was compiled although it was kept")
+
+    monkeypatch.setattr(Host, "compile", compile_again)
+    second = Host(folder=tmp_path)
+    assert second.identity == first.identity
+    assert second.runtime.addresses["tw.run"] != first.runtime.addresses["tw.run"]
+
+
+def test_other_processor_features_have_a_runtime_of_their_own(tmp_path: Path) -> None:
+    Host(folder=tmp_path)
+    Host("+sse4.2", folder=tmp_path)
+    assert len(list(tmp_path.glob("*.bin"))) == 2
