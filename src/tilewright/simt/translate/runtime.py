@@ -187,6 +187,15 @@ entry:
   br i1 %busy, label %begin, label %next.block
 
 next.block:
+  %asked.between = load atomic i32, ptr %stop monotonic, align 4
+  %halt.between = icmp ne i32 %asked.between, 0
+  br i1 %halt.between, label %halted, label %take
+halted:
+{_field("halted.block", "slot", SLOT["block"])}
+{_set_context("fault_block", "i64 %halted.block", "h1")}
+{_set_context("fault_warp", "i64 0", "h2")}
+  ret i32 {STOPPED}
+take:
 {_context("counter", "next_block", "ptr")}
 {_context("blocks", "blocks")}
   %taken = atomicrmw add ptr %counter, i64 1 seq_cst
