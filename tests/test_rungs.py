@@ -58,6 +58,13 @@ def test_published_tiles_off_multiples_are_shown_failing_on_every_such_shape() -
             assert wrong > 0
 
 
+@pytest.mark.parametrize("name", ["tiled", "global_memory"])
+def test_one_array_may_be_both_operands(name: str) -> None:
+    record = catalogue.find(name)
+    a, _ = ladder.operands(33, 33, 33, "float32")
+    assert mismatches(ladder.multiply(record, a, a), record.reference(a, a)) == 0
+
+
 def test_s7_to_the_transaction() -> None:
     """S7: width 32, block (32, 32), grid (1, 1): 5,120 load and 128 store transactions."""
     a, b = ladder.operands(32, 32, 32, "int32")

@@ -232,9 +232,11 @@ def _stage(args: Sequence[Any], memory: Memory) -> dict[int, _Staged]:
     """Copy NumPy arguments to simulated memory, laid out with their own strides; by the argument's id."""
     staged: dict[int, _Staged] = {}
     for arg in args:
+        if id(arg) in staged:  # the same array twice is one array on the GPU too
+            continue
         if isinstance(arg, DeviceArray):
             staged[id(arg)] = _Staged(arg.address)
-        elif isinstance(arg, np.ndarray) and id(arg) not in staged:
+        elif isinstance(arg, np.ndarray):
             low, high = np.lib.array_utils.byte_bounds(arg) if arg.size else (0, 0)
             address = memory.allocate(max(high - low, 1))
             lead = arg.__array_interface__["data"][0] - low if arg.size else 0
