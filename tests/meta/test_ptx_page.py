@@ -15,7 +15,7 @@ def test_page_is_current() -> None:
 
 def test_page_has_every_row_in_the_manuals_order() -> None:
     row = isa.Row("add{.sat}.s32 d, a|p, b;", "9.7.1.10", lambda: None, note="x|y")
-    later = isa.Row("sub.type d, a, b;", "9.7.1.2", lambda: None, where={"type": ("u16", "u32")})
+    later = isa.Row("sub.type d, a, b;", "9.7.1.2", lambda: None, where={"type": ("u16", "u32"), "typ": ("s8",)})
     page = ptx_support.page([row, later])
     assert page.index("9.7.1.2:") < page.index("9.7.1.10:")
     assert "| `sub.type d, a, b;` | `.type`: u16, u32 |  |" in page

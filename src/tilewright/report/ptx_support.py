@@ -43,6 +43,7 @@ def _opcodes(rows: Iterable[Row]) -> list[str]:
 
 def _line(row: Row) -> str:
     """Return one row of a table; a bar inside a cell is escaped, as Markdown wants."""
-    where = "; ".join(f"`.{name}`: {', '.join(values)}" for name, values in row.where.items())
+    used = {name for name in row.where if re.search(rf"\.{re.escape(name)}(?![\w:])", row.syntax)}
+    where = "; ".join(f"`.{name}`: {', '.join(values)}" for name, values in row.where.items() if name in used)
     form = row.syntax.replace("|", "\\|")
     return f"| `{form}` | {where} | {row.note.replace('|', chr(92) + '|')} |"
