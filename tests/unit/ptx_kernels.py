@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.gpu import Program
-from tilewright.simt import Run, launch
+from tilewright.simt import Limits, Run, launch
 
 _REGISTERS = """.reg .pred %p<64>; .reg .b16 %h<64>; .reg .b32 %r<128>; .reg .b64 %d<128>;
 .reg .f32 %f<64>; .reg .f64 %e<64>;
@@ -49,7 +49,8 @@ ret;
 
 
 def run(program: Program, *arrays: Any, grid: Any = 1, block: Any = 32, **options: Any) -> Run:
-    """Launch with arrays as arguments."""
+    """Launch with arrays as arguments; what does not end fails."""
+    options.setdefault("limits", Limits(seconds=30))
     return launch(program, extents(grid), extents(block), arrays, **options)
 
 
