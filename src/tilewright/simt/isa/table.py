@@ -69,7 +69,7 @@ class Row:
         """The part before the first dot."""
         return re.split(r"[.{ ;]", self.syntax, maxsplit=1)[0]
 
-    @property
+    @functools.cached_property
     def operands(self) -> tuple[str, ...]:
         """Operand names in the syntax's order, `d|p` for pairs, without braces, brackets and `!`."""
         tail = self.syntax[len(_head(self.syntax)) :].rstrip("; ")

@@ -5,6 +5,7 @@ Flow, memory and the instructions themselves are emitted by `flow`, `access`, `l
 
 from __future__ import annotations
 
+import functools
 import re
 import struct
 from collections.abc import Sequence
@@ -22,6 +23,7 @@ from tilewright.simt.translate.state import CONTEXT, GLOBAL_BASE, SLOT, WARP
 TRUE = Value("true", "i1")
 
 
+@functools.cache
 def storage_type(declared: str) -> str:
     """LLVM element type that a register declared with a PTX type (dot included) is kept in."""
     name = declared.lstrip(".")
@@ -33,6 +35,7 @@ def storage_type(declared: str) -> str:
     return f"i{bits}"
 
 
+@functools.cache
 def register_bits(declared: str) -> int:
     """Width of a register in bits (1 for a predicate)."""
     type_ = storage_type(declared)

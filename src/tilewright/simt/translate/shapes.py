@@ -290,17 +290,24 @@ class Shapes:
         return shapes
 
     def _iterate(self) -> None:
+        """Sweep over the instructions whose sources changed since they were last looked at, until there are none."""
         changes: dict[str, int] = {}
-        settled = False
         self.of = {}
-        while not settled:
-            settled = True
-            for block in self.graph.blocks:
-                for op in (*block.ops, block.end):
-                    if op is None or not op.writes:
-                        continue
-                    for name, shape in zip(op.writes, self._for_writes(op), strict=True):
-                        settled &= not self._absorb(name, shape, changes)
+        ops = [op for block in self.graph.blocks for op in (*block.ops, block.end) if op is not None and op.writes]
+        readers: dict[str, list[int]] = {}
+        for index, op in enumerate(ops):
+            for name in op.reads:
+                readers.setdefault(name, []).append(index)
+        stale = [True] * len(ops)
+        while any(stale):
+            for index, op in enumerate(ops):
+                if not stale[index]:
+                    continue
+                stale[index] = False
+                for name, shape in zip(op.writes, self._for_writes(op), strict=True):
+                    if self._absorb(name, shape, changes):
+                        for reader in readers.get(name, ()):
+                            stale[reader] = True
 
     def _for_writes(self, op: Op) -> list[Shape]:
         """One shape for each of `op.writes`."""
