@@ -32,7 +32,7 @@ def transfer(op: Op, sources: list[Shape], launch: LaunchClass, params: Mapping[
         if op.instruction.opcode in _UNIFORM_WARP:
             return [ANY_UNIFORM]
         return [ANY_VECTOR]
-    if row.kind == "atomic":
+    if row.kind in ("atomic", "control"):
         return [ANY_VECTOR]
     return [ANY_UNIFORM if all(x.kind == UNIFORM for x in sources) else ANY_VECTOR]
 
@@ -114,6 +114,8 @@ def _setp(op: Op, sources: list[Shape]) -> list[Shape]:
     if type_[:1] not in ("s", "u", "b") or len(op.destinations) > 1:
         kind = UNIFORM if all(x.kind == UNIFORM for x in sources) else VECTOR
         return [Shape(kind, (), 0, 1)]
+    if type_[0] == "s":
+        sources = [_signed(x, _type_bits(type_)) for x in sources]
     return [s.compare(op.form["CmpOp"], sources[0], sources[1], signed=type_[0] == "s")]
 
 

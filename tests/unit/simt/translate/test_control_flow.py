@@ -322,3 +322,15 @@ def test_guards_on_every_kind_of_instruction(condition):
     assert out.tolist() == wanted
     assert sums.tolist() == [sum(taken), 2 * (64 - sum(taken))]
     assert data.tolist() == [g % 32 if taken[g] else 1000 + g for g in range(64)]
+
+
+def test_a_signed_comparison_with_a_literal_above_the_signed_range():
+    """0xFFFFFFF0 is -16 to a signed comparison, also where the comparison folds to a constant."""
+    got = words(
+        """mov.u32 %r1, 1; setp.le.s32 %p1, %r1, 0xFFFFFFF0; selp.u32 %r2, 10, 20, %p1;
+        mov.u32 %r3, -16; setp.eq.s32 %p2, %r3, 4294967280; selp.u32 %r4, 1, 2, %p2;
+        setp.lt.u32 %p3, %tid, 0xFFFFFFF0; selp.u32 %r5, 100, 200, %p3; add.u32 %r2, %r2, %r4; add.u32 %r2, %r2, %r5;
+        st.global.u32 [%at], %r2;""",
+        32,
+    )
+    assert got.tolist() == [121] * 32
