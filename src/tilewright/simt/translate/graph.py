@@ -108,6 +108,8 @@ def make_op(instruction: tree.Instruction, registers: dict[str, str], path: str)
             if not isinstance(item, tree.Register):
                 raise PtxError(f"{path}:{instruction.ptx_line}: '{instruction.name}' writes a register (got {item})")
             destinations.append(item.name)
+    if instruction.opcode == "call":  # a call that stays one writes the registers it returns into
+        destinations = [r.name for o in operands if isinstance(o, tree.CallArguments) for r in _returned(o)]
     writes = tuple(d for d in destinations if d != "_")
     reads = [r for operand in operands for r in _registers(operand)]
     if instruction.guard is not None:
@@ -144,6 +146,10 @@ def _destination_items(operand: tree.Operand) -> list[tree.Operand]:
     return [operand]
 
 
+def _returned(call: tree.CallArguments) -> list[tree.Register]:
+    return [r for r in call.returns if isinstance(r, tree.Register)]
+
+
 def _registers(operand: tree.Operand) -> list[str]:
     """Every register an operand reads."""
     match operand:
@@ -157,8 +163,8 @@ def _registers(operand: tree.Operand) -> list[str]:
             return [inner.name]
         case tree.Pair(first, second):
             return [first.name, second.name]
-        case tree.CallArguments(returns, target, arguments, _):
-            found = [r for item in (*returns, *arguments) for r in _registers(item)]
+        case tree.CallArguments(_, target, arguments, _):
+            found = [r for item in arguments for r in _registers(item)]
             return found + ([target.name] if isinstance(target, tree.Register) else [])
     return []
 
