@@ -12,7 +12,9 @@ from dataclasses import dataclass
 
 from tilewright.errors import CompileError
 
-_ENTRY = re.compile(r"^[^\S\n]*(?:\.(?:visible|weak|extern)\s+)*\.entry\s+([\w$%.]+)\s*(?:\(([^)]*)\))?", re.MULTILINE)
+_ENTRY = re.compile(
+    r"(?:^|[;}])[^\S\n]*(?:\.(?:visible|weak|extern)\s+)*\.entry\s+([\w$%.]+)\s*(?:\(([^)]*)\))?", re.MULTILINE
+)
 _PARAM = re.compile(
     r"\.param\s+(?:\.align\s+(?P<align>\d+)\s+)?\.(?P<type>[a-z]+\d+)\s*"
     r"(?P<ptr>\.ptr\b)?(?:\s*\.(?:global|shared|const|local|align\s+\d+)\b)*\s+(?P<name>[\w$%]+)\s*"

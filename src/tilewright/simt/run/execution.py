@@ -29,6 +29,8 @@ _RUN = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
 #: Blocks that may wait at the same time, each with its own memory, when blocks wait for blocks.
 RESIDENT_MAX = 1024
 _POLL_SECONDS = 0.02
+#: How long one thread works alone: a launch that is over by then would only wait for the start of the others.
+_ALONE_SECONDS = 0.0002
 #: Room for what one host thread's blocks print, about 14,000 lines.
 PRINT_BYTES = 4 << 20
 #: What fresh shared memory holds: as a float32 the pattern reads as a NaN, as an int32 as -1.
@@ -113,8 +115,12 @@ class Execution:
             What went wrong first.
         """
         workers = min(max(1, self.limits.threads or Settings.from_environ().threads), self.blocks)
-        crew = start_crew(workers, self._safe_work)
+        crew = start_crew(1, self._safe_work)
         try:
+            if workers > 1:
+                crew[0].join(_ALONE_SECONDS)
+                if crew[0].is_alive():
+                    crew += start_crew(workers - 1, self._safe_work)
             for worker in crew:
                 while worker.is_alive():
                     worker.join(_POLL_SECONDS)

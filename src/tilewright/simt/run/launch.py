@@ -21,12 +21,14 @@ from tilewright.simt.run.execution import Execution
 from tilewright.simt.run.kernels import ReadyKernel, kernel_store
 from tilewright.simt.run.limits import Limits
 from tilewright.simt.run.memory import CAPACITY_BYTES, DeviceArray, Memory
-from tilewright.simt.translate.layout import align_up, module_image
+from tilewright.simt.translate.layout import align_up, initial_data
 from tilewright.simt.translate.special import SMALL, LaunchClass
 
 #: Most shared memory of a block that any current GPU allows: 227 KiB (CUDA C++ Programming Guide, technical
 #: specifications, compute capability 9.0 and 10.0).
 SHARED_LIMIT_BYTES = 227 << 10
+#: Local memory of a thread, from the same table.
+LOCAL_LIMIT_BYTES = 512 << 10
 
 
 @dataclass(frozen=True)
@@ -163,6 +165,11 @@ def _launch(
             f"{program.name}: shared memory of a block must be at most {SHARED_LIMIT_BYTES:,} bytes "
             f"(got {layout.shared_bytes:,} static and {shared_bytes:,} dynamic)"
         )
+    if layout.local_bytes > LOCAL_LIMIT_BYTES:
+        raise LaunchError(
+            f"{program.name}: local memory of a thread must be at most {LOCAL_LIMIT_BYTES:,} bytes "
+            f"(got {layout.local_bytes:,}); put large arrays in global memory"
+        )
     execution = Execution(
         program=program, ready=ready, grid=grid, block=block, memory=memory, params=params,
         shared_bytes=total_shared, dynamic_shared_bytes=shared_bytes, instruments=tuple(instruments), limits=limits,
@@ -281,6 +288,6 @@ def _place_module(program: Program, ready: ReadyKernel, memory: Memory) -> int:
         from tilewright.simt.run.kernels import parsed
 
         module = parsed(program.ptx)
-        image = module_image(module, module.functions[program.entry], layout, base)
-        memory.view(base, len(image))[:] = np.frombuffer(image, np.uint8)
+        for offset, data in initial_data(module, module.functions[program.entry], layout, base):
+            memory.view(base + offset, len(data))[:] = np.frombuffer(data, np.uint8)
     return base

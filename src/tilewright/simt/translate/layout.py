@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from tilewright.errors import PtxError
@@ -93,28 +94,32 @@ def lay_out(module: tree.Module, entry: tree.Function) -> Layout:
     return layout
 
 
-def module_image(module: tree.Module, entry: tree.Function, layout: Layout, base: int) -> bytes:
-    """The initial bytes of all module-scope variables, placed at device address `base`.
+def initial_data(module: tree.Module, entry: tree.Function, layout: Layout, base: int) -> Iterator[tuple[int, bytes]]:
+    """(offset, bytes) of every initialised variable, the module's variables placed at device address `base`.
 
     Raises
     ------
     PtxError
-        When an initialiser names something without an address.
+        When an initialiser names something without an address, or is longer than its variable.
     """
-    image = bytearray(layout.module_bytes)
     for variable in (*module.variables.values(), *entry.variables):
         place = layout.places.get(variable.name)
         if place is None or place[0] != "module" or not variable.initial:
             continue
         size = variable.element_bytes // variable.vector
-        for index, item in enumerate(variable.initial):
+        data = bytearray()
+        for item in variable.initial:
             if isinstance(item, tree.Symbol):
                 value = symbol_address(layout, item, base, module.path, variable.ptx_line)
             else:
                 value = int(item)
-            at = place[1] + index * size
-            image[at : at + size] = (value & ((1 << (8 * size)) - 1)).to_bytes(size, "little")
-    return bytes(image)
+            data += (value & ((1 << (8 * size)) - 1)).to_bytes(size, "little")
+        if len(data) > variable.size:
+            raise PtxError(
+                f"{module.path}:{variable.ptx_line}: the initialiser of '{variable.name}' must fit its "
+                f"{variable.size:,} bytes (got {len(data):,})"
+            )
+        yield place[1], bytes(data)
 
 
 def symbol_address(layout: Layout, symbol: tree.Symbol, base: int, path: str, line: int) -> int:
