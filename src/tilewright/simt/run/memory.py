@@ -43,6 +43,17 @@ class Arena:
         self._anchor = ctypes.c_char.from_buffer(self._map)
         self.address = ctypes.addressof(self._anchor) + SLACK_BYTES
 
+    def clear(self, offset: int, count: int) -> None:
+        """Make bytes zero again; whole pages are given back to the host instead of written."""
+        start, end = SLACK_BYTES + offset, SLACK_BYTES + offset + count
+        first, last = -(-start // mmap.PAGESIZE) * mmap.PAGESIZE, end // mmap.PAGESIZE * mmap.PAGESIZE
+        if last <= first:
+            self._map[start:end] = bytes(count)
+            return
+        self._map[start:first] = bytes(first - start)
+        self._map.madvise(mmap.MADV_DONTNEED, first, last - first)
+        self._map[last:end] = bytes(end - last)
+
     def bytes_at(self, offset: int, count: int) -> npt.NDArray[np.uint8]:
         """A writable view of bytes; it keeps the arena alive."""
         return np.frombuffer(self._map, np.uint8, count, SLACK_BYTES + offset)
@@ -94,7 +105,7 @@ class Memory:
     def release_to(self, used_bytes: int) -> None:
         """Give back everything allocated since `used_bytes` was read; it reads as zero again."""
         if self.used_bytes > used_bytes:
-            self._arena.bytes_at(used_bytes, self.used_bytes - used_bytes)[:] = 0
+            self._arena.clear(used_bytes, self.used_bytes - used_bytes)
         self.used_bytes = used_bytes
 
     def view(self, address: int, size_bytes: int) -> npt.NDArray[np.uint8]:
