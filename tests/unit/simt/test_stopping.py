@@ -9,6 +9,7 @@ import pytest
 
 from tilewright import catalogue, simt
 from tilewright.errors import LimitError
+from tilewright.gpu import Program
 from tilewright.instruments import Coalescing
 
 
@@ -28,3 +29,21 @@ def test_a_limit_of_seconds_holds_although_no_warp_runs_long() -> None:
             limits=simt.Limits(seconds=0.1),
         )
     assert time.perf_counter() - start < 10
+
+
+def test_a_loop_of_nothing_but_barriers_is_stopped() -> None:
+    text = """
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry endless()
+{
+again:
+  bar.sync 0;
+  bra again;
+}
+"""
+    with pytest.raises(LimitError, match="10,000 warp instructions"):
+        simt.launch(Program.from_ptx(text), 1, 64, (), limits=simt.Limits(instructions=10_000))
+    with pytest.raises(LimitError, match=r"0\.2 seconds"):
+        simt.launch(Program.from_ptx(text), 1, 64, (), limits=simt.Limits(seconds=0.2))

@@ -211,7 +211,7 @@ begin:
   br label %round
 
 round:
-  %stalls = phi i32 [ 0, %begin ], [ %stalls1, %again ]
+  %stalls = phi i32 [ 0, %begin ], [ %stalls1, %once.more ]
   br label %each
 each:
   %i = phi i64 [ 0, %round ], [ %i1, %after ]
@@ -280,7 +280,6 @@ round.end:
   br i1 %all.done, label %next.block, label %try.release
 try.release:
   %released = call i32 @tw.release(ptr %context, ptr %slot)
-  %some = icmp ne i32 %released, 0
   %moved = or i32 %released, %progress1
   %still = icmp eq i32 %moved, 0
   %bumped = add i32 %stalls, 1
@@ -294,6 +293,15 @@ stall.check:
   %give.way = and i1 %long, %others
   br i1 %give.way, label %stalled, label %again
 again:
+  ; a loop that only meets barriers never runs out of fuel: look at the limits here too
+  %asked.again = load atomic i32, ptr %stop monotonic, align 4
+  %halt.again = icmp ne i32 %asked.again, 0
+{_context("spent.again", "instructions")}
+{_context("allowed.again", "instruction_limit")}
+  %over.again = icmp ugt i64 %spent.again, %allowed.again
+  %end.again = or i1 %halt.again, %over.again
+  br i1 %end.again, label %stopped, label %once.more
+once.more:
   br label %round
 stalled:
   ret i32 {STALLED}
