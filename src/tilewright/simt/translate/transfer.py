@@ -46,7 +46,8 @@ def _linear(op: Op, sources: list[Shape]) -> Shape:
     type_ = form["type"] or form.type_of("a")
     bits = _type_bits(type_)
     signed = type_.startswith("s")
-    sources = [_signed(x, bits) for x in sources]
+    wide = form.row.linear == "mad.wide"  # its third operand has twice the width
+    sources = [_signed(x, 2 * bits if wide and i == 2 else bits) for i, x in enumerate(sources)]
     a = sources[0]
     b = sources[1] if len(sources) > 1 else ANY_UNIFORM
     match form.row.linear:
