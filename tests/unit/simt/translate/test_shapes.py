@@ -100,9 +100,8 @@ def random_lines(rng: random.Random, count: int) -> list[Line]:
     for number in range(count):
         bits = rng.choice([16, 32, 32, 32, 32, 64, 64])
         sign = rng.choice("us")
-        kind = rng.choice(
-            "mov add add sub neg mul mul mad wide madwide shl shr and and or xor not min max rem div cvt cvt cvt".split()
-        )
+        kinds = "mov add add sub neg mul mul mad wide madwide shl shr and and or xor not min max rem div cvt cvt cvt"
+        kind = rng.choice(kinds.split())
         width, name = bits, f"{sign}{bits}"
         if kind == "mov":
             opcode, sources = f"mov.{name}", [source(bits)]
