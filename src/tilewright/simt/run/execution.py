@@ -273,7 +273,7 @@ class Execution:
         rule = (
             f"an address must be a multiple of {site.bytes_per_lane & -site.bytes_per_lane}"
             if kind == state.MISALIGNED
-            else f"the {site.space} memory in use ends before it"
+            else f"it lies outside the {site.space} memory in use"
         )
         return MemoryAccessError(
             f"{name}: {what} {site.space} {site.access} of {site.bytes_per_lane} bytes at address {address:#x} {at} "

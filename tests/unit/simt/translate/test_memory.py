@@ -82,7 +82,8 @@ def test_vectors(vector, space, index):
     through = (
         f"st.global.{vector} [%d2], {{{', '.join(back)}}};"
         if space == "global"
-        else f"""mov.u32 %r63, s; mad.lo.u32 %r63, %tid, {whole}, %r63; st.shared.{vector} [%r63], {{{", ".join(back)}}};
+        else f"""mov.u32 %r63, s; mad.lo.u32 %r63, %tid, {whole}, %r63;
+        st.shared.{vector} [%r63], {{{", ".join(back)}}};
         ld.shared.{vector} {{{", ".join(names)}}}, [%r63]; st.global.{vector} [%d2], {{{", ".join(names)}}};"""
     )
     program = kernel(
@@ -164,7 +165,8 @@ def test_static_and_dynamic_shared_memory():
         ld.shared.u32 %r12, [%r10]; mad.lo.u32 %r10, %r9, 4, %r5; ld.shared.u32 %r13, [%r10];
         mov.u32 %r14, dyn2; sub.u32 %r14, %r14, %r1; ld.shared.u32 %r15, [dyn2+8];
         mad.lo.u32 %r11, %r12, 10000, %r11; mad.lo.u32 %r11, %r14, 7, %r11; add.u32 %r11, %r11, %r13;
-        add.u32 %r11, %r11, %r15; mov.u32 %r16, %dynamic_smem_size; add.u32 %r11, %r11, %r16; st.global.u32 [%at], %r11;""",
+        add.u32 %r11, %r11, %r15; mov.u32 %r16, %dynamic_smem_size; add.u32 %r11, %r11, %r16;
+        st.global.u32 [%at], %r11;""",
         64,
         block=64,
         shared_bytes=256,
@@ -178,7 +180,8 @@ def test_static_and_dynamic_shared_memory():
 def test_shared_memory_belongs_to_one_block_and_does_not_survive_it():
     got = words(
         """setp.ne.u32 %p1, %tid, 0; @%p1 bra W; ld.shared.u32 %r1, [s]; add.u32 %r2, %block, 5; st.shared.u32 [s], %r2;
-        W: bar.sync 0; ld.shared.u32 %r3, [s]; setp.eq.u32 %p2, %r1, 5; @%p2 mov.u32 %r3, 999999; st.global.u32 [%at], %r3;""",
+        W: bar.sync 0; ld.shared.u32 %r3, [s]; setp.eq.u32 %p2, %r1, 5; @%p2 mov.u32 %r3, 999999;
+        st.global.u32 [%at], %r3;""",
         40 * 33,
         grid=40,
         block=33,
