@@ -1,7 +1,7 @@
 """Loads and stores: where an address points, the check that it lies in its arena, and the shape of the move.
 
-Accesses of one straight line that share a base register and a guard are checked together, once. Outside, a cold path
-(`tw.recheck`) looks lane by lane, and either records the fault or finds that only switched-off lanes are outside,
+Accesses of one straight line that share a base register and have no guard are checked together, once. Outside, a cold
+path (`tw.recheck`) looks lane by lane, and either records the fault or finds that only switched-off lanes are outside,
 which the arena's slack makes harmless.
 """
 
@@ -82,14 +82,17 @@ def resolve(
     if not isinstance(address, tree.Address):
         raise PtxError(f"{emitter.module.path}:{item.ptx_line}: '{item.name}' needs an address in brackets")
     base: tree.Operand = address.base if address.base is not None else tree.Immediate(0)
-    offset = address.offset
+    offset = address.offset + (base.offset if isinstance(base, tree.Symbol) else 0)
+    if not -(1 << 31) <= offset < 1 << 31:  # the checks of a group hold their offsets in 32 bits
+        raise PtxError(
+            f"{emitter.module.path}:{item.ptx_line}: '{item.name}' must have an offset of signed 32 bits (got {offset})"
+        )
     if not isinstance(base, tree.Symbol):
         # a parameter whose address was taken: the parameter block lies in the global arena
         return base, offset, "global" if space == "param" else space
     place = emitter.layout.places.get(base.name)
     if place is None:
         raise PtxError(f"{emitter.module.path}:{item.ptx_line}: '{base.name}' is not declared as a variable")
-    offset += base.offset
     actual = "global" if place[0] == "module" else place[0]
     if space in ("generic", "param"):
         space = actual
@@ -123,9 +126,8 @@ def group_accesses(emitter: Emitter, block: Block) -> dict[int, Access]:
             shape = address_shape(emitter, access)
             if access.space in ("global", "shared", "local") and shape.kind != VECTOR:
                 name = getattr(access.address, "name", "")
-                guard = op.guard
-                guard_key = (guard.register.name, guard.negated, versions.get(guard.register.name, 0)) if guard else ()
-                key = (access.space, name, versions.get(name, 0), guard_key)
+                # a guarded access runs in a branch of its own, whose check reaches no other access
+                key = (access.space, name, versions.get(name, 0), position if op.guard else -1)
                 access.group = groups.setdefault(key, Group())
                 access.group.members.append(access)
         for name in op.writes:
@@ -194,7 +196,8 @@ def base_offset(emitter: Emitter, access: Access, *, base: bool) -> Value:
         bits = 64
         if isinstance(operand, tree.Register) and operand.name in emitter.graph.registers:
             bits = Value("", storage_type(emitter.graph.registers[operand.name])).bits
-        address = code.resize(emitter.read(operand, f"b{bits}", base=base), "i64", signed=False)
+        # by its sign, so that a base below the arena reaches it again through a lane's pattern or an offset
+        address = code.resize(emitter.read(operand, f"b{bits}", base=base), "i64", signed=True)
     if access.space == "global":
         address = code.sub(address, code.const("i64", GLOBAL_BASE))
     return address
@@ -265,7 +268,7 @@ def declare_runtime(emitter: Emitter, symbol: str, result: str, arguments: str) 
 
 def _site(emitter: Emitter, access: Access) -> int:
     item = access.op.instruction
-    kind = "store" if access.store else "load"
+    kind = "atomic" if item.opcode in ("atom", "red") else "store" if access.store else "load"
     return emitter.add_site(
         Site(
             EventKind.ACCESS, item.ptx_line, emitter.source_of(item), item.name, 1, access.space, kind,
@@ -313,6 +316,12 @@ def _fence(emitter: Emitter, access: Access) -> None:
 
 def _load_param(emitter: Emitter, access: Access) -> list[Value]:
     """A kernel parameter: a load from the parameter block, bounded at translation."""
+    if access.store:
+        item = access.op.instruction
+        raise PtxError(
+            f"{emitter.module.path}:{item.ptx_line}: '{item.name}' writes a parameter of the kernel, which can only "
+            "be read; write to a local variable instead"
+        )
     if access.offset < 0 or access.offset + access.total_bytes > emitter.layout.param_bytes:
         item = access.op.instruction
         raise PtxError(

@@ -193,9 +193,14 @@ def _formal_place(callee: tree.Function, formal: tree.Variable | tree.Register, 
 
 
 def _own(emitter: Emitter, actual: tree.Symbol) -> Value:
-    """Local offset of a variable of the caller's frame."""
-    place = emitter.layout.places[actual.name]
-    return emitter.code.add(emitter.frame, emitter.code.const("i64", place[1] + actual.offset))
+    """Local offset of a variable of the caller's frame. What is copied there is not checked: it must lie there."""
+    space, offset = emitter.layout.places.get(actual.name, ("nowhere", 0))
+    if space != "local" or actual.offset:
+        raise PtxError(
+            f"{emitter.module.path}: a call must pass registers, literals or .param variables of its own function "
+            f"(got '{actual.name}' in .{space}, offset {actual.offset}); copy it to a .param variable first"
+        )
+    return emitter.code.add(emitter.frame, emitter.code.const("i64", offset))
 
 
 def _lane_pointers(emitter: Emitter, offset: Value) -> Value:
