@@ -47,3 +47,21 @@ again:
         simt.launch(Program.from_ptx(text), 1, 64, (), limits=simt.Limits(instructions=10_000))
     with pytest.raises(LimitError, match=r"0\.2 seconds"):
         simt.launch(Program.from_ptx(text), 1, 64, (), limits=simt.Limits(seconds=0.2))
+
+
+def test_a_loop_through_a_uniform_indexed_branch_is_stopped() -> None:
+    text = """
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry endless()
+{
+  .reg .b32 %index;
+  mov.u32 %index, 0;
+places: .branchtargets again;
+again:
+  brx.idx %index, places;
+}
+"""
+    with pytest.raises(LimitError, match="10,000 warp instructions"):
+        simt.launch(Program.from_ptx(text), 1, 64, (), limits=simt.Limits(instructions=10_000))

@@ -277,8 +277,12 @@ class Flow:
         assert block.end is not None
         index = e.read(block.end.sources[0], "u32")
         if index.lanes == 1 and not self.frontiers[block.index]:
-            cases = " ".join(f"i32 {i}, label %B{s}" for i, s in enumerate(block.successors))
+            labels = [code.label("case") for _ in block.successors]
+            cases = " ".join(f"i32 {i}, label %{label}" for i, label in enumerate(labels))
             code.line(f"switch {index}, label %finish [{cases}]")
+            for label, successor in zip(labels, block.successors, strict=True):
+                code.place(label)
+                self._go(block, successor)
             return
         parts = []
         for i, successor in enumerate(block.successors):
