@@ -1,10 +1,11 @@
 """The memory of a launch: the process's peak beside the arrays it was given.
 
-Each row is a process of its own. The peak is what the system says of the whole process (VmHWM, else ru_maxrss), with Python, NumPy
-and LLVM in it; the baseline is the same right before the arrays are made, after a small launch. `add` touches every
-byte of three arrays once. `results_8` is the ladder's, compiled beforehand by another process; `tiled` is compiled by
-Numba in the same process, and shows what that compiler keeps. Each kernel runs on NumPy arrays, of which the simulator
-holds a copy while it runs, and on arrays that live in simulated memory only (`simt.Memory`).
+Each row is a process of its own, with an empty cache of translations. The peak is what the system says of the whole
+process (VmHWM, else ru_maxrss), with Python, NumPy and LLVM in it; the baseline is the same right before the arrays are
+made, after a small launch. `add` touches every byte of three arrays once. `results_8` is the ladder's, compiled
+beforehand by another process; `tiled` is compiled by Numba in the same process, and shows what that compiler keeps.
+Each kernel runs on NumPy arrays, of which the simulator holds a copy while it runs, and on arrays that live in
+simulated memory only (`simt.Memory`).
 
 The yardstick is 1.5 times the arrays plus 200 MB; an array that the caller keeps and the simulator copies is one array.
 
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -67,7 +69,9 @@ def main() -> None:
 def in_a_process(kernel: str, ptx: Path, size: int, where: str) -> dict[str, Any]:
     """Measure one launch in a fresh process."""
     command = [sys.executable, __file__, "--measure", kernel, str(ptx), str(size), where]
-    answer = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    with tempfile.TemporaryDirectory() as cache:
+        environment = os.environ | {"TILEWRIGHT_CACHE_DIR": cache}
+        answer = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True)
     row: dict[str, Any] = json.loads(answer.stdout)
     return row
 
