@@ -197,7 +197,7 @@ class Flow:
         mask = code.op("load i32, ptr %mask", "i32")
         e.mask = mask
         first = block.ops[0]
-        member = e.first_lane(e.read(first.instruction.operands[-1], "b32"))
+        member = self._all_named(e.read(first.instruction.operands[-1], "b32"))
         live = e.field("%warp", WARP["live"], "i32")
         missing = code.and_(code.and_(member, live), code.not_(mask))
         go, wait = f"B{here}.met", f"B{here}.wait"
@@ -214,6 +214,17 @@ class Flow:
         self.parks = True
         code.branch("others")
         code.place(go)
+
+    def _all_named(self, members: Value) -> Value:
+        """The lanes that any running lane's member mask names: groups may meet at one instruction together."""
+        code = self.e.code
+        if members.lanes == 1:
+            return members
+        running = code.op(f"bitcast {self.e.mask} to <{LANES} x i1>", "i1", LANES)
+        kept = code.select(running, members, code.const("i32", 0))
+        symbol = f"llvm.vector.reduce.or.v{LANES}i32"
+        code.declare(symbol, f"declare i32 @{symbol}(<{LANES} x i32>)")
+        return code.op(f"call i32 @{symbol}({kept})", "i32")
 
     def _others(self) -> None:
         """Shared by all meetings: run the first pending block but the one that `%avoid` names."""

@@ -11,7 +11,7 @@ from tilewright.simt.translate.graph import Op
 from tilewright.simt.translate.shapes import ANY_UNIFORM, ANY_VECTOR, UNIFORM, VECTOR, Shape
 from tilewright.simt.translate.special import SMALL, LaunchClass
 
-#: Warp-level instructions whose result is the same in all lanes that execute them.
+#: Warp-level instructions whose result is the same in all lanes that execute them with the same member mask.
 _UNIFORM_WARP = {"vote", "activemask", "redux"}
 
 
@@ -29,9 +29,8 @@ def transfer(op: Op, sources: list[Shape], launch: LaunchClass, params: Mapping[
     if row.kind == "memory":
         return [_load(op, sources, launch, params)]
     if row.kind == "warp":
-        if op.instruction.opcode in _UNIFORM_WARP:
-            return [ANY_UNIFORM]
-        return [ANY_VECTOR]
+        one_group = ".sync" not in op.instruction.modifiers or sources[-1].kind == UNIFORM
+        return [ANY_UNIFORM if one_group and op.instruction.opcode in _UNIFORM_WARP else ANY_VECTOR]
     if row.kind in ("atomic", "control"):
         return [ANY_VECTOR]
     return [ANY_UNIFORM if all(x.kind == UNIFORM for x in sources) else ANY_VECTOR]
@@ -51,7 +50,7 @@ def _linear(op: Op, sources: list[Shape]) -> Shape:
     a = sources[0]
     b = sources[1] if len(sources) > 1 else ANY_UNIFORM
     match form.row.linear:
-        case "move":
+        case "move" if len(op.destinations) == 1:  # pieces of a register have no shape of the whole
             return a
         case "add":
             return s.add(a, b).within(bits)
@@ -97,7 +96,7 @@ def _extended(a: Shape, bits: int, signed: bool) -> Shape:
 def _convert(op: Op, a: Shape) -> Shape:
     target, source = op.form.type_of("d"), op.form.type_of("a")
     if op.form.has("sat") or target[0] not in "us" or source[0] not in "us":
-        return replace(a, kind=UNIFORM if a.kind == UNIFORM else VECTOR, pattern=(), lo=None, hi=None)
+        return ANY_UNIFORM if a.kind == UNIFORM else ANY_VECTOR
     wide, narrow = _type_bits(target), _type_bits(source)
     a = a.within(narrow) if a.lo is not None else a
     if wide > narrow:
@@ -138,7 +137,7 @@ def _load(op: Op, sources: list[Shape], launch: LaunchClass, params: Mapping[str
         return ANY_VECTOR
     if ".param" in spaces and isinstance(address, Address) and isinstance(address.base, Symbol):
         offset = params.get(address.base.name, -1) + address.offset + address.base.offset
-        if offset in launch.small_params and op.form["type"] in ("u32", "s32", "b32"):
+        if offset in launch.small_params and not op.form["vec"] and op.form["type"] in ("u32", "s32", "b32"):
             return Shape(UNIFORM, (), 0, SMALL)
     bits = {"u8": 8, "u16": 16}.get(op.form["type"])
     return Shape(UNIFORM, (), 0, (1 << bits) - 1) if bits else ANY_UNIFORM
