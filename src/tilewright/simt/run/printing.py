@@ -13,8 +13,10 @@ from collections.abc import Callable
 #: Reads the zero-terminated text at a device address; None outside memory.
 ReadText = Callable[[int], str | None]
 
-_DIRECTIVE = re.compile(r"%([-+ #0]*)(\d+|\*)?(?:\.(\d+|\*))?(hh|h|ll|l|j|z|t|L)?([diouxXcsfFeEgGaAp%])")
+_DIRECTIVE = re.compile(r"%([-+ #0]*)(\d+|\*)?(?:\.(\*|\d*))?(hh|h|ll|l|j|z|t|L)?([diouxXcsfFeEgGaAp%])")
 _WIDE = {"l", "ll", "j", "z", "t"}
+#: Most characters that a width or a precision asks for; C17 7.21.6.1 promises 4095 in all.
+_WIDEST = 4095
 
 
 def format_text(text: str, arguments: bytes, read_text: ReadText) -> str:
@@ -37,13 +39,21 @@ def format_text(text: str, arguments: bytes, read_text: ReadText) -> str:
     def integer(size: int, *, signed: bool) -> int:
         return int.from_bytes(take(size), "little", signed=signed)
 
+    def bounded(count: str | None) -> int | None:
+        """A width or precision: as written, or the next argument for a `*`; a precision without digits is 0."""
+        if count is None:
+            return None
+        number = integer(4, signed=True) if count == "*" else int(count[:9] or 0)
+        return max(-_WIDEST, min(number, _WIDEST))
+
     def replace(match: re.Match[str]) -> str:
         flags, width, precision, length, kind = match.groups()
         if kind == "%":
             return "%"
-        wide = str(integer(4, signed=True)) if width == "*" else width or ""
-        digits = str(integer(4, signed=True)) if precision == "*" else precision
-        spec = f"%{flags}{wide}" + ("" if digits is None else f".{digits}")
+        columns = bounded(width)
+        wide = "" if columns is None else str(columns)
+        digits = bounded(precision)
+        spec = f"%{flags}{wide}" + ("" if digits is None or digits < 0 else f".{digits}")
         size = 8 if length in _WIDE else 4
         if kind in "di":
             return (spec + "d") % _narrow(integer(size, signed=True), length, signed=True)
