@@ -244,6 +244,8 @@ def _stage(args: Sequence[Any], memory: Memory) -> dict[int, _Staged]:
         if isinstance(arg, DeviceArray):
             staged[id(arg)] = _Staged(arg.address)
         elif isinstance(arg, np.ndarray):
+            if arg.dtype.hasobject:  # its elements are host addresses, which a kernel must never hold
+                raise ArgumentTypeError(f"array arguments must have a plain dtype (got {arg.dtype})")
             low, high = np.lib.array_utils.byte_bounds(arg) if arg.size else (0, 0)
             address = memory.allocate(max(high - low, 1))
             lead = arg.__array_interface__["data"][0] - low if arg.size else 0
