@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tilewright.native import store
 from tilewright.simt.events import EventKind, Site
 from tilewright.simt.run import cache
 from tilewright.simt.run.compiler import Host
@@ -30,7 +31,6 @@ def test_a_translation_is_read_back_as_it_was(tmp_path: Path) -> None:
 
 def test_what_was_never_kept_is_none(tmp_path: Path) -> None:
     assert cache.load(tmp_path, "key") is None
-    assert cache.load_code(tmp_path, "key") is None
 
 
 @pytest.mark.parametrize("cut", [0, 10, 40, 60, -1])
@@ -43,13 +43,13 @@ def test_a_cut_entry_is_ignored_with_a_warning(tmp_path: Path, cut: int) -> None
 
 
 def test_a_changed_byte_is_noticed(tmp_path: Path) -> None:
-    cache.store_code(tmp_path, "key", b"machine code")
+    store.write(tmp_path, "key", {}, b"machine code")
     path = tmp_path / "key.bin"
     blob = bytearray(path.read_bytes())
     blob[-1] ^= 1
     path.write_bytes(blob)
     with pytest.warns(UserWarning, match="damaged"):
-        assert cache.load_code(tmp_path, "key") is None
+        assert store.read(tmp_path, "key", dict) is None
 
 
 def test_a_folder_that_cannot_be_made_is_no_error(tmp_path: Path) -> None:

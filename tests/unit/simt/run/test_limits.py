@@ -1,0 +1,236 @@
+"""Bounds of a run, interruption, threads, and what does not depend on order."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+from ptx_kernels import kernel, run
+
+from tilewright.errors import KernelError, LimitError
+from tilewright.simt import Limits, launch
+
+#: Loops that never end, each in another way: plain, of one lane, with a barrier, waiting for memory, in other blocks.
+ENDLESS = {
+    "uniform": "L: add.u32 %r1, %r1, 1; bra L;",
+    "one lane": "setp.ne.u32 %p1, %tid, 9; @%p1 bra END; L: add.u32 %r1, %r1, 1; bra L; END:",
+    "some lanes leave": "L: add.u32 %r1, %r1, 1; setp.ne.u32 %p1, %r1, %tid; @%p1 bra L; M: bra M;",
+    "barrier": "L: bar.sync 0; bra L;",
+    "waits for memory": "L: ld.volatile.global.u32 %r1, [%at]; setp.eq.u32 %p1, %r1, 0; @%p1 bra L;",
+    "one block": "setp.ne.u32 %p1, %block, 3; @%p1 exit; L: bra L;",
+    "atomics": "L: atom.global.add.u32 %r1, [%at], 1; bra L;",
+    "warps in turn": "setp.lt.u32 %p1, %tid, 32; @%p1 bra L; M: nanosleep.u32 5; bra M; L: bra L;",
+}
+
+
+@pytest.mark.parametrize("body", ENDLESS.values(), ids=list(ENDLESS))
+def test_seconds(body):
+    out = np.zeros(5 * 64, np.uint32)
+    start = time.monotonic()
+    with pytest.raises(
+        LimitError, match=r"k: passed its limit of 0\.2 seconds in block .*a loop may never end"
+    ) as raised:
+        run(kernel(body), out, grid=5, block=64, limits=Limits(seconds=0.2))
+    assert time.monotonic() - start < 5
+    assert raised.value.kernel == "k" and raised.value.block is not None
+    assert not out.any()
+
+
+@pytest.mark.parametrize("body", ENDLESS.values(), ids=list(ENDLESS))
+def test_instructions(body):
+    out = np.zeros(5 * 64, np.uint32)
+    start = time.monotonic()
+    with pytest.raises(LimitError, match=r"k: passed its limit of 100,000 warp instructions in block"):
+        run(kernel(body), out, grid=5, block=64, limits=Limits(instructions=100_000))
+    assert time.monotonic() - start < 5
+
+
+@pytest.mark.parametrize("threads", [1, 2, 4])
+def test_instructions_are_counted_over_the_whole_launch(threads):
+    """What a run used is what a limit allows: a little more is enough, a good part of it is not."""
+    program = kernel("mov.u32 %r1, 0; L: add.u32 %r1, %r1, 1; setp.lt.u32 %p1, %r1, 3000; @%p1 bra L;")
+    out = np.zeros(64 * 32, np.uint32)
+    used = run(program, out, grid=64, limits=Limits(threads=threads)).warp_instructions
+    assert run(program, out, grid=64, limits=Limits(threads=threads, instructions=used)).warp_instructions == used
+    with pytest.raises(LimitError):
+        run(program, out, grid=64, limits=Limits(threads=threads, instructions=used * 3 // 4))
+
+
+def test_a_run_within_its_limits_ends_well():
+    out = np.zeros(32, np.uint32)
+    run(kernel("st.global.u32 [%at], 1;"), out, limits=Limits(instructions=10_000, seconds=60))
+    assert out.all()
+
+
+def test_trap_names_line_block_and_thread():
+    program = kernel("setp.ne.u32 %p1, %gid, 75; @%p1 bra FINE;\ntrap;\nFINE: st.global.u32 [%at], 1;")
+    with pytest.raises(
+        KernelError, match=r"k: `trap` in block \(2, 0, 0\), thread \(11, 0, 0\), at PTX line"
+    ) as raised:
+        run(program, np.zeros(128, np.uint32), grid=4)
+    line = next(n for n, text in enumerate(program.ptx.splitlines(), 1) if text == "trap;")
+    assert raised.value.line == f"PTX line {line}"
+
+
+_ENDLESS_SCRIPT = """
+import sys
+import numpy as np
+from tilewright.gpu import Program
+from tilewright.simt import launch
+text = '''.version 8.7
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 p) { .reg .b32 %r<3>; L: add.u32 %r1, %r1, 1; bra L; }
+'''
+print("ready", flush=True)
+launch(Program.from_ptx(text), 64, 64, (np.zeros(4),))
+"""
+
+
+def test_interruption_ends_an_endless_kernel_at_once():
+    child = subprocess.Popen(
+        [sys.executable, "-c", _ENDLESS_SCRIPT], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        assert child.stdout.readline() == "ready\n"
+        time.sleep(1.5)  # until it runs
+        assert child.poll() is None
+        start = time.monotonic()
+        child.send_signal(signal.SIGINT)
+        _, errors = child.communicate(timeout=20)
+        assert time.monotonic() - start < 5
+        assert errors.rstrip().endswith("KeyboardInterrupt")
+        assert child.returncode in (-signal.SIGINT, 130)
+    finally:
+        child.kill()
+
+
+def test_launches_from_two_threads_at_once():
+    """One store of kernels and one JIT serve them all; a kernel is translated in both at the same moment."""
+    failures: list[BaseException] = []
+    gate = threading.Barrier(3)
+
+    def work(number: int) -> None:
+        try:
+            gate.wait()
+            for round_ in range(6):
+                out = np.zeros(4 * 64, np.uint32)
+                program = kernel(
+                    f"mad.lo.u32 %r1, %gid, {round_ + 2}, {round_ * 1000}; bar.sync 0; st.global.u32 [%at], %r1;"
+                )
+                run(program, out, grid=4, block=64, seed=number)
+                assert out.tolist() == [g * (round_ + 2) + round_ * 1000 for g in range(256)]
+        except BaseException as error:
+            failures.append(error)
+
+    crew = [threading.Thread(target=work, args=(n,)) for n in range(3)]
+    for worker in crew:
+        worker.start()
+    for worker in crew:
+        worker.join()
+    assert not failures, failures[0]
+
+
+def test_a_limit_of_one_launch_does_not_stop_another():
+    done: list[np.ndarray] = []
+
+    def patient() -> None:
+        out = np.zeros(32, np.uint32)
+        run(kernel("mov.u32 %r1, 0; L: add.u32 %r1, %r1, 1; setp.lt.u32 %p1, %r1, 20000000; @%p1 bra L;"
+                   "st.global.u32 [%at], %r1;"), out)  # fmt: skip
+        done.append(out)
+
+    worker = threading.Thread(target=patient)
+    worker.start()
+    with pytest.raises(LimitError):
+        run(kernel(ENDLESS["uniform"]), np.zeros(32, np.uint32), limits=Limits(seconds=0.05))
+    worker.join()
+    assert done[0].tolist() == [20_000_000] * 32
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_seeds_change_the_order_and_not_the_result(threads):
+    program = kernel(
+        """mad.lo.u32 %r1, %gid, 7, 3; red.global.add.u32 [%a1], %r1; atom.global.add.u32 %r2, [%a2], 1;
+        st.global.u32 [%at], %r1; mad.wide.u32 %d1, %gid, 4, %a3; st.global.u32 [%d1], %r2;""",
+        4,
+    )
+    orders = set()
+    for seed in (None, 0, 1, 2):
+        out, order = np.zeros(640, np.uint32), np.zeros(640, np.uint32)
+        total = np.zeros(1, np.uint32)
+        run(
+            program,
+            out,
+            total,
+            np.zeros(1, np.uint32),
+            order,
+            grid=10,
+            block=64,
+            seed=seed,
+            limits=Limits(threads=threads),
+        )
+        assert out.tolist() == [7 * g + 3 for g in range(640)]
+        assert total[0] == sum(7 * g + 3 for g in range(640))
+        assert sorted(order.tolist()) == list(range(640))
+        orders.add(tuple(order[::32].tolist()))
+    if threads == 1:
+        assert len(orders) == 4
+        assert tuple(range(0, 640, 32)) in orders  # without a seed blocks and warps ascend
+
+
+def test_a_seed_replays_its_order():
+    program = kernel("atom.global.add.u32 %r2, [%a1], 1; st.global.u32 [%at], %r2;", 2)
+    runs = []
+    for _ in range(2):
+        out = np.zeros(640, np.uint32)
+        run(program, out, np.zeros(1, np.uint32), grid=10, block=64, seed=99, limits=Limits(threads=1))
+        runs.append(out.tolist())
+    assert runs[0] == runs[1]
+
+
+def test_warp_instructions_by_hand():
+    """Two warps (one partial) a block, three blocks; a divergent loop costs a warp its longest lane."""
+    text = """.version 8.7
+.target sm_90
+.address_size 64
+.visible .entry k() { .reg .b32 %r<9>; .reg .pred %p<9>;
+mov.u32 %r1, %tid.x; and.b32 %r2, %r1, 31; mov.u32 %r3, 0;
+L: add.u32 %r3, %r3, 1; setp.lt.u32 %p1, %r3, %r2; @%p1 bra L;
+setp.gt.u32 %p2, %r1, 3; @%p2 bra END; add.u32 %r3, %r3, 1; add.u32 %r3, %r3, 1;
+END: ret; }
+"""
+    from tilewright.gpu import Program
+
+    done = launch(Program.from_ptx(text), 3, 40, ())
+    first = 3 + 3 * 31 + 2 + 2 + 1  # lanes 0 to 3 add, all return
+    second = 3 + 3 * 7 + 2 + 1  # threads 32 to 39 run up to 7 rounds, none adds
+    assert done.warp_instructions == 3 * (first + second)
+    assert (done.grid, done.block) == ((3, 1, 1), (40, 1, 1))
+
+
+def test_the_number_of_host_threads_is_a_setting(monkeypatch):
+    monkeypatch.setenv("TILEWRIGHT_THREADS", "1")
+    before = threading.active_count()
+    seen: list[int] = []
+    watcher_ends = threading.Event()
+
+    def watch() -> None:
+        while not watcher_ends.wait(0.005):
+            seen.append(sum(t.name.startswith("tilewright-") for t in threading.enumerate()))
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    with pytest.raises(LimitError):
+        run(kernel(ENDLESS["uniform"]), np.zeros(64, np.uint32), grid=8, limits=Limits(seconds=0.2))
+    watcher_ends.set()
+    watcher.join()
+    assert max(seen) == 1
+    assert threading.active_count() == before  # none is left behind
+    assert os.environ["TILEWRIGHT_THREADS"] == "1"
