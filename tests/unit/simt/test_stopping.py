@@ -65,3 +65,26 @@ again:
 """
     with pytest.raises(LimitError, match="10,000 warp instructions"):
         simt.launch(Program.from_ptx(text), 1, 64, (), limits=simt.Limits(instructions=10_000))
+
+
+@pytest.mark.parametrize("arms", [2, 3])
+def test_lanes_that_wait_for_each_other_at_different_shuffles_go_on(arms: int) -> None:
+    shuffle = "shfl.sync.idx.b32 %r, %t, 0, 31, -1;"
+    branches = "".join(f"setp.eq.u32 %p, %m, {arm}; @%p bra arm{arm};\n" for arm in range(arms))
+    bodies = "".join(f"arm{arm}: {shuffle} {shuffle} bra end;\n" for arm in range(arms))
+    text = f"""
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry split(.param .u64 out)
+{{
+  .reg .pred %p; .reg .b32 %r, %t, %m; .reg .b64 %a;
+  ld.param.u64 %a, [out]; mov.u32 %t, %tid.x; mad.wide.u32 %a, %t, 4, %a; rem.u32 %m, %t, {arms};
+  {branches} bra end;
+  {bodies}
+end: st.global.u32 [%a], %t;
+}}
+"""
+    out = np.zeros(64, np.int32)
+    simt.launch(Program.from_ptx(text), 1, 64, (out,), limits=simt.Limits(instructions=100_000))
+    assert out.tolist() == list(range(64))

@@ -7,6 +7,8 @@ fuel is spent, at back edges; it saves the registers that are live where it will
 
 from __future__ import annotations
 
+import itertools
+
 from tilewright.simt.events import EventKind, Site
 from tilewright.simt.ptx import tree
 from tilewright.simt.translate.code import LANES, Value
@@ -41,12 +43,15 @@ class Flow:
             if block.index in emitter.shapes.divergent or self.frontiers[block.index]:
                 waitable |= set(block.successors)
         self.waitable = sorted(waitable)
-        self.points = {b.index: i for i, b in enumerate(b for b in self.graph.blocks if b.kind == "barrier")}
+        barriers = [] if self._every_barrier_is_whole() else [b for b in self.graph.blocks if b.kind == "barrier"]
+        self.points = {b.index: i for i, b in enumerate(barriers)}  # where arrivals must be counted
         self.resumes: set[int] = set()  # blocks a warp can resume at with one mask
         self.parks = False  # whether lanes wait for others at a meeting
         self.dispatches = False  # whether the general dispatcher is needed
         at = align_up(WARP_POINTS + POINT_BYTES * len(self.points), 64)
         self.pending_at = {block: at + 4 * i for i, block in enumerate(self.waitable)}
+        meetings = [b for b in self.graph.blocks if b.meets and self.frontiers[b.index]]
+        self.counts_parks = len(meetings) > 1  # lanes could wait for each other at different instructions
         at = align_up(at + 4 * len(self.waitable), 64)
         self.save_at: dict[str, int] = {}
         for name in self._saved_registers():
@@ -54,6 +59,24 @@ class Flow:
             _, type_, lanes = emitter.registers[name]
             at = align_up(at + max(1, Value("", type_).bits // 8) * lanes, 64 if lanes > 1 else 8)
         self.warp_bytes = align_up(at, 64)
+
+    def _every_barrier_is_whole(self) -> bool:
+        """Whether barriers are passed when every warp that has not exited waits at one, so that nothing is counted.
+
+        All live lanes of a warp wait together, no thread arrives without waiting, and there is one barrier id.
+        """
+        ids = set()
+        for block in self.graph.blocks:
+            if any(op.form.row.kind == "barrier" for op in block.ops):  # arrivals, and reductions' results
+                return False
+            if block.kind == "barrier":
+                assert block.end is not None
+                sources = block.end.sources
+                if self.frontiers[block.index] or len(sources) > 1:
+                    return False
+                first = sources[0] if sources else tree.Immediate(0)
+                ids.add(first.value & 15 if isinstance(first, tree.Immediate) else -1)
+        return len(ids) <= 1 and -1 not in ids and not self.e.functions
 
     def _saved_registers(self) -> list[str]:
         """Registers that can be live where a warp resumes."""
@@ -77,6 +100,8 @@ class Flow:
         code.line("%status = alloca i32")
         code.line("%spins = alloca i32")
         code.line("store i32 0, ptr %spins")
+        code.line("%parks = alloca i32")
+        code.line("store i32 0, ptr %parks")
         code.line("%remaining = alloca i32")
         code.line("%avoid = alloca i32")
         code.line(f"%addresses = alloca <{LANES} x i64>, align 64")
@@ -178,6 +203,8 @@ class Flow:
         e.block = block.index
         if block.meets and self.frontiers[block.index]:
             self._meet(block)
+        if self.counts_parks:
+            code.line("store i32 0, ptr %parks")
         e.mask = code.op("load i32, ptr %mask", "i32")
         e.mask_vector = code.op(f"bitcast {e.mask} to <{LANES} x i1>", "i1", LANES)
         if block.cost:
@@ -188,7 +215,8 @@ class Flow:
     def _meet(self, block: Block) -> None:
         """Wait for the lanes that the instruction's member mask names, while any of them can still come.
 
-        Lanes park in this block's own pending mask; when nobody else of the warp can run, they go on as they are.
+        Lanes park in this block's own pending mask; when nobody else of the warp can run, they go on as they are. So
+        they do when everyone else waits at a meeting too: nothing has run since each pending block parked once.
         """
         code, e = self.e.code, self.e
         here = block.index
@@ -207,7 +235,12 @@ class Flow:
         for other in sorted(self.frontiers[here] - {here}):
             anyone = code.or_(anyone, code.op(f"load i32, ptr %pending.{other}", "i32"))
         rest = f"B{here}.rest"
-        code.branch_if(code.icmp("ne", anyone, code.const("i32", 0)), rest, go)
+        hopeful = code.icmp("ne", anyone, code.const("i32", 0))
+        if self.counts_parks:
+            parks = code.op("load i32, ptr %parks", "i32")
+            code.line(f"store {code.add(parks, code.const('i32', 1))}, ptr %parks")
+            hopeful = code.and_(hopeful, code.icmp("ule", parks, code.const("i32", len(self.waitable))))
+        code.branch_if(hopeful, rest, go)
         code.place(rest)
         self._add_pending(here, mask)
         code.line(f"store i32 {here}, ptr %avoid")
@@ -227,14 +260,14 @@ class Flow:
         return code.op(f"call i32 @{symbol}({kept})", "i32")
 
     def _others(self) -> None:
-        """Shared by all meetings: run the first pending block but the one that `%avoid` names."""
+        """Shared by all meetings: run the next pending block after the one that `%avoid` names, in a round."""
         code = self.e.code
         code.place("others")
         avoid = code.op("load i32, ptr %avoid", "i32")
-        for block in self.waitable:
+        for predicate, block in itertools.product(("ult", "ugt"), self.waitable):
             pending = code.op(f"load i32, ptr %pending.{block}", "i32")
             waits = code.icmp("ne", pending, code.const("i32", 0))
-            runs = code.and_(waits, code.icmp("ne", avoid, code.const("i32", block)))
+            runs = code.and_(waits, code.icmp(predicate, avoid, code.const("i32", block)))
             yes, no = code.label("run"), code.label("skip")
             code.branch_if(runs, yes, no)
             code.place(yes)
@@ -432,8 +465,11 @@ class Flow:
     def _barrier(self, block: Block) -> None:
         code, e = self.e.code, self.e
         assert block.end is not None
-        point = self.points[block.index]
         after = block.successors[0]
+        if not self.points:
+            self._wait_whole(after)
+            return
+        point = self.points[block.index]
         ids = block.end.sources
         identity = e.first_lane(e.read(ids[0], "u32")) if ids else code.const("i32", 0)
         reduces = ".red" in block.end.instruction.modifiers
@@ -449,16 +485,20 @@ class Flow:
             e.set_field("%warp", self._point(point, "predicate"), lanes)
         if not self.frontiers[block.index]:
             e.set_field("%warp", self._point(point, "blocked"), e.mask)
-            self.resumes.add(after)
-            self._save(self.graph.blocks[after].live_in)
-            e.set_field("%warp", WARP["mask"], e.mask)
-            self._leave(BLOCKED, resume=after + 1)
+            self._wait_whole(after)
             return
         blocked = e.field("%warp", self._point(point, "blocked"), "i32")
         e.set_field("%warp", self._point(point, "blocked"), code.or_(blocked, e.mask))
         self.dispatches = True
         self._dispatch(sorted(self.frontiers[block.index] | {after}))
         code.branch("finish")
+
+    def _wait_whole(self, after: int) -> None:
+        """All live lanes of the warp wait, and go on at one block."""
+        self.resumes.add(after)
+        self._save(self.graph.blocks[after].live_in)
+        self.e.set_field("%warp", WARP["mask"], self.e.mask)
+        self._leave(BLOCKED, resume=after + 1)
 
     def _exit(self, block: Block) -> None:
         code, e = self.e.code, self.e
