@@ -8,12 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tilewright.native import store
+from tilewright.native.compiler import Library
 from tilewright.settings import Settings
 from tilewright.simt.events import Instrument
 from tilewright.simt.ptx.parser import parse
 from tilewright.simt.ptx.tree import Module
 from tilewright.simt.run import cache
-from tilewright.simt.run.compiler import Library, host
+from tilewright.simt.run.compiler import host
 from tilewright.simt.translate.special import LaunchClass
 from tilewright.simt.translate.translation import Translation, translate
 
@@ -54,7 +56,7 @@ class KernelStore:
         if kept is None:
             translation = translate(parsed(ptx), entry, launch, instruments)
             handlers = [text for i in instruments for _, text in i.handlers.values()]
-            code = host().compile(translation.ir, handlers, optimise=optimise)
+            code = host().compile_kernel(translation.ir, handlers, optimise=optimise)
             cache.store(folder, key, translation, code)
         else:
             translation, code = kept
@@ -81,7 +83,7 @@ def parsed(ptx: str) -> Module:
 def _key(ptx: str, entry: str, launch: LaunchClass, instruments: Sequence[Instrument], optimise: bool) -> str:
     observers = [_describe(i) for i in instruments]
     shape = (launch.block, launch.grid_small, sorted(launch.small_params))
-    return cache.digest(cache.fingerprint(), host().identity, ptx, entry, repr(shape), str(optimise), *observers)
+    return store.digest(cache.fingerprint(), host().identity, ptx, entry, repr(shape), str(optimise), *observers)
 
 
 def _describe(instrument: Any) -> str:

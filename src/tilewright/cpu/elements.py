@@ -1,0 +1,109 @@
+"""Element types in memory and in registers: how each is loaded, converted and stored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tilewright.cpu.ir import Ir, suffix
+from tilewright.problem.dtypes import Dtype, dtype
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """One dtype as the engine handles it.
+
+    Attributes
+    ----------
+    name : str
+        NumPy's name.
+    memory : str
+        LLVM type in memory.
+    bytes : int
+    kind : str
+        `float`, `signed` or `unsigned`.
+    """
+
+    name: str
+    memory: str
+    bytes: int
+    kind: str
+
+
+def element(name: str) -> Element:
+    """The element of a dtype.
+
+    Examples
+    --------
+    >>> element("bfloat16").memory
+    'i16'
+    """
+    record: Dtype = dtype(name)
+    memory = {"float16": "half", "float32": "float", "float64": "double"}.get(name, f"i{record.bits}")
+    return Element(name, memory, record.bytes, record.kind)
+
+
+def vector(type_: str, width: int) -> str:
+    """A vector type, or the scalar for width 1."""
+    return type_ if width == 1 else f"<{width} x {type_}>"
+
+
+def widen(ir: Ir, source: Element, value: str, target: str, width: int) -> str:
+    """A value of a dtype in memory as a value of a register type."""
+    if source.memory == target:
+        return value
+    have, want = vector(source.memory, width), vector(target, width)
+    if source.name == "bfloat16":
+        wide = ir.op(f"zext {have} {value} to {vector('i32', width)}")
+        bits = ir.op(f"shl {vector('i32', width)} {wide}, {literal('i32', 16, width)}")
+        single = ir.op(f"bitcast {vector('i32', width)} {bits} to {vector('float', width)}")
+        return single if target == "float" else ir.op(f"fpext {vector('float', width)} {single} to {want}")
+    if source.kind == "float":
+        return ir.op(f"fpext {have} {value} to {want}")
+    if target in ("float", "double"):
+        return ir.op(f"{'sitofp' if source.kind == 'signed' else 'uitofp'} {have} {value} to {want}")
+    return ir.op(f"{'sext' if source.kind == 'signed' else 'zext'} {have} {value} to {want}")
+
+
+def narrow(ir: Ir, value: str, source: str, target: Element, width: int) -> str:
+    """A register value rounded once, or wrapped, to a dtype in memory."""
+    if source == target.memory:
+        return value
+    have, want = vector(source, width), vector(target.memory, width)
+    if target.name == "bfloat16":
+        return _to_bfloat(ir, value, source, width)
+    if target.kind == "float":
+        return ir.op(f"{'fptrunc' if _bits(source) > 8 * target.bytes else 'fpext'} {have} {value} to {want}")
+    if source in ("float", "double"):
+        conversion = "fptosi" if target.kind == "signed" else "fptoui"
+        lanes = f"v{width}" if width > 1 else ""
+        symbol = f"llvm.{conversion}.sat.{lanes}{target.memory}.{lanes}{suffix(source)}"
+        return ir.intrinsic(symbol, want, f"{have} {value}")
+    if _bits(source) > 8 * target.bytes:
+        return ir.op(f"trunc {have} {value} to {want}")
+    return ir.op(f"sext {have} {value} to {want}")
+
+
+def _to_bfloat(ir: Ir, value: str, source: str, width: int) -> str:
+    """Round a float to bfloat16 in integers: nearest, ties to even; a NaN stays one."""
+    integers = vector("i32", width)
+    if source == "double":
+        value = ir.op(f"fptrunc {vector('double', width)} {value} to {vector('float', width)}")
+    bits = ir.op(f"bitcast {vector('float', width)} {value} to {integers}")
+    upper = ir.op(f"lshr {integers} {bits}, {literal('i32', 16, width)}")
+    odd = ir.op(f"and {integers} {upper}, {literal('i32', 1, width)}")
+    bias = ir.op(f"add {integers} {odd}, {literal('i32', 0x7FFF, width)}")
+    rounded = ir.op(f"add {integers} {bits}, {bias}")
+    high = ir.op(f"lshr {integers} {rounded}, {literal('i32', 16, width)}")
+    quiet = ir.op(f"or {integers} {upper}, {literal('i32', 0x40, width)}")
+    is_nan = ir.op(f"fcmp uno {vector('float', width)} {value}, {value}")
+    chosen = ir.op(f"select {vector('i1', width)} {is_nan}, {integers} {quiet}, {integers} {high}")
+    return ir.op(f"trunc {integers} {chosen} to {vector('i16', width)}")
+
+
+def literal(type_: str, value: int, width: int) -> str:
+    """An integer literal in every lane."""
+    return str(value) if width == 1 else f"splat ({type_} {value})"
+
+
+def _bits(type_: str) -> int:
+    return {"half": 16, "float": 32, "double": 64}.get(type_) or int(type_[1:])

@@ -1,0 +1,152 @@
+"""A small builder of LLVM text: structured loops and branches, byte addresses, vectors of any width.
+
+Source: LLVM Language Reference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+I64 = str  # an i64 operand: an SSA name or a literal
+
+
+class Ir:
+    """One function's text under construction. Pointers advance in bytes; extents and strides are i64."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.declarations: dict[str, str] = {}
+        self.block = "entry"
+        self._count = 0
+
+    def line(self, text: str) -> None:
+        """Append one line."""
+        self.lines.append(text)
+
+    def op(self, text: str) -> str:
+        """Append an instruction; returns its name."""
+        self._count += 1
+        name = f"%v{self._count}"
+        self.lines.append(f"{name} = {text}")
+        return name
+
+    def place(self, label: str) -> None:
+        """Start a basic block."""
+        self.lines.append(f"{label}:")
+        self.block = label
+
+    @contextmanager
+    def loop(self, start: I64, end: I64, step: I64 = "1") -> Iterator[I64]:
+        """For i from start below end."""
+        self._count += 1
+        n = self._count
+        before = self.block
+        self.line(f"br label %head{n}")
+        self.place(f"head{n}")
+        self.line(f"%i{n} = phi i64 [ {start}, %{before} ], [ %next{n}, %latch{n} ]")
+        inside = self.op(f"icmp slt i64 %i{n}, {end}")
+        self.line(f"br i1 {inside}, label %body{n}, label %done{n}")
+        self.place(f"body{n}")
+        yield f"%i{n}"
+        self.line(f"br label %latch{n}")
+        self.place(f"latch{n}")
+        self.line(f"%next{n} = add i64 %i{n}, {step}")
+        self.line(f"br label %head{n}")
+        self.place(f"done{n}")
+
+    @contextmanager
+    def when(self, condition: str) -> Iterator[None]:
+        """Run the body where an i1 holds."""
+        self._count += 1
+        n = self._count
+        self.line(f"br i1 {condition}, label %then{n}, label %end{n}")
+        self.place(f"then{n}")
+        yield
+        self.line(f"br label %end{n}")
+        self.place(f"end{n}")
+
+    def add(self, a: I64, b: I64) -> I64:
+        """Sum."""
+        return self.op(f"add i64 {a}, {b}")
+
+    def sub(self, a: I64, b: I64) -> I64:
+        """Difference."""
+        return self.op(f"sub i64 {a}, {b}")
+
+    def mul(self, a: I64, b: I64) -> I64:
+        """Product."""
+        return self.op(f"mul i64 {a}, {b}")
+
+    def least(self, a: I64, b: I64) -> I64:
+        """The smaller, as signed numbers."""
+        return self.intrinsic("llvm.smin.i64", "i64", f"i64 {a}", f"i64 {b}")
+
+    def compare(self, predicate: str, a: I64, b: I64) -> str:
+        """An i1."""
+        return self.op(f"icmp {predicate} i64 {a}, {b}")
+
+    def not_(self, condition: str) -> str:
+        """The opposite i1."""
+        return self.op(f"xor i1 {condition}, true")
+
+    def at(self, pointer: str, offset: I64) -> str:
+        """A pointer advanced by bytes."""
+        return self.op(f"getelementptr i8, ptr {pointer}, i64 {offset}")
+
+    def load(self, type_: str, pointer: str) -> str:
+        """An unaligned load."""
+        return self.op(f"load {type_}, ptr {pointer}, align 1")
+
+    def store(self, type_: str, value: str, pointer: str) -> None:
+        """An unaligned store."""
+        self.line(f"store {type_} {value}, ptr {pointer}, align 1")
+
+    def intrinsic(self, symbol: str, result: str, *arguments: str) -> str:
+        """Call an intrinsic, declared from its typed arguments."""
+        types = ", ".join(_type_of(a) for a in arguments)
+        self.declarations.setdefault(symbol, f"declare {result} @{symbol}({types})")
+        text = f"call {result} @{symbol}({', '.join(arguments)})"
+        if result == "void":
+            self.line(text)
+            return ""
+        return self.op(text)
+
+    def splat(self, type_: str, width: int, value: str) -> str:
+        """A scalar in every lane."""
+        one = self.op(f"insertelement <{width} x {type_}> poison, {type_} {value}, i64 0")
+        zeros = f"<{width} x i32> zeroinitializer"
+        return self.op(f"shufflevector <{width} x {type_}> {one}, <{width} x {type_}> poison, {zeros}")
+
+    def lanes_below(self, width: int, count: I64) -> str:
+        """A mask of the lanes whose number is below a count (all beyond the width, none at or under 0)."""
+        numbers = ", ".join(f"i64 {lane}" for lane in range(width))
+        bound = self.splat("i64", width, count)
+        return self.op(f"icmp slt <{width} x i64> <{numbers}>, {bound}")
+
+    def masked_load(self, type_: str, width: int, pointer: str, mask: str) -> str:
+        """Lanes of a mask from memory, zeros elsewhere."""
+        vector = f"<{width} x {type_}>"
+        return self.intrinsic(
+            f"llvm.masked.load.v{width}{suffix(type_)}.p0", vector,
+            f"ptr align 1 {pointer}", f"<{width} x i1> {mask}", f"{vector} zeroinitializer",
+        )  # fmt: skip
+
+    def masked_store(self, type_: str, width: int, value: str, pointer: str, mask: str) -> None:
+        """Lanes of a mask to memory."""
+        self.intrinsic(
+            f"llvm.masked.store.v{width}{suffix(type_)}.p0", "void",
+            f"<{width} x {type_}> {value}", f"ptr align 1 {pointer}", f"<{width} x i1> {mask}",
+        )  # fmt: skip
+
+
+def suffix(type_: str) -> str:
+    """LLVM's name of a type inside an intrinsic's."""
+    return {"half": "f16", "float": "f32", "double": "f64"}.get(type_, type_)
+
+
+def _type_of(argument: str) -> str:
+    """The type of a typed argument such as `<8 x float> %v3` or `ptr align 1 %p`."""
+    if argument.startswith("<"):
+        return argument[: argument.index(">") + 1]
+    return argument.split(" ", 1)[0]

@@ -1,0 +1,49 @@
+"""Kernels ready to run: made for a key, kept in memory and on disk."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from tilewright.cpu.contexts import KernelKey
+from tilewright.cpu.loops import kernel_text
+from tilewright.native import store
+from tilewright.native.compiler import Library, compiler
+from tilewright.settings import Settings
+
+_KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+
+
+class Kernel:
+    """Machine code of one key; call it with the address of an argument record. It holds no interpreter lock."""
+
+    def __init__(self, key: KernelKey, library: Library) -> None:
+        self.key = key
+        self._library = library
+        self._call: Callable[[int], None] = _KERNEL(library.addresses["kernel"])
+
+    def __call__(self, arguments: int) -> None:
+        """Run with the argument record at a host address."""
+        self._call(arguments)
+
+
+@functools.lru_cache(maxsize=1024)
+def kernel(key: KernelKey) -> Kernel:
+    """The kernel of a key: from disk, or compiled now."""
+    folder = Settings.from_environ().cache_dir / "cpu"
+    name = store.digest(_fingerprint(), compiler().identity, repr(key))
+    kept = store.read(folder, name, lambda header: None)
+    if kept is None:
+        code = compiler().compile(kernel_text(key), level=3, passes=2)
+        store.write(folder, name, {}, code)
+    else:
+        code = kept[1]
+    return Kernel(key, compiler().link(code, ("kernel",)))
+
+
+@functools.cache
+def _fingerprint() -> str:
+    return store.fingerprint(os.fspath(Path(__file__).parent))

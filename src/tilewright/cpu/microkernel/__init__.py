@@ -1,0 +1,1 @@
+"""Register tiles: one file a family states how one step accumulates; `tile` lays it out."""

@@ -1,0 +1,109 @@
+"""Packing: any strides and dtypes to contiguous rows of the register type. Nothing else is applied."""
+
+from __future__ import annotations
+
+from tilewright.cpu.elements import Element, narrow, vector, widen
+from tilewright.cpu.ir import Ir
+
+
+def emit_pack(ir: Ir, symbol: str, source: Element, target: str, target_bytes: int, width: int) -> None:
+    """`void symbol(src, rs, cs, rows, columns, dst, pitch)`: dst[r, c] = src[r, c]; strides and pitch in bytes.
+
+    Three ways: contiguous columns (vectors along a row), contiguous rows (blocks transposed in registers), neither.
+    """
+    arguments = "ptr %src, i64 %rs, i64 %cs, i64 %rows, i64 %columns, ptr %dst, i64 %pitch"
+    ir.line(f"define internal void @{symbol}({arguments}) #0 {{")
+    ir.place("entry")
+    along = ir.compare("eq", "%cs", str(source.bytes))
+    across = ir.op(f"and i1 {ir.compare('eq', '%rs', str(source.bytes))}, {ir.not_(along)}")
+    neither = ir.not_(ir.op(f"or i1 {along}, {across}"))
+    with ir.when(along), ir.loop("0", "%rows") as row:
+        _copy_row(ir, source, target, target_bytes, width, row)
+    with ir.when(across):
+        _transpose(ir, source, target, target_bytes, width)
+    with ir.when(neither), ir.loop("0", "%rows") as row:
+        _rest_of_row(ir, source, target, target_bytes, row, "0")
+    ir.line("ret void")
+    ir.line("}")
+
+
+def emit_unpack(ir: Ir, symbol: str, source: str, source_bytes: int, target: Element, width: int) -> None:
+    """`void symbol(src, pitch, rows, columns, dst, rs, cs)`: the way back, with one rounding to the output dtype."""
+    arguments = "ptr %src, i64 %pitch, i64 %rows, i64 %columns, ptr %dst, i64 %rs, i64 %cs"
+    ir.line(f"define internal void @{symbol}({arguments}) #0 {{")
+    ir.place("entry")
+    along = ir.compare("eq", "%cs", str(target.bytes))
+    whole = ir.op(f"select i1 {along}, i64 {ir.op(f'and i64 %columns, -{width}')}, i64 0")
+    with ir.loop("0", "%rows") as row:
+        src, dst = ir.at("%src", ir.mul(row, "%pitch")), ir.at("%dst", ir.mul(row, "%rs"))
+        with ir.loop("0", whole, str(width)) as c:
+            value = ir.load(vector(source, width), ir.at(src, ir.mul(c, str(source_bytes))))
+            result = narrow(ir, value, source, target, width)
+            ir.store(vector(target.memory, width), result, ir.at(dst, ir.mul(c, str(target.bytes))))
+        with ir.loop(whole, "%columns") as c:
+            value = ir.load(source, ir.at(src, ir.mul(c, str(source_bytes))))
+            ir.store(target.memory, narrow(ir, value, source, target, 1), ir.at(dst, ir.mul(c, "%cs")))
+    ir.line("ret void")
+    ir.line("}")
+
+
+def _copy_row(ir: Ir, source: Element, target: str, target_bytes: int, width: int, row: str) -> None:
+    src, dst = ir.at("%src", ir.mul(row, "%rs")), ir.at("%dst", ir.mul(row, "%pitch"))
+    whole = ir.op(f"and i64 %columns, -{width}")
+    with ir.loop("0", whole, str(width)) as c:
+        value = ir.load(vector(source.memory, width), ir.at(src, ir.mul(c, str(source.bytes))))
+        wide = widen(ir, source, value, target, width)
+        ir.store(vector(target, width), wide, ir.at(dst, ir.mul(c, str(target_bytes))))
+    with ir.loop(whole, "%columns") as c:
+        value = ir.load(source.memory, ir.at(src, ir.mul(c, str(source.bytes))))
+        ir.store(target, widen(ir, source, value, target, 1), ir.at(dst, ir.mul(c, str(target_bytes))))
+
+
+def _transpose(ir: Ir, source: Element, target: str, target_bytes: int, width: int) -> None:
+    """Rows are contiguous in memory: load vectors down the columns, transpose square blocks, store along rows."""
+    whole_rows = ir.op(f"and i64 %rows, -{width}")
+    whole_columns = ir.op(f"and i64 %columns, -{width}")
+    with ir.loop("0", whole_rows, str(width)) as row, ir.loop("0", whole_columns, str(width)) as c:
+        block = []
+        for i in range(width):
+            column = ir.at("%src", ir.mul(ir.add(c, str(i)), "%cs"))
+            value = ir.load(vector(source.memory, width), ir.at(column, ir.mul(row, str(source.bytes))))
+            block.append(widen(ir, source, value, target, width))
+        for i, value in enumerate(transposed(ir, block, target, width)):
+            line = ir.at("%dst", ir.mul(ir.add(row, str(i)), "%pitch"))
+            ir.store(vector(target, width), value, ir.at(line, ir.mul(c, str(target_bytes))))
+    with ir.loop("0", whole_rows) as row:
+        _rest_of_row(ir, source, target, target_bytes, row, whole_columns)
+    with ir.loop(whole_rows, "%rows") as row:
+        _rest_of_row(ir, source, target, target_bytes, row, "0")
+
+
+def _rest_of_row(ir: Ir, source: Element, target: str, target_bytes: int, row: str, start: str) -> None:
+    src, dst = ir.at("%src", ir.mul(row, "%rs")), ir.at("%dst", ir.mul(row, "%pitch"))
+    with ir.loop(start, "%columns") as c:
+        value = ir.load(source.memory, ir.at(src, ir.mul(c, "%cs")))
+        ir.store(target, widen(ir, source, value, target, 1), ir.at(dst, ir.mul(c, str(target_bytes))))
+
+
+def transposed(ir: Ir, rows: list[str], type_: str, width: int) -> list[str]:
+    """The transpose of a square block held in registers: log2(width) rounds of two-vector shuffles."""
+    full = vector(type_, width)
+    half = 1
+    while half < width:
+        fresh = list(rows)
+        for i in range(width):
+            if i & half:
+                continue
+            low, high = rows[i], rows[i + half]
+            take_low = [lane if not lane & half else width + lane - half for lane in range(width)]
+            take_high = [lane + half if not lane & half else width + lane for lane in range(width)]
+            fresh[i] = _shuffle(ir, full, low, high, take_low)
+            fresh[i + half] = _shuffle(ir, full, low, high, take_high)
+        rows = fresh
+        half *= 2
+    return rows
+
+
+def _shuffle(ir: Ir, full: str, low: str, high: str, lanes: list[int]) -> str:
+    order = ", ".join(f"i32 {lane}" for lane in lanes)
+    return ir.op(f"shufflevector {full} {low}, {full} {high}, <{len(lanes)} x i32> <{order}>")

@@ -1,0 +1,1 @@
+"""Machine code for this host: compiled by LLVM, kept on disk, loaded into the process."""

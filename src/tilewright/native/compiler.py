@@ -1,0 +1,97 @@
+"""LLVM text to machine code, and machine code into the process (llvmlite: ORC)."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable
+from typing import Any
+
+import llvmlite.binding as llvm
+
+
+class Library:
+    """Loaded machine code: addresses by symbol. It is unloaded when nothing refers to it any more."""
+
+    def __init__(self, addresses: dict[str, int], tracker: Any) -> None:
+        self.addresses = addresses
+        self._tracker = tracker
+
+
+class Compiler:
+    """The host's processor as a compilation target, and one JIT that keeps what is linked into it alive.
+
+    Parameters
+    ----------
+    features : str, optional
+        LLVM feature string; the host's own by default. Part of every cache key.
+    """
+
+    def __init__(self, features: str | None = None) -> None:
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        self.features: str = llvm.get_host_cpu_features().flatten() if features is None else features
+        self.cpu: str = "" if features is not None else llvm.get_host_cpu_name()
+        self._target = llvm.Target.from_default_triple()
+        self._jit = llvm.create_lljit_compiler(self._machine(2))
+        self._linked = 0
+
+    @property
+    def identity(self) -> str:
+        """What compiled code depends on: compiler and processor."""
+        return f"{llvm.llvm_version_info}/{self._target.triple}/{self.cpu}/{self.features}"
+
+    def _machine(self, level: int) -> Any:
+        return self._target.create_target_machine(cpu=self.cpu, features=self.features, opt=level, jit=True)
+
+    def compile(self, ir: str, parts: Iterable[str] = (), *, level: int = 2, passes: int = 1) -> bytes:
+        """Machine code of an LLVM module and further `parts` it calls, as an object file's bytes.
+
+        Parameters
+        ----------
+        ir : str
+            LLVM text.
+        parts : iterable of str
+            Modules to link in, each once.
+        level : int
+            Effort of code generation, 0 to 3.
+        passes : int
+            Effort of optimisation, 1 to 3; 0 for none. Loops are left as they are written.
+
+        Raises
+        ------
+        ValueError
+            The text is no valid module; the message is LLVM's.
+        """
+        try:
+            module = llvm.parse_assembly(ir)
+            module.verify()
+        except RuntimeError as error:
+            raise ValueError(str(error)) from error
+        for part in sorted(set(parts)):
+            module.link_in(llvm.parse_assembly(part))
+        machine = self._machine(level)
+        if passes:
+            options = llvm.create_pipeline_tuning_options(speed_level=passes)
+            options.loop_vectorization = False
+            options.slp_vectorization = False
+            options.loop_unrolling = False
+            builder = llvm.create_pass_builder(machine, options)
+            builder.getModulePassManager().run(module, builder)
+        return bytes(machine.emit_object(module))
+
+    def link(self, code: bytes, exports: tuple[str, ...], imports: dict[str, int] | None = None) -> Library:
+        """Load an object; returns the addresses of what it exports."""
+        self._linked += 1
+        builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
+        for symbol in exports:
+            builder.export_symbol(symbol)
+        for symbol, address in (imports or {}).items():
+            builder.import_symbol(symbol, address)
+        tracker = builder.link(self._jit, f"tilewright.{self._linked}")
+        return Library({symbol: tracker[symbol] for symbol in exports}, tracker)
+
+
+@functools.cache
+def compiler() -> Compiler:
+    """The process's compiler for what is not the SIMT machine's."""
+    return Compiler()
