@@ -1,8 +1,8 @@
 """Machine code on disk: one file an entry, with a JSON header of what using it needs.
 
-A file is a magic line, a SHA-256 of what follows, the length of the header, the header and the object code. It is
-written to a temporary file and renamed, so a reader sees all of it or nothing. A file that does not check is ignored
-with one warning, and replaced. There are no pickles.
+A file is a magic line, a SHA-256 of its key and of what follows, the length of the header, the header and the object
+code. It is written to a temporary file and renamed, so a reader sees all of it or nothing. A file that does not check is
+ignored with one warning, and replaced. There are no pickles.
 """
 
 from __future__ import annotations
@@ -48,6 +48,11 @@ def fingerprint(folder: str) -> str:
     return digest(*(Path(path).read_text("utf-8") for path in sorted(paths)))
 
 
+def _checksum(key: str, body: bytes) -> bytes:
+    """Of the key too: an entry under another's name must not be used as that one's."""
+    return hashlib.sha256(key.encode() + body).digest()
+
+
 def read(folder: Path, key: str, decode: Callable[[dict[str, Any]], _T]) -> tuple[_T, bytes] | None:
     """An entry's header, decoded, and its code; None when there is no sound one."""
     path = folder / f"{key}.bin"
@@ -57,9 +62,9 @@ def read(folder: Path, key: str, decode: Callable[[dict[str, Any]], _T]) -> tupl
         return None
     start = len(_MAGIC)
     try:
-        if blob[:start] != _MAGIC or hashlib.sha256(blob[start + 32 :]).digest() != blob[start : start + 32]:
-            raise ValueError("not a whole entry")
         body = blob[start + 32 :]
+        if blob[:start] != _MAGIC or _checksum(key, body) != blob[start : start + 32]:
+            raise ValueError("not a whole entry, or another's")
         length = int.from_bytes(body[:8], "little")
         return decode(json.loads(body[8 : 8 + length])), body[8 + length :]
     except (ValueError, KeyError, TypeError, IndexError):
@@ -79,7 +84,7 @@ def write(folder: Path, key: str, header: dict[str, Any], code: bytes) -> None:
     temporary = Path(name)
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(_MAGIC + hashlib.sha256(body).digest() + body)
+            file.write(_MAGIC + _checksum(key, body) + body)
         temporary.replace(folder / f"{key}.bin")
     except OSError:
         temporary.unlink(missing_ok=True)
