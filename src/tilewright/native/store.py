@@ -1,8 +1,8 @@
 """Machine code on disk: one file an entry, with a JSON header of what using it needs.
 
 A file is a magic line, a SHA-256 of its key and of what follows, the length of the header, the header and the object
-code. It is written to a temporary file and renamed, so a reader sees all of it or nothing. A file that does not check is
-ignored with one warning, and replaced. There are no pickles.
+code. It is written to a temporary file and renamed, so a reader sees all of it or nothing. A file that does not check
+is ignored with one warning, and replaced. There are no pickles.
 """
 
 from __future__ import annotations
