@@ -181,6 +181,7 @@ entry:
 {_context("order", "warp_order", "ptr")}
 {_context("stop", "stop", "ptr")}
 {_context("may.stall", "may_stall")}
+{_context("points", "points")}
 {_field("records", "slot", SLOT["warp_records"], "ptr")}
 {_field("was.active", "slot", SLOT["active"])}
   %busy = icmp ne i64 %was.active, 0
@@ -211,7 +212,7 @@ begin:
   br label %round
 
 round:
-  %stalls = phi i32 [ 0, %begin ], [ %stalls1, %once.more ]
+  %stalls = phi i32 [ 0, %begin ], [ %stalls2, %once.more ]
   br label %each
 each:
   %i = phi i64 [ 0, %round ], [ %i1, %after ]
@@ -277,7 +278,24 @@ after:
   br i1 %more, label %each, label %round.end
 round.end:
   %all.done = icmp eq i32 %undone1, 0
-  br i1 %all.done, label %next.block, label %try.release
+  %yields.wide = zext i32 %yields1 to i64
+  br i1 %all.done, label %next.block, label %waiting
+waiting:
+  ; without points, every warp that waits does so at a whole barrier: all go on when none is left to run
+  %running = or i64 %points, %yields.wide
+  %whole = icmp eq i64 %running, 0
+  br i1 %whole, label %wake, label %try.release
+wake:
+  %w = phi i64 [ 0, %waiting ], [ %w1, %wake ]
+  %w.at = mul i64 %w, %warp.bytes
+  %sleeper = getelementptr i8, ptr %records, i64 %w.at
+{_field("asleep", "sleeper", WARP["status"], "i32")}
+  %blocked.here = icmp eq i32 %asleep, {BLOCKED}
+  %awake = select i1 %blocked.here, i32 {READY}, i32 %asleep
+  store i32 %awake, ptr %asleep.p, align 4
+  %w1 = add i64 %w, 1
+  %more.asleep = icmp ult i64 %w1, %warps
+  br i1 %more.asleep, label %wake, label %again
 try.release:
   %released = call i32 @tw.release(ptr %context, ptr %slot)
   %moved = or i32 %released, %progress1
@@ -293,6 +311,7 @@ stall.check:
   %give.way = and i1 %long, %others
   br i1 %give.way, label %stalled, label %again
 again:
+  %stalls2 = phi i32 [ %stalls1, %stall.check ], [ 0, %wake ]
   ; a loop that only meets barriers never runs out of fuel: look at the limits here too
   %asked.again = load atomic i32, ptr %stop monotonic, align 4
   %halt.again = icmp ne i32 %asked.again, 0
@@ -319,18 +338,12 @@ def _init() -> str:
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 define void @tw.begin_block(ptr %context, ptr %slot, i64 %taken) {{
 entry:
-{_context("order", "block_order", "ptr")}
-  %unordered = icmp eq ptr %order, null
-  br i1 %unordered, label %plain, label %permuted
-permuted:
-  %o.p = getelementptr i32, ptr %order, i64 %taken
-  %o = load i32, ptr %o.p
-  %o.wide = zext i32 %o to i64
-  br label %placed
-plain:
-  br label %placed
-placed:
-  %block = phi i64 [ %o.wide, %permuted ], [ %taken, %plain ]
+{_context("blocks", "blocks")}
+{_context("factor", "order_factor")}
+{_context("shift", "order_shift")}
+  %scaled = mul i64 %taken, %factor
+  %moved = add i64 %scaled, %shift
+  %block = urem i64 %moved, %blocks
 {_context("gx", "grid_x")}
 {_context("gy", "grid_y")}
   %x = urem i64 %block, %gx
@@ -358,7 +371,7 @@ placed:
   %head = add i64 %point.bytes, {WARP_POINTS}
   br label %each
 each:
-  %i = phi i64 [ 0, %placed ], [ %i1, %each ]
+  %i = phi i64 [ 0, %entry ], [ %i1, %each ]
   %at = mul i64 %i, %bytes
   %warp = getelementptr i8, ptr %records, i64 %at
   call void @llvm.memset.p0.i64(ptr %warp, i8 0, i64 %head, i1 false)

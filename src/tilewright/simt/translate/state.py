@@ -38,7 +38,8 @@ _CONTEXT = (
     "stop",  # host address of an i32 that asks everyone to stop
     "next_block",  # host address of the shared block counter
     "blocks",  # number of blocks
-    "block_order",  # host address of i32 permutation, or 0
+    "order_factor",  # the i-th block to run is (i * factor + shift) modulo the number of blocks
+    "order_shift",
     "grid_x",
     "grid_y",
     "grid_z",
@@ -50,7 +51,7 @@ _CONTEXT = (
     "threads",
     "warp_bytes",  # bytes of one warp record
     "warp_order",  # host address of i32 permutation of warps
-    "points",  # barrier points of the kernel
+    "points",  # barrier points whose arrivals are counted
     "shared_bytes",  # arena of one block
     "shared_fill",  # the byte that fresh shared memory holds
     "local_bytes",  # local arena of one thread

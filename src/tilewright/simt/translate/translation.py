@@ -40,7 +40,7 @@ class Translation:
         LLVM module text that defines `symbol`.
     symbol : str
     warp_bytes, points : int
-        Size of a warp record, and its barrier points.
+        Size of a warp record, and its barrier points whose arrivals are counted.
     spins : bool
         Whether some loop waits for other threads.
     prints : bool
