@@ -238,6 +238,11 @@ def _c_value(kernel: str, argument: Argument, parameter: Parameter, value: Any, 
     """One argument of a C function: a pointer, or a parameter of which only the PTX type is known."""
     shape = array_shape(value)
     if shape is not None:
+        if not shape.dtype.isnative:
+            raise ArgumentTypeError(
+                f"{kernel}: {argument.name} must be in the host's byte order, which is a GPU's too (got dtype "
+                f"{shape.dtype.str!r}); convert it with .astype({shape.dtype.newbyteorder('=').str!r})"
+            )
         if (
             parameter.bytes != 8
             or parameter.kind not in ("integer", "pointer")

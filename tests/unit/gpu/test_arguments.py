@@ -196,3 +196,8 @@ def test_c_arguments_that_do_not_fit(args: tuple[Any, ...], error: type[Exceptio
 def test_values_are_aligned() -> None:
     parameters = [Parameter("a", 1, 1, "integer"), Parameter("b", 8, 8, "float"), Parameter("c", 2, 2, "integer")]
     assert pack(parameters, [b"a", b"b" * 8, b"cc"]) == b"a" + bytes(7) + b"b" * 8 + b"cc"
+
+
+def test_an_array_in_the_other_byte_order_is_refused() -> None:
+    with pytest.raises(ArgumentTypeError, match=r"byte order.*astype\('<i4'\)"):
+        marshal("k", c_arguments(eights(1), None), eights(1), (np.zeros(4, ">i4"),), address)
