@@ -88,3 +88,42 @@ end: st.global.u32 [%a], %t;
     out = np.zeros(64, np.int32)
     simt.launch(Program.from_ptx(text), 1, 64, (out,), limits=simt.Limits(instructions=100_000))
     assert out.tolist() == list(range(64))
+
+
+@pytest.mark.parametrize("load", ["ld.global.cv.u32 %r, [%a];", "membar.gl; ld.global.u32 %r, [%a];"])
+def test_a_lane_that_waits_for_another_of_its_warp_lets_it_go_on(load: str) -> None:
+    text = f"""
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry wait(.param .u64 flag)
+{{
+  .reg .pred %p; .reg .b32 %r; .reg .b64 %a;
+  ld.param.u64 %a, [flag]; mov.u32 %r, %tid.x; setp.eq.u32 %p, %r, 31; @%p bra raise;
+again: {load} setp.eq.u32 %p, %r, 0; @%p bra again;
+  bra end;
+raise: st.global.u32 [%a], 5;
+end: ret;
+}}
+"""
+    flag = np.zeros(1, np.int32)
+    simt.launch(Program.from_ptx(text), 1, 32, (flag,), limits=simt.Limits(instructions=1_000_000))
+    assert flag.tolist() == [5]
+
+
+def test_a_one_dimensional_launch_minds_only_the_kernel_itself() -> None:
+    text = """
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .func k_other()
+{
+  .reg .b32 %r;
+  mov.u32 %r, %tid.y;
+}
+.visible .entry k()
+{
+  ret;
+}
+"""
+    assert simt.launch(Program.from_ptx(text, "k"), 1, 32, ()).warp_instructions == 1

@@ -201,7 +201,8 @@ def _check_dimensions(program: Program, grid: int | Sequence[int], block: int | 
 @functools.lru_cache(maxsize=64)
 def _entry_text(program: Program) -> str:
     """The PTX from a kernel's entry to the end of its body."""
-    start = program.ptx.find(program.entry)
+    found = re.search(rf"\.entry\s+{re.escape(program.entry)}(?![\w$])", program.ptx)
+    start = found.start() if found else 0
     end = program.ptx.find("\n}", start)
     return program.ptx[start : end if end > 0 else None]
 

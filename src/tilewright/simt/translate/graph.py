@@ -383,10 +383,12 @@ def find_liveness(graph: Graph) -> None:
 
 def _spins(graph: Graph, tail: int, header: int) -> bool:
     """Whether the loop of a back edge holds an instruction through which another thread could end it."""
-    waits = {".volatile", ".relaxed", ".acquire", ".mmio"}
+    waits = {".volatile", ".relaxed", ".acquire", ".mmio", ".cv"}
+    # After a fence a plain load sees what others wrote; what a call does is not known here.
+    meets_others = ("atom", "nanosleep", "membar", "fence", "call")
     for block in graph.blocks[header : tail + 1]:
         for op in block.ops:
             item = op.instruction
-            if item.opcode in ("atom", "nanosleep") or (item.opcode == "ld" and waits & set(item.modifiers)):
+            if item.opcode in meets_others or (item.opcode == "ld" and waits & set(item.modifiers)):
                 return True
     return False
