@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import threading
 import time
 import warnings
@@ -185,7 +186,7 @@ class Execution:
         limit = self.limits.instructions
         words = state.CONTEXT_BYTES // 8
         record = np.zeros(words + max(self._counter_count, 1), np.uint64)
-        order, warp_order = self._orders
+        (factor, shift), warp_order = self._orders
         values = {
             "global_base": self._memory.host_address,
             "global_limit": self._memory.used_bytes,
@@ -196,7 +197,8 @@ class Execution:
             "stop": self._stop.ctypes.data,
             "next_block": self._next.ctypes.data,
             "blocks": self.blocks,
-            "block_order": 0 if order is None else order.ctypes.data,
+            "order_factor": factor,
+            "order_shift": shift,
             "grid_x": self.grid[0],
             "grid_y": self.grid[1],
             "grid_z": self.grid[2],
@@ -223,13 +225,22 @@ class Execution:
     def _thread_counters(self, context: Any) -> Any:
         return context[state.CONTEXT_BYTES // 8 :][: self._counter_count]
 
-    def _make_orders(self, seed: int | None) -> tuple[Any, Any]:
-        """Permutations of blocks (None: ascending) and of a block's warps."""
+    def _make_orders(self, seed: int | None) -> tuple[tuple[int, int], Any]:
+        """The order of blocks, as factor and shift modulo their number, and the permutation of a block's warps.
+
+        A factor without a common divisor makes every block come once, whatever the grid's size; no product of it
+        passes 64 bits.
+        """
         warps = np.arange(self.warps, dtype=np.int32)
         if seed is None:
-            return None, warps
+            return (1, 0), warps
         random = np.random.default_rng(seed)
-        return random.permutation(self.blocks).astype(np.int32), random.permutation(warps).astype(np.int32)
+        shift = int(random.integers(self.blocks))
+        most = max(1, min(self.blocks, ((1 << 64) - self.blocks) // self.blocks))
+        factor = int(random.integers(1, most, endpoint=True))
+        while math.gcd(factor, self.blocks) != 1:
+            factor -= 1
+        return (factor, shift), random.permutation(warps).astype(np.int32)
 
     # -- what went wrong ----------------------------------------------------------------------------------------
 
