@@ -6,6 +6,7 @@ widened to double.
 
 from __future__ import annotations
 
+import math
 import re
 import struct
 from collections.abc import Callable
@@ -50,29 +51,90 @@ def format_text(text: str, arguments: bytes, read_text: ReadText) -> str:
         flags, width, precision, length, kind = match.groups()
         if kind == "%":
             return "%"
-        columns = bounded(width)
-        wide = "" if columns is None else str(columns)
+        columns = bounded(width) or 0
         digits = bounded(precision)
-        spec = f"%{flags}{wide}" + ("" if digits is None or digits < 0 else f".{digits}")
+        if columns < 0:  # a negative `*` is a minus flag and a width
+            flags, columns = flags + "-", -columns
+        if digits is not None and digits < 0:
+            digits = None
         size = 8 if length in _WIDE else 4
         if kind in "di":
-            return (spec + "d") % _narrow(integer(size, signed=True), length, signed=True)
+            return _whole(_narrow(integer(size, signed=True), length, signed=True), kind, flags, columns, digits)
         if kind in "ouxX":
-            return (spec + ("d" if kind == "u" else kind)) % _narrow(integer(size, signed=False), length, signed=False)
+            return _whole(_narrow(integer(size, signed=False), length, signed=False), kind, flags, columns, digits)
         if kind == "c":
-            return (spec + "s") % chr(integer(4, signed=False) & 0xFF)
+            return _aligned("", chr(integer(4, signed=False) & 0xFF), flags, columns, zeros=False)
         if kind == "p":
-            return str(f"%{flags}{wide}s" % f"0x{integer(8, signed=False):x}")
+            return _aligned("", f"0x{integer(8, signed=False):x}", flags, columns, zeros=False)
         if kind == "s":
             found = read_text(integer(8, signed=False))
-            return (spec + "s") % ("(null)" if found is None else found)
+            return _aligned("", ("(null)" if found is None else found)[:digits], flags, columns, zeros=False)
         (number,) = struct.unpack("<d", take(8))
-        if kind in "aA":
-            text = float(number).hex()
-            return text.upper() if kind == "A" else text
-        return str((spec + kind) % number)
+        return _real(number, kind, flags, columns, digits)
 
     return _DIRECTIVE.sub(replace, text)
+
+
+def _aligned(prefix: str, body: str, flags: str, columns: int, *, zeros: bool) -> str:
+    """A text in its columns; zeros go between prefix and body."""
+    if "-" in flags:
+        return (prefix + body).ljust(columns)
+    if zeros and "0" in flags:
+        return prefix + body.rjust(columns - len(prefix), "0")
+    return (prefix + body).rjust(columns)
+
+
+def _sign(negative: bool, flags: str) -> str:
+    return "-" if negative else "+" if "+" in flags else " " if " " in flags else ""
+
+
+def _whole(value: int, kind: str, flags: str, columns: int, digits: int | None) -> str:
+    """An integer in any base; a precision is the least number of digits."""
+    prefix = _sign(value < 0, flags) if kind in "di" else ""
+    body = format(abs(value), kind if kind in "oxX" else "d")
+    if digits == 0 and value == 0:
+        body = ""
+    body = body.rjust(digits or 0, "0")
+    if "#" in flags and kind == "o" and not body.startswith("0"):
+        body = "0" + body
+    if "#" in flags and kind in "xX" and value:
+        prefix = "0" + kind
+    return _aligned(prefix, body, flags, columns, zeros=digits is None)
+
+
+def _real(value: float, kind: str, flags: str, columns: int, digits: int | None) -> str:
+    """A floating-point number; infinities and NaNs are never filled with zeros."""
+    prefix, size = _sign(math.copysign(1, value) < 0, flags), abs(value)
+    if not math.isfinite(size):
+        body = "inf" if math.isinf(size) else "nan"
+        return _aligned(prefix, body.upper() if kind.isupper() else body, flags, columns, zeros=False)
+    if kind in "aA":
+        prefix, body = prefix + "0x", _hexadecimal(size, flags, digits)
+        if kind == "A":
+            prefix, body = prefix.upper(), body.upper()
+    else:
+        body = f"%{'#' * ('#' in flags)}.{6 if digits is None else digits}{kind}" % size
+    return _aligned(prefix, body, flags, columns, zeros=True)
+
+
+def _hexadecimal(value: float, flags: str, digits: int | None) -> str:
+    """Mantissa and binary exponent: as many digits as needed, or rounded to even."""
+    bits = struct.unpack("<Q", struct.pack("<d", value))[0]
+    exponent, mantissa = bits >> 52, bits & ((1 << 52) - 1)
+    whole = mantissa | (exponent != 0) << 52
+    power = max(exponent, 1) - 1023 if whole else 0
+    if digits is None:
+        fraction = f"{mantissa:013x}".rstrip("0")
+    else:
+        cut = max(52 - 4 * digits, 0)
+        half = (1 << cut) >> 1
+        rest = whole & ((1 << cut) - 1)
+        kept = whole >> cut
+        kept += rest > half or (rest == half and half > 0 and kept & 1)
+        whole = kept << cut
+        fraction = f"{whole & ((1 << 52) - 1):013x}".ljust(digits, "0")[:digits]
+    point = "." if fraction or "#" in flags else ""
+    return f"{whole >> 52:x}{point}{fraction}p{power:+d}"
 
 
 def _narrow(value: int, length: str | None, *, signed: bool) -> int:
