@@ -62,8 +62,26 @@ class Buffers(threading.local):
 def kernel_key(a: str, b: str, c: str, accumulator: str) -> KernelKey:
     """The kernel for operand, output and accumulator dtypes on this host."""
     register = REGISTERS[accumulator]
+    features = compiler().features
     family = "fma" if dtype(accumulator).is_float else "integer"
-    return KernelKey(a, b, c, register, family, vector_bytes(compiler().features))
+    if register == "i32" and dot_product_fits(a, b, c, features):
+        family = "dot"
+    return KernelKey(a, b, c, register, family, vector_bytes(features))
+
+
+def dot_product_fits(a: str, b: str, c: str, features: str) -> bool:
+    """Whether the host's dot-product instructions give these dtypes' exact result.
+
+    Bytes of any signs do. Words must be signed, or the result be cut to 16 bits, where signs do not matter.
+    """
+    present = set(features.split(","))
+    if "+avx512vnni" not in present or vector_bytes(features) != 64:
+        return False
+    records = [dtype(name) for name in (a, b)]
+    if any(r.is_float for r in records) or len({r.bytes for r in records}) > 1:
+        return False
+    width = records[0].bytes
+    return width == 1 or (width == 2 and (dtype(c).bytes <= 2 or all(r.kind == "signed" for r in records)))
 
 
 def parts(m: int, n: int, tile: Tile, threads: int, *, in_place: bool, sum_bytes: int) -> list[Part]:
@@ -148,7 +166,7 @@ def _run_part(
         "sums": sums_address, "sums_rs": sums_pitch,
         "out": address, "out_rs": c.strides[0], "out_cs": c.strides[1],
         "a_pack": buffers.bytes("a", max(part.rows, 1) * tile.kc * size).ctypes.data,
-        "b_pack": buffers.bytes("b", max(steps, 1) * (min(tile.nc, part.columns) + tile.nr) * size).ctypes.data,
+        "b_pack": buffers.bytes("b", (max(steps, 1) + 1) * (min(tile.nc, part.columns) + tile.nr) * size).ctypes.data,
         "first": 1,
     }  # fmt: skip
     arguments = np.array([values[name] for name in ARGUMENTS], np.int64)

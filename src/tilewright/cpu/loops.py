@@ -8,7 +8,8 @@ from __future__ import annotations
 from tilewright.cpu.contexts import KernelKey, tile_of
 from tilewright.cpu.elements import element
 from tilewright.cpu.ir import Ir
-from tilewright.cpu.microkernel.families import families
+from tilewright.cpu.microkernel.dot import dot_of, emit_pack_dot_a, emit_pack_dot_b
+from tilewright.cpu.microkernel.families import family_of
 from tilewright.cpu.microkernel.tile import TileCode
 from tilewright.cpu.packing import emit_pack, emit_unpack
 
@@ -31,12 +32,17 @@ def kernel_text(key: KernelKey) -> str:
     tile = tile_of(key)
     size = _BYTES[key.register]
     a, b, c = element(key.a), element(key.b), element(key.c)
-    emit_pack(ir, "pack_a", a, key.register, size, tile.width)
-    emit_pack(ir, "pack_b", b, key.register, size, tile.width)
+    dot = dot_of(a, b) if key.family == "dot" else None
+    if dot is not None:
+        emit_pack_dot_a(ir, "pack_a", a, dot, key.vector_bytes)
+        emit_pack_dot_b(ir, "pack_b", b, dot, tile.width, tile.vectors)
+    else:
+        emit_pack(ir, "pack_a", a, key.register, size, tile.width)
+        emit_pack(ir, "pack_b", b, key.register, size, tile.width)
     emit_unpack(ir, "unpack", key.register, size, c, tile.width)
     ir.line("define void @kernel(ptr %arguments) #0 {")
     ir.place("entry")
-    code = TileCode(ir, tile, families()[key.family], key.register, size)
+    code = TileCode(ir, tile, family_of(key), key.register, size, dot is not None and dot.correction != 0)
     code.accumulators()
     for index, name in enumerate(ARGUMENTS):
         type_ = "ptr" if name in _POINTERS else "i64"
@@ -54,26 +60,30 @@ def kernel_text(key: KernelKey) -> str:
 
 def _k_blocks(ir: Ir, key: KernelKey, code: TileCode) -> None:
     tile, size = code.tile, code.bytes
-    in_place = ir.compare("eq", "%a_cs", str(size)) if element(key.a).memory == key.register else "false"
+    group = dot_of(element(key.a), element(key.b)).group if key.family == "dot" else 1
+    plain = group == 1 and element(key.a).memory == key.register
+    in_place = ir.compare("eq", "%a_cs", str(size)) if plain else "false"
     packs = ir.not_(in_place)
     row_bytes = ir.op(f"select i1 {in_place}, i64 %a_rs, i64 {tile.kc * size}")
     empty = ir.op(f"and i1 {ir.compare('eq', '%k', '0')}, {ir.compare('ne', '%first', '0')}")
     with ir.when(empty):
         _clear(ir, code)
-    with ir.loop("0", "%k", str(tile.kc)) as p:
-        steps = ir.least(ir.sub("%k", p), str(tile.kc))
+    with ir.loop("0", "%k", str(tile.kc * group)) as p:
+        taken = ir.least(ir.sub("%k", p), str(tile.kc * group))
+        steps = taken if group == 1 else ir.op(f"sdiv i64 {ir.add(taken, str(group - 1))}, {group}")
         first = ir.op(f"and i1 {ir.compare('eq', p, '0')}, {ir.compare('ne', '%first', '0')}")
         from_a = ir.at("%a", ir.mul(p, "%a_cs"))
         with ir.when(packs):
             ir.line(
-                f"call void @pack_a(ptr {from_a}, i64 %a_rs, i64 %a_cs, i64 %m, i64 {steps}, ptr %a_pack, "
+                f"call void @pack_a(ptr {from_a}, i64 %a_rs, i64 %a_cs, i64 %m, i64 {taken}, ptr %a_pack, "
                 f"i64 {tile.kc * size})"
             )
         rows = ir.op(f"select i1 {in_place}, ptr {from_a}, ptr %a_pack")
         with ir.loop("0", "%n", str(tile.nc)) as column:
             columns = ir.least(ir.sub("%n", column), str(tile.nc))
-            _pack_columns(ir, code, p, column, columns, steps)
-            _tiles(ir, code, rows, row_bytes, column, columns, steps, first)
+            panel_bytes = ir.mul(ir.add(steps, str(int(code.corrected))), str(tile.nr * size))
+            _pack_columns(ir, code, (p, taken), (column, columns), panel_bytes, pitched=group == 1)
+            _tiles(ir, code, (rows, row_bytes), (column, columns), panel_bytes, steps, first)
 
 
 def _clear(ir: Ir, code: TileCode) -> None:
@@ -85,34 +95,41 @@ def _clear(ir: Ir, code: TileCode) -> None:
             ir.store(code.type, zero, ir.at(line, ir.mul(column, str(code.bytes))))
 
 
-def _pack_columns(ir: Ir, code: TileCode, p: str, column: str, columns: str, steps: str) -> None:
-    """Pack a block of B into panels of nr columns, one after the other."""
+def _panel(ir: Ir, code: TileCode, j: str, panel_bytes: str) -> str:
+    """Where the panel of column j starts."""
+    return ir.at("%b_pack", ir.mul(ir.op(f"sdiv i64 {j}, {code.tile.nr}"), panel_bytes))
+
+
+def _pack_columns(
+    ir: Ir, code: TileCode, steps: tuple[str, str], block: tuple[str, str], panel_bytes: str, *, pitched: bool
+) -> None:
+    """Pack a block of B (steps from, count; columns from, count) into panels of nr columns, one after the other."""
     tile, size = code.tile, code.bytes
-    with ir.loop("0", columns, str(tile.nr)) as j:
-        width = ir.least(ir.sub(columns, j), str(tile.nr))
-        start = ir.at(ir.at("%b", ir.mul(p, "%b_rs")), ir.mul(ir.add(column, j), "%b_cs"))
-        panel = ir.at("%b_pack", ir.mul(ir.mul(j, steps), str(size)))
+    with ir.loop("0", block[1], str(tile.nr)) as j:
+        width = ir.least(ir.sub(block[1], j), str(tile.nr))
+        start = ir.at(ir.at("%b", ir.mul(steps[0], "%b_rs")), ir.mul(ir.add(block[0], j), "%b_cs"))
+        pitch = f", i64 {tile.nr * size}" if pitched else ""
         ir.line(
-            f"call void @pack_b(ptr {start}, i64 %b_rs, i64 %b_cs, i64 {steps}, i64 {width}, ptr {panel}, "
-            f"i64 {tile.nr * size})"
+            f"call void @pack_b(ptr {start}, i64 %b_rs, i64 %b_cs, i64 {steps[1]}, i64 {width}, "
+            f"ptr {_panel(ir, code, j, panel_bytes)}{pitch})"
         )
 
 
 def _tiles(
-    ir: Ir, code: TileCode, rows: str, row_bytes: str, column: str, columns: str, steps: str, first: str
+    ir: Ir, code: TileCode, a: tuple[str, str], block: tuple[str, str], panel_bytes: str, steps: str, first: str
 ) -> None:
-    """All tiles of a block: rows of A stay in L1 while B's panels pass by."""
+    """All tiles of a block: rows of A (pointer, stride) stay in L1 while B's panels pass by."""
     tile, size = code.tile, code.bytes
     with ir.loop("0", "%m", str(tile.mr)) as i:
         height = ir.least(ir.sub("%m", i), str(tile.mr))
-        a = ir.at(rows, ir.mul(i, row_bytes))
+        rows = ir.at(a[0], ir.mul(i, a[1]))
         line = ir.at("%sums", ir.mul(i, "%sums_rs"))
-        with ir.loop("0", columns, str(tile.nr)) as j:
-            width = ir.least(ir.sub(columns, j), str(tile.nr))
-            b = ir.at("%b_pack", ir.mul(ir.mul(j, steps), str(size)))
-            c = ir.at(line, ir.mul(ir.add(column, j), str(size)))
+        with ir.loop("0", block[1], str(tile.nr)) as j:
+            width = ir.least(ir.sub(block[1], j), str(tile.nr))
+            b = _panel(ir, code, j, panel_bytes)
+            c = ir.at(line, ir.mul(ir.add(block[0], j), str(size)))
             whole = ir.op(f"and i1 {ir.compare('eq', height, str(tile.mr))}, {ir.compare('eq', width, str(tile.nr))}")
             with ir.when(whole):
-                code.emit(a, row_bytes, b, steps, c, "%sums_rs", first, None)
+                code.emit(rows, a[1], b, steps, c, "%sums_rs", first, None)
             with ir.when(ir.not_(whole)):
-                code.emit(a, row_bytes, b, steps, c, "%sums_rs", first, (height, width))
+                code.emit(rows, a[1], b, steps, c, "%sums_rs", first, (height, width))

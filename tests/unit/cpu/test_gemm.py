@@ -102,3 +102,22 @@ def test_parts_cover_c_once(threads: int, in_place: bool) -> None:
 
 def test_every_accumulator_has_a_register() -> None:
     assert set(REGISTERS) >= {*FLOATS, *INTEGERS, "bfloat16"}
+
+
+@pytest.mark.parametrize("names", [("int8", "uint8"), ("uint8", "int8"), ("int8", "int8"), ("uint8", "uint8")])
+@pytest.mark.parametrize("k", [1, 3, 4, 130, 1500])
+def test_bytes_of_any_signs_are_summed_exactly(names: tuple[str, str], k: int) -> None:
+    random = np.random.default_rng(4)
+    a, b = matrix(random, (13, k), names[0]), matrix(random, (k, 70), names[1])
+    truth = (a.astype(np.int64) @ b.astype(np.int64)).astype(np.int32)
+    for x, y in zip(layouts(a), layouts(b), strict=True):
+        out = np.empty((13, 70), np.int32)
+        gemm(x, y, out, accumulator="int32", names=(*names, "int32"), run=one_by_one)
+        np.testing.assert_array_equal(out, truth)
+
+
+def test_words_at_the_end_of_their_range_wrap_only_modulo_the_sum() -> None:
+    a = np.full((3, 600), -32768, np.int16)
+    out = np.empty((3, 5), np.int32)
+    gemm(a, a[:1].T.repeat(5, axis=1), out, accumulator="int32", names=("int16", "int16", "int32"), run=one_by_one)
+    assert (out == np.int64(600 * 32768**2).astype(np.int32)).all()

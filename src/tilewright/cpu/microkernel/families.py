@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tilewright.cpu.elements import vector
+from tilewright.cpu.contexts import KernelKey
+from tilewright.cpu.elements import element, vector
 from tilewright.cpu.ir import Ir, suffix
+from tilewright.cpu.microkernel.dot import Dot, dot_of, emit_dot
 
 #: (ir, register type, width, c, a, b) -> new c
 Step = Callable[[Ir, str, int, str, str, str], str]
@@ -32,6 +34,15 @@ def _integer(ir: Ir, type_: str, width: int, c: str, a: str, b: str) -> str:
     return ir.op(f"add {full} {c}, {ir.op(f'mul {full} {a}, {b}')}")
 
 
-def families() -> dict[str, Family]:
-    """Every family by name."""
-    return {f.name: f for f in (Family("fma", _fma, "0.0"), Family("integer", _integer, "0"))}
+def _dot(dot: Dot) -> Step:
+    def step(ir: Ir, type_: str, width: int, c: str, a: str, b: str) -> str:
+        return emit_dot(ir, width, dot.group, c, *((a, b) if dot.a_first else (b, a)))
+
+    return step
+
+
+def family_of(key: KernelKey) -> Family:
+    """The family that a kernel's key names."""
+    if key.family == "dot":
+        return Family("dot", _dot(dot_of(element(key.a), element(key.b))), "0")
+    return Family("fma", _fma, "0.0") if key.family == "fma" else Family("integer", _integer, "0")

@@ -30,6 +30,8 @@ class TileCode:
         Register type.
     bytes : int
         Its size.
+    corrected : bool
+        Whether a row of corrections behind the panel is added to the sums.
     """
 
     ir: Ir
@@ -37,6 +39,7 @@ class TileCode:
     family: Family
     type: str
     bytes: int
+    corrected: bool = False
 
     @property
     def vector(self) -> str:
@@ -71,6 +74,8 @@ class TileCode:
         rows_c = self._rows(c, c_stride, edge)
         masks = self._masks(edge) if edge else None
         self._start(rows_c, first, masks)
+        if self.corrected:
+            self._correct(ir.at(b, ir.mul(steps, str(self.tile.nr * self.bytes))))
         rounds = ir.op(f"and i64 {steps}, -{UNROLL}")
         with ir.loop("0", rounds, str(UNROLL)) as p:
             for u in range(UNROLL):
@@ -121,6 +126,14 @@ class TileCode:
                 else:
                     value = ir.masked_load(self.type, self.tile.width, where, masks[i][j])
                 ir.line(f"store {self.vector} {value}, ptr {name}, align 64")
+
+    def _correct(self, behind: str) -> None:
+        """Add what packing left behind the panel to every row of the sums."""
+        ir, width = self.ir, self.tile.width
+        row = [ir.load(self.vector, ir.at(behind, str(j * width * self.bytes))) for j in range(self.tile.vectors)]
+        for _, j, name in self._each():
+            old = ir.op(f"load {self.vector}, ptr {name}, align 64")
+            ir.line(f"store {self.vector} {ir.op(f'add {self.vector} {old}, {row[j]}')}, ptr {name}, align 64")
 
     def _step(self, rows: list[str], b: str, p: str) -> None:
         ir, tile = self.ir, self.tile
