@@ -63,18 +63,32 @@ class Flow:
     predicates: int
     fuel: int
 
+    #: What the body needs declared besides what every kernel has.
+    DECLARATIONS = """.reg .b32 %fuel, %own_s, %own_g, %zero; .reg .b64 %own_l, %own_g64; .reg .pred %out_of;
+        .shared .align 16 .b8 mine[16384]; .local .align 16 .b8 own[16];"""
+
     def text(self) -> str:
-        """The body as PTX: results are stored by register at %out, of this thread."""
+        """The body as PTX: results are stored by register at %out, of this thread; %a1 has 16 bytes a thread."""
         lines = [f"mov.u32 %r{i}, {i + 1};" for i in range(self.registers)]
         lines += [f"setp.ne.u32 %p{i}, 0, {i & 1};" for i in range(self.predicates)]
         lines.append(f"mov.u32 %fuel, {self.fuel};")
+        # four words of its own in each space, addressed by a pattern and by a vector
+        lines.append(
+            "mul.lo.u32 %own_s, %tid, 16; mov.u64 %own_l, own; mov.u32 %own_g, %gid; xor.b32 %own_g, %own_g, 1;"
+        )
+        lines.append("mad.wide.u32 %own_g64, %own_g, 16, %a1; mov.u32 %zero, 0;")
+        for word in range(4):
+            lines.append(f"st.shared.u32 [%own_s+{4 * word}], %zero; st.local.u32 [own+{4 * word}], %zero;")
         for index, block in enumerate(self.blocks):
             if block.end[0] == "index":
                 lines.append(f"LIST{index}: .branchtargets {', '.join(f'E{index}_{t}' for t in block.end[2])};")
         for index, block in enumerate(self.blocks):
             lines.append(f"B{index}:")
             for opcode, destination, sources, guard in block.ops:
-                lines.append(f"{guard}{opcode} {destination}, {', '.join(map(str, sources))};")
+                if opcode.startswith(("ld.", "st.")):
+                    lines.append(f"{guard}{_access(opcode, destination, sources)}")
+                else:
+                    lines.append(f"{guard}{opcode} {destination}, {', '.join(map(str, sources))};")
             lines += self._end(index, block)
         lines.append("END:")
         lines.append(f"mul.lo.u32 %r100, %gid, {4 * self.registers}; cvt.u64.u32 %d1, %r100; add.u64 %d1, %d1, %out;")
@@ -110,6 +124,7 @@ class Flow:
         values: dict[str, int] = dict(specials)
         values |= {f"%r{i}": i + 1 for i in range(self.registers)}
         values |= {f"%p{i}": i & 1 for i in range(self.predicates)}
+        values |= {f"{space}{word}": 0 for space in SPACES for word in range(4)}
         fuel, at = self.fuel, 0
         while True:
             block = self.blocks[at]
@@ -132,12 +147,29 @@ class Flow:
         return [values[f"%r{i}"] for i in range(self.registers)]
 
 
+SPACES = {"global": "%own_g64", "shared": "%own_s", "local": "%own_l"}
+
+
+def _access(opcode: str, register: str, sources: tuple[object, ...]) -> str:
+    space, word = sources
+    address = f"[{SPACES[str(space)]}+{4 * int(str(word))}]"
+    order = (register, address) if opcode.startswith("ld.") else (address, register)
+    return f"{opcode} {', '.join(order)};"
+
+
 def _holds(values: dict[str, int], guard: str) -> bool:
     return bool(values[guard.lstrip("!")]) != guard.startswith("!")
 
 
 def _step(values: dict[str, int], opcode: str, destination: str, sources: tuple[object, ...], guard: str) -> None:
     if guard and not _holds(values, guard.strip("@ ")):
+        return
+    if opcode.startswith(("ld.", "st.")):
+        place = "".join(map(str, sources))
+        if opcode.startswith("ld."):
+            values[destination] = values[place]
+        else:
+            values[place] = values[destination]
         return
     read = [s & MASK if isinstance(s, int) else values[str(s)] for s in sources]
     if opcode.startswith("setp."):
@@ -155,6 +187,7 @@ def random_flow(rng: random.Random, blocks: int = 8, registers: int = 7, predica
     names = [f"%r{i}" for i in range(registers)]
     specials = ["%tid", "%lane", "%block"]
     lanes = rng.random() < 0.85  # some programs are uniform throughout
+    memory = rng.random() < 0.5
 
     def source() -> object:
         kind = rng.random()
@@ -174,6 +207,10 @@ def random_flow(rng: random.Random, blocks: int = 8, registers: int = 7, predica
         if kind < 0.2:
             compare = rng.choice(list(COMPARISONS))
             return f"setp.{compare}", f"%p{rng.randrange(predicates)}", (rng.choice(names), source()), guard(0.1)
+        if memory and kind > 0.8:
+            space = rng.choice(list(SPACES))
+            opcode = f"{rng.choice(['ld', 'st'])}.{space}.u32"
+            return opcode, rng.choice(names), (space, rng.randrange(4)), guard(0.3)
         if kind < 0.3:
             return "selp.u32", rng.choice(names), (source(), source(), f"%p{rng.randrange(predicates)}"), guard(0.2)
         opcode = rng.choice(list(MEANING))
