@@ -69,7 +69,7 @@ class Instrument(Protocol):
     Attributes
     ----------
     name : str
-        Key of the instrument's result in `Run.results`; also part of the translation's cache key.
+        Key of the instrument's result in `Run.results`, unlike that of any other in a launch.
     slots : int
         64-bit counters a site.
     handlers : dict of EventKind to (str, str)
@@ -82,7 +82,7 @@ class Instrument(Protocol):
     handlers: dict[EventKind, tuple[str, str]]
 
     def wants(self, site: Site) -> bool:
-        """Whether code for this site is to be generated."""
+        """Whether code for this site is to be generated; it may depend on the site and the instrument's attributes."""
         ...
 
     def collect(self, sites: list[Site], counters: npt.NDArray[np.uint64]) -> Any:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import pickle
 import time
+import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -87,5 +89,11 @@ def _key(ptx: str, entry: str, launch: LaunchClass, instruments: Sequence[Instru
 
 
 def _describe(instrument: Any) -> str:
+    """What the code made for an instrument depends on: what it says of itself, and the state that `wants` may ask."""
     handlers = sorted((kind.value, *pair) for kind, pair in instrument.handlers.items())
-    return f"{instrument.name}/{instrument.slots}/{type(instrument).__qualname__}/{handlers}"
+    kind = type(instrument)
+    try:
+        state = pickle.dumps(vars(instrument)).hex()
+    except (pickle.PicklingError, TypeError, AttributeError):  # cannot be compared with that of another process
+        state = uuid.uuid4().hex
+    return f"{instrument.name}/{instrument.slots}/{kind.__module__}.{kind.__qualname__}/{handlers}/{state}"

@@ -30,6 +30,9 @@ SHARED_LIMIT_BYTES = 227 << 10
 #: Local memory of a thread, from the same table.
 LOCAL_LIMIT_BYTES = 512 << 10
 
+#: Copies of arguments from this size on are given back one by one as they are written back.
+_GIVEN_BACK_BYTES = 1 << 20
+
 
 @dataclass(frozen=True)
 class Run:
@@ -135,6 +138,12 @@ def launch(
             f"{program.name}: `shared_bytes` must be between 0 and {SHARED_LIMIT_BYTES:,} (got {shared_bytes!r})"
         )
     _check_dimensions(program, grid, block)
+    observers = [instrument.name for instrument in instruments]
+    if len(set(observers)) < len(observers):
+        raise LaunchError(
+            f"{program.name}: `instruments` must have names of their own, which results are found by (got "
+            f"{', '.join(observers)}); leave one out, or give it another `name`"
+        )
     memory = _memory_for(program, args, memory)
     mark = memory.used_bytes
     try:
@@ -179,7 +188,7 @@ def _launch(
     execution.run()
     seconds = time.perf_counter() - start
     for item in staged.values():
-        item.copy_back()
+        item.copy_back(memory)
     return Run(
         seconds, ready.seconds, ready.cached, execution.warp_instructions, execution.printed(),
         execution.results(), program, grid, block,
@@ -230,10 +239,14 @@ class _Staged:
     start: int
     host: npt.NDArray[Any] | None = None
     device: npt.NDArray[Any] | None = None
+    span: tuple[int, int] = (0, 0)  # the copy's address and bytes
 
-    def copy_back(self) -> None:
+    def copy_back(self, memory: Memory) -> None:
+        """Write the host's array; the copy's memory is given up first come, first gone, so that the peak stays low."""
         if self.host is not None and self.device is not None:
             self.host[...] = self.device
+        if self.span[1] >= _GIVEN_BACK_BYTES:
+            memory.clear(*self.span)
 
 
 def _stage(args: Sequence[Any], memory: Memory) -> dict[int, _Staged]:
@@ -255,7 +268,8 @@ def _stage(args: Sequence[Any], memory: Memory) -> dict[int, _Staged]:
             if device is not None:
                 device[...] = arg
             writable = arg.flags.writeable and device is not None and not _overlaps_itself(arg)
-            staged[id(arg)] = _Staged(address + lead, arg if writable else None, device)
+            host = arg if writable else None
+            staged[id(arg)] = _Staged(address + lead, host, device, (address, max(high - low, 1)))
         elif array_shape(arg) is not None:
             raise ArgumentTypeError(
                 f"array arguments of a simulated launch must be NumPy arrays or tilewright.simt.DeviceArray "
