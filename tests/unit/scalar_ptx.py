@@ -62,6 +62,8 @@ class Flow:
     registers: int
     predicates: int
     fuel: int
+    #: Some registers and predicates start with another value in each lane.
+    lanes: bool = True
 
     #: What the body needs declared besides what every kernel has.
     DECLARATIONS = """.reg .b32 %fuel, %own_s, %own_g, %zero; .reg .b64 %own_l, %own_g64; .reg .pred %out_of;
@@ -71,6 +73,9 @@ class Flow:
         """The body as PTX: results are stored by register at %out, of this thread; %a1 has 16 bytes a thread."""
         lines = [f"mov.u32 %r{i}, {i + 1};" for i in range(self.registers)]
         lines += [f"setp.ne.u32 %p{i}, 0, {i & 1};" for i in range(self.predicates)]
+        if self.lanes:
+            lines.append("mov.u32 %r1, %tid; and.b32 %r3, %lane, 7; mul.lo.u32 %r5, %tid, 5;")
+            lines.append("and.b32 %r100, %tid, 1; setp.ne.u32 %p1, %r100, 0; setp.lt.u32 %p2, %lane, 11;")
         lines.append(f"mov.u32 %fuel, {self.fuel};")
         # four words of its own in each space, addressed by a pattern and by a vector
         lines.append(
@@ -124,6 +129,9 @@ class Flow:
         values: dict[str, int] = dict(specials)
         values |= {f"%r{i}": i + 1 for i in range(self.registers)}
         values |= {f"%p{i}": i & 1 for i in range(self.predicates)}
+        if self.lanes:
+            thread, lane = specials["%tid"], specials["%lane"]
+            values |= {"%r1": thread, "%r3": lane & 7, "%r5": 5 * thread, "%p1": thread & 1, "%p2": int(lane < 11)}
         values |= {f"{space}{word}": 0 for space in SPACES for word in range(4)}
         fuel, at = self.fuel, 0
         while True:
@@ -180,13 +188,13 @@ def _step(values: dict[str, int], opcode: str, destination: str, sources: tuple[
         values[destination] = MEANING[opcode](*read) & MASK
 
 
-def random_flow(rng: random.Random, blocks: int = 8, registers: int = 7, predicates: int = 3, fuel: int = 12) -> Flow:
+def random_flow(rng: random.Random, blocks: int = 8, registers: int = 7, predicates: int = 3, fuel: int = 20) -> Flow:
     """Any graph over the blocks: loops of any nesting, entered anywhere, left anywhere."""
     flow = Flow([], registers, predicates, fuel)
     constants = [0, 1, 2, 3, 4, 7, 8, 31, 32, 33, 255, 4096, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0xFFFFFFF0]
     names = [f"%r{i}" for i in range(registers)]
     specials = ["%tid", "%lane", "%block"]
-    lanes = rng.random() < 0.85  # some programs are uniform throughout
+    lanes = flow.lanes = rng.random() < 0.85  # some programs are uniform throughout
     memory = rng.random() < 0.5
 
     def source() -> object:
@@ -204,14 +212,14 @@ def random_flow(rng: random.Random, blocks: int = 8, registers: int = 7, predica
 
     def operation() -> tuple[str, str, tuple[object, ...], str]:
         kind = rng.random()
-        if kind < 0.2:
+        if kind < 0.3:
             compare = rng.choice(list(COMPARISONS))
             return f"setp.{compare}", f"%p{rng.randrange(predicates)}", (rng.choice(names), source()), guard(0.1)
         if memory and kind > 0.8:
             space = rng.choice(list(SPACES))
             opcode = f"{rng.choice(['ld', 'st'])}.{space}.u32"
             return opcode, rng.choice(names), (space, rng.randrange(4)), guard(0.3)
-        if kind < 0.3:
+        if kind < 0.4:
             return "selp.u32", rng.choice(names), (source(), source(), f"%p{rng.randrange(predicates)}"), guard(0.2)
         opcode = rng.choice(list(MEANING))
         return opcode, rng.choice(names), tuple(source() for _ in range(ARITY.get(opcode, 2))), guard(0.2)
