@@ -33,15 +33,20 @@ class Kernel:
 @functools.lru_cache(maxsize=1024)
 def kernel(key: KernelKey) -> Kernel:
     """The kernel of a key: from disk, or compiled now."""
+    return Kernel(key, compiled(repr(key), lambda: kernel_text(key)))
+
+
+def compiled(name: str, text: Callable[[], str]) -> Library:
+    """Machine code that exports `kernel`, kept under a name; its text is made only when it must be."""
     folder = Settings.from_environ().cache_dir / "cpu"
-    name = store.digest(_fingerprint(), compiler().identity, repr(key))
-    kept = store.read(folder, name, lambda header: None)
+    entry = store.digest(_fingerprint(), compiler().identity, name)
+    kept = store.read(folder, entry, lambda header: None)
     if kept is None:
-        code = compiler().compile(kernel_text(key), level=3, passes=2)
-        store.write(folder, name, {}, code)
+        code = compiler().compile(text(), level=3, passes=2)
+        store.write(folder, entry, {}, code)
     else:
         code = kept[1]
-    return Kernel(key, compiler().link(code, ("kernel",)))
+    return compiler().link(code, ("kernel",))
 
 
 @functools.cache

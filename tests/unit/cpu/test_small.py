@@ -1,0 +1,36 @@
+"""Kernels for exact small extents, over a batch, against the canonical product."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tilewright.cpu.gemm import kernel_key
+from tilewright.cpu.small import SmallKey, small_kernel
+from tilewright.problem.reference import canonical
+
+EXTENTS = [(1, 1, 1), (4, 4, 4), (9, 9, 9), (3, 64, 2), (33, 17, 20), (32, 32, 32), (64, 50, 64), (2, 7, 0)]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64"])
+@pytest.mark.parametrize(("m", "n", "k"), EXTENTS)
+def test_every_matrix_of_a_batch_is_the_canonical_product(dtype: str, m: int, n: int, k: int) -> None:
+    random = np.random.default_rng(5)
+    a = (random.uniform(-9, 9, (6, k, m)) * 1000).astype(dtype).transpose(0, 2, 1)  # columns of A are contiguous
+    b = (random.uniform(-9, 9, (6, k, n + 3)) * 1000).astype(dtype)[:, :, :n]  # rows of B have a gap
+    whole = np.full((6, m + 1, n + 2), 7, dtype)
+    c = whole[:, :m, :n]
+    small = SmallKey(kernel_key(*(dtype,) * 4), m, n, k, a.strides[1], a.strides[2], b.strides[1], c.strides[1])
+    small_kernel(small)(6, a.ctypes.data, a.strides[0], b.ctypes.data, b.strides[0], c.ctypes.data, c.strides[0])
+    for x, y, z in zip(a, b, c, strict=True):
+        np.testing.assert_array_equal(z, canonical(x, y))
+    assert (whole[:, m:] == 7).all()
+    assert (whole[:, :, n:] == 7).all()
+
+
+def test_a_step_of_zero_repeats_an_operand() -> None:
+    a, b = np.ones((1, 2, 2), np.float32), np.arange(12, dtype=np.float32).reshape(3, 2, 2)
+    c = np.empty((3, 2, 2), np.float32)
+    small = SmallKey(kernel_key(*("float32",) * 4), 2, 2, 2, 8, 4, 8, 8)
+    small_kernel(small)(3, a.ctypes.data, 0, b.ctypes.data, 16, c.ctypes.data, 16)
+    np.testing.assert_array_equal(c, a @ b)
