@@ -104,7 +104,7 @@ def fill(size: int, where: str) -> list[Any]:
     arrays = []
     for value in (1, 2, 0):
         if memory is None:
-            arrays.append(np.full((size, size), value, np.float32))
+            arrays.append(np.full((size, size), value, np.float32) if value else np.zeros((size, size), np.float32))
         else:
             arrays.append(memory.empty((size, size), np.float32))
             arrays[-1].view()[...] = value

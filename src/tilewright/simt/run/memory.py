@@ -108,6 +108,10 @@ class Memory:
             self._arena.clear(used_bytes, self.used_bytes - used_bytes)
         self.used_bytes = used_bytes
 
+    def clear(self, address: int, size_bytes: int) -> None:
+        """Make bytes at a device address zero again, which takes no memory of the host's."""
+        self._arena.clear(address - GLOBAL_BASE, size_bytes)
+
     def view(self, address: int, size_bytes: int) -> npt.NDArray[np.uint8]:
         """The bytes at a device address."""
         return self._arena.bytes_at(address - GLOBAL_BASE, size_bytes)
