@@ -12,6 +12,7 @@ from tilewright.simt.isa.table import Table
 rows = Table()
 
 _SPACE = "global shared shared::cta local const param param::entry param::func"
+_WRITABLE = "global shared shared::cta local param param::func"
 _TYPE = "b8 b16 b32 b64 b128 u8 u16 u32 u64 s8 s16 s32 s64 f32 f64"
 _COP = "ca cg cs lu cv wb wt nc"
 _EVICT = (
@@ -62,7 +63,7 @@ rows.row(
     section="9.7.9.11",
     kind="memory",
     cost="memory",
-    ss=_SPACE,
+    ss=_WRITABLE,
     sem="relaxed release",
     scope="cta cluster gpu sys",
     cop=_COP,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import math
 import threading
@@ -72,7 +73,7 @@ class Execution:
         grid: tuple[int, int, int],
         block: tuple[int, int, int],
         memory: Memory,
-        params: bytes,
+        params_address: int,
         shared_bytes: int,
         dynamic_shared_bytes: int,
         instruments: tuple[Instrument, ...],
@@ -95,8 +96,7 @@ class Execution:
         self._next = np.zeros(1, np.uint64)
         self._failure: BaseException | None = None
         self._lock = threading.Lock()
-        self._params_address = memory.allocate(max(len(params), 1))
-        memory.view(self._params_address, len(params))[:] = np.frombuffer(params, np.uint8)
+        self._params_address = params_address
         self._module_base = module_base
         self._memory = memory
         self._dynamic = dynamic_shared_bytes
@@ -129,8 +129,10 @@ class Execution:
                         self._stop[0] = 1
         except BaseException:  # Ctrl-C too: nothing of this launch runs on
             self._stop[0] = 1
-            for worker in crew:
-                worker.join()
+            while any(worker.is_alive() for worker in crew):
+                with contextlib.suppress(KeyboardInterrupt):  # once more: memory in use is not given up
+                    crew[-1].join(_POLL_SECONDS)
+                    crew[0].join(_POLL_SECONDS)
             raise
         if self._failure is not None:
             raise self._failure

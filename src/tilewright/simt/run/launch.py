@@ -10,18 +10,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from tilewright.errors import ArgumentTypeError, LaunchError
+from tilewright.errors import LaunchError
 from tilewright.gpu import extent
-from tilewright.gpu.arguments import array_shape
 from tilewright.gpu.program import Program, program_for
 from tilewright.simt.events import Instrument
 from tilewright.simt.run.execution import Execution
 from tilewright.simt.run.kernels import ReadyKernel, kernel_store
 from tilewright.simt.run.limits import Limits
-from tilewright.simt.run.memory import CAPACITY_BYTES, DeviceArray, Memory
-from tilewright.simt.translate.layout import align_up, initial_data
+from tilewright.simt.run.memory import ALIGNMENT_BYTES, Memory
+from tilewright.simt.run.staging import given_memory, needed_bytes, stage
+from tilewright.simt.translate.layout import Layout, align_up, initial_data
 from tilewright.simt.translate.special import SMALL, LaunchClass
 
 #: Most shared memory of a block that any current GPU allows: 227 KiB (CUDA C++ Programming Guide, technical
@@ -29,9 +28,6 @@ from tilewright.simt.translate.special import SMALL, LaunchClass
 SHARED_LIMIT_BYTES = 227 << 10
 #: Local memory of a thread, from the same table.
 LOCAL_LIMIT_BYTES = 512 << 10
-
-#: Copies of arguments from this size on are given back one by one as they are written back.
-_GIVEN_BACK_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -144,12 +140,7 @@ def launch(
             f"{program.name}: `instruments` must have names of their own, which results are found by (got "
             f"{', '.join(observers)}); leave one out, or give it another `name`"
         )
-    memory = _memory_for(program, args, memory)
-    mark = memory.used_bytes
-    try:
-        return _launch(program, blocks, threads, args, shared_bytes, instruments, limits, seed, memory)
-    finally:
-        memory.release_to(mark)
+    return _launch(program, blocks, threads, args, shared_bytes, instruments, limits, seed, memory)
 
 
 def _launch(
@@ -161,15 +152,46 @@ def _launch(
     instruments: Sequence[Instrument],
     limits: Limits,
     seed: int | None,
-    memory: Memory,
+    memory: Memory | None,
 ) -> Run:
-    staged = _stage(args, memory)
-    values = program.marshal(args, lambda value: staged[id(value)].start)
-    params = program.pack(values)
-    ready = kernel_store().get(program.ptx, program.entry, _launch_class(program, grid, block, values), instruments)
+    memory = given_memory(program.name, args, memory)
+    # The kernel is made before anything is placed: it depends on the values of small parameters, on no address.
+    draft = program.marshal(args, lambda value: 0)
+    ready = kernel_store().get(program.ptx, program.entry, _launch_class(program, grid, block, draft), instruments)
     layout = ready.translation.layout
-    total_shared = align_up(layout.shared_bytes, 16) + shared_bytes if shared_bytes else layout.shared_bytes
-    if total_shared > SHARED_LIMIT_BYTES:
+    total_shared = _checked_bytes(program, layout, shared_bytes)
+    if memory is None:
+        memory = Memory(needed_bytes(args) + layout.module_bytes + layout.param_bytes + ALIGNMENT_BYTES * 4)
+    mark = memory.used_bytes
+    try:
+        # Arrays come last, so that running past the last one leaves the memory in use.
+        module_base = _place_module(program, ready, memory)
+        params_address = memory.allocate(max(layout.param_bytes, 1))
+        staged = stage(args, memory)
+        params = program.pack(program.marshal(args, lambda value: staged[id(value)].start))
+        memory.view(params_address, len(params))[:] = np.frombuffer(params, np.uint8)
+        execution = Execution(
+            program=program, ready=ready, grid=grid, block=block, memory=memory, params_address=params_address,
+            shared_bytes=total_shared, dynamic_shared_bytes=shared_bytes, instruments=tuple(instruments),
+            limits=limits, seed=seed, module_base=module_base,
+        )  # fmt: skip
+        start = time.perf_counter()
+        execution.run()
+        seconds = time.perf_counter() - start
+        for item in staged.values():
+            item.copy_back(memory)
+        return Run(
+            seconds, ready.seconds, ready.cached, execution.warp_instructions, execution.printed(),
+            execution.results(), program, grid, block,
+        )  # fmt: skip
+    finally:
+        memory.release_to(mark)
+
+
+def _checked_bytes(program: Program, layout: Layout, shared_bytes: int) -> int:
+    """Shared memory of a block; refuses more shared or local memory than a GPU has."""
+    total = align_up(layout.shared_bytes, 16) + shared_bytes if shared_bytes else layout.shared_bytes
+    if total > SHARED_LIMIT_BYTES:
         raise LaunchError(
             f"{program.name}: shared memory of a block must be at most {SHARED_LIMIT_BYTES:,} bytes "
             f"(got {layout.shared_bytes:,} static and {shared_bytes:,} dynamic)"
@@ -179,20 +201,7 @@ def _launch(
             f"{program.name}: local memory of a thread must be at most {LOCAL_LIMIT_BYTES:,} bytes "
             f"(got {layout.local_bytes:,}); put large arrays in global memory"
         )
-    execution = Execution(
-        program=program, ready=ready, grid=grid, block=block, memory=memory, params=params,
-        shared_bytes=total_shared, dynamic_shared_bytes=shared_bytes, instruments=tuple(instruments), limits=limits,
-        seed=seed, module_base=_place_module(program, ready, memory),
-    )  # fmt: skip
-    start = time.perf_counter()
-    execution.run()
-    seconds = time.perf_counter() - start
-    for item in staged.values():
-        item.copy_back(memory)
-    return Run(
-        seconds, ready.seconds, ready.cached, execution.warp_instructions, execution.printed(),
-        execution.results(), program, grid, block,
-    )  # fmt: skip
+    return total
 
 
 def _check_dimensions(program: Program, grid: int | Sequence[int], block: int | Sequence[int]) -> None:
@@ -216,73 +225,6 @@ def _entry_text(program: Program) -> str:
     return program.ptx[start : end if end > 0 else None]
 
 
-def _memory_for(program: Program, args: Sequence[Any], memory: Memory | None) -> Memory:
-    """The one memory that holds all device arrays of a launch."""
-    for index, arg in enumerate(args):
-        if isinstance(arg, DeviceArray):
-            if memory is not None and arg.memory is not memory:
-                raise ArgumentTypeError(
-                    f"{program.name}: argument {index} lies in another Memory than the launch's; "
-                    "make all arrays of a launch with one Memory"
-                )
-            memory = arg.memory
-    if memory is not None:
-        return memory
-    needed = sum(arg.nbytes for arg in args if isinstance(arg, np.ndarray))
-    return Memory(max(CAPACITY_BYTES, 2 * needed))
-
-
-@dataclass(slots=True)
-class _Staged:
-    """A NumPy argument's copy in simulated memory; `start` is the address of its element [0, 0, ...]."""
-
-    start: int
-    host: npt.NDArray[Any] | None = None
-    device: npt.NDArray[Any] | None = None
-    span: tuple[int, int] = (0, 0)  # the copy's address and bytes
-
-    def copy_back(self, memory: Memory) -> None:
-        """Write the host's array; the copy's memory is given up first come, first gone, so that the peak stays low."""
-        if self.host is not None and self.device is not None:
-            self.host[...] = self.device
-        if self.span[1] >= _GIVEN_BACK_BYTES:
-            memory.clear(*self.span)
-
-
-def _stage(args: Sequence[Any], memory: Memory) -> dict[int, _Staged]:
-    """Copy NumPy arguments to simulated memory, laid out with their own strides; by the argument's id."""
-    staged: dict[int, _Staged] = {}
-    for arg in args:
-        if id(arg) in staged:  # the same array twice is one array on the GPU too
-            continue
-        if isinstance(arg, DeviceArray):
-            staged[id(arg)] = _Staged(arg.address)
-        elif isinstance(arg, np.ndarray):
-            if arg.dtype.hasobject:  # its elements are host addresses, which a kernel must never hold
-                raise ArgumentTypeError(f"array arguments must have a plain dtype (got {arg.dtype})")
-            low, high = np.lib.array_utils.byte_bounds(arg) if arg.size else (0, 0)
-            address = memory.allocate(max(high - low, 1))
-            lead = arg.__array_interface__["data"][0] - low if arg.size else 0
-            buffer = memory.view(address, max(high - low, 1))
-            device = np.ndarray(arg.shape, arg.dtype, buffer.data, lead, arg.strides) if arg.size else None
-            if device is not None:
-                device[...] = arg
-            writable = arg.flags.writeable and device is not None and not _overlaps_itself(arg)
-            host = arg if writable else None
-            staged[id(arg)] = _Staged(address + lead, host, device, (address, max(high - low, 1)))
-        elif array_shape(arg) is not None:
-            raise ArgumentTypeError(
-                f"array arguments of a simulated launch must be NumPy arrays or tilewright.simt.DeviceArray "
-                f"(got {type(arg).__name__}); copy it with `numpy.asarray` or `Memory.array` first"
-            )
-    return staged
-
-
-def _overlaps_itself(array: npt.NDArray[Any]) -> bool:
-    """Whether elements share bytes (broadcast views): such an array is an input only."""
-    return any(stride == 0 and extent > 1 for stride, extent in zip(array.strides, array.shape, strict=True))
-
-
 def _launch_class(
     program: Program, grid: tuple[int, int, int], block: tuple[int, int, int], values: Sequence[bytes]
 ) -> LaunchClass:
@@ -300,7 +242,7 @@ def _launch_class(
 def _place_module(program: Program, ready: ReadyKernel, memory: Memory) -> int:
     """Copy module-scope variables into the arena; returns their device address."""
     layout = ready.translation.layout
-    base = memory.allocate(max(layout.module_bytes, 1))
+    base = memory.allocate(layout.module_bytes) if layout.module_bytes else 0
     if layout.module_bytes:
         from tilewright.simt.run.kernels import parsed
 

@@ -12,9 +12,10 @@ class Limits:
     Attributes
     ----------
     instructions : int, optional
-        Warp instructions of the whole launch; checked every two million or fewer of a warp.
+        Warp instructions of the whole launch. A launch that runs more is an error, whenever it is noticed: each host
+        thread looks every two million or fewer, and their sum is looked at when all are done.
     seconds : float, optional
-        Host time.
+        Host time of the run; translation is not counted.
     call_depth : int
         Calls inside calls, of functions that are not inlined.
     threads : int, optional

@@ -203,7 +203,7 @@ def test_host_bytes_around_the_arenas_do_not_change():
         ctypes.memset(address, 0xA5, count)
     heap = np.full(1 << 16, 0x5A, np.uint8)
     for shape in SHAPES:
-        for far in (*FAR.values(), -64, -4, (1 << 20) - 4, heap.ctypes.data - start, 1 << 15):
+        for far in (*FAR.values(), -640, -260, (1 << 20) - 4, heap.ctypes.data - start, 1 << 15):
             for operation in ("st", "atom"):
                 program = kernel(body(shape, "global", operation, far), declarations=DECLARATIONS)
                 with pytest.raises(MemoryAccessError):
@@ -217,3 +217,28 @@ def test_an_arena_has_slack_on_both_sides():
     arena = Arena(100)
     assert ctypes.string_at(arena.address - SLACK_BYTES, 4) == bytes(4)
     assert ctypes.string_at(arena.address + 100 + SLACK_BYTES - 4, 4) == bytes(4)
+
+
+def test_running_past_the_last_array_is_an_error_at_its_end():
+    """Arrays come last in memory, so nothing lies behind the last one."""
+    text = """
+.version 8.0
+.target sm_90
+.address_size 64
+.global .align 4 .b32 table[64];
+.visible .entry past(.param .u64 x, .param .u32 n)
+{
+  .reg .u64 %rd<4>; .reg .u32 %r<3>;
+  ld.param.u64 %rd1, [x];
+  ld.param.u32 %r1, [n];
+  mul.wide.u32 %rd2, %r1, 4;
+  add.u64 %rd3, %rd1, %rd2;
+  st.global.u32 [%rd3], %r1;
+  ret;
+}
+"""
+    x = np.zeros(10, np.uint32)
+    launch(Program.from_ptx(text), 1, 1, (x, 9))
+    assert x[9] == 9
+    with pytest.raises(MemoryAccessError):
+        launch(Program.from_ptx(text), 1, 1, (x, 10))
