@@ -1,0 +1,44 @@
+"""Mutated PTX programs in this process; `benchmarks/mutation.py` runs ten thousand."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import mutation
+import numpy as np
+import pytest
+
+import tilewright as tw
+
+STOCK = mutation.Stock()
+
+
+@pytest.mark.parametrize("kernel", sorted(STOCK.texts))
+def test_the_kernels_themselves_run(kernel: str) -> None:
+    source, target = mutation.Arena().arguments()
+    program = tw.gpu.Program.from_ptx(STOCK.texts[kernel])
+    tw.simt.launch(program, 2, 64, [source, target, 64], limits=tw.simt.Limits(seconds=60))
+    assert np.count_nonzero(target[:64]) > 32
+
+
+@pytest.mark.parametrize("first", range(0, 320, 40))
+def test_programs(first: int) -> None:
+    arena = mutation.Arena()
+    outcomes = [mutation.run(STOCK, arena, seed) for seed in range(first, first + 40)]
+    assert {first + i: o.problem for i, o in enumerate(outcomes) if o.problem} == {}
+    assert len(Counter(outcome.name for outcome in outcomes)) >= 3  # some run, some are refused, some go wrong
+
+
+def test_a_changed_byte_is_seen() -> None:
+    arena = mutation.Arena()
+    source, _ = arena.arguments()
+    arena._buffer[mutation.Arena.MARGIN - 1] ^= 1  # one byte before the first argument
+    source[0] += 1  # a byte inside is the kernel's to change
+    assert arena.changed() == 1
+    assert arena.changed() == 0
+
+
+def test_mutations_differ_by_seed_and_repeat() -> None:
+    texts = [mutation.mutated(STOCK, seed)[1] for seed in range(50)]
+    assert texts == [mutation.mutated(STOCK, seed)[1] for seed in range(50)]
+    assert len(set(texts)) > 45
