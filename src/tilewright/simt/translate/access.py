@@ -21,6 +21,8 @@ from tilewright.simt.translate.state import GLOBAL_BASE, PATTERN_SPAN_MAX
 
 ACCESS_OPCODES = ("ld", "ldu", "st")
 _SPACES = {"global": "global", "const": "global", "shared": "shared", "local": "local", "param": "param"}
+#: Nothing in memory is known across this, and nothing is executed for it.
+_CLOBBER = 'call void asm sideeffect "", "~{memory}"()'
 #: Distinct elements up to which single loads beat one wide load and a shuffle.
 _SINGLE_LOADS_MAX = 4
 #: Bytes of the widest single vector load.
@@ -144,9 +146,25 @@ def address_shape(emitter: Emitter, access: Access) -> Shape:
 
 
 def emit_access(emitter: Emitter, access: Access) -> list[Value]:
-    """Emit an access whose lanes are `emitter.mask`; a load returns its elements as stored in registers' widths."""
+    """Emit an access whose lanes are `emitter.mask`; a load returns its elements as stored in registers' widths.
+
+    Nothing of the kernel moves across a volatile or ordered access, in the host's compiler or in its processor.
+    """
+    modifiers = access.op.instruction.modifiers
     if access.fenced:
-        _fence(emitter, access)
+        emitter.code.line(_CLOBBER)
+    if ".release" in modifiers:
+        emitter.code.line("fence release")
+    results = _move(emitter, access)
+    if ".acquire" in modifiers:
+        emitter.code.line("fence acquire")
+    if access.fenced:
+        emitter.code.line(_CLOBBER)
+    return results
+
+
+def _move(emitter: Emitter, access: Access) -> list[Value]:
+    """The access itself."""
     if access.space == "param":
         return _load_param(emitter, access)
     shape = address_shape(emitter, access)
@@ -305,13 +323,6 @@ def tell(emitter: Emitter, access: Access, addresses: Value, kind: str = "") -> 
         emitter.code.line(
             f"call void @{symbol}(ptr {pointer.text}, ptr %addresses, {emitter.mask}, i32 {access.total_bytes})"
         )
-
-
-def _fence(emitter: Emitter, access: Access) -> None:
-    """Keep the host's compiler and processor from moving memory operations across a volatile or ordered one."""
-    emitter.code.line('call void asm sideeffect "", "~{memory}"()')
-    if ".release" in access.op.instruction.modifiers:
-        emitter.code.line("fence release")
 
 
 def _load_param(emitter: Emitter, access: Access) -> list[Value]:
