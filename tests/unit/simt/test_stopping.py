@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tilewright import catalogue, simt
-from tilewright.errors import LimitError
+from tilewright.errors import LimitError, PtxError
 from tilewright.gpu import Program
 from tilewright.instruments import Coalescing
 
@@ -127,3 +127,18 @@ def test_a_one_dimensional_launch_minds_only_the_kernel_itself() -> None:
 }
 """
     assert simt.launch(Program.from_ptx(text, "k"), 1, 32, ()).warp_instructions == 1
+
+
+def test_a_kernel_too_long_to_compile_is_refused() -> None:
+    body = "add.u32 %r1, %r1, 1;\n" * 100_001
+    text = (
+        f".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry long()\n{{\n.reg .u32 %r1;\n{body}ret;\n}}\n"
+    )
+    with pytest.raises(PtxError, match=r"'long' must have at most 100,000 instructions \(got 100,002\)"):
+        simt.launch(Program.from_ptx(text), 1, 1, ())
+
+
+def test_an_error_of_translation_is_raised_where_the_launch_was_called() -> None:
+    text = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k()\n{\nfrobnicate.u32 %r1;\nret;\n}\n"
+    with pytest.raises(PtxError, match="frobnicate"):
+        simt.launch(Program.from_ptx(text), 1, 1, ())

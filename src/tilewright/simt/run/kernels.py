@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import functools
 import pickle
+import threading
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from tilewright.native import store
 from tilewright.native.compiler import Library
@@ -20,6 +21,9 @@ from tilewright.simt.run import cache
 from tilewright.simt.run.compiler import host
 from tilewright.simt.translate.special import LaunchClass
 from tilewright.simt.translate.translation import Translation, translate
+
+_POLL_SECONDS = 0.05
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -56,9 +60,7 @@ class KernelStore:
         folder = Settings.from_environ().cache_dir / "translations"
         kept = cache.load(folder, key)
         if kept is None:
-            translation = translate(parsed(ptx), entry, launch, instruments)
-            handlers = [text for i in instruments for _, text in i.handlers.values()]
-            code = host().compile_kernel(translation.ir, handlers, optimise=optimise)
+            translation, code = interruptible(lambda: _make(ptx, entry, launch, instruments, optimise))
             cache.store(folder, key, translation, code)
         else:
             translation, code = kept
@@ -68,6 +70,36 @@ class KernelStore:
             self._ready.pop(next(iter(self._ready)))
         self._ready[key] = ready
         return ready
+
+
+def _make(
+    ptx: str, entry: str, launch: LaunchClass, instruments: Sequence[Instrument], optimise: bool
+) -> tuple[Translation, bytes]:
+    translation = translate(parsed(ptx), entry, launch, instruments)
+    handlers = [text for i in instruments for _, text in i.handlers.values()]
+    return translation, host().compile_kernel(translation.ir, handlers, optimise=optimise)
+
+
+def interruptible(work: Callable[[], _T]) -> _T:
+    """Do long work that no signal reaches on another thread, so that Ctrl-C ends the wait at once."""
+    if threading.current_thread() is not threading.main_thread():
+        return work()
+    results: list[_T] = []
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            results.append(work())
+        except BaseException as error:
+            errors.append(error)
+
+    worker = threading.Thread(target=run, name="tilewright-translation", daemon=True)
+    worker.start()
+    while worker.is_alive():
+        worker.join(_POLL_SECONDS)
+    if errors:
+        raise errors[0]
+    return results[0]
 
 
 @functools.cache

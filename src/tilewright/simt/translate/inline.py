@@ -16,8 +16,8 @@ from tilewright.simt.translate.promote import promote_params
 
 #: Functions that the machine provides itself.
 BUILTINS = ("vprintf",)
-#: Instructions of one kernel after inlining; more is a mistake, or an attack.
-INSTRUCTIONS_MAX = 200_000
+#: Instructions of one kernel after inlining; more is a mistake, or an attack. Compiling so many takes minutes.
+INSTRUCTIONS_MAX = 100_000
 
 
 def inline_calls(module: tree.Module, function: tree.Function) -> tree.Function:
@@ -28,6 +28,11 @@ def inline_calls(module: tree.Module, function: tree.Function) -> tree.Function:
     PtxError
         For a call to a function that the module does not define, or with the wrong number of arguments.
     """
+    if len(function.body) > INSTRUCTIONS_MAX:
+        raise PtxError(
+            f"{module.path}:{function.ptx_line}: '{function.name}' must have at most {INSTRUCTIONS_MAX:,} instructions "
+            f"(got {len(function.body):,}); unroll less"
+        )
     if not any(isinstance(i, tree.Instruction) and i.opcode == "call" for i in function.body):
         return function
     inliner = _Inliner(module, recursive_functions(module))
