@@ -9,7 +9,7 @@ from ptx_kernels import kernel, run, words
 from tilewright.gpu import Program
 from tilewright.simt import launch
 
-TYPES = ["u8", "s8", "u16", "s16", "u32", "s32", "u64", "s64", "b8", "b16", "b32", "b64", "f32", "f64"]
+TYPES = ["u8", "s8", "b8", "u16", "s16", "u32", "s32", "u64", "s64", "f32", "f64"]
 REGISTER = {8: "%h", 16: "%h", 32: "%r", 64: "%d"}
 #: Where a thread finds its element: shapes that the translator tells apart.
 INDEX = {
