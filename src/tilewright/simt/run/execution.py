@@ -31,8 +31,13 @@ _RUN = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
 #: Blocks that may wait at the same time, each with its own memory, when blocks wait for blocks.
 RESIDENT_MAX = 1024
 _POLL_SECONDS = 0.02
-#: How long one thread works alone: a launch that is over by then would only wait for the start of the others.
-_ALONE_SECONDS = 0.0002
+#: Warp instructions that the calling thread runs before it starts others, and those a warp may run at a time: well
+#: under a millisecond. A launch that is over by then waits for no thread; a busy host takes milliseconds to wake one.
+_QUICK_INSTRUCTIONS = 300_000
+_QUICK_QUANTUM = 20_000
+#: Longest PTX of which the calling thread's stack surely holds a frame: about 2,000 instructions, so a few hundred KB.
+_QUICK_PTX_CHARACTERS = 1 << 16
+_NEVER = 1 << 62
 #: Room for what one host thread's blocks print, about 14,000 lines.
 PRINT_BYTES = 4 << 20
 #: What fresh shared memory holds: as a float32 the pattern reads as a NaN, as an int32 as -1.
@@ -60,6 +65,25 @@ class Slot:
     def address(self) -> int:
         """Host address of the record."""
         return self.record.ctypes.data
+
+
+class Shift:
+    """What one host thread works with: its context record, its blocks in progress, and room for what they print."""
+
+    def __init__(self, execution: Execution) -> None:
+        prints = execution.ready.translation.prints
+        self.printed = np.zeros(PRINT_BYTES // 8, np.uint64) if prints else None
+        self.context = execution.context(self.printed)
+        self.slots = [Slot(execution)]
+        self.current = 0
+        self._quantum = execution.quantum
+
+    def pause_after(self, instructions: int | None) -> Shift:
+        """Pause when so many instructions have been run, soon after at the latest; None: never."""
+        quantum = self._quantum if instructions is None else min(self._quantum, _QUICK_QUANTUM)
+        self.context[state.CONTEXT["quantum"] // 8] = quantum
+        self.context[state.CONTEXT["pause_at"] // 8] = _NEVER if instructions is None else instructions
+        return self
 
 
 class Execution:
@@ -115,13 +139,26 @@ class Execution:
         KernelError
             What went wrong first.
         """
+        shift = Shift(self)
+        if not (self._is_small() and self._safe_work(shift.pause_after(_QUICK_INSTRUCTIONS))):
+            self._run_crew(shift.pause_after(None))
+        if self._failure is not None:
+            raise self._failure
+        allowed = self.limits.instructions
+        if allowed is not None and self.warp_instructions > allowed:  # together, though no thread alone
+            raise self._stopped((0, 0, 0), self.warp_instructions)
+
+    def _is_small(self) -> bool:
+        """Whether a frame of the kernel fits the calling thread's stack, of a size unknown: it calls nothing, too."""
+        calls = self.ready.translation.layout.local_bytes > self.ready.translation.layout.frame_bytes
+        return not calls and len(self.program.ptx) <= _QUICK_PTX_CHARACTERS
+
+    def _run_crew(self, shift: Shift) -> None:
+        """Run on host threads of our own, the first of which goes on with a shift; wait, and look after Ctrl-C."""
         workers = min(max(1, self.limits.threads or Settings.from_environ().threads), self.blocks)
-        crew = start_crew(1, self._safe_work)
+        crew = start_crew(1, lambda: self._safe_work(shift))
         try:
-            if workers > 1:
-                crew[0].join(_ALONE_SECONDS)
-                if crew[0].is_alive():
-                    crew += start_crew(workers - 1, self._safe_work)
+            crew += start_crew(workers - 1, lambda: self._safe_work(None))
             for worker in crew:
                 while worker.is_alive():
                     worker.join(_POLL_SECONDS)
@@ -134,35 +171,33 @@ class Execution:
                     crew[-1].join(_POLL_SECONDS)
                     crew[0].join(_POLL_SECONDS)
             raise
-        if self._failure is not None:
-            raise self._failure
-        allowed = self.limits.instructions
-        if allowed is not None and self.warp_instructions > allowed:  # together, though no thread alone
-            raise self._stopped((0, 0, 0), self.warp_instructions)
 
-    def _safe_work(self) -> None:
-        """Run blocks; whatever goes wrong here is raised where the launch was called."""
+    def _safe_work(self, shift: Shift | None) -> bool:
+        """Run blocks, in a shift of its own without one; whatever goes wrong is raised where the launch was called.
+
+        False when the shift is to be gone on with.
+        """
         try:
-            self._work()
+            return self._work(shift or Shift(self))
         except BaseException as error:
             self._fail(error)
+            return True
 
-    def _work(self) -> None:
-        """Run blocks on this thread until none is left."""
-        printed = np.zeros(PRINT_BYTES // 8, np.uint64) if self.ready.translation.prints else None
-        context = self._context(printed)
+    def _work(self, shift: Shift) -> bool:
+        """Run blocks on this thread until none is left, or (False) until the shift pauses."""
+        context, slots, printed = shift.context, shift.slots, shift.printed
         run = _RUN(host().runtime.addresses["tw.run"])
-        slots = [Slot(self)]
-        current = 0
         while True:
-            code = run(context.ctypes.data, slots[current].address)
+            code = run(context.ctypes.data, slots[shift.current].address)
             if code == state.FINISHED:
-                slots.pop(current)
+                slots.pop(shift.current)
                 if not slots:
                     break
-                current %= len(slots)
+                shift.current %= len(slots)
             elif code == state.STALLED:
-                current = self._next_slot(slots, current)
+                shift.current = self._next_slot(slots, shift.current)
+            elif code == state.PAUSED:
+                return False
             else:
                 self._fail(self._error(code, context))
                 break
@@ -174,6 +209,7 @@ class Execution:
             self._counters += self._thread_counters(context)
             if printed is not None:
                 self._read_printed(printed, int(context[state.CONTEXT["print_used"] // 8]))
+        return True
 
     def _next_slot(self, slots: list[Slot], current: int) -> int:
         """The block to go on with when one stalls: a fresh one while there are any, else the next in turn."""
@@ -182,7 +218,7 @@ class Execution:
             return len(slots) - 1
         return (current + 1) % len(slots)
 
-    def _context(self, printed: Any = None) -> np.ndarray[Any, np.dtype[np.uint64]]:
+    def context(self, printed: Any = None) -> np.ndarray[Any, np.dtype[np.uint64]]:
         """A context record for one host thread; its counters follow it in the same array."""
         translation = self.ready.translation
         limit = self.limits.instructions
@@ -204,8 +240,9 @@ class Execution:
             "grid_x": self.grid[0],
             "grid_y": self.grid[1],
             "grid_z": self.grid[2],
-            "quantum": min(SPIN_QUANTUM if translation.spins else QUANTUM, limit or QUANTUM),
-            "instruction_limit": (1 << 62) if limit is None else limit,
+            "quantum": self.quantum,
+            "instruction_limit": _NEVER if limit is None else limit,
+            "pause_at": _NEVER,
             "warp_function": self.ready.address,
             "warps": self.warps,
             "threads": self.threads,
@@ -223,6 +260,11 @@ class Execution:
         for name, value in values.items():
             record[state.CONTEXT[name] // 8] = value
         return record
+
+    @property
+    def quantum(self) -> int:
+        """Instructions that a warp may run at a time."""
+        return min(SPIN_QUANTUM if self.ready.translation.spins else QUANTUM, self.limits.instructions or QUANTUM)
 
     def _thread_counters(self, context: Any) -> Any:
         return context[state.CONTEXT_BYTES // 8 :][: self._counter_count]
@@ -347,7 +389,7 @@ class Execution:
             warnings.warn(f"{self.program.name}: the print buffer was full; {lost:,} lines were lost", stacklevel=2)
 
 
-def start_crew(workers: int, work: Callable[[], None]) -> list[threading.Thread]:
+def start_crew(workers: int, work: Callable[[], object]) -> list[threading.Thread]:
     """Start threads with a stack that fits translated kernels' frames and the calls in them."""
     crew = [threading.Thread(target=work, name=f"tilewright-{i}", daemon=True) for i in range(workers)]
     with _STACK_SIZE_LOCK:  # the size is the process's: set it for these threads only

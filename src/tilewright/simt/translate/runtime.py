@@ -15,6 +15,7 @@ from tilewright.simt.translate.state import (
     FINISHED,
     MISALIGNED,
     OUT_OF_BOUNDS,
+    PAUSED,
     POINT,
     POINT_BYTES,
     PRINT_ARGUMENT_BYTES,
@@ -190,7 +191,14 @@ entry:
 next.block:
   %asked.between = load atomic i32, ptr %stop monotonic, align 4
   %halt.between = icmp ne i32 %asked.between, 0
-  br i1 %halt.between, label %halted, label %take
+  br i1 %halt.between, label %halted, label %enough.between
+enough.between:
+{_context("spent.between", "instructions")}
+{_context("pause.between", "pause_at")}
+  %pause.now = icmp ugt i64 %spent.between, %pause.between
+  br i1 %pause.now, label %paused, label %take
+paused:
+  ret i32 {PAUSED}
 halted:
 {_field("halted.block", "slot", SLOT["block"])}
 {_set_context("fault_block", "i64 %halted.block", "h1")}
@@ -321,7 +329,9 @@ again:
   %end.again = or i1 %halt.again, %over.again
   br i1 %end.again, label %stopped, label %once.more
 once.more:
-  br label %round
+{_context("pause.again", "pause_at")}
+  %pause.here = icmp ugt i64 %spent.again, %pause.again
+  br i1 %pause.here, label %paused, label %round
 stalled:
   ret i32 {STALLED}
 deadlock:

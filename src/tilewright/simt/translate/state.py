@@ -22,8 +22,9 @@ PATTERN_SPAN_MAX: Final = 48 << 10
 #: What `warp` returns, and what a warp's `status` field holds.
 READY, DONE, BLOCKED, YIELDED, FAULT = -1, 0, 1, 2, 3
 
-#: What `run` returns besides: the grid is finished, a block waits for another, nothing can move, told to stop.
-FINISHED, STALLED, DEADLOCK, STOPPED = 10, 11, 12, 13
+#: What `run` returns besides: the grid is finished, a block waits for another, nothing can move, told to stop, enough
+#: was run for now.
+FINISHED, STALLED, DEADLOCK, STOPPED, PAUSED = 10, 11, 12, 13, 14
 
 #: Kinds of fault in the fault record.
 OUT_OF_BOUNDS, MISALIGNED, TRAP, CALL_DEPTH, BAD_CALL, STOP_REQUEST = 1, 2, 3, 4, 5, 6
@@ -46,6 +47,7 @@ _CONTEXT = (
     "quantum",  # instructions a warp may run before it must return
     "instructions",  # warp instructions run by this thread
     "instruction_limit",  # of this thread
+    "pause_at",  # instructions after which `run` returns, to be called again
     "warp_function",
     "warps",
     "threads",
