@@ -6,6 +6,7 @@ that every place where a lane can wait is the start of a block.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
 
 from tilewright.errors import PtxError
@@ -100,6 +101,7 @@ def make_op(instruction: tree.Instruction, registers: dict[str, str], path: str)
             f"operands (got {len(operands)}): {form.row.syntax}"
         )
     names = form.row.operands
+    _check_widths(instruction, form, registers, path)
     has_destination = bool(names) and names[0][0] in "dp" and bool(operands) and form.row.kind != "control"
     destinations: list[str] = []
     if has_destination:
@@ -123,6 +125,34 @@ def make_op(instruction: tree.Instruction, registers: dict[str, str], path: str)
         reads += [CARRY] if instruction.opcode in ("addc", "subc", "madc") else []
         writes += (CARRY,) if form.has("cc") else ()
     return Op(instruction, form, writes, tuple(reads), tuple(destinations), tuple(operands))
+
+
+def _check_widths(instruction: tree.Instruction, form: Form, registers: dict[str, str], path: str) -> None:
+    """Registers must have the width of the type they are used as; `cvt` and memory instructions relax that.
+
+    Source: PTX ISA, 9.4 (Type Information for Instructions and Operands), 9.4.1 (Operand Size Exceeding
+    Instruction-Type Size).
+    """
+    if form.row.kind not in ("lane", "carry") or instruction.opcode == "cvt":
+        return
+    for letter, operand in zip(form.row.operands, instruction.operands, strict=False):
+        if not isinstance(operand, tree.Register) or operand.name not in registers or "|" in letter:
+            continue
+        type_ = form.type_of(letter)
+        declared = registers[operand.name]
+        if type_ and _bits(declared) != _bits(type_):
+            raise PtxError(
+                f"{path}:{instruction.ptx_line}: operand '{operand.name}' of '{instruction.name}' must be as wide as "
+                f".{type_} (got {declared}); declare it so, or convert with cvt"
+            )
+
+
+def _bits(type_: str) -> int:
+    """Width of a PTX type in bits; 1 of a predicate."""
+    bits = 1
+    for number in re.findall(r"\d+", type_):
+        bits *= int(number)
+    return bits
 
 
 def is_special(name: str) -> bool:

@@ -106,15 +106,23 @@ def _moves(item: tree.Instruction, function: tree.Function) -> Iterator[tree.Ins
     """A `.param` access as moves between registers."""
     moved = item.operands[1 if item.opcode == "st" else 0]
     values = moved.items if isinstance(moved, tree.Vector) else (moved,)
-    type_ = item.modifiers[-1]
     for piece, value in zip(_pieces(item), values, strict=False):
         name = f"{piece.variable}@{piece.offset}"
         function.registers[name] = f".b{max(piece.bits, 16)}"
         kept = tree.Register(name)
-        if piece.bits == 8:
-            modifiers: tuple[str, ...] = (".s16", ".s8") if type_ == ".s8" and item.opcode == "ld" else (".u16", ".u8")
-            opcode = "cvt"
-        else:
-            opcode, modifiers = "mov", (type_ if type_.startswith(".f") else f".b{piece.bits}",)
+        opcode, modifiers = _move(item, piece.bits, function.registers.get(getattr(value, "name", ""), ""))
         operands = (kept, value) if item.opcode == "st" else (value, kept)
         yield replace(item, opcode=opcode, modifiers=modifiers, operands=operands)
+
+
+def _move(item: tree.Instruction, bits: int, declared: str) -> tuple[str, tuple[str, ...]]:
+    """The instruction that moves a piece to or from a register, which may be wider than the piece."""
+    type_ = item.modifiers[-1]
+    have = int("".join(c for c in declared if c.isdigit()) or max(bits, 16))
+    sign = "s" if type_.startswith(".s") and item.opcode == "ld" else "u"
+    if bits == have:
+        return "mov", (type_ if type_.startswith(".f") else f".b{bits}",)
+    wide, narrow = f".{sign}{have}", f".{sign}{bits}"
+    if item.opcode == "st":  # an 8-bit piece is kept in a 16-bit register
+        return "cvt", (narrow, wide) if bits > 8 or have > 16 else (".u16", ".u8")
+    return "cvt", (wide, narrow)
