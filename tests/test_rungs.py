@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tilewright import catalogue, ladder
-from tilewright.climber import mismatches
 from tilewright.errors import MemoryAccessError
+from tilewright.ladder.climber import mismatches
 
 #: (m, n, k): single, odd, around a warp, whole tiles, oblong, and large enough for many blocks.
 SHAPES = [(1, 1, 1), (7, 9, 8), (31, 33, 32), (64, 64, 64), (100, 37, 61), (256, 256, 256)]

@@ -1,4 +1,4 @@
-"""ladder.py, on fake records."""
+"""The ladder, on fake records."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from fakes import FakeRecord
 
-from tilewright import climber, ladder
+from tilewright import ladder
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
+from tilewright.ladder import climber
 
 
 def test_operands_are_the_same_everywhere_and_round_at_every_step() -> None:

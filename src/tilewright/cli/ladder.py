@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tilewright.catalogue import Record
-    from tilewright.climber import Pairs
+    from tilewright.ladder.climber import Pairs
 
 #: A whole climb at this size, translations included, takes well under a minute on two cores.
 DEFAULT_SIZE = 256

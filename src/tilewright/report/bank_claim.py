@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tilewright.ladder.rung import Rung
 from tilewright.report.figures import count
-from tilewright.rung import Rung
 
 #: Tile edges the source blames, and the one it holds against them.
 BLAMED = (8, 16)

@@ -8,10 +8,10 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
+from tilewright.ladder.rung import Climb, Rung
 from tilewright.report import bank_claim, columns, figures
 from tilewright.report.columns import Column, Group
 from tilewright.report.console import PIPE_WIDTH, speaks_unicode
-from tilewright.rung import Climb, Rung
 
 #: Length of the longest bar, and the width of terminal from which there is room for bars.
 BAR_CELLS = 10

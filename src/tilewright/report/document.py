@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict
 from typing import Any
 
-from tilewright.rung import Climb, Rung
+from tilewright.ladder.rung import Climb, Rung
 
 
 def climb_document(climb: Climb) -> dict[str, Any]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from tilewright.ladder.rung import Counts, Rung
 from tilewright.report import bank_claim
-from tilewright.rung import Counts, Rung
 
 
 def rung(edge: int, conflicts: int, sectors: int = 100, source: str = "S9") -> Rung:

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from tilewright.errors import MissingExtraError, TilewrightError
+from tilewright.ladder.matrices import Array
+from tilewright.ladder.rung import Counts, Footprint, Machine, Rung
 from tilewright.problem.reference import canonical
-from tilewright.rung import Counts, Footprint, Machine, Rung
 from tilewright.settings import Settings
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tilewright.gpu import Program
     from tilewright.machine import Gpu
 
-Array = npt.NDArray[Any]
+
 Device = Literal["simulated", "cuda"]
 #: Operands (a, b) by the name of their dtype; all of the same shapes.
 Pairs = Mapping[str, tuple[Array, Array]]

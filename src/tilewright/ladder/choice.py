@@ -1,0 +1,60 @@
+"""Which records of the catalogue are meant: by name, by source row, or by what takes the operands."""
+
+from __future__ import annotations
+
+import difflib
+import fnmatch
+from collections.abc import Iterable, Sequence
+
+from tilewright.catalogue import Record
+from tilewright.errors import ArgumentValueError
+from tilewright.ladder.matrices import Array, check_operands
+
+
+def select(records: Sequence[Record], patterns: Iterable[str]) -> tuple[Record, ...]:
+    """Return the records that any pattern names: a kernel's name, a source row (`S9`), or either with `*` and `?`.
+
+    Raises
+    ------
+    ArgumentValueError
+        A pattern names nothing.
+    """
+    chosen: set[str] = set()
+    for pattern in patterns:
+        names = {
+            r.name
+            for r in records
+            if fnmatch.fnmatchcase(r.name, pattern) or fnmatch.fnmatchcase(r.source.lower(), pattern.lower())
+        }
+        if not names:
+            near = difflib.get_close_matches(pattern, [r.name for r in records], n=3, cutoff=0.4)
+            hint = f"did you mean {' or '.join(near)}?" if near else "see `tilewright kernels`"
+            raise ArgumentValueError(f"kernels must name records of the catalogue (got {pattern!r}); {hint}")
+        chosen |= names
+    return tuple(r for r in records if r.name in chosen)
+
+
+def choose(records: Sequence[Record], a: Array, b: Array, name: str | None = None) -> Record:
+    """Return the record of that name or, without a name, the first trusted CPU record that takes the operands.
+
+    Raises
+    ------
+    ArgumentValueError
+        No record has the name, or none takes the operands.
+    """
+    if name is not None:
+        found = select(records, [name])
+        if len(found) > 1:
+            listed = ", ".join(record.name for record in found)
+            raise ArgumentValueError(f"a kernel must be named by one record's name (got {name!r}: {listed})")
+        return found[0]
+    a, b = check_operands(a, b)
+    reasons: list[str] = []
+    for record in records:
+        if record.backend != "cpu" or record.published:
+            continue
+        reason = record.accepts(a.shape[0], b.shape[1], a.shape[1], a.dtype.name)
+        if not reason:
+            return record
+        reasons.append(f"{record.name}: {reason}")
+    raise ArgumentValueError(f"no CPU kernel takes these operands ({'; '.join(reasons) or 'there are none'})")

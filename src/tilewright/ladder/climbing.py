@@ -1,0 +1,116 @@
+"""The climb: every kernel of the catalogue run, verified bit for bit, counted and timed.
+
+A rung is what one catalogue record did with one pair of operands. The records are the only list there is: a kernel
+added to the catalogue is a rung of the next climb.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from tilewright import catalogue
+from tilewright.errors import ArgumentValueError
+from tilewright.ladder.climber import Climber, Device, Pairs
+from tilewright.ladder.matrices import Array, check_operands
+from tilewright.ladder.rung import Climb, Product, Rung
+
+#: Called before each rung with (rungs done, rungs in all, name of the next), and once at the end.
+Progress = Callable[[int, int, str], None]
+
+
+def climb(
+    a: npt.ArrayLike,
+    b: npt.ArrayLike,
+    *,
+    records: Sequence[catalogue.Record] | None = None,
+    device: Device = "simulated",
+    gpu: str | None = None,
+    seed: int | None = None,
+    progress: Progress | None = None,
+) -> Climb:
+    """Run every record on one pair of operands.
+
+    Parameters
+    ----------
+    a : array_like, shape (m, k)
+    b : array_like, shape (k, n)
+        Same dtype as `a`.
+    records : sequence of catalogue.Record, optional
+        Every record of the catalogue by default.
+    device : {"simulated", "cuda"}
+        Where GPU records run. CPU records always run on the host.
+    gpu : str, optional
+        GPU to take limits from; the settings' by default.
+    seed : int, optional
+        Order of warps and blocks on the simulated GPU.
+    progress : callable, optional
+        See `Progress`.
+
+    Returns
+    -------
+    Climb
+
+    Raises
+    ------
+    ArgumentValueError, ArgumentTypeError
+        Operands whose shapes or dtypes do not fit.
+    DeviceError
+        Device `cuda` without a GPU.
+
+    Examples
+    --------
+    >>> from tilewright.ladder import operands, select
+    >>> a, b = operands(8, 8, 8, "float32")
+    >>> result = climb(a, b, records=select(catalogue.records(), ["S5"]))
+    >>> [(rung.source, rung.verified) for rung in result.rungs]
+    [('S5', True)]
+    """
+    left, right = check_operands(np.asarray(a), np.asarray(b))
+    pairs = {left.dtype.name: (left, right)}
+    return climb_dtypes(pairs, records=records, device=device, gpu=gpu, seed=seed, progress=progress)
+
+
+def climb_dtypes(
+    pairs: Pairs,
+    *,
+    records: Sequence[catalogue.Record] | None = None,
+    device: Device = "simulated",
+    gpu: str | None = None,
+    seed: int | None = None,
+    progress: Progress | None = None,
+) -> Climb:
+    """Run every record in the first of its dtypes that `pairs` has operands for; see `climb`."""
+    chosen = catalogue.records() if records is None else tuple(records)
+    climber = Climber.on(device, gpu, seed)
+    rungs: list[Rung] = []
+    for index, record in enumerate(chosen):
+        if progress:
+            progress(index, len(chosen), record.name)
+        rungs.append(climber.rung(record, pairs))
+    rungs += climber.vendor_rungs(pairs)
+    if progress:
+        progress(len(chosen), len(chosen), "")
+    a, b = next(iter(pairs.values()))
+    used = tuple(dict.fromkeys(rung.dtype for rung in rungs))
+    return Climb(climber.machine(), Product(a.shape[0], b.shape[1], a.shape[1], used, seed), tuple(rungs))
+
+
+def multiply(record: catalogue.Record, a: Array, b: Array, *, gpu: str | None = None) -> Array:
+    """Multiply with one record, on the simulated GPU or, for a CPU record, on the host.
+
+    Raises
+    ------
+    ArgumentValueError
+        The record does not take these operands.
+    """
+    a, b = check_operands(a, b)
+    reason = record.accepts(a.shape[0], b.shape[1], a.shape[1], a.dtype.name)
+    if reason:
+        raise ArgumentValueError(f"kernel {record.name!r} does not take these operands: {reason}")
+    if record.backend == "cpu":
+        return record.run_cpu(a, b)
+    climber = Climber.on("simulated", gpu, None)
+    return climber.launch(record, record.program(a.dtype.name, climber.cc), a, b)[0]

@@ -1,0 +1,69 @@
+"""The matrices a climb multiplies: random ones, and the check of given ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tilewright.errors import ArgumentTypeError, ArgumentValueError
+
+Array = npt.NDArray[Any]
+
+
+def operands(m: int, n: int, k: int, dtype: str, seed: int = 0) -> tuple[Array, Array]:
+    """Return random operands of shapes (m, k) and (k, n); the same for the same arguments everywhere.
+
+    Floats are uniform in [-1, 1), so sums cancel and round at every step; integers are uniform in [-1000, 1000).
+
+    Examples
+    --------
+    >>> a, b = operands(2, 3, 4, "int32")
+    >>> a.shape, b.shape, a.dtype.name
+    ((2, 4), (4, 3), 'int32')
+    """
+    random = np.random.default_rng(seed)
+    kind = np.dtype(dtype)
+
+    def one(shape: tuple[int, int]) -> Array:
+        if kind.kind == "f":
+            return random.uniform(-1, 1, shape).astype(kind)
+        return random.integers(-1000, 1000, shape).astype(kind)
+
+    return one((m, k)), one((k, n))
+
+
+def check_operands(a: Array, b: Array) -> tuple[Array, Array]:
+    """Return the operands, in native byte order, if they can be multiplied.
+
+    Raises
+    ------
+    ArgumentValueError
+        Not matrices, an extent is 0, or the inner extents differ.
+    ArgumentTypeError
+        A dtype that is no number, or two different ones.
+    """
+    for name, operand in (("a", a), ("b", b)):
+        if operand.ndim != 2:
+            raise ArgumentValueError(
+                f"`{name}` must be a matrix, of 2 dimensions (got {operand.ndim}, shape {operand.shape}); "
+                f"reshape it, for example to (rows, columns)"
+            )
+        if operand.dtype.kind not in "fiu":
+            raise ArgumentTypeError(
+                f"`{name}.dtype` must be a real number's (got {operand.dtype}); convert it with .astype"
+            )
+        if 0 in operand.shape:
+            raise ArgumentValueError(f"`{name}.shape` must have no extent of 0 (got {operand.shape})")
+    if a.dtype.newbyteorder("=") != b.dtype.newbyteorder("="):
+        raise ArgumentTypeError(
+            f"`b.dtype` must equal `a.dtype` (got {b.dtype} and {a.dtype}); convert one of them with .astype"
+        )
+    if a.shape[1] != b.shape[0]:
+        raise ArgumentValueError(
+            f"`b.shape[0]` must equal `a.shape[1]` (got {b.shape[0]} and {a.shape[1]}); "
+            f"shapes were {a.shape} and {b.shape}"
+        )
+    native = a.dtype.newbyteorder("=")
+    return a.astype(native, copy=False), b.astype(native, copy=False)
