@@ -23,6 +23,8 @@ if TYPE_CHECKING:  # what `_PUBLIC` says, for type checkers; a meta test holds t
     from tilewright import machine as machine
     from tilewright import problem as problem
     from tilewright import simt as simt
+    from tilewright.engine import matmul as matmul
+    from tilewright.engine import plan as plan
     from tilewright.errors import KernelError as KernelError
     from tilewright.errors import TilewrightError as TilewrightError
     from tilewright.gpu import device as cuda
@@ -39,6 +41,8 @@ _PUBLIC = {
     "instruments": ("tilewright.instruments", ""),
     "ladder": ("tilewright.ladder", ""),
     "machine": ("tilewright.machine", ""),
+    "matmul": ("tilewright.engine", "matmul"),
+    "plan": ("tilewright.engine", "plan"),
     "problem": ("tilewright.problem", ""),
     "simt": ("tilewright.simt", ""),
     "KernelError": ("tilewright.errors", "KernelError"),
@@ -58,6 +62,8 @@ __all__ = [
     "instruments",
     "ladder",
     "machine",
+    "matmul",
+    "plan",
     "problem",
     "simt",
 ]

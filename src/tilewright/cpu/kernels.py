@@ -7,6 +7,7 @@ import functools
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from tilewright.cpu.contexts import KernelKey
 from tilewright.cpu.loops import kernel_text
@@ -22,12 +23,13 @@ class Kernel:
 
     def __init__(self, key: KernelKey, library: Library) -> None:
         self.key = key
-        self._library = library
-        self._call: Callable[[int], None] = _KERNEL(library.addresses["kernel"])
+        call: Any = _KERNEL(library.addresses["kernel"])
+        call.library = library  # whoever holds the function keeps its code loaded
+        self.call: Callable[[int], None] = call
 
     def __call__(self, arguments: int) -> None:
         """Run with the argument record at a host address."""
-        self._call(arguments)
+        self.call(arguments)
 
 
 @functools.lru_cache(maxsize=1024)

@@ -10,6 +10,7 @@ import ctypes
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -191,13 +192,14 @@ class SmallKernel:
     """Machine code of one small key."""
 
     def __init__(self, library: Library) -> None:
-        self._library = library
-        self._call: Callable[[int], None] = _KERNEL(library.addresses["kernel"])
+        call: Any = _KERNEL(library.addresses["kernel"])
+        call.library = library  # whoever holds the function keeps its code loaded
+        self.call: Callable[[int], None] = call
 
     def __call__(self, batch: int, a: int, a_step: int, b: int, b_step: int, c: int, c_step: int) -> None:
         """Multiply `batch` matrices: host addresses, and bytes from one matrix to the next."""
         arguments = np.array((batch, a, a_step, b, b_step, c, c_step), np.int64)
-        self._call(arguments.ctypes.data)
+        self.call(arguments.ctypes.data)
 
 
 @functools.lru_cache(maxsize=512)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import numpy as np
 import pytest
 
@@ -34,3 +36,14 @@ def test_a_step_of_zero_repeats_an_operand() -> None:
     small = SmallKey(kernel_key(*("float32",) * 4), 2, 2, 2, 8, 4, 8, 8)
     small_kernel(small)(3, a.ctypes.data, 0, b.ctypes.data, 16, c.ctypes.data, 16)
     np.testing.assert_array_equal(c, a @ b)
+
+
+def test_a_kernels_function_alone_keeps_its_code_loaded() -> None:
+    from tilewright.cpu.kernels import Kernel, compiled
+    from tilewright.cpu.loops import kernel_text
+
+    key = kernel_key(*("float32",) * 4)
+    call = Kernel(key, compiled("a copy of no cache", lambda: kernel_text(key))).call
+    gc.collect()
+    record = np.zeros(32, np.int64)  # a product of no extent
+    call(record.ctypes.data)
