@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import itertools
 
+from tilewright.errors import PtxError
 from tilewright.simt.events import EventKind, Site
 from tilewright.simt.ptx import tree
 from tilewright.simt.translate.code import LANES, Value
 from tilewright.simt.translate.emitter import Emitter
-from tilewright.simt.translate.graph import Block
+from tilewright.simt.translate.graph import Block, Op
 from tilewright.simt.translate.layout import align_up
 from tilewright.simt.translate.state import (
     BLOCKED,
@@ -466,6 +467,7 @@ class Flow:
         code, e = self.e.code, self.e
         assert block.end is not None
         after = block.successors[0]
+        check_barrier(self.e, block.end)
         if not self.points:
             self._wait_whole(after)
             return
@@ -562,3 +564,18 @@ class Flow:
         for block in self.waitable:
             pending = self.e.code.op(f"load i32, ptr %pending.{block}", "i32")
             self.e.set_field("%warp", self.pending_at[block], pending)
+
+
+def check_barrier(emitter: Emitter, op: Op) -> None:
+    """Refuse literal ids and counts that no GPU has (PTX ISA, 9.7.13.1: 16 barriers, counts in whole warps)."""
+    item, operands = op.instruction, op.sources
+    where = f"{emitter.module.path}:{item.ptx_line}"
+    identity = operands[0] if operands else tree.Immediate(0)
+    if isinstance(identity, tree.Immediate) and not 0 <= identity.value <= 15:
+        raise PtxError(f"{where}: the barrier of '{item.name}' must be 0 to 15 (got {identity.value})")
+    has_count = len(operands) > 1 + (".red" in item.modifiers)
+    count = operands[1] if has_count else tree.Immediate(LANES)
+    if isinstance(count, tree.Immediate) and (count.value <= 0 or count.value % LANES):
+        raise PtxError(
+            f"{where}: the threads of '{item.name}' must be a positive multiple of {LANES} (got {count.value})"
+        )

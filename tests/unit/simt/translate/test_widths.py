@@ -33,3 +33,9 @@ def test_a_register_of_another_width_is_refused(line: str, operand: str) -> None
                                   "shl.b64 %rd1, %rd1, %r1;", "cvt.u16.u8 %h1, %r1;"])  # fmt: skip
 def test_the_right_width_is_not(line: str) -> None:
     launch(Program.from_ptx(f"{_HEAD}{_REGISTERS}{line}\nret;\n}}\n"), 1, 1, (np.zeros(1, np.uint32),))
+
+
+@pytest.mark.parametrize("line", ["bar.sync 16;", "bar.sync 1, 48;", "bar.sync 1, 0;", "barrier.sync 99, 64;"])
+def test_barriers_that_no_gpu_has_are_refused(line: str) -> None:
+    with pytest.raises(PtxError, match=r"kernel\.ptx:7: the (barrier|threads) of '.*' must be"):
+        launch(Program.from_ptx(f"{_HEAD}{_REGISTERS}{line}\nret;\n}}\n"), 1, 64, (np.zeros(1, np.uint32),))
