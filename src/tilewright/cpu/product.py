@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from tilewright.cpu.choice import kernel_key, parts
 from tilewright.cpu.contexts import KernelKey, Tile, tile_of
-from tilewright.cpu.gemm import kernel_key, parts
 from tilewright.cpu.kernels import kernel
 from tilewright.cpu.layout import Layout
 from tilewright.cpu.scratch import Scratch, address_reader, packer, store

@@ -7,7 +7,7 @@ import gc
 import numpy as np
 import pytest
 
-from tilewright.cpu.gemm import kernel_key
+from tilewright.cpu.choice import kernel_key
 from tilewright.cpu.small import SmallKey, small_kernel
 from tilewright.problem.reference import canonical
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tilewright.cpu.choice import REGISTERS, kernel_key, parts
 from tilewright.cpu.contexts import KernelKey, tile_of
-from tilewright.cpu.gemm import REGISTERS, gemm, kernel_key, one_by_one, parts
 from tilewright.cpu.loops import kernel_text
-from tilewright.cpu.state import crew
+from tilewright.cpu.product import Kind, multiply_into
 from tilewright.problem.reference import canonical
 
 SHAPES = [(1, 1, 1), (7, 9, 8), (31, 33, 32), (64, 64, 64), (100, 37, 61), (13, 530, 300), (6, 64, 0), (0, 5, 3)]
@@ -49,7 +49,7 @@ def test_every_dtype_gives_the_canonical_bits_in_every_layout(dtype: str) -> Non
         truth = expected(a, b, dtype)
         for index, (x, y) in enumerate(zip(layouts(a), reversed(layouts(b)), strict=True)):
             out = np.empty((m, n), dtype) if index % 2 else np.empty((n, m), dtype).T
-            gemm(x, y, out, accumulator=dtype, names=(dtype,) * 3, run=crew(2) if index else one_by_one)
+            multiply_into(x, y, out, Kind(*(dtype,) * 3, dtype), threads=2 if index else 1)
             np.testing.assert_array_equal(out, truth)
 
 
@@ -60,7 +60,7 @@ def test_threads_do_not_change_a_bit(dtype: str) -> None:
     found = []
     for threads in (1, 2, 3, 8):
         out = np.empty((70, 333), dtype)
-        gemm(a, b, out, accumulator=dtype, names=(dtype,) * 3, run=crew(threads))
+        multiply_into(a, b, out, Kind(*(dtype,) * 3, dtype), threads=threads)
         found.append(out.tobytes())
     assert len(set(found)) == 1
 
@@ -69,7 +69,7 @@ def test_nan_infinity_and_negative_zero_are_as_ieee_says() -> None:
     a = np.array([[np.inf, 1, -0.0], [np.nan, 0, 1]], np.float32)
     b = np.array([[0, 1], [2, -0.0], [3, np.inf]], np.float32)
     out = np.empty((2, 2), np.float32)
-    gemm(a, b, out, accumulator="float32", names=("float32",) * 3, run=one_by_one)
+    multiply_into(a, b, out, Kind(*("float32",) * 3, "float32"), threads=1)
     np.testing.assert_array_equal(out, canonical(a, b))
 
 
@@ -77,7 +77,7 @@ def test_a_wider_output_holds_the_exact_sums() -> None:
     random = np.random.default_rng(3)
     a, b = matrix(random, (20, 500), "int8"), matrix(random, (500, 90), "int8")
     out = np.empty((20, 90), np.int32)
-    gemm(a, b, out, accumulator="int32", names=("int8", "int8", "int32"), run=one_by_one)
+    multiply_into(a, b, out, Kind(*("int8", "int8", "int32"), "int32"), threads=1)
     np.testing.assert_array_equal(out, a.astype(np.int64) @ b.astype(np.int64))
 
 
@@ -112,12 +112,12 @@ def test_bytes_of_any_signs_are_summed_exactly(names: tuple[str, str], k: int) -
     truth = (a.astype(np.int64) @ b.astype(np.int64)).astype(np.int32)
     for x, y in zip(layouts(a), layouts(b), strict=True):
         out = np.empty((13, 70), np.int32)
-        gemm(x, y, out, accumulator="int32", names=(*names, "int32"), run=one_by_one)
+        multiply_into(x, y, out, Kind(*(*names, "int32"), "int32"), threads=1)
         np.testing.assert_array_equal(out, truth)
 
 
 def test_words_at_the_end_of_their_range_wrap_only_modulo_the_sum() -> None:
     a = np.full((3, 600), -32768, np.int16)
     out = np.empty((3, 5), np.int32)
-    gemm(a, a[:1].T.repeat(5, axis=1), out, accumulator="int32", names=("int16", "int16", "int32"), run=one_by_one)
+    multiply_into(a, a[:1].T.repeat(5, axis=1), out, Kind(*("int16", "int16", "int32"), "int32"), threads=1)
     assert (out == np.int64(600 * 32768**2).astype(np.int32)).all()
