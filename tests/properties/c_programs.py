@@ -44,9 +44,11 @@ _F1 = ("floor", "ceil", "trunc", "rint", "fabs", "sqrt", "round", "nearbyint")
 class Function:
     """Writes one function's statements."""
 
-    def __init__(self, draw: random.Random, calls: tuple[str, ...]) -> None:
+    def __init__(self, draw: random.Random, calls: tuple[str, ...], *, library: bool) -> None:
         self.draw = draw
         self.calls = calls
+        self.library = library  # whether to call the remainder and scaling functions, which are long
+        self.most = 3 if library else 1  # how deep expressions go
         self.lines: list[str] = []
         self.variables: list[dict[str, str]] = [{}]  # name -> type, innermost scope last
         self._count = 0
@@ -68,6 +70,7 @@ class Function:
 
     def integer(self, depth: int) -> str:
         """An expression of type u64, u32, or narrower, unsigned where it can overflow."""
+        depth = min(depth, self.most)
         names = [n for scope in self.variables for n, t in scope.items() if t in _INTEGERS]
         if depth <= 0 or self.draw.random() < 0.15:
             if names and self.draw.random() < 0.75:
@@ -104,6 +107,7 @@ class Function:
 
     def floating(self, depth: int) -> str:
         """An expression of type float or double."""
+        depth = min(depth, self.most)
         names = [n for scope in self.variables for n, t in scope.items() if t in _FLOATS]
         if depth <= 0 or self.draw.random() < 0.15:
             if names and self.draw.random() < 0.8:
@@ -122,14 +126,10 @@ class Function:
             lambda: f"({self.condition(depth - 1)} ? ({kind})({a}) : ({kind})({b}))",
             lambda: "as_f((u32)(" + self.integer(depth - 1) + "))",
             lambda: "as_d((u64)(" + self.integer(depth - 1) + "))",
-            lambda: a if self.draw.random() < 0.6 else f"mod{end}_(({kind})({a}), ({kind})({b}))",
-            lambda: (
-                a
-                if self.draw.random() < 0.6
-                else f"scale{end}_(({kind})({a}), (int)(({self.integer(depth - 1)}) & 127) - 60)"
-            ),
+            lambda: f"mod{end}_(({kind})({a}), ({kind})({b}))",
+            lambda: f"scale{end}_(({kind})({a}), (int)(({self.integer(depth - 1)}) & 127) - 60)",
         )
-        return self.draw.choice(forms)()
+        return self.draw.choice(forms if self.library and self.draw.random() < 0.4 else forms[:-2])()
 
     def condition(self, depth: int) -> str:
         compare = self.draw.choice(("<", "<=", ">", ">=", "==", "!="))
@@ -231,7 +231,7 @@ def program(seed: int, *, small: bool = False) -> str:
     parts = [
         f"TABLE s32 table[8] = {{{table}}};",
     ]
-    helper = Function(draw, ())
+    helper = Function(draw, (), library=not small)
     helper.variables[0] = {"p": "u32", "q": "u64", "r": "float"}
     helper.lines.append(_START.format(data="q"))
     helper.line("u32 deep = p & 7u;")
@@ -242,15 +242,15 @@ def program(seed: int, *, small: bool = False) -> str:
     helper.line(f"if (deep > 1u) result += {again};")
     helper.line("return result;")
     parts.append("NOINLINE u64 g(u32 p, u64 q, float r) {\n" + "\n".join(helper.lines) + "\n}")
-    main = Function(draw, ("g",))
+    main = Function(draw, ("g",), library=not small)
     main.lines.append(_START.format(data="in[0]"))
     for word, type_ in enumerate(("u64", "u32", "s16", "float", "double", "s64")):
         value = {"float": f"as_f((u32)in[{word}])", "double": f"as_d(in[{word}])"}.get(type_, f"({type_})in[{word}]")
         main.declare(type_, value)
     for _ in range(draw.choice((2, 4) if small else (3, 6, 10))):
-        main.statement(draw.choice((0, 1, 2, 2)), False)
+        main.statement(draw.choice((0, 1) if small else (0, 1, 2, 2)), False)
     for word in range(OUTPUTS - 2):
-        main.line(f"out[{word}] = {main.integer(2)};")
+        main.line(f"out[{word}] = {main.integer(1 if small else 2)};")
     main.line(f"out[{OUTPUTS - 2}] = bits_f(s.x) ^ s.a ^ bits_d(s.y) ^ (u64)s.h[1];")
     main.line(f"u64 sum = 0; for (u32 j = 0; j < 16; j++) sum = sum * 31 + own[j]; out[{OUTPUTS - 1}] = sum;")
     parts.append("FN void f(const u64 *in, u64 *out) {\n" + "\n".join(main.lines) + "\n}")
