@@ -11,6 +11,7 @@ from tilewright.ladder.climber import mismatches
 #: (m, n, k): single, odd, around a warp, whole tiles, oblong, and large enough for many blocks.
 SHAPES = [(1, 1, 1), (7, 9, 8), (31, 33, 32), (64, 64, 64), (100, 37, 61), (256, 256, 256)]
 TRUSTED = [r for r in catalogue.records() if not r.published]
+PUBLISHED = catalogue.find("tiled_published")
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda s: "x".join(map(str, s)))
@@ -86,3 +87,14 @@ def test_s11_reads_fewer_wavefronts_with_more_results() -> None:
         loads = rung.counts.shared_load_wavefronts
         assert loads is not None
         assert warps * 32 < loads <= warps * 32 * (results + 1)
+
+
+def test_a_climb_shows_the_published_tiles_failing_off_multiples() -> None:
+    """S2: at a shape where the specimen is right, the same climb shows that it is not off the multiples."""
+    a, b = ladder.operands(32, 32, 32, "float32")
+    naive, tiled = ladder.climb(a, b, records=[catalogue.find("naive_published"), PUBLISHED]).rungs
+    assert tiled.verified
+    assert tiled.off_multiples is not None
+    assert "out of bounds global store" in tiled.off_multiples.error
+    assert "tiled_published.py:48" in tiled.off_multiples.error
+    assert naive.off_multiples == ladder.OffMultiples(31, 33, 32, mismatches=0)

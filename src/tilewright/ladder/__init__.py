@@ -9,13 +9,14 @@ from __future__ import annotations
 from tilewright.ladder.choice import choose, select
 from tilewright.ladder.climbing import Progress, climb, climb_dtypes, multiply
 from tilewright.ladder.matrices import check_operands, operands
-from tilewright.ladder.rung import Climb, Counts, Footprint, Machine, Product, Rung
+from tilewright.ladder.rung import Climb, Counts, Footprint, Machine, OffMultiples, Product, Rung
 
 __all__ = [
     "Climb",
     "Counts",
     "Footprint",
     "Machine",
+    "OffMultiples",
     "Product",
     "Progress",
     "Rung",

@@ -81,6 +81,21 @@ class Footprint:
 
 
 @dataclass(frozen=True, slots=True)
+class OffMultiples:
+    """What a published specimen did once on the simulated GPU, at extents that are no multiples of its tile.
+
+    `mismatches` counts the elements of c, of shape (m, n), that differ from its reference; None where it stopped, and
+    `error` says why.
+    """
+
+    m: int
+    n: int
+    k: int
+    mismatches: int | None = None
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Rung:
     """What one record did.
 
@@ -108,6 +123,8 @@ class Rung:
     footprint : Footprint
     error : str
         Why the kernel stopped; "" when it did not.
+    off_multiples : OffMultiples, optional
+        For published specimens: what they did at a small shape that is no multiple of their tile.
     note : str
         What to know beside the numbers.
     """
@@ -128,6 +145,7 @@ class Rung:
     counts: Counts = Counts()
     footprint: Footprint = Footprint()
     error: str = ""
+    off_multiples: OffMultiples | None = None
     note: str = ""
 
 

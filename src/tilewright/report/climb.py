@@ -130,7 +130,12 @@ def _summary(climb: Climb, console: Console) -> None:
     if not trusted:
         return
     style = "bold green" if exact == len(trusted) else "bold red"
-    text = Text.assemble((f"{exact} of {len(trusted)} kernels", style), " give the canonical product, bit for bit.")
+    text = Text.assemble(
+        (f"{exact} of {len(trusted)} trusted kernels", style), " give the canonical product, bit for bit."
+    )
+    specimens = [r.name for r in climb.rungs if r.published and r.source != "-"]  # the vendor's library has no source
+    if specimens:
+        text.append(f" Published specimens are shown, not trusted: {', '.join(specimens)}.")
     if climb.machine.device == "simulated":
         text.append(" Counts are the simulated GPU's; times are this host's, not a GPU's.", style="dim")
     console.print(text)
@@ -139,9 +144,32 @@ def _summary(climb: Climb, console: Console) -> None:
 def _notes(rungs: Sequence[Rung], console: Console) -> None:
     """Say why a rung stopped, differs or did not run; a rung without news says nothing."""
     for rung in rungs:
-        reasons = [rung.error, rung.note if not rung.verified or rung.published else ""]
+        reasons = [rung.error, rung.note if not rung.verified or rung.published else "", off_multiples(rung)]
         for reason in filter(None, reasons):
             _item(Text.assemble((rung.name, "italic" if rung.published else "bold"), ": ", reason), console)
+
+
+def off_multiples(rung: Rung) -> str:
+    """Say what a published specimen did at a shape that is no multiple of its tile; "" where that was not tried.
+
+    Examples
+    --------
+    >>> from tilewright.ladder import OffMultiples
+    >>> rung = Rung("x", "", "S2", "fma", True, "simulated", "float32", off_multiples=OffMultiples(3, 2, 5, 4))
+    >>> off_multiples(rung)
+    'run at 3x2x5: 4 of 6 elements are wrong'
+    """
+    seen = rung.off_multiples
+    if seen is None:
+        return ""
+    where = f"run at {seen.m}x{seen.n}x{seen.k}: "
+    if seen.error:
+        # Of the error, what it is: which thread comes first, and at what address, is told by running the kernel.
+        return f"{where}stopped, {seen.error.removeprefix(f'{rung.name}: ').partition(' at address')[0]}"
+    elements = figures.count(seen.m * seen.n)
+    if not seen.mismatches:
+        return f"{where}all {elements} elements are right" + ("" if rung.order == "fma" else ", in its own order")
+    return f"{where}{figures.count(seen.mismatches)} of {elements} elements are wrong"
 
 
 def _claim(rungs: Sequence[Rung], console: Console) -> None:

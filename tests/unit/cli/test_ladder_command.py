@@ -63,7 +63,7 @@ def test_a_wrong_kernel_is_shown_and_sets_the_status(tilewright: Run, catalogue_
     done = tilewright("ladder", "--size", 8)
     assert done.status == 1
     assert "✗ 3 differ" in done.out
-    assert "1 of 2 kernels" in done.out
+    assert "1 of 2 trusted kernels give" in done.out
 
 
 def test_a_published_specimen_may_be_wrong(tilewright: Run, catalogue_of: Run) -> None:
@@ -72,7 +72,38 @@ def test_a_published_specimen_may_be_wrong(tilewright: Run, catalogue_of: Run) -
     assert done.status == 0
     assert "✗ 3 differ" in done.out
     assert "tiled_published: assumes multiples of 16" in done.out
-    assert "1 of 1 kernels" in done.out
+    assert "1 of 1 trusted kernels give" in done.out
+    assert "Published specimens are shown, not trusted: tiled_published." in done.out
+
+
+def test_without_specimens_none_are_named(tilewright: Run, catalogue_of: Run) -> None:
+    catalogue_of(LOOPS)
+    assert "specimens" not in tilewright("ladder", "--size", 8).out
+
+
+@pytest.mark.parametrize(
+    ("does", "seen"),
+    [
+        ({"wrong": 7}, "run at 31x33x32: 7 of 1,023 elements are wrong"),
+        ({}, "run at 31x33x32: all 1,023 elements are right, in its own order"),
+        (
+            {"fails": MemoryAccessError("old: out of bounds store at address 0x7, in block (1, 0, 0)", kernel="old")},
+            "run at 31x33x32: stopped, out of bounds store",
+        ),
+    ],
+)
+def test_a_specimen_is_shown_off_its_multiples(
+    tilewright: Run, catalogue_of: Run, does: dict[str, Any], seen: str
+) -> None:
+    specimen = FakeRecord("old", backend="gpu", published=True, order="rounded-product", **does)
+    catalogue_of(LOOPS, TILED, specimen)
+    assert f"  old: {seen}\n" in tilewright("ladder", "--size", 8).out
+    rungs = json.loads(tilewright("ladder", "--size", 8, "--json").out)["rungs"]
+    assert [rung["off_multiples"] is None for rung in rungs] == [True, True, False]
+    assert (rungs[2]["off_multiples"]["m"], rungs[2]["off_multiples"]["mismatches"]) == (
+        31,
+        does.get("wrong", 0 if not does else None),
+    )
 
 
 def test_an_order_of_its_own_is_not_called_exact(tilewright: Run, catalogue_of: Run) -> None:
@@ -114,7 +145,7 @@ def test_no_line_is_wider_than_the_terminal(
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
     catalogue_of(*(FakeRecord(f"a_kernel_with_a_long_name_{i}", source="S9", backend="gpu") for i in range(3)))
-    tables = tilewright("ladder", "--size", 8).out.split("kernels give")[0]
+    tables = tilewright("ladder", "--size", 8).out.split("trusted kernels give")[0]
     rows = [line for line in tables.splitlines() if line.startswith("a_kernel")]
     assert rows
     assert len(rows) % 3 == 0
