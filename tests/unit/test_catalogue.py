@@ -30,6 +30,7 @@ def test_every_row_of_the_issue_has_its_records() -> None:
         by_source.setdefault(record.source, []).append(record.name)
     assert by_source == {
         "S5": ["three_loops"],
+        "CPU": ["cpu_engine"],
         "S1": ["naive_published", "naive"],
         "S2": ["tiled_published", "tiled"],
         "S3": ["block_partitioned_16", "block_partitioned_32"],
@@ -161,7 +162,7 @@ def test_what_a_kernel_accepts() -> None:
     for record in RECORDS:
         for dtype in record.dtypes:
             assert record.accepts(100, 37, 61, dtype) is None
-        assert "takes" in (record.accepts(4, 4, 4, "float16") or "")
+        assert "takes" in (record.accepts(4, 4, 4, "complex64") or "")
         assert "at least 1" in (record.accepts(4, 0, 4, record.dtypes[0]) or "")
     assert "2**31 elements" in (catalogue.find("global_memory").accepts(2**16, 2**16, 8, "int32") or "")
     assert "65536 blocks in y" in (catalogue.find("tiled").accepts(16 * 65_536, 1, 1, "float32") or "")
@@ -195,6 +196,14 @@ def test_the_three_loops_are_canonical(m: int, n: int, k: int, dtype: str) -> No
     a, b = operands(m, n, k, dtype)
     assert same_bits(catalogue.find("three_loops").run_cpu(a, b), canonical(a, b))
     assert same_bits(three_loops.multiply(np.asfortranarray(a), b[:, ::-1]), canonical(a, b[:, ::-1]))
+
+
+@pytest.mark.parametrize("dtype", catalogue.find("cpu_engine").dtypes)
+def test_the_cpu_engine_is_canonical(dtype: str) -> None:
+    random = np.random.default_rng(8)
+    for m, n, k in SHAPES:
+        a, b = (random.uniform(0, 100, shape).astype(dtype) for shape in ((m, k), (k, n)))
+        assert same_bits(catalogue.find("cpu_engine").run_cpu(a, b), canonical(a, b))
 
 
 def test_the_three_loops_agree_with_the_plainest_scalar_product() -> None:

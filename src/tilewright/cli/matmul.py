@@ -13,7 +13,7 @@ def matmul(
     b: Annotated[Path, typer.Argument(metavar="B.npy", help="Right operand, of shape (k, n).")],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="C.npy", help="Where the product goes.")],
     kernel: Annotated[
-        str | None, typer.Option(help="Record of the catalogue; by default the first CPU one that fits.")
+        str | None, typer.Option(help="Record of the catalogue; by default the highest CPU one that fits.")
     ] = None,
     gpu: Annotated[str | None, typer.Option(help="GPU to simulate, for GPU kernels.", show_default="h100")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace C.npy if it exists.")] = False,

@@ -35,7 +35,7 @@ def select(records: Sequence[Record], patterns: Iterable[str]) -> tuple[Record, 
 
 
 def choose(records: Sequence[Record], a: Array, b: Array, name: str | None = None) -> Record:
-    """Return the record of that name or, without a name, the first trusted CPU record that takes the operands.
+    """Return the record of that name or, without a name, the highest trusted CPU record that takes the operands.
 
     Raises
     ------
@@ -50,7 +50,7 @@ def choose(records: Sequence[Record], a: Array, b: Array, name: str | None = Non
         return found[0]
     a, b = check_operands(a, b)
     reasons: list[str] = []
-    for record in records:
+    for record in reversed(records):
         if record.backend != "cpu" or record.published:
             continue
         reason = record.accepts(a.shape[0], b.shape[1], a.shape[1], a.dtype.name)
