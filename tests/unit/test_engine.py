@@ -17,7 +17,6 @@ import pytest
 
 import tilewright as tw
 from tilewright.cpu import product, threads
-from tilewright.cpu.loops import ARGUMENTS
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
 from tilewright.problem.reference import canonical, same_bits
 
@@ -26,13 +25,6 @@ Array = np.ndarray[Any, Any]
 
 def normal(*shape: int, seed: int = 0, dtype: str = "float32") -> Array:
     return np.random.default_rng(seed).normal(size=shape).astype(dtype)
-
-
-def test_the_record_is_written_in_the_kernel_s_order() -> None:
-    assert ARGUMENTS == (
-        "m", "n", "k", "a", "a_rs", "a_cs", "b", "b_rs", "b_cs", "sums", "sums_rs", "out", "out_rs", "out_cs", "a_pack",
-        "b_pack", "first",
-    )  # fmt: skip
 
 
 # Outputs
@@ -340,26 +332,6 @@ def test_a_forked_child_multiplies_with_threads_of_its_own() -> None:
     child.join(60)
     assert found == truth
     assert running == 2
-
-
-def test_a_part_that_fails_is_told_when_no_part_runs_any_more() -> None:
-    ran: list[int] = []
-
-    def work(item: int) -> None:
-        if item == 3:
-            raise KeyError(item)
-        ran.append(item)
-
-    with pytest.raises(KeyError):
-        threads.Crew().run(work, range(100), 3)
-    before = len(ran)
-    assert before < 100
-    assert len(ran) == before
-
-
-def test_threads_run_parts_at_the_same_time() -> None:
-    together = threading.Barrier(3)
-    threads.Crew().run(lambda _: together.wait(30), range(3), 3)  # a barrier of three passes only with three threads
 
 
 def test_threadpoolctl_sees_and_limits_the_engine() -> None:

@@ -18,8 +18,6 @@ REGISTERS = {
     "int8": "i32", "uint8": "i32", "int16": "i32", "uint16": "i32", "int32": "i32", "uint32": "i32",
     "int64": "i64", "uint64": "i64",
 }  # fmt: skip
-#: Bytes of a register type.
-_BYTES = {"float": 4, "double": 8, "i32": 4, "i64": 8}
 #: Bytes of one part's sums where they cannot be kept in the output, and rows of A packed at a time.
 _SUMS_BYTES = 4 << 20
 _PACKED_ROWS = 1536

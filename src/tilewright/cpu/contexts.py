@@ -51,7 +51,8 @@ class Tile:
 
 #: vector bytes -> (rows of a tile, vectors across): 32 registers hold 6 x 4 + 4 + 1, 16 hold 6 x 2 + 2 + 1.
 _TILES = {64: (6, 4), 32: (6, 2), 16: (6, 2)}
-_BYTES = {"float": 4, "double": 8, "i32": 4, "i64": 8}
+#: Bytes of each register type.
+REGISTER_BYTES = {"float": 4, "double": 8, "i32": 4, "i64": 8}
 _KC = 256
 #: B's packed block: kc x nc elements of the register type in half of a 2 MiB L2.
 _PACKED_BYTES = 1 << 20
@@ -65,7 +66,7 @@ def tile_of(key: KernelKey) -> Tile:
     >>> tile_of(KernelKey("float32", "float32", "float32", "float", "fma", 64)).nr
     64
     """
-    size = _BYTES[key.register]
+    size = REGISTER_BYTES[key.register]
     mr, vectors = _TILES[key.vector_bytes]
     width = key.vector_bytes // size
     nr = vectors * width

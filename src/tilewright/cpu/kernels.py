@@ -15,31 +15,37 @@ from tilewright.native import store
 from tilewright.native.compiler import Library, compiler
 from tilewright.settings import Settings
 
-_KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+_KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
 
 
 class Kernel:
-    """Machine code of one key; call it with the address of an argument record. It holds no interpreter lock."""
+    """Machine code, called without the interpreter lock.
 
-    def __init__(self, key: KernelKey, library: Library) -> None:
-        self.key = key
-        call: Any = _KERNEL(library.addresses["kernel"])
+    Attributes
+    ----------
+    address : int
+        Of `void kernel(ptr record, ptr scratch)`.
+    call : callable
+        The same from Python: host addresses of an argument record and of the buffers' addresses.
+    """
+
+    def __init__(self, library: Library) -> None:
+        self.address = library.addresses["kernel"]
+        call: Any = _KERNEL(self.address)
         call.library = library  # whoever holds the function keeps its code loaded
-        self.call: Callable[[int], None] = call
-
-    def __call__(self, arguments: int) -> None:
-        """Run with the argument record at a host address."""
-        self.call(arguments)
+        self.call: Callable[[int, int], None] = call
 
 
 @functools.lru_cache(maxsize=1024)
 def kernel(key: KernelKey) -> Kernel:
     """The kernel of a key: from disk, or compiled now."""
-    return Kernel(key, compiled(repr(key), lambda: kernel_text(key)))
+    return Kernel(compiled(repr(key), lambda: kernel_text(key)))
 
 
-def compiled(name: str, text: Callable[[], str]) -> Library:
-    """Machine code that exports `kernel`, kept under a name; its text is made only when it must be."""
+def compiled(
+    name: str, text: Callable[[], str], exports: tuple[str, ...] = ("kernel",), imports: dict[str, int] | None = None
+) -> Library:
+    """Machine code kept under a name; its text is made only when it must be."""
     folder = Settings.from_environ().cache_dir / "cpu"
     entry = store.digest(_fingerprint(), compiler().identity, name)
     kept = store.read(folder, entry, lambda header: None)
@@ -48,7 +54,7 @@ def compiled(name: str, text: Callable[[], str]) -> Library:
         store.write(folder, entry, {}, code)
     else:
         code = kept[1]
-    return compiler().link(code, ("kernel",))
+    return compiler().link(code, exports, imports)
 
 
 @functools.cache

@@ -5,7 +5,7 @@ No instruction set is known here, and no cache size but through the tile's block
 
 from __future__ import annotations
 
-from tilewright.cpu.contexts import KernelKey, tile_of
+from tilewright.cpu.contexts import REGISTER_BYTES, KernelKey, tile_of
 from tilewright.cpu.elements import element
 from tilewright.cpu.ir import Ir
 from tilewright.cpu.microkernel.dot import dot_of, emit_pack_dot_a, emit_pack_dot_b
@@ -13,24 +13,26 @@ from tilewright.cpu.microkernel.families import family_of
 from tilewright.cpu.microkernel.tile import TileCode
 from tilewright.cpu.packing import emit_pack, emit_unpack
 
-#: The kernel's argument record: 64-bit words in this order. Strides in bytes.
+#: The kernel's argument record: 64-bit words in this order. Strides and steps in bytes; sums are 0 where the scratch
+#: holds them.
 ARGUMENTS = (
-    "m", "n", "k", "a", "a_rs", "a_cs", "b", "b_rs", "b_cs", "sums", "sums_rs", "out", "out_rs", "out_cs", "a_pack",
-    "b_pack", "first",
+    "batch", "a_step", "b_step", "out_step", "m", "n", "k", "a", "a_rs", "a_cs", "b", "b_rs", "b_cs", "sums", "sums_rs",
+    "out", "out_rs", "out_cs",
 )  # fmt: skip
-_POINTERS = {"a", "b", "sums", "out", "a_pack", "b_pack"}
-_BYTES = {"float": 4, "double": 8, "i32": 4, "i64": 8}
+#: Addresses of the buffers of one thread.
+SCRATCH = ("a_pack", "b_pack", "sums_pack")
+_POINTERS = {"a", "b", "sums", "out"}
 
 
 def kernel_text(key: KernelKey) -> str:
-    """The LLVM module that defines `void kernel(ptr arguments)` for a key.
+    """The LLVM module that defines `void kernel(ptr record, ptr scratch)` for a key.
 
-    It computes sums[m, n] = sums + a[m, k] b[k, n] (from the family's zero where `first`), k ascending, and copies the
-    sums to `out` unless that is where they are.
+    For every matrix of a batch it computes out[m, n] = a[m, k] b[k, n], k ascending from the family's zero. The sums
+    are kept in `out` itself or, where the record has no address for them, in the scratch, and converted at the end.
     """
     ir = Ir()
     tile = tile_of(key)
-    size = _BYTES[key.register]
+    size = REGISTER_BYTES[key.register]
     a, b, c = element(key.a), element(key.b), element(key.c)
     dot = dot_of(a, b) if key.family == "dot" else None
     if dot is not None:
@@ -40,18 +42,25 @@ def kernel_text(key: KernelKey) -> str:
         emit_pack(ir, "pack_a", a, key.register, size, tile.width)
         emit_pack(ir, "pack_b", b, key.register, size, tile.width)
     emit_unpack(ir, "unpack", key.register, size, c, tile.width)
-    ir.line("define void @kernel(ptr %arguments) #0 {")
+    ir.line("define void @kernel(ptr %record, ptr %scratch) #0 {")
     ir.place("entry")
     code = TileCode(ir, tile, family_of(key), key.register, size, dot is not None and dot.correction != 0)
     code.accumulators()
-    for index, name in enumerate(ARGUMENTS):
-        type_ = "ptr" if name in _POINTERS else "i64"
-        where = ir.at("%arguments", str(8 * index))
-        ir.line(f"%{name} = load {type_}, ptr {where}, align 8")
-    _k_blocks(ir, key, code)
-    elsewhere = ir.op("icmp ne ptr %out, %sums")
-    with ir.when(elsewhere):
-        ir.line("call void @unpack(ptr %sums, i64 %sums_rs, i64 %m, i64 %n, ptr %out, i64 %out_rs, i64 %out_cs)")
+    for record, names in (("%record", ARGUMENTS), ("%scratch", SCRATCH)):
+        for index, name in enumerate(names):
+            type_ = "ptr" if name in _POINTERS or record == "%scratch" else "i64"
+            first = "first_" if name in _POINTERS else ""
+            ir.line(f"%{first}{name} = load {type_}, ptr {ir.at(record, str(8 * index))}, align 8")
+    in_place = ir.op("icmp ne ptr %first_sums, null")
+    elsewhere = ir.not_(in_place)
+    with ir.loop("0", "%batch") as t:
+        for name in ("a", "b", "out"):
+            ir.line(f"%{name} = getelementptr i8, ptr %first_{name}, i64 {ir.mul(t, f'%{name}_step')}")
+        along = ir.at("%first_sums", ir.mul(t, "%out_step"))
+        ir.line(f"%sums = select i1 {in_place}, ptr {along}, ptr %sums_pack")
+        _k_blocks(ir, key, code)
+        with ir.when(elsewhere):
+            ir.line("call void @unpack(ptr %sums, i64 %sums_rs, i64 %m, i64 %n, ptr %out, i64 %out_rs, i64 %out_cs)")
     ir.line("ret void")
     ir.line("}")
     attributes = f'"prefer-vector-width"="{8 * key.vector_bytes}" "min-legal-vector-width"="{8 * key.vector_bytes}"'
@@ -65,13 +74,12 @@ def _k_blocks(ir: Ir, key: KernelKey, code: TileCode) -> None:
     in_place = ir.compare("eq", "%a_cs", str(size)) if plain else "false"
     packs = ir.not_(in_place)
     row_bytes = ir.op(f"select i1 {in_place}, i64 %a_rs, i64 {tile.kc * size}")
-    empty = ir.op(f"and i1 {ir.compare('eq', '%k', '0')}, {ir.compare('ne', '%first', '0')}")
-    with ir.when(empty):
+    with ir.when(ir.compare("eq", "%k", "0")):
         _clear(ir, code)
     with ir.loop("0", "%k", str(tile.kc * group)) as p:
         taken = ir.least(ir.sub("%k", p), str(tile.kc * group))
         steps = taken if group == 1 else ir.op(f"sdiv i64 {ir.add(taken, str(group - 1))}, {group}")
-        first = ir.op(f"and i1 {ir.compare('eq', p, '0')}, {ir.compare('ne', '%first', '0')}")
+        first = ir.compare("eq", p, "0")
         from_a = ir.at("%a", ir.mul(p, "%a_cs"))
         with ir.when(packs):
             ir.line(

@@ -1,4 +1,4 @@
-"""What a call borrows while it runs: buffers to pack into and a record for the kernel's arguments; and array addresses.
+"""What a call borrows while it runs: argument records, a job, and buffers for every thread; and array addresses.
 
 A scratch is taken out of its thread's store and put back, so a call that starts within another on the same thread (from
 a signal handler, say) gets one of its own.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import struct
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -16,29 +17,65 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tilewright.cpu.pool import JOB_WORDS
+
 Array = npt.NDArray[Any]
 #: Words of the longest argument record.
 _WORDS = 32
+_ALIGNED_BYTES = 64
+
+
+class _Buffer:
+    """Aligned memory that grows to what was ever asked for."""
+
+    def __init__(self) -> None:
+        self._held: Array | None = None
+        self._bytes = 0
+        self._address = 0
+
+    def address(self, size: int) -> int:
+        """The address of at least `size` bytes; 0 if none were ever wanted."""
+        if self._bytes < size:
+            self._held = np.empty(size + _ALIGNED_BYTES, np.uint8)
+            start = self._held.ctypes.data
+            self._address, self._bytes = start + -start % _ALIGNED_BYTES, size
+        return self._address
 
 
 class Scratch:
-    """Buffers of one call, kept for the next; none grows beyond what its kernels need."""
+    """What one call uses, kept for the next.
+
+    Attributes
+    ----------
+    record : memoryview
+        Room for one argument record, at `record_address`.
+    job : memoryview
+        A job for the crew, at `job_address`.
+    """
 
     def __init__(self) -> None:
-        self._record = ctypes.create_string_buffer(8 * _WORDS)
-        self.record = memoryview(self._record).cast("B")
-        self.record_address = ctypes.addressof(self._record)
-        self._held: dict[str, tuple[Array, int]] = {}
-        self.sizes = {"a": 0, "b": 0, "sums": 0}
+        self._words = np.zeros(_WORDS + JOB_WORDS + 16, np.int64)
+        skip = -self._words.ctypes.data % _ALIGNED_BYTES // 8
+        words = self._words[skip:]
+        self.job = memoryview(words.data)[:JOB_WORDS].cast("B")
+        self.job_address = int(words.ctypes.data)
+        self.record = memoryview(words.data)[JOB_WORDS:].cast("B")
+        self.record_address = self.job_address + 8 * JOB_WORDS
+        self._buffers: list[tuple[_Buffer, ...]] = []
+        self._table: Array = np.empty(0, np.int64)
+        self._made: tuple[tuple[int, ...], int] = ((), 0)
+        self._address = 0
 
-    def address(self, name: str, size: int) -> int:
-        """The address of at least `size` bytes, aligned to 64."""
-        if self.sizes.get(name, 0) < size:
-            raw = np.empty(size + 64, np.uint8)
-            self._held[name] = raw, raw.ctypes.data + -raw.ctypes.data % 64
-            self.sizes[name] = size
-        found = self._held.get(name)
-        return found[1] if found else 0
+    def buffers(self, needs: tuple[int, ...], threads: int) -> int:
+        """The address of a table with, for each thread, the addresses of buffers of at least so many bytes."""
+        if self._made != (needs, threads):
+            while len(self._buffers) < threads:
+                self._buffers.append(tuple(_Buffer() for _ in needs))
+            rows = [[x.address(n) for x, n in zip(row, needs, strict=True)] for row in self._buffers[:threads]]
+            self._table = np.array(rows, np.int64)
+            self._address = int(self._table.ctypes.data)
+            self._made = needs, threads
+        return self._address
 
 
 class Store(threading.local):
@@ -80,8 +117,6 @@ def address_reader() -> Callable[[Array], int]:
 
     def slow(array: Array) -> int:
         return int(array.ctypes.data)
-
-    import sys
 
     known = np.arange(12.0)
     if sys.implementation.name != "cpython" or any(fast(x) != slow(x) for x in (known, known[3:], known[::-1])):

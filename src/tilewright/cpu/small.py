@@ -6,20 +6,14 @@ go along k from zero, as everywhere.
 
 from __future__ import annotations
 
-import ctypes
 import functools
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
-import numpy as np
-
-from tilewright.cpu.contexts import KernelKey
+from tilewright.cpu.contexts import REGISTER_BYTES, KernelKey
 from tilewright.cpu.elements import vector
 from tilewright.cpu.ir import Ir
-from tilewright.cpu.kernels import compiled
+from tilewright.cpu.kernels import Kernel, compiled
 from tilewright.cpu.microkernel.families import family_of
-from tilewright.native.compiler import Library
 
 #: Largest extents: beyond, packing pays.
 EXTENT_MAX = 64
@@ -28,8 +22,6 @@ UNROLL_MAX = 400
 #: Accumulators of a block of rows, by vector bytes.
 _ACCUMULATORS = {64: 24, 32: 12, 16: 12}
 ARGUMENTS = ("batch", "a", "a_step", "b", "b_step", "c", "c_step")
-_BYTES = {"float": 4, "double": 8, "i32": 4, "i64": 8}
-_KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +66,9 @@ def _columns(n: int, width: int) -> list[_Column]:
 
 
 def small_text(small: SmallKey) -> str:
-    """The LLVM module that defines `void kernel(ptr arguments)` for a small key."""
+    """The LLVM module that defines `void kernel(ptr record, ptr scratch)` for a small key."""
     ir = Ir()
-    ir.line("define void @kernel(ptr %arguments) #0 {")
+    ir.line("define void @kernel(ptr %arguments, ptr %scratch) #0 {")
     ir.place("entry")
     for index, name in enumerate(ARGUMENTS):
         type_ = "ptr" if name in "abc" else "i64"
@@ -99,7 +91,7 @@ class _Small:
         self.ir = ir
         self.s = small
         self.type = small.key.register
-        self.size = _BYTES[self.type]
+        self.size = REGISTER_BYTES[self.type]
         self.family = family_of(small.key)
         self.columns = _columns(small.n, small.key.vector_bytes // self.size)
         self.budget = _ACCUMULATORS[small.key.vector_bytes]
@@ -188,21 +180,7 @@ def _mask(x: _Column) -> str:
     return f"<{', '.join('i1 true' if lane < x.count else 'i1 false' for lane in range(x.width))}>"
 
 
-class SmallKernel:
-    """Machine code of one small key."""
-
-    def __init__(self, library: Library) -> None:
-        call: Any = _KERNEL(library.addresses["kernel"])
-        call.library = library  # whoever holds the function keeps its code loaded
-        self.call: Callable[[int], None] = call
-
-    def __call__(self, batch: int, a: int, a_step: int, b: int, b_step: int, c: int, c_step: int) -> None:
-        """Multiply `batch` matrices: host addresses, and bytes from one matrix to the next."""
-        arguments = np.array((batch, a, a_step, b, b_step, c, c_step), np.int64)
-        self.call(arguments.ctypes.data)
-
-
 @functools.lru_cache(maxsize=512)
-def small_kernel(small: SmallKey) -> SmallKernel:
+def small_kernel(small: SmallKey) -> Kernel:
     """The kernel of a small key: from disk, or compiled now."""
-    return SmallKernel(compiled(repr(small), lambda: small_text(small)))
+    return Kernel(compiled(repr(small), lambda: small_text(small)))
