@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from tilewright import lowering, operands
 from tilewright.cpu.product import Product, product
-from tilewright.cpu.scratch import address_reader
 from tilewright.cpu.threads import Limit, limit
 from tilewright.errors import ArgumentTypeError, ArgumentValueError, TilewrightError
 from tilewright.planning import Plan, Types, as_dtype, make, result_shape, types
@@ -84,7 +83,7 @@ def matmul(
     >>> tw.matmul(a, a.T), tw.matmul(a, a.T, dtype="int32")
     (array([[64]], dtype=int8), array([[40000]], dtype=int32))
     """
-    if type(a) is _ndarray and type(b) is _ndarray and out is None and dtype is None and acc_dtype is None:
+    if out is None and dtype is None and type(a) is _ndarray and type(b) is _ndarray and acc_dtype is None:
         if alpha == 1 and beta == 0 and order == "canonical":
             count = _limit().count if threads is None else _threads(threads)
             quick = _quick(a.shape, a.strides, a.dtype, b.shape, b.strides, b.dtype, count)
@@ -151,18 +150,16 @@ def plan(
 class _Quick:
     """A product of plain arrays whose every detail is known but the addresses."""
 
-    __slots__ = ("_dtype", "_read", "_run", "_shape")
+    __slots__ = ("_dtype", "_run", "_shape")
 
     def __init__(self, shape: _Shape, dtype: np.dtype[Any], ready: Product) -> None:
         self._shape = shape
         self._dtype = dtype
-        self._run = ready.run
-        self._read = address_reader()
+        self._run = ready.run_arrays
 
     def __call__(self, a: Array, b: Array) -> Array:
         out: Array = _empty(self._shape, self._dtype)
-        read = self._read
-        self._run(read(a), read(b), read(out))
+        self._run(a, b, out)
         return out
 
 

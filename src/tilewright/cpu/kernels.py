@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.cpu.contexts import KernelKey
-from tilewright.cpu.loops import kernel_text
+from tilewright.cpu.loops import SIGNATURE, kernel_text
 from tilewright.native import store
 from tilewright.native.compiler import Library, compiler
 from tilewright.settings import Settings
 
-_KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
+__all__ = ["SIGNATURE", "Kernel", "compiled", "kernel"]
+
+_KERNEL = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 6)
 
 
 class Kernel:
@@ -24,16 +26,17 @@ class Kernel:
     Attributes
     ----------
     address : int
-        Of `void kernel(ptr record, ptr scratch)`.
+        Of `void kernel(ptr record, ptr scratch, ptr a, ptr b, ptr out, ptr more)`.
     call : callable
-        The same from Python: host addresses of an argument record and of the buffers' addresses.
+        The same from Python: host addresses of an argument record, of the buffers' addresses, of three arrays and of a
+        table of further ones (or 0).
     """
 
     def __init__(self, library: Library) -> None:
         self.address = library.addresses["kernel"]
         call: Any = _KERNEL(self.address)
         call.library = library  # whoever holds the function keeps its code loaded
-        self.call: Callable[[int, int], None] = call
+        self.call: Callable[[int, int, int, int, int, int], None] = call
 
 
 @functools.lru_cache(maxsize=1024)

@@ -13,19 +13,21 @@ from tilewright.cpu.microkernel.families import family_of
 from tilewright.cpu.microkernel.tile import TileCode
 from tilewright.cpu.packing import emit_pack, emit_unpack
 
-#: The kernel's argument record: 64-bit words in this order. Strides and steps in bytes; sums are 0 where the scratch
-#: holds them.
+#: What every kernel is called with: a record, one thread's buffers, the host addresses of the three arrays, to which
+#: the record's offsets are added, and a table of further arrays' addresses, where it takes any.
+SIGNATURE = "ptr %record, ptr %scratch, ptr %a_base, ptr %b_base, ptr %out_base, ptr %more"
+#: The record: 64-bit words in this order. Offsets (a, b, out), strides and steps in bytes; `in_place` where sums are
+#: kept in `out`, else in the scratch in rows of `sums_rs` bytes.
 ARGUMENTS = (
-    "batch", "a_step", "b_step", "out_step", "m", "n", "k", "a", "a_rs", "a_cs", "b", "b_rs", "b_cs", "sums", "sums_rs",
-    "out", "out_rs", "out_cs",
+    "batch", "a_step", "b_step", "out_step", "a", "b", "out", "m", "n", "k", "a_rs", "a_cs", "b_rs", "b_cs", "out_rs",
+    "out_cs", "in_place", "sums_rs",
 )  # fmt: skip
 #: Addresses of the buffers of one thread.
 SCRATCH = ("a_pack", "b_pack", "sums_pack")
-_POINTERS = {"a", "b", "sums", "out"}
 
 
 def kernel_text(key: KernelKey) -> str:
-    """The LLVM module that defines `void kernel(ptr record, ptr scratch)` for a key.
+    """The LLVM module that defines `void kernel(ptr record, ptr scratch, ptr a, ptr b, ptr out, ptr more)` for a key.
 
     For every matrix of a batch it computes out[m, n] = a[m, k] b[k, n], k ascending from the family's zero. The sums
     are kept in `out` itself or, where the record has no address for them, in the scratch, and converted at the end.
@@ -42,22 +44,22 @@ def kernel_text(key: KernelKey) -> str:
         emit_pack(ir, "pack_a", a, key.register, size, tile.width)
         emit_pack(ir, "pack_b", b, key.register, size, tile.width)
     emit_unpack(ir, "unpack", key.register, size, c, tile.width)
-    ir.line("define void @kernel(ptr %record, ptr %scratch) #0 {")
+    ir.line(f"define void @kernel({SIGNATURE}) #0 {{")
     ir.place("entry")
     code = TileCode(ir, tile, family_of(key), key.register, size, dot is not None and dot.correction != 0)
     code.accumulators()
-    for record, names in (("%record", ARGUMENTS), ("%scratch", SCRATCH)):
-        for index, name in enumerate(names):
-            type_ = "ptr" if name in _POINTERS or record == "%scratch" else "i64"
-            first = "first_" if name in _POINTERS else ""
-            ir.line(f"%{first}{name} = load {type_}, ptr {ir.at(record, str(8 * index))}, align 8")
-    in_place = ir.op("icmp ne ptr %first_sums, null")
+    for index, name in enumerate(ARGUMENTS):
+        offset = "first_" if name in ("a", "b", "out") else ""
+        ir.line(f"%{offset}{name} = load i64, ptr {ir.at('%record', str(8 * index))}, align 8")
+    for index, name in enumerate(SCRATCH):
+        ir.line(f"%{name} = load ptr, ptr {ir.at('%scratch', str(8 * index))}, align 8")
+    in_place = ir.compare("ne", "%in_place", "0")
     elsewhere = ir.not_(in_place)
     with ir.loop("0", "%batch") as t:
         for name in ("a", "b", "out"):
-            ir.line(f"%{name} = getelementptr i8, ptr %first_{name}, i64 {ir.mul(t, f'%{name}_step')}")
-        along = ir.at("%first_sums", ir.mul(t, "%out_step"))
-        ir.line(f"%sums = select i1 {in_place}, ptr {along}, ptr %sums_pack")
+            offset = ir.add(f"%first_{name}", ir.mul(t, f"%{name}_step"))
+            ir.line(f"%{name} = getelementptr i8, ptr %{name}_base, i64 {offset}")
+        ir.line(f"%sums = select i1 {in_place}, ptr %out, ptr %sums_pack")
         _k_blocks(ir, key, code)
         with ir.when(elsewhere):
             ir.line("call void @unpack(ptr %sums, i64 %sums_rs, i64 %m, i64 %n, ptr %out, i64 %out_rs, i64 %out_cs)")

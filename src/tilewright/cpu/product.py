@@ -7,22 +7,21 @@ addresses to argument records and calls machine code. That is what a small produ
 from __future__ import annotations
 
 import functools
-import itertools
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from tilewright.cpu.addresses import address_reader
 from tilewright.cpu.choice import Part, kernel_key, parts
 from tilewright.cpu.contexts import REGISTER_BYTES, KernelKey, Tile, tile_of
 from tilewright.cpu.kernels import Kernel, kernel
 from tilewright.cpu.layout import Layout
-from tilewright.cpu.loops import ARGUMENTS, SCRATCH
-from tilewright.cpu.pool import crew
-from tilewright.cpu.scratch import Scratch, address_reader, packer, store
-from tilewright.cpu.small import ARGUMENTS as SMALL_ARGUMENTS
+from tilewright.cpu.loops import SCRATCH
+from tilewright.cpu.pool import JOB, caller, crew
+from tilewright.cpu.records import Records, shares
+from tilewright.cpu.scratch import Scratch, store
 from tilewright.cpu.small import EXTENT_MAX, SmallKey, small_kernel
 from tilewright.cpu.threads import limit
 from tilewright.problem.dtypes import dtype
@@ -32,8 +31,6 @@ Array = npt.NDArray[Any]
 _HOT = 32
 #: Multiply-adds of 4-byte elements that pay for one more thread: handing work over takes about as long as half of them.
 THREAD_WORK = 400_000
-#: Shares of a batch for each thread, so that a late thread holds nobody up for long.
-_SHARES = 4
 #: Multiply-adds that one call into machine code may take: Ctrl-C is heard between calls.
 _CALL_WORK = 20_000_000_000
 #: Records of a product that are kept for its next run; longer lists are made anew, to bound what products hold.
@@ -93,7 +90,10 @@ class Product:
         self._small_key = self._exact()
         self._seen = 0
         self._kernel: Kernel | None = None
-        self._records: _Records | None = None
+        self._records: Records | None = None
+        self._read = address_reader()
+        self._call: Callable[[int, int, int, int], None] | None = None
+        self._pair = 0
 
     def _piece(self, part: Part) -> Piece:
         a, b, out = self.layout.a, self.layout.b, self.layout.out
@@ -130,6 +130,14 @@ class Product:
             "sums": 0 if self.in_place else max((p.rows * p.columns for p in self.pieces), default=0) * size,
         }
 
+    def run_arrays(self, a: Array, b: Array, out: Array) -> None:
+        """Multiply arrays of the layout's strides; `out` must share no bytes with the operands."""
+        if self._call is not None:
+            self._call(self._pair, id(a), id(b), id(out))
+            return
+        read = self._read
+        self.run(read(a), read(b), read(out))
+
     def run(self, a: int, b: int, out: int) -> None:
         """Multiply what lies at three host addresses; `out` must share no bytes with the operands."""
         if self.layout.swapped:
@@ -137,124 +145,64 @@ class Product:
         code, records = self._kernel, self._records
         if code is None or records is None:
             code, records = self._prepare()
+        if records.count == 1 and not records.buffers:
+            code.call(records.address, 0, a, b, out, 0)
+            return
         kept = store()
         scratch = kept.take()
         try:
             if records.count == 1:
-                packer(records.words).pack_into(scratch.record, 0, *records.one(a, b, out))
-                code.call(scratch.record_address, scratch.buffers(records.needs, 1))
+                code.call(records.address, scratch.buffers(records.buffers, 1), a, b, out, 0)
             else:
-                self._run_many(code, records, records.all(a, b, out), scratch)
+                self._run_many(code, records, (a, b, out), scratch)
         finally:
             kept.free.append(scratch)
 
-    def _run_many(self, code: Kernel, records: _Records, made: Array, scratch: Scratch) -> None:
+    def _run_many(self, code: Kernel, records: Records, addresses: tuple[int, int, int], scratch: Scratch) -> None:
         threads = min(self.threads, records.count)
-        table = scratch.buffers(records.needs, threads)
-        size, address = 8 * records.words, int(made.ctypes.data)
+        table = scratch.buffers(records.buffers, threads)
+        head = (code.address, records.address, 8 * records.words, table, 8 * len(records.buffers), *addresses, 0)
         step = max(threads, int(records.count * _CALL_WORK // max(self.layout.work, 1)))
         for start in range(0, records.count, step):
             end = min(start + step, records.count)
-            job = (code.address, address, size, table, 8 * len(records.needs), end, 0, 0, start, 0)
-            packer(len(job)).pack_into(scratch.job, 0, *job)
+            JOB.pack_into(scratch.job, 0, *head, end, start, 0, 0)
             crew().run(scratch.job_address, threads)
 
-    def _prepare(self) -> tuple[Kernel, _Records]:
+    def _prepare(self) -> tuple[Kernel, Records]:
         """The kernel and its records; small layouts get one of their own when they have been seen often."""
         if self._small_key is not None:
             self._seen += self.layout.count
             if self._seen >= _HOT:
                 self._kernel, self._records = small_kernel(self._small_key), self._small_records()
+                self._shorten(self._kernel, self._records)
                 return self._kernel, self._records
         code, records = kernel(self.key), self._packed_records()
         if self._small_key is None and records.count <= _KEPT_RECORDS:
             self._kernel, self._records = code, records
         return code, records
 
-    def _small_records(self) -> _Records:
-        rows = [
-            (share, x, steps[0], y, steps[1], z, steps[2])
-            for share, steps, (x, y, z) in _shares(self.layout.batch, self.threads)
-        ]
-        return _Records(SMALL_ARGUMENTS, rows, (0,) * len(SCRATCH), in_place=True)
+    def _shorten(self, code: Kernel, records: Records) -> None:
+        """Make the pair that :meth:`run_arrays` calls without further ado, where one call does it all."""
+        call = caller()
+        if call is not None and records.count == 1 and not records.buffers and not self.layout.swapped:
+            self._words = np.array([code.address, records.address], np.int64)
+            self._call, self._pair = call, int(self._words.ctypes.data)
 
-    def _packed_records(self) -> _Records:
+    def _small_records(self) -> Records:
+        return Records([(share, *steps, *start) for share, steps, start in shares(self.layout.batch, self.threads)])
+
+    def _packed_records(self) -> Records:
         layout, need = self.layout, self.buffer_bytes
         rows = [
             (
-                *(share, *steps, piece.rows, piece.columns, layout.k),
-                *(x + piece.a, *layout.a, y + piece.b, *layout.b),
-                *((z + piece.out, layout.out[0]) if self.in_place else (0, piece.columns * self.size)),
-                *(z + piece.out, *layout.out),
+                *(share, *steps, a + piece.a, b + piece.b, out + piece.out, piece.rows, piece.columns, layout.k),
+                *(*layout.a, *layout.b, *layout.out),
+                *((1, layout.out[0]) if self.in_place else (0, piece.columns * self.size)),
             )
-            for share, steps, (x, y, z) in _shares(layout.batch, self.threads)
+            for share, steps, (a, b, out) in shares(layout.batch, self.threads)
             for piece in self.pieces
         ]
-        needs = tuple(need[name.removesuffix("_pack")] for name in SCRATCH)
-        return _Records(ARGUMENTS, rows, needs, in_place=self.in_place)
-
-
-class _Records:
-    """Argument records of a product, offsets in place of addresses.
-
-    Attributes
-    ----------
-    count, words : int
-    needs : tuple of int
-        Bytes of each buffer of a thread.
-    """
-
-    def __init__(
-        self, names: tuple[str, ...], rows: Sequence[tuple[int, ...]], needs: tuple[int, ...], *, in_place: bool
-    ) -> None:
-        self.count, self.words, self.needs = len(rows), len(names), needs
-        self._first = rows[0]
-        self._rows = np.array(rows, np.int64) if len(rows) > 1 else np.empty((0, 0), np.int64)
-        self._columns = [(names.index("a"), 0), (names.index("b"), 1)]
-        self._columns += [(names.index(name), 2) for name in ("c", "out") if name in names]
-        if in_place and "sums" in names:
-            self._columns.append((names.index("sums"), 2))
-
-    def one(self, *addresses: int) -> list[int]:
-        """The words of the only record."""
-        words = list(self._first)
-        for column, which in self._columns:
-            words[column] += addresses[which]
-        return words
-
-    def all(self, *addresses: int) -> Array:
-        """All records, one a row."""
-        base = [0] * self.words
-        for column, which in self._columns:
-            base[column] = addresses[which]
-        made: Array = self._rows + np.array(base, np.int64)
-        return made
-
-
-def _shares(
-    batch: tuple[tuple[int, int, int, int], ...], threads: int
-) -> Iterator[tuple[int, tuple[int, int, int], tuple[int, int, int]]]:
-    """A batch in shares: matrices in a row, the steps between them in A, B and C, and the offsets of the first."""
-    if not batch:
-        yield 1, (0, 0, 0), (0, 0, 0)
-        return
-    extent, *steps = batch[-1]
-    outer = math.prod(axis[0] for axis in batch[:-1])
-    wanted = 1 if threads == 1 else -(-threads * _SHARES // outer)
-    share = max(1, -(-extent // wanted))
-    for x, y, z in _offsets(batch[:-1]):
-        for i in range(0, extent, share):
-            start = (x + i * steps[0], y + i * steps[1], z + i * steps[2])
-            yield min(share, extent - i), (steps[0], steps[1], steps[2]), start
-
-
-def _offsets(batch: tuple[tuple[int, int, int, int], ...]) -> Iterator[tuple[int, int, int]]:
-    """Where every matrix of a batch starts in A, B and C, in bytes."""
-    for index in itertools.product(*(range(extent) for extent, *_ in batch)):
-        x = y = z = 0
-        for i, (_, step_a, step_b, step_out) in zip(index, batch, strict=True):
-            x, y, z = x + i * step_a, y + i * step_b, z + i * step_out
-        yield x, y, z
+        return Records(rows, tuple(need[name.removesuffix("_pack")] for name in SCRATCH))
 
 
 Extents = tuple[int, ...]
@@ -296,10 +244,8 @@ def multiply_into(a: Array, b: Array, out: Array, kind: Kind, threads: int | Non
     """
     if out.size == 0:
         return
-    read = address_reader()
     count = limit().count if threads is None else threads
-    found = product(a.shape, a.strides, b.shape, b.strides, out.shape, out.strides, kind, count)
-    found.run(read(a), read(b), read(out))
+    product(a.shape, a.strides, b.shape, b.strides, out.shape, out.strides, kind, count).run_arrays(a, b, out)
 
 
 def multiply(a: Array, b: Array) -> Array:

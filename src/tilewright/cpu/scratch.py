@@ -1,4 +1,4 @@
-"""What a call borrows while it runs: argument records, a job, and buffers for every thread; and array addresses.
+"""What a call borrows while it runs: a job, and buffers for every thread.
 
 A scratch is taken out of its thread's store and put back, so a call that starts within another on the same thread (from
 a signal handler, say) gets one of its own.
@@ -6,22 +6,16 @@ a signal handler, say) gets one of its own.
 
 from __future__ import annotations
 
-import ctypes
 import functools
-import struct
-import sys
 import threading
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.cpu.pool import JOB_WORDS
+from tilewright.cpu.pool import JOB
 
 Array = npt.NDArray[Any]
-#: Words of the longest argument record.
-_WORDS = 32
 _ALIGNED_BYTES = 64
 
 
@@ -47,20 +41,15 @@ class Scratch:
 
     Attributes
     ----------
-    record : memoryview
-        Room for one argument record, at `record_address`.
     job : memoryview
         A job for the crew, at `job_address`.
     """
 
     def __init__(self) -> None:
-        self._words = np.zeros(_WORDS + JOB_WORDS + 16, np.int64)
-        skip = -self._words.ctypes.data % _ALIGNED_BYTES // 8
-        words = self._words[skip:]
-        self.job = memoryview(words.data)[:JOB_WORDS].cast("B")
+        self._words = np.zeros(JOB.size // 8 + 8, np.int64)
+        words = self._words[-self._words.ctypes.data % _ALIGNED_BYTES // 8 :]
+        self.job = memoryview(words.data).cast("B")
         self.job_address = int(words.ctypes.data)
-        self.record = memoryview(words.data)[JOB_WORDS:].cast("B")
-        self.record_address = self.job_address + 8 * JOB_WORDS
         self._buffers: list[tuple[_Buffer, ...]] = []
         self._table: Array = np.empty(0, np.int64)
         self._made: tuple[tuple[int, ...], int] = ((), 0)
@@ -93,32 +82,3 @@ class Store(threading.local):
 def store() -> Store:
     """The store of the process."""
     return Store()
-
-
-@functools.cache
-def packer(words: int) -> struct.Struct:
-    """Writes a record of signed 64-bit words."""
-    return struct.Struct(f"{words}q")
-
-
-@functools.cache
-def address_reader() -> Callable[[Array], int]:
-    """The fastest way to an array's address that this interpreter allows.
-
-    `ndarray.ctypes.data` takes 2 us. CPython's `id` is the object's address, and the first field of an array after the
-    object header is its data pointer; where a look at known arrays does not confirm that, the slow way is taken.
-
-    Source: NumPy C API, "Python types and C structures", PyArrayObject.
-    """
-    offset, word = object.__basicsize__, ctypes.c_void_p.from_address
-
-    def fast(array: Array) -> int:
-        return word(id(array) + offset).value or 0
-
-    def slow(array: Array) -> int:
-        return int(array.ctypes.data)
-
-    known = np.arange(12.0)
-    if sys.implementation.name != "cpython" or any(fast(x) != slow(x) for x in (known, known[3:], known[::-1])):
-        return slow
-    return fast

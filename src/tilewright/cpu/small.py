@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from tilewright.cpu.contexts import REGISTER_BYTES, KernelKey
 from tilewright.cpu.elements import vector
 from tilewright.cpu.ir import Ir
-from tilewright.cpu.kernels import Kernel, compiled
+from tilewright.cpu.kernels import SIGNATURE, Kernel, compiled
 from tilewright.cpu.microkernel.families import family_of
 
 #: Largest extents: beyond, packing pays.
@@ -21,7 +21,8 @@ EXTENT_MAX = 64
 UNROLL_MAX = 400
 #: Accumulators of a block of rows, by vector bytes.
 _ACCUMULATORS = {64: 24, 32: 12, 16: 12}
-ARGUMENTS = ("batch", "a", "a_step", "b", "b_step", "c", "c_step")
+#: The record: 64-bit words in this order; a, b and out are offsets of the first matrix, the rest steps, in bytes.
+ARGUMENTS = ("batch", "a_step", "b_step", "out_step", "a", "b", "out")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,17 +67,16 @@ def _columns(n: int, width: int) -> list[_Column]:
 
 
 def small_text(small: SmallKey) -> str:
-    """The LLVM module that defines `void kernel(ptr record, ptr scratch)` for a small key."""
+    """The LLVM module that defines `void kernel` (see `loops.SIGNATURE`) for a small key."""
     ir = Ir()
-    ir.line("define void @kernel(ptr %arguments, ptr %scratch) #0 {")
+    ir.line(f"define void @kernel({SIGNATURE}) #0 {{")
     ir.place("entry")
     for index, name in enumerate(ARGUMENTS):
-        type_ = "ptr" if name in "abc" else "i64"
-        ir.line(f"%{name} = load {type_}, ptr {ir.at('%arguments', str(8 * index))}, align 8")
+        ir.line(f"%{name} = load i64, ptr {ir.at('%record', str(8 * index))}, align 8")
     code = _Small(ir, small)
     code.declare()
     with ir.loop("0", "%batch") as t:
-        code.product(*(ir.at(f"%{x}", ir.mul(t, f"%{x}_step")) for x in "abc"))
+        code.product(*(ir.at(f"%{x}_base", ir.add(f"%{x}", ir.mul(t, f"%{x}_step"))) for x in ("a", "b", "out")))
     ir.line("ret void")
     ir.line("}")
     bits = 8 * small.key.vector_bytes

@@ -9,11 +9,12 @@ import time
 import numpy as np
 import pytest
 
-from tilewright.cpu.pool import ASLEEP, JOB_WORDS, NEXT, SLOTS, WORKING, Crew
-from tilewright.cpu.scratch import packer
+from tilewright.cpu.pool import ASLEEP, JOB, NEXT, SLOTS, WORKING, Crew
 
-#: void work(ptr record, ptr scratch)
-WORK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
+#: void work(ptr record, ptr scratch, ptr a, ptr b, ptr out, ptr more)
+WORK = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 6)
+
+ARRAYS = (11, 22, 33, 44)
 
 
 class Task:
@@ -25,16 +26,17 @@ class Task:
         self.threads: set[int] = set()
         self.seconds = seconds
         self.function = WORK(self.work)
-        self.words = np.zeros(JOB_WORDS + 8, np.int64)
+        self.words = np.zeros(JOB.size // 8 + 8, np.int64)
         self.address = self.words.ctypes.data + -self.words.ctypes.data % 64
         head = (ctypes.cast(self.function, ctypes.c_void_p).value or 0, self.done.ctypes.data, 8)
-        job = (*head, self.scratch.ctypes.data, 8, records, 0, 0, 0, 0)
-        packer(len(job)).pack_into((ctypes.c_char * (8 * JOB_WORDS)).from_address(self.address), 0, *job)
+        job = (*head, self.scratch.ctypes.data, 8, *ARRAYS, records, 0, 0, 0)
+        JOB.pack_into((ctypes.c_char * JOB.size).from_address(self.address), 0, *job)
 
     def word(self, index: int) -> int:
         return ctypes.c_int64.from_address(self.address + 8 * index).value
 
-    def work(self, record: int, scratch: int) -> None:
+    def work(self, record: int, scratch: int, *arrays: int) -> None:
+        assert arrays == ARRAYS
         self.threads.add(threading.get_ident())
         ctypes.c_int64.from_address(record).value += 1
         ctypes.c_int64.from_address(scratch).value += 1

@@ -13,10 +13,11 @@ from tilewright.cpu.small import SmallKey, small_kernel
 from tilewright.problem.reference import canonical
 
 
-def _run(kernel: Kernel, *words: int) -> None:
-    """Batch, and address and step of A, B and C."""
-    record = np.array(words, np.int64)
-    kernel.call(record.ctypes.data, 0)
+def _run(small: SmallKey, batch: int, *arrays: np.ndarray, steps: tuple[int, int, int]) -> None:
+    """Multiply a batch, matrices so many bytes apart; the record's offsets lead back from wrong addresses."""
+    record = np.array([batch, *steps, 8, 16, 24], np.int64)
+    a, b, out = (x.ctypes.data - offset for x, offset in zip(arrays, (8, 16, 24), strict=True))
+    small_kernel(small).call(record.ctypes.data, 0, a, b, out, 0)
 
 
 EXTENTS = [(1, 1, 1), (4, 4, 4), (9, 9, 9), (3, 64, 2), (33, 17, 20), (32, 32, 32), (64, 50, 64), (2, 7, 0)]
@@ -31,7 +32,7 @@ def test_every_matrix_of_a_batch_is_the_canonical_product(dtype: str, m: int, n:
     whole = np.full((6, m + 1, n + 2), 7, dtype)
     c = whole[:, :m, :n]
     small = SmallKey(kernel_key(*(dtype,) * 4), m, n, k, a.strides[1], a.strides[2], b.strides[1], c.strides[1])
-    _run(small_kernel(small), 6, a.ctypes.data, a.strides[0], b.ctypes.data, b.strides[0], c.ctypes.data, c.strides[0])
+    _run(small, 6, a, b, c, steps=(a.strides[0], b.strides[0], c.strides[0]))
     for x, y, z in zip(a, b, c, strict=True):
         np.testing.assert_array_equal(z, canonical(x, y))
     assert (whole[:, m:] == 7).all()
@@ -42,7 +43,7 @@ def test_a_step_of_zero_repeats_an_operand() -> None:
     a, b = np.ones((1, 2, 2), np.float32), np.arange(12, dtype=np.float32).reshape(3, 2, 2)
     c = np.empty((3, 2, 2), np.float32)
     small = SmallKey(kernel_key(*("float32",) * 4), 2, 2, 2, 8, 4, 8, 8)
-    _run(small_kernel(small), 3, a.ctypes.data, 0, b.ctypes.data, 16, c.ctypes.data, 16)
+    _run(small, 3, a, b, c, steps=(0, 16, 16))
     np.testing.assert_array_equal(c, a @ b)
 
 
@@ -54,4 +55,4 @@ def test_a_kernels_function_alone_keeps_its_code_loaded() -> None:
     call = Kernel(compiled("a copy of no cache", lambda: kernel_text(key))).call
     gc.collect()
     record = np.zeros(32, np.int64)  # a product of no extent
-    call(record.ctypes.data, np.zeros(3, np.int64).ctypes.data)
+    call(record.ctypes.data, np.zeros(3, np.int64).ctypes.data, 0, 0, 0, 0)

@@ -1,0 +1,42 @@
+"""Where arrays' elements lie in memory, found the fastest way that the interpreter allows.
+
+`ndarray.ctypes.data` takes 2 us. CPython's `id` is the object's address, and the first field of an array after the
+object header is its data pointer; where a look at known arrays does not confirm that, the slow way is taken.
+
+Source: NumPy C API, "Python types and C structures", PyArrayObject.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+#: From an array object to its data pointer.
+DATA_BYTES = object.__basicsize__
+
+
+def slow_address(array: Array) -> int:
+    """The address that NumPy gives out."""
+    return int(array.ctypes.data)
+
+
+@functools.cache
+def address_reader() -> Callable[[Array], int]:
+    """A function from an array to the address of its first element."""
+    word = ctypes.c_void_p.from_address
+
+    def fast(array: Array) -> int:
+        return word(id(array) + DATA_BYTES).value or 0
+
+    known = np.arange(12.0)
+    looks = (known, known[3:], known[::-1])
+    if sys.implementation.name != "cpython" or any(fast(x) != slow_address(x) for x in looks):
+        return slow_address
+    return fast
