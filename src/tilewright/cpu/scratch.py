@@ -56,7 +56,9 @@ class Scratch:
         self._address = 0
 
     def buffers(self, needs: tuple[int, ...], threads: int) -> int:
-        """The address of a table with, for each thread, the addresses of buffers of at least so many bytes."""
+        """The address of a table with, for each thread, the addresses of buffers of at least so many bytes; 0 for none."""
+        if not needs:
+            return 0
         if self._made != (needs, threads):
             while len(self._buffers) < threads:
                 self._buffers.append(tuple(_Buffer() for _ in needs))

@@ -8,8 +8,8 @@ import pytest
 from tilewright.cpu.choice import REGISTERS, kernel_key, parts
 from tilewright.cpu.contexts import KernelKey, tile_of
 from tilewright.cpu.loops import kernel_text
-from tilewright.cpu.product import Kind, multiply_into
-from tilewright.problem.reference import canonical
+from tilewright.cpu.product import THREAD_WORK, Kind, multiply_into
+from tilewright.problem.reference import canonical, same_bits
 
 SHAPES = [(1, 1, 1), (7, 9, 8), (31, 33, 32), (64, 64, 64), (100, 37, 61), (13, 530, 300), (6, 64, 0), (0, 5, 3)]
 FLOATS = ["float32", "float64", "float16"]
@@ -121,3 +121,19 @@ def test_words_at_the_end_of_their_range_wrap_only_modulo_the_sum() -> None:
     out = np.empty((3, 5), np.int32)
     multiply_into(a, a[:1].T.repeat(5, axis=1), out, Kind(*("int16", "int16", "int32"), "int32"), threads=1)
     assert (out == np.int64(600 * 32768**2).astype(np.int32)).all()
+
+
+@pytest.mark.parametrize("extents", [(4, 4, 4), (40, 30, 20), (90, 70, 80)])
+def test_threads_share_a_batch_of_every_size(extents: tuple[int, int, int]) -> None:
+    m, n, k = extents
+    kind = Kind(*("float32",) * 4)
+    batch = 2 * THREAD_WORK // (m * n * k) + 3
+    random = np.random.default_rng(2)
+    a, b = random.normal(size=(batch, m, k)).astype(np.float32), random.normal(size=(batch, k, n)).astype(np.float32)
+    first = np.empty((batch, m, n), np.float32)
+    multiply_into(a, b, first, kind, 1)
+    for _ in range(2):  # the second has the kernel of exact extents
+        out = np.zeros_like(first)
+        multiply_into(a, b, out, kind, 3)
+        assert same_bits(out, first)
+    assert same_bits(first[-1], canonical(a[-1], b[-1]))
