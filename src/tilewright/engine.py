@@ -12,7 +12,7 @@ from tilewright import lowering, operands
 from tilewright.cpu.product import Product, product
 from tilewright.cpu.threads import Limit, limit
 from tilewright.errors import ArgumentTypeError, ArgumentValueError, TilewrightError
-from tilewright.planning import Plan, Types, as_dtype, make, result_shape, types
+from tilewright.planning import Plan, Types, as_dtype, make, result_shape, row_major, types
 from tilewright.problem.dtypes import dtype as record_of
 from tilewright.problem.narrow import convert
 
@@ -179,7 +179,7 @@ def _quick(
     threads: int,
 ) -> _Quick | None:
     """The way past every check for operands that have passed them; None for what takes more than one kernel."""
-    if len(a_shape) < 2 or len(b_shape) < 2:
+    if not a_shape or not b_shape or len(a_shape) == len(b_shape) == 1:
         return None
     try:
         shape, found = result_shape(a_shape, b_shape), types(a_dtype, b_dtype)
@@ -187,8 +187,14 @@ def _quick(
         return None  # told where the operands' names are known
     if found.lowering != "real" or (found.a, found.b) != (a_dtype, b_dtype) or 0 in shape:
         return None
-    strides = _empty(shape, found.result).strides
-    ready = product(a_shape, a_strides, b_shape, b_strides, shape, strides, found.kind, threads)
+    size = found.result.itemsize
+    # 1-D operands are a row and a column, and the result lacks that axis.
+    full = (*shape[:-1], 1, shape[-1]) if len(a_shape) == 1 else (*shape, 1) if len(b_shape) == 1 else shape
+    if len(a_shape) == 1:
+        a_shape, a_strides = (1, *a_shape), (0, *a_strides)
+    if len(b_shape) == 1:
+        b_shape, b_strides = (*b_shape, 1), (*b_strides, 0)
+    ready = product(a_shape, a_strides, b_shape, b_strides, full, row_major(full, size), found.kind, threads)
     return _Quick(shape, found.result, ready)
 
 

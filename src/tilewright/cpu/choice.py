@@ -58,8 +58,14 @@ def dot_product_fits(a: str, b: str, c: str, features: str) -> bool:
     return width == 1 or (width == 2 and (dtype(c).bytes <= 2 or all(r.kind == "signed" for r in records)))
 
 
-def parts(m: int, n: int, tile: Tile, threads: int, *, in_place: bool, sum_bytes: int) -> list[Part]:
-    """Cut C into rectangles of whole tiles, at least one a thread where there are enough."""
+def parts(
+    m: int, n: int, tile: Tile, threads: int, *, in_place: bool, sum_bytes: int, by_rows: bool = False
+) -> list[Part]:
+    """Cut C into rectangles of whole tiles, at least one a thread where there are enough.
+
+    Each part packs what it needs of A and B: threads share columns, so that B is packed once, or rows `by_rows`, where
+    packing A costs more.
+    """
     if m == 0 or n == 0:
         return []
     rows, columns = min(m, _PACKED_ROWS), n
@@ -67,7 +73,7 @@ def parts(m: int, n: int, tile: Tile, threads: int, *, in_place: bool, sum_bytes
         columns = max(tile.nr, min(n, _SUMS_BYTES // (sum_bytes * max(rows, 1)) // tile.nr * tile.nr))
     if threads > 1:
         by_columns = -(-n // tile.nr) >= threads
-        if by_columns:
+        if by_columns and not (by_rows and -(-m // tile.mr) >= threads):
             columns = min(columns, _whole(n, threads, tile.nr))
         else:
             rows = min(rows, _whole(m, threads, tile.mr))
@@ -76,6 +82,13 @@ def parts(m: int, n: int, tile: Tile, threads: int, *, in_place: bool, sum_bytes
         for column in range(0, n, columns)
         for row in range(0, m, rows)
     ]
+
+
+def strips(m: int, n: int, tile: Tile, threads: int, *, in_place: bool, sum_bytes: int) -> list[Part]:
+    """Cut C of few rows into columns only, two shares a thread."""
+    most = n if in_place else max(1, _SUMS_BYTES // (sum_bytes * m))
+    share = min(_whole(n, 2 * threads if threads > 1 else 1, tile.nr), max(tile.width, most // tile.width * tile.width))
+    return [Part(0, m, column, min(share, n - column)) for column in range(0, n, share)]
 
 
 def _whole(extent: int, threads: int, unit: int) -> int:

@@ -5,6 +5,9 @@ No instruction set is known here, and no cache size but through the tile's block
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
 from tilewright.cpu.contexts import REGISTER_BYTES, KernelKey, tile_of
 from tilewright.cpu.elements import element
 from tilewright.cpu.ir import Ir
@@ -35,7 +38,7 @@ def kernel_text(key: KernelKey) -> str:
     ir = Ir()
     tile = tile_of(key)
     size = REGISTER_BYTES[key.register]
-    a, b, c = element(key.a), element(key.b), element(key.c)
+    a, b = element(key.a), element(key.b)
     dot = dot_of(a, b) if key.family == "dot" else None
     if dot is not None:
         emit_pack_dot_a(ir, "pack_a", a, dot, key.vector_bytes)
@@ -43,28 +46,44 @@ def kernel_text(key: KernelKey) -> str:
     else:
         emit_pack(ir, "pack_a", a, key.register, size, tile.width)
         emit_pack(ir, "pack_b", b, key.register, size, tile.width)
-    emit_unpack(ir, "unpack", key.register, size, c, tile.width)
+    code = TileCode(ir, tile, family_of(key), key.register, size, dot is not None and dot.correction != 0)
+    with batches(ir, key, code.accumulators):
+        _k_blocks(ir, key, code)
+    return module(ir, key)
+
+
+@contextmanager
+def batches(ir: Ir, key: KernelKey, declare: Callable[[], None]) -> Iterator[None]:
+    """The kernel's frame: the record's words as `%m`, `%a_rs` ..., and a loop over the batch around the body.
+
+    The body finds the matrices at `%a`, `%b` and `%out`, and leaves the sums at `%sums`, in rows of `%sums_rs` bytes.
+    `declare` may put allocas into the entry block.
+    """
+    width = key.vector_bytes // REGISTER_BYTES[key.register]
+    emit_unpack(ir, "unpack", key.register, REGISTER_BYTES[key.register], element(key.c), width)
     ir.line(f"define void @kernel({SIGNATURE}) #0 {{")
     ir.place("entry")
-    code = TileCode(ir, tile, family_of(key), key.register, size, dot is not None and dot.correction != 0)
-    code.accumulators()
+    declare()
     for index, name in enumerate(ARGUMENTS):
         offset = "first_" if name in ("a", "b", "out") else ""
         ir.line(f"%{offset}{name} = load i64, ptr {ir.at('%record', str(8 * index))}, align 8")
     for index, name in enumerate(SCRATCH):
         ir.line(f"%{name} = load ptr, ptr {ir.at('%scratch', str(8 * index))}, align 8")
     in_place = ir.compare("ne", "%in_place", "0")
-    elsewhere = ir.not_(in_place)
     with ir.loop("0", "%batch") as t:
         for name in ("a", "b", "out"):
             offset = ir.add(f"%first_{name}", ir.mul(t, f"%{name}_step"))
             ir.line(f"%{name} = getelementptr i8, ptr %{name}_base, i64 {offset}")
         ir.line(f"%sums = select i1 {in_place}, ptr %out, ptr %sums_pack")
-        _k_blocks(ir, key, code)
-        with ir.when(elsewhere):
+        yield
+        with ir.when(ir.not_(in_place)):
             ir.line("call void @unpack(ptr %sums, i64 %sums_rs, i64 %m, i64 %n, ptr %out, i64 %out_rs, i64 %out_cs)")
     ir.line("ret void")
     ir.line("}")
+
+
+def module(ir: Ir, key: KernelKey) -> str:
+    """The module's text, for vectors of the key's width."""
     attributes = f'"prefer-vector-width"="{8 * key.vector_bytes}" "min-legal-vector-width"="{8 * key.vector_bytes}"'
     return "\n".join([*ir.lines, *ir.declarations.values(), f"attributes #0 = {{ nounwind {attributes} }}"])
 

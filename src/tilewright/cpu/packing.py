@@ -5,23 +5,35 @@ from __future__ import annotations
 from tilewright.cpu.elements import Element, narrow, vector, widen
 from tilewright.cpu.ir import Ir
 
+#: Steps between columns, in elements, that vectors are loaded for.
+_VECTOR_STEPS = (1, 2, -1)
+#: Elements of a round where each is copied by itself.
+_UNROLL = 8
+
 
 def emit_pack(ir: Ir, symbol: str, source: Element, target: str, target_bytes: int, width: int) -> None:
     """`void symbol(src, rs, cs, rows, columns, dst, pitch)`: dst[r, c] = src[r, c]; strides and pitch in bytes.
 
-    Three ways: contiguous columns (vectors along a row), contiguous rows (blocks transposed in registers), neither.
+    Columns at a step of 1, 2 or -1 elements are read in vectors; contiguous rows in blocks transposed in registers; any
+    other stride element by element.
     """
     arguments = "ptr %src, i64 %rs, i64 %cs, i64 %rows, i64 %columns, ptr %dst, i64 %pitch"
     ir.line(f"define internal void @{symbol}({arguments}) #0 {{")
     ir.place("entry")
-    along = ir.compare("eq", "%cs", str(source.bytes))
-    across = ir.op(f"and i1 {ir.compare('eq', '%rs', str(source.bytes))}, {ir.not_(along)}")
-    neither = ir.not_(ir.op(f"or i1 {along}, {across}"))
-    with ir.when(along), ir.loop("0", "%rows") as row:
-        _copy_row(ir, source, target, target_bytes, width, row)
+    size = source.bytes
+    across = ir.compare("eq", "%rs", str(size))
+    others = across
+    for step in _VECTOR_STEPS:
+        here = ir.compare("eq", "%cs", str(step * size))
+        with ir.when(here), ir.loop("0", "%rows") as row:
+            _copy_row(ir, source, target, target_bytes, width, row, step)
+        others = ir.op(f"or i1 {others}, {here}")
+    across = ir.op(f"and i1 {across}, {ir.not_(ir.compare('eq', '%cs', str(size)))}")
+    for step in _VECTOR_STEPS[1:]:
+        across = ir.op(f"and i1 {across}, {ir.not_(ir.compare('eq', '%cs', str(step * size)))}")
     with ir.when(across):
         _transpose(ir, source, target, target_bytes, width)
-    with ir.when(neither), ir.loop("0", "%rows") as row:
+    with ir.when(ir.not_(others)), ir.loop("0", "%rows") as row:
         _rest_of_row(ir, source, target, target_bytes, row, "0")
     ir.line("ret void")
     ir.line("}")
@@ -47,15 +59,23 @@ def emit_unpack(ir: Ir, symbol: str, source: str, source_bytes: int, target: Ele
     ir.line("}")
 
 
-def _copy_row(ir: Ir, source: Element, target: str, target_bytes: int, width: int, row: str) -> None:
+def _copy_row(ir: Ir, source: Element, target: str, target_bytes: int, width: int, row: str, step: int) -> None:
+    """One row, a vector of columns at a time; nothing before the first or behind the last element is read."""
     src, dst = ir.at("%src", ir.mul(row, "%rs")), ir.at("%dst", ir.mul(row, "%pitch"))
-    whole = ir.op(f"and i64 %columns, -{width}")
+    spare = 0 if abs(step) == 1 else 1  # the element behind the last of a vector may be behind the matrix
+    whole = ir.op(f"and i64 {ir.sub('%columns', str(spare))}, -{width}")
+    reach = abs(step) * width
+    lanes = [lane * step if step > 0 else width - 1 - lane for lane in range(width)]
     with ir.loop("0", whole, str(width)) as c:
-        value = ir.load(vector(source.memory, width), ir.at(src, ir.mul(c, str(source.bytes))))
+        start = ir.add(c, str(width - 1)) if step < 0 else c
+        value = ir.load(vector(source.memory, reach), ir.at(src, ir.mul(start, "%cs")))
+        if step != 1:
+            full = vector(source.memory, reach)
+            value = _shuffle(ir, full, value, "poison", lanes)
         wide = widen(ir, source, value, target, width)
         ir.store(vector(target, width), wide, ir.at(dst, ir.mul(c, str(target_bytes))))
-    with ir.loop(whole, "%columns") as c:
-        value = ir.load(source.memory, ir.at(src, ir.mul(c, str(source.bytes))))
+    with ir.loop(ir.intrinsic("llvm.smax.i64", "i64", f"i64 {whole}", "i64 0"), "%columns") as c:
+        value = ir.load(source.memory, ir.at(src, ir.mul(c, "%cs")))
         ir.store(target, widen(ir, source, value, target, 1), ir.at(dst, ir.mul(c, str(target_bytes))))
 
 
@@ -79,8 +99,17 @@ def _transpose(ir: Ir, source: Element, target: str, target_bytes: int, width: i
 
 
 def _rest_of_row(ir: Ir, source: Element, target: str, target_bytes: int, row: str, start: str) -> None:
+    """The columns of one row from `start` on, each by itself."""
     src, dst = ir.at("%src", ir.mul(row, "%rs")), ir.at("%dst", ir.mul(row, "%pitch"))
-    with ir.loop(start, "%columns") as c:
+    steps = [ir.mul("%cs", str(i)) for i in range(_UNROLL)]
+    count = ir.op(f"and i64 {ir.sub('%columns', start)}, -{_UNROLL}")
+    middle = ir.add(start, count)
+    with ir.loop(start, middle, str(_UNROLL)) as c:
+        line, place = ir.at(src, ir.mul(c, "%cs")), ir.at(dst, ir.mul(c, str(target_bytes)))
+        values = [widen(ir, source, ir.load(source.memory, ir.at(line, step)), target, 1) for step in steps]
+        for i, value in enumerate(values):
+            ir.store(target, value, ir.at(place, str(i * target_bytes)))
+    with ir.loop(middle, "%columns") as c:
         value = ir.load(source.memory, ir.at(src, ir.mul(c, "%cs")))
         ir.store(target, widen(ir, source, value, target, 1), ir.at(dst, ir.mul(c, str(target_bytes))))
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from tilewright.cpu.addresses import address_reader
-from tilewright.cpu.choice import Part, kernel_key, parts
+from tilewright.cpu.choice import Part, kernel_key, parts, strips
 from tilewright.cpu.contexts import REGISTER_BYTES, KernelKey, Tile, tile_of
 from tilewright.cpu.kernels import Kernel, kernel
 from tilewright.cpu.layout import Layout
@@ -22,6 +23,7 @@ from tilewright.cpu.loops import SCRATCH
 from tilewright.cpu.pool import JOB, caller, crew
 from tilewright.cpu.records import Records, shares
 from tilewright.cpu.scratch import Scratch, store
+from tilewright.cpu.skinny import ROWS_MAX, STEPS, SkinnyKey, skinny_kernel
 from tilewright.cpu.small import EXTENT_MAX, SmallKey, small_kernel
 from tilewright.cpu.threads import limit
 from tilewright.problem.dtypes import dtype
@@ -31,6 +33,8 @@ Array = npt.NDArray[Any]
 _HOT = 32
 #: Multiply-adds of 4-byte elements that pay for one more thread: handing work over takes about as long as half of them.
 THREAD_WORK = 400_000
+#: Bytes of B that make a skinny product worth a kernel of its own.
+_SKINNY_BYTES = 64 << 10
 #: Multiply-adds that one call into machine code may take: Ctrl-C is heard between calls.
 _CALL_WORK = 20_000_000_000
 #: Records of a product that are kept for its next run; longer lists are made anew, to bound what products hold.
@@ -56,6 +60,15 @@ class Kind(NamedTuple):
     accumulator: str
 
 
+def skinny_key(layout: Layout, key: KernelKey) -> SkinnyKey | None:
+    """The kernel for few rows of C and much of B, where there is one."""
+    size = dtype(key.b).bytes
+    if not 0 < layout.m <= ROWS_MAX or layout.n * layout.k * size < _SKINNY_BYTES or size not in layout.b:
+        return None
+    plain = replace(key, family="integer") if key.family == "dot" else key
+    return SkinnyKey(plain, layout.m, "rows" if layout.b[1] == size else "columns")
+
+
 class Product:
     """The products of one layout, ready to run.
 
@@ -73,9 +86,14 @@ class Product:
     """
 
     def __init__(self, layout: Layout, kind: Kind, threads: int) -> None:
+        if layout.n <= ROWS_MAX < layout.m:
+            layout = layout.transposed()  # few columns are few rows of the transposed product
         names = (kind.b, kind.a, kind.out) if layout.swapped else (kind.a, kind.b, kind.out)
         self.layout = layout
         self.key: KernelKey = kernel_key(*names, kind.accumulator)
+        self.skinny = skinny_key(layout, self.key)
+        if self.skinny is not None:
+            self.key = self.skinny.key
         self.tile: Tile = tile_of(self.key)
         self.size = REGISTER_BYTES[self.key.register]
         record = dtype(kind.out)
@@ -83,10 +101,9 @@ class Product:
         self.in_place = same and (layout.out[1] == self.size or layout.n == 1)
         self.threads = min(threads, 1 + layout.work * self.size // (4 * THREAD_WORK))
         inside = self.threads if layout.count < self.threads else 1
-        self.pieces = [
-            self._piece(p)
-            for p in parts(layout.m, layout.n, self.tile, inside, in_place=self.in_place, sum_bytes=self.size)
-        ]
+        cut = functools.partial(parts, by_rows=self.packs_a) if self.skinny is None else strips
+        found = cut(layout.m, layout.n, self.tile, inside, in_place=self.in_place, sum_bytes=self.size)
+        self.pieces = [self._piece(p) for p in found]
         self._small_key = self._exact()
         self._seen = 0
         self._kernel: Kernel | None = None
@@ -123,10 +140,11 @@ class Product:
         rows = max((p.rows for p in self.pieces), default=0)
         columns = max((p.columns for p in self.pieces), default=0)
         tile, size = self.tile, self.size
-        steps = min(max(self.layout.k, 1), tile.kc) + 1  # one more: what some kernels keep beside a panel
+        kc = tile.kc if self.skinny is None else STEPS
+        steps = min(max(self.layout.k, 1), kc) + 1  # one more: what some kernels keep beside a panel
         return {
-            "a": rows * tile.kc * size if self.packs_a else 0,
-            "b": steps * (min(tile.nc, columns) + tile.nr) * size,
+            "a": rows * kc * size if self.packs_a else 0,
+            "b": steps * (min(tile.nc, columns) + tile.nr) * size if self.skinny is None else 0,
             "sums": 0 if self.in_place else max((p.rows * p.columns for p in self.pieces), default=0) * size,
         }
 
@@ -176,7 +194,8 @@ class Product:
                 self._kernel, self._records = small_kernel(self._small_key), self._small_records()
                 self._shorten(self._kernel, self._records)
                 return self._kernel, self._records
-        code, records = kernel(self.key), self._packed_records()
+        code = kernel(self.key) if self.skinny is None else skinny_kernel(self.skinny)
+        records = self._packed_records()
         if self._small_key is None and records.count <= _KEPT_RECORDS:
             self._kernel, self._records = code, records
         return code, records

@@ -56,7 +56,7 @@ class Scratch:
         self._address = 0
 
     def buffers(self, needs: tuple[int, ...], threads: int) -> int:
-        """The address of a table with, for each thread, the addresses of buffers of at least so many bytes; 0 for none."""
+        """The address of a table with each thread's addresses of buffers of at least so many bytes; 0 for none."""
         if not needs:
             return 0
         if self._made != (needs, threads):

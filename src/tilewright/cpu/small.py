@@ -13,6 +13,7 @@ from tilewright.cpu.contexts import REGISTER_BYTES, KernelKey
 from tilewright.cpu.elements import vector
 from tilewright.cpu.ir import Ir
 from tilewright.cpu.kernels import SIGNATURE, Kernel, compiled
+from tilewright.cpu.loops import module
 from tilewright.cpu.microkernel.families import family_of
 
 #: Largest extents: beyond, packing pays.
@@ -79,9 +80,7 @@ def small_text(small: SmallKey) -> str:
         code.product(*(ir.at(f"%{x}_base", ir.add(f"%{x}", ir.mul(t, f"%{x}_step"))) for x in ("a", "b", "out")))
     ir.line("ret void")
     ir.line("}")
-    bits = 8 * small.key.vector_bytes
-    attributes = f'"prefer-vector-width"="{bits}" "min-legal-vector-width"="{bits}"'
-    return "\n".join([*ir.lines, *ir.declarations.values(), f"attributes #0 = {{ nounwind {attributes} }}"])
+    return module(ir, small.key)
 
 
 class _Small:
