@@ -43,7 +43,7 @@ def matmul(
     a, b : array_like, shapes (..., m, k) and (..., k, n), or (k,)
         As for `numpy.matmul`: axes before the last two broadcast, and 1-D operands are a row and a column. Any strides,
         read where they are: nothing is copied but operands whose values a kernel does not read (float8, another byte
-        order, a cast that rounds, and complex A whose rows are not contiguous). NumPy arrays, sequences, whatever has
+        order, a cast that rounds). NumPy arrays, sequences, whatever has
         `__array_interface__` or DLPack on the CPU, CPU tensors of torch.
     out : ndarray or torch.Tensor, shape of the result, optional
         Where the result goes, cast by the rule "same_kind"; any strides, and it may overlap the operands.
@@ -185,7 +185,8 @@ def _quick(
         shape, found = result_shape(a_shape, b_shape), types(a_dtype, b_dtype)
     except TilewrightError:
         return None  # told where the operands' names are known
-    if found.lowering != "real" or (found.a, found.b) != (a_dtype, b_dtype) or 0 in shape:
+    direct = found.lowering == "real" or (found.lowering == "complex" and found.accumulator == found.result)
+    if not direct or (found.a, found.b) != (a_dtype, b_dtype) or 0 in shape:
         return None
     size = found.result.itemsize
     # 1-D operands are a row and a column, and the result lacks that axis.

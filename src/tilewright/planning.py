@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.cpu.contexts import KernelKey, Tile
+from tilewright.cpu.elements import COMPLEX, element
 from tilewright.cpu.product import Kind, Product, product
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
 from tilewright.problem import dtypes
@@ -17,7 +18,6 @@ from tilewright.problem import dtypes
 Shape = tuple[int, ...]
 #: What a dtype's products are made of.
 Lowering = Literal["real", "complex", "bool"]
-_COMPLEX = {"complex64": "float32", "complex128": "float64"}
 _NAMES = frozenset(record.name for record in dtypes.DTYPES)
 #: k up to which sums of products of two bytes cannot reach 2^32. Source: 2^32 / 255^2.
 _BYTE_SUMS = 66_051
@@ -46,12 +46,11 @@ class Types:
 
     @property
     def kind(self) -> Kind:
-        """Of the real products behind it, their sums rounded to the result."""
+        """Of the product behind it, its sums rounded to the result."""
         if self.lowering == "bool":
             return Kind("uint8", "uint8", "uint32", "uint32")
         if self.lowering == "complex":
-            real, total = _COMPLEX[self.a.name], _COMPLEX[self.accumulator.name]
-            return Kind(real, real, _COMPLEX[self.result.name], total)
+            return Kind(*(self.accumulator.name,) * 4)
         return Kind(self.a.name, self.b.name, self.result.name, self.accumulator.name)
 
     @property
@@ -93,7 +92,7 @@ def types(
         No such product, or the casting rule forbids it.
     """
     result = _promoted(a, b) if dtype is None else dtype
-    if result.name not in _NAMES and result.name not in _COMPLEX and result.kind != "b":
+    if result.name not in _NAMES and result.name not in COMPLEX and result.kind != "b":
         raise ArgumentTypeError(
             f"a product must be of booleans, integers, floats to 64 bits or complex numbers to 128 "
             f"(got {result} for {a} and {b}); convert the operands with .astype"
@@ -156,7 +155,7 @@ def _total(result: np.dtype[Any], wanted: np.dtype[Any] | None) -> np.dtype[Any]
 def _complex_total(result: np.dtype[Any], wanted: np.dtype[Any] | None) -> np.dtype[Any]:
     if wanted is None:
         return result
-    if wanted.name not in _COMPLEX or wanted.itemsize < result.itemsize:
+    if wanted.name not in COMPLEX or wanted.itemsize < result.itemsize:
         raise ArgumentTypeError(f"`acc_dtype` must be complex and hold {result} (got {wanted})")
     return wanted
 
@@ -216,7 +215,7 @@ class Plan:
     a_dtype, b_dtype, dtype, acc_dtype : numpy.dtype
         Of the operands, the result and the running sums.
     lowering : {"real", "complex", "bool"}
-        Complex products are real ones of twice the extents n and k; booleans are counted as bytes.
+        Complex products are computed as real ones of twice the extents n and k; booleans are counted as bytes.
     kernel : KernelKey
         What the packed kernel is made for.
     tile : Tile
@@ -281,10 +280,8 @@ def planned(a: Shape, b: Shape, found: Types, threads: int) -> Product:
     left = a if len(a) > 1 else (1, *a)
     right = b if len(b) > 1 else (*b, 1)
     kind = byte_kind(left[-1]) if found.lowering == "bool" else found.kind
-    if found.lowering == "complex":
-        left, right = (*left[:-1], 2 * left[-1]), (*right[:-2], 2 * right[-2], 2 * right[-1])
     out = (*np.broadcast_shapes(left[:-2], right[:-2]), left[-2], right[-1])
-    sizes = [dtypes.dtype(name).bytes for name in kind[:3]]
+    sizes = [element(name).bytes for name in kind[:3]]
     shapes = (left, right, out)
     spread = [x for shape, size in zip(shapes, sizes, strict=True) for x in (shape, row_major(shape, size))]
     return product(*spread, kind, threads)
@@ -318,7 +315,7 @@ def make(
         len(work.pieces),
         work.threads,
         sum(work.buffer_bytes.values()) * work.threads,
-        2 * layout.work,
+        2 * work.pairs**2 * layout.work,
     )
 
 

@@ -16,7 +16,7 @@ Array = npt.NDArray[Any]
 REGISTERS = {
     "float16": "float", "bfloat16": "float", "float32": "float", "float64": "double",
     "int8": "i32", "uint8": "i32", "int16": "i32", "uint16": "i32", "int32": "i32", "uint32": "i32",
-    "int64": "i64", "uint64": "i64",
+    "int64": "i64", "uint64": "i64", "complex64": "float", "complex128": "double",
 }  # fmt: skip
 #: Bytes of one part's sums where they cannot be kept in the output, and rows of A packed at a time.
 _SUMS_BYTES = 4 << 20
@@ -37,7 +37,7 @@ def kernel_key(a: str, b: str, c: str, accumulator: str) -> KernelKey:
     """The kernel for operand, output and accumulator dtypes on this host."""
     register = REGISTERS[accumulator]
     features = compiler().features
-    family = "fma" if dtype(accumulator).is_float else "integer"
+    family = "fma" if register in ("float", "double") else "integer"
     if register == "i32" and dot_product_fits(a, b, c, features):
         family = "dot"
     return KernelKey(a, b, c, register, family, vector_bytes(features))

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from tilewright.cpu.ir import Ir, suffix
 from tilewright.problem.dtypes import Dtype, dtype
 
+#: Complex dtypes, and the dtype of their parts.
+COMPLEX = {"complex64": "float32", "complex128": "float64"}
+
 
 @dataclass(frozen=True, slots=True)
 class Element:
@@ -20,13 +23,16 @@ class Element:
         LLVM type in memory.
     bytes : int
     kind : str
-        `float`, `signed` or `unsigned`.
+        `float`, `signed`, `unsigned` or `complex`.
+    pairs : int
+        Numbers of the register type that one element is: 2 for a complex one.
     """
 
     name: str
     memory: str
     bytes: int
     kind: str
+    pairs: int = 1
 
 
 def element(name: str) -> Element:
@@ -37,6 +43,9 @@ def element(name: str) -> Element:
     >>> element("bfloat16").memory
     'i16'
     """
+    if name in COMPLEX:
+        size = 2 * dtype(COMPLEX[name]).bytes
+        return Element(name, f"i{8 * size}", size, "complex", 2)
     record: Dtype = dtype(name)
     memory = {"float16": "half", "float32": "float", "float64": "double"}.get(name, f"i{record.bits}")
     return Element(name, memory, record.bytes, record.kind)

@@ -38,8 +38,10 @@ class Layout:
         b_strides: tuple[int, ...],
         out_shape: tuple[int, ...],
         out_strides: tuple[int, ...],
+        *,
+        commutes: bool = True,
     ) -> Layout:
-        """The layout of shapes and strides as NumPy has them."""
+        """The layout of shapes and strides as NumPy has them; operands that do not commute keep their places."""
         depth = len(out_shape) - 2
         a_steps, b_steps = _steps(a_shape, a_strides, depth), _steps(b_shape, b_strides, depth)
         batch = tuple(zip(out_shape[:depth], a_steps, b_steps, out_strides[:depth], strict=True))
@@ -51,7 +53,7 @@ class Layout:
             (b_strides[-2], b_strides[-1]),
             (out_strides[-2], out_strides[-1]),
             batch,
-        ).simplified()
+        ).simplified(commutes=commutes)
 
     @property
     def count(self) -> int:
@@ -66,9 +68,11 @@ class Layout:
         """Multiply-adds."""
         return self.m * self.n * self.k * self.count
 
-    def simplified(self) -> Layout:
+    def simplified(self, *, commutes: bool = True) -> Layout:
         """The same products: axes of the batch merged, taken as rows where that can be, and rows of C contiguous."""
         found = replace(self, batch=_merged(self.batch))._rows_for_batch()
+        if not commutes:
+            return found
         # A column of C is a row of its transpose; sums are the same bits, since x y = y x.
         by_columns = found.n == 1 < found.m or (abs(found.out[0]) < abs(found.out[1]) and found.m > 1)
         return found.transposed()._rows_for_batch() if by_columns else found

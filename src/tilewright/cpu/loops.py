@@ -14,13 +14,13 @@ from tilewright.cpu.ir import Ir
 from tilewright.cpu.microkernel.dot import dot_of, emit_pack_dot_a, emit_pack_dot_b
 from tilewright.cpu.microkernel.families import family_of
 from tilewright.cpu.microkernel.tile import TileCode
-from tilewright.cpu.packing import emit_pack, emit_unpack
+from tilewright.cpu.packing import emit_pack, emit_pack_pairs, emit_unpack
 
 #: What every kernel is called with: a record, one thread's buffers, the host addresses of the three arrays, to which
 #: the record's offsets are added, and a table of further arrays' addresses, where it takes any.
 SIGNATURE = "ptr %record, ptr %scratch, ptr %a_base, ptr %b_base, ptr %out_base, ptr %more"
 #: The record: 64-bit words in this order. Offsets (a, b, out), strides and steps in bytes; `in_place` where sums are
-#: kept in `out`, else in the scratch in rows of `sums_rs` bytes.
+#: kept in `out`, else in the scratch in rows of `sums_rs` bytes. n and k count real numbers, two for a complex one.
 ARGUMENTS = (
     "batch", "a_step", "b_step", "out_step", "a", "b", "out", "m", "n", "k", "a_rs", "a_cs", "b_rs", "b_cs", "out_rs",
     "out_cs", "in_place", "sums_rs",
@@ -43,6 +43,9 @@ def kernel_text(key: KernelKey) -> str:
     if dot is not None:
         emit_pack_dot_a(ir, "pack_a", a, dot, key.vector_bytes)
         emit_pack_dot_b(ir, "pack_b", b, dot, tile.width, tile.vectors)
+    elif a.pairs == 2:
+        emit_pack(ir, "pack_a", a, a.memory, a.bytes, tile.width // 2)
+        emit_pack_pairs(ir, "pack_b", b, key.register, tile.width)
     else:
         emit_pack(ir, "pack_a", a, key.register, size, tile.width)
         emit_pack(ir, "pack_b", b, key.register, size, tile.width)
@@ -59,8 +62,11 @@ def batches(ir: Ir, key: KernelKey, declare: Callable[[], None]) -> Iterator[Non
     The body finds the matrices at `%a`, `%b` and `%out`, and leaves the sums at `%sums`, in rows of `%sums_rs` bytes.
     `declare` may put allocas into the entry block.
     """
-    width = key.vector_bytes // REGISTER_BYTES[key.register]
-    emit_unpack(ir, "unpack", key.register, REGISTER_BYTES[key.register], element(key.c), width)
+    c, size = element(key.c), REGISTER_BYTES[key.register]
+    if c.pairs == 2:
+        emit_unpack(ir, "unpack", c.memory, c.bytes, c, key.vector_bytes // c.bytes)
+    else:
+        emit_unpack(ir, "unpack", key.register, size, c, key.vector_bytes // size)
     ir.line(f"define void @kernel({SIGNATURE}) #0 {{")
     ir.place("entry")
     declare()
@@ -77,7 +83,10 @@ def batches(ir: Ir, key: KernelKey, declare: Callable[[], None]) -> Iterator[Non
         ir.line(f"%sums = select i1 {in_place}, ptr %out, ptr %sums_pack")
         yield
         with ir.when(ir.not_(in_place)):
-            ir.line("call void @unpack(ptr %sums, i64 %sums_rs, i64 %m, i64 %n, ptr %out, i64 %out_rs, i64 %out_cs)")
+            count = _units(ir, "%n", c.pairs)
+            ir.line(
+                f"call void @unpack(ptr %sums, i64 %sums_rs, i64 %m, i64 {count}, ptr %out, i64 %out_rs, i64 %out_cs)"
+            )
     ir.line("ret void")
     ir.line("}")
 
@@ -91,8 +100,9 @@ def module(ir: Ir, key: KernelKey) -> str:
 def _k_blocks(ir: Ir, key: KernelKey, code: TileCode) -> None:
     tile, size = code.tile, code.bytes
     group = dot_of(element(key.a), element(key.b)).group if key.family == "dot" else 1
-    plain = group == 1 and element(key.a).memory == key.register
-    in_place = ir.compare("eq", "%a_cs", str(size)) if plain else "false"
+    a = element(key.a)
+    plain = group == 1 and (a.memory == key.register or a.pairs == 2)
+    in_place = ir.compare("eq", "%a_cs", str(a.bytes)) if plain else "false"
     packs = ir.not_(in_place)
     row_bytes = ir.op(f"select i1 {in_place}, i64 %a_rs, i64 {tile.kc * size}")
     with ir.when(ir.compare("eq", "%k", "0")):
@@ -101,17 +111,17 @@ def _k_blocks(ir: Ir, key: KernelKey, code: TileCode) -> None:
         taken = ir.least(ir.sub("%k", p), str(tile.kc * group))
         steps = taken if group == 1 else ir.op(f"sdiv i64 {ir.add(taken, str(group - 1))}, {group}")
         first = ir.compare("eq", p, "0")
-        from_a = ir.at("%a", ir.mul(p, "%a_cs"))
+        from_a = ir.at("%a", ir.mul(_units(ir, p, a.pairs), "%a_cs"))
         with ir.when(packs):
             ir.line(
-                f"call void @pack_a(ptr {from_a}, i64 %a_rs, i64 %a_cs, i64 %m, i64 {taken}, ptr %a_pack, "
-                f"i64 {tile.kc * size})"
+                f"call void @pack_a(ptr {from_a}, i64 %a_rs, i64 %a_cs, i64 %m, i64 {_units(ir, taken, a.pairs)}, "
+                f"ptr %a_pack, i64 {tile.kc * size})"
             )
         rows = ir.op(f"select i1 {in_place}, ptr {from_a}, ptr %a_pack")
         with ir.loop("0", "%n", str(tile.nc)) as column:
             columns = ir.least(ir.sub("%n", column), str(tile.nc))
             panel_bytes = ir.mul(ir.add(steps, str(int(code.corrected))), str(tile.nr * size))
-            _pack_columns(ir, code, (p, taken), (column, columns), panel_bytes, pitched=group == 1)
+            _pack_columns(ir, code, (p, taken), (column, columns), panel_bytes, (group == 1, a.pairs))
             _tiles(ir, code, (rows, row_bytes), (column, columns), panel_bytes, steps, first)
 
 
@@ -130,18 +140,34 @@ def _panel(ir: Ir, code: TileCode, j: str, panel_bytes: str) -> str:
 
 
 def _pack_columns(
-    ir: Ir, code: TileCode, steps: tuple[str, str], block: tuple[str, str], panel_bytes: str, *, pitched: bool
+    ir: Ir,
+    code: TileCode,
+    steps: tuple[str, str],
+    block: tuple[str, str],
+    panel_bytes: str,
+    form: tuple[bool, int],
 ) -> None:
-    """Pack a block of B (steps from, count; columns from, count) into panels of nr columns, one after the other."""
+    """Pack a block of B (steps from, count; columns from, count) into panels of nr columns, one after the other.
+
+    `form` says whether the panel's rows have a pitch, and how many real numbers an element is.
+    """
     tile, size = code.tile, code.bytes
+    pitched, pairs = form
+    row, rows = (_units(ir, x, pairs) for x in steps)
     with ir.loop("0", block[1], str(tile.nr)) as j:
-        width = ir.least(ir.sub(block[1], j), str(tile.nr))
-        start = ir.at(ir.at("%b", ir.mul(steps[0], "%b_rs")), ir.mul(ir.add(block[0], j), "%b_cs"))
+        width = _units(ir, ir.least(ir.sub(block[1], j), str(tile.nr)), pairs)
+        column = _units(ir, ir.add(block[0], j), pairs)
+        start = ir.at(ir.at("%b", ir.mul(row, "%b_rs")), ir.mul(column, "%b_cs"))
         pitch = f", i64 {tile.nr * size}" if pitched else ""
         ir.line(
-            f"call void @pack_b(ptr {start}, i64 %b_rs, i64 %b_cs, i64 {steps[1]}, i64 {width}, "
+            f"call void @pack_b(ptr {start}, i64 %b_rs, i64 %b_cs, i64 {rows}, i64 {width}, "
             f"ptr {_panel(ir, code, j, panel_bytes)}{pitch})"
         )
+
+
+def _units(ir: Ir, count: str, pairs: int) -> str:
+    """A number of elements, from that of the real numbers they are made of."""
+    return count if pairs == 1 else ir.op(f"lshr i64 {count}, 1")
 
 
 def _tiles(

@@ -39,6 +39,35 @@ def emit_pack(ir: Ir, symbol: str, source: Element, target: str, target_bytes: i
     ir.line("}")
 
 
+def emit_pack_pairs(ir: Ir, symbol: str, source: Element, part: str, width: int) -> None:
+    """`void symbol(src, rs, cs, rows, columns, dst, pitch)` for complex numbers as 2 x 2 matrices of real ones.
+
+    Row r becomes two rows of twice as many real numbers: (re, im, ...) and (-im, re, ...). Rows and columns count
+    complex numbers, the pitch is that of a real row. `width` is of a vector of parts.
+    """
+    emit_pack(ir, f"{symbol}_units", source, source.memory, source.bytes, width // 2)
+    arguments = "ptr %src, i64 %rs, i64 %cs, i64 %rows, i64 %columns, ptr %dst, i64 %pitch"
+    ir.line(f"define internal void @{symbol}({arguments}) #0 {{")
+    ir.place("entry")
+    apart = ir.mul("%pitch", "2")
+    ir.line(f"call void @{symbol}_units(ptr %src, i64 %rs, i64 %cs, i64 %rows, i64 %columns, ptr %dst, i64 {apart})")
+    whole = ir.op(f"and i64 %columns, -{width // 2}")
+    with ir.loop("0", "%rows") as row:
+        first = ir.at("%dst", ir.mul(row, apart))
+        second = ir.at(first, "%pitch")
+        for start, end, lanes in (("0", whole, width), (whole, "%columns", 2)):
+            full = vector(part, lanes)
+            with ir.loop(start, end, str(lanes // 2)) as c:
+                offset = ir.mul(c, str(source.bytes))
+                value = ir.load(full, ir.at(first, offset))
+                negative = ir.op(f"fneg {full} {value}")
+                # Even lanes take the next one's negative, odd lanes the one before.
+                order = [lanes + 1 + lane if not lane % 2 else lane - 1 for lane in range(lanes)]
+                ir.store(full, _shuffle(ir, full, value, negative, order), ir.at(second, offset))
+    ir.line("ret void")
+    ir.line("}")
+
+
 def emit_unpack(ir: Ir, symbol: str, source: str, source_bytes: int, target: Element, width: int) -> None:
     """`void symbol(src, pitch, rows, columns, dst, rs, cs)`: the way back, with one rounding to the output dtype."""
     arguments = "ptr %src, i64 %pitch, i64 %rows, i64 %columns, ptr %dst, i64 %rs, i64 %cs"

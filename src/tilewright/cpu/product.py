@@ -17,6 +17,7 @@ import numpy.typing as npt
 from tilewright.cpu.addresses import address_reader
 from tilewright.cpu.choice import Part, kernel_key, parts, strips
 from tilewright.cpu.contexts import REGISTER_BYTES, KernelKey, Tile, tile_of
+from tilewright.cpu.elements import COMPLEX, element
 from tilewright.cpu.kernels import Kernel, kernel
 from tilewright.cpu.layout import Layout
 from tilewright.cpu.loops import SCRATCH
@@ -33,6 +34,7 @@ Array = npt.NDArray[Any]
 _HOT = 32
 #: Multiply-adds of 4-byte elements that pay for one more thread: handing work over takes about as long as half of them.
 THREAD_WORK = 400_000
+_FLOATS = ("float", "double")
 #: Bytes of B that make a skinny product worth a kernel of its own.
 _SKINNY_BYTES = 64 << 10
 #: Multiply-adds that one call into machine code may take: Ctrl-C is heard between calls.
@@ -62,8 +64,9 @@ class Kind(NamedTuple):
 
 def skinny_key(layout: Layout, key: KernelKey) -> SkinnyKey | None:
     """The kernel for few rows of C and much of B, where there is one."""
-    size = dtype(key.b).bytes
-    if not 0 < layout.m <= ROWS_MAX or layout.n * layout.k * size < _SKINNY_BYTES or size not in layout.b:
+    size = element(key.b).bytes
+    skinny = element(key.b).pairs == 1 and 0 < layout.m <= ROWS_MAX and layout.n * layout.k * size >= _SKINNY_BYTES
+    if not skinny or size not in layout.b:
         return None
     plain = replace(key, family="integer") if key.family == "dot" else key
     return SkinnyKey(plain, layout.m, "rows" if layout.b[1] == size else "columns")
@@ -83,10 +86,13 @@ class Product:
         Parts of one matrix.
     in_place : bool
         Sums are kept in C itself.
+    pairs : int
+        2 for complex products, whose parts and kernels count real numbers; else 1.
     """
 
     def __init__(self, layout: Layout, kind: Kind, threads: int) -> None:
-        if layout.n <= ROWS_MAX < layout.m:
+        c = element(kind.out)
+        if layout.n <= ROWS_MAX < layout.m and c.pairs == 1:
             layout = layout.transposed()  # few columns are few rows of the transposed product
         names = (kind.b, kind.a, kind.out) if layout.swapped else (kind.a, kind.b, kind.out)
         self.layout = layout
@@ -96,13 +102,13 @@ class Product:
             self.key = self.skinny.key
         self.tile: Tile = tile_of(self.key)
         self.size = REGISTER_BYTES[self.key.register]
-        record = dtype(kind.out)
-        same = record.bytes == self.size and record.is_float == (self.key.register in ("float", "double"))
-        self.in_place = same and (layout.out[1] == self.size or layout.n == 1)
-        self.threads = min(threads, 1 + layout.work * self.size // (4 * THREAD_WORK))
+        self.pairs = c.pairs
+        same = c.bytes == self.pairs * self.size and (c.kind in ("float", "complex")) == (self.key.register in _FLOATS)
+        self.in_place = same and (layout.out[1] == c.bytes or layout.n == 1)
+        self.threads = min(threads, 1 + self.pairs**2 * layout.work * self.size // (4 * THREAD_WORK))
         inside = self.threads if layout.count < self.threads else 1
         cut = functools.partial(parts, by_rows=self.packs_a) if self.skinny is None else strips
-        found = cut(layout.m, layout.n, self.tile, inside, in_place=self.in_place, sum_bytes=self.size)
+        found = cut(layout.m, self.pairs * layout.n, self.tile, inside, in_place=self.in_place, sum_bytes=self.size)
         self.pieces = [self._piece(p) for p in found]
         self._small_key = self._exact()
         self._seen = 0
@@ -114,12 +120,15 @@ class Product:
 
     def _piece(self, part: Part) -> Piece:
         a, b, out = self.layout.a, self.layout.b, self.layout.out
-        offsets = part.row * a[0], part.column * b[1], part.row * out[0] + part.column * out[1]
+        column = part.column // self.pairs
+        offsets = part.row * a[0], column * b[1], part.row * out[0] + column * out[1]
         return Piece(part.rows, part.columns, *offsets)
 
     def _exact(self) -> SmallKey | None:
         """The key of an unpacked kernel for these extents, where there is one."""
         layout, size = self.layout, self.size
+        if self.pairs == 2:
+            return None
         plain = all(dtype(name).bytes == size for name in (self.key.a, self.key.b, self.key.c))
         kinds = {dtype(name).is_float for name in (self.key.a, self.key.b, self.key.c)}
         fits = 0 < max(layout.m, layout.n, layout.k) <= EXTENT_MAX and layout.k > 0
@@ -132,7 +141,7 @@ class Product:
     def packs_a(self) -> bool:
         """Whether rows of A are packed rather than read in place."""
         plain = self.key.family != "dot" and self.key.a == self.key.c and self.in_place
-        return not (plain and self.layout.a[1] == self.size)
+        return not (plain and self.layout.a[1] == self.pairs * self.size)
 
     @functools.cached_property
     def buffer_bytes(self) -> dict[str, int]:
@@ -141,7 +150,7 @@ class Product:
         columns = max((p.columns for p in self.pieces), default=0)
         tile, size = self.tile, self.size
         kc = tile.kc if self.skinny is None else STEPS
-        steps = min(max(self.layout.k, 1), kc) + 1  # one more: what some kernels keep beside a panel
+        steps = min(max(self.pairs * self.layout.k, 1), kc) + 1  # one more: what some kernels keep beside a panel
         return {
             "a": rows * kc * size if self.packs_a else 0,
             "b": steps * (min(tile.nc, columns) + tile.nr) * size if self.skinny is None else 0,
@@ -214,7 +223,16 @@ class Product:
         layout, need = self.layout, self.buffer_bytes
         rows = [
             (
-                *(share, *steps, a + piece.a, b + piece.b, out + piece.out, piece.rows, piece.columns, layout.k),
+                *(
+                    share,
+                    *steps,
+                    a + piece.a,
+                    b + piece.b,
+                    out + piece.out,
+                    piece.rows,
+                    piece.columns,
+                    self.pairs * layout.k,
+                ),
                 *(*layout.a, *layout.b, *layout.out),
                 *((1, layout.out[0]) if self.in_place else (0, piece.columns * self.size)),
             )
@@ -239,7 +257,8 @@ def product(
     threads: int,
 ) -> Product:
     """The product of arrays of these shapes and strides, made once; none may have an extent of 0 but along k."""
-    layout = Layout.strided(a_shape, a_strides, b_shape, b_strides, out_shape, out_strides)
+    commutes = kind.out not in COMPLEX  # sums of complex products have an order within each step
+    layout = Layout.strided(a_shape, a_strides, b_shape, b_strides, out_shape, out_strides, commutes=commutes)
     return _product(layout, kind, threads)
 
 

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
 from tilewright.cpu.choice import REGISTERS, kernel_key, parts
 from tilewright.cpu.contexts import KernelKey, tile_of
 from tilewright.cpu.loops import kernel_text
-from tilewright.cpu.product import THREAD_WORK, Kind, multiply_into
+from tilewright.cpu.product import THREAD_WORK, Kind, multiply_into, product
 from tilewright.problem.reference import canonical, same_bits
 
 SHAPES = [(1, 1, 1), (7, 9, 8), (31, 33, 32), (64, 64, 64), (100, 37, 61), (13, 530, 300), (6, 64, 0), (0, 5, 3)]
 FLOATS = ["float32", "float64", "float16"]
+ACCUMULATORS = {"float16": "float32", "int8": "int32", "uint16": "uint32"}
 INTEGERS = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
 
 
@@ -137,3 +142,141 @@ def test_threads_share_a_batch_of_every_size(extents: tuple[int, int, int]) -> N
         multiply_into(a, b, out, kind, 3)
         assert same_bits(out, first)
     assert same_bits(first[-1], canonical(a[-1], b[-1]))
+
+
+def _complex_product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Complex sums, one fused multiply-add of parts after the other, in Python's own numbers."""
+    part = np.float32 if a.dtype == np.complex64 else np.float64
+    re, im = np.zeros((2, a.shape[0], b.shape[1]), part)
+    for p in range(a.shape[1]):
+        x, y = a[:, p, None], b[None, p, :]
+        re = fused(x.imag, -y.imag, fused(x.real, y.real, re, part), part)
+        im = fused(x.imag, y.real, fused(x.real, y.imag, im, part), part)
+    return np.array(re + 1j * im).astype(a.dtype)
+
+
+def same_parts(x: np.ndarray, y: np.ndarray) -> bool:
+    return same_bits(np.ascontiguousarray(x).view(x.real.dtype), np.ascontiguousarray(y).view(x.real.dtype))
+
+
+def fused(x: np.ndarray, y: np.ndarray, z: np.ndarray, part: type) -> np.ndarray:
+    """x y + z rounded once, with fractions."""
+    values = [np.broadcast_to(v, z.shape) for v in (x, y, z)]
+    exact = [
+        Fraction(float(p)) * Fraction(float(q)) + Fraction(float(r))
+        for p, q, r in zip(*(v.flat for v in values), strict=True)
+    ]
+    return np.array([_rounded(value, part) for value in exact], part).reshape(z.shape)
+
+
+def _rounded(value: Fraction, part: type) -> float:
+    if part is np.float64:
+        return float(value)  # Fraction rounds to nearest even
+    near = np.float32(float(value))
+    # Rounding to 64 bits first may meet the middle of two floats: choose by the exact distance.
+    around = [near, np.nextafter(near, np.float32(-np.inf)), np.nextafter(near, np.float32(np.inf))]
+    even = [int(np.asarray(v).view(np.uint32)) % 2 for v in around]
+    return float(
+        min(zip(around, even, strict=True), key=lambda pair: (abs(Fraction(float(pair[0])) - value), pair[1]))[0]
+    )
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("shape", [(1, 1, 1), (3, 5, 4), (7, 33, 9), (4, 20, 140)])
+def test_complex_products_go_part_by_part_along_k(dtype: str, shape: tuple[int, int, int]) -> None:
+    m, n, k = shape
+    random = np.random.default_rng(4)
+    a = (random.normal(size=(m, k)) + 1j * random.normal(size=(m, k))).astype(dtype)
+    b = (random.normal(size=(k, n)) + 1j * random.normal(size=(k, n))).astype(dtype)
+    truth = _complex_product(a, b)
+    kind = Kind(*(dtype,) * 4)
+    for x in layouts(a):
+        for y in layouts(b):
+            for out in layouts(np.zeros((m, n), dtype)):
+                multiply_into(x, y, out, kind, 2)
+                assert same_parts(out, truth)
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_complex_products_of_several_blocks_and_threads(dtype: str) -> None:
+    random = np.random.default_rng(4)
+    a = (random.normal(size=(3, 70, 300)) + 1j * random.normal(size=(3, 70, 300))).astype(dtype)
+    b = (random.normal(size=(1, 300, 90)) + 1j * random.normal(size=(1, 300, 90))).astype(dtype)
+    kind, outs = Kind(*(dtype,) * 4), [np.empty((3, 70, 90), dtype) for _ in range(3)]
+    for threads, out in enumerate(outs, start=1):
+        multiply_into(a, b, out, kind, threads)
+        assert same_parts(out, outs[0])
+    np.testing.assert_allclose(outs[0], a @ b, rtol=2e-4 if dtype == "complex64" else 1e-11)
+
+
+@pytest.mark.parametrize("dtype", [*FLOATS, "int8", "uint16", "int32", "int64"])
+@pytest.mark.parametrize("extents", [(1, 300, 500), (3, 130, 1100), (8, 4099, 17), (5, 40, 4500)])
+def test_skinny_products_are_canonical(dtype: str, extents: tuple[int, int, int]) -> None:
+    m, n, k = extents
+    random = np.random.default_rng(6)
+    a, b = matrix(random, (m, k), dtype), matrix(random, (k, n), dtype)
+    truth = expected(a, b, dtype)
+    for x, y in zip(layouts(a), (b, np.asfortranarray(b), b, np.asfortranarray(b)), strict=True):
+        for threads in (1, 3):
+            out = np.empty((m, n), dtype)
+            multiply_into(x, y, out, Kind(dtype, dtype, dtype, ACCUMULATORS.get(dtype, dtype)), threads)
+            assert same_bits(out, truth)
+            turned = np.empty((n, m), dtype)
+            multiply_into(y.T, x.T, turned, Kind(dtype, dtype, dtype, ACCUMULATORS.get(dtype, dtype)), threads)
+            assert same_bits(turned.T, truth)
+
+
+def test_the_skinny_kernels_are_used_where_they_should_be() -> None:
+    wide = ((8, 4096), (4 * 4096, 4), (4096, 4096), (4 * 4096, 4), (8, 4096), (4 * 4096, 4))
+    kind = Kind(*("float32",) * 4)
+    assert product(*wide, kind, 2).skinny.along == "rows"
+    turned = ((4096, 4096), (4 * 4096, 4), (4096, 8), (32, 4), (4096, 8), (32, 4))
+    assert product(*turned, kind, 2).skinny.along == "columns"
+    assert product((9, 64), (256, 4), (64, 64), (256, 4), (9, 64), (256, 4), kind, 2).skinny is None
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float16", "float32", "float64", "complex64", "complex128"])
+def test_nothing_beside_the_operands_is_read(dtype: str) -> None:
+    """Operands lie against pages that may not be touched, at either end."""
+    script = GUARDED.format(dtype=dtype)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout.strip()) == (0, "untouched"), done.stderr
+
+
+GUARDED = """
+import ctypes, mmap
+import numpy as np
+from tilewright.cpu.product import Kind, multiply_into
+
+libc = ctypes.CDLL(None, use_errno=True)
+dtype = np.dtype("{dtype}")
+
+
+def guarded(rows, columns, at_end):
+    size = -(-rows * columns * dtype.itemsize // mmap.PAGESIZE) * mmap.PAGESIZE
+    memory = mmap.mmap(-1, size + 2 * mmap.PAGESIZE)
+    start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    for page in (start, start + mmap.PAGESIZE + size):
+        assert libc.mprotect(ctypes.c_void_p(page), mmap.PAGESIZE, 0) == 0
+    offset = mmap.PAGESIZE + (size - rows * columns * dtype.itemsize if at_end else 0)
+    made = np.frombuffer(memory, dtype, rows * columns, offset).reshape(rows, columns)
+    made[...] = 1
+    return made
+
+
+kind = Kind(*(dtype.name,) * 3, {{"float16": "float32", "int8": "int32"}}.get(dtype.name, dtype.name))
+for m, n, k in ((5, 33, 17), (70, 65, 33), (7, 300, 300)):
+    for at_end in (False, True):
+        for step in (1, 2, 3, -1, -2):
+            wide = abs(step)
+            # The last element of the matrix is the last of its memory.
+            a = guarded(m, (k - 1) * wide + 1, at_end)[:, ::step]
+            b = guarded(k, (n - 1) * wide + 1, at_end)[:, ::step]
+            out = guarded(m, n, at_end)
+            for x in (a, guarded(k, m, at_end).T):
+                for y in (b, guarded(n, k, at_end).T):
+                    for threads in (1, 2):
+                        multiply_into(x, y, out, kind, threads)
+                        assert (out == np.array(k).astype(dtype)).all()
+print("untouched")
+"""
