@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
@@ -83,7 +84,7 @@ def matmul(
     >>> tw.matmul(a, a.T), tw.matmul(a, a.T, dtype="int32")
     (array([[64]], dtype=int8), array([[40000]], dtype=int32))
     """
-    if out is None and dtype is None and type(a) is _ndarray and type(b) is _ndarray and acc_dtype is None:
+    if type(a) is type(b) is _ndarray and out is dtype is acc_dtype is None:
         if alpha == 1 and beta == 0 and order == "canonical":
             count = _limit().count if threads is None else _threads(threads)
             quick = _quick(a.shape, a.strides, a.dtype, b.shape, b.strides, b.dtype, count)
@@ -147,20 +148,16 @@ def plan(
     return make(tuple(a_shape), tuple(b_shape), left, right, wanted, total, _threads(threads))
 
 
-class _Quick:
+def _ready(shape: _Shape, dtype: np.dtype[Any], found: Product) -> Callable[[Array, Array], Array]:
     """A product of plain arrays whose every detail is known but the addresses."""
+    run = found.run_arrays
 
-    __slots__ = ("_dtype", "_run", "_shape")
-
-    def __init__(self, shape: _Shape, dtype: np.dtype[Any], ready: Product) -> None:
-        self._shape = shape
-        self._dtype = dtype
-        self._run = ready.run_arrays
-
-    def __call__(self, a: Array, b: Array) -> Array:
-        out: Array = _empty(self._shape, self._dtype)
-        self._run(a, b, out)
+    def multiply(a: Array, b: Array) -> Array:
+        out: Array = _empty(shape, dtype)
+        run(a, b, out)
         return out
+
+    return multiply
 
 
 @functools.cache
@@ -177,7 +174,7 @@ def _quick(
     b_strides: _Shape,
     b_dtype: np.dtype[Any],
     threads: int,
-) -> _Quick | None:
+) -> Callable[[Array, Array], Array] | None:
     """The way past every check for operands that have passed them; None for what takes more than one kernel."""
     if not a_shape or not b_shape or len(a_shape) == len(b_shape) == 1:
         return None
@@ -196,7 +193,7 @@ def _quick(
     if len(b_shape) == 1:
         b_shape, b_strides = (*b_shape, 1), (*b_strides, 0)
     ready = product(a_shape, a_strides, b_shape, b_strides, full, row_major(full, size), found.kind, threads)
-    return _Quick(shape, found.result, ready)
+    return _ready(shape, found.result, ready)
 
 
 def _threads(wanted: int | None) -> int:
