@@ -1,47 +1,52 @@
 """The CPU engine beside NumPy, PyTorch and MKL: the table of what it must reach, in pairs of one run.
 
-Each row's work is timed in blocks of calls, ours and a peer's in turn; a ratio is the peer's time over ours of
-neighbouring blocks, so above 1 is quicker than the peer. The median stands with its quartiles. Between blocks the
-process is left alone until its threads have stopped spinning: OpenBLAS and OpenMP keep a core busy for a while after a
-call, which would be charged to whoever comes next. Results are compared with the first peer's before they are timed.
+Each row's work is timed in blocks of calls, ours and a peer's in turn. A ratio is the peer's time over ours of
+neighbouring blocks, so above 1 is quicker than the peer; the median stands with its quartiles, and the median is what
+is held against the bar. Between blocks the process is left alone until its threads have stopped spinning: OpenBLAS and
+OpenMP keep a core busy for a while after a call, which would be charged to whoever comes next. Every peer's result is
+compared with ours before it is timed.
 
-Peers that are not installed are left out: `pip install torch mkl` brings them.
+Rows in GB/s count the bytes of the matrix, each once. `copy` is NumPy's copy of that matrix on two threads: it reads
+it and writes another, so its rate counts twice the bytes, and a ratio of 0.9 means that the product takes in bytes of
+the matrix at 0.9 of the rate at which a copy moves bytes. `read` is NumPy's maximum of it on two threads.
 
-    python benchmarks/cpu.py [--only PATTERN ...] [--rounds 9] [--seconds 4] [--threads 2] [--json]
+The rows are in `cpu_works.py`, the peers in `cpu_peers.py`; peers that are not installed are left out
+(the extra `bench` brings them). What starting costs, and memory, is measured in fresh processes.
+
+    python benchmarks/cpu.py [--only 'float32*'] [--rounds 9] [--seconds 4] [--threads 2] [--json]
 """
 
 from __future__ import annotations
 
-import argparse
 import fnmatch
 import math
 import os
 import statistics
-import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Any
 
+import cpu_fresh
+import cpu_peers
 import measuring
 import numpy as np
-from cpu_works import Peer, Work, torch, works
+import threadpoolctl
+import typer
+from cpu_peers import PEERS, Call
+from cpu_works import WORKS, Work
 from rich.progress import Progress
-from threadpoolctl import threadpool_limits
 
 import tilewright as tw
 
 #: Seconds that a block of calls should take.
 BLOCK_SECONDS = 0.02
-#: What starting costs: a fresh process, its caches empty or filled.
-STARTS = {
-    "import tilewright": "import tilewright",
-    "first float32 product": "import numpy as np; a = np.ones((300, 300), np.float32); tw.matmul(a, a)",
-    "first int8 product": "import numpy as np; a = np.ones((300, 300), np.int8); tw.matmul(a, a, dtype='int32')",
-    "first complex product": "import numpy as np; a = np.ones((300, 300), np.complex64); tw.matmul(a, a)",
-}
+#: Seconds and calls of ours before anything is timed: small products get kernels of their own when seen often.
+WARM_SECONDS, WARM_CALLS = 0.1, 40
+#: The square extents of a geometric mean, and its bar.
+MEAN_FROM, MEAN_BAR = 256, 1.0
+UNITS = {"operations": "Gop/s", "bytes": "GB/s"}
 
 
 @dataclass(frozen=True)
@@ -54,12 +59,15 @@ class Ratio:
     quartiles : (low, median, high)
     rate : float
         The peer's, in the row's unit.
+    pairs : int
+        Neighbouring blocks that were compared.
     bar : float, optional
     """
 
     peer: str
     quartiles: tuple[float, float, float]
     rate: float
+    pairs: int
     bar: float | None
 
     @property
@@ -80,89 +88,111 @@ class Row:
     error: str = ""
 
 
-def main() -> None:
-    parser = measuring.arguments(__doc__)
-    parser.add_argument("--only", nargs="*", default=["*"], help="rows by name, with * and ?")
-    parser.add_argument("--rounds", type=int, default=9, help="pairs of blocks for each peer, where time allows")
-    parser.add_argument("--seconds", type=float, default=4.0, help="at most so long for each peer, but three pairs")
-    parser.add_argument("--threads", type=int, default=2)
-    options = parser.parse_args()
-    wanted = [(name, make) for name, make in works() if any(fnmatch.fnmatch(name, p) for p in options.only)]
-    if torch is not None:
-        torch.set_num_threads(options.threads)
+def main(
+    only: Annotated[list[str] | None, typer.Option(help="Rows by name, with * and ?; may be repeated.")] = None,
+    rounds: Annotated[int, typer.Option(min=1, help="Pairs of blocks for each peer, where time allows.")] = 9,
+    seconds: Annotated[float, typer.Option(help="At most so long for each peer, but for three pairs.")] = 4.0,
+    threads: Annotated[int, typer.Option(min=1)] = 2,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")] = False,
+) -> None:
+    """Measure the CPU engine beside its peers."""
+    patterns = only or ["*"]
+
+    def wanted(name: str) -> bool:
+        return any(fnmatch.fnmatch(name, pattern) for pattern in patterns)
+
+    os.environ["TILEWRIGHT_THREADS"] = str(threads)
+    missing = [name for name, found in (("PyTorch", cpu_peers.torch()), ("MKL", cpu_peers.mkl())) if found is None]
+    if cpu_peers.torch() is not None:
+        cpu_peers.torch().set_num_threads(threads)
+    works = [work for work in WORKS if wanted(work.name)]
     rows: list[Row] = []
-    with threadpool_limits(options.threads), Progress(disable=not sys.stderr.isatty(), transient=True) as progress:
-        task = progress.add_task("measuring", total=len(wanted))
-        for name, make in wanted:
-            progress.update(task, description=name)
-            rows.append(measured(name, make, options))
-            progress.advance(task)
-    starts = [start for start in STARTS if any(fnmatch.fnmatch(start, p) for p in options.only)]
-    seconds = {start: start_seconds(STARTS[start]) for start in starts}
-    tables = [table_of(rows, options.threads)] + ([starts_table(seconds)] if seconds else [])
+    with threadpoolctl.threadpool_limits(threads), Progress(disable=json or not sys.stdout.isatty()) as progress:
+        for work in progress.track(works, description="measuring"):
+            rows.append(measured(work, rounds, seconds))
+    starts = [cpu_fresh.started(start) for start in cpu_fresh.STARTS if wanted(start.name)]
+    extras = cpu_fresh.extras(threads) if wanted("memory") else []
     means = square_means(rows)
-    measuring.publish({"rows": rows, "geometric_means": means, "starts": seconds}, tables, as_json=options.json)
-    if means and not options.json:
-        print(
-            "Geometric mean to the best peer, squares of 256 to 2048: "
-            + ", ".join(f"{k} {v:.2f}" for k, v in means.items())
-        )
+    results = {"threads": threads, "missing": missing, "rows": rows, "geometric_means": means}
+    results |= {"starts": starts, "memory": extras}
+    title = f"CPU engine, {threads} threads"
+    tables = [table_of(rows, title, note(missing, means, rows))] if rows else []
+    tables += fresh_tables(starts, extras)
+    measuring.publish(results, tables, as_json=json, packages=("torch", "mkl", "ml-dtypes"))
 
 
-def measured(name: str, make: Callable[[], Work], options: argparse.Namespace) -> Row:
+def measured(work: Work, rounds: int, seconds: float) -> Row:
     """A row, or why there is none."""
     try:
-        work = make()
-        check(work)
-        return timed(work, options.rounds, options.seconds)
-    except (tw.TilewrightError, AssertionError, TypeError, AttributeError) as error:
-        return Row(name, error=f"{type(error).__name__}: {error}")
-
-
-def check(work: Work) -> None:
-    """Compare the result with the first peer's: equal, or close for floats."""
-    mine = np.asarray(work.ours())
-    for name, peer in work.peers.items():
-        theirs = peer.call()
-        if theirs is None:
-            continue  # a copy
-        if torch is not None and isinstance(theirs, torch.Tensor):
-            theirs = theirs.to(torch.float32).numpy() if theirs.dtype == torch.bfloat16 else theirs.numpy()
-        if work.exact:
-            np.testing.assert_array_equal(mine, theirs, err_msg=name)
-        else:
-            wide = np.complex128 if mine.dtype.kind == "c" else np.float64
-            tolerance = 0.02 if mine.dtype.itemsize == 2 else 1e-3
-            np.testing.assert_allclose(mine.astype(wide), theirs.astype(wide), rtol=tolerance, atol=1e-4, err_msg=name)
-
-
-def timed(work: Work, rounds: int, seconds: float) -> Row:
-    """Time a work beside each of its peers."""
-    ours: list[float] = []
+        operands = work.operands()
+        ours = work.ours(*operands)
+        result = np.asarray(ours())
+    except (TypeError, AttributeError, tw.TilewrightError) as error:
+        built = isinstance(error, tw.TilewrightError)
+        return Row(work.name, error=str(error) if built else f"not built: {error}")
+    warm(ours)
+    unit, amount = UNITS[work.counts], work.amount(*operands[:2])
+    mine: list[float] = []
     ratios = []
-    medians: dict[str, list[float]] = {}
-    for name, peer in work.peers.items():
-        pairs = paired(work.ours, peer, rounds, seconds)
-        ours += [mine for mine, _ in pairs]
-        quotients = [theirs / mine / peer.share for mine, theirs in pairs]
-        medians[name] = quotients
-        rate = peer.share * work.amount / statistics.median(theirs for _, theirs in pairs) / 1e9
-        ratios.append(Ratio(name, quartiles(quotients), rate, peer.bar))
-    if work.best_bar is not None:
-        best = min(ratios, key=lambda r: r.quartiles[1])
-        ratios = [Ratio(r.peer, r.quartiles, r.rate, work.best_bar if r is best else r.bar) for r in ratios]
-    mine = statistics.median(ours)
-    return Row(work.name, work.unit, work.amount / mine / 1e9, mine * 1e6, tuple(ratios))
+    for name, bar in work.peers.items():
+        peer = PEERS[name]
+        call = peer.prepare(*operands)
+        if call is None:
+            continue
+        try:
+            check(result, call(), work)
+        except AssertionError as error:
+            return Row(work.name, error=f"WRONG beside {name}: {' '.join(str(error).split())}")
+        pairs = paired(ours, call, rounds, seconds)
+        mine += [first for first, _ in pairs]
+        low, median, high = np.quantile([second / first / peer.share for first, second in pairs], [0.25, 0.5, 0.75])
+        rate = peer.share * amount / statistics.median(second for _, second in pairs) / 1e9
+        ratios.append(Ratio(name, (float(low), float(median), float(high)), rate, len(pairs), bar))
+    if work.best is not None and ratios:
+        best = min(ratios, key=lambda ratio: ratio.quartiles[1])
+        ratios = [replace(ratio, bar=work.best) if ratio is best else ratio for ratio in ratios]
+    took = statistics.median(mine or [block(ours, 1)])
+    return Row(work.name, unit, amount / took / 1e9, took * 1e6, tuple(ratios))
 
 
-def paired(ours: Callable[[], Any], peer: Peer, rounds: int, seconds: float) -> list[tuple[float, float]]:
+def check(mine: np.ndarray, theirs: Any, work: Work) -> None:
+    """Compare our result with a peer's: equal for integers and min-plus, else within the error of any order of sums."""
+    if theirs is None:
+        return  # bandwidth
+    if not isinstance(theirs, np.ndarray | np.generic):
+        theirs = theirs.float().numpy() if mine.dtype.name == "bfloat16" else theirs.numpy()
+    if np.shape(theirs) != mine.shape:
+        return  # bandwidth
+    if mine.dtype.kind in "iu" or "algebra" in work.options:
+        np.testing.assert_array_equal(mine, theirs)
+        return
+    # Source: Higham, "Accuracy and stability of numerical algorithms", 2nd ed., section 3.1; operands are at most 1
+    # (complex ones 2 in product), and both results and the result's own rounding count.
+    k, wide = work.shapes[0][-1], np.complex128 if mine.dtype.kind == "c" else np.float64
+    digits = {2: 2.0**-24, 4: 2.0**-24, 8: 2.0**-53}[mine.real.dtype.itemsize]
+    rounding = {"float16": 2.0**-10, "bfloat16": 2.0**-7}.get(mine.dtype.name, 4 * digits)
+    largest = float(np.abs(theirs.astype(wide)).max())
+    np.testing.assert_allclose(mine.astype(wide), theirs.astype(wide), rtol=rounding, atol=4 * k * digits * largest)
+
+
+def warm(call: Call) -> None:
+    """Call until kernels are made and threads run."""
+    start = time.perf_counter()
+    for _ in range(WARM_CALLS):
+        call()
+        if time.perf_counter() - start > WARM_SECONDS:
+            return
+
+
+def paired(ours: Call, peer: Call, rounds: int, seconds: float) -> list[tuple[float, float]]:
     """Seconds a call, ours and the peer's, of neighbouring blocks."""
-    counts = [max(1, round(BLOCK_SECONDS / max(block(call, 1), 1e-7))) for call in (ours, peer.call)]
+    calls = (ours, peer)
+    counts = [max(1, round(BLOCK_SECONDS / max(block(call, 1), 1e-7))) for call in calls]
     pairs: list[tuple[float, float]] = []
     start = time.perf_counter()
-    while len(pairs) < 3 or (len(pairs) < rounds and time.perf_counter() - start < seconds):
+    while len(pairs) < min(3, rounds) or (len(pairs) < rounds and time.perf_counter() - start < seconds):
         times = []
-        for call, count in zip((ours, peer.call), counts, strict=True):
+        for call, count in zip(calls, counts, strict=True):
             settle()
             times.append(block(call, count))
         pairs.append((times[0], times[1]))
@@ -170,8 +200,11 @@ def paired(ours: Callable[[], Any], peer: Peer, rounds: int, seconds: float) -> 
 
 
 def block(call: Callable[[], Any], count: int) -> float:
-    """Seconds a call of several, after one that is not counted."""
+    """Seconds a call of several, after one that is not counted where there are several or it is short."""
+    start = time.perf_counter()
     call()
+    if time.perf_counter() - start > 10 * BLOCK_SECONDS:
+        return time.perf_counter() - start
     start = time.perf_counter()
     for _ in range(count):
         call()
@@ -187,59 +220,56 @@ def settle() -> None:
             return
 
 
-def quartiles(quotients: list[float]) -> tuple[float, float, float]:
-    low, median, high = np.quantile(quotients, [0.25, 0.5, 0.75])
-    return float(low), float(median), float(high)
-
-
 def square_means(rows: list[Row]) -> dict[str, float]:
-    """The geometric mean of the ratios to the best peer, of each float dtype."""
+    """The geometric mean of the ratios to the best peer, of each float dtype whose squares were all measured."""
     means = {}
     for dtype in ("float32", "float64"):
-        squares = [r for r in rows if r.name.startswith(f"{dtype} ") and r.ratios and int(r.name.split()[1]) >= 256]
-        if len(squares) == 7:
-            means[dtype] = math.exp(statistics.mean(math.log(min(x.quartiles[1] for x in r.ratios)) for r in squares))
+        sizes = [w.name for w in WORKS if w.name.startswith(f"{dtype} ") and w.best and w.shapes[0][0] >= MEAN_FROM]
+        found = [min(r.quartiles[1] for r in row.ratios) for row in rows if row.name in sizes and row.ratios]
+        if len(found) == len(sizes):
+            means[dtype] = math.exp(statistics.mean(math.log(ratio) for ratio in found))
     return means
 
 
-def start_seconds(statement: str) -> dict[str, float]:
-    """Seconds of a statement in a fresh process, with an empty cache and with what that left; imports apart."""
-    script = "import time\n{before}start = time.perf_counter()\n{statement}\nprint(time.perf_counter() - start)"
-    before = "" if statement.startswith("import tilewright") else "import numpy, tilewright as tw; tw.matmul\n"
-    found = {}
-    with tempfile.TemporaryDirectory() as folder:
-        for state in ("empty", "filled"):
-            done = subprocess.run(
-                [sys.executable, "-c", script.format(before=before, statement=statement)],
-                env={**os.environ, "TILEWRIGHT_CACHE_DIR": folder}, capture_output=True, text=True, check=True,
-            )  # fmt: skip
-            found[state] = float(done.stdout)
-    return found
+def note(missing: Sequence[str], means: dict[str, float], rows: Sequence[Row]) -> str:
+    """What stands under the table: means, what went wrong, what is missing."""
+    said = [
+        f"Geometric mean to the best peer, {dtype} squares of 256 to 2048: {mean:.2f}, bar {MEAN_BAR:g} "
+        + ("met" if mean >= MEAN_BAR else "NOT MET")
+        for dtype, mean in means.items()
+    ]
+    said += [f"{row.name}: {row.error}" for row in rows if row.error]
+    return "\n".join([*said, *([f"Not installed: {', '.join(missing)}."] if missing else [])])
 
 
-def table_of(rows: list[Row], threads: int) -> Any:
+def table_of(rows: list[Row], title: str, caption: str) -> Any:
+    """The table of the works, a line for each peer."""
     lines = []
     for row in rows:
-        if row.error:
-            lines.append((row.name, "", "", "", "", row.error.split("\n")[0][:60], ""))
+        head = (row.name, f"{row.rate:,.1f} {row.unit}", f"{row.microseconds:,.1f}")
+        if not row.ratios:
+            lines.append((row.name, "", "", "", "", row.error.split(":")[0] or "no peer", ""))
         for i, ratio in enumerate(row.ratios):
-            low, median, high = ratio.quartiles
-            met = {None: "", True: "met", False: "NOT MET"}[ratio.met]
-            head = (row.name, f"{row.rate:,.1f} {row.unit}", f"{row.microseconds:,.1f}") if i == 0 else ("", "", "")
-            bar = "" if ratio.bar is None else f"{ratio.bar:g}"
-            lines.append(
-                (*head, ratio.peer, f"{ratio.rate:,.1f}", f"{median:.2f} [{low:.2f} {high:.2f}]", f"{bar} {met}")
-            )
+            low, median, high = (f"{x:.2f}" if x < 100 else f"{x:,.0f}" for x in ratio.quartiles)
+            met = {None: "", True: f"{ratio.bar} met", False: f"{ratio.bar} NOT MET"}[ratio.met]
+            first = head if i == 0 else ("", "", "")
+            lines.append((*first, ratio.peer, f"{ratio.rate:,.1f}", f"{median} [{low} {high}]", met))
     columns = ("work", "ours", "us", "peer", "its rate", "ratio [quartiles]", "bar")
-    return measuring.table(f"CPU engine, {threads} threads", columns, lines)
+    return measuring.table(title, columns, lines, caption)
 
 
-def starts_table(seconds: dict[str, dict[str, float]]) -> Any:
-    lines = [
-        (name, *(f"{1e3 * found[state]:,.1f}" for state in ("empty", "filled"))) for name, found in seconds.items()
-    ]
-    return measuring.table("Starting, ms in a fresh process", ("what", "cache empty", "cache filled"), lines)
+def fresh_tables(starts: list[cpu_fresh.Started], extras: list[cpu_fresh.Extra]) -> list[Any]:
+    """The tables of what was measured in fresh processes."""
+    started, memory = cpu_fresh.cells(starts, extras)
+    tables = []
+    if started:
+        columns = ("what", "cache empty", "bar", "cache filled", "bar")
+        tables.append(measuring.table("Starting, ms in a fresh process, median of 5", columns, started))
+    if memory:
+        columns = ("product", "extra", "a copied operand", "bar", "")
+        tables.append(measuring.table("Peak memory beyond operands and result, MB", columns, memory))
+    return tables
 
 
 if __name__ == "__main__":
-    main()
+    typer.run(main)

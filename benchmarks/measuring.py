@@ -45,15 +45,15 @@ class Spread:
         return f"{median} ({least} - {most})"
 
 
-def host() -> dict[str, Any]:
-    """The host, the versions and the load that a figure depends on."""
+def host(packages: Sequence[str] = ()) -> dict[str, Any]:
+    """The host, the load and the versions (of further packages too) that a figure depends on."""
     return {
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "cpu": _processor(),
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "load_average": round(os.getloadavg()[0], 1),
         "python": platform.python_version(),
-        "versions": {name: _version(name) for name in PACKAGES},
+        "versions": {name: _version(name) for name in (*PACKAGES, *packages)},
     }
 
 
@@ -64,9 +64,9 @@ def arguments(text: str) -> argparse.ArgumentParser:
     return parser
 
 
-def publish(results: dict[str, Any], tables: Iterable[Table], *, as_json: bool) -> None:
-    """Print the tables under the host's line, or everything as JSON."""
-    facts = host()
+def publish(results: dict[str, Any], tables: Iterable[Table], *, as_json: bool, packages: Sequence[str] = ()) -> None:
+    """Print the tables under the host's line, with the versions of further packages, or everything as JSON."""
+    facts = host(packages)
     if as_json:
         print(json.dumps({"host": facts, **results}, indent=2, default=asdict))
         return
