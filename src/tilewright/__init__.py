@@ -28,6 +28,29 @@ if TYPE_CHECKING:  # what `_PUBLIC` says, for type checkers; a meta test holds t
     from tilewright.errors import KernelError as KernelError
     from tilewright.errors import TilewrightError as TilewrightError
     from tilewright.gpu import device as cuda
+    from tilewright.problem.functions import absolute as absolute
+    from tilewright.problem.functions import astype as astype
+    from tilewright.problem.functions import ceil as ceil
+    from tilewright.problem.functions import clip as clip
+    from tilewright.problem.functions import erf as erf
+    from tilewright.problem.functions import exp as exp
+    from tilewright.problem.functions import expm1 as expm1
+    from tilewright.problem.functions import floor as floor
+    from tilewright.problem.functions import fma as fma
+    from tilewright.problem.functions import gelu as gelu
+    from tilewright.problem.functions import log as log
+    from tilewright.problem.functions import log1p as log1p
+    from tilewright.problem.functions import logaddexp as logaddexp
+    from tilewright.problem.functions import maximum as maximum
+    from tilewright.problem.functions import minimum as minimum
+    from tilewright.problem.functions import relu as relu
+    from tilewright.problem.functions import requantise as requantise
+    from tilewright.problem.functions import round as round
+    from tilewright.problem.functions import sigmoid as sigmoid
+    from tilewright.problem.functions import silu as silu
+    from tilewright.problem.functions import sqrt as sqrt
+    from tilewright.problem.functions import tanh as tanh
+    from tilewright.problem.functions import where as where
     from tilewright.settings import Settings as Settings
 
     __version__: str
@@ -48,6 +71,29 @@ _PUBLIC = {
     "KernelError": ("tilewright.errors", "KernelError"),
     "Settings": ("tilewright.settings", "Settings"),
     "TilewrightError": ("tilewright.errors", "TilewrightError"),
+    "absolute": ("tilewright.problem.functions", "absolute"),
+    "astype": ("tilewright.problem.functions", "astype"),
+    "ceil": ("tilewright.problem.functions", "ceil"),
+    "clip": ("tilewright.problem.functions", "clip"),
+    "erf": ("tilewright.problem.functions", "erf"),
+    "exp": ("tilewright.problem.functions", "exp"),
+    "expm1": ("tilewright.problem.functions", "expm1"),
+    "floor": ("tilewright.problem.functions", "floor"),
+    "fma": ("tilewright.problem.functions", "fma"),
+    "gelu": ("tilewright.problem.functions", "gelu"),
+    "log": ("tilewright.problem.functions", "log"),
+    "log1p": ("tilewright.problem.functions", "log1p"),
+    "logaddexp": ("tilewright.problem.functions", "logaddexp"),
+    "maximum": ("tilewright.problem.functions", "maximum"),
+    "minimum": ("tilewright.problem.functions", "minimum"),
+    "relu": ("tilewright.problem.functions", "relu"),
+    "requantise": ("tilewright.problem.functions", "requantise"),
+    "round": ("tilewright.problem.functions", "round"),
+    "sigmoid": ("tilewright.problem.functions", "sigmoid"),
+    "silu": ("tilewright.problem.functions", "silu"),
+    "sqrt": ("tilewright.problem.functions", "sqrt"),
+    "tanh": ("tilewright.problem.functions", "tanh"),
+    "where": ("tilewright.problem.functions", "where"),
 }
 
 __all__ = [
@@ -55,17 +101,40 @@ __all__ = [
     "Settings",
     "TilewrightError",
     "__version__",
+    "absolute",
+    "astype",
     "catalogue",
+    "ceil",
+    "clip",
     "cuda",
+    "erf",
     "errors",
+    "exp",
+    "expm1",
+    "floor",
+    "fma",
+    "gelu",
     "gpu",
     "instruments",
     "ladder",
+    "log",
+    "log1p",
+    "logaddexp",
     "machine",
     "matmul",
+    "maximum",
+    "minimum",
     "plan",
     "problem",
+    "relu",
+    "requantise",
+    "round",
+    "sigmoid",
+    "silu",
     "simt",
+    "sqrt",
+    "tanh",
+    "where",
 ]
 
 

@@ -1,0 +1,241 @@
+"""Elementwise expressions, as data: what an epilogue or a semiring computes, traced from a Python function.
+
+An :class:`Expression` is a list of instructions, each naming earlier ones, over the rows of `primitives.PRIMITIVES`.
+Its text is its identity: equal texts are equal expressions, and machine code is kept on disk under them.
+
+Examples
+--------
+>>> halved = trace(lambda x, y: x * 0.5 + y, {"x": "float32", "y": "float32"})
+>>> print(halved)
+x:float32 y:float32 -> %3 = multiply(x, 0.5:float32); add(%3, y)
+>>> halved.evaluate(np.float32([2, 4]), np.float32(1))
+array([2., 3.], dtype=float32)
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tilewright.errors import ArgumentTypeError
+from tilewright.problem.dtypes import dtype
+from tilewright.problem.primitives import PRIMITIVES, bits, cast
+
+Array = npt.NDArray[Any]
+Number = bool | int | float
+#: Operations whose result's dtype is stated: on an array and that dtype's name.
+STATED: dict[str, Callable[[Array, str], Array]] = {"cast": cast, "bits": bits, "copy": lambda values, _: values}
+
+
+class Instruction(NamedTuple):
+    """One step.
+
+    Attributes
+    ----------
+    op : str
+        A primitive, or `parameter`, `constant`, `cast`, `bits`, `copy`.
+    args : tuple of int
+        Earlier instructions.
+    dtype : str
+        Of the value.
+    text : str
+        A parameter's name; a constant's value (floats in Python's hexadecimal form).
+    """
+
+    op: str
+    args: tuple[int, ...]
+    dtype: str
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """An elementwise function of some arrays.
+
+    Attributes
+    ----------
+    text : str
+        The expression in full: parameters, then a step for every further instruction.
+    instructions : tuple of Instruction
+        The parameters first; the last one is the result.
+    arity : int
+        How many parameters.
+    """
+
+    text: str
+    instructions: tuple[Instruction, ...] = field(compare=False, repr=False)
+    arity: int = field(compare=False, repr=False)
+
+    @property
+    def parameters(self) -> tuple[tuple[str, str], ...]:
+        """Names and dtypes."""
+        return tuple((x.text, x.dtype) for x in self.instructions[: self.arity])
+
+    @property
+    def dtype(self) -> str:
+        """Of the result."""
+        return self.instructions[-1].dtype
+
+    @property
+    def cost(self) -> int:
+        """Operations, constants and parameters not counted."""
+        return sum(bool(x.args) for x in self.instructions)
+
+    def evaluate(self, *values: npt.ArrayLike) -> Array:
+        """The value by NumPy, an instruction at a time.
+
+        Parameters
+        ----------
+        *values : array_like
+            One a parameter, broadcast against each other; taken for the parameters' dtypes.
+        """
+        arrays = [np.asarray(v) for v in values]
+        shape = np.broadcast_shapes(*(x.shape for x in arrays))
+        found: list[Array] = []
+        with np.errstate(all="ignore"):
+            for step in self.instructions:
+                args = [found[i] for i in step.args]
+                if step.op == "parameter":
+                    native = np.asarray(arrays[len(found)]).astype(as_numpy(step.dtype), copy=False)
+                    found.append(np.atleast_1d(native))
+                elif step.op == "constant":
+                    found.append(np.array([number(step)]).astype(as_numpy(step.dtype)))
+                elif step.op in STATED:
+                    found.append(STATED[step.op](args[0], step.dtype))
+                else:
+                    found.append(np.asarray(PRIMITIVES[step.op].meaning(*args)))
+        return np.array(np.broadcast_to(found[-1], shape or (1,))).reshape(shape)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def as_numpy(name: str) -> np.dtype[Any]:
+    """The NumPy dtype of an expression's dtype."""
+    return np.dtype(np.bool_) if name == "bool" else dtype(name).numpy
+
+
+def number(step: Instruction) -> Number:
+    """A constant's value."""
+    if step.dtype == "bool":
+        return step.text == "True"
+    return float.fromhex(step.text) if dtype(step.dtype).is_float else int(step.text)
+
+
+def constant_text(value: Number, name: str) -> str:
+    """How a constant is written, rounded to its dtype; equal texts are equal values."""
+    exact = as_numpy(name).type(value)
+    if name == "bool":
+        return str(bool(exact))
+    return float(exact).hex() if dtype(name).is_float else str(int(exact))
+
+
+class Builder:
+    """Instructions under construction; an instruction that is there already is used again."""
+
+    def __init__(self) -> None:
+        self.instructions: list[Instruction] = []
+        self._known: dict[Instruction, int] = {}
+
+    def add(self, op: str, args: tuple[int, ...], name: str, text: str = "") -> int:
+        """The number of an instruction."""
+        step = Instruction(op, args, name, text)
+        found = self._known.get(step)
+        if found is None:
+            found = self._known[step] = len(self.instructions)
+            self.instructions.append(step)
+        return found
+
+    def constant(self, value: Number, name: str) -> int:
+        """The number of a constant."""
+        return self.add("constant", (), name, constant_text(value, name))
+
+    def finished(self, result: int, arity: int) -> Expression:
+        """The expression of a result: what it does not need is left out."""
+        needed, waiting = set(range(arity)), [result]
+        while waiting:
+            i = waiting.pop()
+            if i >= arity and i not in needed:
+                needed.add(i)
+                waiting.extend(self.instructions[i].args)
+        if result < arity - 1:
+            result = self.add("copy", (result,), self.instructions[result].dtype)
+            needed.add(result)
+        order = sorted(needed)
+        place = {old: new for new, old in enumerate(order)}
+        steps = tuple(
+            self.instructions[i]._replace(args=tuple(place[a] for a in self.instructions[i].args)) for i in order
+        )
+        return Expression(_text(steps, arity), steps, arity)
+
+
+def _text(steps: tuple[Instruction, ...], arity: int) -> str:
+    """Constants where they are used, and every other step by its number."""
+
+    def name(i: int) -> str:
+        step = steps[i]
+        if step.op == "constant":
+            return f"{number(step)!r}:{step.dtype}"
+        return step.text if i < arity else f"%{i}"
+
+    parts = []
+    for i, step in enumerate(steps[arity:], arity):
+        if step.op == "constant" and i + 1 < len(steps):
+            continue
+        if step.op in ("constant", "copy"):
+            parts.append(name(step.args[0] if step.args else i))
+            continue
+        stated = f" as {step.dtype}" if step.op in STATED else ""
+        label = f"%{i} = " if i + 1 < len(steps) else ""
+        parts.append(f"{label}{step.op}({', '.join(name(a) for a in step.args)}{stated})")
+    header = " ".join(f"{step.text}:{step.dtype}" for step in steps[:arity])
+    return f"{header} -> {'; '.join(parts) if parts else name(arity - 1)}"
+
+
+def trace(function: Callable[..., Any], parameters: Mapping[str, str]) -> Expression:
+    """The expression that a Python function computes.
+
+    Parameters
+    ----------
+    function : callable
+        Called once, with a :class:`~tilewright.problem.tracing.Value` for each parameter, by position.
+    parameters : mapping of str to str
+        Names and dtypes.
+
+    Raises
+    ------
+    ArgumentTypeError
+        It does what cannot be traced, or returns no value.
+
+    Examples
+    --------
+    >>> from tilewright.problem.functions import relu
+    >>> print(trace(relu, {"x": "int32"}))
+    x:int32 -> maximum(x, 0:int32)
+    """
+    from tilewright.problem.tracing import Value
+
+    builder = Builder()
+    values = [Value(builder, builder.add("parameter", (), d, name), d) for name, d in parameters.items()]
+    result = function(*values)
+    if isinstance(result, Value) and result.builder is builder:
+        return builder.finished(result.number, len(values))
+    if isinstance(result, bool | int | float | np.generic) and values:
+        return builder.finished(values[0].like(result).number, len(values))
+    raise ArgumentTypeError(
+        f"a traced function must return what it computed from its parameters (got {type(result).__name__} from "
+        f"{getattr(function, '__name__', 'the function')}); return one expression"
+    )
+
+
+@functools.lru_cache(maxsize=256)
+def identity(name: str, to: str) -> Expression:
+    """A value as another dtype."""
+    builder = Builder()
+    value = builder.add("parameter", (), name, "x")
+    return builder.finished(value if name == to else builder.add("cast", (value,), to), 1)

@@ -1,0 +1,358 @@
+"""The functions of elementwise expressions, written over the primitive operations.
+
+Each takes traced values, and numbers and arrays too: then it computes with NumPy what the compiled code computes, bit
+for bit. Integers become float64 where a function gives a fraction, as in NumPy.
+
+Accuracy, as the largest error in units in the last place (of float32 and of float64), measured in
+`tests/unit/problem/test_functions.py`: exp 1.1, expm1 1.8, log 0.9, log1p 1.6, tanh 2.6, sigmoid 2.4, erf 1.1. sqrt,
+floor, ceil, round, fma and the minima are exact or correctly rounded.
+
+Source: Muller, Elementary Functions, 3rd ed., chapter 11 (range reductions); the polynomials are our own, see
+`polynomials`.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, Literal, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from tilewright.errors import ArgumentTypeError, ArgumentValueError
+from tilewright.problem.dtypes import dtype as record_of
+from tilewright.problem.expression import as_numpy
+from tilewright.problem.polynomials import LOG2, POLYNOMIALS
+from tilewright.problem.primitives import letter
+from tilewright.problem.tracing import Value, apply, on_arrays, promoted
+
+#: By float dtype: the integer of its width, the place of the exponent, its bias, and what brings subnormals to normals.
+_FORMS = {"float32": ("int32", 23, 127, 24), "float64": ("int64", 52, 1023, 54)}
+
+
+def elementwise(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of values that numbers and arrays may be given to as well."""
+    named = inspect.signature(function).parameters
+    count = sum(p.kind is not p.KEYWORD_ONLY for p in named.values())
+
+    @functools.wraps(function)
+    def call(*args: Any, **options: Any) -> Any:
+        if any(isinstance(x, Value) for x in args):
+            return function(*args, **options)
+        return on_arrays(function, args[:count], options)
+
+    return call
+
+
+def _real(x: Any) -> Value:
+    """A value as one of the floats that are computed with."""
+    if letter(x.dtype) == "b":
+        raise ArgumentTypeError('a function of numbers must not be given booleans; write tw.astype(x, "float32")')
+    return cast(Value, x.cast("float64" if letter(x.dtype) != "f" else promoted(x.dtype, x.dtype)))
+
+
+def _horner(name: str, x: Value) -> Value:
+    """A polynomial, by fused multiply-adds from the highest power."""
+    coefficients = POLYNOMIALS[name, x.dtype]
+    total = x.like(coefficients[-1])
+    for c in reversed(coefficients[:-1]):
+        total = apply("fma", total, x, c)
+    return total
+
+
+# Plain operations
+
+
+@elementwise
+def fma(x: Any, y: Any, z: Any) -> Any:
+    """``x * y + z`` with one rounding."""
+    return apply("fma", x, y, z)
+
+
+@elementwise
+def minimum(x: Any, y: Any) -> Any:
+    """The smaller of two; NaN if either is, and of two zeros the first."""
+    return apply("minimum", x, y)
+
+
+@elementwise
+def maximum(x: Any, y: Any) -> Any:
+    """The larger of two; NaN if either is, and of two zeros the first."""
+    return apply("maximum", x, y)
+
+
+@elementwise
+def where(condition: Any, x: Any, y: Any) -> Any:
+    """X where the condition holds, else y."""
+    if not any(isinstance(v, Value) for v in (x, y)) and isinstance(condition, Value):
+        x = condition.like(x) if isinstance(x, bool) and isinstance(y, bool) else _constant(condition, x, y)
+    return apply("where", condition, x, y)
+
+
+def _constant(near: Value, x: Any, y: Any) -> Value:
+    """The first of two scalars in the dtype that Python's numbers have."""
+    name = "float64" if isinstance(x, float) or isinstance(y, float) else "int64"
+    return Value(near.builder, near.builder.constant(x, name), name)
+
+
+@elementwise
+def clip(x: Any, low: Any, high: Any) -> Any:
+    """X, but not below `low` nor above `high`; NaN stays."""
+    return apply("minimum", apply("maximum", x, low), high)
+
+
+@elementwise
+def absolute(x: Any) -> Any:
+    """The magnitude; the smallest integer stays itself."""
+    return abs(x)
+
+
+@elementwise
+def sqrt(x: Any) -> Any:
+    """The square root, correctly rounded."""
+    return apply("sqrt", _real(x))
+
+
+def _rounding(name: str, summary: str) -> Callable[..., Any]:
+    def function(x: Any) -> Any:
+        return x if letter(x.dtype) != "f" else apply(name, _real(x))
+
+    function.__name__, function.__doc__ = name, summary
+    return elementwise(function)
+
+
+floor = _rounding("floor", "The next whole number below; integers stay.")
+ceil = _rounding("ceil", "The next whole number above; integers stay.")
+round = _rounding("round", "The nearest whole number, ties to the even one; integers stay.")
+
+
+def astype(x: Any, dtype: npt.DTypeLike | str) -> Any:
+    """The value in another dtype.
+
+    A float is rounded once; to an integer it is cut to whole numbers towards zero, saturates, and NaN becomes 0. An
+    integer wraps to a narrower one.
+
+    Examples
+    --------
+    >>> astype(np.array([-3.7, 300.0]), "int8")
+    array([ -3, 127], dtype=int8)
+    """
+    name = "bool" if dtype in ("bool", bool) else record_of(dtype).name
+    if isinstance(x, Value):
+        return x.cast(name)
+    return on_arrays(lambda value: value.cast(name), (x,), {})
+
+
+# Exponentials
+
+
+def _reduced(x: Value) -> tuple[Value, Value]:
+    """(n, exp(r) - 1) with x = n log(2) + r and n whole."""
+    high, low = LOG2[x.dtype]
+    n = apply("round", x * (1 / np.log(2.0)))
+    r = apply("fma", n, -low, apply("fma", n, -high, x))
+    return n, apply("fma", r * r, _horner("exp", r), r)
+
+
+def _power_of_two(n: Value) -> Value:
+    """2^n for whole n, a float within the exponents of normal numbers."""
+    integer, place, bias, _ = _FORMS[n.dtype]
+    return ((n.cast(integer) + bias) << place).bits(n.dtype)
+
+
+@elementwise
+def exp(x: Any) -> Any:
+    """E to the power x."""
+    x = _real(x)
+    form = record_of(x.dtype)
+    # Beyond these the result is 0 or infinite whatever x is.
+    bounded = clip(x, (form.emin - form.precision - 2) * 0.7, (form.emax + 2) * 0.7)
+    n, grown = _reduced(bounded)
+    # Two factors: their exponents are those of normal numbers where the result's is not.
+    half = apply("floor", n * 0.5)
+    return (grown + 1) * _power_of_two(half) * _power_of_two(n - half)
+
+
+@elementwise
+def expm1(x: Any) -> Any:
+    """``exp(x) - 1``, accurate near 0."""
+    x = _real(x)
+    form = record_of(x.dtype)
+    bounded = clip(x, -form.precision * 0.75, (form.emax + 2) * 0.7)
+    n, grown = _reduced(bounded)
+    half = apply("floor", n * 0.5)
+    first, second = _power_of_two(half), _power_of_two(n - half)
+    # 2^n (1 + grown) - 1; where 2^n would overflow, 1 is nothing beside it.
+    near = apply("fma", grown, first * second, first * second - 1)
+    found = where(n < form.precision + 2, near, (grown + 1) * first * second)
+    return where(apply("equal", n, 0), where(apply("equal", x, 0), x, grown), found)
+
+
+@elementwise
+def log(x: Any) -> Any:
+    """The natural logarithm; minus infinity for 0, NaN below."""
+    x = _real(x)
+    integer, place, _, lift = _FORMS[x.dtype]
+    form = record_of(x.dtype)
+    tiny = x < 2.0**form.emin
+    scaled = where(tiny, x * 2.0**lift, x)
+    # x = 2^e m with m from sqrt(1/2) to sqrt(2): the exponent of x / sqrt(1/2), by integer subtraction.
+    root = as_numpy(x.dtype).type(np.sqrt(0.5))
+    whole = scaled.bits(integer)
+    e = (whole - int(root.view(integer))) >> place
+    m = (whole - (e << place)).bits(x.dtype)
+    exponent = e.cast(x.dtype) - where(tiny, x.like(float(lift)), 0.0)
+    result = _log_of_parts(exponent, m - 1)
+    result = where(apply("equal", x, 0), -np.inf, result)
+    return where(x < 0, np.nan, where(x < np.inf, result, x))
+
+
+def _log_of_parts(e: Value, f: Value) -> Value:
+    """E log(2) + log(1 + f), by s = f / (2 + f): log(1 + f) = f - (f^2/2 - s (f^2/2 + R)), R = s^2 P(s^2)."""
+    high, low = LOG2[f.dtype]
+    s = f / (f + 2)
+    z = s * s
+    half = f * f * 0.5
+    rest = apply("fma", s, apply("fma", z, _horner("log", z), half), e * low)
+    return apply("fma", e, high, -((half - rest) - f))
+
+
+@elementwise
+def log1p(x: Any) -> Any:
+    """``log(1 + x)``, accurate near 0."""
+    x = _real(x)
+    u = x + 1
+    # What rounding 1 + x lost, relative to it. Source: Higham, 2nd ed., section 1.14.1, for why it suffices.
+    lost = (x - (u - 1)) / u
+    found = log(u)
+    return where(apply("equal", u, 1), x, where((u > 0) & (u < np.inf), found + lost, found))
+
+
+@elementwise
+def logaddexp(x: Any, y: Any) -> Any:
+    """``log(exp(x) + exp(y))`` without overflow."""
+    larger, smaller = maximum(x, y), minimum(x, y)
+    # Equal infinities have no difference; equal values differ by 0.
+    difference = where(apply("equal", larger, smaller), 0.0, smaller - larger)
+    return larger + log1p(exp(difference))
+
+
+# Activations
+
+
+@elementwise
+def relu(x: Any) -> Any:
+    """The larger of x and 0; NaN stays."""
+    return apply("maximum", x, 0)
+
+
+@elementwise
+def sigmoid(x: Any) -> Any:
+    """``1 / (1 + exp(-x))``."""
+    x = _real(x)
+    e = exp(-abs(x))
+    return where(x < 0, e, 1.0) / (e + 1)
+
+
+@elementwise
+def silu(x: Any) -> Any:
+    """``x * sigmoid(x)``."""
+    x = _real(x)
+    return x * sigmoid(x)
+
+
+@elementwise
+def tanh(x: Any) -> Any:
+    """The hyperbolic tangent."""
+    x = _real(x)
+    t = expm1(abs(x) * -2)
+    size = -t / (t + 2)
+    return where(x < 0, -size, where(apply("equal", x, 0), x, size))
+
+
+@elementwise
+def erf(x: Any) -> Any:
+    """The error function."""
+    x = _real(x)
+    size = abs(x)
+    near = apply("fma", x, _horner("erf_near", x * x), x)
+    beyond = 4.0 if x.dtype == "float32" else 6.0
+    bounded = apply("minimum", size, beyond)
+    far = 1 - _horner("erf_far", (bounded - 2.5) / (bounded + 2.5)) * exp(-(bounded * bounded))
+    return where(size < 1, near, where(x < 0, -far, far))
+
+
+@elementwise
+def gelu(x: Any, *, approximate: Literal["none", "tanh"] = "none") -> Any:
+    """``x / 2 (1 + erf(x / sqrt(2)))``, or the form by tanh that approximates it.
+
+    Source: Hendrycks, Gimpel, Gaussian Error Linear Units, arXiv 1606.08415, section 2.
+    """
+    x = _real(x)
+    if approximate == "none":
+        return x * 0.5 * (erf(x * float(np.sqrt(0.5))) + 1)
+    if approximate != "tanh":
+        raise ArgumentValueError(f'`approximate` must be "none" or "tanh" (got {approximate!r})')
+    inner = (x + x * x * x * 0.044715) * float(np.sqrt(2 / np.pi))
+    return x * 0.5 * (tanh(inner) + 1)
+
+
+def requantise(x: Any, scale: Any, zero_point: Any = 0, dtype: npt.DTypeLike | str = "int8") -> Any:
+    """``x * scale`` rounded half to even, plus the zero point, saturated: sums of integers as narrow ones again.
+
+    Parameters
+    ----------
+    x : value or array
+    scale : value, number or array
+        Computed in float32, or in float64 where it is float64.
+    zero_point : value, number or array
+        Whole numbers.
+    dtype : dtype
+        An integer one.
+
+    Source: ONNX, operators QLinearMatMul and QuantizeLinear.
+
+    Examples
+    --------
+    >>> requantise(np.array([100, 90, 30000], np.int32), 0.05)
+    array([  5,   4, 127], dtype=int8)
+    """
+    record = record_of(dtype)
+    if record.is_float:
+        raise ArgumentTypeError(f"`dtype` must be an integer dtype (got {record.name}); write tw.astype")
+
+    def quantised(x: Any, scale: Any, zero_point: Any) -> Any:
+        value = next(v for v in (x, scale, zero_point) if isinstance(v, Value))
+        wide = isinstance(scale, Value) and scale.dtype == "float64"
+        name = "float64" if wide else "float32"
+        x, scale, zero_point = (value.like(v).cast(name) for v in (x, scale, zero_point))
+        return (apply("round", x * scale) + zero_point).cast(record.name)
+
+    if any(isinstance(v, Value) for v in (x, scale, zero_point)):
+        return quantised(x, scale, zero_point)
+    return on_arrays(lambda value: quantised(value, scale, zero_point), (x,), {})
+
+
+def of_numpy(function: Any) -> Callable[..., Any] | None:
+    """What a NumPy function is here; None where there is no such."""
+    return _of_numpy().get(function)
+
+
+@functools.cache
+def _of_numpy() -> dict[Any, Callable[..., Any]]:
+    same: dict[Any, Callable[..., Any]] = {
+        np.exp: exp, np.expm1: expm1, np.log: log, np.log1p: log1p, np.tanh: tanh, np.sqrt: sqrt, np.floor: floor,
+        np.ceil: ceil, np.rint: round, np.absolute: absolute, np.fabs: absolute, np.minimum: minimum,
+        np.maximum: maximum, np.logaddexp: logaddexp, np.where: where, np.clip: clip, np.round: round,
+    }  # fmt: skip
+    import operator
+
+    return same | {
+        np.add: operator.add, np.subtract: operator.sub, np.multiply: operator.mul, np.divide: operator.truediv,
+        np.less: operator.lt, np.greater: operator.gt, np.less_equal: operator.le, np.greater_equal: operator.ge,
+        np.equal: operator.eq, np.not_equal: operator.ne, np.negative: operator.neg, np.invert: operator.invert,
+        np.bitwise_and: operator.and_, np.bitwise_or: operator.or_, np.bitwise_xor: operator.xor,
+        np.power: operator.pow, np.floor_divide: operator.floordiv, np.remainder: operator.mod,
+    }  # fmt: skip

@@ -1,0 +1,236 @@
+"""The primitive operations of elementwise expressions: THE table.
+
+A row says how many operands an operation takes and of what kinds, what its result's dtype is, what it means (as NumPy
+computes it) and how LLVM writes it. Everything else, the exponential included, is an expression over these rows, so its
+bits are the same from NumPy, at any vector width and on any host.
+
+The dtypes of expressions are those of `letter`. float16 and bfloat16 occur as operands and results; what is computed
+with them is computed in float32.
+
+LLVM texts are lines; the last one's value is the result. In them T is the operands' type, R the result's, M the type of
+a truth value, S the type's name inside an intrinsic's; Z, O and A are 0, 1 and all bits set; $0 is the first operand,
+#0 the first line's value.
+
+Source: LLVM Language Reference; IEEE 754-2019 for each operation, and section 9.6 of it for what NaN does to minima.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tilewright.problem import exact
+from tilewright.problem.dtypes import dtype
+from tilewright.problem.narrow import add_to_odd, convert
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Primitive:
+    """One operation.
+
+    Attributes
+    ----------
+    name : str
+    arity : int
+    kinds : str
+        Letters of the operands' dtypes: f, s, u, b for floats, signed and unsigned integers, booleans.
+    result : {"same", "bool"}
+    meaning : callable
+        On arrays of one dtype.
+    llvm : dict of str to tuple of str
+        Lines by the letters they serve.
+    """
+
+    name: str
+    arity: int
+    kinds: str
+    result: str
+    meaning: Callable[..., Any]
+    llvm: dict[str, tuple[str, ...]]
+
+    def lines(self, kind: str) -> tuple[str, ...]:
+        """The LLVM lines for a kind of operand."""
+        return next(lines for letters, lines in self.llvm.items() if kind in letters)
+
+
+def letter(name: str) -> str:
+    """The kind of a dtype, as a letter.
+
+    Examples
+    --------
+    >>> letter("float32"), letter("uint8"), letter("bool")
+    ('f', 'u', 'b')
+    """
+    return "b" if name == "bool" else dtype(name).kind[0]
+
+
+def _minimum(x: Array, y: Array) -> Array:
+    return np.where(np.isnan(y), y, np.where(y < x, y, x)) if x.dtype.kind == "f" else np.minimum(x, y)
+
+
+def _maximum(x: Array, y: Array) -> Array:
+    return np.where(np.isnan(y), y, np.where(y > x, y, x)) if x.dtype.kind == "f" else np.maximum(x, y)
+
+
+def _quotient(x: Array, y: Array) -> Array:
+    safe = np.where(y == 0, np.ones_like(y), y)
+    down = np.floor_divide(x, safe)
+    rest = x - down * safe
+    inexact = (rest != 0) & ((x < 0) != (safe < 0))
+    return np.where(y == 0, np.zeros_like(x), down + inexact.astype(x.dtype))
+
+
+def _fma(x: Array, y: Array, z: Array) -> Array:
+    """One rounding: through float64 rounded to odd for float32; exact rationals for float64."""
+    x, y, z = np.broadcast_arrays(x, y, z)
+    if x.dtype == np.float32:
+        wide = [v.astype(np.float64) for v in (x, y, z)]
+        return convert(add_to_odd(np.asarray(wide[0] * wide[1]), wide[2]), dtype("float32"))
+    return _fma_double(x, y, z)
+
+
+def _split(x: Array) -> tuple[Array, Array]:
+    """Two halves of 26 bits. Source: Dekker, A floating-point technique for extending the available precision, 1971."""
+    scaled = x * 134217729.0
+    high = scaled - (scaled - x)
+    return high, x - high
+
+
+def _fma_double(x: Array, y: Array, z: Array) -> Array:
+    """Emulated where no step can overflow or lose bits, else by exact rationals.
+
+    Source: Boldo, Melquiond, Emulation of FMA and correctly rounded sums, 2008, algorithm Fma.
+    """
+    product = x * y
+    (xh, xl), (yh, yl) = _split(x), _split(y)
+    low = ((xh * yh - product) + xh * yl + xl * yh) + xl * yl
+    upper = z + low
+    part = upper - z
+    lower = (z - (upper - part)) + (low - part)
+    total = product + upper
+    part = total - product
+    rest = (product - (total - part)) + (upper - part)
+    found = total + add_to_odd(np.asarray(rest), np.asarray(lower))
+    sizes = [np.abs(v) for v in (x, y, z, product)]
+    plain = np.logical_and.reduce([v < 1e100 for v in sizes] + [v > 1e-100 for v in sizes[:2] + sizes[3:]])
+    plain &= (z == 0) | (sizes[2] > 1e-100)
+    nothing = ((x == 0) | (y == 0)) & (sizes[3] == 0)
+    found = np.where(nothing, product + z, np.where(plain, found, 0.0))
+    plain |= nothing
+    form = dtype("float64")
+    for index in zip(*np.nonzero(~plain), strict=True):
+        found[index] = exact.fma(float(x[index]), float(y[index]), float(z[index]), form)
+    return found
+
+
+def _float(text: str) -> dict[str, tuple[str, ...]]:
+    return {"f": (f"call T @llvm.{text}.S(T $0)",)}
+
+
+def _order(relation: str) -> dict[str, tuple[str, ...]]:
+    return {
+        "f": (f"fcmp o{relation} T $0, $1",),
+        "s": (f"icmp s{relation} T $0, $1",),
+        "u": (f"icmp u{relation} T $0, $1",),
+    }
+
+
+def _extreme(name: str, relation: str, logic: str) -> dict[str, tuple[str, ...]]:
+    floats = (f"fcmp o{relation} T $1, $0", "select M #0, T $1, T $0", "fcmp uno T $1, $1", "select M #2, T $1, T #1")
+    return {
+        "f": floats,
+        "s": (f"call T @llvm.s{name}.S(T $0, T $1)",),
+        "u": (f"call T @llvm.u{name}.S(T $0, T $1)",),
+        "b": (f"{logic} T $0, $1",),
+    }
+
+
+_TRUNCATED = (
+    "icmp eq T $1, Z", "icmp eq T $1, A", "or M #0, #1", "select M #2, T O, T $1", "sdiv T $0, #3", "sub T Z, $0",
+    "select M #1, T #5, T #4", "select M #0, T Z, T #6",
+)  # fmt: skip
+
+#: Every operation. `constant` and `parameter` have no operands, `cast` and `bits` state their result; see `expression`.
+PRIMITIVES: dict[str, Primitive] = {
+    row.name: row
+    for row in (
+        Primitive("add", 2, "fsu", "same", np.add, {"f": ("fadd T $0, $1",), "su": ("add T $0, $1",)}),
+        Primitive("subtract", 2, "fsu", "same", np.subtract, {"f": ("fsub T $0, $1",), "su": ("sub T $0, $1",)}),
+        Primitive("multiply", 2, "fsu", "same", np.multiply, {"f": ("fmul T $0, $1",), "su": ("mul T $0, $1",)}),
+        Primitive("divide", 2, "f", "same", np.divide, {"f": ("fdiv T $0, $1",)}),
+        # Towards zero; 0 where the divisor is 0, and the smallest integer by -1 is itself.
+        Primitive("quotient", 2, "su", "same", _quotient, {
+            "s": _TRUNCATED,
+            "u": ("icmp eq T $1, Z", "select M #0, T O, T $1", "udiv T $0, #1", "select M #0, T Z, T #2"),
+        }),
+        Primitive("negative", 1, "fsu", "same", np.negative, {"f": ("fneg T $0",), "su": ("sub T Z, $0",)}),
+        Primitive("absolute", 1, "fs", "same", np.absolute, {
+            "f": ("call T @llvm.fabs.S(T $0)",), "s": ("call T @llvm.abs.S(T $0, i1 false)",),
+        }),
+        # NaN if either is; else the second where it is strictly beyond the first, so of two zeros the first.
+        Primitive("minimum", 2, "fsub", "same", _minimum, _extreme("min", "lt", "and")),
+        Primitive("maximum", 2, "fsub", "same", _maximum, _extreme("max", "gt", "or")),
+        Primitive("less", 2, "fsu", "bool", np.less, _order("lt")),
+        Primitive("less_equal", 2, "fsu", "bool", np.less_equal, _order("le")),
+        Primitive("equal", 2, "fsub", "bool", np.equal, {"f": ("fcmp oeq T $0, $1",), "sub": ("icmp eq T $0, $1",)}),
+        Primitive("not_equal", 2, "fsub", "bool", np.not_equal, {
+            "f": ("fcmp une T $0, $1",), "sub": ("icmp ne T $0, $1",),
+        }),
+        Primitive("bitwise_and", 2, "sub", "same", np.bitwise_and, {"sub": ("and T $0, $1",)}),
+        Primitive("bitwise_or", 2, "sub", "same", np.bitwise_or, {"sub": ("or T $0, $1",)}),
+        Primitive("bitwise_xor", 2, "sub", "same", np.bitwise_xor, {"sub": ("xor T $0, $1",)}),
+        Primitive("invert", 1, "sub", "same", np.invert, {"sub": ("xor T $0, A",)}),
+        # The amount is a constant below the width.
+        Primitive("left_shift", 2, "su", "same", np.left_shift, {"su": ("shl T $0, $1",)}),
+        Primitive("right_shift", 2, "su", "same", np.right_shift, {
+            "s": ("ashr T $0, $1",), "u": ("lshr T $0, $1",),
+        }),
+        # The first operand is a truth value, T the type of the others.
+        Primitive("where", 3, "fsub", "same", np.where, {"fsub": ("select M $0, T $1, T $2",)}),
+        Primitive("fma", 3, "f", "same", _fma, {"f": ("call T @llvm.fma.S(T $0, T $1, T $2)",)}),
+        Primitive("sqrt", 1, "f", "same", np.sqrt, _float("sqrt")),
+        Primitive("floor", 1, "f", "same", np.floor, _float("floor")),
+        Primitive("ceil", 1, "f", "same", np.ceil, _float("ceil")),
+        Primitive("trunc", 1, "f", "same", np.trunc, _float("trunc")),
+        Primitive("round", 1, "f", "same", np.rint, _float("roundeven")),
+    )
+}  # fmt: skip
+
+
+def cast(values: Array, to: str) -> Array:
+    """The value of a cast: floats rounded once, integers wrapped; to integers saturating, NaN to 0; to bool: not 0.
+
+    An integer goes to a 16-bit float by way of float64.
+
+    Examples
+    --------
+    >>> cast(np.array([300.7, -1.5, np.nan]), "uint8").tolist()
+    [255, 0, 0]
+    >>> cast(np.array([300, -1]), "int8").tolist()
+    [44, -1]
+    """
+    if to == "bool":
+        return np.asarray(values != 0)
+    target = dtype(to)
+    if target.is_float and values.dtype.kind in "iu" and target.bytes == 2:
+        values = values.astype(np.float64)
+    if values.dtype.kind == "b" or target.is_float:
+        return convert(values, target) if values.dtype.kind != "b" else values.astype(target.numpy)
+    if values.dtype.kind not in "fV":
+        return values.astype(target.numpy)
+    info, wide = np.iinfo(to), values.astype(np.float64)
+    beyond = float(int(info.max) + 1)  # a power of two
+    inside = np.where((wide > info.min) & (wide < beyond), wide, 0.0).astype(target.numpy)
+    found = np.where(wide >= beyond, target.numpy.type(info.max), inside)
+    return np.asarray(np.where(wide <= float(info.min), target.numpy.type(info.min), found))
+
+
+def bits(values: Array, to: str) -> Array:
+    """The same bits as another dtype of the width."""
+    return values.view(dtype(to).numpy)

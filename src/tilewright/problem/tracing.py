@@ -1,0 +1,341 @@
+"""The values that a traced function sees: they compute nothing and write down what is asked of them.
+
+Dtypes follow NumPy's promotion; Python's and NumPy's scalars take the dtype of what they meet (as Python's do in
+NumPy 2). float16 and bfloat16 are computed with in float32.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from tilewright.errors import ArgumentTypeError, ArgumentValueError
+from tilewright.problem.dtypes import dtype
+from tilewright.problem.expression import Builder, as_numpy, number, trace
+from tilewright.problem.primitives import PRIMITIVES, letter
+
+_HALF = ("float16", "bfloat16")
+_INSTEAD = {
+    "__bool__": ("a truth value (by if, while, and, or, not, or Python's min and max)", "write tw.where(c, x, y)"),
+    "__len__": ("a length", "it is one element; write what happens to each"),
+    "__iter__": ("iteration", "it is one element; write what happens to each"),
+    "__getitem__": ("an index", "it is one element; pass the part as an operand of its own"),
+    "__float__": ("a Python float (by float() or a function of math)", "write tw.exp, tw.sqrt and so on"),
+    "__int__": ("a Python integer", 'write tw.astype(x, "int32")'),
+    "__index__": ("a Python integer", 'write tw.astype(x, "int32")'),
+    "__complex__": ("a complex number", "expressions are real"),
+    "__rpow__": ("a power whose exponent is traced", "write tw.exp(x * log_of_the_base)"),
+    "__array__": ("a NumPy array", "write tw.exp, tw.where and so on"),
+}
+
+
+def _refusing(name: str) -> Callable[..., NoReturn]:
+    what, instead = _INSTEAD[name]
+
+    def method(self: Value, *_: Any, **__: Any) -> NoReturn:
+        self._refuse(what, instead)
+
+    return method
+
+
+def _binary(op: str, *, swapped: bool = False) -> Callable[[Value, Any], Value]:
+    def method(self: Value, other: Any) -> Value:
+        if isinstance(other, np.ndarray) and other.ndim:
+            self.like(other)
+        return apply(op, other, self) if swapped else apply(op, self, other)
+
+    return method
+
+
+def _unary(op: str) -> Callable[[Value], Value]:
+    return lambda self: apply(op, self)
+
+
+def _power(self: Value, exponent: Any) -> Value:
+    """Whole powers by squaring, from the lowest bit of the exponent; square roots."""
+    if isinstance(exponent, np.generic):
+        exponent = exponent.item()
+    if isinstance(exponent, float) and exponent == 0.5:
+        return apply("sqrt", self)
+    if isinstance(exponent, bool | Value) or not isinstance(exponent, int | float) or exponent != int(exponent):
+        self._refuse("a power that is no whole number", "write tw.exp(y * tw.log(x))")
+    count = abs(int(exponent))
+    if count > 1024 or (exponent < 0 and letter(self.dtype) != "f"):
+        self._refuse(f"the power {exponent}", "write a product, or convert to a float")
+    value = self.cast(promoted(self.dtype, self.dtype))
+    result: Value | None = None
+    square = value
+    while count:
+        if count & 1:
+            result = square if result is None else apply("multiply", result, square)
+        count >>= 1
+        if count:
+            square = apply("multiply", square, square)
+    result = value.like(1).cast(value.dtype) if result is None else result
+    return apply("divide", 1, result) if exponent < 0 else result
+
+
+def _shift(op: str) -> Callable[[Value, Any], Value]:
+    def method(self: Value, amount: Any) -> Value:
+        if isinstance(amount, bool) or not isinstance(amount, int | np.integer):
+            self._refuse("a shift whose amount is no constant", "write a product by a power of two")
+        if letter(self.dtype) not in "su" or not 0 <= amount < dtype(self.dtype).bits:
+            raise ArgumentTypeError(
+                f"a shift must be of an integer by 0 to its bits less 1 (got {self.dtype} by {amount}); convert with "
+                "tw.astype(x, dtype)"
+            )
+        return apply(op, self, int(amount))
+
+    return method
+
+
+def _floor_divide(x: Any, y: Any) -> Value:
+    """Towards minus infinity: the truncated quotient, less 1 where signs differ and something is left."""
+    quotient = apply("quotient", x, y)
+    if letter(quotient.dtype) == "u":
+        return quotient
+    rest = quotient.like(x) - quotient * y
+    negative = apply("not_equal", rest, 0) & ((rest < 0) ^ (quotient.like(y) < 0)) & apply("not_equal", y, 0)
+    return apply("where", negative, quotient - 1, quotient)
+
+
+def _remainder(x: Any, y: Any) -> Value:
+    quotient = _floor_divide(x, y)
+    rest = quotient.like(x) - quotient * y
+    return apply("where", apply("equal", rest.like(y), 0), 0, rest)
+
+
+def _integers_only(function: Callable[[Any, Any], Value], *, swapped: bool = False) -> Callable[[Value, Any], Value]:
+    def method(self: Value, other: Any) -> Value:
+        if letter(self.dtype) not in "su" or (isinstance(other, Value) and letter(other.dtype) not in "su"):
+            self._refuse("a quotient of floats that is rounded down", "write tw.floor(x / y)")
+        return function(other, self) if swapped else function(self, other)
+
+    return method
+
+
+class Value:
+    """A value of an expression that is being traced.
+
+    Attributes
+    ----------
+    builder : Builder
+        Of the expression.
+    number : int
+        Of the instruction.
+    dtype : str
+    """
+
+    __slots__ = ("builder", "dtype", "number")
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, builder: Builder, number: int, dtype: str) -> None:
+        self.builder = builder
+        self.number = number
+        self.dtype = dtype
+
+    def like(self, value: Any) -> Value:
+        """A scalar as a constant that can meet this value.
+
+        Raises
+        ------
+        ArgumentTypeError, ArgumentValueError
+            It is no real scalar, or does not fit.
+        """
+        if isinstance(value, Value):
+            if value.builder is not self.builder:
+                raise ArgumentTypeError(
+                    "a value must come from the function that is traced (this one is left from another trace); pass "
+                    "it as an operand"
+                )
+            return value
+        if isinstance(value, np.ndarray) and value.ndim == 0:
+            value = value[()]
+        if isinstance(value, np.generic):
+            value = value.item()
+        if not isinstance(value, bool | int | float):
+            raise ArgumentTypeError(
+                f"a traced value can meet traced values and real scalars (got {type(value).__name__}); pass arrays as "
+                "operands of the epilogue"
+            )
+        name = self.dtype
+        if isinstance(value, float) and letter(name) != "f":
+            name = "float64"
+        elif not isinstance(value, bool) and letter(name) == "b":
+            name = "int64"
+        if letter(name) in "su":
+            info = np.iinfo(name)
+            if not info.min <= value <= info.max:
+                raise ArgumentValueError(
+                    f"a constant must be a value of {name}, which it meets (got {value}); write tw.astype(x, ...) first"
+                )
+        return Value(self.builder, self.builder.constant(value, name), name)
+
+    def cast(self, to: str) -> Value:
+        """Convert to another dtype."""
+        if to == self.dtype:
+            return self
+        step = self.builder.instructions[self.number]
+        if step.op == "constant" and letter(to) == "f" and letter(self.dtype) != "b":
+            return Value(self.builder, self.builder.constant(number(step), to), to)
+        return Value(self.builder, self.builder.add("cast", (self.number,), to), to)
+
+    def astype(self, dtype: npt.DTypeLike | str) -> Value:
+        """Convert as :func:`tilewright.astype` does."""
+        from tilewright.problem.functions import astype
+
+        found: Value = astype(self, dtype)
+        return found
+
+    def bits(self, to: str) -> Value:
+        """The same bits as another dtype of the width."""
+        return Value(self.builder, self.builder.add("bits", (self.number,), to), to)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Value:
+        from tilewright.problem import functions
+
+        found = functions.of_numpy(ufunc)
+        if method != "__call__" or options or found is None:
+            self._refuse(
+                f"numpy.{ufunc.__name__}", "write it with tw.* functions; numpy's are traced where tw has them"
+            )
+        result: Value = found(*[self.like(x) for x in inputs])
+        return result
+
+    def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Value:
+        from tilewright.problem import functions
+
+        found = functions.of_numpy(function)
+        if found is None:
+            self._refuse(
+                f"numpy.{function.__name__}", "write it with tw.* functions; numpy's are traced where tw has them"
+            )
+        result: Value = found(*args, **options)
+        return result
+
+    def _refuse(self, what: str, instead: str) -> NoReturn:
+        raise ArgumentTypeError(
+            f"a value of a traced expression has no number yet, so it cannot be traced through {what} (got one of "
+            f"{self.dtype}); {instead}"
+        )
+
+    def __repr__(self) -> str:
+        return f"<traced {self.dtype}>"
+
+    def __pos__(self) -> Value:
+        return self
+
+    def __abs__(self) -> Value:
+        return self if letter(self.dtype) == "u" else apply("absolute", self)
+
+    __add__ = _binary("add")
+    __radd__ = _binary("add", swapped=True)
+    __sub__ = _binary("subtract")
+    __rsub__ = _binary("subtract", swapped=True)
+    __mul__ = _binary("multiply")
+    __rmul__ = _binary("multiply", swapped=True)
+    __truediv__ = _binary("divide")
+    __rtruediv__ = _binary("divide", swapped=True)
+    __and__ = _binary("bitwise_and")
+    __rand__ = _binary("bitwise_and", swapped=True)
+    __or__ = _binary("bitwise_or")
+    __ror__ = _binary("bitwise_or", swapped=True)
+    __xor__ = _binary("bitwise_xor")
+    __rxor__ = _binary("bitwise_xor", swapped=True)
+    __lt__ = _binary("less")
+    __gt__ = _binary("less", swapped=True)
+    __le__ = _binary("less_equal")
+    __ge__ = _binary("less_equal", swapped=True)
+    __eq__ = _binary("equal")  # type: ignore[assignment]
+    __ne__ = _binary("not_equal")  # type: ignore[assignment]
+    __neg__ = _unary("negative")
+    __invert__ = _unary("invert")
+    __pow__ = _power
+    __rpow__ = _refusing("__rpow__")
+    __lshift__ = _shift("left_shift")
+    __rshift__ = _shift("right_shift")
+    __floordiv__ = _integers_only(_floor_divide)
+    __rfloordiv__ = _integers_only(_floor_divide, swapped=True)
+    __mod__ = _integers_only(_remainder)
+    __rmod__ = _integers_only(_remainder, swapped=True)
+
+    __bool__ = _refusing("__bool__")
+    __len__ = _refusing("__len__")
+    __iter__ = _refusing("__iter__")
+    __getitem__ = _refusing("__getitem__")
+    __float__ = _refusing("__float__")
+    __int__ = _refusing("__int__")
+    __index__ = _refusing("__index__")
+    __complex__ = _refusing("__complex__")
+    __array__ = _refusing("__array__")
+
+
+def apply(op: str, *operands: Any) -> Value:
+    """A primitive of values and scalars, at least one of them a value, after promotion to one dtype.
+
+    Raises
+    ------
+    ArgumentTypeError
+        The operation is not for that dtype.
+    """
+    row = PRIMITIVES[op]
+    first = next(x for x in operands if isinstance(x, Value))
+    values = [x if isinstance(x, Value) else None for x in operands]
+    condition = values[0] if op == "where" else None
+    if op == "where":
+        if condition is None or condition.dtype != "bool":
+            raise ArgumentTypeError(
+                f"the first argument of `where` must be a truth value such as x > 0 (got {_named(operands[0])})"
+            )
+        operands, values = operands[1:], values[1:]
+        first = next((x for x in values if x is not None), first)
+    met = [first.like(x) for x in operands]
+    name = functools.reduce(promoted, (x.dtype for x in met))
+    if row.kinds == "f" and letter(name) in "su":
+        name = "float64"  # as NumPy: the quotient or root of integers is a float64
+    if letter(name) not in row.kinds:
+        raise ArgumentTypeError(
+            f"`{op}` must be given {_allowed(row.kinds)} (got {', '.join(x.dtype for x in met)}); convert with "
+            "tw.astype(x, dtype)"
+        )
+    args = tuple(x.cast(name).number for x in met)
+    if condition is not None:
+        args = (first.like(condition).number, *args)
+    result = "bool" if row.result == "bool" else name
+    return Value(first.builder, first.builder.add(op, args, result), result)
+
+
+def _named(x: Any) -> str:
+    return x.dtype if isinstance(x, Value) else type(x).__name__
+
+
+def _allowed(kinds: str) -> str:
+    words = {"f": "floats", "s": "signed integers", "u": "unsigned integers", "b": "booleans"}
+    return " or ".join(words[k] for k in kinds)
+
+
+def promoted(a: str, b: str) -> str:
+    """The dtype that two are computed in.
+
+    Examples
+    --------
+    >>> promoted("float32", "int16"), promoted("float16", "float16"), promoted("int32", "float32")
+    ('float32', 'float32', 'float64')
+    """
+    wide = ["float32" if x in _HALF else x for x in (a, b)]
+    return np.promote_types(*wide).name
+
+
+def on_arrays(function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """A traced function's value for numbers and arrays: traced with their dtypes, evaluated by NumPy."""
+    arrays = [np.asarray(x) for x in args]
+    names = {f"x{i}": x.dtype.name for i, x in enumerate(arrays)}
+    for name in names.values():
+        if name != "bool":
+            dtype(name)  # says what is possible
+    found = trace(lambda *values: function(*values, **options), names).evaluate(*arrays)
+    return found if found.ndim else as_numpy(found.dtype.name).type(found[()])
