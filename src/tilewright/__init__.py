@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # what `_PUBLIC` says, for type checkers; a meta test holds t
     from tilewright.errors import KernelError as KernelError
     from tilewright.errors import TilewrightError as TilewrightError
     from tilewright.gpu import device as cuda
+    from tilewright.problem.algebra import Algebra as Algebra
     from tilewright.problem.functions import absolute as absolute
     from tilewright.problem.functions import astype as astype
     from tilewright.problem.functions import ceil as ceil
@@ -68,6 +69,7 @@ _PUBLIC = {
     "plan": ("tilewright.engine", "plan"),
     "problem": ("tilewright.problem", ""),
     "simt": ("tilewright.simt", ""),
+    "Algebra": ("tilewright.problem.algebra", "Algebra"),
     "KernelError": ("tilewright.errors", "KernelError"),
     "Settings": ("tilewright.settings", "Settings"),
     "TilewrightError": ("tilewright.errors", "TilewrightError"),
@@ -97,6 +99,7 @@ _PUBLIC = {
 }
 
 __all__ = [
+    "Algebra",
     "KernelError",
     "Settings",
     "TilewrightError",

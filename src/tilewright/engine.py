@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -13,9 +14,9 @@ from tilewright import lowering, operands
 from tilewright.cpu.product import Product, product
 from tilewright.cpu.threads import Limit, limit
 from tilewright.errors import ArgumentTypeError, ArgumentValueError, TilewrightError
-from tilewright.planning import Plan, Types, as_dtype, make, result_shape, row_major, types
-from tilewright.problem.dtypes import dtype as record_of
-from tilewright.problem.narrow import convert
+from tilewright.fusing import Arguments, Epilogue, Fused, factor, fused
+from tilewright.planning import Plan, Types, Use, as_dtype, planned, result_shape, row_major, types
+from tilewright.problem.algebra import Algebra, Semiring, checked, semiring
 
 Array = npt.NDArray[Any]
 Order = Literal["canonical", "fast"]
@@ -34,6 +35,9 @@ def matmul(
     acc_dtype: npt.DTypeLike | None = None,
     alpha: complex = 1,
     beta: complex = 0,
+    epilogue: Epilogue | None = None,
+    epilogue_args: Arguments = (),
+    algebra: str | Algebra = "plus-times",
     threads: int | None = None,
     order: Order = "canonical",
 ) -> Any:
@@ -56,6 +60,17 @@ def matmul(
     alpha, beta : number
         The result is ``alpha * sum + beta * out``, each operation rounded in the accumulator's dtype, then rounded once
         to `dtype`. With `beta` 0 what `out` holds is not read. Integers take integers.
+    epilogue : callable, optional
+        A function of the sum (after `alpha` and `beta`) and of `epilogue_args`, applied to every element before it is
+        stored: written with operators and `tilewright`'s functions, traced, and compiled into the product. Values
+        follow NumPy's promotion from the accumulator's dtype on. The result has `dtype` where that is given, else the
+        function's own dtype where that is not the accumulator's. Floats saturate on their way to integers.
+    epilogue_args : sequence or mapping
+        Its further arguments, by place or by name: scalars and arrays that broadcast to the result, so (n,) is a row
+        and (m, 1) a column. Any strides, read where they are.
+    algebra : str or Algebra
+        What takes the places of + and x: "plus-times", "min-plus", "max-plus", "max-min", "min-max", "max-times",
+        "or-and", "xor-and", "log-sum-exp" or a :class:`tilewright.Algebra`. Integers are then summed in `dtype` itself.
     threads : int, optional
         At most so many; by default TILEWRIGHT_THREADS or the cores this process may use, or what threadpoolctl says.
         A small product uses fewer.
@@ -83,9 +98,15 @@ def matmul(
     >>> a = np.full((1, 4), 100, np.int8)
     >>> tw.matmul(a, a.T), tw.matmul(a, a.T, dtype="int32")
     (array([[64]], dtype=int8), array([[40000]], dtype=int32))
+    >>> x, bias = np.eye(2, dtype=np.float32), np.float32([-3, 1])
+    >>> tw.matmul(x, x, epilogue=lambda total, bias: tw.relu(2 * total + bias), epilogue_args=[bias])
+    array([[0., 1.],
+           [0., 3.]], dtype=float32)
+    >>> tw.matmul(a, a.T, epilogue=lambda total: tw.requantise(total, 0.001))
+    array([[40]], dtype=int8)
     """
-    if type(a) is type(b) is _ndarray and out is dtype is acc_dtype is None:
-        if alpha == 1 and beta == 0 and order == "canonical":
+    if type(a) is type(b) is _ndarray and out is dtype is acc_dtype is epilogue is None:
+        if alpha == 1 and beta == 0 and order == "canonical" and algebra == "plus-times":
             count = _limit().count if threads is None else _threads(threads)
             quick = _quick(a.shape, a.strides, a.dtype, b.shape, b.strides, b.dtype, count)
             if quick is not None:
@@ -98,8 +119,10 @@ def matmul(
     wanted = None if dtype is None else as_dtype(dtype, "dtype")
     total = None if acc_dtype is None else as_dtype(acc_dtype, "acc_dtype")
     shape = result_shape(left.shape, right.shape)
-    found = types(left.dtype, right.dtype, wanted, total)
-    result = _multiply(left, right, target, shape, found, (alpha, beta), count)
+    chosen = checked(algebra)
+    found = types(left.dtype, right.dtype, wanted, total, _use(chosen, epilogue))
+    work = _Work(shape, found, wanted, (alpha, beta), epilogue, epilogue_args, _traced(chosen, found), count)
+    result = _multiply(left, right, target, work)
     if given is not None:
         return given
     wrap = operands.wrapping(a, b)
@@ -116,6 +139,9 @@ def plan(
     *,
     dtype: npt.DTypeLike | None = None,
     acc_dtype: npt.DTypeLike | None = None,
+    epilogue: Epilogue | None = None,
+    epilogue_args: Arguments = (),
+    algebra: str | Algebra = "plus-times",
     threads: int | None = None,
 ) -> Plan:
     """What :func:`matmul` will do for operands of these shapes and dtypes.
@@ -125,8 +151,8 @@ def plan(
     a_shape, b_shape : tuple of int
     a_dtype, b_dtype : dtype, optional
         float64, and A's, by default.
-    dtype, acc_dtype, threads
-        As for :func:`matmul`.
+    dtype, acc_dtype, epilogue, epilogue_args, algebra, threads
+        As for :func:`matmul`. The plan keeps the epilogue's arguments.
 
     Returns
     -------
@@ -145,7 +171,78 @@ def plan(
     right = left if b_dtype is None else as_dtype(b_dtype, "b_dtype")
     wanted = None if dtype is None else as_dtype(dtype, "dtype")
     total = None if acc_dtype is None else as_dtype(acc_dtype, "acc_dtype")
-    return make(tuple(a_shape), tuple(b_shape), left, right, wanted, total, _threads(threads))
+    chosen, count, shape = checked(algebra), _threads(threads), result_shape(tuple(a_shape), tuple(b_shape))
+    found = types(left, right, wanted, total, _use(chosen, epilogue))
+    work = _Work(shape, found, wanted, (1, 0), epilogue, epilogue_args, _traced(chosen, found), count)
+    made = _fused(work, None)
+    more = [] if made is None else made.laid(shape, functools.partial(_placed, len(a_shape), len(b_shape)))
+    ready = planned(
+        tuple(a_shape), tuple(b_shape), found, count, work.algebra, None if made is None else made.signature, more
+    )
+    return Plan(
+        a_shape=tuple(a_shape),
+        b_shape=tuple(b_shape),
+        shape=shape,
+        a_dtype=left,
+        b_dtype=right,
+        dtype=made.result if made is not None else found.result,
+        acc_dtype=found.accumulator,
+        lowering=found.lowering,
+        algebra=chosen if isinstance(chosen, str) else chosen.name or "of its own",
+        kernel=ready.key,
+        tile=ready.tile,
+        parts=len(ready.pieces),
+        threads=ready.threads,
+        buffer_bytes=sum(ready.buffer_bytes.values()) * ready.threads,
+        flops=2 * ready.pairs**2 * ready.layout.work * (32 if found.lowering == "words" else 1),
+        epilogue=str(made.expression) if made is not None else "",
+        options=work.options(chosen, total) | {"threads": ready.threads},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """A product as it was asked for."""
+
+    shape: _Shape
+    found: Types
+    wanted: np.dtype[Any] | None
+    scale: tuple[complex, complex]
+    epilogue: Epilogue | None
+    arguments: Arguments
+    algebra: Semiring | None
+    threads: int
+
+    def options(self, algebra: str | Algebra, acc_dtype: np.dtype[Any] | None) -> dict[str, Any]:
+        """The arguments of :func:`matmul` that ask for it."""
+        given = {"dtype": self.wanted, "acc_dtype": acc_dtype, "algebra": algebra}
+        return given | {"epilogue": self.epilogue, "epilogue_args": self.arguments}
+
+
+def _use(algebra: str | Algebra, epilogue: Epilogue | None) -> Use:
+    if algebra != "plus-times":
+        return "semiring"
+    return "result" if epilogue is None else "epilogue"
+
+
+def _traced(algebra: str | Algebra, found: Types) -> Semiring | None:
+    if algebra == "plus-times":
+        return None
+    made = semiring(algebra, found.accumulator.name)
+    return made.in_words() if found.lowering == "words" else made
+
+
+def _fused(work: _Work, out: Array | None) -> Fused | None:
+    """The expression that sums go through; complex and boolean products have none."""
+    if work.found.lowering == "real":
+        shape = work.shape if out is None or work.scale[1] == 0 else out.shape
+        return fused(work.found, work.wanted, work.epilogue, work.arguments, work.scale, out, shape)
+    if work.epilogue is not None or len(work.arguments) or (work.algebra is not None and work.scale != (1, 0)):
+        raise ArgumentTypeError(
+            "`alpha`, `beta` and `epilogue` must be left out for an algebra of booleans; convert the operands with "
+            '.astype("uint8")'
+        )
+    return None
 
 
 def _ready(shape: _Shape, dtype: np.dtype[Any], found: Product) -> Callable[[Array, Array], Array]:
@@ -206,90 +303,79 @@ def _threads(wanted: int | None) -> int:
     return int(wanted)
 
 
-def _multiply(
-    a: Array, b: Array, out: Array | None, shape: _Shape, found: Types, scale: tuple[complex, complex], threads: int
-) -> Array:
+def _multiply(a: Array, b: Array, out: Array | None, work: _Work) -> Array:
     """The product of arrays, in `out` or in a new array."""
+    found, shape = work.found, work.shape
     if out is not None:
-        _check_output(out, shape, found)
-    elif scale[1] != 0:
-        raise ArgumentValueError(f"`beta` must be 0 without `out`, which it scales (got {scale[1]})")
-    if scale == (1, 0) and found.finishes_in_kernel:
-        direct = out is not None and out.dtype == found.result and _apart(out, shape, (a, b))
-        target: Array = out if direct and out is not None else np.empty(shape, found.result)
-        lowering.compute(*_as_matrices(a, b, target), found, threads)
+        _check_shape(out, shape)
+    elif work.scale[1] != 0:
+        raise ArgumentValueError(f"`beta` must be 0 without `out`, which it scales (got {work.scale[1]})")
+    made = _fused(work, out)
+    result = found.result if made is None else made.result
+    if out is not None:
+        _check_output(out, result)
+        if made is not None and made.reads_out:
+            shape = out.shape  # an `out` with further axes has a product for each of their entries
+    if found.lowering != "real" and work.scale != (1, 0):
+        target = _scaled(a, b, out, work)
     else:
-        target = _scaled(a, b, out, shape, found, scale, threads)
+        others = () if made is None else made.operands[: -1 if made.reads_out else None]
+        direct = out is not None and out.dtype == result and _apart(out, shape, (a, b, *others))
+        target = out if direct and out is not None else np.empty(shape, result)
+        placed = functools.partial(_placed, a.ndim, b.ndim)
+        left, right = a if a.ndim > 1 else a[None, :], b if b.ndim > 1 else b[:, None]
+        more = [] if made is None else made.laid(shape, placed)
+        lowering.compute(left, right, placed(target), found, work.threads, work.algebra, made, more)
     if out is None or target is out:
         return target
     np.copyto(out, target, casting="unsafe")  # the rule has been checked, ml_dtypes' floats included
     return out
 
 
-def _check_output(out: Array, shape: _Shape, found: Types) -> None:
+def _placed(a_ndim: int, b_ndim: int, x: Array) -> Array:
+    """An array of the result's shape with the axes that it lacks for 1-D operands."""
+    if a_ndim == 1:
+        x = x[..., None] if b_ndim == 1 else x[..., None, :]
+    return x[..., None] if b_ndim == 1 else x
+
+
+def _check_shape(out: Array, shape: _Shape) -> None:
     depth = out.ndim - len(shape)
     if depth < 0 or out.shape[depth:] != shape:
         raise ArgumentValueError(
             f"`out.shape` must be {shape}, perhaps after further axes (got {out.shape}, a non-broadcastable output); "
             f"make it with numpy.empty({shape})"
         )
-    numbers = (
-        found.result.kind in "fVc" and out.dtype.kind in "fVc" and not (found.result.kind == "c" != out.dtype.kind)
-    )
-    if not numbers and not np.can_cast(found.result, out.dtype, "same_kind"):
+
+
+def _check_output(out: Array, result: np.dtype[Any]) -> None:
+    numbers = result.kind in "fVc" and out.dtype.kind in "fVc" and not (result.kind == "c" != out.dtype.kind)
+    if not numbers and not np.can_cast(result, out.dtype, "same_kind"):
         raise ArgumentTypeError(
-            f"`out.dtype` must take the product's dtype {found.result} by the rule same_kind (got {out.dtype}); give "
+            f"`out.dtype` must take the product's dtype {result} by the rule same_kind (got {out.dtype}); give "
             "another `out` or `dtype`"
         )
 
 
-def _apart(out: Array, shape: _Shape, others: tuple[Array, Array]) -> bool:
+def _apart(out: Array, shape: _Shape, others: tuple[Array, ...]) -> bool:
     """Whether `out` can be written while the operands are read, every element once."""
     repeats = any(stride == 0 and extent > 1 for stride, extent in zip(out.strides, out.shape, strict=True))
     return out.shape == shape and not repeats and not any(np.may_share_memory(out, x) for x in others)
 
 
-def _as_matrices(a: Array, b: Array, out: Array) -> tuple[Array, Array, Array]:
-    """1-D operands as a row and a column, and the result with the axes they lack."""
-    if a.ndim == 1:
-        a, out = a[None, :], out[..., None] if b.ndim == 1 else out[..., None, :]
-    if b.ndim == 1:
-        b, out = b[:, None], out[..., None]
-    return a, b, out
-
-
-def _scaled(
-    a: Array, b: Array, out: Array | None, shape: _Shape, found: Types, scale: tuple[complex, complex], threads: int
-) -> Array:
-    """Alpha sum + beta out in the accumulator's dtype, rounded once to the result's."""
-    total = found.accumulator
-    factors = [_factor(value, name, total) for value, name in zip(scale, ("alpha", "beta"), strict=True)]
-    sums: Array = np.empty(shape, total)
-    wide = Types(total, total, found.a, found.b, found.lowering)
-    lowering.compute(*_as_matrices(a, b, sums), wide, threads)
+def _scaled(a: Array, b: Array, out: Array | None, work: _Work) -> Array:
+    """Alpha sum + beta out of complex numbers and booleans: in the accumulator's dtype, then rounded once."""
+    found, scale = work.found, work.scale
+    factors = [factor(value, name, found.accumulator) for value, name in zip(scale, ("alpha", "beta"), strict=True)]
+    sums: Array = np.empty(work.shape, found.accumulator)
+    read = (found.accumulator,) * 2 if found.lowering == "complex" else (found.a, found.b)
+    wide = Types(found.accumulator, found.accumulator, *read, found.lowering)
+    left, right = a if a.ndim > 1 else a[None, :], b if b.ndim > 1 else b[:, None]
+    lowering.compute(left, right, _placed(a.ndim, b.ndim, sums), wide, work.threads)
     with np.errstate(all="ignore"):  # as the kernels: IEEE's values, no warnings
         if scale[0] != 1:
             np.multiply(sums, factors[0], out=sums)
         if out is not None and scale[1] != 0:
             # Not in place: an `out` with further axes has a product for each of their entries.
-            sums = np.add(sums, np.multiply(out.astype(total), factors[1]))
-        if total.kind in "c" or total == found.result:
-            return sums.astype(found.result, copy=False)
-        return convert(sums, record_of(found.result))
-
-
-def _factor(value: complex, name: str, total: np.dtype[Any]) -> Any:
-    """A scale factor in the accumulator's dtype; integers wrap."""
-    if total.kind == "b":
-        if value in (0, 1):
-            return value
-        raise ArgumentTypeError(f"`{name}` must be left out for booleans (got {value!r})")
-    if not np.isscalar(value) or isinstance(value, str | bytes):
-        raise ArgumentTypeError(f"`{name}` must be a number (got {type(value).__name__})")
-    if total.kind in "iu":
-        if not isinstance(value, int | np.integer):
-            raise ArgumentTypeError(f"`{name}` must be an integer for a product of integers (got {value!r})")
-        return np.array(int(value) % (1 << 64), np.uint64).astype(total)[()]
-    if isinstance(value, complex) and total.kind != "c":
-        raise ArgumentTypeError(f"`{name}` must be real for a real product (got {value!r})")
-    return total.type(value)
+            sums = np.add(sums, np.multiply(out.astype(found.accumulator), factors[1]))
+    return sums.astype(found.result, copy=False)

@@ -5,25 +5,44 @@ Complex, canonical: for k ascending, ``re = fma(x.re, y.re, re); re = fma(x.im, 
 as pairs, (m, 2k), by B's numbers taken as 2 x 2 matrices [[re, im], [-im, re]], (2k, 2n), which B is packed as: so its
 bits depend on threads, tiles and batches as little as a real product's.
 
-Booleans: or over k of (a and b), which is whether the count of pairs that are both set is not 0.
+Booleans: or over k of (a and b), which is whether the count of pairs that are both set is not 0. Other algebras of
+booleans work on words of 32 of them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.cpu.product import multiply_into
-from tilewright.planning import Types, byte_kind
+from tilewright.cpu.product import Kind, multiply_into
+from tilewright.fusing import Fused
+from tilewright.planning import Types, byte_kind, real_kind
+from tilewright.problem.algebra import WORD, Semiring
 
 Array = npt.NDArray[Any]
 
 
-def compute(a: Array, b: Array, out: Array, types: Types, threads: int) -> None:
-    """Compute a b for arrays of 2 dimensions or more; `out` has the result's dtype and no bytes of the operands."""
+def compute(
+    a: Array,
+    b: Array,
+    out: Array,
+    types: Types,
+    threads: int,
+    algebra: Semiring | None = None,
+    fused: Fused | None = None,
+    more: Sequence[Array] = (),
+) -> None:
+    """Compute a b for arrays of 2 dimensions or more.
+
+    `out` has the result's dtype and no bytes of the operands; `more` are those of `fused`, of its shape.
+    """
     if out.size == 0:
+        return
+    if algebra is not None and types.lowering == "words":
+        _words(a, b, out, algebra, threads)
         return
     if types.lowering == "bool":
         _booleans(a, b, out, threads)
@@ -34,7 +53,8 @@ def compute(a: Array, b: Array, out: Array, types: Types, threads: int) -> None:
         out[...] = sums
         return
     left, right = (x if x.dtype == y else x.astype(y) for x, y in ((_plain(a), types.a), (_plain(b), types.b)))
-    multiply_into(left, right, out, types.kind, threads)
+    kind = real_kind(types, algebra, None if fused is None else fused.signature)
+    multiply_into(left, right, out, kind, threads, more)
 
 
 def _plain(x: Array) -> Array:
@@ -47,3 +67,17 @@ def _booleans(a: Array, b: Array, out: Array, threads: int) -> None:
     counts: Array = np.empty(out.shape, kind.out)
     multiply_into(_plain(a), _plain(b), counts, kind, threads)
     np.not_equal(counts, 0, out=out)
+
+
+def _words(a: Array, b: Array, out: Array, algebra: Semiring, threads: int) -> None:
+    """An algebra of truth values: rows of B and C in words of 32, A's elements as words of one bit again and again."""
+    if out.shape[-1] < out.shape[-2]:
+        _words(b.swapaxes(-1, -2), a.swapaxes(-1, -2), out.swapaxes(-1, -2), algebra.flipped(), threads)
+        return
+    n = out.shape[-1]
+    words = -(-n // 32)
+    packed: Array = np.zeros((*b.shape[:-1], 4 * words), np.uint8)
+    packed[..., : -(-n // 8)] = np.packbits(b, axis=-1, bitorder="little")
+    found: Array = np.empty((*out.shape[:-1], words), WORD)
+    multiply_into(_plain(a), packed.view(WORD), found, Kind("bool", WORD, WORD, WORD, algebra), threads)
+    out[...] = np.unpackbits(found.view(np.uint8), axis=-1, count=n, bitorder="little")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -14,10 +15,14 @@ from tilewright.cpu.elements import COMPLEX, element
 from tilewright.cpu.product import Kind, Product, product
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
 from tilewright.problem import dtypes
+from tilewright.problem.algebra import WORD, Semiring
+from tilewright.problem.expression import Expression
 
 Shape = tuple[int, ...]
 #: What a dtype's products are made of.
-Lowering = Literal["real", "complex", "bool"]
+Lowering = Literal["real", "complex", "bool", "words"]
+#: What sums are for: "result" alone, so that their bits beyond its width do not matter, or all their bits are read.
+Use = Literal["result", "epilogue", "semiring"]
 _NAMES = frozenset(record.name for record in dtypes.DTYPES)
 #: k up to which sums of products of two bytes cannot reach 2^32. Source: 2^32 / 255^2.
 _BYTE_SUMS = 66_051
@@ -35,7 +40,7 @@ class Types:
         What they are kept in.
     a, b : numpy.dtype
         What the kernels read; operands of other dtypes are converted to it first.
-    lowering : {"real", "complex", "bool"}
+    lowering : {"real", "complex", "bool", "words"}
     """
 
     result: np.dtype[Any]
@@ -59,6 +64,12 @@ class Types:
         return not (self.accumulator.itemsize == 8 and self.result.itemsize == 2 and self.result.kind in "fV")
 
 
+def real_kind(types: Types, algebra: Semiring | None = None, finish: tuple[Expression, bool] | None = None) -> Kind:
+    """The kind of a real product by an algebra, with an expression of its sums (and whether that reads C)."""
+    kind = types.kind._replace(algebra=algebra)
+    return kind if finish is None else kind._replace(out=finish[0].dtype, finish=finish[0], reads_out=finish[1])
+
+
 def byte_kind(k: int) -> Kind:
     """Of or-and: how often both are set is counted, wide enough that no count wraps to 0."""
     total = "uint32" if k <= _BYTE_SUMS else "uint64"
@@ -79,7 +90,11 @@ def as_dtype(like: npt.DTypeLike | str, name: str) -> np.dtype[Any]:
 
 @functools.lru_cache(maxsize=1024)
 def types(
-    a: np.dtype[Any], b: np.dtype[Any], dtype: np.dtype[Any] | None = None, acc_dtype: np.dtype[Any] | None = None
+    a: np.dtype[Any],
+    b: np.dtype[Any],
+    dtype: np.dtype[Any] | None = None,
+    acc_dtype: np.dtype[Any] | None = None,
+    use: Use = "result",
 ) -> Types:
     """The dtypes of a product, as `numpy.matmul` promotes and casts them.
 
@@ -103,15 +118,27 @@ def types(
                 f"`{name}` must be castable to the product's dtype {result} by the rule same_kind (got {operand}); "
                 f"convert it with .astype"
             )
+    if result.kind == "c" and use != "result":
+        raise ArgumentTypeError(
+            f"a product of complex numbers must have no algebra and no epilogue (got {result}); multiply the real and "
+            "imaginary parts, or compute afterwards"
+        )
     if result.kind == "b":
         if acc_dtype is not None:
             raise ArgumentTypeError(f"`acc_dtype` must not be given for booleans (got {acc_dtype}); they do not add up")
-        return Types(result, result, np.dtype(np.uint8), np.dtype(np.uint8), "bool")
+        if use == "epilogue":
+            raise ArgumentTypeError(
+                "an epilogue must follow a product of numbers (got booleans); convert the operands with "
+                '.astype("uint8")'
+            )
+        byte = np.dtype(np.uint8)
+        return Types(result, result, byte, byte, "bool" if use == "result" else "words")
     if result.kind == "c":
         total = _complex_total(result, acc_dtype)
         return Types(result, total, result, result, "complex")
-    total = _total(result, acc_dtype)
-    return Types(result, total, _readable(a, result, total), _readable(b, result, total), "real")
+    total = _total(result, result if acc_dtype is None and use == "semiring" and result.kind in "iu" else acc_dtype)
+    left, right = (_readable(x, result, total, whole=use != "result") for x in (a, b))
+    return Types(result, total, left, right, "real")
 
 
 def _promoted(a: np.dtype[Any], b: np.dtype[Any]) -> np.dtype[Any]:
@@ -160,13 +187,20 @@ def _complex_total(result: np.dtype[Any], wanted: np.dtype[Any] | None) -> np.dt
     return wanted
 
 
-def _readable(given: np.dtype[Any], result: np.dtype[Any], total: np.dtype[Any]) -> np.dtype[Any]:
-    """What the kernels read for an operand: itself where reading it is the cast that NumPy would make."""
+def _readable(
+    given: np.dtype[Any], result: np.dtype[Any], total: np.dtype[Any], *, whole: bool = False
+) -> np.dtype[Any]:
+    """What the kernels read for an operand: itself where reading it is the cast that NumPy would make.
+
+    For `whole` sums it must be that in every bit of the accumulator, not only in the result's.
+    """
     native = np.dtype(np.uint8) if given.kind == "b" else given.newbyteorder("=")
     if native.name not in _NAMES:
         return result
     have, want = dtypes.dtype(native), dtypes.dtype(result)
     if have.is_float == want.is_float:
+        if whole:
+            return native if want.holds(have) else result
         # Narrower integers of either sign are the same modulo 2^bits; narrower floats are the same values.
         return native if want.holds(have) or (not want.is_float and have.bytes <= want.bytes) else result
     # An integer of at most the significand's bits is a value of the float type; a longer one is rounded to it first.
@@ -214,8 +248,11 @@ class Plan:
     a_shape, b_shape, shape : tuple of int
     a_dtype, b_dtype, dtype, acc_dtype : numpy.dtype
         Of the operands, the result and the running sums.
-    lowering : {"real", "complex", "bool"}
-        Complex products are computed as real ones of twice the extents n and k; booleans are counted as bytes.
+    lowering : {"real", "complex", "bool", "words"}
+        Complex products are computed as real ones of twice the extents n and k; booleans are counted as bytes, and an
+        algebra's are words of 32.
+    algebra : str
+        What takes the places of addition and multiplication.
     kernel : KernelKey
         What the packed kernel is made for.
     tile : Tile
@@ -227,7 +264,11 @@ class Plan:
     buffer_bytes : int
         Packing buffers of all threads, for row-major operands.
     flops : int
-        Multiplications and additions of real numbers.
+        Multiplications and additions of real numbers, or the algebra's in their places.
+    epilogue : str
+        The expression that the sums go through, or "".
+    options : mapping
+        What a call passes on to :func:`tilewright.matmul`.
     """
 
     a_shape: Shape
@@ -238,12 +279,15 @@ class Plan:
     dtype: np.dtype[Any]
     acc_dtype: np.dtype[Any]
     lowering: Lowering
+    algebra: str
     kernel: KernelKey
     tile: Tile
     parts: int
     threads: int
     buffer_bytes: int
     flops: int
+    epilogue: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def __call__(self, a: npt.ArrayLike, b: npt.ArrayLike, /, out: Any = None) -> Any:
         """Multiply operands of the plan's shapes and dtypes, of any strides.
@@ -261,8 +305,7 @@ class Plan:
                 raise ArgumentValueError(f"`{name}.shape` must be the plan's {shape} (got {found.shape}); plan anew")
             if found.dtype != dtype:
                 raise ArgumentTypeError(f"`{name}.dtype` must be the plan's {dtype} (got {found.dtype}); plan anew")
-        acc_dtype = None if self.lowering == "bool" else self.acc_dtype
-        return engine.matmul(a, b, out, dtype=self.dtype, acc_dtype=acc_dtype, threads=self.threads)
+        return engine.matmul(a, b, out, **self.options)
 
 
 def row_major(shape: Shape, itemsize: int) -> Shape:
@@ -274,49 +317,28 @@ def row_major(shape: Shape, itemsize: int) -> Shape:
     return tuple(reversed(strides))
 
 
-def planned(a: Shape, b: Shape, found: Types, threads: int) -> Product:
-    """The engine's product for row-major operands of these shapes."""
+def planned(
+    a: Shape,
+    b: Shape,
+    found: Types,
+    threads: int,
+    algebra: Semiring | None = None,
+    finish: tuple[Expression, bool] | None = None,
+    more: Sequence[npt.NDArray[Any]] = (),
+) -> Product:
+    """The engine's product for row-major operands of these shapes; `more` are the finish's, of the result's."""
     result_shape(a, b)
     left = a if len(a) > 1 else (1, *a)
     right = b if len(b) > 1 else (*b, 1)
-    kind = byte_kind(left[-1]) if found.lowering == "bool" else found.kind
+    kind = byte_kind(left[-1]) if found.lowering == "bool" else real_kind(found, algebra, finish)
+    if found.lowering == "words":
+        kind = Kind("bool", WORD, WORD, WORD, algebra)
+        right = (*right[:-1], -(-right[-1] // 32))
     out = (*np.broadcast_shapes(left[:-2], right[:-2]), left[-2], right[-1])
-    sizes = [element(name).bytes for name in kind[:3]]
+    sizes = [element(name).bytes for name in (kind.a, kind.b, kind.out)]
     shapes = (left, right, out)
     spread = [x for shape, size in zip(shapes, sizes, strict=True) for x in (shape, row_major(shape, size))]
-    return product(*spread, kind, threads)
+    return product(*spread, kind, threads, tuple(x.strides for x in more))
 
 
-def make(
-    a_shape: Shape,
-    b_shape: Shape,
-    a_dtype: np.dtype[Any],
-    b_dtype: np.dtype[Any],
-    dtype: np.dtype[Any] | None,
-    acc_dtype: np.dtype[Any] | None,
-    threads: int,
-) -> Plan:
-    """The plan of a product; see :func:`tilewright.plan`."""
-    found = types(a_dtype, b_dtype, dtype, acc_dtype)
-    shape = result_shape(a_shape, b_shape)
-    work = planned(a_shape, b_shape, found, threads)
-    layout = work.layout
-    return Plan(
-        a_shape,
-        b_shape,
-        shape,
-        a_dtype,
-        b_dtype,
-        found.result,
-        found.accumulator,
-        found.lowering,
-        work.key,
-        work.tile,
-        len(work.pieces),
-        work.threads,
-        sum(work.buffer_bytes.values()) * work.threads,
-        2 * work.pairs**2 * layout.work,
-    )
-
-
-__all__ = ["Plan", "Types", "as_dtype", "byte_kind", "make", "planned", "result_shape", "types"]
+__all__ = ["Plan", "Types", "as_dtype", "byte_kind", "planned", "real_kind", "result_shape", "types"]

@@ -16,7 +16,7 @@ FLOORS = (
     {"problem", "machine"},
     {"cpu", "gpu", "simt", "instruments", "blocks"},
     {"catalogue"},
-    {"engine", "planning", "lowering", "operands"},
+    {"engine", "planning", "lowering", "operands", "fusing"},
     {"ladder", "bench", "tune", "report"},
     {"cli"},
     {"__main__"},

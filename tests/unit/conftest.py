@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import fakes
@@ -46,3 +46,23 @@ def catalogue_of(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
         monkeypatch.setattr("tilewright.simt.launch", fakes.launch, raising=False)
 
     return replace
+
+
+@pytest.fixture
+def narrow(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], None]]:
+    """Call it to multiply with AVX2 alone: kernels are chosen and compiled for a host without AVX-512."""
+    from tilewright.cpu import choice, kernels, product
+    from tilewright.native.compiler import Compiler, compiler
+
+    def forget() -> None:
+        for cache in (kernels.kernel, product.product, product._product):
+            cache.cache_clear()
+
+    def force() -> None:
+        made = Compiler(compiler().features.replace("+avx512", "-avx512").replace("+amx", "-amx"))
+        for module in (choice, kernels):
+            monkeypatch.setattr(module, "compiler", lambda: made)
+        forget()
+
+    yield force
+    forget()

@@ -8,7 +8,9 @@ from typing import Any
 import numpy.typing as npt
 
 from tilewright.cpu.contexts import KernelKey, Tile, vector_bytes
+from tilewright.cpu.elements import element
 from tilewright.native.compiler import compiler
+from tilewright.problem.algebra import Semiring
 from tilewright.problem.dtypes import dtype
 
 Array = npt.NDArray[Any]
@@ -33,10 +35,12 @@ class Part:
     columns: int
 
 
-def kernel_key(a: str, b: str, c: str, accumulator: str) -> KernelKey:
+def kernel_key(a: str, b: str, c: str, accumulator: str, algebra: Semiring | None = None) -> KernelKey:
     """The kernel for operand, output and accumulator dtypes on this host."""
-    register = REGISTERS[accumulator]
     features = compiler().features
+    if algebra is not None:  # its operations are not the same modulo a narrower width
+        return KernelKey(a, b, c, element(accumulator).memory, "semiring", vector_bytes(features), algebra)
+    register = REGISTERS[accumulator]
     family = "fma" if register in ("float", "double") else "integer"
     if register == "i32" and dot_product_fits(a, b, c, features):
         family = "dot"

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tilewright.cpu.finish import Finish
+from tilewright.problem.algebra import Semiring
+
 
 @dataclass(frozen=True, slots=True)
 class KernelKey:
@@ -20,9 +23,13 @@ class KernelKey:
     register : str
         LLVM type of the accumulator.
     family : str
-        How a step is made: `fma`, `integer`.
+        How a step is made: `fma`, `integer`, `dot`, `semiring`.
     vector_bytes : int
         64 (AVX-512), 32 (AVX2) or 16 (SSE, NEON).
+    algebra : Semiring, optional
+        Of the family `semiring`.
+    finish : Finish, optional
+        What is computed from the sums; `c` is then the accumulator's dtype.
     """
 
     a: str
@@ -31,6 +38,8 @@ class KernelKey:
     register: str
     family: str
     vector_bytes: int
+    algebra: Semiring | None = None
+    finish: Finish | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +61,11 @@ class Tile:
 #: vector bytes -> (rows of a tile, vectors across): 32 registers hold 6 x 4 + 4 + 1, 16 hold 6 x 2 + 2 + 1.
 _TILES = {64: (6, 4), 32: (6, 2), 16: (6, 2)}
 #: Bytes of each register type.
-REGISTER_BYTES = {"float": 4, "double": 8, "i32": 4, "i64": 8}
+REGISTER_BYTES = {"float": 4, "double": 8, "i8": 1, "i16": 2, "i32": 4, "i64": 8}
+#: Operations of a semiring's step up to which a tile fills the registers; beyond, code grows and speed does not.
+SHORT_STEP = 8
+#: The tile of longer steps, and of booleans in words, whose rows are short.
+_LONG_STEP_TILE, _WORD_TILE = (4, 1), (12, 1)
 _KC = 256
 #: B's packed block: kc x nc elements of the register type in half of a 2 MiB L2.
 _PACKED_BYTES = 1 << 20
@@ -68,6 +81,10 @@ def tile_of(key: KernelKey) -> Tile:
     """
     size = REGISTER_BYTES[key.register]
     mr, vectors = _TILES[key.vector_bytes]
+    if key.algebra is not None and key.algebra.cost > SHORT_STEP:
+        mr, vectors = _LONG_STEP_TILE
+    elif "bool" in (key.a, key.b):
+        mr, vectors = _WORD_TILE
     width = key.vector_bytes // size
     nr = vectors * width
     return Tile(mr, vectors, width, _KC, _PACKED_BYTES // (size * _KC) // nr * nr)

@@ -23,7 +23,7 @@ class Element:
         LLVM type in memory.
     bytes : int
     kind : str
-        `float`, `signed`, `unsigned` or `complex`.
+        `float`, `signed`, `unsigned`, `bool` or `complex`.
     pairs : int
         Numbers of the register type that one element is: 2 for a complex one.
     """
@@ -46,6 +46,8 @@ def element(name: str) -> Element:
     if name in COMPLEX:
         size = 2 * dtype(COMPLEX[name]).bytes
         return Element(name, f"i{8 * size}", size, "complex", 2)
+    if name == "bool":
+        return Element(name, "i8", 1, "bool")
     record: Dtype = dtype(name)
     memory = {"float16": "half", "float32": "float", "float64": "double"}.get(name, f"i{record.bits}")
     return Element(name, memory, record.bytes, record.kind)
@@ -57,7 +59,11 @@ def vector(type_: str, width: int) -> str:
 
 
 def widen(ir: Ir, source: Element, value: str, target: str, width: int) -> str:
-    """A value of a dtype in memory as a value of a register type."""
+    """A value of a dtype in memory as a value of a register type; truth values fill theirs with their bit."""
+    if source.kind == "bool":
+        full = vector(source.memory, width)
+        holds = ir.op(f"icmp ne {full} {value}, {literal(source.memory, 0, width)}")
+        return ir.op(f"sext {vector('i1', width)} {holds} to {vector(target, width)}")
     if source.memory == target:
         return value
     have, want = vector(source.memory, width), vector(target, width)

@@ -17,7 +17,7 @@ from tilewright.problem.dtypes import dtype
 from tilewright.problem.expression import Expression, Instruction, number
 from tilewright.problem.primitives import PRIMITIVES, letter
 
-_TOKEN = re.compile(r"\$\d|#\d|\b[TRMSZOA]\b")
+_TOKEN = re.compile(r"\$\d|#\d|\b[TRMSZOAQ]\b")
 
 
 def register(name: str) -> str:
@@ -66,6 +66,7 @@ def _operation(ir: Ir, step: Instruction, of: str, args: list[str], width: int) 
         "T": full, "R": vector(register(step.dtype), width), "M": vector("i1", width),
         "S": (f"v{width}" if width > 1 else "") + suffix(type_),
         "Z": spread(type_, "0", width), "O": spread(type_, "true" if type_ == "i1" else "1", width),
+        "Q": spread(type_, literal(float("nan"), "float64"), width),
         "A": spread(type_, "true" if type_ == "i1" else "-1", width),
     }  # fmt: skip
 

@@ -14,10 +14,12 @@ class Layout:
     m, n, k : int
     a, b, out : (int, int)
         Bytes from row to row and from column to column.
-    batch : tuple of (extent, a, b, out)
+    batch : tuple of (extent, a, b, out, ...)
         The batch's axes, outer before inner, with bytes from one matrix to the next (0 where one is used again).
     swapped : bool
         A and B have changed places: the transposed product is computed.
+    more : tuple of (int, int)
+        Strides of further operands of C's extents; their steps follow the others in `batch`.
     """
 
     m: int
@@ -26,8 +28,9 @@ class Layout:
     a: tuple[int, int]
     b: tuple[int, int]
     out: tuple[int, int]
-    batch: tuple[tuple[int, int, int, int], ...] = ()
+    batch: tuple[tuple[int, ...], ...] = ()
     swapped: bool = False
+    more: tuple[tuple[int, int], ...] = ()
 
     @classmethod
     def strided(
@@ -38,13 +41,18 @@ class Layout:
         b_strides: tuple[int, ...],
         out_shape: tuple[int, ...],
         out_strides: tuple[int, ...],
+        more: tuple[tuple[int, ...], ...] = (),
         *,
         commutes: bool = True,
     ) -> Layout:
-        """The layout of shapes and strides as NumPy has them; operands that do not commute keep their places."""
+        """The layout of shapes and strides as NumPy has them.
+
+        `more` are the strides of operands of C's shape. Operands that do not commute keep their places.
+        """
         depth = len(out_shape) - 2
         a_steps, b_steps = _steps(a_shape, a_strides, depth), _steps(b_shape, b_strides, depth)
-        batch = tuple(zip(out_shape[:depth], a_steps, b_steps, out_strides[:depth], strict=True))
+        steps = (a_steps, b_steps, out_strides[:depth], *(x[:depth] for x in more))
+        batch = tuple(zip(out_shape[:depth], *steps, strict=True))
         return cls(
             out_shape[-2],
             out_shape[-1],
@@ -53,6 +61,7 @@ class Layout:
             (b_strides[-2], b_strides[-1]),
             (out_strides[-2], out_strides[-1]),
             batch,
+            more=tuple((x[-2], x[-1]) for x in more),
         ).simplified(commutes=commutes)
 
     @property
@@ -73,24 +82,33 @@ class Layout:
         found = replace(self, batch=_merged(self.batch))._rows_for_batch()
         if not commutes:
             return found
-        # A column of C is a row of its transpose; sums are the same bits, since x y = y x.
+        # A column of C is a row of its transpose; sums are the same bits, since x y = y x, and an algebra whose
+        # multiplication does not commute is told (`swapped`).
         by_columns = found.n == 1 < found.m or (abs(found.out[0]) < abs(found.out[1]) and found.m > 1)
         return found.transposed()._rows_for_batch() if by_columns else found
 
     def transposed(self) -> Layout:
         """The layout of C's transpose, from B's and A's."""
-        batch = tuple((extent, b, a, out) for extent, a, b, out in self.batch)
         return Layout(
-            self.n, self.m, self.k, self.b[::-1], self.a[::-1], self.out[::-1], batch, swapped=not self.swapped
+            self.n,
+            self.m,
+            self.k,
+            self.b[::-1],
+            self.a[::-1],
+            self.out[::-1],
+            tuple((extent, b, a, *others) for extent, a, b, *others in self.batch),
+            not self.swapped,
+            tuple(x[::-1] for x in self.more),
         )
 
     def _rows_for_batch(self) -> Layout:
         """Matrices that share B and follow each other in A and C are the rows of one taller product."""
         found = self
         while found.batch:
-            extent, a, b, out = found.batch[-1]
+            extent, a, b, out, *more = found.batch[-1]
             rows = found.m
-            if b != 0 or (rows > 1 and (a != rows * found.a[0] or out != rows * found.out[0])):
+            along = ((a, found.a), (out, found.out), *zip(more, found.more, strict=True))
+            if b != 0 or (rows > 1 and any(step != rows * strides[0] for step, strides in along)):
                 break
             found = replace(
                 found,
@@ -98,6 +116,7 @@ class Layout:
                 a=(a if rows == 1 else found.a[0], found.a[1]),
                 out=(out if rows == 1 else found.out[0], found.out[1]),
                 batch=found.batch[:-1],
+                more=tuple((step if rows == 1 else x[0], x[1]) for step, x in zip(more, found.more, strict=True)),
             )
         return found
 
@@ -108,9 +127,9 @@ def _steps(shape: tuple[int, ...], strides: tuple[int, ...], depth: int) -> list
     return [0] * (depth - len(own)) + own
 
 
-def _merged(batch: tuple[tuple[int, int, int, int], ...]) -> tuple[tuple[int, int, int, int], ...]:
+def _merged(batch: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], ...]:
     """Axes of extent 1 left out, and neighbours that step evenly made one."""
-    axes: list[tuple[int, int, int, int]] = []
+    axes: list[tuple[int, ...]] = []
     for axis in batch:
         if axis[0] == 1:
             continue

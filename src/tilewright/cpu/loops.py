@@ -10,6 +10,7 @@ from contextlib import contextmanager
 
 from tilewright.cpu.contexts import REGISTER_BYTES, KernelKey, tile_of
 from tilewright.cpu.elements import element
+from tilewright.cpu.finish import OPERAND_WORDS, emit_finish
 from tilewright.cpu.ir import Ir
 from tilewright.cpu.microkernel.dot import dot_of, emit_pack_dot_a, emit_pack_dot_b
 from tilewright.cpu.microkernel.families import family_of
@@ -47,8 +48,9 @@ def kernel_text(key: KernelKey) -> str:
         emit_pack(ir, "pack_a", a, a.memory, a.bytes, tile.width // 2)
         emit_pack_pairs(ir, "pack_b", b, key.register, tile.width)
     else:
-        emit_pack(ir, "pack_a", a, key.register, size, tile.width)
-        emit_pack(ir, "pack_b", b, key.register, size, tile.width)
+        # Blocks of 64 x 64 bytes would be long code for nothing.
+        emit_pack(ir, "pack_a", a, key.register, size, min(tile.width, 16))
+        emit_pack(ir, "pack_b", b, key.register, size, min(tile.width, 16))
     code = TileCode(ir, tile, family_of(key), key.register, size, dot is not None and dot.correction != 0)
     with batches(ir, key, code.accumulators):
         _k_blocks(ir, key, code)
@@ -59,11 +61,14 @@ def kernel_text(key: KernelKey) -> str:
 def batches(ir: Ir, key: KernelKey, declare: Callable[[], None]) -> Iterator[None]:
     """The kernel's frame: the record's words as `%m`, `%a_rs` ..., and a loop over the batch around the body.
 
-    The body finds the matrices at `%a`, `%b` and `%out`, and leaves the sums at `%sums`, in rows of `%sums_rs` bytes.
+    The body finds the matrices at `%a`, `%b` and `%out`, and leaves the sums at `%sums`, in rows of `%sums_rs` bytes;
+    where the key has a finish, it calls that too (:func:`finish_rows`).
     `declare` may put allocas into the entry block.
     """
     c, size = element(key.c), REGISTER_BYTES[key.register]
-    if c.pairs == 2:
+    if key.finish is not None:
+        emit_finish(ir, "finish", key.finish, key.register, size, key.vector_bytes // size)
+    elif c.pairs == 2:
         emit_unpack(ir, "unpack", c.memory, c.bytes, c, key.vector_bytes // c.bytes)
     else:
         emit_unpack(ir, "unpack", key.register, size, c, key.vector_bytes // size)
@@ -75,18 +80,23 @@ def batches(ir: Ir, key: KernelKey, declare: Callable[[], None]) -> Iterator[Non
         ir.line(f"%{offset}{name} = load i64, ptr {ir.at('%record', str(8 * index))}, align 8")
     for index, name in enumerate(SCRATCH):
         ir.line(f"%{name} = load ptr, ptr {ir.at('%scratch', str(8 * index))}, align 8")
+    _load_operands(ir, key)
     in_place = ir.compare("ne", "%in_place", "0")
     with ir.loop("0", "%batch") as t:
         for name in ("a", "b", "out"):
             offset = ir.add(f"%first_{name}", ir.mul(t, f"%{name}_step"))
             ir.line(f"%{name} = getelementptr i8, ptr %{name}_base, i64 {offset}")
         ir.line(f"%sums = select i1 {in_place}, ptr %out, ptr %sums_pack")
+        for x in _operands(key):
+            ir.line(f"%{x} = getelementptr i8, ptr %{x}_base, i64 {ir.add(f'%{x}_first', ir.mul(t, f'%{x}_step'))}")
         yield
-        with ir.when(ir.not_(in_place)):
-            count = _units(ir, "%n", c.pairs)
-            ir.line(
-                f"call void @unpack(ptr %sums, i64 %sums_rs, i64 %m, i64 {count}, ptr %out, i64 %out_rs, i64 %out_cs)"
-            )
+        if key.finish is None:
+            with ir.when(ir.not_(in_place)):
+                count = _units(ir, "%n", c.pairs)
+                ir.line(
+                    f"call void @unpack(ptr %sums, i64 %sums_rs, i64 %m, i64 {count}, ptr %out, i64 %out_rs, "
+                    "i64 %out_cs)"
+                )
     ir.line("ret void")
     ir.line("}")
 
@@ -107,6 +117,7 @@ def _k_blocks(ir: Ir, key: KernelKey, code: TileCode) -> None:
     row_bytes = ir.op(f"select i1 {in_place}, i64 %a_rs, i64 {tile.kc * size}")
     with ir.when(ir.compare("eq", "%k", "0")):
         _clear(ir, code)
+        finish_rows(ir, key)
     with ir.loop("0", "%k", str(tile.kc * group)) as p:
         taken = ir.least(ir.sub("%k", p), str(tile.kc * group))
         steps = taken if group == 1 else ir.op(f"sdiv i64 {ir.add(taken, str(group - 1))}, {group}")
@@ -122,7 +133,11 @@ def _k_blocks(ir: Ir, key: KernelKey, code: TileCode) -> None:
             columns = ir.least(ir.sub("%n", column), str(tile.nc))
             panel_bytes = ir.mul(ir.add(steps, str(int(code.corrected))), str(tile.nr * size))
             _pack_columns(ir, code, (p, taken), (column, columns), panel_bytes, (group == 1, a.pairs))
-            _tiles(ir, code, (rows, row_bytes), (column, columns), panel_bytes, steps, first)
+            last = ir.compare("sge", ir.add(p, taken), "%k")
+            with _tiles(ir, code, (rows, row_bytes), (column, columns), panel_bytes, steps, first) as done:
+                if key.finish is not None:
+                    with ir.when(last):
+                        finish_rows(ir, key, done, (column, columns))
 
 
 def _clear(ir: Ir, code: TileCode) -> None:
@@ -170,10 +185,14 @@ def _units(ir: Ir, count: str, pairs: int) -> str:
     return count if pairs == 1 else ir.op(f"lshr i64 {count}, 1")
 
 
+@contextmanager
 def _tiles(
     ir: Ir, code: TileCode, a: tuple[str, str], block: tuple[str, str], panel_bytes: str, steps: str, first: str
-) -> None:
-    """All tiles of a block: rows of A (pointer, stride) stay in L1 while B's panels pass by."""
+) -> Iterator[tuple[str, str]]:
+    """All tiles of a block: rows of A (pointer, stride) stay in L1 while B's panels pass by.
+
+    The body, with the rows (from, count) of a row of tiles, runs when it is done.
+    """
     tile, size = code.tile, code.bytes
     with ir.loop("0", "%m", str(tile.mr)) as i:
         height = ir.least(ir.sub("%m", i), str(tile.mr))
@@ -188,3 +207,33 @@ def _tiles(
                 code.emit(rows, a[1], b, steps, c, "%sums_rs", first, None)
             with ir.when(ir.not_(whole)):
                 code.emit(rows, a[1], b, steps, c, "%sums_rs", first, (height, width))
+        yield i, height
+
+
+def _operands(key: KernelKey) -> list[str]:
+    """Names of the finish's operands."""
+    return [f"x{i}" for i in range(len(key.finish.operands) if key.finish is not None else 0)]
+
+
+def _load_operands(ir: Ir, key: KernelKey) -> None:
+    """What the record and the table of further arrays say about the finish's operands."""
+    for i, x in enumerate(_operands(key)):
+        ir.line(f"%{x}_base = load ptr, ptr {ir.at('%more', str(8 * i))}, align 8")
+        for j, word in enumerate(OPERAND_WORDS):
+            at = ir.at("%record", str(8 * (len(ARGUMENTS) + len(OPERAND_WORDS) * i + j)))
+            ir.line(f"%{x}_{word} = load i64, ptr {at}, align 8")
+
+
+def finish_rows(
+    ir: Ir, key: KernelKey, rows: tuple[str, str] = ("0", "%m"), columns: tuple[str, str] = ("0", "%n")
+) -> None:
+    """Call the finish, if there is one, for a rectangle of C (rows and columns: from, count) that is summed up."""
+    if key.finish is None:
+        return
+    along = ir.mul(columns[0], str(REGISTER_BYTES[key.register]))
+    words = [f"ptr {ir.at(ir.at('%sums', ir.mul(rows[0], '%sums_rs')), along)}, i64 %sums_rs"]
+    words.append(f"i64 {rows[1]}, i64 {columns[1]}")
+    for x in ("out", *_operands(key)):
+        where = ir.at(ir.at(f"%{x}", ir.mul(rows[0], f"%{x}_rs")), ir.mul(columns[0], f"%{x}_cs"))
+        words.append(f"ptr {where}, i64 %{x}_rs, i64 %{x}_cs")
+    ir.line(f"call void @finish({', '.join(words)})")

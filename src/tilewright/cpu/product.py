@@ -7,7 +7,7 @@ addresses to argument records and calls machine code. That is what a small produ
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -16,8 +16,9 @@ import numpy.typing as npt
 
 from tilewright.cpu.addresses import address_reader
 from tilewright.cpu.choice import Part, kernel_key, parts, strips
-from tilewright.cpu.contexts import REGISTER_BYTES, KernelKey, Tile, tile_of
+from tilewright.cpu.contexts import REGISTER_BYTES, SHORT_STEP, KernelKey, Tile, tile_of
 from tilewright.cpu.elements import COMPLEX, element
+from tilewright.cpu.finish import Finish, pattern
 from tilewright.cpu.kernels import Kernel, kernel
 from tilewright.cpu.layout import Layout
 from tilewright.cpu.loops import SCRATCH
@@ -27,7 +28,9 @@ from tilewright.cpu.scratch import Scratch, store
 from tilewright.cpu.skinny import ROWS_MAX, STEPS, SkinnyKey, skinny_kernel
 from tilewright.cpu.small import EXTENT_MAX, SmallKey, small_kernel
 from tilewright.cpu.threads import limit
+from tilewright.problem.algebra import Semiring
 from tilewright.problem.dtypes import dtype
+from tilewright.problem.expression import Expression
 
 Array = npt.NDArray[Any]
 #: Matrices of one small layout that pay for a kernel of its exact extents, which is compiled when they have been seen.
@@ -44,27 +47,37 @@ _KEPT_RECORDS = 4096
 
 
 class Piece(NamedTuple):
-    """A part of C: extents, and byte offsets of its first row of A, column of B and element of C."""
+    """A part of C: extents, and byte offsets of its first row of A, column of B and element of C and of `more`."""
 
     rows: int
     columns: int
     a: int
     b: int
     out: int
+    more: tuple[int, ...] = ()
 
 
 class Kind(NamedTuple):
-    """What a product's kernels are made for: dtypes of A, B and C, and the accumulator's."""
+    """What a product's kernels are made for.
+
+    Dtypes of A, B and C and the accumulator's; an algebra, or plus-times; an expression of the sum and of further
+    operands whose value is C, or the sum itself; and whether one of these operands is C, so that no sums may lie there.
+    """
 
     a: str
     b: str
     out: str
     accumulator: str
+    algebra: Semiring | None = None
+    finish: Expression | None = None
+    reads_out: bool = False
 
 
 def skinny_key(layout: Layout, key: KernelKey) -> SkinnyKey | None:
     """The kernel for few rows of C and much of B, where there is one."""
     size = element(key.b).bytes
+    if key.algebra is not None and (key.algebra.cost > SHORT_STEP or REGISTER_BYTES[key.register] < 4):
+        return None
     skinny = element(key.b).pairs == 1 and 0 < layout.m <= ROWS_MAX and layout.n * layout.k * size >= _SKINNY_BYTES
     if not skinny or size not in layout.b:
         return None
@@ -94,16 +107,21 @@ class Product:
         c = element(kind.out)
         if layout.n <= ROWS_MAX < layout.m and c.pairs == 1:
             layout = layout.transposed()  # few columns are few rows of the transposed product
-        names = (kind.b, kind.a, kind.out) if layout.swapped else (kind.a, kind.b, kind.out)
+        sums = kind.out if kind.finish is None else kind.accumulator
+        names = (kind.b, kind.a, sums) if layout.swapped else (kind.a, kind.b, sums)
         self.layout = layout
-        self.key: KernelKey = kernel_key(*names, kind.accumulator)
+        algebra = kind.algebra.flipped() if kind.algebra is not None and layout.swapped else kind.algebra
+        self.key: KernelKey = kernel_key(*names, kind.accumulator, algebra)
+        if kind.finish is not None:
+            self.key = replace(self.key, finish=self._finish(kind.finish))
         self.skinny = skinny_key(layout, self.key)
         if self.skinny is not None:
             self.key = self.skinny.key
         self.tile: Tile = tile_of(self.key)
         self.size = REGISTER_BYTES[self.key.register]
         self.pairs = c.pairs
-        same = c.bytes == self.pairs * self.size and (c.kind in ("float", "complex")) == (self.key.register in _FLOATS)
+        alike = kind.finish is not None or (c.kind in ("float", "complex")) == (self.key.register in _FLOATS)
+        same = alike and c.bytes == self.pairs * self.size and not kind.reads_out
         self.in_place = same and (layout.out[1] == c.bytes or layout.n == 1)
         self.threads = min(threads, 1 + self.pairs**2 * layout.work * self.size // (4 * THREAD_WORK))
         inside = self.threads if layout.count < self.threads else 1
@@ -118,19 +136,26 @@ class Product:
         self._call: Callable[[int, int, int, int], None] | None = None
         self._pair = 0
 
+    def _finish(self, expression: Expression) -> Finish:
+        strides = zip(expression.parameters[1:], self.layout.more, strict=True)
+        return Finish(expression, tuple(pattern(name, cs, self.layout.n) for (_, name), (_, cs) in strides))
+
     def _piece(self, part: Part) -> Piece:
         a, b, out = self.layout.a, self.layout.b, self.layout.out
         column = part.column // self.pairs
         offsets = part.row * a[0], column * b[1], part.row * out[0] + column * out[1]
-        return Piece(part.rows, part.columns, *offsets)
+        more = tuple(part.row * rs + part.column * cs for rs, cs in self.layout.more)
+        return Piece(part.rows, part.columns, *offsets, more)
 
     def _exact(self) -> SmallKey | None:
         """The key of an unpacked kernel for these extents, where there is one."""
         layout, size = self.layout, self.size
-        if self.pairs == 2:
+        long = self.key.algebra is not None and self.key.algebra.cost > SHORT_STEP
+        if self.pairs == 2 or self.key.finish is not None or long:
             return None
-        plain = all(dtype(name).bytes == size for name in (self.key.a, self.key.b, self.key.c))
-        kinds = {dtype(name).is_float for name in (self.key.a, self.key.b, self.key.c)}
+        elements = [element(name) for name in (self.key.a, self.key.b, self.key.c)]
+        plain = all(x.bytes == size for x in elements)
+        kinds = {x.kind == "float" for x in elements}
         fits = 0 < max(layout.m, layout.n, layout.k) <= EXTENT_MAX and layout.k > 0
         rows = (layout.n == 1 or layout.b[1] == size) and self.in_place
         if not (plain and fits and rows and len(kinds) == 1 and (self.key.register in ("float", "double")) in kinds):
@@ -157,38 +182,45 @@ class Product:
             "sums": 0 if self.in_place else max((p.rows * p.columns for p in self.pieces), default=0) * size,
         }
 
-    def run_arrays(self, a: Array, b: Array, out: Array) -> None:
-        """Multiply arrays of the layout's strides; `out` must share no bytes with the operands."""
+    def run_arrays(self, a: Array, b: Array, out: Array, more: Sequence[Array] = ()) -> None:
+        """Multiply arrays of the layout's strides; `out` must share no bytes with the operands.
+
+        It may share them with one of `more`, where every element lies at the same place in both.
+        """
         if self._call is not None:
             self._call(self._pair, id(a), id(b), id(out))
             return
         read = self._read
-        self.run(read(a), read(b), read(out))
+        if more:
+            table = np.array([read(x) for x in more], np.int64)
+            self.run(read(a), read(b), read(out), read(table))
+        else:
+            self.run(read(a), read(b), read(out))
 
-    def run(self, a: int, b: int, out: int) -> None:
-        """Multiply what lies at three host addresses; `out` must share no bytes with the operands."""
+    def run(self, a: int, b: int, out: int, more: int = 0) -> None:
+        """Multiply what lies at three host addresses; `more` is that of a table with the finish's operands'."""
         if self.layout.swapped:
             a, b = b, a
         code, records = self._kernel, self._records
         if code is None or records is None:
             code, records = self._prepare()
         if records.count == 1 and not records.buffers:
-            code.call(records.address, 0, a, b, out, 0)
+            code.call(records.address, 0, a, b, out, more)
             return
         kept = store()
         scratch = kept.take()
         try:
             if records.count == 1:
-                code.call(records.address, scratch.buffers(records.buffers, 1), a, b, out, 0)
+                code.call(records.address, scratch.buffers(records.buffers, 1), a, b, out, more)
             else:
-                self._run_many(code, records, (a, b, out), scratch)
+                self._run_many(code, records, (a, b, out, more), scratch)
         finally:
             kept.free.append(scratch)
 
-    def _run_many(self, code: Kernel, records: Records, addresses: tuple[int, int, int], scratch: Scratch) -> None:
+    def _run_many(self, code: Kernel, records: Records, addresses: tuple[int, ...], scratch: Scratch) -> None:
         threads = min(self.threads, records.count)
         table = scratch.buffers(records.buffers, threads)
-        head = (code.address, records.address, 8 * records.words, table, 8 * len(records.buffers), *addresses, 0)
+        head = (code.address, records.address, 8 * records.words, table, 8 * len(records.buffers), *addresses)
         step = max(threads, int(records.count * _CALL_WORK // max(self.layout.work, 1)))
         for start in range(0, records.count, step):
             end = min(start + step, records.count)
@@ -223,20 +255,17 @@ class Product:
         layout, need = self.layout, self.buffer_bytes
         rows = [
             (
-                *(
-                    share,
-                    *steps,
-                    a + piece.a,
-                    b + piece.b,
-                    out + piece.out,
-                    piece.rows,
-                    piece.columns,
-                    self.pairs * layout.k,
-                ),
+                *(share, *steps[:3], a + piece.a, b + piece.b, out + piece.out),
+                *(piece.rows, piece.columns, self.pairs * layout.k),
                 *(*layout.a, *layout.b, *layout.out),
                 *((1, layout.out[0]) if self.in_place else (0, piece.columns * self.size)),
+                *(
+                    word
+                    for step, start, inside, strides in zip(steps[3:], more, piece.more, layout.more, strict=True)
+                    for word in (step, start + inside, *strides)
+                ),
             )
-            for share, steps, (a, b, out) in shares(layout.batch, self.threads)
+            for share, steps, (a, b, out, *more) in shares(layout.batch, self.threads, 3 + len(layout.more))
             for piece in self.pieces
         ]
         return Records(rows, tuple(need[name.removesuffix("_pack")] for name in SCRATCH))
@@ -255,10 +284,11 @@ def product(
     out_strides: Extents,
     kind: Kind,
     threads: int,
+    more: tuple[Extents, ...] = (),
 ) -> Product:
     """The product of arrays of these shapes and strides, made once; none may have an extent of 0 but along k."""
     commutes = kind.out not in COMPLEX  # sums of complex products have an order within each step
-    layout = Layout.strided(a_shape, a_strides, b_shape, b_strides, out_shape, out_strides, commutes=commutes)
+    layout = Layout.strided(a_shape, a_strides, b_shape, b_strides, out_shape, out_strides, more, commutes=commutes)
     return _product(layout, kind, threads)
 
 
@@ -268,7 +298,9 @@ def _product(layout: Layout, kind: Kind, threads: int) -> Product:
     return Product(layout, kind, threads)
 
 
-def multiply_into(a: Array, b: Array, out: Array, kind: Kind, threads: int | None = None) -> None:
+def multiply_into(
+    a: Array, b: Array, out: Array, kind: Kind, threads: int | None = None, more: Sequence[Array] = ()
+) -> None:
     """Out = a b, in canonical order.
 
     Parameters
@@ -279,11 +311,15 @@ def multiply_into(a: Array, b: Array, out: Array, kind: Kind, threads: int | Non
         What the arrays' elements are taken for, and the accumulator.
     threads : int, optional
         At most so many; the process's limit by default.
+    more : sequence of ndarray
+        Operands of the finish, of `out`'s shape.
     """
     if out.size == 0:
         return
     count = limit().count if threads is None else threads
-    product(a.shape, a.strides, b.shape, b.strides, out.shape, out.strides, kind, count).run_arrays(a, b, out)
+    strides = tuple(x.strides for x in more)
+    found = product(a.shape, a.strides, b.shape, b.strides, out.shape, out.strides, kind, count, strides)
+    found.run_arrays(a, b, out, more)
 
 
 def multiply(a: Array, b: Array) -> Array:

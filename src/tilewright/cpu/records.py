@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-Steps = tuple[int, int, int]
-#: The batch's axes: extent, and bytes from one matrix to the next in A, B and C.
-Batch = tuple[tuple[int, int, int, int], ...]
+Steps = tuple[int, ...]
+#: The batch's axes: extent, and bytes from one matrix to the next in A, B, C and further operands.
+Batch = tuple[tuple[int, ...], ...]
 #: Shares of a batch for each thread, so that a late thread holds nobody up for long.
 _SHARES = 4
 
@@ -37,8 +37,8 @@ class Records:
         self.buffers = buffers
 
 
-def shares(batch: Batch, threads: int) -> Iterator[tuple[int, Steps, Steps]]:
-    """A batch in shares: matrices in a row, the steps between them in A, B and C, and the offsets of the first.
+def shares(batch: Batch, threads: int, arrays: int = 3) -> Iterator[tuple[int, Steps, Steps]]:
+    """A batch in shares: matrices in a row, the steps between them in each array, and the offsets of the first.
 
     Examples
     --------
@@ -46,22 +46,19 @@ def shares(batch: Batch, threads: int) -> Iterator[tuple[int, Steps, Steps]]:
     [(6, (8, 0, 16), (0, 0, 0))]
     """
     if not batch:
-        yield 1, (0, 0, 0), (0, 0, 0)
+        yield 1, (0,) * arrays, (0,) * arrays
         return
     extent, *steps = batch[-1]
     outer = math.prod(axis[0] for axis in batch[:-1])
     wanted = 1 if threads == 1 else -(-threads * _SHARES // outer)
     share = max(1, -(-extent // wanted))
-    for x, y, z in _offsets(batch[:-1]):
+    for offsets in _offsets(batch[:-1], arrays):
         for i in range(0, extent, share):
-            start = (x + i * steps[0], y + i * steps[1], z + i * steps[2])
-            yield min(share, extent - i), (steps[0], steps[1], steps[2]), start
+            start = tuple(x + i * step for x, step in zip(offsets, steps, strict=True))
+            yield min(share, extent - i), tuple(steps), start
 
 
-def _offsets(batch: Batch) -> Iterator[Steps]:
-    """Where every matrix of a batch starts in A, B and C, in bytes."""
+def _offsets(batch: Batch, arrays: int) -> Iterator[Steps]:
+    """Where every matrix of a batch starts in each array, in bytes."""
     for index in itertools.product(*(range(extent) for extent, *_ in batch)):
-        x = y = z = 0
-        for i, (_, step_a, step_b, step_out) in zip(index, batch, strict=True):
-            x, y, z = x + i * step_a, y + i * step_b, z + i * step_out
-        yield x, y, z
+        yield tuple(sum(i * axis[1 + x] for i, axis in zip(index, batch, strict=True)) for x in range(arrays))

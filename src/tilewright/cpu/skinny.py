@@ -14,7 +14,7 @@ from tilewright.cpu.contexts import REGISTER_BYTES, KernelKey
 from tilewright.cpu.elements import element, vector, widen
 from tilewright.cpu.ir import Ir
 from tilewright.cpu.kernels import Kernel, compiled
-from tilewright.cpu.loops import batches, module
+from tilewright.cpu.loops import batches, finish_rows, module
 from tilewright.cpu.microkernel.families import family_of
 from tilewright.cpu.packing import emit_pack, transposed
 
@@ -64,6 +64,7 @@ def skinny_text(skinny: SkinnyKey) -> str:
             a = code.rows_of_a(start, taken)
             b = ir.at("%b", ir.mul(start, "%b_rs"))
             (code.add_rows if skinny.along == "rows" else code.add_columns)(a, b, taken)
+        finish_rows(ir, key)
     return module(ir, key)
 
 

@@ -101,7 +101,8 @@ class _Small:
         across = min(len(self.columns), 4)
         self.rows = max(1, min(small.m, self.budget // across))
         self.across = across
-        self.unrolled = small.m * len(self.columns) * small.k <= UNROLL_MAX
+        cost = small.key.algebra.cost if small.key.algebra is not None else 1
+        self.unrolled = small.m * len(self.columns) * small.k * cost <= UNROLL_MAX
 
     def declare(self) -> None:
         """Accumulators, where the steps are a loop."""

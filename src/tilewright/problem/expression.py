@@ -174,6 +174,12 @@ class Builder:
         return Expression(_text(steps, arity), steps, arity)
 
 
+def in_words(expression: Expression, word: str, ops: Mapping[str, str]) -> Expression:
+    """An expression of truth values as one of words of them, its operations renamed."""
+    steps = tuple(x._replace(dtype=word, op=ops.get(x.op, x.op)) for x in expression.instructions)
+    return Expression(_text(steps, expression.arity), steps, expression.arity)
+
+
 def _text(steps: tuple[Instruction, ...], arity: int) -> str:
     """Constants where they are used, and every other step by its number."""
 

@@ -8,8 +8,8 @@ The dtypes of expressions are those of `letter`. float16 and bfloat16 occur as o
 with them is computed in float32.
 
 LLVM texts are lines; the last one's value is the result. In them T is the operands' type, R the result's, M the type of
-a truth value, S the type's name inside an intrinsic's; Z, O and A are 0, 1 and all bits set; $0 is the first operand,
-#0 the first line's value.
+a truth value, S the type's name inside an intrinsic's; Z, O, A and Q are 0, 1, all bits set and NaN; $0 is the first
+operand, #0 the first line's value.
 
 Source: LLVM Language Reference; IEEE 754-2019 for each operation, and section 9.6 of it for what NaN does to minima.
 """
@@ -142,7 +142,8 @@ def _order(relation: str) -> dict[str, tuple[str, ...]]:
 
 
 def _extreme(name: str, relation: str, logic: str) -> dict[str, tuple[str, ...]]:
-    floats = (f"fcmp o{relation} T $1, $0", "select M #0, T $1, T $0", "fcmp uno T $1, $1", "select M #2, T $1, T #1")
+    # Were the last select's $1 and not Q, LLVM would join both in one of two masks, which takes longer than a minimum.
+    floats = (f"fcmp o{relation} T $1, $0", "select M #0, T $1, T $0", "fcmp uno T $1, $1", "select M #2, T Q, T #1")
     return {
         "f": floats,
         "s": (f"call T @llvm.s{name}.S(T $0, T $1)",),

@@ -98,15 +98,17 @@ def _floor_divide(x: Any, y: Any) -> Value:
     quotient = apply("quotient", x, y)
     if letter(quotient.dtype) == "u":
         return quotient
-    rest = quotient.like(x) - quotient * y
-    negative = apply("not_equal", rest, 0) & ((rest < 0) ^ (quotient.like(y) < 0)) & apply("not_equal", y, 0)
-    return apply("where", negative, quotient - 1, quotient)
+    divisor = quotient.like(y)
+    rest = quotient.like(x) - quotient * divisor
+    below = (rest != 0) & ((rest < 0) ^ (divisor < 0)) & (divisor != 0)
+    return apply("where", below, quotient - 1, quotient)
 
 
 def _remainder(x: Any, y: Any) -> Value:
+    """What the floored quotient leaves; 0 where the divisor is 0."""
     quotient = _floor_divide(x, y)
-    rest = quotient.like(x) - quotient * y
-    return apply("where", apply("equal", rest.like(y), 0), 0, rest)
+    divisor = quotient.like(y)
+    return apply("where", divisor == 0, 0, quotient.like(x) - quotient * divisor)
 
 
 def _integers_only(function: Callable[[Any, Any], Value], *, swapped: bool = False) -> Callable[[Value, Any], Value]:

@@ -184,6 +184,8 @@ def test_quotients_are_python_s() -> None:
     x, y = np.meshgrid(np.arange(-9, 10), np.array([-4, -3, -1, 1, 2, 5]))
     f = trace(lambda x, y: x // y, {"x": "int64", "y": "int64"})
     g = trace(lambda x, y: x % y, {"x": "int64", "y": "int64"})
+    seven = trace(lambda x: (x // 7) * 100 + 7 % x, {"x": "int64"})
+    assert (seven.evaluate(y) == (y // 7) * 100 + 7 % y).all()
     assert (f.evaluate(x, y) == x // y).all()
     assert (g.evaluate(x, y) == x % y).all()
 

@@ -9,6 +9,8 @@ from tilewright.cpu.contexts import KernelKey
 from tilewright.cpu.elements import element, vector
 from tilewright.cpu.ir import Ir, suffix
 from tilewright.cpu.microkernel.dot import Dot, dot_of, emit_dot
+from tilewright.cpu.microkernel.semiring import emit_step, zero_text
+from tilewright.problem.algebra import Semiring
 
 #: (ir, register type, width, c, a, b) -> new c
 Step = Callable[[Ir, str, int, str, str, str], str]
@@ -41,8 +43,17 @@ def _dot(dot: Dot) -> Step:
     return step
 
 
+def _semiring(algebra: Semiring) -> Step:
+    def step(ir: Ir, type_: str, width: int, c: str, a: str, b: str) -> str:
+        return emit_step(algebra, ir, width, c, a, b)
+
+    return step
+
+
 def family_of(key: KernelKey) -> Family:
     """The family that a kernel's key names."""
+    if key.algebra is not None:
+        return Family("semiring", _semiring(key.algebra), zero_text(key.algebra))
     if key.family == "dot":
         return Family("dot", _dot(dot_of(element(key.a), element(key.b))), "0")
     return Family("fma", _fma, "0.0") if key.family == "fma" else Family("integer", _integer, "0")

@@ -1,0 +1,230 @@
+"""Semirings as data: what takes the places of addition and multiplication in a product.
+
+The product is the fold ``acc = add(acc, multiply(a[i, k], b[k, j]))``, k ascending, from the algebra's zero, in the
+accumulator's dtype. Its order is fixed, so `add` needs be neither associative nor commutative to have one answer.
+
+Integers wrap, as NumPy's do, also where a semiring means infinity by the largest integer: keep weights of min-plus far
+enough below it.
+
+Source: Fletcher, A more general algorithm for computing closed semiring costs between vertices of a directed graph,
+CACM 23(6), 1980; Davis, SuiteSparse:GraphBLAS, ACM TOMS 45(4), 2019, for the named ones.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from tilewright.errors import ArgumentTypeError, ArgumentValueError
+from tilewright.problem import functions
+from tilewright.problem.expression import Expression, constant_text, in_words, trace
+from tilewright.problem.primitives import letter
+
+#: Operations on truth values, as operations on words of them.
+_LOGIC = {
+    "parameter": "parameter", "copy": "copy", "invert": "invert",
+    "bitwise_and": "bitwise_and", "minimum": "bitwise_and",
+    "bitwise_or": "bitwise_or", "maximum": "bitwise_or", "bitwise_xor": "bitwise_xor",
+}  # fmt: skip
+#: A word's dtype, and its value where every truth value holds.
+WORD, _ALL = "uint32", 0xFFFFFFFF
+
+
+@dataclass(frozen=True, slots=True)
+class Algebra:
+    """Two operations and the value that sums start from.
+
+    Attributes
+    ----------
+    add, multiply : callable
+        Of two values; traced, so written with operators and `tilewright`'s functions. `add` takes the sum so far
+        first, `multiply` the element of A.
+    zero : number
+        The identity of `add`. An infinity means an integer dtype's largest or smallest value.
+    name : str, optional
+        Of the algebra, for plans.
+
+    Examples
+    --------
+    Shortest paths of at most two edges, and the same by an algebra of one's own:
+
+    >>> import tilewright as tw
+    >>> d = np.array([[0, 3, np.inf], [np.inf, 0, 4], [1, np.inf, 0]])
+    >>> tw.matmul(d, d, algebra="min-plus")
+    array([[0., 3., 7.],
+           [5., 0., 4.],
+           [1., 4., 0.]])
+    >>> mine = tw.Algebra(add=tw.minimum, multiply=lambda x, y: x + y, zero=np.inf)
+    >>> bool((tw.matmul(d, d, algebra=mine) == tw.matmul(d, d, algebra="min-plus")).all())
+    True
+    """
+
+    add: Callable[[Any, Any], Any]
+    multiply: Callable[[Any, Any], Any]
+    zero: float | int | bool
+    name: str = ""
+
+    def traced(self, dtype: str) -> Semiring:
+        """The algebra on one dtype.
+
+        Raises
+        ------
+        ArgumentTypeError, ArgumentValueError
+            Its operations cannot be traced, or leave the dtype.
+        """
+        add, multiply = (
+            _of_dtype(function, names, dtype)
+            for function, names in ((self.add, ("sum", "product")), (self.multiply, ("a", "b")))
+        )
+        return Semiring(self.name or "of its own", dtype, add, multiply, constant_text(self._zero_of(dtype), dtype))
+
+    def _zero_of(self, dtype: str) -> float | int | bool:
+        zero = self.zero.item() if isinstance(self.zero, np.generic) else self.zero
+        if not isinstance(zero, bool | int | float):
+            raise ArgumentTypeError(f"`zero` must be a real number (got {type(zero).__name__})")
+        kind = letter(dtype)
+        if kind == "f":
+            return float(zero)
+        if kind == "b":
+            return zero > 0
+        info = np.iinfo(dtype)
+        if isinstance(zero, float) and math.isinf(zero):
+            return int(info.max if zero > 0 else info.min)
+        if zero != int(zero) or not info.min <= zero <= info.max:
+            raise ArgumentValueError(f"`zero` must be a value of the accumulator's dtype {dtype} (got {zero})")
+        return int(zero)
+
+
+def _of_dtype(function: Callable[..., Any], names: tuple[str, str], dtype: str) -> Expression:
+    found = trace(function, dict.fromkeys(names, dtype))
+    if found.dtype != dtype:
+        raise ArgumentTypeError(
+            f"an algebra's operations must stay in the accumulator's dtype {dtype} (got {found.dtype} from "
+            f"`{found}`); convert with tw.astype, or give another `acc_dtype`"
+        )
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Semiring:
+    """An algebra on one dtype: what kernels are made for.
+
+    Attributes
+    ----------
+    name : str
+    dtype : str
+        Of the accumulator.
+    add, multiply : Expression
+    zero : str
+        As a constant's text.
+    swapped : bool
+        A and B have changed places: `multiply` takes B's element first.
+    """
+
+    name: str
+    dtype: str
+    add: Expression
+    multiply: Expression
+    zero: str
+    swapped: bool = False
+
+    @property
+    def cost(self) -> int:
+        """Operations of a step."""
+        return self.add.cost + self.multiply.cost
+
+    def in_words(self) -> Semiring:
+        """An algebra on truth values as one on words of 32.
+
+        Raises
+        ------
+        ArgumentTypeError
+            It does more with them than logic.
+        """
+        steps = self.add.instructions + self.multiply.instructions
+        other = [step.op for step in steps if step.op not in _LOGIC]
+        if self.dtype != "bool" or other:
+            raise ArgumentTypeError(
+                f"an algebra of booleans must be written with &, |, ^, ~, minimum and maximum (got {other[0]}); "
+                'convert the operands with .astype("uint8")'
+            )
+        add, multiply = (in_words(f, WORD, _LOGIC) for f in (self.add, self.multiply))
+        return Semiring(self.name, WORD, add, multiply, str(_ALL if self.zero == "True" else 0), self.swapped)
+
+    def flipped(self) -> Semiring:
+        """The algebra of the transposed product."""
+        return replace(self, swapped=not self.swapped)
+
+
+def _plus(x: Any, y: Any) -> Any:
+    return x + y
+
+
+def _times(x: Any, y: Any) -> Any:
+    return x * y
+
+
+def _and(x: Any, y: Any) -> Any:
+    return x & y
+
+
+def _or(x: Any, y: Any) -> Any:
+    return x | y
+
+
+def _xor(x: Any, y: Any) -> Any:
+    return x ^ y
+
+
+_TABLE = (
+    ("min-plus", functions.minimum, _plus, math.inf),
+    ("max-plus", functions.maximum, _plus, -math.inf),
+    ("max-min", functions.maximum, functions.minimum, -math.inf),
+    ("min-max", functions.minimum, functions.maximum, math.inf),
+    ("max-times", functions.maximum, _times, -math.inf),
+    ("or-and", _or, _and, 0),
+    ("xor-and", _xor, _and, 0),
+    ("log-sum-exp", functions.logaddexp, _plus, -math.inf),
+)
+#: The named algebras. "plus-times" has fused steps of its own and is no row here.
+ALGEBRAS: dict[str, Algebra] = {name: Algebra(add, multiply, zero, name) for name, add, multiply, zero in _TABLE}
+
+
+@functools.lru_cache(maxsize=256)
+def _named(name: str, dtype: str) -> Semiring:
+    return ALGEBRAS[name].traced(dtype)
+
+
+def semiring(algebra: str | Algebra, dtype: str) -> Semiring:
+    """An algebra on a dtype; traced anew for a user's own, whose functions may mean something else by now.
+
+    Examples
+    --------
+    >>> semiring("or-and", "bool").in_words().cost, semiring("min-plus", "int16").zero
+    (2, '32767')
+    """
+    return _named(algebra, dtype) if isinstance(algebra, str) else algebra.traced(dtype)
+
+
+def checked(algebra: str | Algebra) -> str | Algebra:
+    """An algebra as a caller may give it.
+
+    Raises
+    ------
+    ArgumentTypeError, ArgumentValueError
+        It is none.
+    """
+    if isinstance(algebra, Algebra):
+        return algebra
+    if not isinstance(algebra, str):
+        raise ArgumentTypeError(f"`algebra` must be a name or a tw.Algebra (got {type(algebra).__name__})")
+    if algebra != "plus-times" and algebra not in ALGEBRAS:
+        raise ArgumentValueError(
+            f"`algebra` must be one of plus-times, {', '.join(ALGEBRAS)} or a tw.Algebra (got {algebra!r})"
+        )
+    return algebra
