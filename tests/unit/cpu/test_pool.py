@@ -82,7 +82,8 @@ def test_a_caller_never_waits_for_workers_that_are_busy() -> None:
 
 def test_workers_that_went_to_sleep_are_woken() -> None:
     crew = Crew()
-    crew.run(Task(4, 2, seconds=0.01).address, 2)
+    first = Task(4, 2, seconds=0.01)  # held: its memory is the job's
+    crew.run(first.address, 2)
     for _ in range(500):
         if crew.mailbox(0) == ASLEEP:
             break
