@@ -6,6 +6,10 @@ is held against the bar. Between blocks the process is left alone until its thre
 OpenMP keep a core busy for a while after a call, which would be charged to whoever comes next. Every peer's result is
 compared with ours before it is timed.
 
+Libraries whose threads wait for each other by spinning lose ten times their speed where another process takes one of
+the cores; ours shares its work out differently and loses less. So a pair of blocks during which other processes worked
+is not counted, while there is time for another; a row for which there was not is marked as disturbed.
+
 Rows in GB/s count the bytes of the matrix, each once. `copy` is NumPy's copy of that matrix on two threads: it reads
 it and writes another, so its rate counts twice the bytes, and a ratio of 0.9 means that the product takes in bytes of
 the matrix at 0.9 of the rate at which a copy moves bytes. `read` is NumPy's maximum of it on two threads.
@@ -26,6 +30,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Annotated, Any
 
 import cpu_fresh
@@ -44,6 +49,8 @@ import tilewright as tw
 BLOCK_SECONDS = 0.02
 #: Seconds and calls of ours before anything is timed: small products get kernels of their own when seen often.
 WARM_SECONDS, WARM_CALLS = 0.1, 40
+#: Share of one core that other processes may use during a pair, and how finely the system counts.
+OTHERS_SHARE, TICK_SECONDS = 0.1, 0.01
 #: The square extents of a geometric mean, and its bar.
 MEAN_FROM, MEAN_BAR = 256, 1.0
 UNITS = {"operations": "Gop/s", "bytes": "GB/s"}
@@ -62,6 +69,8 @@ class Ratio:
     pairs : int
         Neighbouring blocks that were compared.
     bar : float, optional
+    disturbed : bool
+        Whether other processes took some of the cores meanwhile.
     """
 
     peer: str
@@ -69,6 +78,7 @@ class Ratio:
     rate: float
     pairs: int
     bar: float | None
+    disturbed: bool
 
     @property
     def met(self) -> bool | None:
@@ -143,11 +153,11 @@ def measured(work: Work, rounds: int, seconds: float) -> Row:
             check(result, call(), work)
         except AssertionError as error:
             return Row(work.name, error=f"WRONG beside {name}: {' '.join(str(error).split())}")
-        pairs = paired(ours, call, rounds, seconds)
+        pairs, disturbed = paired(ours, call, rounds, seconds)
         mine += [first for first, _ in pairs]
         low, median, high = np.quantile([second / first / peer.share for first, second in pairs], [0.25, 0.5, 0.75])
         rate = peer.share * amount / statistics.median(second for _, second in pairs) / 1e9
-        ratios.append(Ratio(name, (float(low), float(median), float(high)), rate, len(pairs), bar))
+        ratios.append(Ratio(name, (float(low), float(median), float(high)), rate, len(pairs), bar, disturbed))
     if work.best is not None and ratios:
         best = min(ratios, key=lambda ratio: ratio.quartiles[1])
         ratios = [replace(ratio, bar=work.best) if ratio is best else ratio for ratio in ratios]
@@ -184,27 +194,54 @@ def warm(call: Call) -> None:
             return
 
 
-def paired(ours: Call, peer: Call, rounds: int, seconds: float) -> list[tuple[float, float]]:
-    """Seconds a call, ours and the peer's, of neighbouring blocks."""
+def paired(ours: Call, peer: Call, rounds: int, seconds: float) -> tuple[list[tuple[float, float]], bool]:
+    """Seconds a call, ours and the peer's, of neighbouring blocks, and whether other processes disturbed them."""
     calls = (ours, peer)
     counts = [max(1, round(BLOCK_SECONDS / max(block(call, 1), 1e-7))) for call in calls]
-    pairs: list[tuple[float, float]] = []
+    quiet: list[tuple[float, float]] = []
+    disturbed: list[tuple[float, float]] = []
+    least = min(3, rounds)
     start = time.perf_counter()
-    while len(pairs) < min(3, rounds) or (len(pairs) < rounds and time.perf_counter() - start < seconds):
+    while len(quiet) < rounds:
+        spent = time.perf_counter() - start
+        if spent > seconds and (len(quiet) >= least or spent > 3 * seconds) and len(quiet) + len(disturbed) >= least:
+            break
+        began, others = time.perf_counter(), others_seconds()
         times = []
         for call, count in zip(calls, counts, strict=True):
             settle()
             times.append(block(call, count))
-        pairs.append((times[0], times[1]))
-    return pairs
+        share = (others_seconds() - others - TICK_SECONDS) / (time.perf_counter() - began)
+        (quiet if share < OTHERS_SHARE else disturbed).append((times[0], times[1]))
+    return (quiet, False) if len(quiet) >= least else (quiet + disturbed, True)
+
+
+def others_seconds() -> float:
+    """Processor seconds that other processes, and other guests of the host, have used; 0 where nobody tells.
+
+    Source: proc(5), /proc/stat: user, nice, system, idle, iowait, irq, softirq, steal.
+    """
+    try:
+        fields = Path("/proc/stat").read_text().split(maxsplit=9)[1:9]
+    except OSError:
+        return 0.0
+    idle = {3, 4}
+    busy = sum(int(x) for i, x in enumerate(fields) if i not in idle) / os.sysconf("SC_CLK_TCK")
+    return busy - time.process_time()
 
 
 def block(call: Callable[[], Any], count: int) -> float:
-    """Seconds a call of several, after one that is not counted where there are several or it is short."""
-    start = time.perf_counter()
-    call()
-    if time.perf_counter() - start > 10 * BLOCK_SECONDS:
-        return time.perf_counter() - start
+    """Seconds a call of several.
+
+    As many are made before and not counted: a library whose threads slept may have them all on one core for some
+    milliseconds, until the system moves them. What takes long is called once.
+    """
+    for _ in range(count):
+        start = time.perf_counter()
+        call()
+        once = time.perf_counter() - start
+        if once > 5 * BLOCK_SECONDS:
+            return once
     start = time.perf_counter()
     for _ in range(count):
         call()
@@ -238,6 +275,8 @@ def note(missing: Sequence[str], means: dict[str, float], rows: Sequence[Row]) -
         + ("met" if mean >= MEAN_BAR else "NOT MET")
         for dtype, mean in means.items()
     ]
+    if any(ratio.disturbed for row in rows for ratio in row.ratios):
+        said.append("* other processes took some of the cores meanwhile, which slows peers that spin more than others.")
     said += [f"{row.name}: {row.error}" for row in rows if row.error]
     return "\n".join([*said, *([f"Not installed: {', '.join(missing)}."] if missing else [])])
 
@@ -252,8 +291,9 @@ def table_of(rows: list[Row], title: str, caption: str) -> Any:
         for i, ratio in enumerate(row.ratios):
             low, median, high = (f"{x:.2f}" if x < 100 else f"{x:,.0f}" for x in ratio.quartiles)
             met = {None: "", True: f"{ratio.bar} met", False: f"{ratio.bar} NOT MET"}[ratio.met]
+            spread = f"{median} [{low} {high}]" + "*" * ratio.disturbed
             first = head if i == 0 else ("", "", "")
-            lines.append((*first, ratio.peer, f"{ratio.rate:,.1f}", f"{median} [{low} {high}]", met))
+            lines.append((*first, ratio.peer, f"{ratio.rate:,.1f}", spread, met))
     columns = ("work", "ours", "us", "peer", "its rate", "ratio [quartiles]", "bar")
     return measuring.table(title, columns, lines, caption)
 
