@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass
 
-from tilewright.cpu.ir import Ir, suffix
+from tilewright.cpu.ir import Ir
 from tilewright.problem.dtypes import Dtype, dtype
 
 #: Complex dtypes, and the dtype of their parts.
@@ -89,13 +90,36 @@ def narrow(ir: Ir, value: str, source: str, target: Element, width: int) -> str:
     if target.kind == "float":
         return ir.op(f"{'fptrunc' if _bits(source) > 8 * target.bytes else 'fpext'} {have} {value} to {want}")
     if source in ("float", "double"):
-        conversion = "fptosi" if target.kind == "signed" else "fptoui"
-        lanes = f"v{width}" if width > 1 else ""
-        symbol = f"llvm.{conversion}.sat.{lanes}{target.memory}.{lanes}{suffix(source)}"
-        return ir.intrinsic(symbol, want, f"{have} {value}")
+        return _to_integer(ir, value, source, target, width)
     if _bits(source) > 8 * target.bytes:
         return ir.op(f"trunc {have} {value} to {want}")
     return ir.op(f"sext {have} {value} to {want}")
+
+
+def _to_integer(ir: Ir, value: str, source: str, target: Element, width: int) -> str:
+    """A float cut towards 0 and saturated; 0 for NaN. LLVM's own form of this goes lane by lane on x86."""
+    have, want, mask = vector(source, width), vector(target.memory, width), vector("i1", width)
+    signed = target.kind == "signed"
+    bits = 8 * target.bytes - signed
+    ends = (-(1 << bits) if signed else 0), 1 << bits  # both are powers of two: exact floats
+    low, high = (_real_literal(source, end, width) for end in ends)
+    above_low = ir.op(f"fcmp oge {have} {value}, {low}")  # not so for NaN
+    below_high = ir.op(f"fcmp olt {have} {value}, {high}")
+    raised = ir.op(f"select {mask} {above_low}, {have} {value}, {have} {low}")
+    inside = ir.op(f"select {mask} {below_high}, {have} {raised}, {have} {low}")
+    whole = ir.op(f"{'fptosi' if signed else 'fptoui'} {have} {inside} to {want}")
+    beyond = ir.op(f"fcmp oge {have} {value}, {high}")
+    most = literal(target.memory, (1 << bits) - 1, width) if signed else literal(target.memory, -1, width)
+    limited = ir.op(f"select {mask} {beyond}, {want} {most}, {want} {whole}")
+    is_nan = ir.op(f"fcmp uno {have} {value}, {value}")
+    zero = literal(target.memory, 0, width)
+    return ir.op(f"select {mask} {is_nan}, {want} {zero}, {want} {limited}")
+
+
+def _real_literal(type_: str, value: int, width: int) -> str:
+    """A float literal in every lane, in LLVM's hexadecimal form, which is of a double for either type."""
+    text = f"0x{struct.pack('>d', float(value)).hex().upper()}"
+    return text if width == 1 else f"splat ({type_} {text})"
 
 
 def _to_bfloat(ir: Ir, value: str, source: str, width: int) -> str:
