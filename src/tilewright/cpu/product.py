@@ -22,6 +22,7 @@ from tilewright.cpu.finish import Finish, pattern
 from tilewright.cpu.kernels import Kernel, kernel
 from tilewright.cpu.layout import Layout
 from tilewright.cpu.loops import SCRATCH
+from tilewright.cpu.microkernel.dot import dot_of
 from tilewright.cpu.pool import JOB, caller, crew
 from tilewright.cpu.records import Records, shares
 from tilewright.cpu.scratch import Scratch, store
@@ -35,9 +36,12 @@ from tilewright.problem.expression import Expression
 Array = npt.NDArray[Any]
 #: Matrices of one small layout that pay for a kernel of its exact extents, which is compiled when they have been seen.
 _HOT = 32
-#: Multiply-adds of 4-byte elements that pay for one more thread: handing work over takes about as long as half of them.
-THREAD_WORK = 400_000
+#: Effort that pays for one more thread, about 15 us of one core: handing work over takes one or two, but a worker that
+#: another process has pushed aside holds the product up for much longer.
+THREAD_WORK = 1_500_000
 _FLOATS = ("float", "double")
+#: Multiply-adds that take as long as reading an element of 4 bytes.
+_SKINNY_EFFORT = 4
 #: Bytes of B that make a skinny product worth a kernel of its own.
 _SKINNY_BYTES = 64 << 10
 #: Multiply-adds that one call into machine code may take: Ctrl-C is heard between calls.
@@ -123,7 +127,7 @@ class Product:
         alike = kind.finish is not None or (c.kind in ("float", "complex")) == (self.key.register in _FLOATS)
         same = alike and c.bytes == self.pairs * self.size and not kind.reads_out
         self.in_place = same and (layout.out[1] == c.bytes or layout.n == 1)
-        self.threads = min(threads, 1 + self.pairs**2 * layout.work * self.size // (4 * THREAD_WORK))
+        self.threads = min(threads, 1 + self._effort() // THREAD_WORK)
         inside = self.threads if layout.count < self.threads else 1
         cut = functools.partial(parts, by_rows=self.packs_a) if self.skinny is None else strips
         found = cut(layout.m, self.pairs * layout.n, self.tile, inside, in_place=self.in_place, sum_bytes=self.size)
@@ -139,6 +143,16 @@ class Product:
     def _finish(self, expression: Expression) -> Finish:
         strides = zip(expression.parameters[1:], self.layout.more, strict=True)
         return Finish(expression, tuple(pattern(name, cs, self.layout.n) for (_, name), (_, cs) in strides))
+
+    def _effort(self) -> int:
+        """Multiply-adds, in the time that those of float32 take."""
+        layout = self.layout
+        found = self.pairs**2 * layout.work * self.size // 4
+        if self.key.family == "dot":
+            found //= dot_of(element(self.key.a), element(self.key.b)).group
+        if self.skinny is not None:  # memory sets the pace
+            found = max(found, _SKINNY_EFFORT * layout.n * layout.k * layout.count * self.size // 4)
+        return found
 
     def _piece(self, part: Part) -> Piece:
         a, b, out = self.layout.a, self.layout.b, self.layout.out
