@@ -1,0 +1,59 @@
+"""Threads around a product: the interpreter runs on beside it, and kernels may change without the bits doing so."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+
+Array = np.ndarray[Any, Any]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_python_goes_on_during_a_long_product(threads: int) -> None:
+    a = np.ones((1200, 1200))  # one record for one thread: a kernel called directly
+    tw.matmul(a[:300, :300], a[:300, :300], threads=threads)
+    ticks: list[float] = []
+    over = threading.Event()
+
+    def tick() -> None:
+        while not over.is_set():
+            ticks.append(time.perf_counter())
+            time.sleep(0.002)
+
+    other = threading.Thread(target=tick)
+    other.start()
+    start = time.perf_counter()
+    while not ticks:
+        time.sleep(0.001)
+    for repeat in range(1, 60):  # until one call is long enough to tell
+        began = time.perf_counter()
+        tw.matmul(np.broadcast_to(a, (repeat, *a.shape)), a, threads=threads)
+        ended = time.perf_counter()
+        if ended - began > 0.1 or ended - start > 20:
+            break
+    over.set()
+    other.join()
+    during = [x for x in ticks if began < x < ended]
+    assert ended - began > 0.1
+    assert len(during) >= 5  # with the lock held there would be none
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int8", "float16", "complex64"])
+def test_batches_of_every_size_and_repeated_calls_give_the_same_bits(dtype: str) -> None:
+    random = np.random.default_rng(8)
+    for m, n, k in ((4, 4, 4), (9, 17, 33), (1, 40, 12)):
+        a, b = (random.normal(size=(100, *s)).astype(dtype) for s in ((m, k), (k, n)))
+        truth = [tw.matmul(x, y).tobytes() for x, y in zip(a[:5], b[:5], strict=True)]
+        # The first calls have the general kernel, later ones that of these extents.
+        for count in (1, 2, 3, 31, 32, 33, 100, 1, 2):
+            for _ in range(3):
+                found = tw.matmul(a[:count], b[:count])
+                assert [x.tobytes() for x in found[:5]] == truth[:count]
+            one = tw.matmul(a[:count], b[0])
+            assert one[0].tobytes() == truth[0]
