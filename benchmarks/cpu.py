@@ -22,6 +22,7 @@ The rows are in `cpu_works.py`, the peers in `cpu_peers.py`; peers that are not 
 
 from __future__ import annotations
 
+import contextlib
 import fnmatch
 import math
 import os
@@ -118,8 +119,9 @@ def main(
     works = [work for work in WORKS if wanted(work.name)]
     rows: list[Row] = []
     with threadpoolctl.threadpool_limits(threads), Progress(disable=json or not sys.stdout.isatty()) as progress:
-        for work in progress.track(works, description="measuring"):
-            rows.append(measured(work, rounds, seconds))
+        with contextlib.suppress(KeyboardInterrupt):  # what has been measured is printed
+            for work in progress.track(works, description="measuring"):
+                rows.append(measured(work, rounds, seconds))
     starts = [cpu_fresh.started(start) for start in cpu_fresh.STARTS if wanted(start.name)]
     extras = cpu_fresh.extras(threads) if wanted("memory") else []
     means = square_means(rows)
@@ -204,7 +206,7 @@ def paired(ours: Call, peer: Call, rounds: int, seconds: float) -> tuple[list[tu
     start = time.perf_counter()
     while len(quiet) < rounds:
         spent = time.perf_counter() - start
-        if spent > seconds and (len(quiet) >= least or spent > 3 * seconds) and len(quiet) + len(disturbed) >= least:
+        if spent > seconds and (len(quiet) >= least or spent > 2 * seconds) and len(quiet) + len(disturbed) >= least:
             break
         began, others = time.perf_counter(), others_seconds()
         times = []

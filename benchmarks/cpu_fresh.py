@@ -118,14 +118,16 @@ def extras(threads: int) -> list[Extra]:
     with tempfile.TemporaryDirectory() as cache:
         found = []
         for work in strided(SIZE):
-            extra, operand = map(int, output([sys.executable, __file__, work.name], cache).split())
+            # Source: mallopt(3): a threshold that is set stays; else memory that one array left would hide the next.
+            printed = output([sys.executable, __file__, work.name], cache, MALLOC_MMAP_THRESHOLD_=str(1 << 16))
+            extra, operand = map(int, printed.split())
             found.append(Extra(work.name, extra, operand, min(threads * 16 << 20, operand - 1)))
     return found
 
 
-def output(command: list[str], cache: str) -> str:
-    """What a command prints, with a cache of its own."""
-    environment = os.environ | {"TILEWRIGHT_CACHE_DIR": cache}
+def output(command: list[str], cache: str, **environ: str) -> str:
+    """What a command prints, with a cache of its own and further variables."""
+    environment = os.environ | {"TILEWRIGHT_CACHE_DIR": cache} | environ
     return subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
