@@ -22,6 +22,7 @@ Array = npt.NDArray[Any]
 Order = Literal["canonical", "fast"]
 _Shape = tuple[int, ...]
 
+_NONE: Arguments = ()
 _ndarray, _empty = np.ndarray, np.empty
 
 
@@ -36,7 +37,7 @@ def matmul(
     alpha: complex = 1,
     beta: complex = 0,
     epilogue: Epilogue | None = None,
-    epilogue_args: Arguments = (),
+    epilogue_args: Arguments = _NONE,
     algebra: str | Algebra = "plus-times",
     threads: int | None = None,
     order: Order = "canonical",
@@ -105,7 +106,7 @@ def matmul(
     >>> tw.matmul(a, a.T, epilogue=lambda total: tw.requantise(total, 0.001))
     array([[40]], dtype=int8)
     """
-    if type(a) is type(b) is _ndarray and out is dtype is acc_dtype is epilogue is None:
+    if type(a) is type(b) is _ndarray and out is dtype is acc_dtype is epilogue is None and epilogue_args is _NONE:
         if alpha == 1 and beta == 0 and order == "canonical" and algebra == "plus-times":
             count = _limit().count if threads is None else _threads(threads)
             quick = _quick(a.shape, a.strides, a.dtype, b.shape, b.strides, b.dtype, count)
