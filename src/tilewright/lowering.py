@@ -5,8 +5,8 @@ Complex, canonical: for k ascending, ``re = fma(x.re, y.re, re); re = fma(x.im, 
 as pairs, (m, 2k), by B's numbers taken as 2 x 2 matrices [[re, im], [-im, re]], (2k, 2n), which B is packed as: so its
 bits depend on threads, tiles and batches as little as a real product's.
 
-Booleans: or over k of (a and b), which is whether the count of pairs that are both set is not 0. Other algebras of
-booleans work on words of 32 of them.
+Booleans: or over k of (a and b), which is whether the count of pairs that are both set is not 0. Large products, and
+those by other algebras, work on words of 32 booleans.
 """
 
 from __future__ import annotations
@@ -20,9 +20,11 @@ import numpy.typing as npt
 from tilewright.cpu.product import Kind, multiply_into
 from tilewright.fusing import Fused
 from tilewright.planning import Types, byte_kind, real_kind
-from tilewright.problem.algebra import WORD, Semiring
+from tilewright.problem.algebra import WORD, Semiring, semiring
 
 Array = npt.NDArray[Any]
+#: Rows and columns, and multiply-adds, from which packing booleans in words takes less time than it saves.
+_WORDS_SIDE, _WORDS_WORK = 64, 1 << 25
 
 
 def compute(
@@ -63,6 +65,9 @@ def _plain(x: Array) -> Array:
 
 
 def _booleans(a: Array, b: Array, out: Array, threads: int) -> None:
+    if min(out.shape[-2:]) >= _WORDS_SIDE and out.size * a.shape[-1] >= _WORDS_WORK:
+        _words(a, b, out, semiring("or-and", "bool").in_words(), threads)
+        return
     kind = byte_kind(a.shape[-1])
     counts: Array = np.empty(out.shape, kind.out)
     multiply_into(_plain(a), _plain(b), counts, kind, threads)
@@ -70,8 +75,12 @@ def _booleans(a: Array, b: Array, out: Array, threads: int) -> None:
 
 
 def _words(a: Array, b: Array, out: Array, algebra: Semiring, threads: int) -> None:
-    """An algebra of truth values: rows of B and C in words of 32, A's elements as words of one bit again and again."""
-    if out.shape[-1] < out.shape[-2]:
+    """An algebra of truth values: rows of B and C in words of 32, A's elements as words of one bit again and again.
+
+    Packing along columns takes longer than a product of few columns does, so that A is packed in B's place only where
+    its columns are contiguous.
+    """
+    if a.strides[-2] == 1 != a.strides[-1] and (out.shape[-1] < out.shape[-2] or b.strides[-1] != 1):
         _words(b.swapaxes(-1, -2), a.swapaxes(-1, -2), out.swapaxes(-1, -2), algebra.flipped(), threads)
         return
     n = out.shape[-1]

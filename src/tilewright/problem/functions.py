@@ -148,18 +148,31 @@ def astype(x: Any, dtype: npt.DTypeLike | str) -> Any:
 # Exponentials
 
 
+def _bounded(x: Value, low: float, high: float) -> Value:
+    """Clip as instructions of one operand's choice do, which is shorter than with NaN's rules; NaN stays."""
+    return apply("where", x < low, low, apply("where", x > high, high, x))
+
+
 def _reduced(x: Value) -> tuple[Value, Value]:
-    """(n, exp(r) - 1) with x = n log(2) + r and n whole."""
+    """(n, exp(r) - 1) with x = n log(2) + r, n an integer of x's width; x is far from its largest exponent.
+
+    A number of 1.5 2^52 (2^22 for float32) has no room for a fraction: adding it rounds to a whole number, which is
+    then the difference of the bits.
+    """
+    integer, place, _, _ = _FORMS[x.dtype]
     high, low = LOG2[x.dtype]
-    n = apply("round", x * (1 / np.log(2.0)))
+    large = 1.5 * 2.0**place
+    lifted = apply("fma", x, 1 / float(np.log(2.0)), large)
+    n = lifted - large
+    whole = lifted.bits(integer) - int(as_numpy(x.dtype).type(large).view(integer))
     r = apply("fma", n, -low, apply("fma", n, -high, x))
-    return n, apply("fma", r * r, _horner("exp", r), r)
+    return whole, apply("fma", r * r, _horner("exp", r), r)
 
 
-def _power_of_two(n: Value) -> Value:
-    """2^n for whole n, a float within the exponents of normal numbers."""
-    integer, place, bias, _ = _FORMS[n.dtype]
-    return ((n.cast(integer) + bias) << place).bits(n.dtype)
+def _power_of_two(n: Value, name: str) -> Value:
+    """2^n as a float of a dtype, for n within the exponents of normal numbers."""
+    _, place, bias, _ = _FORMS[name]
+    return ((n + bias) << place).bits(name)
 
 
 @elementwise
@@ -168,11 +181,10 @@ def exp(x: Any) -> Any:
     x = _real(x)
     form = record_of(x.dtype)
     # Beyond these the result is 0 or infinite whatever x is.
-    bounded = clip(x, (form.emin - form.precision - 2) * 0.7, (form.emax + 2) * 0.7)
-    n, grown = _reduced(bounded)
+    n, grown = _reduced(_bounded(x, (form.emin - form.precision - 2) * 0.7, (form.emax + 2) * 0.7))
     # Two factors: their exponents are those of normal numbers where the result's is not.
-    half = apply("floor", n * 0.5)
-    return (grown + 1) * _power_of_two(half) * _power_of_two(n - half)
+    half = n >> 1
+    return (grown + 1) * _power_of_two(half, x.dtype) * _power_of_two(n - half, x.dtype)
 
 
 @elementwise
@@ -180,14 +192,13 @@ def expm1(x: Any) -> Any:
     """``exp(x) - 1``, accurate near 0."""
     x = _real(x)
     form = record_of(x.dtype)
-    bounded = clip(x, -form.precision * 0.75, (form.emax + 2) * 0.7)
-    n, grown = _reduced(bounded)
-    half = apply("floor", n * 0.5)
-    first, second = _power_of_two(half), _power_of_two(n - half)
+    n, grown = _reduced(_bounded(x, -form.precision * 0.75, (form.emax + 2) * 0.7))
+    half = n >> 1
+    first, second = _power_of_two(half, x.dtype), _power_of_two(n - half, x.dtype)
     # 2^n (1 + grown) - 1; where 2^n would overflow, 1 is nothing beside it.
     near = apply("fma", grown, first * second, first * second - 1)
     found = where(n < form.precision + 2, near, (grown + 1) * first * second)
-    return where(apply("equal", n, 0), where(apply("equal", x, 0), x, grown), found)
+    return where(n == 0, where(x == 0, x, grown), found)
 
 
 @elementwise
@@ -205,7 +216,7 @@ def log(x: Any) -> Any:
     m = (whole - (e << place)).bits(x.dtype)
     exponent = e.cast(x.dtype) - where(tiny, x.like(float(lift)), 0.0)
     result = _log_of_parts(exponent, m - 1)
-    result = where(apply("equal", x, 0), -np.inf, result)
+    result = where(x == 0, -np.inf, result)
     return where(x < 0, np.nan, where(x < np.inf, result, x))
 
 
@@ -227,7 +238,7 @@ def log1p(x: Any) -> Any:
     # What rounding 1 + x lost, relative to it. Source: Higham, 2nd ed., section 1.14.1, for why it suffices.
     lost = (x - (u - 1)) / u
     found = log(u)
-    return where(apply("equal", u, 1), x, where((u > 0) & (u < np.inf), found + lost, found))
+    return where(u == 1, x, where((u > 0) & (u < np.inf), found + lost, found))
 
 
 @elementwise
@@ -235,7 +246,7 @@ def logaddexp(x: Any, y: Any) -> Any:
     """``log(exp(x) + exp(y))`` without overflow."""
     larger, smaller = maximum(x, y), minimum(x, y)
     # Equal infinities have no difference; equal values differ by 0.
-    difference = where(apply("equal", larger, smaller), 0.0, smaller - larger)
+    difference = where(larger == smaller, 0.0, smaller - larger)
     return larger + log1p(exp(difference))
 
 
@@ -269,7 +280,7 @@ def tanh(x: Any) -> Any:
     x = _real(x)
     t = expm1(abs(x) * -2)
     size = -t / (t + 2)
-    return where(x < 0, -size, where(apply("equal", x, 0), x, size))
+    return where(x < 0, -size, where(x == 0, x, size))
 
 
 @elementwise
@@ -279,7 +290,7 @@ def erf(x: Any) -> Any:
     size = abs(x)
     near = apply("fma", x, _horner("erf_near", x * x), x)
     beyond = 4.0 if x.dtype == "float32" else 6.0
-    bounded = apply("minimum", size, beyond)
+    bounded = where(size > beyond, beyond, size)
     far = 1 - _horner("erf_far", (bounded - 2.5) / (bounded + 2.5)) * exp(-(bounded * bounded))
     return where(size < 1, near, where(x < 0, -far, far))
 
