@@ -101,6 +101,10 @@ def test_extremes_underflow_and_overflow_where_they_should() -> None:
     assert tw.log(np.float32(1e-45)) == np.float32(np.log(np.float64(np.float32(1e-45))))
     assert tw.logaddexp(np.float64(1000), np.float64(1000)) == 1000 + np.log(2)
     assert tw.logaddexp(np.float64(-np.inf), np.float64(3)) == 3
+    assert tw.logaddexp(np.float64(0), np.float64(-800)) == 0
+    assert tw.logaddexp(np.float32(0), np.float32(-80)) == np.exp(np.float64(-80)).astype(np.float32)
+    assert tw.logaddexp(np.float64(-np.inf), np.float64(-np.inf)) == -np.inf
+    assert np.isnan(tw.logaddexp(np.float32(np.nan), np.float32(-1000)))
 
 
 def test_gelu_is_what_it_says() -> None:
