@@ -14,7 +14,7 @@ from tilewright import lowering, operands
 from tilewright.cpu.product import Product, product
 from tilewright.cpu.threads import Limit, limit
 from tilewright.errors import ArgumentTypeError, ArgumentValueError, TilewrightError
-from tilewright.fusing import Arguments, Epilogue, Fused, factor, fused
+from tilewright.fusing import Arguments, Epilogue, Fused, Kept, factor, fused
 from tilewright.planning import Plan, Types, Use, as_dtype, planned, result_shape, row_major, types
 from tilewright.problem.algebra import Algebra, Semiring, checked, semiring
 
@@ -153,7 +153,7 @@ def plan(
     a_dtype, b_dtype : dtype, optional
         float64, and A's, by default.
     dtype, acc_dtype, epilogue, epilogue_args, algebra, threads
-        As for :func:`matmul`. The plan keeps the epilogue's arguments.
+        As for :func:`matmul`. The plan keeps the epilogue as it is traced now, and its arguments.
 
     Returns
     -------
@@ -197,7 +197,7 @@ def plan(
         buffer_bytes=sum(ready.buffer_bytes.values()) * ready.threads,
         flops=2 * ready.pairs**2 * ready.layout.work * (32 if found.lowering == "words" else 1),
         epilogue=str(made.expression) if made is not None else "",
-        options=work.options(chosen, total) | {"threads": ready.threads},
+        options=work.options(chosen, total, made) | {"threads": ready.threads},
     )
 
 
@@ -214,10 +214,11 @@ class _Work:
     algebra: Semiring | None
     threads: int
 
-    def options(self, algebra: str | Algebra, acc_dtype: np.dtype[Any] | None) -> dict[str, Any]:
+    def options(self, algebra: str | Algebra, acc_dtype: np.dtype[Any] | None, made: Fused | None) -> dict[str, Any]:
         """The arguments of :func:`matmul` that ask for it."""
+        epilogue = self.epilogue if made is None or self.epilogue is None else Kept(self.epilogue, made.expression)
         given = {"dtype": self.wanted, "acc_dtype": acc_dtype, "algebra": algebra}
-        return given | {"epilogue": self.epilogue, "epilogue_args": self.arguments}
+        return given | {"epilogue": epilogue, "epilogue_args": self.arguments}
 
 
 def _use(algebra: str | Algebra, epilogue: Epilogue | None) -> Use:

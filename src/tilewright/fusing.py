@@ -108,10 +108,49 @@ def fused(
     names = ["sum", *(str(i) if named else f"x{i}" for i in labelled), *_SCALES[scale[0] != 1, scale[1] != 0]]
     values = (*arrays, *scaled)
     kinds = [total.name, *(x.dtype.name for x in values)]
-    keywords = list(named) if named is not None else None
-    body = functools.partial(_body, epilogue, keywords, len(arrays), scale, found, wanted)
-    expression = trace(body, dict(zip(_distinct(names), kinds, strict=True)))
+    parameters = tuple(zip(_distinct(names), kinds, strict=True))
+    if epilogue is None:
+        expression = _scaling(parameters, (scale[0] != 1, scale[1] != 0), found, wanted)
+    elif isinstance(epilogue, Kept) and epilogue.expression.parameters == parameters:
+        expression = epilogue.expression
+    else:
+        keywords = tuple(named) if named is not None else None
+        scaled_by = (scale[0] != 1, scale[1] != 0)
+        expression = _traced(epilogue, parameters, keywords, len(arrays), scaled_by, found, wanted)
     return Fused(expression, values, reads_out)
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """An epilogue with what a plan traced it to, so that its calls need not trace it again."""
+
+    function: Epilogue
+    expression: Expression
+
+    def __call__(self, *values: Any, **named: Any) -> Any:
+        """The function itself, for operands of other dtypes."""
+        return self.function(*values, **named)
+
+
+def _traced(
+    epilogue: Epilogue | None,
+    parameters: tuple[tuple[str, str], ...],
+    keywords: tuple[str, ...] | None,
+    count: int,
+    scaled: tuple[bool, bool],
+    found: Types,
+    wanted: np.dtype[Any] | None,
+) -> Expression:
+    body = functools.partial(_body, epilogue, keywords, count, scaled, found, wanted)
+    return trace(body, dict(parameters))
+
+
+@functools.lru_cache(maxsize=256)
+def _scaling(
+    parameters: tuple[tuple[str, str], ...], scaled: tuple[bool, bool], found: Types, wanted: np.dtype[Any] | None
+) -> Expression:
+    """The expression of alpha and beta alone."""
+    return _traced(None, parameters, None, 0, scaled, found, wanted)
 
 
 #: What is scaled -> the further parameters' names.
@@ -128,9 +167,9 @@ def _distinct(names: list[str]) -> list[str]:
 
 def _body(
     epilogue: Epilogue | None,
-    keywords: list[str] | None,
+    keywords: tuple[str, ...] | None,
     count: int,
-    scale: tuple[complex, complex],
+    scaled: tuple[bool, bool],
     found: Types,
     wanted: np.dtype[Any] | None,
     total: Value,
@@ -140,9 +179,9 @@ def _body(
     arguments, rest = values[:count], list(values[count:])
     name = found.accumulator.name
     result: Any = total
-    if scale[0] != 1:
+    if scaled[0]:
         result = result * rest.pop(0)
-    if scale[1] != 0:
+    if scaled[1]:
         beta, out = rest
         result = result + out.cast(name) * beta
     if epilogue is not None:

@@ -248,6 +248,10 @@ def test_a_plan_keeps_its_epilogue() -> None:
     assert plan.epilogue == "sum:float32 x0:float32 -> %2 = add(sum, x0); maximum(%2, 0.0:float32)"
     assert same(plan(A, B), finished(sums(A, B), lambda t, x: tw.relu(t + x), [OPERANDS["row"]]))
     assert tw.plan((2, 2), (2, 2)).epilogue == ""
+    calls = []
+    noted = tw.plan((37, 70), (70, 53), "float32", epilogue=lambda t: calls.append(1) or tw.gelu(t))
+    assert same(noted(A, B), noted(A, B))
+    assert len(calls) == 1
     half = tw.plan((4, 4), (4, 4), "int8", epilogue=lambda t: tw.requantise(t, 0.5))
     assert half.dtype == np.int8
     assert half(np.ones((4, 4), np.int8), np.ones((4, 4), np.int8))[0, 0] == 2

@@ -15,7 +15,7 @@ array([2., 3.], dtype=float32)
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from tilewright.errors import ArgumentTypeError
 from tilewright.problem.dtypes import dtype
-from tilewright.problem.primitives import PRIMITIVES, bits, cast
+from tilewright.problem.primitives import PRIMITIVES, bits, cast, letter
 
 Array = npt.NDArray[Any]
 Number = bool | int | float
@@ -115,6 +115,7 @@ class Expression:
         return self.text
 
 
+@functools.lru_cache(maxsize=64)
 def as_numpy(name: str) -> np.dtype[Any]:
     """The NumPy dtype of an expression's dtype."""
     return np.dtype(np.bool_) if name == "bool" else dtype(name).numpy
@@ -124,15 +125,15 @@ def number(step: Instruction) -> Number:
     """A constant's value."""
     if step.dtype == "bool":
         return step.text == "True"
-    return float.fromhex(step.text) if dtype(step.dtype).is_float else int(step.text)
+    return float.fromhex(step.text) if letter(step.dtype) == "f" else int(step.text)
 
 
 def constant_text(value: Number, name: str) -> str:
     """How a constant is written, rounded to its dtype; equal texts are equal values."""
-    exact = as_numpy(name).type(value)
-    if name == "bool":
+    exact, kind = as_numpy(name).type(value), letter(name)
+    if kind == "b":
         return str(bool(exact))
-    return float(exact).hex() if dtype(name).is_float else str(int(exact))
+    return float(exact).hex() if kind == "f" else str(int(exact))
 
 
 class Builder:
@@ -168,10 +169,16 @@ class Builder:
             needed.add(result)
         order = sorted(needed)
         place = {old: new for new, old in enumerate(order)}
-        steps = tuple(
-            self.instructions[i]._replace(args=tuple(place[a] for a in self.instructions[i].args)) for i in order
-        )
+        kept = [self.instructions[i] for i in order]
+        steps = tuple(Instruction(x.op, tuple([place[a] for a in x.args]), x.dtype, x.text) for x in kept)
         return Expression(_text(steps, arity), steps, arity)
+
+    def insert(self, expression: Expression, arguments: Sequence[int]) -> int:
+        """The number of an expression's result for these parameters."""
+        place = list(arguments)
+        for step in expression.instructions[expression.arity :]:
+            place.append(self.add(step.op, tuple([place[a] for a in step.args]), step.dtype, step.text))
+        return place[-1]
 
 
 def in_words(expression: Expression, word: str, ops: Mapping[str, str]) -> Expression:

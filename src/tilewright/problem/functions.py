@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
 from tilewright.problem.dtypes import dtype as record_of
-from tilewright.problem.expression import as_numpy
+from tilewright.problem.expression import Expression, as_numpy, trace
 from tilewright.problem.polynomials import LOG2, POLYNOMIALS
 from tilewright.problem.primitives import letter
 from tilewright.problem.tracing import Value, apply, on_arrays, promoted
@@ -33,12 +33,23 @@ _FORMS = {"float32": ("int32", 23, 127, 24), "float64": ("int64", 52, 1023, 54)}
 
 
 def elementwise(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of values that numbers and arrays may be given to as well."""
+    """A function of values that numbers and arrays may be given to as well.
+
+    Of a single value it is traced once for each dtype, and its instructions are inserted from then on.
+    """
     named = inspect.signature(function).parameters
     count = sum(p.kind is not p.KEYWORD_ONLY for p in named.values())
 
+    @functools.lru_cache(maxsize=64)
+    def traced(dtype: str, options: tuple[tuple[str, Any], ...]) -> Expression:
+        return trace(functools.partial(function, **dict(options)), {"x": dtype})
+
     @functools.wraps(function)
     def call(*args: Any, **options: Any) -> Any:
+        if count == len(args) == 1 and isinstance(args[0], Value):
+            x = args[0]
+            made = traced(x.dtype, tuple(sorted(options.items())))
+            return Value(x.builder, x.builder.insert(made, [x.number]), made.dtype)
         if any(isinstance(x, Value) for x in args):
             return function(*args, **options)
         return on_arrays(function, args[:count], options)

@@ -16,6 +16,7 @@ Source: LLVM Language Reference; IEEE 754-2019 for each operation, and section 9
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -59,6 +60,7 @@ class Primitive:
         return next(lines for letters, lines in self.llvm.items() if kind in letters)
 
 
+@functools.lru_cache(maxsize=64)
 def letter(name: str) -> str:
     """The kind of a dtype, as a letter.
 

@@ -320,6 +320,7 @@ def _allowed(kinds: str) -> str:
     return " or ".join(words[k] for k in kinds)
 
 
+@functools.lru_cache(maxsize=512)
 def promoted(a: str, b: str) -> str:
     """The dtype that two are computed in.
 
