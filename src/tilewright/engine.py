@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,14 +15,15 @@ from tilewright.cpu.product import Product, product
 from tilewright.cpu.threads import Limit, limit
 from tilewright.errors import ArgumentTypeError, ArgumentValueError, TilewrightError
 from tilewright.fusing import Arguments, Epilogue, Fused, Kept, factor, fused
-from tilewright.planning import Plan, Types, Use, as_dtype, planned, result_shape, row_major, types
+from tilewright.planning import Order, Plan, Types, Use, as_dtype, planned, result_shape, row_major, types
 from tilewright.problem.algebra import Algebra, Semiring, checked, semiring
 
 Array = npt.NDArray[Any]
-Order = Literal["canonical", "fast"]
 _Shape = tuple[int, ...]
 
 _NONE: Arguments = ()
+_NAMES = (str, type, np.dtype)  # what dtypes are named by and has a hash
+_ORDERS = ("canonical", "fast")
 _ndarray, _empty = np.ndarray, np.empty
 
 
@@ -76,7 +77,9 @@ def matmul(
         At most so many; by default TILEWRIGHT_THREADS or the cores this process may use, or what threadpoolctl says.
         A small product uses fewer.
     order : {"canonical", "fast"}
-        "fast" allows another order of summation; no kernel uses that yet.
+        "fast" allows another order of summation where that pays: bfloat16 summed in float32 on hosts with AMX, for
+        all but small products, within :func:`tilewright.problem.reference.error_bound` with `flushes`. All else stays
+        canonical; `plan(..., order="fast").order` says which it will be.
 
     Returns
     -------
@@ -106,22 +109,22 @@ def matmul(
     >>> tw.matmul(a, a.T, epilogue=lambda total: tw.requantise(total, 0.001))
     array([[40]], dtype=int8)
     """
-    if type(a) is type(b) is _ndarray and out is dtype is acc_dtype is epilogue is None and epilogue_args is _NONE:
-        if alpha == 1 and beta == 0 and order == "canonical" and algebra == "plus-times":
+    if type(a) is type(b) is _ndarray and out is acc_dtype is epilogue is None and epilogue_args is _NONE:
+        if alpha == 1 and beta == 0 and algebra == "plus-times" and (dtype is None or isinstance(dtype, _NAMES)):
             count = _limit().count if threads is None else _threads(threads)
-            quick = _quick(a.shape, a.strides, a.dtype, b.shape, b.strides, b.dtype, count)
+            named: Any = dtype
+            quick = _quick(a.shape, a.strides, a.dtype, b.shape, b.strides, b.dtype, count, named, order)
             if quick is not None:
                 return quick(a, b)
     count = _threads(threads)
-    if order not in ("canonical", "fast"):
-        raise ArgumentValueError(f"`order` must be canonical or fast (got {order!r})")
+    _check_order(order)
     left, right = operands.array(a, "a"), operands.array(b, "b")
     given, target = operands.output(out)
     wanted = None if dtype is None else as_dtype(dtype, "dtype")
     total = None if acc_dtype is None else as_dtype(acc_dtype, "acc_dtype")
     shape = result_shape(left.shape, right.shape)
     chosen = checked(algebra)
-    found = types(left.dtype, right.dtype, wanted, total, _use(chosen, epilogue))
+    found = types(left.dtype, right.dtype, wanted, total, _use(chosen, epilogue), order)
     work = _Work(shape, found, wanted, (alpha, beta), epilogue, epilogue_args, _traced(chosen, found), count)
     result = _multiply(left, right, target, work)
     if given is not None:
@@ -144,6 +147,7 @@ def plan(
     epilogue_args: Arguments = (),
     algebra: str | Algebra = "plus-times",
     threads: int | None = None,
+    order: Order = "canonical",
 ) -> Plan:
     """What :func:`matmul` will do for operands of these shapes and dtypes.
 
@@ -152,7 +156,7 @@ def plan(
     a_shape, b_shape : tuple of int
     a_dtype, b_dtype : dtype, optional
         float64, and A's, by default.
-    dtype, acc_dtype, epilogue, epilogue_args, algebra, threads
+    dtype, acc_dtype, epilogue, epilogue_args, algebra, threads, order
         As for :func:`matmul`. The plan keeps the epilogue as it is traced now, and its arguments.
 
     Returns
@@ -173,7 +177,8 @@ def plan(
     wanted = None if dtype is None else as_dtype(dtype, "dtype")
     total = None if acc_dtype is None else as_dtype(acc_dtype, "acc_dtype")
     chosen, count, shape = checked(algebra), _threads(threads), result_shape(tuple(a_shape), tuple(b_shape))
-    found = types(left, right, wanted, total, _use(chosen, epilogue))
+    _check_order(order)
+    found = types(left, right, wanted, total, _use(chosen, epilogue), order)
     work = _Work(shape, found, wanted, (1, 0), epilogue, epilogue_args, _traced(chosen, found), count)
     made = _fused(work, None)
     more = [] if made is None else made.laid(shape, functools.partial(_placed, len(a_shape), len(b_shape)))
@@ -190,6 +195,7 @@ def plan(
         acc_dtype=found.accumulator,
         lowering=found.lowering,
         algebra=chosen if isinstance(chosen, str) else chosen.name or "of its own",
+        order=ready.key.order,
         kernel=ready.key,
         tile=ready.tile,
         parts=len(ready.pieces),
@@ -197,7 +203,7 @@ def plan(
         buffer_bytes=sum(ready.buffer_bytes.values()) * ready.threads,
         flops=2 * ready.pairs**2 * ready.layout.work * (32 if found.lowering == "words" else 1),
         epilogue=str(made.expression) if made is not None else "",
-        options=work.options(chosen, total, made) | {"threads": ready.threads},
+        options=work.options(chosen, total, made) | {"threads": ready.threads, "order": order},
     )
 
 
@@ -273,12 +279,16 @@ def _quick(
     b_strides: _Shape,
     b_dtype: np.dtype[Any],
     threads: int,
+    dtype: npt.DTypeLike | None,
+    order: Order,
 ) -> Callable[[Array, Array], Array] | None:
     """The way past every check for operands that have passed them; None for what takes more than one kernel."""
-    if not a_shape or not b_shape or len(a_shape) == len(b_shape) == 1:
+    if not a_shape or not b_shape or len(a_shape) == len(b_shape) == 1 or order not in _ORDERS:
         return None
     try:
-        shape, found = result_shape(a_shape, b_shape), types(a_dtype, b_dtype)
+        wanted = None if dtype is None else as_dtype(dtype, "dtype")
+        shape = result_shape(a_shape, b_shape)
+        found = types(a_dtype, b_dtype, wanted, None, "result", order)
     except TilewrightError:
         return None  # told where the operands' names are known
     direct = found.lowering == "real" or (found.lowering == "complex" and found.accumulator == found.result)
@@ -293,6 +303,11 @@ def _quick(
         b_shape, b_strides = (*b_shape, 1), (*b_strides, 0)
     ready = product(a_shape, a_strides, b_shape, b_strides, full, row_major(full, size), found.kind, threads)
     return _ready(shape, found.result, ready)
+
+
+def _check_order(order: str) -> None:
+    if order not in _ORDERS:
+        raise ArgumentValueError(f"`order` must be canonical or fast (got {order!r})")
 
 
 def _threads(wanted: int | None) -> int:

@@ -23,6 +23,7 @@ Shape = tuple[int, ...]
 Lowering = Literal["real", "complex", "bool", "words"]
 #: What sums are for: "result" alone, so that their bits beyond its width do not matter, or all their bits are read.
 Use = Literal["result", "epilogue", "semiring"]
+Order = Literal["canonical", "fast"]
 _NAMES = frozenset(record.name for record in dtypes.DTYPES)
 #: k up to which sums of products of two bytes cannot reach 2^32. Source: 2^32 / 255^2.
 _BYTE_SUMS = 66_051
@@ -41,6 +42,8 @@ class Types:
     a, b : numpy.dtype
         What the kernels read; operands of other dtypes are converted to it first.
     lowering : {"real", "complex", "bool", "words"}
+    order : {"canonical", "fast"}
+        "fast" where the caller allows another order of summation and dtypes are such that a kernel may have one.
     """
 
     result: np.dtype[Any]
@@ -48,6 +51,7 @@ class Types:
     a: np.dtype[Any]
     b: np.dtype[Any]
     lowering: Lowering
+    order: Order = "canonical"
 
     @property
     def kind(self) -> Kind:
@@ -56,7 +60,7 @@ class Types:
             return Kind("uint8", "uint8", "uint32", "uint32")
         if self.lowering == "complex":
             return Kind(*(self.accumulator.name,) * 4)
-        return Kind(self.a.name, self.b.name, self.result.name, self.accumulator.name)
+        return Kind(self.a.name, self.b.name, self.result.name, self.accumulator.name, order=self.order)
 
     @property
     def finishes_in_kernel(self) -> bool:
@@ -95,6 +99,7 @@ def types(
     dtype: np.dtype[Any] | None = None,
     acc_dtype: np.dtype[Any] | None = None,
     use: Use = "result",
+    order: Order = "canonical",
 ) -> Types:
     """The dtypes of a product, as `numpy.matmul` promotes and casts them.
 
@@ -138,7 +143,8 @@ def types(
         return Types(result, total, result, result, "complex")
     total = _total(result, result if acc_dtype is None and use == "semiring" and result.kind in "iu" else acc_dtype)
     left, right = (_readable(x, result, total, whole=use != "result") for x in (a, b))
-    return Types(result, total, left, right, "real")
+    pairs = left.name == right.name == "bfloat16" and total.name == "float32" and use != "semiring"
+    return Types(result, total, left, right, "real", order if pairs else "canonical")
 
 
 def _promoted(a: np.dtype[Any], b: np.dtype[Any]) -> np.dtype[Any]:
@@ -253,6 +259,8 @@ class Plan:
         algebra's are words of 32.
     algebra : str
         What takes the places of addition and multiplication.
+    order : {"canonical", "fast"}
+        Of the sums, as they will be made: "fast" only where it was asked for and this host has a kernel for it.
     kernel : KernelKey
         What the packed kernel is made for.
     tile : Tile
@@ -280,6 +288,7 @@ class Plan:
     acc_dtype: np.dtype[Any]
     lowering: Lowering
     algebra: str
+    order: Order
     kernel: KernelKey
     tile: Tile
     parts: int
@@ -341,4 +350,4 @@ def planned(
     return product(*spread, kind, threads, tuple(x.strides for x in more))
 
 
-__all__ = ["Plan", "Types", "as_dtype", "byte_kind", "planned", "real_kind", "result_shape", "types"]
+__all__ = ["Order", "Plan", "Types", "as_dtype", "byte_kind", "planned", "real_kind", "result_shape", "types"]

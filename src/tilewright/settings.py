@@ -7,6 +7,8 @@ variable                   meaning                                       default
 ``TILEWRIGHT_THREADS``     host threads of a simulated launch            the cores this process may use
 ``TILEWRIGHT_GPU``         GPU whose limits give occupancy               ``h100``
 ``TILEWRIGHT_DEBUG``       ``1``: the command line shows tracebacks      off
+``TILEWRIGHT_AMX``         ``0``: leave the processor's tile registers    on
+                           alone
 ========================== ============================================= =================================
 
 ``NO_COLOR`` and ``COLUMNS`` are honoured too; rich reads them itself.
@@ -36,6 +38,8 @@ class Settings:
         Name of the GPU to take limits from, as `tilewright gpus` lists it.
     debug : bool
         Whether the command line shows tracebacks.
+    amx : bool
+        Whether products may use AMX tile registers where the host has them.
 
     Examples
     --------
@@ -47,6 +51,7 @@ class Settings:
     threads: int
     gpu: str
     debug: bool
+    amx: bool = True
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str] | None = None) -> Settings:
@@ -68,6 +73,7 @@ class Settings:
             threads=_threads(variables.get("TILEWRIGHT_THREADS", "")),
             gpu=variables.get("TILEWRIGHT_GPU", "") or "h100",
             debug=debugging(variables),
+            amx=variables.get("TILEWRIGHT_AMX", "") != "0",
         )
 
 

@@ -25,9 +25,10 @@ def test_every_variable() -> None:
             "TILEWRIGHT_THREADS": "7",
             "TILEWRIGHT_GPU": "a100",
             "TILEWRIGHT_DEBUG": "1",
+            "TILEWRIGHT_AMX": "0",
         }
     )
-    assert settings == Settings(Path.home() / "kept", 7, "a100", True)
+    assert settings == Settings(Path.home() / "kept", 7, "a100", True, amx=False)
 
 
 def test_empty_means_unset() -> None:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from tilewright.cpu.contexts import KernelKey, Tile, vector_bytes
 from tilewright.cpu.elements import element
 from tilewright.native.compiler import compiler
+from tilewright.native.tile_registers import tile_registers_granted
 from tilewright.problem.algebra import Semiring
 from tilewright.problem.dtypes import dtype
 
@@ -23,6 +24,13 @@ REGISTERS = {
 #: Bytes of one part's sums where they cannot be kept in the output, and rows of A packed at a time.
 _SUMS_BYTES = 4 << 20
 _PACKED_ROWS = 1536
+#: The same for parts that pack all of B's columns again for each part.
+_GRID_SUMS_BYTES = 12 << 20
+#: Elements of a row of C whose sums take as long as packing a row of A or column of B, and as two threads' writing to
+#: the same cache line, which they do in every row where they share columns (100 ns; k 512).
+_PACKING, _SHARED_LINE = 32, 200
+#: Multiply-adds, bytes along k and rows of C from which AMX tiles are faster than what else the host has.
+_AMX_WORK, _AMX_ROW_BYTES, _AMX_ROWS = 32**3, 64, 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +43,29 @@ class Part:
     columns: int
 
 
-def kernel_key(a: str, b: str, c: str, accumulator: str, algebra: Semiring | None = None) -> KernelKey:
-    """The kernel for operand, output and accumulator dtypes on this host."""
+def kernel_key(
+    a: str,
+    b: str,
+    c: str,
+    accumulator: str,
+    algebra: Semiring | None = None,
+    *,
+    order: str = "canonical",
+    extents: tuple[int, int, int] = (0, 0, 0),
+) -> KernelKey:
+    """The kernel for operand, output and accumulator dtypes on this host.
+
+    Parameters
+    ----------
+    a, b, c, accumulator : str
+        Dtypes.
+    algebra : Semiring, optional
+        Instead of plus-times.
+    order : str
+        `fast` allows kernels that sum floats in another order than the canonical one.
+    extents : (m, n, k)
+        Of one product: some kernels pay for large ones only.
+    """
     features = compiler().features
     if algebra is not None:  # its operations are not the same modulo a narrower width
         return KernelKey(a, b, c, element(accumulator).memory, "semiring", vector_bytes(features), algebra)
@@ -44,6 +73,8 @@ def kernel_key(a: str, b: str, c: str, accumulator: str, algebra: Semiring | Non
     family = "fma" if register in ("float", "double") else "integer"
     if register == "i32" and dot_product_fits(a, b, c, features):
         family = "dot"
+    if amx_fits(a, b, accumulator, order, features) and _pays(a, *extents) and tile_registers_granted():
+        family = "amx"
     return KernelKey(a, b, c, register, family, vector_bytes(features))
 
 
@@ -60,6 +91,29 @@ def dot_product_fits(a: str, b: str, c: str, features: str) -> bool:
         return False
     width = records[0].bytes
     return width == 1 or (width == 2 and (dtype(c).bytes <= 2 or all(r.kind == "signed" for r in records)))
+
+
+def amx_fits(a: str, b: str, accumulator: str, order: str, features: str) -> bool:
+    """Whether a host's tile registers multiply these dtypes, in an order that is allowed.
+
+    Bytes of any signs summed in 32 bits are exact in any order.
+
+    Examples
+    --------
+    >>> amx_fits("int8", "uint8", "int32", "canonical", "+amx-tile,+amx-int8,+avx512f,+avx512bw,+avx512vl,+avx512dq")
+    True
+    """
+    present = set(features.split(","))
+    if vector_bytes(features) != 64 or "+amx-tile" not in present:
+        return False
+    if a == b == "bfloat16":
+        return accumulator == "float32" and order == "fast" and "+amx-bf16" in present
+    return REGISTERS[accumulator] == "i32" and "+amx-int8" in present and {a, b} <= {"int8", "uint8"}
+
+
+def _pays(a: str, m: int, n: int, k: int) -> bool:
+    """Whether a product is large enough for tiles: few rows waste most of each, and a short k the stores of C."""
+    return m * n * k >= _AMX_WORK and k * dtype(a).bytes >= _AMX_ROW_BYTES and m >= _AMX_ROWS
 
 
 def parts(
@@ -93,6 +147,30 @@ def strips(m: int, n: int, tile: Tile, threads: int, *, in_place: bool, sum_byte
     most = n if in_place else max(1, _SUMS_BYTES // (sum_bytes * m))
     share = min(_whole(n, 2 * threads if threads > 1 else 1, tile.nr), max(tile.width, most // tile.width * tile.width))
     return [Part(0, m, column, min(share, n - column)) for column in range(0, n, share)]
+
+
+def grid_parts(m: int, n: int, tile: Tile, threads: int, *, in_place: bool, sum_bytes: int) -> list[Part]:
+    """Cut C into a grid of rectangles, for kernels that pack both operands of each.
+
+    Of the grids with at most a rectangle a thread it is the one whose largest is packed, multiplied and stored soonest.
+    """
+
+    def cost(share: tuple[int, int]) -> int:
+        rows, columns = share
+        return rows * columns + _PACKING * (rows + columns) + (_SHARED_LINE * rows if columns < n else 0)
+
+    if m == 0 or n == 0:
+        return []
+    shares = [(_whole(m, down, tile.mr), _whole(n, threads // down, tile.nr)) for down in range(1, threads + 1)]
+    rows, columns = min(shares, key=cost)
+    if not in_place:  # the sums of a part must fit their buffer
+        columns = min(columns, max(1, _GRID_SUMS_BYTES // (sum_bytes * tile.mr) // tile.nr) * tile.nr)
+        rows = min(rows, max(1, _GRID_SUMS_BYTES // (sum_bytes * columns) // tile.mr) * tile.mr)
+    return [
+        Part(row, min(rows, m - row), column, min(columns, n - column))
+        for column in range(0, n, columns)
+        for row in range(0, m, rows)
+    ]
 
 
 def _whole(extent: int, threads: int, unit: int) -> int:

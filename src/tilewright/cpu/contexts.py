@@ -7,6 +7,7 @@ packed block in half of L2; measured in benchmarks/.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from tilewright.cpu.finish import Finish
 from tilewright.problem.algebra import Semiring
@@ -23,7 +24,7 @@ class KernelKey:
     register : str
         LLVM type of the accumulator.
     family : str
-        How a step is made: `fma`, `integer`, `dot`, `semiring`.
+        How a step is made: `fma`, `integer`, `dot`, `amx`, `semiring`.
     vector_bytes : int
         64 (AVX-512), 32 (AVX2) or 16 (SSE, NEON).
     algebra : Semiring, optional
@@ -40,6 +41,11 @@ class KernelKey:
     vector_bytes: int
     algebra: Semiring | None = None
     finish: Finish | None = None
+
+    @property
+    def order(self) -> Literal["canonical", "fast"]:
+        """`canonical`, or `fast` where the kernel sums floats in another order."""
+        return "fast" if self.family == "amx" and self.register == "float" else "canonical"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +77,10 @@ _KC = 256
 _PACKED_BYTES = 1 << 20
 
 
+#: AMX: bytes along k of a block (32 rows of A are then 32 KiB of a 48 KiB L1), and columns of B's block of 1 MiB.
+_AMX_KC_BYTES, _AMX_NC = 1024, 1024
+
+
 def tile_of(key: KernelKey) -> Tile:
     """The tile of a kernel.
 
@@ -79,6 +89,8 @@ def tile_of(key: KernelKey) -> Tile:
     >>> tile_of(KernelKey("float32", "float32", "float32", "float", "fma", 64)).nr
     64
     """
+    if key.family == "amx":
+        return Tile(32, 2, 16, _AMX_KC_BYTES // (2 if key.register == "float" else 1), _AMX_NC)
     size = REGISTER_BYTES[key.register]
     mr, vectors = _TILES[key.vector_bytes]
     if key.algebra is not None and key.algebra.cost > SHORT_STEP:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tilewright.cpu.amx_loops import amx_kernel_text
 from tilewright.cpu.contexts import KernelKey
 from tilewright.cpu.loops import SIGNATURE, kernel_text
 from tilewright.native import store
@@ -42,7 +43,8 @@ class Kernel:
 @functools.lru_cache(maxsize=1024)
 def kernel(key: KernelKey) -> Kernel:
     """The kernel of a key: from disk, or compiled now."""
-    return Kernel(compiled(repr(key), lambda: kernel_text(key)))
+    text = amx_kernel_text if key.family == "amx" else kernel_text
+    return Kernel(compiled(repr(key), lambda: text(key)))
 
 
 def compiled(

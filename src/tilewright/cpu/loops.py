@@ -58,12 +58,12 @@ def kernel_text(key: KernelKey) -> str:
 
 
 @contextmanager
-def batches(ir: Ir, key: KernelKey, declare: Callable[[], None]) -> Iterator[None]:
+def batches(ir: Ir, key: KernelKey, declare: Callable[[], None], *, converts: bool = True) -> Iterator[None]:
     """The kernel's frame: the record's words as `%m`, `%a_rs` ..., and a loop over the batch around the body.
 
     The body finds the matrices at `%a`, `%b` and `%out`, and leaves the sums at `%sums`, in rows of `%sums_rs` bytes;
     where the key has a finish, it calls that too (:func:`finish_rows`).
-    `declare` may put allocas into the entry block.
+    `declare` may put allocas into the entry block. Without `converts` the body also converts sums kept elsewhere.
     """
     c, size = element(key.c), REGISTER_BYTES[key.register]
     if key.finish is not None:
@@ -90,7 +90,7 @@ def batches(ir: Ir, key: KernelKey, declare: Callable[[], None]) -> Iterator[Non
         for x in _operands(key):
             ir.line(f"%{x} = getelementptr i8, ptr %{x}_base, i64 {ir.add(f'%{x}_first', ir.mul(t, f'%{x}_step'))}")
         yield
-        if key.finish is None:
+        if key.finish is None and converts:
             with ir.when(ir.not_(in_place)):
                 count = _units(ir, "%n", c.pairs)
                 ir.line(
@@ -225,13 +225,22 @@ def _load_operands(ir: Ir, key: KernelKey) -> None:
 
 
 def finish_rows(
-    ir: Ir, key: KernelKey, rows: tuple[str, str] = ("0", "%m"), columns: tuple[str, str] = ("0", "%n")
+    ir: Ir,
+    key: KernelKey,
+    rows: tuple[str, str] = ("0", "%m"),
+    columns: tuple[str, str] = ("0", "%n"),
+    sums: tuple[str, str] | None = None,
 ) -> None:
-    """Call the finish, if there is one, for a rectangle of C (rows and columns: from, count) that is summed up."""
+    """Call the finish, if there is one, for a rectangle of C (rows and columns: from, count) that is summed up.
+
+    Its sums lie at `%sums`, or at the pointer and pitch of `sums`.
+    """
     if key.finish is None:
         return
-    along = ir.mul(columns[0], str(REGISTER_BYTES[key.register]))
-    words = [f"ptr {ir.at(ir.at('%sums', ir.mul(rows[0], '%sums_rs')), along)}, i64 %sums_rs"]
+    if sums is None:
+        along = ir.mul(columns[0], str(REGISTER_BYTES[key.register]))
+        sums = ir.at(ir.at("%sums", ir.mul(rows[0], "%sums_rs")), along), "%sums_rs"
+    words = [f"ptr {sums[0]}, i64 {sums[1]}"]
     words.append(f"i64 {rows[1]}, i64 {columns[1]}")
     for x in ("out", *_operands(key)):
         where = ir.at(ir.at(f"%{x}", ir.mul(rows[0], f"%{x}_rs")), ir.mul(columns[0], f"%{x}_cs"))

@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from tilewright.cpu import amx_loops
 from tilewright.cpu.addresses import address_reader
-from tilewright.cpu.choice import Part, kernel_key, parts, strips
+from tilewright.cpu.choice import Part, grid_parts, kernel_key, parts, strips
 from tilewright.cpu.contexts import REGISTER_BYTES, SHORT_STEP, KernelKey, Tile, tile_of
 from tilewright.cpu.elements import COMPLEX, element
 from tilewright.cpu.finish import Finish, pattern
@@ -44,6 +45,8 @@ _FLOATS = ("float", "double")
 _SKINNY_EFFORT = 4
 #: Bytes of B that make a skinny product worth a kernel of its own.
 _SKINNY_BYTES = 64 << 10
+#: Multiply-adds of bytes in tiles, packing included, that take as long as one of float32 (at 256 cubed).
+_AMX_SPEED = 12
 #: Multiply-adds that one call into machine code may take: Ctrl-C is heard between calls.
 _CALL_WORK = 20_000_000_000
 #: Records of a product that are kept for its next run; longer lists are made anew, to bound what products hold.
@@ -65,7 +68,8 @@ class Kind(NamedTuple):
     """What a product's kernels are made for.
 
     Dtypes of A, B and C and the accumulator's; an algebra, or plus-times; an expression of the sum and of further
-    operands whose value is C, or the sum itself; and whether one of these operands is C, so that no sums may lie there.
+    operands whose value is C, or the sum itself; whether one of these operands is C, so that no sums may lie there; and
+    the order of sums that is allowed.
     """
 
     a: str
@@ -75,6 +79,7 @@ class Kind(NamedTuple):
     algebra: Semiring | None = None
     finish: Expression | None = None
     reads_out: bool = False
+    order: str = "canonical"
 
 
 def skinny_key(layout: Layout, key: KernelKey) -> SkinnyKey | None:
@@ -103,6 +108,8 @@ class Product:
         Parts of one matrix.
     in_place : bool
         Sums are kept in C itself.
+    keeps_sums : bool
+        They are kept in a buffer.
     pairs : int
         2 for complex products, whose parts and kernels count real numbers; else 1.
     """
@@ -115,7 +122,9 @@ class Product:
         names = (kind.b, kind.a, sums) if layout.swapped else (kind.a, kind.b, sums)
         self.layout = layout
         algebra = kind.algebra.flipped() if kind.algebra is not None and layout.swapped else kind.algebra
-        self.key: KernelKey = kernel_key(*names, kind.accumulator, algebra)
+        self.key: KernelKey = kernel_key(
+            *names, kind.accumulator, algebra, order=kind.order, extents=(layout.m, layout.n, layout.k)
+        )
         if kind.finish is not None:
             self.key = replace(self.key, finish=self._finish(kind.finish))
         self.skinny = skinny_key(layout, self.key)
@@ -127,11 +136,9 @@ class Product:
         alike = kind.finish is not None or (c.kind in ("float", "complex")) == (self.key.register in _FLOATS)
         same = alike and c.bytes == self.pairs * self.size and not kind.reads_out
         self.in_place = same and (layout.out[1] == c.bytes or layout.n == 1)
+        self.keeps_sums = not self.in_place and not (self.key.family == "amx" and layout.k <= self.tile.kc)
         self.threads = min(threads, 1 + self._effort() // THREAD_WORK)
-        inside = self.threads if layout.count < self.threads else 1
-        cut = functools.partial(parts, by_rows=self.packs_a) if self.skinny is None else strips
-        found = cut(layout.m, self.pairs * layout.n, self.tile, inside, in_place=self.in_place, sum_bytes=self.size)
-        self.pieces = [self._piece(p) for p in found]
+        self.pieces = [self._piece(p) for p in self._cut()]
         self._small_key = self._exact()
         self._seen = 0
         self._kernel: Kernel | None = None
@@ -139,6 +146,18 @@ class Product:
         self._read = address_reader()
         self._call: Callable[[int, int, int, int], None] | None = None
         self._pair = 0
+
+    def _cut(self) -> list[Part]:
+        """C in parts, each a record."""
+        cut: Callable[..., list[Part]] = strips
+        if self.key.family == "amx":
+            cut = grid_parts
+        elif self.skinny is None:
+            cut = functools.partial(parts, by_rows=self.packs_a)
+        layout = self.layout
+        threads = self.threads if layout.count < self.threads else 1
+        extents = layout.m, self.pairs * layout.n
+        return cut(*extents, self.tile, threads, in_place=not self.keeps_sums, sum_bytes=self.size)
 
     def _finish(self, expression: Expression) -> Finish:
         strides = zip(expression.parameters[1:], self.layout.more, strict=True)
@@ -150,6 +169,8 @@ class Product:
         found = self.pairs**2 * layout.work * self.size // 4
         if self.key.family == "dot":
             found //= dot_of(element(self.key.a), element(self.key.b)).group
+        if self.key.family == "amx":
+            found = found * element(self.key.a).bytes // _AMX_SPEED
         if self.skinny is not None:  # memory sets the pace
             found = max(found, _SKINNY_EFFORT * layout.n * layout.k * layout.count * self.size // 4)
         return found
@@ -187,13 +208,16 @@ class Product:
         """Bytes of each buffer that one thread needs for the packed kernel."""
         rows = max((p.rows for p in self.pieces), default=0)
         columns = max((p.columns for p in self.pieces), default=0)
+        sums = max((p.rows * p.columns for p in self.pieces), default=0) * self.size if self.keeps_sums else 0
+        if self.key.family == "amx":
+            return amx_loops.buffer_bytes(self.tile, dtype(self.key.a).bytes, columns, self.layout.k) | {"sums": sums}
         tile, size = self.tile, self.size
         kc = tile.kc if self.skinny is None else STEPS
         steps = min(max(self.pairs * self.layout.k, 1), kc) + 1  # one more: what some kernels keep beside a panel
         return {
             "a": rows * kc * size if self.packs_a else 0,
             "b": steps * (min(tile.nc, columns) + tile.nr) * size if self.skinny is None else 0,
-            "sums": 0 if self.in_place else max((p.rows * p.columns for p in self.pieces), default=0) * size,
+            "sums": sums,
         }
 
     def run_arrays(self, a: Array, b: Array, out: Array, more: Sequence[Array] = ()) -> None:
