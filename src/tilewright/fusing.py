@@ -105,10 +105,10 @@ def fused(
     if scale[1] != 0 and out is not None:
         reads_out = out.dtype.isnative and out.dtype.name in _NAMES
         scaled += [np.asarray(factors[1]), out if reads_out else out.astype(total)]
-    names = ["sum", *(str(i) if named else f"x{i}" for i in labelled), *_SCALES[scale[0] != 1, scale[1] != 0]]
+    names = ["sum", *(f"x{i}" for i in range(len(arrays))), *_SCALES[scale[0] != 1, scale[1] != 0]]
     values = (*arrays, *scaled)
     kinds = [total.name, *(x.dtype.name for x in values)]
-    parameters = tuple(zip(_distinct(names), kinds, strict=True))
+    parameters = tuple(zip(names, kinds, strict=True))
     if epilogue is None:
         expression = _scaling(parameters, (scale[0] != 1, scale[1] != 0), found, wanted)
     elif isinstance(epilogue, Kept) and epilogue.expression.parameters == parameters:
@@ -158,11 +158,6 @@ _SCALES = {
     (False, False): (), (True, False): ("alpha",),
     (False, True): ("beta", "out"), (True, True): ("alpha", "beta", "out"),
 }  # fmt: skip
-
-
-def _distinct(names: list[str]) -> list[str]:
-    """Names, those that occur again with their place behind them."""
-    return [name if name not in names[:i] else f"{name}.{i}" for i, name in enumerate(names)]
 
 
 def _body(

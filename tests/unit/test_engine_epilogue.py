@@ -83,8 +83,13 @@ EPILOGUES: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("label", EPILOGUES)
-@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+@pytest.mark.parametrize(
+    ("label", "dtype"),
+    [
+        *((label, "float32") for label in EPILOGUES),
+        *((label, dtype) for label in ("bias and gelu", "truth", "whole") for dtype in ("float64", "int32")),
+    ],
+)
 def test_epilogues(label: str, dtype: str) -> None:
     a, b = normal(19, 33, seed=1, dtype=dtype), normal(33, 40, seed=2, dtype=dtype)
     x = normal(40, seed=3, dtype=dtype)
