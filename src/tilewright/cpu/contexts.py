@@ -72,7 +72,8 @@ REGISTER_BYTES = {"float": 4, "double": 8, "i8": 1, "i16": 2, "i32": 4, "i64": 8
 SHORT_STEP = 8
 #: The tile of longer steps, and of booleans in words, whose rows are short.
 _LONG_STEP_TILE, _WORD_TILE = (4, 1), (12, 1)
-_KC = 256
+#: Steps of a block: few passes over C, whose rows seldom start on cache lines, and six rows of A in a quarter of L1.
+_KC = 512
 #: B's packed block: kc x nc elements of the register type in half of a 2 MiB L2.
 _PACKED_BYTES = 1 << 20
 

@@ -15,7 +15,7 @@ from tilewright.cpu.ir import Ir
 from tilewright.cpu.microkernel.dot import dot_of, emit_pack_dot_a, emit_pack_dot_b
 from tilewright.cpu.microkernel.families import family_of
 from tilewright.cpu.microkernel.tile import TileCode
-from tilewright.cpu.packing import emit_pack, emit_pack_pairs, emit_unpack
+from tilewright.cpu.packing import emit_pack, emit_pack_pairs, emit_unpack, unit_lanes
 
 #: What every kernel is called with: a record, one thread's buffers, the host addresses of the three arrays, to which
 #: the record's offsets are added, and a table of further arrays' addresses, where it takes any.
@@ -45,7 +45,7 @@ def kernel_text(key: KernelKey) -> str:
         emit_pack_dot_a(ir, "pack_a", a, dot, key.vector_bytes)
         emit_pack_dot_b(ir, "pack_b", b, dot, tile.width, tile.vectors)
     elif a.pairs == 2:
-        emit_pack(ir, "pack_a", a, a.memory, a.bytes, tile.width // 2)
+        emit_pack(ir, "pack_a", a, a.memory, a.bytes, unit_lanes(tile.width))
         emit_pack_pairs(ir, "pack_b", b, key.register, tile.width)
     else:
         # Blocks of 64 x 64 bytes would be long code for nothing.

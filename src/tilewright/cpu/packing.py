@@ -39,13 +39,18 @@ def emit_pack(ir: Ir, symbol: str, source: Element, target: str, target_bytes: i
     ir.line("}")
 
 
+def unit_lanes(width: int) -> int:
+    """Complex numbers of a vector where one of their parts has `width`; at least 2, which LLVM splits if it must."""
+    return max(2, width // 2)
+
+
 def emit_pack_pairs(ir: Ir, symbol: str, source: Element, part: str, width: int) -> None:
     """`void symbol(src, rs, cs, rows, columns, dst, pitch)` for complex numbers as 2 x 2 matrices of real ones.
 
     Row r becomes two rows of twice as many real numbers: (re, im, ...) and (-im, re, ...). Rows and columns count
     complex numbers, the pitch is that of a real row. `width` is of a vector of parts.
     """
-    emit_pack(ir, f"{symbol}_units", source, source.memory, source.bytes, width // 2)
+    emit_pack(ir, f"{symbol}_units", source, source.memory, source.bytes, unit_lanes(width))
     arguments = "ptr %src, i64 %rs, i64 %cs, i64 %rows, i64 %columns, ptr %dst, i64 %pitch"
     ir.line(f"define internal void @{symbol}({arguments}) #0 {{")
     ir.place("entry")

@@ -166,7 +166,8 @@ class Product:
     def _effort(self) -> int:
         """Multiply-adds, in the time that those of float32 take."""
         layout = self.layout
-        found = self.pairs**2 * layout.work * self.size // 4
+        columns = -(-layout.n // self.tile.width) * self.tile.width  # narrow matrices waste lanes
+        found = self.pairs**2 * layout.m * columns * layout.k * layout.count * self.size // 4
         if self.key.family == "dot":
             found //= dot_of(element(self.key.a), element(self.key.b)).group
         if self.key.family == "amx":

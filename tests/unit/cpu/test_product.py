@@ -15,7 +15,7 @@ from tilewright.cpu.loops import kernel_text
 from tilewright.cpu.product import THREAD_WORK, Kind, multiply_into, product
 from tilewright.problem.reference import canonical, same_bits
 
-SHAPES = [(1, 1, 1), (7, 9, 8), (31, 33, 32), (64, 64, 64), (100, 37, 61), (13, 530, 300), (6, 64, 0), (0, 5, 3)]
+SHAPES = [(1, 1, 1), (7, 9, 8), (31, 33, 32), (64, 64, 64), (100, 37, 61), (13, 530, 700), (6, 64, 0), (0, 5, 3)]
 FLOATS = ["float32", "float64", "float16"]
 ACCUMULATORS = {"float16": "float32", "int8": "int32", "uint16": "uint32"}
 INTEGERS = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
