@@ -7,7 +7,7 @@ NumPy's promotion gives, on top of the sum in the accumulator's.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from tilewright.errors import ArgumentTypeError, ArgumentValueError
 from tilewright.planning import Types
 from tilewright.problem import dtypes
 from tilewright.problem.expression import Expression, as_numpy, identity, trace
+from tilewright.problem.fingerprint import fingerprint
 from tilewright.problem.tracing import Value
 
 Array = npt.NDArray[Any]
@@ -116,7 +117,12 @@ def fused(
     else:
         keywords = tuple(named) if named is not None else None
         scaled_by = (scale[0] != 1, scale[1] != 0)
-        expression = _traced(epilogue, parameters, keywords, len(arrays), scaled_by, found, wanted)
+        key = fingerprint(epilogue)
+        if key is None:
+            expression = _traced(epilogue, parameters, keywords, len(arrays), scaled_by, found, wanted)
+        else:
+            told = _Told(key, epilogue)
+            expression = _traced_once(told, parameters, keywords, len(arrays), scaled_by, found, wanted)
     return Fused(expression, values, reads_out)
 
 
@@ -143,6 +149,34 @@ def _traced(
 ) -> Expression:
     body = functools.partial(_body, epilogue, keywords, count, scaled, found, wanted)
     return trace(body, dict(parameters))
+
+
+class _Told:
+    """A function that equals another where their fingerprints do."""
+
+    __slots__ = ("_hash", "function", "key")
+
+    def __init__(self, key: Hashable, function: Epilogue) -> None:
+        self.key, self.function, self._hash = key, function, hash(key)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Told) and self.key == other.key
+
+
+@functools.lru_cache(maxsize=256)
+def _traced_once(
+    told: _Told,
+    parameters: tuple[tuple[str, str], ...],
+    keywords: tuple[str, ...] | None,
+    count: int,
+    scaled: tuple[bool, bool],
+    found: Types,
+    wanted: np.dtype[Any] | None,
+) -> Expression:
+    return _traced(told.function, parameters, keywords, count, scaled, found, wanted)
 
 
 @functools.lru_cache(maxsize=256)

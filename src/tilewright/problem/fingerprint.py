@@ -1,0 +1,92 @@
+"""Whether two Python functions must trace to the same expression, told without calling them.
+
+A lambda written in a call is a new object each time. Its code is not, and where all that the code can reach is fixed
+(numbers, strings, functions, modules), the code and those values say what it computes. Anything that may change behind
+its back, a list or an object with attributes, makes a function one that cannot be told.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Hashable, Iterator
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+
+#: Values that never change; by their text, since 0.0 equals -0.0 and NaN does not equal itself.
+_FIXED = (bool, int, float, complex, str, bytes, type(None), np.generic)
+#: How far functions that a function calls are followed.
+_DEPTH = 8
+
+
+class _UntoldError(Exception):
+    """Something may change unseen."""
+
+
+def fingerprint(function: Callable[..., Any]) -> Hashable | None:
+    """What a function is told from others by; None where its result may depend on what can change.
+
+    Examples
+    --------
+    >>> fingerprint(lambda x: x + 1) is not None
+    True
+    >>> fingerprint(lambda x, scale=[1.0]: x * scale[0]) is None
+    True
+    """
+    try:
+        return _of(function, _DEPTH)
+    except _UntoldError:
+        return None
+
+
+def _of(value: Any, depth: int) -> Hashable:
+    if isinstance(value, _FIXED):
+        return type(value), repr(value)
+    if isinstance(value, type | np.ufunc | np.dtype):
+        return value
+    if depth == 0:
+        raise _UntoldError
+    if isinstance(value, tuple):
+        return tuple(_of(x, depth - 1) for x in value)
+    if isinstance(value, functools.partial):
+        named = tuple((name, _of(x, depth - 1)) for name, x in value.keywords.items())
+        return "partial", _of(value.func, depth - 1), _of(value.args, depth - 1), named
+    if isinstance(value, FunctionType):
+        if value.__module__ == "tilewright.problem.functions":
+            return value  # they depend on nothing
+        return _function(value, depth - 1)
+    raise _UntoldError
+
+
+def _function(function: FunctionType, depth: int) -> Hashable:
+    code, reached = function.__code__, function.__globals__
+    names = frozenset(_names(code))
+    found: list[Hashable] = [code]
+    for name in sorted(names):
+        if name in reached:
+            found.append((name, _global(reached[name], names, depth)))
+    for cell in function.__closure__ or ():
+        try:
+            found.append(_global(cell.cell_contents, names, depth))
+        except ValueError as error:  # not filled yet
+            raise _UntoldError from error
+    found.append(_of(function.__defaults__ or (), depth))
+    found.append(tuple((name, _of(x, depth)) for name, x in (function.__kwdefaults__ or {}).items()))
+    return tuple(found)
+
+
+def _global(value: Any, names: frozenset[str], depth: int) -> Hashable:
+    """A value that code reaches by name; of a module, every attribute that the code's names may mean."""
+    if not isinstance(value, ModuleType):
+        return _of(value, depth)
+    attributes = ((name, getattr(value, name)) for name in sorted(names) if hasattr(value, name))
+    return value.__name__, tuple((name, _global(x, names, depth - 1)) for name, x in attributes)
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    """Globals and attributes that code and the functions within it may ask for."""
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names(constant)
