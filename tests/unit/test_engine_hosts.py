@@ -28,18 +28,22 @@ Array = np.ndarray[Any, Any]
 # Narrower hosts: the engine runs in a child process that takes its processor for another.
 
 #: LLVM's name of a processor, the features that it must not have, and its vectors' bytes.
-#: Source: x86-64 psABI, "Micro-Architecture Levels"; skylake-avx512 is AVX-512 without dot products of bytes.
+#: Source: x86-64 psABI, "Micro-Architecture Levels"; skylake-avx512 is AVX-512 without dot products of bytes, alderlake
+#: AVX2 with them.
 HOSTS = {
-    "x86-64-v2": (r"avx|fma|f16c|amx|vaes|vpclmulqdq|gfni|xop|bmi", 16),
-    "x86-64-v3": (r"avx512|avx10|avxvnni|avxifma|avxne|amx|evex|apx", 32),
-    "skylake-avx512": (r"avx512(?!f$|bw$|cd$|dq$|vl$)|avx10|avxvnni|avxifma|avxne|amx", 64),
+    "x86-64-v2": (r"avx|fma|f16c|amx|vaes|vpclmulqdq|gfni|xop|bmi", 16, "pairs"),
+    "x86-64-v3": (r"avx512|avx10|avxvnni|avxifma|avxne|amx|evex|apx", 32, "pairs"),
+    "alderlake": (r"avx512|avx10|avxifma|avxne|amx|evex|apx", 32, "dot"),
+    "skylake-avx512": (r"avx512(?!f$|bw$|cd$|dq$|vl$)|avx10|avxvnni|avxifma|avxne|amx", 64, "pairs"),
 }
+#: Those of which only dot products are of interest.
+INTEGERS_ONLY = ("alderlake", "skylake-avx512")
 #: What does not work there yet, by dtype of the operands.
 GAPS = {"x86-64-v2": {"float16"}}
 CHILD = """
 import re, sys
 import llvmlite.binding as llvm
-name, without, wide, target = sys.argv[1:]
+name, without, wide, family, target = sys.argv[1:]
 real = llvm.get_host_cpu_features()
 features = {key: value and not re.match(without, key) for key, value in real.items()}
 
@@ -57,13 +61,14 @@ from test_engine_hosts import products
 from tilewright.cpu.choice import kernel_key
 
 assert kernel_key(*("float32",) * 4).vector_bytes == int(wide)
-assert kernel_key("int8", "int8", "int32", "int32").family != "dot"
+assert kernel_key("int8", "int8", "int32", "int32").family == family
 np.savez(target, **products(name))
 """
 REAL = ["float16", "bfloat16", "float32", "float64", "int8", "uint8", "int16", "int32", "int64"]
 #: dtypes of A and B, and of the result; first those with dot products here.
 DOTS = [("int8", "int8", "int8"), ("int8", "int8", "int32"), ("uint8", "int8", "int32"), ("uint8", "uint8", "uint8"),
-        ("int16", "int16", "int16"), ("int16", "int16", "int32")]  # fmt: skip
+        ("int16", "int16", "int16"), ("int16", "int16", "int32"),
+        ("int8", "uint16", "int16"), ("uint8", "int16", "int32")]  # fmt: skip
 OTHERS = ["float16", "bfloat16", "float32", "float64", "int32", "int64", "complex64", "complex128"]
 KINDS = [*DOTS, *((name, name, name) for name in OTHERS)]
 #: Shapes of A and B, and what is done to them: packed with edges and several blocks of k, few rows, few columns.
@@ -111,13 +116,16 @@ def operands(kind: tuple[str, str, str], case: str) -> tuple[Array, Array]:
 def products(name: str = "") -> dict[str, Array]:
     """The bytes of every product that a host has kernels of its own for, by name."""
     found: dict[str, Array] = {}
-    for kind in DOTS if name == "skylake-avx512" else KINDS:
+    for kind in DOTS if name in INTEGERS_ONLY else KINDS:
         for case in SHAPES:
             if kind[0] in GAPS.get(name, ()) or (case == "rows" and kind[0] not in ROWS):
                 continue
             options = {} if kind[0] == kind[2] else {"dtype": kind[2]}
             found["-".join((*kind, case))] = tw.matmul(*operands(kind, case), **options)
-    if name != "skylake-avx512":
+    for dtype in ("int8", "int16"):  # the sums that are farthest from 0, and overflow
+        least = np.full((13, 601), np.iinfo(dtype).min, dtype)
+        found[f"{dtype}-least"] = tw.matmul(least, np.repeat(least.T, 10, axis=1), dtype="int32")
+    if name not in INTEGERS_ONLY:
         for dtype in SMALL:
             a, b = matrices(dtype, 40, 5, 9), matrices(dtype, 40, 9, 19, seed=1)
             for _ in range(2):  # the second has the kernel of exact extents
@@ -130,7 +138,7 @@ def products(name: str = "") -> dict[str, Array]:
 def has(name: str) -> bool:
     """Whether this processor can run what is compiled for that one."""
     features = llvm.get_host_cpu_features()
-    needed = {"x86-64-v2": "sse4.2", "x86-64-v3": "avx2", "skylake-avx512": "avx512vl"}[name]
+    needed = {"x86-64-v2": "sse4.2", "x86-64-v3": "avx2", "alderlake": "avxvnni", "skylake-avx512": "avx512vl"}[name]
     return platform.machine() in ("x86_64", "AMD64") and bool(features.get(needed))
 
 
@@ -143,10 +151,10 @@ def products_on(name: str, target: Path) -> dict[str, Array]:
     """The products as a child computes them that takes this processor for another."""
     if not has(name):
         pytest.skip(f"this processor cannot run code for {name}")
-    without, wide = HOSTS[name]
+    without, wide, family = HOSTS[name]
     path = os.pathsep.join([str(Path(__file__).parent), *sys.path])
     done = subprocess.run(
-        [sys.executable, "-c", CHILD, name, without, str(wide), str(target)],
+        [sys.executable, "-c", CHILD, name, without, str(wide), family, str(target)],
         env=os.environ | {"PYTHONPATH": path}, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -173,6 +181,13 @@ def test_what_is_compared_is_the_canonical_product(kind: tuple[str, str, str], h
             truth = canonical(a.astype(kind[2]), b.astype(kind[2]))
         found = np.frombuffer(here["-".join((*kind, case))].tobytes(), truth.dtype).reshape(truth.shape)
         assert same_bits(found, truth)
+
+
+def test_the_sums_farthest_from_zero_are_exact(here: dict[str, Array]) -> None:
+    for dtype in ("int8", "int16"):
+        term = np.iinfo(dtype).min ** 2
+        total = np.array(601 * term % 2**32, np.uint32).tobytes()
+        assert here[f"{dtype}-least"].tobytes() == total * (13 * 130)
 
 
 # Compiled for other processors, not run

@@ -71,26 +71,38 @@ def kernel_key(
         return KernelKey(a, b, c, element(accumulator).memory, "semiring", vector_bytes(features), algebra)
     register = REGISTERS[accumulator]
     family = "fma" if register in ("float", "double") else "integer"
-    if register == "i32" and dot_product_fits(a, b, c, features):
-        family = "dot"
+    if register == "i32":
+        family = dot_family(a, b, c, features) or family
     if amx_fits(a, b, accumulator, order, features) and _pays(a, *extents) and tile_registers_granted():
         family = "amx"
     return KernelKey(a, b, c, register, family, vector_bytes(features))
 
 
-def dot_product_fits(a: str, b: str, c: str, features: str) -> bool:
-    """Whether the host's dot-product instructions give these dtypes' exact result.
+#: The feature that brings dot products that add to the sums, by vector bytes.
+_DOT_FEATURES = {64: "+avx512vnni", 32: "+avxvnni"}
+
+
+def dot_family(a: str, b: str, c: str, features: str) -> str | None:
+    """The family of the host's instructions that give these dtypes' exact result from groups of bytes or words.
 
     Bytes of any signs do. Words must be signed, or the result be cut to 16 bits, where signs do not matter.
+
+    Examples
+    --------
+    >>> dot_family("int8", "uint8", "int32", "+avx2,+avxvnni"), dot_family("int16", "int8", "int32", "+sse2")
+    ('dot', 'pairs')
+    >>> dot_family("uint16", "uint16", "int32", "+sse2") is None
+    True
     """
     present = set(features.split(","))
-    if "+avx512vnni" not in present or vector_bytes(features) != 64:
-        return False
     records = [dtype(name) for name in (a, b)]
-    if any(r.is_float for r in records) or len({r.bytes for r in records}) > 1:
-        return False
-    width = records[0].bytes
-    return width == 1 or (width == 2 and (dtype(c).bytes <= 2 or all(r.kind == "signed" for r in records)))
+    if any(r.is_float or r.bytes > 2 for r in records):
+        return None
+    if dtype(c).bytes > 2 and any(r.bytes == 2 and r.kind != "signed" for r in records):
+        return None
+    if _DOT_FEATURES.get(vector_bytes(features)) in present:
+        return "dot"
+    return "pairs" if "+sse2" in present else None
 
 
 def amx_fits(a: str, b: str, accumulator: str, order: str, features: str) -> bool:

@@ -24,7 +24,8 @@ class KernelKey:
     register : str
         LLVM type of the accumulator.
     family : str
-        How a step is made: `fma`, `integer`, `dot`, `amx`, `semiring`.
+        How a step is made: `fma`, `integer`, `dot` (dot products that add to the sums), `pairs` (products of words
+        added in pairs), `amx`, `semiring`.
     vector_bytes : int
         64 (AVX-512), 32 (AVX2) or 16 (SSE, NEON).
     algebra : Semiring, optional

@@ -40,7 +40,7 @@ def kernel_text(key: KernelKey) -> str:
     tile = tile_of(key)
     size = REGISTER_BYTES[key.register]
     a, b = element(key.a), element(key.b)
-    dot = dot_of(a, b) if key.family == "dot" else None
+    dot = dot_of(key)
     if dot is not None:
         emit_pack_dot_a(ir, "pack_a", a, dot, key.vector_bytes)
         emit_pack_dot_b(ir, "pack_b", b, dot, tile.width, tile.vectors)
@@ -109,7 +109,8 @@ def module(ir: Ir, key: KernelKey) -> str:
 
 def _k_blocks(ir: Ir, key: KernelKey, code: TileCode) -> None:
     tile, size = code.tile, code.bytes
-    group = dot_of(element(key.a), element(key.b)).group if key.family == "dot" else 1
+    dot = dot_of(key)
+    group = 1 if dot is None else dot.group
     a = element(key.a)
     plain = group == 1 and (a.memory == key.register or a.pairs == 2)
     in_place = ir.compare("eq", "%a_cs", str(a.bytes)) if plain else "false"

@@ -90,7 +90,7 @@ def skinny_key(layout: Layout, key: KernelKey) -> SkinnyKey | None:
     skinny = element(key.b).pairs == 1 and 0 < layout.m <= ROWS_MAX and layout.n * layout.k * size >= _SKINNY_BYTES
     if not skinny or size not in layout.b:
         return None
-    plain = replace(key, family="integer") if key.family == "dot" else key
+    plain = replace(key, family="integer") if dot_of(key) is not None else key
     return SkinnyKey(plain, layout.m, "rows" if layout.b[1] == size else "columns")
 
 
@@ -168,8 +168,9 @@ class Product:
         layout = self.layout
         columns = -(-layout.n // self.tile.width) * self.tile.width  # narrow matrices waste lanes
         found = self.pairs**2 * layout.m * columns * layout.k * layout.count * self.size // 4
-        if self.key.family == "dot":
-            found //= dot_of(element(self.key.a), element(self.key.b)).group
+        dot = dot_of(self.key)
+        if dot is not None:
+            found //= dot.group
         if self.key.family == "amx":
             found = found * element(self.key.a).bytes // _AMX_SPEED
         if self.skinny is not None:  # memory sets the pace
@@ -201,7 +202,7 @@ class Product:
     @property
     def packs_a(self) -> bool:
         """Whether rows of A are packed rather than read in place."""
-        plain = self.key.family != "dot" and self.key.a == self.key.c and self.in_place
+        plain = dot_of(self.key) is None and self.key.a == self.key.c and self.in_place
         return not (plain and self.layout.a[1] == self.pairs * self.size)
 
     @functools.cached_property

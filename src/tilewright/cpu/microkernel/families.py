@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tilewright.cpu.contexts import KernelKey
-from tilewright.cpu.elements import element, vector
+from tilewright.cpu.elements import vector
 from tilewright.cpu.ir import Ir, suffix
 from tilewright.cpu.microkernel.dot import Dot, dot_of, emit_dot
 from tilewright.cpu.microkernel.semiring import emit_step, zero_text
@@ -38,7 +38,7 @@ def _integer(ir: Ir, type_: str, width: int, c: str, a: str, b: str) -> str:
 
 def _dot(dot: Dot) -> Step:
     def step(ir: Ir, type_: str, width: int, c: str, a: str, b: str) -> str:
-        return emit_dot(ir, width, dot.group, c, *((a, b) if dot.a_first else (b, a)))
+        return emit_dot(ir, width, dot, c, a, b)
 
     return step
 
@@ -54,6 +54,7 @@ def family_of(key: KernelKey) -> Family:
     """The family that a kernel's key names."""
     if key.algebra is not None:
         return Family("semiring", _semiring(key.algebra), zero_text(key.algebra))
-    if key.family == "dot":
-        return Family("dot", _dot(dot_of(element(key.a), element(key.b))), "0")
+    dot = dot_of(key)
+    if dot is not None:
+        return Family(key.family, _dot(dot), "0")
     return Family("fma", _fma, "0.0") if key.family == "fma" else Family("integer", _integer, "0")
