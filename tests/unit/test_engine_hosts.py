@@ -21,6 +21,7 @@ from tilewright.cpu.loops import kernel_text
 from tilewright.cpu.pool import _PAUSES, pool_text
 from tilewright.cpu.skinny import SkinnyKey, skinny_text
 from tilewright.cpu.small import SmallKey, small_text
+from tilewright.native import halves
 from tilewright.problem.reference import canonical, same_bits
 
 Array = np.ndarray[Any, Any]
@@ -38,8 +39,6 @@ HOSTS = {
 }
 #: Those of which only dot products are of interest.
 INTEGERS_ONLY = ("alderlake", "skylake-avx512")
-#: What does not work there yet, by dtype of the operands.
-GAPS = {"x86-64-v2": {"float16"}}
 CHILD = """
 import re, sys
 import llvmlite.binding as llvm
@@ -118,7 +117,7 @@ def products(name: str = "") -> dict[str, Array]:
     found: dict[str, Array] = {}
     for kind in DOTS if name in INTEGERS_ONLY else KINDS:
         for case in SHAPES:
-            if kind[0] in GAPS.get(name, ()) or (case == "rows" and kind[0] not in ROWS):
+            if case == "rows" and kind[0] not in ROWS:
                 continue
             options = {} if kind[0] == kind[2] else {"dtype": kind[2]}
             found["-".join((*kind, case))] = tw.matmul(*operands(kind, case), **options)
@@ -201,8 +200,8 @@ TARGETS = {
 #: Functions that no host library of a C program is sure to have, and those that would make each lane a call.
 #: Source: LLVM's RuntimeLibcalls; libgcc's soft-float routines.
 CALLED = re.compile(rb"\0(__\w+|fmaf?)(?=\0)")
-#: SSE has no fused multiply-add: C's own is called, which is exact.
-ALLOWED = {"neon": set(), "sse": {b"fma", b"fmaf"}}
+#: SSE has no fused multiply-add: C's own is called, which is exact. Conversions of halves are linked in.
+ALLOWED = {"neon": set(), "sse": {b"fma", b"fmaf", *(x.encode() for x in halves.SYMBOLS)}}
 
 
 TOTALS = {
@@ -245,19 +244,15 @@ def compiled(text: str, target: str, machine: Any) -> tuple[Any, bytes]:
     """The optimised module and its object file."""
     module = llvm.parse_assembly(text)
     module.triple = TARGETS[target][0]
+    if halves.needed(text, *TARGETS[target][:3:2]):
+        module.link_in(llvm.parse_assembly(halves.TEXT))
     builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=1))
     builder.getModulePassManager().run(module, builder)
     return module, bytes(machine.emit_object(module))
 
 
-def gaps() -> list[Any]:
-    """Processors without F16C (before 2012) have no conversion of halves that can be linked."""
-    gap = pytest.mark.xfail(strict=True, reason="halves need F16C")
-    pairs = [(name, target) for target in TARGETS for name in KERNELS]
-    return [pytest.param(*pair, marks=gap if pair == ("float16", "sse") else ()) for pair in pairs]
-
-
-@pytest.mark.parametrize(("name", "target"), gaps())
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("name", KERNELS)
 def test_every_kernel_compiles_for_narrow_vectors(name: str, target: str, machines: dict[str, Any]) -> None:
     code = compiled(text_of(name), target, machines[target])[1]
     assert code[:4] == b"\x7fELF"

@@ -8,6 +8,8 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
+from tilewright.native import halves
+
 
 class Library:
     """Loaded machine code: addresses by symbol. It is unloaded when nothing refers to it any more."""
@@ -67,8 +69,11 @@ class Compiler:
             module.verify()
         except RuntimeError as error:
             raise ValueError(str(error)) from error
-        for part in sorted(set(parts)):
-            module.link_in(llvm.parse_assembly(part))
+        texts = sorted(set(parts))
+        if any(halves.needed(text, self._target.triple, self.features) for text in (ir, *texts)):
+            texts.append(halves.TEXT)
+        for text in texts:
+            module.link_in(llvm.parse_assembly(text))
         machine = self._machine(level)
         if passes:
             options = llvm.create_pipeline_tuning_options(speed_level=passes)

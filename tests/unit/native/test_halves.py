@@ -1,0 +1,91 @@
+"""Conversions of half precision in integers, against NumPy's, which no line of ours computes."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tilewright.native import halves
+from tilewright.native.compiler import compiler
+
+Array = np.ndarray[Any, Any]
+NAMES = dict(zip(halves.SYMBOLS, (("half", "float"), ("float", "half"), ("double", "half")), strict=True))
+NUMPY: dict[str, Any] = {"half": np.float16, "float": np.float32, "double": np.float64}
+
+
+def convert(symbol: str, values: Array, text: str = halves.TEXT) -> Array:
+    """Each value converted by our function, under a name that LLVM knows nothing about."""
+    source, target = NAMES[symbol]
+    renamed = re.sub(r"@__(\w+)", r"@ours_\1", text)
+    loop = f"""
+define void @each(ptr %in, ptr %out, i64 %n) {{
+entry:
+  br label %next
+next:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %next ]
+  %from = getelementptr {source}, ptr %in, i64 %i
+  %x = load {source}, ptr %from
+  %y = call {target} @ours_{symbol[2:]}({source} %x)
+  %to = getelementptr {target}, ptr %out, i64 %i
+  store {target} %y, ptr %to
+  %i.next = add i64 %i, 1
+  %more = icmp slt i64 %i.next, %n
+  br i1 %more, label %next, label %done
+done:
+  ret void
+}}
+"""
+    library = compiler().link(compiler().compile(renamed + loop), ("each",))
+    out = np.empty(len(values), NUMPY[target])
+    each = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)(library.addresses["each"])
+    each(values.ctypes.data, out.ctypes.data, len(values))
+    return out
+
+
+def hard(symbol: str) -> Array:
+    """Every half where they are the operands; else halves, points between them, their neighbours, and any bits."""
+    every = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
+    if symbol == "__extendhfsf2":
+        return every
+    wide = NUMPY[NAMES[symbol][0]]
+    exact = np.sort(every[np.isfinite(every)].astype(wide))
+    middle = (exact[1:] + exact[:-1]) / 2
+    near = [np.nextafter(middle, np.array(end, wide)) for end in (-np.inf, np.inf)]
+    size = np.dtype(wide).itemsize
+    random = np.random.default_rng(1)
+    bits = random.integers(0, 1 << 8 * size, 200_000, np.dtype(f"u{size}")).view(wide)
+    small = np.ldexp(random.normal(size=200_000), random.integers(-30, 20, 200_000)).astype(wide)
+    # One part in 2^29 beside a middle: lost if a double were rounded to a float first.
+    beside = middle * (1 + np.array(2.0**-29, wide)) if size == 8 else middle
+    ends = np.array([65504, 65519.99, 65520, 65536, 3e38, np.inf, -np.inf, np.nan, 0.0, -0.0], wide)
+    return np.concatenate([exact, middle, *near, bits, small, beside, -beside, ends])
+
+
+@pytest.mark.parametrize("symbol", halves.SYMBOLS)
+def test_every_value_is_rounded_as_numpy_rounds_it(symbol: str) -> None:
+    values = hard(symbol)
+    found = convert(symbol, values)
+    with np.errstate(all="ignore"):
+        truth = values.astype(found.dtype)
+    unsigned = np.dtype(f"u{found.dtype.itemsize}")
+    same = (found.view(unsigned) == truth.view(unsigned)) | (np.isnan(found) & np.isnan(truth))
+    assert values[~same].tolist() == []
+    assert (np.signbit(found) == np.signbit(truth)).all()
+
+
+def test_the_comparison_sees_a_double_rounded_twice() -> None:
+    twice = halves.TEXT.replace("%odd.bits = or i32 %cut, %mark", "%odd.bits = or i32 %near.bits, 0")
+    assert twice != halves.TEXT
+    values = hard("__truncdfhf2")
+    with np.errstate(all="ignore"):
+        truth = values.astype(np.float16)
+    assert (convert("__truncdfhf2", values, twice) != truth)[~np.isnan(truth)].any()
+
+
+def test_modules_without_halves_are_left_alone() -> None:
+    assert not halves.needed("%y = fadd float %x, %x", "x86_64-unknown-linux-gnu", "")
+    assert not halves.needed("%y = fpext half %x to float", "x86_64-unknown-linux-gnu", "+f16c,+avx512fp16")
