@@ -162,7 +162,8 @@ def plan(
     Returns
     -------
     Plan
-        Its fields say kernel, tile, parts, threads and memory; call it with operands to multiply them.
+        Its fields say path, kernel, tile, parts, threads and memory, and so does printing it; call it with operands to
+        multiply them.
 
     Examples
     --------
@@ -196,6 +197,7 @@ def plan(
         lowering=found.lowering,
         algebra=chosen if isinstance(chosen, str) else chosen.name or "of its own",
         order=ready.key.order,
+        path=ready.path,
         kernel=ready.key,
         tile=ready.tile,
         parts=len(ready.pieces),

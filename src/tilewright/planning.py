@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from tilewright.cpu.contexts import KernelKey, Tile
 from tilewright.cpu.elements import COMPLEX, element
-from tilewright.cpu.product import Kind, Product, product
+from tilewright.cpu.product import Kind, Path, Product, product
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
 from tilewright.problem import dtypes
 from tilewright.problem.algebra import WORD, Semiring
@@ -261,10 +261,13 @@ class Plan:
         What takes the places of addition and multiplication.
     order : {"canonical", "fast"}
         Of the sums, as they will be made: "fast" only where it was asked for and this host has a kernel for it.
+    path : {"packed", "tile registers", "skinny", "small"}
+        How operands are read: blocks packed for vectors or for tile registers; B in place for few rows (or columns) of
+        the result; all in place by a kernel for exact extents, once 32 matrices have been seen.
     kernel : KernelKey
-        What the packed kernel is made for.
+        What the kernel is made for; the packed one, where the path is "small".
     tile : Tile
-        Its register tile and cache blocks, in elements.
+        The packed kernel's register tile and cache blocks, in elements.
     parts : int
         Rectangles that one matrix of the result is cut into.
     threads : int
@@ -289,6 +292,7 @@ class Plan:
     lowering: Lowering
     algebra: str
     order: Order
+    path: Path
     kernel: KernelKey
     tile: Tile
     parts: int
@@ -297,6 +301,26 @@ class Plan:
     flops: int
     epilogue: str = ""
     options: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    def __str__(self) -> str:
+        factors = " @ ".join(f"{dtype} {shape}" for dtype, shape in self._operands)
+        kernel, tile = f"{self.kernel.family}, vectors of {self.kernel.vector_bytes} bytes", self.tile
+        if self.path in ("packed", "tile registers"):
+            kernel += f", tiles of {tile.mr} x {tile.nr}, blocks of {tile.kc} along k and {tile.nc} along n"
+        lines = {
+            "product": f"{factors} -> {self.dtype} {self.shape}, {self.algebra}",
+            "sums": f"{self.acc_dtype}, {self.order} order",
+            "epilogue": self.epilogue,
+            "kernel": f"{self.path}: {kernel}",
+            "threads": f"{self.threads}, a matrix of the result in {self.parts} part{'s' * (self.parts != 1)}",
+            "buffers": f"{self.buffer_bytes:,} bytes",
+            "work": f"{self.flops:,} operations",
+        }
+        return "\n".join(f"{name:<9}{line}" for name, line in lines.items() if line)
+
+    @property
+    def _operands(self) -> tuple[tuple[np.dtype[Any], Shape], ...]:
+        return (self.a_dtype, self.a_shape), (self.b_dtype, self.b_shape)
 
     def __call__(self, a: npt.ArrayLike, b: npt.ArrayLike, /, out: Any = None) -> Any:
         """Multiply operands of the plan's shapes and dtypes, of any strides.
@@ -308,7 +332,7 @@ class Plan:
         """
         from tilewright import engine, operands
 
-        for name, value, shape, dtype in (("a", a, self.a_shape, self.a_dtype), ("b", b, self.b_shape, self.b_dtype)):
+        for name, value, (dtype, shape) in zip("ab", (a, b), self._operands, strict=True):
             found = operands.array(value, name)
             if found.shape != shape:
                 raise ArgumentValueError(f"`{name}.shape` must be the plan's {shape} (got {found.shape}); plan anew")

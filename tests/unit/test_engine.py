@@ -375,6 +375,25 @@ def test_a_plan_says_what_will_be_done_and_does_it() -> None:
         plan(a, b.astype(np.int16))
 
 
+@pytest.mark.parametrize(
+    ("shapes", "dtype", "path"),
+    [
+        (((200, 300), (300, 200)), "float32", "packed"),
+        (((4, 300), (300, 200)), "float32", "skinny"),
+        (((300, 300), (300,)), "float64", "skinny"),
+        (((9, 9, 9), (9, 9, 9)), "float32", "small"),
+        (((200, 300), (300, 200)), "complex64", "packed"),
+    ],
+)
+def test_a_plan_says_its_path_and_prints_it(shapes: tuple[Any, Any], dtype: str, path: str) -> None:
+    plan = tw.plan(*shapes, dtype, threads=1)
+    assert plan.path == path
+    lines = dict(line.split(maxsplit=1) for line in str(plan).splitlines())
+    assert list(lines) == ["product", "sums", "kernel", "threads", "buffers", "work"]
+    assert lines["kernel"].startswith(f"{path}: fma") and lines["work"] == f"{plan.flops:,} operations"
+    assert f"-> {dtype} {plan.shape}" in lines["product"]
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "int64", "complex128", "bool"])
 @pytest.mark.parametrize(
     "shape", [((4096, 4096), (4096, 4096)), ((100_000, 8), (8, 100)), ((8, 100_000), (100_000, 3))]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +35,8 @@ from tilewright.problem.dtypes import dtype
 from tilewright.problem.expression import Expression
 
 Array = npt.NDArray[Any]
+#: How operands are read: see :class:`tilewright.planning.Plan`.
+Path = Literal["packed", "tile registers", "skinny", "small"]
 #: Matrices of one small layout that pay for a kernel of its exact extents, which is compiled when they have been seen.
 _HOT = 32
 #: Effort that pays for one more thread, about 15 us of one core: handing work over takes one or two, but a worker that
@@ -198,6 +200,15 @@ class Product:
         if not (plain and fits and rows and len(kinds) == 1 and (self.key.register in ("float", "double")) in kinds):
             return None
         return SmallKey(self.key, layout.m, layout.n, layout.k, layout.a[0], layout.a[1], layout.b[0], layout.out[0])
+
+    @property
+    def path(self) -> Path:
+        """How operands are read."""
+        if self._small_key is not None:
+            return "small"
+        if self.skinny is not None:
+            return "skinny"
+        return "tile registers" if self.key.family == "amx" else "packed"
 
     @property
     def packs_a(self) -> bool:
