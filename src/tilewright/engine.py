@@ -17,6 +17,7 @@ from tilewright.errors import ArgumentTypeError, ArgumentValueError, TilewrightE
 from tilewright.fusing import Arguments, Epilogue, Fused, Kept, factor, fused
 from tilewright.planning import Order, Plan, Types, Use, as_dtype, planned, result_shape, row_major, types
 from tilewright.problem.algebra import Algebra, Semiring, checked, semiring
+from tilewright.problem.dtypes import name_of
 
 Array = npt.NDArray[Any]
 _Shape = tuple[int, ...]
@@ -24,7 +25,7 @@ _Shape = tuple[int, ...]
 _NONE: Arguments = ()
 _NAMES = (str, type, np.dtype)  # what dtypes are named by and has a hash
 _ORDERS = ("canonical", "fast")
-_ndarray, _empty = np.ndarray, np.empty
+_ndarray, _empty, _share = np.ndarray, np.empty, np.may_share_memory
 
 
 def matmul(
@@ -109,13 +110,15 @@ def matmul(
     >>> tw.matmul(a, a.T, epilogue=lambda total: tw.requantise(total, 0.001))
     array([[40]], dtype=int8)
     """
-    if type(a) is type(b) is _ndarray and out is acc_dtype is epilogue is None and epilogue_args is _NONE:
+    if type(a) is type(b) is _ndarray and acc_dtype is epilogue is None and epilogue_args is _NONE:
         if alpha == 1 and beta == 0 and algebra == "plus-times" and (dtype is None or isinstance(dtype, _NAMES)):
             count = _limit().count if threads is None else _threads(threads)
             named: Any = dtype
-            quick = _quick(a.shape, a.strides, a.dtype, b.shape, b.strides, b.dtype, count, named, order)
-            if quick is not None:
-                return quick(a, b)
+            into = None if out is None else _separate(out, a, b)
+            if into != ():
+                quick = _quick(a.shape, a.strides, a.dtype, b.shape, b.strides, b.dtype, count, named, order, into)
+                if quick is not None:
+                    return quick(a, b, out)
     count = _threads(threads)
     _check_order(order)
     left, right = operands.array(a, "a"), operands.array(b, "b")
@@ -238,7 +241,7 @@ def _use(algebra: str | Algebra, epilogue: Epilogue | None) -> Use:
 def _traced(algebra: str | Algebra, found: Types) -> Semiring | None:
     if algebra == "plus-times":
         return None
-    made = semiring(algebra, found.accumulator.name)
+    made = semiring(algebra, name_of(found.accumulator))
     return made.in_words() if found.lowering == "words" else made
 
 
@@ -255,16 +258,24 @@ def _fused(work: _Work, out: Array | None) -> Fused | None:
     return None
 
 
-def _ready(shape: _Shape, dtype: np.dtype[Any], found: Product) -> Callable[[Array, Array], Array]:
+def _ready(shape: _Shape, dtype: np.dtype[Any], found: Product) -> Callable[[Array, Array, Array | None], Array]:
     """A product of plain arrays whose every detail is known but the addresses."""
     run = found.run_arrays
 
-    def multiply(a: Array, b: Array) -> Array:
-        out: Array = _empty(shape, dtype)
+    def multiply(a: Array, b: Array, out: Array | None) -> Array:
+        if out is None:
+            out = _empty(shape, dtype)
         run(a, b, out)
         return out
 
     return multiply
+
+
+def _separate(out: Any, a: Array, b: Array) -> tuple[Any, ...]:
+    """Shape, strides and dtype of a plain array that can be written while the operands are read; () for any other."""
+    if type(out) is not _ndarray or not out.flags.writeable or _share(out, a) or _share(out, b):
+        return ()
+    return out.shape, out.strides, out.dtype
 
 
 @functools.cache
@@ -283,7 +294,8 @@ def _quick(
     threads: int,
     dtype: npt.DTypeLike | None,
     order: Order,
-) -> Callable[[Array, Array], Array] | None:
+    into: tuple[Any, ...] | None,
+) -> Callable[[Array, Array, Array | None], Array] | None:
     """The way past every check for operands that have passed them; None for what takes more than one kernel."""
     if not a_shape or not b_shape or len(a_shape) == len(b_shape) == 1 or order not in _ORDERS:
         return None
@@ -296,14 +308,22 @@ def _quick(
     direct = found.lowering == "real" or (found.lowering == "complex" and found.accumulator == found.result)
     if not direct or (found.a, found.b) != (a_dtype, b_dtype) or 0 in shape:
         return None
-    size = found.result.itemsize
-    # 1-D operands are a row and a column, and the result lacks that axis.
-    full = (*shape[:-1], 1, shape[-1]) if len(a_shape) == 1 else (*shape, 1) if len(b_shape) == 1 else shape
+    strides: _Shape
+    out_shape, strides, out_dtype = (
+        (shape, row_major(shape, found.result.itemsize), found.result) if into is None else into
+    )
+    if (out_shape, out_dtype) != (shape, found.result) or _repeats(shape, strides):
+        return None
+    full = shape
+    if len(a_shape) == 1:  # 1-D operands are a row and a column, and the result lacks that axis
+        full, strides = (*shape[:-1], 1, shape[-1]), (*strides[:-1], 0, strides[-1])
+    elif len(b_shape) == 1:
+        full, strides = (*shape, 1), (*strides, 0)
     if len(a_shape) == 1:
         a_shape, a_strides = (1, *a_shape), (0, *a_strides)
     if len(b_shape) == 1:
         b_shape, b_strides = (*b_shape, 1), (*b_strides, 0)
-    ready = product(a_shape, a_strides, b_shape, b_strides, full, row_major(full, size), found.kind, threads)
+    ready = product(a_shape, a_strides, b_shape, b_strides, full, strides, found.kind, threads)
     return _ready(shape, found.result, ready)
 
 
@@ -378,8 +398,12 @@ def _check_output(out: Array, result: np.dtype[Any]) -> None:
 
 def _apart(out: Array, shape: _Shape, others: tuple[Array, ...]) -> bool:
     """Whether `out` can be written while the operands are read, every element once."""
-    repeats = any(stride == 0 and extent > 1 for stride, extent in zip(out.strides, out.shape, strict=True))
-    return out.shape == shape and not repeats and not any(np.may_share_memory(out, x) for x in others)
+    return out.shape == shape and not _repeats(shape, out.strides) and not any(_share(out, x) for x in others)
+
+
+def _repeats(shape: _Shape, strides: _Shape) -> bool:
+    """Whether several elements lie at one place."""
+    return any(stride == 0 and extent > 1 for stride, extent in zip(strides, shape, strict=True))
 
 
 def _scaled(a: Array, b: Array, out: Array | None, work: _Work) -> Array:

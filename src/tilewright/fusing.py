@@ -104,11 +104,11 @@ def fused(
     factors = [factor(value, name, total) for value, name in zip(scale, ("alpha", "beta"), strict=True)]
     scaled, reads_out = [np.asarray(factors[0])] if scale[0] != 1 else [], False
     if scale[1] != 0 and out is not None:
-        reads_out = out.dtype.isnative and out.dtype.name in _NAMES
+        reads_out = out.dtype.isnative and dtypes.name_of(out.dtype) in _NAMES
         scaled += [np.asarray(factors[1]), out if reads_out else out.astype(total)]
     names = ["sum", *(f"x{i}" for i in range(len(arrays))), *_SCALES[scale[0] != 1, scale[1] != 0]]
     values = (*arrays, *scaled)
-    kinds = [total.name, *(x.dtype.name for x in values)]
+    kinds = [dtypes.name_of(x) for x in (total, *(value.dtype for value in values))]
     parameters = tuple(zip(names, kinds, strict=True))
     if epilogue is None:
         expression = _scaling(parameters, (scale[0] != 1, scale[1] != 0), found, wanted)
@@ -232,10 +232,10 @@ def _operand(value: Any, name: str, total: np.dtype[Any], shape: tuple[int, ...]
     if isinstance(value, bool | int | float) and not isinstance(value, np.generic):
         return np.asarray(value, np.result_type(total, value))
     array = operands.array(value, name)
-    if array.dtype.name.startswith("float8"):
+    if dtypes.name_of(array.dtype).startswith("float8"):
         array = array.astype(np.float32)
     array = array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
-    if array.dtype.name not in _NAMES:
+    if dtypes.name_of(array.dtype) not in _NAMES:
         raise ArgumentTypeError(
             f"`{name}` must be of booleans, integers or floats to 64 bits (got {array.dtype}); convert it with .astype"
         )

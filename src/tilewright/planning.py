@@ -29,7 +29,7 @@ _NAMES = frozenset(record.name for record in dtypes.DTYPES)
 _BYTE_SUMS = 66_051
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Types:
     """The dtypes of a product.
 
@@ -53,7 +53,7 @@ class Types:
     lowering: Lowering
     order: Order = "canonical"
 
-    @property
+    @functools.cached_property
     def kind(self) -> Kind:
         """Of the product behind it, its sums rounded to the result."""
         if self.lowering == "bool":
@@ -62,7 +62,7 @@ class Types:
             return Kind(*(self.accumulator.name,) * 4)
         return Kind(self.a.name, self.b.name, self.result.name, self.accumulator.name, order=self.order)
 
-    @property
+    @functools.cached_property
     def finishes_in_kernel(self) -> bool:
         """Whether the kernel's own last conversion is a single rounding."""
         return not (self.accumulator.itemsize == 8 and self.result.itemsize == 2 and self.result.kind in "fV")

@@ -60,6 +60,40 @@ def test_outputs_that_numpy_takes() -> None:
     assert wrapped[0, 0] == 64  # as NumPy: the product is int8's, then cast
 
 
+@pytest.mark.parametrize("dtype", ["float32", "int8", "complex64", "bool", "float16"])
+@pytest.mark.parametrize(
+    "shapes", [((5, 7), (7, 9)), ((7,), (7, 9)), ((5, 7), (7,)), ((3, 5, 7), (7, 9)), ((1, 7), (7, 1))]
+)
+def test_an_output_of_any_strides_is_written_and_nothing_beside_it(dtype: str, shapes: tuple[Any, Any]) -> None:
+    random = np.random.default_rng(3)
+    a, b = (random.integers(-3, 4, shape).astype(dtype) for shape in shapes)
+    truth = np.matmul(a, b)
+    for spread in (slice(None), slice(None, None, 2), slice(None, None, -1)):
+        room = np.full([3 * n + 2 for n in truth.shape], 77, np.int64).astype(truth.dtype)
+        out = room[tuple(slice(1, 1 + 2 * n) for n in truth.shape)][(spread,) * truth.ndim]
+        out = out[tuple(slice(n) for n in truth.shape)]
+        inside = np.zeros(room.shape, bool)
+        marked = inside[tuple(slice(1, 1 + 2 * n) for n in truth.shape)][(spread,) * truth.ndim]
+        marked[tuple(slice(n) for n in truth.shape)] = True
+        kept = room[~inside].copy()
+        for _ in range(2):  # the second knows the way
+            assert tw.matmul(a, b, out=out) is out
+            assert (out == truth).all() and (room[~inside] == kept).all()
+            out[...] = 0
+
+
+def test_an_output_known_by_its_strides_is_checked_each_time() -> None:
+    a, b, out = normal(6, 6), normal(6, 6, seed=1), np.empty((6, 6), np.float32)
+    truth = canonical(a, b)
+    for _ in range(3):
+        assert tw.matmul(a, b, out) is out
+    out.flags.writeable = False
+    with pytest.raises(ArgumentValueError, match="read-only"):
+        tw.matmul(a, b, out)
+    assert tw.matmul(a, b, a) is a
+    assert same_bits(a, truth)
+
+
 def test_an_output_whose_rows_are_one_and_the_same() -> None:
     row = np.zeros(4, np.float32)
     out = np.lib.stride_tricks.as_strided(row, (3, 4), (0, 4))

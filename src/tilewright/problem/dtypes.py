@@ -5,6 +5,7 @@ Source: IEEE 754-2019, table 3.5 (binary16, binary32, binary64); bfloat16 is bin
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -128,6 +129,18 @@ DTYPES: tuple[Dtype, ...] = (
     Dtype("uint32", 4, "unsigned", "uint32", 32),
     Dtype("uint64", 8, "unsigned", "uint64", 64),
 )
+
+
+@functools.lru_cache(maxsize=256)
+def name_of(given: np.dtype[Any]) -> str:
+    """A dtype's name, which NumPy puts together anew each time it is asked for.
+
+    Examples
+    --------
+    >>> name_of(np.dtype("f4"))
+    'float32'
+    """
+    return given.name
 
 
 def dtype(like: Dtype | npt.DTypeLike) -> Dtype:
