@@ -174,11 +174,30 @@ def _pack_columns(
         width = _units(ir, ir.least(ir.sub(block[1], j), str(tile.nr)), pairs)
         column = _units(ir, ir.add(block[0], j), pairs)
         start = ir.at(ir.at("%b", ir.mul(row, "%b_rs")), ir.mul(column, "%b_cs"))
+        panel = _panel(ir, code, j, panel_bytes)
         pitch = f", i64 {tile.nr * size}" if pitched else ""
-        ir.line(
-            f"call void @pack_b(ptr {start}, i64 %b_rs, i64 %b_cs, i64 {rows}, i64 {width}, "
-            f"ptr {_panel(ir, code, j, panel_bytes)}{pitch})"
-        )
+        ir.line(f"call void @pack_b(ptr {start}, i64 %b_rs, i64 %b_cs, i64 {rows}, i64 {width}, ptr {panel}{pitch})")
+        if code.type in ("float", "double"):
+            _clear_beyond(ir, code, panel, steps[1], ir.sub(block[1], j))
+
+
+def _clear_beyond(ir: Ir, code: TileCode, panel: str, steps: str, columns: str) -> None:
+    """Zeros in the columns that a panel lacks.
+
+    What earlier products left there may be subnormal; a multiply-add of it takes a hundred times as long, for nothing.
+
+    Source: Intel 64 and IA-32 Architectures Optimization Reference Manual, "Floating-Point Assists".
+    """
+    width = code.tile.width
+    with ir.when(ir.compare("slt", columns, str(code.tile.nr))):
+        masks = [
+            ir.op(f"xor <{width} x i1> {ir.lanes_below(width, ir.sub(columns, str(v * width)))}, splat (i1 true)")
+            for v in range(code.tile.vectors)
+        ]
+        with ir.loop("0", steps) as p:
+            row = ir.at(panel, ir.mul(p, str(code.tile.nr * code.bytes)))
+            for v, mask in enumerate(masks):
+                ir.masked_store(code.type, width, "zeroinitializer", ir.at(row, str(v * width * code.bytes)), mask)
 
 
 def _units(ir: Ir, count: str, pairs: int) -> str:
