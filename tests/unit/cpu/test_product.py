@@ -11,7 +11,7 @@ import pytest
 
 from tilewright.cpu.choice import REGISTERS, kernel_key, parts
 from tilewright.cpu.contexts import KernelKey, tile_of
-from tilewright.cpu.loops import kernel_text
+from tilewright.cpu.loops import SCRATCH, kernel_text
 from tilewright.cpu.product import THREAD_WORK, Kind, multiply_into, product
 from tilewright.problem.reference import canonical, same_bits
 
@@ -280,3 +280,23 @@ for m, n, k in ((5, 33, 17), (70, 64, 32), (7, 300, 300)):
                         assert (out == np.array(k).astype(dtype)).all()
 print("untouched")
 """
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "complex64"])
+def test_nothing_is_left_in_a_panel_of_fewer_columns(dtype: str) -> None:
+    """Leftovers of other products may be subnormal, and slow beyond measure."""
+    parts = 2 if dtype == "complex64" else 1
+    real = {"float64": "float64"}.get(dtype, "float32")
+    a, b = np.ones((9, 70), dtype), np.ones((70, 13), dtype)
+    out = np.empty((9, 13), dtype)
+    kind = Kind(*(dtype,) * 3, {"float16": "float32"}.get(dtype, dtype))
+    made = product(a.shape, a.strides, b.shape, b.strides, out.shape, out.strides, kind, 1)
+    code, records = made._prepare()
+    least = np.nextafter(np.zeros(1, real), np.ones(1, real))
+    buffers = [np.full(size // least.itemsize + 64, least[0], real) for size in records.buffers]
+    aligned = [x[-x.ctypes.data % 64 // x.itemsize :] for x in buffers]
+    table = np.array([x.ctypes.data for x in aligned], np.int64)
+    code.call(records.address, table.ctypes.data, a.ctypes.data, b.ctypes.data, out.ctypes.data, 0)
+    assert (out == 70).all()
+    panel = aligned[SCRATCH.index("b_pack")][: parts * 70 * made.tile.nr].reshape(-1, made.tile.nr)
+    assert (panel[:, : parts * 13] != least).all() and not panel[:, parts * 13 :].any()
