@@ -26,6 +26,8 @@ def read(path: Path) -> npt.NDArray[Any]:
     """
     try:
         with path.open("rb") as file:
+            if path.is_file():
+                np.load(path, mmap_mode="r", allow_pickle=False)  # its header's size is compared with the file's
             array = np.load(file, allow_pickle=False)
     except FileNotFoundError:
         raise ArgumentValueError(f"{path}: no such file; save a matrix there with numpy.save") from None
@@ -82,6 +84,8 @@ def _size(path: Path) -> str:
 def _reason(error: Exception) -> str:
     """Return NumPy's reason in one line, less its advice about pickles."""
     text = " ".join(str(error).split())
-    if "pickle" in text.lower():
+    if "pickle" in text.lower() or "Python objects" in text:
         return "not the .npy format, or an array of Python objects"
+    if "mmap length" in text:
+        return "fewer than its header promises"
     return text

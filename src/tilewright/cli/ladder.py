@@ -91,7 +91,8 @@ def _pairs(
     if len(given) > 1:
         raise ArgumentValueError(f"--size, --shape and --a exclude each other (got {' and '.join(given)}); keep one")
     if (a is None) != (b is None):
-        raise ArgumentValueError(f"--a and --b must come together (got only {'--b' if a is None else '--a'})")
+        got = "--b" if a is None else "--a"
+        raise ArgumentValueError(f"--a and --b must come together (got only {got}); give both files")
     if a is not None and b is not None:
         if dtype is not None:
             raise ArgumentValueError("--dtype must not be given with --a and --b; the files have dtypes of their own")

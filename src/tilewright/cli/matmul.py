@@ -13,13 +13,18 @@ def matmul(
     b: Annotated[Path, typer.Argument(metavar="B.npy", help="Right operand, of shape (k, n).")],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="C.npy", help="Where the product goes.")],
     kernel: Annotated[
-        str | None, typer.Option(help="Record of the catalogue; by default the highest CPU one that fits.")
+        str | None, typer.Option(help="Record of the catalogue, for real matrices of one dtype.", show_default="matmul")
     ] = None,
     gpu: Annotated[str | None, typer.Option(help="GPU to simulate, for GPU kernels.", show_default="h100")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace C.npy if it exists.")] = False,
 ) -> None:
-    """Multiply two .npy files in the canonical order; the result appears whole or not at all."""
-    from tilewright import catalogue
+    """Multiply two .npy files in the canonical order; the result appears whole or not at all.
+
+    Any shapes and dtypes that tilewright.matmul takes.
+    """
+    import numpy as np
+
+    from tilewright import catalogue, engine
     from tilewright.cli import files
     from tilewright.ladder import choose, multiply
     from tilewright.report import console
@@ -27,8 +32,10 @@ def matmul(
     files.check_output(output, force=force)
     left, right = files.read(a), files.read(b)
     with console.progress("multiplying"):
-        record = choose(catalogue.records(), left, right, kernel)
-        c = multiply(record, left, right, gpu=gpu)
+        if kernel is None:
+            c = np.asarray(engine.matmul(left, right))
+        else:
+            c = multiply(choose(catalogue.records(), kernel), left, right, gpu=gpu)
     files.write(output, c, force=force)
-    m, n = c.shape
-    console.plain(f"{output}: {m} x {n} {c.dtype}, by {record.name}")
+    shape = " x ".join(map(str, c.shape)) or "one"
+    console.plain(f"{output}: {shape} {c.dtype}, by {kernel or 'matmul'}")

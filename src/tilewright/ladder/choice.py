@@ -1,4 +1,4 @@
-"""Which records of the catalogue are meant: by name, by source row, or by what takes the operands."""
+"""Which records of the catalogue are meant: by name or by source row."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 
 from tilewright.catalogue import Record
 from tilewright.errors import ArgumentValueError
-from tilewright.ladder.matrices import Array, check_operands
 
 
 def select(records: Sequence[Record], patterns: Iterable[str]) -> tuple[Record, ...]:
@@ -34,27 +33,16 @@ def select(records: Sequence[Record], patterns: Iterable[str]) -> tuple[Record, 
     return tuple(r for r in records if r.name in chosen)
 
 
-def choose(records: Sequence[Record], a: Array, b: Array, name: str | None = None) -> Record:
-    """Return the record of that name or, without a name, the highest trusted CPU record that takes the operands.
+def choose(records: Sequence[Record], name: str) -> Record:
+    """Return the one record of that name.
 
     Raises
     ------
     ArgumentValueError
-        No record has the name, or none takes the operands.
+        No record, or several, have the name.
     """
-    if name is not None:
-        found = select(records, [name])
-        if len(found) > 1:
-            listed = ", ".join(record.name for record in found)
-            raise ArgumentValueError(f"a kernel must be named by one record's name (got {name!r}: {listed})")
-        return found[0]
-    a, b = check_operands(a, b)
-    reasons: list[str] = []
-    for record in reversed(records):
-        if record.backend != "cpu" or record.published:
-            continue
-        reason = record.accepts(a.shape[0], b.shape[1], a.shape[1], a.dtype.name)
-        if not reason:
-            return record
-        reasons.append(f"{record.name}: {reason}")
-    raise ArgumentValueError(f"no CPU kernel takes these operands ({'; '.join(reasons) or 'there are none'})")
+    found = select(records, [name])
+    if len(found) > 1:
+        listed = ", ".join(record.name for record in found)
+        raise ArgumentValueError(f"a kernel must be named by one record's name (got {name!r}: {listed})")
+    return found[0]

@@ -109,7 +109,9 @@ def multiply(record: catalogue.Record, a: Array, b: Array, *, gpu: str | None = 
     a, b = check_operands(a, b)
     reason = record.accepts(a.shape[0], b.shape[1], a.shape[1], a.dtype.name)
     if reason:
-        raise ArgumentValueError(f"kernel {record.name!r} does not take these operands: {reason}")
+        raise ArgumentValueError(
+            f"kernel {record.name!r} must be given operands it takes (got others: {reason}); see `tilewright kernels`"
+        )
     if record.backend == "cpu":
         return record.run_cpu(a, b)
     climber = Climber.on("simulated", gpu, None)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from typing import Any
 
 import numpy as np
@@ -10,12 +12,27 @@ import numpy.typing as npt
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
 
 Array = npt.NDArray[Any]
+#: Arrays of the result's shape that a climb holds, and bytes of an element while it is drawn.
+_RESULTS, _DRAWN_BYTES = 2, 8
+
+
+def _host_bytes() -> int:
+    """The machine's memory; without limit where the system does not say."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return sys.maxsize
 
 
 def operands(m: int, n: int, k: int, dtype: str, seed: int = 0) -> tuple[Array, Array]:
     """Return random operands of shapes (m, k) and (k, n); the same for the same arguments everywhere.
 
     Floats are uniform in [-1, 1), so sums cancel and round at every step; integers are uniform in [-1000, 1000).
+
+    Raises
+    ------
+    ArgumentValueError
+        They, the product and its reference are more than the machine's memory.
 
     Examples
     --------
@@ -25,6 +42,12 @@ def operands(m: int, n: int, k: int, dtype: str, seed: int = 0) -> tuple[Array, 
     """
     random = np.random.default_rng(seed)
     kind = np.dtype(dtype)
+    wanted = (m * k + k * n + _RESULTS * m * n) * _DRAWN_BYTES
+    if wanted > _host_bytes():
+        raise ArgumentValueError(
+            f"matrices of M, N, K = {m}, {n}, {k} must fit this machine's memory of {_host_bytes() / 2**30:,.0f} GiB "
+            f"(got {wanted / 2**30:,.0f} GiB); give a smaller --size or --shape"
+        )
 
     def one(shape: tuple[int, int]) -> Array:
         if kind.kind == "f":

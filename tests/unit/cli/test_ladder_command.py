@@ -179,10 +179,13 @@ def test_the_claim_of_s10_is_judged_from_the_counts(tilewright: Run, catalogue_o
         (["--shape", "3,4"], ["--shape", "three extents", "'3,4'", "31,33,32"]),
         (["--shape", "3,0,4"], ["--shape", "'3,0,4'"]),
         (["--size", "4", "--shape", "3,4,5"], ["--size", "--shape", "exclude each other"]),
-        (["--a", "a.npy"], ["--a and --b must come together", "only --a"]),
+        (["--a", "a.npy"], ["--a and --b must come together", "only --a", "both files"]),
         (["--kernels", "lops"], ["'lops'", "did you mean loops?"]),
         (["--kernels", ","], ["--kernels", "tilewright kernels"]),
         (["--gpu", "h1000"], ["h1000", "h100"]),
+        (["--size", "99999999"], ["must fit this machine's memory of", "99999999", "GiB", "smaller --size"]),
+        (["--size", "99999999999"], ["must fit this machine's memory of", "99999999999"]),
+        (["--shape", "9999999999999,1,1"], ["must fit this machine's memory of"]),
     ],
 )
 def test_wrong_use_is_one_message(tilewright: Run, catalogue_of: Run, arguments: list[str], words: list[str]) -> None:

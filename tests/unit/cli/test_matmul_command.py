@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from fakes import FakeRecord, canonical
 
+from tilewright.problem import reference
+
 Run = Callable[..., Any]
 
 
@@ -30,8 +32,8 @@ def test_the_product_is_written(tilewright: Run, folder: Path, kernel: str | Non
     choice = ["--kernel", kernel] if kernel else []
     done = tilewright("matmul", folder / "a.npy", folder / "b.npy", "-o", folder / "c.npy", *choice)
     assert done.status == 0
-    assert f"3 x 2 float32, by {kernel or 'loops'}" in done.out
-    expected = canonical(np.load(folder / "a.npy"), np.load(folder / "b.npy"))
+    assert f"3 x 2 float32, by {kernel or 'matmul'}" in done.out
+    expected = (canonical if kernel else reference.canonical)(np.load(folder / "a.npy"), np.load(folder / "b.npy"))
     assert np.array_equal(np.load(folder / "c.npy"), expected)
     assert sorted(p.name for p in folder.iterdir()) == ["a.npy", "b.npy", "c.npy"]
 
@@ -53,7 +55,7 @@ def test_an_output_that_appears_meanwhile_is_kept(tilewright: Run, folder: Path,
             return super().run_cpu(a, b)
 
     catalogue_of(Slow("loops"))
-    done = tilewright("matmul", folder / "a.npy", folder / "b.npy", "-o", folder / "c.npy")
+    done = tilewright("matmul", folder / "a.npy", folder / "b.npy", "-o", folder / "c.npy", "--kernel", "loops")
     assert done.status == 2
     assert (folder / "c.npy").read_text() == "someone else's"
     assert sorted(p.name for p in folder.iterdir()) == ["a.npy", "b.npy", "c.npy"]
@@ -80,38 +82,34 @@ def _wrong(folder: Path) -> dict[str, tuple[str, list[str]]]:
     whole = (folder / "a.npy").read_bytes()
     (folder / "truncated.npy").write_bytes(whole[:-7])
     (folder / "header.npy").write_bytes(whole[:20])
+    (folder / "lying.npy").write_bytes(whole.replace(b"(3, 5), }        ", b"(30000000, 50), }"))
     (folder / "empty.npy").write_bytes(b"")
     (folder / "text.npy").write_text("1 2 3\n")
     np.savez(folder / "archive.npz", x=np.ones(3))
     np.save(folder / "objects.npy", np.array([[1, "a"]], dtype=object), allow_pickle=True)
     np.save(folder / "vector.npy", np.ones(5, np.float32))
-    np.save(folder / "words.npy", np.array([["a", "b"]]))
+    np.save(folder / "words.npy", np.array([list("abcde")] * 3))
     np.save(folder / "zero.npy", np.ones((0, 5), np.float32))
     np.save(folder / "wide.npy", np.ones((3, 6), np.float32))
     np.save(folder / "double.npy", np.ones((3, 5)))
-    np.save(folder / "complex.npy", np.ones((3, 5), np.complex64))
     (folder / "folder.npy").mkdir()
     return {
         "missing": ("nowhere.npy", ["nowhere.npy", "no such file"]),
         "truncated": ("truncated.npy", ["truncated.npy", "whole .npy file", "bytes"]),
         "header": ("header.npy", ["header.npy", "whole .npy file", "20 bytes"]),
+        "lying": ("lying.npy", ["lying.npy", "whole .npy file", "188 bytes", "fewer than its header promises"]),
         "empty": ("empty.npy", ["empty.npy", "whole .npy file", "0 bytes"]),
         "text": ("text.npy", ["text.npy", "whole .npy file", "not the .npy format"]),
         "archive": ("archive.npz", ["archive.npz", "one array", "numpy.save"]),
         "objects": ("objects.npy", ["objects.npy", "whole .npy file of numbers"]),
-        "vector": ("vector.npy", ["`a` must be a matrix", "got 1", "(5,)"]),
-        "words": ("words.npy", ["`a.dtype`", "<U1", "astype"]),
-        "zero": ("zero.npy", ["`a.shape`", "(0, 5)"]),
-        "shapes": ("wide.npy", ["`b.shape[0]` must equal `a.shape[1]` (got 5 and 6)"]),
-        "dtypes": ("double.npy", ["`b.dtype` must equal `a.dtype` (got float32 and float64)"]),
-        "complex": ("complex.npy", ["`a.dtype`", "complex64"]),
+        "words": ("words.npy", ["<U1", "astype"]),
+        "shapes": ("wide.npy", ["`b.shape[-2]` must equal `a.shape[-1]` (got 5 and 6)"]),
         "folder": ("folder.npy", ["folder.npy", "readable"]),
     }
 
 
 CASES = [
-    "missing", "truncated", "header", "empty", "text", "archive", "objects",
-    "vector", "words", "zero", "shapes", "dtypes", "complex", "folder",
+    "missing", "truncated", "header", "lying", "empty", "text", "archive", "objects", "words", "shapes", "folder",
 ]  # fmt: skip
 
 
@@ -124,6 +122,31 @@ def test_wrong_files_are_one_message(tilewright: Run, folder: Path, case: str) -
     assert len(done.err.strip().splitlines()) == 1
     assert [word for word in words if word not in done.err] == []
     assert not (folder / "c.npy").exists()
+
+
+#: Operands that a kernel of the catalogue does not take: A, and words of the message.
+REFUSED = {
+    "vector": (np.ones(5, np.float32), ["`a` must be a matrix", "got 1", "(5,)"]),
+    "zero": (np.ones((0, 5), np.float32), ["`a.shape`", "(0, 5)"]),
+    "dtypes": (np.ones((3, 5)), ["`b.dtype` must equal `a.dtype` (got float32 and float64)"]),
+    "complex": (np.ones((3, 5), np.complex64), ["`a.dtype`", "complex64"]),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_one_kernel_refuses_all_dtypes_and_shapes_take(tilewright: Run, folder: Path, case: str) -> None:
+    operand, words = REFUSED[case]
+    np.save(folder / "x.npy", operand)
+    files = (folder / "x.npy", folder / "b.npy", "-o", folder / "c.npy")
+    done = tilewright("matmul", *files, "--kernel", "loops")
+    assert done.status == 2 and len(done.err.strip().splitlines()) == 1
+    assert [word for word in words if word not in done.err] == []
+    assert tilewright("matmul", *files).status == 0
+    b = np.load(folder / "b.npy")
+    found = np.load(folder / "c.npy")
+    truth = operand @ b
+    assert found.dtype == truth.dtype and found.shape == truth.shape
+    np.testing.assert_allclose(found, truth, rtol=1e-5)
 
 
 def test_every_wrong_case_runs(folder: Path) -> None:
@@ -146,8 +169,11 @@ def test_a_kernel_is_one_record(tilewright: Run, folder: Path, kernel: str, word
     assert words in done.err
 
 
-def test_other_byte_orders_are_read(tilewright: Run, folder: Path) -> None:
+@pytest.mark.parametrize("kernel", [None, "loops"])
+def test_other_byte_orders_are_read(tilewright: Run, folder: Path, kernel: str | None) -> None:
     a = np.load(folder / "a.npy")
     np.save(folder / "swapped.npy", a.astype(">f4"))
-    assert tilewright("matmul", folder / "swapped.npy", folder / "b.npy", "-o", folder / "c.npy").status == 0
-    assert np.array_equal(np.load(folder / "c.npy"), canonical(a, np.load(folder / "b.npy")))
+    choice = ["--kernel", kernel] if kernel else []
+    assert tilewright("matmul", folder / "swapped.npy", folder / "b.npy", "-o", folder / "c.npy", *choice).status == 0
+    expected = (canonical if kernel else reference.canonical)(a, np.load(folder / "b.npy"))
+    assert np.array_equal(np.load(folder / "c.npy"), expected)
