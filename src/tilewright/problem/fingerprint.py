@@ -7,8 +7,10 @@ its back, a list or an object with attributes, makes a function one that cannot 
 
 from __future__ import annotations
 
+import builtins
+import dis
 import functools
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
@@ -16,6 +18,11 @@ import numpy as np
 
 #: Values that never change; by their text, since 0.0 equals -0.0 and NaN does not equal itself.
 _FIXED = (bool, int, float, complex, str, bytes, type(None), np.generic)
+#: Builtins whose results depend on their arguments alone; what others read (`globals`, `open`) cannot be seen.
+_PURE = frozenset(
+    "abs all any bool complex divmod enumerate float int len list map max min pow range reversed round sum tuple zip "
+    "Exception TypeError ValueError".split()
+)
 #: How far functions that a function calls are followed.
 _DEPTH = 8
 
@@ -43,8 +50,10 @@ def fingerprint(function: Callable[..., Any]) -> Hashable | None:
 def _of(value: Any, depth: int) -> Hashable:
     if isinstance(value, _FIXED):
         return type(value), repr(value)
-    if isinstance(value, type | np.ufunc | np.dtype):
+    if isinstance(value, np.ufunc | np.dtype):
         return value
+    if isinstance(value, type) and issubclass(value, _FIXED):
+        return "type", value
     if depth == 0:
         raise _UntoldError
     if isinstance(value, tuple):
@@ -61,7 +70,11 @@ def _of(value: Any, depth: int) -> Hashable:
 
 def _function(function: FunctionType, depth: int) -> Hashable:
     code, reached = function.__code__, function.__globals__
-    names = frozenset(_names(code))
+    names = _names(code)
+    if function.__dict__ or any(
+        name not in reached and name not in _PURE and hasattr(builtins, name) for name in names
+    ):
+        raise _UntoldError
     found: list[Hashable] = [code]
     for name in sorted(names):
         if name in reached:
@@ -84,9 +97,13 @@ def _global(value: Any, names: frozenset[str], depth: int) -> Hashable:
     return value.__name__, tuple((name, _global(x, names, depth - 1)) for name, x in attributes)
 
 
-def _names(code: CodeType) -> Iterator[str]:
-    """Globals and attributes that code and the functions within it may ask for."""
-    yield from code.co_names
+@functools.lru_cache(maxsize=256)
+def _names(code: CodeType) -> frozenset[str]:
+    """Globals and attributes that code and the functions within it may ask for; none can be told of what it imports."""
+    found = set(code.co_names)
+    if any(step.opname.startswith("IMPORT") for step in dis.get_instructions(code)):
+        raise _UntoldError
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            yield from _names(constant)
+            found |= _names(constant)
+    return frozenset(found)

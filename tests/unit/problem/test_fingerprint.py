@@ -67,6 +67,28 @@ def test_attributes_of_modules_count(monkeypatch: Any) -> None:
     assert fingerprint(lambda x: x * math.pi) is not None
 
 
+def test_what_can_change_unseen_cannot_be_told(monkeypatch: Any) -> None:
+    class Config:
+        scale = 2.0
+
+    def attributed(x: Any) -> Any:
+        return x * attributed.scale  # type: ignore[attr-defined]
+
+    def imports(x: Any) -> Any:
+        import math as other
+
+        return x * other.pi
+
+    monkeypatch.setitem(globals(), "attributed", attributed)
+    attributed.scale = 2.0  # type: ignore[attr-defined]
+    assert fingerprint(lambda x: x * Config.scale) is None
+    assert fingerprint(lambda x: attributed(x) + 1) is None
+    assert fingerprint(imports) is None
+    assert fingerprint(lambda x: x * globals()["SCALE"]) is None
+    assert fingerprint(lambda x: x * eval("SCALE")) is None
+    assert fingerprint(lambda x: abs(max(x, float(3)))) is not None
+
+
 def test_defaults_partials_and_inner_functions_count() -> None:
     def default(x: Any, y: float = 1.0, *, z: float = 2.0) -> Any:
         return x * y + z
