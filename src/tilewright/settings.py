@@ -23,6 +23,9 @@ from pathlib import Path
 
 from tilewright.errors import ArgumentValueError
 
+#: More host threads than any host has cores for; each has a stack of its own.
+THREADS_MAX = 1024
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -33,7 +36,7 @@ class Settings:
     cache_dir : pathlib.Path
         Folder of the translation cache; it need not exist yet.
     threads : int
-        Host threads of a simulated launch, at least 1.
+        Host threads of a simulated launch, from 1 to 1,024.
     gpu : str
         Name of the GPU to take limits from, as `tilewright gpus` lists it.
     debug : bool
@@ -96,8 +99,9 @@ def _threads(text: str) -> int:
     """The number of host threads; the default counts only the cores this process may use."""
     if not text:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if not text.isascii() or not text.isdigit() or int(text) < 1:
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= THREADS_MAX:
         raise ArgumentValueError(
-            f"TILEWRIGHT_THREADS must be a whole number of at least 1 (got {text!r}); unset it to use every core"
+            f"TILEWRIGHT_THREADS must be a whole number from 1 to {THREADS_MAX:,} (got {text!r}); unset it to use "
+            f"every core"
         )
     return int(text)

@@ -37,7 +37,7 @@ def test_empty_means_unset() -> None:
     assert not Settings.from_environ({"TILEWRIGHT_DEBUG": "0"}).debug
 
 
-@pytest.mark.parametrize("text", ["0", "-1", "two", "1.5", "²"])
+@pytest.mark.parametrize("text", ["0", "-1", "two", "1.5", "²", "1025", "9" * 30])
 def test_threads_are_a_whole_number(text: str) -> None:
     with pytest.raises(ArgumentValueError, match="TILEWRIGHT_THREADS"):
         Settings.from_environ({"TILEWRIGHT_THREADS": text})

@@ -17,6 +17,7 @@ from tilewright.errors import DeadlockError, KernelError, LimitError, MemoryAcce
 from tilewright.gpu.program import Program
 from tilewright.settings import Settings
 from tilewright.simt.events import Instrument
+from tilewright.simt.run.budget import UNLIMITED, Budget
 from tilewright.simt.run.compiler import host
 from tilewright.simt.run.kernels import ReadyKernel
 from tilewright.simt.run.limits import Limits
@@ -37,7 +38,6 @@ _QUICK_INSTRUCTIONS = 300_000
 _QUICK_QUANTUM = 20_000
 #: Longest PTX of which the calling thread's stack surely holds a frame: about 2,000 instructions, so a few hundred KB.
 _QUICK_PTX_CHARACTERS = 1 << 16
-_NEVER = 1 << 62
 #: Room for what one host thread's blocks print, about 14,000 lines.
 PRINT_BYTES = 4 << 20
 #: What fresh shared memory holds: as a float32 the pattern reads as a NaN, as an int32 as -1.
@@ -68,7 +68,7 @@ class Slot:
 
 
 class Shift:
-    """What one host thread works with: its context record, its blocks in progress, and room for what they print."""
+    """What one host thread works with: context record, blocks in progress, part of the budget, room for prints."""
 
     def __init__(self, execution: Execution) -> None:
         prints = execution.ready.translation.prints
@@ -76,14 +76,47 @@ class Shift:
         self.context = execution.context(self.printed)
         self.slots = [Slot(execution)]
         self.current = 0
+        self.share = execution.budget.share()
         self._quantum = execution.quantum
+        self._pause_at = UNLIMITED
+        self._set_bounds()
 
     def pause_after(self, instructions: int | None) -> Shift:
         """Pause when so many instructions have been run, soon after at the latest; None: never."""
         quantum = self._quantum if instructions is None else min(self._quantum, _QUICK_QUANTUM)
-        self.context[state.CONTEXT["quantum"] // 8] = quantum
-        self.context[state.CONTEXT["pause_at"] // 8] = _NEVER if instructions is None else instructions
+        self._set("quantum", quantum)
+        self._pause_at = UNLIMITED if instructions is None else instructions
+        self._set_bounds()
         return self
+
+    @property
+    def spent(self) -> int:
+        """Instructions run so far."""
+        return int(self.context[state.CONTEXT["instructions"] // 8])
+
+    @property
+    def paused(self) -> bool:
+        """Whether it has run what it was to run before it pauses."""
+        return self.spent > self._pause_at
+
+    def may_go_on(self, stopped: Callable[[], bool]) -> bool:
+        """Get another portion of the budget where the last one is used up; False when there is none."""
+        if self.spent <= self.share.granted:
+            return True
+        more = self.share.more(self.spent, stopped)
+        self._set_bounds()
+        return more
+
+    def block_at_work(self) -> int:
+        """Linear index of the current block."""
+        return int(self.slots[self.current].record[state.SLOT["block"] // 8])
+
+    def _set_bounds(self) -> None:
+        self._set("pause_at", min(self._pause_at, self.share.granted))
+        self._set("instruction_limit", self.share.ceiling)
+
+    def _set(self, name: str, value: int) -> None:
+        self.context[state.CONTEXT[name] // 8] = value
 
 
 class Execution:
@@ -115,6 +148,8 @@ class Execution:
         self.threads = block[0] * block[1] * block[2]
         self.warps = -(-self.threads // LANES)
         self.blocks = grid[0] * grid[1] * grid[2]
+        self.workers = min(limits.threads or Settings.from_environ().threads, self.blocks)
+        self.budget = Budget(limits.instructions or UNLIMITED, self.workers)
         self.warp_instructions = 0
         self._stop = np.zeros(1, np.int32)
         self._next = np.zeros(1, np.uint64)
@@ -144,9 +179,8 @@ class Execution:
             self._run_crew(shift.pause_after(None))
         if self._failure is not None:
             raise self._failure
-        allowed = self.limits.instructions
-        if allowed is not None and self.warp_instructions > allowed:  # together, though no thread alone
-            raise self._stopped((0, 0, 0), self.warp_instructions)
+        if self.budget.passed:  # in the last rounds
+            raise self._stopped(self._place(self.blocks - 1))
 
     def _is_small(self) -> bool:
         """Whether a frame of the kernel fits the calling thread's stack, of a size unknown: it calls nothing, too."""
@@ -155,10 +189,11 @@ class Execution:
 
     def _run_crew(self, shift: Shift) -> None:
         """Run on host threads of our own, the first of which goes on with a shift; wait, and look after Ctrl-C."""
-        workers = min(max(1, self.limits.threads or Settings.from_environ().threads), self.blocks)
         crew = start_crew(1, lambda: self._safe_work(shift))
+        if not crew:
+            raise MemoryError(f"{self.program.name}: the host has no room for a thread's stack")
         try:
-            crew += start_crew(workers - 1, lambda: self._safe_work(None))
+            crew += start_crew(self.workers - 1, lambda: self._safe_work(None))
             for worker in crew:
                 while worker.is_alive():
                     worker.join(_POLL_SECONDS)
@@ -196,16 +231,18 @@ class Execution:
                 shift.current %= len(slots)
             elif code == state.STALLED:
                 shift.current = self._next_slot(slots, shift.current)
-            elif code == state.PAUSED:
-                return False
-            else:
+            elif code != state.PAUSED:
+                shift.share.tell(shift.spent)
                 self._fail(self._error(code, context))
                 break
-            if self._stop[0]:
-                self._fail(self._error(state.STOPPED, context))
+            if self._stop[0] or not shift.may_go_on(self._asked_to_stop):
+                self._fail(self._stopped(self._place(shift.block_at_work())))
                 break
+            if shift.paused:
+                return False
         with self._lock:
-            self.warp_instructions += int(context[state.CONTEXT["instructions"] // 8])
+            shift.share.close(shift.spent)
+            self.warp_instructions += shift.spent
             self._counters += self._thread_counters(context)
             if printed is not None:
                 self._read_printed(printed, int(context[state.CONTEXT["print_used"] // 8]))
@@ -221,7 +258,6 @@ class Execution:
     def context(self, printed: Any = None) -> np.ndarray[Any, np.dtype[np.uint64]]:
         """A context record for one host thread; its counters follow it in the same array."""
         translation = self.ready.translation
-        limit = self.limits.instructions
         words = state.CONTEXT_BYTES // 8
         record = np.zeros(words + max(self._counter_count, 1), np.uint64)
         (factor, shift), warp_order = self._orders
@@ -241,8 +277,6 @@ class Execution:
             "grid_y": self.grid[1],
             "grid_z": self.grid[2],
             "quantum": self.quantum,
-            "instruction_limit": _NEVER if limit is None else limit,
-            "pause_at": _NEVER,
             "warp_function": self.ready.address,
             "warps": self.warps,
             "threads": self.threads,
@@ -263,8 +297,9 @@ class Execution:
 
     @property
     def quantum(self) -> int:
-        """Instructions that a warp may run at a time."""
-        return min(SPIN_QUANTUM if self.ready.translation.spins else QUANTUM, self.limits.instructions or QUANTUM)
+        """Instructions that a warp may run at a time: all warps of a block together a portion of the budget."""
+        usual = SPIN_QUANTUM if self.ready.translation.spins else QUANTUM
+        return max(1, min(usual, self.budget.portion // self.warps))
 
     def _thread_counters(self, context: Any) -> Any:
         return context[state.CONTEXT_BYTES // 8 :][: self._counter_count]
@@ -299,9 +334,7 @@ class Execution:
         def field(name: str) -> int:
             return int(context[state.CONTEXT[name] // 8])
 
-        linear = field("fault_block")
-        x, y, _ = self.grid
-        block = (linear % x, linear // x % y, linear // (x * y))
+        block = self._place(field("fault_block"))
         name = self.program.name
         if code == state.DEADLOCK:
             return DeadlockError(
@@ -310,7 +343,7 @@ class Execution:
                 kernel=name, block=block,
             )  # fmt: skip
         if code == state.STOPPED or field("fault_kind") == state.STOP_REQUEST:
-            return self._stopped(block, field("instructions"))
+            return self._stopped(block)
         site = self.ready.translation.sites[field("fault_site")]
         where = site.source or f"PTX line {site.ptx_line}"
         thread = self._thread(field("fault_warp") * LANES + field("fault_lane"))
@@ -337,9 +370,9 @@ class Execution:
             **about,
         )
 
-    def _stopped(self, block: tuple[int, int, int], instructions: int) -> KernelError:
+    def _stopped(self, block: tuple[int, int, int]) -> KernelError:
         limits = self.limits
-        if limits.instructions is not None and instructions > limits.instructions:
+        if self.budget.passed:
             reason = f"{limits.instructions:,} warp instructions"
         elif self._deadline is not None and time.monotonic() > self._deadline:
             reason = f"{limits.seconds:g} seconds"
@@ -351,6 +384,13 @@ class Execution:
             kernel=self.program.name,
             block=block,
         )
+
+    def _asked_to_stop(self) -> bool:
+        return bool(self._stop[0])
+
+    def _place(self, linear: int) -> tuple[int, int, int]:
+        x, y, _ = self.grid
+        return linear % x, linear // x % y, linear // (x * y)
 
     def _thread(self, linear: int) -> tuple[int, int, int]:
         x, y, _ = self.block
@@ -396,7 +436,10 @@ def start_crew(workers: int, work: Callable[[], object]) -> list[threading.Threa
         before = threading.stack_size(state.HOST_STACK_BYTES)
         try:
             for worker in crew:
-                worker.start()
+                try:
+                    worker.start()
+                except RuntimeError:  # the host has no room for another stack: fewer do the same
+                    break
         finally:
             threading.stack_size(before)
-    return crew
+    return [worker for worker in crew if worker.ident is not None]

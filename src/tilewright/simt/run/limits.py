@@ -3,6 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tilewright.errors import ArgumentTypeError, ArgumentValueError
+from tilewright.settings import THREADS_MAX
+from tilewright.simt.run.budget import UNLIMITED
+
+#: Depths are counted in 32-bit registers.
+CALL_DEPTH_MAX = 2**31 - 1
+#: Each count: the field, the most it may be, whether it may be None, and what to do about a wrong one.
+_COUNTS = (
+    ("instructions", UNLIMITED, True, "leave it out for no limit"),
+    ("call_depth", CALL_DEPTH_MAX, False, "leave it out for 512"),
+    ("threads", THREADS_MAX, True, "leave it out for every core"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,17 +28,48 @@ class Limits:
     Attributes
     ----------
     instructions : int, optional
-        Warp instructions of the whole launch. A launch that runs more is an error, whenever it is noticed: each host
-        thread looks every two million or fewer, and their sum is looked at when all are done.
+        Warp instructions of the whole launch, from 1 to 2**62. A launch that runs more is an error, whichever host
+        threads ran them; `Budget` says how soon it is noticed.
     seconds : float, optional
-        Host time of the run; translation is not counted.
+        Host time of the run, more than 0; translation is not counted.
     call_depth : int
-        Calls inside calls, of functions that are not inlined.
+        Calls inside calls, of functions that are not inlined; from 1 to 2**31 - 1.
     threads : int, optional
-        Host threads; `TILEWRIGHT_THREADS` or the host's cores by default.
+        Host threads, from 1 to 1,024; `TILEWRIGHT_THREADS` or the host's cores by default.
+
+    Raises
+    ------
+    ArgumentValueError, ArgumentTypeError
+        A limit out of its bounds, or no number.
+
+    Examples
+    --------
+    >>> Limits(instructions=10_000, seconds=0.5).call_depth
+    512
     """
 
     instructions: int | None = None
     seconds: float | None = None
     call_depth: int = 512
     threads: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what no run could keep to."""
+        for name, most, optional, remedy in _COUNTS:
+            value = getattr(self, name)
+            if value is None and optional:
+                continue
+            _check(name, value, int | np.integer, "a whole number", remedy)
+            if not 1 <= value <= most:
+                raise ArgumentValueError(f"`limits.{name}` must be between 1 and {most:,} (got {value:,}); {remedy}")
+            object.__setattr__(self, name, int(value))
+        if self.seconds is not None:
+            remedy = "leave it out for no limit"
+            _check("seconds", self.seconds, int | float | np.integer | np.floating, "a number", remedy)
+            if not self.seconds > 0:  # a NaN too
+                raise ArgumentValueError(f"`limits.seconds` must be more than 0 (got {self.seconds}); {remedy}")
+
+
+def _check(name: str, value: Any, kinds: Any, what: str, remedy: str) -> None:
+    if not isinstance(value, kinds) or isinstance(value, bool):
+        raise ArgumentTypeError(f"`limits.{name}` must be {what} (got {value!r}); {remedy}")
