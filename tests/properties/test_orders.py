@@ -17,8 +17,8 @@ FREE = {"warp": (1,)}
 
 
 def kernel_output(name: str, seed: int | None) -> np.ndarray:
-    source, target = mutation.Arena().arguments()
-    tw.simt.launch(tw.gpu.Program.from_ptx(STOCK.texts[name]), 4, 64, [source, target, 64], seed=seed)
+    source, target = mutation.HostArrays().arguments()
+    tw.simt.launch(tw.gpu.Program.from_ptx(STOCK.texts[name]), 4, 64, [source, target, 64], shared_bytes=64, seed=seed)
     return np.delete(target, FREE.get(name, ()))
 
 
