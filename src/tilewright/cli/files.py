@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
 import os
-import pickle
+import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
+from numpy.lib import format as npy
 
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
+
+#: What an .npz archive starts with.
+_ZIP = b"PK"
 
 
 def read(path: Path) -> npt.NDArray[Any]:
@@ -25,22 +31,56 @@ def read(path: Path) -> npt.NDArray[Any]:
         The file holds something other than one array.
     """
     try:
+        if not path.is_file() and path.exists():  # a pipe would be waited for
+            kind = "a folder" if path.is_dir() else "no regular file"
+            raise ArgumentValueError(f"{path}: must be a readable .npy file (got {kind}); name a file")
         with path.open("rb") as file:
-            if path.is_file():
-                np.load(path, mmap_mode="r", allow_pickle=False)  # its header's size is compared with the file's
-            array = np.load(file, allow_pickle=False)
+            size = os.fstat(file.fileno()).st_size
+            try:
+                _check_header(path, file, size)
+                file.seek(0)
+                array: npt.NDArray[Any] = npy.read_array(file, allow_pickle=False)
+            except (ValueError, EOFError, TypeError) as error:
+                raise ArgumentValueError(
+                    f"{path}: must be a whole .npy file of numbers (got {size:,} bytes: {' '.join(str(error).split())})"
+                    f"; save it again with numpy.save"
+                ) from None
     except FileNotFoundError:
-        raise ArgumentValueError(f"{path}: no such file; save a matrix there with numpy.save") from None
-    except OSError as error:
-        raise ArgumentValueError(f"{path}: must be a readable .npy file (got: {error.strerror})") from None
-    except (ValueError, EOFError, pickle.UnpicklingError) as error:
         raise ArgumentValueError(
-            f"{path}: must be a whole .npy file of numbers (got {_size(path)}: {_reason(error)}); "
-            f"save it again with numpy.save"
+            f"{path}: must be a readable .npy file (got no such file); save a matrix there with numpy.save"
         ) from None
-    if not isinstance(array, np.ndarray):
-        raise ArgumentTypeError(f"{path}: must hold one array (got an .npz archive); save one array with numpy.save")
+    except OSError as error:
+        raise ArgumentValueError(
+            f"{path}: must be a readable .npy file (got: {error.strerror}); name one that can be read"
+        ) from None
     return array
+
+
+def _check_header(path: Path, file: IO[bytes], size: int) -> None:
+    """Refuse what is no array of numbers, or is shorter than its header says, before room is made for it.
+
+    Raises
+    ------
+    ValueError
+        With the reason.
+    """
+    start = file.read(len(npy.MAGIC_PREFIX))
+    if start.startswith(_ZIP):
+        raise ArgumentTypeError(f"{path}: must hold one array (got an .npz archive); save one array with numpy.save")
+    if start != npy.MAGIC_PREFIX:
+        raise ValueError("not the .npy format")
+    file.seek(0)
+    read = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}.get(npy.read_magic(file))
+    if read is None:
+        raise ValueError("a version of the .npy format that numbers do not need")
+    shape, _, dtype = read(file)
+    if dtype.hasobject:
+        raise ValueError("an array of Python objects")
+    if not all(type(extent) is int and extent >= 0 for extent in shape):
+        raise ValueError(f"a shape of {shape}")
+    wanted = math.prod(shape) * dtype.itemsize
+    if size - file.tell() < wanted:
+        raise ValueError(f"fewer than its header promises, {file.tell() + wanted:,} for {dtype} of shape {shape}")
 
 
 def check_output(path: Path, *, force: bool) -> None:
@@ -49,14 +89,20 @@ def check_output(path: Path, *, force: bool) -> None:
     Raises
     ------
     ArgumentValueError
-        The file exists and `force` is False, or its folder does not.
+        The file exists and `force` is False, is no regular file, or its folder does not exist.
     """
-    if path.is_dir():
-        raise ArgumentValueError(f"{path}: the output must be a file (got a folder); name a file in it")
-    if not path.parent.is_dir():
-        raise ArgumentValueError(f"{path}: the output's folder must exist (got {path.parent}); make it first")
-    if path.exists() and not force:
-        raise ArgumentValueError(f"{path}: the output exists; use --force to replace it")
+    try:
+        if path.is_dir():
+            raise ArgumentValueError(f"{path}: the output must be a file (got a folder); name a file in it")
+        if not path.parent.is_dir():
+            raise ArgumentValueError(f"{path}: the output's folder must exist (got no {path.parent}); make it first")
+        there = path.lstat() if os.path.lexists(path) else None
+    except OSError as error:
+        raise _unwritable(path, error) from None
+    if there and not (stat.S_ISREG(there.st_mode) or stat.S_ISLNK(there.st_mode)):
+        raise ArgumentValueError(f"{path}: the output must be a regular file (got a device or pipe); name another")
+    if there and not force:
+        raise ArgumentValueError(f"{path}: the output must be a new file (got one that exists); --force replaces it")
 
 
 def write(path: Path, array: npt.NDArray[Any], *, force: bool) -> None:
@@ -72,20 +118,11 @@ def _whole(path: Path, fill: Callable[[IO[bytes]], None], *, force: bool) -> Non
         check_output(path, force=force)  # again: someone may have been quicker
         temporary.replace(path)
     except OSError as error:
-        raise ArgumentValueError(f"{path}: the output could not be written ({error.strerror})") from None
+        raise _unwritable(path, error) from None
     finally:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
 
 
-def _size(path: Path) -> str:
-    return f"{path.stat().st_size:,} bytes"
-
-
-def _reason(error: Exception) -> str:
-    """Return NumPy's reason in one line, less its advice about pickles."""
-    text = " ".join(str(error).split())
-    if "pickle" in text.lower() or "Python objects" in text:
-        return "not the .npy format, or an array of Python objects"
-    if "mmap length" in text:
-        return "fewer than its header promises"
-    return text
+def _unwritable(path: Path, error: OSError) -> ArgumentValueError:
+    return ArgumentValueError(f"{path}: the output must be writable (got: {error.strerror}); name another file")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,51 +13,47 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tilewright.catalogue import Record
-    from tilewright.ladder.climber import Pairs
+    from tilewright.ladder.climber import Device, Pairs
 
 #: A whole climb at this size, translations included, takes well under a minute on two cores.
 DEFAULT_SIZE = 256
-
-
-class Dtype(enum.StrEnum):
-    """What `--dtype` takes."""
-
-    float32 = "float32"
-    float64 = "float64"
-    int32 = "int32"
-
-
-class Device(enum.StrEnum):
-    """What `--device` takes."""
-
-    simulated = "simulated"
-    cuda = "cuda"
+DTYPES = ("float32", "float64", "int32")
+DEVICES: tuple[Device, ...] = ("simulated", "cuda")
 
 
 def ladder(
-    size: Annotated[int | None, typer.Option(min=1, help="Square matrices, N by N.", show_default="256")] = None,
+    size: Annotated[
+        str | None, typer.Option(metavar="N", help="Square matrices, N by N.", show_default=str(DEFAULT_SIZE))
+    ] = None,
     shape: Annotated[str | None, typer.Option(metavar="M,N,K", help="c is M by N, a is M by K, b is K by N.")] = None,
     a: Annotated[Path | None, typer.Option("--a", metavar="A.npy", help="Left operand; needs --b.")] = None,
     b: Annotated[Path | None, typer.Option("--b", metavar="B.npy", help="Right operand.")] = None,
-    dtype: Annotated[Dtype | None, typer.Option(help="One dtype for all; by default each source's own.")] = None,
+    dtype: Annotated[
+        str | None,
+        typer.Option(metavar="|".join(DTYPES), help="One dtype for all.", show_default="each source's own"),
+    ] = None,
     kernels: Annotated[
         str | None, typer.Option(metavar="NAMES", help="Names or source rows, comma-separated; `*` works: s9*,S5.")
     ] = None,
     gpu: Annotated[str | None, typer.Option(help="GPU whose limits give occupancy.", show_default="h100")] = None,
-    device: Annotated[Device, typer.Option(help="Where GPU kernels run.")] = Device.simulated,
-    seed: Annotated[int | None, typer.Option(help="Operands, and the order of warps and blocks.")] = None,
+    device: Annotated[str, typer.Option(metavar="|".join(DEVICES), help="Where GPU kernels run.")] = DEVICES[0],
+    seed: Annotated[str | None, typer.Option(metavar="N", help="Operands, and the order of warps and blocks.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
     """Run every kernel, compare it bit for bit with the canonical product, and count what it does."""
     from tilewright import catalogue
+    from tilewright.cli import values
     from tilewright.ladder import climb_dtypes, select
     from tilewright.report import climb as climb_report
     from tilewright.report import console, document
 
-    records = select(catalogue.records(), _names(kernels)) if kernels else catalogue.records()
-    pairs = _pairs(records, size, shape, a, b, dtype, seed)
+    where = values.one_of("--device", device, DEVICES)
+    limits = None if gpu is None else values.gpu_name("--gpu", gpu)
+    order = None if seed is None else values.whole("--seed", seed, 0, "1")
+    records = catalogue.records() if kernels is None else select(catalogue.records(), _names(kernels))
+    pairs = _pairs(records, size, shape, a, b, dtype, order)
     with console.progress("climbing") as step:
-        result = climb_dtypes(pairs, records=records, device=device.value, gpu=gpu, seed=seed, progress=step)
+        result = climb_dtypes(pairs, records=records, device=where, gpu=limits, seed=order, progress=step)
     if json:
         console.plain(document.climb_json(result))
     else:
@@ -76,15 +71,15 @@ def _names(text: str) -> list[str]:
 
 def _pairs(
     records: Sequence[Record],
-    size: int | None,
+    size: str | None,
     shape: str | None,
     a: Path | None,
     b: Path | None,
-    dtype: Dtype | None,
+    dtype: str | None,
     seed: int | None,
 ) -> Pairs:
     """Operands by dtype: the files', or random ones for every dtype the records start with."""
-    from tilewright.cli import files
+    from tilewright.cli import files, values
     from tilewright.ladder import check_operands, operands
 
     given = [name for name, value in (("--size", size), ("--shape", shape), ("--a", a)) if value is not None]
@@ -95,17 +90,16 @@ def _pairs(
         raise ArgumentValueError(f"--a and --b must come together (got only {got}); give both files")
     if a is not None and b is not None:
         if dtype is not None:
-            raise ArgumentValueError("--dtype must not be given with --a and --b; the files have dtypes of their own")
+            raise ArgumentValueError(
+                f"--dtype must not come with --a and --b, whose files have dtypes of their own (got {dtype!r}); "
+                f"leave it out"
+            )
         left, right = check_operands(files.read(a), files.read(b))
         return {left.dtype.name: (left, right)}
-    m, n, k = _extents(shape) if shape is not None else (size or DEFAULT_SIZE,) * 3
-    dtypes = [dtype.value] if dtype else list(dict.fromkeys(record.dtypes[0] for record in records))
+    if shape is not None:
+        m, n, k = values.extents("--shape", shape)
+    else:
+        m = n = k = DEFAULT_SIZE if size is None else values.whole("--size", size, 1, str(DEFAULT_SIZE))
+    one = None if dtype is None else values.one_of("--dtype", dtype, DTYPES)
+    dtypes = [one] if one else list(dict.fromkeys(record.dtypes[0] for record in records))
     return {name: operands(m, n, k, name, seed or 0) for name in dtypes}
-
-
-def _extents(text: str) -> tuple[int, int, int]:
-    parts = text.replace("x", ",").split(",")
-    if len(parts) != 3 or not all(part.strip().isdecimal() and int(part) > 0 for part in parts):
-        raise ArgumentValueError(f"--shape must be three extents of at least 1, M,N,K (got {text!r}); try 31,33,32")
-    m, n, k = (int(part) for part in parts)
-    return m, n, k

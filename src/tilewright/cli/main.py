@@ -50,6 +50,11 @@ def _told(error: Exception) -> int:
     if isinstance(error, MemoryError):
         console.error(f"{error or 'the host has no more'}; try smaller matrices", title="out of memory")
         return DEFECT
+    if isinstance(error, OSError):  # of paths in arguments this is told where they are read: a full disk, for one
+        console.error(
+            f"{error} (TILEWRIGHT_DEBUG=1 shows where); free room, or ask for access", title="the host refused"
+        )
+        return DEFECT
     message = f"{type(error).__name__}: {error} (TILEWRIGHT_DEBUG=1 shows where; please report it)"
     console.error(message, title="a defect of Tilewright")
     return DEFECT

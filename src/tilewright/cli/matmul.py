@@ -25,17 +25,18 @@ def matmul(
     import numpy as np
 
     from tilewright import catalogue, engine
-    from tilewright.cli import files
+    from tilewright.cli import files, values
     from tilewright.ladder import choose, multiply
     from tilewright.report import console
 
+    simulated = None if gpu is None else values.gpu_name("--gpu", gpu)
     files.check_output(output, force=force)
     left, right = files.read(a), files.read(b)
     with console.progress("multiplying"):
         if kernel is None:
             c = np.asarray(engine.matmul(left, right))
         else:
-            c = multiply(choose(catalogue.records(), kernel), left, right, gpu=gpu)
+            c = multiply(choose(catalogue.records(), kernel), left, right, gpu=simulated)
     files.write(output, c, force=force)
     shape = " x ".join(map(str, c.shape)) or "one"
     console.plain(f"{output}: {shape} {c.dtype}, by {kernel or 'matmul'}")

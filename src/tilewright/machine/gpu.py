@@ -137,7 +137,7 @@ def gpu(name: str) -> Gpu:
             return record
     close = difflib.get_close_matches(wanted, [_plain(key) for key in names()], n=3, cutoff=0.4)
     chosen = [key for key in names() if _plain(key) in close] or names()
-    raise ArgumentValueError(f"there is no record of a GPU {name!r}; known names: {', '.join(chosen)}")
+    raise ArgumentValueError(f"a GPU must be one there is a record of (got {name!r}); known names: {', '.join(chosen)}")
 
 
 def names() -> tuple[str, ...]:

@@ -18,16 +18,21 @@ GAP = 3
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column: its heading (lines separated by newlines) and how a row's cell is made."""
+    """One column: its heading (lines separated by newlines) and how a row's cell is made.
+
+    Words wrap in a column of text, at `wrap_at` cells or more; 0 keeps every cell in one line.
+    """
 
     heading: str
     cell: Callable[[Any], str | Text]
     justify: Literal["left", "right", "center"] = "right"
+    wrap_at: int = 0
 
     def width(self, rows: Sequence[Any]) -> int:
-        """Cells the column takes without wrapping."""
+        """Least cells the column takes."""
         lines = [*self.heading.split("\n"), *(str(self.cell(row)) for row in rows)]
-        return max(cell_len(line) for line in lines)
+        longest = max(cell_len(line) for line in lines)
+        return min(longest, self.wrap_at) if self.wrap_at else longest
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +74,14 @@ def show(console: Console, key: Group, groups: Sequence[Group], rows: Sequence[A
 def _show_one(console: Console, columns: Sequence[Column], rows: Sequence[Any]) -> None:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, GAP - 1, 0, 0), header_style="bold", show_edge=False)
     for column in columns:
-        table.add_column(column.heading, justify=column.justify, no_wrap=True, overflow="ellipsis", vertical="bottom")
+        table.add_column(
+            column.heading,
+            justify=column.justify,
+            no_wrap=not column.wrap_at,
+            overflow="fold" if column.wrap_at else "ellipsis",
+            min_width=column.width(rows),
+            vertical="top" if any(other.wrap_at for other in columns) else "bottom",
+        )
     for row in rows:
         table.add_row(*(column.cell(row) for column in columns))
     console.print(table)

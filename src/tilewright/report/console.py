@@ -6,13 +6,25 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import NoReturn
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
+#: Exit status where the reader of a pipe has left: 128 + SIGPIPE, as the shell says it.
+READER_LEFT = 141
+#: No terminal is taken to be narrower, for tables have rows; what `COLUMNS` says may be 0.
+LEAST_WIDTH = 80
 #: Width of a pipe, where `COLUMNS` does not say: every column of every table fits, so a line stays a line.
 PIPE_WIDTH = 240
+
+
+class _Console(Console):
+    """A console that leaves quietly when its reader has left, with a status that no finding has."""
+
+    def on_broken_pipe(self) -> None:
+        _leave_quietly()
 
 
 def output() -> Console:
@@ -26,9 +38,9 @@ def diagnostics() -> Console:
 
 
 def _console(*, stderr: bool) -> Console:
-    console = Console(stderr=stderr, highlight=False, emoji=False)
-    if not console.is_terminal and not os.environ.get("COLUMNS", "").isdigit():
-        console.width = PIPE_WIDTH
+    console = _Console(stderr=stderr, highlight=False, emoji=False)
+    given = os.environ.get("COLUMNS", "").strip("0").isdigit()
+    console.width = max(LEAST_WIDTH, console.width) if console.is_terminal or given else PIPE_WIDTH
     return console
 
 
@@ -45,7 +57,19 @@ def error(message: str, *, title: str = "error") -> None:
 
 def plain(text: str) -> None:
     """Write text as it is, with no wrapping and no markup."""
-    sys.stdout.write(text if text.endswith("\n") else text + "\n")
+    if sys.stdout is None:  # closed before we began
+        return
+    try:
+        sys.stdout.write(text if text.endswith("\n") else text + "\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _leave_quietly()
+
+
+def _leave_quietly() -> NoReturn:
+    """Leave after the reader of standard output did; what is still buffered goes nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    raise SystemExit(READER_LEFT)
 
 
 @contextmanager

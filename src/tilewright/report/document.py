@@ -22,8 +22,8 @@ def climb_document(climb: Climb) -> dict[str, Any]:
 
 
 def climb_json(climb: Climb) -> str:
-    """Return the document as text."""
-    return json.dumps(climb_document(climb), indent=2, ensure_ascii=False)
+    """Return the document as text, in ASCII: it is valid whatever the terminal's encoding."""
+    return json.dumps(climb_document(climb), indent=2)
 
 
 def _rung_document(rung: Rung) -> dict[str, Any]:

@@ -27,11 +27,11 @@ def kernels(records: Sequence[Record], console: Console) -> None:
     takes = Group(
         (
             Column("runs on", lambda r: r.backend, "left"),
-            Column("dtypes", lambda r: ", ".join(r.dtypes), "left"),
+            Column("dtypes", lambda r: ", ".join(r.dtypes), "left", wrap_at=16),
             Column("order", lambda r: r.order, "left"),
         )
     )
-    is_ = Group((Column("what it is", lambda r: r.title, "left"),))
+    is_ = Group((Column("what it is", lambda r: r.title, "left", wrap_at=24),))
     columns.show(console, key, [takes, is_], records)
 
 

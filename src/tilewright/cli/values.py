@@ -1,0 +1,81 @@
+"""What options may hold: text as it came, checked, so that every error says its rule and what came."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+from tilewright.errors import ArgumentValueError
+
+_Text = TypeVar("_Text", bound=str)
+#: The largest number an option takes: what 64 bits hold.
+_MOST = 2**63 - 1
+_MOST_DIGITS = len(str(_MOST))
+
+
+def whole(option: str, text: str, least: int, example: str) -> int:
+    """Return a whole number of at least `least`.
+
+    Raises
+    ------
+    ArgumentValueError
+        The text is something else.
+
+    Examples
+    --------
+    >>> whole("--size", "256", 1, "256")
+    256
+    """
+    value = _number(text)
+    if value is None or not least <= value <= _MOST:
+        raise ArgumentValueError(
+            f"{option} must be a whole number of at least {least} (got {_short(text)}); try {example}"
+        )
+    return value
+
+
+def extents(option: str, text: str) -> tuple[int, int, int]:
+    """Return three extents of at least 1, from `M,N,K` or `MxNxK`.
+
+    Examples
+    --------
+    >>> extents("--shape", "31x33x32")
+    (31, 33, 32)
+    """
+    parts = [_number(part.strip()) for part in text.replace("x", ",").split(",")]
+    found = [part for part in parts if part is not None and 1 <= part <= _MOST]
+    if len(parts) != 3 or len(found) != 3:
+        raise ArgumentValueError(
+            f"{option} must be three extents of at least 1, M,N,K (got {_short(text)}); try 31,33,32"
+        )
+    m, n, k = found
+    return m, n, k
+
+
+def one_of(option: str, text: str, allowed: Sequence[_Text]) -> _Text:
+    """Return the one of those allowed that the text is."""
+    for value in allowed:
+        if value == text:
+            return value
+    raise ArgumentValueError(
+        f"{option} must be one of {', '.join(allowed)} (got {_short(text)}); leave it out for the default"
+    )
+
+
+def gpu_name(option: str, text: str) -> str:
+    """Return the name of a known GPU; it is looked up even where nothing will be asked of it."""
+    from tilewright import machine
+
+    if not text:
+        raise ArgumentValueError(f"{option} must name a GPU (got {text!r}); see `tilewright gpus`")
+    return machine.gpu(text).key
+
+
+def _number(text: str) -> int | None:
+    """The number, where the text is one in plain digits and not too long to be one that is meant."""
+    digits = text.removeprefix("-")
+    return int(text) if digits.isascii() and digits.isdigit() and len(digits) <= _MOST_DIGITS else None
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= 60 else f"{text[:57]}...")
