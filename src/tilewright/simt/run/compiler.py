@@ -13,7 +13,7 @@ from tilewright.settings import Settings
 from tilewright.simt.run import cache
 from tilewright.simt.translate.runtime import runtime_ir
 
-_RUNTIME = ("tw.run", "tw.recheck", "tw.fault", "tw.stop", "tw.print")
+_RUNTIME = ("tw.run", "tw.recheck", "tw.fault", "tw.stop", "tw.print", "tw.reach", "tw.pass", "tw.blame")
 
 
 class Host(Compiler):

@@ -17,6 +17,7 @@ from tilewright.errors import DeadlockError, KernelError, LimitError, MemoryAcce
 from tilewright.gpu.program import Program
 from tilewright.settings import Settings
 from tilewright.simt.events import Instrument
+from tilewright.simt.run import barrier_faults
 from tilewright.simt.run.budget import UNLIMITED, Budget
 from tilewright.simt.run.compiler import host
 from tilewright.simt.run.kernels import ReadyKernel
@@ -233,7 +234,7 @@ class Execution:
                 shift.current = self._next_slot(slots, shift.current)
             elif code != state.PAUSED:
                 shift.share.tell(shift.spent)
-                self._fail(self._error(code, context))
+                self._fail(self._error(code, context, slots[shift.current]))
                 break
             if self._stop[0] or not shift.may_go_on(self._asked_to_stop):
                 self._fail(self._stopped(self._place(shift.block_at_work())))
@@ -330,16 +331,18 @@ class Execution:
                 self._failure = error
         self._stop[0] = 1
 
-    def _error(self, code: int, context: Any) -> KernelError:
+    def _error(self, code: int, context: Any, slot: Slot) -> KernelError:
         def field(name: str) -> int:
             return int(context[state.CONTEXT[name] // 8])
 
         block = self._place(field("fault_block"))
         name = self.program.name
         if code == state.DEADLOCK:
+            waits = barrier_faults.waits_text(slot.record, self.warps, self.ready.translation.sites)
             return DeadlockError(
                 f"{name}: block {block} cannot go on: every thread that has not exited waits at a barrier that the "
-                "others will not reach; all threads of a block must reach each barrier",
+                f"others will not reach: {waits}; threads count in whole warps, and those that exited are not waited "
+                "for where a barrier names no number of threads",
                 kernel=name, block=block,
             )  # fmt: skip
         if code == state.STOPPED or field("fault_kind") == state.STOP_REQUEST:
@@ -357,15 +360,19 @@ class Execution:
             return LimitError(f"{name}: calls went deeper than {self.limits.call_depth} {at}", **about)
         if kind == state.BAD_CALL:
             return KernelError(f"{name}: indirect call to no function {at}", **about)
+        if kind in barrier_faults.RULES:
+            rule = barrier_faults.RULES[kind]
+            text = barrier_faults.rule_text(rule, field("fault_got"), field("fault_other"), self.threads)
+            return rule.error(f"{name}: `{site.opcode}` {at}: {text}", **about)
         what = "misaligned" if kind == state.MISALIGNED else "out of bounds"
-        rule = (
+        reason = (
             f"an address must be a multiple of {site.bytes_per_lane & -site.bytes_per_lane}"
             if kind == state.MISALIGNED
             else f"it lies outside the {site.space} memory in use"
         )
         return MemoryAccessError(
             f"{name}: {what} {site.space} {site.access} of {site.bytes_per_lane} bytes at address {address:#x} {at} "
-            f"({lanes} lane{'s' * (lanes != 1)} of its warp; {site.opcode}): {rule}",
+            f"({lanes} lane{'s' * (lanes != 1)} of its warp; {site.opcode}): {reason}",
             address=address,
             **about,
         )

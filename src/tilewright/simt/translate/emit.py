@@ -7,7 +7,7 @@ from collections.abc import Callable
 from tilewright.errors import PtxError
 from tilewright.simt.isa import lower
 from tilewright.simt.ptx import tree
-from tilewright.simt.translate import calls, generic, lanes
+from tilewright.simt.translate import barriers, calls, generic, lanes
 from tilewright.simt.translate.access import Access, emit_access, group_accesses
 from tilewright.simt.translate.code import LANES, Value, element_type
 from tilewright.simt.translate.emitter import Emitter, guard_value, storage_type
@@ -204,13 +204,10 @@ def _emit_atomic(emitter: Emitter, op: Op, guard: Value | None) -> None:
 
 
 def _emit_barrier(emitter: Emitter, op: Op, guard: Value | None) -> None:
-    """Barriers that end a block are flow's; here are the others."""
-    modifiers = op.instruction.modifiers
-    if ".arrive" in modifiers:
-        lanes.emit_arrive(emitter, op)
-    elif ".red" in modifiers and op.destinations:
-        type_ = "pred" if ".pred" in modifiers else "u32"
-        write(emitter, op.destinations[0], lanes.emit_reduction_result(emitter, op), type_, ANY_UNIFORM, guard)
+    """Barriers end a block, and are flow's; here the lanes that were released read a reduction's result."""
+    if op.destinations:
+        type_ = "pred" if ".pred" in op.instruction.modifiers else "u32"
+        write(emitter, op.destinations[0], barriers.emit_reduction_result(emitter, op), type_, ANY_UNIFORM, guard)
 
 
 def _emit_cvta(emitter: Emitter, op: Op, guard: Value | None) -> None:

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import itertools
 
-from tilewright.errors import PtxError
 from tilewright.simt.events import EventKind, Site
 from tilewright.simt.ptx import tree
+from tilewright.simt.translate import barriers
 from tilewright.simt.translate.code import LANES, Value
 from tilewright.simt.translate.emitter import Emitter
-from tilewright.simt.translate.graph import Block, Op
+from tilewright.simt.translate.graph import Block
 from tilewright.simt.translate.layout import align_up
 from tilewright.simt.translate.state import (
+    ARRIVE,
     BLOCKED,
     DONE,
     FAULT,
@@ -68,16 +69,12 @@ class Flow:
         """
         ids = set()
         for block in self.graph.blocks:
-            if any(op.form.row.kind == "barrier" for op in block.ops):  # arrivals, and reductions' results
-                return False
             if block.kind == "barrier":
                 assert block.end is not None
-                sources = block.end.sources
-                if self.frontiers[block.index] or len(sources) > 1:
+                if self.frontiers[block.index] or not barriers.is_plain(block.end):
                     return False
-                first = sources[0] if sources else tree.Immediate(0)
-                ids.add(first.value & 15 if isinstance(first, tree.Immediate) else -1)
-        return len(ids) <= 1 and -1 not in ids and not self.e.functions
+                ids.add(barriers.identity_of(block.end))
+        return len(ids) <= 1 and not self.e.functions
 
     def _saved_registers(self) -> list[str]:
         """Registers that can be live where a warp resumes."""
@@ -460,40 +457,26 @@ class Flow:
         code.branch(stay)
         code.place(stay)
 
-    def _point(self, point: int, field: str) -> int:
+    def _point(self, point: int, field: str = "blocked") -> int:
         return WARP_POINTS + POINT_BYTES * point + POINT[field]
 
     def _barrier(self, block: Block) -> None:
-        code, e = self.e.code, self.e
         assert block.end is not None
-        after = block.successors[0]
-        check_barrier(self.e, block.end)
+        op, after, others = block.end, block.successors[0], self.frontiers[block.index]
+        barriers.check_literals(self.e, op)
         if not self.points:
             self._wait_whole(after)
-            return
-        point = self.points[block.index]
-        ids = block.end.sources
-        identity = e.first_lane(e.read(ids[0], "u32")) if ids else code.const("i32", 0)
-        reduces = ".red" in block.end.instruction.modifiers
-        has_count = len(ids) > 1 + reduces
-        count = e.first_lane(e.read(ids[1], "u32")) if has_count else code.const("i32", 0)
-        e.set_field("%warp", self._point(point, "id"), code.and_(identity, code.const("i32", 15)))
-        e.set_field("%warp", self._point(point, "count"), count)
-        if reduces:
-            value = code.splat(e.read(ids[-1], "pred"))
-            lanes = code.and_(code.op(f"bitcast {value} to i32", "i32"), e.mask)
-            if self.frontiers[block.index]:
-                lanes = code.or_(lanes, e.field("%warp", self._point(point, "predicate"), "i32"))
-            e.set_field("%warp", self._point(point, "predicate"), lanes)
-        if not self.frontiers[block.index]:
-            e.set_field("%warp", self._point(point, "blocked"), e.mask)
+        elif others:
+            barriers.reach(self.e, op, self._point(self.points[block.index]))
+            self.dispatches = True
+            self._dispatch(sorted(others | {after}))
+            self.e.code.branch("finish")
+        elif barriers.form_of(op) == ARRIVE:
+            barriers.pass_by(self.e, op)
+            self._go(block, after)
+        else:
+            barriers.reach(self.e, op, self._point(self.points[block.index]))
             self._wait_whole(after)
-            return
-        blocked = e.field("%warp", self._point(point, "blocked"), "i32")
-        e.set_field("%warp", self._point(point, "blocked"), code.or_(blocked, e.mask))
-        self.dispatches = True
-        self._dispatch(sorted(self.frontiers[block.index] | {after}))
-        code.branch("finish")
 
     def _wait_whole(self, after: int) -> None:
         """All live lanes of the warp wait, and go on at one block."""
@@ -564,18 +547,3 @@ class Flow:
         for block in self.waitable:
             pending = self.e.code.op(f"load i32, ptr %pending.{block}", "i32")
             self.e.set_field("%warp", self.pending_at[block], pending)
-
-
-def check_barrier(emitter: Emitter, op: Op) -> None:
-    """Refuse literal ids and counts that no GPU has (PTX ISA, 9.7.13.1: 16 barriers, counts in whole warps)."""
-    item, operands = op.instruction, op.sources
-    where = f"{emitter.module.path}:{item.ptx_line}"
-    identity = operands[0] if operands else tree.Immediate(0)
-    if isinstance(identity, tree.Immediate) and not 0 <= identity.value <= 15:
-        raise PtxError(f"{where}: the barrier of '{item.name}' must be 0 to 15 (got {identity.value})")
-    has_count = len(operands) > 1 + (".red" in item.modifiers)
-    count = operands[1] if has_count else tree.Immediate(LANES)
-    if isinstance(count, tree.Immediate) and (count.value <= 0 or count.value % LANES):
-        raise PtxError(
-            f"{where}: the threads of '{item.name}' must be a positive multiple of {LANES} (got {count.value})"
-        )

@@ -285,9 +285,7 @@ class _Cutter:
                 self.end(op, "exit", [])
             case "trap":
                 self.end(op, "trap", [])
-            case "bar" | "barrier" if (
-                item.modifiers and ".warp" not in item.modifiers and ".arrive" not in item.modifiers
-            ):
+            case "bar" | "barrier" if item.modifiers and ".warp" not in item.modifiers:
                 self.end(op, "barrier", [])
                 after = self.start(item.ptx_line)
                 block.successors = [after.index]

@@ -1,4 +1,4 @@
-"""Instructions that look across lanes, or take lanes one by one: warp operations, atomics, barriers' results."""
+"""Instructions that look across lanes, or take lanes one by one: warp operations and atomics."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from tilewright.simt.translate.access import Access, access_pointers, resolve
 from tilewright.simt.translate.code import LANES, Value, element_type
 from tilewright.simt.translate.emitter import Emitter
 from tilewright.simt.translate.graph import Op
-from tilewright.simt.translate.state import SLOT_ARRIVED, WARP
 
 
 def emit_warp(emitter: Emitter, op: Op) -> list[Value]:
@@ -20,27 +19,6 @@ def emit_warp(emitter: Emitter, op: Op) -> list[Value]:
         for index, operand in enumerate(op.sources)
     ]
     return list(lower(emitter.code, form, emitter.mask, *sources))
-
-
-def emit_reduction_result(emitter: Emitter, op: Op) -> Value:
-    """What `bar.red` gives, left in the warp's record when the barrier completed."""
-    code = emitter.code
-    count = emitter.field("%warp", WARP["popc"], "i32")
-    if ".popc" in op.instruction.modifiers:
-        return count
-    if ".and" in op.instruction.modifiers:
-        return code.icmp("eq", count, emitter.field("%warp", WARP["arrived"], "i32"))
-    return code.icmp("ne", count, code.const("i32", 0))
-
-
-def emit_arrive(emitter: Emitter, op: Op) -> None:
-    """`bar.arrive`: the warp's threads are counted and go on."""
-    code = emitter.code
-    identity = code.and_(emitter.first_lane(emitter.read(op.sources[0], "u32")), code.const("i32", 15))
-    start = code.op(f"getelementptr i8, ptr %slot, i64 {SLOT_ARRIVED}", "ptr")
-    pointer = code.op(f"getelementptr i64, ptr {start.text}, {identity}", "ptr")
-    old = code.op(f"load i64, ptr {pointer.text}", "i64")
-    code.line(f"store {code.add(old, code.const('i64', LANES))}, ptr {pointer.text}")
 
 
 def emit_atomic(emitter: Emitter, op: Op) -> list[Value]:

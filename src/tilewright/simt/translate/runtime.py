@@ -5,10 +5,12 @@ One copy serves every kernel. `tw.run` runs blocks until the grid is finished or
 
 from __future__ import annotations
 
+from tilewright.simt.translate.barrier_runtime import barrier_ir
+from tilewright.simt.translate.records import context_field, field, set_context, set_field
 from tilewright.simt.translate.state import (
+    BARRIERS_BYTES,
     BLOCKED,
     CALL_STACK_BYTES,
-    CONTEXT,
     DEADLOCK,
     DONE,
     FAULT,
@@ -16,13 +18,12 @@ from tilewright.simt.translate.state import (
     MISALIGNED,
     OUT_OF_BOUNDS,
     PAUSED,
-    POINT,
     POINT_BYTES,
     PRINT_ARGUMENT_BYTES,
     PRINT_RECORD_BYTES,
     READY,
     SLOT,
-    SLOT_ARRIVED,
+    SLOT_BARRIERS,
     STALLED,
     STOPPED,
     WARP,
@@ -34,45 +35,26 @@ from tilewright.simt.translate.state import (
 STALL_ROUNDS = 4
 
 
-def _field(name: str, record: str, offset: int, type_: str = "i64") -> str:
-    return (
-        f"  %{name}.p = getelementptr i8, ptr %{record}, i64 {offset}\n"
-        f"  %{name} = load {type_}, ptr %{name}.p, align 4\n"
-    )
-
-
-def _context(name: str, field: str, type_: str = "i64") -> str:
-    return _field(name, "context", CONTEXT[field], type_)
-
-
-def _set(record: str, offset: int, value: str, unique: str) -> str:
-    return f"  %{unique}.q = getelementptr i8, ptr %{record}, i64 {offset}\n  store {value}, ptr %{unique}.q, align 4\n"
-
-
-def _set_context(field: str, value: str, unique: str) -> str:
-    return _set("context", CONTEXT[field], value, unique)
-
-
 def runtime_ir() -> str:
     """The whole module's text."""
-    return _record() + _fault() + _recheck() + _run() + _init() + _release() + _print()
+    return _record() + _fault() + _recheck() + _run() + _init() + barrier_ir() + _print()
 
 
 def _record() -> str:
     """tw.stop(context, warp, site, lanes, kind): leave the record of what happened for Python."""
     return f"""
 define void @tw.stop(ptr %context, ptr %warp, i32 %site, i32 %lanes, i64 %kind) noinline {{
-{_field("index", "warp", WARP["index"], "i32")}
+{field("index", "warp", WARP["index"], "i32")}
   %wide.site = zext i32 %site to i64
   %wide.lanes = zext i32 %lanes to i64
   %wide.index = zext i32 %index to i64
   %first = call i32 @llvm.cttz.i32(i32 %lanes, i1 false)
   %wide.first = zext i32 %first to i64
-{_set_context("fault_kind", "i64 %kind", "a")}
-{_set_context("fault_site", "i64 %wide.site", "b")}
-{_set_context("fault_lanes", "i64 %wide.lanes", "c")}
-{_set_context("fault_warp", "i64 %wide.index", "d")}
-{_set_context("fault_lane", "i64 %wide.first", "e")}
+{set_context("fault_kind", "i64 %kind", "a")}
+{set_context("fault_site", "i64 %wide.site", "b")}
+{set_context("fault_lanes", "i64 %wide.lanes", "c")}
+{set_context("fault_warp", "i64 %wide.index", "d")}
+{set_context("fault_lane", "i64 %wide.first", "e")}
   ret void
 }}
 declare i32 @llvm.cttz.i32(i32, i1)
@@ -95,7 +77,7 @@ define void @tw.fault(ptr %context, ptr %warp, i32 %site, i32 %lanes, ptr %addre
   %aligned = icmp eq i64 %low, 0
   %kind = select i1 %aligned, i64 {OUT_OF_BOUNDS}, i64 {MISALIGNED}
   call void @tw.stop(ptr %context, ptr %warp, i32 %site, i32 %lanes, i64 %kind)
-{_set_context("fault_address", "i64 %address", "a")}
+{set_context("fault_address", "i64 %address", "a")}
   ret void
 }}
 """
@@ -175,16 +157,17 @@ entry:
   %here = alloca i64
   %here.at = ptrtoint ptr %here to i64
   %low = sub i64 %here.at, {CALL_STACK_BYTES}
-{_set_context("stack_low", "i64 %low", "st")}
-{_context("function", "warp_function", "ptr")}
-{_context("warps", "warps")}
-{_context("warp.bytes", "warp_bytes")}
-{_context("order", "warp_order", "ptr")}
-{_context("stop", "stop", "ptr")}
-{_context("may.stall", "may_stall")}
-{_context("points", "points")}
-{_field("records", "slot", SLOT["warp_records"], "ptr")}
-{_field("was.active", "slot", SLOT["active"])}
+{set_context("stack_low", "i64 %low", "st")}
+{context_field("function", "warp_function", "ptr")}
+{context_field("warps", "warps")}
+{context_field("warp.bytes", "warp_bytes")}
+{context_field("order", "warp_order", "ptr")}
+{context_field("stop", "stop", "ptr")}
+{context_field("may.stall", "may_stall")}
+{context_field("points", "points")}
+  %counts = icmp ne i64 %points, 0
+{field("records", "slot", SLOT["warp_records"], "ptr")}
+{field("was.active", "slot", SLOT["active"])}
   %busy = icmp ne i64 %was.active, 0
   br i1 %busy, label %begin, label %next.block
 
@@ -193,25 +176,25 @@ next.block:
   %halt.between = icmp ne i32 %asked.between, 0
   br i1 %halt.between, label %halted, label %enough.between
 enough.between:
-{_context("spent.between", "instructions")}
-{_context("pause.between", "pause_at")}
+{context_field("spent.between", "instructions")}
+{context_field("pause.between", "pause_at")}
   %pause.now = icmp ugt i64 %spent.between, %pause.between
   br i1 %pause.now, label %paused, label %take
 paused:
   ret i32 {PAUSED}
 halted:
-{_field("halted.block", "slot", SLOT["block"])}
-{_set_context("fault_block", "i64 %halted.block", "h1")}
-{_set_context("fault_warp", "i64 0", "h2")}
+{field("halted.block", "slot", SLOT["block"])}
+{set_context("fault_block", "i64 %halted.block", "h1")}
+{set_context("fault_warp", "i64 0", "h2")}
   ret i32 {STOPPED}
 take:
-{_context("counter", "next_block", "ptr")}
-{_context("blocks", "blocks")}
+{context_field("counter", "next_block", "ptr")}
+{context_field("blocks", "blocks")}
   %taken = atomicrmw add ptr %counter, i64 1 seq_cst
   %left = icmp ult i64 %taken, %blocks
   br i1 %left, label %start.block, label %grid.done
 grid.done:
-{_set("slot", SLOT["active"], "i64 0", "gd")}
+{set_field("slot", SLOT["active"], "i64 0", "gd")}
   ret i32 {FINISHED}
 start.block:
   call void @tw.begin_block(ptr %context, ptr %slot, i64 %taken)
@@ -232,7 +215,7 @@ each:
   %o.wide = zext i32 %o to i64
   %at = mul i64 %o.wide, %warp.bytes
   %warp = getelementptr i8, ptr %records, i64 %at
-{_field("status", "warp", WARP["status"], "i32")}
+{field("status", "warp", WARP["status"], "i32")}
   %ready = icmp eq i32 %status, {READY}
   br i1 %ready, label %call, label %idle
 idle:
@@ -243,30 +226,36 @@ call:
   %r = call i32 %function(ptr %context, ptr %slot, ptr %warp)
   switch i32 %r, label %fault [ i32 {DONE}, label %done i32 {BLOCKED}, label %blocked i32 {YIELDED}, label %yielded ]
 done:
-{_set("warp", WARP["status"], f"i32 {DONE}", "d1")}
+{set_field("warp", WARP["status"], f"i32 {DONE}", "d1")}
+  br i1 %counts, label %depart, label %after.call
+depart:
+  call void @tw.depart(ptr %context, ptr %slot, ptr %warp)
   br label %after.call
 blocked:
-{_set("warp", WARP["status"], f"i32 {BLOCKED}", "b1")}
-  br label %after.call
+{set_field("warp", WARP["status"], f"i32 {BLOCKED}", "b1")}
+  br i1 %counts, label %arrive, label %after.call
+arrive:
+  %wrong = call i1 @tw.arrive(ptr %context, ptr %slot, ptr %warp)
+  br i1 %wrong, label %fault, label %after.call
 yielded:
   %asked = load atomic i32, ptr %stop monotonic, align 4
   %halt = icmp ne i32 %asked, 0
   br i1 %halt, label %stopped, label %budget
 budget:
-{_context("spent", "instructions")}
-{_context("allowed", "instruction_limit")}
+{context_field("spent", "instructions")}
+{context_field("allowed", "instruction_limit")}
   %over = icmp ugt i64 %spent, %allowed
   br i1 %over, label %stopped, label %after.yield
 fault:
-{_field("block.index", "slot", SLOT["block"])}
-{_set_context("fault_block", "i64 %block.index", "f1")}
+{field("block.index", "slot", SLOT["block"])}
+{set_context("fault_block", "i64 %block.index", "f1")}
   ret i32 {FAULT}
 stopped:
-{_field("stop.block", "slot", SLOT["block"])}
-{_set_context("fault_block", "i64 %stop.block", "s1")}
-{_field("stop.index", "warp", WARP["index"], "i32")}
+{field("stop.block", "slot", SLOT["block"])}
+{set_context("fault_block", "i64 %stop.block", "s1")}
+{field("stop.index", "warp", WARP["index"], "i32")}
   %stop.wide = zext i32 %stop.index to i64
-{_set_context("fault_warp", "i64 %stop.wide", "s2")}
+{set_context("fault_warp", "i64 %stop.wide", "s2")}
   ret i32 {STOPPED}
 after.call:
   br label %after
@@ -292,25 +281,23 @@ waiting:
   ; without points, every warp that waits does so at a whole barrier: all go on when none is left to run
   %running = or i64 %points, %yields.wide
   %whole = icmp eq i64 %running, 0
-  br i1 %whole, label %wake, label %try.release
+  br i1 %whole, label %wake, label %stall.count
 wake:
   %w = phi i64 [ 0, %waiting ], [ %w1, %wake ]
   %w.at = mul i64 %w, %warp.bytes
   %sleeper = getelementptr i8, ptr %records, i64 %w.at
-{_field("asleep", "sleeper", WARP["status"], "i32")}
+{field("asleep", "sleeper", WARP["status"], "i32")}
   %blocked.here = icmp eq i32 %asleep, {BLOCKED}
   %awake = select i1 %blocked.here, i32 {READY}, i32 %asleep
   store i32 %awake, ptr %asleep.p, align 4
   %w1 = add i64 %w, 1
   %more.asleep = icmp ult i64 %w1, %warps
   br i1 %more.asleep, label %wake, label %again
-try.release:
-  %released = call i32 @tw.release(ptr %context, ptr %slot)
-  %moved = or i32 %released, %progress1
-  %still = icmp eq i32 %moved, 0
+stall.count:
+  %still = icmp eq i32 %progress1, 0
   %bumped = add i32 %stalls, 1
   %stalls1 = select i1 %still, i32 %bumped, i32 0
-  %idle.round = or i32 %moved, %yields1
+  %idle.round = or i32 %progress1, %yields1
   %dead = icmp eq i32 %idle.round, 0
   br i1 %dead, label %deadlock, label %stall.check
 stall.check:
@@ -323,20 +310,20 @@ again:
   ; a loop that only meets barriers never runs out of fuel: look at the limits here too
   %asked.again = load atomic i32, ptr %stop monotonic, align 4
   %halt.again = icmp ne i32 %asked.again, 0
-{_context("spent.again", "instructions")}
-{_context("allowed.again", "instruction_limit")}
+{context_field("spent.again", "instructions")}
+{context_field("allowed.again", "instruction_limit")}
   %over.again = icmp ugt i64 %spent.again, %allowed.again
   %end.again = or i1 %halt.again, %over.again
   br i1 %end.again, label %stopped, label %once.more
 once.more:
-{_context("pause.again", "pause_at")}
+{context_field("pause.again", "pause_at")}
   %pause.here = icmp ugt i64 %spent.again, %pause.again
   br i1 %pause.here, label %paused, label %round
 stalled:
   ret i32 {STALLED}
 deadlock:
-{_field("dead.block", "slot", SLOT["block"])}
-{_set_context("fault_block", "i64 %dead.block", "dl")}
+{field("dead.block", "slot", SLOT["block"])}
+{set_context("fault_block", "i64 %dead.block", "dl")}
   ret i32 {DEADLOCK}
 }}
 """
@@ -348,35 +335,36 @@ def _init() -> str:
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 define void @tw.begin_block(ptr %context, ptr %slot, i64 %taken) {{
 entry:
-{_context("blocks", "blocks")}
-{_context("factor", "order_factor")}
-{_context("shift", "order_shift")}
+{context_field("blocks", "blocks")}
+{context_field("factor", "order_factor")}
+{context_field("shift", "order_shift")}
   %scaled = mul i64 %taken, %factor
   %moved = add i64 %scaled, %shift
   %block = urem i64 %moved, %blocks
-{_context("gx", "grid_x")}
-{_context("gy", "grid_y")}
+{context_field("gx", "grid_x")}
+{context_field("gy", "grid_y")}
   %x = urem i64 %block, %gx
   %yz = udiv i64 %block, %gx
   %y = urem i64 %yz, %gy
   %z = udiv i64 %yz, %gy
-{_set("slot", SLOT["active"], "i64 1", "s0")}
-{_set("slot", SLOT["block"], "i64 %block", "s1")}
-{_set("slot", SLOT["ctaid_x"], "i64 %x", "s2")}
-{_set("slot", SLOT["ctaid_y"], "i64 %y", "s3")}
-{_set("slot", SLOT["ctaid_z"], "i64 %z", "s4")}
-  %arrived = getelementptr i8, ptr %slot, i64 {SLOT_ARRIVED}
-  call void @llvm.memset.p0.i64(ptr %arrived, i8 0, i64 128, i1 false)
-{_context("shared.bytes", "shared_bytes")}
-{_context("fill", "shared_fill")}
+{set_field("slot", SLOT["active"], "i64 1", "s0")}
+{set_field("slot", SLOT["block"], "i64 %block", "s1")}
+{set_field("slot", SLOT["ctaid_x"], "i64 %x", "s2")}
+{set_field("slot", SLOT["ctaid_y"], "i64 %y", "s3")}
+{set_field("slot", SLOT["ctaid_z"], "i64 %z", "s4")}
+{set_field("slot", SLOT["gone"], "i64 0", "s5")}
+  %barriers = getelementptr i8, ptr %slot, i64 {SLOT_BARRIERS}
+  call void @llvm.memset.p0.i64(ptr %barriers, i8 0, i64 {BARRIERS_BYTES}, i1 false)
+{context_field("shared.bytes", "shared_bytes")}
+{context_field("fill", "shared_fill")}
   %fill8 = trunc i64 %fill to i8
-{_field("shared", "slot", SLOT["shared"], "ptr")}
+{field("shared", "slot", SLOT["shared"], "ptr")}
   call void @llvm.memset.p0.i64(ptr %shared, i8 %fill8, i64 %shared.bytes, i1 false)
-{_context("warps", "warps")}
-{_context("threads", "threads")}
-{_context("bytes", "warp_bytes")}
-{_context("points", "points")}
-{_field("records", "slot", SLOT["warp_records"], "ptr")}
+{context_field("warps", "warps")}
+{context_field("threads", "threads")}
+{context_field("bytes", "warp_bytes")}
+{context_field("points", "points")}
+{field("records", "slot", SLOT["warp_records"], "ptr")}
   %point.bytes = mul i64 %points, {POINT_BYTES}
   %head = add i64 %point.bytes, {WARP_POINTS}
   br label %each
@@ -394,179 +382,14 @@ each:
   %partial = sub i32 %bit, 1
   %live = select i1 %full, i32 -1, i32 %partial
   %index = trunc i64 %i to i32
-{_set("warp", WARP["status"], f"i32 {READY}", "w0")}
-{_set("warp", WARP["live"], "i32 %live", "w1")}
-{_set("warp", WARP["index"], "i32 %index", "w2")}
+{set_field("warp", WARP["status"], f"i32 {READY}", "w0")}
+{set_field("warp", WARP["live"], "i32 %live", "w1")}
+{set_field("warp", WARP["index"], "i32 %index", "w2")}
   %i1 = add i64 %i, 1
   %more = icmp ult i64 %i1, %warps
   br i1 %more, label %each, label %done
 done:
   ret void
-}}
-"""
-
-
-def _release() -> str:
-    """tw.release(context, slot): complete the barriers whose threads have all arrived; 1 when any was.
-
-    First pass over warps and points: arrivals, predicates and counts by barrier id, and the block's live threads.
-    Second pass: warps blocked at a complete barrier become ready. Without a count, all live lanes must wait; with one,
-    a warp all of whose live lanes wait counts as 32 threads, as the manual has it.
-    """
-    return f"""
-define i32 @tw.release(ptr %context, ptr %slot) {{
-entry:
-  %arrivals = alloca [16 x i32]
-  %needed = alloca [16 x i32]
-  %votes = alloca [16 x i32]
-  %threads.at = alloca [16 x i32]
-  %done.at = alloca [16 x i32]
-  call void @llvm.memset.p0.i64(ptr %arrivals, i8 0, i64 64, i1 false)
-  call void @llvm.memset.p0.i64(ptr %needed, i8 0, i64 64, i1 false)
-  call void @llvm.memset.p0.i64(ptr %votes, i8 0, i64 64, i1 false)
-  call void @llvm.memset.p0.i64(ptr %threads.at, i8 0, i64 64, i1 false)
-  call void @llvm.memset.p0.i64(ptr %done.at, i8 0, i64 64, i1 false)
-{_context("warps", "warps")}
-{_context("bytes", "warp_bytes")}
-{_context("points", "points")}
-{_field("records", "slot", SLOT["warp_records"], "ptr")}
-  %no.points = icmp eq i64 %points, 0
-  br i1 %no.points, label %nothing, label %count.warp
-nothing:
-  ret i32 0
-count.warp:
-  %i = phi i64 [ 0, %entry ], [ %i1, %count.next ]
-  %live.total = phi i32 [ 0, %entry ], [ %live.total1, %count.next ]
-  %at = mul i64 %i, %bytes
-  %warp = getelementptr i8, ptr %records, i64 %at
-{_field("live", "warp", WARP["live"], "i32")}
-  %live.lanes = call i32 @llvm.ctpop.i32(i32 %live)
-  %live.total1 = add i32 %live.total, %live.lanes
-  br label %count.point
-count.point:
-  %j = phi i64 [ 0, %count.warp ], [ %j1, %point.next ]
-  %pat0 = mul i64 %j, {POINT_BYTES}
-  %pat = add i64 %pat0, {WARP_POINTS}
-  %point = getelementptr i8, ptr %warp, i64 %pat
-{_field("blocked", "point", POINT["blocked"], "i32")}
-  %waits = icmp ne i32 %blocked, 0
-  br i1 %waits, label %count, label %point.next
-count:
-{_field("id", "point", POINT["id"], "i32")}
-{_field("need", "point", POINT["count"], "i32")}
-{_field("predicate", "point", POINT["predicate"], "i32")}
-  %missing0 = xor i32 %blocked, -1
-  %missing = and i32 %live, %missing0
-  %whole = icmp eq i32 %missing, 0
-  %lanes = call i32 @llvm.ctpop.i32(i32 %blocked)
-  %adds = select i1 %whole, i32 32, i32 %lanes
-  %a.p = getelementptr i32, ptr %arrivals, i32 %id
-  %a0 = load i32, ptr %a.p
-  %a1 = add i32 %a0, %adds
-  store i32 %a1, ptr %a.p
-  %n.p = getelementptr i32, ptr %needed, i32 %id
-  %n0 = load i32, ptr %n.p
-  %n1 = or i32 %n0, %need
-  store i32 %n1, ptr %n.p
-  %v = call i32 @llvm.ctpop.i32(i32 %predicate)
-  %v.p = getelementptr i32, ptr %votes, i32 %id
-  %v0 = load i32, ptr %v.p
-  %v1 = add i32 %v0, %v
-  store i32 %v1, ptr %v.p
-  %t.p = getelementptr i32, ptr %threads.at, i32 %id
-  %t0 = load i32, ptr %t.p
-  %t1 = add i32 %t0, %lanes
-  store i32 %t1, ptr %t.p
-  br label %point.next
-point.next:
-  %j1 = add i64 %j, 1
-  %more.points = icmp ult i64 %j1, %points
-  br i1 %more.points, label %count.point, label %count.next
-count.next:
-  %i1 = add i64 %i, 1
-  %more.warps = icmp ult i64 %i1, %warps
-  br i1 %more.warps, label %count.warp, label %judge
-
-judge:
-  %b = phi i64 [ 0, %count.next ], [ %b1, %judge.next ]
-  %any = phi i32 [ 0, %count.next ], [ %any1, %judge.next ]
-  %ja.p = getelementptr i32, ptr %arrivals, i64 %b
-  %ja = load i32, ptr %ja.p
-  %jn.p = getelementptr i32, ptr %needed, i64 %b
-  %jn = load i32, ptr %jn.p
-  %implicit = icmp eq i32 %jn, 0
-  %want = select i1 %implicit, i32 %live.total1, i32 %jn
-  %early.at = mul i64 %b, 8
-  %early.off = add i64 %early.at, {SLOT_ARRIVED}
-  %early.p = getelementptr i8, ptr %slot, i64 %early.off
-  %early64 = load i64, ptr %early.p
-  %early = trunc i64 %early64 to i32
-  %counted = add i32 %ja, %early
-  %jt.p = getelementptr i32, ptr %threads.at, i64 %b
-  %jt = load i32, ptr %jt.p
-  %total = select i1 %implicit, i32 %jt, i32 %counted
-  %enough = icmp uge i32 %total, %want
-  %somebody = icmp ne i32 %ja, 0
-  %complete = and i1 %enough, %somebody
-  br i1 %complete, label %mark, label %judge.next
-mark:
-  %d.p = getelementptr i32, ptr %done.at, i64 %b
-  store i32 1, ptr %d.p
-  store i64 0, ptr %early.p
-  br label %judge.next
-judge.next:
-  %flag = zext i1 %complete to i32
-  %any1 = or i32 %any, %flag
-  %b1 = add i64 %b, 1
-  %more.ids = icmp ult i64 %b1, 16
-  br i1 %more.ids, label %judge, label %apply
-apply:
-  %nobody = icmp eq i32 %any1, 0
-  br i1 %nobody, label %out, label %free.warp
-
-free.warp:
-  %k = phi i64 [ 0, %apply ], [ %k1, %free.next ]
-  %kat = mul i64 %k, %bytes
-  %warp2 = getelementptr i8, ptr %records, i64 %kat
-  br label %free.point
-free.point:
-  %q = phi i64 [ 0, %free.warp ], [ %q1, %q.next ]
-  %qat0 = mul i64 %q, {POINT_BYTES}
-  %qat = add i64 %qat0, {WARP_POINTS}
-  %point2 = getelementptr i8, ptr %warp2, i64 %qat
-{_field("blocked2", "point2", POINT["blocked"], "i32")}
-  %waits2 = icmp ne i32 %blocked2, 0
-  br i1 %waits2, label %look, label %q.next
-look:
-{_field("id2", "point2", POINT["id"], "i32")}
-  %dd.p = getelementptr i32, ptr %done.at, i32 %id2
-  %dd = load i32, ptr %dd.p
-  %go = icmp ne i32 %dd, 0
-  br i1 %go, label %free, label %q.next
-free:
-{_field("ready2", "point2", POINT["ready"], "i32")}
-  %ready3 = or i32 %ready2, %blocked2
-{_set("point2", POINT["ready"], "i32 %ready3", "f0")}
-{_set("point2", POINT["blocked"], "i32 0", "f1")}
-{_set("point2", POINT["predicate"], "i32 0", "f2")}
-  %vv.p = getelementptr i32, ptr %votes, i32 %id2
-  %vv = load i32, ptr %vv.p
-  %tt.p = getelementptr i32, ptr %threads.at, i32 %id2
-  %tt = load i32, ptr %tt.p
-{_set("warp2", WARP["popc"], "i32 %vv", "f3")}
-{_set("warp2", WARP["arrived"], "i32 %tt", "f4")}
-{_set("warp2", WARP["status"], f"i32 {READY}", "f5")}
-  br label %q.next
-q.next:
-  %q1 = add i64 %q, 1
-  %more.q = icmp ult i64 %q1, %points
-  br i1 %more.q, label %free.point, label %free.next
-free.next:
-  %k1 = add i64 %k, 1
-  %more.k = icmp ult i64 %k1, %warps
-  br i1 %more.k, label %free.warp, label %out
-out:
-  ret i32 %any1
 }}
 """
 
@@ -583,10 +406,10 @@ declare i64 @llvm.umin.i64(i64, i64)
 define void @tw.print(ptr %context, ptr %slot, ptr %warp, i32 %lanes, ptr %formats, ptr %offsets, ptr %local,
                       i64 %stride, i64 %local.bytes) noinline {{
 entry:
-{_context("buffer", "print_buffer", "ptr")}
-{_context("room", "print_bytes")}
-{_field("block", "slot", SLOT["block"])}
-{_field("index", "warp", WARP["index"], "i32")}
+{context_field("buffer", "print_buffer", "ptr")}
+{context_field("room", "print_bytes")}
+{field("block", "slot", SLOT["block"])}
+{field("index", "warp", WARP["index"], "i32")}
   br label %next
 next:
   %left = phi i32 [ %lanes, %entry ], [ %rest, %done ]
@@ -596,9 +419,9 @@ lane:
   %l = call i32 @llvm.cttz.i32(i32 %left, i1 true)
   %less = sub i32 %left, 1
   %rest = and i32 %left, %less
-{_context("used", "print_used")}
+{context_field("used", "print_used")}
   %after = add i64 %used, {PRINT_RECORD_BYTES}
-{_set_context("print_used", "i64 %after", "u")}
+{set_context("print_used", "i64 %after", "u")}
   %fits = icmp ule i64 %after, %room
   br i1 %fits, label %write, label %done
 write:

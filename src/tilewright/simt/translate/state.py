@@ -28,6 +28,7 @@ FINISHED, STALLED, DEADLOCK, STOPPED, PAUSED = 10, 11, 12, 13, 14
 
 #: Kinds of fault in the fault record.
 OUT_OF_BOUNDS, MISALIGNED, TRAP, CALL_DEPTH, BAD_CALL, STOP_REQUEST = 1, 2, 3, 4, 5, 6
+BARRIER_ID, BARRIER_COUNT, BARRIER_COUNTS, BARRIER_IDS, BARRIER_FORMS, BARRIER_REDUCED = 7, 8, 9, 10, 11, 12
 
 _CONTEXT = (
     "global_base",  # host address of the arena's first byte
@@ -68,6 +69,8 @@ _CONTEXT = (
     "fault_site",
     "fault_lanes",
     "fault_address",
+    "fault_got",  # of a barrier: the value that is wrong, and the one it should agree with
+    "fault_other",
     "fault_block",
     "fault_warp",
     "fault_lane",
@@ -92,11 +95,30 @@ _SLOT = (
     "shared",  # host address of its shared arena
     "local",  # host address of its local arena
     "warp_records",
+    "gone",  # bit mask of the warps all of whose threads have exited
 )
 SLOT: Final[dict[str, int]] = {name: 8 * i for i, name in enumerate(_SLOT)}
-#: after the named fields: 16 counts of threads that arrived without waiting (bar.arrive)
-SLOT_ARRIVED: Final = 8 * len(_SLOT)
-SLOT_BYTES: Final = SLOT_ARRIVED + 16 * 8
+
+#: Barriers of a block: their number. Source: PTX ISA, 9.7.13.1 ("sixteen barriers numbered 0..15").
+BARRIERS: Final = 16
+#: What instructions of one barrier do, as bits.
+SYNC, ARRIVE, REDUCE = 1, 2, 4
+_BARRIER = (
+    "arrived",  # threads that arrived in this generation, in whole warps; 0: it has not begun
+    "count",  # threads it takes; 0: all that have not exited
+    "joined",  # bit mask of the warps that arrived
+    "forms",  # bits of the forms by which they did
+    "votes",  # threads whose predicate was true
+    "voters",  # threads that gave one
+    "site",  # where the first warp arrived
+    "spare",
+)
+BARRIER: Final[dict[str, int]] = {name: 4 * i for i, name in enumerate(_BARRIER)}
+BARRIER_BYTES: Final = 4 * len(_BARRIER)
+#: they follow the slot's named fields
+SLOT_BARRIERS: Final = 8 * len(_SLOT)
+BARRIERS_BYTES: Final = BARRIERS * BARRIER_BYTES
+SLOT_BYTES: Final = SLOT_BARRIERS + BARRIERS_BYTES
 
 _WARP = (
     "status",
@@ -104,12 +126,22 @@ _WARP = (
     "resume",  # where to go on: 0 start, block + 1, or -1 for the dispatcher
     "index",
     "mask",
-    "popc",  # result of the last barrier reduction: how many were true
-    "arrived",  # of how many
+    "votes",  # result of the last barrier's reduction: how many predicates were true
+    "voters",  # of how many
+    "barrier",  # where it waits
     "depth",
 )
 WARP: Final[dict[str, int]] = {name: 4 * i for i, name in enumerate(_WARP)}
-#: barrier points follow: blocked lanes, released lanes, id, count, predicate lanes
+#: points follow, one for each barrier instruction of the kernel
 WARP_POINTS: Final = 4 * len(_WARP)
-POINT: Final[dict[str, int]] = {name: 4 * i for i, name in enumerate(("blocked", "ready", "id", "count", "predicate"))}
-POINT_BYTES: Final = 4 * len(POINT)
+_POINT = (
+    "blocked",  # lanes that wait here
+    "ready",  # lanes that may go on
+    "id",
+    "count",  # 0: all threads
+    "form",
+    "predicate",  # lanes whose predicate is true
+    "site",
+)
+POINT: Final[dict[str, int]] = {name: 4 * i for i, name in enumerate(_POINT)}
+POINT_BYTES: Final = 4 * len(_POINT)

@@ -181,19 +181,35 @@ def test_all_kinds_of_registers_survive_a_barrier():
 
 
 DEADLOCKS = {
-    "a barrier half of the warp never reaches": """setp.lt.u32 %p1, %tid, 16; @%p1 bra HALF; bar.sync 0; bra DONE;
-        HALF: bar.sync 1; DONE:""",
-    "a count that is never complete": "bar.sync 1, 96;",
-    "warps at different barriers": """setp.lt.u32 %p1, %tid, 32; @%p1 bra A; bar.sync 1; bra B; A: bar.sync 2; B:""",
+    "a count that is never complete": (
+        "bar.sync 1, 96;",
+        r"barrier 1 has 64 of 96 threads \(warps 0, 1; first at PTX line LINE\)",
+    ),
+    "warps at different barriers": (
+        "setp.lt.u32 %p1, %tid, 32; @%p1 bra A; bar.sync 1; bra B; A: bar.sync 2; B:",
+        r"barrier 1 has 32 of 64 threads \(warp 1; .*; barrier 2 has 32 of 64 threads \(warp 0; ",
+    ),
+    "a count that takes a warp that has exited": (
+        "setp.lt.u32 %p1, %tid, 32; @%p1 exit; bar.sync 3, 64;",
+        r"barrier 3 has 32 of 64 threads \(warp 1; ",
+    ),
+    "one arrival too many": (
+        "setp.lt.u32 %p1, %tid, 32; @%p1 bra A; bar.sync 4, 64; bra B; A: bar.arrive 4, 64; bar.sync 4, 64; B:",
+        r"barrier 4 has 32 of 64 threads \(warp [01]; ",
+    ),
 }
 
 
-@pytest.mark.parametrize("body", DEADLOCKS.values(), ids=list(DEADLOCKS))
-def test_a_deadlock_names_the_block(body):
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize(("body", "waits"), DEADLOCKS.values(), ids=list(DEADLOCKS))
+def test_a_deadlock_names_the_block_and_who_waits_where(body, waits, seed):
     program = kernel("setp.ne.u32 %p9, %block, 2; @%p9 exit;" + body + " st.global.u32 [%at], 1;")
+    lines = program.ptx.splitlines()
+    line = next(i for i, text in enumerate(lines, 1) if body in text)
+    waits = waits.replace("LINE", str(line))
     out = np.zeros(4 * 64, np.uint32)
-    with pytest.raises(DeadlockError, match=r"k: block \(2, 0, 0\) cannot go on") as raised:
-        run(program, out, grid=4, block=64, limits=Limits(seconds=20))
+    with pytest.raises(DeadlockError, match=r"k: block \(2, 0, 0\) cannot go on: .*" + waits) as raised:
+        run(program, out, grid=4, block=64, limits=Limits(seconds=20), seed=seed)
     assert raised.value.block == (2, 0, 0)
     assert not out.any()
 

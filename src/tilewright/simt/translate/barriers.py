@@ -1,0 +1,136 @@
+"""What a warp's code does at a barrier: check the operands, tell the runtime, read a reduction's result.
+
+Source: PTX ISA, 9.7.13.1 (bar, barrier).
+"""
+
+from __future__ import annotations
+
+from tilewright.errors import PtxError
+from tilewright.simt.events import EventKind, Site
+from tilewright.simt.ptx import tree
+from tilewright.simt.translate.access import declare_runtime
+from tilewright.simt.translate.code import LANES, Value
+from tilewright.simt.translate.emitter import Emitter
+from tilewright.simt.translate.graph import Op
+from tilewright.simt.translate.state import ARRIVE, BARRIER_COUNTS, BARRIER_IDS, BARRIERS, REDUCE, SYNC, WARP
+
+
+def form_of(op: Op) -> int:
+    """What a barrier instruction does: SYNC, ARRIVE or REDUCE."""
+    modifiers = op.instruction.modifiers
+    return ARRIVE if ".arrive" in modifiers else REDUCE if ".red" in modifiers else SYNC
+
+
+def identity_of(op: Op) -> tree.Operand:
+    """The operand that says which barrier."""
+    return op.sources[0] if op.sources else tree.Immediate(0)
+
+
+def count_of(op: Op) -> tree.Operand | None:
+    """The operand that says how many threads it takes, if there is one; a reduction's predicate comes last."""
+    return op.sources[1] if len(op.sources) > 1 + (form_of(op) == REDUCE) else None
+
+
+def check_literals(emitter: Emitter, op: Op) -> None:
+    """Refuse literal numbers and counts that no GPU has: 16 barriers, counts in whole warps."""
+    item = op.instruction
+    where = f"{emitter.module.path}:{item.ptx_line}"
+    identity, count = identity_of(op), count_of(op)
+    if isinstance(identity, tree.Immediate) and not 0 <= identity.value < BARRIERS:
+        raise PtxError(f"{where}: the barrier of '{item.name}' must be 0 to 15 (got {identity.value})")
+    if isinstance(count, tree.Immediate) and (count.value <= 0 or count.value % LANES):
+        raise PtxError(
+            f"{where}: the threads of '{item.name}' must be a positive multiple of {LANES} (got {count.value})"
+        )
+
+
+def is_plain(op: Op) -> bool:
+    """Whether all threads wait at a barrier known by its number, for no result."""
+    return form_of(op) == SYNC and count_of(op) is None and isinstance(identity_of(op), tree.Immediate)
+
+
+def reach(emitter: Emitter, op: Op, point: int) -> None:
+    """The lanes that run wait at a point, which lies at a byte offset of the warp's record."""
+    e, code = emitter, emitter.code
+    site = _site(e, op)
+    identity, count = _operands(e, op, site)
+    votes = code.const("i32", 0)
+    if form_of(op) == REDUCE:
+        value = code.splat(e.read(op.sources[-1], "pred"))
+        votes = code.and_(code.op(f"bitcast {value} to i32", "i32"), e.mask)
+    at = code.op(f"getelementptr i8, ptr %warp, i64 {point}", "ptr")
+    counted = "true" if count_of(op) is not None else "false"
+    declare_runtime(e, "tw.reach", "i1", "ptr, ptr, ptr, i32, i32, i32, i32, i32, i32, i1")
+    _or_fault(
+        e,
+        f"call i1 @tw.reach(ptr %context, ptr %warp, {at}, i32 {site}, {e.mask}, i32 {form_of(op)}, {votes}, "
+        f"{identity}, {count}, i1 {counted})",
+    )
+
+
+def pass_by(emitter: Emitter, op: Op) -> None:
+    """A whole warp arrives and goes on."""
+    site = _site(emitter, op)
+    identity, count = _operands(emitter, op, site)
+    declare_runtime(emitter, "tw.pass", "i1", "ptr, ptr, ptr, i32, i32, i32, i32")
+    _or_fault(
+        emitter,
+        f"call i1 @tw.pass(ptr %context, ptr %slot, ptr %warp, i32 {site}, {emitter.mask}, {identity}, {count})",
+    )
+
+
+def emit_reduction_result(emitter: Emitter, op: Op) -> Value:
+    """What a reduction gives, left in the warp's record when the barrier completed.
+
+    A warp waits at one barrier at a time, with all its lanes, so the next result comes after all have read this one.
+    """
+    code = emitter.code
+    votes = emitter.field("%warp", WARP["votes"], "i32")
+    if ".popc" in op.instruction.modifiers:
+        return votes
+    if ".and" in op.instruction.modifiers:
+        return code.icmp("eq", votes, emitter.field("%warp", WARP["voters"], "i32"))
+    return code.icmp("ne", votes, code.const("i32", 0))
+
+
+def _site(emitter: Emitter, op: Op) -> int:
+    item = op.instruction
+    return emitter.add_site(Site(EventKind.RUN, item.ptx_line, emitter.source_of(item), item.name))
+
+
+def _operands(emitter: Emitter, op: Op, site: int) -> tuple[Value, Value]:
+    """Number and count, which the lanes must agree on; the count of none is 0."""
+    count = count_of(op)
+    return (
+        _agreed(emitter, identity_of(op), site, BARRIER_IDS),
+        emitter.code.const("i32", 0) if count is None else _agreed(emitter, count, site, BARRIER_COUNTS),
+    )
+
+
+def _agreed(emitter: Emitter, operand: tree.Operand, site: int, kind: int) -> Value:
+    """An operand's value in all lanes that run, or a fault."""
+    e, code = emitter, emitter.code
+    value = e.read(operand, "u32")
+    if value.lanes == 1:
+        return value
+    first = e.first_lane(value)
+    unlike = code.op(f"bitcast {code.icmp('ne', value, first)} to i32", "i32")
+    others = code.and_(unlike, e.mask)
+    bad, fine = code.label("disagree"), code.label("agree")
+    code.branch_if(code.icmp("ne", others, code.const("i32", 0)), bad, fine, likely=False)
+    code.place(bad)
+    lane = code.and_(code.call("llvm.cttz", "i32", others, flags="i1 false"), code.const("i32", LANES - 1))
+    got = code.lane(value, lane)
+    declare_runtime(e, "tw.blame", "void", "ptr, ptr, i32, i32, i64, i32, i32")
+    code.line(f"call void @tw.blame(ptr %context, ptr %warp, i32 {site}, {others}, i64 {kind}, {got}, {first})")
+    code.branch("fault")
+    code.place(fine)
+    return first
+
+
+def _or_fault(emitter: Emitter, call: str) -> None:
+    """Go on where a call of the runtime finds nothing wrong."""
+    code = emitter.code
+    on = code.label("on")
+    code.branch_if(code.op(call, "i1"), "fault", on, likely=False)
+    code.place(on)
