@@ -106,7 +106,7 @@ def emit_call(emitter: Emitter, op: Op) -> None:
     call = call_arguments(item)
     if isinstance(call.target, tree.Symbol):
         if call.target.name == "vprintf":
-            _print(emitter, call)
+            _print(emitter, item, call)
             return
         if call.target.name == "__assertfail":
             _stop(emitter, item, emitter.mask, TRAP)
@@ -166,7 +166,7 @@ def _call(
         place, size, type_ = _formal_place(callee, formal, layout)
         at = code.add(frame, code.const("i64", place))
         if isinstance(actual, tree.Symbol):
-            _copy(emitter, at, _own(emitter, actual), size, lanes)
+            _copy(emitter, at, _own(emitter, item, actual), size, lanes)
         else:
             value = code.splat(emitter.read(actual, type_))
             _store_lanes(emitter, at, value, lanes)
@@ -179,7 +179,7 @@ def _call(
         place, size, type_ = _formal_place(callee, formal, layout)
         at = code.add(frame, code.const("i64", place))
         if isinstance(actual, tree.Symbol):
-            _copy(emitter, _own(emitter, actual), at, size, lanes)
+            _copy(emitter, _own(emitter, item, actual), at, size, lanes)
         elif isinstance(actual, tree.Register):
             _fetch(emitter, actual, at, type_, lanes)
 
@@ -192,13 +192,13 @@ def _formal_place(callee: tree.Function, formal: tree.Variable | tree.Register, 
     return layout.places[f"{formal.name}$slot"][1], variable.size, variable.type.lstrip(".")
 
 
-def _own(emitter: Emitter, actual: tree.Symbol) -> Value:
+def _own(emitter: Emitter, item: tree.Instruction, actual: tree.Symbol) -> Value:
     """Local offset of a variable of the caller's frame. What is copied there is not checked: it must lie there."""
     space, offset = emitter.layout.places.get(actual.name, ("nowhere", 0))
     if space != "local" or actual.offset:
         raise PtxError(
-            f"{emitter.module.path}: a call must pass registers, literals or .param variables of its own function "
-            f"(got '{actual.name}' in .{space}, offset {actual.offset}); copy it to a .param variable first"
+            f"{emitter.module.path}:{item.ptx_line}: a call must pass registers, literals or .param variables of its "
+            f"own function (got '{actual.name}' in .{space}, offset {actual.offset}); copy it to a .param one first"
         )
     return emitter.code.add(emitter.frame, emitter.code.const("i64", offset))
 
@@ -257,14 +257,19 @@ def _stop(emitter: Emitter, item: tree.Instruction, lanes: Value, kind: int) -> 
     code.branch("fault")
 
 
-def _print(emitter: Emitter, call: tree.CallArguments) -> None:
+def _print(emitter: Emitter, item: tree.Instruction, call: tree.CallArguments) -> None:
     """`vprintf(format, arguments)`: each lane's format address and argument bytes go to the print buffer."""
+    if len(call.arguments) != 2:
+        raise PtxError(
+            f"{emitter.module.path}:{item.ptx_line}: 'vprintf' takes the address of a format and that of its arguments "
+            f"(got {len(call.arguments)} arguments); pack the values in local memory and pass its generic address"
+        )
     code = emitter.code
     emitter.prints = True
     values = []
     for actual in call.arguments:
         if isinstance(actual, tree.Symbol):
-            values.append(_load_lanes(emitter, _own(emitter, actual), "i64", emitter.mask))
+            values.append(_load_lanes(emitter, _own(emitter, item, actual), "i64", emitter.mask))
         else:
             values.append(code.splat(emitter.read(actual, "b64")))
     format_, arguments = values

@@ -44,9 +44,9 @@ def promote_params(function: tree.Function) -> tree.Function:
 
 
 def _variable(item: tree.Instruction | tree.Label) -> str:
-    """The variable that a plain `.param` load or store names."""
-    if isinstance(item, tree.Instruction) and item.opcode in ("ld", "st"):
-        address = item.operands[0 if item.opcode == "st" else -1] if item.operands else None
+    """The variable that a plain `.param` load or store names; one without a value is refused with its form."""
+    if isinstance(item, tree.Instruction) and item.opcode in ("ld", "st") and len(item.operands) == 2:
+        address = item.operands[0 if item.opcode == "st" else 1]
         if isinstance(address, tree.Address) and isinstance(address.base, tree.Symbol):
             return address.base.name
     return ""
@@ -91,7 +91,7 @@ def _symbols(operand: tree.Operand, *, inside_address: bool) -> Iterator[str]:
 
 def _pieces(item: tree.Instruction) -> list[_Piece]:
     bits = int("".join(c for c in item.modifiers[-1] if c.isdigit()) or 32)
-    address = item.operands[0 if item.opcode == "st" else -1]
+    address = item.operands[0 if item.opcode == "st" else 1]
     assert isinstance(address, tree.Address) and isinstance(address.base, tree.Symbol)
     start = address.offset + address.base.offset
     count = next((int(m[2:]) for m in item.modifiers if m in (".v2", ".v4", ".v8")), 1)
