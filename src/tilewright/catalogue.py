@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
+from tilewright.machine import launch_limits
 
 if TYPE_CHECKING:
     from tilewright.gpu.program import Program
@@ -28,8 +29,6 @@ Compile = Callable[[str, tuple[int, int]], "Program"]
 
 _CANONICAL = ("float32", "float64", "int32")
 _C_TYPES = {"float32": "float", "float64": "double", "int32": "int"}
-#: Largest extents of a grid in y (and z). Source: CUDA C++ Programming Guide, table "Technical Specifications".
-_GRID_Y = 65_535
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,9 +172,9 @@ class Record:
         # Flat indices are 32-bit, as in the sources; the margin is a tile's overhang.
         if self.operands != "abc" and max(m * k, k * n, m * n) >= 2**31 - 64 * max(n, k):
             return "indexes with 32 bits: each matrix must have fewer than 2**31 elements"
-        rows = self.launch_rule(m, n, k).grid[1]
-        if rows > _GRID_Y:
-            return f"needs a grid of {rows} blocks in y, over the limit of {_GRID_Y}"
+        for axis, blocks, most in zip("xyz", self.launch_rule(m, n, k).grid, launch_limits().grid_extents, strict=True):
+            if blocks > most:
+                return f"needs a grid of {blocks} blocks in {axis}, over the limit of {most}"
         return None
 
     def run_cpu(self, a: Array, b: Array) -> Array:

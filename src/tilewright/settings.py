@@ -5,7 +5,8 @@ variable                   meaning                                       default
 ========================== ============================================= =================================
 ``TILEWRIGHT_CACHE_DIR``   where translated kernels are kept             the user's cache folder
 ``TILEWRIGHT_THREADS``     host threads of a simulated launch            the cores this process may use
-``TILEWRIGHT_GPU``         GPU whose limits give occupancy               ``h100``
+``TILEWRIGHT_GPU``         GPU whose limits a simulated launch keeps,    ``h100``
+                           and give occupancy
 ``TILEWRIGHT_DEBUG``       ``1``: the command line shows tracebacks      off
 ``TILEWRIGHT_AMX``         ``0``: leave the processor's tile registers    on
                            alone

@@ -23,11 +23,10 @@ from tilewright.gpu import assembler, extent
 from tilewright.gpu.arguments import array_shape
 from tilewright.gpu.optional import require
 from tilewright.gpu.program import Program, program_for
+from tilewright.machine import launch_limits
 
 _PURPOSE = "Running on a real GPU"
 _ELSEWHERE = "run it on the simulated GPU instead (tilewright.simt.launch, --device simulated)"
-#: Dynamic shared memory a block may have without asking. Source: CUDA C++ Programming Guide, "Shared Memory".
-_PLAIN_SHARED_BYTES = 48 * 1024
 _WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 
@@ -127,6 +126,7 @@ def launch(
     limits: Any = None,
     seed: int | None = None,
     memory: Any = None,
+    gpu: Any = None,
 ) -> DeviceRun:
     """Run a kernel on the current GPU and wait for it.
 
@@ -140,7 +140,7 @@ def launch(
         Arrays (NumPy's of any strides, or the GPU's), numbers, and tuples of them.
     shared_bytes : int
         Dynamic shared memory a block.
-    instruments, limits, seed, memory
+    instruments, limits, seed, memory, gpu
         Of the simulated GPU; a real one cannot honour them, so they must be left at their defaults.
 
     Raises
@@ -155,7 +155,8 @@ def launch(
     >>> if available():
     ...     run = launch(kernel, (4, 4), (16, 16), (a, b, c))  # doctest: +SKIP
     """
-    for name, value in (("instruments", instruments), ("limits", limits), ("seed", seed), ("memory", memory)):
+    simulated = {"instruments": instruments, "limits": limits, "seed": seed, "memory": memory, "gpu": gpu}
+    for name, value in simulated.items():
         if value is not None and value != ():
             raise LaunchError(f"`{name}` is for the simulated GPU (got {value!r}); leave it out, or {_ELSEWHERE}")
     device = current()
@@ -180,7 +181,7 @@ def _run(
     try:
         words = _words(program, program.marshal(args, copies.address_of))
         kernel = _loaded(program.ptx, program.entry, device.device_id, tuple(device.compute_capability))
-        if shared_bytes > _PLAIN_SHARED_BYTES:
+        if shared_bytes > launch_limits().shared_per_block_bytes:
             _allow_shared(kernel, device, shared_bytes)
         config = core.LaunchConfig(grid=grid, block=block, shmem_size=shared_bytes)
         device.sync()  # arrays that were there already may still be written by other streams

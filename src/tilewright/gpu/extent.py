@@ -1,7 +1,4 @@
-"""Grid and block of a launch: what a caller may write, and what a GPU accepts.
-
-Source: CUDA C++ Programming Guide, table "Technical Specifications per Compute Capability".
-"""
+"""Grid and block of a launch: what a caller may write, and what a GPU accepts."""
 
 from __future__ import annotations
 
@@ -11,12 +8,9 @@ from typing import Any
 import numpy as np
 
 from tilewright.errors import LaunchError
+from tilewright.machine import launch_limits
 
 Extent = tuple[int, int, int]
-
-GRID_LIMIT: Extent = (2**31 - 1, 65_535, 65_535)
-BLOCK_LIMIT: Extent = (1024, 1024, 64)
-BLOCK_THREADS = 1024
 
 
 def checked(kernel: str, grid: int | Sequence[int], block: int | Sequence[int]) -> tuple[Extent, Extent]:
@@ -39,12 +33,13 @@ def checked(kernel: str, grid: int | Sequence[int], block: int | Sequence[int]) 
     >>> checked("k", 5, (16, 16))
     ((5, 1, 1), (16, 16, 1))
     """
-    blocks = _extent(kernel, "grid", grid, GRID_LIMIT)
-    threads = _extent(kernel, "block", block, BLOCK_LIMIT)
+    limits = launch_limits()
+    blocks = _extent(kernel, "grid", grid, limits.grid_extents)
+    threads = _extent(kernel, "block", block, limits.block_extents)
     count = threads[0] * threads[1] * threads[2]
-    if count > BLOCK_THREADS:
+    if count > limits.threads_per_block:
         raise LaunchError(
-            f"{kernel}: `block` must have at most {BLOCK_THREADS} threads "
+            f"{kernel}: `block` must have at most {limits.threads_per_block} threads "
             f"(got {count}, {threads[0]} x {threads[1]} x {threads[2]}); use smaller blocks and a larger grid"
         )
     return blocks, threads

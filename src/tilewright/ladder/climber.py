@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from tilewright.errors import KernelError, MissingExtraError, TilewrightError
+from tilewright.errors import ArgumentValueError, KernelError, MissingExtraError, TilewrightError
 from tilewright.ladder.matrices import Array, operands
 from tilewright.ladder.rung import Counts, Footprint, Machine, OffMultiples, Rung
 from tilewright.problem.reference import canonical
@@ -31,6 +31,9 @@ Pairs = Mapping[str, tuple[Array, Array]]
 #: A run shorter than this is repeated, and its fastest time kept: one short run times the page faults.
 REPEAT_BELOW_SECONDS = 0.05
 REPEATS = 3
+#: The oldest GPU that kernels are compiled for. Source: CUDA 13.0 release notes, "Deprecated or dropped
+#: features": Maxwell, Pascal and Volta.
+OLDEST_CC = (7, 5)
 #: (m, n, k) at which published specimens are shown off the multiples of their tiles.
 OFF_MULTIPLES = (31, 33, 32)
 
@@ -76,7 +79,7 @@ class Climber:
         Raises
         ------
         ArgumentValueError
-            No GPU has that name.
+            No GPU has that name, or no compiler makes kernels for it any more.
         DeviceError
             Device `cuda` without a GPU.
         """
@@ -84,6 +87,12 @@ class Climber:
 
         limits = machine.gpu(gpu or Settings.from_environ().gpu)
         if device == "simulated":
+            if limits.compute_capability < OLDEST_CC:
+                least, got = (".".join(map(str, cc)) for cc in (OLDEST_CC, limits.compute_capability))
+                raise ArgumentValueError(
+                    f"the kernels must be compiled for compute capability {least} or more (got {limits.name}, {got}); "
+                    f"choose a newer one of `tilewright gpus`"
+                )
             return cls(limits, device, seed, limits.compute_capability, limits.name)
         from tilewright.gpu import device as real
 
@@ -220,7 +229,15 @@ class Climber:
             return c, device.launch(program, shape.grid, shape.block, arguments)
         from tilewright import simt
 
-        run = simt.launch(program, shape.grid, shape.block, arguments, instruments=tuple(instruments), seed=self.seed)
+        run = simt.launch(
+            program,
+            shape.grid,
+            shape.block,
+            arguments,
+            instruments=tuple(instruments),
+            seed=self.seed,
+            gpu=self.gpu.key,
+        )
         return c, run
 
     def _counts(self, record: Record, program: Program, a: Array, b: Array) -> Counts:

@@ -8,6 +8,16 @@ Examples
 """
 
 from tilewright.machine import occupancy, roofline
-from tilewright.machine.gpu import Gpu, gpu, gpus, names
+from tilewright.machine.gpu import WARP_LANES, Gpu, LaunchLimits, gpu, gpus, launch_limits, names
 
-__all__ = ["Gpu", "gpu", "gpus", "names", "occupancy", "roofline"]
+__all__ = [
+    "WARP_LANES",
+    "Gpu",
+    "LaunchLimits",
+    "gpu",
+    "gpus",
+    "launch_limits",
+    "names",
+    "occupancy",
+    "roofline",
+]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import functools
-import tomllib
 from dataclasses import dataclass
 from importlib import resources
 from types import MappingProxyType
@@ -14,6 +13,29 @@ from tilewright.errors import ArgumentValueError
 
 #: Lanes of a warp, of every compute capability. Source: CUDA Programming Guide, appendix "Compute Capabilities".
 WARP_LANES = 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchLimits:
+    """What every GPU allows a launch.
+
+    Attributes
+    ----------
+    grid_extents, block_extents : tuple of int
+        Most blocks of a grid and threads of a block in x, y and z.
+    threads_per_block : int
+        Most threads of a block in all.
+    shared_per_block_bytes : int
+        Shared memory of a block that does not ask for more.
+    local_per_thread_bytes : int
+        Local memory of a thread.
+    """
+
+    grid_extents: tuple[int, int, int]
+    block_extents: tuple[int, int, int]
+    threads_per_block: int
+    shared_per_block_bytes: int
+    local_per_thread_bytes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,16 +52,18 @@ class Gpu:
         Major and minor.
     multiprocessors : int
         How many.
-    threads_per_multiprocessor, blocks_per_multiprocessor, threads_per_block : int
-        Most that can be resident, and most in one block.
+    launch : LaunchLimits
+        What it allows a launch.
+    threads_per_multiprocessor, blocks_per_multiprocessor : int
+        Most that can be resident.
     registers_per_multiprocessor, registers_per_block, registers_per_thread : int
         32-bit registers.
     register_unit : int
         Registers are given to a warp in multiples of this.
     warp_unit : int
         Partitions of a multiprocessor, among which registers and warps are divided.
-    shared_per_multiprocessor_bytes, shared_per_block_bytes, shared_per_block_optin_bytes : int
-        Shared memory: of a multiprocessor, of a block by default, and of a block that asks for more.
+    shared_per_multiprocessor_bytes, shared_per_block_optin_bytes : int
+        Shared memory: of a multiprocessor, and most of a block that asks for it.
     shared_reserved_bytes, shared_unit_bytes : int
         What the driver takes for itself in every block, and the multiple in which shared memory is given.
     barriers_per_multiprocessor : int or None
@@ -59,16 +83,15 @@ class Gpu:
     family: str
     compute_capability: tuple[int, int]
     multiprocessors: int
+    launch: LaunchLimits
     threads_per_multiprocessor: int
     blocks_per_multiprocessor: int
-    threads_per_block: int
     registers_per_multiprocessor: int
     registers_per_block: int
     registers_per_thread: int
     register_unit: int
     warp_unit: int
     shared_per_multiprocessor_bytes: int
-    shared_per_block_bytes: int
     shared_per_block_optin_bytes: int
     shared_reserved_bytes: int
     shared_unit_bytes: int
@@ -148,16 +171,39 @@ def names() -> tuple[str, ...]:
 @functools.cache
 def gpus() -> MappingProxyType[str, Gpu]:
     """Every record by its key, oldest architecture first."""
-    data = tomllib.loads(resources.files(__package__).joinpath("gpus.toml").read_text(encoding="utf-8"))
+    data = _data()
     records = [_record(key, fields, data["architecture"]) for key, fields in data["gpu"].items()]
     records.sort(key=lambda record: record.compute_capability)
     return MappingProxyType({record.key: record for record in records})
 
 
+@functools.cache
+def launch_limits() -> LaunchLimits:
+    """What every GPU allows a launch.
+
+    Examples
+    --------
+    >>> launch_limits().threads_per_block
+    1024
+    """
+    fields: dict[str, Any] = dict(_data()["every"])
+    for name in ("grid_extents", "block_extents"):
+        fields[name] = tuple(fields[name])
+    return LaunchLimits(**fields)
+
+
+@functools.cache
+def _data() -> dict[str, Any]:
+    import tomllib
+
+    return tomllib.loads(resources.files(__package__).joinpath("gpus.toml").read_text(encoding="utf-8"))
+
+
 def _record(key: str, fields: dict[str, Any], architectures: dict[str, dict[str, Any]]) -> Gpu:
     capability = fields["compute_capability"]
     major, minor = map(int, capability.split("."))
-    return Gpu(key=key, **architectures[capability] | fields | {"compute_capability": (major, minor)})
+    data = architectures[capability] | fields | {"compute_capability": (major, minor)}
+    return Gpu(key=key, launch=launch_limits(), **data)
 
 
 def _plain(name: str) -> str:

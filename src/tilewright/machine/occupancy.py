@@ -103,7 +103,7 @@ def occupancy(
 
 def _warp_limit(gpu: Gpu, block_threads: int, warps: int) -> int:
     """`cudaOccMaxBlocksPerSMWarpsLimit`."""
-    return 0 if block_threads > gpu.threads_per_block else gpu.warps_per_multiprocessor // warps
+    return 0 if block_threads > gpu.launch.threads_per_block else gpu.warps_per_multiprocessor // warps
 
 
 def _register_limit(gpu: Gpu, registers_per_thread: int, warps: int) -> int | None:

@@ -45,6 +45,7 @@ WRONG = [
     ("ladder --device gpu", "--device must be one of simulated, cuda", "(got 'gpu')", "leave it out"),
     ("ladder --gpu ''", "--gpu must name a GPU", "(got '')", "tilewright gpus"),
     ("ladder --gpu h1000", "a GPU must be one there is a record of", "(got 'h1000')", "h100"),
+    ("ladder --gpu v100", "compute capability 7.5 or more", "(got NVIDIA V100", "tilewright gpus"),
     ("ladder --kernels ''", "--kernels must name at least one kernel", "(got '')", "tilewright kernels"),
     ("ladder --kernels ' , '", "--kernels must name at least one kernel", "(got ' , ')", "tilewright kernels"),
     ("ladder --kernels nothing*", "kernels must name records", "(got 'nothing*')", "tilewright kernels"),

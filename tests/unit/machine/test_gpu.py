@@ -20,12 +20,23 @@ def test_rates_add_up_to_the_data_sheet(record):
 
 @every
 def test_limits_are_consistent(record):
-    assert record.shared_per_block_bytes <= record.shared_per_block_optin_bytes
+    assert record.launch.shared_per_block_bytes <= record.shared_per_block_optin_bytes
     assert record.shared_per_block_optin_bytes + record.shared_reserved_bytes <= record.shared_per_multiprocessor_bytes
     assert record.warps_per_multiprocessor * 32 == record.threads_per_multiprocessor
     assert record.registers_per_multiprocessor % (record.register_unit * record.warp_unit) == 0
     assert record.l2_bytes % 1024 == 0
     assert record.fp64_per_clock < record.fp32_per_clock
+
+
+def test_limits_of_a_launch_are_the_same_everywhere():
+    limits = machine.launch_limits()
+    assert all(record.launch is limits for record in gpus().values())
+    assert (limits.grid_extents, limits.block_extents) == ((2**31 - 1, 2**16 - 1, 2**16 - 1), (1024, 1024, 64))
+    assert (limits.threads_per_block, limits.shared_per_block_bytes, limits.local_per_thread_bytes) == (
+        1024,
+        48 << 10,
+        512 << 10,
+    )
 
 
 def test_every_number_has_a_source():

@@ -45,11 +45,11 @@ def reference(tmp_path_factory):
     def call(record, registers, shared, block, barriers=0):
         status = function(
             *record.compute_capability,
-            record.threads_per_block,
+            record.launch.threads_per_block,
             record.threads_per_multiprocessor,
             record.registers_per_block,
             record.registers_per_multiprocessor,
-            record.shared_per_block_bytes,
+            record.launch.shared_per_block_bytes,
             record.shared_per_multiprocessor_bytes,
             record.shared_per_block_optin_bytes,
             record.shared_reserved_bytes,
@@ -95,7 +95,18 @@ def test_agrees_over_blocks_and_registers(reference, record):
 @each
 def test_agrees_over_shared_memory(reference, record):
     top = record.shared_per_multiprocessor_bytes + 2048
-    edges = [0, 1, 127, 128, 129, 255, 256, 257, record.shared_per_block_bytes, record.shared_per_block_optin_bytes]
+    edges = [
+        0,
+        1,
+        127,
+        128,
+        129,
+        255,
+        256,
+        257,
+        record.launch.shared_per_block_bytes,
+        record.shared_per_block_optin_bytes,
+    ]
     sizes = {*range(0, top, 512), *(max(0, edge + step) for edge in edges for step in (-1, 0, 1))}
     for block, shared in itertools.product((1, 32, 100, 256, 1024), sorted(sizes)):
         check(reference, record, 32, shared, block)

@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from tilewright import machine
 from tilewright.errors import LaunchError
 from tilewright.gpu import extent
 from tilewright.gpu.program import Program, program_for
+from tilewright.settings import Settings
 from tilewright.simt.events import Instrument
 from tilewright.simt.run.execution import Execution
 from tilewright.simt.run.kernels import ReadyKernel, kernel_store
@@ -23,11 +25,8 @@ from tilewright.simt.run.staging import given_memory, needed_bytes, stage
 from tilewright.simt.translate.layout import Layout, align_up, initial_data
 from tilewright.simt.translate.special import SMALL, LaunchClass
 
-#: Most shared memory of a block that any current GPU allows: 227 KiB (CUDA C++ Programming Guide, technical
-#: specifications, compute capability 9.0 and 10.0).
-SHARED_LIMIT_BYTES = 227 << 10
-#: Local memory of a thread, from the same table.
-LOCAL_LIMIT_BYTES = 512 << 10
+#: What to do about too much shared memory.
+_REMEDY = "use smaller tiles, or another GPU (`gpu`, --gpu, TILEWRIGHT_GPU)"
 
 
 @dataclass(frozen=True)
@@ -73,6 +72,7 @@ def launch(
     limits: Limits | None = None,
     seed: int | None = None,
     memory: Memory | None = None,
+    gpu: str | None = None,
 ) -> Run:
     """Run a kernel on the simulated GPU and wait for it.
 
@@ -94,6 +94,8 @@ def launch(
         Shuffles the order of blocks, and of warps in a block; without it both ascend.
     memory : Memory, optional
         Global memory to use; that of the `DeviceArray` arguments, or a fresh one, by default.
+    gpu : str, optional
+        GPU whose shared memory is the limit, as `tilewright gpus` lists it; `TILEWRIGHT_GPU`, or the H100, by default.
 
     Returns
     -------
@@ -129,9 +131,13 @@ def launch(
     limits = limits or Limits()
     program = program_for(kernel, args)
     blocks, threads = extent.checked(program.name, grid, block)
-    if not isinstance(shared_bytes, int) or not 0 <= shared_bytes <= SHARED_LIMIT_BYTES:
+    target = machine.gpu(gpu or Settings.from_environ().gpu)
+    most = target.shared_per_block_optin_bytes
+    whole = isinstance(shared_bytes, int | np.integer) and not isinstance(shared_bytes, bool)
+    if not whole or not 0 <= shared_bytes <= most:
         raise LaunchError(
-            f"{program.name}: `shared_bytes` must be between 0 and {SHARED_LIMIT_BYTES:,} (got {shared_bytes!r})"
+            f"{program.name}: `shared_bytes` must be between 0 and {most:,}, what a block of {target.name} may have "
+            f"(got {shared_bytes!r}); {_REMEDY}"
         )
     _check_dimensions(program, grid, block)
     observers = [instrument.name for instrument in instruments]
@@ -140,7 +146,7 @@ def launch(
             f"{program.name}: `instruments` must have names of their own, which results are found by (got "
             f"{', '.join(observers)}); leave one out, or give it another `name`"
         )
-    return _launch(program, blocks, threads, args, shared_bytes, instruments, limits, seed, memory)
+    return _launch(program, blocks, threads, args, int(shared_bytes), instruments, limits, seed, memory, target)
 
 
 def _launch(
@@ -153,13 +159,14 @@ def _launch(
     limits: Limits,
     seed: int | None,
     memory: Memory | None,
+    target: machine.Gpu,
 ) -> Run:
     memory = given_memory(program.name, args, memory)
     # The kernel is made before anything is placed: it depends on the values of small parameters, on no address.
     draft = program.marshal(args, lambda value: 0)
     ready = kernel_store().get(program.ptx, program.entry, _launch_class(program, grid, block, draft), instruments)
     layout = ready.translation.layout
-    total_shared = _checked_bytes(program, layout, shared_bytes)
+    total_shared = _checked_bytes(program, layout, shared_bytes, target)
     if memory is None:
         memory = Memory(needed_bytes(args) + layout.module_bytes + layout.param_bytes + ALIGNMENT_BYTES * 4)
     mark = memory.used_bytes
@@ -188,17 +195,18 @@ def _launch(
         memory.release_to(mark)
 
 
-def _checked_bytes(program: Program, layout: Layout, shared_bytes: int) -> int:
-    """Shared memory of a block; refuses more shared or local memory than a GPU has."""
+def _checked_bytes(program: Program, layout: Layout, shared_bytes: int, target: machine.Gpu) -> int:
+    """Shared memory of a block; refuses more shared or local memory than the GPU has."""
     total = align_up(layout.shared_bytes, 16) + shared_bytes if shared_bytes else layout.shared_bytes
-    if total > SHARED_LIMIT_BYTES:
+    most = target.shared_per_block_optin_bytes
+    if total > most:
         raise LaunchError(
-            f"{program.name}: shared memory of a block must be at most {SHARED_LIMIT_BYTES:,} bytes "
-            f"(got {layout.shared_bytes:,} static and {shared_bytes:,} dynamic)"
+            f"{program.name}: shared memory of a block of {target.name} must be at most {most:,} bytes "
+            f"(got {layout.shared_bytes:,} static and {shared_bytes:,} dynamic); {_REMEDY}"
         )
-    if layout.local_bytes > LOCAL_LIMIT_BYTES:
+    if layout.local_bytes > target.launch.local_per_thread_bytes:
         raise LaunchError(
-            f"{program.name}: local memory of a thread must be at most {LOCAL_LIMIT_BYTES:,} bytes "
+            f"{program.name}: local memory of a thread must be at most {target.launch.local_per_thread_bytes:,} bytes "
             f"(got {layout.local_bytes:,}); put large arrays in global memory"
         )
     return total

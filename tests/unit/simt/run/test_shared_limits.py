@@ -1,0 +1,70 @@
+"""Shared memory of a block: as much as the chosen GPU has, whichever way it is chosen."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pytest
+
+from tilewright import catalogue
+from tilewright.errors import LaunchError, TilewrightError
+from tilewright.gpu import Program
+from tilewright.ladder.climber import Climber
+from tilewright.simt import launch
+
+OUT = np.zeros(64, np.uint32)
+
+
+def storing(declarations: str = "", body: str = "") -> Program:
+    return Program.from_ptx(
+        f".version 8.7\n.target sm_70\n.address_size 64\n.visible .entry k(.param .u64 p) {{\n{declarations}\n"
+        f".reg .b32 %r<2>;\n{body}\nret;\n}}\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("gpu", "most"), [("v100", 98_304), ("t4", 65_536), ("a100", 166_912), ("rtx4090", 101_376), ("h100", 232_448)]
+)
+def test_shared_memory_is_the_chosen_gpus(gpu: str, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = storing(".shared .align 4 .b8 s[40000];", "st.shared.u32 [s], 1;")
+    launch(program, 1, 32, (OUT,), shared_bytes=most - 40_000, gpu=gpu)
+    launch(storing(), 1, 32, (OUT,), shared_bytes=np.int64(most), gpu=gpu)
+    monkeypatch.setenv("TILEWRIGHT_GPU", gpu)  # what an argument does, the setting does
+    for chosen in (gpu, None):
+        with pytest.raises(LaunchError, match=rf"between 0 and {most:,}, what a block of NVIDIA .*; use smaller tiles"):
+            launch(storing(), 1, 32, (OUT,), shared_bytes=most + 1, gpu=chosen)
+        with pytest.raises(LaunchError, match=rf"of NVIDIA .* at most {most:,} bytes .*--gpu"):
+            launch(program, 1, 32, (OUT,), shared_bytes=most - 40_000 + 16, gpu=chosen)
+
+
+def test_an_unknown_gpu_is_refused() -> None:
+    with pytest.raises(TilewrightError, match=r"got 'v101'\); known names: .*v100"):
+        launch(storing(), 1, 32, (OUT,), gpu="v101")
+
+
+@pytest.mark.parametrize("shared_bytes", [True, None, 1.0, -1])
+def test_shared_bytes_are_a_whole_number(shared_bytes: object) -> None:
+    with pytest.raises(LaunchError, match=r"must be between 0 and 232,448.*\(got .*\); use smaller tiles"):
+        launch(storing(), 1, 32, (OUT,), shared_bytes=shared_bytes)  # type: ignore[arg-type]
+
+
+def test_a_climb_on_a_gpu_keeps_its_limits() -> None:
+    """What fits the shared memory of an H100 is refused on a T4, although the assembler takes it for both."""
+    text = (
+        ".version 8.7\n.target sm_75\n.address_size 64\n.extern .shared .align 4 .b8 s[];\n"
+        ".visible .entry k(.param .u64 a, .param .u64 b, .param .u64 c) {\n ret;\n}\n"
+    )
+    program = Program.from_ptx(text)
+    large = replace(catalogue.find("global_memory"), compiler=lambda dtype, cc: program, operands="abc")
+    a = np.ones((4, 4), np.float32)
+    for gpu, refused in (("t4", True), ("h100", False)):
+        climber = Climber.on("simulated", gpu, None)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("tilewright.simt.launch", partial(launch, shared_bytes=100_000))
+            if refused:
+                with pytest.raises(LaunchError, match="between 0 and 65,536, what a block of NVIDIA T4 may have"):
+                    climber.launch(large, program, a, a)
+            else:
+                climber.launch(large, program, a, a)
