@@ -4,6 +4,7 @@
 variable                   meaning                                       default
 ========================== ============================================= =================================
 ``TILEWRIGHT_CACHE_DIR``   where translated kernels are kept             the user's cache folder
+``TILEWRIGHT_CACHE_BYTES`` most it may hold; 0 keeps nothing             512 MiB
 ``TILEWRIGHT_THREADS``     host threads of a simulated launch            the cores this process may use
 ``TILEWRIGHT_GPU``         GPU whose limits a simulated launch keeps,    ``h100``
                            and give occupancy
@@ -26,6 +27,8 @@ from tilewright.errors import ArgumentValueError
 
 #: More host threads than any host has cores for; each has a stack of its own.
 THREADS_MAX = 1024
+#: Room for some ten thousand kernels.
+CACHE_BYTES = 512 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,8 @@ class Settings:
     ----------
     cache_dir : pathlib.Path
         Folder of the translation cache; it need not exist yet.
+    cache_bytes : int
+        Most bytes that cache may hold; what was not used for longest is removed.
     threads : int
         Host threads of a simulated launch, from 1 to 1,024.
     gpu : str
@@ -56,6 +61,7 @@ class Settings:
     gpu: str
     debug: bool
     amx: bool = True
+    cache_bytes: int = CACHE_BYTES
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str] | None = None) -> Settings:
@@ -78,6 +84,7 @@ class Settings:
             gpu=variables.get("TILEWRIGHT_GPU", "") or "h100",
             debug=debugging(variables),
             amx=variables.get("TILEWRIGHT_AMX", "") != "0",
+            cache_bytes=_cache_bytes(variables.get("TILEWRIGHT_CACHE_BYTES", "")),
         )
 
 
@@ -94,6 +101,18 @@ def _cache_dir(text: str) -> Path:
     import platformdirs
 
     return Path(platformdirs.user_cache_dir("tilewright", appauthor=False))
+
+
+def _cache_bytes(text: str) -> int:
+    """Most bytes of the cache."""
+    if not text:
+        return CACHE_BYTES
+    if not text.isascii() or not text.isdigit() or len(text) > 18:
+        raise ArgumentValueError(
+            f"TILEWRIGHT_CACHE_BYTES must be a whole number of bytes (got {text!r}); unset it for {CACHE_BYTES:,}, or "
+            f"set 0 to keep nothing"
+        )
+    return int(text)
 
 
 def _threads(text: str) -> int:

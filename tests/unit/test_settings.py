@@ -15,7 +15,7 @@ def test_defaults() -> None:
     settings = Settings.from_environ({})
     assert settings.cache_dir == Path(platformdirs.user_cache_dir("tilewright", appauthor=False))
     assert settings.threads >= 1
-    assert (settings.gpu, settings.debug) == ("h100", False)
+    assert (settings.gpu, settings.debug, settings.cache_bytes) == ("h100", False, 512 * 2**20)
 
 
 def test_every_variable() -> None:
@@ -26,9 +26,10 @@ def test_every_variable() -> None:
             "TILEWRIGHT_GPU": "a100",
             "TILEWRIGHT_DEBUG": "1",
             "TILEWRIGHT_AMX": "0",
+            "TILEWRIGHT_CACHE_BYTES": "1000000",
         }
     )
-    assert settings == Settings(Path.home() / "kept", 7, "a100", True, amx=False)
+    assert settings == Settings(Path.home() / "kept", 7, "a100", True, amx=False, cache_bytes=1_000_000)
 
 
 def test_empty_means_unset() -> None:
@@ -41,6 +42,12 @@ def test_empty_means_unset() -> None:
 def test_threads_are_a_whole_number(text: str) -> None:
     with pytest.raises(ArgumentValueError, match="TILEWRIGHT_THREADS"):
         Settings.from_environ({"TILEWRIGHT_THREADS": text})
+
+
+@pytest.mark.parametrize("text", ["-1", "1M", "1e9", "0x10", "²", "9" * 30])
+def test_bytes_of_the_cache_are_a_whole_number(text: str) -> None:
+    with pytest.raises(ArgumentValueError, match=r"TILEWRIGHT_CACHE_BYTES must be .*\(got .*\); unset it"):
+        Settings.from_environ({"TILEWRIGHT_CACHE_BYTES": text})
 
 
 def test_the_process_environment_is_read_when_asked(monkeypatch: pytest.MonkeyPatch) -> None:

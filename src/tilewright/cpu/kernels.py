@@ -12,7 +12,7 @@ from typing import Any
 from tilewright.cpu.amx_loops import amx_kernel_text
 from tilewright.cpu.contexts import KernelKey
 from tilewright.cpu.loops import SIGNATURE, kernel_text
-from tilewright.native import store
+from tilewright.native import store, upkeep
 from tilewright.native.compiler import Library, compiler
 from tilewright.settings import Settings
 
@@ -51,7 +51,7 @@ def compiled(
     name: str, text: Callable[[], str], exports: tuple[str, ...] = ("kernel",), imports: dict[str, int] | None = None
 ) -> Library:
     """Machine code kept under a name; its text is made only when it must be."""
-    folder = Settings.from_environ().cache_dir / "cpu"
+    folder = Settings.from_environ().cache_dir / upkeep.CPU
     entry = store.digest(_fingerprint(), compiler().identity, name)
     kept = store.read(folder, entry, lambda header: None)
     if kept is None:

@@ -2,7 +2,7 @@
 
 A file is a magic line, a SHA-256 of its key and of what follows, the length of the header, the header and the object
 code. It is written to a temporary file and renamed, so a reader sees all of it or nothing. A file that does not check
-is ignored with one warning, and replaced. There are no pickles.
+is ignored with one warning, and replaced. There are no pickles. All entries together stay within a setting's bytes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+from tilewright.native import upkeep
+from tilewright.settings import Settings
+
 _MAGIC = b"tilewright-code 1\n"
+#: The cache's size is looked at after every sixteenth write: digests that begin so are as many.
+_LOOKS = "0"
 _T = TypeVar("_T")
 
 
@@ -66,14 +71,22 @@ def read(folder: Path, key: str, decode: Callable[[dict[str, Any]], _T]) -> tupl
         if blob[:start] != _MAGIC or _checksum(key, body) != blob[start : start + 32]:
             raise ValueError("not a whole entry, or another's")
         length = int.from_bytes(body[:8], "little")
-        return decode(json.loads(body[8 : 8 + length])), body[8 + length :]
+        entry = decode(json.loads(body[8 : 8 + length])), body[8 + length :]
     except (ValueError, KeyError, TypeError, IndexError):
         warnings.warn(f"cache entry {path.name} is damaged or foreign; it is ignored and made anew", stacklevel=3)
         return None
+    upkeep.note_use(path)
+    return entry
 
 
 def write(folder: Path, key: str, header: dict[str, Any], code: bytes) -> None:
-    """Write an entry, whole or not at all; a folder that cannot be written is no error."""
+    """Write an entry, whole or not at all, and now and then remove old ones.
+
+    A folder that cannot be written is no error. Where the setting allows no bytes, nothing is written.
+    """
+    settings = Settings.from_environ()
+    if not settings.cache_bytes:
+        return
     text = json.dumps(header).encode()
     body = len(text).to_bytes(8, "little") + text + code
     try:
@@ -91,3 +104,5 @@ def write(folder: Path, key: str, header: dict[str, Any], code: bytes) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+    if key.startswith(_LOOKS):
+        upkeep.tidy(settings.cache_dir, settings.cache_bytes)

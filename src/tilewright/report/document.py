@@ -1,4 +1,4 @@
-"""A climb as JSON."""
+"""Findings as JSON."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from tilewright.ladder.rung import Climb, Rung
+from tilewright.native.upkeep import Contents
 
 
 def climb_document(climb: Climb) -> dict[str, Any]:
@@ -24,6 +25,11 @@ def climb_document(climb: Climb) -> dict[str, Any]:
 def climb_json(climb: Climb) -> str:
     """Return the document as text, in ASCII: it is valid whatever the terminal's encoding."""
     return json.dumps(climb_document(climb), indent=2)
+
+
+def cache_json(contents: Contents, limit_bytes: int) -> str:
+    """Return what the cache holds, and may hold, as text."""
+    return json.dumps({**asdict(contents), "limit_bytes": limit_bytes}, indent=2)
 
 
 def _rung_document(rung: Rung) -> dict[str, Any]:

@@ -39,14 +39,13 @@ def size(value: int | None) -> str:
 
     Examples
     --------
-    >>> size(2048), size(512), size(2560), size(0)
-    ('2 KiB', '512 B', '2.5 KiB', '0')
+    >>> size(2048), size(512), size(2560), size(3 << 20), size(0)
+    ('2 KiB', '512 B', '2.5 KiB', '3 MiB', '0')
     """
     if not value:
         return MISSING if value is None else "0"
-    if value < 1024:
-        return f"{value} B"
-    return f"{value / 1024:,.1f}".removesuffix(".0") + " KiB"
+    scale, unit = (2**20, "MiB") if value >= 2**20 else (2**10, "KiB") if value >= 2**10 else (1, "B")
+    return f"{value / scale:,.1f}".removesuffix(".0") + f" {unit}"
 
 
 def percent(value: float | None) -> str:

@@ -1,4 +1,4 @@
-"""Lists of what there is: kernels, GPUs, supported PTX."""
+"""Lists of what there is: kernels, GPUs, the cache."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from tilewright.report.columns import Column, Group
 if TYPE_CHECKING:
     from tilewright.catalogue import Record
     from tilewright.machine import Gpu
+    from tilewright.native.upkeep import Contents
 
 
 def kernels(records: Sequence[Record], console: Console) -> None:
@@ -48,3 +49,12 @@ def gpus(machines: Sequence[Gpu], console: Console) -> None:
         )
     )
     columns.show(console, key, [name, limits], machines)
+
+
+def cache(contents: Contents, limit_bytes: int, console: Console) -> None:
+    """Print where the cache is and what it holds, a line each."""
+    console.print(Text(contents.folder, style="bold"), soft_wrap=True)
+    entries = f"{figures.count(contents.entries)} entr{'y' if contents.entries == 1 else 'ies'}"
+    console.print(f"{entries}, {figures.size(contents.bytes)} of {figures.size(limit_bytes)}")
+    if contents.removed_bytes:
+        console.print(f"removed: {figures.size(contents.removed_bytes)}")

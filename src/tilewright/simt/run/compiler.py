@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tilewright.errors import PtxError
-from tilewright.native import store
+from tilewright.native import store, upkeep
 from tilewright.native.compiler import Compiler, Library
 from tilewright.settings import Settings
 from tilewright.simt.run import cache
@@ -65,4 +65,4 @@ class Host(Compiler):
 @functools.cache
 def host() -> Host:
     """The process's one JIT."""
-    return Host(folder=Settings.from_environ().cache_dir / "translations")
+    return Host(folder=Settings.from_environ().cache_dir / upkeep.TRANSLATIONS)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from tilewright.native import store
+from tilewright.native import store, upkeep
 from tilewright.native.compiler import Library
 from tilewright.settings import Settings
 from tilewright.simt.events import Instrument
@@ -57,7 +57,7 @@ class KernelStore:
         found = self._ready.get(key)
         if found is not None:
             return ReadyKernel(found.translation, found.library, True, time.perf_counter() - start)
-        folder = Settings.from_environ().cache_dir / "translations"
+        folder = Settings.from_environ().cache_dir / upkeep.TRANSLATIONS
         kept = cache.load(folder, key)
         if kept is None:
             translation, code = interruptible(lambda: _make(ptx, entry, launch, instruments, optimise))
