@@ -84,6 +84,20 @@ class Row:
         least = len([part for part in plain.split(",") if part.strip(" []|")])
         return least, least + sum(max(1, group.count(",")) for group in optional)
 
+    @property
+    def writes(self) -> bool:
+        """Whether the first operand is written: the manual calls destinations d and p."""
+        return self.kind != "control" and bool(self.operands) and self.operands[0][0] in "dp"
+
+    def operand_names(self, count: int) -> tuple[str, ...]:
+        """The names that `count` operands stand for: those in braces are left out from the end."""
+        names = list(self.operands)
+        tail = self.syntax[len(_head(self.syntax)) :]
+        for optional in reversed(re.findall(r"\{, ?(\w+)\}", tail)):
+            if len(names) > count:
+                names.remove(optional)
+        return tuple(names)
+
     def forms(self) -> Iterable[str]:
         """Every dotted name this row accepts, for tests and the support page."""
         options: list[tuple[str, ...]] = []

@@ -352,11 +352,6 @@ def _load_param(emitter: Emitter, access: Access) -> list[Value]:
 def _store_sources(emitter: Emitter, access: Access) -> list[Value]:
     operand = access.op.instruction.operands[1]
     items = operand.items if isinstance(operand, tree.Vector) else (operand,)
-    if len(items) != access.count:
-        item = access.op.instruction
-        raise PtxError(
-            f"{emitter.module.path}:{item.ptx_line}: '{item.name}' stores {access.count} elements (got {len(items)})"
-        )
     return [emitter.read(i, access.type) for i in items]
 
 

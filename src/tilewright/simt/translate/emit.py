@@ -91,12 +91,6 @@ def _write_loaded(emitter: Emitter, op: Op, access: Access, guard: Value | None)
     values = emit_access(emitter, access)
     if access.store:
         return
-    if len(op.destinations) != len(values):
-        item = op.instruction
-        raise PtxError(
-            f"{emitter.module.path}:{item.ptx_line}: '{item.name}' loads {len(values)} elements into "
-            f"{len(op.destinations)} registers"
-        )
     for name, value in zip(op.destinations, values, strict=True):
         write(emitter, name, value, access.type, ANY_UNIFORM if value.lanes == 1 else ANY_VECTOR, guard)
 

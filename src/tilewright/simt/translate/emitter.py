@@ -17,7 +17,7 @@ from tilewright.simt.translate.code import LANES, Code, Value, element_type
 from tilewright.simt.translate.graph import Graph, Op
 from tilewright.simt.translate.layout import Layout
 from tilewright.simt.translate.shapes import PATTERN, UNIFORM, VECTOR, Shape, Shapes
-from tilewright.simt.translate.special import LaunchClass
+from tilewright.simt.translate.special import LaunchClass, special_value
 from tilewright.simt.translate.state import CONTEXT, GLOBAL_BASE, SLOT, WARP
 
 TRUE = Value("true", "i1")
@@ -158,7 +158,7 @@ class Emitter:
                     value = self.spread(value, self.shapes.operand(operand))
                 return self.reinterpret(value, type_)
             case tree.Register(name):
-                value = self.special(name)
+                value = special_value(self, name)
                 if not base:
                     value = self.spread(value, self.shapes.operand(operand))
                 return self.reinterpret(value, type_)
@@ -235,12 +235,6 @@ class Emitter:
         """Store a field at a byte offset of a record."""
         pointer = self.code.op(f"getelementptr i8, ptr {record}, i64 {offset}", "ptr")
         self.code.line(f"store {value}, ptr {pointer.text}, align 4")
-
-    def special(self, name: str) -> Value:
-        """A special register's value; for a pattern, its value in lane 0."""
-        from tilewright.simt.translate.special_values import special_value
-
-        return special_value(self, name)
 
     def constant_array(self, type_: str, items: Sequence[int]) -> str:
         """A module-level constant array of integers; returns its symbol."""

@@ -6,12 +6,12 @@ that every place where a lane can wait is the start of a block.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field, replace
 
 from tilewright.errors import PtxError
 from tilewright.simt.isa import Form, table
 from tilewright.simt.ptx import tree
+from tilewright.simt.translate.operands import SINK, check_operands
 
 #: Instructions that end a block, and those that a guard turns into a branch around them.
 BARRIERS = ("bar", "barrier")
@@ -100,72 +100,27 @@ def make_op(instruction: tree.Instruction, registers: dict[str, str], path: str)
             f"{path}:{instruction.ptx_line}: '{instruction.name}' takes {rule} "
             f"operands (got {len(operands)}): {form.row.syntax}"
         )
-    names = form.row.operands
-    _check_widths(instruction, form, registers, path)
-    has_destination = bool(names) and names[0][0] in "dp" and bool(operands) and form.row.kind != "control"
+    check_operands(instruction, form, registers, path)
     destinations: list[str] = []
-    if has_destination:
-        first = operands.pop(0)
-        for item in _destination_items(first):
-            if not isinstance(item, tree.Register):
+    if form.row.writes:
+        for item in _destination_items(operands.pop(0)):
+            if not isinstance(item, tree.Register) or (item.name not in registers and item.name != SINK):
                 raise PtxError(f"{path}:{instruction.ptx_line}: '{instruction.name}' writes a register (got {item})")
             destinations.append(item.name)
     if instruction.opcode == "call":  # a call that stays one writes the registers it returns into
         destinations = [r.name for o in operands if isinstance(o, tree.CallArguments) for r in _returned(o)]
-    writes = tuple(d for d in destinations if d != "_")
+    writes = tuple(d for d in destinations if d != SINK)
     reads = [r for operand in operands for r in _registers(operand)]
     if instruction.guard is not None:
         reads.append(instruction.guard.register.name)
-    for name in (*writes, *reads):
-        if name not in registers and not is_special(name):
-            raise PtxError(f"{path}:{instruction.ptx_line}: register '{name}' is not declared")
+    if SINK in reads:
+        raise PtxError(f"{path}:{instruction.ptx_line}: '{instruction.name}' reads '_', which only takes results")
     reads = [r for r in reads if r in registers]
     if form.row.kind == "carry":
         registers.setdefault(CARRY, ".pred")
         reads += [CARRY] if instruction.opcode in ("addc", "subc", "madc") else []
         writes += (CARRY,) if form.has("cc") else ()
     return Op(instruction, form, writes, tuple(reads), tuple(destinations), tuple(operands))
-
-
-def _check_widths(instruction: tree.Instruction, form: Form, registers: dict[str, str], path: str) -> None:
-    """Registers must have the width of the type they are used as; `cvt` and memory instructions relax that.
-
-    Source: PTX ISA, 9.4 (Type Information for Instructions and Operands), 9.4.1 (Operand Size Exceeding
-    Instruction-Type Size).
-    """
-    if form.row.kind not in ("lane", "carry") or instruction.opcode == "cvt":
-        return
-    for letter, operand in zip(form.row.operands, instruction.operands, strict=False):
-        if not isinstance(operand, tree.Register) or operand.name not in registers or "|" in letter:
-            continue
-        type_ = form.type_of(letter)
-        declared = registers[operand.name]
-        if type_ and _bits(declared) != _bits(type_):
-            raise PtxError(
-                f"{path}:{instruction.ptx_line}: operand '{operand.name}' of '{instruction.name}' must be as wide as "
-                f".{type_} (got {declared}); declare it so, or convert with cvt"
-            )
-
-
-def _bits(type_: str) -> int:
-    """Width of a PTX type in bits; 1 of a predicate."""
-    bits = 1
-    for number in re.findall(r"\d+", type_):
-        bits *= int(number)
-    return bits
-
-
-def is_special(name: str) -> bool:
-    """Whether a register name is one of the machine's own (`%tid.x`), or the sink."""
-    return name == "_" or name.split(".", maxsplit=1)[0] in SPECIAL_REGISTERS
-
-
-SPECIAL_REGISTERS = frozenset(
-    "%tid %ntid %laneid %warpid %nwarpid %ctaid %nctaid %smid %nsmid %gridid %lanemask_eq %lanemask_le %lanemask_lt "
-    "%lanemask_ge %lanemask_gt %clock %clock_hi %clock64 %globaltimer %globaltimer_lo %globaltimer_hi %envreg0 "
-    "%total_smem_size %dynamic_smem_size %aggr_smem_size %is_explicit_cluster %clusterid %nclusterid %cluster_ctaid "
-    "%cluster_nctaid %cluster_ctarank %cluster_nctarank %current_graph_exec".split()
-)
 
 
 def _destination_items(operand: tree.Operand) -> list[tree.Operand]:

@@ -10,12 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from tilewright.simt.ptx import tree
 from tilewright.simt.translate.code import LANES
 from tilewright.simt.translate.frontier import thread_frontiers
 from tilewright.simt.translate.graph import CARRY, Graph, Op
-from tilewright.simt.translate.special import LaunchClass, special_shape
+
+if TYPE_CHECKING:
+    from tilewright.simt.translate.special import LaunchClass
 
 UNIFORM, PATTERN, VECTOR = 0, 1, 2
 #: Alignment of zero: any power of two that matters divides it.
@@ -266,6 +269,8 @@ class Shapes:
             case tree.Register(name):
                 if name in self.graph.registers:
                     return self.of.get(name, constant(0))
+                from tilewright.simt.translate.special import special_shape
+
                 return special_shape(name, self.launch)
             case tree.Immediate(value, "int"):
                 return constant(value)

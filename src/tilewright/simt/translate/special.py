@@ -1,22 +1,33 @@
-"""Special registers: their shapes and values, given the launch's block dimensions.
+"""Special registers: the one table of their names, widths, shapes and values, and what a launch class says of them.
+
+The graph asks it which names exist, the shapes which of them differ between lanes, the emitter for their values.
 
 Source: PTX ISA, chapter 10 (Special Registers). Lanes of a warp are consecutive threads, x fastest, then y, then z.
 """
 
 from __future__ import annotations
 
+import difflib
 import functools
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from tilewright.simt.translate.code import LANES
+from tilewright.simt.translate.code import LANES, Value
+from tilewright.simt.translate.shapes import ALIGN_MAX, ANY_UNIFORM, PATTERN, UNIFORM, VECTOR, Shape, constant
+from tilewright.simt.translate.state import SLOT, WARP
 
 if TYPE_CHECKING:
-    from tilewright.simt.translate.shapes import Shape
+    from tilewright.simt.translate.emitter import Emitter
 
 #: Bound assumed of a grid's extent in threads, and of integer parameters, in a "small" launch: products of two such
 #: numbers fit a signed 32-bit register, so index arithmetic provably does not wrap.
 SMALL = 1 << 15
+#: Shared memory is given out in these units, and the system keeps this much of it for itself, from sm_80 on.
+#: Source: PTX ISA, 10.28 (%total_smem_size); CUDA C++ Programming Guide, 16.2 (technical specifications).
+SHARED_UNIT_BYTES, SHARED_RESERVED_BYTES = 128, 1024
+_ENVIRONMENT_REGISTERS = 32
 
 
 @dataclass(frozen=True)
@@ -49,6 +60,72 @@ class LaunchClass:
         return -(-self.threads // LANES)
 
 
+@dataclass(frozen=True)
+class Special:
+    """One special register, or one vector of them.
+
+    Attributes
+    ----------
+    widths : tuple of int
+        Bits it may be read in, its own first; 1 is a predicate.
+    shape : callable
+        ``shape(launch, axis) -> Shape``.
+    value : callable
+        ``value(emitter, axis) -> Value`` of its own width; of a pattern, its value in lane 0.
+    axes : str
+        Letters of the components; "" for a scalar, whose axis is 0.
+    """
+
+    widths: tuple[int, ...]
+    shape: Callable[[LaunchClass, int], Shape]
+    value: Callable[[Emitter, int], Value]
+    axes: str = ""
+
+
+def find(name: str) -> tuple[Special, int] | None:
+    """The register of a name (`%tid.x`, `%laneid`) and its axis; None for a name that the table does not have."""
+    head, dot, axis = name.partition(".")
+    special = SPECIAL_REGISTERS.get(head)
+    if special is None or bool(dot) != bool(special.axes) or (dot and (len(axis) != 1 or axis not in special.axes)):
+        return None
+    return special, max(special.axes.find(axis), 0) if dot else 0
+
+
+def why_unknown(name: str) -> str:
+    """What is wrong with a name that is neither declared nor in the table, and what there is instead."""
+    head, dot, axis = name.partition(".")
+    special = SPECIAL_REGISTERS.get(head)
+    if special is None:
+        near = difflib.get_close_matches(head, SPECIAL_REGISTERS, n=3, cutoff=0.7) or list(SPECIAL_REGISTERS)
+        return f"register '{name}' is not declared, and is no special register; known ones: {', '.join(near)}"
+    if not special.axes:
+        return f"special register '{head}' has no components (got '{name}'); read '{head}'"
+    known = ", ".join(f"{head}.{letter}" for letter in special.axes)
+    what = f"no component '.{axis}'" if dot else "no value as a whole"
+    return f"special register '{head}' has {what} (got '{name}'); read one of {known}"
+
+
+def special_shape(name: str, launch: LaunchClass) -> Shape:
+    """The shape of a special register."""
+    special, axis = _known(name)
+    return special.shape(launch, axis)
+
+
+def special_value(emitter: Emitter, name: str) -> Value:
+    """The value of a special register; for a pattern, its value in lane 0."""
+    special, axis = _known(name)
+    return special.value(emitter, axis)
+
+
+def _known(name: str) -> tuple[Special, int]:
+    found = find(name)
+    assert found is not None, name  # the graph let it pass
+    return found
+
+
+# -- thread and block indices -------------------------------------------------------------------------------------
+
+
 @functools.lru_cache(maxsize=64)
 def thread_indices(block: tuple[int, int, int]) -> tuple[tuple[tuple[int, ...], ...], ...]:
     """tid.x, tid.y, tid.z of every lane: [axis][warp][lane]. Lanes past the block's end count on."""
@@ -62,35 +139,12 @@ def thread_indices(block: tuple[int, int, int]) -> tuple[tuple[tuple[int, ...], 
     )
 
 
-def special_shape(name: str, launch: LaunchClass) -> Shape:
-    """The shape of a special register."""
-    from tilewright.simt.translate.shapes import ANY_UNIFORM, PATTERN, UNIFORM, VECTOR, Shape, constant
-
-    head, _, axis_name = name.partition(".")
-    axis = "xyz".find(axis_name) if axis_name else -1
-    if head == "%tid" and axis >= 0:
-        return _tid_shape(launch.block, axis)
-    if head == "%ntid" and axis >= 0:
-        return constant(launch.block[axis])
-    if head == "%ctaid" and axis >= 0:
-        limit = SMALL // launch.block[axis] if launch.grid_small[axis] else (1 << 31) - 1 if axis == 0 else 65535
-        return Shape(UNIFORM, (), 0, max(limit - 1, 0))
-    if head == "%nctaid" and axis >= 0:
-        limit = SMALL // launch.block[axis] if launch.grid_small[axis] else (1 << 31) - 1 if axis == 0 else 65535
-        return Shape(UNIFORM, (), 1, max(limit, 1))
-    if head == "%laneid":
-        return Shape(PATTERN, tuple(range(LANES)), 0, LANES - 1, 1 << 20)
-    if head in ("%warpid", "%nwarpid"):
-        return Shape(UNIFORM, (), 0, 32)
-    if head.startswith("%lanemask"):
-        return Shape(VECTOR)
-    return ANY_UNIFORM
+def _tid_shape(launch: LaunchClass, axis: int) -> Shape:
+    return _index_shape(launch.block, axis)
 
 
 @functools.lru_cache(maxsize=256)
-def _tid_shape(block: tuple[int, int, int], axis: int) -> Shape:
-    from tilewright.simt.translate.shapes import ALIGN_MAX, PATTERN, UNIFORM, VECTOR, Shape, constant
-
+def _index_shape(block: tuple[int, int, int], axis: int) -> Shape:
     rows = thread_indices(block)[axis]
     differences = {tuple(v - row[0] for v in row) for row in rows}
     low, high = 0, max(max(row) for row in rows)
@@ -101,3 +155,166 @@ def _tid_shape(block: tuple[int, int, int], axis: int) -> Shape:
     pattern = differences.pop()
     align = min((row[0] & -row[0] or ALIGN_MAX) for row in rows)
     return Shape(PATTERN if any(pattern) else UNIFORM, pattern if any(pattern) else (), low, high, align)
+
+
+def _tid(emitter: Emitter, axis: int) -> Value:
+    code = emitter.code
+    rows = thread_indices(emitter.launch.block)[axis]
+    index = _warpid(emitter, axis)
+    if _tid_shape(emitter.launch, axis).kind == VECTOR:
+        table = emitter.constant_array("i32", [v for row in rows for v in row])
+        row = code.mul(index, code.const("i32", LANES))
+        pointer = code.op(f"getelementptr i32, ptr {table}, i32 {row.text}", "ptr")
+        return code.op(f"load <{LANES} x i32>, ptr {pointer.text}, align 4", "i32", LANES)
+    if all(row[0] == rows[0][0] for row in rows):
+        return code.const("i32", rows[0][0])
+    table = emitter.constant_array("i32", [row[0] for row in rows])
+    pointer = code.op(f"getelementptr i32, ptr {table}, i32 {index.text}", "ptr")
+    return code.op(f"load i32, ptr {pointer.text}, align 4", "i32")
+
+
+def _blocks_most(launch: LaunchClass, axis: int) -> int:
+    """Most blocks along an axis. Source: CUDA C++ Programming Guide, 16.2, maximum dimensions of a grid."""
+    if launch.grid_small[axis]:
+        return SMALL // launch.block[axis]
+    return (1 << 31) - 1 if axis == 0 else 65535
+
+
+def _ctaid_shape(launch: LaunchClass, axis: int) -> Shape:
+    return Shape(UNIFORM, (), 0, max(_blocks_most(launch, axis) - 1, 0))
+
+
+def _nctaid_shape(launch: LaunchClass, axis: int) -> Shape:
+    return Shape(UNIFORM, (), 1, max(_blocks_most(launch, axis), 1))
+
+
+def _narrow(emitter: Emitter, value: Value) -> Value:
+    return emitter.code.cast("trunc", value, "i32")
+
+
+def _ctaid(emitter: Emitter, axis: int) -> Value:
+    return _narrow(emitter, emitter.field("%slot", SLOT[f"ctaid_{'xyz'[axis]}"], "i64"))
+
+
+def _nctaid(emitter: Emitter, axis: int) -> Value:
+    return _narrow(emitter, emitter.context(f"grid_{'xyz'[axis]}"))
+
+
+def _laneid_shape(launch: LaunchClass, axis: int) -> Shape:
+    return Shape(PATTERN, tuple(range(LANES)), 0, LANES - 1, ALIGN_MAX)
+
+
+def _laneid(emitter: Emitter, axis: int) -> Value:
+    return emitter.code.const("i32", 0)
+
+
+def _warpid_shape(launch: LaunchClass, axis: int) -> Shape:
+    return Shape(UNIFORM, (), 0, launch.warps - 1)
+
+
+def _warpid(emitter: Emitter, axis: int) -> Value:
+    return emitter.field("%warp", WARP["index"], "i32")
+
+
+# -- clocks and sizes ---------------------------------------------------------------------------------------------
+
+
+def _clock(emitter: Emitter, axis: int) -> Value:
+    """Warp instructions so far: monotonic, and the same in every run with the same seed."""
+    fuel = emitter.code.op("load i64, ptr %fuel", "i64")
+    spent = emitter.code.sub(emitter.context("quantum"), fuel)
+    return emitter.code.add(emitter.context("instructions"), spent)
+
+
+def _clock_low(emitter: Emitter, axis: int) -> Value:
+    return _narrow(emitter, _clock(emitter, axis))
+
+
+def _clock_high(emitter: Emitter, axis: int) -> Value:
+    return _narrow(emitter, emitter.code.binary("lshr", _clock(emitter, axis), emitter.code.const("i64", 32)))
+
+
+def _shared_in_units(emitter: Emitter, axis: int) -> Value:
+    code = emitter.code
+    raised = code.add(_narrow(emitter, emitter.context("shared_bytes")), code.const("i32", SHARED_UNIT_BYTES - 1))
+    return code.and_(raised, code.const("i32", -SHARED_UNIT_BYTES))
+
+
+def _shared_in_all(emitter: Emitter, axis: int) -> Value:
+    return emitter.code.add(_shared_in_units(emitter, axis), emitter.code.const("i32", SHARED_RESERVED_BYTES))
+
+
+def _shared_dynamic(emitter: Emitter, axis: int) -> Value:
+    return _narrow(emitter, emitter.context("dynamic_shared_bytes"))
+
+
+# -- the table ----------------------------------------------------------------------------------------------------
+
+
+def _of_launch(number: Callable[[LaunchClass, int], int], *widths: int, axes: str = "") -> Special:
+    """A register that a launch's class tells."""
+
+    def value(emitter: Emitter, axis: int) -> Value:
+        return emitter.code.const(f"i{widths[0]}", number(emitter.launch, axis))
+
+    return Special(widths, lambda launch, axis: constant(number(launch, axis)), value, axes)
+
+
+def _fixed(number: int, *widths: int, axes: str = "") -> Special:
+    """A register with one value in every launch."""
+    return _of_launch(lambda _launch, _axis: number, *widths, axes=axes)
+
+
+def _varying(value: Callable[[Emitter, int], Value], bits: int = 32) -> Special:
+    """A uniform register of which nothing is known beforehand."""
+    return Special((bits,), lambda _launch, _axis: ANY_UNIFORM, value)
+
+
+def _lane_mask(mask: Callable[[int], int]) -> Special:
+    def value(emitter: Emitter, axis: int) -> Value:
+        return emitter.code.pattern("i32", [mask(lane) for lane in range(LANES)])
+
+    return Special((32,), lambda _launch, _axis: Shape(VECTOR), value)
+
+
+#: Read in 16 bits too: they were 16-bit registers once. Source: PTX ISA, 10.1, 10.2, 10.6, 10.7, "legacy PTX 1.x code".
+_INDEX = (32, 16)
+
+#: Every special register. A block is a cluster of one here, and a launch the only grid, on the only multiprocessor.
+SPECIAL_REGISTERS: Mapping[str, Special] = MappingProxyType(
+    {
+        "%tid": Special(_INDEX, _tid_shape, _tid, "xyz"),
+        "%ntid": _of_launch(lambda launch, axis: launch.block[axis], *_INDEX, axes="xyz"),
+        "%laneid": Special((32,), _laneid_shape, _laneid),
+        "%warpid": Special((32,), _warpid_shape, _warpid),
+        "%nwarpid": _of_launch(lambda launch, _axis: launch.warps, 32),
+        "%ctaid": Special(_INDEX, _ctaid_shape, _ctaid, "xyz"),
+        "%nctaid": Special(_INDEX, _nctaid_shape, _nctaid, "xyz"),
+        "%clusterid": Special((32,), _ctaid_shape, _ctaid, "xyz"),
+        "%nclusterid": Special((32,), _nctaid_shape, _nctaid, "xyz"),
+        "%cluster_ctaid": _fixed(0, 32, axes="xyz"),
+        "%cluster_nctaid": _fixed(1, 32, axes="xyz"),
+        "%cluster_ctarank": _fixed(0, 32),
+        "%cluster_nctarank": _fixed(1, 32),
+        "%is_explicit_cluster": _fixed(0, 1),
+        "%smid": _fixed(0, 32),
+        "%nsmid": _fixed(1, 32),
+        "%gridid": _fixed(0, 64, 32, 16),
+        "%lanemask_eq": _lane_mask(lambda lane: 1 << lane),
+        "%lanemask_le": _lane_mask(lambda lane: (2 << lane) - 1),
+        "%lanemask_lt": _lane_mask(lambda lane: (1 << lane) - 1),
+        "%lanemask_ge": _lane_mask(lambda lane: -1 << lane),
+        "%lanemask_gt": _lane_mask(lambda lane: -2 << lane),
+        "%clock": _varying(_clock_low),
+        "%clock_hi": _varying(_clock_high),
+        "%clock64": _varying(_clock, 64),
+        "%globaltimer": _varying(_clock, 64),
+        "%globaltimer_lo": _varying(_clock_low),
+        "%globaltimer_hi": _varying(_clock_high),
+        "%total_smem_size": _varying(_shared_in_units),
+        "%aggr_smem_size": _varying(_shared_in_all),
+        "%dynamic_smem_size": _varying(_shared_dynamic),
+        "%current_graph_exec": _fixed(0, 64),
+        **{f"%envreg{index}": _fixed(0, 32) for index in range(_ENVIRONMENT_REGISTERS)},
+    }
+)

@@ -79,15 +79,13 @@ def meaning(opcode: str, operands: list[int]) -> int:
     }[name](*values)
 
 
+SPECIALS = ("%tid.x", "%tid.y", "%tid.z", "%ctaid.x", "%ctaid.y", "%laneid", "%ntid.x", "%nctaid.x", "%warpid")
+
+
 def random_lines(rng: random.Random, count: int) -> list[Line]:
     """Straight-line integer code, each register written once; divisors are literals other than 0."""
-    lines: list[Line] = []
-    known: dict[int, list[str]] = {
-        16: [],
-        32: ["%tid.x", "%tid.y", "%tid.z", "%ctaid.x", "%ctaid.y", "%laneid"],
-        64: [],
-    }
-    known[32] += ["%ntid.x", "%nctaid.x", "%warpid"]
+    lines = [Line("mov.u32", f"%r{number}", [name], 32) for number, name in enumerate(SPECIALS)]
+    known: dict[int, list[str]] = {16: [], 32: [line.destination for line in lines], 64: []}
 
     def source(bits: int) -> object:
         if known[bits] and rng.random() < 0.7:
@@ -97,7 +95,7 @@ def random_lines(rng: random.Random, count: int) -> list[Line]:
     def literal(bits: int) -> int:
         return _signed(rng.choice(LITERALS), bits) or 3
 
-    for number in range(count):
+    for number in range(len(lines), len(lines) + count):
         bits = rng.choice([16, 32, 32, 32, 32, 64, 64])
         sign = rng.choice("us")
         kinds = "mov add add sub neg mul mul mad wide madwide shl shr and and or xor not min max rem div cvt cvt cvt"

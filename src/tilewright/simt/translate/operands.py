@@ -1,0 +1,170 @@
+"""What an instruction's operands must be: registers that exist, as wide as the type they are used as.
+
+Source: PTX ISA, 9.4 (Type Information for Instructions and Operands), 9.4.1 (Operand Size Exceeding Instruction-Type
+Size), 6.4.1 (Addresses as Operands) and chapter 10 (Special Registers). Where the manual leaves a case open, the
+vendor's assembler decides: a test asks both it and this module about every form of the table.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from dataclasses import dataclass
+from typing import NoReturn
+
+from tilewright.errors import PtxError
+from tilewright.simt.isa import Form
+from tilewright.simt.ptx import tree
+
+#: Widths that a register can be declared with; 1 stands for a predicate.
+_WIDTHS = (1, 8, 16, 32, 64, 128)
+#: Operands whose registers may be wider than their type: loads and conversions extend, stores and conversions cut off.
+_MAY_BE_WIDER = {"ld": "d", "ldu": "d", "st": "b", "cvt": "dabc"}
+#: Operands without brackets that hold an address.
+_ADDRESSES = {"isspacep": "a"}
+#: Instructions that read special registers.
+_READ_SPECIALS = ("mov", "cvt")
+#: The destination that throws a result away.
+SINK = "_"
+_VECTOR = "their number follows .v2, .v4 or .v8 in the name"
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """The widths that a register may have, how a message says so, and what to do about another."""
+
+    widths: tuple[int, ...]
+    text: str
+    remedy: str = "declare it so, or convert with cvt"
+
+
+_ANY = _Rule(_WIDTHS, "")
+#: A narrow one is extended by zeros.
+_ADDRESS = _Rule((8, 16, 32, 64), "8 to 64 bits wide")
+
+
+@functools.cache
+def _exactly(bits: int) -> _Rule:
+    return _Rule((1,), "a predicate", "make one with setp") if bits == 1 else _Rule((bits,), f"{bits} bits wide")
+
+
+@functools.cache
+def _at_least(bits: int) -> _Rule:
+    return _Rule(tuple(w for w in _WIDTHS if w >= bits), f"at least {bits} bits wide")
+
+
+@functools.cache
+def _bits(type_: str) -> int:
+    """Width of a PTX type in bits: 32 of `.f16x2`, 1 of `.pred`."""
+    bits = 1
+    for number in re.findall(r"\d+", type_):
+        bits *= int(number)
+    return bits
+
+
+def check_operands(instruction: tree.Instruction, form: Form, registers: dict[str, str], path: str) -> None:
+    """Check that an instruction's registers exist and fit its form.
+
+    Raises
+    ------
+    PtxError
+        For a register that is neither declared nor special, or has another width than its operand; for braces around
+        the wrong number of registers; for a special register that is written or that the instruction cannot read.
+    """
+    check = _Check(instruction, form, registers, path)
+    if instruction.guard is not None:
+        check.register("guard", instruction.guard.register, _exactly(1))
+    names = form.row.operand_names(len(instruction.operands))
+    for name, operand in zip(names, instruction.operands, strict=False):
+        check.operand(name, operand)
+
+
+class _Check:
+    """The check of one instruction."""
+
+    def __init__(self, instruction: tree.Instruction, form: Form, registers: dict[str, str], path: str) -> None:
+        self.instruction = instruction
+        self.form = form
+        self.registers = registers
+        self.path = path
+
+    def operand(self, name: str, operand: tree.Operand) -> None:
+        """Check one operand, named as in the row's syntax (`d|p` for a pair)."""
+        first, _, second = name.partition("|")
+        count = self.elements(first)
+        whole = isinstance(operand, tree.Register) and operand.name == SINK and self.form.row.kind == "atomic"
+        if count > 1 and not whole and not isinstance(operand, tree.Vector | tree.Address):
+            self.fail(f"operand {first}", f"{count} registers in braces", "no braces", _VECTOR)
+        match operand:
+            case tree.Register() | tree.Negated():
+                register = operand.operand if isinstance(operand, tree.Negated) else operand
+                self.register(f"operand {first}", register, self.rule(first))
+            case tree.Pair(left, right):
+                self.register(f"operand {first}", left, self.rule(first))
+                self.register(f"operand {second or first}", right, self.rule(second or first))
+            case tree.Address(tree.Register() as base):
+                self.register(f"the address {first}", base, _ADDRESS)
+            case tree.Vector(items):
+                self.vector(first, items)
+            case tree.CallArguments(returns, target, arguments):
+                for item in (*returns, target, *arguments):
+                    if isinstance(item, tree.Register):
+                        self.register("an argument", item, _ANY)
+
+    def vector(self, name: str, items: tuple[tree.Operand, ...]) -> None:
+        """Check operands in braces: a vector's elements, or the pieces of what `mov` packs and unpacks."""
+        rule, bits = self.rule(name), _bits(self.form["type"])
+        if self.instruction.opcode == "mov":
+            if bits % len(items):
+                self.fail(f"operand {name}", f"pieces of {bits} bits", f"{len(items)} in braces", "give 2 or 4")
+            rule = _exactly(bits // len(items))
+        elif len(items) != self.elements(name):
+            count = self.elements(name)
+            rule_text = f"{count} registers in braces" if count > 1 else "one register"
+            self.fail(f"operand {name}", rule_text, f"{len(items)} in braces", _VECTOR)
+        for item in items:
+            if isinstance(item, tree.Register):
+                self.register(f"an element of operand {name}", item, rule)
+
+    def elements(self, name: str) -> int:
+        """How many registers an operand is, in braces where it is more than one."""
+        return int(self.form["vec"][1:] or 1) if name in ("d", "b") else 1
+
+    def rule(self, name: str) -> _Rule:
+        """What the row says of an operand's width."""
+        opcode = self.instruction.opcode
+        type_ = self.form.type_of(name)
+        if name in _ADDRESSES.get(opcode, ()):
+            return _ADDRESS
+        if not type_:
+            return _ANY
+        return _at_least(_bits(type_)) if name in _MAY_BE_WIDER.get(opcode, ()) else _exactly(_bits(type_))
+
+    def register(self, what: str, register: tree.Register, rule: _Rule) -> None:
+        """Check that a register exists and has one of a rule's widths."""
+        from tilewright.simt.translate import special  # which needs shapes, which need the graph, which needs this
+
+        declared = self.registers.get(register.name)
+        if declared is not None:
+            if _bits(declared) not in rule.widths:
+                self.fail(what, rule.text, f"{register.name}, {declared}", rule.remedy)
+            return
+        if register.name == SINK:
+            return
+        found = special.find(register.name)
+        if found is None:
+            raise PtxError(f"{self.where}: {special.why_unknown(register.name)}")
+        if self.instruction.opcode not in _READ_SPECIALS:
+            self.fail(what, "a declared register", f"{register.name}", "read a special register with mov or cvt")
+        if not set(found[0].widths) & set(rule.widths):
+            widths = " or ".join("a predicate" if w == 1 else f"{w} bits" for w in found[0].widths)
+            self.fail(what, rule.text, f"{register.name}, {widths}", rule.remedy)
+
+    @property
+    def where(self) -> str:
+        """The line of the text."""
+        return f"{self.path}:{self.instruction.ptx_line}"
+
+    def fail(self, what: str, rule: str, got: str, remedy: str) -> NoReturn:
+        """Refuse an operand."""
+        raise PtxError(f"{self.where}: {what} of '{self.instruction.name}' must be {rule} (got {got}); {remedy}")
