@@ -127,18 +127,49 @@ def _conflicts(value: int | None) -> Text:
 def _summary(climb: Climb, console: Console) -> None:
     trusted = [r for r in climb.rungs if not r.published and r.verified is not None]
     exact = sum(bool(r.verified) for r in trusted)
-    if not trusted:
-        return
     style = "bold green" if exact == len(trusted) else "bold red"
-    text = Text.assemble(
-        (f"{exact} of {len(trusted)} trusted kernels", style), " give the canonical product, bit for bit."
-    )
-    specimens = [r.name for r in climb.rungs if r.published and r.source != "-"]  # the vendor's library has no source
-    if specimens:
-        text.append(f" Published specimens are shown, not trusted: {', '.join(specimens)}.")
+    if trusted:
+        text = Text.assemble(
+            (f"{exact} of {len(trusted)} trusted kernels", style), " give the canonical product, bit for bit."
+        )
+    else:
+        text = Text("No trusted kernel ran.")
+    besides = _besides(climb.rungs)
+    if besides:
+        text.append(f" Shown besides, not counted: {besides}.")
     if climb.machine.device == "simulated":
         text.append(" Counts are the simulated GPU's; times are this host's, not a GPU's.", style="dim")
     console.print(text)
+    for words in _legend(climb.rungs):
+        console.print(Text(words, style="dim"))
+
+
+def _besides(rungs: Sequence[Rung]) -> str:
+    """Say which rungs are not among the trusted kernels that ran, so that the numbers add up to the rows shown."""
+    specimens = [r.name for r in rungs if r.published and not _of_vendor(r)]
+    vendors = [r.name for r in rungs if _of_vendor(r)]
+    idle = sum(r.verified is None and not r.published for r in rungs)
+    parts = (
+        f"{figures.amount(len(specimens), 'published specimen')} ({', '.join(specimens)})" if specimens else "",
+        f"the vendor's library ({', '.join(vendors)})" if vendors else "",
+        f"{figures.amount(idle, 'kernel')} not run" if idle else "",
+    )
+    return "; ".join(filter(None, parts))
+
+
+def _of_vendor(rung: Rung) -> bool:
+    return rung.published and rung.source == "-"  # nobody published it as a kernel
+
+
+def _legend(rungs: Sequence[Rung]) -> list[str]:
+    """Explain the words that stand in the rows, and no others."""
+    published = any(r.published and not _of_vendor(r) for r in rungs)
+    own_order = any(r.verified and r.order != "fma" for r in rungs)
+    return [
+        *(["Published: as its source has it, defects included; what it does is shown, not trusted."] * published),
+        *(["Own order: exact, bit for bit, in the order of sums its source has, which is not the canonical one."]
+          * own_order),
+    ]  # fmt: skip
 
 
 def _notes(rungs: Sequence[Rung], console: Console) -> None:

@@ -16,6 +16,17 @@ def count(value: int | None) -> str:
     return MISSING if value is None else f"{value:,}"
 
 
+def amount(value: int, noun: str) -> str:
+    """Return a count of things.
+
+    Examples
+    --------
+    >>> amount(1, "kernel"), amount(2000, "kernel")
+    ('1 kernel', '2,000 kernels')
+    """
+    return f"{count(value)} {noun}{'' if value == 1 else 's'}"
+
+
 def seconds(value: float | None) -> str:
     """Return a time with three digits and its unit.
 

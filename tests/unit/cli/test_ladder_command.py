@@ -73,12 +73,48 @@ def test_a_published_specimen_may_be_wrong(tilewright: Run, catalogue_of: Run) -
     assert "✗ 3 differ" in done.out
     assert "tiled_published: assumes multiples of 16" in done.out
     assert "1 of 1 trusted kernels give" in done.out
-    assert "Published specimens are shown, not trusted: tiled_published." in " ".join(done.out.split())
+    told = " ".join(done.out.split())
+    assert "Shown besides, not counted: 1 published specimen (tiled_published)." in told
+    assert "Published: as its source has it, defects included; what it does is shown, not trusted." in told
+    assert "Own order:" not in told
 
 
 def test_without_specimens_none_are_named(tilewright: Run, catalogue_of: Run) -> None:
     catalogue_of(LOOPS)
-    assert "specimens" not in tilewright("ladder", "--size", 8).out
+    out = tilewright("ladder", "--size", 8).out
+    assert [words for words in ("specimen", "besides", "Published", "Own order") if words in out] == []
+
+
+def test_the_numbers_add_up_to_the_rows(tilewright: Run, catalogue_of: Run) -> None:
+    catalogue_of(
+        LOOPS,
+        TILED,
+        FakeRecord("wrong", wrong=1),
+        FakeRecord("old_published", published=True, order="rounded-product"),
+        FakeRecord("older_published", published=True, wrong=2),
+        FakeRecord("picky", refuses="multiples of 16"),
+        FakeRecord("sorted", order="rounded-product"),
+    )
+    told = " ".join(tilewright("ladder", "--size", 8).out.split())
+    assert "3 of 4 trusted kernels give" in told
+    assert (
+        "not counted: 2 published specimens (old_published, older_published); 1 kernel not run." in told
+    )  # 4 + 2 + 1 rows
+    assert "Own order: exact, bit for bit, in the order of sums its source has" in told
+
+
+def test_specimens_alone_are_explained_too(tilewright: Run, catalogue_of: Run) -> None:
+    catalogue_of(FakeRecord("old_published", published=True, wrong=2))
+    told = " ".join(tilewright("ladder", "--size", 8).out.split())
+    assert "No trusted kernel ran. Shown besides, not counted: 1 published specimen (old_published)." in told
+    assert "Published: as its source has it" in told
+
+
+def test_the_vendors_library_is_no_specimen(tilewright: Run, catalogue_of: Run) -> None:
+    catalogue_of(LOOPS, FakeRecord("cublas", source="-", published=True))
+    out = tilewright("ladder", "--size", 8).out
+    assert "Shown besides, not counted: the vendor's library (cublas)." in out
+    assert "Published:" not in out
 
 
 @pytest.mark.parametrize(
