@@ -127,6 +127,22 @@ def test_all_threads_and_their_number_are_the_same_count(seed: int | None) -> No
 
 
 @pytest.mark.parametrize("seed", SEEDS)
+def test_where_one_names_no_number_warps_that_exited_are_not_waited_for(seed: int | None) -> None:
+    body = "setp.ge.u32 %p2, %tid, 64; @%p2 exit; " + PARTS.format(one="bar.sync 1, 96;", rest="{rest}")
+    text = body + " st.global.u32 [%at], 1;"
+    assert words(text.format(rest="bar.sync 1;"), 96, block=96, seed=seed).tolist() == [1] * 64 + [0] * 32
+    with pytest.raises(DeadlockError, match="barrier 1 has 64 of 96 threads"):
+        words(text.format(rest="bar.sync 1, 96;"), 96, block=96, seed=seed)
+
+
+def test_arrivals_that_nobody_waits_for_end_with_their_block() -> None:
+    """The first block leaves 64 of 96 threads at a barrier; the others find it as new."""
+    body = """setp.ne.u32 %p1, %block, 0; @%p1 bra OTHERS; bar.arrive 5, 96; bra DONE;
+        OTHERS: bar.sync 5, 64; DONE: st.global.u32 [%at], 1;"""
+    assert words(body, 192, grid=3, block=64, limits=simt.Limits(threads=1, seconds=30)).all()
+
+
+@pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("one", ["bar.sync 2, 96;", "bar.arrive 2, 96;"])
 def test_a_reduction_is_not_mixed_with_other_forms(one: str, seed: int | None) -> None:
     text = PARTS.format(one=one, rest="bar.red.popc.u32 %r1, 2, 96, %p1;")
@@ -137,16 +153,18 @@ def test_a_reduction_is_not_mixed_with_other_forms(one: str, seed: int | None) -
 # -- lanes of one warp ----------------------------------------------------------------------------------------------
 
 ARMS = "and.b32 %r1, %tid, 1; setp.eq.u32 %p1, %r1, 0; @%p1 bra EVEN; {odd} bra DONE; EVEN: {even} DONE:"
+#: Lanes whose number is odd come to the barrier later, for they go round first. No block has a number above 7.
+LATER = """and.b32 %r1, %tid, 1; mov.u32 %r2, 0; mov.u32 %r4, 96;
+    HEAD: setp.eq.u32 %p1, %r1, 1; @%p1 bra ROUND;
+    barrier.sync {id}, {count}; setp.gt.u32 %p2, %block, 7; @%p2 bra HEAD; bra OUT;
+    ROUND: mov.u32 %r1, 2; mov.u32 %r2, DIFFER; mad.lo.u32 %r4, %r2, 32, 96; bra HEAD; OUT:"""
 AT_DIFFERENT_BARRIERS = {
     "one instruction": "and.b32 %r1, %tid, DIFFER; barrier.sync %r1;",
     "one instruction, counted": "and.b32 %r1, %tid, DIFFER; barrier.sync %r1, 96;",
     "one instruction, after a branch": (
         ARMS.format(odd="mov.u32 %r2, DIFFER;", even="mov.u32 %r2, 0;") + "barrier.sync %r2;"
     ),
-    "one instruction, at different times": (
-        "and.b32 %r1, %tid, DIFFER; mov.u32 %r2, 0; LOOP: setp.eq.u32 %p2, %r2, %r1; @!%p2 bra NEXT; "
-        "barrier.sync %r2; bra OUT; NEXT: add.u32 %r2, %r2, 1; bra LOOP; OUT:"
-    ),
+    "one instruction, at different times": LATER.format(id="%r2", count="96"),
     "two instructions": ARMS.format(odd="barrier.sync DIFFER;", even="barrier.sync 0;"),
     "arrivals": ARMS.format(odd="barrier.cta.arrive DIFFER, 96;", even="barrier.cta.arrive 0, 96;"),
     "reductions": ARMS.format(odd="barrier.red.or.pred %p4, DIFFER, %p1;", even="barrier.red.or.pred %p4, 0, %p1;"),
@@ -162,10 +180,27 @@ def test_lanes_of_a_warp_wait_at_one_barrier(body: str, seed: int | None) -> Non
     clean(body.replace("DIFFER", "0"), seed)
 
 
-def test_lanes_of_a_warp_name_one_count() -> None:
-    body = "shl.b32 %r1, %tid, SHIFT; and.b32 %r1, %r1, 32; add.u32 %r1, %r1, 96; barrier.sync 4, %r1;"
-    fault(KernelError, "must name the same number of threads (got 128 where", body.replace("SHIFT", "5"))
-    clean(body.replace("SHIFT", "31"))
+COUNTS = {
+    "one instruction": "and.b32 %r1, %tid, DIFFER; mad.lo.u32 %r1, %r1, 32, 96; barrier.sync 4, %r1;",
+    "one instruction, at different times": LATER.format(id="4", count="%r4"),
+    "two instructions": ARMS.format(
+        odd="mov.u32 %r4, DIFFER; mad.lo.u32 %r4, %r4, 32, 96; barrier.sync 4, %r4;", even="barrier.sync 4, 96;"
+    ),
+}
+
+
+@pytest.mark.parametrize("body", COUNTS.values(), ids=list(COUNTS))
+def test_lanes_of_a_warp_name_one_count(body: str) -> None:
+    found = fault(KernelError, "must name the same number of threads", body.replace("DIFFER", "1"))
+    assert re.search(r"\(got (96 where .* name 128|128 where .* name 96)\)", str(found))
+    clean(body.replace("DIFFER", "0"))
+
+
+def test_lanes_that_exited_do_not_count() -> None:
+    """What their registers hold is no other number of a barrier."""
+    got = words("""and.b32 %r1, %tid, 1; add.u32 %r2, %r1, 5; setp.eq.u32 %p1, %r1, 1; @%p1 exit;
+        barrier.sync %r2; st.global.u32 [%at], 1;""", 64, block=64)  # fmt: skip
+    assert got.tolist() == [1, 0] * 32
 
 
 def test_lanes_of_a_warp_reach_a_barrier_by_one_form() -> None:
@@ -190,6 +225,20 @@ def test_a_warp_arrives_once_when_its_last_lane_does(arrive: str, seed: int | No
     assert got.tolist() == [1] * THREADS
     with pytest.raises(DeadlockError, match="barrier 1 has 96 of 128 threads"):
         words(body.replace("COUNT", "128"), THREADS, block=THREADS, seed=seed, declarations=shared)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("arrive", ["arrive", "sync"])
+def test_lanes_that_arrive_in_divergent_code_go_on(arrive: str, seed: int | None) -> None:
+    """Warp 0 comes to barriers 1 and 2, the others to 2 and 1: that ends only when arriving is not waiting."""
+    body = f"""setp.ge.u32 %p2, %tid, 32; @%p2 bra REST;
+        {ARMS.format(odd=f"barrier.{arrive} 1, 96;", even=f"barrier.{arrive} 1, 96;")} barrier.sync 2; bra END;
+        REST: barrier.sync 2; barrier.sync 1, 96; END:"""
+    if arrive == "arrive":
+        clean(body, seed)
+        return
+    with pytest.raises(DeadlockError, match=r"barrier 1 has 32 of 96 threads .*; barrier 2 has 64 of 96 threads "):
+        words(body, THREADS, block=THREADS, seed=seed)
 
 
 # -- generations ----------------------------------------------------------------------------------------------------
