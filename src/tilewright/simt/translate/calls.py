@@ -26,6 +26,31 @@ if TYPE_CHECKING:
 
 #: Local memory a thread has for the frames of called functions.
 STACK_BYTES = 64 << 10
+#: Bytes of an argument up to which each step of its copy is translated: the work is done for all lanes at once.
+_STEPS_BYTES_MAX = 64
+#: Copies an argument of any size, for one lane after another. What it overlaps may be its own source.
+_COPY_LANES = """define internal void @tw.copy(ptr %local, i64 %to, i64 %from, i64 %size, i64 %stride, i32 %lanes) {
+entry:
+  br label %next
+next:
+  %left = phi i32 [ %lanes, %entry ], [ %rest, %copy ]
+  %none = icmp eq i32 %left, 0
+  br i1 %none, label %done, label %copy
+copy:
+  %lane = call i32 @llvm.cttz.i32(i32 %left, i1 true)
+  %wide = zext i32 %lane to i64
+  %start = mul i64 %wide, %stride
+  %target = add i64 %start, %to
+  %origin = add i64 %start, %from
+  %target.pointer = getelementptr i8, ptr %local, i64 %target
+  %origin.pointer = getelementptr i8, ptr %local, i64 %origin
+  call void @llvm.memmove.p0.p0.i64(ptr %target.pointer, ptr %origin.pointer, i64 %size, i1 false)
+  %less = sub i32 %left, 1
+  %rest = and i32 %left, %less
+  br label %next
+done:
+  ret void
+}"""
 
 
 def called_functions(module: tree.Module, bodies: list[tree.Function]) -> list[tree.Function]:
@@ -227,7 +252,15 @@ def _load_lanes(emitter: Emitter, offset: Value, type_: str, lanes: Value) -> Va
 
 
 def _copy(emitter: Emitter, to: Value, source: Value, size: int, lanes: Value) -> None:
-    """Copy bytes between two places of local memory, in the widest steps that fit."""
+    """Copy bytes between two places of local memory: all lanes in the widest steps that fit, or lane by lane."""
+    if size > _STEPS_BYTES_MAX:
+        code = emitter.code
+        code.declare("llvm.memmove.p0.p0.i64", "declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)")
+        code.declare("llvm.cttz.i32", "declare i32 @llvm.cttz.i32(i32, i1)")
+        code.declare("tw.copy", _COPY_LANES)
+        stride = code.const("i64", local_stride(emitter))
+        code.line(f"call void @tw.copy(ptr %local, {to}, {source}, i64 {size}, {stride}, {lanes})")
+        return
     done = 0
     while done < size:
         step = next(s for s in (8, 4, 2, 1) if s <= size - done)

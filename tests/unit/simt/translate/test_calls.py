@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from ptx_kernels import kernel, run, words
 
-from tilewright.errors import KernelError, LimitError, PtxError
+from tilewright.errors import KernelError, LaunchError, LimitError, PtxError
 from tilewright.gpu import Program
 from tilewright.simt import Limits, launch
 
@@ -135,6 +135,34 @@ def test_calls_through_a_table(index):
 def test_a_call_of_no_function():
     with pytest.raises(KernelError, match=r"k: indirect call to no function in block \(0, 0, 0\), thread \(7, 0, 0\)"):
         words("setp.eq.u32 %p1, %tid, 7; selp.u32 %r1, 3, 1, %p1;" + INDIRECT, 32, module=TABLE)
+
+
+@pytest.mark.parametrize("size", [64, 72, 1000, 4000])
+def test_large_arguments_and_results_of_calls_that_stay(size):
+    """What a recursive function is given and gives back arrives whole, for the calling lanes only."""
+    last = size - 8
+    module = f""".func (.param .align 8 .b8 result[{size}]) f(.param .align 8 .b8 x[{size}])
+{{ .param .align 8 .b8 back[{size}]; .reg .b32 %r<4>; .reg .b64 %d<4>; .reg .pred %p<2>;
+ld.param.u32 %r1, [x]; ld.param.u64 %d1, [x+{last}]; st.param.u64 [result+{last}], %d1; st.param.u32 [result], %r1;
+setp.eq.u32 %p1, %r1, 0; @%p1 ret; sub.u32 %r1, %r1, 1; add.u64 %d1, %d1, 3;
+{{ .param .align 8 .b8 a[{size}]; st.param.u32 [a], %r1; st.param.u64 [a+{last}], %d1; call (back), f, (a);
+ld.param.u64 %d1, [back+{last}]; }} st.param.u64 [result+{last}], %d1; ret; }}"""
+    got = words(
+        f"""and.b32 %r1, %tid, 1; mul.wide.u32 %d1, %tid, 10; mov.u32 %r2, 7; setp.lt.u32 %p1, %tid, 20; @%p1 bra D;
+        {{ .param .align 8 .b8 a[{size}]; .param .align 8 .b8 b[{size}]; st.param.u32 [a], %r1;
+        st.param.u64 [a+{last}], %d1; call (b), f, (a); ld.param.u64 %d2, [b+{last}]; }} cvt.u32.u64 %r2, %d2;
+        D: st.global.u32 [%at], %r2;""",
+        40,
+        block=40,
+        module=module,
+    )
+    assert got.tolist() == [7 if t < 20 else t * 10 + 3 * (t & 1) for t in range(40)]
+
+
+def test_an_argument_without_end_is_refused_at_once():
+    module = ".func f(.param .b8 x[1000000000]) { .param .b8 a[1000000000]; call f, (a); ret; }"
+    with pytest.raises(LaunchError, match="local memory of a thread must be at most"):
+        words("{ .param .b8 a[1000000000]; call f, (a); }", 32, module=module)
 
 
 def test_structs_and_arrays_by_value():
