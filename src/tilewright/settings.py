@@ -18,6 +18,7 @@ variable                   meaning                                       default
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -98,6 +99,12 @@ def _cache_dir(text: str) -> Path:
     """The cache folder: the variable's, with `~` expanded, or the platform's."""
     if text:
         return Path(text).expanduser()
+    return _user_cache_dir(*(os.environ.get(name) for name in ("HOME", "XDG_CACHE_HOME", "LOCALAPPDATA")))
+
+
+@functools.lru_cache(maxsize=8)
+def _user_cache_dir(*_: str | None) -> Path:
+    """The platform's folder, kept by the variables it may depend on: every launch asks, and it takes long to tell."""
     import platformdirs
 
     return Path(platformdirs.user_cache_dir("tilewright", appauthor=False))

@@ -136,6 +136,7 @@ class Gpu:
         return 2 * rate * self.multiprocessors * self.boost_mhz / 1000
 
 
+@functools.lru_cache(maxsize=64)
 def gpu(name: str) -> Gpu:
     """The record of a GPU.
 

@@ -15,7 +15,6 @@ import numpy as np
 
 from tilewright.errors import DeadlockError, KernelError, LimitError, MemoryAccessError, TrapError
 from tilewright.gpu.program import Program
-from tilewright.settings import Settings
 from tilewright.simt.events import Instrument
 from tilewright.simt.run import barrier_faults
 from tilewright.simt.run.budget import UNLIMITED, Budget
@@ -149,7 +148,7 @@ class Execution:
         self.threads = block[0] * block[1] * block[2]
         self.warps = -(-self.threads // LANES)
         self.blocks = grid[0] * grid[1] * grid[2]
-        self.workers = min(limits.threads or Settings.from_environ().threads, self.blocks)
+        self.workers = min(limits.threads or 1, self.blocks)
         self.budget = Budget(limits.instructions or UNLIMITED, self.workers)
         self.warp_instructions = 0
         self._stop = np.zeros(1, np.int32)

@@ -6,7 +6,7 @@ import functools
 import re
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -128,10 +128,13 @@ def launch(
     >>> x.tolist()
     [0, 2, 4, 6]
     """
+    settings = Settings.from_environ()
     limits = limits or Limits()
+    if limits.threads is None:
+        limits = replace(limits, threads=settings.threads)
     program = program_for(kernel, args)
     blocks, threads = extent.checked(program.name, grid, block)
-    target = machine.gpu(gpu or Settings.from_environ().gpu)
+    target = machine.gpu(gpu or settings.gpu)
     most = target.shared_per_block_optin_bytes
     whole = isinstance(shared_bytes, int | np.integer) and not isinstance(shared_bytes, bool)
     if not whole or not 0 <= shared_bytes <= most:

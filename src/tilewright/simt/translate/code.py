@@ -13,7 +13,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-LANES = 32
+from tilewright.machine import WARP_LANES
+
+LANES = WARP_LANES
 
 _BITS = {"half": 16, "bfloat": 16, "float": 32, "double": 64, "ptr": 64}
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from tilewright.machine import launch_limits
 from tilewright.simt.translate.code import LANES, Value
 from tilewright.simt.translate.shapes import ALIGN_MAX, ANY_UNIFORM, PATTERN, UNIFORM, VECTOR, Shape, constant
 from tilewright.simt.translate.state import SLOT, WARP
@@ -174,10 +175,10 @@ def _tid(emitter: Emitter, axis: int) -> Value:
 
 
 def _blocks_most(launch: LaunchClass, axis: int) -> int:
-    """Most blocks along an axis. Source: CUDA C++ Programming Guide, 16.2, maximum dimensions of a grid."""
+    """Most blocks along an axis."""
     if launch.grid_small[axis]:
         return SMALL // launch.block[axis]
-    return (1 << 31) - 1 if axis == 0 else 65535
+    return launch_limits().grid_extents[axis]
 
 
 def _ctaid_shape(launch: LaunchClass, axis: int) -> Shape:
