@@ -25,7 +25,7 @@ _SHARED = re.compile(
     r"\.(?P<type>[a-z]+\d+)\s+(?P<name>[\w$%]+)\s*(?P<counts>(?:\[\d+\])*)",
     re.MULTILINE,
 )
-_TARGET = re.compile(r"^\s*\.target\s+sm_(\d+)(\d)[a-z]?\b", re.MULTILINE)
+_TARGET = re.compile(r"^\s*\.target\s+sm_(\d{1,4})(\d)[a-z]?\b", re.MULTILINE)
 _FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"((?:[^"\\]|\\.)*)"')
 _LOC = re.compile(r"^\s*\.loc\s+(\d+)\s+(\d+)")
 

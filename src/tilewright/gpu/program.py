@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tilewright.errors import ArgumentTypeError, ArgumentValueError
+from tilewright.errors import ArgumentTypeError, ArgumentValueError, CompileError
 from tilewright.gpu import arguments as marshalling
 from tilewright.gpu import assembler, listing, mangling, numba_compiler, nvrtc
 from tilewright.gpu.arguments import AddressOf, Argument
@@ -174,6 +174,10 @@ class Program:
         """
         is_text = isinstance(text_or_path, str) and ("\n" in text_or_path or ".entry" in text_or_path)
         ptx = str(text_or_path) if is_text else _read(Path(text_or_path))
+        try:
+            ptx.encode()
+        except UnicodeEncodeError as error:
+            raise CompileError(f"PTX text must be text that UTF-8 can hold ({error})") from error
         found = listing.read_entry(ptx, entry)
         return _program(found.name, ptx, found.name, None, "c")
 
@@ -233,7 +237,7 @@ def _program(name: str, ptx: str, entry: str, arguments: tuple[Argument, ...] | 
 def _read(path: Path) -> str:
     try:
         return path.read_text()
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:  # no such file, no text in it, or a name that no file can have
         raise ArgumentValueError(f"{path} must be a readable text file ({error})") from error
 
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from tilewright.errors import CompileError
-from tilewright.gpu import listing
+from tilewright.errors import ArgumentValueError, CompileError
+from tilewright.gpu import Program, listing
 
 TWO_KERNELS = """
 .version 8.0
@@ -98,3 +98,20 @@ def test_source_lines_follow_loc_until_the_next() -> None:
         ]
     )
     assert listing.source_lines(text) == {4: "a.py:10", 7: "b.py:20"}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (TWO_KERNELS + "// \udcff", "PTX text must be text that UTF-8 can hold"),
+        (TWO_KERNELS.replace("sm_86", "sm_" + "9" * 9999), "must have a `.target sm_NN` line"),
+    ],
+)
+def test_text_that_no_file_holds_is_refused(text: str, message: str) -> None:
+    with pytest.raises(CompileError, match=message):
+        Program.from_ptx(text, "first")
+
+
+def test_a_path_that_no_file_can_have_is_refused() -> None:
+    with pytest.raises(ArgumentValueError, match="must be a readable text file"):
+        Program.from_ptx("no\0file")

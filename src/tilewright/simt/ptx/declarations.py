@@ -157,6 +157,8 @@ def _dimensions(tokens: Tokens) -> list[int]:
         size = integer(tokens, "an array's size, an integer constant")
         if not 0 <= size < 1 << 40:
             tokens.error(f"an array's size must be from 0 to 2**40 (got {size})", at)
+        if size * math.prod(found) >= 1 << 60:  # before a product has more digits than a message can hold
+            tokens.error("an array must have fewer than 2**60 elements in all", at)
         found.append(size)
         tokens.expect("]", "after an array's size")
     return found

@@ -14,20 +14,23 @@ from typing import NoReturn
 
 from tilewright.errors import PtxError
 
+# Everything is read once: what is cut where it fails is a token, and no part is tried again in other lengths.
 # Between tokens: white space, comments, the old `@@DWARF` lines and what a preprocessor leaves (`#line`, `# 3 "f"`).
 _SKIP = r"(?>[\s\0]+|//[^\n]*|/\*(?s:.*?)\*/|@@DWARF[^\n]*|(?m:^)\#[ \t]*(?:line|pragma|\d)[^\n]*)*+"
 _TOKEN = re.compile(
     _SKIP
     + r"""(
         [A-Za-z_$%][\w$]*+(?:\.[\w$]+(?:::\w+)*+)*+    # word, with its dotted parts
-      | \d+\.?\d*[eE][+-]?\d+(?![\w.]) | \d[\w.]*      # number, checked when it is used
+      | \d++\.?+\d*+[eE][+-]?\d+(?![\w.]) | \d[\w.]*   # number, checked when it is used
       | \.[\w$]+(?:::\w+)*                             # .directive or a modifier that stands apart
-      | "(?:[^"\\\n]|\\.)*"
+      | "(?:[^"\\\n]|\\.)*+" | "[^\n]*+                 # string, or one that its line does not close
+      | /\*(?s:.*+)                                    # comment that is never closed
       | << | >> | <= | >= | == | != | && | \|\|
       | .                                              # any other character, one at a time
     )""",
     re.ASCII | re.VERBOSE,
 )
+_STRING = re.compile(r'"(?:[^"\\\n]|\\.)*+"')
 _WORD_STARTS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_$%")
 
 
@@ -54,7 +57,7 @@ class Tokens:
         """Raise the error that `expected` was not found at a token."""
         text = self.texts[self.at if index is None else index]
         got = f"'{text if len(text) < 60 else text[:57] + '...'}'" if text else "the end of the text"
-        if text == "/" and self.texts[(self.at if index is None else index) + 1] == "*":
+        if text.startswith("/*"):
             got = "a comment '/*' that is never closed"
         raise PtxError(f"{self.path}:{self.line(index)}: expected {expected}, got {got}")
 
@@ -97,7 +100,7 @@ class Tokens:
     def string(self, what: str) -> str:
         """A quoted string, without its quotes."""
         text = self.texts[self.at]
-        if len(text) < 2 or text[0] != '"':
+        if not _STRING.fullmatch(text):
             self.fail(what)
         self.at += 1
         return text[1:-1]

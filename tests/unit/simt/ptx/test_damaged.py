@@ -132,8 +132,10 @@ def test_many_damaged_texts() -> None:
         "/*" * 50_000, "{" * 100_000, "." * 100_000, '"' * 100_001, "a" * 300_000, "a." * 100_000, "1e" * 100_000,
         KERNEL + "{" * 250 + "add.u32 %r1,%r1,%r1;" * 5000, KERNEL + "L:" * 30_000, KERNEL + "add.u32 " + "1+" * 50_000,
         HEADER + ".global .u8 x[] = {" + "{" * 50_000, KERNEL + "call f, (" + "%r1," * 50_000,
+        "9" * 300_000, KERNEL + "mov.b32 %r1, 0" + "7" * 300_000, "1" * 300_000 + ".5", "/* " * 200_000,
+        '"' + '\\"' * 300_000, HEADER + ".global .u32 x" + "[1000000]" * 2000 + ";",
     ],
-    ids=range(12),
+    ids=range(18),
 )  # fmt: skip
 def test_long_nonsense_ends(text: str) -> None:
     with pytest.raises(PtxError):
