@@ -57,7 +57,8 @@ define void @tw.blame(ptr %context, ptr %warp, i32 %site, i32 %lanes, i64 %kind,
 def _check() -> str:
     """tw.check(context, warp, site, mask, id, count, counted): whether number or count are none that a barrier has."""
     return f"""
-define i1 @tw.check(ptr %context, ptr %warp, i32 %site, i32 %mask, i32 %id, i32 %count, i1 %counted) {{
+define internal i1 @tw.check(ptr %context, ptr %warp, i32 %site, i32 %mask, i32 %id, i32 %count,
+                             i1 %counted) alwaysinline {{
 entry:
   %known = icmp ult i32 %id, {BARRIERS}
   br i1 %known, label %size, label %number
@@ -132,7 +133,7 @@ def _arrive() -> str:
     True when its lanes do not agree where, which they never will: each waits for all of them.
     """
     return f"""
-define i1 @tw.arrive(ptr %context, ptr %slot, ptr %warp) {{
+define internal i1 @tw.arrive(ptr %context, ptr %slot, ptr %warp) {{
 entry:
 {context_field("points", "points")}
   br label %each
@@ -149,34 +150,37 @@ each:
   %off = add i64 %at, {WARP_POINTS}
   %point = getelementptr i8, ptr %warp, i64 %off
 {field("blocked", "point", POINT["blocked"], "i32")}
+  %nobody = icmp eq i32 %blocked, 0
+  br i1 %nobody, label %next, label %somebody
+somebody:
 {field("here.id", "point", POINT["id"], "i32")}
 {field("here.count", "point", POINT["count"], "i32")}
 {field("here.form", "point", POINT["form"], "i32")}
 {field("here.site", "point", POINT["site"], "i32")}
 {field("predicate", "point", POINT["predicate"], "i32")}
-  %waits = icmp ne i32 %blocked, 0
-  %both = and i1 %waits, %some
+  %yes = call i32 @llvm.ctpop.i32(i32 %predicate)
+  %lanes = call i32 @llvm.ctpop.i32(i32 %blocked)
+  %votes.here = add i32 %votes, %yes
+  %voters.here = add i32 %voters, %lanes
   %other.id = icmp ne i32 %here.id, %id
-  %ids.differ = and i1 %both, %other.id
+  %ids.differ = and i1 %some, %other.id
   br i1 %ids.differ, label %ids, label %judge
 judge:
   %other.count = icmp ne i32 %here.count, %count
-  %counts.differ = and i1 %both, %other.count
+  %counts.differ = and i1 %some, %other.count
   br i1 %counts.differ, label %counts, label %judge.form
 judge.form:
   %other.form = icmp ne i32 %here.form, %form
-  %forms.differ = and i1 %both, %other.form
+  %forms.differ = and i1 %some, %other.form
   br i1 %forms.differ, label %forms, label %next
 next:
-  %yes = call i32 @llvm.ctpop.i32(i32 %predicate)
-  %lanes = call i32 @llvm.ctpop.i32(i32 %blocked)
-  %votes1 = add i32 %votes, %yes
-  %voters1 = add i32 %voters, %lanes
-  %some1 = or i1 %some, %waits
-  %id1 = select i1 %waits, i32 %here.id, i32 %id
-  %count1 = select i1 %waits, i32 %here.count, i32 %count
-  %form1 = select i1 %waits, i32 %here.form, i32 %form
-  %site1 = select i1 %waits, i32 %here.site, i32 %site
+  %some1 = phi i1 [ %some, %each ], [ true, %judge.form ]
+  %id1 = phi i32 [ %id, %each ], [ %here.id, %judge.form ]
+  %count1 = phi i32 [ %count, %each ], [ %here.count, %judge.form ]
+  %form1 = phi i32 [ %form, %each ], [ %here.form, %judge.form ]
+  %site1 = phi i32 [ %site, %each ], [ %here.site, %judge.form ]
+  %votes1 = phi i32 [ %votes, %each ], [ %votes.here, %judge.form ]
+  %voters1 = phi i32 [ %voters, %each ], [ %voters.here, %judge.form ]
   %i1 = add i64 %i, 1
   %more = icmp ult i64 %i1, %points
   br i1 %more, label %each, label %whole
@@ -228,8 +232,8 @@ def _join() -> str:
     Its count must be the generation's; none agrees with that of all warps of the block, and stays none.
     """
     return f"""
-define i1 @tw.join(ptr %context, ptr %slot, ptr %warp, i32 %site, i32 %id, i32 %count, i32 %form, i32 %votes,
-                   i32 %voters) {{
+define internal i1 @tw.join(ptr %context, ptr %slot, ptr %warp, i32 %site, i32 %id, i32 %count, i32 %form, i32 %votes,
+                   i32 %voters) alwaysinline {{
 entry:
 {context_field("warps", "warps")}
   %id.wide = zext i32 %id to i64
@@ -292,7 +296,7 @@ reduced:
 def _complete() -> str:
     """tw.complete(context, slot, id): when a barrier's threads have arrived, release who waits and begin it anew."""
     return f"""
-define void @tw.complete(ptr %context, ptr %slot, i64 %id) {{
+define internal void @tw.complete(ptr %context, ptr %slot, i64 %id) alwaysinline {{
 entry:
   %at = mul i64 %id, {BARRIER_BYTES}
   %off = add i64 %at, {SLOT_BARRIERS}
@@ -349,22 +353,27 @@ out:
 def _free() -> str:
     """tw.free(context, warp): all lanes of a warp that wait at points may go on."""
     return f"""
-define void @tw.free(ptr %context, ptr %warp) {{
+define internal void @tw.free(ptr %context, ptr %warp) {{
 entry:
 {context_field("points", "points")}
 {set_field("warp", WARP["status"], f"i32 {READY}", "s")}
   br label %each
 each:
-  %i = phi i64 [ 0, %entry ], [ %i1, %each ]
+  %i = phi i64 [ 0, %entry ], [ %i1, %next ]
   %at = mul i64 %i, {POINT_BYTES}
   %off = add i64 %at, {WARP_POINTS}
   %point = getelementptr i8, ptr %warp, i64 %off
 {field("blocked", "point", POINT["blocked"], "i32")}
+  %nobody = icmp eq i32 %blocked, 0
+  br i1 %nobody, label %next, label %somebody
+somebody:
 {field("ready", "point", POINT["ready"], "i32")}
   %ready1 = or i32 %ready, %blocked
 {set_field("point", POINT["ready"], "i32 %ready1", "a")}
 {set_field("point", POINT["blocked"], "i32 0", "b")}
 {set_field("point", POINT["predicate"], "i32 0", "c")}
+  br label %next
+next:
   %i1 = add i64 %i, 1
   %more = icmp ult i64 %i1, %points
   br i1 %more, label %each, label %out
@@ -377,7 +386,7 @@ out:
 def _depart() -> str:
     """tw.depart(context, slot, warp): a warp has exited, and barriers no longer wait for it."""
     return f"""
-define void @tw.depart(ptr %context, ptr %slot, ptr %warp) {{
+define internal void @tw.depart(ptr %context, ptr %slot, ptr %warp) {{
 entry:
 {field("gone", "slot", SLOT["gone"])}
 {field("index", "warp", WARP["index"], "i32")}

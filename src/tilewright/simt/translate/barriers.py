@@ -12,7 +12,16 @@ from tilewright.simt.translate.access import declare_runtime
 from tilewright.simt.translate.code import LANES, Value
 from tilewright.simt.translate.emitter import Emitter
 from tilewright.simt.translate.graph import Op
-from tilewright.simt.translate.state import ARRIVE, BARRIER_COUNTS, BARRIER_IDS, BARRIERS, REDUCE, SYNC, WARP
+from tilewright.simt.translate.state import (
+    ARRIVE,
+    BARRIER_COUNTS,
+    BARRIER_IDS,
+    BARRIERS,
+    POINT,
+    REDUCE,
+    SYNC,
+    WARP,
+)
 
 
 def form_of(op: Op) -> int:
@@ -58,6 +67,10 @@ def reach(emitter: Emitter, op: Op, point: int) -> None:
     if form_of(op) == REDUCE:
         value = code.splat(e.read(op.sources[-1], "pred"))
         votes = code.and_(code.op(f"bitcast {value} to i32", "i32"), e.mask)
+    if isinstance(identity_of(op), tree.Immediate) and isinstance(count_of(op), tree.Immediate | None):
+        lanes = {"blocked": e.mask} | ({"predicate": votes} if form_of(op) == REDUCE else {})
+        _wait(e, point, lanes, (identity, count, code.const("i32", form_of(op)), code.const("i32", site)))
+        return
     at = code.op(f"getelementptr i8, ptr %warp, i64 {point}", "ptr")
     counted = "true" if count_of(op) is not None else "false"
     declare_runtime(e, "tw.reach", "i1", "ptr, ptr, ptr, i32, i32, i32, i32, i32, i32, i1")
@@ -66,6 +79,16 @@ def reach(emitter: Emitter, op: Op, point: int) -> None:
         f"call i1 @tw.reach(ptr %context, ptr %warp, {at}, i32 {site}, {e.mask}, i32 {form_of(op)}, {votes}, "
         f"{identity}, {count}, i1 {counted})",
     )
+
+
+def _wait(emitter: Emitter, point: int, lanes: dict[str, Value], facts: tuple[Value, ...]) -> None:
+    """What `tw.reach` does where literals leave nothing to check: `facts` are the fields from "id" on."""
+    e, code = emitter, emitter.code
+    for name, more in lanes.items():
+        at = point + POINT[name]
+        e.set_field("%warp", at, code.or_(e.field("%warp", at, "i32"), more))
+    packed = ", ".join(str(fact) for fact in facts)
+    e.set_field("%warp", point + POINT["id"], Value(f"<{packed}>", "i32", len(facts)))
 
 
 def pass_by(emitter: Emitter, op: Op) -> None:

@@ -136,7 +136,7 @@ class Flow:
         if self.dispatches and self.points:
             blocked = code.const("i32", 0)
             for point in self.points.values():
-                blocked = code.or_(blocked, self.e.field("%warp", self._point(point, "blocked"), "i32"))
+                blocked = code.or_(blocked, self.e.field("%warp", self._point(point) + POINT["blocked"], "i32"))
             code.branch_if(code.icmp("ne", blocked, code.const("i32", 0)), "wait.all", "done")
             code.place("wait.all")
             self._save_all()
@@ -186,8 +186,8 @@ class Flow:
             after = self.graph.blocks[block].successors[0]
             if not self.frontiers[block]:  # resumes with one mask, kept elsewhere
                 continue
-            ready = self.e.field("%warp", self._point(point, "ready"), "i32")
-            self.e.set_field("%warp", self._point(point, "ready"), code.const("i32", 0))
+            ready = self.e.field("%warp", self._point(point) + POINT["ready"], "i32")
+            self.e.set_field("%warp", self._point(point) + POINT["ready"], code.const("i32", 0))
             self._add_pending(after, ready)
         self._dispatch(self.waitable)
         code.branch("finish")
@@ -457,8 +457,8 @@ class Flow:
         code.branch(stay)
         code.place(stay)
 
-    def _point(self, point: int, field: str = "blocked") -> int:
-        return WARP_POINTS + POINT_BYTES * point + POINT[field]
+    def _point(self, point: int) -> int:
+        return WARP_POINTS + POINT_BYTES * point
 
     def _barrier(self, block: Block) -> None:
         assert block.end is not None

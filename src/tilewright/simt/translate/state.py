@@ -137,10 +137,10 @@ WARP_POINTS: Final = 4 * len(_WARP)
 _POINT = (
     "blocked",  # lanes that wait here
     "ready",  # lanes that may go on
+    "predicate",  # lanes whose predicate is true
     "id",
     "count",  # 0: all threads
     "form",
-    "predicate",  # lanes whose predicate is true
     "site",
 )
 POINT: Final[dict[str, int]] = {name: 4 * i for i, name in enumerate(_POINT)}
