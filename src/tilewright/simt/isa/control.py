@@ -33,6 +33,7 @@ rows.row(
     section="9.7.19",
     kind="nothing",
     cost="control",
+    types={"a": "u32"},
     note="no effect",
 )(_placed)
 rows.row(

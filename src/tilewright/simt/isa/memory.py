@@ -11,14 +11,17 @@ from tilewright.simt.isa.table import Table
 
 rows = Table()
 
-_SPACE = "global shared shared::cta local const param param::entry param::func"
-_WRITABLE = "global shared shared::cta local param param::func"
+#: State spaces, by what an instruction does there. Source: PTX ISA, 9.7.9.8 (ld), 9.7.9.10 (ldu), 9.7.9.11 (st).
+_READ = "global shared shared::cta shared::cluster local const param param::entry param::func"
+_WRITTEN = "global shared shared::cta shared::cluster local param param::func"
+_VOLATILE = "global shared shared::cta shared::cluster local"
+_ORDERED = "global shared shared::cta shared::cluster"
+
 _TYPE = "b8 b16 b32 b64 b128 u8 u16 u32 u64 s8 s16 s32 s64 f32 f64"
-_COP = "ca cg cs lu cv wb wt nc"
-_EVICT = (
-    "L1::evict_normal L1::evict_unchanged L1::evict_first L1::evict_last L1::no_allocate "
-    "L2::evict_normal L2::evict_first L2::evict_last"
-)
+_VECTOR = "v2 v4 v8"
+_SCOPES = "cta cluster gpu sys"
+_EVICT = "L1::evict_normal L1::evict_unchanged L1::evict_first L1::evict_last L1::no_allocate"
+_EVICT_2 = "L2::evict_normal L2::evict_first L2::evict_last"
 _PREFETCH = "L2::64B L2::128B L2::256B"
 
 
@@ -27,63 +30,92 @@ def _placed(*_: Any) -> Any:
     raise NotImplementedError("placed by the translator")
 
 
+#: How accesses are ordered; each syntax stands for two: with a cache hint it has a policy as its last operand.
+for _hint, _policy in ("", ""), (".L2::cache_hint", ", policy"):
+    _cached = f"{{.evict}}{{.evict2}}{_hint}"
+    rows.row(
+        f"ld{{.weak}}{{.ss}}{{.cop}}{_cached}{{.prefetch}}{{.vec}}.type d, [a]{_policy};",
+        f"ld{{.weak}}.global{{.cop}}.nc{_cached}{{.prefetch}}{{.vec}}.type d, [a]{_policy};",
+        f"ld.sem.scope{{.os}}{_cached}{{.prefetch}}{{.vec}}.type d, [a]{_policy};",
+        section="9.7.9.8",
+        kind="memory",
+        cost="memory",
+        types={"policy": "b64"},
+        ss=_READ,
+        os=_ORDERED,
+        cop="ca cg cs lu cv",
+        sem="relaxed acquire",
+        scope=_SCOPES,
+        evict=_EVICT,
+        evict2=_EVICT_2,
+        prefetch=_PREFETCH,
+        vec=_VECTOR,
+        type=_TYPE,
+        note="b128, and vectors up to 256 bits; cache operators have no effect",
+    )(_placed)
+    rows.row(
+        f"st{{.weak}}{{.ss}}{{.cop}}{_cached}{{.vec}}.type [a], b{_policy};",
+        f"st.sem.scope{{.os}}{_cached}{{.vec}}.type [a], b{_policy};",
+        section="9.7.9.11",
+        kind="memory",
+        cost="memory",
+        types={"policy": "b64"},
+        ss=_WRITTEN,
+        os=_ORDERED,
+        cop="wb cg cs wt",
+        sem="relaxed release",
+        scope=_SCOPES,
+        evict=_EVICT,
+        evict2=_EVICT_2,
+        vec=_VECTOR,
+        type=_TYPE,
+    )(_placed)
+
 rows.row(
-    "ld{.weak, .volatile}{.ss}{.cop}{.evict}{.evict2}{.L2::cache_hint}{.prefetch}{.vec}.type d, [a];",
-    "ld{.sem}{.scope}{.ss}{.cop}{.evict}{.evict2}{.L2::cache_hint}{.prefetch}{.vec}.type d, [a];",
-    "ldu{.ss}{.vec}.type d, [a];",
+    "ld.volatile{.vs}{.prefetch}{.vec}.type d, [a];",
+    "ld.mmio.relaxed.sys{.global}.type d, [a];",
     section="9.7.9.8",
     kind="memory",
     cost="memory",
-    ss=_SPACE,
-    sem="relaxed acquire mmio.relaxed",
-    scope="cta cluster gpu sys",
-    cop=_COP,
-    evict=_EVICT,
-    evict2=_EVICT,
+    vs=_VOLATILE,
     prefetch=_PREFETCH,
-    vec="v2 v4 v8",
+    vec=_VECTOR,
     type=_TYPE,
-    note="b128, and vectors up to 256 bits; cache operators have no effect",
 )(_placed)
 
 rows.row(
-    "ld.mmio.relaxed{.scope}{.ss}.type d, [a];",
-    section="9.7.9.8",
+    "ldu{.global}{.vec}.type d, [a];",
+    section="9.7.9.10",
     kind="memory",
     cost="memory",
-    ss=_SPACE,
-    scope="cta cluster gpu sys",
+    vec="v2 v4",
     type=_TYPE,
 )(_placed)
 
 rows.row(
-    "st{.weak, .volatile}{.ss}{.cop}{.evict}{.evict2}{.L2::cache_hint}{.vec}.type [a], b;",
-    "st{.sem}{.scope}{.ss}{.cop}{.evict}{.evict2}{.L2::cache_hint}{.vec}.type [a], b;",
-    "st.mmio.relaxed{.scope}{.ss}.type [a], b;",
+    "st.volatile{.vs}{.vec}.type [a], b;",
+    "st.mmio.relaxed.sys{.global}.type [a], b;",
     section="9.7.9.11",
     kind="memory",
     cost="memory",
-    ss=_WRITABLE,
-    sem="relaxed release",
-    scope="cta cluster gpu sys",
-    cop=_COP,
-    evict=_EVICT,
-    evict2=_EVICT,
-    vec="v2 v4 v8",
+    vs=_VOLATILE,
+    vec=_VECTOR,
     type=_TYPE,
 )(_placed)
 
 rows.row(
-    "prefetch{.ss}{.evict}{.level} [a];",
+    "prefetch{.ps}.level [a];",
+    "prefetch{.global}.evict [a];",
+    "prefetch{.ts}.tensormap [a];",
     "prefetchu.L1 [a];",
-    "prefetch{.tensormap} [a];",
-    "discard{.ss}.L2 [a], size;",
-    "applypriority{.ss}{.evict} [a], size;",
+    "discard{.global}.L2 [a], size;",
+    "applypriority{.global}.L2::evict_normal [a], size;",
     section="9.7.9.15",
     kind="nothing",
     cost="memory",
-    ss=_SPACE,
-    evict=_EVICT,
+    ps="global local",
+    ts="const param",
+    evict="L2::evict_last L2::evict_normal",
     level="L1 L2",
     note="a hint: it reads nothing here",
 )(_placed)

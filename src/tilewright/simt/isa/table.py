@@ -70,15 +70,19 @@ class Row:
         return re.split(r"[.{ ;]", self.syntax, maxsplit=1)[0]
 
     @functools.cached_property
+    def operand_text(self) -> str:
+        """The operands as the syntax has them, braces and all."""
+        return self.syntax[len(_head(self.syntax)) :].strip("; ")
+
+    @functools.cached_property
     def operands(self) -> tuple[str, ...]:
         """Operand names in the syntax's order, `d|p` for pairs, without braces, brackets and `!`."""
-        tail = self.syntax[len(_head(self.syntax)) :].rstrip("; ")
-        return tuple(re.sub(r"[{}\[\]\s!]", "", part) for part in tail.split(",") if part.strip())
+        return tuple(re.sub(r"[{}\[\]\s!]", "", part) for part in self.operand_text.split(",") if part.strip())
 
     @functools.cached_property
     def operand_counts(self) -> tuple[int, int]:
         """The least and the most operands; those in braces may be left out."""
-        tail = self.syntax[len(_head(self.syntax)) :].replace("{!}", "").rstrip("; ")
+        tail = self.operand_text.replace("{!}", "")
         optional = re.findall(r"\{[^}]*\}", tail)
         plain = re.sub(r"\{[^}]*\}", "", tail)
         least = len([part for part in plain.split(",") if part.strip(" []|")])
@@ -92,20 +96,24 @@ class Row:
     def operand_names(self, count: int) -> tuple[str, ...]:
         """The names that `count` operands stand for: those in braces are left out from the end."""
         names = list(self.operands)
-        tail = self.syntax[len(_head(self.syntax)) :]
-        for optional in reversed(re.findall(r"\{, ?(\w+)\}", tail)):
+        for optional in reversed(re.findall(r"\{, ?(\w+)\}", self.operand_text)):
             if len(names) > count:
                 names.remove(optional)
         return tuple(names)
 
-    def forms(self) -> Iterable[str]:
-        """Every dotted name this row accepts, for tests and the support page."""
+    @functools.cached_property
+    def choices(self) -> tuple[tuple[str, ...], ...]:
+        """What each dotted part of a name can be, with its dot; "" where it may be left out."""
         options: list[tuple[str, ...]] = []
         for text, optional in _components(self.syntax):
             names = [name.strip().lstrip(".") for name in text.split(",")]
             values = tuple("." + value for name in names for value in self.where.get(name, (name,)))
             options.append((("",) if optional else ()) + values)
-        for choice in itertools.product(*options):
+        return tuple(options)
+
+    def forms(self) -> Iterable[str]:
+        """Every dotted name this row accepts, for tests and the support page."""
+        for choice in itertools.product(*self.choices):
             yield self.opcode + "".join(choice)
 
 

@@ -20,6 +20,8 @@ from tilewright.simt.ptx import tree
 _WIDTHS = (1, 8, 16, 32, 64, 128)
 #: Operands whose registers may be wider than their type: loads and conversions extend, stores and conversions cut off.
 _MAY_BE_WIDER = {"ld": "d", "ldu": "d", "st": "b", "cvt": "dabc"}
+#: Formats whose conversions take registers of their very width: the assembler's rule, which the manual leaves out.
+_EXACT_FORMATS = re.compile(r"\.(bf16|tf32|e\dm\d)")
 #: Operands without brackets that hold an address.
 _ADDRESSES = {"isspacep": "a"}
 #: Instructions that read special registers.
@@ -138,7 +140,9 @@ class _Check:
             return _ADDRESS
         if not type_:
             return _ANY
-        return _at_least(_bits(type_)) if name in _MAY_BE_WIDER.get(opcode, ()) else _exactly(_bits(type_))
+        if name in _MAY_BE_WIDER.get(opcode, ()) and not (opcode == "cvt" and _EXACT_FORMATS.search(self.form.name)):
+            return _at_least(_bits(type_))
+        return _exactly(_bits(type_))
 
     def register(self, what: str, register: tree.Register, rule: _Rule) -> None:
         """Check that a register exists and has one of a rule's widths."""

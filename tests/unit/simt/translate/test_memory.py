@@ -275,3 +275,13 @@ cvt.s64.s32 %d6, %r7; add.s64 %d5, %d5, %d6; add.s64 %d5, %d5, %d4; st.global.u6
         program, 1, 32, (out, np.uint8(200), np.int16(-3000), np.uint32(50000), 2.5, packed.tobytes(), np.float32(1.5))
     )
     assert out.tolist() == [200 - 3000 + 50000 + 7 + 4 + (1 << 40 if t % 2 == 0 else 2 << 40) for t in range(32)]
+
+
+def test_a_cache_hint_brings_an_operand_that_changes_nothing():
+    got = words(
+        """mov.b64 %d2, 0; ld.global.L2::cache_hint.v2.u32 {%r1, %r2}, [%out+8], %d2; add.u32 %r2, %r2, 1;
+        st.global.L2::cache_hint.v2.u32 [%out], {%r2, %r1}, %d2;""",
+        4,
+        fill=7,
+    )
+    assert got.tolist() == [8, 7, 7, 7]

@@ -1,0 +1,56 @@
+"""What the vendor's assembler says of single instructions, many in one file."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from tilewright.errors import MissingExtraError
+from tilewright.gpu.assembler import find_assembler
+
+#: Widths that registers are declared with; 1 is a predicate.
+WIDTHS = (1, 8, 16, 32, 64, 128)
+#: ISA version and target. The second knows forms that later ones lost.
+NEWEST, OLDEST = ("9.1", "sm_100a"), ("6.3", "sm_75")
+_REGISTERS = ".reg .pred %p<9>; " + " ".join(f".reg .b{bits} %w{bits}_<9>;" for bits in WIDTHS[1:])
+
+
+def register(bits: int, number: int) -> str:
+    """A declared register of a width."""
+    return f"%p{number}" if bits == 1 else f"%w{bits}_{number}"
+
+
+def present() -> bool:
+    """Whether the assembler is installed."""
+    try:
+        find_assembler()
+    except MissingExtraError:
+        return False
+    return True
+
+
+def kernel(lines: Sequence[str], edition: tuple[str, str] = NEWEST) -> str:
+    """A kernel of these instructions, the first on line 6."""
+    version, target = edition
+    head = f".version {version}\n.target {target}\n.address_size 64\n.visible .entry k()\n{{ {_REGISTERS}\n"
+    if edition == OLDEST:  # which has no registers of 128 bits
+        head = head.replace(".reg .b128 %w128_<9>;", "")
+    return head + "\n".join(lines) + "\nret;\n}\n"
+
+
+def refusals(lines: Sequence[str], folder: Path, edition: tuple[str, str] = NEWEST) -> dict[int, str]:
+    """Indices of the instructions that the assembler refuses, with its reasons."""
+    # The last line is wrong, so that nothing is assembled: seeing its error proves that all were looked at.
+    wrong = f"add.s64 {register(64, 1)}, {register(32, 1)}, 1;"
+    source = folder / "lines.ptx"
+    source.write_text(kernel([*lines, wrong], edition))
+    command = [find_assembler(), f"-arch={edition[1]}", source, "-o", folder / "lines.cubin"]
+    report = subprocess.run(command, capture_output=True, text=True, check=False)
+    found: dict[int, str] = {}
+    for line, reason in re.findall(r"line (\d+); (?:error|fatal)\s*: (.*)", report.stdout + report.stderr):
+        found[int(line) - 6] = reason
+    assert len(lines) in found, report.stderr[:2000]
+    del found[len(lines)]
+    return found
