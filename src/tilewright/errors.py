@@ -71,7 +71,7 @@ class MemoryAccessError(KernelError):
 
 
 class DeadlockError(KernelError):
-    """Every thread of a block waits at a barrier that can no longer complete."""
+    """Threads wait at a barrier that can no longer complete: all of a block, or of one of its warps."""
 
 
 class TrapError(KernelError):
