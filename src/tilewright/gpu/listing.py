@@ -12,20 +12,21 @@ from dataclasses import dataclass
 
 from tilewright.errors import CompileError
 
+# Digits and dimensions are bounded: Python makes no number of thousands of digits, nor a text of such a product.
 _ENTRY = re.compile(
     r"(?:^|[;}])[^\S\n]*(?:\.(?:visible|weak|extern)\s+)*\.entry\s+([\w$%.]+)\s*(?:\(([^)]*)\))?", re.MULTILINE
 )
 _PARAM = re.compile(
-    r"\.param\s+(?:\.align\s+(?P<align>\d+)\s+)?\.(?P<type>[a-z]+\d+)\s*"
+    r"\.param\s+(?:\.align\s+(?P<align>\d{1,18})\s+)?\.(?P<type>[a-z]+\d{1,3})\s*"
     r"(?P<ptr>\.ptr\b)?(?:\s*\.(?:global|shared|const|local|align\s+\d+)\b)*\s+(?P<name>[\w$%]+)\s*"
-    r"(?:\[(?P<count>\d+)\])?"
+    r"(?:\[(?P<count>\d{1,18})\])?"
 )
 _SHARED = re.compile(
-    r"^[^\S\n]*(?:\.(?:visible|weak|common)\s+)*\.shared\s+(?:\.align\s+(?P<align>\d+)\s+)?(?:\.v(?P<vector>[24])\s+)?"
-    r"\.(?P<type>[a-z]+\d+)\s+(?P<name>[\w$%]+)\s*(?P<counts>(?:\[\d+\])*)",
+    r"^[^\S\n]*(?:\.(?:visible|weak|common)\s+)*\.shared\s+(?:\.align\s+(?P<align>\d{1,18})\s+)?(?:\.v(?P<vector>[24])\s+)?"
+    r"\.(?P<type>[a-z]+\d{1,3})\s+(?P<name>[\w$%]+)\s*(?P<counts>(?:\[\d{1,18}\]){0,16})",
     re.MULTILINE,
 )
-_TARGET = re.compile(r"^\s*\.target\s+sm_(\d{1,4})(\d)[a-z]?\b", re.MULTILINE)
+_TARGET = re.compile(r"^[^\S\n]*\.target\s+sm_(\d{1,4})(\d)[a-z]?\b", re.MULTILINE)
 _FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"((?:[^"\\]|\\.)*)"')
 _LOC = re.compile(r"^\s*\.loc\s+(\d+)\s+(\d+)")
 
@@ -104,7 +105,7 @@ def read_entry(ptx: str, name: str | None = None) -> Entry:
 
 def _without_comments(ptx: str) -> str:
     """Blank out comments, so that `// .globl x` and the like are not read as text."""
-    return re.sub(r"/\*.*?\*/|//[^\n]*", "", ptx, flags=re.DOTALL)
+    return re.sub(r"/\*.*?(?:\*/|\Z)|//[^\n]*", "", ptx, flags=re.DOTALL)
 
 
 def _parameter(match: re.Match[str]) -> Parameter:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 
 from tilewright.errors import ArgumentValueError, CompileError
@@ -110,6 +112,19 @@ def test_source_lines_follow_loc_until_the_next() -> None:
 def test_text_that_no_file_holds_is_refused(text: str, message: str) -> None:
     with pytest.raises(CompileError, match=message):
         Program.from_ptx(text, "first")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["/* " * 100_000 + TWO_KERNELS, "\n" * 100_000 + TWO_KERNELS.replace(".target", ".goal"),
+     TWO_KERNELS.replace("[100]", "[" + "9" * 9999 + "]"), TWO_KERNELS.replace("[24]", "[" + "9" * 9999 + "]"),
+     TWO_KERNELS.replace(".f32 unused[100]", f".f{'9' * 9999} unused"),
+     TWO_KERNELS.replace("own[2][3]", "own" + "[1000000]" * 5000)],
+    ids=range(6),
+)  # fmt: skip
+def test_nonsense_is_read_or_refused_at_once(text: str) -> None:
+    with contextlib.suppress(CompileError):
+        assert Program.from_ptx(text, "first").parameters
 
 
 def test_a_path_that_no_file_can_have_is_refused() -> None:
