@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 import time
 from typing import Any
@@ -57,3 +59,31 @@ def test_batches_of_every_size_and_repeated_calls_give_the_same_bits(dtype: str)
                 assert [x.tobytes() for x in found[:5]] == truth[:count]
             one = tw.matmul(a[:count], b[0])
             assert one[0].tobytes() == truth[0]
+
+
+RACE = """
+import subprocess
+import sys
+import threading
+import numpy as np
+import tilewright as tw
+for m in (17, 18, 19, 20):
+    a, b, barrier = np.ones((3000, m, 19), "f4"), np.ones((3000, 19, 21), "f4"), threading.Barrier(6)
+
+    def work():
+        barrier.wait()
+        for _ in range(10):
+            assert (tw.matmul(a, b, threads=1) == 19).all()
+
+    threads = [threading.Thread(target=work) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+"""
+
+
+def test_threads_that_meet_at_a_new_small_layout() -> None:
+    """What one prepares must not be taken from under another that runs it; in a child, as it would crash."""
+    done = subprocess.run([sys.executable, "-c", RACE], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -64,4 +64,6 @@ def compiled(
 
 @functools.cache
 def _fingerprint() -> str:
-    return store.fingerprint(os.fspath(Path(__file__).parent))
+    """Of all that writes or compiles kernels' text."""
+    package = Path(__file__).parents[1]
+    return store.digest(*(store.fingerprint(os.fspath(package / x)) for x in ("cpu", "native", "problem")))

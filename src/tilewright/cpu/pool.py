@@ -237,7 +237,7 @@ class Crew:
         wanted = min(threads - 1, WORKERS_MAX)
         if wanted > len(self._threads):
             self._start(wanted)
-        for worker in range(wanted):
+        for worker in range(min(wanted, len(self._threads))):
             if self._boxes[_BOX_WORDS * worker] == ASLEEP:
                 self._wake(worker)
         self._run(job, self._address, len(self._threads), wanted)
@@ -258,11 +258,14 @@ class Crew:
             while len(self._threads) < workers:
                 number, gate = len(self._threads), threading.Lock()
                 gate.acquire()
-                self._gates.append(gate)
                 self._boxes[_BOX_WORDS * number] = ASLEEP
                 thread = threading.Thread(target=self._serve, args=(number, gate), daemon=True)
                 thread.name = f"tilewright-{number}"
-                thread.start()
+                try:
+                    thread.start()
+                except RuntimeError:  # the system gives no more threads: a caller works without them
+                    return
+                self._gates.append(gate)
                 self._threads.append(thread)
 
     def _serve(self, number: int, gate: threading.Lock) -> None:
@@ -304,14 +307,22 @@ class _Placing:
                 os.sched_setaffinity(0, self._allowed)
 
 
-@functools.cache
-def _crew(process: int) -> Crew:
-    return Crew()
+class _Crews:
+    """The crew of each process; a forked child gets a new one, since threads do not survive a fork.
+
+    Of several made at once, by threads' first products, one is kept; the others have started no worker yet.
+    """
+
+    def __init__(self) -> None:
+        self._made: dict[int, Crew] = {}
+
+    def __call__(self) -> Crew:
+        process = os.getpid()
+        return self._made.get(process) or self._made.setdefault(process, Crew())
 
 
-def crew() -> Crew:
-    """The crew of this process; a forked child gets a new one, since threads do not survive a fork."""
-    return _crew(os.getpid())
+#: The crew of this process.
+crew = _Crews()
 
 
 @functools.cache

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -19,15 +19,16 @@ from tilewright.cpu.addresses import address_reader
 from tilewright.cpu.choice import Part, grid_parts, kernel_key, parts, strips
 from tilewright.cpu.contexts import REGISTER_BYTES, SHORT_STEP, KernelKey, Tile, tile_of
 from tilewright.cpu.elements import COMPLEX, element
-from tilewright.cpu.finish import Finish, pattern
+from tilewright.cpu.finish import OPERAND_WORDS, Finish, pattern
 from tilewright.cpu.kernels import Kernel, kernel
 from tilewright.cpu.layout import Layout
-from tilewright.cpu.loops import SCRATCH
+from tilewright.cpu.loops import ARGUMENTS, SCRATCH
 from tilewright.cpu.microkernel.dot import dot_of
 from tilewright.cpu.pool import JOB, caller, crew
-from tilewright.cpu.records import Records, shares
+from tilewright.cpu.records import Records, Shares, table
 from tilewright.cpu.scratch import Scratch, store
 from tilewright.cpu.skinny import ROWS_MAX, STEPS, SkinnyKey, skinny_kernel
+from tilewright.cpu.small import ARGUMENTS as SMALL_ARGUMENTS
 from tilewright.cpu.small import EXTENT_MAX, SmallKey, small_kernel
 from tilewright.cpu.threads import limit
 from tilewright.problem.algebra import Semiring
@@ -51,8 +52,9 @@ _SKINNY_BYTES = 64 << 10
 _AMX_SPEED = 12
 #: Multiply-adds that one call into machine code may take: Ctrl-C is heard between calls.
 _CALL_WORK = 20_000_000_000
-#: Records of a product that are kept for its next run; longer lists are made anew, to bound what products hold.
-_KEPT_RECORDS = 4096
+#: Records of a product that are kept for its next run, 150 bytes each; more are made anew, which takes a fraction of
+#: what their matrices take, and thousands of products hold little. So many shares' are made at a time.
+_KEPT_RECORDS, _SHARES_AT_ONCE = 64, 4096
 
 
 class Piece(NamedTuple):
@@ -143,11 +145,9 @@ class Product:
         self.pieces = [self._piece(p) for p in self._cut()]
         self._small_key = self._exact()
         self._seen = 0
-        self._kernel: Kernel | None = None
-        self._records: Records | None = None
+        self._shares = Shares(layout.batch, self.threads, 3 + len(layout.more))
         self._read = address_reader()
-        self._call: Callable[[int, int, int, int], None] | None = None
-        self._pair = 0
+        self._ready: _Ready | None = None
 
     def _cut(self) -> list[Part]:
         """C in parts, each a record."""
@@ -238,13 +238,14 @@ class Product:
 
         It may share them with one of `more`, where every element lies at the same place in both.
         """
-        if self._call is not None:
-            self._call(self._pair, id(a), id(b), id(out))
+        ready = self._ready  # one object, held while it runs: other threads may put another in its place
+        if ready is not None and ready.call is not None:
+            ready.call(ready.pair, id(a), id(b), id(out))
             return
         read = self._read
         if more:
-            table = np.array([read(x) for x in more], np.int64)
-            self.run(read(a), read(b), read(out), read(table))
+            addresses = np.array([read(x) for x in more], np.int64)
+            self.run(read(a), read(b), read(out), read(addresses))
         else:
             self.run(read(a), read(b), read(out))
 
@@ -252,74 +253,108 @@ class Product:
         """Multiply what lies at three host addresses; `more` is that of a table with the finish's operands'."""
         if self.layout.swapped:
             a, b = b, a
-        code, records = self._kernel, self._records
-        if code is None or records is None:
-            code, records = self._prepare()
+        ready = self._ready or self._prepare()
+        self._run(ready.code, ready.records, (a, b, out, more))
+        for first in range(_SHARES_AT_ONCE, self._shares.count, _SHARES_AT_ONCE):
+            self._run(ready.code, ready.made(first, first + _SHARES_AT_ONCE), (a, b, out, more))
+
+    def _run(self, code: Kernel, records: Records, addresses: tuple[int, int, int, int]) -> None:
         if records.count == 1 and not records.buffers:
-            code.call(records.address, 0, a, b, out, more)
+            code.call(records.address, 0, *addresses)
             return
         kept = store()
         scratch = kept.take()
         try:
             if records.count == 1:
-                code.call(records.address, scratch.buffers(records.buffers, 1), a, b, out, more)
+                code.call(records.address, scratch.buffers(records.buffers, 1), *addresses)
             else:
-                self._run_many(code, records, (a, b, out, more), scratch)
+                self._run_many(code, records, addresses, scratch)
         finally:
             kept.free.append(scratch)
 
     def _run_many(self, code: Kernel, records: Records, addresses: tuple[int, ...], scratch: Scratch) -> None:
         threads = min(self.threads, records.count)
-        table = scratch.buffers(records.buffers, threads)
-        head = (code.address, records.address, 8 * records.words, table, 8 * len(records.buffers), *addresses)
+        buffers = scratch.buffers(records.buffers, threads)
+        head = (code.address, records.address, 8 * records.words, buffers, 8 * len(records.buffers), *addresses)
         step = max(threads, int(records.count * _CALL_WORK // max(self.layout.work, 1)))
         for start in range(0, records.count, step):
             end = min(start + step, records.count)
             JOB.pack_into(scratch.job, 0, *head, end, start, 0, 0)
             crew().run(scratch.job_address, threads)
 
-    def _prepare(self) -> tuple[Kernel, Records]:
-        """The kernel and its records; small layouts get one of their own when they have been seen often."""
+    def _prepare(self) -> _Ready:
+        """The kernel and its first records; small layouts get one of their own when they have been seen often."""
         if self._small_key is not None:
             self._seen += self.layout.count
-            if self._seen >= _HOT:
-                self._kernel, self._records = small_kernel(self._small_key), self._small_records()
-                self._shorten(self._kernel, self._records)
-                return self._kernel, self._records
-        code = kernel(self.key) if self.skinny is None else skinny_kernel(self.skinny)
-        records = self._packed_records()
-        if self._small_key is None and records.count <= _KEPT_RECORDS:
-            self._kernel, self._records = code, records
-        return code, records
+        small = self._small_key is not None and self._seen >= _HOT
+        if small and self._small_key is not None:
+            code, made = small_kernel(self._small_key), self._small_records
+        else:
+            code = kernel(self.key) if self.skinny is None else skinny_kernel(self.skinny)
+            made = self._packed_records
+        ready = _Ready.of(code, made, self._shares.count, swapped=self.layout.swapped)
+        if (small or self._small_key is None) and ready.records.count <= _KEPT_RECORDS:
+            self._ready = ready
+        return ready
 
-    def _shorten(self, code: Kernel, records: Records) -> None:
-        """Make the pair that :meth:`run_arrays` calls without further ado, where one call does it all."""
-        call = caller()
-        if call is not None and records.count == 1 and not records.buffers and not self.layout.swapped:
-            self._words = np.array([code.address, records.address], np.int64)
-            self._call, self._pair = call, int(self._words.ctypes.data)
+    def _small_records(self, first: int, last: int) -> Records:
+        batch, offsets = self._shares.rows(first, last)
+        words = dict(zip(("a", "b", "out"), offsets.T, strict=True)) | {"batch": batch}
+        steps = dict(zip(("a_step", "b_step", "out_step"), self._shares.steps, strict=True))
+        return Records(table(SMALL_ARGUMENTS, words | steps, len(batch)))
 
-    def _small_records(self) -> Records:
-        return Records([(share, *steps, *start) for share, steps, start in shares(self.layout.batch, self.threads)])
+    def _packed_records(self, first: int, last: int) -> Records:
+        """For some shares, a record of each piece."""
+        layout, need, steps = self.layout, self.buffer_bytes, self._shares.steps
+        batch, offsets = self._shares.rows(first, last)
+        count = len(batch) * len(self.pieces)
+        inside = np.array([(p.a, p.b, p.out, *p.more) for p in self.pieces], np.int64).reshape(-1, len(steps))
+        starts = (offsets[:, None] + inside).reshape(count, -1).T
+        parts = np.tile([(p.rows, p.columns) for p in self.pieces], (len(batch), 1)).reshape(count, 2).T
+        pairs = (layout.a, layout.b, layout.out)
+        words: dict[str, Any] = {"batch": np.repeat(batch, len(self.pieces)), "m": parts[0], "n": parts[1]}
+        words |= {"k": self.pairs * layout.k, "in_place": int(self.in_place)}
+        words["sums_rs"] = layout.out[0] if self.in_place else parts[1] * self.size
+        names = list(ARGUMENTS)
+        for i, (x, (rs, cs)) in enumerate(zip(("a", "b", "out"), pairs, strict=True)):
+            words |= {x: starts[i], f"{x}_step": steps[i], f"{x}_rs": rs, f"{x}_cs": cs}
+        for i, (rs, cs) in enumerate(layout.more, start=3):
+            values = {"step": steps[i], "first": starts[i], "rs": rs, "cs": cs}
+            names += [f"{i}_{word}" for word in OPERAND_WORDS]
+            words |= {f"{i}_{word}": values[word] for word in OPERAND_WORDS}
+        return Records(table(names, words, count), tuple(need[name.removesuffix("_pack")] for name in SCRATCH))
 
-    def _packed_records(self) -> Records:
-        layout, need = self.layout, self.buffer_bytes
-        rows = [
-            (
-                *(share, *steps[:3], a + piece.a, b + piece.b, out + piece.out),
-                *(piece.rows, piece.columns, self.pairs * layout.k),
-                *(*layout.a, *layout.b, *layout.out),
-                *((1, layout.out[0]) if self.in_place else (0, piece.columns * self.size)),
-                *(
-                    word
-                    for step, start, inside, strides in zip(steps[3:], more, piece.more, layout.more, strict=True)
-                    for word in (step, start + inside, *strides)
-                ),
-            )
-            for share, steps, (a, b, out, *more) in shares(layout.batch, self.threads, 3 + len(layout.more))
-            for piece in self.pieces
-        ]
-        return Records(rows, tuple(need[name.removesuffix("_pack")] for name in SCRATCH))
+
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """What a product runs, all of it held by whoever runs it.
+
+    Attributes
+    ----------
+    code : Kernel
+    made : callable
+        Records of shares, from one number up to another.
+    records : Records
+        Of the first shares.
+    words : ndarray
+        The kernel's and the records' addresses, at the address `pair`.
+    call : callable, optional
+        Where one call does it all: the function of `pair` and of three array objects.
+    """
+
+    code: Kernel
+    made: Callable[[int, int], Records]
+    records: Records
+    words: Array
+    pair: int
+    call: Callable[[int, int, int, int], None] | None
+
+    @classmethod
+    def of(cls, code: Kernel, made: Callable[[int, int], Records], shares: int, *, swapped: bool) -> _Ready:
+        records = made(0, _SHARES_AT_ONCE)
+        words = np.array([code.address, records.address], np.int64)
+        at_once = records.count == 1 and shares == 1 and not records.buffers and not swapped
+        return cls(code, made, records, words, int(words.ctypes.data), caller() if at_once else None)
 
 
 Extents = tuple[int, ...]

@@ -60,6 +60,7 @@ class Scratch:
         if not needs:
             return 0
         if self._made != (needs, threads):
+            self._made = ((), 0)  # should memory run out, buffers that have moved are in no table
             while len(self._buffers) < threads:
                 self._buffers.append(tuple(_Buffer() for _ in needs))
             rows = [[x.address(n) for x, n in zip(row, needs, strict=True)] for row in self._buffers[:threads]]

@@ -1,19 +1,19 @@
-"""Conversions of half precision in integers, for processors that lack one of their instructions.
+"""Conversions of 16-bit floats in integers, for processors that lack one of their instructions.
 
 LLVM calls these by the names that compilers' run-time libraries give them, and no such library is sure to be loaded.
-Before F16C (2012) all three are called, and without AVX-512 FP16 the one from double. They round once, to nearest and
-ties to even, and make NaNs quiet, as the instructions do.
+Before F16C (2012) all of half's are called, without AVX-512 FP16 the one from double, and without AVX-512 BF16 those to
+bfloat. They round once, to nearest and ties to even, and make NaNs quiet, as the instructions do.
 
 Source: IEEE 754-2019, 3.4 (formats: binary16 has a bias of 15 and 10 fraction bits, binary32 127 and 23) and 4.3.1;
-LLVM's RuntimeLibcalls for the names.
+bfloat16 is binary32 with 7 fraction bits; LLVM's RuntimeLibcalls for the names.
 """
 
 from __future__ import annotations
 
 #: What a module calls where its processor lacks the instruction.
-SYMBOLS = ("__extendhfsf2", "__truncsfhf2", "__truncdfhf2")
-#: Processors that have them all, in instructions or in their ABI.
-_NATIVE = "+avx512fp16"
+SYMBOLS = ("__extendhfsf2", "__truncsfhf2", "__truncdfhf2", "__truncsfbf2", "__truncdfbf2")
+#: By LLVM's name of a type, the feature of processors that have instructions for all of its conversions.
+_NATIVE = {"half": "+avx512fp16", "bfloat": "+avx512bf16"}
 
 # Extending: the bits of a half, shifted, are those of a float 2^112 times too small, subnormal or not. Infinities and
 # NaNs get the float's exponent instead.
@@ -21,7 +21,7 @@ _NATIVE = "+avx512fp16"
 # Truncating a float: from 2^-14 up the exponent is lowered by 112 and the fraction rounded by an addition that carries
 # into it; below, adding 0.5, whose last place is the half's, rounds.
 #
-# Truncating a double: a float that is odd where it is inexact (rounded to odd) rounds to the half that the double does.
+# Truncating a double: a float that is odd where it is inexact (rounded to odd) rounds as the double does.
 TEXT = f"""
 define float @{SYMBOLS[0]}(half %x) nounwind {{
   %h = bitcast half %x to i16
@@ -75,7 +75,7 @@ define half @{SYMBOLS[1]}(float %x) nounwind {{
   ret half %y
 }}
 
-define half @{SYMBOLS[2]}(double %x) nounwind {{
+define internal float @to_odd(double %x) nounwind {{
   %near = fptrunc double %x to float
   %back = fpext float %near to double
   %inexact = fcmp one double %back, %x
@@ -88,8 +88,34 @@ define half @{SYMBOLS[2]}(double %x) nounwind {{
   %mark = zext i1 %inexact to i32
   %odd.bits = or i32 %cut, %mark
   %odd = bitcast i32 %odd.bits to float
+  ret float %odd
+}}
+
+define half @{SYMBOLS[2]}(double %x) nounwind {{
+  %odd = call float @to_odd(double %x)
   %y = call half @{SYMBOLS[1]}(float %odd)
   ret half %y
+}}
+
+define bfloat @{SYMBOLS[3]}(float %x) nounwind {{
+  %b = bitcast float %x to i32
+  %upper = lshr i32 %b, 16
+  %odd = and i32 %upper, 1
+  %up = add i32 %odd, 32767
+  %rounded = add i32 %b, %up
+  %near = lshr i32 %rounded, 16
+  %quiet = or i32 %upper, 64
+  %nan = fcmp uno float %x, %x
+  %bits = select i1 %nan, i32 %quiet, i32 %near
+  %h = trunc i32 %bits to i16
+  %y = bitcast i16 %h to bfloat
+  ret bfloat %y
+}}
+
+define bfloat @{SYMBOLS[4]}(double %x) nounwind {{
+  %odd = call float @to_odd(double %x)
+  %y = call bfloat @{SYMBOLS[3]}(float %odd)
+  ret bfloat %y
 }}
 
 declare double @llvm.fabs.f64(double)
@@ -106,4 +132,5 @@ def needed(ir: str, triple: str, features: str) -> bool:
     >>> needed("%y = fpext half %x to float", "aarch64-unknown-linux-gnu", "+neon")
     False
     """
-    return triple.startswith("x86_64") and "half" in ir and _NATIVE not in features.split(",")
+    present = features.split(",")
+    return triple.startswith("x86_64") and any(type_ in ir and x not in present for type_, x in _NATIVE.items())

@@ -9,7 +9,7 @@ import time
 import numpy as np
 import pytest
 
-from tilewright.cpu.pool import ASLEEP, JOB, NEXT, SLOTS, WORKING, Crew
+from tilewright.cpu.pool import ASLEEP, JOB, NEXT, SLOTS, WORKING, Crew, _Crews
 
 #: void work(ptr record, ptr scratch, ptr a, ptr b, ptr out, ptr more)
 WORK = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 6)
@@ -109,3 +109,35 @@ def test_many_callers_at_once() -> None:
         caller.join(30)
         assert not caller.is_alive()
     assert all((task.done == 1).all() for task in tasks)
+
+
+def test_a_worker_that_cannot_start_is_done_without_and_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    crew, start = Crew(), threading.Thread.start
+
+    def refused(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refused)
+    task = Task(20, 3)
+    crew.run(task.address, 3)
+    assert (task.done == 1).all() and len(task.threads) == 1
+    monkeypatch.setattr(threading.Thread, "start", start)
+    task = Task(20, 3, 0.01)
+    crew.run(task.address, 3)
+    assert (task.done == 1).all() and len(task.threads) == 3
+    assert len(crew._gates) == len(crew._threads) == 2
+
+
+def test_first_calls_at_the_same_time_get_one_crew() -> None:
+    crews, barrier, found = _Crews(), threading.Barrier(8), []
+
+    def first() -> None:
+        barrier.wait()
+        found.append(crews())
+
+    threads = [threading.Thread(target=first) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len({id(x) for x in found}) == 1

@@ -291,7 +291,8 @@ def test_nothing_is_left_in_a_panel_of_fewer_columns(dtype: str) -> None:
     out = np.empty((9, 13), dtype)
     kind = Kind(*(dtype,) * 3, {"float16": "float32"}.get(dtype, dtype))
     made = product(a.shape, a.strides, b.shape, b.strides, out.shape, out.strides, kind, 1)
-    code, records = made._prepare()
+    ready = made._prepare()
+    code, records = ready.code, ready.records
     least = np.nextafter(np.zeros(1, real), np.ones(1, real))
     buffers = [np.full(size // least.itemsize + 64, least[0], real) for size in records.buffers]
     aligned = [x[-x.ctypes.data % 64 // x.itemsize :] for x in buffers]

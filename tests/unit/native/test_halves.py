@@ -6,6 +6,7 @@ import ctypes
 import re
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -13,8 +14,11 @@ from tilewright.native import halves
 from tilewright.native.compiler import compiler
 
 Array = np.ndarray[Any, Any]
-NAMES = dict(zip(halves.SYMBOLS, (("half", "float"), ("float", "half"), ("double", "half")), strict=True))
-NUMPY: dict[str, Any] = {"half": np.float16, "float": np.float32, "double": np.float64}
+NAMES = {
+    "__extendhfsf2": ("half", "float"), "__truncsfhf2": ("float", "half"), "__truncdfhf2": ("double", "half"),
+    "__truncsfbf2": ("float", "bfloat"), "__truncdfbf2": ("double", "bfloat"),
+}  # fmt: skip
+NUMPY: dict[str, Any] = {"half": np.float16, "float": np.float32, "double": np.float64, "bfloat": np.uint16}
 
 
 def convert(symbol: str, values: Array, text: str = halves.TEXT) -> Array:
@@ -47,13 +51,16 @@ done:
 
 
 def hard(symbol: str) -> Array:
-    """Every half where they are the operands; else halves, points between them, their neighbours, and any bits."""
-    every = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
+    """Every half where they are the operands; else results, points between them, their neighbours, and any bits."""
+    words = np.arange(1 << 16, dtype=np.uint16)
+    every = words.view(np.float16)
+    if NAMES[symbol][1] == "bfloat":
+        every = (words.astype(np.uint32) << 16).view(np.float32)
     if symbol == "__extendhfsf2":
         return every
     wide = NUMPY[NAMES[symbol][0]]
     exact = np.sort(every[np.isfinite(every)].astype(wide))
-    middle = (exact[1:] + exact[:-1]) / 2
+    middle = exact[1:] / 2 + exact[:-1] / 2
     near = [np.nextafter(middle, np.array(end, wide)) for end in (-np.inf, np.inf)]
     size = np.dtype(wide).itemsize
     random = np.random.default_rng(1)
@@ -61,20 +68,41 @@ def hard(symbol: str) -> Array:
     small = np.ldexp(random.normal(size=200_000), random.integers(-30, 20, 200_000)).astype(wide)
     # One part in 2^29 beside a middle: lost if a double were rounded to a float first.
     beside = middle * (1 + np.array(2.0**-29, wide)) if size == 8 else middle
-    ends = np.array([65504, 65519.99, 65520, 65536, 3e38, np.inf, -np.inf, np.nan, 0.0, -0.0], wide)
+    ends = np.array([65504, 65519.99, 65520, 65536, 3e38, 3.4e38, np.inf, -np.inf, np.nan, 0.0, -0.0], wide)
     return np.concatenate([exact, middle, *near, bits, small, beside, -beside, ends])
 
 
 @pytest.mark.parametrize("symbol", halves.SYMBOLS)
-def test_every_value_is_rounded_as_numpy_rounds_it(symbol: str) -> None:
+def test_every_value_is_rounded_as_others_round_it(symbol: str) -> None:
+    """As NumPy does; and to bfloat16, which it lacks, as ml_dtypes does from float and a search does from double."""
     values = hard(symbol)
     found = convert(symbol, values)
-    with np.errstate(all="ignore"):
-        truth = values.astype(found.dtype)
+    if found.dtype == np.uint16:
+        found, truth = found.view(ml_dtypes.bfloat16), _nearest_bfloat(values)
+    else:
+        with np.errstate(all="ignore"):
+            truth = values.astype(found.dtype)
     unsigned = np.dtype(f"u{found.dtype.itemsize}")
     same = (found.view(unsigned) == truth.view(unsigned)) | (np.isnan(found) & np.isnan(truth))
     assert values[~same].tolist() == []
     assert (np.signbit(found) == np.signbit(truth)).all()
+
+
+def _nearest_bfloat(values: Array) -> Array:
+    """The nearest bfloat16, of two the one with an even last bit."""
+    if values.dtype == np.float32:
+        with np.errstate(all="ignore"):
+            return values.astype(ml_dtypes.bfloat16)
+    size = np.abs(values)
+    words = np.arange(0x7F81, dtype=np.uint32) << 16  # 0 up to infinity
+    grid = words.view(np.float32).astype(np.float64)
+    grid[-1] = 2.0**128  # where the next would lie
+    above = np.clip(np.searchsorted(grid, size), 1, len(grid) - 1)
+    with np.errstate(invalid="ignore"):
+        low, high = size - grid[above - 1], grid[above] - size
+    nearest = np.where((low < high) | ((low == high) & (above % 2 == 1)), above - 1, above)
+    nearest = np.where(np.isinf(size), 0x7F80, np.where(np.isnan(size), 0x7FC0, nearest))
+    return (nearest.astype(np.uint16) | np.signbit(values).astype(np.uint16) << 15).view(ml_dtypes.bfloat16)
 
 
 def test_the_comparison_sees_a_double_rounded_twice() -> None:

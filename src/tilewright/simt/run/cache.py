@@ -26,8 +26,9 @@ def store(folder: Path, key: str, translation: Translation, code: bytes) -> None
 
 
 def fingerprint() -> str:
-    """Changes when any file of the machine does: a checkout that is worked on keeps no stale entries."""
-    return entries.fingerprint(os.fspath(Path(__file__).parents[1]))
+    """Changes when a file of the machine or its compiler does: a checkout that is worked on keeps no stale entries."""
+    package = Path(__file__).parents[2]
+    return entries.digest(*(entries.fingerprint(os.fspath(package / x)) for x in ("simt", "native")))
 
 
 def _header(translation: Translation) -> dict[str, Any]:
