@@ -13,8 +13,8 @@ for that operand letter: a type name ("u32"), the name of another placeholder ("
 
 from __future__ import annotations
 
+import difflib
 import functools
-import heapq
 import itertools
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -26,6 +26,25 @@ if TYPE_CHECKING:
 
 #: What a row's meaning receives and returns: (code, form, *source values) -> destination value(s).
 Meaning = Callable[..., Any]
+
+#: Kinds of rows, and who places their instructions.
+KINDS = {
+    "lane": "each lane for itself: emit(code, form, *sources) gives a value or a tuple of values",
+    "carry": "as lane, with the carry flag as last source and as last result",
+    "warp": "across lanes: emit(code, form, mask, *sources), mask having a bit for each executing lane",
+    "atomic": "one lane after another: emit(code, form, pointer, *sources) gives the old values",
+    "memory": "loads and stores, placed by translate.access",
+    "barrier": "placed by translate.graph, which ends blocks there, and by the runtime",
+    "control": "branches, calls and exits, placed by translate.graph and translate.calls",
+    "cvta": "an address into or out of a state space's window",
+    "isspacep": "whether an address lies in a state space's window",
+    "fence": "an order of memory accesses",
+    "nothing": "no effect here",
+}
+#: Shapes of results that `translate.transfer` knows, for operands that are uniform or linear in the lane.
+LINEAR = ("", "move", "add", "sub", "neg", "mul", "mul.wide", "mad", "mad.wide", "shl", "shr", "and", "or", "cvt")
+#: Units that execute instructions.
+COSTS = ("integer", "half", "float", "double", "transcendental", "convert", "memory", "control", "warp")
 
 
 @dataclass(frozen=True)
@@ -43,15 +62,15 @@ class Row:
     types : dict
         Operand letter -> type expression, where it is not `.type`.
     kind : str
-        `lane` (each lane for itself: meaning gets source values, returns destination values), or a kind the
-        translator knows how to place: `memory`, `atomic`, `warp`, `barrier`, `control`, `special`, `nothing`.
+        Who places the instruction: one of `KINDS`.
     linear : str
-        How the result depends on operands that are linear in the lane: "add", "sub", "mul", "mad", "shl", "move",
-        "widen", "narrow"; "" when only the general path applies. `mul` needs one uniform operand.
+        How the result's shape follows from the operands', one of `LINEAR`; "" where only the general rule applies.
     cost : str
-        `integer`, `half`, `float`, `double`, `transcendental`, `convert`, `memory`, `control`, `warp`.
+        The unit that executes it, one of `COSTS`; for instruments that say what bounds a kernel.
     emit : callable
-        The meaning. For `lane` rows ``emit(code, form, *sources) -> Value | tuple[Value, ...]``.
+        The meaning, called as the kind says. Kinds that the translator places wholly have none that can be called.
+    note : str
+        What a reader of the support page should know besides.
     """
 
     syntax: str
@@ -63,6 +82,10 @@ class Row:
     linear: str = ""
     cost: str = "integer"
     note: str = ""
+
+    def __post_init__(self) -> None:
+        """A row of an unknown kind would be placed by nobody."""
+        assert self.kind in KINDS and self.linear in LINEAR and self.cost in COSTS, self.syntax
 
     @property
     def opcode(self) -> str:
@@ -86,7 +109,7 @@ class Row:
         optional = re.findall(r"\{[^}]*\}", tail)
         plain = re.sub(r"\{[^}]*\}", "", tail)
         least = len([part for part in plain.split(",") if part.strip(" []|")])
-        return least, least + sum(max(1, group.count(",")) for group in optional)
+        return least, least + sum(group.count(",") for group in optional)
 
     @property
     def writes(self) -> bool:
@@ -102,14 +125,21 @@ class Row:
         return tuple(names)
 
     @functools.cached_property
-    def choices(self) -> tuple[tuple[str, ...], ...]:
-        """What each dotted part of a name can be, with its dot; "" where it may be left out."""
-        options: list[tuple[str, ...]] = []
+    def parts(self) -> tuple[tuple[Mapping[str, tuple[str, ...]], bool], ...]:
+        """What each dotted part can be, by placeholder (a literal is its own), and whether it may be left out."""
+        found = []
         for text, optional in _components(self.syntax):
             names = [name.strip().lstrip(".") for name in text.split(",")]
-            values = tuple("." + value for name in names for value in self.where.get(name, (name,)))
-            options.append((("",) if optional else ()) + values)
-        return tuple(options)
+            found.append(({name: self.where.get(name, (name,)) for name in names}, optional))
+        return tuple(found)
+
+    @functools.cached_property
+    def choices(self) -> tuple[tuple[str, ...], ...]:
+        """What each dotted part of a name can be, with its dot; "" where it may be left out."""
+        return tuple(
+            ("",) * optional + tuple("." + value for values in part.values() for value in values)
+            for part, optional in self.parts
+        )
 
     def forms(self) -> Iterable[str]:
         """Every dotted name this row accepts, for tests and the support page."""
@@ -224,37 +254,48 @@ class Table:
         return self._cache[name]
 
     def neighbours(self, name: str, count: int = 4) -> list[str]:
-        """Known forms nearest to an unknown name, for error messages."""
-        import difflib
-
-        opcode = name.split(".", maxsplit=1)[0]
+        """Known forms nearest to an unknown name, for error messages; of an unknown opcode, those of a misspelt one."""
+        opcode, *parts = name.split(".")
         rows = self._by_opcode.get(opcode)
-        if not rows:
-            close = difflib.get_close_matches(opcode, self._by_opcode, n=count, cutoff=0.5)
-            return [row.syntax for o in close for row in self._by_opcode[o][:1]]
-        parts = set(name.split("."))
-        # Some opcodes have thousands of forms: those that share the most parts are compared letter by letter.
-        names = {form for row in rows for form in itertools.islice(row.forms(), 4000)}
-        likely = heapq.nsmallest(64, names, key=lambda form: (-len(parts & set(form.split("."))), len(form), form))
-        return difflib.get_close_matches(name, likely, n=count, cutoff=0.0)
+        if rows is None:  # Another first letter is another instruction: mbarrier is no barrier, cp no rcp.
+            likely = [known for known in self._by_opcode if known[0] == opcode[:1]]
+            near = difflib.get_close_matches(opcode, likely, n=count, cutoff=0.8)
+            return [self._by_opcode[known][0].syntax.rstrip(";") for known in near]
+        names = dict.fromkeys(_nearest(row, parts) for row in rows)
+        return difflib.get_close_matches(name, names, n=count, cutoff=0.0)
+
+
+def _nearest(row: Row, parts: list[str]) -> str:
+    """The form of a row that shares most dotted parts with a name; what it must have besides is the most alike."""
+    left = ["." + part for part in parts]
+    chosen = []
+    for choice in row.choices:
+        shared = next((part for part in left if part in choice), None)
+        if shared is not None:
+            left.remove(shared)
+        chosen.append(shared)
+    for index, choice in enumerate(row.choices):
+        if chosen[index] is None:
+            alike = [near for part in left for near in difflib.get_close_matches(part, choice, n=1, cutoff=0.6)]
+            chosen[index] = (alike or choice)[0] if choice[0] else ""
+    return row.opcode + "".join(part or "" for part in chosen)
 
 
 def _bind(row: Row, parts: list[str]) -> dict[str, str] | None:
     """Match dotted parts against a row's components by backtracking; None when they do not fit."""
-    components = [
-        ([name.strip().lstrip(".") for name in text.split(",")], optional) for text, optional in _components(row.syntax)
-    ]
 
     def step(i: int, j: int) -> dict[str, str] | None:
-        if i == len(components):
+        if i == len(row.parts):
             return {} if j == len(parts) else None
-        names, optional = components[i]
+        part, optional = row.parts[i]
         if j < len(parts):
-            for name in names:
-                if parts[j] in row.where.get(name, (name,)):
-                    rest = step(i + 1, j + 1)
-                    if rest is not None:
-                        return {name: parts[j], **rest}
+            for name, values in part.items():
+                for value in values:
+                    end = j + 1 + value.count(".")  # some are of two parts: .async.global
+                    if value == parts[j] or (end > j + 1 and value == ".".join(parts[j:end])):
+                        rest = step(i + 1, end)
+                        if rest is not None:
+                            return {name: value, **rest}
         return step(i + 1, j) if optional else None
 
     return step(0, 0)

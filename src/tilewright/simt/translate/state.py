@@ -12,7 +12,6 @@ from typing import Final
 #: lies in a window of its own. Global addresses are the same in both.
 SHARED_WINDOW: Final = 1 << 32
 LOCAL_WINDOW: Final = 2 << 32
-WINDOW_BYTES: Final = 1 << 32
 GLOBAL_BASE: Final = 1 << 36
 
 #: Mapped bytes before and after every arena, wider than any pattern: lanes that are switched off may be loaded.

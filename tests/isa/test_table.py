@@ -1,0 +1,45 @@
+"""What the table says of itself: its kinds, shapes and units are those that rows have and that someone handles."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+
+import pytest
+
+from tilewright.simt import isa
+from tilewright.simt.isa.table import COSTS, KINDS, LINEAR
+from tilewright.simt.translate import emit, transfer
+
+
+def test_kinds_are_those_of_rows_and_those_that_are_placed():
+    assert {row.kind for row in isa.table().rows} == set(KINDS)
+    assert {"memory", *emit._EMITTERS} == set(KINDS)
+
+
+def test_shapes_are_those_of_rows_and_those_that_are_known():
+    assert {row.linear for row in isa.table().rows} == set(LINEAR)
+    cases = [n for n in ast.walk(ast.parse(inspect.getsource(transfer._linear))) if isinstance(n, ast.MatchValue)]
+    assert {""} | {ast.literal_eval(case.value) for case in cases} == set(LINEAR)
+
+
+def test_units_are_those_of_rows():
+    assert {row.cost for row in isa.table().rows} == set(COSTS)
+
+
+def test_operands_have_types_or_placeholders_of_the_syntax():
+    wrong = []
+    for row in isa.table().rows:
+        placeholders = {name for part, _ in row.parts for name in part if name in row.where}
+        for letter in (letter for operand in row.operands for letter in operand.split("|") if letter in row.types):
+            type_ = row.types[letter].removeprefix("2*")
+            if type_ not in placeholders and not re.fullmatch(r"pred|([busf]|bf|tf)\d+(x2)?", type_):
+                wrong.append(f"{row.syntax}: operand {letter} has the type {type_!r}")
+    assert wrong == []
+
+
+@pytest.mark.parametrize("wrong", [{"kind": "special"}, {"linear": "widen"}, {"cost": "cheap"}])
+def test_a_row_of_no_kind_is_refused(wrong):
+    with pytest.raises(AssertionError, match=r"add\.u32"):
+        isa.Row("add.u32 d, a, b;", "9.7.1.1", lambda: None, **wrong)
