@@ -88,7 +88,7 @@ class Body:
             opcode, *parts = text.split(".")
             known = self._opcodes[text] = (opcode, tuple("." + part for part in parts))
         operands: tuple[Operand, ...] = ()
-        if texts[tokens.at] != ";":
+        if texts[tokens.at] != ";" or known[0] == "call":  # a call names a function at least
             operands = self._operands.of(known[0])
         if not tokens.accept(";"):
             tokens.fail(f"',' or ';' in the operands of '{text}'")

@@ -35,6 +35,7 @@ def emit_block(emitter: Emitter, block: Block) -> None:
     """The instructions of a block, up to its end."""
     accesses = group_accesses(emitter, block)
     for position, op in enumerate(block.ops):
+        emitter.line = op.instruction.ptx_line
         try:
             emit_op(emitter, op, accesses.get(position))
         except (NotImplementedError, KeyError, TypeError) as error:

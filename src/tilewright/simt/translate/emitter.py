@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from tilewright.errors import PtxError
 from tilewright.simt.events import EventKind, Instrument, Site
 from tilewright.simt.ptx import tree
+from tilewright.simt.ptx.printing import operand_text
 from tilewright.simt.translate.code import LANES, Code, Value, element_type
 from tilewright.simt.translate.graph import Graph, Op
 from tilewright.simt.translate.layout import Layout
@@ -68,6 +69,7 @@ class Emitter:
         self.mask = Value("-1", "i32")  # lanes that run now
         self.mask_vector = Value("poison", "i1", LANES)
         self.block = 0
+        self.line = 0  # of the instruction at work, for messages
         self._constants: dict[str, str] = {}
         self.functions: dict[str, tree.Function] = {}  # callable ones, by name
         self.frame = Value("0", "i64")  # where this function's local variables start
@@ -170,7 +172,10 @@ class Emitter:
                 return self.reinterpret(self.symbol(operand), type_)
             case tree.Vector(items):
                 return self.pack([self.read(i, self.operand_type(i, type_, len(items))) for i in items], type_)
-        raise PtxError(f"{self.module.path}: operand {operand} cannot be read as .{type_}")
+        raise PtxError(
+            f"{self.module.path}:{self.line}: an operand must be a value to be read as .{type_} "
+            f"(got '{operand_text(operand)}'); load what is in memory first"
+        )
 
     def operand_type(self, operand: tree.Operand, whole: str, count: int) -> str:
         """The type of one element of a packed operand."""
@@ -210,7 +215,10 @@ class Emitter:
         if place is None:
             if operand.name in self.layout.functions:
                 return self.code.const("i64", self.layout.functions.index(operand.name) + 1)
-            raise PtxError(f"{self.module.path}: '{operand.name}' is not declared")
+            raise PtxError(
+                f"{self.module.path}:{self.line}: an operand must be a register, a literal, or the address of a "
+                f"variable or function (got '{operand.name}', which is none); a label is only jumped to"
+            )
         space, offset = place
         offset += operand.offset
         if space == "shared":

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from tilewright.errors import PtxError
 from tilewright.simt.isa import Form, table
 from tilewright.simt.ptx import tree
+from tilewright.simt.ptx.printing import operand_text
 from tilewright.simt.translate.operands import SINK, check_operands
 
 #: Instructions that end a block, and those that a guard turns into a branch around them.
@@ -105,7 +106,9 @@ def make_op(instruction: tree.Instruction, registers: dict[str, str], path: str)
     if form.row.writes:
         for item in _destination_items(operands.pop(0)):
             if not isinstance(item, tree.Register) or (item.name not in registers and item.name != SINK):
-                raise PtxError(f"{path}:{instruction.ptx_line}: '{instruction.name}' writes a register (got {item})")
+                raise PtxError(
+                    f"{path}:{instruction.ptx_line}: '{instruction.name}' writes a register (got {operand_text(item)})"
+                )
             destinations.append(item.name)
     if instruction.opcode == "call":  # a call that stays one writes the registers it returns into
         destinations = [r.name for o in operands if isinstance(o, tree.CallArguments) for r in _returned(o)]

@@ -15,6 +15,7 @@ from typing import NoReturn
 from tilewright.errors import PtxError
 from tilewright.simt.isa import Form
 from tilewright.simt.ptx import tree
+from tilewright.simt.ptx.printing import operand_text
 
 #: Widths that a register can be declared with; 1 stands for a predicate.
 _WIDTHS = (1, 8, 16, 32, 64, 128)
@@ -64,6 +65,12 @@ def _bits(type_: str) -> int:
     return bits
 
 
+@functools.cache
+def _in_brackets(syntax: str) -> frozenset[str]:
+    """The operands that a row's syntax has in brackets: addresses."""
+    return frozenset(re.findall(r"\[(\w+)", syntax))
+
+
 def check_operands(instruction: tree.Instruction, form: Form, registers: dict[str, str], path: str) -> None:
     """Check that an instruction's registers exist and fit its form.
 
@@ -104,6 +111,9 @@ class _Check:
             case tree.Pair(left, right):
                 self.register(f"operand {first}", left, self.rule(first))
                 self.register(f"operand {second or first}", right, self.rule(second or first))
+            case tree.Address() if first not in _in_brackets(self.form.row.syntax):
+                remedy = "load what is in memory first"
+                self.fail(f"operand {first}", "a register or a literal", operand_text(operand), remedy)
             case tree.Address(tree.Register() as base):
                 self.register(f"the address {first}", base, _ADDRESS)
             case tree.Vector(items):
