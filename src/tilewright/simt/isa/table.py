@@ -111,13 +111,15 @@ class Row:
         least = len([part for part in plain.split(",") if part.strip(" []|")])
         return least, least + sum(group.count(",") for group in optional)
 
-    @property
+    @functools.cached_property
     def writes(self) -> bool:
         """Whether the first operand is written: the manual calls destinations d and p."""
         return self.kind != "control" and bool(self.operands) and self.operands[0][0] in "dp"
 
     def operand_names(self, count: int) -> tuple[str, ...]:
         """The names that `count` operands stand for: those in braces are left out from the end."""
+        if count >= len(self.operands):
+            return self.operands
         names = list(self.operands)
         for optional in reversed(re.findall(r"\{, ?(\w+)\}", self.operand_text)):
             if len(names) > count:
