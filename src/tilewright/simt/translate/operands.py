@@ -156,8 +156,6 @@ class _Check:
 
     def register(self, what: str, register: tree.Register, rule: _Rule) -> None:
         """Check that a register exists and has one of a rule's widths."""
-        from tilewright.simt.translate import special  # which needs shapes, which need the graph, which needs this
-
         declared = self.registers.get(register.name)
         if declared is not None:
             if _bits(declared) not in rule.widths:
@@ -165,6 +163,8 @@ class _Check:
             return
         if register.name == SINK:
             return
+        from tilewright.simt.translate import special  # which needs shapes, which need the graph, which needs this
+
         found = special.find(register.name)
         if found is None:
             raise PtxError(f"{self.where}: {special.why_unknown(register.name)}")
