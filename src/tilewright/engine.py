@@ -14,8 +14,8 @@ from tilewright import lowering, operands
 from tilewright.cpu.product import Product, product
 from tilewright.cpu.threads import Limit, limit
 from tilewright.errors import ArgumentTypeError, ArgumentValueError, TilewrightError
-from tilewright.fusing import Arguments, Epilogue, Fused, Kept, factor, fused
-from tilewright.planning import Order, Plan, Types, Use, as_dtype, planned, result_shape, row_major, types
+from tilewright.fusing import Arguments, Epilogue, Fused, Kept, check_scale, factor, fused
+from tilewright.planning import Order, Plan, Types, Use, as_dtype, planned, result_shape, row_major, same_kind, types
 from tilewright.problem.algebra import Algebra, Semiring, checked, semiring
 from tilewright.problem.dtypes import name_of
 
@@ -111,7 +111,8 @@ def matmul(
     array([[40]], dtype=int8)
     """
     if type(a) is type(b) is _ndarray and acc_dtype is epilogue is None and epilogue_args is _NONE:
-        if alpha == 1 and beta == 0 and algebra == "plus-times" and (dtype is None or isinstance(dtype, _NAMES)):
+        plain = type(alpha) is type(beta) is int and alpha == 1 and beta == 0 and type(order) is str
+        if plain and algebra == "plus-times" and (dtype is None or isinstance(dtype, _NAMES)):
             count = _limit().count if threads is None else _threads(threads)
             named: Any = dtype
             into = None if out is None else _separate(out, a, b)
@@ -121,6 +122,8 @@ def matmul(
                     return quick(a, b, out)
     count = _threads(threads)
     _check_order(order)
+    check_scale(alpha, "alpha")
+    check_scale(beta, "beta")
     left, right = operands.array(a, "a"), operands.array(b, "b")
     given, target = operands.output(out)
     wanted = None if dtype is None else as_dtype(dtype, "dtype")
@@ -268,7 +271,10 @@ def _ready(shape: _Shape, dtype: np.dtype[Any], found: Product) -> Callable[[Arr
         run(a, b, out)
         return out
 
-    return multiply
+    def dot(a: Array, b: Array, out: Array | None) -> Any:
+        return multiply(a, b, out)[()]
+
+    return multiply if shape else dot
 
 
 def _separate(out: Any, a: Array, b: Array) -> tuple[Any, ...]:
@@ -297,7 +303,10 @@ def _quick(
     into: tuple[Any, ...] | None,
 ) -> Callable[[Array, Array, Array | None], Array] | None:
     """The way past every check for operands that have passed them; None for what takes more than one kernel."""
-    if not a_shape or not b_shape or len(a_shape) == len(b_shape) == 1 or order not in _ORDERS:
+    if not a_shape or not b_shape or order not in _ORDERS:
+        return None
+    dot = len(a_shape) == len(b_shape) == 1
+    if dot and into is not None:
         return None
     try:
         wanted = None if dtype is None else as_dtype(dtype, "dtype")
@@ -312,10 +321,12 @@ def _quick(
     out_shape, strides, out_dtype = (
         (shape, row_major(shape, found.result.itemsize), found.result) if into is None else into
     )
-    if (out_shape, out_dtype) != (shape, found.result) or _repeats(shape, strides):
+    if (out_shape, out_dtype) != (shape, found.result) or _repeats(shape, strides, found.result.itemsize):
         return None
     full = shape
-    if len(a_shape) == 1:  # 1-D operands are a row and a column, and the result lacks that axis
+    if dot:
+        full, strides = (1, 1), (0, 0)
+    elif len(a_shape) == 1:  # 1-D operands are a row and a column, and the result lacks that axis
         full, strides = (*shape[:-1], 1, shape[-1]), (*strides[:-1], 0, strides[-1])
     elif len(b_shape) == 1:
         full, strides = (*shape, 1), (*strides, 0)
@@ -328,7 +339,7 @@ def _quick(
 
 
 def _check_order(order: str) -> None:
-    if order not in _ORDERS:
+    if not isinstance(order, str) or order not in _ORDERS:
         raise ArgumentValueError(f"`order` must be canonical or fast (got {order!r})")
 
 
@@ -353,7 +364,7 @@ def _multiply(a: Array, b: Array, out: Array | None, work: _Work) -> Array:
     result = found.result if made is None else made.result
     if out is not None:
         _check_output(out, result)
-        if made is not None and made.reads_out:
+        if made is not None and work.scale[1] != 0:
             shape = out.shape  # an `out` with further axes has a product for each of their entries
     if found.lowering != "real" and work.scale != (1, 0):
         target = _scaled(a, b, out, work)
@@ -367,7 +378,7 @@ def _multiply(a: Array, b: Array, out: Array | None, work: _Work) -> Array:
         lowering.compute(left, right, placed(target), found, work.threads, work.algebra, made, more)
     if out is None or target is out:
         return target
-    np.copyto(out, target, casting="unsafe")  # the rule has been checked, ml_dtypes' floats included
+    out[...] = operands.rounded(target, out.dtype)
     return out
 
 
@@ -388,8 +399,7 @@ def _check_shape(out: Array, shape: _Shape) -> None:
 
 
 def _check_output(out: Array, result: np.dtype[Any]) -> None:
-    numbers = result.kind in "fVc" and out.dtype.kind in "fVc" and not (result.kind == "c" != out.dtype.kind)
-    if not numbers and not np.can_cast(result, out.dtype, "same_kind"):
+    if not same_kind(result, out.dtype):
         raise ArgumentTypeError(
             f"`out.dtype` must take the product's dtype {result} by the rule same_kind (got {out.dtype}); give "
             "another `out` or `dtype`"
@@ -398,12 +408,19 @@ def _check_output(out: Array, result: np.dtype[Any]) -> None:
 
 def _apart(out: Array, shape: _Shape, others: tuple[Array, ...]) -> bool:
     """Whether `out` can be written while the operands are read, every element once."""
-    return out.shape == shape and not _repeats(shape, out.strides) and not any(_share(out, x) for x in others)
+    if out.shape != shape or _repeats(shape, out.strides, out.itemsize):
+        return False
+    return not any(_share(out, x) for x in others)
 
 
-def _repeats(shape: _Shape, strides: _Shape) -> bool:
-    """Whether several elements lie at one place."""
-    return any(stride == 0 and extent > 1 for stride, extent in zip(strides, shape, strict=True))
+def _repeats(shape: _Shape, strides: _Shape, itemsize: int) -> bool:
+    """Whether elements may share bytes: the steps of an axis are shorter than what the axes of shorter steps span."""
+    span = itemsize
+    for stride, extent in sorted((abs(x), n) for x, n in zip(strides, shape, strict=True) if n > 1):
+        if stride < span:
+            return True
+        span += stride * (extent - 1)
+    return False
 
 
 def _scaled(a: Array, b: Array, out: Array | None, work: _Work) -> Array:
@@ -417,7 +434,7 @@ def _scaled(a: Array, b: Array, out: Array | None, work: _Work) -> Array:
     lowering.compute(left, right, _placed(a.ndim, b.ndim, sums), wide, work.threads)
     with np.errstate(all="ignore"):  # as the kernels: IEEE's values, no warnings
         if scale[0] != 1:
-            np.multiply(sums, factors[0], out=sums)
+            sums = (sums * factors[0]).astype(sums.dtype, copy=False)
         if out is not None and scale[1] != 0:
             # Not in place: an `out` with further axes has a product for each of their entries.
             sums = np.add(sums, np.multiply(out.astype(found.accumulator), factors[1]))

@@ -18,7 +18,7 @@ from tilewright import operands
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
 from tilewright.planning import Types
 from tilewright.problem import dtypes
-from tilewright.problem.expression import Expression, as_numpy, identity, trace
+from tilewright.problem.expression import Expression, as_numpy, check_arity, identity, trace
 from tilewright.problem.fingerprint import fingerprint
 from tilewright.problem.tracing import Value
 
@@ -91,6 +91,11 @@ def fused(
         An argument is none, or does not broadcast, or the function cannot be traced.
     """
     total = found.accumulator
+    if not isinstance(arguments, Sequence | Mapping) or isinstance(arguments, str):
+        raise ArgumentTypeError(
+            f"`epilogue_args` must be a sequence or a mapping of operands (got {type(arguments).__name__}); write "
+            "epilogue_args=(x,) for one"
+        )
     if epilogue is None:
         if len(arguments):
             raise ArgumentTypeError("`epilogue_args` must be left out without `epilogue`, which takes them")
@@ -214,10 +219,10 @@ def _body(
         beta, out = rest
         result = result + out.cast(name) * beta
     if epilogue is not None:
-        if keywords is not None:
-            result = epilogue(result, **dict(zip(keywords, arguments, strict=True)))
-        else:
-            result = epilogue(result, *arguments)
+        named = dict(zip(keywords, arguments, strict=True)) if keywords is not None else {}
+        placed = (result,) if keywords is not None else (result, *arguments)
+        check_arity(epilogue, placed, named)
+        result = epilogue(*placed, **named)
         if isinstance(result, bool | int | float | np.generic):
             result = total.like(result)
         if not isinstance(result, Value):
@@ -248,18 +253,27 @@ def _operand(value: Any, name: str, total: np.dtype[Any], shape: tuple[int, ...]
     return array
 
 
+def check_scale(value: Any, name: str) -> None:
+    """Refuse what is no number."""
+    if not np.isscalar(value) or isinstance(value, str | bytes):
+        raise ArgumentTypeError(
+            f"`{name}` must be a number (got {type(value).__name__}); scale by arrays in an epilogue"
+        )
+
+
 def factor(value: complex, name: str, total: np.dtype[Any]) -> Any:
     """A scale factor in the accumulator's dtype; integers wrap."""
     if total.kind == "b":
         if value in (0, 1):
             return value
         raise ArgumentTypeError(f"`{name}` must be left out for booleans (got {value!r})")
-    if not np.isscalar(value) or isinstance(value, str | bytes):
-        raise ArgumentTypeError(f"`{name}` must be a number (got {type(value).__name__})")
     if total.kind in "iu":
         if not isinstance(value, int | np.integer):
             raise ArgumentTypeError(f"`{name}` must be an integer for a product of integers (got {value!r})")
         return np.array(int(value) % (1 << 64), np.uint64).astype(total)[()]
     if isinstance(value, complex) and total.kind != "c":
         raise ArgumentTypeError(f"`{name}` must be real for a real product (got {value!r})")
-    return total.type(value)
+    try:
+        return total.type(value)
+    except OverflowError as error:
+        raise ArgumentValueError(f"`{name}` must be a value of {total} (got a number too large for it)") from error

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from tilewright.cpu.product import Kind, multiply_into
 from tilewright.fusing import Fused
+from tilewright.operands import rounded
 from tilewright.planning import Types, byte_kind, real_kind
 from tilewright.problem.algebra import WORD, Semiring, semiring
 
@@ -54,14 +55,17 @@ def compute(
         compute(a, b, sums, Types(*(types.accumulator,) * 4, "complex"), threads)
         out[...] = sums
         return
-    left, right = (x if x.dtype == y else x.astype(y) for x, y in ((_plain(a), types.a), (_plain(b), types.b)))
+    left, right = (rounded(x, y) for x, y in ((_plain(a), types.a), (_plain(b), types.b)))
     kind = real_kind(types, algebra, None if fused is None else fused.signature)
     multiply_into(left, right, out, kind, threads, more)
 
 
 def _plain(x: Array) -> Array:
-    """Booleans as the bytes they are."""
-    return x.view(np.uint8) if x.dtype.kind == "b" else x
+    """Booleans as bytes of 0 and 1, which they are unless somebody made them of other bytes."""
+    if x.dtype.kind != "b":
+        return x
+    found: Array = x.view(np.uint8)
+    return found if found.max(initial=0) <= 1 else (found != 0).view(np.uint8)
 
 
 def _booleans(a: Array, b: Array, out: Array, threads: int) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
+from tilewright.problem import narrow
 
 Array = npt.NDArray[Any]
 #: Turns the result into what the operands are.
@@ -34,6 +35,10 @@ def array(value: Any, name: str) -> Array:
             f"`{name}` must be an array without rules of its own for products (got {type(value).__name__}, which "
             f"defines __array_ufunc__); write a @ b to follow them, or pass numpy.asarray({name})"
         )
+    if isinstance(value, np.ma.MaskedArray):
+        raise ArgumentTypeError(
+            f"`{name}` must be without a mask, which a product would lose (got a masked array); pass {name}.filled(0)"
+        )
     if isinstance(value, np.ndarray):
         return value.view(np.ndarray)
     if hasattr(value, "__dlpack__") and not hasattr(value, "__array__") and not hasattr(value, "__array_interface__"):
@@ -44,6 +49,23 @@ def array(value: Any, name: str) -> Array:
         raise ArgumentValueError(
             f"`{name}` must be one array, every row of the same length ({error}); pad it or multiply parts"
         ) from error
+
+
+def rounded(values: Array, wanted: np.dtype[Any]) -> Array:
+    """An array as another dtype, every value rounded once and without warnings; itself where it has that dtype.
+
+    NumPy's own casts from float64 to the floats of ml_dtypes round to float32 on the way.
+
+    Examples
+    --------
+    >>> import ml_dtypes
+    >>> float(rounded(np.array(1 + 2**-8 + 2**-40), np.dtype(ml_dtypes.bfloat16)))
+    1.0078125
+    """
+    if values.dtype == np.float64 and (wanted.name == "bfloat16" or wanted.name.startswith("float8")):
+        values = narrow.to_float32_odd(values)
+    with np.errstate(all="ignore"):
+        return values.astype(wanted, copy=False)
 
 
 def _from_dlpack(value: Any, name: str) -> Array:

@@ -118,7 +118,7 @@ def types(
             f"(got {result} for {a} and {b}); convert the operands with .astype"
         )
     for name, operand in (("a", a), ("b", b)):
-        if not _same_kind(operand, result):
+        if not same_kind(operand, result):
             raise ArgumentTypeError(
                 f"`{name}` must be castable to the product's dtype {result} by the rule same_kind (got {operand}); "
                 f"convert it with .astype"
@@ -161,8 +161,8 @@ def _is_float(given: np.dtype[Any]) -> bool:
     return given.kind == "f" or given.name == "bfloat16" or given.name.startswith("float8")
 
 
-def _same_kind(given: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
-    """NumPy's rule, with ml_dtypes' floats taken for floats."""
+def same_kind(given: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
+    """NumPy's rule for a cast, with ml_dtypes' floats taken for floats."""
     if _is_float(given) and (_is_float(wanted) or wanted.kind == "c"):
         return True
     if _is_float(wanted) and given.kind in "biu":

@@ -94,6 +94,56 @@ def test_an_output_known_by_its_strides_is_checked_each_time() -> None:
     assert same_bits(a, truth)
 
 
+def test_an_output_that_overlaps_itself_holds_sums_of_its_own() -> None:
+    a = np.random.default_rng(0).integers(-3, 3, (300, 300)).astype(np.float32)
+    for strides in ((4, 4), (8, 4), (4, 400), (-4, 4)):
+        room = np.zeros(100_000, np.float32)
+        out = np.lib.stride_tricks.as_strided(room[50_000:], (300, 300), strides)
+        for _ in range(2):
+            tw.matmul(a, a, out=out)
+            last = 299 * sum(strides) // 4  # written once, in any order
+            assert room[50_000 + last] == (a @ a)[-1, -1] or strides[0] < 0
+            assert np.isin(room[room != 0], a @ a).all()
+
+
+def test_what_numpy_refuses_or_loses_is_refused() -> None:
+    a = np.ones((2, 2))
+    with pytest.raises(ArgumentTypeError, match="rule same_kind"):
+        tw.matmul(a, a, out=np.zeros((2, 2), [("x", "f4"), ("y", "i4")]))
+    with pytest.raises(ArgumentTypeError, match="without a mask"):
+        tw.matmul(np.ma.array(a, mask=a > 0), a)
+    for options in ({"alpha": np.ones(2)}, {"beta": None}, {"alpha": "2"}):
+        with pytest.raises(ArgumentTypeError, match="must be a number"):
+            tw.matmul(a, a, **options)
+    with pytest.raises(ArgumentValueError, match="too large"):
+        tw.matmul(a, a, alpha=10**400)
+    with pytest.raises(ArgumentValueError, match="`order`"):
+        tw.matmul(a, a, order=[])
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.float32, np.uint8, bool])
+def test_booleans_of_other_bytes_than_0_and_1_are_true(dtype: Any) -> None:
+    odd, b = np.array([[255, 1], [0, 2]], np.uint8).view(bool), np.ones((2, 2), dtype)
+    assert tw.matmul(odd, b).tolist() == np.matmul(odd, b).tolist()
+    assert tw.matmul(b, odd).tolist() == np.matmul(b, odd).tolist()
+
+
+def test_doubles_are_rounded_once_to_the_floats_of_ml_dtypes() -> None:
+    x, one = np.array([[1 + 2**-8 + 2**-40]]), np.ones((1, 1))
+    for out in (np.zeros((1, 1), ml_dtypes.bfloat16), np.zeros((1, 1), ml_dtypes.float8_e5m2)):
+        tw.matmul(x, one, out=out)
+        assert float(out[0, 0]) == (1.0078125 if out.dtype.itemsize == 2 else 1.0)
+    assert float(tw.matmul(x, one, dtype="bfloat16")[0, 0]) == 1.0078125
+
+
+@pytest.mark.parametrize("dtype", [">f4", "float8_e4m3fn", "f4"])
+def test_beta_takes_further_axes_of_any_dtype(dtype: str) -> None:
+    a = np.ones((2, 2), np.float32)
+    out = np.arange(12).reshape(3, 2, 2).astype(getattr(ml_dtypes, dtype, dtype))
+    truth = out.astype(np.float32) + 2
+    assert (tw.matmul(a, a, out=out, beta=1).astype(np.float32) == truth).all()
+
+
 def test_an_output_whose_rows_are_one_and_the_same() -> None:
     row = np.zeros(4, np.float32)
     out = np.lib.stride_tricks.as_strided(row, (3, 4), (0, 4))

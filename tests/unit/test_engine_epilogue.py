@@ -292,9 +292,20 @@ def test_dtypes_without_epilogues(dtype: str) -> None:
         tw.matmul(a, a.T, epilogue=lambda t: t)
 
 
-def test_too_few_arguments_are_the_function_s_own_error() -> None:
-    with pytest.raises(TypeError, match="missing 1 required positional argument"):
-        tw.matmul(ONE, ONE.T, epilogue=lambda t, x: t + x)
+@pytest.mark.parametrize(
+    ("epilogue", "arguments", "text"),
+    [
+        (lambda t, x: t + x, (), "1 by place and none by name .*missing a required argument: 'x'"),
+        (lambda t: t, (1,), "2 by place .*too many positional"),
+        (lambda t, x: t + x, {"y": 1}, "1 by place and y by name"),
+        (lambda t, x: t + x, ONE[0], "must be a sequence or a mapping of operands .*got ndarray"),
+        (lambda t: t + 10**400, (), "a constant must be a value of float32"),
+        (lambda t: t ** float("inf"), (), "a power that is no whole number"),
+    ],
+)
+def test_functions_and_arguments_that_do_not_go_together(epilogue: Any, arguments: Any, text: str) -> None:
+    with pytest.raises((ArgumentTypeError, ArgumentValueError), match=text):
+        tw.matmul(ONE, ONE.T, epilogue=epilogue, epilogue_args=arguments)
 
 
 def test_narrower_vectors_give_the_same_bits(narrow: Callable[[], None]) -> None:

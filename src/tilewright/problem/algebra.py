@@ -93,6 +93,8 @@ class Algebra:
         if kind == "b":
             return zero > 0
         info = np.iinfo(dtype)
+        if isinstance(zero, float) and math.isnan(zero):
+            raise ArgumentValueError(f"`zero` must be a value of the accumulator's dtype {dtype} (got {zero})")
         if isinstance(zero, float) and math.isinf(zero):
             return int(info.max if zero > 0 else info.min)
         if zero != int(zero) or not info.min <= zero <= info.max:

@@ -15,6 +15,7 @@ array([2., 3.], dtype=float32)
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -235,6 +236,7 @@ def trace(function: Callable[..., Any], parameters: Mapping[str, str]) -> Expres
 
     builder = Builder()
     values = [Value(builder, builder.add("parameter", (), d, name), d) for name, d in parameters.items()]
+    check_arity(function, values, {})
     result = function(*values)
     if isinstance(result, Value) and result.builder is builder:
         return builder.finished(result.number, len(values))
@@ -244,6 +246,25 @@ def trace(function: Callable[..., Any], parameters: Mapping[str, str]) -> Expres
         f"a traced function must return what it computed from its parameters (got {type(result).__name__} from "
         f"{getattr(function, '__name__', 'the function')}); return one expression"
     )
+
+
+def check_arity(function: Callable[..., Any], values: Sequence[Any], named: Mapping[str, Any]) -> None:
+    """Refuse a function that does not take so many values by place, and these by name.
+
+    Raises
+    ------
+    ArgumentTypeError
+    """
+    try:
+        inspect.signature(function).bind(*values, **named)
+    except TypeError as error:
+        name = getattr(function, "__name__", "the function")
+        raise ArgumentTypeError(
+            f"{name} must take what it is traced with, {len(values)} by place and {', '.join(named) or 'none'} by name "
+            f"(got {error}); an epilogue takes the sum and `epilogue_args`"
+        ) from error
+    except ValueError:  # a builtin that does not tell
+        return
 
 
 @functools.lru_cache(maxsize=256)

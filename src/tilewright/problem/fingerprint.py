@@ -16,8 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from tilewright.problem import functions
+
 #: Values that never change; by their text, since 0.0 equals -0.0 and NaN does not equal itself.
-_FIXED = (bool, int, float, complex, str, bytes, type(None), np.generic)
+_FIXED = frozenset((bool, int, float, complex, str, bytes, type(None), *np.sctypeDict.values())) - {np.object_, np.void}
 #: Builtins whose results depend on their arguments alone; what others read (`globals`, `open`) cannot be seen.
 _PURE = frozenset(
     "abs all any bool complex divmod enumerate float int len list map max min pow range reversed round sum tuple zip "
@@ -48,11 +50,11 @@ def fingerprint(function: Callable[..., Any]) -> Hashable | None:
 
 
 def _of(value: Any, depth: int) -> Hashable:
-    if isinstance(value, _FIXED):
+    if type(value) in _FIXED:
         return type(value), repr(value)
     if isinstance(value, np.ufunc | np.dtype):
         return value
-    if isinstance(value, type) and issubclass(value, _FIXED):
+    if isinstance(value, type) and value in _FIXED:
         return "type", value
     if depth == 0:
         raise _UntoldError
@@ -62,7 +64,7 @@ def _of(value: Any, depth: int) -> Hashable:
         named = tuple((name, _of(x, depth - 1)) for name, x in value.keywords.items())
         return "partial", _of(value.func, depth - 1), _of(value.args, depth - 1), named
     if isinstance(value, FunctionType):
-        if value.__module__ == "tilewright.problem.functions":
+        if getattr(functions, value.__name__, None) is value:
             return value  # they depend on nothing
         return _function(value, depth - 1)
     raise _UntoldError
@@ -93,6 +95,8 @@ def _global(value: Any, names: frozenset[str], depth: int) -> Hashable:
     """A value that code reaches by name; of a module, every attribute that the code's names may mean."""
     if not isinstance(value, ModuleType):
         return _of(value, depth)
+    if depth == 0:  # a module may hold itself
+        raise _UntoldError
     attributes = ((name, getattr(value, name)) for name in sorted(names) if hasattr(value, name))
     return value.__name__, tuple((name, _global(x, names, depth - 1)) for name, x in attributes)
 

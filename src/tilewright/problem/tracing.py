@@ -7,6 +7,7 @@ NumPy 2). float16 and bfloat16 are computed with in float32.
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -61,7 +62,8 @@ def _power(self: Value, exponent: Any) -> Value:
         exponent = exponent.item()
     if isinstance(exponent, float) and exponent == 0.5:
         return apply("sqrt", self)
-    if isinstance(exponent, bool | Value) or not isinstance(exponent, int | float) or exponent != int(exponent):
+    whole = isinstance(exponent, int) or (isinstance(exponent, float) and exponent.is_integer())
+    if isinstance(exponent, bool) or not whole:
         self._refuse("a power that is no whole number", "write tw.exp(y * tw.log(x))")
     count = abs(int(exponent))
     if count > 1024 or (exponent < 0 and letter(self.dtype) != "f"):
@@ -169,6 +171,8 @@ class Value:
             name = "float64"
         elif not isinstance(value, bool) and letter(name) == "b":
             name = "int64"
+        if letter(name) == "f" and isinstance(value, int) and abs(value) > sys.float_info.max:
+            raise ArgumentValueError(f"a constant must be a value of {name}, which it meets (got an integer beyond it)")
         if letter(name) in "su":
             info = np.iinfo(name)
             if not info.min <= value <= info.max:

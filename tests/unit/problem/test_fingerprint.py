@@ -89,6 +89,29 @@ def test_what_can_change_unseen_cannot_be_told(monkeypatch: Any) -> None:
     assert fingerprint(lambda x: abs(max(x, float(3)))) is not None
 
 
+class Holder(float):
+    """A number that can change."""
+
+
+def test_numbers_that_can_change_and_wrapped_functions(monkeypatch: Any) -> None:
+    held = Holder(1)
+    assert fingerprint(lambda x: x * held) is None
+    assert fingerprint(lambda x: x * Holder.factor) is None  # type: ignore[attr-defined]
+    own = types.ModuleType("own")
+    own.own = own  # type: ignore[attr-defined]
+    own.pi = 3.0  # type: ignore[attr-defined]
+    monkeypatch.setitem(globals(), "own", own)
+    fingerprint(lambda x: x * own.own.pi)  # ends
+
+    @functools.wraps(tw.relu)
+    def mine(x: Any) -> Any:
+        return tw.relu(x) * SCALE
+
+    before = fingerprint(mine)
+    monkeypatch.setitem(globals(), "SCALE", 0.25)
+    assert before is None or fingerprint(mine) != before
+
+
 def test_defaults_partials_and_inner_functions_count() -> None:
     def default(x: Any, y: float = 1.0, *, z: float = 2.0) -> Any:
         return x * y + z
