@@ -236,7 +236,7 @@ class Execution:
                 self._fail(self._error(code, context, slots[shift.current]))
                 break
             if self._stop[0] or not shift.may_go_on(self._asked_to_stop):
-                self._fail(self._stopped(self._place(shift.block_at_work())))
+                self._fail(self._stopped(self._place(shift.block_at_work()), context))
                 break
             if shift.paused:
                 return False
@@ -324,9 +324,12 @@ class Execution:
     # -- what went wrong ----------------------------------------------------------------------------------------
 
     def _fail(self, error: BaseException) -> None:
-        """Keep the first failure and stop the others."""
+        """Keep the first failure, of limits one that can say where, and stop the others."""
         with self._lock:
-            if self._failure is None:
+            kept = self._failure
+            if kept is None:
+                self._failure = error
+            elif isinstance(kept, LimitError) and isinstance(error, LimitError) and error.line and not kept.line:
                 self._failure = error
         self._stop[0] = 1
 
@@ -345,9 +348,9 @@ class Execution:
                 kernel=name, block=block,
             )  # fmt: skip
         if code == state.STOPPED or field("fault_kind") == state.STOP_REQUEST:
-            return self._stopped(block)
+            return self._stopped(block, context)
         site = self.ready.translation.sites[field("fault_site")]
-        where = site.source or f"PTX line {site.ptx_line}"
+        where = self._where(field("fault_site"))
         thread = self._thread(field("fault_warp") * LANES + field("fault_lane"))
         kind, address = field("fault_kind"), field("fault_address")
         lanes = bin(field("fault_lanes")).count("1")
@@ -376,20 +379,28 @@ class Execution:
             **about,
         )
 
-    def _stopped(self, block: tuple[int, int, int]) -> KernelError:
-        limits = self.limits
+    def _stopped(self, block: tuple[int, int, int], context: Any = None) -> KernelError:
+        """What ended the launch; with a thread's context also at which loop, and which thread of the warp first."""
+        limits, name = self.limits, self.program.name
+        about: dict[str, Any] = {"kernel": name, "block": block}
+        at = f"in block {block}"
+        if context is not None and int(context[state.CONTEXT["fault_kind"] // 8]) == state.STOP_REQUEST:
+            site, warp, lane = (int(context[state.CONTEXT[f"fault_{x}"] // 8]) for x in ("site", "warp", "lane"))
+            about |= {"thread": self._thread(warp * LANES + lane), "line": self._where(site)}
+            at += f", thread {about['thread']}, at {about['line']}"
         if self.budget.passed:
             reason = f"{limits.instructions:,} warp instructions"
         elif self._deadline is not None and time.monotonic() > self._deadline:
             reason = f"{limits.seconds:g} seconds"
         else:
-            return KernelError(f"{self.program.name}: stopped in block {block}", kernel=self.program.name, block=block)
-        return LimitError(
-            f"{self.program.name}: passed its limit of {reason} in block {block}; "
-            "a loop may never end, or raise `limits`",
-            kernel=self.program.name,
-            block=block,
-        )
+            return KernelError(f"{name}: stopped {at}", **about)
+        hint = "a loop may never end, or raise `limits`"
+        return LimitError(f"{name}: passed its limit of {reason} {at}; {hint}", **about)
+
+    def _where(self, site: int) -> str:
+        """A site's source position, or its PTX line."""
+        found = self.ready.translation.sites[site]
+        return found.source or f"PTX line {found.ptx_line}"
 
     def _asked_to_stop(self) -> bool:
         return bool(self._stop[0])

@@ -415,6 +415,7 @@ class Flow:
         on, out = code.label("on"), code.label("out")
         code.branch_if(self._empty(), out, on, likely=False)
         code.place(out)
+        self._note_loop(block)
         if self.frontiers[block.index]:
             self._add_pending(target, e.mask)
             self._save_all()
@@ -434,11 +435,21 @@ class Flow:
         on, out = code.label("on"), code.label("out")
         code.branch_if(self._empty(), out, on, likely=False)
         code.place(out)
+        self._note_loop(block)
         self._save_all()
         self._leave(YIELDED, resume=-1)
         code.place(on)
         if target in self.graph.spin_headers:
             self._rotate(block, target, [])
+
+    def _note_loop(self, block: Block) -> None:
+        """Leave in the warp's record which branch back or barrier it is at: what an error about a limit says."""
+        e = self.e
+        item = (block.end or block.ops[-1]).instruction if block.end or block.ops else None
+        site = Site(EventKind.RUN, item.ptx_line, e.source_of(item), item.name) if item is not None else None
+        number = 0 if site is None else e.add_site(site) + 1
+        e.set_field("%warp", WARP["loop_site"], e.code.const("i32", number))
+        e.set_field("%warp", WARP["loop_lanes"], e.mask)
 
     def _rotate(self, block: Block, target: int, waits: list[tuple[int, Value]]) -> None:
         """Every SPIN_ROUNDS rounds, run any other pending block first."""
@@ -465,7 +476,7 @@ class Flow:
         op, after, others = block.end, block.successors[0], self.frontiers[block.index]
         barriers.check_literals(self.e, op)
         if not self.points:
-            self._wait_whole(after)
+            self._wait_whole(block, after)
         elif others:
             barriers.reach(self.e, op, self._point(self.points[block.index]))
             self.dispatches = True
@@ -476,10 +487,11 @@ class Flow:
             self._go(block, after)
         else:
             barriers.reach(self.e, op, self._point(self.points[block.index]))
-            self._wait_whole(after)
+            self._wait_whole(block, after)
 
-    def _wait_whole(self, after: int) -> None:
+    def _wait_whole(self, block: Block, after: int) -> None:
         """All live lanes of the warp wait, and go on at one block."""
+        self._note_loop(block)
         self.resumes.add(after)
         self._save(self.graph.blocks[after].live_in)
         self.e.set_field("%warp", WARP["mask"], self.e.mask)

@@ -38,7 +38,9 @@ class FunctionFlow(Flow):
 
     def _stop(self, kind: int) -> None:
         code = self.e.code
-        site = self.e.add_site(Site(EventKind.RUN, self.graph.blocks[0].ptx_line, "", "call"))
+        items = [op.instruction for block in self.graph.blocks for op in block.ops]
+        source = self.e.source_of(items[0]) if items else ""
+        site = self.e.add_site(Site(EventKind.RUN, self.graph.blocks[0].ptx_line, source, "call"))
         declare_runtime(self.e, "tw.stop", "void", "ptr, ptr, i32, i32, i64")
         code.line(f"call void @tw.stop(ptr %context, ptr %warp, i32 {site}, i32 %mask.in, i64 {kind})")
         code.branch("fault")

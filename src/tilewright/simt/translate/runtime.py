@@ -25,6 +25,7 @@ from tilewright.simt.translate.state import (
     SLOT,
     SLOT_BARRIERS,
     STALLED,
+    STOP_REQUEST,
     STOPPED,
     WARP,
     WARP_POINTS,
@@ -41,7 +42,11 @@ def runtime_ir() -> str:
 
 
 def _record() -> str:
-    """tw.stop(context, warp, site, lanes, kind): leave the record of what happened for Python."""
+    """Leave the record of what happened for Python.
+
+    tw.stop(context, warp, site, lanes, kind), and tw.where(context, slot) for a block that is stopped from outside:
+    where the first warp that goes on last returned, a branch back or a barrier, if one did.
+    """
     return f"""
 define void @tw.stop(ptr %context, ptr %warp, i32 %site, i32 %lanes, i64 %kind) noinline {{
 {field("index", "warp", WARP["index"], "i32")}
@@ -55,6 +60,34 @@ define void @tw.stop(ptr %context, ptr %warp, i32 %site, i32 %lanes, i64 %kind) 
 {set_context("fault_lanes", "i64 %wide.lanes", "c")}
 {set_context("fault_warp", "i64 %wide.index", "d")}
 {set_context("fault_lane", "i64 %wide.first", "e")}
+  ret void
+}}
+define void @tw.where(ptr %context, ptr %slot) noinline {{
+entry:
+{context_field("warps", "warps")}
+{context_field("bytes", "warp_bytes")}
+{field("records", "slot", SLOT["warp_records"], "ptr")}
+  br label %look
+look:
+  %i = phi i64 [ 0, %entry ], [ %i1, %next ]
+  %at = mul i64 %i, %bytes
+  %warp = getelementptr i8, ptr %records, i64 %at
+{field("status", "warp", WARP["status"], "i32")}
+{field("site", "warp", WARP["loop_site"], "i32")}
+{field("lanes", "warp", WARP["loop_lanes"], "i32")}
+  %somewhere = icmp ne i32 %site, 0
+  %left = icmp ne i32 %status, {DONE}
+  %here = and i1 %somewhere, %left
+  br i1 %here, label %note, label %next
+next:
+  %i1 = add i64 %i, 1
+  %more = icmp ult i64 %i1, %warps
+  br i1 %more, label %look, label %done
+note:
+  %index = sub i32 %site, 1
+  call void @tw.stop(ptr %context, ptr %warp, i32 %index, i32 %lanes, i64 {STOP_REQUEST})
+  br label %done
+done:
   ret void
 }}
 declare i32 @llvm.cttz.i32(i32, i1)
@@ -253,9 +286,7 @@ fault:
 stopped:
 {field("stop.block", "slot", SLOT["block"])}
 {set_context("fault_block", "i64 %stop.block", "s1")}
-{field("stop.index", "warp", WARP["index"], "i32")}
-  %stop.wide = zext i32 %stop.index to i64
-{set_context("fault_warp", "i64 %stop.wide", "s2")}
+  call void @tw.where(ptr %context, ptr %slot)
   ret i32 {STOPPED}
 after.call:
   br label %after
@@ -318,8 +349,12 @@ again:
 once.more:
 {context_field("pause.again", "pause_at")}
   %pause.here = icmp ugt i64 %spent.again, %pause.again
-  br i1 %pause.here, label %paused, label %round
+  br i1 %pause.here, label %paused.within, label %round
+paused.within:
+  call void @tw.where(ptr %context, ptr %slot)
+  ret i32 {PAUSED}
 stalled:
+  call void @tw.where(ptr %context, ptr %slot)
   ret i32 {STALLED}
 deadlock:
 {field("dead.block", "slot", SLOT["block"])}

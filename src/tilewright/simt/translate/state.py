@@ -122,6 +122,8 @@ SLOT_BYTES: Final = SLOT_BARRIERS + BARRIERS_BYTES
 _WARP = (
     "status",
     "live",  # lanes that have not exited
+    "loop_site",  # one more than the site of the branch back or barrier at which it last returned; 0 before
+    "loop_lanes",  # and the lanes that were there
     "resume",  # where to go on: 0 start, block + 1, or -1 for the dispatcher
     "index",
     "mask",

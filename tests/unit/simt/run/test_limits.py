@@ -51,6 +51,20 @@ def test_instructions(body):
     assert time.monotonic() - start < 5
 
 
+@pytest.mark.parametrize("limits", [Limits(seconds=0.2), Limits(instructions=100_000)])
+@pytest.mark.parametrize("body", ENDLESS.values(), ids=list(ENDLESS))
+def test_a_limit_names_the_loop_and_a_thread_in_it(body, limits):
+    program = kernel(body)
+    with pytest.raises(LimitError) as raised:
+        run(program, np.zeros(5 * 64, np.uint32), grid=5, block=64, limits=limits)
+    line = int(raised.value.line.removeprefix("PTX line "))
+    place = program.ptx.splitlines()[line - 1]
+    assert any(loop in place for loop in ("bra L", "bra M", "bar.sync"))
+    thread = raised.value.thread[0]
+    assert thread == 9 if "%tid, 9" in body else 0 <= thread < 64
+    assert f"thread {raised.value.thread}, at PTX line {line}; a loop may never end" in str(raised.value)
+
+
 @pytest.mark.parametrize("threads", [1, 2, 4])
 def test_instructions_are_counted_over_the_whole_launch(threads):
     """What a run used is what a limit allows: a little more is enough, a good part of it is not."""
