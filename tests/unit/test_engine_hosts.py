@@ -8,6 +8,7 @@ import re
 import struct
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import numpy as np
 import pytest
 
 import tilewright as tw
+from tilewright.cpu import product
 from tilewright.cpu.contexts import KernelKey
 from tilewright.cpu.loops import kernel_text
 from tilewright.cpu.pool import _PAUSES, pool_text
@@ -57,7 +59,10 @@ llvm.get_host_cpu_features = lambda: Features(features)
 import numpy as np
 import tilewright as tw
 from test_engine_hosts import products
+from tilewright.cpu import product
 from tilewright.cpu.choice import kernel_key
+
+product._HOT = 32
 
 assert kernel_key(*("float32",) * 4).vector_bytes == int(wide)
 assert kernel_key("int8", "int8", "int32", "int32").family == family
@@ -142,8 +147,10 @@ def has(name: str) -> bool:
 
 
 @pytest.fixture(scope="module")
-def here() -> dict[str, Array]:
-    return products()
+def here() -> Iterator[dict[str, Array]]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(product, "_HOT", 32)  # kernels for exact extents too
+        yield products()
 
 
 def products_on(name: str, target: Path) -> dict[str, Array]:

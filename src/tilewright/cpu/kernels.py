@@ -62,6 +62,11 @@ def compiled(
     return compiler().link(code, exports, imports)
 
 
+def is_kept(name: str) -> bool:
+    """Whether machine code of that name lies on disk."""
+    return store.has(Settings.from_environ().cache_dir / "cpu", store.digest(_fingerprint(), compiler().identity, name))
+
+
 @functools.cache
 def _fingerprint() -> str:
     """Of all that writes or compiles kernels' text."""

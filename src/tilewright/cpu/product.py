@@ -20,7 +20,7 @@ from tilewright.cpu.choice import Part, grid_parts, kernel_key, parts, strips
 from tilewright.cpu.contexts import REGISTER_BYTES, SHORT_STEP, KernelKey, Tile, tile_of
 from tilewright.cpu.elements import COMPLEX, element
 from tilewright.cpu.finish import OPERAND_WORDS, Finish, pattern
-from tilewright.cpu.kernels import Kernel, kernel
+from tilewright.cpu.kernels import Kernel, is_kept, kernel
 from tilewright.cpu.layout import Layout
 from tilewright.cpu.loops import ARGUMENTS, SCRATCH
 from tilewright.cpu.microkernel.dot import dot_of
@@ -38,8 +38,9 @@ from tilewright.problem.expression import Expression
 Array = npt.NDArray[Any]
 #: How operands are read: see :class:`tilewright.planning.Plan`.
 Path = Literal["packed", "tile registers", "skinny", "small"]
-#: Matrices of one small layout that pay for a kernel of its exact extents, which is compiled when they have been seen.
-_HOT = 32
+#: Matrices of one small layout that pay for a kernel of its exact extents: it takes 20 to 100 ms to compile and spares
+#: each matrix 0.1 to 3 us. One that lies on disk takes less than a millisecond.
+_HOT, _HOT_KEPT = 20_000, 32
 #: Effort that pays for one more thread, about 15 us of one core: handing work over takes one or two, but a worker that
 #: another process has pushed aside holds the product up for much longer.
 THREAD_WORK = 1_500_000
@@ -98,6 +99,12 @@ def skinny_key(layout: Layout, key: KernelKey) -> SkinnyKey | None:
     return SkinnyKey(plain, layout.m, "rows" if layout.b[1] == size else "columns")
 
 
+def _is_small(layout: Layout, size: int) -> bool:
+    """Whether a kernel of exact extents can read elements of so many bytes: rows of B and C must be contiguous."""
+    fits = 0 < max(layout.m, layout.n, layout.k) <= EXTENT_MAX and layout.k > 0
+    return fits and (layout.n == 1 or layout.b[1] == layout.out[1] == size)
+
+
 class Product:
     """The products of one layout, ready to run.
 
@@ -122,6 +129,8 @@ class Product:
         c = element(kind.out)
         if layout.n <= ROWS_MAX < layout.m and c.pairs == 1:
             layout = layout.transposed()  # few columns are few rows of the transposed product
+        if c.pairs == 1 and not _is_small(layout, c.bytes) and _is_small(layout.transposed(), c.bytes):
+            layout = layout.transposed()
         sums = kind.out if kind.finish is None else kind.accumulator
         names = (kind.b, kind.a, sums) if layout.swapped else (kind.a, kind.b, sums)
         self.layout = layout
@@ -144,7 +153,7 @@ class Product:
         self.threads = min(threads, 1 + self._effort() // THREAD_WORK)
         self.pieces = [self._piece(p) for p in self._cut()]
         self._small_key = self._exact()
-        self._seen = 0
+        self._seen, self._hot, self._counts = 0, _HOT_KEPT, self._small_key is not None
         self._shares = Shares(layout.batch, self.threads, 3 + len(layout.more))
         self._read = address_reader()
         self._ready: _Ready | None = None
@@ -195,9 +204,8 @@ class Product:
         elements = [element(name) for name in (self.key.a, self.key.b, self.key.c)]
         plain = all(x.bytes == size for x in elements)
         kinds = {x.kind == "float" for x in elements}
-        fits = 0 < max(layout.m, layout.n, layout.k) <= EXTENT_MAX and layout.k > 0
-        rows = (layout.n == 1 or layout.b[1] == size) and self.in_place
-        if not (plain and fits and rows and len(kinds) == 1 and (self.key.register in ("float", "double")) in kinds):
+        small = _is_small(layout, size) and self.in_place
+        if not (plain and small and len(kinds) == 1 and (self.key.register in ("float", "double")) in kinds):
             return None
         return SmallKey(self.key, layout.m, layout.n, layout.k, layout.a[0], layout.a[1], layout.b[0], layout.out[0])
 
@@ -253,7 +261,9 @@ class Product:
         """Multiply what lies at three host addresses; `more` is that of a table with the finish's operands'."""
         if self.layout.swapped:
             a, b = b, a
-        ready = self._ready or self._prepare()
+        ready = self._ready
+        if ready is None or self._counts:
+            ready = self._prepare()
         self._run(ready.code, ready.records, (a, b, out, more))
         for first in range(_SHARES_AT_ONCE, self._shares.count, _SHARES_AT_ONCE):
             self._run(ready.code, ready.made(first, first + _SHARES_AT_ONCE), (a, b, out, more))
@@ -284,17 +294,23 @@ class Product:
 
     def _prepare(self) -> _Ready:
         """The kernel and its first records; small layouts get one of their own when they have been seen often."""
-        if self._small_key is not None:
+        small = self._small_key if self._counts else None
+        if small is not None:
             self._seen += self.layout.count
-        small = self._small_key is not None and self._seen >= _HOT
-        if small and self._small_key is not None:
-            code, made = small_kernel(self._small_key), self._small_records
-        else:
-            code = kernel(self.key) if self.skinny is None else skinny_kernel(self.skinny)
-            made = self._packed_records
-        ready = _Ready.of(code, made, self._shares.count, swapped=self.layout.swapped)
-        if (small or self._small_key is None) and ready.records.count <= _KEPT_RECORDS:
-            self._ready = ready
+            if self._seen >= self._hot:
+                if self._seen >= _HOT or is_kept(repr(small)):
+                    return self._keep(small_kernel(small), self._small_records, counts=False)
+                self._hot = _HOT
+            if self._ready is not None:
+                return self._ready
+        code = kernel(self.key) if self.skinny is None else skinny_kernel(self.skinny)
+        return self._keep(code, self._packed_records, counts=self._counts)
+
+    def _keep(self, code: Kernel, made: Callable[[int, int], Records], *, counts: bool) -> _Ready:
+        # Calls that count must come by here, not take the shortest way.
+        ready = _Ready.of(code, made, self._shares.count, at_once=not (self.layout.swapped or counts))
+        if ready.records.count <= _KEPT_RECORDS:
+            self._ready, self._counts = ready, counts
         return ready
 
     def _small_records(self, first: int, last: int) -> Records:
@@ -350,10 +366,10 @@ class _Ready:
     call: Callable[[int, int, int, int], None] | None
 
     @classmethod
-    def of(cls, code: Kernel, made: Callable[[int, int], Records], shares: int, *, swapped: bool) -> _Ready:
+    def of(cls, code: Kernel, made: Callable[[int, int], Records], shares: int, *, at_once: bool) -> _Ready:
         records = made(0, _SHARES_AT_ONCE)
         words = np.array([code.address, records.address], np.int64)
-        at_once = records.count == 1 and shares == 1 and not records.buffers and not swapped
+        at_once = at_once and records.count == 1 and shares == 1 and not records.buffers
         return cls(code, made, records, words, int(words.ctypes.data), caller() if at_once else None)
 
 

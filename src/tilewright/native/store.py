@@ -58,6 +58,11 @@ def _checksum(key: str, body: bytes) -> bytes:
     return hashlib.sha256(key.encode() + body).digest()
 
 
+def has(folder: Path, key: str) -> bool:
+    """Whether there is an entry, sound or not."""
+    return (folder / f"{key}.bin").exists()
+
+
 def read(folder: Path, key: str, decode: Callable[[dict[str, Any]], _T]) -> tuple[_T, bytes] | None:
     """An entry's header, decoded, and its code; None when there is no sound one."""
     path = folder / f"{key}.bin"

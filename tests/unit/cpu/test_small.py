@@ -7,6 +7,8 @@ import gc
 import numpy as np
 import pytest
 
+import tilewright as tw
+from tilewright.cpu import product
 from tilewright.cpu.choice import kernel_key
 from tilewright.cpu.kernels import Kernel
 from tilewright.cpu.small import SmallKey, small_kernel
@@ -56,3 +58,33 @@ def test_a_kernels_function_alone_keeps_its_code_loaded() -> None:
     gc.collect()
     record = np.zeros(32, np.int64)  # a product of no extent
     call(record.ctypes.data, np.zeros(3, np.int64).ctypes.data, 0, 0, 0, 0)
+
+
+def test_a_kernel_is_compiled_when_it_has_been_wanted_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[SmallKey] = []
+    monkeypatch.setattr(product, "small_kernel", lambda key: made.append(key) or small_kernel(key))
+    monkeypatch.setattr(product, "is_kept", lambda name: False)
+    for n in range(2, 40):
+        a = np.ones((20, n, n), np.float32)
+        for _ in range(10):
+            assert (tw.matmul(a, a) == n).all()
+    assert made == []
+    a = np.ones((1999, 5, 7), np.float32)
+    for _ in range(12):
+        assert (tw.matmul(a, a.transpose(0, 2, 1).copy()) == 7).all()
+    assert len(made) == 1
+    monkeypatch.setattr(product, "is_kept", lambda name: True)
+    b = np.ones((50, 5, 8), np.float32)
+    tw.matmul(b, np.ones((50, 8, 3), np.float32))
+    assert len(made) == 2
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int64"])
+def test_batches_of_matrices_by_vectors(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(product, "_HOT", 32)
+    random = np.random.default_rng(0)
+    a, x = random.integers(-9, 9, (100, 3, 5)).astype(dtype), random.integers(-9, 9, (100, 5, 1)).astype(dtype)
+    assert tw.plan(a.shape, x.shape, dtype).path == "small"
+    for _ in range(2):
+        assert (tw.matmul(a, x) == np.matmul(a, x)).all()
+        assert (tw.matmul(x.transpose(0, 2, 1), a.transpose(0, 2, 1)) == np.matmul(a, x).transpose(0, 2, 1)).all()
