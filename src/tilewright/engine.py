@@ -67,19 +67,22 @@ def matmul(
         A function of the sum (after `alpha` and `beta`) and of `epilogue_args`, applied to every element before it is
         stored: written with operators and `tilewright`'s functions, traced, and compiled into the product. Values
         follow NumPy's promotion from the accumulator's dtype on. The result has `dtype` where that is given, else the
-        function's own dtype where that is not the accumulator's. Floats saturate on their way to integers.
+        function's own dtype where that is not the accumulator's. Floats saturate on their way to integers. A number
+        written in the function is part of its kernel; one that changes from call to call belongs in `epilogue_args`.
     epilogue_args : sequence or mapping
         Its further arguments, by place or by name: scalars and arrays that broadcast to the result, so (n,) is a row
         and (m, 1) a column. Any strides, read where they are.
     algebra : str or Algebra
         What takes the places of + and x: "plus-times", "min-plus", "max-plus", "max-min", "min-max", "max-times",
-        "or-and", "xor-and", "log-sum-exp" or a :class:`tilewright.Algebra`. Integers are then summed in `dtype` itself.
+        "or-and", "xor-and", "log-sum-exp" or a :class:`tilewright.Algebra`. Integers are then summed in `dtype` itself
+        and wrap: the largest one is min-plus' zero, but plus 1 it is the smallest, so take floats, whose infinity stays,
+        or a "no path" of half the largest.
     threads : int, optional
         At most so many; by default TILEWRIGHT_THREADS or the cores this process may use, or what threadpoolctl says.
         A small product uses fewer.
     order : {"canonical", "fast"}
         "fast" allows another order of summation where that pays: bfloat16 summed in float32 on hosts with AMX, for
-        all but small products, within :func:`tilewright.problem.reference.error_bound` with `flushes`. All else stays
+        all but small products (a batch's matrices that share B count as one), within :func:`tilewright.problem.reference.error_bound` with `flushes`. All else stays
         canonical; `plan(..., order="fast").order` says which it will be.
 
     Returns

@@ -165,6 +165,29 @@ def strips(m: int, n: int, tile: Tile, threads: int, *, in_place: bool, sum_byte
     return [Part(0, m, column, min(share, n - column)) for column in range(0, n, share)]
 
 
+def shorter(found: list[Part], tile: Tile, most: int) -> list[Part]:
+    """Parts cut further, into whole tiles of at most `most` elements where one tile has no more.
+
+    Examples
+    --------
+    >>> tile = Tile(mr=6, vectors=4, width=16, kc=512, nc=512)
+    >>> [part.columns for part in shorter([Part(0, 60, 0, 640)], tile, 20_000)]
+    [320, 320]
+    """
+    if all(part.rows * part.columns <= most for part in found):
+        return found
+    cut = []
+    for part in found:
+        columns = min(part.columns, max(tile.nr, most // max(part.rows, 1) // tile.nr * tile.nr))
+        rows = min(part.rows, max(tile.mr, most // max(columns, 1) // tile.mr * tile.mr))
+        cut += [
+            Part(part.row + i, min(rows, part.rows - i), part.column + j, min(columns, part.columns - j))
+            for j in range(0, part.columns, columns)
+            for i in range(0, part.rows, rows)
+        ]
+    return cut
+
+
 def grid_parts(m: int, n: int, tile: Tile, threads: int, *, in_place: bool, sum_bytes: int) -> list[Part]:
     """Cut C into a grid of rectangles, for kernels that pack both operands of each.
 

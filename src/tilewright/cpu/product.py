@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from tilewright.cpu import amx_loops
 from tilewright.cpu.addresses import address_reader
-from tilewright.cpu.choice import Part, grid_parts, kernel_key, parts, strips
+from tilewright.cpu.choice import Part, grid_parts, kernel_key, parts, shorter, strips
 from tilewright.cpu.contexts import REGISTER_BYTES, SHORT_STEP, KernelKey, Tile, tile_of
 from tilewright.cpu.elements import COMPLEX, element
 from tilewright.cpu.finish import OPERAND_WORDS, Finish, pattern
@@ -51,8 +51,11 @@ _SKINNY_EFFORT = 4
 _SKINNY_BYTES = 64 << 10
 #: Multiply-adds of bytes in tiles, packing included, that take as long as one of float32 (at 256 cubed).
 _AMX_SPEED = 12
-#: Multiply-adds that one call into machine code may take: Ctrl-C is heard between calls.
-_CALL_WORK = 20_000_000_000
+#: Multiply-adds of float32, or what takes as long, that one call into machine code may take, and one thread of it:
+#: Ctrl-C is heard between calls. One core does 50 thousand million a second.
+_CALL_EFFORT, _PART_EFFORT = 40_000_000_000, 20_000_000_000
+#: How many of them one of other register types takes; a semiring's step takes about its operations.
+_STEP_EFFORT = {"float": 1, "double": 2, "i32": 3, "i64": 12}
 #: Records of a product that are kept for its next run, 150 bytes each; more are made anew, which takes a fraction of
 #: what their matrices take, and thousands of products hold little. So many shares' are made at a time.
 _KEPT_RECORDS, _SHARES_AT_ONCE = 64, 4096
@@ -168,7 +171,13 @@ class Product:
         layout = self.layout
         threads = self.threads if layout.count < self.threads else 1
         extents = layout.m, self.pairs * layout.n
-        return cut(*extents, self.tile, threads, in_place=not self.keeps_sums, sum_bytes=self.size)
+        found = cut(*extents, self.tile, threads, in_place=not self.keeps_sums, sum_bytes=self.size)
+        return shorter(found, self.tile, _PART_EFFORT // max(1, self._step_effort * self.pairs * layout.k))
+
+    @property
+    def _step_effort(self) -> int:
+        """What one multiply-add takes, in those of float32, roughly."""
+        return self.key.algebra.cost if self.key.algebra is not None else _STEP_EFFORT[self.key.register]
 
     def _finish(self, expression: Expression) -> Finish:
         strides = zip(expression.parameters[1:], self.layout.more, strict=True)
@@ -286,7 +295,8 @@ class Product:
         threads = min(self.threads, records.count)
         buffers = scratch.buffers(records.buffers, threads)
         head = (code.address, records.address, 8 * records.words, buffers, 8 * len(records.buffers), *addresses)
-        step = max(threads, int(records.count * _CALL_WORK // max(self.layout.work, 1)))
+        effort = self.pairs**2 * self.layout.work * self._step_effort // (self._shares.count * len(self.pieces)) + 1
+        step = max(threads, _CALL_EFFORT // effort)
         for start in range(0, records.count, step):
             end = min(start + step, records.count)
             JOB.pack_into(scratch.job, 0, *head, end, start, 0, 0)

@@ -9,10 +9,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from tilewright.cpu import pool
+from tilewright.cpu import product as product_module
 from tilewright.cpu.choice import REGISTERS, kernel_key, parts
 from tilewright.cpu.contexts import KernelKey, tile_of
+from tilewright.cpu.layout import Layout
 from tilewright.cpu.loops import SCRATCH, kernel_text
-from tilewright.cpu.product import THREAD_WORK, Kind, multiply_into, product
+from tilewright.cpu.product import THREAD_WORK, Kind, Product, multiply_into, product
 from tilewright.problem.reference import canonical, same_bits
 
 SHAPES = [(1, 1, 1), (7, 9, 8), (31, 33, 32), (64, 64, 64), (100, 37, 61), (13, 530, 700), (6, 64, 0), (0, 5, 3)]
@@ -301,3 +304,36 @@ def test_nothing_is_left_in_a_panel_of_fewer_columns(dtype: str) -> None:
     assert (out == 70).all()
     panel = aligned[SCRATCH.index("b_pack")][: parts * 70 * made.tile.nr].reshape(-1, made.tile.nr)
     assert (panel[:, : parts * 13] != least).all() and not panel[:, parts * 13 :].any()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8", "complex64", "int64"])
+def test_long_products_are_cut_into_calls(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between which Ctrl-C is heard: parts of bounded work that together are C."""
+    monkeypatch.setattr(product_module, "_PART_EFFORT", 200_000)
+    monkeypatch.setattr(product_module, "_CALL_EFFORT", 400_000)
+    monkeypatch.setattr(product_module, "crew", crew := Calls())
+    random = np.random.default_rng(0)
+    a, b = random.integers(-3, 4, (150, 70)).astype(dtype), random.integers(-3, 4, (70, 333)).astype(dtype)
+    out = np.zeros((150, 333), dtype)
+    kind = Kind(*(dtype,) * 3, {"int8": "int32"}.get(dtype, dtype))
+    made = Product(Layout.strided(a.shape, a.strides, b.shape, b.strides, out.shape, out.strides, ()), kind, 2)
+    made.run_arrays(a, b, out)
+    assert (out == np.matmul(a, b)).all()
+    assert crew.calls > 5
+    whole = made.tile.mr * made.tile.nr
+    assert all(p.rows * p.columns <= max(whole, 200_000 // 70) for p in made.pieces)
+    assert sum(p.rows * p.columns for p in made.pieces) == 150 * 333 * made.pairs
+
+
+class Calls:
+    """The crew, counting what it is given."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def __call__(self) -> Calls:
+        return self
+
+    def run(self, job: int, threads: int) -> None:
+        self.calls += 1
+        pool.crew().run(job, threads)
