@@ -75,14 +75,14 @@ def matmul(
     algebra : str or Algebra
         What takes the places of + and x: "plus-times", "min-plus", "max-plus", "max-min", "min-max", "max-times",
         "or-and", "xor-and", "log-sum-exp" or a :class:`tilewright.Algebra`. Integers are then summed in `dtype` itself
-        and wrap: the largest one is min-plus' zero, but plus 1 it is the smallest, so take floats, whose infinity stays,
-        or a "no path" of half the largest.
+        and wrap: min-plus' zero is the largest one, but plus 1 that is the smallest. So take floats, whose infinity
+        stays, or half the largest for "no path".
     threads : int, optional
         At most so many; by default TILEWRIGHT_THREADS or the cores this process may use, or what threadpoolctl says.
         A small product uses fewer.
     order : {"canonical", "fast"}
         "fast" allows another order of summation where that pays: bfloat16 summed in float32 on hosts with AMX, for
-        all but small products (a batch's matrices that share B count as one), within :func:`tilewright.problem.reference.error_bound` with `flushes`. All else stays
+        all but small products, within :func:`tilewright.problem.reference.error_bound` with `flushes`. All else stays
         canonical; `plan(..., order="fast").order` says which it will be.
 
     Returns

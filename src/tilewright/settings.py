@@ -3,9 +3,9 @@
 ========================== ============================================= =================================
 variable                   meaning                                       default
 ========================== ============================================= =================================
-``TILEWRIGHT_CACHE_DIR``   where translated kernels are kept             the user's cache folder
+``TILEWRIGHT_CACHE_DIR``   where compiled kernels are kept               the user's cache folder
 ``TILEWRIGHT_CACHE_BYTES`` most it may hold; 0 keeps nothing             512 MiB
-``TILEWRIGHT_THREADS``     host threads of a simulated launch            the cores this process may use
+``TILEWRIGHT_THREADS``     host threads of a product or simulated launch the cores this process may use
 ``TILEWRIGHT_GPU``         GPU whose limits a simulated launch keeps,    ``h100``
                            and give occupancy
 ``TILEWRIGHT_DEBUG``       ``1``: the command line shows tracebacks      off
