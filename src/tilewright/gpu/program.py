@@ -172,6 +172,12 @@ class Program:
         CompileError
             The text has no such kernel.
         """
+        if not isinstance(text_or_path, str | Path):
+            raise ArgumentTypeError(
+                f"`text_or_path` must be PTX text or a path (got {type(text_or_path).__name__}); decode bytes first"
+            )
+        if not str(text_or_path).strip() or text_or_path == Path():
+            raise ArgumentValueError("`text_or_path` must be PTX text or a path (got nothing); name a file")
         is_text = isinstance(text_or_path, str) and ("\n" in text_or_path or ".entry" in text_or_path)
         ptx = str(text_or_path) if is_text else _read(Path(text_or_path))
         try:

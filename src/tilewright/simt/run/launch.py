@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tilewright import machine
-from tilewright.errors import LaunchError
+from tilewright.errors import ArgumentTypeError, ArgumentValueError, LaunchError
 from tilewright.gpu import extent
 from tilewright.gpu.program import Program, program_for
 from tilewright.settings import Settings
@@ -128,6 +128,7 @@ def launch(
     >>> x.tolist()
     [0, 2, 4, 6]
     """
+    _check_options(instruments, limits, seed, memory)
     settings = Settings.from_environ()
     limits = limits or Limits()
     if limits.threads is None:
@@ -150,6 +151,29 @@ def launch(
             f"{', '.join(observers)}); leave one out, or give it another `name`"
         )
     return _launch(program, blocks, threads, args, int(shared_bytes), instruments, limits, seed, memory, target)
+
+
+def _check_options(instruments: Any, limits: Any, seed: Any, memory: Any) -> None:
+    """Refuse arguments of the wrong kind by their names."""
+    for name, value, kind in (("limits", limits, Limits), ("memory", memory, Memory)):
+        if value is not None and not isinstance(value, kind):
+            raise ArgumentTypeError(
+                f"`{name}` must be a tilewright.simt.{kind.__name__} (got {value!r}); leave it out for the default"
+            )
+    whole = isinstance(seed, int | np.integer) and not isinstance(seed, bool)
+    if seed is not None and (not whole or seed < 0):
+        raise ArgumentValueError(
+            f"`seed` must be a whole number from 0 on (got {seed!r}); leave it out for no shuffling"
+        )
+    if not isinstance(instruments, Sequence):
+        raise ArgumentTypeError(
+            f"`instruments` must be a sequence (got {instruments!r}); write instruments=(x,) for one"
+        )
+    for i, instrument in enumerate(instruments):
+        if isinstance(instrument, type) or not all(hasattr(instrument, x) for x in ("name", "slots", "handlers")):
+            raise ArgumentTypeError(
+                f"`instruments[{i}]` must be an instrument (got {instrument!r}), as tilewright.instruments.Banks()"
+            )
 
 
 def _launch(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.errors import ArgumentTypeError, LaunchError
+from tilewright.errors import ArgumentTypeError, ArgumentValueError, LaunchError
 from tilewright.simt.translate.state import GLOBAL_BASE, SLACK_BYTES
 
 #: Allocations start at multiples of this, as cudaMalloc's do (CUDA C++ Programming Guide, "Device Memory Accesses").
@@ -137,12 +137,16 @@ class Memory:
         """A new array of zeros in this memory."""
         extents = (shape,) if isinstance(shape, int) else tuple(shape)
         kind = np.dtype(dtype)
+        if any(extent < 0 for extent in extents):
+            raise ArgumentValueError(f"`shape` must have no extent below 0 (got {shape}); 0 makes an empty array")
         size = int(np.prod(extents, dtype=np.int64)) * kind.itemsize
         return DeviceArray(self, self.allocate(max(size, 1)), extents, kind)
 
 
 class DeviceArray:
     """A C-contiguous array in simulated global memory; it stays there between launches.
+
+    :meth:`Memory.array` and :meth:`Memory.empty` make them; NumPy's functions read a copy.
 
     Attributes
     ----------
@@ -182,6 +186,11 @@ class DeviceArray:
     def to_host(self) -> npt.NDArray[Any]:
         """A copy as a NumPy array."""
         return self.view().copy()
+
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        if copy is False:
+            raise ValueError("a DeviceArray is read by copying it; write .view() to share its memory")
+        return self.to_host().astype(dtype or self.dtype, copy=False)
 
     def __repr__(self) -> str:
         return f"DeviceArray(shape={self.shape}, dtype={self.dtype}, address={self.address:#x})"

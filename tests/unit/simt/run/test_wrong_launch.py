@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from ptx_kernels import kernel
 
-from tilewright.errors import ArgumentTypeError, LaunchError, PtxError, TilewrightError
+from tilewright.errors import ArgumentTypeError, ArgumentValueError, LaunchError, PtxError, TilewrightError
 from tilewright.gpu import Program
+from tilewright.instruments import Banks
 from tilewright.simt import Memory, launch
 
 PLAIN = ".version 8.7\n.target sm_90\n.address_size 64\n"
@@ -54,6 +55,36 @@ def test_shared_bytes(shared_bytes):
     with pytest.raises(LaunchError, match=r"`shared_bytes` must be between 0 and 232,448") as raised:
         launch(plain(""), 1, 32, (OUT,), shared_bytes=shared_bytes)
     assert repr(shared_bytes) in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"limits": 5}, r"`limits` must be a tilewright.simt.Limits \(got 5\)"),
+        ({"memory": 5}, "`memory` must be a tilewright.simt.Memory"),
+        ({"seed": -1}, r"`seed` must be a whole number from 0 on \(got -1\)"),
+        ({"seed": 1.5}, "`seed` must be"),
+        ({"instruments": Banks()}, "`instruments` must be a sequence"),
+        ({"instruments": [5]}, r"`instruments\[0\]` must be an instrument \(got 5\)"),
+        ({"instruments": [Banks]}, r"`instruments\[0\]` must be an instrument .*, as tilewright"),
+    ],
+)
+def test_options_of_another_kind(options, message):
+    with pytest.raises((ArgumentTypeError, ArgumentValueError), match=message):
+        launch(kernel(""), 1, 32, (OUT,), **options)
+
+
+def test_arrays_on_the_device_are_read_by_numpy():
+    held = Memory().array(np.arange(6, dtype=np.int16).reshape(2, 3))
+    assert (np.asarray(held) == np.arange(6).reshape(2, 3)).all() and np.asarray(held, np.float32).dtype == np.float32
+    with pytest.raises(ArgumentValueError, match="no extent below 0"):
+        Memory().empty((-3,))
+
+
+@pytest.mark.parametrize("text", [3, b".version 8.7", "", " "])
+def test_text_that_is_no_ptx(text):
+    with pytest.raises((ArgumentTypeError, ArgumentValueError), match="`text_or_path` must be PTX text or a path"):
+        Program.from_ptx(text)
 
 
 def test_static_and_dynamic_shared_memory_together():
