@@ -48,8 +48,8 @@ import tilewright as tw
 
 #: Seconds that a block of calls should take.
 BLOCK_SECONDS = 0.02
-#: Seconds and calls of ours before anything is timed: small products get kernels of their own when seen often.
-WARM_SECONDS, WARM_CALLS = 0.1, 40
+#: Seconds of ours before anything is timed: small products get kernels of their own when 10,000 have been seen.
+WARM_SECONDS = 0.2
 #: Share of one core that other processes may use during a pair, and how finely the system counts.
 OTHERS_SHARE, TICK_SECONDS = 0.1, 0.01
 #: The square extents of a geometric mean, and its bar.
@@ -190,10 +190,8 @@ def check(mine: np.ndarray, theirs: Any, work: Work) -> None:
 def warm(call: Call) -> None:
     """Call until kernels are made and threads run."""
     start = time.perf_counter()
-    for _ in range(WARM_CALLS):
+    while time.perf_counter() - start < WARM_SECONDS:
         call()
-        if time.perf_counter() - start > WARM_SECONDS:
-            return
 
 
 def paired(ours: Call, peer: Call, rounds: int, seconds: float) -> tuple[list[tuple[float, float]], bool]:

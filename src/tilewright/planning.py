@@ -263,7 +263,7 @@ class Plan:
         Of the sums, as they will be made: "fast" only where it was asked for and this host has a kernel for it.
     path : {"packed", "tile registers", "skinny", "small"}
         How operands are read: blocks packed for vectors or for tile registers; B in place for few rows (or columns) of
-        the result; all in place by a kernel for exact extents, once 20,000 matrices have been seen (32, where that
+        the result; all in place by a kernel for exact extents, once 10,000 matrices have been seen (32, where that
         kernel is on disk).
     kernel : KernelKey
         What the kernel is made for; the packed one, where the path is "small".

@@ -40,7 +40,7 @@ Array = npt.NDArray[Any]
 Path = Literal["packed", "tile registers", "skinny", "small"]
 #: Matrices of one small layout that pay for a kernel of its exact extents: it takes 20 to 100 ms to compile and spares
 #: each matrix 0.1 to 3 us. One that lies on disk takes less than a millisecond.
-_HOT, _HOT_KEPT = 20_000, 32
+_HOT, _HOT_KEPT = 10_000, 32
 #: Effort that pays for one more thread, about 15 us of one core: handing work over takes one or two, but a worker that
 #: another process has pushed aside holds the product up for much longer.
 THREAD_WORK = 1_500_000
