@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tilewright.errors import PtxError
+from tilewright.errors import LaunchError, PtxError
 from tilewright.simt.events import EventKind, Instrument, Site
 from tilewright.simt.ptx import tree
 from tilewright.simt.translate import graph, inline
@@ -71,13 +72,44 @@ def translate(
     ------
     PtxError
         For anything in the kernel that the machine does not do; the message starts with `file:line:`.
+    LaunchError
+        The kernel's own directives do not allow such blocks.
     """
+    if entry in module.functions:
+        _check_directives(module, module.functions[entry], launch)
     try:
         return _translate(module, entry, launch, instruments)
     except PtxError:
         raise
     except _MALFORMED as error:  # operands of kinds that no valid PTX has: PTX is untrusted input
         raise PtxError(f"{module.path}: '{entry}' is malformed ({type(error).__name__}: {error})") from error
+
+
+def _check_directives(module: tree.Module, function: tree.Function, launch: LaunchClass) -> None:
+    """Refuse blocks that a kernel is not made for, and clusters.
+
+    Source: PTX ISA, 11.4 (performance-tuning directives) and 11.6 (cluster dimension directives).
+    """
+    where = f"{module.path}:{function.ptx_line}: '{function.name}'"
+    directives = function.directives
+    cluster = math.prod(directives.get(".reqnctapercluster", ()))
+    if cluster > 1:
+        raise PtxError(
+            f"{where} must be launched without clusters, which the machine does not have (got .reqnctapercluster of "
+            f"{cluster} blocks); compile it without __cluster_dims__"
+        )
+    most = math.prod(directives.get(".maxntid", ()) or (launch.threads,))
+    if launch.threads > most:
+        raise LaunchError(
+            f"{where} must be launched with at most {most} threads a block, as its .maxntid says (got "
+            f"{launch.threads}); make blocks smaller or change its launch bounds"
+        )
+    required = directives.get(".reqntid", ())
+    if required and (*required, 1, 1)[:3] != launch.block:
+        raise LaunchError(
+            f"{where} must be launched with blocks of {(*required, 1, 1)[:3]} threads, as its .reqntid says (got "
+            f"{launch.block})"
+        )
 
 
 def _translate(

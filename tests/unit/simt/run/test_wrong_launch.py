@@ -161,3 +161,22 @@ def test_kernels_that_are_no_ptx(body, message):
 def test_a_kernel_that_reads_y_must_be_launched_with_y():
     with pytest.raises(LaunchError, match="k"):
         launch(kernel("st.global.u32 [%at], 1;"), 1, 32, (OUT,))
+
+
+@pytest.mark.parametrize(
+    ("directive", "block", "message"),
+    [
+        (".maxntid 64, 1, 1", 96, r"at most 64 threads a block, as its .maxntid says \(got 96\)"),
+        (".maxntid 8, 8", (33, 2), "at most 64 threads"),
+        (".reqntid 32, 2", 64, r"blocks of \(32, 2, 1\) threads, as its .reqntid says \(got \(64, 1, 1\)\)"),
+        (".explicitcluster\n.reqnctapercluster 2, 1, 1", 32, "without clusters.*of 2 blocks"),
+    ],
+)
+def test_blocks_that_a_kernel_is_not_made_for(directive, block, message):
+    text = plain("").ptx
+    head, brace, body = text.partition("{")
+    with pytest.raises((LaunchError, PtxError), match=message):
+        launch(Program.from_ptx(f"{head}{directive}\n{brace}{body}"), 1, block, (OUT,))
+    allowed = {".maxntid 64, 1, 1": 64, ".maxntid 8, 8": (32, 2), ".reqntid 32, 2": (32, 2)}.get(directive)
+    if allowed:
+        launch(Program.from_ptx(f"{head}{directive}\n{brace}{body}"), 1, allowed, (OUT,))
