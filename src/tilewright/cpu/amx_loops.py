@@ -27,7 +27,7 @@ _PITCH = 4 * SIDE
 
 
 def amx_kernel_text(key: KernelKey) -> str:
-    """The LLVM module that defines `void kernel(ptr record, ptr scratch)` for a key of the family `amx`.
+    """The LLVM module that defines `void kernel` (see `loops.SIGNATURE`) for a key of the family `amx`.
 
     As :func:`tilewright.cpu.loops.kernel_text`; but sums are kept in the scratch only where there is more than one k
     block.
