@@ -1,0 +1,137 @@
+"""The record of one kernel of the corpus: what is launched, on what, and what must come of it."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tilewright.gpu.program import Program, program_for
+from tilewright.simt import Memory
+
+Arguments = Callable[[np.random.Generator], tuple[Any, ...]]
+#: The arguments before the launch -> what the arrays at these positions hold after it.
+Reference = Callable[..., dict[int, Any]]
+
+
+@dataclass(frozen=True)
+class Text:
+    """A kernel that stands as text in a Python file; :func:`cuda_cpp` and :func:`ptx` make one.
+
+    Attributes
+    ----------
+    path : Path
+        The file.
+    text : str
+        The kernel, behind as many empty lines as the file has before it: a line has the file's number.
+    entry : str
+    options : tuple of str
+        Further NVRTC options.
+    language : {"cuda", "ptx"}
+    """
+
+    path: Path
+    text: str = field(repr=False)
+    entry: str
+    options: tuple[str, ...] = ()
+    language: str = "cuda"
+
+    @functools.cached_property
+    def program(self) -> Program:
+        if self.language == "ptx":
+            return Program.from_ptx(self.text, self.entry)
+        return Program.from_cuda(self.text, self.entry, options=self.options, path=str(self.path))
+
+
+def _placed(file: str, text: str) -> tuple[Path, str]:
+    path = Path(file)
+    before, found, _ = path.read_text(encoding="utf-8").partition(text)
+    assert found, f"{path}: a kernel's text must stand in the file as it is; write it as a raw string"
+    return path, "\n" * before.count("\n") + text
+
+
+def cuda_cpp(file: str, text: str, entry: str, *options: str) -> Text:
+    """CUDA C++ that stands as a raw string in the Python file `file` (`__file__`)."""
+    return Text(*_placed(file, text), entry, options)
+
+
+def ptx(file: str, text: str, entry: str) -> Text:
+    """PTX that stands as a raw string in the Python file `file` (`__file__`)."""
+    return Text(*_placed(file, text), entry, language="ptx")
+
+
+def unchanged(values: Any) -> Any:
+    """A result as it is."""
+    return values
+
+
+@dataclass(frozen=True)
+class Case:
+    """One launch of one kernel.
+
+    Attributes
+    ----------
+    name : str
+    kernel : numba.cuda.jit object or Text
+    grid, block : int or tuple of int
+    arguments : callable
+        A random generator -> the arguments; an array may be a view with any strides.
+    reference : callable
+        The arguments as they were before the launch -> by position, what an array must hold afterwards. A defective
+        kernel has none: what it computes depends on luck.
+    shared_bytes : int
+        Dynamic shared memory.
+    rtol : float
+        Tolerance; 0 asks for the same values.
+    settled : callable
+        Applied to result and reference before they are compared, where the kernel leaves the order open.
+    unwritten : tuple of int
+        Positions of arrays that the host only allocates.
+    defective : bool
+        The `finds:` comments of the file are about this case; every other case must give no finding.
+    finds : mapping of str to tuple of str
+        Text of a line -> codes, for a kernel that stands in another file and has no comments.
+    """
+
+    name: str
+    kernel: Any
+    grid: int | tuple[int, ...]
+    block: int | tuple[int, ...]
+    arguments: Arguments
+    reference: Reference | None = None
+    shared_bytes: int = 0
+    rtol: float = 0.0
+    settled: Callable[[Any], Any] = unchanged
+    unwritten: tuple[int, ...] = ()
+    defective: bool = False
+    finds: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def path(self) -> Path:
+        """The file with the kernel's source."""
+        if isinstance(self.kernel, Text):
+            return self.kernel.path
+        return Path(inspect.getfile(getattr(self.kernel, "py_func", self.kernel)))
+
+    def launchable(self) -> Any:
+        """The kernel as `tilewright.simt.launch` and `tilewright.check` take it."""
+        return self.kernel.program if isinstance(self.kernel, Text) else self.kernel
+
+    def program(self) -> Program:
+        """The kernel compiled for this launch."""
+        return program_for(self.launchable(), self.device_arguments(Memory())[0])
+
+    def device_arguments(self, memory: Memory) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """(what is launched with, the same on the host as it is before the launch)."""
+        given = self.arguments(np.random.default_rng(2026))
+        before = tuple(value.copy() if isinstance(value, np.ndarray) else value for value in given)
+        launched = [
+            memory.empty(value.shape, value.dtype) if position in self.unwritten else value
+            for position, value in enumerate(given)
+        ]
+        return tuple(launched), before
