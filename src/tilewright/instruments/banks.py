@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.simt.events import EventKind, Site
+from tilewright.simt.events import EventKind, Handler, Instrument, Site, parameters
 
 #: Source: CUDA C++ Programming Guide, compute capability 5.x and later, "Shared Memory".
 BANKS = 32
@@ -65,7 +65,7 @@ define internal i32 @tw.banks.groups(i32 %mask, i32 %bytes) alwaysinline {
   ret i32 %count
 }
 
-define void @tw.banks.access(ptr %counters, ptr %addresses, i32 %mask, i32 %bytes) {
+define void @tw.banks.access(PARAMETERS) {
 entry:
   %table = alloca [32 x i32], align 64
   %idle = icmp eq i32 %mask, 0
@@ -88,7 +88,7 @@ start:
   %base = and <32 x i32> LANES, %outside
   %bank = and <32 x i32> %unit, %within.all
   %index = or <32 x i32> %base, %bank
-  %slot = getelementptr i32, ptr %table, <32 x i32> %index
+  %places = getelementptr i32, ptr %table, <32 x i32> %index
   %ideal = call i32 @tw.banks.groups(i32 %mask, i32 %bytes)
   br label %round
 
@@ -98,8 +98,8 @@ round:
   %groups = call i32 @tw.banks.groups(i32 %pending, i32 %bytes)
   %wavefronts.next = add i32 %wavefronts, %groups
   %lanes = bitcast i32 %pending to <32 x i1>
-  call void @llvm.masked.scatter.v32i32.v32p0(<32 x i32> %unit, <32 x ptr> align 4 %slot, <32 x i1> %lanes)
-  %read = call <32 x i32> @llvm.masked.gather.v32i32.v32p0(<32 x ptr> align 4 %slot, <32 x i1> %lanes, <32 x i32> %unit)
+  call void @llvm.masked.scatter.v32i32.v32p0(<32 x i32> %unit, <32 x ptr> align 4 %places, <32 x i1> %lanes)
+  %read = call <32 x i32> @llvm.masked.gather.v32i32.v32p0(<32 x ptr> align 4 %places, <32 x i1> %lanes, <32 x i32> %unit)
   %served = icmp eq <32 x i32> %read, %unit
   %served.bits = bitcast <32 x i1> %served to i32
   %others = xor i32 %served.bits, -1
@@ -118,7 +118,9 @@ count:
 leave:
   ret void
 }
-""".replace("LANES", "<" + ", ".join(f"i32 {lane}" for lane in range(32)) + ">")
+""".replace("LANES", "<" + ", ".join(f"i32 {lane}" for lane in range(32)) + ">").replace(
+    "PARAMETERS", parameters(EventKind.ACCESS)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +208,7 @@ class BanksResult:
         return self.shared_load_conflicts + self.shared_store_conflicts
 
 
-class Banks:
+class Banks(Instrument):
     """Count shared-memory wavefronts and bank conflicts, instruction by instruction.
 
     A request without an active lane is none. Generic accesses are not counted here.
@@ -223,11 +225,11 @@ class Banks:
     def __init__(self) -> None:
         self.name = "banks"
         self.slots = 4
-        self.handlers = {EventKind.ACCESS: ("tw.banks.access", _HANDLER)}
 
-    def wants(self, site: Site) -> bool:
+    def handler(self, site: Site, offsets: tuple[int, ...] | None = None) -> Handler | None:
         """Accesses to shared memory."""
-        return site.kind is EventKind.ACCESS and site.space == "shared"
+        wanted = site.kind is EventKind.ACCESS and site.space == "shared"
+        return Handler("tw.banks.access", _HANDLER) if wanted else None
 
     def collect(self, sites: list[Site], counters: npt.NDArray[np.uint64]) -> BanksResult:
         """Give the counters their names."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.simt.events import EventKind, Site
+from tilewright.simt.events import EventKind, Handler, Instrument, Site, parameters
 
 #: Source: CUDA C++ Best Practices Guide, 13.2.1 "Coalesced Access to Global Memory": 32-byte transactions.
 SECTOR_BYTES = 32
@@ -32,7 +32,7 @@ define internal void @tw.coalescing.add(ptr %counters, i64 %slot, i32 %amount) a
   ret void
 }
 
-define void @tw.coalescing.access(ptr %counters, ptr %addresses, i32 %mask, i32 %bytes) {
+define void @tw.coalescing.access(PARAMETERS) {
 entry:
   %idle = icmp eq i32 %mask, 0
   br i1 %idle, label %leave, label %start
@@ -111,7 +111,7 @@ count:
 leave:
   ret void
 }
-"""
+""".replace("PARAMETERS", parameters(EventKind.ACCESS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +189,7 @@ class CoalescingResult:
         return self.total("atomic", "sectors")
 
 
-class Coalescing:
+class Coalescing(Instrument):
     """Count requests and 32-byte sectors of global memory, instruction by instruction.
 
     Generic accesses count as global ones. A request without an active lane is none.
@@ -206,11 +206,11 @@ class Coalescing:
     def __init__(self) -> None:
         self.name = "coalescing"
         self.slots = 4
-        self.handlers = {EventKind.ACCESS: ("tw.coalescing.access", _HANDLER)}
 
-    def wants(self, site: Site) -> bool:
+    def handler(self, site: Site, offsets: tuple[int, ...] | None = None) -> Handler | None:
         """Accesses to global memory, and generic ones."""
-        return site.kind is EventKind.ACCESS and site.space in ("global", "generic")
+        wanted = site.kind is EventKind.ACCESS and site.space in ("global", "generic")
+        return Handler("tw.coalescing.access", _HANDLER) if wanted else None
 
     def collect(self, sites: list[Site], counters: npt.NDArray[np.uint64]) -> CoalescingResult:
         """Give the counters their names."""

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.simt.events import EventKind, Site
+from tilewright.simt.events import EventKind, Handler, Instrument, Site, parameters
 
 _LANES = 32
 
-_HANDLER = """
+_HANDLER = f"""
 declare i32 @llvm.ctpop.i32(i32)
 
-define void @tw.mix.run(ptr %counters, i32 %mask) {
+define void @tw.mix.run({parameters(EventKind.RUN)}) {{
   %runs = load i64, ptr %counters, align 8
   %runs.next = add i64 %runs, 1
   store i64 %runs.next, ptr %counters, align 8
@@ -25,7 +25,7 @@ define void @tw.mix.run(ptr %counters, i32 %mask) {
   %lanes.next = add i64 %lanes, %active.wide
   store i64 %lanes.next, ptr %at, align 8
   ret void
-}
+}}
 """
 
 
@@ -95,7 +95,7 @@ class MixResult:
         return dict(sorted(totals.items(), key=lambda item: -item[1]))
 
 
-class Mix:
+class Mix(Instrument):
     """Count executed instructions and their active lanes.
 
     Examples
@@ -111,11 +111,10 @@ class Mix:
     def __init__(self) -> None:
         self.name = "mix"
         self.slots = 2
-        self.handlers = {EventKind.RUN: ("tw.mix.run", _HANDLER)}
 
-    def wants(self, site: Site) -> bool:
+    def handler(self, site: Site, offsets: tuple[int, ...] | None = None) -> Handler | None:
         """Every straight line."""
-        return site.kind is EventKind.RUN
+        return Handler("tw.mix.run", _HANDLER) if site.kind is EventKind.RUN else None
 
     def collect(self, sites: list[Site], counters: npt.NDArray[np.uint64]) -> MixResult:
         """Give the counters their names."""

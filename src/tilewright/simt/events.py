@@ -1,31 +1,74 @@
 """What an instrument can subscribe to, and what it must say about itself.
 
-An instrument observes a run and never changes it. The translator asks each instrument which sites it wants and
-emits a call to the instrument's own handler there and nowhere else, so a run without instruments holds no code
-for them. A handler is a piece of LLVM IR that adds to 64-bit counters; each site has its own row of counters, each
-host thread its own copy, and the machine adds the copies up before `collect` sees them.
+An instrument observes a run and never changes it. The translator asks each instrument for its handler of every site
+and emits a call of it there and nowhere else, so a run without instruments holds no code for them. A handler is a
+piece of LLVM IR; what depends only on the site, such as a constant pattern of addresses, is worked out when it is made.
 """
 
 from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from tilewright.simt.ptx.tree import Module
+from tilewright.simt.translate.layout import Layout
+from tilewright.simt.translate.state import GLOBAL_BASE, SLOT, WARP
+
+#: The parameters that every handler begins with: the block's and the warp's record (see FIELDS), the instrument's own
+#: memory of the launch and of the block (see Storage), its counters of the site, and the site's number among them.
+WHERE = "ptr %slot, ptr %warp, ptr %launch, ptr %block, ptr %counters, i32 %row"
+#: Byte offsets a handler may read: `slot.block`, the block's linear index (i64); `slot.ctaid_x` ... (i64);
+#: `warp.index`, of the warp in its block (i32); `warp.live`, the lanes that have not exited (i32).
+FIELDS = {
+    **{f"slot.{name}": SLOT[name] for name in ("block", "ctaid_x", "ctaid_y", "ctaid_z")},
+    **{f"warp.{name}": WARP[name] for name in ("index", "live")},
+}
+#: Bytes between the elements of a vector access, and between operands, where a handler reads `values`; and how many.
+VALUES_STRIDE_BYTES = 256
+VALUES_MAX = 8
+
 
 class EventKind(enum.Enum):
-    """The kinds of event."""
+    """The kinds of event; after WHERE each handler takes `i32 %mask`, the lanes concerned, and what its kind says."""
 
-    #: One warp runs a straight line of instructions once. Handler:
-    #: ``define void @NAME(ptr %counters, i32 %mask)``.
+    #: One warp runs a straight line of instructions once.
     RUN = "run"
-    #: One warp executes one memory instruction. Handler:
-    #: ``define void @NAME(ptr %counters, ptr %addresses, i32 %mask, i32 %bytes)``;
-    #: `addresses` points to 32 i64 byte addresses in the site's own state space, `bytes` is the width per lane.
+    #: One warp executes one memory instruction; called before memory is touched. With `pattern`: `i64 %base`, to which
+    #: a lane's constant offset is added; else `ptr %addresses`, 32 i64 byte addresses in the site's own state space,
+    #: and `i32 %bytes`, the width of a lane's access. With `values`, of stores: `ptr %values`, 32 elements each.
     ACCESS = "access"
+    #: A conditional branch: `i32 %taken`, those of the lanes that take it.
+    BRANCH = "branch"
+    #: Lanes have come to a barrier: `i32 %barrier`, its number, and `i32 %waits`, 0 where they only arrive.
+    ARRIVE = "arrive"
+    #: Lanes go on that have come to a barrier and waited there, or whose turn was over meanwhile.
+    RELEASE = "release"
+    #: `bar.warp.sync`: these lanes are ordered.
+    SYNC = "sync"
+    #: A fence; the opcode tells its scope.
+    FENCE = "fence"
+    #: Lanes end.
+    EXIT = "exit"
+    #: An instruction that computes, asked for by its opcode: `ptr %values`, its source operands as integers' or floats'
+    #: bits, 32 i64 each; called before the result is written.
+    VALUE = "value"
+
+
+#: What a handler takes after WHERE, by kind; ACCESS depends on the handler.
+_PARAMETERS = {
+    EventKind.RUN: "i32 %mask",
+    EventKind.BRANCH: "i32 %mask, i32 %taken",
+    EventKind.ARRIVE: "i32 %mask, i32 %barrier, i32 %waits",
+    EventKind.RELEASE: "i32 %mask",
+    EventKind.SYNC: "i32 %mask",
+    EventKind.FENCE: "i32 %mask",
+    EventKind.EXIT: "i32 %mask",
+    EventKind.VALUE: "i32 %mask, ptr %values",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +85,14 @@ class Site:
     opcode : str
         The instruction as written, such as `ld.global.f32`; for RUN, that of the first instruction.
     instructions : int
-        How many PTX instructions a RUN site stands for; 1 for ACCESS.
+        How many PTX instructions a RUN site stands for; else 1.
     space : str
-        `global` (constants too), `shared`, `local`; "" for RUN. A generic access has a site for each of them, told
-        of the lanes whose addresses lie there, with the addresses of that space.
+        `global` (constants too), `shared`, `local`; "" where no memory is accessed. A generic access has a site for
+        each of them, told of the lanes whose addresses lie there, with the addresses of that space.
     access : str
-        `load`, `store`, `atomic`; "" for RUN.
+        `load`, `store`, `atomic`; "" where no memory is accessed.
     bytes_per_lane : int
-        Width of one lane's access, 1 to 16; 0 for RUN.
+        Width of one lane's access, 1 to 32; 0 where no memory is accessed.
     """
 
     kind: EventKind
@@ -62,29 +105,129 @@ class Site:
     bytes_per_lane: int = 0
 
 
-@runtime_checkable
-class Instrument(Protocol):
-    """What the machine needs to know of an instrument.
+@dataclass(frozen=True, slots=True)
+class Handler:
+    """The code for one site.
+
+    Attributes
+    ----------
+    symbol : str
+        The function's name without `@`; starts with `tw.` and the instrument's name. One symbol, one text.
+    text : str
+        LLVM IR of a module that defines it as `define void @SYMBOL(WHERE, ...)`; see :func:`parameters`.
+    pattern : bool
+        Of ACCESS: takes a base instead of addresses; only for sites with constant offsets.
+    values : bool
+        Of ACCESS: takes the values that are stored.
+    """
+
+    symbol: str
+    text: str
+    pattern: bool = False
+    values: bool = False
+
+
+def parameters(kind: EventKind, *, pattern: bool = False, values: bool = False) -> str:
+    """The parameter list of a handler, as its definition must write it.
+
+    Examples
+    --------
+    >>> parameters(EventKind.ACCESS, pattern=True).removeprefix(WHERE)
+    ', i32 %mask, i64 %base'
+    """
+    if kind is not EventKind.ACCESS:
+        return f"{WHERE}, {_PARAMETERS[kind]}"
+    place = "i64 %base" if pattern else "ptr %addresses, i32 %bytes"
+    return f"{WHERE}, i32 %mask, {place}" + (", ptr %values" if values else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What an instrument may know of a launch before it begins.
+
+    Attributes
+    ----------
+    module : tilewright.simt.ptx.tree.Module
+    entry : str
+    layout : tilewright.simt.translate.layout.Layout
+        Where variables lie.
+    grid, block : (int, int, int)
+    shared_bytes, dynamic_shared_bytes : int
+        Of a block, in all and of it dynamic.
+    global_bytes : int
+        Bytes of global memory in use; device addresses begin at GLOBAL_BASE.
+    """
+
+    module: Module
+    entry: str
+    layout: Layout
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    shared_bytes: int
+    dynamic_shared_bytes: int
+    global_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """Memory that an instrument's handlers use during a launch.
+
+    Attributes
+    ----------
+    launch : array or None
+        What `%launch` points to; all host threads share it.
+    block : array of uint8 or None
+        What `%block` points to holds a copy of this when a block begins.
+    """
+
+    launch: npt.NDArray[Any] | None = None
+    block: npt.NDArray[np.uint8] | None = None
+
+
+class Instrument:
+    """What the machine needs to know of an instrument; each one derives from this.
 
     Attributes
     ----------
     name : str
         Key of the instrument's result in `Run.results`, unlike that of any other in a launch.
     slots : int
-        64-bit counters a site.
-    handlers : dict of EventKind to (str, str)
-        For each kind it subscribes to: the handler's symbol (without `@`) and the LLVM IR module text defining it.
-        Symbols must start with `tw.` and be unique to the instrument.
+        64-bit counters a site, which each host thread has for itself and the machine adds up.
+    gap_bytes : int
+        Unused bytes wanted between variables of shared and of local memory.
     """
 
     name: str
-    slots: int
-    handlers: dict[EventKind, tuple[str, str]]
+    slots: int = 0
+    gap_bytes: int = 0
 
-    def wants(self, site: Site) -> bool:
-        """Whether code for this site is to be generated; it may depend on the site and the instrument's attributes."""
-        ...
+    def handler(self, site: Site, offsets: tuple[int, ...] | None = None) -> Handler | None:
+        """Code for a site, or None; it may depend on the site, its offsets and the instrument's attributes.
+
+        `offsets` are the lanes' constant byte offsets from the base of an access, None where addresses differ freely.
+        """
+        raise NotImplementedError
+
+    def begin(self, facts: Facts) -> Storage:
+        """Memory for a launch that is about to begin."""
+        return Storage()
 
     def collect(self, sites: list[Site], counters: npt.NDArray[np.uint64]) -> Any:
-        """Turn counters of shape (len(sites), slots) into the instrument's result."""
-        ...
+        """Turn counters of shape (len(sites), slots), summed over host threads, into the instrument's result."""
+        raise NotImplementedError
+
+
+__all__ = [
+    "FIELDS",
+    "GLOBAL_BASE",
+    "VALUES_MAX",
+    "VALUES_STRIDE_BYTES",
+    "WHERE",
+    "EventKind",
+    "Facts",
+    "Handler",
+    "Instrument",
+    "Site",
+    "Storage",
+    "parameters",
+]

@@ -7,7 +7,7 @@ import ctypes
 import llvmlite.binding as llvm
 import numpy as np
 
-from tilewright.simt.events import EventKind, Instrument, Site
+from tilewright.simt.events import EventKind, Handler, Instrument, Site
 
 LANES = 32
 FULL = 0xFFFF_FFFF
@@ -30,7 +30,11 @@ class Harness:
         self.counters = np.zeros((1, instrument.slots), np.uint64)
         self._libraries = []
         self._functions = {}
-        for kind, (symbol, text) in instrument.handlers.items():
+        for kind in (EventKind.RUN, EventKind.ACCESS):
+            handler = self._handler(kind)
+            if handler is None:
+                continue
+            symbol, text = handler.symbol, handler.text
             module = llvm.parse_assembly(text)
             module.verify()
             if native:
@@ -45,21 +49,35 @@ class Harness:
             )
             self._libraries.append(library)
             pointer, word = ctypes.c_void_p, ctypes.c_uint32
-            arguments = (pointer, word) if kind is EventKind.RUN else (pointer, pointer, word, word)
-            self._functions[kind] = ctypes.CFUNCTYPE(None, *arguments)(library[symbol])
+            where = (pointer,) * 5 + (word,)
+            rest = (word,) if kind is EventKind.RUN else (word, pointer, word)
+            self._functions[kind] = ctypes.CFUNCTYPE(None, *where, *rest)(library[symbol])
+
+    def _handler(self, kind: EventKind) -> Handler | None:
+        """The one that an instrument has for a kind, asked with a site in each state space."""
+        for space in ("global", "shared", "local"):
+            example = site(space) if kind is EventKind.ACCESS else Site(kind, 1, "", "mov.b32")
+            found = self.instrument.handler(example)
+            if found is not None:
+                return found
+        return None
+
+    def _where(self) -> tuple[int | None, ...]:
+        """What every handler begins with; these instruments only look at the counters."""
+        return (None, None, None, None, self.counters.ctypes.data, 0)
 
     def access(self, addresses: list[int], mask: int, size: int) -> list[int]:
         """One warp's access; the counters it added, as integers."""
         before = self.counters.copy()
         lanes = np.array(addresses, np.uint64)
         assert lanes.shape == (LANES,)
-        self._functions[EventKind.ACCESS](self.counters.ctypes.data, lanes.ctypes.data, mask, size)
+        self._functions[EventKind.ACCESS](*self._where(), mask, lanes.ctypes.data, size)
         return (self.counters - before)[0].tolist()
 
     def run(self, mask: int) -> list[int]:
         """One warp's run of a straight line; the counters it added."""
         before = self.counters.copy()
-        self._functions[EventKind.RUN](self.counters.ctypes.data, mask)
+        self._functions[EventKind.RUN](*self._where(), mask)
         return (self.counters - before)[0].tolist()
 
 

@@ -83,11 +83,11 @@ def test_groups_without_lanes_cost_nothing(harness):
 def test_which_sites():
     instrument = Banks()
     assert isinstance(instrument, Instrument)
-    assert instrument.wants(site("shared"))
-    assert instrument.wants(site("shared", "atomic"))
-    assert not instrument.wants(site("global"))
-    assert not instrument.wants(site("generic"))
-    assert not instrument.wants(Site(EventKind.RUN, 1, "", "mov.b32"))
+    assert instrument.handler(site("shared")) is not None
+    assert instrument.handler(site("shared", "atomic")) is not None
+    assert instrument.handler(site("global")) is None
+    assert instrument.handler(site("generic")) is None
+    assert instrument.handler(Site(EventKind.RUN, 1, "", "mov.b32")) is None
 
 
 def test_totals_keep_kinds_of_access_apart():

@@ -85,11 +85,11 @@ def test_s7_totals():
 def test_which_sites():
     instrument = Coalescing()
     assert isinstance(instrument, Instrument)
-    assert instrument.wants(site("global"))
-    assert instrument.wants(site("generic", "store"))
-    assert not instrument.wants(site("shared"))
-    assert not instrument.wants(site("local"))
-    assert not instrument.wants(Site(EventKind.RUN, 1, "", "mov.b32"))
+    assert instrument.handler(site("global")) is not None
+    assert instrument.handler(site("generic", "store")) is not None
+    assert instrument.handler(site("shared")) is None
+    assert instrument.handler(site("local")) is None
+    assert instrument.handler(Site(EventKind.RUN, 1, "", "mov.b32")) is None
 
 
 def test_totals_keep_kinds_of_access_apart():

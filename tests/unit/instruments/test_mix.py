@@ -43,19 +43,16 @@ def test_nothing_ran():
 
 def test_which_sites():
     assert isinstance(Mix(), Instrument)
-    assert Mix().wants(line(1, 1))
-    assert not Mix().wants(site())
+    assert Mix().handler(line(1, 1)) is not None
+    assert Mix().handler(site()) is None
 
 
 def test_symbols_are_the_instruments_own():
-    symbols = [
-        symbol
-        for name in ("Mix", "Coalescing", "Banks")
-        for symbol, text in getattr(instruments, name)().handlers.values()
-        if f"@{symbol}(" in text
-    ]
-    assert len(symbols) == len(set(symbols)) == 3
-    assert all(symbol.startswith("tw.") for symbol in symbols)
+    wanted = (Site(EventKind.RUN, 1, "", "mov.b32"), site(), site("shared"))
+    handlers = [getattr(instruments, n)().handler(s) for n in ("Mix", "Coalescing", "Banks") for s in wanted]
+    symbols = [handler.symbol for handler in handlers if handler is not None]
+    assert sorted(symbols) == ["tw.banks.access", "tw.coalescing.access", "tw.mix.run"]
+    assert all(f"@{handler.symbol}(" in handler.text for handler in handlers if handler is not None)
 
 
 def test_names_are_imported_when_asked_for():

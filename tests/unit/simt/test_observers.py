@@ -8,7 +8,7 @@ from ptx_kernels import kernel, run
 
 from tilewright.errors import LaunchError
 from tilewright.instruments import Coalescing
-from tilewright.simt.events import Site
+from tilewright.simt.events import Handler, Site
 
 BODY = "ld.global.u32 %r1, [%at]; add.u32 %r1, %r1, 1; st.global.u32 [%at], %r1;"
 
@@ -20,8 +20,8 @@ class Only(Coalescing):
         super().__init__()
         self.access = access
 
-    def wants(self, site: Site) -> bool:
-        return super().wants(site) and site.access == self.access
+    def handler(self, site: Site, offsets: tuple[int, ...] | None = None) -> Handler | None:
+        return super().handler(site, offsets) if site.access == self.access else None
 
 
 class Whole(Only):

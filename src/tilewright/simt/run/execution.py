@@ -15,13 +15,14 @@ import numpy as np
 
 from tilewright.errors import DeadlockError, KernelError, LimitError, MemoryAccessError, TrapError
 from tilewright.gpu.program import Program
-from tilewright.simt.events import Instrument
+from tilewright.simt.events import Facts, Instrument
 from tilewright.simt.run import barrier_faults
 from tilewright.simt.run.budget import UNLIMITED, Budget
 from tilewright.simt.run.compiler import host
 from tilewright.simt.run.kernels import ReadyKernel
 from tilewright.simt.run.limits import Limits
 from tilewright.simt.run.memory import Arena, Memory
+from tilewright.simt.run.observed import Observed
 from tilewright.simt.run.printing import format_text
 from tilewright.simt.translate import state
 from tilewright.simt.translate.code import LANES
@@ -55,11 +56,15 @@ class Slot:
         self.shared = Arena(max(execution.shared_bytes, 16))
         stride = align_up(translation.layout.local_bytes, 16)
         self.local = Arena(max(stride * LANES * warps, 16))
+        self._observed = execution.observed.area()
+        self._table = execution.observed.table(self._observed)
         self._warps = np.zeros(translation.warp_bytes * warps + 64, np.uint8)
         start = self._warps.ctypes.data
         self.record[state.SLOT["shared"] // 8] = self.shared.address
         self.record[state.SLOT["local"] // 8] = self.local.address
         self.record[state.SLOT["warp_records"] // 8] = align_up(start, 64)
+        self.record[state.SLOT["observed"] // 8] = self._table.ctypes.data
+        self.record[state.SLOT["observed_area"] // 8] = self._observed.ctypes.data
 
     @property
     def address(self) -> int:
@@ -164,6 +169,7 @@ class Execution:
         self._counter_count = sum(i.slots * len(r) for i, r in zip(instruments, rows, strict=True))
         self._counters = np.zeros(self._counter_count, np.uint64)
         self._printed: list[tuple[int, str]] = []
+        self.observed = Observed(instruments, self._facts)
         self._deadline = time.monotonic() + limits.seconds if limits.seconds is not None else None
 
     def run(self) -> None:
@@ -268,6 +274,9 @@ class Execution:
             "params": self._memory.host_address + self._params_address - state.GLOBAL_BASE,
             "params_address": self._params_address,
             "counters": record.ctypes.data + state.CONTEXT_BYTES,
+            "observed_launch": self.observed.launch.ctypes.data,
+            "observed_initial": self.observed.initial.ctypes.data,
+            "observed_bytes": self.observed.initial.nbytes,
             "stop": self._stop.ctypes.data,
             "next_block": self._next.ctypes.data,
             "blocks": self.blocks,
@@ -300,6 +309,15 @@ class Execution:
         """Instructions that a warp may run at a time: all warps of a block together a portion of the budget."""
         usual = SPIN_QUANTUM if self.ready.translation.spins else QUANTUM
         return max(1, min(usual, self.budget.portion // self.warps))
+
+    def _facts(self) -> Facts:
+        """What instruments may know of the launch."""
+        from tilewright.simt.run.kernels import parsed
+
+        return Facts(
+            parsed(self.program.ptx), self.program.entry, self.ready.translation.layout, self.grid, self.block,
+            self.shared_bytes, self._dynamic, self._memory.used_bytes,
+        )  # fmt: skip
 
     def _thread_counters(self, context: Any) -> Any:
         return context[state.CONTEXT_BYTES // 8 :][: self._counter_count]

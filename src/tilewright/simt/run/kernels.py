@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import functools
+import inspect
+import os
 import pickle
 import threading
 import time
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import TypeVar
 
 from tilewright.native import store, upkeep
 from tilewright.native.compiler import Library
@@ -76,8 +79,7 @@ def _make(
     ptx: str, entry: str, launch: LaunchClass, instruments: Sequence[Instrument], optimise: bool
 ) -> tuple[Translation, bytes]:
     translation = translate(parsed(ptx), entry, launch, instruments)
-    handlers = [text for i in instruments for _, text in i.handlers.values()]
-    return translation, host().compile_kernel(translation.ir, handlers, optimise=optimise)
+    return translation, host().compile_kernel(translation.ir, translation.handlers, optimise=optimise)
 
 
 def interruptible(work: Callable[[], _T]) -> _T:
@@ -120,12 +122,21 @@ def _key(ptx: str, entry: str, launch: LaunchClass, instruments: Sequence[Instru
     return store.digest(cache.fingerprint(), host().identity, ptx, entry, repr(shape), str(optimise), *observers)
 
 
-def _describe(instrument: Any) -> str:
-    """What the code made for an instrument depends on: what it says of itself, and the state that `wants` may ask."""
-    handlers = sorted((kind.value, *pair) for kind, pair in instrument.handlers.items())
-    kind = type(instrument)
+def _describe(instrument: Instrument) -> str:
+    """What the code made for an instrument depends on: its class's text, and the state that `handler` may ask."""
+    classes = [c for c in type(instrument).__mro__ if c not in (Instrument, object)]
     try:
+        texts = [_text_of(c) for c in classes]
         state = pickle.dumps(vars(instrument)).hex()
-    except (pickle.PicklingError, TypeError, AttributeError):  # cannot be compared with that of another process
-        state = uuid.uuid4().hex
-    return f"{instrument.name}/{instrument.slots}/{kind.__module__}.{kind.__qualname__}/{handlers}/{state}"
+    except (OSError, TypeError, pickle.PicklingError, AttributeError):  # cannot be compared with another process's
+        return uuid.uuid4().hex
+    return f"{instrument.name}/{[c.__qualname__ for c in classes]}/{texts}/{state}"
+
+
+@functools.lru_cache(maxsize=64)
+def _text_of(kind: type) -> str:
+    """Changes with the file that defines a class; in this package, with any file of its folder."""
+    path = Path(inspect.getfile(kind))
+    if kind.__module__.startswith(f"{__name__.split('.', maxsplit=1)[0]}."):
+        return store.fingerprint(os.fspath(path.parent))
+    return store.digest(path.read_text("utf-8"))

@@ -170,7 +170,7 @@ def _check_options(instruments: Any, limits: Any, seed: Any, memory: Any) -> Non
             f"`instruments` must be a sequence (got {instruments!r}); write instruments=(x,) for one"
         )
     for i, instrument in enumerate(instruments):
-        if isinstance(instrument, type) or not all(hasattr(instrument, x) for x in ("name", "slots", "handlers")):
+        if not isinstance(instrument, Instrument):
             raise ArgumentTypeError(
                 f"`instruments[{i}]` must be an instrument (got {instrument!r}), as tilewright.instruments.Banks()"
             )

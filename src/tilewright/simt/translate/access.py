@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tilewright.errors import PtxError
-from tilewright.simt.events import EventKind, Site
+from tilewright.simt.events import VALUES_STRIDE_BYTES, EventKind, Handler, Site
 from tilewright.simt.ptx import tree
 from tilewright.simt.translate.code import LANES, Value, element_type
 from tilewright.simt.translate.emitter import Emitter, storage_type
@@ -42,6 +42,7 @@ class Access:
     store: bool
     fenced: bool  # volatile or stronger: nothing may move across
     group: Group | None = None
+    values: list[Value] = field(default_factory=list)  # what a store writes, once read
 
     @property
     def element_bytes(self) -> int:
@@ -168,6 +169,8 @@ def _move(emitter: Emitter, access: Access) -> list[Value]:
     if access.space == "param":
         return _load_param(emitter, access)
     shape = address_shape(emitter, access)
+    if access.store:
+        access.values = _store_sources(emitter, access)
     if access.space == "generic" or shape.kind == VECTOR:
         return _move_vector(emitter, access, access_pointers(emitter, access))
     relative = _check_group(emitter, access, shape)
@@ -177,11 +180,10 @@ def _move(emitter: Emitter, access: Access) -> list[Value]:
     if access.space == "local":
         pattern = [p + lane * local_stride(emitter) for lane, p in enumerate(pattern)]
     results = []
-    sources = _store_sources(emitter, access) if access.store else []
     for index in range(access.count):
         at = access.offset + index * access.element_bytes
         if access.store:
-            _store_pattern(emitter, pointer, at, pattern, sources[index])
+            _store_pattern(emitter, pointer, at, pattern, access.values[index])
         else:
             results.append(_load_pattern(emitter, pointer, at, pattern, element_type(access.type)))
     return results
@@ -285,14 +287,8 @@ def declare_runtime(emitter: Emitter, symbol: str, result: str, arguments: str) 
 
 
 def _site(emitter: Emitter, access: Access) -> int:
-    item = access.op.instruction
-    kind = "atomic" if item.opcode in ("atom", "red") else "store" if access.store else "load"
-    return emitter.add_site(
-        Site(
-            EventKind.ACCESS, item.ptx_line, emitter.source_of(item), item.name, 1, access.space, kind,
-            access.total_bytes,
-        )
-    )  # fmt: skip
+    kind = "atomic" if access.op.instruction.opcode in ("atom", "red") else ""
+    return emitter.add_site(event_site(emitter, access, kind))
 
 
 def _event(emitter: Emitter, access: Access, relative: Value, shape: Shape) -> None:
@@ -300,29 +296,52 @@ def _event(emitter: Emitter, access: Access, relative: Value, shape: Shape) -> N
     if not emitter.instruments:
         return
     code = emitter.code
-    start = access.offset + (GLOBAL_BASE if access.space == "global" else 0)
-    lanes = code.pattern("i64", [o + start for o in shape.offsets])
-    tell(emitter, access, code.add(code.splat(relative), lanes))
+    start = code.const("i64", GLOBAL_BASE if access.space == "global" else 0)
+    offsets = tuple(o + access.offset for o in shape.offsets)
+
+    def arguments(handler: Handler) -> str:
+        base = code.add(relative, start)
+        if handler.pattern:
+            return f"{emitter.mask}, {base}{_told_values(emitter, access, handler)}"
+        addresses = code.add(code.splat(base), code.pattern("i64", offsets))
+        return _told_addresses(emitter, access, addresses, handler)
+
+    emitter.tell(event_site(emitter, access), arguments, offsets)
 
 
 def tell(emitter: Emitter, access: Access, addresses: Value, kind: str = "") -> None:
-    """Call the handlers that want an access; `addresses` are those of its own state space."""
+    """Tell instruments of an access; `addresses` are those of its own state space."""
+    emitter.tell(
+        event_site(emitter, access, kind), lambda handler: _told_addresses(emitter, access, addresses, handler)
+    )
+
+
+def event_site(emitter: Emitter, access: Access, kind: str = "") -> Site:
+    """The site of an access; `kind` where it is neither a load nor a store."""
     item = access.op.instruction
     action = kind or ("store" if access.store else "load")
-    site = Site(
-        EventKind.ACCESS, item.ptx_line, emitter.source_of(item), item.name, 1, access.space, action, access.total_bytes
-    )
-    wanted = [i for i, t in enumerate(emitter.instruments) if EventKind.ACCESS in t.handlers and t.wants(site)]
-    if not wanted:
-        return
-    index = emitter.add_site(site)
-    emitter.code.line(f"store {addresses}, ptr %addresses, align 64")
-    for i in wanted:
-        symbol = emitter.instruments[i].handlers[EventKind.ACCESS][0]
-        pointer = emitter.counters(i, index)
-        emitter.code.line(
-            f"call void @{symbol}(ptr {pointer.text}, ptr %addresses, {emitter.mask}, i32 {access.total_bytes})"
-        )
+    source = emitter.source_of(item)
+    return Site(EventKind.ACCESS, item.ptx_line, source, item.name, 1, access.space, action, access.total_bytes)
+
+
+def _told_addresses(emitter: Emitter, access: Access, addresses: Value, handler: Handler) -> str:
+    emitter.code.line(f"store {emitter.code.splat(addresses)}, ptr %addresses, align 64")
+    return f"{emitter.mask}, ptr %addresses, i32 {access.total_bytes}{_told_values(emitter, access, handler)}"
+
+
+def _told_values(emitter: Emitter, access: Access, handler: Handler) -> str:
+    """The last argument of a handler that asks for the values of a store."""
+    if not handler.values:
+        return ""
+    for index, value in enumerate(access.values):
+        store_values(emitter, index, value)
+    return ", ptr %values"
+
+
+def store_values(emitter: Emitter, index: int, value: Value) -> None:
+    """Leave a value where handlers read it."""
+    at = emitter.code.op(f"getelementptr i8, ptr %values, i64 {index * VALUES_STRIDE_BYTES}", "ptr")
+    emitter.code.line(f"store {emitter.code.splat(value)}, ptr {at.text}, align 64")
 
 
 def _load_param(emitter: Emitter, access: Access) -> list[Value]:
@@ -496,7 +515,6 @@ def _move_vector(emitter: Emitter, access: Access, pointers: Value) -> list[Valu
     """Gather or scatter, one element of a vector access at a time."""
     code = emitter.code
     type_ = element_type(access.type)
-    sources = _store_sources(emitter, access) if access.store else []
     results = []
     for index in range(access.count):
         at = pointers
@@ -504,7 +522,7 @@ def _move_vector(emitter: Emitter, access: Access, pointers: Value) -> list[Valu
             step = code.splat(code.const("i64", index * access.element_bytes))
             at = code.op(f"getelementptr i8, <{LANES} x ptr> {pointers.text}, {step}", "ptr", LANES)
         if access.store:
-            _scatter(emitter, at, emitter.mask_vector, code.splat(sources[index]))
+            _scatter(emitter, at, emitter.mask_vector, code.splat(access.values[index]))
         else:
             results.append(_gather(emitter, at, emitter.mask_vector, type_))
     return results

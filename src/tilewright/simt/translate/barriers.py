@@ -116,6 +116,15 @@ def emit_reduction_result(emitter: Emitter, op: Op) -> Value:
     return code.icmp("ne", votes, code.const("i32", 0))
 
 
+def tell(emitter: Emitter, op: Op) -> None:
+    """Tell instruments that lanes have come to a barrier."""
+    if not emitter.instruments:
+        return
+    identity = emitter.first_lane(emitter.read(identity_of(op), "u32"))
+    waits = emitter.code.const("i32", int(form_of(op) != ARRIVE))
+    emitter.event(EventKind.ARRIVE, op.instruction, emitter.mask, identity, waits)
+
+
 def _site(emitter: Emitter, op: Op) -> int:
     item = op.instruction
     return emitter.add_site(Site(EventKind.RUN, item.ptx_line, emitter.source_of(item), item.name))

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tilewright.errors import PtxError
+from tilewright.simt.events import VALUES_MAX, EventKind, Handler, Site
 from tilewright.simt.isa import lower
 from tilewright.simt.ptx import tree
 from tilewright.simt.translate import barriers, calls, generic, lanes
-from tilewright.simt.translate.access import Access, emit_access, group_accesses
+from tilewright.simt.translate.access import Access, emit_access, group_accesses, store_values
 from tilewright.simt.translate.code import LANES, Value, element_type
 from tilewright.simt.translate.emitter import Emitter, guard_value, storage_type
 from tilewright.simt.translate.flow import Flow
@@ -127,6 +128,8 @@ def _shape_of(value: Value) -> Shape:
 def _emit_lane(emitter: Emitter, op: Op, guard: Value | None) -> None:
     """A row's own meaning: in scalars when the result is uniform or a pattern, else over the lanes."""
     code, form = emitter.code, op.form
+    if emitter.instruments:
+        _tell_values(emitter, op)
     shapes = emitter.shapes.results(op)
     shape = shapes[0]
     if shape.kind == VECTOR and guard is not None:
@@ -146,6 +149,26 @@ def _emit_lane(emitter: Emitter, op: Op, guard: Value | None) -> None:
         type_ = "pred" if value.type == "i1" else form.type_of(letter)
         result = shape if value.lanes == 1 and len(shapes) == 1 else _shape_of(value)
         write(emitter, name, value, type_, result, guard)
+
+
+def _tell_values(emitter: Emitter, op: Op) -> None:
+    """Tell instruments of an instruction's source operands."""
+
+    def arguments(handler: Handler) -> str:
+        for index, value in enumerate(read_sources(emitter, op, base=False)[:VALUES_MAX]):
+            store_values(emitter, index, widened(emitter, value, op))
+        return f"{emitter.mask}, ptr %values"
+
+    item = op.instruction
+    emitter.tell(Site(EventKind.VALUE, item.ptx_line, emitter.source_of(item), item.name), arguments)
+
+
+def widened(emitter: Emitter, value: Value, op: Op) -> Value:
+    """An operand as 64 bits: integers by the sign where the instruction has one, floats as their bits."""
+    code = emitter.code
+    integer = value if value.type[0] == "i" else code.cast("bitcast", value, f"i{value.bits}")
+    signed = value.type[0] == "i" and any(part[:2] in (".s",) for part in op.instruction.modifiers)
+    return code.resize(integer, "i64", signed=signed)
 
 
 def _unguarded_shape(emitter: Emitter, op: Op) -> Shape:
@@ -200,6 +223,8 @@ def _emit_atomic(emitter: Emitter, op: Op, guard: Value | None) -> None:
 
 def _emit_barrier(emitter: Emitter, op: Op, guard: Value | None) -> None:
     """Barriers end a block, and are flow's; here the lanes that were released read a reduction's result."""
+    if ".warp" in op.instruction.modifiers:
+        emitter.event(EventKind.SYNC, op.instruction, emitter.mask)
     if op.destinations:
         type_ = "pred" if ".pred" in op.instruction.modifiers else "u32"
         write(emitter, op.destinations[0], barriers.emit_reduction_result(emitter, op), type_, ANY_UNIFORM, guard)
@@ -225,6 +250,7 @@ def _emit_isspacep(emitter: Emitter, op: Op, guard: Value | None) -> None:
 
 def _emit_fence(emitter: Emitter, op: Op, guard: Value | None) -> None:
     emitter.code.line("fence seq_cst")
+    emitter.event(EventKind.FENCE, op.instruction, emitter.mask)
 
 
 def _emit_nothing(emitter: Emitter, op: Op, guard: Value | None) -> None:

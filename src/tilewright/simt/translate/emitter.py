@@ -8,10 +8,10 @@ from __future__ import annotations
 import functools
 import re
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from tilewright.errors import PtxError
-from tilewright.simt.events import EventKind, Instrument, Site
+from tilewright.simt.events import EventKind, Handler, Instrument, Site, parameters
 from tilewright.simt.ptx import tree
 from tilewright.simt.ptx.printing import operand_text
 from tilewright.simt.translate.code import LANES, Code, Value, element_type
@@ -64,6 +64,7 @@ class Emitter:
         self.code = Code()
         self.sites: list[Site] = []  # places of errors, and of events
         self.counter_rows: list[list[int]] = [[] for _ in instruments]  # site indices, by instrument
+        self.handlers: dict[str, Handler] = {}  # called ones, by symbol
         self.globals: list[str] = []  # module-level constants
         self.registers = self._name_registers()
         self.mask = Value("-1", "i32")  # lanes that run now
@@ -79,7 +80,7 @@ class Emitter:
     def share(self, other: Emitter) -> None:
         """Add to another emitter's sites, counters, constants and declarations."""
         self.sites, self.counter_rows, self.globals = other.sites, other.counter_rows, other.globals
-        self._constants, self.functions = other._constants, other.functions
+        self._constants, self.functions, self.handlers = other._constants, other.functions, other.handlers
         self.code.declarations = other.code.declarations
 
     # -- registers --------------------------------------------------------------------------------------------
@@ -287,14 +288,31 @@ class Emitter:
             return
         item = first.instruction
         site = Site(EventKind.RUN, item.ptx_line, self.source_of(item), item.name, block.cost)
-        wanted = [i for i, t in enumerate(self.instruments) if EventKind.RUN in t.handlers and t.wants(site)]
+        self.tell(site, lambda handler: str(self.mask))
+
+    def event(self, kind: EventKind, instruction: tree.Instruction, *arguments: Value) -> None:
+        """Tell instruments of something that happens at an instruction."""
+        if self.instruments:
+            site = Site(kind, instruction.ptx_line, self.source_of(instruction), instruction.name)
+            self.tell(site, lambda handler: ", ".join(str(argument) for argument in arguments))
+
+    def tell(self, site: Site, arguments: Callable[[Handler], str], offsets: tuple[int, ...] | None = None) -> None:
+        """Call the handlers that instruments have for a site; `arguments` come after WHERE's."""
+        found = [(i, t.handler(site, offsets)) for i, t in enumerate(self.instruments)]
+        wanted = [(i, handler) for i, handler in found if handler is not None]
         if not wanted:
             return
         index = self.add_site(site)
-        for i in wanted:
-            symbol = self.instruments[i].handlers[EventKind.RUN][0]
-            pointer = self.counters(i, index)
-            self.code.line(f"call void @{symbol}(ptr {pointer.text}, {self.mask})")
+        for i, handler in wanted:
+            row = len(self.counter_rows[i])
+            counters = self.counters(i, index)
+            types = parameters(site.kind, pattern=handler.pattern, values=handler.values)
+            self.handlers[handler.symbol] = handler
+            self.code.declare(handler.symbol, f"declare void @{handler.symbol}({types})")
+            self.code.line(
+                f"call void @{handler.symbol}(ptr %slot, ptr %warp, ptr %observed.launch.{i}, "
+                f"ptr %observed.block.{i}, {counters}, i32 {row}, {arguments(handler)})"
+            )
 
 
 def guard_value(emitter: Emitter, op: Op) -> Value | None:

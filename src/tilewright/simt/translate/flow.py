@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 
-from tilewright.simt.events import EventKind, Site
+from tilewright.simt.events import VALUES_MAX, VALUES_STRIDE_BYTES, EventKind, Site
 from tilewright.simt.ptx import tree
 from tilewright.simt.translate import barriers
 from tilewright.simt.translate.code import LANES, Value
@@ -23,6 +23,7 @@ from tilewright.simt.translate.state import (
     FAULT,
     POINT,
     POINT_BYTES,
+    SLOT,
     TRAP,
     WARP,
     WARP_POINTS,
@@ -114,8 +115,6 @@ class Flow:
             code.line(f"%{name} = getelementptr i8, ptr {value.text}, i64 0")
         code.line(f"%global.limit = add i64 {self.e.context('global_limit').text}, 0")
         code.line(f"%shared.limit = add i64 {self.e.context('shared_bytes').text}, 0")
-        from tilewright.simt.translate.state import SLOT
-
         code.line(f"%shared = getelementptr i8, ptr {self.e.field('%slot', SLOT['shared'], 'ptr').text}, i64 0")
         warp = code.cast("zext", self.e.field("%warp", WARP["index"], "i32"), "i64")
         stride = align_up(self.e.layout.local_bytes, 16) * LANES  # of a whole warp
@@ -123,6 +122,18 @@ class Flow:
         local = self.e.field("%slot", SLOT["local"], "ptr")
         code.line(f"%local = getelementptr i8, ptr {local.text}, i64 {offset.text}")
         code.line(f"store i64 {self.e.context('quantum').text}, ptr %fuel")
+        for index in range(len(self.e.instruments)):
+            self._observer(index)
+
+    def _observer(self, index: int) -> None:
+        """Where an instrument's own memory lies; what its handlers are given, room for addresses and values."""
+        e = self.e
+        tables = {"launch": e.context("observed_launch", "ptr"), "block": e.field("%slot", SLOT["observed"], "ptr")}
+        for name, table in tables.items():
+            start = e.field(table.text, 8 * index, "ptr")
+            e.code.line(f"%observed.{name}.{index} = getelementptr i8, ptr {start.text}, i64 0")
+        if index == 0:
+            e.code.line(f"%values = alloca [{VALUES_MAX} x [{VALUES_STRIDE_BYTES} x i8]], align 64")
 
     def epilogue(self) -> None:
         """The common exits, and the resume points that turned out to be needed."""
@@ -170,6 +181,7 @@ class Flow:
             self._restore(self.graph.blocks[block].live_in)
             mask = self.e.field("%warp", WARP["mask"], "i32")
             code.line(f"store {mask}, ptr %mask")
+            self._released(block, mask)
             code.branch(f"B{block}")
         if self.dispatches:
             self._resume_all()
@@ -188,6 +200,7 @@ class Flow:
                 continue
             ready = self.e.field("%warp", self._point(point) + POINT["ready"], "i32")
             self.e.set_field("%warp", self._point(point) + POINT["ready"], code.const("i32", 0))
+            self._released(after, ready)
             self._add_pending(after, ready)
         self._dispatch(self.waitable)
         code.branch("finish")
@@ -295,6 +308,7 @@ class Flow:
         predicate = e.read(tree.Register(block.predicate), "pred", base=True)
         if block.negated:
             predicate = code.not_(predicate)
+        self._told_branch(block, predicate)
         if taken == fall:
             self._go(block, taken)
         elif predicate.lanes == 1:
@@ -313,6 +327,20 @@ class Flow:
             there = code.and_(e.mask, lanes)
             here = code.and_(e.mask, code.not_(lanes))
             self._split(block, [(taken, there), (fall, here)])
+
+    def _told_branch(self, block: Block, predicate: Value) -> None:
+        """Tell instruments which lanes take a branch."""
+        if not self.e.instruments or block.end is None:
+            return
+        lanes = self.e.code.op(f"bitcast {self.e.code.splat(predicate)} to i32", "i32")
+        self.e.event(EventKind.BRANCH, block.end.instruction, self.e.mask, self.e.code.and_(lanes, self.e.mask))
+
+    def _released(self, block: int, mask: Value) -> None:
+        """Tell instruments that lanes go on at a block behind a barrier."""
+        for before in self.graph.blocks:
+            if before.kind == "barrier" and block in before.successors and before.end is not None:
+                self.e.event(EventKind.RELEASE, before.end.instruction, mask)
+                return
 
     def _switch(self, block: Block) -> None:
         code, e = self.e.code, self.e
@@ -475,6 +503,7 @@ class Flow:
         assert block.end is not None
         op, after, others = block.end, block.successors[0], self.frontiers[block.index]
         barriers.check_literals(self.e, op)
+        barriers.tell(self.e, op)
         if not self.points:
             self._wait_whole(block, after)
         elif others:
@@ -501,6 +530,8 @@ class Flow:
         code, e = self.e.code, self.e
         live = e.field("%warp", WARP["live"], "i32")
         e.set_field("%warp", WARP["live"], code.and_(live, code.not_(e.mask)))
+        if block.end is not None:
+            e.event(EventKind.EXIT, block.end.instruction, e.mask)
         self._dispatch(sorted(self.frontiers[block.index]))
         code.branch("finish")
 

@@ -32,6 +32,8 @@ class Layout:
         All functions of the module; the address of the i-th is i + 1.
     frame_bytes : int
         Local memory of the function's own variables; `local_bytes` counts the frames of called functions too.
+    shared_gap_bytes : int
+        Bytes of `shared_bytes` that lie between variables for an instrument's sake, and are no GPU's.
     """
 
     places: dict[str, tuple[str, int]] = field(default_factory=dict)
@@ -41,6 +43,7 @@ class Layout:
     module_bytes: int = 0
     functions: list[str] = field(default_factory=list)
     frame_bytes: int = 0
+    shared_gap_bytes: int = 0
 
     @property
     def params(self) -> dict[str, int]:
@@ -54,8 +57,8 @@ def element_alignment(variable: tree.Variable) -> int:
     return max(variable.align, natural)
 
 
-def lay_out(module: tree.Module, entry: tree.Function) -> Layout:
-    """Place every variable that a kernel can name."""
+def lay_out(module: tree.Module, entry: tree.Function, gap: int = 0) -> Layout:
+    """Place every variable that a kernel can name, with `gap` unused bytes after each in shared and local memory."""
     layout = Layout()
     dynamic: list[str] = []
     module_end = 0
@@ -71,14 +74,15 @@ def lay_out(module: tree.Module, entry: tree.Function) -> Layout:
             continue
         offset = align_up(layout.shared_bytes, element_alignment(variable))
         layout.places[variable.name] = ("shared", offset)
-        layout.shared_bytes = offset + variable.size
+        layout.shared_bytes = offset + variable.size + gap
+        layout.shared_gap_bytes += gap
     for name in dynamic:
         layout.places[name] = ("shared", align_up(layout.shared_bytes, 16))
     for variable in entry.variables:
         if variable.space in ("local", "param"):
             offset = align_up(layout.local_bytes, element_alignment(variable))
             layout.places[variable.name] = ("local", offset)
-            layout.local_bytes = offset + variable.size
+            layout.local_bytes = offset + variable.size + gap
         elif variable.space in ("global", "const"):
             offset = align_up(module_end, element_alignment(variable))
             layout.places[variable.name] = ("module", offset)

@@ -395,6 +395,10 @@ entry:
   %fill8 = trunc i64 %fill to i8
 {field("shared", "slot", SLOT["shared"], "ptr")}
   call void @llvm.memset.p0.i64(ptr %shared, i8 %fill8, i64 %shared.bytes, i1 false)
+{field("observed", "slot", SLOT["observed_area"], "ptr")}
+{context_field("initial", "observed_initial", "ptr")}
+{context_field("observed.bytes", "observed_bytes")}
+  call void @llvm.memcpy.p0.p0.i64(ptr %observed, ptr %initial, i64 %observed.bytes, i1 false)
 {context_field("warps", "warps")}
 {context_field("threads", "threads")}
 {context_field("bytes", "warp_bytes")}

@@ -36,6 +36,9 @@ _CONTEXT = (
     "params",  # host address of the parameter block
     "params_address",  # device address of the parameter block
     "counters",  # host address of this thread's counters
+    "observed_launch",  # host address of a table: each instrument's own memory of the launch
+    "observed_initial",  # host address of what instruments' memory of a block begins with
+    "observed_bytes",  # bytes of that
     "stop",  # host address of an i32 that asks everyone to stop
     "next_block",  # host address of the shared block counter
     "blocks",  # number of blocks
@@ -95,6 +98,8 @@ _SLOT = (
     "local",  # host address of its local arena
     "warp_records",
     "gone",  # bit mask of the warps all of whose threads have exited
+    "observed",  # host address of a table: each instrument's own memory of the block
+    "observed_area",  # host address of that memory, all instruments' together
 )
 SLOT: Final[dict[str, int]] = {name: 8 * i for i, name in enumerate(_SLOT)}
 

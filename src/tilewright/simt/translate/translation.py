@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tilewright.errors import LaunchError, PtxError
-from tilewright.simt.events import EventKind, Instrument, Site
+from tilewright.simt.events import Instrument, Site
 from tilewright.simt.ptx import tree
 from tilewright.simt.translate import graph, inline
 from tilewright.simt.translate.calls import STACK_BYTES, called_functions, frame_layout, with_frame
@@ -27,7 +27,6 @@ _ATTRIBUTES = (
     'attributes #0 = { nounwind "prefer-vector-width"="512" "min-legal-vector-width"="512" "no-trapping-math"="true" }'
 )
 _MALFORMED = (IndexError, KeyError, TypeError, ValueError, AttributeError, AssertionError, RecursionError)
-_HANDLER_ARGUMENTS = {EventKind.RUN: "ptr, i32", EventKind.ACCESS: "ptr, ptr, i32, i32"}
 _WEIGHTS = '!0 = !{!"branch_weights", i32 2000, i32 1}\n!1 = !{!"branch_weights", i32 1, i32 2000}'
 
 
@@ -50,6 +49,8 @@ class Translation:
     counter_rows : list of list of int
         For each instrument, the sites of its counters in order.
     layout : Layout
+    handlers : list of str
+        LLVM module texts of the instruments' handlers that `ir` calls; only compiling needs them.
     """
 
     ir: str
@@ -61,6 +62,7 @@ class Translation:
     sites: list[Site]
     counter_rows: list[list[int]]
     layout: Layout = field(default_factory=Layout)
+    handlers: list[str] = field(default_factory=list)
 
 
 def translate(
@@ -122,9 +124,10 @@ def _translate(
         raise PtxError(f"{module.path}: no kernel '{entry}'; kernels here: {known}")
     function = inline.inline_calls(module, function)
     called = _called(module, function)
-    layout = lay_out(module, function)
+    gap = max((i.gap_bytes for i in instruments), default=0)
+    layout = lay_out(module, function, gap)
     for callee in called.values():
-        _place_statics(layout, callee)
+        _place_statics(layout, callee, gap)
     if called:
         layout.local_bytes += STACK_BYTES
     main = _emitter(module, function, layout, launch, instruments)
@@ -147,6 +150,7 @@ def _translate(
         sites=main.sites,
         counter_rows=main.counter_rows,
         layout=layout,
+        handlers=[handler.text for handler in main.handlers.values()],
     )
 
 
@@ -177,13 +181,14 @@ def _called(module: tree.Module, function: tree.Function) -> dict[str, tree.Func
     return found
 
 
-def _place_statics(layout: Layout, function: tree.Function) -> None:
+def _place_statics(layout: Layout, function: tree.Function, gap: int) -> None:
     """Shared variables declared inside a called function."""
     for variable in function.variables:
         if variable.space == "shared" and variable.name not in layout.places:
             offset = align_up(layout.shared_bytes, element_alignment(variable))
             layout.places[variable.name] = ("shared", offset)
-            layout.shared_bytes = offset + variable.size
+            layout.shared_bytes = offset + variable.size + gap
+            layout.shared_gap_bytes += gap
 
 
 def _join(emitter: Emitter, instruments: Sequence[Instrument]) -> str:
@@ -195,7 +200,4 @@ def _join(emitter: Emitter, instruments: Sequence[Instrument]) -> str:
     body = "\n".join(emitter.code.lines)
     if instruments:
         body = re.sub(r"<counters\.(\d+)\+(\d+)>", lambda match: str(starts[int(match[1])] + int(match[2])), body)
-    for instrument in instruments:
-        for kind, (symbol, _) in instrument.handlers.items():
-            emitter.code.declare(symbol, f"declare void @{symbol}({_HANDLER_ARGUMENTS[kind]})")
     return "\n".join([*emitter.globals, body, *emitter.code.declarations.values(), _ATTRIBUTES, _WEIGHTS])

@@ -1,0 +1,46 @@
+"""Memory that instruments use during a launch: of the launch, and of each block at work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from tilewright.simt.events import Facts, Instrument
+from tilewright.simt.translate.layout import align_up
+
+_ALIGNMENT_BYTES = 64
+
+
+class Observed:
+    """What the instruments of a launch asked for.
+
+    Attributes
+    ----------
+    launch : array of uint64
+        Host addresses of each instrument's memory of the launch, 0 for none.
+    initial : array of uint8
+        What the memory of a block begins with, all instruments' together, each at a multiple of 64 bytes.
+    """
+
+    def __init__(self, instruments: Sequence[Instrument], facts: Callable[[], Facts]) -> None:
+        known = facts() if instruments else None  # asked only where somebody wants to know: it parses the kernel
+        self._storages = [instrument.begin(known) for instrument in instruments if known]  # addresses point into them
+        self.launch = np.array([0 if s.launch is None else s.launch.ctypes.data for s in self._storages], np.uint64)
+        sizes = [0 if s.block is None else s.block.nbytes for s in self._storages]
+        self._starts = np.concatenate([[0], np.cumsum([align_up(size, _ALIGNMENT_BYTES) for size in sizes])])
+        self.initial = np.zeros(int(self._starts[-1]), np.uint8)
+        for storage, start in zip(self._storages, self._starts[:-1], strict=True):
+            if storage.block is not None:
+                self.initial[start : start + storage.block.nbytes] = storage.block.view(np.uint8).reshape(-1)
+
+    def area(self) -> npt.NDArray[np.uint8]:
+        """Memory for one block at a time, aligned."""
+        whole = np.zeros(self.initial.nbytes + _ALIGNMENT_BYTES, np.uint8)
+        lead = -whole.ctypes.data % _ALIGNMENT_BYTES
+        return whole[lead : lead + self.initial.nbytes]
+
+    def table(self, area: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint64]:
+        """Where each instrument's part of an area begins."""
+        return (self._starts[:-1] + area.ctypes.data).astype(np.uint64)

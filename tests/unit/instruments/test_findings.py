@@ -1,0 +1,94 @@
+"""The record of a finding, and the table of codes."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import FrozenInstanceError, replace
+from pathlib import Path
+
+import pytest
+
+from tilewright.errors import ArgumentTypeError, ArgumentValueError
+from tilewright.instruments.findings import Finding, code, codes, merged
+
+NOTE = Path(__file__).resolve().parents[3] / "docs" / "design" / "instruments.md"
+FOUND = Finding(
+    code="TW301", message="written by warp 0", kernel="k", source="a.py", line=7, opcode="st.shared.f32", ptx_line=41,
+    block=(1, 2, 3), thread=(4, 5, 6), count=9, launch=2, details={"other": "a.py:9", "address": 64},
+)  # fmt: skip
+
+
+def test_the_table_has_the_codes_of_the_plan() -> None:
+    planned = re.findall(r"^\| (TW\d{3}) \| (.*) \|$", NOTE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert [(row.code, row.title) for row in codes().values()] == planned
+
+
+@pytest.mark.parametrize("name", codes())
+def test_a_code_says_its_rule_and_what_to_do(name: str) -> None:
+    row = codes()[name]
+    assert row.severity in ("error", "warning", "note")
+    assert (row.severity == "note") == name.startswith("TW7")
+    assert not row.title.endswith(".")
+    for sentence in (row.rule, row.remedy):
+        assert re.match(r"[A-Z`].*\.$", sentence)
+        assert ". " not in sentence, "one sentence"
+
+
+@pytest.mark.parametrize(("name", "said"), [("TW31", "did you mean TW301"), ("nonsense", "the codes are TW101, TW102")])
+def test_an_unknown_code_is_refused_with_those_there_are(name: str, said: str) -> None:
+    with pytest.raises(ArgumentValueError, match=said):
+        code(name)
+    with pytest.raises(ArgumentValueError, match=said):
+        replace(FOUND, code=name)
+
+
+def test_a_finding_is_frozen_and_hashable() -> None:
+    with pytest.raises(FrozenInstanceError):
+        FOUND.count = 2  # type: ignore[misc]
+    assert len({FOUND, replace(FOUND), replace(FOUND, count=2)}) == 2
+
+
+def test_json_and_back() -> None:
+    document = json.loads(json.dumps(FOUND.to_json()))
+    assert document["severity"] == "error"
+    assert document["block"] == [1, 2, 3]
+    assert Finding.from_json(document) == FOUND
+    least = Finding(code="TW502", message="m", kernel="k")
+    assert Finding.from_json(json.loads(json.dumps(least.to_json()))) == least
+    with pytest.raises(ArgumentTypeError, match="colour"):
+        Finding.from_json({**document, "colour": "red"})
+
+
+@pytest.mark.parametrize(("source", "ptx_line", "where"), [("a.py", 3, "a.py:7"), ("", 3, "PTX line 3"), ("", 0, "k")])
+def test_where_falls_back_on_what_is_known(source: str, ptx_line: int, where: str) -> None:
+    assert replace(FOUND, source=source, ptx_line=ptx_line).where == where
+
+
+def test_the_first_instance_is_the_lowest_block_then_thread_of_the_first_launch() -> None:
+    low = replace(FOUND, block=(9, 0, 0), thread=(9, 9, 0), message="first")
+    high = replace(FOUND, block=(0, 1, 0), thread=(0, 0, 0))
+    later = replace(FOUND, launch=3, block=(0, 0, 0))
+    for order in ([low, high, later], [later, high, low]):
+        (one,) = merged(order)
+        assert (one.message, one.block, one.launch, one.count) == ("first", (9, 0, 0), 2, 27)
+
+
+def test_instructions_of_a_line_are_one_finding_and_what_distinguishes_is_kept_apart() -> None:
+    unrolled = replace(FOUND, ptx_line=99)
+    assert len(merged([FOUND, unrolled])) == 1
+    others = [
+        replace(FOUND, line=8),
+        replace(FOUND, code="TW302"),
+        replace(FOUND, kernel="l"),
+        replace(FOUND, details={"other": "a.py:10"}),
+        replace(FOUND, details={"other": "a.py:9", "array": "b"}),
+        replace(FOUND, source="", line=0),
+        replace(FOUND, source="", line=0, ptx_line=99),
+    ]
+    assert len(merged([FOUND, *others])) == 1 + len(others)
+
+
+def test_findings_come_in_the_order_of_the_source() -> None:
+    lines = [replace(FOUND, source=s, line=n) for s, n in (("b.py", 1), ("a.py", 9), ("a.py", 2))]
+    assert [(f.source, f.line) for f in merged(lines)] == [("a.py", 2), ("a.py", 9), ("b.py", 1)]
