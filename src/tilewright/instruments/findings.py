@@ -1,0 +1,205 @@
+"""The record of what is wrong with a kernel, and the table of codes.
+
+A finding says what was found, where, how often, and where first. Only `report/` turns findings into text.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import json
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from importlib import resources
+from types import MappingProxyType
+from typing import Any, Literal
+
+from tilewright.errors import ArgumentTypeError, ArgumentValueError
+
+Severity = Literal["error", "warning", "note"]
+Place = tuple[int, int, int]
+#: Keys of `Finding.details` that tell two findings of one line apart.
+DISTINGUISHING = ("array", "other")
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """What a code means.
+
+    Attributes
+    ----------
+    code : str
+        `TW101` and the like; never changes its meaning.
+    title : str
+        What was found, as a heading.
+    rule, remedy : str
+        What is required, and what to do, in one sentence each.
+    severity : {"error", "warning", "note"}
+        Wrong on any GPU; right on some, slow or lossy; costs time.
+    """
+
+    code: str
+    title: str
+    rule: str
+    remedy: str
+    severity: Severity
+
+
+@functools.cache
+def codes() -> Mapping[str, Code]:
+    """Every code by its name, in order.
+
+    Examples
+    --------
+    >>> codes()["TW101"].title
+    'out-of-bounds global access'
+    """
+    text = resources.files(__package__).joinpath("codes.toml").read_text(encoding="utf-8")
+    return MappingProxyType({code: Code(code, **row) for code, row in tomllib.loads(text).items()})
+
+
+def code(name: str) -> Code:
+    """The meaning of one code.
+
+    Raises
+    ------
+    ArgumentValueError
+        There is no such code; the message lists the nearest, or all.
+
+    Examples
+    --------
+    >>> code("TW502").severity
+    'error'
+    """
+    found = codes().get(name)
+    if found is None:
+        near = difflib.get_close_matches(name.upper(), codes(), n=1, cutoff=0.7)
+        hint = f"did you mean {near[0]}? " if near else ""
+        raise ArgumentValueError(f"{name!r} must be the code of a finding; {hint}the codes are {', '.join(codes())}")
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing that is wrong with one line of a kernel, in one launch or several.
+
+    Attributes
+    ----------
+    code : str
+        A key of :func:`codes`.
+    message : str
+        What came, in one sentence without a full stop: values, extents, the other line of a race.
+    kernel : str
+        The kernel's name.
+    source : str
+        File of the user's source, or "" where there is no line table.
+    line : int
+        Line of it, from 1; 0 where unknown.
+    opcode : str
+        The PTX instruction, such as `ld.global.f32`; "" where a launch is meant.
+    ptx_line : int
+        Its line in the PTX text, from 1; 0 where a launch is meant.
+    block, thread : (int, int, int) or None
+        The first instance's, x first: the lowest block, then the lowest thread of it, z above y above x.
+    count : int
+        Instances: lanes that did it, summed over all launches merged into this finding.
+    launch : int
+        Number of the launch in the program, from 0; the first one.
+    details : dict
+        More for programs to read; JSON values only. `array` is the argument concerned, `other` the `file:line` of the
+        other access of a race, `address` a byte address.
+
+    Examples
+    --------
+    >>> found = Finding(code="TW101", message="read of 4 bytes past the end of `a`", kernel="copy", line=7, count=3)
+    >>> found.severity, Finding.from_json(found.to_json()) == found
+    ('error', True)
+    """
+
+    code: str
+    message: str
+    kernel: str
+    source: str = ""
+    line: int = 0
+    opcode: str = ""
+    ptx_line: int = 0
+    block: Place | None = None
+    thread: Place | None = None
+    count: int = 1
+    launch: int = 0
+    details: dict[str, Any] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        code(self.code)
+
+    @property
+    def severity(self) -> Severity:
+        """The severity of its code."""
+        return codes()[self.code].severity
+
+    @property
+    def where(self) -> str:
+        """`file:line`, `PTX line N` where there is no line table, or the kernel's name where there is neither."""
+        if self.source:
+            return f"{self.source}:{self.line}"
+        return f"PTX line {self.ptx_line}" if self.ptx_line else self.kernel
+
+    @property
+    def same(self) -> tuple[Any, ...]:
+        """What two findings share that are one to the user: the line decides, not the instruction."""
+        place = (self.source, self.line) if self.source else ("", self.ptx_line)
+        return (self.code, self.kernel, *place, *(self.details.get(key) for key in DISTINGUISHING))
+
+    @property
+    def first(self) -> tuple[Any, ...]:
+        """Order of instances: by launch, then block, then thread; one without comes before."""
+        return (self.launch, _linear(self.block), _linear(self.thread), self.ptx_line)
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields as JSON values, and the code's severity."""
+        return {**asdict(self), "severity": self.severity}
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Finding:
+        """Read what :meth:`to_json` gave, also after a way through JSON text.
+
+        Raises
+        ------
+        ArgumentTypeError
+            A field is missing or unknown.
+        """
+        fields = {key: value for key, value in document.items() if key != "severity"}
+        for key in ("block", "thread"):
+            if fields.get(key) is not None:
+                fields[key] = tuple(fields[key])
+        try:
+            return cls(**fields)
+        except TypeError as error:
+            raise ArgumentTypeError(f"a finding must have the fields of Finding ({error})") from None
+
+
+def merged(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """One finding a line and code: counts are added, the first instance's place and words are kept.
+
+    The order is that of the source: by file, line and code, launches of other files after each other.
+
+    Examples
+    --------
+    >>> late = Finding(code="TW101", message="late", kernel="k", ptx_line=9, block=(1, 0, 0), count=2)
+    >>> early = replace(late, message="early", block=(0, 0, 0), count=3)
+    >>> [(f.message, f.count) for f in merged([late, early])]
+    [('early', 5)]
+    """
+    groups: dict[str, list[Finding]] = {}
+    for finding in findings:
+        groups.setdefault(json.dumps(finding.same), []).append(finding)
+    kept = [
+        replace(min(group, key=lambda one: one.first), count=sum(one.count for one in group))
+        for group in groups.values()
+    ]
+    return tuple(sorted(kept, key=lambda one: (one.source, one.line, one.ptx_line, one.kernel, one.code, one.message)))
+
+
+def _linear(place: Place | None) -> tuple[int, ...]:
+    return () if place is None else place[::-1]
