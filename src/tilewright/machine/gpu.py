@@ -58,6 +58,8 @@ class Gpu:
         Most that can be resident.
     registers_per_multiprocessor, registers_per_block, registers_per_thread : int
         32-bit registers.
+    register_ceiling : int
+        Most registers a thread that occupancy is computed for; code has `registers_per_thread`.
     register_unit : int
         Registers are given to a warp in multiples of this.
     warp_unit : int
@@ -66,8 +68,10 @@ class Gpu:
         Shared memory: of a multiprocessor, and most of a block that asks for it.
     shared_reserved_bytes, shared_unit_bytes : int
         What the driver takes for itself in every block, and the multiple in which shared memory is given.
-    barriers_per_multiprocessor : int or None
-        Hardware barriers, where their number limits occupancy.
+    shared_steps_kib : tuple of int
+        Sizes, in 1024 bytes, that a multiprocessor's shared memory can be set to; the first-level cache has the rest.
+    barriers_per_multiprocessor, virtual_per_multiprocessor : int or None
+        Hardware barriers and virtual resources, where their number limits occupancy.
     boost_mhz, memory_gb_per_s, memory_gb, l2_bytes : int
         Clock, memory bandwidth (10^9 bytes a second), memory (10^9 bytes), second-level cache.
     fp32_per_clock, fp64_per_clock : int
@@ -89,12 +93,14 @@ class Gpu:
     registers_per_multiprocessor: int
     registers_per_block: int
     registers_per_thread: int
+    register_ceiling: int
     register_unit: int
     warp_unit: int
     shared_per_multiprocessor_bytes: int
     shared_per_block_optin_bytes: int
     shared_reserved_bytes: int
     shared_unit_bytes: int
+    shared_steps_kib: tuple[int, ...]
     boost_mhz: int
     memory_gb_per_s: int
     memory_gb: int
@@ -104,6 +110,7 @@ class Gpu:
     peak_fp32_tflops: float
     int32_per_clock: int | None = None
     barriers_per_multiprocessor: int | None = None
+    virtual_per_multiprocessor: int | None = None
 
     @property
     def warps_per_multiprocessor(self) -> int:
@@ -204,6 +211,7 @@ def _record(key: str, fields: dict[str, Any], architectures: dict[str, dict[str,
     capability = fields["compute_capability"]
     major, minor = map(int, capability.split("."))
     data = architectures[capability] | fields | {"compute_capability": (major, minor)}
+    data["shared_steps_kib"] = tuple(data["shared_steps_kib"])
     return Gpu(key=key, launch=launch_limits(), **data)
 
 

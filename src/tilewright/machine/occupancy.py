@@ -1,7 +1,7 @@
 """How many blocks of a kernel a multiprocessor holds at once, and what limits them.
 
-Source: cuda_occupancy.h of the CUDA runtime, `cudaOccMaxActiveBlocksPerMultiprocessor`, for the default preference of
-shared memory over L1. The tests compile that header and compare.
+Source: cuda_occupancy.h of the CUDA runtime, `cudaOccMaxActiveBlocksPerMultiprocessor`. The tests compile that header,
+run it on the simulated GPU and compare.
 """
 
 from __future__ import annotations
@@ -12,6 +12,11 @@ from types import MappingProxyType
 
 from tilewright.errors import ArgumentValueError
 from tilewright.machine.gpu import WARP_LANES, Gpu
+
+#: What limits, in the order of the header's bits (`cudaOccLimitingFactor`).
+FACTORS = ("warps", "registers", "shared", "blocks", "barriers", "virtual")
+#: Carve-outs that stand for the older preferences (`cudaOccSMemPreferenceVoltaPlus`), in percent.
+PREFERENCES = MappingProxyType({"l1": 0, "equal": 50, "shared": 100})
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +33,11 @@ class Occupancy:
         Active warps of the most the multiprocessor holds, 0 to 1.
     limits : mapping of str to int or None
         Blocks that each resource alone allows; None where it sets no limit. Keys `warps`, `registers`, `shared`,
-        `blocks`, and `barriers` where barriers were given and the GPU counts them.
+        `blocks`, and `barriers` and `virtual` where they were given and the GPU counts them.
     limiters : tuple of str
-        The resources that allow no more than `active_blocks`, in the order above: the header's `limitingFactors`,
-        except that what barriers have overtaken is not named beside them.
+        The resources that allow no more than `active_blocks`, in the order above.
+    allocated_registers, allocated_shared_bytes : int
+        What a block takes, rounded up as the hardware does and with what the driver reserves.
     """
 
     active_blocks: int
@@ -39,15 +45,40 @@ class Occupancy:
     fraction: float
     limits: Mapping[str, int | None]
     limiters: tuple[str, ...]
+    allocated_registers: int
+    allocated_shared_bytes: int
 
     @property
     def limiter(self) -> str:
         """The limiting resources in one phrase, such as `registers` or `warps, shared`."""
         return ", ".join(self.limiters)
 
+    @property
+    def limiting_factors(self) -> int:
+        """The header's `limitingFactors`: a bit for each of `FACTORS`.
+
+        The header looks at barriers last and keeps what limited before, even where barriers allow fewer blocks; so a
+        bit may be set for what is not among `limiters`.
+        """
+        before = [limit for name, limit in self.limits.items() if name != "barriers" and limit is not None]
+        named = {name for name, limit in self.limits.items() if limit == min(before) and name != "barriers"}
+        if self.limits.get("barriers") == self.active_blocks:
+            named.add("barriers")
+        return sum(1 << bit for bit, name in enumerate(FACTORS) if name in named)
+
 
 def occupancy(
-    gpu: Gpu, *, registers_per_thread: int, shared_bytes: int, block_threads: int, barriers: int = 0
+    gpu: Gpu,
+    *,
+    registers_per_thread: int,
+    shared_bytes: int,
+    block_threads: int,
+    barriers: int = 0,
+    dynamic_shared_bytes: int = 0,
+    dynamic_limit_bytes: int | None = None,
+    optin: bool = True,
+    carveout: int | None = None,
+    virtual_resources: int = 0,
 ) -> Occupancy:
     """Count the blocks of a kernel that fit on one multiprocessor.
 
@@ -57,17 +88,28 @@ def occupancy(
     registers_per_thread : int
         As the vendor's assembler reports.
     shared_bytes : int
-        Static and dynamic shared memory of one block, without what the driver reserves. More than 48 KB is taken to
-        have been asked for (`cudaFuncAttributeMaxDynamicSharedMemorySize`).
+        Static and dynamic shared memory of one block, without what the driver reserves.
     block_threads : int
         Threads of one block.
     barriers : int
         Named barriers a block uses; 0 leaves them out of account.
+    dynamic_shared_bytes : int
+        How much of `shared_bytes` the launch asks for.
+    dynamic_limit_bytes : int, optional
+        Most that it may ask for (`cudaFuncAttributeMaxDynamicSharedMemorySize`); what it asks for, by default.
+    optin : bool
+        Whether a block may have more than 48 KB, where the limit above was raised.
+    carveout : int, optional
+        Percentage of shared memory that the kernel prefers (`cudaFuncAttributePreferredSharedMemoryCarveout`), 0 to
+        100; by default as much as there is. `PREFERENCES` names three.
+    virtual_resources : int
+        Virtual resources a block uses; 0 leaves them out of account.
 
     Raises
     ------
     ArgumentValueError
-        When a number is negative, or the block has no thread.
+        When a number is negative, the block has no thread, more shared memory is dynamic than there is, or the
+        carve-out is no percentage.
 
     Examples
     --------
@@ -76,21 +118,31 @@ def occupancy(
     >>> found.active_blocks, found.active_warps, found.fraction, found.limiter
     (6, 48, 0.75, 'registers')
     """
-    asked = {"registers_per_thread": registers_per_thread, "shared_bytes": shared_bytes, "barriers": barriers}
-    for name, number in asked.items():
-        if number < 0:
-            raise ArgumentValueError(f"`{name}` must not be negative (got {number})")
-    if block_threads < 1:
-        raise ArgumentValueError(f"`block_threads` must be at least 1 (got {block_threads})")
+    limit = dynamic_shared_bytes if dynamic_limit_bytes is None else dynamic_limit_bytes
+    _check(
+        block_threads,
+        carveout,
+        registers_per_thread=registers_per_thread,
+        shared_bytes=shared_bytes,
+        barriers=barriers,
+        dynamic_shared_bytes=dynamic_shared_bytes,
+        dynamic_limit_bytes=limit,
+        virtual_resources=virtual_resources,
+    )
     warps = _round_up(block_threads, WARP_LANES) // WARP_LANES
+    a_warp = _round_up(registers_per_thread * WARP_LANES, gpu.register_unit)
+    allocated = _round_up(shared_bytes + gpu.shared_reserved_bytes, gpu.shared_unit_bytes)
+    most = _most_shared(gpu, shared_bytes - dynamic_shared_bytes, dynamic_shared_bytes, limit, optin=optin)
     limits: dict[str, int | None] = {
         "warps": _warp_limit(gpu, block_threads, warps),
-        "registers": _register_limit(gpu, registers_per_thread, warps),
-        "shared": _shared_limit(gpu, shared_bytes),
+        "registers": _register_limit(gpu, registers_per_thread, a_warp, warps),
+        "shared": _shared_limit(gpu, allocated, most, carveout),
         "blocks": gpu.blocks_per_multiprocessor,
     }
     if barriers and gpu.barriers_per_multiprocessor is not None:
         limits["barriers"] = gpu.barriers_per_multiprocessor // barriers
+    if virtual_resources and gpu.virtual_per_multiprocessor is not None:
+        limits["virtual"] = gpu.virtual_per_multiprocessor // virtual_resources
     active = min(limit for limit in limits.values() if limit is not None)
     return Occupancy(
         active_blocks=active,
@@ -98,7 +150,52 @@ def occupancy(
         fraction=active * warps / gpu.warps_per_multiprocessor,
         limits=MappingProxyType(limits),
         limiters=tuple(name for name, limit in limits.items() if limit == active),
+        allocated_registers=a_warp * warps,
+        allocated_shared_bytes=allocated,
     )
+
+
+def shared_memory(gpu: Gpu, wanted_bytes: int, carveout: int | None = None) -> int:
+    """Bytes of shared memory that a multiprocessor is set to: `cudaOccSMemPreferenceVoltaPlus`.
+
+    Parameters
+    ----------
+    gpu : Gpu
+    wanted_bytes : int
+        What there must be room for, at most what a multiprocessor has.
+    carveout : int, optional
+        The preferred percentage, 0 to 100, which gives way to what is wanted; all there is by default.
+
+    Examples
+    --------
+    >>> from tilewright.machine.gpu import gpu
+    >>> shared_memory(gpu("a100"), 5000, carveout=0), shared_memory(gpu("a100"), 5000)
+    (8192, 167936)
+    """
+    preferred = gpu.shared_per_multiprocessor_bytes * (100 if carveout is None else carveout) // 100
+    return max(_step(gpu, preferred), _step(gpu, wanted_bytes))
+
+
+def _step(gpu: Gpu, size: int) -> int:
+    """The smallest setting of a multiprocessor's shared memory that is no less."""
+    return next(step << 10 for step in gpu.shared_steps_kib if step << 10 >= size)
+
+
+def _check(block_threads: int, carveout: int | None, **numbers: int) -> None:
+    for name, number in numbers.items():
+        if number < 0:
+            raise ArgumentValueError(f"`{name}` must not be negative (got {number}); give 0 or more")
+    if numbers["dynamic_shared_bytes"] > numbers["shared_bytes"]:
+        raise ArgumentValueError(
+            f"`dynamic_shared_bytes` must be a part of `shared_bytes` (got {numbers['dynamic_shared_bytes']} of "
+            f"{numbers['shared_bytes']}); add it there"
+        )
+    if block_threads < 1:
+        raise ArgumentValueError(f"`block_threads` must be at least 1 (got {block_threads}); give 1 to 1024")
+    if carveout is not None and not 0 <= carveout <= 100:
+        raise ArgumentValueError(
+            f"`carveout` must be a percentage, 0 to 100 (got {carveout}); leave it out for no preference"
+        )
 
 
 def _warp_limit(gpu: Gpu, block_threads: int, warps: int) -> int:
@@ -106,27 +203,32 @@ def _warp_limit(gpu: Gpu, block_threads: int, warps: int) -> int:
     return 0 if block_threads > gpu.launch.threads_per_block else gpu.warps_per_multiprocessor // warps
 
 
-def _register_limit(gpu: Gpu, registers_per_thread: int, warps: int) -> int | None:
+def _register_limit(gpu: Gpu, registers_per_thread: int, a_warp: int, warps: int) -> int | None:
     """`cudaOccMaxBlocksPerSMRegsLimit`: registers go to warps, in units, from the warp's own partition."""
     if registers_per_thread == 0:
         return None
-    a_warp = _round_up(registers_per_thread * WARP_LANES, gpu.register_unit)
     # The hardware checks a block as if its warps filled every partition equally.
     checked = a_warp * _round_up(warps, gpu.warp_unit)
-    if registers_per_thread > gpu.registers_per_thread or checked > gpu.registers_per_block:
+    if registers_per_thread > gpu.register_ceiling or checked > gpu.registers_per_block:
         return 0
     warps_a_partition = gpu.registers_per_multiprocessor // gpu.warp_unit // a_warp
     return warps_a_partition * gpu.warp_unit // warps
 
 
-def _shared_limit(gpu: Gpu, shared_bytes: int) -> int | None:
-    """`cudaOccMaxBlocksPerSMSmemLimit`, with the multiprocessor's whole shared memory available."""
-    allocated = _round_up(shared_bytes + gpu.shared_reserved_bytes, gpu.shared_unit_bytes)
-    if allocated == 0:
-        return None
-    if allocated > gpu.shared_per_block_optin_bytes + gpu.shared_reserved_bytes:
+def _most_shared(gpu: Gpu, static: int, dynamic: int, limit: int, *, optin: bool) -> int:
+    """`cudaOccSMemPerBlock`: what a block may have, with what the driver reserves; 0 where it asks for too much."""
+    if optin and dynamic > limit:
         return 0
-    return gpu.shared_per_multiprocessor_bytes // allocated
+    usual = gpu.launch.shared_per_block_bytes
+    raised = optin and static + gpu.shared_reserved_bytes + limit > usual
+    return (gpu.shared_per_block_optin_bytes if raised else usual) + gpu.shared_reserved_bytes
+
+
+def _shared_limit(gpu: Gpu, allocated: int, most: int, carveout: int | None) -> int | None:
+    """`cudaOccMaxBlocksPerSMSmemLimit`."""
+    if allocated > most:
+        return 0
+    return shared_memory(gpu, allocated, carveout) // allocated if allocated else None
 
 
 def _round_up(number: int, unit: int) -> int:

@@ -24,6 +24,8 @@ def test_limits_are_consistent(record):
     assert record.shared_per_block_optin_bytes + record.shared_reserved_bytes <= record.shared_per_multiprocessor_bytes
     assert record.warps_per_multiprocessor * 32 == record.threads_per_multiprocessor
     assert record.registers_per_multiprocessor % (record.register_unit * record.warp_unit) == 0
+    assert list(record.shared_steps_kib) == sorted(set(record.shared_steps_kib))
+    assert record.shared_steps_kib[-1] << 10 == record.shared_per_multiprocessor_bytes
     assert record.l2_bytes % 1024 == 0
     assert record.fp64_per_clock < record.fp32_per_clock
 

@@ -1,49 +1,54 @@
-import ctypes
+"""Occupancy is what the vendor's header computes, over everything that can be asked of it.
+
+The header needs no C compiler: NVRTC makes PTX of it, and the simulated GPU runs that, a thread a case.
+"""
+
 import dataclasses
-import importlib.util
-import itertools
-import os
 import random
-import shutil
-import subprocess
+from itertools import product
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from tilewright import simt
 from tilewright.errors import ArgumentValueError
+from tilewright.gpu import Program
 from tilewright.machine.gpu import gpu, gpus
-from tilewright.machine.occupancy import occupancy
+from tilewright.machine.occupancy import FACTORS, PREFERENCES, occupancy, shared_memory
 
-#: The header's limiting factors, in its bits' order.
-FACTORS = ("warps", "registers", "shared", "blocks", "barriers")
 INT_MAX = 2**31 - 1
+#: What the header asks of a kernel, in the order in which the reference reads it.
+FIELDS = (
+    "block", "dynamic", "registers", "static", "dynamic_limit", "optin", "partitioned", "barriers", "virtual",
+    "carveout", "preference",
+)  # fmt: skip
+#: A kernel that nothing limits but what a test changes. -1 is the header's "no preference".
+PLAIN = dict.fromkeys(FIELDS, 0) | {"block": 32, "optin": 1, "dynamic_limit": 1 << 20, "carveout": -1}
+#: `cudaOccCacheConfig`, by our names.
+CACHE_CONFIG = {None: 0, "shared": 1, "l1": 2, "equal": 3}
 
 #: One product of each compute capability; the limits depend on nothing else.
 ONE_EACH = {record.compute_capability: record for record in gpus().values()}
-
-
-def header_folder():
-    """Where cuda_occupancy.h is: in the runtime wheel, or in an installed toolkit."""
-    spec = importlib.util.find_spec("nvidia")
-    folders = [Path(root) / "cu13" / "include" for root in (spec.submodule_search_locations or ())] if spec else []
-    folders += [Path(os.environ.get("CUDA_HOME", "/usr/local/cuda")) / "include"]
-    return next((folder for folder in folders if (folder / "cuda_occupancy.h").exists()), None)
+each = pytest.mark.parametrize(
+    "record", ONE_EACH.values(), ids=lambda record: "{}.{}".format(*record.compute_capability)
+)
+#: Both ends of each number of warps, and blocks that are too large.
+BLOCKS = sorted({edge for warps in range(1, 34) for edge in (32 * warps - 31, 32 * warps)} | {1056, 2048})
 
 
 @pytest.fixture(scope="module")
 def reference(tmp_path_factory):
-    """The vendor's calculator: (gpu, registers, shared, block, barriers) -> (blocks, limiters, limits)."""
-    folder, compiler = header_folder(), shutil.which("cc")
-    if folder is None or compiler is None:
-        pytest.skip("needs cuda_occupancy.h (the gpu extra brings it) and a C compiler")
-    library = tmp_path_factory.mktemp("occupancy") / "reference.so"
-    source = Path(__file__).with_name("occupancy_reference.c")
-    subprocess.run([compiler, "-O1", "-w", "-shared", "-fPIC", f"-I{folder}", source, "-o", library], check=True)
-    function = ctypes.CDLL(str(library)).reference
-    out = (ctypes.c_int * 7)()
+    """The vendor's calculator: (gpu, cases, one dict each) -> an array of answers, a row a case."""
+    folder = tmp_path_factory.mktemp("include")
+    for name, text in (("stddef.h", ""), ("string.h", ""), ("limits.h", f"#define INT_MAX {INT_MAX}")):
+        folder.joinpath(name).write_text(text + "\n")  # of the host's headers, which NVRTC has not, no more is used
+    program = Program.from_cuda(
+        Path(__file__).with_name("occupancy_reference.cu"), "reference", options=[f"-I{folder}"], lineinfo=False
+    )
 
-    def call(record, registers, shared, block, barriers=0):
-        status = function(
+    def answer(record, cases):
+        device = (
             *record.compute_capability,
             record.launch.threads_per_block,
             record.threads_per_multiprocessor,
@@ -53,88 +58,142 @@ def reference(tmp_path_factory):
             record.shared_per_multiprocessor_bytes,
             record.shared_per_block_optin_bytes,
             record.shared_reserved_bytes,
-            registers,
-            shared,
-            block,
-            barriers,
-            out,
         )
-        assert status == 0
-        limiters = tuple(name for bit, name in enumerate(FACTORS) if out[1] >> bit & 1)
-        counted = FACTORS if barriers and record.compute_capability >= (9, 0) else FACTORS[:-1]
-        limits = {name: None if out[2 + i] == INT_MAX else out[2 + i] for i, name in enumerate(counted)}
-        return out[0], limiters, limits
+        rows = np.empty((len(device) + len(FIELDS), len(cases)), np.int32)
+        rows[: len(device)] = np.array(device)[:, None]
+        rows[len(device) :] = np.array([[case[field] for field in FIELDS] for case in cases], np.int32).T
+        out = np.full((12, len(cases)), -1, np.int32)
+        simt.launch(program, -(-len(cases) // 128), 128, (rows, out, len(cases)))
+        return out.T
 
-    return call
+    return answer
 
 
-def check(reference, record, registers, shared, block, barriers=0):
-    ours = occupancy(
-        record, registers_per_thread=registers, shared_bytes=shared, block_threads=block, barriers=barriers
+def ours(record, case):
+    """What we say to a case, as the header puts it: everything but its status."""
+    preference = {number: name for name, number in CACHE_CONFIG.items()}[case["preference"]]
+    carveout = PREFERENCES.get(preference) if case["carveout"] == -1 else case["carveout"]
+    found = occupancy(
+        record,
+        registers_per_thread=case["registers"],
+        shared_bytes=case["static"] + case["dynamic"],
+        block_threads=case["block"],
+        barriers=case["barriers"],
+        dynamic_shared_bytes=case["dynamic"],
+        dynamic_limit_bytes=case["dynamic_limit"],
+        optin=bool(case["optin"]),
+        carveout=carveout,
+        virtual_resources=case["virtual"],
     )
-    blocks, limiters, limits = reference(record, registers, shared, block, barriers)
-    if "barriers" in limiters:
-        # The header names barriers beside what limited before they were counted, even where they allow fewer blocks.
-        limiters = tuple(name for name in limiters if limits[name] == blocks)
-    case = (registers, shared, block, barriers)
-    assert (ours.active_blocks, ours.limiters, dict(ours.limits)) == (blocks, limiters, limits), case
+    limits = (INT_MAX if (limit := found.limits.get(name)) is None else limit for name in FACTORS)
+    return found, (
+        found.active_blocks, found.limiting_factors, *limits, found.allocated_registers, found.allocated_shared_bytes
+    )  # fmt: skip
 
 
-each = pytest.mark.parametrize(
-    "record", ONE_EACH.values(), ids=lambda record: "{}.{}".format(*record.compute_capability)
-)
-BLOCKS = sorted({1, 2, 31, 33, 63, 97, 1000, 1023, 1025, 2048, *range(32, 1025, 32)})
-
-
-@each
-def test_agrees_over_blocks_and_registers(reference, record):
-    for block, registers in itertools.product(BLOCKS, range(256)):
-        check(reference, record, registers, 4096, block)
+def compare(reference, record, changes):
+    cases = [PLAIN | change for change in changes]
+    answers = reference(record, cases).tolist()
+    for case, (status, *answer, partitioned) in zip(cases, answers, strict=True):
+        found, mine = ours(record, case)
+        assert (status, partitioned) == (0, 0)  # partitioned caching ended with Pascal
+        assert mine == tuple(answer), case
+        # `limiters` differs from the header's bits only in what barriers have overtaken.
+        assert found.limiters == tuple(name for name in FACTORS if found.limits.get(name) == found.active_blocks)
 
 
 @each
-def test_agrees_over_shared_memory(reference, record):
-    top = record.shared_per_multiprocessor_bytes + 2048
-    edges = [
-        0,
-        1,
-        127,
-        128,
-        129,
-        255,
-        256,
-        257,
-        record.launch.shared_per_block_bytes,
-        record.shared_per_block_optin_bytes,
+def test_blocks_and_registers(reference, record):
+    """Every number of registers with every number of warps, and beyond both."""
+    compare(reference, record, [{"block": b, "registers": r} for b, r in product(BLOCKS, range(301))])
+
+
+@each
+def test_every_block(reference, record):
+    changes = [{"block": b, "registers": r, "barriers": 1} for b, r in product(range(1, 1101), (0, 32, 168))]
+    compare(reference, record, changes)
+
+
+@each
+def test_shared_memory(reference, record):
+    """Every size at which the allocation steps, one less and one more, up to what is too much."""
+    top, unit = record.shared_per_multiprocessor_bytes + 2048, record.shared_unit_bytes
+    sizes = [edge + step for edge in range(0, top, unit) for step in (-1, 0, 1) if edge + step >= 0]
+    ways = product((0, 1), (-1, 0, 40))
+    changes = [{"static": s, "optin": o, "carveout": c} for (o, c), s in product(ways, sizes)]
+    changes += [{"dynamic": s, "static": 5, "dynamic_limit": s} for s in sizes]
+    compare(reference, record, changes)
+
+
+@each
+def test_carve_outs(reference, record):
+    """Every percentage and preference, around each size that shared memory can be set to."""
+    edges = [(step << 10) - record.shared_reserved_bytes for step in record.shared_steps_kib]
+    sizes = sorted({s for e in edges for s in (e // 3, e - 1, e, e + 1) if s >= 0})
+    ways = [(c, 0) for c in range(-1, 101)] + [(c, p) for c in (-1, 30) for p in CACHE_CONFIG.values()]
+    changes = [{"static": s, "carveout": c, "preference": p} for s, (c, p) in product(sizes, ways)]
+    compare(reference, record, changes)
+
+
+@each
+def test_static_and_dynamic(reference, record):
+    """What is declared, asked for and allowed, around 48 KB and the most there is."""
+    usual, most = record.launch.shared_per_block_bytes, record.shared_per_block_optin_bytes
+    sizes = [0, 1, 1024, usual - 1024, usual - 1, usual, usual + 1, most - 1024, most - 1, most, most + 1]
+    names = ("static", "dynamic", "dynamic_limit", "optin")
+    compare(reference, record, [dict(zip(names, case, strict=True)) for case in product(sizes, sizes, sizes, (0, 1))])
+
+
+@each
+def test_barriers_and_virtual_resources(reference, record):
+    changes = [
+        {"block": b, "registers": r, "barriers": n} for b, r, n in product(BLOCKS[1:65:3], (0, 32, 100), range(70))
     ]
-    sizes = {*range(0, top, 512), *(max(0, edge + step) for edge in edges for step in (-1, 0, 1))}
-    for block, shared in itertools.product((1, 32, 100, 256, 1024), sorted(sizes)):
-        check(reference, record, 32, shared, block)
+    changes += [{"block": b, "barriers": n, "virtual": v} for b, n, v in product((32, 256), (0, 3), range(140))]
+    compare(reference, record, changes)
 
 
 @each
-def test_agrees_on_random_kernels(reference, record):
+def test_random_kernels(reference, record):
     rng = random.Random(record.key)
-    for _ in range(4000):
-        shared = rng.choice([0, rng.randrange(8192), rng.randrange(record.shared_per_multiprocessor_bytes)])
-        check(reference, record, rng.randrange(256), shared, rng.randrange(1, 1100), rng.randrange(17))
+    changes = []
+    for _ in range(6000):
+        static, dynamic = (rng.choice([0, rng.randrange(8192), rng.randrange(1 << 17)]) for _ in range(2))
+        changes.append({
+            "block": rng.randrange(1, 1100), "registers": rng.randrange(260), "static": static, "dynamic": dynamic,
+            "dynamic_limit": rng.choice([dynamic, rng.randrange(1 << 17)]), "optin": rng.randrange(2),
+            "partitioned": rng.randrange(3), "barriers": rng.randrange(17),
+            "virtual": rng.choice([0, rng.randrange(9)]), "carveout": rng.randrange(-1, 101),
+            "preference": rng.randrange(4),
+        })  # fmt: skip
+    compare(reference, record, changes)
 
 
-def test_agrees_where_a_block_may_take_half_the_registers(reference):
+def test_a_block_that_may_take_half_the_registers(reference):
     """As on embedded GPUs; only there does the hardware's check by whole partitions matter."""
     record = dataclasses.replace(gpu("a10"), registers_per_block=32768)
-    for block, registers in itertools.product(BLOCKS, range(256)):
-        check(reference, record, registers, 0, block)
+    compare(reference, record, [{"block": b, "registers": r} for b, r in product(BLOCKS, range(256))])
+
+
+@each
+def test_what_the_header_refuses(reference, record):
+    wrong = [{"block": 0}, {"block": -5}, {"registers": -1}, {"carveout": -2}, {"carveout": 101}]
+    cases = [PLAIN | change for change in wrong]
+    assert reference(record, cases)[:, 0].tolist() == [1] * len(wrong)  # CUDA_OCC_ERROR_INVALID_INPUT
+    for case in cases:
+        with pytest.raises(ArgumentValueError):
+            ours(record, case)
 
 
 def test_known_cases():
-    """Worked by hand from the guide's table, so that something is tested where the header is not."""
+    """Worked by hand from the guide's table: the header's own device properties come from ours."""
     t4, a100 = gpu("t4"), gpu("a100")
     full = occupancy(t4, registers_per_thread=64, shared_bytes=0, block_threads=256)
     assert (full.active_blocks, full.fraction, full.limiter) == (4, 1.0, "warps, registers")
     assert full.limits["shared"] is None
     tile = occupancy(a100, registers_per_thread=32, shared_bytes=40 * 1024, block_threads=128)
     assert (tile.active_blocks, tile.active_warps, tile.fraction, tile.limiter) == (4, 16, 0.25, "shared")
+    assert (tile.allocated_registers, tile.allocated_shared_bytes) == (4096, 41 * 1024)
     fat = occupancy(a100, registers_per_thread=255, shared_bytes=0, block_threads=512)
     assert (fat.active_blocks, fat.fraction, fat.limiter) == (0, 0.0, "registers")
     small = occupancy(a100, registers_per_thread=16, shared_bytes=0, block_threads=32)
@@ -146,13 +205,28 @@ def test_barriers():
     rtx5090 = gpu("rtx5090")
     many = occupancy(rtx5090, registers_per_thread=16, shared_bytes=0, block_threads=64, barriers=8)
     assert (many.active_blocks, many.limiter, many.limits["barriers"]) == (3, "barriers", 3)
+    assert many.limiting_factors == 0b11001  # the header names warps and blocks too, which barriers have overtaken
     older = occupancy(gpu("a100"), registers_per_thread=16, shared_bytes=0, block_threads=64, barriers=8)
     assert "barriers" not in older.limits
 
 
-def test_wrong_numbers():
-    h100 = gpu("h100")
-    with pytest.raises(ArgumentValueError, match=r"`block_threads` must be at least 1 \(got 0\)"):
-        occupancy(h100, registers_per_thread=1, shared_bytes=0, block_threads=0)
-    with pytest.raises(ArgumentValueError, match=r"`shared_bytes` must not be negative \(got -4\)"):
-        occupancy(h100, registers_per_thread=1, shared_bytes=-4, block_threads=32)
+def test_settings_of_shared_memory():
+    t4 = gpu("t4")
+    assert [shared_memory(t4, size, 0) >> 10 for size in (0, 32768, 32769)] == [32, 32, 64]
+    assert shared_memory(t4, 0) == 65536
+    assert [shared_memory(gpu("h100"), 100, percent) >> 10 for percent in (0, 1, 50, 99)] == [8, 8, 132, 228]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"block_threads": 0}, r"`block_threads` must be at least 1 \(got 0\)"),
+        ({"shared_bytes": -4}, r"`shared_bytes` must not be negative \(got -4\)"),
+        ({"dynamic_shared_bytes": 5}, r"`dynamic_shared_bytes` must be a part of `shared_bytes` \(got 5 of 0\)"),
+        ({"carveout": 101}, r"`carveout` must be a percentage, 0 to 100 \(got 101\)"),
+    ],
+)
+def test_wrong_numbers(wrong, message):
+    plain = {"registers_per_thread": 1, "shared_bytes": 0, "block_threads": 32}
+    with pytest.raises(ArgumentValueError, match=message):
+        occupancy(gpu("h100"), **plain | wrong)
