@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from tilewright.cli import cache, gpus, kernels, ladder, matmul, ptx_support
+from tilewright.cli import cache, gpus, kernels, ladder, matmul, occupancy, ptx_support
 from tilewright.report import console
 
 app = typer.Typer(
@@ -21,6 +21,7 @@ app.command("ladder")(ladder.ladder)
 app.command("matmul")(matmul.matmul)
 app.command("kernels")(kernels.kernels)
 app.command("gpus")(gpus.gpus)
+app.command("occupancy")(occupancy.occupancy)
 app.command("cache")(cache.cache)
 app.command("ptx-support")(ptx_support.ptx_support)
 

@@ -13,8 +13,8 @@ _MOST = 2**63 - 1
 _MOST_DIGITS = len(str(_MOST))
 
 
-def whole(option: str, text: str, least: int, example: str) -> int:
-    """Return a whole number of at least `least`.
+def whole(option: str, text: str, least: int, example: str, most: int = _MOST) -> int:
+    """Return a whole number of at least `least` and at most `most`.
 
     Raises
     ------
@@ -27,10 +27,9 @@ def whole(option: str, text: str, least: int, example: str) -> int:
     256
     """
     value = _number(text)
-    if value is None or not least <= value <= _MOST:
-        raise ArgumentValueError(
-            f"{option} must be a whole number of at least {least} (got {_short(text)}); try {example}"
-        )
+    if value is None or not least <= value <= most:
+        rule = f"of at least {least}" if most == _MOST else f"from {least} to {most:,}"
+        raise ArgumentValueError(f"{option} must be a whole number {rule} (got {_short(text)}); try {example}")
     return value
 
 

@@ -13,8 +13,7 @@ from tilewright.report import bank_claim, columns, figures
 from tilewright.report.columns import Column, Group
 from tilewright.report.console import PIPE_WIDTH, speaks_unicode
 
-#: Length of the longest bar, and the width of terminal from which there is room for bars.
-BAR_CELLS = 10
+#: Width of terminal from which there is room for bars.
 BAR_FROM_WIDTH = 100
 
 
@@ -62,7 +61,7 @@ def _groups(climb: Climb, *, unicode: bool, width: int) -> list[Group]:
     most = max((r.counts.global_load_sectors or 0 for r in climb.rungs), default=0)
     traffic = [
         Column("global\nload\nsectors", lambda r: figures.count(r.counts.global_load_sectors)),
-        Column("", lambda r: Text(bar(r.counts.global_load_sectors, most), style="blue"), "left"),
+        Column("", lambda r: Text(figures.bar(r.counts.global_load_sectors, most), style="blue"), "left"),
         Column("global\nstore\nsectors", lambda r: figures.count(r.counts.global_store_sectors)),
     ]
     if not unicode or not most or width < BAR_FROM_WIDTH:
@@ -98,21 +97,6 @@ def verified(rung: Rung, *, unicode: bool) -> Text:
     if rung.error:
         return Text(f"{bad}stopped", style=style)
     return Text(f"{bad}{figures.count(rung.mismatches)} differ", style=style)
-
-
-def bar(value: int | None, most: int) -> str:
-    """Return a bar in eighths of a cell, never empty for a value above 0.
-
-    Examples
-    --------
-    >>> bar(50, 100), bar(1, 10_000), bar(0, 100)
-    ('█████', '▏', '')
-    """
-    if not value or not most:
-        return ""
-    eighths = max(1, round(8 * BAR_CELLS * value / most))
-    whole, part = divmod(eighths, 8)
-    return "█" * whole + " ▏▎▍▌▋▊▉"[part].strip()
 
 
 def _rate(operations: int, seconds: float | None) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 MISSING = "-"
+#: Length of the longest bar.
+BAR_CELLS = 10
 
 
 def count(value: int | None) -> str:
@@ -68,3 +70,18 @@ def percent(value: float | None) -> str:
     ('75 %', '33 %')
     """
     return MISSING if value is None else f"{100 * value:.0f} %"
+
+
+def bar(value: float | None, most: float) -> str:
+    """Return a bar in eighths of a cell, never empty for a value above 0.
+
+    Examples
+    --------
+    >>> bar(50, 100), bar(1, 10_000), bar(0, 100)
+    ('█████', '▏', '')
+    """
+    if not value or not most:
+        return ""
+    eighths = max(1, round(8 * BAR_CELLS * value / most))
+    whole, part = divmod(eighths, 8)
+    return "█" * whole + " ▏▎▍▌▋▊▉"[part].strip()

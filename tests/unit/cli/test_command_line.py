@@ -22,7 +22,9 @@ def test_version(tilewright: Run) -> None:
     assert (done.status, done.out) == (0, f"tilewright {version('tilewright')}\n")
 
 
-@pytest.mark.parametrize("command", [[], ["ladder"], ["matmul"], ["kernels"], ["gpus"], ["cache"], ["ptx-support"]])
+@pytest.mark.parametrize(
+    "command", [[], ["ladder"], ["matmul"], ["kernels"], ["gpus"], ["occupancy"], ["cache"], ["ptx-support"]]
+)
 def test_every_command_has_help(tilewright: Run, command: list[str]) -> None:
     done = tilewright(*command, "--help")
     assert done.status == 0

@@ -80,6 +80,16 @@ WRONG = [
     ("matmul a.npy b.npy -o c.npy --kernel ''", "kernels must name records", "(got '')", "tilewright kernels"),
     ("matmul a.npy b.npy -o c.npy --kernel picky", "must be given operands it takes", "(got others: ", "see `tile"),
     ("matmul a.npy b.npy -o c.npy --gpu zzz", "a GPU must be one there is a record of", "(got 'zzz')", "known names"),
+    ("occupancy --block 64 --registers 256", "--registers must be a whole number from 0 to", "(got '256')", "try 64"),
+    ("occupancy --block 64 --registers -1", "--registers must be a whole number from 0 to", "(got '-1')", "try 64"),
+    ("occupancy --block 1025 --registers 8", "--block must be a whole number from 1 to 1,", "(got '1025')", "try 256"),
+    ("occupancy --block 0 --registers 8", "--block must be a whole number from 1 to 1,", "(got '0')", "try 256"),
+    ("occupancy --block 8 --registers 8 --shared 48K", "from 0 to 232,448", "(got '48K')", "try 8192"),
+    ("occupancy --block 8 --registers 8 --shared 65537 --gpu t4", "from 0 to 65,536", "(got '65537')", "try 8192"),
+    ("occupancy --block 8 --registers 8 --barriers 17", "--barriers must be a whole number", "(got '17')", "try 1"),
+    ("occupancy --block 8 --registers 8 --carveout 101", "from 0 to 100", "(got '101')", "try l1, equal or shared"),
+    ("occupancy --block 8 --registers 8 --carveout ''", "from 0 to 100", "(got '')", "try l1, equal or shared"),
+    ("occupancy --block 8 --registers 8 --gpu ''", "--gpu must name a GPU", "(got '')", "tilewright gpus"),
 ]  # fmt: skip
 
 

@@ -8,8 +8,8 @@ import pytest
 from rich.console import Console
 
 from tilewright.report import columns, figures
-from tilewright.report.climb import bar
 from tilewright.report.columns import Column, Group
+from tilewright.report.figures import bar
 
 
 @pytest.mark.parametrize(

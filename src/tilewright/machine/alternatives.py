@@ -1,0 +1,157 @@
+"""What another block size, number of registers or amount of shared memory would do to a kernel's occupancy."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tilewright.machine.gpu import WARP_LANES, Gpu
+from tilewright.machine.occupancy import Occupancy, occupancy
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What a kernel takes of a multiprocessor; as :func:`~tilewright.machine.occupancy.occupancy` takes it.
+
+    Attributes
+    ----------
+    registers_per_thread, shared_bytes, block_threads, barriers : int
+    carveout : int or None
+    """
+
+    registers_per_thread: int
+    shared_bytes: int
+    block_threads: int
+    barriers: int = 0
+    carveout: int | None = None
+
+    def on(self, gpu: Gpu) -> Occupancy:
+        """Its occupancy on a GPU."""
+        return occupancy(
+            gpu,
+            registers_per_thread=self.registers_per_thread,
+            shared_bytes=self.shared_bytes,
+            block_threads=self.block_threads,
+            barriers=self.barriers,
+            carveout=self.carveout,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """A kernel that takes something else, and the occupancy it would have."""
+
+    demand: Demand
+    occupancy: Occupancy
+
+
+@dataclass(frozen=True, slots=True)
+class Alternatives:
+    """A kernel's occupancy, and what changes would give.
+
+    Attributes
+    ----------
+    gpu : Gpu
+    demand : Demand
+        The kernel as it is.
+    occupancy : Occupancy
+        What that gives.
+    blocks : tuple of Alternative
+        Every whole number of warps to a block.
+    registers, shared : tuple of Alternative
+        The most registers a thread, and the most bytes of shared memory a block, with which a multiprocessor holds so
+        many blocks; one entry a number of blocks, most blocks first.
+    steps_up : tuple of Alternative
+        Changes that raise occupancy: the least of registers and shared memory, as far as either must change; and the
+        nearest block of those with the highest occupancy. Empty where occupancy is full, or neither helps.
+    """
+
+    gpu: Gpu
+    demand: Demand
+    occupancy: Occupancy
+    blocks: tuple[Alternative, ...]
+    registers: tuple[Alternative, ...]
+    shared: tuple[Alternative, ...]
+    steps_up: tuple[Alternative, ...]
+
+
+def alternatives(gpu: Gpu, demand: Demand) -> Alternatives:
+    """Try every block size, number of registers and amount of shared memory, one at a time.
+
+    Parameters
+    ----------
+    gpu : Gpu
+    demand : Demand
+        The kernel as it is.
+
+    Raises
+    ------
+    ArgumentValueError
+        A number is out of range; see :func:`~tilewright.machine.occupancy.occupancy`.
+
+    Examples
+    --------
+    >>> from tilewright.machine.gpu import gpu
+    >>> found = alternatives(gpu("h100"), Demand(registers_per_thread=40, shared_bytes=0, block_threads=256))
+    >>> found.occupancy.fraction
+    0.75
+    >>> [(a.demand.block_threads, a.demand.registers_per_thread, a.occupancy.fraction) for a in found.steps_up]
+    [(256, 32, 1.0)]
+    """
+    now = demand.on(gpu)
+
+    def tried(**changed: Any) -> Alternative:
+        other = replace(demand, **changed)
+        return Alternative(other, other.on(gpu))
+
+    most = gpu.launch.threads_per_block
+    blocks = tuple(tried(block_threads=threads) for threads in range(WARP_LANES, most + 1, WARP_LANES))
+    registers = _plateaus(lambda n: tried(registers_per_thread=n), range(gpu.registers_per_thread + 1))
+    unit, reserved = gpu.shared_unit_bytes, gpu.shared_reserved_bytes
+    sizes = range(-reserved % unit, gpu.shared_per_block_optin_bytes + 1, unit)
+    shared = _plateaus(lambda n: tried(shared_bytes=n), sizes)
+    found = Alternatives(gpu, demand, now, blocks, registers, shared, ())
+    return replace(found, steps_up=_steps_up(found))
+
+
+def _plateaus(try_: Callable[[int], Alternative], sizes: range) -> tuple[Alternative, ...]:
+    """The largest size for each number of blocks that some size allows."""
+    last: dict[int, Alternative] = {}
+    for size in sizes:
+        found = try_(size)
+        if found.occupancy.active_blocks:
+            last[found.occupancy.active_blocks] = found
+    return tuple(last.values())
+
+
+def _steps_up(found: Alternatives) -> tuple[Alternative, ...]:
+    best = max(other.occupancy.fraction for other in found.blocks)
+    nearest = min(
+        (other for other in found.blocks if other.occupancy.fraction == best),
+        key=lambda other: abs(other.demand.block_threads - found.demand.block_threads),
+    )
+    steps = (_leaner(found), nearest if best > found.occupancy.fraction else None)
+    return tuple(step for step in steps if step)
+
+
+def _leaner(found: Alternatives) -> Alternative | None:
+    """The same block with no more registers and shared memory than let one block more in."""
+    demand, wanted = found.demand, found.occupancy.active_blocks + 1
+
+    def most(name: str, resource: str) -> int:
+        """Of what the kernel takes now, or -1 where even none is too much."""
+
+        def too_much(size: int) -> bool:
+            limit = replace(demand, **{name: size}).on(found.gpu).limits[resource]
+            return limit is not None and limit < wanted
+
+        return bisect_left(range(getattr(demand, name) + 1), True, key=too_much) - 1
+
+    registers, shared = most("registers_per_thread", "registers"), most("shared_bytes", "shared")
+    if registers < 0 or shared < 0:
+        return None
+    other = replace(demand, registers_per_thread=registers, shared_bytes=shared)
+    occupied = other.on(found.gpu)
+    return Alternative(other, occupied) if occupied.fraction > found.occupancy.fraction else None
