@@ -47,3 +47,7 @@ def test_the_comparison_sees_a_wrong_result() -> None:
     wrong = Case("wrong", case.kernel, case.grid, case.block, case.arguments, lambda x, sums: {1: sums + 1})
     with pytest.raises(AssertionError, match="wrong, argument 1"):
         run(wrong, None)
+
+
+def test_the_corpus_is_as_large_as_promised() -> None:
+    assert len(corpus.files("correct")) >= 36

@@ -76,10 +76,10 @@ def _check(nvrtc: Any, error: Any) -> None:
 
 
 def _includes() -> list[str]:
-    """The folder of CUDA's own headers (cuda_fp16.h and others), where their wheel is installed."""
+    """The folders of CUDA's own headers (cuda_fp16.h, and cuda/std of CCCL, which they use), where installed."""
     pathfinder = require("cuda.pathfinder", _PURPOSE)
-    folder = pathfinder.find_nvidia_header_directory("cudart")
-    return [f"--include-path={folder}"] if folder else []
+    folders = (pathfinder.find_nvidia_header_directory(name) for name in ("cudart", "cccl"))
+    return [f"--include-path={folder}" for folder in folders if folder]
 
 
 def _text(nvrtc: Any, program: Any, size_of: Any, read: Any) -> str:
