@@ -1,0 +1,1 @@
+"""Check: what is wrong with the kernels of a program, gathered from instruments, the machine and the kernels' text."""

@@ -1,0 +1,99 @@
+"""What the PTX of a kernel says of its values: who computes them, and from what.
+
+The questions are asked of the flow graph that the machine runs, with device functions inlined. They do not depend on
+the order of instructions: a register stands for all that is ever written to it.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from tilewright.instruments.findings import Finding
+from tilewright.simt.ptx import tree
+from tilewright.simt.run.kernels import parsed
+from tilewright.simt.translate import graph, inline
+from tilewright.simt.translate.graph import Op
+
+
+@dataclass(frozen=True)
+class Values:
+    """The instructions of a kernel, and which of them write a register.
+
+    Attributes
+    ----------
+    graph : Graph
+    ops : tuple of Op
+        Every instruction that can be reached, in the graph's order; a block's end is one too.
+    """
+
+    module: tree.Module = field(repr=False)
+    graph: graph.Graph = field(repr=False)
+    ops: tuple[Op, ...] = field(repr=False)
+
+    @functools.cached_property
+    def writers(self) -> dict[str, list[Op]]:
+        """The instructions that write a register; a register that nothing writes is missing."""
+        found: dict[str, list[Op]] = {}
+        for op in self.ops:
+            for register in op.writes:
+                found.setdefault(register, []).append(op)
+        return found
+
+    def origins(self, registers: Iterable[str], through: Callable[[Op], bool] = lambda op: True) -> Iterator[Op]:
+        """Every instruction whose result can reach one of the registers; what `through` refuses is not looked behind.
+
+        Memory is not looked through: a load is where a value comes from.
+        """
+        seen: set[int] = set()
+        waiting = list(registers)
+        while waiting:
+            for op in self.writers.get(waiting.pop(), ()):
+                if id(op) not in seen:
+                    seen.add(id(op))
+                    yield op
+                    if op.instruction.opcode not in _LOADS and through(op):
+                        waiting += op.reads
+
+    def type_of(self, register: str) -> str:
+        """A register's declared type without its dot, or "" of a special register."""
+        return self.graph.registers.get(register, "").lstrip(".")
+
+    def place(self, op: Op) -> tuple[str, int]:
+        """File and line of an instruction, ("", 0) where it has none."""
+        location = op.instruction.location
+        if location is None or not location.line or location.file not in self.module.files:
+            return "", 0
+        return self.module.files[location.file], location.line
+
+    def key(self, op: Op) -> tuple[str, int]:
+        """What instructions of one line share: their file and line, or the PTX line where there is no line table."""
+        place = self.place(op)
+        return place if place[0] else ("", op.instruction.ptx_line)
+
+    def finding(self, code: str, message: str, op: Op, kernel: str, **more: object) -> Finding:
+        """A finding at an instruction."""
+        source, line = self.place(op)
+        return Finding(
+            code=code, message=message, kernel=kernel, source=source, line=line, opcode=op.instruction.name,
+            ptx_line=op.instruction.ptx_line, **more,  # type: ignore[arg-type]
+        )  # fmt: skip
+
+
+_LOADS = ("ld", "ldu", "atom")
+
+
+@functools.lru_cache(maxsize=64)
+def of_kernel(ptx: str, entry: str) -> Values:
+    """Read a kernel.
+
+    Raises
+    ------
+    PtxError
+        The kernel has an instruction that the machine does not know, or is malformed.
+    """
+    module = parsed(ptx)
+    built = graph.build(inline.inline_calls(module, module.functions[entry]), module.path)
+    ops = [op for block in built.blocks for op in (*block.ops, block.end) if op is not None]
+    return Values(module, built, tuple(ops))
