@@ -52,6 +52,7 @@ if TYPE_CHECKING:  # what `_PUBLIC` says, for type checkers; a meta test holds t
     from tilewright.problem.functions import sqrt as sqrt
     from tilewright.problem.functions import tanh as tanh
     from tilewright.problem.functions import where as where
+    from tilewright.profiling import profile as profile
     from tilewright.settings import Settings as Settings
 
     __version__: str
@@ -88,6 +89,7 @@ _PUBLIC = {
     "logaddexp": ("tilewright.problem.functions", "logaddexp"),
     "maximum": ("tilewright.problem.functions", "maximum"),
     "minimum": ("tilewright.problem.functions", "minimum"),
+    "profile": ("tilewright.profiling", "profile"),
     "relu": ("tilewright.problem.functions", "relu"),
     "requantise": ("tilewright.problem.functions", "requantise"),
     "round": ("tilewright.problem.functions", "round"),
@@ -129,6 +131,7 @@ __all__ = [
     "minimum",
     "plan",
     "problem",
+    "profile",
     "relu",
     "requantise",
     "round",

@@ -17,6 +17,9 @@ from tilewright.gpu.listing import Parameter
 
 #: Compute capability compiled for unless another is asked for: Hopper, the H100's.
 DEFAULT_CC = (9, 0)
+#: The oldest GPU that kernels are compiled for. Source: CUDA 13.0 release notes, "Deprecated or dropped
+#: features": Maxwell, Pascal and Volta.
+OLDEST_CC = (7, 5)
 
 
 @dataclass(frozen=True)

@@ -106,6 +106,9 @@ count:
   call void @tw.coalescing.add(ptr %counters, i64 1, i32 %active)
   call void @tw.coalescing.add(ptr %counters, i64 2, i32 %sectors.next)
   call void @tw.coalescing.add(ptr %counters, i64 3, i32 %used.next)
+  %used.up = add i32 %used.next, 31
+  %ideal = lshr i32 %used.up, 5
+  call void @tw.coalescing.add(ptr %counters, i64 4, i32 %ideal)
   br label %leave
 
 leave:
@@ -136,6 +139,7 @@ class CoalescingRow:
     lanes: int
     sectors: int
     bytes_used: int
+    ideal_sectors: int
 
     @property
     def sectors_per_request(self) -> float:
@@ -198,14 +202,14 @@ class Coalescing(Instrument):
     --------
     >>> from tilewright.simt.events import EventKind, Site
     >>> load = Site(EventKind.ACCESS, 7, "k.py:3", "ld.global.f32", 1, "global", "load", 4)
-    >>> result = Coalescing().collect([load], np.array([[1, 32, 4, 128]], np.uint64))
+    >>> result = Coalescing().collect([load], np.array([[1, 32, 4, 128, 4]], np.uint64))
     >>> result.global_load_sectors, result.rows[0].efficiency
     (4, 1.0)
     """
 
     def __init__(self) -> None:
         self.name = "coalescing"
-        self.slots = 4
+        self.slots = 5
 
     def handler(self, site: Site, offsets: tuple[int, ...] | None = None) -> Handler | None:
         """Accesses to global memory, and generic ones."""

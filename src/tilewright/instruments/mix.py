@@ -86,12 +86,13 @@ class MixResult:
     def lines(self) -> dict[str, int]:
         """Warp instructions of each source line (`file:line`, or the PTX line), the largest first.
 
-        A straight line of instructions counts for the source line of its first one.
+        Every instruction counts for its own line; those to which the compiler gives none for their PTX line.
         """
         totals: dict[str, int] = {}
         for row in self.rows:
-            line = row.site.source or f"ptx:{row.site.ptx_line}"
-            totals[line] = totals.get(line, 0) + row.warp_instructions
+            for ptx_line, _, source in row.site.steps:
+                line = source or f"ptx:{ptx_line}"
+                totals[line] = totals.get(line, 0) + row.executions
         return dict(sorted(totals.items(), key=lambda item: -item[1]))
 
 

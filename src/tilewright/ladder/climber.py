@@ -31,9 +31,6 @@ Pairs = Mapping[str, tuple[Array, Array]]
 #: A run shorter than this is repeated, and its fastest time kept: one short run times the page faults.
 REPEAT_BELOW_SECONDS = 0.05
 REPEATS = 3
-#: The oldest GPU that kernels are compiled for. Source: CUDA 13.0 release notes, "Deprecated or dropped
-#: features": Maxwell, Pascal and Volta.
-OLDEST_CC = (7, 5)
 #: (m, n, k) at which published specimens are shown off the multiples of their tiles.
 OFF_MULTIPLES = (31, 33, 32)
 
@@ -84,6 +81,7 @@ class Climber:
             Device `cuda` without a GPU.
         """
         from tilewright import machine
+        from tilewright.gpu.program import OLDEST_CC
 
         limits = machine.gpu(gpu or Settings.from_environ().gpu)
         if device == "simulated":

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, fields, is_dataclass
 from typing import Any
 
 from tilewright.ladder.rung import Climb, Rung
 from tilewright.native.upkeep import Contents
+from tilewright.profiling import Profile
+from tilewright.profiling.counts import Summable
 
 
 def climb_document(climb: Climb) -> dict[str, Any]:
@@ -25,6 +28,36 @@ def climb_document(climb: Climb) -> dict[str, Any]:
 def climb_json(climb: Climb) -> str:
     """Return the document as text, in ASCII: it is valid whatever the terminal's encoding."""
     return json.dumps(climb_document(climb), indent=2)
+
+
+def profile_document(profile: Profile) -> dict[str, Any]:
+    """Return a profile's fields, and the means and shares that follow from its counts.
+
+    Counts that are all zero are left out; what is not known is null.
+    """
+    document: dict[str, Any] = _plain(profile)
+    return document
+
+
+def profiles_json(profiles: Sequence[Profile]) -> str:
+    """Return {"profiles": [...]}, one a launch, as text in ASCII."""
+    return json.dumps({"profiles": [profile_document(profile) for profile in profiles]}, indent=2)
+
+
+def _plain(value: Any) -> Any:
+    """A record as JSON values: fields, then properties that are numbers or names."""
+    if is_dataclass(value) and not isinstance(value, type):
+        kind = type(value)
+        items = ((field.name, getattr(value, field.name)) for field in fields(value))
+        known = {name: _plain(item) for name, item in items if not isinstance(item, Summable) or item}
+        computed = (name for name in dir(kind) if isinstance(getattr(kind, name), property))
+        plain = {name: getattr(value, name) for name in computed}
+        return known | {name: x for name, x in plain.items() if isinstance(x, int | float | str)}
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_plain(item) for item in value]
+    return value
 
 
 def cache_json(contents: Contents, limit_bytes: int) -> str:

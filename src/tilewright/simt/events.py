@@ -93,6 +93,8 @@ class Site:
         `load`, `store`, `atomic`; "" where no memory is accessed.
     bytes_per_lane : int
         Width of one lane's access, 1 to 32; 0 where no memory is accessed.
+    steps : tuple of (int, str, str)
+        Of a RUN site, each of its instructions in order: PTX line, opcode as written, and source; else empty.
     """
 
     kind: EventKind
@@ -103,6 +105,7 @@ class Site:
     space: str = ""
     access: str = ""
     bytes_per_lane: int = 0
+    steps: tuple[tuple[int, str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,8 @@ def brute_force(addresses, mask, size):
     """Byte by byte, with a set."""
     touched = {address + byte for lane, address in enumerate(addresses) if mask >> lane & 1 for byte in range(size)}
     if not mask:
-        return [0, 0, 0, 0]
-    return [1, mask.bit_count(), len({byte // 32 for byte in touched}), len(touched)]
+        return [0, 0, 0, 0, 0]
+    return [1, mask.bit_count(), len({byte // 32 for byte in touched}), len(touched), -(-len(touched) // 32)]
 
 
 @pytest.mark.parametrize(
@@ -54,14 +54,14 @@ def test_agrees_with_brute_force(harness, size):
 
 
 def test_switched_off_lanes_do_not_count(harness):
-    assert harness.access([1 << (lane + 10) for lane in range(LANES)], 0b1001, 4) == [1, 2, 2, 8]
+    assert harness.access([1 << (lane + 10) for lane in range(LANES)], 0b1001, 4) == [1, 2, 2, 8, 1]
 
 
 def test_counters_add_up():
     harness = Harness(Coalescing())
     for _ in range(3):
         harness.access([4 * lane for lane in range(LANES)], FULL, 4)
-    assert harness.counters.tolist() == [[3, 96, 12, 384]]
+    assert harness.counters.tolist() == [[3, 96, 12, 384, 12]]
 
 
 def test_s7_totals():
@@ -94,7 +94,7 @@ def test_which_sites():
 
 def test_totals_keep_kinds_of_access_apart():
     sites = [site(), site("generic"), site(access="store"), site(access="atomic")]
-    counters = np.array([[1, 32, 4, 128], [2, 64, 16, 256], [3, 96, 5, 30], [7, 7, 8, 28]], np.uint64)
+    counters = np.array([[1, 32, 4, 128, 4], [2, 64, 16, 256, 8], [3, 96, 5, 30, 3], [7, 7, 8, 28, 7]], np.uint64)
     result = Coalescing().collect(sites, counters)
     assert (result.global_load_requests, result.global_load_sectors) == (3, 20)
     assert (result.global_store_requests, result.global_store_sectors) == (3, 5)
@@ -104,8 +104,8 @@ def test_totals_keep_kinds_of_access_apart():
 
 
 def test_nothing_ran():
-    result = Coalescing().collect([site()], np.zeros((1, 4), np.uint64))
+    result = Coalescing().collect([site()], np.zeros((1, 5), np.uint64))
     assert result.global_load_sectors == 0
     assert result.rows[0].efficiency == 0.0
     assert result.rows[0].sectors_per_request == 0.0
-    assert Coalescing().collect([], np.zeros((0, 4), np.uint64)).rows == ()
+    assert Coalescing().collect([], np.zeros((0, 5), np.uint64)).rows == ()

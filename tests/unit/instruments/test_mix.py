@@ -13,7 +13,8 @@ from .handlers import FULL, Harness, site
 
 
 def line(number, instructions, source=""):
-    return Site(EventKind.RUN, number, source, "mov.b32", instructions)
+    steps = tuple((number + i, "mov.b32", source) for i in range(instructions))
+    return Site(EventKind.RUN, number, source, "mov.b32", instructions, steps=steps)
 
 
 def test_handler_counts_runs_and_lanes():
@@ -32,7 +33,7 @@ def test_totals_and_lines():
     assert result.thread_instructions == 64 * 5 + 1600 * 2 + 3
     assert result.lane_efficiency == (320 + 3200 + 3) / (32 * 213)
     assert result.active_lanes == result.lane_efficiency * 32
-    assert list(result.lines().items()) == [("ptx:20", 200), ("k.py:3", 13)]
+    assert list(result.lines().items()) == [("ptx:20", 100), ("ptx:21", 100), ("k.py:3", 13)]
 
 
 def test_nothing_ran():

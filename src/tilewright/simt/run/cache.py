@@ -12,7 +12,7 @@ from tilewright.simt.events import EventKind, Site
 from tilewright.simt.translate.layout import Layout
 from tilewright.simt.translate.translation import Translation
 
-_SITE_FIELDS = tuple(field.name for field in dataclasses.fields(Site))[1:]
+_SITE_FIELDS = tuple(field.name for field in dataclasses.fields(Site))[1:]  # `steps` is the last
 
 
 def load(folder: Path, key: str) -> tuple[Translation, bytes] | None:
@@ -54,7 +54,14 @@ def _translation(header: dict[str, Any]) -> Translation:
         points=header["points"],
         spins=header["spins"],
         prints=header["prints"],
-        sites=[Site(EventKind(s[0]), *s[1:]) for s in header["sites"]],
+        sites=[_site(*row) for row in header["sites"]],
         counter_rows=header["counter_rows"],
         layout=Layout(**layout),
     )
+
+
+def _site(kind: str, *rest: Any) -> Site:
+    """A site; JSON knows no tuples."""
+    *plain, steps = rest
+    site = Site(EventKind(kind), *plain)
+    return dataclasses.replace(site, steps=tuple((line, opcode, source) for line, opcode, source in steps))

@@ -283,11 +283,10 @@ class Emitter:
         block = self.graph.blocks[block_index]
         if not self.instruments or not block.cost:
             return
-        first = block.ops[0] if block.ops else block.end
-        if first is None:
-            return
-        item = first.instruction
-        site = Site(EventKind.RUN, item.ptx_line, self.source_of(item), item.name, block.cost)
+        ops = [*block.ops, *([block.end] if block.end is not None and not block.synthetic else [])]
+        steps = tuple((i.ptx_line, i.name, self.source_of(i)) for i in (op.instruction for op in ops))
+        line, name, source = steps[0]
+        site = Site(EventKind.RUN, line, source, name, block.cost, steps=steps)
         self.tell(site, lambda handler: str(self.mask))
 
     def event(self, kind: EventKind, instruction: tree.Instruction, *arguments: Value) -> None:

@@ -1,0 +1,39 @@
+"""What a launch did, line by line, and what bounds it on a GPU: :func:`profile`, and its records.
+
+`counts` names what is counted, `record` holds a profile, `gathering` sums instruments' results, `units` bounds times.
+"""
+
+from __future__ import annotations
+
+from tilewright.profiling.counts import Counts, Mix, Operations, Sectors, Served, Wavefronts
+from tilewright.profiling.launching import instruments, of_run, profile
+from tilewright.profiling.record import (
+    Cause,
+    LineCounts,
+    Profile,
+    Roofline,
+    SiteCounts,
+    Traffic,
+    Unit,
+    Verdict,
+)
+
+__all__ = [
+    "Cause",
+    "Counts",
+    "LineCounts",
+    "Mix",
+    "Operations",
+    "Profile",
+    "Roofline",
+    "Sectors",
+    "Served",
+    "SiteCounts",
+    "Traffic",
+    "Unit",
+    "Verdict",
+    "Wavefronts",
+    "instruments",
+    "of_run",
+    "profile",
+]

@@ -1,0 +1,275 @@
+"""What is counted, named and defined as Nsight Compute does; each quantity's docstring names the metric.
+
+Every record here adds up with `+`, so a site's, a source line's and a launch's counts have one form. Instructions are
+PTX's, as the compiler emitted them; the vendor's assembler makes the machine's instructions of them, so counts of
+instructions are near Nsight Compute's, while requests, sectors and wavefronts of the accesses that remain are the same.
+
+Source: Nsight Compute, Profiling Guide, "Metrics Reference" and "Metrics Decoder"; the source counters
+`memory_l2_theoretical_sectors_*` and `memory_l1_wavefronts_shared*`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Self
+
+#: Source: CUDA C++ Best Practices Guide, "Coalesced Access to Global Memory": 32-byte transactions.
+SECTOR_BYTES = 32
+#: Source: CUDA C++ Programming Guide, "Shared Memory": 32 banks of 4 bytes, one word a bank a cycle.
+WAVEFRONT_BYTES = 128
+LANES = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Summable:
+    """A record of counts, all zero at first, which adds up field by field."""
+
+    def __add__(self, other: Self) -> Self:
+        return type(self)(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+
+    def __bool__(self) -> bool:
+        """Whether anything was counted."""
+        return any(getattr(self, f.name) for f in fields(self))
+
+
+@dataclass(frozen=True, slots=True)
+class Served(Summable):
+    """Where sectors of global and local memory were found, by the model of :mod:`tilewright.machine.cache`.
+
+    Attributes
+    ----------
+    l1_hits : int
+        `l1tex__t_sectors_lookup_hit`.
+    l2_hits : int
+        `lts__t_sectors_lookup_hit`.
+    dram_compulsory, dram_capacity, dram_conflict : int
+        Sectors read from DRAM: touched for the first time, lost because the second level is too small, or lost because
+        of where it may keep them; together `dram__sectors_read`.
+    l2_allocated : int
+        Sectors written that the second level made room for, without reading DRAM.
+    """
+
+    l1_hits: int = 0
+    l2_hits: int = 0
+    dram_compulsory: int = 0
+    dram_capacity: int = 0
+    dram_conflict: int = 0
+    l2_allocated: int = 0
+
+    @property
+    def dram_sectors(self) -> int:
+        """Sectors read from DRAM."""
+        return self.dram_compulsory + self.dram_capacity + self.dram_conflict
+
+    @property
+    def l2_sectors(self) -> int:
+        """Sectors that reached the second level: `lts__t_sectors_srcunit_tex`."""
+        return self.l2_hits + self.l2_allocated + self.dram_sectors
+
+
+@dataclass(frozen=True, slots=True)
+class Sectors(Summable):
+    """Accesses of one kind to global or local memory.
+
+    Attributes
+    ----------
+    requests : int
+        Instructions executed by warps with at least one active lane: `l1tex__t_requests_pipe_lsu_mem_global_op_ld`
+        and its like for `local`, `st`, `atom` and `red`.
+    lanes : int
+        Active lanes, summed over the requests.
+    sectors : int
+        Distinct aligned 32-byte pieces, request by request: `l1tex__t_sectors_pipe_lsu_mem_global_op_ld`.
+    ideal_sectors : int
+        Fewest sectors that hold the distinct bytes of each request. `memory_l2_theoretical_sectors_global_ideal`,
+        except that lanes which share bytes are not asked to move them twice.
+    bytes_used : int
+        Distinct bytes the lanes touched, request by request.
+    served : Served
+        Where the sectors were found; all zero where the caches were not modelled.
+    """
+
+    requests: int = 0
+    lanes: int = 0
+    sectors: int = 0
+    ideal_sectors: int = 0
+    bytes_used: int = 0
+    served: Served = field(default_factory=Served)
+
+    @property
+    def excess_sectors(self) -> int:
+        """`derived__memory_l2_theoretical_sectors_global_excessive`."""
+        return self.sectors - self.ideal_sectors
+
+    @property
+    def sectors_per_request(self) -> float:
+        """`l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_ld`; 0 when nothing ran."""
+        return self.sectors / self.requests if self.requests else 0.0
+
+    @property
+    def ideal_per_request(self) -> float:
+        """What `sectors_per_request` would be at best; 0 when nothing ran."""
+        return self.ideal_sectors / self.requests if self.requests else 0.0
+
+    @property
+    def bytes_moved(self) -> int:
+        """32 bytes a sector: `l1tex__t_bytes_pipe_lsu_mem_global_op_ld`."""
+        return SECTOR_BYTES * self.sectors
+
+    @property
+    def efficiency(self) -> float:
+        """Bytes used of the bytes moved: `smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.pct`.
+
+        0 when nothing ran.
+        """
+        return self.bytes_used / self.bytes_moved if self.sectors else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Wavefronts(Summable):
+    """Accesses of one kind to shared memory.
+
+    Attributes
+    ----------
+    requests : int
+        Instructions executed by warps with at least one active lane: `smsp__inst_executed_op_shared_ld`, `_st`.
+    lanes : int
+        Active lanes, summed over the requests.
+    wavefronts : int
+        Cycles of work: `l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld`, `memory_l1_wavefronts_shared`.
+    ideal_wavefronts : int
+        The same without bank conflicts, 1, 2 or 4 for full warps of 4-, 8- and 16-byte accesses:
+        `memory_l1_wavefronts_shared_ideal`.
+    """
+
+    requests: int = 0
+    lanes: int = 0
+    wavefronts: int = 0
+    ideal_wavefronts: int = 0
+
+    @property
+    def excess_wavefronts(self) -> int:
+        """Bank conflicts: `derived__memory_l1_wavefronts_shared_excessive`."""
+        return self.wavefronts - self.ideal_wavefronts
+
+    @property
+    def wavefronts_per_request(self) -> float:
+        """Mean wavefronts a request; 0 when nothing ran."""
+        return self.wavefronts / self.requests if self.requests else 0.0
+
+    @property
+    def ideal_per_request(self) -> float:
+        """What `wavefronts_per_request` would be at best; 0 when nothing ran."""
+        return self.ideal_wavefronts / self.requests if self.requests else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Mix(Summable):
+    """Instructions executed by warps, by the unit that executes them: `sass__inst_executed_per_opcode`, grouped.
+
+    The units are the cost classes of the instruction table (:mod:`tilewright.simt.isa.table`).
+    """
+
+    integer: int = 0
+    half: int = 0
+    float: int = 0
+    double: int = 0
+    transcendental: int = 0
+    convert: int = 0
+    memory: int = 0
+    control: int = 0
+    warp: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Operations(Summable):
+    """Arithmetic operations of active lanes; a multiply-add is two, `sm__sass_thread_inst_executed_op_ffma_pred_on` x 2.
+
+    Additions, subtractions, multiplications and multiply-adds count, as Nsight Compute's roofline has them; comparisons,
+    conversions and approximations do not. Arithmetic of indices counts as `integer` too.
+    """  # noqa: E501
+
+    float16: int = 0
+    float32: int = 0
+    float64: int = 0
+    integer: int = 0
+
+    @property
+    def floating(self) -> int:
+        """Of floating-point numbers."""
+        return self.float16 + self.float32 + self.float64
+
+
+@dataclass(frozen=True, slots=True)
+class Counts(Summable):
+    """All that is counted of a launch, a source line, or one PTX instruction.
+
+    Attributes
+    ----------
+    warp_instructions : int
+        `smsp__inst_executed`, of PTX.
+    thread_instructions : int
+        Active lanes, summed over the instructions: `smsp__thread_inst_executed`.
+    mix : Mix
+        `warp_instructions` by class.
+    operations : Operations
+        What the roofline counts.
+    branches : int
+        Conditional branches executed by warps: `smsp__sass_branch_targets`.
+    divergent_branches : int
+        Those at which active lanes went different ways: `smsp__sass_branch_targets_threads_divergent`.
+    barriers : int
+        Barriers at which warps arrived: `smsp__inst_executed_op_barrier`.
+    global_loads, global_stores, global_atomics, local_loads, local_stores : Sectors
+        Generic accesses count for the space in which the address lies.
+    shared_loads, shared_stores, shared_atomics : Wavefronts
+    """
+
+    warp_instructions: int = 0
+    thread_instructions: int = 0
+    mix: Mix = field(default_factory=Mix)
+    operations: Operations = field(default_factory=Operations)
+    branches: int = 0
+    divergent_branches: int = 0
+    barriers: int = 0
+    global_loads: Sectors = field(default_factory=Sectors)
+    global_stores: Sectors = field(default_factory=Sectors)
+    global_atomics: Sectors = field(default_factory=Sectors)
+    local_loads: Sectors = field(default_factory=Sectors)
+    local_stores: Sectors = field(default_factory=Sectors)
+    shared_loads: Wavefronts = field(default_factory=Wavefronts)
+    shared_stores: Wavefronts = field(default_factory=Wavefronts)
+    shared_atomics: Wavefronts = field(default_factory=Wavefronts)
+
+    @property
+    def active_lanes(self) -> float:
+        """Mean active lanes an instruction, 0 to 32: `smsp__thread_inst_executed_per_inst_executed.ratio`."""
+        return self.thread_instructions / self.warp_instructions if self.warp_instructions else 0.0
+
+    @property
+    def lane_efficiency(self) -> float:
+        """Warp execution efficiency, 0 to 1: `smsp__thread_inst_executed_per_inst_executed.pct`."""
+        return self.active_lanes / LANES
+
+    @property
+    def branch_efficiency(self) -> float:
+        """Branches that did not diverge, 0 to 1, 1 without branches.
+
+        `smsp__sass_average_branch_targets_threads_uniform.pct`.
+        """
+        return 1 - self.divergent_branches / self.branches if self.branches else 1.0
+
+    @property
+    def in_global(self) -> Sectors:
+        """All accesses to global memory."""
+        return self.global_loads + self.global_stores + self.global_atomics
+
+    @property
+    def in_local(self) -> Sectors:
+        """All accesses to local memory."""
+        return self.local_loads + self.local_stores
+
+    @property
+    def in_shared(self) -> Wavefronts:
+        """All accesses to shared memory."""
+        return self.shared_loads + self.shared_stores + self.shared_atomics

@@ -1,0 +1,137 @@
+"""One launch, profiled."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from tilewright import machine
+from tilewright.errors import CompileError, MissingExtraError
+from tilewright.gpu.assembler import Resources
+from tilewright.gpu.program import OLDEST_CC, Program, program_for
+from tilewright.instruments import Banks, Coalescing, Mix
+from tilewright.machine.occupancy import Occupancy, occupancy
+from tilewright.profiling import gathering
+from tilewright.profiling.record import Profile
+from tilewright.profiling.units import roofline, traffic, units
+from tilewright.profiling.verdict import Evidence, findings, verdict
+from tilewright.simt.events import Instrument
+from tilewright.simt.run.launch import Run, launch
+
+
+def instruments() -> tuple[Instrument, ...]:
+    """What a profile is made from; fresh ones for each launch."""
+    return Mix(), Coalescing(), Banks()
+
+
+def profile(
+    kernel: Any,
+    grid: int | Sequence[int],
+    block: int | Sequence[int],
+    args: Sequence[Any],
+    *,
+    shared_bytes: int = 0,
+    gpu: str = "h100",
+    seed: int | None = None,
+) -> Profile:
+    """Run a kernel on the simulated GPU, and say what it did and what bounds it.
+
+    Parameters
+    ----------
+    kernel : Program, Python function or numba.cuda.jit object
+    grid, block : int or sequence of 1 to 3 int
+        Blocks of the grid and threads of a block, x first.
+    args : sequence
+        NumPy arrays (copied in, and back), `DeviceArray`, numbers.
+    shared_bytes : int
+        Dynamic shared memory of a block.
+    gpu : str
+        The GPU whose rates, caches and limits are the model, as `tilewright gpus` lists them.
+    seed : int, optional
+        Shuffles the order of blocks and warps; counts do not depend on it.
+
+    Returns
+    -------
+    Profile
+
+    Raises
+    ------
+    TilewrightError
+        As :func:`tilewright.simt.launch`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tilewright.gpu import Program
+    >>> text = '''
+    ... .version 8.0
+    ... .target sm_90
+    ... .address_size 64
+    ... .visible .entry double_it(.param .u64 x) {
+    ...   .reg .b32 %r<3>; .reg .b64 %rd<4>;
+    ...   ld.param.u64 %rd1, [x]; mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 4; add.s64 %rd3, %rd1, %rd2;
+    ...   ld.global.u32 %r2, [%rd3]; add.s32 %r2, %r2, %r2; st.global.u32 [%rd3], %r2; ret;
+    ... }'''
+    >>> seen = profile(Program.from_ptx(text), 1, 64, (np.arange(64, dtype=np.int32),))
+    >>> seen.totals.warp_instructions, seen.totals.global_loads.sectors_per_request
+    (16, 4.0)
+    """
+    target = machine.gpu(gpu)
+    program = program_for(kernel, args, max(target.compute_capability, OLDEST_CC))
+    run = launch(program, grid, block, args, shared_bytes=shared_bytes, instruments=instruments(), seed=seed, gpu=gpu)
+    return of_run(run, target, shared_bytes=shared_bytes)
+
+
+def of_run(run: Run, gpu: machine.Gpu, *, shared_bytes: int = 0, launch: int = 0, launched_at: str = "") -> Profile:
+    """The profile of a run with :func:`instruments`."""
+    program = run.program
+    sites = gathering.sites(run.results, program.source_lines)
+    totals = gathering.total(sites)
+    moved = traffic(totals)
+    slow = units(gpu, totals)
+    lines = gathering.lines(sites, program.ptx)
+    resources, notes = _resources(program, gpu)
+    fit = _occupancy(gpu, resources, run, shared_bytes)
+    return Profile(
+        kernel=program.name,
+        gpu=gpu.name,
+        grid=run.grid,
+        block=run.block,
+        shared_bytes=shared_bytes,
+        launch=launch,
+        launched_at=launched_at,
+        totals=totals,
+        lines=lines,
+        sites=sites,
+        traffic=moved,
+        resources=resources,
+        occupancy=fit,
+        units=slow,
+        roofline=roofline(gpu, totals, moved, slow[0] if slow else None),
+        verdict=verdict(Evidence(gpu, run.grid, totals, slow, fit), lines),
+        findings=findings(program.name, sites, launch),
+        notes=notes,
+        seconds=run.seconds,
+    )
+
+
+def _resources(program: Program, gpu: machine.Gpu) -> tuple[Resources | None, tuple[str, ...]]:
+    """The assembler's report, or why there is none."""
+    try:
+        return program.resources(max(gpu.compute_capability, program.cc)), ()
+    except (MissingExtraError, CompileError) as error:
+        first = str(error).splitlines()[0]
+        return None, (f"registers, spills and occupancy are not known: {first}",)
+
+
+def _occupancy(gpu: machine.Gpu, resources: Resources | None, run: Run, shared_bytes: int) -> Occupancy | None:
+    if resources is None:
+        return None
+    return occupancy(
+        gpu,
+        registers_per_thread=resources.registers_per_thread,
+        shared_bytes=resources.shared_bytes + shared_bytes,
+        block_threads=math.prod(run.block),
+        barriers=resources.barriers,
+    )

@@ -1,0 +1,237 @@
+"""The profile of a launch, as a record; only `report` turns it into text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tilewright.gpu.assembler import Resources
+from tilewright.instruments.findings import Finding
+from tilewright.machine.occupancy import Occupancy
+from tilewright.profiling.counts import Counts
+
+Extent = tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class SiteCounts:
+    """One PTX instruction.
+
+    Attributes
+    ----------
+    ptx_line : int
+        Line of the PTX text, from 1.
+    opcode : str
+        As written, such as `ld.global.f32`.
+    source : str
+        `file:line`; of an instruction that the compiler gives no line, that of the nearest one before it. "" where
+        there is no line table.
+    counts : Counts
+    """
+
+    ptx_line: int
+    opcode: str
+    source: str
+    counts: Counts
+
+
+@dataclass(frozen=True, slots=True)
+class LineCounts:
+    """One line of source: the sum of its sites; a PTX line where there is no line table.
+
+    Attributes
+    ----------
+    file : str
+        "" for a line of the PTX text.
+    line : int
+        From 1.
+    text : str
+        The line as it stands in the file, without its end; "" where the file cannot be read.
+    counts : Counts
+    """
+
+    file: str
+    line: int
+    text: str
+    counts: Counts
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """Bytes moved in all, by level of memory.
+
+    Attributes
+    ----------
+    shared_bytes : int
+        By wavefronts of shared memory: 128 bytes each.
+    l1_bytes : int
+        By sectors asked of the first level, of global and local memory.
+    l2_bytes, dram_read_bytes, dram_written_bytes : int or None
+        By sectors that reached the second level, were read from DRAM, and were or will be written back to it; None
+        where the caches were not modelled.
+    compulsory_bytes : int or None
+        What of `dram_read_bytes` no cache would have saved.
+    """
+
+    shared_bytes: int
+    l1_bytes: int
+    l2_bytes: int | None = None
+    dram_read_bytes: int | None = None
+    dram_written_bytes: int | None = None
+    compulsory_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """How long one unit of the GPU must work at least, all multiprocessors together.
+
+    Attributes
+    ----------
+    name : str
+        `DRAM`, `float32`, `shared memory` ...
+    amount : int
+        What it has to do, in `of`.
+    of : str
+        `bytes`, `wavefronts`, `instructions`, `operations`.
+    rate : float
+        What it does a second at most.
+    seconds : float
+        `amount / rate`: no GPU of this kind can be faster.
+    """
+
+    name: str
+    amount: int
+    of: str
+    rate: float
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """A line that makes the bound: its share of what the bounding unit has to do.
+
+    Attributes
+    ----------
+    file : str
+    line : int
+    share : float
+        0 to 1.
+    code : str
+        `TW701`, `TW702`, or "" where nothing is amiss with the line but its amount.
+    detail : str
+        The figures behind the code.
+    """
+
+    file: str
+    line: int
+    share: float
+    code: str = ""
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What bounds the kernel on the GPU, and where.
+
+    Attributes
+    ----------
+    bound : str
+        Name of the slowest unit.
+    rule : str
+        Which rule of :data:`tilewright.profiling.verdict.RULES` spoke: its name.
+    sentence : str
+        The rule's words, with figures.
+    causes : tuple of Cause
+        One or two lines, the largest share first.
+    """
+
+    bound: str
+    rule: str
+    sentence: str
+    causes: tuple[Cause, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Roofline:
+    """Where a launch stands under the roofs of a GPU.
+
+    Attributes
+    ----------
+    dtype : str
+        That of most operations: its arithmetic is the roof.
+    operations : int
+        Of that dtype.
+    intensity : dict
+        Operations a byte, by level: `shared`, `l1`, `l2`, `dram`; a level that moved nothing, or was not modelled, is
+        left out.
+    attainable_gflops : float
+        The most that the slowest unit allows, 10^9 operations a second.
+    peak_gflops : float
+        What the arithmetic alone allows.
+    """
+
+    dtype: str
+    operations: int
+    intensity: dict[str, float]
+    attainable_gflops: float
+    peak_gflops: float
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """What one launch did, and what bounds it.
+
+    Attributes
+    ----------
+    kernel : str
+    gpu : str
+        Name of the GPU that the model is of.
+    grid, block : (int, int, int)
+    shared_bytes : int
+        Dynamic shared memory of a block.
+    launch : int
+        Which launch of a program, from 0.
+    launched_at : str
+        `file:line` of the launch, where a program made it; else "".
+    totals : Counts
+    lines : tuple of LineCounts
+        By file and line.
+    sites : tuple of SiteCounts
+        By PTX line.
+    traffic : Traffic
+    resources : Resources or None
+        The assembler's report.
+    occupancy : Occupancy or None
+        With the assembler's registers and shared memory.
+    units : tuple of Unit
+        The slowest first.
+    roofline : Roofline or None
+        None where nothing was computed.
+    verdict : Verdict or None
+        None where nothing ran.
+    findings : tuple of Finding
+        TW701 and TW702, by line.
+    notes : tuple of str
+        What could not be said, and why.
+    seconds : float
+        Host time of the simulation; it says nothing of a GPU.
+    """
+
+    kernel: str
+    gpu: str
+    grid: Extent
+    block: Extent
+    shared_bytes: int
+    launch: int
+    launched_at: str
+    totals: Counts
+    lines: tuple[LineCounts, ...] = field(repr=False)
+    sites: tuple[SiteCounts, ...] = field(repr=False)
+    traffic: Traffic
+    resources: Resources | None
+    occupancy: Occupancy | None
+    units: tuple[Unit, ...]
+    roofline: Roofline | None
+    verdict: Verdict | None
+    findings: tuple[Finding, ...] = ()
+    notes: tuple[str, ...] = ()
+    seconds: float = 0.0

@@ -1,0 +1,209 @@
+"""What bounds a launch, in words, and the lines that cause it: a small table of rules.
+
+The slowest unit (:mod:`tilewright.profiling.units`) is the bound. The first rule that holds says why it has so much to
+do; a cause is the line that makes most of its work. Findings TW701 and TW702 name every line with too much excess,
+whatever bounds the launch.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from tilewright.instruments.findings import Finding
+from tilewright.machine import Gpu
+from tilewright.machine.occupancy import Occupancy
+from tilewright.profiling.counts import LANES, Counts
+from tilewright.profiling.record import Cause, Extent, LineCounts, SiteCounts, Unit, Verdict
+from tilewright.profiling.units import work
+
+#: Excess of what moved from which an access is worth a finding: more than a row that is off its alignment costs, which
+#: is one sector in five, and less than the least bank conflict, which is one wavefront in two.
+EXCESS = 0.25
+#: Share of the work from which a second line is named.
+_SECOND = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What rules look at."""
+
+    gpu: Gpu
+    grid: Extent
+    totals: Counts
+    units: Sequence[Unit]
+    occupancy: Occupancy | None
+
+    @property
+    def bound(self) -> str:
+        """Name of the slowest unit."""
+        return self.units[0].name
+
+    @property
+    def blocks(self) -> int:
+        """Of the grid."""
+        return math.prod(self.grid)
+
+    @property
+    def excess_sectors(self) -> float:
+        """Share of global memory's sectors that no ideal access would move."""
+        moved = self.totals.in_global
+        return moved.excess_sectors / moved.sectors if moved.sectors else 0.0
+
+    @property
+    def excess_wavefronts(self) -> float:
+        """Share of shared memory's wavefronts that are bank conflicts."""
+        fronts = self.totals.in_shared
+        return fronts.excess_wavefronts / fronts.wavefronts if fronts.wavefronts else 0.0
+
+    @property
+    def local_share(self) -> float:
+        """Share of the sectors that are local memory's."""
+        local, other = self.totals.in_local.sectors, self.totals.in_global.sectors
+        return local / (local + other) if local else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule: when it holds, what it says, and where its threshold is from.
+
+    Attributes
+    ----------
+    name : str
+    threshold : float
+        What `measure` must pass.
+    source : str
+    measure : callable
+        Of the evidence; 0 where the rule does not apply.
+    sentence : str
+        With `{bound}`, `{value}` (what was measured, in percent), `{blocks}` and `{multiprocessors}`.
+    weight : callable, optional
+        What of a line's counts causes it; the slowest unit's work by default.
+    """
+
+    name: str
+    threshold: float
+    source: str
+    measure: Callable[[Evidence], float]
+    sentence: str
+    weight: Callable[[Counts], int] | None = None
+
+
+_L1 = "shared memory and L1"
+_MEMORY = ("DRAM", "L2", _L1)
+_ISSUED = ("instruction issue", "float32 arithmetic", "float64 arithmetic", "integer arithmetic")
+
+
+def _where(bounds: Sequence[str], measure: Callable[[Evidence], float]) -> Callable[[Evidence], float]:
+    """A measure that applies only where one of these units is the bound."""
+    return lambda evidence: measure(evidence) if evidence.bound in bounds else 0.0
+
+
+#: The first that holds speaks; the last one always does.
+RULES = (
+    Rule(
+        "few blocks", 0.0, "CUDA C++ Best Practices Guide, Thread and Block Heuristics",
+        lambda e: 1 - e.blocks / e.gpu.multiprocessors,
+        "{blocks} for {multiprocessors} multiprocessors: {value} of the GPU is idle; the rest waits for {bound}",
+    ),
+    Rule(
+        "bank conflicts", EXCESS, "Nsight Compute, rule Uncoalesced Shared Accesses; the threshold is ours",
+        _where((_L1,), lambda e: e.excess_wavefronts),
+        "{bound} bounds it, and {value} of shared memory's wavefronts are bank conflicts",
+        lambda c: c.in_shared.excess_wavefronts,
+    ),
+    Rule(
+        "uncoalesced access", EXCESS, "Nsight Compute, rule Uncoalesced Global Accesses; the threshold is ours",
+        _where(_MEMORY, lambda e: e.excess_sectors),
+        "{bound} bounds it, and {value} of the sectors of global memory are more than its accesses need",
+        lambda c: c.in_global.excess_sectors,
+    ),
+    Rule(
+        "local memory", EXCESS, "CUDA C++ Best Practices Guide, Local Memory; the threshold is ours",
+        _where(_MEMORY, lambda e: e.local_share),
+        "{bound} bounds it, and {value} of the sectors are local memory's: spills, or arrays indexed at run time",
+        lambda c: c.in_local.sectors,
+    ),
+    Rule(
+        "divergence", EXCESS, "Nsight Compute, rule Thread Divergence; the threshold is ours",
+        _where(_ISSUED, lambda e: 1 - e.totals.lane_efficiency),
+        "{bound} bounds it, and {value} of the lanes that instructions go to are switched off",
+        lambda c: LANES * c.warp_instructions - c.thread_instructions,
+    ),
+    Rule(
+        "slowest unit", 0.0, "Williams, Waterman, Patterson, Roofline, CACM 52(4), 2009",
+        lambda e: 1.0,
+        "{bound} bounds it",
+    ),
+)  # fmt: skip
+
+
+def verdict(evidence: Evidence, lines: Sequence[LineCounts]) -> Verdict | None:
+    """The bound and the one or two lines that cause it; None where nothing ran."""
+    if not evidence.units:
+        return None
+    rule, value = next((rule, value) for rule in RULES if (value := rule.measure(evidence)) > rule.threshold)
+    sentence = rule.sentence.format(
+        bound=evidence.bound,
+        value=f"{100 * value:.0f} %",
+        blocks=f"{evidence.blocks:,} block{'s' * (evidence.blocks != 1)}",
+        multiprocessors=evidence.gpu.multiprocessors,
+    )
+    weight = rule.weight or work(evidence.bound)
+    whole = weight(evidence.totals)
+    shares = sorted(((weight(line.counts) / whole, line) for line in lines), key=lambda pair: -pair[0])
+    causes = [
+        Cause(line.file, line.line, part, *_fault(line.counts))
+        for rank, (part, line) in enumerate(shares[:2])
+        if not rank or part >= _SECOND
+    ]
+    return Verdict(evidence.bound, rule.name, sentence, tuple(causes))
+
+
+def findings(kernel: str, sites: Sequence[SiteCounts], launch: int) -> tuple[Finding, ...]:
+    """TW701 and TW702, one a line and code, at the access that moves most more than it needs."""
+    worst: dict[tuple[str, str | int], tuple[int, SiteCounts, str]] = {}
+    lanes: dict[tuple[str, str | int], int] = {}
+    for site in sites:
+        for fault, excess, count in _faults(site.counts):
+            key = (fault.code, site.source or site.ptx_line)
+            lanes[key] = lanes.get(key, 0) + count
+            if key not in worst or excess > worst[key][0]:
+                worst[key] = (excess, site, fault.detail)
+    found = []
+    for key, (_, site, detail) in sorted(worst.items(), key=lambda item: (item[1][1].source, item[1][1].ptx_line)):
+        file, _, line = site.source.rpartition(":")
+        found.append(
+            Finding(
+                code=key[0], message=detail, kernel=kernel, source=file, line=int(line or 0), opcode=site.opcode,
+                ptx_line=site.ptx_line, count=lanes[key], launch=launch,
+            )
+        )  # fmt: skip
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Fault:
+    """A code, and the figures behind it."""
+
+    code: str
+    detail: str
+
+
+def _faults(counts: Counts) -> Iterator[tuple[_Fault, int, int]]:
+    """What is amiss with accesses, how much of what they move is excess, and their lanes."""
+    for way in (counts.shared_loads, counts.shared_stores, counts.shared_atomics):
+        if way.excess_wavefronts > EXCESS * way.wavefronts:
+            words = f"{way.wavefronts_per_request:.3g} wavefronts a request where {way.ideal_per_request:.3g} would do"
+            yield _Fault("TW701", words), way.excess_wavefronts, way.lanes
+    for moved in (counts.global_loads, counts.global_stores, counts.global_atomics):
+        if moved.excess_sectors > EXCESS * moved.sectors:
+            words = f"{moved.sectors_per_request:.3g} sectors a request where {moved.ideal_per_request:.3g} would do"
+            yield _Fault("TW702", words), moved.excess_sectors, moved.lanes
+
+
+def _fault(counts: Counts) -> tuple[str, str]:
+    """The code and figures of a line's worst access, or two empty texts."""
+    found = max(_faults(counts), key=lambda fault: fault[1], default=None)
+    return (found[0].code, found[0].detail) if found else ("", "")

@@ -1,0 +1,112 @@
+"""Counts of whole launches against figures that are known, and counts told by hand."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright import catalogue, ladder
+from tilewright.errors import MissingExtraError
+from tilewright.profiling import Counts, Profile, profile
+
+
+def _load(name: str) -> ModuleType:
+    path = Path(__file__).with_name(f"{name}.py")
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+kernels = _load("kernels")
+
+
+def of_record(name: str, m: int, n: int, k: int, dtype: str) -> Profile:
+    """Profile a kernel of the catalogue."""
+    record = catalogue.find(name)
+    a, b = ladder.operands(m, n, k, dtype)
+    shape = record.launch_rule(m, n, k)
+    arguments = record.arguments(a, b, np.zeros((m, n), dtype))
+    return profile(record.program(dtype, (9, 0)), shape.grid, shape.block, arguments)
+
+
+def at(seen: Profile, function: object, mark: str) -> Counts:
+    """The counts of a marked line."""
+    number = kernels.line_of(function, mark)
+    return next(line.counts for line in seen.lines if line.line == number)
+
+
+def test_s7_to_the_transaction() -> None:
+    """S7: width 32, block (32, 32), grid (1, 1): 5,120 load and 128 store transactions."""
+    seen = of_record("global_memory", 32, 32, 32, "int32")
+    assert (seen.grid, seen.block) == ((1, 1, 1), (32, 32, 1))
+    assert seen.totals.global_loads.sectors == 5_120
+    assert seen.totals.global_loads.lanes == 2 * 32**3
+    assert seen.totals.global_stores.sectors == 128
+    assert seen.totals.global_stores.efficiency == 1.0
+
+
+def test_sites_and_lines_have_the_same_sum() -> None:
+    seen = of_record("tiled", 64, 64, 64, "float32")
+    for parts in (seen.sites, seen.lines):
+        assert sum((part.counts for part in parts), Counts()) == seen.totals
+    assert seen.totals.operations.float32 == 2 * 64**3
+    assert seen.totals.global_loads.sectors == seen.totals.global_loads.ideal_sectors == 2 * 64**3 // 16 // 8
+    assert sum(getattr(seen.totals.mix, unit) for unit in seen.totals.mix.__slots__) == seen.totals.warp_instructions
+
+
+def test_a_row_is_coalesced_and_a_column_is_not() -> None:
+    a = np.zeros((64, 64), np.float32)
+    out = np.zeros(64, np.float32)
+    seen = profile(kernels.rows_and_columns, 1, 64, (a, out))
+    row, column, store = (at(seen, kernels.rows_and_columns, mark) for mark in ("row", "column", "store"))
+    assert (row.global_loads.sectors, row.global_loads.ideal_sectors, row.global_loads.bytes_used) == (8, 8, 256)
+    assert (column.global_loads.sectors, column.global_loads.ideal_sectors) == (64, 8)
+    assert column.global_loads.efficiency == 4 / 32
+    assert store.global_stores.requests == 2
+    assert [(f.code, f.line) for f in seen.findings] == [("TW702", kernels.line_of(kernels.rows_and_columns, "column"))]
+    assert "32 sectors a request where 4 would do" in seen.findings[0].message
+
+
+def test_a_column_of_a_tile_conflicts() -> None:
+    seen = profile(kernels.conflicts, 1, 32, (np.zeros(32, np.float32),))
+    store, load = (at(seen, kernels.conflicts, mark) for mark in ("store", "load"))
+    assert (store.shared_stores.wavefronts, store.shared_stores.ideal_wavefronts) == (32, 1)
+    assert (load.shared_loads.wavefronts, load.shared_loads.ideal_wavefronts) == (1, 1)
+    assert [(f.code, f.line) for f in seen.findings] == [("TW701", kernels.line_of(kernels.conflicts, "store"))]
+
+
+def test_counts_do_not_depend_on_the_order() -> None:
+    record = catalogue.find("tiled")
+    a, b = ladder.operands(33, 50, 41, "float32")
+    shape = record.launch_rule(33, 50, 41)
+    arguments = record.arguments(a, b, np.zeros((33, 50), np.float32))
+    seen = [
+        profile(record.program("float32", (9, 0)), shape.grid, shape.block, arguments, seed=s) for s in (None, 1, 2)
+    ]
+    assert seen[0].sites == seen[1].sites == seen[2].sites
+
+
+def test_without_the_assembler_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nothing(*_: object) -> None:
+        raise MissingExtraError("no ptxas; install tilewright[gpu]")
+
+    monkeypatch.setattr("tilewright.gpu.assembler.resources", nothing)
+    seen = of_record("tiled", 16, 16, 16, "float32")
+    assert seen.resources is None and seen.occupancy is None
+    assert seen.notes == ("registers, spills and occupancy are not known: no ptxas; install tilewright[gpu]",)
+
+
+def test_the_gpu_is_the_one_that_was_named() -> None:
+    assert tw.profile is profile
+    out = np.zeros(32, np.float32)
+    seen = {key: profile(kernels.conflicts, 1, 32, (out,), gpu=key) for key in ("t4", "h100")}
+    assert [p.gpu for p in seen.values()] == ["NVIDIA T4", "NVIDIA H100 SXM5 80GB"]
+    rates = [next(u.rate for u in p.units if u.name == "DRAM") for p in seen.values()]
+    assert rates == [320e9, 3350e9]

@@ -1,0 +1,69 @@
+"""What a profile looks like, on a terminal and in a pipe, and as JSON."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from tilewright.gpu.kernels.tiled_published import tiled_published
+from tilewright.profiling import Profile, profile
+from tilewright.report import document
+from tilewright.report import profile as report
+
+
+@pytest.fixture(scope="module")
+def seen() -> Profile:
+    a = np.zeros((32, 32), np.float32)
+    return profile(tiled_published, (2, 2), (16, 16), (a, a, a.copy()))
+
+
+def text(seen: Profile, width: int = 240) -> str:
+    buffer = io.StringIO()
+    report.show(seen, Console(file=buffer, width=width, highlight=False))
+    return buffer.getvalue()
+
+
+def test_counts_stand_beside_their_line(seen: Profile) -> None:
+    row = next(line for line in text(seen).splitlines() if "sA[tx, ty] = A[x, ty + i * TPB]" in line)
+    # 4 blocks of 8 warps, 2 steps; a warp touches 16 rows of A and 16 banks' worth of a 16-wide tile
+    assert row.split()[0] == "38"
+    assert row.split()[-6:] == ["64", "16.0", "4.0", "64", "8.0", "1.0"]
+
+
+def test_lines_that_ran_nothing_are_there_too(seen: Profile) -> None:
+    assert any(line.split()[:2] == ["34", "return"] for line in text(seen).splitlines())
+
+
+def test_the_verdict_and_every_finding_are_told(seen: Profile) -> None:
+    told = text(seen)
+    assert "4 blocks for 132 multiprocessors: 97 % of the GPU is idle" in told
+    for finding in seen.findings:
+        assert f"{finding.code} at {finding.where}: {finding.message}" in told
+    assert {f.code for f in seen.findings} == {"TW701", "TW702"}
+
+
+@pytest.mark.parametrize("width", [80, 120, 160])
+def test_a_terminal_of_any_width_shows_whole_lines(seen: Profile, width: int) -> None:
+    told = text(seen, width).splitlines()
+    table = told[told.index(seen.lines[0].file) :]
+    table = table[: next(i for i, line in enumerate(table) if line.startswith("instructions"))]
+    assert all(len(line) <= width for line in table[1:])
+
+
+def test_a_pipe_has_no_colour(seen: Profile) -> None:
+    assert "\x1b" not in text(seen)
+
+
+def test_json_holds_everything(seen: Profile) -> None:
+    (found,) = json.loads(document.profiles_json([seen]))["profiles"]
+    assert found["totals"]["global_loads"]["sectors"] == seen.totals.global_loads.sectors
+    assert found["totals"]["global_loads"]["efficiency"] == 0.25
+    assert [line["line"] for line in found["lines"]] == [line.line for line in seen.lines]
+    assert len(found["sites"]) == len(seen.sites)
+    assert found["verdict"]["causes"][0]["line"] == seen.verdict.causes[0].line
+    assert found["occupancy"]["limits"]["warps"] == 8
+    assert [f["code"] for f in found["findings"]] == [f.code for f in seen.findings]
