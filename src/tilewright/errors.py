@@ -46,6 +46,13 @@ class KernelError(TilewrightError):
         Where it happened first, as (x, y, z).
     address : int, optional
         The byte address, for memory errors.
+    fault : str
+        The rule that was broken, for programs: `misaligned`; `bounds` and the state space; `deadlock`; `barrier`, how
+        one must be used; `barrier count`, the threads it takes. "" for everything else.
+    opcode : str
+        The PTX instruction, such as `ld.global.f32`; "" where there is none.
+    ptx_line : int
+        Its line in the PTX text, from 1; 0 where there is none.
     """
 
     def __init__(
@@ -57,6 +64,9 @@ class KernelError(TilewrightError):
         block: tuple[int, int, int] | None = None,
         thread: tuple[int, int, int] | None = None,
         address: int | None = None,
+        fault: str = "",
+        opcode: str = "",
+        ptx_line: int = 0,
     ) -> None:
         super().__init__(message)
         self.kernel = kernel
@@ -64,6 +74,9 @@ class KernelError(TilewrightError):
         self.block = block
         self.thread = thread
         self.address = address
+        self.fault = fault
+        self.opcode = opcode
+        self.ptx_line = ptx_line
 
 
 class MemoryAccessError(KernelError):

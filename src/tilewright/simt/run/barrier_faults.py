@@ -19,21 +19,25 @@ from tilewright.simt.translate.code import LANES
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule that lanes at a barrier broke: the error's class and its text, of `{got}` and `{other}`."""
+    """A rule that lanes at a barrier broke: the error's class, its text of `{got}` and `{other}`, and its fault."""
 
     error: type[KernelError]
     text: str
+    fault: str = "barrier"
 
 
 RULES: Final = {
     state.BARRIER_ID: Rule(KernelError, "the barrier must be 0 to 15 (got {got}); a block has 16"),
     state.BARRIER_COUNT: Rule(
-        KernelError, "the threads must be a positive multiple of 32 (got {got}); barriers count whole warps"
+        KernelError,
+        "the threads must be a positive multiple of 32 (got {got}); barriers count whole warps",
+        "barrier count",
     ),
     state.BARRIER_COUNTS: Rule(
         KernelError,
         "all that take part in a barrier must name the same number of threads (got {got_threads} where others that "
         "arrived name {other_threads}); give them one number, or different barriers",
+        "barrier count",
     ),
     state.BARRIER_IDS: Rule(
         DeadlockError,
@@ -62,17 +66,33 @@ def rule_text(rule: Rule, got: int, other: int, threads: int) -> str:
     return rule.text.format(got=got, other=other, got_threads=count(got), other_threads=count(other))
 
 
-def waits_text(slot: np.ndarray[Any, np.dtype[np.uint64]], warps: int, sites: Sequence[Site]) -> str:
-    """Which barriers of a block have begun and cannot complete: who has arrived, and how many threads they take.
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """A barrier of a block that has begun and cannot complete.
 
-    Examples
-    --------
-    >>> slot = np.zeros(state.SLOT_BYTES // 8, np.uint64)
-    >>> first = slot.view(np.uint32)[state.SLOT_BARRIERS // 4 :]
-    >>> first[:3] = [64, 96, 0b11]  # arrived, count, joined
-    >>> waits_text(slot, 4, [Site(None, 12, "", "bar.sync")])
-    'barrier 0 has 64 of 96 threads (warps 0, 1; first at PTX line 12)'
+    Attributes
+    ----------
+    barrier : int
+    arrived, needed : int
+        Threads.
+    counted : bool
+        Whether it names the number of threads; else all that have not exited are meant.
+    warps : tuple of int
+        Those that have arrived.
+    site : Site
+        Where the first of them did.
     """
+
+    barrier: int
+    arrived: int
+    needed: int
+    counted: bool
+    warps: tuple[int, ...]
+    site: Site
+
+
+def waits(slot: np.ndarray[Any, np.dtype[np.uint64]], warps: int, sites: Sequence[Site]) -> list[Wait]:
+    """Which barriers of a block have begun and cannot complete."""
     words = slot.view(np.uint32)[state.SLOT_BARRIERS // 4 : state.SLOT_BYTES // 4].reshape(state.BARRIERS, -1)
     gone = int(slot[state.SLOT["gone"] // 8])
     found = []
@@ -82,10 +102,25 @@ def waits_text(slot: np.ndarray[Any, np.dtype[np.uint64]], warps: int, sites: Se
         )
         if arrived:
             needed = count or LANES * (warps - gone.bit_count())
-            first = sites[site].source or f"PTX line {sites[site].ptx_line}"
-            names = ", ".join(str(w) for w in range(warps) if joined >> w & 1)
-            found.append(
-                f"barrier {number} has {arrived} of {needed} threads "
-                f"(warp{'s' * (joined.bit_count() != 1)} {names}; first at {first})"
-            )
-    return "; ".join(found)
+            names = tuple(w for w in range(warps) if joined >> w & 1)
+            found.append(Wait(number, arrived, needed, bool(count), names, sites[site]))
+    return found
+
+
+def waits_text(found: Sequence[Wait]) -> str:
+    """The same in words: who has arrived, and how many threads a barrier takes.
+
+    Examples
+    --------
+    >>> slot = np.zeros(state.SLOT_BYTES // 8, np.uint64)
+    >>> first = slot.view(np.uint32)[state.SLOT_BARRIERS // 4 :]
+    >>> first[:3] = [64, 96, 0b11]  # arrived, count, joined
+    >>> waits_text(waits(slot, 4, [Site(None, 12, "", "bar.sync")]))
+    'barrier 0 has 64 of 96 threads (warps 0, 1; first at PTX line 12)'
+    """
+    return "; ".join(
+        f"barrier {wait.barrier} has {wait.arrived} of {wait.needed} threads "
+        f"(warp{'s' * (len(wait.warps) != 1)} {', '.join(map(str, wait.warps))}; "
+        f"first at {wait.site.source or f'PTX line {wait.site.ptx_line}'})"
+        for wait in found
+    )

@@ -316,7 +316,7 @@ class Execution:
 
         return Facts(
             parsed(self.program.ptx), self.program.entry, self.ready.translation.layout, self.grid, self.block,
-            self.shared_bytes, self._dynamic, self._memory.used_bytes,
+            self.shared_bytes, self._dynamic, self._memory.used_bytes, self._memory.host_address,
         )  # fmt: skip
 
     def _thread_counters(self, context: Any) -> Any:
@@ -358,13 +358,7 @@ class Execution:
         block = self._place(field("fault_block"))
         name = self.program.name
         if code == state.DEADLOCK:
-            waits = barrier_faults.waits_text(slot.record, self.warps, self.ready.translation.sites)
-            return DeadlockError(
-                f"{name}: block {block} cannot go on: every thread that has not exited waits at a barrier that the "
-                f"others will not reach: {waits}; threads count in whole warps, and those that exited are not waited "
-                "for where a barrier names no number of threads",
-                kernel=name, block=block,
-            )  # fmt: skip
+            return self._deadlock(block, barrier_faults.waits(slot.record, self.warps, self.ready.translation.sites))
         if code == state.STOPPED or field("fault_kind") == state.STOP_REQUEST:
             return self._stopped(block, context)
         site = self.ready.translation.sites[field("fault_site")]
@@ -373,7 +367,10 @@ class Execution:
         kind, address = field("fault_kind"), field("fault_address")
         lanes = bin(field("fault_lanes")).count("1")
         at = f"in block {block}, thread {thread}, at {where}"
-        about: dict[str, Any] = {"kernel": name, "line": where, "block": block, "thread": thread}
+        about: dict[str, Any] = {
+            "kernel": name, "line": where, "block": block, "thread": thread,
+            "opcode": site.opcode, "ptx_line": site.ptx_line,
+        }  # fmt: skip
         if kind == state.TRAP:
             return TrapError(f"{name}: `trap` {at}", **about)
         if kind == state.CALL_DEPTH:
@@ -383,7 +380,7 @@ class Execution:
         if kind in barrier_faults.RULES:
             rule = barrier_faults.RULES[kind]
             text = barrier_faults.rule_text(rule, field("fault_got"), field("fault_other"), self.threads)
-            return rule.error(f"{name}: `{site.opcode}` {at}: {text}", **about)
+            return rule.error(f"{name}: `{site.opcode}` {at}: {text}", fault=rule.fault, **about)
         what = "misaligned" if kind == state.MISALIGNED else "out of bounds"
         reason = (
             f"an address must be a multiple of {site.bytes_per_lane & -site.bytes_per_lane}"
@@ -394,6 +391,27 @@ class Execution:
             f"{name}: {what} {site.space} {site.access} of {site.bytes_per_lane} bytes at address {address:#x} {at} "
             f"({lanes} lane{'s' * (lanes != 1)} of its warp; {site.opcode}): {reason}",
             address=address,
+            fault="misaligned" if kind == state.MISALIGNED else f"bounds {site.space}",
+            **about,
+        )
+
+    def _deadlock(self, block: tuple[int, int, int], waits: list[barrier_faults.Wait]) -> DeadlockError:
+        """No warp of a block can run; the line is that of the first barrier that has begun."""
+        name = self.program.name
+        about: dict[str, Any] = {"kernel": name, "block": block, "fault": "deadlock"}
+        if waits:
+            first = waits[0]
+            site = first.site
+            about |= {
+                "line": site.source or f"PTX line {site.ptx_line}",
+                "thread": self._thread(first.warps[0] * LANES),
+            }
+            about |= {"opcode": site.opcode, "ptx_line": site.ptx_line}
+            about |= {"fault": "barrier count"} if any(wait.counted for wait in waits) else {}
+        return DeadlockError(
+            f"{name}: block {block} cannot go on: every thread that has not exited waits at a barrier that the "
+            f"others will not reach: {barrier_faults.waits_text(waits)}; threads count in whole warps, and those that "
+            "exited are not waited for where a barrier names no number of threads",
             **about,
         )
 
