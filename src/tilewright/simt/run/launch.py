@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,7 +18,7 @@ from tilewright.gpu.program import Program, program_for
 from tilewright.settings import Settings
 from tilewright.simt.events import Instrument
 from tilewright.simt.run.execution import Execution
-from tilewright.simt.run.kernels import ReadyKernel, kernel_store
+from tilewright.simt.run.kernels import kernel_store, parsed
 from tilewright.simt.run.limits import Limits
 from tilewright.simt.run.memory import ALIGNMENT_BYTES, Memory
 from tilewright.simt.run.staging import given_memory, needed_bytes, stage
@@ -191,35 +191,121 @@ def _launch(
     memory = given_memory(program.name, args, memory)
     # The kernel is made before anything is placed: it depends on the values of small parameters, on no address.
     draft = program.marshal(args, lambda value: 0)
-    ready = kernel_store().get(program.ptx, program.entry, _launch_class(program, grid, block, draft), instruments)
-    layout = ready.translation.layout
-    total_shared = _checked_bytes(program, layout, shared_bytes, target)
+    job = _Job(program, grid, block, draft, shared_bytes, instruments, limits, seed, target)
     if memory is None:
+        layout = job.ready.translation.layout
         memory = Memory(needed_bytes(args) + layout.module_bytes + layout.param_bytes + ALIGNMENT_BYTES * 4)
-    mark = memory.used_bytes
+    scratch: list[int] = []
+
+    def allocate(size_bytes: int) -> int:
+        scratch.append(memory.allocate(size_bytes))
+        return scratch[-1]
+
     try:
         # Arrays come last, so that running past the last one leaves the memory in use.
-        module_base = _place_module(program, ready, memory)
-        params_address = memory.allocate(max(layout.param_bytes, 1))
-        staged = stage(args, memory)
+        module_base = place_module(program, job.ready.translation.layout, memory, allocate)
+        params_address = allocate(job.param_bytes)
+        staged = stage(args, memory, allocate)
         params = program.pack(program.marshal(args, lambda value: staged[id(value)].start))
+        run = job.run(memory, params, params_address, module_base)
+        for item in staged.values():
+            item.copy_back(memory)
+        return run
+    finally:
+        for address in reversed(scratch):
+            memory.free(address)
+
+
+def launch_packed(
+    program: Program,
+    grid: tuple[int, int, int],
+    block: tuple[int, int, int],
+    values: Sequence[bytes],
+    memory: Memory,
+    module_base: int,
+    target: machine.Gpu,
+    *,
+    shared_bytes: int = 0,
+    instruments: Sequence[Instrument] = (),
+    limits: Limits | None = None,
+    seed: int | None = None,
+) -> Run:
+    """Run a kernel whose arguments are bytes already, as a driver is given them, and wait for it.
+
+    Parameters
+    ----------
+    program : Program
+    grid, block : (int, int, int)
+        Checked by the caller.
+    values : sequence of bytes
+        One for each of the program's parameters, of its size; addresses in them are of `memory`.
+    memory : Memory
+    module_base : int
+        Where the module's variables lie in it; see :func:`place_module`.
+    target : Gpu
+        Whose limits hold for shared and local memory.
+    shared_bytes, instruments, limits, seed
+        As :func:`launch` takes them.
+
+    Raises
+    ------
+    LaunchError, PtxError, KernelError
+        As :func:`launch`.
+    """
+    limits = limits or Limits()
+    if limits.threads is None:
+        limits = replace(limits, threads=Settings.from_environ().threads)
+    job = _Job(program, grid, block, values, shared_bytes, instruments, limits, seed, target)
+    params_address = memory.allocate(job.param_bytes)
+    try:
+        return job.run(memory, program.pack(values), params_address, module_base)
+    finally:
+        memory.free(params_address)
+
+
+class _Job:
+    """A launch whose kernel is ready, before its arguments are in memory."""
+
+    def __init__(
+        self,
+        program: Program,
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
+        values: Sequence[bytes],
+        shared_bytes: int,
+        instruments: Sequence[Instrument],
+        limits: Limits,
+        seed: int | None,
+        target: machine.Gpu,
+    ) -> None:
+        self.program, self.grid, self.block = program, grid, block
+        self.instruments, self.limits, self.seed = tuple(instruments), limits, seed
+        kind = _launch_class(program, grid, block, values)
+        self.ready = kernel_store().get(program.ptx, program.entry, kind, instruments)
+        self.dynamic_shared_bytes = shared_bytes
+        self.shared_bytes = _checked_bytes(program, self.ready.translation.layout, shared_bytes, target)
+
+    @property
+    def param_bytes(self) -> int:
+        """Bytes of the parameter block, at least 1."""
+        return max(self.ready.translation.layout.param_bytes, 1)
+
+    def run(self, memory: Memory, params: bytes, params_address: int, module_base: int) -> Run:
+        """Run it with packed parameters."""
         memory.view(params_address, len(params))[:] = np.frombuffer(params, np.uint8)
         execution = Execution(
-            program=program, ready=ready, grid=grid, block=block, memory=memory, params_address=params_address,
-            shared_bytes=total_shared, dynamic_shared_bytes=shared_bytes, instruments=tuple(instruments),
-            limits=limits, seed=seed, module_base=module_base,
+            program=self.program, ready=self.ready, grid=self.grid, block=self.block, memory=memory,
+            params_address=params_address, shared_bytes=self.shared_bytes,
+            dynamic_shared_bytes=self.dynamic_shared_bytes, instruments=self.instruments, limits=self.limits,
+            seed=self.seed, module_base=module_base,
         )  # fmt: skip
         start = time.perf_counter()
         execution.run()
         seconds = time.perf_counter() - start
-        for item in staged.values():
-            item.copy_back(memory)
         return Run(
-            seconds, ready.seconds, ready.cached, execution.warp_instructions, execution.printed(),
-            execution.results(), program, grid, block,
+            seconds, self.ready.seconds, self.ready.cached, execution.warp_instructions, execution.printed(),
+            execution.results(), self.program, self.grid, self.block,
         )  # fmt: skip
-    finally:
-        memory.release_to(mark)
 
 
 def _checked_bytes(program: Program, layout: Layout, shared_bytes: int, target: machine.Gpu) -> int:
@@ -274,14 +360,12 @@ def _launch_class(
     return LaunchClass(block, (fits[0], fits[1], fits[2]), frozenset(small))
 
 
-def _place_module(program: Program, ready: ReadyKernel, memory: Memory) -> int:
-    """Copy module-scope variables into the arena; returns their device address."""
-    layout = ready.translation.layout
-    base = memory.allocate(layout.module_bytes) if layout.module_bytes else 0
-    if layout.module_bytes:
-        from tilewright.simt.run.kernels import parsed
-
-        module = parsed(program.ptx)
-        for offset, data in initial_data(module, module.functions[program.entry], layout, base):
-            memory.view(base + offset, len(data))[:] = np.frombuffer(data, np.uint8)
+def place_module(program: Program, layout: Layout, memory: Memory, allocate: Callable[[int], int]) -> int:
+    """Put module-scope variables with their initial values into memory; returns their device address, 0 for none."""
+    if not layout.module_bytes:
+        return 0
+    base = allocate(layout.module_bytes)
+    module = parsed(program.ptx)
+    for offset, data in initial_data(module, module.functions[program.entry], layout, base):
+        memory.view(base + offset, len(data))[:] = np.frombuffer(data, np.uint8)
     return base

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import bisect
 import ctypes
+import functools
 import mmap
 from typing import Any
 
@@ -16,25 +18,38 @@ from tilewright.simt.translate.state import GLOBAL_BASE, SLACK_BYTES
 ALIGNMENT_BYTES = 256
 #: Address space of a fresh memory; it is no memory until it is used.
 CAPACITY_BYTES = 16 << 30
+#: Unused bytes after an allocation where red zones are wanted: as many as it has, between these two.
+RED_ZONE_MIN_BYTES, RED_ZONE_MAX_BYTES = 64 << 10, 64 << 20
 _NORESERVE = 0x4000  # MAP_NORESERVE on Linux: address space now, pages when they are touched
+_FIXED_NOREPLACE = 0x100000  # MAP_FIXED_NOREPLACE on Linux, since 4.17: at this address or not at all
 
 
 class Arena:
     """A zeroed stretch of host memory with slack on both sides.
+
+    Parameters
+    ----------
+    size_bytes : int
+    at : int, optional
+        Host address that the first byte shall have, a multiple of the page size; such an arena is never given back.
 
     Attributes
     ----------
     address : int
         Host address of the first byte after the leading slack.
     size_bytes : int
+
+    Raises
+    ------
+    LaunchError
+        The host has no such stretch of addresses.
     """
 
-    def __init__(self, size_bytes: int) -> None:
+    def __init__(self, size_bytes: int, at: int | None = None) -> None:
         self.size_bytes = size_bytes
-        total = size_bytes + 2 * SLACK_BYTES
-        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NORESERVE
+        total = -(-(size_bytes + 2 * SLACK_BYTES) // mmap.PAGESIZE) * mmap.PAGESIZE
         try:
-            self._map = mmap.mmap(-1, -(-total // mmap.PAGESIZE) * mmap.PAGESIZE, flags=flags)
+            self._map: Any = _anywhere(total) if at is None else _exactly(total, at - SLACK_BYTES)
         except OSError as error:
             raise LaunchError(
                 f"the host must have {total:,} bytes of address space for simulated memory ({error}); "
@@ -45,18 +60,42 @@ class Arena:
 
     def clear(self, offset: int, count: int) -> None:
         """Make bytes zero again; whole pages are given back to the host instead of written."""
-        start, end = SLACK_BYTES + offset, SLACK_BYTES + offset + count
+        start, end = self.address + offset, self.address + offset + count
         first, last = -(-start // mmap.PAGESIZE) * mmap.PAGESIZE, end // mmap.PAGESIZE * mmap.PAGESIZE
         if last <= first:
-            self._map[start:end] = bytes(count)
+            ctypes.memset(start, 0, count)
             return
-        self._map[start:first] = bytes(first - start)
-        self._map.madvise(mmap.MADV_DONTNEED, first, last - first)
-        self._map[last:end] = bytes(end - last)
+        ctypes.memset(start, 0, first - start)
+        if _libc().madvise(first, last - first, mmap.MADV_DONTNEED):
+            ctypes.memset(first, 0, last - first)
+        ctypes.memset(last, 0, end - last)
 
     def bytes_at(self, offset: int, count: int) -> npt.NDArray[np.uint8]:
         """A writable view of bytes; it keeps the arena alive."""
         return np.frombuffer(self._map, np.uint8, count, SLACK_BYTES + offset)
+
+
+@functools.cache
+def _libc() -> Any:
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.mmap.restype = ctypes.c_void_p
+    libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+    libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    return libc
+
+
+def _anywhere(total: int) -> mmap.mmap:
+    """Private memory where the host likes; given back when nothing refers to it."""
+    return mmap.mmap(-1, total, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NORESERVE)
+
+
+def _exactly(total: int, address: int) -> Any:
+    """Private memory at an address."""
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NORESERVE | _FIXED_NOREPLACE
+    found = _libc().mmap(address, total, mmap.PROT_READ | mmap.PROT_WRITE, flags, -1, 0)
+    if found != address:  # an old kernel takes the address for a wish
+        raise OSError(ctypes.get_errno(), f"address {address:#x} is taken")
+    return (ctypes.c_char * total).from_address(address)
 
 
 class Memory:
@@ -66,6 +105,13 @@ class Memory:
     ----------
     capacity_bytes : int
         Most that can be allocated; pages cost nothing until they are touched.
+    arena : Arena, optional
+        Host memory to use, of that many bytes or more; a fresh one by default.
+
+    Attributes
+    ----------
+    red_zones : bool
+        Whether allocations from now on are followed by unused bytes.
 
     Examples
     --------
@@ -75,15 +121,29 @@ class Memory:
     [0, 1, 2, 3]
     """
 
-    def __init__(self, capacity_bytes: int = CAPACITY_BYTES) -> None:
+    def __init__(self, capacity_bytes: int = CAPACITY_BYTES, *, arena: Arena | None = None) -> None:
         self.capacity_bytes = capacity_bytes
-        self._arena = Arena(capacity_bytes)
-        self.used_bytes = 0
+        self._arena = arena or Arena(capacity_bytes)
+        self.red_zones = False
+        self._sizes: dict[int, tuple[int, int, int]] = {}  # offset -> bytes, with the red zone, with padding too
+        self._offsets: list[int] = []  # the same, sorted
+        self._end = 0  # of the last allocation, aligned
+        self._holes: list[tuple[int, int]] = []  # offset and bytes of what was freed below the end, sorted
 
     @property
     def host_address(self) -> int:
         """Host address of the first byte."""
         return self._arena.address
+
+    @property
+    def used_bytes(self) -> int:
+        """Bytes from the first to the end of the last allocation: what a kernel may reach."""
+        return self._offsets[-1] + self._sizes[self._offsets[-1]][1] if self._offsets else 0
+
+    @property
+    def allocated_bytes(self) -> int:
+        """Bytes in allocations, with their padding and red zones."""
+        return self._end - sum(size for _, size in self._holes)
 
     def allocate(self, size_bytes: int) -> int:
         """Reserve bytes; returns their device address. They read as zero.
@@ -93,20 +153,62 @@ class Memory:
         LaunchError
             When the capacity is exceeded.
         """
-        offset = -(-self.used_bytes // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
-        if offset + size_bytes > self.capacity_bytes:
-            raise LaunchError(
-                f"global memory holds {self.capacity_bytes:,} bytes (got a request for {size_bytes:,} with "
-                f"{offset:,} in use); make `Memory(capacity_bytes=...)` larger"
-            )
-        self.used_bytes = offset + size_bytes
+        zone = min(max(size_bytes, RED_ZONE_MIN_BYTES), RED_ZONE_MAX_BYTES) if self.red_zones else 0
+        taken = -(-(size_bytes + zone) // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
+        for index, (offset, room) in enumerate(self._holes):
+            if room >= taken:
+                self._holes[index : index + 1] = [(offset + taken, room - taken)] if room > taken else []
+                break
+        else:
+            offset = self._end
+            if offset + size_bytes + zone > self.capacity_bytes:
+                raise LaunchError(
+                    f"global memory holds {self.capacity_bytes:,} bytes (got a request for {size_bytes:,} with "
+                    f"{offset:,} in use); make `Memory(capacity_bytes=...)` larger"
+                )
+            self._end = offset + taken
+        self._sizes[offset] = (size_bytes, size_bytes + zone, taken)
+        bisect.insort(self._offsets, offset)
         return GLOBAL_BASE + offset
 
-    def release_to(self, used_bytes: int) -> None:
-        """Give back everything allocated since `used_bytes` was read; it reads as zero again."""
-        if self.used_bytes > used_bytes:
-            self._arena.clear(used_bytes, self.used_bytes - used_bytes)
-        self.used_bytes = used_bytes
+    def free(self, address: int) -> None:
+        """Give back what `allocate` gave; it reads as zero again.
+
+        Raises
+        ------
+        ArgumentValueError
+            The address is not that of an allocation.
+        """
+        offset = address - GLOBAL_BASE
+        if offset not in self._sizes:
+            raise ArgumentValueError(f"`address` must be one that `allocate` gave and not yet freed (got {address:#x})")
+        _, _, taken = self._sizes.pop(offset)
+        self._offsets.pop(bisect.bisect_left(self._offsets, offset))
+        self._arena.clear(offset, min(taken, self._arena.size_bytes - offset))
+        at = bisect.bisect_left(self._holes, (offset, 0))
+        start, end = offset, offset + taken
+        if at < len(self._holes) and self._holes[at][0] == end:
+            end += self._holes.pop(at)[1]
+        if at and sum(self._holes[at - 1]) == start:
+            at -= 1
+            start = self._holes.pop(at)[0]
+        if end == self._end:
+            self._end = start
+        else:
+            self._holes.insert(at, (start, end - start))
+
+    def extent(self, address: int) -> tuple[int, int] | None:
+        """Address and bytes of the allocation that an address lies in; None where it lies in none."""
+        index = bisect.bisect_right(self._offsets, address - GLOBAL_BASE) - 1
+        if index < 0:
+            return None
+        offset = self._offsets[index]
+        size = self._sizes[offset][0]
+        return (GLOBAL_BASE + offset, size) if address - GLOBAL_BASE < offset + max(size, 1) else None
+
+    def allocations(self) -> list[tuple[int, int]]:
+        """Address and bytes of every allocation, in order."""
+        return [(GLOBAL_BASE + offset, self._sizes[offset][0]) for offset in self._offsets]
 
     def clear(self, address: int, size_bytes: int) -> None:
         """Make bytes at a device address zero again, which takes no memory of the host's."""

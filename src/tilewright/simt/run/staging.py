@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,8 +58,8 @@ class Staged:
             memory.clear(*self.span)
 
 
-def stage(args: Sequence[Any], memory: Memory) -> dict[int, Staged]:
-    """Copy NumPy arguments to simulated memory, laid out with their own strides; by the argument's id."""
+def stage(args: Sequence[Any], memory: Memory, allocate: Callable[[int], int]) -> dict[int, Staged]:
+    """Copy NumPy arguments to memory that `allocate` gives, laid out with their own strides; by the argument's id."""
     staged: dict[int, Staged] = {}
     for arg in args:
         if id(arg) in staged:  # the same array twice is one array on the GPU too
@@ -70,7 +70,7 @@ def stage(args: Sequence[Any], memory: Memory) -> dict[int, Staged]:
             if arg.dtype.hasobject:  # its elements are host addresses, which a kernel must never hold
                 raise ArgumentTypeError(f"array arguments must have a plain dtype (got {arg.dtype})")
             low, high = _span(arg)
-            address = memory.allocate(high - low)
+            address = allocate(high - low)
             lead = arg.__array_interface__["data"][0] - low if arg.size else 0
             buffer = memory.view(address, high - low)
             device = np.ndarray(arg.shape, arg.dtype, buffer.data, lead, arg.strides) if arg.size else None

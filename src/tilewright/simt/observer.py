@@ -1,0 +1,98 @@
+"""What follows a whole program on the simulated GPU: its memory, and each launch with the instruments for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from tilewright.gpu.program import Program
+    from tilewright.simt.events import Instrument
+    from tilewright.simt.run.launch import Run
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentFact:
+    """One argument of a launch.
+
+    Attributes
+    ----------
+    name : str
+        The parameter's name in the source, `name[0]` and so on for the items of a tuple; `argument 0` where unknown.
+    dtype : numpy.dtype or None
+        The element type of an array; None for what is no array.
+    shape, strides : tuple of int
+        Of an array, strides in bytes; else empty.
+    address : int
+        Device address of an array's element [0, 0, ...], or the one that a record or pointer holds; else 0.
+    """
+
+    name: str
+    dtype: np.dtype[np.generic] | None = None
+    shape: tuple[int, ...] = ()
+    strides: tuple[int, ...] = ()
+    address: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """A launch that is about to begin.
+
+    Attributes
+    ----------
+    name : str
+        The kernel's name in the source.
+    program : Program
+    grid, block : (int, int, int)
+    shared_bytes : int
+        Dynamic shared memory of a block.
+    arguments : tuple of ArgumentFact
+        Empty where only packed parameters are known.
+    source_line : str
+        Where the program launches it, `file:line`; "" where that is not known.
+    index : int
+        Launches before it on this GPU.
+    """
+
+    name: str
+    program: Program = field(repr=False)
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    shared_bytes: int
+    arguments: tuple[ArgumentFact, ...] = ()
+    source_line: str = ""
+    index: int = 0
+
+
+class Observer:
+    """Told of everything that concerns memory and launches, in order; each one overrides what it needs.
+
+    Attributes
+    ----------
+    red_zones : bool
+        Whether allocations shall be followed by unused bytes, so that running past one is not into the next.
+    """
+
+    red_zones: bool = False
+
+    def instruments(self, launch: Launch) -> Sequence[Instrument]:
+        """Instruments for a launch; their names are unlike those of other observers' instruments."""
+        return ()
+
+    def allocated(self, address: int, size_bytes: int) -> None:
+        """Device memory was allocated; nothing was written there yet."""
+
+    def freed(self, address: int, size_bytes: int) -> None:
+        """An allocation was given back."""
+
+    def host_wrote(self, address: int, size_bytes: int) -> None:
+        """The host wrote device memory, or may have: memory that both can write is told of before each launch."""
+
+    def launching(self, launch: Launch) -> None:
+        """A launch begins."""
+
+    def finished(self, launch: Launch, run: Run | None, error: Exception | None) -> None:
+        """A launch ended: with a run, or with an error that the program is told of."""

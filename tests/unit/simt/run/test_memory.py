@@ -1,0 +1,109 @@
+"""Global memory: what is freed is given again, zeroed; red zones; an arena at its own addresses."""
+
+from __future__ import annotations
+
+import ctypes
+
+import numpy as np
+import pytest
+
+from tilewright.errors import ArgumentValueError, LaunchError
+from tilewright.simt.run.memory import RED_ZONE_MIN_BYTES, Arena, Memory
+from tilewright.simt.translate.state import GLOBAL_BASE
+
+
+def test_what_is_freed_is_given_again_and_reads_as_zero() -> None:
+    memory = Memory(1 << 20)
+    first, second = memory.allocate(1000), memory.allocate(24)
+    memory.view(first, 1000)[:] = 7
+    memory.free(first)
+    again = memory.allocate(900)
+    assert again == first
+    assert not memory.view(again, 900).any()
+    assert memory.allocations() == [(first, 900), (second, 24)]
+
+
+def test_neighbouring_holes_become_one() -> None:
+    memory = Memory(1 << 20)
+    blocks = [memory.allocate(256) for _ in range(4)]
+    for index in (0, 2, 1):
+        memory.free(blocks[index])
+    assert memory.allocate(768) == blocks[0]
+    memory.free(blocks[0])
+    memory.free(blocks[3])
+    assert (memory.used_bytes, memory.allocated_bytes) == (0, 0)
+
+
+def test_random_traffic_keeps_allocations_apart() -> None:
+    random = np.random.default_rng(3)
+    memory = Memory(1 << 20)
+    held: dict[int, tuple[int, int]] = {}
+    for step in range(600):
+        if held and random.random() < 0.45:
+            address = list(held)[int(random.integers(len(held)))]
+            size, mark = held.pop(address)
+            assert (memory.view(address, size) == mark).all()
+            memory.free(address)
+        else:
+            size = int(random.integers(1, 3000))
+            address = memory.allocate(size)
+            assert not memory.view(address, size).any()
+            memory.view(address, size)[:] = step % 251 + 1
+            held[address] = (size, step % 251 + 1)
+    assert memory.allocations() == sorted((address, size) for address, (size, _) in held.items())
+
+
+def test_use_ends_with_the_last_allocation_exactly() -> None:
+    memory = Memory(1 << 20)
+    memory.allocate(100)
+    last = memory.allocate(100)
+    assert memory.used_bytes == 256 + 100
+    memory.free(last)
+    assert memory.used_bytes == 100
+
+
+def test_extents_are_found_from_any_address_inside() -> None:
+    memory = Memory(1 << 20)
+    address = memory.allocate(100)
+    assert memory.extent(address) == memory.extent(address + 99) == (address, 100)
+    assert memory.extent(address + 100) is memory.extent(address - 1) is None
+
+
+def test_red_zones_separate_allocations() -> None:
+    memory = Memory(1 << 30)
+    memory.red_zones = True
+    small, large, last = memory.allocate(8), memory.allocate(1 << 20), memory.allocate(8)
+    assert large - small >= 8 + RED_ZONE_MIN_BYTES
+    assert last - large >= 2 << 20
+    assert memory.used_bytes == last - GLOBAL_BASE + 8 + RED_ZONE_MIN_BYTES
+
+
+def test_freeing_what_was_not_allocated_is_refused() -> None:
+    memory = Memory(1 << 20)
+    address = memory.allocate(8)
+    with pytest.raises(ArgumentValueError, match="one that `allocate` gave"):
+        memory.free(address + 1)
+    memory.free(address)
+    with pytest.raises(ArgumentValueError, match="not yet freed"):
+        memory.free(address)
+
+
+def test_capacity_is_counted_after_freeing() -> None:
+    memory = Memory(4096)
+    address = memory.allocate(4096)
+    with pytest.raises(LaunchError, match="global memory holds 4,096 bytes"):
+        memory.allocate(1)
+    memory.free(address)
+    memory.allocate(4096)
+
+
+def test_an_arena_at_an_address_is_the_host_s_memory_there() -> None:
+    at = GLOBAL_BASE << 5  # not the simulated GPU's own
+    arena = Arena(1 << 20, at)
+    assert arena.address == at
+    arena.bytes_at(5, 2)[:] = (1, 2)
+    assert ctypes.string_at(at + 4, 4) == b"\0\1\2\0"
+    arena.clear(0, 1 << 20)
+    assert ctypes.string_at(at + 4, 4) == bytes(4)
+    with pytest.raises(LaunchError, match="is taken"):
+        Arena(1 << 20, at)
