@@ -70,6 +70,8 @@ class Gpu:
         What the driver takes for itself in every block, and the multiple in which shared memory is given.
     shared_steps_kib : tuple of int
         Sizes, in 1024 bytes, that a multiprocessor's shared memory can be set to; the first-level cache has the rest.
+    unified_bytes : int
+        Unified data cache of a multiprocessor: first-level cache, texture cache and shared memory.
     barriers_per_multiprocessor, virtual_per_multiprocessor : int or None
         Hardware barriers and virtual resources, where their number limits occupancy.
     boost_mhz, memory_gb_per_s, memory_gb, l2_bytes : int
@@ -101,6 +103,7 @@ class Gpu:
     shared_reserved_bytes: int
     shared_unit_bytes: int
     shared_steps_kib: tuple[int, ...]
+    unified_bytes: int
     boost_mhz: int
     memory_gb_per_s: int
     memory_gb: int

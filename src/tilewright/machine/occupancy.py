@@ -131,7 +131,7 @@ def occupancy(
     )
     warps = _round_up(block_threads, WARP_LANES) // WARP_LANES
     a_warp = _round_up(registers_per_thread * WARP_LANES, gpu.register_unit)
-    allocated = _round_up(shared_bytes + gpu.shared_reserved_bytes, gpu.shared_unit_bytes)
+    allocated = allocated_shared(gpu, shared_bytes)
     most = _most_shared(gpu, shared_bytes - dynamic_shared_bytes, dynamic_shared_bytes, limit, optin=optin)
     limits: dict[str, int | None] = {
         "warps": _warp_limit(gpu, block_threads, warps),
@@ -153,6 +153,11 @@ def occupancy(
         allocated_registers=a_warp * warps,
         allocated_shared_bytes=allocated,
     )
+
+
+def allocated_shared(gpu: Gpu, shared_bytes: int) -> int:
+    """Bytes of shared memory that a block takes which asks for some, with what the driver reserves."""
+    return _round_up(shared_bytes + gpu.shared_reserved_bytes, gpu.shared_unit_bytes)
 
 
 def shared_memory(gpu: Gpu, wanted_bytes: int, carveout: int | None = None) -> int:

@@ -1,0 +1,294 @@
+"""Where the sectors that a launch asks for are found: a stated, deterministic model of a GPU's two levels of cache.
+
+The model, of which nothing is fitted to a measurement:
+
+- **Order.** Blocks enter in their order, one to each multiprocessor in turn until each holds as many as occupancy
+  lets it; the place of a block that has ended is taken by the next one. The multiprocessors have their turns one after
+  the other, and in a turn each live warp makes one request, the lowest first: warps advance side by side. Barriers are
+  not modelled; neither is time.
+- **First level**, one a multiprocessor: what shared memory leaves of the unified data cache, which is set to the
+  smallest size that holds the resident blocks' shared memory. `L1_SETS` sets. A cached load that misses brings its
+  sector in; a store writes through, brings nothing in, and leaves what is there where it is; an atomic is done at the
+  second level, and the first forgets the sector.
+- **Second level**, one for all: `L2_WAYS` ways. Loads and atomics that miss read their sector from memory; a store
+  takes a place without reading; what was written goes back to memory when its line is replaced.
+- **Both**: lines of 128 bytes, filled by sectors of 32. A line's set is its number modulo the sets, without hashing.
+  The line that was not used for longest is replaced. Both are empty when the launch begins.
+
+What is known to differ: hardware hashes addresses, replaces by rules that are not published, splits the second level of
+large GPUs in two halves, and runs warps as latencies have it.
+
+Sources: CUDA Programming Guide, appendix "Compute Capabilities", on each architecture's unified data cache and on how
+the driver chooses its split; Nsight Compute, Profiling Guide, "Memory Tables" (lines, sectors, and caches flushed
+before a kernel, `--cache-control all`); Khairy, Shen, Aamodt, Rogers, Accel-Sim, ISCA 2020: four sets of the first
+level measured, a sectored write-back second level, 16 ways assumed; Hill, Smith, IEEE Trans. Computers 38(12), 1989:
+compulsory, capacity and conflict misses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tilewright.errors import ArgumentTypeError, ArgumentValueError
+from tilewright.machine.cache_code import compiled
+from tilewright.machine.gpu import Gpu
+from tilewright.machine.occupancy import allocated_shared, shared_memory
+
+#: Source: Nsight Compute, Profiling Guide: a cache line is 128 bytes, four sectors of 32.
+LINE_BYTES, SECTOR_BYTES = 128, 32
+L1_SETS, L2_WAYS = 4, 16
+
+#: Kinds of site: a load through the first level, a load past it, a store, an atomic.
+LOAD, LOAD_L2, STORE, ATOMIC = range(4)
+#: Columns of the counts. All but the first are sectors.
+OUTCOMES = (
+    "requests", "sectors", "l1_hits", "l2_hits", "dram_compulsory", "dram_capacity", "dram_conflict", "l2_allocated",
+)  # fmt: skip
+
+#: Warps that a multiprocessor's mask has bits for; no GPU holds more.
+_MOST_WARPS = 64
+#: Sectors between looks at Ctrl-C: about a tenth of a second.
+_SLICE = 1 << 20
+#: Places of the directory of touched memory, at first; half of them hold 2 MiB of addresses each.
+_DIRECTORY = 1 << 12
+
+_NODE = np.dtype(
+    {
+        "names": ["line", "prev", "next", "state", "chain", "set"],
+        "formats": ["<i8", "<i4", "<i4", "<i4", "<i4", "<i4"],
+        "offsets": [0, 8, 12, 16, 20, 24],
+        "itemsize": 32,
+    }
+)
+_SM_WORDS = 1 + 3 * _MOST_WARPS
+
+Words = npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True, slots=True)
+class Caches:
+    """What the model knows of a GPU.
+
+    Attributes
+    ----------
+    multiprocessors : int
+    l1_bytes, l1_sets : int
+        First level of one multiprocessor.
+    l2_bytes, l2_ways : int
+        Second level of all.
+
+    Examples
+    --------
+    >>> from tilewright.machine.gpu import gpu
+    >>> Caches.of(gpu("a100"), shared_bytes=20_000, resident_blocks=3).l1_bytes >> 10
+    128
+    """
+
+    multiprocessors: int
+    l1_bytes: int
+    l2_bytes: int
+    l1_sets: int = L1_SETS
+    l2_ways: int = L2_WAYS
+
+    def __post_init__(self) -> None:
+        for name, lines in (("l1", self.l1_bytes // LINE_BYTES), ("l2", self.l2_bytes // LINE_BYTES)):
+            ways = self.l1_sets if name == "l1" else self.l2_ways
+            if not 1 <= ways <= lines:
+                raise ArgumentValueError(
+                    f"`{name}_bytes` must hold a line of {LINE_BYTES} bytes for each of its sets or ways (got "
+                    f"{lines} lines, and {ways}); give it more bytes"
+                )
+
+    @classmethod
+    def of(cls, gpu: Gpu, *, shared_bytes: int, resident_blocks: int) -> Caches:
+        """A GPU's caches beside a kernel.
+
+        Parameters
+        ----------
+        gpu : Gpu
+        shared_bytes : int
+            Shared memory of one block, static and dynamic.
+        resident_blocks : int
+            Blocks that a multiprocessor holds, from its occupancy.
+        """
+        taken = shared_memory(gpu, resident_blocks * allocated_shared(gpu, shared_bytes), carveout=0)
+        return cls(gpu.multiprocessors, gpu.unified_bytes - taken, gpu.l2_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """Where the sectors of a launch were found.
+
+    Attributes
+    ----------
+    counts : ndarray of uint64, shape (sites, len(OUTCOMES))
+    written_sectors : int
+        Sectors that went back to memory during the launch.
+    dirty_sectors : int
+        Sectors of the second level that were written and have not gone back at the launch's end.
+    """
+
+    counts: Words
+    written_sectors: int
+    dirty_sectors: int
+
+    def of(self, site: int, outcome: str) -> int:
+        """One site's count of one of `OUTCOMES`."""
+        return int(self.counts[site, OUTCOMES.index(outcome)])
+
+    def total(self, outcome: str) -> int:
+        """The sum over all sites of one of `OUTCOMES`."""
+        return int(self.counts[:, OUTCOMES.index(outcome)].sum())
+
+    @property
+    def dram_read_bytes(self) -> int:
+        """Bytes read from memory."""
+        return SECTOR_BYTES * sum(self.total(name) for name in OUTCOMES if name.startswith("dram_"))
+
+
+def simulate(
+    buffers: Sequence[Words],
+    kinds: npt.ArrayLike,
+    caches: Caches,
+    *,
+    blocks: int,
+    warps_per_block: int,
+    resident_blocks: int,
+) -> Traffic:
+    """Follow every sector that a launch asked for.
+
+    Parameters
+    ----------
+    buffers : sequence of ndarray of uint64
+        Requests, in any order but that of each warp, which stands in one buffer: a header
+        `warp << 24 | site << 8 | sectors`, then that many sector numbers (address divided by 32), each once. `warp` is
+        `block * warps_per_block +` the warp of the block.
+    kinds : array_like of int, shape (sites,)
+        `LOAD`, `LOAD_L2`, `STORE` or `ATOMIC` for each site.
+    caches : Caches
+    blocks : int
+        Blocks of the grid, numbered x first.
+    warps_per_block, resident_blocks : int
+        Together at most 64 warps on a multiprocessor.
+
+    Raises
+    ------
+    ArgumentTypeError, ArgumentValueError
+        The buffers hold no requests of these warps and sites, or a number is out of range.
+
+    Examples
+    --------
+    Two warps of a block read the same four sectors; the second finds them.
+
+    >>> words = np.array([0 << 24 | 4, 8, 9, 10, 11, 1 << 24 | 4, 8, 9, 10, 11], np.uint64)
+    >>> traffic = simulate([words], [LOAD], Caches(1, 4096, 65536), blocks=1, warps_per_block=2, resident_blocks=1)
+    >>> traffic.total("sectors"), traffic.total("l1_hits"), traffic.total("dram_compulsory"), traffic.dram_read_bytes
+    (8, 4, 4, 128)
+    """
+    sites = _checked_kinds(kinds)
+    words = [_checked_words(buffer) for buffer in buffers]
+    if blocks < 0 or warps_per_block < 1 or not 1 <= resident_blocks * warps_per_block <= _MOST_WARPS:
+        raise ArgumentValueError(
+            f"`resident_blocks` of `warps_per_block` warps must be 1 to {_MOST_WARPS} warps, of 0 or more `blocks` "
+            f"(got {resident_blocks} of {warps_per_block}, and {blocks}); take them from the occupancy"
+        )
+    counts = np.zeros((len(sites), len(OUTCOMES)), np.uint64)
+    directory, regions, sizes = _counted(words, blocks * warps_per_block, len(sites))
+    starts = np.zeros(len(sizes) + 1, np.int64)
+    np.cumsum(sizes, out=starts[1:])
+    ordered = _ordered(words, starts)
+    machine = _Machine(caches, min(caches.multiprocessors, blocks))
+    touched = np.zeros(regions << 10, np.uint64)
+    many = machine.multiprocessors
+    job = [
+        ordered, sites, counts, machine.first, machine.second, machine.shadow, directory, len(directory) - 1, touched,
+        machine.state, many, starts, blocks, 0, warps_per_block, resident_blocks,
+    ]  # fmt: skip
+    record = np.array([part.ctypes.data if isinstance(part, np.ndarray) else part for part in job], np.uint64)
+    code = compiled()
+    if many:
+        code.start(record.ctypes.data)
+        while code.run(record.ctypes.data, _SLICE):
+            pass
+    return Traffic(counts, int(machine.second[0, 5]), machine.dirty())
+
+
+def _checked_kinds(kinds: npt.ArrayLike) -> npt.NDArray[np.uint8]:
+    given = np.asarray(kinds)
+    if given.ndim != 1 or len(given) > 1 << 16 or not np.isin(given, (LOAD, LOAD_L2, STORE, ATOMIC)).all():
+        raise ArgumentValueError(
+            f"`kinds` must be LOAD, LOAD_L2, STORE or ATOMIC for each of at most 65,536 sites (got shape {given.shape})"
+        )
+    return np.ascontiguousarray(given, np.uint8)
+
+
+def _checked_words(buffer: Any) -> Words:
+    if not isinstance(buffer, np.ndarray) or buffer.dtype != np.uint64 or buffer.ndim != 1:
+        got = f"{buffer.dtype} of shape {buffer.shape}" if isinstance(buffer, np.ndarray) else type(buffer).__name__
+        raise ArgumentTypeError(f"`buffers` must be one-dimensional arrays of uint64 (got {got}); convert them")
+    return np.ascontiguousarray(buffer)
+
+
+def _counted(buffers: Sequence[Words], warps: int, sites: int) -> tuple[Words, int, npt.NDArray[np.int64]]:
+    """The directory of touched memory, the regions in it, and the words of each warp."""
+    places = _DIRECTORY
+    while True:
+        directory, regions, sizes = np.zeros((places, 2), np.uint64), np.zeros(1, np.int64), np.zeros(warps, np.int64)
+        where = (sizes.ctypes.data, warps, sites, directory.ctypes.data, places - 1, regions.ctypes.data)
+        outcomes = {compiled().count(buffer.ctypes.data, len(buffer), *where) for buffer in buffers}
+        if 2 in outcomes:
+            raise ArgumentValueError(
+                f"`buffers` must hold requests of {warps:,} warps and {sites:,} sites, each with its sectors (got "
+                "others); give as many `blocks`, `warps_per_block` and `kinds` as the launch had"
+            )
+        if 1 not in outcomes:
+            return directory, int(regions[0]), sizes
+        places *= 4
+
+
+def _ordered(buffers: Sequence[Words], starts: npt.NDArray[np.int64]) -> Words:
+    """All requests, those of a warp together."""
+    ordered = np.empty(starts[-1], np.uint64)
+    places = starts[:-1].copy()
+    for buffer in buffers:
+        compiled().place(buffer.ctypes.data, len(buffer), places.ctypes.data, ordered.ctypes.data)
+    return ordered
+
+
+class _Machine:
+    """The records of the caches and multiprocessors, and the memory behind them; see `cache_code`."""
+
+    def __init__(self, caches: Caches, multiprocessors: int) -> None:
+        self.multiprocessors = multiprocessors
+        self.state = np.zeros((multiprocessors, _SM_WORDS), np.uint64)
+        l1_ways = caches.l1_bytes // LINE_BYTES // caches.l1_sets
+        l2_lines = caches.l2_bytes // LINE_BYTES
+        l2_sets = l2_lines // caches.l2_ways
+        self._held: list[npt.NDArray[Any]] = []
+        self.first = self._caches(multiprocessors, caches.l1_sets, l1_ways)
+        self.second = self._caches(1, l2_sets, caches.l2_ways)
+        self._second_nodes = self._held[-2][0, l2_sets:]
+        self.shadow = self._caches(1, 1, l2_sets * caches.l2_ways)
+
+    def _caches(self, many: int, sets: int, ways: int) -> Words:
+        """Records of equal caches, which are empty."""
+        lines = sets * ways
+        bits = max(1, (lines - 1).bit_length())
+        nodes, buckets = np.zeros((many, sets + lines), _NODE), np.zeros((many, 1 << bits), np.int32)
+        nodes["prev"][:, :sets] = nodes["next"][:, :sets] = np.arange(sets)
+        self._held += [nodes, buckets]
+        records = np.zeros((many, 6), np.uint64)
+        of_cache = np.arange(many, dtype=np.uint64)
+        records[:, 0] = nodes.ctypes.data + of_cache * np.uint64(nodes.strides[0])
+        records[:, 1] = buckets.ctypes.data + of_cache * np.uint64(buckets.strides[0])
+        records[:, 2:5] = sets, ways, 64 - bits
+        return records
+
+    def dirty(self) -> int:
+        """Dirty sectors of the second level."""
+        return int(np.bitwise_count(self._second_nodes["state"] >> 4).sum())
