@@ -11,11 +11,14 @@ Source: CUDA C++ Programming Guide, compute capability 5.x and later, "Shared Me
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from tilewright.instruments.counting import LANES, added, by_pattern
 from tilewright.simt.events import EventKind, Handler, Instrument, Site, parameters
 
 #: Source: CUDA C++ Programming Guide, compute capability 5.x and later, "Shared Memory".
@@ -34,17 +37,8 @@ declare i32 @llvm.umax.i32(i32, i32)
 declare void @llvm.masked.scatter.v32i32.v32p0(<32 x i32>, <32 x ptr>, <32 x i1>)
 declare <32 x i32> @llvm.masked.gather.v32i32.v32p0(<32 x ptr>, <32 x i1>, <32 x i32>)
 
-define internal void @tw.banks.add(ptr %counters, i64 %slot, i32 %amount) alwaysinline {
-  %at = getelementptr i64, ptr %counters, i64 %slot
-  %old = load i64, ptr %at, align 8
-  %wide = zext i32 %amount to i64
-  %new = add i64 %old, %wide
-  store i64 %new, ptr %at, align 8
-  ret void
-}
-
 ; How many groups (of 8, 16 or 32 lanes for 16, 8 or 4 bytes) have a lane in the mask.
-define internal i32 @tw.banks.groups(i32 %mask, i32 %bytes) alwaysinline {
+define weak_odr i32 @tw.banks.groups(i32 %mask, i32 %bytes) alwaysinline {
   %m1 = lshr i32 %mask, 1
   %o1 = or i32 %mask, %m1
   %m2 = lshr i32 %o1, 2
@@ -65,7 +59,7 @@ define internal i32 @tw.banks.groups(i32 %mask, i32 %bytes) alwaysinline {
   ret i32 %count
 }
 
-define void @tw.banks.access(PARAMETERS) {
+define weak_odr void @tw.banks.access(PARAMETERS) {
 entry:
   %table = alloca [32 x i32], align 64
   %idle = icmp eq i32 %mask, 0
@@ -88,7 +82,7 @@ start:
   %base = and <32 x i32> LANES, %outside
   %bank = and <32 x i32> %unit, %within.all
   %index = or <32 x i32> %base, %bank
-  %places = getelementptr i32, ptr %table, <32 x i32> %index
+  %place = getelementptr i32, ptr %table, <32 x i32> %index
   %ideal = call i32 @tw.banks.groups(i32 %mask, i32 %bytes)
   br label %round
 
@@ -98,8 +92,8 @@ round:
   %groups = call i32 @tw.banks.groups(i32 %pending, i32 %bytes)
   %wavefronts.next = add i32 %wavefronts, %groups
   %lanes = bitcast i32 %pending to <32 x i1>
-  call void @llvm.masked.scatter.v32i32.v32p0(<32 x i32> %unit, <32 x ptr> align 4 %places, <32 x i1> %lanes)
-  %read = call <32 x i32> @llvm.masked.gather.v32i32.v32p0(<32 x ptr> align 4 %places, <32 x i1> %lanes, <32 x i32> %unit)
+  call void @llvm.masked.scatter.v32i32.v32p0(<32 x i32> %unit, <32 x ptr> align 4 %place, <32 x i1> %lanes)
+  %read = call <32 x i32> @llvm.masked.gather.v32i32.v32p0(<32 x ptr> align 4 %place, <32 x i1> %lanes, <32 x i32> %unit)
   %served = icmp eq <32 x i32> %read, %unit
   %served.bits = bitcast <32 x i1> %served to i32
   %others = xor i32 %served.bits, -1
@@ -109,18 +103,40 @@ round:
 
 count:
   %active = call i32 @llvm.ctpop.i32(i32 %mask)
-  call void @tw.banks.add(ptr %counters, i64 0, i32 1)
-  call void @tw.banks.add(ptr %counters, i64 1, i32 %active)
-  call void @tw.banks.add(ptr %counters, i64 2, i32 %wavefronts.next)
-  call void @tw.banks.add(ptr %counters, i64 3, i32 %ideal)
+  %lanes.active = zext i32 %active to i64
+  %wavefronts.wide = zext i32 %wavefronts.next to i64
+  %ideal.wide = zext i32 %ideal to i64
+SUMS
   br label %leave
 
 leave:
   ret void
 }
-""".replace("LANES", "<" + ", ".join(f"i32 {lane}" for lane in range(32)) + ">").replace(
-    "PARAMETERS", parameters(EventKind.ACCESS)
-)
+"""
+for _name, _text in (
+    ("LANES", "<" + ", ".join(f"i32 {lane}" for lane in range(LANES)) + ">"),
+    ("PARAMETERS", parameters(EventKind.ACCESS)),
+    ("SUMS", added([1, "%lanes.active", "%wavefronts.wide", "%ideal.wide"])),
+):
+    _HANDLER = _HANDLER.replace(_name, _text)
+_BY_ADDRESS = Handler("tw.banks.access", _HANDLER)
+
+
+def counts(addresses: Sequence[int], size: int) -> list[int]:
+    """What a request of all lanes adds to the counters: requests, lanes, wavefronts and ideal wavefronts.
+
+    Examples
+    --------
+    >>> counts([8 * lane for lane in range(32)], 4)
+    [1, 32, 2, 1]
+    """
+    unit = max(size, BANK_BYTES)
+    group = LANES * BANK_BYTES // unit
+    wavefronts = 0
+    for first in range(0, LANES, group):
+        units = {address // unit for address in addresses[first : first + group]}
+        wavefronts += max(Counter(number % group for number in units).values())
+    return [1, LANES, wavefronts, LANES // group]
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,8 +244,15 @@ class Banks(Instrument):
 
     def handler(self, site: Site, offsets: tuple[int, ...] | None = None) -> Handler | None:
         """Accesses to shared memory."""
-        wanted = site.kind is EventKind.ACCESS and site.space == "shared"
-        return Handler("tw.banks.access", _HANDLER) if wanted else None
+        if site.kind is not EventKind.ACCESS or site.space != "shared":
+            return None
+        if offsets is None:
+            return _BY_ADDRESS
+        # Conflicts stay the same when all addresses move by a lane's width, or by a word: so do not ask where they are.
+        size = site.bytes_per_lane
+        moved = tuple(offset - offsets[0] + offsets[0] % BANK_BYTES for offset in offsets)
+        modulus = BANK_BYTES if size < BANK_BYTES else 1
+        return by_pattern(_BY_ADDRESS, moved, size, modulus, lambda base: counts([base + at for at in moved], size))
 
     def collect(self, sites: list[Site], counters: npt.NDArray[np.uint64]) -> BanksResult:
         """Give the counters their names."""

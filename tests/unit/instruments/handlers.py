@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import re
+from typing import Any
 
 import llvmlite.binding as llvm
 import numpy as np
@@ -11,6 +13,7 @@ from tilewright.simt.events import EventKind, Handler, Instrument, Site
 
 LANES = 32
 FULL = 0xFFFF_FFFF
+_WIDTHS = {"i32": ctypes.c_uint32, "i64": ctypes.c_uint64}
 
 
 class Harness:
@@ -23,62 +26,65 @@ class Harness:
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
         features = llvm.get_host_cpu_features().flatten() if native else ""
-        machine = llvm.Target.from_default_triple().create_target_machine(
+        self._machine = llvm.Target.from_default_triple().create_target_machine(
             cpu=llvm.get_host_cpu_name() if native else "", features=features, opt=2, jit=True
         )
+        self._native = native
         self.instrument = instrument
         self.counters = np.zeros((1, instrument.slots), np.uint64)
-        self._libraries = []
-        self._functions = {}
-        for kind in (EventKind.RUN, EventKind.ACCESS):
-            handler = self._handler(kind)
-            if handler is None:
-                continue
-            symbol, text = handler.symbol, handler.text
-            module = llvm.parse_assembly(text)
-            module.verify()
-            if native:
-                builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2))
-                builder.getModulePassManager().run(module, builder)
-            library = (
-                llvm.JITLibraryBuilder()
-                .add_object_img(machine.emit_object(module))
-                .export_symbol(symbol)
-                .add_current_process()
-                .link(llvm.create_lljit_compiler(machine), symbol)
-            )
-            self._libraries.append(library)
-            pointer, word = ctypes.c_void_p, ctypes.c_uint32
-            where = (pointer,) * 5 + (word,)
-            rest = (word,) if kind is EventKind.RUN else (word, pointer, word)
-            self._functions[kind] = ctypes.CFUNCTYPE(None, *where, *rest)(library[symbol])
+        self._compiled: dict[str, tuple[object, Any]] = {}
 
-    def _handler(self, kind: EventKind) -> Handler | None:
-        """The one that an instrument has for a kind, asked with a site in each state space."""
-        for space in ("global", "shared", "local"):
-            example = site(space) if kind is EventKind.ACCESS else Site(kind, 1, "", "mov.b32")
-            found = self.instrument.handler(example)
-            if found is not None:
-                return found
-        return None
-
-    def _where(self) -> tuple[int | None, ...]:
-        """What every handler begins with; these instruments only look at the counters."""
-        return (None, None, None, None, self.counters.ctypes.data, 0)
-
-    def access(self, addresses: list[int], mask: int, size: int) -> list[int]:
+    def access(self, addresses: list[int], mask: int, size: int, space: str = "") -> list[int]:
         """One warp's access; the counters it added, as integers."""
-        before = self.counters.copy()
         lanes = np.array(addresses, np.uint64)
         assert lanes.shape == (LANES,)
-        self._functions[EventKind.ACCESS](*self._where(), mask, lanes.ctypes.data, size)
-        return (self.counters - before)[0].tolist()
+        return self._call(self._handler(EventKind.ACCESS, size, space), mask, lanes.ctypes.data, size)
+
+    def pattern(self, base: int, offsets: tuple[int, ...], mask: int, size: int, space: str = "") -> list[int]:
+        """One warp's access by a base and constant offsets; the counters it added."""
+        handler = self._handler(EventKind.ACCESS, size, space, offsets)
+        assert handler.pattern
+        return self._call(handler, mask, base)
 
     def run(self, mask: int) -> list[int]:
         """One warp's run of a straight line; the counters it added."""
+        return self._call(self._handler(EventKind.RUN), mask)
+
+    def _handler(self, kind: EventKind, size: int = 4, space: str = "", offsets: Any = None) -> Handler:
+        """The one that an instrument has for a kind, asked with a site of each state space in turn."""
+        for known in (space,) if space else ("global", "shared", "local"):
+            example = site(known, size=size) if kind is EventKind.ACCESS else Site(kind, 1, "", "mov.b32")
+            found = self.instrument.handler(example, offsets)
+            if found is not None:
+                return found
+        raise AssertionError(f"{self.instrument.name} has no handler of {kind}")
+
+    def _call(self, handler: Handler, *arguments: int) -> list[int]:
+        """Call a handler with no record, no memory of its own, and the counters."""
         before = self.counters.copy()
-        self._functions[EventKind.RUN](*self._where(), mask)
+        self._function(handler)(None, None, None, None, self.counters.ctypes.data, 0, *arguments)
         return (self.counters - before)[0].tolist()
+
+    def _function(self, handler: Handler) -> Any:
+        """A compiled handler; its text may leave functions out that it only declares."""
+        if handler.symbol not in self._compiled:
+            module = llvm.parse_assembly(handler.text)
+            module.verify()
+            if self._native:
+                builder = llvm.create_pass_builder(self._machine, llvm.create_pipeline_tuning_options(speed_level=2))
+                builder.getModulePassManager().run(module, builder)
+            library = (
+                llvm.JITLibraryBuilder()
+                .add_object_img(self._machine.emit_object(module))
+                .export_symbol(handler.symbol)
+                .add_current_process()
+                .link(llvm.create_lljit_compiler(self._machine), handler.symbol)
+            )
+            listed = re.search(rf"@{re.escape(handler.symbol)}\(([^)]*)\)[^\n]*{{", handler.text)
+            assert listed is not None
+            kinds = [ctypes.c_void_p if "ptr" in x else _WIDTHS[x.split()[0]] for x in listed[1].split(",")]
+            self._compiled[handler.symbol] = (library, ctypes.CFUNCTYPE(None, *kinds)(library[handler.symbol]))
+        return self._compiled[handler.symbol][1]
 
 
 def site(space: str = "global", access: str = "load", size: int = 4, line: int = 1) -> Site:
