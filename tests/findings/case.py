@@ -92,10 +92,12 @@ class Case:
         Applied to result and reference before they are compared, where the kernel leaves the order open.
     unwritten : tuple of int
         Positions of arrays that the host only allocates.
+    freed : tuple of int
+        Positions of arrays whose memory is given back before the launch.
     defective : bool
         The `finds:` comments of the file are about this case; every other case must give no finding.
     finds : mapping of str to tuple of str
-        Text of a line -> codes, for a kernel that stands in another file and has no comments.
+        Text of a line, wherever it stands -> codes, for a kernel in another file that has no comments.
     """
 
     name: str
@@ -108,6 +110,7 @@ class Case:
     rtol: float = 0.0
     settled: Callable[[Any], Any] = unchanged
     unwritten: tuple[int, ...] = ()
+    freed: tuple[int, ...] = ()
     defective: bool = False
     finds: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
@@ -129,9 +132,13 @@ class Case:
     def device_arguments(self, memory: Memory) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         """(what is launched with, the same on the host as it is before the launch)."""
         given = self.arguments(np.random.default_rng(2026))
-        before = tuple(value.copy() if isinstance(value, np.ndarray) else value for value in given)
-        launched = [
-            memory.empty(value.shape, value.dtype) if position in self.unwritten else value
-            for position, value in enumerate(given)
-        ]
-        return tuple(launched), before
+        launched, before = list(given), list(given)
+        for position, value in enumerate(given):
+            if position in self.unwritten:
+                launched[position] = memory.empty(value.shape, value.dtype)
+            elif isinstance(value, np.ndarray):
+                before[position] = value.copy()
+        for position in self.freed:
+            launched[position] = memory.array(given[position])
+            memory.free(launched[position].address)
+        return tuple(launched), tuple(before)

@@ -10,6 +10,7 @@ with a comment `finds: TW301` or `finds: TW101, TW602` (after `#`, or `//` in C+
 
 - of an access, a barrier or an operation: the line it stands on;
 - of a race: the line of the write, or the later line where both write, as docs/design/instruments.md says;
+- of a read of what was never set: the line of the read;
 - of threads that left before a barrier, or do not come to it: the barrier;
 - of a launch (TW5xx): the line with the kernel's `def`, or its name in C++ or PTX.
 
@@ -61,5 +62,5 @@ def expected(case: Case) -> frozenset[tuple[int, str]]:
         return frozenset()
     if not case.finds:
         return commented(case.path)
-    lines = [line.strip() for line in case.path.read_text(encoding="utf-8").splitlines()]
-    return frozenset((lines.index(text) + 1, code) for text, codes in case.finds.items() for code in codes)
+    lines = enumerate(case.path.read_text(encoding="utf-8").splitlines(), 1)
+    return frozenset((number, code) for number, line in lines for code in case.finds.get(line.strip(), ()))

@@ -1,4 +1,4 @@
-"""PTX: a register that is set on one path only and stored on both."""
+"""PTX: the register of a sum is never set before the loop adds to it."""
 
 import numpy as np
 from case import Case, ptx
@@ -8,10 +8,10 @@ SOURCE = r"""
 .target sm_90
 .address_size 64
 
-.visible .entry set_on_one_path(.param .u64 x, .param .u64 out)
+.visible .entry sum_never_set(.param .u64 x, .param .u64 out)
 {
     .reg .pred %p;
-    .reg .b32 %t, %value, %sign;
+    .reg .b32 %t, %value, %sum, %i;
     .reg .b64 %x, %out, %wide;
     ld.param.u64 %x, [x];
     ld.param.u64 %out, [out];
@@ -19,19 +19,22 @@ SOURCE = r"""
     mul.wide.u32 %wide, %t, 4;
     add.s64 %x, %x, %wide;
     add.s64 %out, %out, %wide;
-    ld.global.s32 %value, [%x];
-    setp.lt.s32 %p, %value, 0;
-    @!%p bra STORE;
-    mov.b32 %sign, -1;
-STORE:
-    st.global.u32 [%out], %sign;  // finds: TW204
+    mov.b32 %i, 0;
+NEXT:
+    ld.global.u32 %value, [%x];
+    add.u32 %sum, %sum, %value;  // finds: TW204
+    add.s64 %x, %x, 128;
+    add.u32 %i, %i, 1;
+    setp.lt.u32 %p, %i, 3;
+    @%p bra NEXT;
+    st.global.u32 [%out], %sum;
     ret;
 }
 
-.visible .entry set_on_both_paths(.param .u64 x, .param .u64 out)
+.visible .entry sum_set(.param .u64 x, .param .u64 out)
 {
     .reg .pred %p;
-    .reg .b32 %t, %value, %sign;
+    .reg .b32 %t, %value, %sum, %i;
     .reg .b64 %x, %out, %wide;
     ld.param.u64 %x, [x];
     ld.param.u64 %out, [out];
@@ -39,27 +42,30 @@ STORE:
     mul.wide.u32 %wide, %t, 4;
     add.s64 %x, %x, %wide;
     add.s64 %out, %out, %wide;
-    ld.global.s32 %value, [%x];
-    setp.lt.s32 %p, %value, 0;
-    mov.b32 %sign, 1;
-    @!%p bra STORE_BOTH;
-    mov.b32 %sign, -1;
-STORE_BOTH:
-    st.global.u32 [%out], %sign;
+    mov.b32 %i, 0;
+    mov.b32 %sum, 0;
+NEXT_OF_SET:
+    ld.global.u32 %value, [%x];
+    add.u32 %sum, %sum, %value;
+    add.s64 %x, %x, 128;
+    add.u32 %i, %i, 1;
+    setp.lt.u32 %p, %i, 3;
+    @%p bra NEXT_OF_SET;
+    st.global.u32 [%out], %sum;
     ret;
 }
 """
 
 
 def arguments(rng):
-    return rng.integers(-99, 99, 64).astype(np.int32), np.zeros(64, np.int32)
+    return rng.integers(0, 99, 96).astype(np.uint32), np.zeros(32, np.uint32)
 
 
 def reference(x, out):
-    return {1: np.where(x < 0, -1, 1)}
+    return {1: x.reshape(3, 32).sum(axis=0)}
 
 
 CASES = (
-    Case("register_set_on_one_path", ptx(__file__, SOURCE, "set_on_one_path"), 1, 64, arguments, defective=True),
-    Case("register_set_on_both_paths", ptx(__file__, SOURCE, "set_on_both_paths"), 1, 64, arguments, reference),
+    Case("sum_never_set", ptx(__file__, SOURCE, "sum_never_set"), 1, 32, arguments, defective=True),
+    Case("sum_set", ptx(__file__, SOURCE, "sum_set"), 1, 32, arguments, reference),
 )

@@ -1,0 +1,44 @@
+"""Two warps wait at two barriers, each for the other."""
+
+import numpy as np
+from case import Case, cuda_cpp
+
+SOURCE = r"""
+__global__ void at_two(const int *x, int *out) {
+    __shared__ int tile[64];
+    const int t = threadIdx.x;
+    tile[t] = x[t];
+    if (t < 32) {
+        asm volatile("bar.sync 1, 64;" ::: "memory");  // finds: TW401
+    } else {
+        asm volatile("bar.sync 2, 64;" ::: "memory");  // finds: TW401
+    }
+    out[t] = tile[63 - t];
+}
+
+__global__ void at_one(const int *x, int *out) {
+    __shared__ int tile[64];
+    const int t = threadIdx.x;
+    tile[t] = x[t];
+    if (t < 32) {
+        asm volatile("bar.sync 1, 64;" ::: "memory");
+    } else {
+        asm volatile("bar.sync 1, 64;" ::: "memory");
+    }
+    out[t] = tile[63 - t];
+}
+"""
+
+
+def arguments(rng):
+    return rng.integers(1, 99, 64).astype(np.int32), np.zeros(64, np.int32)
+
+
+def reference(x, out):
+    return {1: x[::-1]}
+
+
+CASES = (
+    Case("waiting_at_two_barriers", cuda_cpp(__file__, SOURCE, "at_two"), 1, 64, arguments, defective=True),
+    Case("waiting_at_one_barrier", cuda_cpp(__file__, SOURCE, "at_one"), 1, 64, arguments, reference),
+)

@@ -1,0 +1,48 @@
+"""A shared histogram without atomics: warps that count the same bin lose each other's counts."""
+
+import numpy as np
+from case import Case
+from numba import cuda, int32
+
+BINS = 32
+
+
+@cuda.jit
+def plain(x, counts):
+    bins = cuda.shared.array(BINS, int32)
+    t = cuda.threadIdx.x
+    if t < BINS:
+        bins[t] = 0
+    cuda.syncthreads()
+    bins[x[t]] += 1  # finds: TW301
+    cuda.syncthreads()
+    if t < BINS:
+        counts[t] = bins[t]
+
+
+@cuda.jit
+def atomic(x, counts):
+    bins = cuda.shared.array(BINS, int32)
+    t = cuda.threadIdx.x
+    if t < BINS:
+        bins[t] = 0
+    cuda.syncthreads()
+    cuda.atomic.add(bins, x[t], 1)
+    cuda.syncthreads()
+    if t < BINS:
+        counts[t] = bins[t]
+
+
+def arguments(rng):
+    """Keys that differ within each warp, so that warps alone race."""
+    return np.concatenate([rng.permutation(32) for _ in range(4)]), np.zeros(BINS, np.int32)
+
+
+def reference(x, counts):
+    return {1: np.bincount(x)}
+
+
+CASES = (
+    Case("histogram_plain", plain, 1, 128, arguments, defective=True),
+    Case("histogram_atomic", atomic, 1, 128, arguments, reference),
+)
