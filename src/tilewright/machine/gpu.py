@@ -76,10 +76,18 @@ class Gpu:
         Hardware barriers and virtual resources, where their number limits occupancy.
     boost_mhz, memory_gb_per_s, memory_gb, l2_bytes : int
         Clock, memory bandwidth (10^9 bytes a second), memory (10^9 bytes), second-level cache.
-    fp32_per_clock, fp64_per_clock : int
-        Multiply-adds a clock a multiprocessor.
-    int32_per_clock : int or None
-        The same for 32-bit integers, where known.
+    line_bytes, sector_bytes : int
+        Lines of both caches, and the sectors that they are filled by.
+    shared_bytes_per_clock, l1_bytes_per_clock : float
+        What shared memory and the first-level cache of a multiprocessor deliver; the latter None where not published.
+    l2_bytes_per_clock : float or None
+        What the second-level cache delivers, where published.
+    schedulers : int
+        Warp schedulers of a multiprocessor; each issues an instruction a clock.
+    fp32_per_clock, fp64_per_clock, fp16_per_clock, int32_per_clock : int
+        Multiply-adds a clock a multiprocessor, outside tensor cores.
+    special_per_clock : int or None
+        Reciprocals, roots, exponentials, logarithms, sines and cosines (approximate, float32), where published.
     peak_fp32_tflops : float
         As the vendor prints it; :meth:`peak_gflops` computes it.
     """
@@ -108,10 +116,18 @@ class Gpu:
     memory_gb_per_s: int
     memory_gb: int
     l2_bytes: int
+    line_bytes: int
+    sector_bytes: int
+    shared_bytes_per_clock: float
+    schedulers: int
     fp32_per_clock: int
     fp64_per_clock: int
+    fp16_per_clock: int
+    int32_per_clock: int
     peak_fp32_tflops: float
-    int32_per_clock: int | None = None
+    special_per_clock: int | None = None
+    l1_bytes_per_clock: float | None = None
+    l2_bytes_per_clock: float | None = None
     barriers_per_multiprocessor: int | None = None
     virtual_per_multiprocessor: int | None = None
 
@@ -126,24 +142,62 @@ class Gpu:
         Parameters
         ----------
         dtype : str
-            "float32", "float64" or "int32".
+            "float32", "float64", "float16" or "int32".
 
         Raises
         ------
         ArgumentValueError
-            When the rate of that dtype is not known.
+            It is another dtype.
 
         Examples
         --------
         >>> round(gpu("a100").peak_gflops())
         19492
         """
-        rates = {"float32": self.fp32_per_clock, "float64": self.fp64_per_clock, "int32": self.int32_per_clock}
-        rate = rates.get(dtype)
-        if rate is None:
-            known = ", ".join(name for name, value in rates.items() if value is not None)
-            raise ArgumentValueError(f"{self.name}: the peak rate is known for {known} (got {dtype!r})")
-        return 2 * rate * self.multiprocessors * self.boost_mhz / 1000
+        rates = {
+            "float32": self.fp32_per_clock,
+            "float64": self.fp64_per_clock,
+            "float16": self.fp16_per_clock,
+            "int32": self.int32_per_clock,
+        }
+        if dtype not in rates:
+            raise ArgumentValueError(f"{self.name}: the peak rate is known for {', '.join(rates)} (got {dtype!r})")
+        return 2 * rates[dtype] * self.multiprocessors * self.boost_mhz / 1000
+
+    def gb_per_s(self, level: str) -> float | None:
+        """Bytes a second that a level of memory delivers to all multiprocessors, in 10^9, at the boost clock.
+
+        Parameters
+        ----------
+        level : str
+            "shared", "l1", "l2" or "dram".
+
+        Returns
+        -------
+        float or None
+            None where no source tells.
+
+        Raises
+        ------
+        ArgumentValueError
+            It is another level.
+
+        Examples
+        --------
+        >>> gpu("a100").gb_per_s("l2"), gpu("a100").gb_per_s("dram"), gpu("t4").gb_per_s("l2")
+        (7219.2, 2039, None)
+        """
+        each = {
+            "shared": self.shared_bytes_per_clock * self.multiprocessors,
+            "l1": self.l1_bytes_per_clock and self.l1_bytes_per_clock * self.multiprocessors,
+            "l2": self.l2_bytes_per_clock,
+        }
+        if level == "dram":
+            return self.memory_gb_per_s
+        if level not in each:
+            raise ArgumentValueError(f"a level of memory must be one of {', '.join(each)}, dram (got {level!r})")
+        a_clock = each[level]
+        return None if a_clock is None else a_clock * self.boost_mhz / 1000
 
 
 @functools.lru_cache(maxsize=64)

@@ -5,6 +5,7 @@ import pytest
 
 from tilewright import machine
 from tilewright.errors import ArgumentValueError
+from tilewright.machine import cache
 from tilewright.machine.gpu import gpu, gpus, names
 
 every = pytest.mark.parametrize("record", gpus().values(), ids=lambda record: record.key)
@@ -44,7 +45,7 @@ def test_limits_of_a_launch_are_the_same_everywhere():
 def test_every_number_has_a_source():
     text = resources.files("tilewright.machine").joinpath("gpus.toml").read_text()
     numbers = [line for line in text.splitlines() if "=" in line and not line.startswith(("name", "family", "#"))]
-    tags = ("[guide]", "[rates]", "[occ]", "[sheet]", "[paper]", "[query]")
+    tags = ("[guide]", "[rates]", "[occ]", "[sheet]", "[paper]", "[query]", "[ncu]", "[luo]")
     assert len(numbers) > 100
     assert [line for line in numbers if not any(tag in line.partition("#")[2] for tag in tags)] == []
 
@@ -63,7 +64,20 @@ def test_names_are_forgiving(name):
 def test_package_names():
     assert machine.gpu is gpu
     assert machine.names() == names() == tuple(machine.gpus())
-    assert {"t4", "v100", "a100", "a6000", "l4", "h100", "h100-pcie", "h200", "b200", "rtx5090"} <= set(names())
+    assert {
+        "t4",
+        "v100",
+        "a100",
+        "a6000",
+        "l4",
+        "h100",
+        "h100-pcie",
+        "h200",
+        "b200",
+        "rtx5090",
+        "l40s",
+        "rtx2080ti",
+    } <= set(names())
     assert machine.gpu("rtx4090").compute_capability == (8, 9)
 
 
@@ -76,10 +90,30 @@ def test_unknown_name():
 
 def test_unknown_rate():
     with pytest.raises(
-        ArgumentValueError, match=r"RTX 5090: the peak rate is known for float32, float64 \(got 'int32'\)"
+        ArgumentValueError, match=r"RTX 5090: the peak rate is known for float32, float64, .*int32 \(got 'int8'\)"
     ):
-        gpu("rtx5090").peak_gflops("int32")
+        gpu("rtx5090").peak_gflops("int8")
     assert gpu("h100").peak_gflops("float64") * 2 == gpu("h100").peak_gflops("float32")
+
+
+def test_bandwidths():
+    """Against the rates that the white papers print: 2.3 times the L2 of V100, 219 GB/s of a multiprocessor's L1."""
+    a100, v100, rtx3090 = gpu("a100"), gpu("v100"), gpu("rtx3090")
+    assert round(a100.gb_per_s("l2") / v100.gb_per_s("l2"), 1) == 2.3
+    assert round(v100.gb_per_s("l2"), 1) == 3133.4
+    assert round(rtx3090.gb_per_s("l1") / rtx3090.multiprocessors * 1710 / rtx3090.boost_mhz) == 219
+    assert a100.gb_per_s("dram") == 2039
+    assert rtx3090.gb_per_s("l2") is None
+    with pytest.raises(ArgumentValueError, match=r"one of shared, l1, l2, dram \(got 'l3'\)"):
+        a100.gb_per_s("l3")
+
+
+@every
+def test_levels_are_faster_the_nearer_they_are(record):
+    known = [rate for level in ("dram", "l2", "l1", "shared") if (rate := record.gb_per_s(level)) is not None]
+    assert known == sorted(known)
+    assert record.fp16_per_clock >= record.fp32_per_clock
+    assert (record.line_bytes, record.sector_bytes) == (cache.LINE_BYTES, cache.SECTOR_BYTES)
 
 
 def test_records_cannot_be_changed():
