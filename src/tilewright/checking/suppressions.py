@@ -1,0 +1,118 @@
+"""Findings that the user has looked at and wants to hear no more of.
+
+By a comment at the end of the finding's line, in Python or C++::
+
+    total += x[i]  # tilewright: ignore[TW601]
+    total += x[i];  // tilewright: ignore[TW601, TW604]
+
+or by code, for all lines.
+"""
+
+from __future__ import annotations
+
+import linecache
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from tilewright.errors import ArgumentValueError
+from tilewright.instruments.findings import Finding, code
+
+_COMMENT = re.compile(r"(?:#|//)\s*tilewright:\s*ignore\b(?:\[([^\]]*)\])?")
+
+
+@dataclass(frozen=True, slots=True)
+class Suppression:
+    """One code that is not wanted: at a line of a file, or (line 0) anywhere."""
+
+    code: str
+    source: str = ""
+    line: int = 0
+
+    def covers(self, finding: Finding) -> bool:
+        """Whether a finding is meant."""
+        return finding.code == self.code and (
+            not self.line or (finding.source, finding.line) == (self.source, self.line)
+        )
+
+    def __str__(self) -> str:
+        return f"{self.source}:{self.line}: ignore[{self.code}]" if self.line else f"--ignore {self.code}"
+
+
+@dataclass(frozen=True, slots=True)
+class Sifted:
+    """Findings after suppressions.
+
+    Attributes
+    ----------
+    findings : tuple of Finding
+        What is left.
+    suppressed : tuple of Finding
+        What is not.
+    unused : tuple of Suppression
+        Suppressions that nothing was found for.
+    """
+
+    findings: tuple[Finding, ...]
+    suppressed: tuple[Finding, ...]
+    unused: tuple[Suppression, ...]
+
+
+def checked(codes: Sequence[str], where: str = "`ignore`") -> tuple[str, ...]:
+    """Codes as a user gave them, each once.
+
+    Raises
+    ------
+    ArgumentValueError
+        Something is no code; the message says where it stands, and which codes there are.
+
+    Examples
+    --------
+    >>> checked(["TW601", " TW604", "TW601"])
+    ('TW601', 'TW604')
+    """
+    names = tuple(dict.fromkeys(name.strip() for name in codes))
+    for name in names:
+        try:
+            code(name)
+        except ArgumentValueError as error:
+            raise ArgumentValueError(f"{where}: {error}") from None
+    return names
+
+
+def comments(files: Iterable[str]) -> list[Suppression]:
+    """The comments of files that can be read.
+
+    Raises
+    ------
+    ArgumentValueError
+        A comment names no code, or something that is none.
+    """
+    found = []
+    for file in dict.fromkeys(files):
+        for number, line in enumerate(linecache.getlines(file), start=1):
+            match = _COMMENT.search(line)
+            if match is not None:
+                names = checked((match[1] or "").split(","), f"{file}:{number}")
+                found += [Suppression(name, file, number) for name in names]
+    return found
+
+
+def sift(findings: Iterable[Finding], suppressions: Sequence[Suppression]) -> Sifted:
+    """Take out the findings that suppressions cover.
+
+    Examples
+    --------
+    >>> rows = [Finding(code=c, message="m", kernel="k", source="a.py", line=3) for c in ("TW601", "TW301")]
+    >>> sifted = sift(rows, [Suppression("TW601", "a.py", 3), Suppression("TW101")])
+    >>> [f.code for f in sifted.findings], [str(s) for s in sifted.unused]
+    (['TW301'], ['--ignore TW101'])
+    """
+    kept: list[Finding] = []
+    suppressed: list[Finding] = []
+    used: set[Suppression] = set()
+    for finding in findings:
+        covering = {one for one in suppressions if one.covers(finding)}
+        (suppressed if covering else kept).append(finding)
+        used |= covering
+    return Sifted(tuple(kept), tuple(suppressed), tuple(one for one in suppressions if one not in used))

@@ -1,0 +1,95 @@
+"""Maps of what was read and written, against addresses worked out in Python."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from ptx_kernels import kernel, run
+
+from tilewright.instruments.touched import Touched
+from tilewright.simt import DeviceArray, Memory
+
+#: How a thread makes the byte offset %d1 that it accesses, and the same in Python.
+PLACES = {
+    "uniform": ("mov.u64 %d1, 48;", lambda t: 48),
+    "run": ("mul.wide.u32 %d1, %tid, {size};", lambda t, size: t * size),
+    "stride": ("mul.wide.u32 %d1, %tid, 48;", lambda t: t * 48),
+    "backwards": ("mad.wide.s32 %d1, %tid, -16, 1600;", lambda t: 1600 - 16 * t),
+    "free": (
+        "xor.b32 %r1, %tid, 5; mul.lo.u32 %r1, %r1, %r1; and.b32 %r1, %r1, 255; mul.wide.u32 %d1, %r1, 16;",
+        lambda t: ((t ^ 5) ** 2 & 255) * 16,
+    ),
+}
+#: An access at %d2 of so many bytes.
+LOADS = {
+    1: "ld.global.u8 %r2, [%d2];",
+    2: "ld.global.u16 %r2, [%d2];",
+    4: "ld.global.u32 %r2, [%d2];",
+    8: "ld.global.v2.u32 {%r2, %r3}, [%d2];",
+    16: "ld.global.v4.u32 {%r2, %r3, %r4, %r5}, [%d2];",
+}
+STORES = {
+    1: "st.global.u8 [%d2], %r2;",
+    2: "st.global.u16 [%d2], %r2;",
+    4: "st.global.u32 [%d2], %r2;",
+    8: "st.global.u64 [%d2], %d3;",
+    16: "st.global.v4.u32 [%d2], {%r2, %r3, %r4, %r5};",
+}
+
+
+def touched(body: str, guard: str, block: int) -> tuple[list[int], list[int]]:
+    """Byte offsets read and written in an array of 8,192 bytes."""
+    memory = Memory()
+    memory.empty(8, np.uint8)
+    x = memory.empty(8192, np.uint8)
+    done = run(kernel(f"{body} add.u64 %d2, %d1, %out; {guard}"), x, block=block, instruments=[Touched()])
+    result = done.results["touched"]
+    return tuple(
+        np.flatnonzero(result.of(bytes_, x.address, x.shape, x.strides)).tolist()
+        for bytes_ in (result.read, result.written)
+    )
+
+
+def bytes_of(place: str, size: int, threads: range) -> list[int]:
+    function = PLACES[place][1]
+    starts = [function(t, size) if place == "run" else function(t) for t in threads]
+    return sorted({start + i for start in starts for i in range(size)})
+
+
+@pytest.mark.parametrize("size", LOADS)
+@pytest.mark.parametrize("place", PLACES)
+def test_every_byte_of_every_lane_is_noted_and_no_other(place: str, size: int) -> None:
+    body = PLACES[place][0].format(size=size)
+    expected = bytes_of(place, size, range(40))
+    assert touched(body, LOADS[size], 40) == (expected, [])
+    assert touched(body, STORES[size], 40) == ([], expected)
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_lanes_that_are_switched_off_touch_nothing(place: str) -> None:
+    guard = "setp.gt.u32 %p1, %tid, 6; @%p1 st.global.u32 [%d2], %r2;"
+    assert touched(PLACES[place][0].format(size=4), guard, 40) == ([], bytes_of(place, 4, range(7, 40)))
+    never = "setp.gt.u32 %p1, %tid, 99; @%p1 st.global.u32 [%d2], %r2;"
+    assert touched(PLACES[place][0].format(size=4), never, 40) == ([], [])
+
+
+def test_an_atomic_reads_and_writes() -> None:
+    expected = bytes_of("run", 4, range(40))
+    assert touched(PLACES["run"][0].format(size=4), "red.global.add.u32 [%d2], 1;", 40) == (expected, expected)
+
+
+def test_the_last_lanes_of_memory_may_be_switched_off() -> None:
+    x = Memory().empty(40, np.uint32)
+    body = "setp.lt.u32 %p1, %tid, 40; @%p1 st.global.u32 [%at], 1;"
+    result = run(kernel(body), x, block=64, instruments=[Touched()]).results["touched"]
+    assert result.of(result.written, x.address, x.shape, x.strides).all()
+
+
+def test_an_array_of_any_strides_has_its_own_shape() -> None:
+    x = Memory().empty((6, 8), np.uint32)
+    result = run(kernel("st.global.u32 [%at], 1;"), x, block=24, instruments=[Touched()]).results["touched"]
+    assert isinstance(x, DeviceArray)
+    assert result.of(result.written, x.address, (6, 8), (32, 4)).tolist() == [[True] * 8] * 3 + [[False] * 8] * 3
+    assert result.of(result.written, x.address, (8, 6), (4, 32)).tolist() == [[True] * 3 + [False] * 3] * 8
+    assert result.of(result.written, x.address + 8 * 4, (3,), (-4,)).tolist() == [True] * 3
+    assert result.of(result.written, x.address, (0, 6), (4, 32)).shape == (0, 6)
