@@ -97,7 +97,7 @@ class Case:
     defective : bool
         The `finds:` comments of the file are about this case; every other case must give no finding.
     finds : mapping of str to tuple of str
-        Text of a line, wherever it stands -> codes, for a kernel in another file that has no comments.
+        Text of a line of the kernel -> codes, for a Python kernel of another file, which has no comments.
     """
 
     name: str

@@ -20,6 +20,7 @@ Keep one mistake a file and the rest of the kernel clean, sums in the arrays' ow
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import re
 import sys
 from pathlib import Path
@@ -62,5 +63,7 @@ def expected(case: Case) -> frozenset[tuple[int, str]]:
         return frozenset()
     if not case.finds:
         return commented(case.path)
-    lines = enumerate(case.path.read_text(encoding="utf-8").splitlines(), 1)
-    return frozenset((number, code) for number, line in lines for code in case.finds.get(line.strip(), ()))
+    lines, first = inspect.getsourcelines(case.kernel.py_func)
+    return frozenset(
+        (number, code) for number, line in enumerate(lines, first) for code in case.finds.get(line.strip(), ())
+    )

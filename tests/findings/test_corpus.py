@@ -1,0 +1,87 @@
+"""The corpus is what it says: a twin beside each defect, a defect for each code, and lines that can be reported."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import corpus
+import pytest
+
+from tilewright.gpu import Program
+from tilewright.instruments.findings import codes
+
+#: What stands on a line that a code is reported for, as PTX; a launch has no instruction.
+_SHARED = r"(ld|st|atom|red)\S*\.shared|(ld|st|atom)\.(?!global|local|param)"
+INSTRUCTIONS = {
+    "TW101": r"(ld|st|atom|red)\S*\.global",
+    "TW102": r"ld\.global\.(nc\.)?v4",
+    "TW103": _SHARED,
+    "TW104": r"(ld|st)\S*\.local",
+    "TW105": r"ld\.global",
+    "TW106": r"st\.",
+    "TW107": r"(ld|st)\.global",
+    "TW201": r"ld\.global",
+    "TW202": _SHARED,
+    "TW203": r"ld\.local",
+    "TW204": r"add",
+    "TW301": _SHARED,
+    "TW302": r"st\.global",
+    "TW303": r"(st|atom|red)\S*\.global",
+    "TW304": _SHARED,
+    "TW401": r"bar(rier)?\.sync",
+    "TW402": r"bar(rier)?\.sync",
+    "TW403": r"bar(rier)?\.sync",
+    "TW404": r"(shfl|vote)\.sync",
+    "TW601": r"\.f64",
+    "TW602": r"(mul|mad)\S*\.(lo\.)?[su]32",
+    "TW603": r"(div|sqrt|rcp|st)\.",
+    "TW604": r"cvt\.rn\.f32\.f64",
+    "TW701": r"(ld|st)\.shared",
+    "TW702": r"(ld|st)\.global",
+}
+DEFECTS = corpus.files("defects")
+
+
+def instructions(program: Program, path: Path, line: int) -> list[str]:
+    """The PTX of a line of the source; PTX that was written by hand is its own source."""
+    ptx = program.ptx.splitlines()
+    places = program.source_lines
+    if not places:
+        return [ptx[line - 1]]
+    return [ptx[number - 1] for number, place in places.items() if place == f"{path}:{line}"]
+
+
+@pytest.mark.parametrize("path", DEFECTS, ids=lambda p: p.stem)
+def test_lines_to_report_have_instructions_that_can_be(path: Path) -> None:
+    for case in corpus.cases(path):
+        for line, code in sorted(corpus.expected(case)):
+            if not code.startswith("TW5"):
+                text = instructions(case.program(), case.path, line)
+                assert any(re.search(INSTRUCTIONS[code], one) for one in text), f"{case.path}:{line} {code} {text}"
+
+
+@pytest.mark.parametrize("path", DEFECTS, ids=lambda p: p.stem)
+def test_each_defect_has_a_twin_and_something_to_find(path: Path) -> None:
+    cases = corpus.cases(path)
+    assert [case.defective for case in cases].count(True) == 1
+    assert any(not case.defective for case in cases)
+    assert all(bool(corpus.expected(case)) == case.defective for case in cases)
+
+
+def test_every_code_has_a_defect() -> None:
+    found = {code for path in DEFECTS for case in corpus.cases(path) for _, code in corpus.expected(case)}
+    assert found == set(codes())
+
+
+def test_names_are_unique() -> None:
+    names = [
+        case.name for folder in ("correct", "defects") for path in corpus.files(folder) for case in corpus.cases(path)
+    ]
+    assert len(names) == len(set(names))
+
+
+def test_comments_are_read() -> None:
+    path = corpus.HERE / "defects" / "race_in_place_scan.py"
+    line = next(n for n, text in enumerate(path.read_text().splitlines(), 1) if "s[t - shift]  #" in text)
+    assert corpus.commented(path) == {(line, "TW301"), (line, "TW304")}

@@ -1,0 +1,74 @@
+"""The checker finds every marked line, with its code, and nothing else; on correct kernels it finds nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import corpus
+import numpy as np
+import pytest
+from case import Case
+
+import tilewright as tw
+from tilewright.ladder import operands
+from tilewright.simt import Memory
+
+#: Orders of blocks and warps; what is found must not depend on them.
+SEEDS = (None, 1, 2)
+DEFECTS = corpus.files("defects")
+not_built = pytest.mark.xfail(raises=AttributeError, strict=True, reason="tilewright.check is not built yet")
+
+
+def found(case: Case, seed: int | None = None) -> set[tuple[str, int, str]]:
+    """(file, line, code) of each finding; PTX that was written by hand has PTX lines."""
+    arguments, _ = case.device_arguments(Memory())
+    findings = tw.check(case.launchable(), case.grid, case.block, arguments, shared_bytes=case.shared_bytes, seed=seed)
+    return {
+        (one.source, one.line, one.code) if one.source else (str(case.path), one.ptx_line, one.code) for one in findings
+    }
+
+
+def due(case: Case, *, profile: bool) -> set[tuple[str, int, str]]:
+    """What `check`, or `profile`, must find: TW7xx are of `profile` alone."""
+    marks = corpus.expected(case)
+    return {(str(case.path), line, code) for line, code in marks if code.startswith("TW7") == profile}
+
+
+@not_built
+@pytest.mark.parametrize("path", corpus.files("correct"), ids=lambda p: p.stem)
+def test_nothing_is_found_on_a_correct_kernel(path: Path) -> None:
+    for case in corpus.cases(path):
+        assert found(case) == set(), case.name
+
+
+@not_built
+@pytest.mark.parametrize("path", DEFECTS, ids=lambda p: p.stem)
+def test_each_defect_is_found_at_its_lines_and_its_twin_is_clean(path: Path) -> None:
+    for case in corpus.cases(path):
+        for seed in SEEDS if case.defective else SEEDS[:1]:
+            assert found(case, seed) == due(case, profile=False), f"{case.name}, seed {seed}"
+
+
+COSTS = [path for path in DEFECTS if path.stem.startswith("cost_")]
+
+
+@pytest.mark.parametrize("path", COSTS, ids=lambda p: p.stem)
+def test_what_costs_time_is_named_by_profile(path: Path) -> None:
+    for case in corpus.cases(path):
+        arguments, _ = case.device_arguments(Memory())
+        seen = tw.profile(case.launchable(), case.grid, case.block, arguments, shared_bytes=case.shared_bytes)
+        assert {(one.source, one.line, one.code) for one in seen.findings} == due(case, profile=True), case.name
+
+
+RECORDS = [r for r in tw.catalogue.records() if r.backend == "gpu" and not r.published]
+
+
+@not_built
+@pytest.mark.parametrize("record", RECORDS, ids=lambda r: r.name)
+def test_nothing_is_found_on_a_kernel_of_the_catalogue(record: tw.catalogue.Record) -> None:
+    for m, n, k in ((32, 32, 32), (33, 20, 45)):
+        a, b = operands(m, n, k, record.dtypes[0])
+        c = np.zeros((m, n), a.dtype)
+        shape = record.launch_rule(m, n, k)
+        findings = tw.check(record.program(a.dtype.name), shape.grid, shape.block, record.arguments(a, b, c))
+        assert findings == (), (m, n, k)
