@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def gpus() -> None:
-    """List the GPUs that --gpu takes, with the limits that set occupancy."""
+    """List the GPUs that --gpu takes: what sets occupancy, their caches and their rates."""
     from tilewright import machine
     from tilewright.report import console, listing
 

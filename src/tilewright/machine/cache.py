@@ -35,7 +35,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
-from tilewright.machine.cache_code import compiled
+from tilewright.machine.cache_launch import compiled
 from tilewright.machine.gpu import Gpu
 from tilewright.machine.occupancy import allocated_shared, shared_memory
 
@@ -261,7 +261,7 @@ def _ordered(buffers: Sequence[Words], starts: npt.NDArray[np.int64]) -> Words:
 
 
 class _Machine:
-    """The records of the caches and multiprocessors, and the memory behind them; see `cache_code`."""
+    """The records of the caches and multiprocessors, and the memory behind them; see `cache_launch`."""
 
     def __init__(self, caches: Caches, multiprocessors: int) -> None:
         self.multiprocessors = multiprocessors

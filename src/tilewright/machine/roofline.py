@@ -1,7 +1,7 @@
 """The rate that a GPU's arithmetic and each level of its memory allow at most.
 
-Source: Williams, Waterman, Patterson, Roofline: An Insightful Visual Performance Model, CACM 52(4), 2009; for the
-levels between: Yang, Kurth, Williams, Hierarchical Roofline Analysis for GPUs, Concurrency and Computation 32(20), 2020.
+Source: Williams, Waterman, Patterson, Roofline: An Insightful Visual Performance Model, CACM 52(4), 2009. For the
+levels between: Yang, Kurth, Williams, Hierarchical Roofline Analysis for GPUs, Concurrency and Computation 32, 2020.
 """
 
 from __future__ import annotations

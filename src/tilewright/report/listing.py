@@ -37,7 +37,7 @@ def kernels(records: Sequence[Record], console: Console) -> None:
 
 
 def gpus(machines: Sequence[Gpu], console: Console) -> None:
-    """Print the known GPUs with the limits that set occupancy, by the names that `--gpu` takes."""
+    """Print the known GPUs by the names that `--gpu` takes: what sets occupancy, their caches and their rates."""
     key = Group((Column("--gpu", lambda g: Text(g.key, style="bold"), "left"),))
     name = Group((Column("name", lambda g: g.name, "left"),))
     limits = Group(
@@ -48,7 +48,15 @@ def gpus(machines: Sequence[Gpu], console: Console) -> None:
             Column("shared\neach", lambda g: figures.size(g.shared_per_multiprocessor_bytes)),
         )
     )
-    columns.show(console, key, [name, limits], machines)
+    memory = Group(
+        (
+            Column("L1 and\nshared", lambda g: figures.size(g.unified_bytes)),
+            Column("L2", lambda g: figures.size(g.l2_bytes)),
+            Column("memory\nGB/s", lambda g: figures.count(g.memory_gb_per_s)),
+            Column("float32\nTFLOPS", lambda g: f"{g.peak_gflops() / 1000:.1f}"),
+        )
+    )
+    columns.show(console, key, [name, limits, memory], machines)
 
 
 def cache(contents: Contents, limit_bytes: int, console: Console) -> None:

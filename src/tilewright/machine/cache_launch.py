@@ -1,0 +1,303 @@
+"""A launch before the caches in LLVM: blocks on multiprocessors, warps in turns, and what becomes of each sector.
+
+Least-recently-used order over ten million sectors is no work for Python. `machine/cache.py` states the model and lays
+out the records that this code works on: requests are counted by warp (`count`), put in the order of warps (`place`),
+and then `start` and `run` let the multiprocessors make them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from types import SimpleNamespace
+from typing import Any
+
+from tilewright.machine.cache_lines import LINES
+from tilewright.machine.cache_requests import ORDER, TOUCHED
+
+#: The launch: blocks on multiprocessors, and what becomes of each sector.
+_RUN = """
+%job = type { ptr, ptr, ptr, ptr, ptr, ptr, ptr, i64, ptr, ptr, i64, ptr, i64, i64, i64, i64 }
+; words, kinds, counts, first levels, second level, shadow, directory, its mask, touched, multiprocessors, how many,
+; starts of warps, blocks, next block, warps a block, blocks a multiprocessor
+%sm = type { i64, [64 x i64], [64 x i64], [64 x i64] }
+; live warps (a bit each), where each stands, where it ends; live warps of each block
+
+; Put the next block that asks for anything into a place of a multiprocessor.
+define internal void @enter(ptr %job, ptr %sm, i64 %place) {
+entry:
+  %starts.at = getelementptr %job, ptr %job, i32 0, i32 11
+  %starts = load ptr, ptr %starts.at
+  %blocks.at = getelementptr %job, ptr %job, i32 0, i32 12
+  %blocks = load i64, ptr %blocks.at
+  %next.at = getelementptr %job, ptr %job, i32 0, i32 13
+  %warps.at = getelementptr %job, ptr %job, i32 0, i32 14
+  %warps = load i64, ptr %warps.at
+  %slot.first = mul i64 %place, %warps
+  %left.at = getelementptr %sm, ptr %sm, i32 0, i32 3, i64 %place
+  br label %take
+take:
+  %block = load i64, ptr %next.at
+  %any = icmp ult i64 %block, %blocks
+  br i1 %any, label %begin, label %leave
+begin:
+  %block.next = add i64 %block, 1
+  store i64 %block.next, ptr %next.at
+  %warp.first = mul i64 %block, %warps
+  br label %warp
+warp:
+  %w = phi i64 [ 0, %begin ], [ %w.next, %warp ]
+  %live = phi i64 [ 0, %begin ], [ %live.now, %warp ]
+  %number = add i64 %warp.first, %w
+  %start.at = getelementptr i64, ptr %starts, i64 %number
+  %start = load i64, ptr %start.at
+  %end.at = getelementptr i64, ptr %start.at, i64 1
+  %end = load i64, ptr %end.at
+  %slot = add i64 %slot.first, %w
+  %cursor = getelementptr %sm, ptr %sm, i32 0, i32 1, i64 %slot
+  store i64 %start, ptr %cursor
+  %stop = getelementptr %sm, ptr %sm, i32 0, i32 2, i64 %slot
+  store i64 %end, ptr %stop
+  %asks = icmp ult i64 %start, %end
+  %asks.wide = zext i1 %asks to i64
+  %live.now = add i64 %live, %asks.wide
+  %bit = shl i64 %asks.wide, %slot
+  %mask = load i64, ptr %sm
+  %mask.now = or i64 %mask, %bit
+  store i64 %mask.now, ptr %sm
+  %w.next = add i64 %w, 1
+  %w.more = icmp ult i64 %w.next, %warps
+  br i1 %w.more, label %warp, label %entered
+entered:
+  store i64 %live.now, ptr %left.at
+  %idle = icmp eq i64 %live.now, 0
+  br i1 %idle, label %take, label %leave
+leave:
+  ret void
+}
+
+; What becomes of a sector at the second level: the number of its outcome (see OUTCOMES).
+define internal i64 @second_level(ptr %job, i64 %sector, i64 %line, i32 %valid, i64 %kind) {
+entry:
+  %l2.at = getelementptr %job, ptr %job, i32 0, i32 4
+  %l2 = load ptr, ptr %l2.at
+  %shadow.at = getelementptr %job, ptr %job, i32 0, i32 5
+  %shadow = load ptr, ptr %shadow.at
+  %writes = icmp uge i64 %kind, 2
+  %dirty = shl i32 %valid, 4
+  %dirty.if = select i1 %writes, i32 %dirty, i32 0
+  %bits = or i32 %valid, %dirty.if
+  %hit = call i1 @use(ptr %l2, i64 %line, i32 %bits)
+  %hit.shadow = call i1 @use(ptr %shadow, i64 %line, i32 %valid)
+  br i1 %hit, label %found, label %missed
+found:
+  ret i64 3
+missed:
+  %directory.at = getelementptr %job, ptr %job, i32 0, i32 6
+  %directory = load ptr, ptr %directory.at
+  %mask.at = getelementptr %job, ptr %job, i32 0, i32 7
+  %mask = load i64, ptr %mask.at
+  %touched.at = getelementptr %job, ptr %job, i32 0, i32 8
+  %touched = load ptr, ptr %touched.at
+  %before = call i1 @touch(ptr %directory, i64 %mask, ptr %touched, i64 %sector)
+  %lost = select i1 %hit.shadow, i64 6, i64 5
+  %read = select i1 %before, i64 %lost, i64 4
+  %store = icmp eq i64 %kind, 2
+  %outcome = select i1 %store, i64 7, i64 %read
+  ret i64 %outcome
+}
+
+; One request of one warp; returns its sectors.
+define internal i64 @request(ptr %job, ptr %sm, ptr %l1, i64 %slot) {
+entry:
+  %words = load ptr, ptr %job
+  %kinds.at = getelementptr %job, ptr %job, i32 0, i32 1
+  %kinds = load ptr, ptr %kinds.at
+  %counts.at = getelementptr %job, ptr %job, i32 0, i32 2
+  %counts = load ptr, ptr %counts.at
+  %cursor.at = getelementptr %sm, ptr %sm, i32 0, i32 1, i64 %slot
+  %cursor = load i64, ptr %cursor.at
+  %header.at = getelementptr i64, ptr %words, i64 %cursor
+  %header = load i64, ptr %header.at
+  %count = and i64 %header, 255
+  %site.shifted = lshr i64 %header, 8
+  %site = and i64 %site.shifted, 65535
+  %kind.at = getelementptr i8, ptr %kinds, i64 %site
+  %kind.byte = load i8, ptr %kind.at
+  %kind = zext i8 %kind.byte to i64
+  %row = getelementptr [8 x i64], ptr %counts, i64 %site
+  %requests = load i64, ptr %row
+  %requests.now = add i64 %requests, 1
+  store i64 %requests.now, ptr %row
+  %sectors.at = getelementptr i64, ptr %row, i64 1
+  %sectors = load i64, ptr %sectors.at
+  %sectors.now = add i64 %sectors, %count
+  store i64 %sectors.now, ptr %sectors.at
+  %begin = add i64 %cursor, 1
+  %end = add i64 %begin, %count
+  store i64 %end, ptr %cursor.at
+  br label %each
+each:
+  %i = phi i64 [ %begin, %entry ], [ %i.next, %counted ]
+  %sector.at = getelementptr i64, ptr %words, i64 %i
+  %sector = load i64, ptr %sector.at
+  %line = lshr i64 %sector, 2
+  %which = trunc i64 %sector to i32
+  %which.low = and i32 %which, 3
+  %valid = shl i32 1, %which.low
+  switch i64 %kind, label %below [ i64 0, label %first.level
+                                   i64 3, label %atomic ]
+first.level:
+  %hit = call i1 @use(ptr %l1, i64 %line, i32 %valid)
+  br i1 %hit, label %counted, label %below
+atomic:
+  call void @forget(ptr %l1, i64 %line, i32 %valid)
+  br label %below
+below:
+  %deeper = call i64 @second_level(ptr %job, i64 %sector, i64 %line, i32 %valid, i64 %kind)
+  br label %counted
+counted:
+  %outcome = phi i64 [ 2, %first.level ], [ %deeper, %below ]
+  %outcome.at = getelementptr i64, ptr %row, i64 %outcome
+  %outcomes = load i64, ptr %outcome.at
+  %outcomes.now = add i64 %outcomes, 1
+  store i64 %outcomes.now, ptr %outcome.at
+  %i.next = add i64 %i, 1
+  %more = icmp ult i64 %i.next, %end
+  br i1 %more, label %each, label %done
+done:
+  ret i64 %count
+}
+
+; A warp has ended: so may its block have, whose place the next one takes.
+define internal void @ended(ptr %job, ptr %sm, i64 %slot) {
+entry:
+  %bit = shl i64 1, %slot
+  %others = xor i64 %bit, -1
+  %mask = load i64, ptr %sm
+  %mask.now = and i64 %mask, %others
+  store i64 %mask.now, ptr %sm
+  %warps.at = getelementptr %job, ptr %job, i32 0, i32 14
+  %warps = load i64, ptr %warps.at
+  %place = udiv i64 %slot, %warps
+  %left.at = getelementptr %sm, ptr %sm, i32 0, i32 3, i64 %place
+  %left = load i64, ptr %left.at
+  %left.now = add i64 %left, -1
+  store i64 %left.now, ptr %left.at
+  %over = icmp eq i64 %left.now, 0
+  br i1 %over, label %next, label %leave
+next:
+  call void @enter(ptr %job, ptr %sm, i64 %place)
+  br label %leave
+leave:
+  ret void
+}
+
+; The first blocks: one to each multiprocessor in turn, until all places are taken.
+define void @tw.cache.start(ptr %job) {
+entry:
+  %sms.at = getelementptr %job, ptr %job, i32 0, i32 9
+  %sms = load ptr, ptr %sms.at
+  %many.at = getelementptr %job, ptr %job, i32 0, i32 10
+  %many = load i64, ptr %many.at
+  %resident.at = getelementptr %job, ptr %job, i32 0, i32 15
+  %resident = load i64, ptr %resident.at
+  br label %place
+place:
+  %p = phi i64 [ 0, %entry ], [ %p.next, %place.end ]
+  br label %sm
+sm:
+  %m = phi i64 [ 0, %place ], [ %m.next, %sm ]
+  %at = getelementptr %sm, ptr %sms, i64 %m
+  call void @enter(ptr %job, ptr %at, i64 %p)
+  %m.next = add i64 %m, 1
+  %m.more = icmp ult i64 %m.next, %many
+  br i1 %m.more, label %sm, label %place.end
+place.end:
+  %p.next = add i64 %p, 1
+  %p.more = icmp ult i64 %p.next, %resident
+  br i1 %p.more, label %place, label %done
+done:
+  ret void
+}
+
+; Rounds, until `budget` sectors have been used; whether there is more to do. In a round each multiprocessor has its
+; turn, and in a turn each of the warps that were live at its beginning makes one request.
+define i64 @tw.cache.run(ptr %job, i64 %budget) {
+entry:
+  %l1s.at = getelementptr %job, ptr %job, i32 0, i32 3
+  %l1s = load ptr, ptr %l1s.at
+  %sms.at = getelementptr %job, ptr %job, i32 0, i32 9
+  %sms = load ptr, ptr %sms.at
+  %many.at = getelementptr %job, ptr %job, i32 0, i32 10
+  %many = load i64, ptr %many.at
+  br label %round
+round:
+  %used = phi i64 [ 0, %entry ], [ %used.turn, %round.end ]
+  br label %turn
+turn:
+  %m = phi i64 [ 0, %round ], [ %m.next, %turn.end ]
+  %used.before = phi i64 [ %used, %round ], [ %used.turn, %turn.end ]
+  %sm = getelementptr %sm, ptr %sms, i64 %m
+  %l1 = getelementptr %cache, ptr %l1s, i64 %m
+  %live = load i64, ptr %sm
+  br label %warp.test
+warp.test:
+  %left = phi i64 [ %live, %turn ], [ %left.now, %warp.end ]
+  %used.turn = phi i64 [ %used.before, %turn ], [ %used.more, %warp.end ]
+  %none = icmp eq i64 %left, 0
+  br i1 %none, label %turn.end, label %warp
+warp:
+  %slot = call i64 @llvm.cttz.i64(i64 %left, i1 true)
+  %lower = add i64 %left, -1
+  %left.now = and i64 %left, %lower
+  %sectors = call i64 @request(ptr %job, ptr %sm, ptr %l1, i64 %slot)
+  %used.more = add i64 %used.turn, %sectors
+  %cursor.at = getelementptr %sm, ptr %sm, i32 0, i32 1, i64 %slot
+  %cursor = load i64, ptr %cursor.at
+  %stop.at = getelementptr %sm, ptr %sm, i32 0, i32 2, i64 %slot
+  %stop = load i64, ptr %stop.at
+  %over = icmp uge i64 %cursor, %stop
+  br i1 %over, label %out, label %warp.end
+out:
+  call void @ended(ptr %job, ptr %sm, i64 %slot)
+  br label %warp.end
+warp.end:
+  br label %warp.test
+turn.end:
+  %m.next = add i64 %m, 1
+  %m.more = icmp ult i64 %m.next, %many
+  br i1 %m.more, label %turn, label %round.end
+round.end:
+  %idle = icmp eq i64 %used.turn, %used
+  %spent = icmp uge i64 %used.turn, %budget
+  %stop.now = or i1 %idle, %spent
+  br i1 %stop.now, label %done, label %round
+done:
+  %more = xor i1 %idle, true
+  %more.wide = zext i1 %more to i64
+  ret i64 %more.wide
+}
+"""
+
+_SIGNATURES = {
+    "tw.cache.count": (ctypes.c_int64, "pipiipip"),
+    "tw.cache.place": (None, "pipp"),
+    "tw.cache.start": (None, "p"),
+    "tw.cache.run": (ctypes.c_int64, "pi"),
+}
+_TYPES = {"p": ctypes.c_void_p, "i": ctypes.c_int64}
+
+
+@functools.cache
+def compiled() -> Any:
+    """The functions `count`, `place`, `start` and `run`, as ctypes calls them."""
+    from tilewright.native.compiler import compiler
+
+    code = compiler().compile(LINES + TOUCHED + ORDER + _RUN, level=3, passes=2)
+    library = compiler().link(code, tuple(_SIGNATURES))
+    functions = {}
+    for symbol, (result, arguments) in _SIGNATURES.items():
+        prototype = ctypes.CFUNCTYPE(result, *(_TYPES[kind] for kind in arguments))
+        functions[symbol.rpartition(".")[2]] = prototype(library.addresses[symbol])
+    return SimpleNamespace(**functions, library=library)  # whoever holds the functions keeps their code loaded
