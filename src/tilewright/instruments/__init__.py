@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tilewright.instruments.banks import Banks, BanksResult
     from tilewright.instruments.coalescing import Coalescing, CoalescingResult
+    from tilewright.instruments.divergence import Divergence, DivergenceResult
+    from tilewright.instruments.local import Local
     from tilewright.instruments.mix import Mix, MixResult
 
 _HOME = {
@@ -19,11 +21,24 @@ _HOME = {
     "BanksResult": "banks",
     "Coalescing": "coalescing",
     "CoalescingResult": "coalescing",
+    "Divergence": "divergence",
+    "DivergenceResult": "divergence",
+    "Local": "local",
     "Mix": "mix",
     "MixResult": "mix",
 }
 
-__all__ = ["Banks", "BanksResult", "Coalescing", "CoalescingResult", "Mix", "MixResult"]
+__all__ = [
+    "Banks",
+    "BanksResult",
+    "Coalescing",
+    "CoalescingResult",
+    "Divergence",
+    "DivergenceResult",
+    "Local",
+    "Mix",
+    "MixResult",
+]
 
 
 def __getattr__(name: str) -> Any:

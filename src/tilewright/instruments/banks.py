@@ -82,7 +82,7 @@ start:
   %base = and <32 x i32> LANES, %outside
   %bank = and <32 x i32> %unit, %within.all
   %index = or <32 x i32> %base, %bank
-  %place = getelementptr i32, ptr %table, <32 x i32> %index
+  %spot = getelementptr i32, ptr %table, <32 x i32> %index
   %ideal = call i32 @tw.banks.groups(i32 %mask, i32 %bytes)
   br label %round
 
@@ -92,8 +92,8 @@ round:
   %groups = call i32 @tw.banks.groups(i32 %pending, i32 %bytes)
   %wavefronts.next = add i32 %wavefronts, %groups
   %lanes = bitcast i32 %pending to <32 x i1>
-  call void @llvm.masked.scatter.v32i32.v32p0(<32 x i32> %unit, <32 x ptr> align 4 %place, <32 x i1> %lanes)
-  %read = call <32 x i32> @llvm.masked.gather.v32i32.v32p0(<32 x ptr> align 4 %place, <32 x i1> %lanes, <32 x i32> %unit)
+  call void @llvm.masked.scatter.v32i32.v32p0(<32 x i32> %unit, <32 x ptr> align 4 %spot, <32 x i1> %lanes)
+  %read = call <32 x i32> @llvm.masked.gather.v32i32.v32p0(<32 x ptr> align 4 %spot, <32 x i1> %lanes, <32 x i32> %unit)
   %served = icmp eq <32 x i32> %read, %unit
   %served.bits = bitcast <32 x i1> %served to i32
   %others = xor i32 %served.bits, -1

@@ -152,7 +152,7 @@ class Coalescing(Instrument):
         size = site.bytes_per_lane
 
         def counts(base: int) -> list[int]:
-            return sectors.counts([base + offset for offset in offsets], size)
+            return sectors.counted(base + offset + byte for offset in offsets for byte in range(size))
 
         return by_pattern(_BY_ADDRESS, offsets, size, SECTOR_BYTES, counts)
 

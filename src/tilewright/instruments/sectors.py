@@ -89,20 +89,13 @@ done:
 """
 
 
-def counts(places: Iterable[int], size: int) -> list[int]:
-    """What a request of all lanes adds to the counters.
-
-    Parameters
-    ----------
-    places : iterable of int
-        Byte addresses at which lanes access.
-    size : int
-        Bytes each.
+def counted(touched: Iterable[int]) -> list[int]:
+    """What a request of all lanes adds to the counters, by the addresses of the bytes it touches.
 
     Examples
     --------
-    >>> counts([4 * lane for lane in range(32)], 4)
+    >>> counted(range(1024, 1152))
     [1, 32, 4, 128, 4]
     """
-    touched = {place + byte for place in places for byte in range(size)}
+    touched = set(touched)
     return [1, LANES, len({byte // SECTOR_BYTES for byte in touched}), len(touched), -(-len(touched) // SECTOR_BYTES)]

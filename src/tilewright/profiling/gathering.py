@@ -31,6 +31,8 @@ _ACCESSES = {
         ("shared", "load"), ("shared", "store"), ("shared", "atomic"),
     )
 }  # fmt: skip
+#: Instructions at which a block's warps wait for each other; `bar.warp.sync` is for one warp's lanes.
+_BARRIERS = ("bar.sync", "bar.red", "bar.arrive", "bar.cta", "barrier.")
 _Key = tuple[int, str, str]
 
 
@@ -80,7 +82,9 @@ def _parts(results: Mapping[str, Any]) -> Iterator[tuple[_Key, Counts]]:
     for row in results["mix"].rows:
         for key in row.site.steps:
             yield key, _executed(key[1], row.executions, row.lanes)
-    for row in results["coalescing"].rows:
+    for row in results["divergence"].rows:
+        yield _key(row.site), Counts(branches=row.branches, divergent_branches=row.divergent)
+    for row in (*results["coalescing"].rows, *results["local"].rows):
         sectors = Sectors(row.requests, row.lanes, row.sectors, row.ideal_sectors, row.bytes_used)
         yield _key(row.site), _access(row.site, sectors)
     for row in results["banks"].rows:
@@ -102,7 +106,8 @@ def _executed(opcode: str, executions: int, lanes: int) -> Counts:
     unit: dict[str, int] = {_unit(opcode): executions}
     kind, each = operations(opcode)
     done: dict[str, int] = {kind: each * lanes} if kind else {}
-    return Counts(executions, lanes, Mix(**unit), Operations(**done))
+    barriers = executions if opcode.startswith(_BARRIERS) else 0
+    return Counts(executions, lanes, Mix(**unit), Operations(**done), barriers=barriers)
 
 
 class _Places:

@@ -10,7 +10,7 @@ from tilewright import machine
 from tilewright.errors import CompileError, MissingExtraError
 from tilewright.gpu.assembler import Resources
 from tilewright.gpu.program import OLDEST_CC, Program, program_for
-from tilewright.instruments import Banks, Coalescing, Mix
+from tilewright.instruments import Banks, Coalescing, Divergence, Local, Mix
 from tilewright.machine.occupancy import Occupancy, occupancy
 from tilewright.profiling import gathering
 from tilewright.profiling.record import Profile
@@ -22,7 +22,7 @@ from tilewright.simt.run.launch import Run, launch
 
 def instruments() -> tuple[Instrument, ...]:
     """What a profile is made from; fresh ones for each launch."""
-    return Mix(), Coalescing(), Banks()
+    return Mix(), Divergence(), Coalescing(), Local(), Banks()
 
 
 def profile(

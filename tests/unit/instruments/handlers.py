@@ -50,6 +50,10 @@ class Harness:
         """One warp's run of a straight line; the counters it added."""
         return self._call(self._handler(EventKind.RUN), mask)
 
+    def branch(self, mask: int, taken: int) -> list[int]:
+        """One warp's branch; the counters it added."""
+        return self._call(self._handler(EventKind.BRANCH), mask, taken)
+
     def _handler(self, kind: EventKind, size: int = 4, space: str = "", offsets: Any = None) -> Handler:
         """The one that an instrument has for a kind, asked with a site of each state space in turn."""
         for known in (space,) if space else ("global", "shared", "local"):

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from tilewright.instruments import Banks, Coalescing
+from tilewright.instruments import Banks, Coalescing, Local
 from tilewright.simt.events import Instrument
 
 from .handlers import FULL, LANES, Harness
@@ -22,7 +22,7 @@ PATTERNS = {
 }
 
 
-@pytest.fixture(scope="module", params=[Coalescing, Banks])
+@pytest.fixture(scope="module", params=[Coalescing, Banks, Local])
 def harness(request: pytest.FixtureRequest) -> Harness:
     instrument: Instrument = request.param()
     return Harness(instrument)

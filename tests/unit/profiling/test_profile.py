@@ -110,3 +110,20 @@ def test_the_gpu_is_the_one_that_was_named() -> None:
     assert [p.gpu for p in seen.values()] == ["NVIDIA T4", "NVIDIA H100 SXM5 80GB"]
     rates = [next(u.rate for u in p.units if u.name == "DRAM") for p in seen.values()]
     assert rates == [320e9, 3350e9]
+
+
+def test_lanes_that_part_are_seen() -> None:
+    seen = profile(kernels.parting, 2, 64, (np.ones(256, np.float32),))
+    branch, few, many = (at(seen, kernels.parting, mark) for mark in ("branch", "few", "many"))
+    assert (branch.branches, branch.divergent_branches) == (4, 4)
+    assert (few.active_lanes, few.global_loads.lanes // few.global_loads.requests) == (8.0, 8)
+    assert many.global_loads.lanes // many.global_loads.requests == 24
+    assert seen.totals.branch_efficiency == 1 - seen.totals.divergent_branches / seen.totals.branches < 1
+    lanes = [(site.counts.thread_instructions, site.counts.warp_instructions) for site in seen.sites]
+    assert seen.totals.lane_efficiency == sum(t for t, _ in lanes) / sum(32 * w for _, w in lanes) < 1
+
+
+def test_warps_arriving_at_barriers_are_counted() -> None:
+    seen = of_record("tiled", 64, 64, 64, "float32")
+    assert seen.totals.barriers == 16 * 8 * 4 * 2  # blocks, warps, tiles, barriers
+    assert sum(line.counts.barriers > 0 for line in seen.lines) == 2
