@@ -26,5 +26,5 @@ FINDS = {
 
 CASES = (
     Case("s1_published", cuda.jit(naive_published), (2, 3), (16, 16), arguments, defective=True, finds=FINDS),
-    Case("s1_corrected", cuda.jit(naive()), (3, 2), (16, 16), arguments, reference),
+    Case("s1_corrected", cuda.jit(naive()), (2, 8), (32, 4), arguments, reference),
 )
