@@ -1,0 +1,83 @@
+"""How long the cache model takes for ten million sectors, by what they are and whose caches they meet.
+
+Requests of four sectors from 4,096 blocks of eight warps; a pattern is what the blocks touch. The time is that of
+`machine.cache.simulate` alone, which puts the requests in the order of warps first; its code is compiled beforehand,
+and that is stated apart.
+
+    python benchmarks/cache_model.py [--sectors 10000000] [--rounds 5] [--gpus t4,h100] [--json]
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import measuring
+import numpy as np
+from measuring import Spread
+
+from tilewright.machine import cache, cache_launch, gpu
+
+BLOCKS, WARPS, RESIDENT, SECTORS = 4096, 8, 4, 4
+Pattern = Callable[[np.random.Generator, int], np.ndarray]
+
+#: Sector numbers of so many requests, by pattern.
+PATTERNS: dict[str, Pattern] = {
+    "every request the same 8 KB": lambda rng, n: np.arange(n)[:, None] % 64 * SECTORS + np.arange(SECTORS),
+    "random in 64 KB": lambda rng, n: rng.integers(0, 1 << 11, (n, SECTORS)),
+    "one after the other": lambda rng, n: np.arange(n * SECTORS).reshape(n, SECTORS),
+    "random in 100 MB": lambda rng, n: rng.integers(0, 100 << 15, (n, SECTORS)),
+    "random in 1 GB": lambda rng, n: rng.integers(0, 1 << 25, (n, SECTORS)),
+}
+
+
+def main() -> None:
+    parser = measuring.arguments(__doc__)
+    parser.add_argument("--sectors", type=int, default=10_000_000)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--gpus", default="t4,h100")
+    options = parser.parse_args()
+    start = time.perf_counter()
+    cache_launch.compiled()
+    compiling = time.perf_counter() - start
+    found = [
+        measure(pattern, name, options.sectors // SECTORS, options.rounds)
+        for pattern in PATTERNS
+        for name in options.gpus.split(",")
+    ]
+    rows = [(f["pattern"], f["gpu"], f["seconds"].text(), f"{f['l1_hits']:.0%}", f"{f['dram']:.0%}") for f in found]
+    title = f"{options.sectors:,} sectors, {options.rounds} rounds: median (least - most)"
+    columns = ("what is loaded", "caches of", "seconds", "found in L1", "read from DRAM")
+    caption = f"compiling the model, once a process: {compiling * 1e3:.0f} ms"
+    table = measuring.table(title, columns, rows, caption)
+    measuring.publish({"compile_seconds": compiling, "cases": found}, [table], as_json=options.json)
+
+
+def measure(pattern: str, name: str, requests: int, rounds: int) -> dict[str, Any]:
+    """One pattern against one GPU's caches."""
+    rng = np.random.default_rng(0)
+    warps = np.sort(rng.integers(0, BLOCKS * WARPS, requests)).astype(np.uint64)
+    words = np.empty((requests, SECTORS + 1), np.uint64)
+    words[:, 0] = warps << np.uint64(24) | np.uint64(SECTORS)
+    words[:, 1:] = PATTERNS[pattern](rng, requests)
+    caches = cache.Caches.of(gpu(name), shared_bytes=0, resident_blocks=RESIDENT)
+    times = []
+    for _ in range(rounds):
+        start = time.perf_counter()
+        traffic = cache.simulate(
+            [words.ravel()], [cache.LOAD], caches, blocks=BLOCKS, warps_per_block=WARPS, resident_blocks=RESIDENT
+        )
+        times.append(time.perf_counter() - start)
+    sectors = traffic.total("sectors")
+    return {
+        "pattern": pattern,
+        "gpu": name,
+        "seconds": Spread.of(times),
+        "l1_hits": traffic.total("l1_hits") / sectors,
+        "dram": traffic.dram_read_bytes / cache.SECTOR_BYTES / sectors,
+    }
+
+
+if __name__ == "__main__":
+    main()
