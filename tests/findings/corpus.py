@@ -12,7 +12,7 @@ with a comment `finds: TW301` or `finds: TW101, TW602` (after `#`, or `//` in C+
 - of a race: the line of the write, or the later line where both write, as docs/design/instruments.md says;
 - of a read of what was never set: the line of the read;
 - of threads that left before a barrier, or do not come to it: the barrier;
-- of a launch (TW5xx): the line with the kernel's `def`, or its name in C++ or PTX.
+- of a launch (TW5xx): the line that launches in `scripts/`; elsewhere that of the kernel's `def`, or its name in C++.
 
 Keep one mistake a file and the rest of the kernel clean, sums in the arrays' own dtype included.
 """

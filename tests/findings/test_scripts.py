@@ -1,0 +1,38 @@
+"""Programs as a user writes them: checked as they are, with their findings at the lines that their comments mark.
+
+A finding about a launch (TW5xx) stands at the line that launches.
+"""
+
+from __future__ import annotations
+
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import corpus
+import pytest
+
+import tilewright as tw
+
+SCRIPTS = corpus.files("scripts")
+
+
+@pytest.mark.xfail(raises=(AttributeError, TypeError), strict=True, reason="tilewright.simulated_gpu cannot check yet")
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda p: p.stem)
+def test_a_script_gives_the_findings_that_it_marks(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with tw.simulated_gpu("h100", check=True) as gpu:
+        runpy.run_path(str(script), run_name="__main__")
+    assert {(one.line, one.code) for one in gpu.findings} == corpus.commented(script)
+    assert {one.source for one in gpu.findings} <= {str(script)}
+    assert capsys.readouterr().out, "a script says how it ended"
+
+
+@pytest.mark.xfail(raises=AssertionError, strict=True, reason="the command `tilewright check` is not built yet")
+@pytest.mark.parametrize(("name", "status"), [("s2_corrected", 0), ("s2_published", 1)])
+def test_the_command_says_by_its_status_whether_something_was_found(name: str, status: int) -> None:
+    command = [sys.executable, "-m", "tilewright", "check", str(corpus.HERE / "scripts" / f"{name}.py")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == status, done.stderr
+    assert "Traceback" not in done.stderr
+    assert all(code in done.stdout for _, code in corpus.commented(corpus.HERE / "scripts" / f"{name}.py"))
