@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 from collections.abc import Callable, Mapping
@@ -136,8 +137,8 @@ class Case:
         for position, value in enumerate(given):
             if position in self.unwritten:
                 launched[position] = memory.empty(value.shape, value.dtype)
-            elif isinstance(value, np.ndarray):
-                before[position] = value.copy()
+            else:
+                before[position] = copy.deepcopy(value)
         for position in self.freed:
             launched[position] = memory.array(given[position])
             memory.free(launched[position].address)

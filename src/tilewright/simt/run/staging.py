@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,9 +17,18 @@ from tilewright.simt.run.memory import ALIGNMENT_BYTES, DeviceArray, Memory
 _GIVEN_BACK_BYTES = 1 << 20
 
 
+def _flat(args: Sequence[Any]) -> Iterator[Any]:
+    """The arguments, those inside of tuples one by one."""
+    for arg in args:
+        if isinstance(arg, tuple):
+            yield from _flat(arg)
+        else:
+            yield arg
+
+
 def given_memory(kernel: str, args: Sequence[Any], memory: Memory | None) -> Memory | None:
     """The one memory that a caller chose, or that holds the device arrays of a launch; None when neither."""
-    for index, arg in enumerate(args):
+    for index, arg in enumerate(_flat(args)):
         if isinstance(arg, DeviceArray):
             if memory is not None and arg.memory is not memory:
                 raise ArgumentTypeError(
@@ -32,7 +41,7 @@ def given_memory(kernel: str, args: Sequence[Any], memory: Memory | None) -> Mem
 
 def needed_bytes(args: Sequence[Any]) -> int:
     """Memory that the NumPy arguments of a launch take."""
-    return sum(_span(arg)[1] - _span(arg)[0] + ALIGNMENT_BYTES for arg in args if isinstance(arg, np.ndarray))
+    return sum(_span(arg)[1] - _span(arg)[0] + ALIGNMENT_BYTES for arg in _flat(args) if isinstance(arg, np.ndarray))
 
 
 def _span(array: npt.NDArray[Any]) -> tuple[int, int]:
@@ -61,7 +70,7 @@ class Staged:
 def stage(args: Sequence[Any], memory: Memory, allocate: Callable[[int], int]) -> dict[int, Staged]:
     """Copy NumPy arguments to memory that `allocate` gives, laid out with their own strides; by the argument's id."""
     staged: dict[int, Staged] = {}
-    for arg in args:
+    for arg in _flat(args):
         if id(arg) in staged:  # the same array twice is one array on the GPU too
             continue
         if isinstance(arg, DeviceArray):
