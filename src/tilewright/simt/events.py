@@ -21,10 +21,11 @@ from tilewright.simt.translate.state import GLOBAL_BASE, SLOT, WARP
 #: The parameters that every handler begins with: the block's and the warp's record (see FIELDS), the instrument's own
 #: memory of the launch and of the block (see Storage), its counters of the site, and the site's number among them.
 WHERE = "ptr %slot, ptr %warp, ptr %launch, ptr %block, ptr %counters, i32 %row"
-#: Byte offsets a handler may read: `slot.block`, the block's linear index (i64); `slot.ctaid_x` ... (i64);
+#: Byte offsets a handler may read: `slot.block`, the block's linear index (i64); `slot.ctaid_x` ... (i64); `slot.shared`,
+#: the host address of its shared memory;
 #: `warp.index`, of the warp in its block (i32); `warp.live`, the lanes that have not exited (i32).
 FIELDS = {
-    **{f"slot.{name}": SLOT[name] for name in ("block", "ctaid_x", "ctaid_y", "ctaid_z")},
+    **{f"slot.{name}": SLOT[name] for name in ("block", "ctaid_x", "ctaid_y", "ctaid_z", "shared")},
     **{f"warp.{name}": WARP[name] for name in ("index", "live")},
 }
 #: Bytes between the elements of a vector access, and between operands, where a handler reads `values`; and how many.
@@ -159,6 +160,8 @@ class Facts:
         Of a block, in all and of it dynamic.
     global_bytes : int
         Bytes of global memory in use; device addresses begin at GLOBAL_BASE.
+    global_address : int
+        Host address of the byte there.
     """
 
     module: Module
@@ -169,6 +172,7 @@ class Facts:
     shared_bytes: int
     dynamic_shared_bytes: int
     global_bytes: int
+    global_address: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +214,10 @@ class Instrument:
         `offsets` are the lanes' constant byte offsets from the base of an access, None where addresses differ freely.
         """
         raise NotImplementedError
+
+    def key(self) -> Any:
+        """What the code made for this instrument depends on besides its class; can be pickled."""
+        return vars(self)
 
     def begin(self, facts: Facts) -> Storage:
         """Memory for a launch that is about to begin."""

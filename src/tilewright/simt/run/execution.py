@@ -399,15 +399,12 @@ class Execution:
         """No warp of a block can run; the line is that of the first barrier that has begun."""
         name = self.program.name
         about: dict[str, Any] = {"kernel": name, "block": block, "fault": "deadlock"}
+        sites = [(w.site.source or f"PTX line {w.site.ptx_line}", w.site.opcode, w.site.ptx_line) for w in waits]
         if waits:
-            first = waits[0]
-            site = first.site
-            about |= {
-                "line": site.source or f"PTX line {site.ptx_line}",
-                "thread": self._thread(first.warps[0] * LANES),
-            }
-            about |= {"opcode": site.opcode, "ptx_line": site.ptx_line}
-            about |= {"fault": "barrier count"} if any(wait.counted for wait in waits) else {}
+            about |= dict(zip(("line", "opcode", "ptx_line"), sites[0], strict=True))
+            about |= {"thread": self._thread(waits[0].warps[0] * LANES), "others": tuple(sites[1:])}
+        if len(waits) == 1 and waits[0].counted:
+            about["fault"] = "barrier count"
         return DeadlockError(
             f"{name}: block {block} cannot go on: every thread that has not exited waits at a barrier that the "
             f"others will not reach: {barrier_faults.waits_text(waits)}; threads count in whole warps, and those that "

@@ -127,7 +127,7 @@ def _describe(instrument: Instrument) -> str:
     classes = [c for c in type(instrument).__mro__ if c not in (Instrument, object)]
     try:
         texts = [_text_of(c) for c in classes]
-        state = pickle.dumps(vars(instrument)).hex()
+        state = pickle.dumps(instrument.key()).hex()
     except (OSError, TypeError, pickle.PicklingError, AttributeError):  # cannot be compared with another process's
         return uuid.uuid4().hex
     return f"{instrument.name}/{[c.__qualname__ for c in classes]}/{texts}/{state}"

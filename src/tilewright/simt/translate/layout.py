@@ -34,6 +34,8 @@ class Layout:
         Local memory of the function's own variables; `local_bytes` counts the frames of called functions too.
     shared_gap_bytes : int
         Bytes of `shared_bytes` that lie between variables for an instrument's sake, and are no GPU's.
+    sizes : dict of str to int
+        Variable of shared or local memory -> bytes; 0 for dynamic shared memory.
     """
 
     places: dict[str, tuple[str, int]] = field(default_factory=dict)
@@ -44,6 +46,7 @@ class Layout:
     functions: list[str] = field(default_factory=list)
     frame_bytes: int = 0
     shared_gap_bytes: int = 0
+    sizes: dict[str, int] = field(default_factory=dict)
 
     @property
     def params(self) -> dict[str, int]:
@@ -74,6 +77,7 @@ def lay_out(module: tree.Module, entry: tree.Function, gap: int = 0) -> Layout:
             continue
         offset = align_up(layout.shared_bytes, element_alignment(variable))
         layout.places[variable.name] = ("shared", offset)
+        layout.sizes[variable.name] = variable.size
         layout.shared_bytes = offset + variable.size + gap
         layout.shared_gap_bytes += gap
     for name in dynamic:
@@ -82,6 +86,7 @@ def lay_out(module: tree.Module, entry: tree.Function, gap: int = 0) -> Layout:
         if variable.space in ("local", "param"):
             offset = align_up(layout.local_bytes, element_alignment(variable))
             layout.places[variable.name] = ("local", offset)
+            layout.sizes[variable.name] = variable.size
             layout.local_bytes = offset + variable.size + gap
         elif variable.space in ("global", "const"):
             offset = align_up(module_end, element_alignment(variable))

@@ -187,6 +187,7 @@ def _place_statics(layout: Layout, function: tree.Function, gap: int) -> None:
         if variable.space == "shared" and variable.name not in layout.places:
             offset = align_up(layout.shared_bytes, element_alignment(variable))
             layout.places[variable.name] = ("shared", offset)
+            layout.sizes[variable.name] = variable.size
             layout.shared_bytes = offset + variable.size + gap
             layout.shared_gap_bytes += gap
 

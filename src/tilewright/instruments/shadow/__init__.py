@@ -1,0 +1,1 @@
+"""Shadow memory: what has been allocated, written, by whom and when."""

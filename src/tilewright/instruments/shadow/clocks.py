@@ -1,0 +1,252 @@
+"""Clocks of warps: how far each knows the others, kept by what happens at barriers.
+
+A warp's clock grows when it comes to a barrier, and at `bar.warp.sync`. What it did at a clock below `known[w][q]` is
+ordered before what warp w does now. Those that come to a barrier leave what they know there; the first that goes on
+closes the barrier's round and hands the sum to all that waited, so a warp that has run ahead to the next round adds
+nothing to this one.
+
+Source: vector clocks, as in Flanagan and Freund, "FastTrack" (PLDI 2009), with warps for threads; PTX ISA, 8.9
+(causality order) and 9.7.13.1 (bar): a barrier orders the memory accesses of the threads that take part.
+"""
+
+from __future__ import annotations
+
+from tilewright.instruments.shadow import orders as orders_of
+from tilewright.instruments.shadow.cells import (
+    BARRIER_BYTES,
+    BARRIERS_AT,
+    CLOCK_SHIFT,
+    CLOCKS,
+    GONE,
+    INBOX,
+    KNOWN,
+    LAUNCH,
+    SHARED_CELLS,
+    WAITS,
+    WARPS_MAX,
+)
+from tilewright.simt.events import FIELDS, EventKind, Handler, parameters
+
+_V = f"<{WARPS_MAX} x i32>"
+
+
+def handler(kind: EventKind, *, orders: bool) -> Handler | None:
+    """The handler of an event that orders accesses; None for one that does not.
+
+    With `orders` those that order through memory are told to `orders.Orders` too.
+    """
+    texts = {EventKind.ARRIVE: _arrive, EventKind.RELEASE: _release, EventKind.SYNC: _sync, EventKind.EXIT: _exit}
+    if orders:
+        texts[EventKind.FENCE] = _sync
+    if kind not in texts:
+        return None
+    symbol = f"tw.memory.{kind.value}"
+    told = _told(_TOLD[kind]) if orders and kind in _TOLD else ""
+    return Handler(symbol, texts[kind](f"define void @{symbol}({parameters(kind)})").replace("; told\n", told))
+
+
+_TOLD = {EventKind.FENCE: orders_of.FENCE, EventKind.ARRIVE: orders_of.ARRIVE, EventKind.RELEASE: orders_of.RELEASE}
+
+
+def _told(what: int) -> str:
+    """Tell `orders.Orders` of an event of the warp `%w64` at `%clock`."""
+    return f"""
+  %told.number.p = getelementptr i8, ptr %slot, i64 {FIELDS["slot.block"]}
+  %told.number = load i64, ptr %told.number.p
+  %told.p = getelementptr i8, ptr %launch, i64 {LAUNCH["order"]}
+  %told.function = load ptr, ptr %told.p
+  %told = call i32 %told.function(i64 {what}, i64 %told.number, i64 %w64, i64 0, i64 0, i64 %clock)
+"""
+
+
+def initial() -> bytes:
+    """The clocks of a block that begins, up to where its cells do: every clock 1, and nothing of it known."""
+    import numpy as np
+
+    area = np.zeros(SHARED_CELLS, np.uint8)
+    clocks = area[CLOCKS:KNOWN].view(np.uint64)
+    clocks[0::2], clocks[1::2] = 1, 1 << CLOCK_SHIFT
+    area[KNOWN:INBOX].view(np.uint32)[:] = 1
+    return area.tobytes()
+
+
+def warp_text() -> str:
+    """`%w`, the warp's index, with `%w64` and its clock's place `%clock.p`."""
+    return f"""
+  %w.p = getelementptr i8, ptr %warp, i64 {FIELDS["warp.index"]}
+  %w = load i32, ptr %w.p
+  %w64 = zext i32 %w to i64
+  %clock.at = shl i64 %w64, 4
+  %clock.off = add i64 %clock.at, {CLOCKS}
+  %clock.p = getelementptr i8, ptr %block, i64 %clock.off
+"""
+
+
+def _rows() -> str:
+    """Places of this warp's rows: what it knows, what was left for it, where it waits."""
+    return f"""
+  %row.at = mul i64 %w64, {4 * WARPS_MAX}
+  %known.off = add i64 %row.at, {KNOWN}
+  %known.p = getelementptr i8, ptr %block, i64 %known.off
+  %inbox.off = add i64 %row.at, {INBOX}
+  %inbox.p = getelementptr i8, ptr %block, i64 %inbox.off
+  %wait.at = shl i64 %w64, 3
+  %wait.off = add i64 %wait.at, {WAITS}
+  %wait.p = getelementptr i8, ptr %block, i64 %wait.off
+  %round.p = getelementptr i8, ptr %wait.p, i64 4
+"""
+
+
+def _arrive(head: str) -> str:
+    return f"""
+declare {_V} @llvm.umax.v{WARPS_MAX}i32({_V}, {_V})
+{head} {{
+{warp_text()}{_rows()}
+  %b64 = zext i32 %barrier to i64
+  %b.at = mul i64 %b64, {BARRIER_BYTES}
+  %b.off = add i64 %b.at, {BARRIERS_AT}
+  %b.p = getelementptr i8, ptr %block, i64 %b.off
+  %joined.p = getelementptr i8, ptr %b.p, i64 64
+  %joined = load {_V}, ptr %joined.p, align 4
+  %known = load {_V}, ptr %known.p, align 4
+  %clock = load i64, ptr %clock.p
+  %clock1 = add i64 %clock, 1
+  %own = trunc i64 %clock1 to i32
+  %mine = insertelement {_V} %known, i32 %own, i32 %w
+  %sum = call {_V} @llvm.umax.v{WARPS_MAX}i32({_V} %joined, {_V} %mine)
+  store {_V} %sum, ptr %joined.p, align 4
+  store i64 %clock1, ptr %clock.p
+  %round = load i32, ptr %b.p
+  %stays = icmp ne i32 %waits, 0
+  %b1 = add i32 %barrier, 1
+  %wait = select i1 %stays, i32 %b1, i32 0
+  store i32 %wait, ptr %wait.p
+  store i32 %round, ptr %round.p
+; told
+  ret void
+}}
+"""
+
+
+def _release(head: str) -> str:
+    return f"""
+declare {_V} @llvm.umax.v{WARPS_MAX}i32({_V}, {_V})
+declare i32 @llvm.vector.reduce.umin.v{WARPS_MAX}i32({_V})
+{head} {{
+entry:
+{warp_text()}{_rows()}
+  %wait = load i32, ptr %wait.p
+  %came = icmp ne i32 %wait, 0
+  br i1 %came, label %look, label %leave
+look:
+  %b = sub i32 %wait, 1
+  %b64 = zext i32 %b to i64
+  %b.at = mul i64 %b64, {BARRIER_BYTES}
+  %b.off = add i64 %b.at, {BARRIERS_AT}
+  %b.p = getelementptr i8, ptr %block, i64 %b.off
+  %joined.p = getelementptr i8, ptr %b.p, i64 64
+  %round = load i32, ptr %round.p
+  %now = load i32, ptr %b.p
+  %first = icmp eq i32 %round, %now
+  %came.all = load {_V}, ptr %joined.p, align 4
+  %gone.p = getelementptr i8, ptr %block, i64 {GONE}
+  %gone = load {_V}, ptr %gone.p, align 4
+  %joined = call {_V} @llvm.umax.v{WARPS_MAX}i32({_V} %came.all, {_V} %gone)
+  br i1 %first, label %close, label %take
+close:
+  %now1 = add i32 %now, 1
+  store i32 %now1, ptr %b.p
+  store {_V} zeroinitializer, ptr %joined.p, align 4
+  %warps.p = getelementptr i8, ptr %launch, i64 {LAUNCH["warps"]}
+  %warps = load i64, ptr %warps.p
+  br label %each
+each:
+  %q = phi i64 [ 0, %close ], [ %q1, %next ]
+  %q.at = shl i64 %q, 3
+  %q.off = add i64 %q.at, {WAITS}
+  %q.p = getelementptr i8, ptr %block, i64 %q.off
+  %q.wait = load i32, ptr %q.p
+  %q.round.p = getelementptr i8, ptr %q.p, i64 4
+  %q.round = load i32, ptr %q.round.p
+  %same.wait = icmp eq i32 %q.wait, %wait
+  %same.round = icmp eq i32 %q.round, %round
+  %with = and i1 %same.wait, %same.round
+  br i1 %with, label %hand, label %next
+hand:
+  %to.at = mul i64 %q, {4 * WARPS_MAX}
+  %to.off = add i64 %to.at, {INBOX}
+  %to.p = getelementptr i8, ptr %block, i64 %to.off
+  store {_V} %joined, ptr %to.p, align 4
+  br label %next
+next:
+  %q1 = add i64 %q, 1
+  %more = icmp ult i64 %q1, %warps
+  br i1 %more, label %each, label %take
+take:
+  store i32 0, ptr %wait.p
+  %inbox = load {_V}, ptr %inbox.p, align 4
+  %known = load {_V}, ptr %known.p, align 4
+  %sum = call {_V} @llvm.umax.v{WARPS_MAX}i32({_V} %known, {_V} %inbox)
+  store {_V} %sum, ptr %known.p, align 4
+  %here.p = getelementptr i8, ptr %launch, i64 {LAUNCH["warps"]}
+  %here = load i64, ptr %here.p
+  %here32 = trunc i64 %here to i32
+  %count.one = insertelement {_V} poison, i32 %here32, i32 0
+  %count = shufflevector {_V} %count.one, {_V} poison, {_V} zeroinitializer
+  %exist = icmp ult {_V} <{", ".join(f"i32 {i}" for i in range(WARPS_MAX))}>, %count
+  %others = select <{WARPS_MAX} x i1> %exist, {_V} %sum, {_V} splat (i32 -1)
+  %without = insertelement {_V} %others, i32 -1, i32 %w
+  %least = call i32 @llvm.vector.reduce.umin.v{WARPS_MAX}i32({_V} %without)
+  %alone = icmp eq i32 %least, -1
+  %clock = load i64, ptr %clock.p
+  %least64 = zext i32 %least to i64
+  %bound = select i1 %alone, i64 %clock, i64 %least64
+  %low = call i64 @llvm.umin.i64(i64 %bound, i64 %clock)
+  %limit = shl i64 %low, {CLOCK_SHIFT}
+  %limit.p = getelementptr i8, ptr %clock.p, i64 8
+  store i64 %limit, ptr %limit.p
+; told
+  br label %leave
+leave:
+  ret void
+}}
+declare i64 @llvm.umin.i64(i64, i64)
+"""
+
+
+def _sync(head: str) -> str:
+    return f"""
+{head} {{
+{warp_text()}
+  %clock = load i64, ptr %clock.p
+  %clock1 = add i64 %clock, 1
+  store i64 %clock1, ptr %clock.p
+; told
+  ret void
+}}
+"""
+
+
+def _exit(head: str) -> str:
+    """A warp that has ended comes to every barrier: the others are not made to wait for it, nor to know more of it."""
+    return f"""
+{head} {{
+entry:
+{warp_text()}
+  %live.p = getelementptr i8, ptr %warp, i64 {FIELDS["warp.live"]}
+  %live = load i32, ptr %live.p
+  %over = icmp eq i32 %live, 0
+  br i1 %over, label %end, label %leave
+end:
+  %clock = load i64, ptr %clock.p
+  %clock1 = add i64 %clock, 1
+  %own = trunc i64 %clock1 to i32
+  %gone.at = shl i64 %w64, 2
+  %gone.off = add i64 %gone.at, {GONE}
+  %gone.p = getelementptr i8, ptr %block, i64 %gone.off
+  store i32 %own, ptr %gone.p
+  br label %leave
+leave:
+  ret void
+}}
+"""

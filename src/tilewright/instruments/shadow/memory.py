@@ -1,0 +1,152 @@
+"""The instrument that checks memory: bounds, initialisation and races of every access."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tilewright.instruments.findings import Finding
+from tilewright.instruments.shadow import clocks, orders, patterns, records
+from tilewright.instruments.shadow.cells import (
+    GAP,
+    LAUNCH,
+    LAUNCH_WORDS,
+    SHARED_CELLS,
+    WARPS_MAX,
+)
+from tilewright.instruments.shadow.states import States, reserved
+from tilewright.instruments.shadow.words import finding_of, settled
+from tilewright.simt.events import GLOBAL_BASE, EventKind, Facts, Handler, Instrument, Site, Storage
+
+#: Bytes between variables of shared and of local memory.
+GAP_BYTES = 64
+#: Local memory of a block beyond which it is not judged: every block begins with a copy of its states.
+_LOCAL_MAX_BYTES = 16 << 20
+_WIDTH = re.compile(r"\b(?:ld|ldu|st|atom|red)((?:\.[\w:]+)*)\.(?:[busf]|bf)(8|16|32|64|128)(?:x2)?\b")
+_FENCES = re.compile(r"\b(?:membar|fence)\.|\.(?:release|acquire|acq_rel)\b")
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryResult:
+    """What was found, and what was not judged."""
+
+    findings: tuple[Finding, ...]
+    lost: int
+
+
+class MemoryCheck(Instrument):
+    """Find accesses out of bounds, reads of what was never written, and races.
+
+    Parameters
+    ----------
+    ptx : str
+        The kernel's text: its narrowest access decides how finely races are told apart.
+    kernel : str
+        The kernel's name, for findings.
+    states : States, optional
+        Of global memory; without it all memory in use counts as written.
+
+    Examples
+    --------
+    >>> MemoryCheck("ld.global.u8 %r1, [%rd1]; st.shared.v4.f32 [%r2], {%f1, %f2, %f3, %f4};").cell_bytes
+    1
+    """
+
+    gap_bytes = GAP_BYTES
+
+    def __init__(self, ptx: str, kernel: str = "", states: States | None = None) -> None:
+        self.name = "memory"
+        self.cell_bytes = narrowest_bytes(ptx)
+        self.orders = bool(_FENCES.search(ptx))
+        self._kernel = kernel
+        self._states = states
+
+    def key(self) -> Any:
+        """The code depends on the size of cells, and on whether fences are told."""
+        return self.name, self.cell_bytes, self.orders
+
+    def handler(self, site: Site, offsets: tuple[int, ...] | None = None) -> Handler | None:
+        """Every access, and every event that orders accesses."""
+        if site.kind is EventKind.ACCESS:
+            return patterns.handler(site, offsets, self.cell_bytes, orders=self.orders)
+        return clocks.handler(site.kind, orders=self.orders)
+
+    def begin(self, facts: Facts) -> Storage:
+        """Cells of global memory and records for the launch; clocks, cells and local states for each block."""
+        warps = -(-facts.block[0] * facts.block[1] * facts.block[2] // 32)
+        self._facts = facts
+        self._table = records.empty()
+        self._orders = orders.Orders()
+        cells = facts.global_bytes // self.cell_bytes + 8
+        self._cells = [reserved(8 * cells).view(np.uint64) for _ in range(2)]
+        if self._states is None:
+            self._states = States(facts.global_bytes)
+            self._states.allocated(GLOBAL_BASE, facts.global_bytes)
+            self._states.host_wrote(GLOBAL_BASE, facts.global_bytes)
+        shared = _shared_cells(facts, self.cell_bytes)
+        local = _local_states(facts, warps)
+        self._launch = np.zeros(LAUNCH_WORDS, np.uint64)
+        words = {
+            "states": self._states.host_address,
+            "writes": self._cells[0].ctypes.data,
+            "reads": self._cells[1].ctypes.data,
+            "memory": facts.global_address,
+            "orders": int(self.orders),
+            "order": self._orders.address,
+            "table": self._table.ctypes.data,
+            "shared_reads": SHARED_CELLS + shared.nbytes,
+            "local_states": SHARED_CELLS + 2 * shared.nbytes,
+            "local_bytes": facts.layout.local_bytes if local.size else 0,
+            "warps": warps,
+        }
+        for name, value in words.items():
+            self._launch[LAUNCH[name] // 8] = value
+        block = np.concatenate([
+            np.frombuffer(clocks.initial(), np.uint8), shared.view(np.uint8), np.zeros(shared.nbytes, np.uint8), local,
+        ])  # fmt: skip
+        return Storage(self._launch, block)
+
+    def collect(self, sites: list[Site], counters: npt.NDArray[np.uint64]) -> MemoryResult:
+        """Turn the records into findings."""
+        found = [finding_of(record, sites, self._facts, self._kernel) for record in records.read(self._table)]
+        return MemoryResult(tuple(settled(found)), int(self._launch[LAUNCH["lost"] // 8]))
+
+
+def narrowest_bytes(ptx: str) -> int:
+    """Bytes of the narrowest access of memory in a PTX text, at most 4."""
+    widths = [int(bits) // 8 for modifiers, bits in _WIDTH.findall(ptx) if ".param" not in modifiers]
+    return max(1, min([4, *widths]))
+
+
+def _shared_cells(facts: Facts, cell_bytes: int) -> npt.NDArray[np.uint64]:
+    """W of shared memory when a block begins: gaps where no variable lies."""
+    inside = np.zeros(facts.shared_bytes, bool)
+    for name, (space, offset) in facts.layout.places.items():
+        if space == "shared":
+            inside[offset : offset + facts.layout.sizes.get(name, 0)] = True
+    if facts.dynamic_shared_bytes:
+        inside[facts.shared_bytes - facts.dynamic_shared_bytes :] = True
+    count = -(-facts.shared_bytes // cell_bytes)
+    padded = np.zeros(count * cell_bytes, bool)
+    padded[: inside.size] = inside
+    cells = np.where(padded.reshape(count, cell_bytes).any(axis=1), np.uint64(0), np.uint64(GAP))
+    return np.concatenate([cells.astype(np.uint64), np.full(8, GAP, np.uint64)])
+
+
+def _local_states(facts: Facts, warps: int) -> npt.NDArray[np.uint8]:
+    """States of a block's local memory when it begins; none where there is too much of it."""
+    size = facts.layout.local_bytes
+    if size * warps * WARPS_MAX > _LOCAL_MAX_BYTES:
+        return np.zeros(0, np.uint8)
+    one = np.full(size, 0xFF, np.uint8)
+    one[facts.layout.frame_bytes :] = 1  # frames of called functions are not told apart
+    functions = facts.module.functions.values()
+    passed = {v.name for f in functions for v in f.variables if v.space == "param"}  # calls fill them, no store does
+    for name, (space, offset) in facts.layout.places.items():
+        if space == "local":
+            one[offset : offset + facts.layout.sizes.get(name, 0)] = int(name in passed)
+    return np.tile(one, warps * 32)

@@ -1,0 +1,77 @@
+"""The state of every byte of global memory: free, allocated, written, freed, constant, or a gap between rows.
+
+It lives as long as the memory it describes, across launches: what a launch writes, a later one may read.
+"""
+
+from __future__ import annotations
+
+import mmap
+
+import numpy as np
+
+from tilewright.instruments.shadow.cells import FREED, READABLE, ROW_GAP, WRITABLE
+from tilewright.simt.events import GLOBAL_BASE
+
+_NORESERVE = 0x4000  # MAP_NORESERVE on Linux: address space now, pages when they are touched
+
+
+def reserved(size_bytes: int) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
+    """Zeros that take address space now, and memory where they are touched; at least so many bytes."""
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NORESERVE
+    size = -(-size_bytes // mmap.PAGESIZE) * mmap.PAGESIZE
+    return np.frombuffer(mmap.mmap(-1, size, flags=flags), np.uint8)
+
+
+class States:
+    """One byte of state for each byte of a device's global memory.
+
+    Parameters
+    ----------
+    capacity_bytes : int
+        Of the memory; it takes address space, and pages where memory is used.
+
+    Examples
+    --------
+    >>> states = States(1 << 20)
+    >>> states.allocated(GLOBAL_BASE, 64)
+    >>> states.host_wrote(GLOBAL_BASE, 16)
+    >>> states.written(GLOBAL_BASE, 64).tolist().count(True)
+    16
+    """
+
+    def __init__(self, capacity_bytes: int) -> None:
+        self._bytes = reserved(capacity_bytes + mmap.PAGESIZE)
+
+    @property
+    def host_address(self) -> int:
+        """Host address of the state of the byte at GLOBAL_BASE."""
+        return self._bytes.ctypes.data
+
+    def allocated(self, address: int, size_bytes: int) -> None:
+        """Bytes may be written from now on; nothing of them has been."""
+        self._part(address, size_bytes)[:] = WRITABLE
+
+    def freed(self, address: int, size_bytes: int) -> None:
+        """Bytes must not be accessed any more."""
+        self._part(address, size_bytes)[:] = FREED
+
+    def host_wrote(self, address: int, size_bytes: int) -> None:
+        """The host filled bytes."""
+        self._part(address, size_bytes)[:] |= READABLE
+
+    def constant(self, address: int, size_bytes: int) -> None:
+        """Bytes that kernels may only read."""
+        self._part(address, size_bytes)[:] = READABLE
+
+    def row_gap(self, address: int, size_bytes: int) -> None:
+        """Bytes between the rows of an array."""
+        self._part(address, size_bytes)[:] = ROW_GAP
+
+    def written(self, address: int, size_bytes: int) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        """Which of the bytes have been written."""
+        part: np.ndarray[tuple[int], np.dtype[np.bool_]] = (self._part(address, size_bytes) & READABLE).astype(np.bool_)
+        return part
+
+    def _part(self, address: int, size_bytes: int) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
+        start = address - GLOBAL_BASE
+        return self._bytes[start : start + size_bytes]

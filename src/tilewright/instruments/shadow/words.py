@@ -1,0 +1,134 @@
+"""From a record of shadow memory to a finding in words."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+from tilewright.instruments.findings import Finding
+from tilewright.instruments.shadow import cells
+from tilewright.instruments.shadow.cells import SITE_MAX, THREAD_MAX, WHO_MASK
+from tilewright.instruments.shadow.records import Record
+from tilewright.simt.events import Facts, Site
+
+
+class _Kind(NamedTuple):
+    code: str
+    words: str  # of what was accessed
+    race: str = ""  # who else did, for a race
+
+
+_KINDS = {
+    cells.SHARED_GAP: _Kind("TW103", "outside every shared variable"),
+    cells.SHARED_UNWRITTEN: _Kind("TW202", "of shared memory that no thread of the block has written"),
+    cells.SHARED_RACE: _Kind("TW301", "in shared memory", "another warp"),
+    cells.SHARED_LANES: _Kind("TW304", "in shared memory", "another lane of the warp"),
+    cells.GLOBAL_OUTSIDE: _Kind("TW101", "outside every allocation"),
+    cells.GLOBAL_FREED: _Kind("TW105", "of memory that was freed"),
+    cells.GLOBAL_CONSTANT: _Kind("TW106", "of constant memory"),
+    cells.GLOBAL_ROW_GAP: _Kind("TW107", "past the end of a row"),
+    cells.GLOBAL_UNWRITTEN: _Kind("TW201", "of global memory that nothing has written"),
+    cells.GLOBAL_RACE: _Kind("TW302", "in global memory", "another warp of the block"),
+    cells.GLOBAL_BLOCKS: _Kind("TW303", "in global memory", "another block"),
+    cells.GLOBAL_LANES: _Kind("TW304", "in global memory", "another lane of the warp"),
+    cells.LOCAL_OUTSIDE: _Kind("TW104", "outside every local variable"),
+    cells.LOCAL_UNWRITTEN: _Kind("TW203", "of local memory that the thread has not written"),
+}
+
+
+def finding_of(record: Record, sites: list[Site], facts: Facts, kernel: str) -> Finding:
+    """The finding that a record stands for; of a race the later line where both wrote, else that of the write."""
+    kind, site = _KINDS[record.kind], sites[record.row]
+    details: dict[str, object] = {"address": record.address}
+    if not kind.race:
+        message = f"{site.access} of {site.bytes_per_lane} bytes {kind.words}"
+    else:
+        other = sites[record.other] if record.other < min(SITE_MAX, len(sites)) else None
+        site, other, wrote, other_wrote = _first_the_write(site, other, record)
+        there = _line(other) if other is not None else "another line"
+        details["other"] = there
+        again = "the same line" if other is not None and there == _line(site) else there
+        message = (
+            f"{_verb(wrote)} of {site.bytes_per_lane} bytes {kind.words} races with a {_verb(other_wrote)} by "
+            f"{kind.race} at {again}: nothing orders them"
+        )
+        details |= _other_thread(record, facts)
+    source, line = _split(site.source)
+    return Finding(
+        code=kind.code, message=message, kernel=kernel, source=source, line=line, opcode=site.opcode,
+        ptx_line=site.ptx_line, block=_unfold(record.block, facts.grid), thread=_unfold(record.thread, facts.block),
+        count=record.count, details=details,
+    )  # fmt: skip
+
+
+#: Kinds of race from the widest on: a pair of lines that races in one way is not reported for a narrower one, which
+#: the order of execution may hide.
+_WIDEST = ("TW303", "TW302", "TW301", "TW304")
+_UNSET = {"TW201": ("TW302", "TW303", "TW304"), "TW202": ("TW301", "TW304")}
+
+
+def settled(findings: list[Finding]) -> list[Finding]:
+    """What does not depend on the order of execution: races at their widest, and no read that came before its write.
+
+    A read of what was never written that races with a write is that race.
+    """
+    best: dict[tuple[object, ...], str] = {}
+    racing: set[tuple[str, object]] = set()
+    for one in findings:
+        if one.code in _WIDEST:
+            best[_pair(one)] = min(best.get(_pair(one), one.code), one.code, key=_WIDEST.index)
+            racing |= {(one.code, one.details["other"]), (one.code, one.where)}
+    kept = []
+    for one in findings:
+        if one.code in _WIDEST:
+            kept.append(replace(one, code=best[_pair(one)]))
+        elif not any((race, one.where) in racing for race in _UNSET.get(one.code, ())):
+            kept.append(one)
+    return kept
+
+
+def _pair(one: Finding) -> tuple[object, ...]:
+    """The two lines of a race."""
+    return one.where, one.details["other"], "shared" in one.message
+
+
+def _first_the_write(site: Site, other: Site | None, record: Record) -> tuple[Site, Site | None, bool, bool]:
+    """A race at the line of its write, of two writes the later line, whoever came first."""
+    here = (site, other, record.wrote, record.other_wrote)
+    if other is None:
+        return here
+    there = (other, site, record.other_wrote, record.wrote)
+    if record.wrote != record.other_wrote:
+        return here if record.wrote else there
+    return here if _order(site) >= _order(other) else there
+
+
+def _order(site: Site) -> tuple[str, int, int]:
+    return (*_split(site.source), site.ptx_line)
+
+
+def _verb(wrote: bool) -> str:
+    return "write" if wrote else "read"
+
+
+def _line(site: Site) -> str:
+    return site.source or f"PTX line {site.ptx_line}"
+
+
+def _split(source: str) -> tuple[str, int]:
+    """`file:line` as its parts."""
+    file, _, line = source.rpartition(":")
+    return file, int(line) if line.isdigit() else 0
+
+
+def _other_thread(record: Record, facts: Facts) -> dict[str, object]:
+    """The other access's thread, where one is kept."""
+    who = record.cell & WHO_MASK
+    if record.cell == cells.GAP or who >= THREAD_MAX:
+        return {}
+    return {"other_thread": list(_unfold(who, facts.block))}
+
+
+def _unfold(linear: int, extents: tuple[int, int, int]) -> tuple[int, int, int]:
+    x, y, _ = extents
+    return linear % x, linear // x % y, linear // (x * y)
