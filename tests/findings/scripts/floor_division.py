@@ -18,5 +18,5 @@ blocks = n // threads
 x = np.arange(n, dtype=np.float32)
 y = np.ones(n, np.float32)
 out = cuda.device_array(n, np.float32)
-add[blocks, threads](cuda.to_device(x), cuda.to_device(y), out)  # finds: TW501, TW506
+add[blocks, threads](cuda.to_device(x), cuda.to_device(y), out)  # finds: TW501
 print(out.copy_to_host()[:5])
