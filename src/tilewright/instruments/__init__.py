@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from tilewright.instruments.banks import Banks, BanksResult
     from tilewright.instruments.coalescing import Coalescing, CoalescingResult
     from tilewright.instruments.divergence import Divergence, DivergenceResult
-    from tilewright.instruments.local import Local
     from tilewright.instruments.mix import Mix, MixResult
 
 _HOME = {
@@ -23,7 +22,6 @@ _HOME = {
     "CoalescingResult": "coalescing",
     "Divergence": "divergence",
     "DivergenceResult": "divergence",
-    "Local": "local",
     "Mix": "mix",
     "MixResult": "mix",
 }
@@ -35,7 +33,6 @@ __all__ = [
     "CoalescingResult",
     "Divergence",
     "DivergenceResult",
-    "Local",
     "Mix",
     "MixResult",
 ]

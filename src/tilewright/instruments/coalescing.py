@@ -1,4 +1,4 @@
-"""How many 32-byte sectors of global memory each warp instruction touches.
+"""How many 32-byte sectors of global and local memory each warp instruction touches, and which.
 
 Source: Nsight Compute documentation, "Memory Tables" and the metrics `l1tex__t_requests` and `l1tex__t_sectors`: a
 request is one memory instruction of one warp, a sector an aligned piece of 32 bytes.
@@ -6,46 +6,16 @@ request is one memory instruction of one warp, a sector an aligned piece of 32 b
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.instruments import sectors
-from tilewright.instruments.counting import by_pattern
+from tilewright.instruments import requests, sectors
+from tilewright.instruments.requests import Requests
 from tilewright.instruments.sectors import SECTOR_BYTES
-from tilewright.simt.events import EventKind, Handler, Instrument, Site, parameters
-
-_CORE = "tw.coalescing.request"
-# Accesses are naturally aligned (the machine refuses others), so none spans two sectors.
-_HANDLER = f"""{sectors.core(_CORE, 1)}
-define weak_odr void @tw.coalescing.access({parameters(EventKind.ACCESS)}) {{
-entry:
-  %bytes.each = alloca <32 x i32>, align 64
-  %ids = alloca <32 x i64>, align 64
-  %idle = icmp eq i32 %mask, 0
-  br i1 %idle, label %leave, label %start
-start:
-  %address = load <32 x i64>, ptr %addresses, align 8
-  %sector = lshr <32 x i64> %address, splat (i64 5)
-  store <32 x i64> %sector, ptr %ids, align 64
-  %low = trunc <32 x i64> %address to <32 x i32>
-  %offset = and <32 x i32> %low, splat (i32 31)
-  %bytes.wide = zext i32 %bytes to i64
-  %power = shl i64 1, %bytes.wide
-  %run.wide = add i64 %power, -1
-  %run = trunc i64 %run.wide to i32
-  %run.one = insertelement <32 x i32> poison, i32 %run, i32 0
-  %run.all = shufflevector <32 x i32> %run.one, <32 x i32> poison, <32 x i32> zeroinitializer
-  %touched = shl <32 x i32> %run.all, %offset
-  store <32 x i32> %touched, ptr %bytes.each, align 64
-  call void @{_CORE}(ptr %counters, ptr %ids, ptr %bytes.each, i32 %mask)
-  br label %leave
-leave:
-  ret void
-}}
-"""
-_BY_ADDRESS = Handler("tw.coalescing.access", _HANDLER)
+from tilewright.simt.events import EventKind, Facts, Handler, Instrument, Site, Storage
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +55,18 @@ class CoalescingRow:
 
 @dataclass(frozen=True, slots=True)
 class CoalescingResult:
-    """What :class:`Coalescing` counted; `rows` has one entry a memory instruction, in the kernel's order."""
+    """What :class:`Coalescing` counted; `rows` has one entry a memory instruction, in the kernel's order.
+
+    `requests` is None where they were not to be recorded; their sites are indices of `rows`.
+    """
 
     rows: tuple[CoalescingRow, ...]
+    requests: Requests | None = None
 
-    def total(self, access: str, quantity: str) -> int:
+    def total(self, access: str, quantity: str, space: str = "global") -> int:
         """Sum of one quantity (`requests`, `lanes`, `sectors`, `bytes_used`) over one kind of access."""
-        return sum(int(getattr(row, quantity)) for row in self.rows if row.site.access == access)
+        chosen = (row for row in self.rows if (row.site.access, row.site.space) == (access, space))
+        return sum(int(getattr(row, quantity)) for row in chosen)
 
     @property
     def global_load_requests(self) -> int:
@@ -125,10 +100,19 @@ class CoalescingResult:
 
 
 class Coalescing(Instrument):
-    """Count requests and 32-byte sectors of global memory, instruction by instruction.
+    """Count requests and 32-byte sectors, instruction by instruction.
 
     A generic access has a site for each space, and counts where its addresses lie. A request without an active lane
     is none.
+
+    Parameters
+    ----------
+    spaces : sequence of str
+        State spaces: `global`, `local`.
+    record : bool
+        Whether every request's sectors are written down; an instrument that records is for one launch at a time.
+    most_bytes : int
+        Most memory for that.
 
     Examples
     --------
@@ -139,25 +123,33 @@ class Coalescing(Instrument):
     (4, 1.0)
     """
 
-    def __init__(self) -> None:
+    __slots__ = ("_memory",)  # not in `vars`, which is what kept machine code depends on
+
+    def __init__(
+        self, spaces: Sequence[str] = ("global",), *, record: bool = False, most_bytes: int = requests.MOST_BYTES
+    ) -> None:
         self.name = "coalescing"
-        self.slots = sectors.SLOTS
+        self.spaces = tuple(spaces)
+        self.record = record
+        self.most_bytes = most_bytes
+        self.slots = sectors.SLOTS + record
+        self._memory: npt.NDArray[np.uint64] | None = None
 
     def handler(self, site: Site, offsets: tuple[int, ...] | None = None) -> Handler | None:
-        """Accesses to global memory."""
-        if site.kind is not EventKind.ACCESS or site.space != "global":
+        """Accesses to the spaces."""
+        if site.kind is not EventKind.ACCESS or site.space not in self.spaces:
             return None
-        if offsets is None:
-            return _BY_ADDRESS
-        size = site.bytes_per_lane
+        return sectors.handler(sectors.SPACES[site.space], site.bytes_per_lane, offsets, record=self.record)
 
-        def counts(base: int) -> list[int]:
-            return sectors.counted(base + offset + byte for offset in offsets for byte in range(size))
-
-        return by_pattern(_BY_ADDRESS, offsets, size, SECTOR_BYTES, counts)
+    def begin(self, facts: Facts) -> Storage:
+        """Room for the requests."""
+        if self.record:
+            self._memory = requests.area(facts, self.most_bytes)
+        return Storage(launch=self._memory)
 
     def collect(self, sites: list[Site], counters: npt.NDArray[np.uint64]) -> CoalescingResult:
         """Give the counters their names."""
-        return CoalescingResult(
-            tuple(CoalescingRow(site, *row) for site, row in zip(sites, counters.tolist(), strict=True))
-        )
+        counted = counters[:, : sectors.SLOTS].tolist()
+        rows = tuple(CoalescingRow(site, *row) for site, row in zip(sites, counted, strict=True))
+        memory, self._memory = self._memory, None
+        return CoalescingResult(rows, None if memory is None else requests.requests(memory, len(rows)))

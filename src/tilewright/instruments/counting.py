@@ -55,7 +55,12 @@ def vector(items: Sequence[int]) -> str:
 
 
 def by_pattern(
-    slow: Handler, offsets: Sequence[int], size: int, modulus: int, counts: Callable[[int], Sequence[int]]
+    slow: Handler,
+    offsets: Sequence[int],
+    size: int,
+    modulus: int,
+    counts: Callable[[int], Sequence[int]],
+    also: Callable[[str], tuple[str, str]] | None = None,
 ) -> Handler:
     """A handler that takes the base of a pattern, made from one that takes addresses.
 
@@ -71,6 +76,8 @@ def by_pattern(
         A power of two: what is counted depends on the base modulo this.
     counts : callable
         What an access of all lanes adds to each counter, for a base below `modulus`.
+    also : callable, optional
+        What else is done for all lanes: of the handler's symbol, LLVM text of globals named after it, and of code.
     """
     rows = [list(counts(base)) for base in range(modulus)]
     symbol = f"{slow.symbol}.{_digest((tuple(offsets), size, rows))}"
@@ -84,10 +91,11 @@ def by_pattern(
   %low = and i64 %base, {modulus - 1}
   %known.p = getelementptr {slots}, ptr @{symbol}.rows, i64 %low
   %known = load {slots}, ptr %known.p, align 8"""
+    globals_, code = also(symbol) if also else ("", "")
     listed = parameters(EventKind.ACCESS, pattern=True)
     lanes = f"<{LANES} x i64>"
     text = f"""{slow.text}
-{table}
+{table}{globals_}
 define internal void @{symbol}.part({listed}) noinline cold {{
   %addresses = alloca {lanes}, align 64
   %one = insertelement {lanes} poison, i64 %base, i32 0
@@ -104,7 +112,7 @@ define void @{symbol}({listed}) alwaysinline {{
 whole:{found}
   %counted = load {slots}, ptr %counters, align 8
   %more = add {slots} %counted, {row}
-  store {slots} %more, ptr %counters, align 8
+  store {slots} %more, ptr %counters, align 8{code}
   ret void
 part:
   call void @{symbol}.part({_passed(listed)})

@@ -1,4 +1,4 @@
-"""Distinct sectors and bytes of one warp's request, as LLVM text and in plain Python.
+"""Handlers that count the distinct sectors and bytes of one warp's request, and may write the sectors down.
 
 A lane's access is a few *pieces*, each the number of a sector; a mask tells its bytes there. Leaders are taken piece by
 piece and lane by lane; all lanes on the leader's sector are served with it. A request adds to five counters: requests,
@@ -7,22 +7,28 @@ lanes, sectors, bytes used and ideal sectors, the fewest that hold the bytes use
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
-from tilewright.instruments.counting import LANES, added
+from tilewright.instruments import requests
+from tilewright.instruments.counting import LANES, added, by_pattern, vector
+from tilewright.simt.events import EventKind, Handler, parameters
 
 #: Source: CUDA C++ Best Practices Guide, 13.2.1 "Coalesced Access to Global Memory": 32-byte transactions.
 SECTOR_BYTES = 32
-#: Counters of a site.
+#: Source: CUDA C++ Programming Guide, "Local Memory": consecutive 32-bit words belong to consecutive threads.
+WORD_BYTES = 4
+ROW_BYTES = WORD_BYTES * LANES
+#: Counters of a site; where requests are written down, one more, which the first row uses.
 SLOTS = 5
 _V64, _V32, _V1 = f"<{LANES} x i64>", f"<{LANES} x i32>", f"<{LANES} x i1>"
 
 
 def core(symbol: str, pieces: int) -> str:
-    """The function `SYMBOL(ptr counters, ptr ids, ptr bytes, i32 mask)`.
+    """The function `i64 SYMBOL(ptr counters, ptr ids, ptr bytes, i32 mask, ptr out)`.
 
     `ids` holds a vector of 32 i64 sector numbers a piece, `bytes` the lanes' byte masks in a sector, 32 i32, which are
-    the same for all pieces.
+    the same for all pieces. The distinct sectors are written to `out`; the result is how many they are.
     """
     nexts = "".join(
         f"""
@@ -59,7 +65,7 @@ declare i32 @llvm.ctpop.i32(i32)
 declare i32 @llvm.cttz.i32(i32, i1)
 declare i32 @llvm.vector.reduce.or.v{LANES}i32({_V32})
 
-define weak_odr void @{symbol}(ptr %counters, ptr %ids, ptr %bytes, i32 %mask) {{
+define weak_odr i64 @{symbol}(ptr %counters, ptr %ids, ptr %bytes, i32 %mask, ptr %out) {{
 start:{nexts}
   %each = load {_V32}, ptr %bytes, align 64
   br label %serve
@@ -68,6 +74,8 @@ serve:{phis}
   %used = phi i32 [ 0, %start ], [ %used.next, %serve ]{choose}
   %lane = call i32 @llvm.cttz.i32(i32 {candidates}, i1 true)
   %leader = extractelement {_V64} {chosen}, i32 %lane
+  %out.p = getelementptr i64, ptr %out, i32 %sectors
+  store i64 %leader, ptr %out.p, align 8
   %leader.one = insertelement {_V64} poison, i64 %leader, i32 0
   %leader.all = shufflevector {_V64} %leader.one, {_V64} poison, <{LANES} x i32> zeroinitializer{serve}{unite}
   %here = call i32 @llvm.vector.reduce.or.v{LANES}i32({_V32} {touched})
@@ -84,13 +92,182 @@ done:
   %up = add i64 %used.wide, {SECTOR_BYTES - 1}
   %ideal = udiv i64 %up, {SECTOR_BYTES}
 {sums}
-  ret void
+  ret i64 %sectors.wide
 }}
 """
 
 
+@dataclass(frozen=True, slots=True)
+class Space:
+    """How a state space is cut into sectors.
+
+    Attributes
+    ----------
+    name : str
+    pieces : callable
+        Sectors that one lane's access of so many bytes touches at most.
+    modulus : int
+        What the sectors of a pattern are beside those of its base depends on the base modulo this.
+    place : callable
+        Where a byte at an address of a lane lies, for sectors and bytes.
+    start : str
+        LLVM text that sets `%start` to the sector of the place of `%base`, rounded down to the modulus.
+    numbers : callable
+        LLVM text that stores the sectors of `%address` to `%ids`, for accesses of so many bytes and, of local
+        memory, the sector at which the warp's begins.
+    shift : str
+        LLVM text that sets `%shift`, the lanes' first byte in its sector, from `%low`, the addresses' low halves.
+    """
+
+    name: str
+    pieces: Callable[[int], int]
+    modulus: int
+    place: Callable[[int, int], int]
+    start: str
+    numbers: Callable[[int, str], str]
+    shift: str
+
+
+def local_place(address: int, lane: int) -> int:
+    """Where a byte of a lane's local memory lies in that of its warp.
+
+    Local memory is laid out so that the same 32-bit word of neighbouring threads lies side by side.
+    Source: CUDA C++ Programming Guide, "Local Memory".
+
+    Examples
+    --------
+    >>> local_place(0, 1), local_place(4, 0), local_place(6, 31)
+    (4, 128, 254)
+    """
+    return address // WORD_BYTES * ROW_BYTES + WORD_BYTES * lane + address % WORD_BYTES
+
+
+def _local_numbers(size: int, first: str) -> str:
+    """Each word of an access lies in the sector of that word and of the lane's group of eight."""
+    eights = vector([WORD_BYTES * lane // SECTOR_BYTES for lane in range(LANES)])
+    head = f"""  %first.one = insertelement {_V64} poison, i64 {first}, i32 0
+  %first = shufflevector {_V64} %first.one, {_V64} poison, <{LANES} x i32> zeroinitializer
+  %eight = add {_V64} %first, {eights}
+  %word = lshr {_V64} %address, splat (i64 2)"""
+    return head + "".join(
+        f"""
+  %word.{w} = add {_V64} %word, splat (i64 {w})
+  %row.{w} = shl {_V64} %word.{w}, splat (i64 2)
+  %id.{w} = add {_V64} %row.{w}, %eight
+  %id.p.{w} = getelementptr {_V64}, ptr %ids, i64 {w}
+  store {_V64} %id.{w}, ptr %id.p.{w}, align 64"""
+        for w in range(max(1, size // WORD_BYTES))
+    )
+
+
+SPACES = {
+    "global": Space(
+        name="global",
+        pieces=lambda size: 1,  # accesses are naturally aligned: the machine refuses others
+        modulus=SECTOR_BYTES,
+        place=lambda address, lane: address,
+        start="  %start = lshr i64 %base, 5",
+        numbers=lambda size, first: (
+            f"""  %id = lshr {_V64} %address, splat (i64 5)
+  store {_V64} %id, ptr %ids, align 64"""
+        ),
+        shift=f"  %shift = and {_V32} %low, splat (i32 {SECTOR_BYTES - 1})",
+    ),
+    "local": Space(
+        name="local",
+        pieces=lambda size: max(1, size // WORD_BYTES),
+        modulus=WORD_BYTES,
+        place=local_place,
+        start="  %start = and i64 %base, -4",  # a word is a row of four sectors
+        numbers=_local_numbers,
+        shift=f"""  %within = and {_V32} %low, splat (i32 {WORD_BYTES - 1})
+  %shift = add {_V32} %within, <{", ".join(f"i32 {WORD_BYTES * (lane % 8)}" for lane in range(LANES))}>""",
+    ),
+}
+
+
+def by_address(space: Space, size: int, *, record: bool) -> Handler:
+    """The handler of accesses of one width that takes addresses; with `record` it writes their sectors down."""
+    pieces = space.pieces(size)
+    symbol = f"tw.coalescing.access.{space.name}.{size}" + ".recorded" * record
+    request, most = f"tw.coalescing.request.{pieces}", LANES * pieces
+    of_local = record and space.name == "local"
+    each = (1 << min(size, WORD_BYTES if space.name == "local" else SECTOR_BYTES)) - 1
+    text = f"""{core(request, pieces)}{requests.TEXT if record else ""}
+define weak_odr void @{symbol}({parameters(EventKind.ACCESS)}) {{
+entry:
+  %ids = alloca [{pieces} x {_V64}], align 64
+  %bytes.each = alloca {_V32}, align 64
+  %scratch = alloca [{most} x i64], align 64
+  %idle = icmp eq i32 %mask, 0
+  br i1 %idle, label %leave, label %start
+start:
+  %address = load {_V64}, ptr %addresses, align 8
+{requests.LOCAL if of_local else ""}
+{space.numbers(size, "%local" if of_local else "0")}
+  %low = trunc {_V64} %address to {_V32}
+{space.shift}
+  %touched = shl {_V32} splat (i32 {each}), %shift
+  store {_V32} %touched, ptr %bytes.each, align 64
+{requests.room(most, SLOTS + 1) if record else "  %out = getelementptr i64, ptr %scratch, i64 0"}
+  %count = call i64 @{request}(ptr %counters, ptr %ids, ptr %bytes.each, i32 %mask, ptr %out)
+{requests.keep("%count") if record else ""}
+  br label %leave
+leave:
+  ret void
+}}
+"""
+    return Handler(symbol, text)
+
+
+def handler(space: Space, size: int, offsets: Sequence[int] | None, *, record: bool) -> Handler:
+    """The handler of an access, by its pattern where that is known."""
+    slow = by_address(space, size, record=record)
+    if offsets is None:
+        return slow
+
+    def touched(base: int) -> set[int]:
+        return {space.place(base + at + byte, lane) for lane, at in enumerate(offsets) for byte in range(size)}
+
+    also = _recorded(space, [sorted({x // SECTOR_BYTES for x in touched(b)}) for b in range(space.modulus)])
+    return by_pattern(slow, offsets, size, space.modulus, lambda base: counted(touched(base)), also if record else None)
+
+
+def _recorded(space: Space, rows: list[list[int]]) -> Callable[[str], tuple[str, str]]:
+    """For the whole warp's access by a pattern: a table of its sectors beside that of its base, and their writing down.
+
+    A row of the table is its number of sectors and then those, filled up; what is written past the number is written
+    over by the next request.
+    """
+    most = max(map(len, rows))
+    sectors, row = f"<{most} x i64>", f"{{ i64, <{most} x i64> }}"
+    of_local = space.name == "local"
+
+    def text(symbol: str) -> tuple[str, str]:
+        items = (f"{row} {{ i64 {len(r)}, {sectors} {vector(r + r[:1] * (most - len(r)))} }}" for r in rows)
+        table = f"@{symbol}.sectors = private constant [{len(rows)} x {row}] [{', '.join(items)}], align 64\n"
+        body = f"""
+{requests.LOCAL if of_local else ""}
+{space.start}
+  %begin = add i64 %start, {"%local" if of_local else "0"}
+  %begin.one = insertelement {sectors} poison, i64 %begin, i32 0
+  %begin.all = shufflevector {sectors} %begin.one, {sectors} poison, <{most} x i32> zeroinitializer
+  %which = and i64 %base, {len(rows) - 1}
+  %count.p = getelementptr {row}, ptr @{symbol}.sectors, i64 %which
+  %count = load i64, ptr %count.p, align 8
+  %beside.p = getelementptr {row}, ptr %count.p, i64 0, i32 1
+  %beside = load {sectors}, ptr %beside.p, align 8
+  %all = add {sectors} %beside, %begin.all
+{requests.room(most, SLOTS + 1)}
+  store {sectors} %all, ptr %out, align 8
+{requests.keep("%count")}"""
+        return table, body
+
+    return text
+
+
 def counted(touched: Iterable[int]) -> list[int]:
-    """What a request of all lanes adds to the counters, by the addresses of the bytes it touches.
+    """What a request of all lanes adds to the counters, by the places of the bytes it touches.
 
     Examples
     --------
@@ -98,4 +275,5 @@ def counted(touched: Iterable[int]) -> list[int]:
     [1, 32, 4, 128, 4]
     """
     touched = set(touched)
-    return [1, LANES, len({byte // SECTOR_BYTES for byte in touched}), len(touched), -(-len(touched) // SECTOR_BYTES)]
+    sectors = {place // SECTOR_BYTES for place in touched}
+    return [1, LANES, len(sectors), len(touched), -(-len(touched) // SECTOR_BYTES)]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import bisect
 import functools
 import linecache
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tilewright.profiling.counts import Counts, Mix, Operations, Sectors, Wavefronts
+from tilewright.profiling.counts import Counts, Mix, Operations, Sectors, Served, Wavefronts
 from tilewright.profiling.record import LineCounts, SiteCounts
 from tilewright.simt.events import Site
 from tilewright.simt.isa import table
@@ -57,7 +57,9 @@ def _unit(opcode: str) -> str:
     return form.row.cost if form is not None else "control"
 
 
-def sites(results: Mapping[str, Any], source_lines: Mapping[int, str]) -> tuple[SiteCounts, ...]:
+def sites(
+    results: Mapping[str, Any], source_lines: Mapping[int, str], served: Sequence[Served] = ()
+) -> tuple[SiteCounts, ...]:
     """Counts of each PTX instruction that ran or was asked to.
 
     Parameters
@@ -66,9 +68,11 @@ def sites(results: Mapping[str, Any], source_lines: Mapping[int, str]) -> tuple[
         The results of a run's instruments, by name.
     source_lines : mapping
         PTX line to `file:line`, of those that have one.
+    served : sequence of Served
+        Where the sectors of each row of the result of `coalescing` were found; empty where that is not known.
     """
     found: dict[_Key, Counts] = {}
-    for key, counts in _parts(results):
+    for key, counts in _parts(results, served):
         found[key] = found.get(key, Counts()) + counts
     place = _Places(source_lines)
     return tuple(
@@ -77,15 +81,16 @@ def sites(results: Mapping[str, Any], source_lines: Mapping[int, str]) -> tuple[
     )
 
 
-def _parts(results: Mapping[str, Any]) -> Iterator[tuple[_Key, Counts]]:
+def _parts(results: Mapping[str, Any], served: Sequence[Served]) -> Iterator[tuple[_Key, Counts]]:
     """What each instrument counted, instruction by instruction."""
     for row in results["mix"].rows:
         for key in row.site.steps:
             yield key, _executed(key[1], row.executions, row.lanes)
     for row in results["divergence"].rows:
         yield _key(row.site), Counts(branches=row.branches, divergent_branches=row.divergent)
-    for row in (*results["coalescing"].rows, *results["local"].rows):
-        sectors = Sectors(row.requests, row.lanes, row.sectors, row.ideal_sectors, row.bytes_used)
+    for index, row in enumerate(results["coalescing"].rows):
+        found = served[index] if served else Served()
+        sectors = Sectors(row.requests, row.lanes, row.sectors, row.ideal_sectors, row.bytes_used, found)
         yield _key(row.site), _access(row.site, sectors)
     for row in results["banks"].rows:
         fronts = Wavefronts(row.requests, row.lanes, row.wavefronts, row.ideal_wavefronts)

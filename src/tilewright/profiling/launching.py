@@ -10,11 +10,12 @@ from tilewright import machine
 from tilewright.errors import CompileError, MissingExtraError
 from tilewright.gpu.assembler import Resources
 from tilewright.gpu.program import OLDEST_CC, Program, program_for
-from tilewright.instruments import Banks, Coalescing, Divergence, Local, Mix
+from tilewright.instruments import Banks, Coalescing, Divergence, Mix
 from tilewright.machine.occupancy import Occupancy, occupancy
-from tilewright.profiling import gathering
+from tilewright.profiling import caching, gathering
+from tilewright.profiling.counts import Served
 from tilewright.profiling.record import Profile
-from tilewright.profiling.units import roofline, traffic, units
+from tilewright.profiling.units import position, traffic, units
 from tilewright.profiling.verdict import Evidence, findings, verdict
 from tilewright.simt.events import Instrument
 from tilewright.simt.run.launch import Run, launch
@@ -22,7 +23,7 @@ from tilewright.simt.run.launch import Run, launch
 
 def instruments() -> tuple[Instrument, ...]:
     """What a profile is made from; fresh ones for each launch."""
-    return Mix(), Divergence(), Coalescing(), Local(), Banks()
+    return Mix(), Divergence(), Coalescing(("global", "local"), record=True), Banks()
 
 
 def profile(
@@ -86,13 +87,14 @@ def profile(
 def of_run(run: Run, gpu: machine.Gpu, *, shared_bytes: int = 0, launch: int = 0, launched_at: str = "") -> Profile:
     """The profile of a run with :func:`instruments`."""
     program = run.program
-    sites = gathering.sites(run.results, program.source_lines)
-    totals = gathering.total(sites)
-    moved = traffic(totals)
-    slow = units(gpu, totals)
-    lines = gathering.lines(sites, program.ptx)
-    resources, notes = _resources(program, gpu)
+    resources, missing = _resources(program, gpu)
     fit = _occupancy(gpu, resources, run, shared_bytes)
+    served, written, unknown = _served(run, gpu, fit, shared_bytes)
+    sites = gathering.sites(run.results, program.source_lines, served)
+    lines = gathering.lines(sites, program.ptx)
+    totals = gathering.total(sites)
+    moved = traffic(totals, written)
+    slow = units(gpu, totals)
     return Profile(
         kernel=program.name,
         gpu=gpu.name,
@@ -106,12 +108,12 @@ def of_run(run: Run, gpu: machine.Gpu, *, shared_bytes: int = 0, launch: int = 0
         sites=sites,
         traffic=moved,
         resources=resources,
-        occupancy=fit,
+        occupancy=fit if resources else None,
         units=slow,
-        roofline=roofline(gpu, totals, moved, slow[0] if slow else None),
-        verdict=verdict(Evidence(gpu, run.grid, totals, slow, fit), lines),
+        position=position(gpu, totals, moved),
+        verdict=verdict(Evidence(gpu, run.grid, totals, slow), lines),
         findings=findings(program.name, sites, launch),
-        notes=notes,
+        notes=(*missing, *unknown),
         seconds=run.seconds,
     )
 
@@ -125,13 +127,28 @@ def _resources(program: Program, gpu: machine.Gpu) -> tuple[Resources | None, tu
         return None, (f"registers, spills and occupancy are not known: {first}",)
 
 
-def _occupancy(gpu: machine.Gpu, resources: Resources | None, run: Run, shared_bytes: int) -> Occupancy | None:
-    if resources is None:
-        return None
+def _occupancy(gpu: machine.Gpu, resources: Resources | None, run: Run, shared_bytes: int) -> Occupancy:
+    """How many blocks fit; as if registers set no limit where they are not known."""
     return occupancy(
         gpu,
-        registers_per_thread=resources.registers_per_thread,
-        shared_bytes=resources.shared_bytes + shared_bytes,
+        registers_per_thread=resources.registers_per_thread if resources else 0,
+        shared_bytes=(resources.shared_bytes if resources else run.program.shared_bytes) + shared_bytes,
         block_threads=math.prod(run.block),
-        barriers=resources.barriers,
+        barriers=resources.barriers if resources else 0,
     )
+
+
+def _served(
+    run: Run, gpu: machine.Gpu, fit: Occupancy, shared_bytes: int
+) -> tuple[tuple[Served, ...], int | None, tuple[str, ...]]:
+    """Where sectors were found, how many were written back, and why that is not known."""
+    asked = run.results["coalescing"]
+    if not fit.active_blocks:
+        return (), None, (f"caches are not modelled: no block of this kernel fits on {gpu.name}, by {fit.limiter}",)
+    if not asked.requests.complete:
+        return (), None, ("caches are not modelled: the launch asks for more than is kept; profile a smaller one",)
+    found, written = caching.served(
+        asked, gpu, run.grid, run.block, shared_bytes=run.program.shared_bytes + shared_bytes,
+        resident_blocks=fit.active_blocks,
+    )  # fmt: skip
+    return found, written, ()

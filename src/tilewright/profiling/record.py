@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from tilewright.gpu.assembler import Resources
 from tilewright.instruments.findings import Finding
 from tilewright.machine.occupancy import Occupancy
+from tilewright.machine.roofline import Roofline
 from tilewright.profiling.counts import Counts
 
 Extent = tuple[int, int, int]
@@ -68,8 +69,9 @@ class Traffic:
     l2_bytes, dram_read_bytes, dram_written_bytes : int or None
         By sectors that reached the second level, were read from DRAM, and were or will be written back to it; None
         where the caches were not modelled.
-    compulsory_bytes : int or None
-        What of `dram_read_bytes` no cache would have saved.
+    compulsory_bytes, again_bytes : int or None
+        What of `dram_read_bytes` was read for the first time, which no cache would have saved, and what was read again
+        because the second level had lost it.
     """
 
     shared_bytes: int
@@ -78,6 +80,7 @@ class Traffic:
     dram_read_bytes: int | None = None
     dram_written_bytes: int | None = None
     compulsory_bytes: int | None = None
+    again_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,21 +90,18 @@ class Unit:
     Attributes
     ----------
     name : str
-        `DRAM`, `float32`, `shared memory` ...
+        `DRAM`, `L2`, `shared memory and L1`, `instruction issue`, `float32 arithmetic` ...
     amount : int
         What it has to do, in `of`.
     of : str
-        `bytes`, `wavefronts`, `instructions`, `operations`.
-    rate : float
-        What it does a second at most.
+        `bytes`, `instructions`, `thread instructions`.
     seconds : float
-        `amount / rate`: no GPU of this kind can be faster.
+        At its highest rate: no GPU of this kind can be faster.
     """
 
     name: str
     amount: int
     of: str
-    rate: float
     seconds: float
 
 
@@ -151,7 +151,7 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Roofline:
+class Position:
     """Where a launch stands under the roofs of a GPU.
 
     Attributes
@@ -160,20 +160,13 @@ class Roofline:
         That of most operations: its arithmetic is the roof.
     operations : int
         Of that dtype.
-    intensity : dict
-        Operations a byte, by level: `shared`, `l1`, `l2`, `dram`; a level that moved nothing, or was not modelled, is
-        left out.
-    attainable_gflops : float
-        The most that the slowest unit allows, 10^9 operations a second.
-    peak_gflops : float
-        What the arithmetic alone allows.
+    roof : Roofline
+        The attainable rate, and each level's bytes, intensity and rate.
     """
 
     dtype: str
     operations: int
-    intensity: dict[str, float]
-    attainable_gflops: float
-    peak_gflops: float
+    roof: Roofline
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +197,7 @@ class Profile:
         With the assembler's registers and shared memory.
     units : tuple of Unit
         The slowest first.
-    roofline : Roofline or None
+    position : Position or None
         None where nothing was computed.
     verdict : Verdict or None
         None where nothing ran.
@@ -230,7 +223,7 @@ class Profile:
     resources: Resources | None
     occupancy: Occupancy | None
     units: tuple[Unit, ...]
-    roofline: Roofline | None
+    position: Position | None
     verdict: Verdict | None
     findings: tuple[Finding, ...] = ()
     notes: tuple[str, ...] = ()

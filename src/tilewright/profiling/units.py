@@ -4,8 +4,7 @@ Only what is known is bounded: a unit whose rate the GPU's record lacks is left 
 bound; a GPU reaches it when everything else hides behind that unit.
 
 Source: Williams, Waterman, Patterson, Roofline, CACM 52(4), 2009; Nsight Compute, Profiling Guide, "GPU Speed Of Light
-Throughput". Rates of instructions: CUDA Programming Guide, "Throughput of Native Arithmetic Instructions"; a
-multiprocessor's partitions issue one instruction of a warp a clock each.
+Throughput".
 """
 
 from __future__ import annotations
@@ -14,40 +13,80 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tilewright.machine import Gpu
+from tilewright.machine import roofline as roofs
 from tilewright.profiling.counts import LANES, SECTOR_BYTES, WAVEFRONT_BYTES, Counts
-from tilewright.profiling.record import Roofline, Traffic, Unit
+from tilewright.profiling.record import Position, Traffic, Unit
 
-#: Field of Operations, and the dtype whose peak rate is its roof.
-_ROOFS = {"float32": "float32", "float64": "float64", "integer": "int32"}
-
-
-def traffic(totals: Counts) -> Traffic:
-    """Bytes by level of memory, as far as the counts tell."""
-    moved = totals.in_global + totals.in_local
-    return Traffic(WAVEFRONT_BYTES * totals.in_shared.wavefronts, moved.bytes_moved)
+#: The unit that shared memory and the first-level cache have in common.
+L1 = "shared memory and L1"
+L2, DRAM, ISSUE = "L2", "DRAM", "instruction issue"
+ARITHMETIC = ("float32 arithmetic", "float64 arithmetic", "float16 arithmetic", "integer arithmetic")
+#: Fields of Operations, and the dtype whose peak rate is its roof.
+_ROOFS = {"float32": "float32", "float64": "float64", "float16": "float16", "integer": "int32"}
 
 
-def first_level_wavefronts(totals: Counts) -> int:
-    """Cycles of the pipe that shared memory and the first-level cache have in common, 128 bytes each."""
-    moved = totals.in_global + totals.in_local
-    return totals.in_shared.wavefronts + -(-moved.bytes_moved // WAVEFRONT_BYTES)
+def shared_bytes(counts: Counts) -> int:
+    """Bytes by wavefronts of shared memory, full ones or not."""
+    return WAVEFRONT_BYTES * counts.in_shared.wavefronts
+
+
+def l1_bytes(counts: Counts) -> int:
+    """Bytes that global and local memory ask of the first level."""
+    return counts.in_global.bytes_moved + counts.in_local.bytes_moved
+
+
+def l2_bytes(counts: Counts) -> int:
+    """Bytes that reach the second level; all of the first's where the caches were not modelled."""
+    served = counts.in_global.served + counts.in_local.served
+    return SECTOR_BYTES * served.l2_sectors if served else l1_bytes(counts)
 
 
 def dram_bytes(counts: Counts) -> int:
-    """Bytes that reads, and stores' first touches, move to or from DRAM; all of the first level's without a model."""
-    moved = counts.in_global + counts.in_local
-    served = moved.served
-    return SECTOR_BYTES * (served.dram_sectors + served.l2_allocated) if served else moved.bytes_moved
+    """Bytes read from DRAM, and those of stores' first touches, which must go there; likewise."""
+    served = counts.in_global.served + counts.in_local.served
+    return SECTOR_BYTES * (served.dram_sectors + served.l2_allocated) if served else l1_bytes(counts)
 
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A unit: what it has to do for some counts, and what a GPU's does a second; 0 where that is not known."""
+    """A unit: what it has to do for some counts, in `of`, and how many seconds a GPU takes; None: not known."""
 
     name: str
     of: str
     amount: Callable[[Counts], int]
-    rate: Callable[[Gpu], float]
+    seconds: Callable[[Gpu, Counts], float | None]
+
+
+def _moved(level: str, amount: Callable[[Counts], int]) -> Callable[[Gpu, Counts], float | None]:
+    """Seconds that a level of memory takes."""
+
+    def seconds(gpu: Gpu, counts: Counts) -> float | None:
+        rate = gpu.gb_per_s(level)
+        return None if rate is None else amount(counts) / rate / 1e9
+
+    return seconds
+
+
+def _first_level(gpu: Gpu, counts: Counts) -> float | None:
+    """Shared memory and the first-level cache deliver through one pipe, one after the other."""
+    shared, cached = gpu.gb_per_s("shared"), gpu.gb_per_s("l1")
+    assert shared is not None
+    return (shared_bytes(counts) / shared + l1_bytes(counts) / (cached or shared)) / 1e9
+
+
+def _computed(unit: str, a_clock: Callable[[Gpu], int | None]) -> _Row:
+    """Arithmetic: instructions of whole warps, whatever lanes are active."""
+    name = "integer" if unit == "int32" else unit
+    field = {"float32": "float", "float64": "double", "float16": "half", "int32": "integer"}[unit]
+
+    def amount(counts: Counts) -> int:
+        return LANES * int(getattr(counts.mix, field))
+
+    def seconds(gpu: Gpu, counts: Counts) -> float | None:
+        rate = a_clock(gpu)
+        return amount(counts) / (rate * _clocks(gpu)) if rate else None
+
+    return _Row(f"{name} arithmetic", "thread instructions", amount, seconds)
 
 
 def _clocks(gpu: Gpu) -> float:
@@ -55,30 +94,26 @@ def _clocks(gpu: Gpu) -> float:
     return gpu.multiprocessors * gpu.boost_mhz * 1e6
 
 
-#: The units that may bound a launch. A wavefront takes the pipe of the first level one clock.
+#: The units that may bound a launch.
 UNITS = (
-    _Row("DRAM", "bytes", dram_bytes, lambda gpu: gpu.memory_gb_per_s * 1e9),
-    _Row("shared memory and L1", "wavefronts", first_level_wavefronts, _clocks),
-    _Row("instruction issue", "instructions", lambda c: c.warp_instructions, lambda gpu: gpu.warp_unit * _clocks(gpu)),
+    _Row(DRAM, "bytes", dram_bytes, _moved("dram", dram_bytes)),
+    _Row(L2, "bytes", l2_bytes, _moved("l2", l2_bytes)),
+    _Row(L1, "bytes", lambda counts: shared_bytes(counts) + l1_bytes(counts), _first_level),
     _Row(
-        "float32 arithmetic", "thread instructions",
-        lambda c: LANES * c.mix.float, lambda gpu: gpu.fp32_per_clock * _clocks(gpu),
+        ISSUE, "instructions", lambda counts: counts.warp_instructions,
+        lambda gpu, counts: counts.warp_instructions / (gpu.schedulers * _clocks(gpu)),
     ),
-    _Row(
-        "float64 arithmetic", "thread instructions",
-        lambda c: LANES * c.mix.double, lambda gpu: gpu.fp64_per_clock * _clocks(gpu),
-    ),
-    _Row(
-        "integer arithmetic", "thread instructions",
-        lambda c: LANES * c.mix.integer, lambda gpu: (gpu.int32_per_clock or 0) * _clocks(gpu),
-    ),
+    _computed("float32", lambda gpu: gpu.fp32_per_clock),
+    _computed("float64", lambda gpu: gpu.fp64_per_clock),
+    _computed("float16", lambda gpu: gpu.fp16_per_clock),
+    _computed("int32", lambda gpu: gpu.int32_per_clock),
 )  # fmt: skip
 
 
 def units(gpu: Gpu, totals: Counts) -> tuple[Unit, ...]:
     """The units of a GPU that had something to do, the slowest first."""
-    rows = ((row, row.amount(totals), row.rate(gpu)) for row in UNITS)
-    found = [Unit(row.name, amount, row.of, rate, amount / rate) for row, amount, rate in rows if amount and rate]
+    rows = ((row, row.amount(totals), row.seconds(gpu, totals)) for row in UNITS)
+    found = [Unit(row.name, amount, row.of, seconds) for row, amount, seconds in rows if seconds]
     return tuple(sorted(found, key=lambda unit: -unit.seconds))
 
 
@@ -87,29 +122,35 @@ def work(unit: str) -> Callable[[Counts], int]:
     return next(row.amount for row in UNITS if row.name == unit)
 
 
-def roofline(gpu: Gpu, totals: Counts, moved: Traffic, slowest: Unit | None) -> Roofline | None:
-    """Operations, intensities and the attainable rate; None where nothing was computed.
+def traffic(totals: Counts, written_sectors: int | None = None) -> Traffic:
+    """Bytes by level of memory; `written_sectors` went or must go back to DRAM, None where that is not known."""
+    near = Traffic(shared_bytes(totals), l1_bytes(totals))
+    if written_sectors is None:
+        return near
+    served = totals.in_global.served + totals.in_local.served
+    return Traffic(
+        near.shared_bytes,
+        near.l1_bytes,
+        SECTOR_BYTES * served.l2_sectors,
+        SECTOR_BYTES * served.dram_sectors,
+        SECTOR_BYTES * written_sectors,
+        SECTOR_BYTES * served.dram_compulsory,
+        SECTOR_BYTES * (served.dram_capacity + served.dram_conflict),
+    )
+
+
+def position(gpu: Gpu, totals: Counts, moved: Traffic) -> Position | None:
+    """Operations, and what each level of memory allows of them; None where nothing was computed.
 
     Floating-point operations go before integers, which addresses are made of.
     """
-    done = totals.operations
-    counted = {name: getattr(done, name) for name in _ROOFS}
-    name = max(("float32", "float64"), key=lambda field: counted[field])
+    counted = {name: int(getattr(totals.operations, name)) for name in _ROOFS}
+    name = max(("float32", "float64", "float16"), key=lambda field: counted[field])
     name = name if counted[name] else "integer"
-    if not counted[name] or slowest is None:
+    if not counted[name]:
         return None
-    levels = {
-        "shared": moved.shared_bytes,
-        "l1": moved.l1_bytes,
-        "l2": moved.l2_bytes,
-        "dram": None if moved.dram_read_bytes is None else moved.dram_read_bytes + (moved.dram_written_bytes or 0),
-    }
-    rates = {"float32": gpu.fp32_per_clock, "float64": gpu.fp64_per_clock, "int32": gpu.int32_per_clock}
-    known = rates[_ROOFS[name]] is not None
-    return Roofline(
-        dtype=name,
-        operations=counted[name],
-        intensity={level: counted[name] / size for level, size in levels.items() if size},
-        attainable_gflops=counted[name] / slowest.seconds / 1e9,
-        peak_gflops=gpu.peak_gflops(_ROOFS[name]) if known else 0.0,
-    )
+    levels = {"shared": moved.shared_bytes, "l1": moved.l1_bytes}
+    if moved.l2_bytes is not None and moved.dram_read_bytes is not None and moved.dram_written_bytes is not None:
+        levels |= {"l2": moved.l2_bytes, "dram": moved.dram_read_bytes + moved.dram_written_bytes}
+    roof = roofs.roofline(gpu, operations=counted[name], bytes_moved=levels, dtype=_ROOFS[name])
+    return Position(_ROOFS[name], counted[name], roof)

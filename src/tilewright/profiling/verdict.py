@@ -13,10 +13,9 @@ from dataclasses import dataclass
 
 from tilewright.instruments.findings import Finding
 from tilewright.machine import Gpu
-from tilewright.machine.occupancy import Occupancy
 from tilewright.profiling.counts import LANES, Counts
 from tilewright.profiling.record import Cause, Extent, LineCounts, SiteCounts, Unit, Verdict
-from tilewright.profiling.units import work
+from tilewright.profiling.units import ARITHMETIC, DRAM, ISSUE, L1, L2, work
 
 #: Excess of what moved from which an access is worth a finding: more than a row that is off its alignment costs, which
 #: is one sector in five, and less than the least bank conflict, which is one wavefront in two.
@@ -33,7 +32,6 @@ class Evidence:
     grid: Extent
     totals: Counts
     units: Sequence[Unit]
-    occupancy: Occupancy | None
 
     @property
     def bound(self) -> str:
@@ -90,9 +88,8 @@ class Rule:
     weight: Callable[[Counts], int] | None = None
 
 
-_L1 = "shared memory and L1"
-_MEMORY = ("DRAM", "L2", _L1)
-_ISSUED = ("instruction issue", "float32 arithmetic", "float64 arithmetic", "integer arithmetic")
+_MEMORY = (DRAM, L2, L1)
+_ISSUED = (ISSUE, *ARITHMETIC)
 
 
 def _where(bounds: Sequence[str], measure: Callable[[Evidence], float]) -> Callable[[Evidence], float]:
@@ -105,36 +102,36 @@ RULES = (
     Rule(
         "few blocks", 0.0, "CUDA C++ Best Practices Guide, Thread and Block Heuristics",
         lambda e: 1 - e.blocks / e.gpu.multiprocessors,
-        "{blocks} for {multiprocessors} multiprocessors: {value} of the GPU is idle; the rest waits for {bound}",
+        "{blocks} for {multiprocessors} multiprocessors leave {value} of the GPU idle; the rest is bound by {bound}",
     ),
     Rule(
         "bank conflicts", EXCESS, "Nsight Compute, rule Uncoalesced Shared Accesses; the threshold is ours",
-        _where((_L1,), lambda e: e.excess_wavefronts),
-        "{bound} bounds it, and {value} of shared memory's wavefronts are bank conflicts",
+        _where((L1,), lambda e: e.excess_wavefronts),
+        "bound by {bound}: {value} of shared memory's wavefronts are bank conflicts",
         lambda c: c.in_shared.excess_wavefronts,
     ),
     Rule(
         "uncoalesced access", EXCESS, "Nsight Compute, rule Uncoalesced Global Accesses; the threshold is ours",
         _where(_MEMORY, lambda e: e.excess_sectors),
-        "{bound} bounds it, and {value} of the sectors of global memory are more than its accesses need",
+        "bound by {bound}: {value} of the sectors of global memory are more than its accesses need",
         lambda c: c.in_global.excess_sectors,
     ),
     Rule(
         "local memory", EXCESS, "CUDA C++ Best Practices Guide, Local Memory; the threshold is ours",
         _where(_MEMORY, lambda e: e.local_share),
-        "{bound} bounds it, and {value} of the sectors are local memory's: spills, or arrays indexed at run time",
+        "bound by {bound}: {value} of the sectors are local memory's: spills, or arrays indexed at run time",
         lambda c: c.in_local.sectors,
     ),
     Rule(
         "divergence", EXCESS, "Nsight Compute, rule Thread Divergence; the threshold is ours",
         _where(_ISSUED, lambda e: 1 - e.totals.lane_efficiency),
-        "{bound} bounds it, and {value} of the lanes that instructions go to are switched off",
+        "bound by {bound}: {value} of the lanes that instructions go to are switched off",
         lambda c: LANES * c.warp_instructions - c.thread_instructions,
     ),
     Rule(
         "slowest unit", 0.0, "Williams, Waterman, Patterson, Roofline, CACM 52(4), 2009",
         lambda e: 1.0,
-        "{bound} bounds it",
+        "bound by {bound}",
     ),
 )  # fmt: skip
 

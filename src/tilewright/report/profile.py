@@ -15,6 +15,8 @@ from tilewright.report import columns, figures
 from tilewright.report.columns import Column, Group
 from tilewright.report.console import speaks_unicode
 
+#: Cells of the labels of totals.
+_LABEL = 16
 #: Lines without counts that are shown between lines with some; more of them are left out.
 GAP_LINES = 6
 #: Least cells of source that a terminal shows; a table that leaves fewer goes on below.
@@ -42,9 +44,6 @@ def show(profile: Profile, console: Console) -> None:
         console.print(Text(f"{label:<{_LABEL}}", style="bold") + Text(words), soft_wrap=True)
     console.print()
     _verdict(profile, console)
-
-
-_LABEL = 16
 
 
 def _heading(profile: Profile, console: Console) -> None:
@@ -135,10 +134,15 @@ def _sectors(space: str, name: str, *, served: bool) -> Group:
     ]
     if served:
         found += [
-            Column("L1\nhits", of(lambda s: figures.percent(s.served.l1_hits / s.sectors) if s.sectors else "")),
+            Column("L1\nhits", _cell(lambda counts: _hits(getattr(counts, f"{space}_loads")))),
             Column("from\nDRAM", of(lambda s: _some(s.served.dram_sectors))),
         ]
     return Group(tuple(found))
+
+
+def _hits(loads: Sectors) -> str:
+    """Of loads: stores and atomics are done further away."""
+    return figures.percent(loads.served.l1_hits / loads.sectors) if loads.sectors else ""
 
 
 def _some(value: int) -> str:
@@ -161,8 +165,8 @@ def _beside(counted: Sectors | Wavefronts) -> Text:
 def _diverged(counts: Counts) -> Text:
     if not counts.branches:
         return Text("")
-    words = f"{figures.count(counts.divergent_branches)} of {figures.count(counts.branches)}"
-    return Text(words, style="yellow" if counts.divergent_branches else "")
+    parted = counts.divergent_branches
+    return Text(figures.percent(parted / counts.branches), style="yellow" if parted else "")
 
 
 # -- totals -------------------------------------------------------------------------------------------------------
@@ -206,7 +210,7 @@ def _moved(counted: Sectors) -> str:
         f"{counted.sectors_per_request:.2f} a request (ideal {counted.ideal_per_request:.2f}), "
         f"{figures.percent(counted.efficiency)} of {figures.size(counted.bytes_moved)} used"
     )
-    if counted.served and counted.sectors:
+    if counted.served.l1_hits:
         words += f"; {figures.percent(counted.served.l1_hits / counted.sectors)} found in L1"
     return words
 
@@ -221,13 +225,12 @@ def _banked(counted: Wavefronts) -> str:
 
 def _traffic(profile: Profile) -> Iterator[tuple[str, str]]:
     moved = profile.traffic
-    if moved.dram_read_bytes is None or moved.compulsory_bytes is None:
+    if moved.dram_read_bytes is None:
         return
-    again = moved.dram_read_bytes - moved.compulsory_bytes
     yield "caches", f"{figures.size(moved.l1_bytes)} asked of L1, {figures.size(moved.l2_bytes)} of L2"
-    first = f"{figures.size(moved.compulsory_bytes)} of it for the first time and {figures.size(again)} again"
+    first = f"{figures.size(moved.compulsory_bytes)} for the first time, {figures.size(moved.again_bytes)} again"
     written = f"{figures.size(moved.dram_written_bytes)} written"
-    yield "DRAM", f"{figures.size(moved.dram_read_bytes)} read, {first}; {written}"
+    yield "DRAM", f"{figures.size(moved.dram_read_bytes)} read ({first}), {written}"
 
 
 def _footprint(profile: Profile) -> Iterator[tuple[str, str]]:
@@ -244,14 +247,15 @@ def _footprint(profile: Profile) -> Iterator[tuple[str, str]]:
 
 
 def _roofline(profile: Profile) -> Iterator[tuple[str, str]]:
-    roof = profile.roofline
-    if roof is None:
-        return
-    levels = ", ".join(f"{value:.2f} a byte of {_LEVELS[level]}" for level, value in roof.intensity.items())
-    rate = f"at most {roof.attainable_gflops:,.0f} of {roof.peak_gflops:,.0f} G operations a second"
-    yield "roofline", f"{figures.count(roof.operations)} {roof.dtype} operations ({levels}); {rate}"
-    slow = ", ".join(f"{unit.name} {figures.seconds(unit.seconds)}" for unit in profile.units)
-    yield "least times", slow
+    found = profile.position
+    if found is not None:
+        roof = found.roof
+        levels = ", ".join(f"{level.intensity:.2f} a byte of {_LEVELS[level.name]}" for level in roof.levels)
+        limit = f"{_LEVELS.get(roof.bound, roof.bound)} allows {roof.gflops:,.0f} of {roof.peak_gflops:,.0f} G a second"
+        yield "roofline", f"{figures.count(found.operations)} {found.dtype} operations, {levels}; {limit}"
+    if profile.units:
+        slow = ", ".join(f"{unit.name} {figures.seconds(unit.seconds)}" for unit in profile.units)
+        yield "least times", slow
 
 
 _LEVELS = {"shared": "shared memory", "l1": "L1", "l2": "L2", "dram": "DRAM"}

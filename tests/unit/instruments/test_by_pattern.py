@@ -6,8 +6,7 @@ import random
 
 import pytest
 
-from tilewright.instruments import Banks, Coalescing, Local
-from tilewright.simt.events import Instrument
+from tilewright.instruments import Banks, Coalescing
 
 from .handlers import FULL, LANES, Harness
 
@@ -22,10 +21,9 @@ PATTERNS = {
 }
 
 
-@pytest.fixture(scope="module", params=[Coalescing, Banks, Local])
+@pytest.fixture(scope="module", params=["global", "local", "shared"])
 def harness(request: pytest.FixtureRequest) -> Harness:
-    instrument: Instrument = request.param()
-    return Harness(instrument)
+    return Harness(Banks() if request.param == "shared" else Coalescing((request.param,)))
 
 
 @pytest.mark.parametrize("size", [1, 2, 4, 8, 16])

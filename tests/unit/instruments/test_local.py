@@ -5,14 +5,14 @@ import pytest
 
 from tilewright import simt
 from tilewright.gpu import Program
-from tilewright.instruments import Local
+from tilewright.instruments import Coalescing
 
 from .handlers import FULL, LANES, Harness
 
 
 @pytest.fixture(scope="module", params=[True, False], ids=["host", "baseline"])
 def harness(request):
-    return Harness(Local(), native=request.param)
+    return Harness(Coalescing(("local",)), native=request.param)
 
 
 def brute_force(addresses, mask, size):
@@ -71,8 +71,8 @@ TEXT = """
 
 
 def test_at_launch():
-    run = simt.launch(Program.from_ptx(TEXT), 2, 48, (np.zeros(1),), instruments=[Local()])
-    rows = [(r.site.access, r.requests, r.lanes, r.sectors, r.bytes_used) for r in run.results["local"].rows]
+    run = simt.launch(Program.from_ptx(TEXT), 2, 48, (np.zeros(1),), instruments=[Coalescing(("local",))])
+    rows = [(r.site.access, r.requests, r.lanes, r.sectors, r.bytes_used) for r in run.results["coalescing"].rows]
     # two blocks, each a full warp and one of 16 lanes
     assert rows == [
         ("store", 4, 96, 2 * (4 + 2), 4 * 96),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tilewright import machine
-from tilewright.profiling.counts import Counts, Mix, Operations, Sectors, Wavefronts
+from tilewright.profiling.counts import Counts, Mix, Operations, Sectors, Served, Wavefronts
 from tilewright.profiling.record import LineCounts, SiteCounts
-from tilewright.profiling.units import roofline, traffic, units
+from tilewright.profiling.units import position, traffic, units
 from tilewright.profiling.verdict import Evidence, findings, verdict
 
 H100 = machine.gpu("h100")
@@ -28,7 +30,7 @@ def test_each_rule_speaks_for_its_reason(name: str) -> None:
     grid, counts = CASES[name]
     lines = [LineCounts("k.py", 7, "guilty", counts), LineCounts("k.py", 8, "", Counts(10, 320, Mix(integer=10)))]
     totals = lines[0].counts + lines[1].counts
-    found = verdict(Evidence(H100, grid, totals, units(H100, totals), None), lines)
+    found = verdict(Evidence(H100, grid, totals, units(H100, totals)), lines)
     assert found is not None
     assert found.rule == name
     assert [cause.line for cause in found.causes] == [7]
@@ -36,13 +38,13 @@ def test_each_rule_speaks_for_its_reason(name: str) -> None:
 
 
 def test_nothing_ran() -> None:
-    assert verdict(Evidence(H100, (1, 1, 1), Counts(), (), None), []) is None
+    assert verdict(Evidence(H100, (1, 1, 1), Counts(), ()), []) is None
 
 
 def test_a_second_line_is_named_from_a_fifth_on() -> None:
     shares = [LineCounts("k.py", line, "", Counts(amount, 32 * amount)) for line, amount in ((1, 70), (2, 25), (3, 5))]
     totals = Counts(100, 3200)
-    found = verdict(Evidence(H100, (999, 1, 1), totals, units(H100, totals), None), shares)
+    found = verdict(Evidence(H100, (999, 1, 1), totals, units(H100, totals)), shares)
     assert found is not None
     assert [(cause.line, cause.share) for cause in found.causes] == [(1, 0.7), (2, 0.25)]
 
@@ -62,13 +64,26 @@ def test_findings_are_one_a_line_and_code_at_the_worst_access() -> None:
     assert all(f.launch == 4 for f in found)
 
 
-def test_the_slowest_unit_sets_the_attainable_rate() -> None:
+def test_units_take_their_amounts_at_the_gpus_rates() -> None:
     totals = Counts(100, 3200, Mix(float=100), Operations(float32=6400), global_loads=WIDE)
-    slow = units(H100, totals)
-    assert [unit.name for unit in slow][:2] == ["DRAM", "shared memory and L1"]
-    assert slow[0].seconds == 32 * 32_000 / 3350e9
-    roof = roofline(H100, totals, traffic(totals), slow[0])
-    assert roof is not None
-    assert roof.attainable_gflops == pytest.approx(6400 / slow[0].seconds / 1e9)
-    assert roof.peak_gflops == H100.peak_gflops()
-    assert roof.intensity == {"l1": 6400 / (32 * 32_000)}
+    slow = {unit.name: unit for unit in units(H100, totals)}
+    assert slow["DRAM"].seconds == pytest.approx(32 * 32_000 / 3350e9)
+    assert slow["DRAM"].seconds == max(unit.seconds for unit in slow.values())
+    assert slow["float32 arithmetic"].seconds == pytest.approx(3200 / (128 * 132 * 1980e6))
+    assert slow["instruction issue"].seconds == pytest.approx(100 / (4 * 132 * 1980e6))
+    assert "float64 arithmetic" not in slow
+
+
+def test_served_sectors_say_what_reaches_each_level() -> None:
+    served = Served(l1_hits=10, l2_hits=20, dram_compulsory=3, dram_capacity=4, dram_conflict=5, l2_allocated=6)
+    totals = Counts(100, 3200, Mix(float=100), Operations(float32=6400), global_loads=replace(GOOD, served=served))
+    moved = traffic(totals, 6)
+    assert (moved.l2_bytes, moved.dram_read_bytes, moved.dram_written_bytes) == (32 * 38, 32 * 12, 32 * 6)
+    assert (moved.compulsory_bytes, moved.again_bytes) == (32 * 3, 32 * 9)
+    assert next(unit for unit in units(H100, totals) if unit.name == "DRAM").amount == 32 * 18
+    found = position(H100, totals, moved)
+    assert found is not None
+    assert {level.name: level.bytes for level in found.roof.levels} == {
+        "l1": 32 * 4000, "l2": 32 * 38, "dram": 32 * 18,
+    }  # fmt: skip
+    assert (found.dtype, found.operations) == ("float32", 6400)

@@ -18,7 +18,7 @@ from tilewright.report import profile as report
 @pytest.fixture(scope="module")
 def seen() -> Profile:
     a = np.zeros((32, 32), np.float32)
-    return profile(tiled_published, (2, 2), (16, 16), (a, a, a.copy()))
+    return profile(tiled_published, (2, 2), (16, 16), (a, a.copy(), a.copy()))
 
 
 def text(seen: Profile, width: int = 240) -> str:
@@ -29,9 +29,12 @@ def text(seen: Profile, width: int = 240) -> str:
 
 def test_counts_stand_beside_their_line(seen: Profile) -> None:
     row = next(line for line in text(seen).splitlines() if "sA[tx, ty] = A[x, ty + i * TPB]" in line)
-    # 4 blocks of 8 warps, 2 steps; a warp touches 16 rows of A and 16 banks' worth of a 16-wide tile
-    assert row.split()[0] == "38"
-    assert row.split()[-6:] == ["64", "16.0", "4.0", "64", "8.0", "1.0"]
+    # 4 blocks of 8 warps, 2 steps; a warp reads 2 elements of each of 16 rows of A, of which the first level keeps
+    # the rest of their sectors for the block's other warps, and its tile's columns lie in 4 banks
+    line, *_, requests, sectors, ideal, hits, percent, from_dram, shared, fronts, best = row.split()
+    assert (line, requests, sectors, ideal) == ("38", "64", "16.0", "4.0")
+    assert (shared, fronts, best) == ("64", "8.0", "1.0")
+    assert (hits, percent, from_dram) == ("75", "%", "128")
 
 
 def test_lines_that_ran_nothing_are_there_too(seen: Profile) -> None:
@@ -40,7 +43,7 @@ def test_lines_that_ran_nothing_are_there_too(seen: Profile) -> None:
 
 def test_the_verdict_and_every_finding_are_told(seen: Profile) -> None:
     told = text(seen)
-    assert "4 blocks for 132 multiprocessors: 97 % of the GPU is idle" in told
+    assert "4 blocks for 132 multiprocessors leave 97 % of the GPU idle" in told
     for finding in seen.findings:
         assert f"{finding.code} at {finding.where}: {finding.message}" in told
     assert {f.code for f in seen.findings} == {"TW701", "TW702"}

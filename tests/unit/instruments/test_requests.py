@@ -1,0 +1,115 @@
+"""Recorded requests: every warp's sectors in its order, against a list of the addresses."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import numpy as np
+import pytest
+
+from tilewright import simt
+from tilewright.gpu import Program
+from tilewright.instruments import Coalescing
+from tilewright.instruments.coalescing import CoalescingResult
+from tilewright.instruments.requests import LOCAL_SECTORS
+from tilewright.simt.events import GLOBAL_BASE
+
+#: Loads a row by a pattern, gathers by addresses, stores by lanes below a limit, and uses local memory.
+TEXT = """
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry mixed(.param .u64 x, .param .u64 where, .param .u32 limit) {
+  .local .align 8 .b8 room[64];
+  .reg .b32 %r<9>; .reg .b64 %d<9>; .reg .pred %p<3>;
+  ld.param.u64 %d1, [x]; ld.param.u64 %d2, [where]; ld.param.u32 %r8, [limit];
+  mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x; mad.lo.s32 %r4, %r2, %r3, %r1;
+  mul.wide.u32 %d3, %r1, 4; add.u64 %d4, %d1, %d3; ld.global.u32 %r5, [%d4+4];
+  mul.wide.u32 %d5, %r4, 4; add.u64 %d5, %d2, %d5; ld.global.u32 %r6, [%d5];
+  mul.wide.u32 %d6, %r6, 4; add.u64 %d6, %d1, %d6; ld.global.u32 %r7, [%d6];
+  st.local.u32 [room+4], %r7;
+  setp.lt.u32 %p1, %r1, %r8;
+  @%p1 st.global.u32 [%d4], %r5;
+  ret;
+}"""
+THREADS, BLOCKS, LIMIT = 80, 5, 50
+
+
+def read(result: CoalescingResult) -> dict[int, list[tuple[str, list[int]]]]:
+    """Each warp's requests: the opcode, and the sectors in ascending order."""
+    assert result.requests is not None
+    found: dict[int, list[tuple[str, list[int]]]] = defaultdict(list)
+    for buffer in result.requests.buffers:
+        at = 0
+        while at < len(buffer):
+            header = int(buffer[at])
+            count = header & 255
+            numbers = [int(word) for word in buffer[at + 1 : at + 1 + count]]
+            assert len(set(numbers)) == count > 0
+            site = result.rows[header >> 8 & 0xFFFF].site
+            found[header >> 24].append((f"{site.access} {site.space}", sorted(numbers)))
+            at += 1 + count
+        assert at == len(buffer)
+    return found
+
+
+@pytest.fixture(scope="module")
+def places() -> np.ndarray:
+    return np.random.default_rng(1).integers(0, 5000, THREADS * BLOCKS).astype(np.uint32)
+
+
+@pytest.mark.parametrize("seed", [None, 3])
+def test_every_warps_requests_stand_in_its_order(places: np.ndarray, seed: int | None) -> None:
+    x = np.zeros(5000, np.uint32)
+    memory = simt.Memory(1 << 20)
+    x_there, places_there = memory.array(x), memory.array(places)
+    run = simt.launch(
+        Program.from_ptx(TEXT), BLOCKS, THREADS, (x_there, places_there, np.uint32(LIMIT)), memory=memory, seed=seed,
+        instruments=[Coalescing(("global", "local"), record=True)],
+    )  # fmt: skip
+    result = run.results["coalescing"]
+    assert result.requests.complete
+    start, start_of_places = x_there.address, places_there.address
+    assert start >= GLOBAL_BASE
+    found = read(result)
+    warps = -(-THREADS // 32)
+    assert set(found) == set(range(BLOCKS * warps))
+    for warp, requests in found.items():
+        block, index = divmod(warp, warps)
+        lanes = range(32 * index, min(32 * index + 32, THREADS))
+        each = [block * THREADS + lane for lane in lanes]
+        wanted = [
+            ("load global", {(start + 4 * lane + 4) // 32 for lane in lanes}),
+            ("load global", {(start_of_places + 4 * i) // 32 for i in each}),
+            ("load global", {(start + 4 * int(places[i])) // 32 for i in each}),
+            # 64 bytes a thread are 16 words, of four sectors each for the warp; word 1 of 8 lanes is a sector
+            ("store local", {LOCAL_SECTORS + 64 * warp + 4 + lane % 32 // 8 for lane in lanes}),
+            ("store global", {(start + 4 * lane) // 32 for lane in lanes if lane < LIMIT}),
+        ]
+        assert requests == [(name, sorted(sectors)) for name, sectors in wanted if sectors]
+
+
+def test_counts_are_those_without_recording(places: np.ndarray) -> None:
+    results = [
+        simt.launch(
+            Program.from_ptx(TEXT), BLOCKS, THREADS, (np.zeros(5000, np.uint32), places, np.uint32(LIMIT)),
+            instruments=[Coalescing(("global", "local"), record=record)],
+        ).results["coalescing"]
+        for record in (False, True)
+    ]  # fmt: skip
+    assert results[0].rows == results[1].rows
+    assert results[0].requests is None
+
+
+def test_without_room_it_says_so_and_keeps_what_there_is(places: np.ndarray) -> None:
+    arguments = (np.zeros(5000, np.uint32), places, np.uint32(LIMIT))
+    many = 3000
+    run = simt.launch(
+        Program.from_ptx(TEXT), many, THREADS, (arguments[0], np.resize(places, many * THREADS), arguments[2]),
+        instruments=[Coalescing(record=True, most_bytes=1 << 19)],
+    )  # fmt: skip
+    found = run.results["coalescing"]
+    assert not found.requests.complete
+    assert found.rows[0].requests == many * 3
+    assert sum(len(buffer) for buffer in found.requests.buffers) <= 1 << 16
+    assert read(found)
