@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -11,12 +12,14 @@ from tilewright.errors import CompileError, MissingExtraError
 from tilewright.gpu.assembler import Resources
 from tilewright.gpu.program import OLDEST_CC, Program, program_for
 from tilewright.instruments import Banks, Coalescing, Divergence, Mix
-from tilewright.machine.occupancy import Occupancy, occupancy
+from tilewright.machine.alternatives import Alternatives, Demand, alternatives
+from tilewright.machine.occupancy import Occupancy
 from tilewright.profiling import caching, gathering
 from tilewright.profiling.counts import Served
 from tilewright.profiling.record import Profile
 from tilewright.profiling.units import position, traffic, units
 from tilewright.profiling.verdict import Evidence, findings, verdict
+from tilewright.settings import Settings
 from tilewright.simt.events import Instrument
 from tilewright.simt.run.launch import Run, launch
 
@@ -33,7 +36,7 @@ def profile(
     args: Sequence[Any],
     *,
     shared_bytes: int = 0,
-    gpu: str = "h100",
+    gpu: str | None = None,
     seed: int | None = None,
 ) -> Profile:
     """Run a kernel on the simulated GPU, and say what it did and what bounds it.
@@ -47,8 +50,9 @@ def profile(
         NumPy arrays (copied in, and back), `DeviceArray`, numbers.
     shared_bytes : int
         Dynamic shared memory of a block.
-    gpu : str
-        The GPU whose rates, caches and limits are the model, as `tilewright gpus` lists them.
+    gpu : str, optional
+        The GPU whose rates, caches and limits are the model, as `tilewright gpus` lists it; `TILEWRIGHT_GPU`, or the
+        H100, by default.
     seed : int, optional
         Shuffles the order of blocks and warps; counts do not depend on it.
 
@@ -78,9 +82,11 @@ def profile(
     >>> seen.totals.warp_instructions, seen.totals.global_loads.sectors_per_request
     (16, 4.0)
     """
-    target = machine.gpu(gpu)
+    target = machine.gpu(gpu or Settings.from_environ().gpu)
     program = program_for(kernel, args, max(target.compute_capability, OLDEST_CC))
-    run = launch(program, grid, block, args, shared_bytes=shared_bytes, instruments=instruments(), seed=seed, gpu=gpu)
+    run = launch(
+        program, grid, block, args, shared_bytes=shared_bytes, instruments=instruments(), seed=seed, gpu=target.key
+    )
     return of_run(run, target, shared_bytes=shared_bytes)
 
 
@@ -88,8 +94,8 @@ def of_run(run: Run, gpu: machine.Gpu, *, shared_bytes: int = 0, launch: int = 0
     """The profile of a run with :func:`instruments`."""
     program = run.program
     resources, missing = _resources(program, gpu)
-    fit = _occupancy(gpu, resources, run, shared_bytes)
-    served, written, unknown = _served(run, gpu, fit, shared_bytes)
+    fits = _occupancy(gpu, _demand(resources, run, shared_bytes))
+    served, written, unknown = _served(run, gpu, fits.occupancy, shared_bytes)
     sites = gathering.sites(run.results, program.source_lines, served)
     lines = gathering.lines(sites, program.ptx)
     totals = gathering.total(sites)
@@ -108,7 +114,7 @@ def of_run(run: Run, gpu: machine.Gpu, *, shared_bytes: int = 0, launch: int = 0
         sites=sites,
         traffic=moved,
         resources=resources,
-        occupancy=fit if resources else None,
+        occupancy=fits if resources else None,
         units=slow,
         position=position(gpu, totals, moved),
         verdict=verdict(Evidence(gpu, run.grid, totals, slow), lines),
@@ -127,15 +133,20 @@ def _resources(program: Program, gpu: machine.Gpu) -> tuple[Resources | None, tu
         return None, (f"registers, spills and occupancy are not known: {first}",)
 
 
-def _occupancy(gpu: machine.Gpu, resources: Resources | None, run: Run, shared_bytes: int) -> Occupancy:
-    """How many blocks fit; as if registers set no limit where they are not known."""
-    return occupancy(
-        gpu,
+def _demand(resources: Resources | None, run: Run, shared_bytes: int) -> Demand:
+    """What a block takes; as if registers set no limit where they are not known."""
+    return Demand(
         registers_per_thread=resources.registers_per_thread if resources else 0,
         shared_bytes=(resources.shared_bytes if resources else run.program.shared_bytes) + shared_bytes,
         block_threads=math.prod(run.block),
         barriers=resources.barriers if resources else 0,
     )
+
+
+@functools.lru_cache(maxsize=64)
+def _occupancy(gpu: machine.Gpu, demand: Demand) -> Alternatives:
+    """How many blocks fit, and how many others would; remembered, as programs launch a kernel often."""
+    return alternatives(gpu, demand)
 
 
 def _served(

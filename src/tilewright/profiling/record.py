@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from tilewright.gpu.assembler import Resources
 from tilewright.instruments.findings import Finding
-from tilewright.machine.occupancy import Occupancy
+from tilewright.machine.alternatives import Alternatives
 from tilewright.machine.roofline import Roofline
 from tilewright.profiling.counts import Counts
 
@@ -193,8 +193,8 @@ class Profile:
     traffic : Traffic
     resources : Resources or None
         The assembler's report.
-    occupancy : Occupancy or None
-        With the assembler's registers and shared memory.
+    occupancy : Alternatives or None
+        With the assembler's registers and shared memory, and what a change of them or of the block would give.
     units : tuple of Unit
         The slowest first.
     position : Position or None
@@ -221,7 +221,7 @@ class Profile:
     sites: tuple[SiteCounts, ...] = field(repr=False)
     traffic: Traffic
     resources: Resources | None
-    occupancy: Occupancy | None
+    occupancy: Alternatives | None
     units: tuple[Unit, ...]
     position: Position | None
     verdict: Verdict | None

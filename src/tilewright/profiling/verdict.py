@@ -102,7 +102,7 @@ RULES = (
     Rule(
         "few blocks", 0.0, "CUDA C++ Best Practices Guide, Thread and Block Heuristics",
         lambda e: 1 - e.blocks / e.gpu.multiprocessors,
-        "{blocks} for {multiprocessors} multiprocessors leave {value} of the GPU idle; the rest is bound by {bound}",
+        "{blocks} for {multiprocessors} multiprocessors: {value} of the GPU is idle, the rest bound by {bound}",
     ),
     Rule(
         "bank conflicts", EXCESS, "Nsight Compute, rule Uncoalesced Shared Accesses; the threshold is ours",

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import linecache
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
+from pathlib import Path
 
 from rich.console import Console
 from rich.text import Text
 
+from tilewright.machine.alternatives import Alternative, Demand
 from tilewright.profiling import Counts, Profile, Sectors, Wavefronts
-from tilewright.profiling.record import LineCounts
-from tilewright.report import columns, figures
+from tilewright.profiling.record import Extent, LineCounts
+from tilewright.report import columns, figures, occupancy
 from tilewright.report.columns import Column, Group
 from tilewright.report.console import speaks_unicode
 
 #: Cells of the labels of totals.
 _LABEL = 16
+#: Block sizes that have a word.
+_BLOCKS = (32, 64, 128, 256, 512, 1024)
 #: Lines without counts that are shown between lines with some; more of them are left out.
 GAP_LINES = 6
 #: Least cells of source that a terminal shows; a table that leaves fewer goes on below.
@@ -32,12 +37,64 @@ class _Row:
     counts: Counts | None = None
 
 
+def show_program(profiles: Sequence[Profile], console: Console) -> None:
+    """Print a table of a program's launches, and for each kernel that of its launches which takes longest.
+
+    A launch of which nothing is left out stands alone.
+    """
+    slowest: dict[str, Profile] = {}
+    for profile in profiles:
+        if profile.kernel not in slowest or _least(profile) > _least(slowest[profile.kernel]):
+            slowest[profile.kernel] = profile
+    if len(profiles) > 1:
+        _launches(profiles, list(slowest.values()), console)
+    for profile in slowest.values():
+        if len(profiles) > 1:
+            console.print()
+        show(profile, console)
+
+
+def _least(profile: Profile) -> float:
+    """The least time of a launch, in seconds; 0 where nothing ran."""
+    return profile.units[0].seconds if profile.units else 0.0
+
+
+def _launches(profiles: Sequence[Profile], shown: Sequence[Profile], console: Console) -> None:
+    """A row a launch; those shown below are in bold."""
+
+    def bold(words: str, profile: Profile) -> Text:
+        return Text(words, style="bold" if profile in shown else "")
+
+    key = Group(
+        (
+            Column("launch", lambda p: bold(figures.count(p.launch), p)),
+            Column("kernel", lambda p: bold(p.kernel, p), "left"),
+        )
+    )
+    what = Group(
+        (
+            Column("grid", lambda p: _extent(p.grid)),
+            Column("block", lambda p: _extent(p.block)),
+            Column("warp\ninstructions", lambda p: figures.count(p.totals.warp_instructions)),
+        )
+    )
+    bound = Group(
+        (
+            Column("least\ntime", lambda p: _time(_least(p))),
+            Column("bound by", lambda p: p.verdict.bound if p.verdict else "", "left"),
+            Column("findings", lambda p: _some(len(p.findings))),
+        )
+    )
+    where = Group((Column("launched at", lambda p: _path(p.launched_at), "left"),))
+    columns.show(console, key, [what, bound, where], list(profiles))
+
+
 def show(profile: Profile, console: Console) -> None:
     """Print one launch's profile."""
     _heading(profile, console)
     for file, rows in _files(profile.lines):
         console.print()
-        console.print(Text(file or "PTX", style="cyan"), soft_wrap=True)
+        console.print(Text(_path(file) or "PTX", style="cyan"), soft_wrap=True)
         _source(rows, profile.totals, console)
     console.print()
     for label, words in facts(profile):
@@ -47,10 +104,23 @@ def show(profile: Profile, console: Console) -> None:
 
 
 def _heading(profile: Profile, console: Console) -> None:
-    grid, block = ("x".join(map(str, extent)) for extent in (profile.grid, profile.block))
-    where = f", launched at {profile.launched_at}" if profile.launched_at else ""
-    words = f"  grid {grid}, block {block}{where}  "
+    where = f", launched at {_path(profile.launched_at)}" if profile.launched_at else ""
+    words = f"  grid {_extent(profile.grid)}, block {_extent(profile.block)}{where}  "
     console.print(Text.assemble((profile.kernel, "bold"), words, (f"as on {profile.gpu}", "cyan")), soft_wrap=True)
+
+
+def _extent(extent: Extent) -> str:
+    return "x".join(map(str, extent))
+
+
+def _path(file: str) -> str:
+    """A file as it is called from where the user is, where it lies below."""
+    return file.removeprefix(f"{Path.cwd()}{os.sep}")
+
+
+def _time(seconds: float) -> str:
+    """A time that may be of nanoseconds."""
+    return figures.seconds(seconds) if seconds >= 1e-6 else f"{seconds * 1e9:.3g} ns"
 
 
 # -- the source ---------------------------------------------------------------------------------------------------
@@ -241,9 +311,24 @@ def _footprint(profile: Profile) -> Iterator[tuple[str, str]]:
     spills = f"{figures.size(spilled)} of spills a thread" if spilled else "no spills"
     shared = figures.size(found.shared_bytes + profile.shared_bytes)
     yield "registers", f"{found.registers_per_thread} a thread, {spills}; {shared} of shared memory a block"
-    fit = profile.occupancy
+    fit = profile.occupancy.occupancy
     held = f"{figures.amount(fit.active_blocks, 'block')}, {figures.amount(fit.active_warps, 'warp')} a multiprocessor"
     yield "occupancy", f"{figures.percent(fit.fraction)}: {held}, limited by {fit.limiter}"
+    for sentence in occupancy.steps(profile.occupancy):
+        yield "", sentence
+    blocks = [other for other in profile.occupancy.blocks if other.demand.block_threads in _BLOCKS]
+    each = (f"{figures.count(o.demand.block_threads)} {figures.percent(o.occupancy.fraction)}" for o in blocks)
+    yield "  of blocks", ", ".join(each)
+    yield "  of registers", _ladder(profile.occupancy.registers, lambda d: f"to {d.registers_per_thread}")
+    yield "  of shared", _ladder(profile.occupancy.shared, lambda d: f"to {figures.size(d.shared_bytes)}")
+
+
+def _ladder(others: Sequence[Alternative], words: Callable[[Demand], str]) -> str:
+    """The most of something for each occupancy that some amount of it gives."""
+    last: dict[str, str] = {}
+    for other in others:
+        last[figures.percent(other.occupancy.fraction)] = words(other.demand)
+    return ", ".join(f"{change} {fraction}" for fraction, change in last.items())
 
 
 def _roofline(profile: Profile) -> Iterator[tuple[str, str]]:
@@ -254,7 +339,7 @@ def _roofline(profile: Profile) -> Iterator[tuple[str, str]]:
         limit = f"{_LEVELS.get(roof.bound, roof.bound)} allows {roof.gflops:,.0f} of {roof.peak_gflops:,.0f} G a second"
         yield "roofline", f"{figures.count(found.operations)} {found.dtype} operations, {levels}; {limit}"
     if profile.units:
-        slow = ", ".join(f"{unit.name} {figures.seconds(unit.seconds)}" for unit in profile.units)
+        slow = ", ".join(f"{unit.name} {_time(unit.seconds)}" for unit in profile.units)
         yield "least times", slow
 
 
@@ -270,7 +355,7 @@ def _verdict(profile: Profile, console: Console) -> None:
     console.print(Text(f"{sentence[0].upper()}{sentence[1:]}.", style="bold"), soft_wrap=True)
     texts = {(line.file, line.line): line.text.strip() for line in profile.lines}
     for cause in profile.verdict.causes:
-        where = f"{cause.file}:{cause.line}" if cause.file else f"PTX line {cause.line}"
+        where = _path(f"{cause.file}:{cause.line}") if cause.file else f"PTX line {cause.line}"
         console.print(
             Text.assemble(
                 f"  {figures.percent(cause.share)} of that at ", (where, "cyan"), f": {texts[cause.file, cause.line]}"
@@ -279,6 +364,8 @@ def _verdict(profile: Profile, console: Console) -> None:
         )
     for finding in profile.findings:
         console.print(
-            Text.assemble("  ", (finding.code, "yellow"), " at ", (finding.where, "cyan"), f": {finding.message}"),
+            Text.assemble(
+                "  ", (finding.code, "yellow"), " at ", (_path(finding.where), "cyan"), f": {finding.message}"
+            ),
             soft_wrap=True,
         )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +15,12 @@ from tilewright.gpu.kernels.tiled_published import tiled_published
 from tilewright.profiling import Profile, profile
 from tilewright.report import document
 from tilewright.report import profile as report
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files are named from where the user is."""
+    monkeypatch.chdir(tmp_path)
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +51,7 @@ def test_lines_that_ran_nothing_are_there_too(seen: Profile) -> None:
 
 def test_the_verdict_and_every_finding_are_told(seen: Profile) -> None:
     told = text(seen)
-    assert "4 blocks for 132 multiprocessors leave 97 % of the GPU idle" in told
+    assert "4 blocks for 132 multiprocessors: 97 % of the GPU is idle" in told
     for finding in seen.findings:
         assert f"{finding.code} at {finding.where}: {finding.message}" in told
     assert {f.code for f in seen.findings} == {"TW701", "TW702"}
@@ -68,5 +76,32 @@ def test_json_holds_everything(seen: Profile) -> None:
     assert [line["line"] for line in found["lines"]] == [line.line for line in seen.lines]
     assert len(found["sites"]) == len(seen.sites)
     assert found["verdict"]["causes"][0]["line"] == seen.verdict.causes[0].line
-    assert found["occupancy"]["limits"]["warps"] == 8
+    assert found["occupancy"]["occupancy"]["limits"]["warps"] == 8
     assert [f["code"] for f in found["findings"]] == [f.code for f in seen.findings]
+
+
+def test_files_below_are_named_from_here(seen: Profile, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(Path(seen.lines[0].file).parent)
+    assert "TW702 at tiled_published.py:38: 16 sectors a request where 4 would do" in text(seen)
+
+
+def test_what_another_block_would_give_is_told(seen: Profile) -> None:
+    told = text(seen).splitlines()
+    assert next(line for line in told if line.lstrip().startswith("of blocks")).split()[2:5] == ["32", "50", "%,"]
+    # 32 registers a thread fill an H100's 2,048 threads; 255 leave room for 256
+    registers = next(line for line in told if line.lstrip().startswith("of registers"))
+    assert "to 32 100 %" in registers and "to 255 12 %" in registers
+
+
+def test_a_program_has_a_table_and_each_kernels_slowest_launch(seen: Profile) -> None:
+    fewer = replace(seen, launch=1, units=tuple(replace(u, seconds=u.seconds / 2) for u in seen.units))
+    other = replace(seen, launch=2, kernel="other", launched_at="p.py:7")
+    buffer = io.StringIO()
+    report.show_program([fewer, seen, other], Console(file=buffer, width=240, highlight=False))
+    told = buffer.getvalue()
+    rows = [line.split() for line in told.splitlines()]
+    assert [row[:2] for row in rows if row and row[0] in ("0", "1", "2")] == [
+        ["1", "tiled_published"], ["0", "tiled_published"], ["2", "other"],
+    ]  # fmt: skip
+    assert told.count("least times") == 2
+    assert "launched at p.py:7" in told

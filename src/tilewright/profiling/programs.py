@@ -1,0 +1,83 @@
+"""Profiles of a whole program: an observer of the simulated GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tilewright import machine
+from tilewright.profiling.launching import instruments, of_run
+from tilewright.profiling.record import Profile
+from tilewright.settings import Settings
+from tilewright.simt.events import Instrument
+from tilewright.simt.observer import Launch, Observer
+from tilewright.simt.run.launch import Run
+
+
+class Profiles(Observer):
+    """Gathers a profile of each launch of a program.
+
+    Parameters
+    ----------
+    gpu : str, optional
+        The GPU whose rates, caches and limits are the model, as `tilewright gpus` lists it; `TILEWRIGHT_GPU`, or the
+        H100, by default.
+    kernel : str, optional
+        Only launches of kernels of this name; the others run as fast as without a profile.
+    launch : int, optional
+        Only the launch of this number, from 0.
+
+    Attributes
+    ----------
+    profiles : list of Profile
+        In the order of launches.
+    failed : list of (str, str)
+        Kernels whose launch ended with an error, and the error.
+    kernels : tuple of str
+        Names of all kernels launched, profiled or not.
+
+    Raises
+    ------
+    ArgumentValueError
+        There is no such GPU.
+
+    Examples
+    --------
+    >>> Profiles(gpu="t4").profiles
+    []
+    """
+
+    def __init__(self, *, gpu: str | None = None, kernel: str | None = None, launch: int | None = None) -> None:
+        self.profiles: list[Profile] = []
+        self.failed: list[tuple[str, str]] = []
+        self.launches = 0
+        self._kernels: dict[str, None] = {}
+        self._gpu = machine.gpu(gpu or Settings.from_environ().gpu)
+        self._kernel = kernel
+        self._launch = launch
+
+    @property
+    def kernels(self) -> tuple[str, ...]:
+        """Names of the kernels that were launched."""
+        return tuple(self._kernels)
+
+    def instruments(self, launch: Launch) -> Sequence[Instrument]:
+        """Those of a profile, for the launches that are wanted."""
+        self.launches = max(self.launches, launch.index + 1)
+        self._kernels[launch.name] = None
+        return instruments() if self._wanted(launch) else ()
+
+    def finished(self, launch: Launch, run: Run | None, error: Exception | None) -> None:
+        """Keep the launch's profile, or its error."""
+        if not self._wanted(launch):
+            return
+        if run is None:
+            self.failed.append((launch.name, str(error)))
+            return
+        self.profiles.append(
+            of_run(
+                run, self._gpu, shared_bytes=launch.shared_bytes, launch=launch.index, launched_at=launch.source_line
+            )
+        )
+
+    def _wanted(self, launch: Launch) -> bool:
+        return self._kernel in (None, launch.name) and self._launch in (None, launch.index)

@@ -1,0 +1,71 @@
+"""Profiles of a program's launches, as the simulated GPU tells of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tilewright import simt
+from tilewright.errors import ArgumentValueError, MemoryAccessError
+from tilewright.gpu import Program
+from tilewright.profiling import Profiles, profile
+from tilewright.simt.observer import Launch
+
+TEXT = """
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry double_it(.param .u64 x) {
+  .reg .b32 %r<3>; .reg .b64 %rd<4>;
+  ld.param.u64 %rd1, [x]; mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 4; add.s64 %rd3, %rd1, %rd2;
+  ld.global.u32 %r2, [%rd3]; add.s32 %r2, %r2, %r2; st.global.u32 [%rd3], %r2; ret;
+}"""
+PROGRAM = Program.from_ptx(TEXT)
+
+
+def run_program(seen: Profiles, sizes: list[int], names: list[str]) -> None:
+    """Launch as a simulated GPU does, one launch a size."""
+    for index, (size, name) in enumerate(zip(sizes, names, strict=True)):
+        launch = Launch(name, PROGRAM, (1, 1, 1), (32, 1, 1), 0, source_line=f"p.py:{10 + index}", index=index)
+        run: Any = None
+        error: Exception | None = None
+        try:
+            found = seen.instruments(launch)
+            run = simt.launch(PROGRAM, 1, 32, (np.zeros(size, np.uint32),), instruments=found)
+        except MemoryAccessError as wrong:
+            error = wrong
+        seen.finished(launch, run, error)
+
+
+def test_every_launch_has_a_profile() -> None:
+    seen = Profiles()
+    run_program(seen, [32, 64], ["a", "b"])
+    assert [(p.launch, p.launched_at) for p in seen.profiles] == [(0, "p.py:10"), (1, "p.py:11")]
+    alone = profile(PROGRAM, 1, 32, (np.zeros(32, np.uint32),))
+    assert [p.totals for p in seen.profiles] == [alone.totals, alone.totals]
+    assert (seen.kernels, seen.launches, seen.failed) == (("a", "b"), 2, [])
+
+
+@pytest.mark.parametrize(
+    ("asked", "launches"), [({"kernel": "b"}, [1, 2]), ({"launch": 2}, [2]), ({"kernel": "a", "launch": 1}, [])]
+)
+def test_only_what_is_asked_for(asked: dict[str, Any], launches: list[int]) -> None:
+    seen = Profiles(**asked)
+    run_program(seen, [32, 32, 32], ["a", "b", "b"])
+    assert [p.launch for p in seen.profiles] == launches
+    assert seen.kernels == ("a", "b")
+
+
+def test_a_launch_that_fails_is_told() -> None:
+    seen = Profiles(gpu="t4")
+    run_program(seen, [0, 32], ["a", "b"])
+    assert [p.launch for p in seen.profiles] == [1]
+    ((name, error),) = seen.failed
+    assert name == "a" and "out of bounds" in error
+
+
+def test_an_unknown_gpu_is_refused() -> None:
+    with pytest.raises(ArgumentValueError, match="known names"):
+        Profiles(gpu="h1000")
