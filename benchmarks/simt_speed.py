@@ -1,4 +1,4 @@
-"""How fast the simulated GPU runs the ladder's kernels on the host, and what instruments cost.
+"""How fast the simulated GPU runs the ladder's kernels on the host; `instruments.py` tells what instruments cost.
 
 GFLOPS here are the host's: 2 m n k divided by the host's seconds of running blocks. They say nothing of any GPU.
 Every product is compared with the record's reference first; a kernel that fails is not timed. Kernels take turns, so
@@ -16,11 +16,9 @@ import measuring
 import numpy as np
 
 from tilewright import catalogue, simt
-from tilewright.instruments import Banks, Coalescing, Mix
 from tilewright.ladder import operands
 
 KERNELS = ("tiled", "results_8")
-INSTRUMENTED_SIZE = 256
 Launch = Callable[..., simt.Run]
 
 
@@ -33,9 +31,8 @@ def main() -> None:
     options = parser.parse_args()
     chosen = [r for r in catalogue.records() if r.backend == "gpu" and (options.all or r.name in KERNELS)]
     kernels = speeds(chosen, options.size, options.threads, options.rounds, every_dtype=options.all)
-    cost = instrument_cost(INSTRUMENTED_SIZE, options.threads, options.rounds)
-    results = {"size": options.size, "threads": options.threads, "kernels": kernels, "instruments": cost}
-    measuring.publish(results, [speed_table(results), cost_table(cost)], as_json=options.json)
+    results = {"size": options.size, "threads": options.threads, "kernels": kernels}
+    measuring.publish(results, [speed_table(results)], as_json=options.json)
 
 
 def speeds(
@@ -82,29 +79,6 @@ def prepared(record: catalogue.Record, dtype: str, size: int, threads: int) -> t
     return launch, bool((device[id(c)].view() == record.reference(a, b)).all())
 
 
-def instrument_cost(size: int, threads: int, rounds: int) -> dict[str, Any]:
-    """Run `tiled` plainly and with the ladder's three instruments, in pairs."""
-    launch, verified = prepared(catalogue.find("tiled"), "float32", size, threads)
-    every: tuple[Any, ...] = (Coalescing(), Banks(), Mix())
-    alone: dict[str, tuple[Any, ...]] = {i.name: (i,) for i in every}
-    ratios: dict[str, list[float]] = {}
-    seconds = []
-    for instruments in ((), every, *alone.values()):  # translate first
-        launch(instruments)
-    for _ in range(rounds):
-        for name, instruments in ({"all three": every} | alone).items():
-            plain = launch().seconds
-            seconds.append(plain)
-            ratios.setdefault(name, []).append(launch(instruments).seconds / plain)
-    return {
-        "kernel": "tiled",
-        "size": size,
-        "verified": verified,
-        "plain_seconds": measuring.Spread.of(seconds),
-        "ratio": {name: measuring.Spread.of(values) for name, values in ratios.items()},
-    }
-
-
 def speed_table(results: dict[str, Any]) -> Any:
     """The table of kernels."""
     rows = []
@@ -123,16 +97,6 @@ def speed_table(results: dict[str, Any]) -> Any:
         ("kernel", "source", "dtype", "verified", "ms", "host GFLOPS", "warp instr.", "M instr./s"),
         rows,
         "median (least - most); rates of the simulator on this host, not of a GPU",
-    )
-
-
-def cost_table(cost: dict[str, Any]) -> Any:
-    """The table of instruments."""
-    rows = [(name, spread.text()) for name, spread in cost["ratio"].items()]
-    return measuring.table(
-        f"What instruments cost: tiled at {cost['size']}^3, {cost['plain_seconds'].text(1e3)} ms without any",
-        ("instruments", "times as long"),
-        rows,
     )
 
 

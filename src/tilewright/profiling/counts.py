@@ -10,7 +10,8 @@ Source: Nsight Compute, Profiling Guide, "Metrics Reference" and "Metrics Decode
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
 from typing import Self
 
 #: Source: CUDA C++ Best Practices Guide, "Coalesced Access to Global Memory": 32-byte transactions.
@@ -24,8 +25,31 @@ LANES = 32
 class Summable:
     """A record of counts, all zero at first, which adds up field by field."""
 
+    @classmethod
+    def total(cls, parts: Iterable[Self]) -> Self:
+        """The sum of records of this class.
+
+        Examples
+        --------
+        >>> Mix.total([Mix(integer=2), Mix(integer=1, memory=5)])
+        Mix(integer=3, half=0, float=0, double=0, transcendental=0, convert=0, memory=5, control=0, warp=0)
+        """
+        every = list(parts)
+        zero = cls()
+        if len(every) < 2:
+            return every[0] if every else zero
+        sums = []
+        for name in cls.__slots__:
+            none = getattr(zero, name)
+            if isinstance(none, int):
+                sums.append(sum([getattr(part, name) for part in every]))
+            else:  # most parts count few things: what they leave out is the one record of zeros
+                kept = [value for part in every if (value := getattr(part, name)) is not none]
+                sums.append(type(none).total(kept) if kept else none)
+        return cls(*sums)
+
     def __add__(self, other: Self) -> Self:
-        return type(self)(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+        return type(self).total((self, other))
 
     def __bool__(self) -> bool:
         """Whether anything was counted."""
@@ -94,7 +118,7 @@ class Sectors(Summable):
     sectors: int = 0
     ideal_sectors: int = 0
     bytes_used: int = 0
-    served: Served = field(default_factory=Served)
+    served: Served = Served()
 
     @property
     def excess_sectors(self) -> int:
@@ -227,19 +251,19 @@ class Counts(Summable):
 
     warp_instructions: int = 0
     thread_instructions: int = 0
-    mix: Mix = field(default_factory=Mix)
-    operations: Operations = field(default_factory=Operations)
+    mix: Mix = Mix()
+    operations: Operations = Operations()
     branches: int = 0
     divergent_branches: int = 0
     barriers: int = 0
-    global_loads: Sectors = field(default_factory=Sectors)
-    global_stores: Sectors = field(default_factory=Sectors)
-    global_atomics: Sectors = field(default_factory=Sectors)
-    local_loads: Sectors = field(default_factory=Sectors)
-    local_stores: Sectors = field(default_factory=Sectors)
-    shared_loads: Wavefronts = field(default_factory=Wavefronts)
-    shared_stores: Wavefronts = field(default_factory=Wavefronts)
-    shared_atomics: Wavefronts = field(default_factory=Wavefronts)
+    global_loads: Sectors = Sectors()
+    global_stores: Sectors = Sectors()
+    global_atomics: Sectors = Sectors()
+    local_loads: Sectors = Sectors()
+    local_stores: Sectors = Sectors()
+    shared_loads: Wavefronts = Wavefronts()
+    shared_stores: Wavefronts = Wavefronts()
+    shared_atomics: Wavefronts = Wavefronts()
 
     @property
     def active_lanes(self) -> float:

@@ -6,7 +6,6 @@ import bisect
 import functools
 import linecache
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from tilewright.profiling.counts import Counts, Mix, Operations, Sectors, Served, Wavefronts
@@ -71,13 +70,13 @@ def sites(
     served : sequence of Served
         Where the sectors of each row of the result of `coalescing` were found; empty where that is not known.
     """
-    found: dict[_Key, Counts] = {}
+    found: dict[_Key, list[Counts]] = {}
     for key, counts in _parts(results, served):
-        found[key] = found.get(key, Counts()) + counts
+        found.setdefault(key, []).append(counts)
     place = _Places(source_lines)
     return tuple(
-        SiteCounts(line, opcode, source or place.before(line), counts)
-        for (line, opcode, source), counts in sorted(found.items())
+        SiteCounts(line, opcode, source or place.before(line), Counts.total(found[line, opcode, source]))
+        for line, opcode, source in sorted(found)
     )
 
 
@@ -102,8 +101,8 @@ def _key(site: Site) -> _Key:
 
 
 def _access(site: Site, counted: Sectors | Wavefronts) -> Counts:
-    changes: dict[str, Any] = {_ACCESSES[site.space, site.access]: counted}
-    return replace(Counts(), **changes)
+    named: dict[str, Any] = {_ACCESSES[site.space, site.access]: counted}
+    return Counts(**named)
 
 
 def _executed(opcode: str, executions: int, lanes: int) -> Counts:
@@ -130,14 +129,14 @@ class _Places:
 
 def lines(counted: Iterable[SiteCounts], ptx: str) -> tuple[LineCounts, ...]:
     """Sum sites by source line, in order of files and lines; without a line table, by line of the PTX text."""
-    found: dict[tuple[str, int], Counts] = {}
+    found: dict[tuple[str, int], list[Counts]] = {}
     for site in counted:
         file, _, number = site.source.rpartition(":")
         key = (file, int(number)) if file else ("", site.ptx_line)
-        found[key] = found.get(key, Counts()) + site.counts
+        found.setdefault(key, []).append(site.counts)
     text = ptx.splitlines()
     return tuple(
-        LineCounts(file, line, _text(file, line, text), counts) for (file, line), counts in sorted(found.items())
+        LineCounts(file, line, _text(file, line, text), Counts.total(found[file, line])) for file, line in sorted(found)
     )
 
 
@@ -149,4 +148,4 @@ def _text(file: str, line: int, ptx: list[str]) -> str:
 
 def total(counted: Iterable[SiteCounts]) -> Counts:
     """The sum of all sites."""
-    return sum((site.counts for site in counted), Counts())
+    return Counts.total(site.counts for site in counted)
