@@ -1,72 +1,26 @@
-"""Occupancy is what the vendor's header computes, over everything that can be asked of it.
-
-The header needs no C compiler: NVRTC makes PTX of it, and the simulated GPU runs that, a thread a case.
-"""
+"""Occupancy is what the vendor's header computes, over everything that can be asked of it."""
 
 import dataclasses
 import random
 from itertools import product
-from pathlib import Path
 
-import numpy as np
 import pytest
 
-from tilewright import simt
 from tilewright.errors import ArgumentValueError
-from tilewright.gpu import Program
-from tilewright.machine.gpu import gpu, gpus
+from tilewright.machine.gpu import gpu
 from tilewright.machine.occupancy import FACTORS, PREFERENCES, occupancy, shared_memory
 
-INT_MAX = 2**31 - 1
-#: What the header asks of a kernel, in the order in which the reference reads it.
-FIELDS = (
-    "block", "dynamic", "registers", "static", "dynamic_limit", "optin", "partitioned", "barriers", "virtual",
-    "carveout", "preference",
-)  # fmt: skip
-#: A kernel that nothing limits but what a test changes. -1 is the header's "no preference".
-PLAIN = dict.fromkeys(FIELDS, 0) | {"block": 32, "optin": 1, "dynamic_limit": 1 << 20, "carveout": -1}
-#: `cudaOccCacheConfig`, by our names.
-CACHE_CONFIG = {None: 0, "shared": 1, "l1": 2, "equal": 3}
+from .occupancy_header import CACHE_CONFIG, INT_MAX, ONE_EACH, PLAIN, header, name
 
-#: One product of each compute capability; the limits depend on nothing else.
-ONE_EACH = {record.compute_capability: record for record in gpus().values()}
-each = pytest.mark.parametrize(
-    "record", ONE_EACH.values(), ids=lambda record: "{}.{}".format(*record.compute_capability)
-)
+each = pytest.mark.parametrize("record", ONE_EACH, ids=name)
 #: Both ends of each number of warps, and blocks that are too large.
 BLOCKS = sorted({edge for warps in range(1, 34) for edge in (32 * warps - 31, 32 * warps)} | {1056, 2048})
 
 
 @pytest.fixture(scope="module")
 def reference(tmp_path_factory):
-    """The vendor's calculator: (gpu, cases, one dict each) -> an array of answers, a row a case."""
-    folder = tmp_path_factory.mktemp("include")
-    for name, text in (("stddef.h", ""), ("string.h", ""), ("limits.h", f"#define INT_MAX {INT_MAX}")):
-        folder.joinpath(name).write_text(text + "\n")  # of the host's headers, which NVRTC has not, no more is used
-    program = Program.from_cuda(
-        Path(__file__).with_name("occupancy_reference.cu"), "reference", options=[f"-I{folder}"], lineinfo=False
-    )
-
-    def answer(record, cases):
-        device = (
-            *record.compute_capability,
-            record.launch.threads_per_block,
-            record.threads_per_multiprocessor,
-            record.registers_per_block,
-            record.registers_per_multiprocessor,
-            record.launch.shared_per_block_bytes,
-            record.shared_per_multiprocessor_bytes,
-            record.shared_per_block_optin_bytes,
-            record.shared_reserved_bytes,
-        )
-        rows = np.empty((len(device) + len(FIELDS), len(cases)), np.int32)
-        rows[: len(device)] = np.array(device)[:, None]
-        rows[len(device) :] = np.array([[case[field] for field in FIELDS] for case in cases], np.int32).T
-        out = np.full((12, len(cases)), -1, np.int32)
-        simt.launch(program, -(-len(cases) // 128), 128, (rows, out, len(cases)))
-        return out.T
-
-    return answer
+    """The vendor's calculator: (gpu, cases, one dict each) -> a row of answers a case."""
+    return header("occupancy", tmp_path_factory.mktemp("include"))
 
 
 def ours(record, case):
@@ -93,7 +47,7 @@ def ours(record, case):
 
 def compare(reference, record, changes):
     cases = [PLAIN | change for change in changes]
-    answers = reference(record, cases).tolist()
+    answers = reference(record, cases)
     for case, (status, *answer, partitioned) in zip(cases, answers, strict=True):
         found, mine = ours(record, case)
         assert (status, partitioned) == (0, 0)  # partitioned caching ended with Pascal
@@ -179,7 +133,7 @@ def test_a_block_that_may_take_half_the_registers(reference):
 def test_what_the_header_refuses(reference, record):
     wrong = [{"block": 0}, {"block": -5}, {"registers": -1}, {"carveout": -2}, {"carveout": 101}]
     cases = [PLAIN | change for change in wrong]
-    assert reference(record, cases)[:, 0].tolist() == [1] * len(wrong)  # CUDA_OCC_ERROR_INVALID_INPUT
+    assert [answer[0] for answer in reference(record, cases)] == [1] * len(wrong)  # CUDA_OCC_ERROR_INVALID_INPUT
     for case in cases:
         with pytest.raises(ArgumentValueError):
             ours(record, case)
