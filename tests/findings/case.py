@@ -93,8 +93,6 @@ class Case:
         Applied to result and reference before they are compared, where the kernel leaves the order open.
     unwritten : tuple of int
         Positions of arrays that the host only allocates.
-    freed : tuple of int
-        Positions of arrays whose memory is given back before the launch.
     defective : bool
         The `finds:` comments of the file are about this case; every other case must give no finding.
     finds : mapping of str to tuple of str
@@ -111,7 +109,6 @@ class Case:
     rtol: float = 0.0
     settled: Callable[[Any], Any] = unchanged
     unwritten: tuple[int, ...] = ()
-    freed: tuple[int, ...] = ()
     defective: bool = False
     finds: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
@@ -139,7 +136,4 @@ class Case:
                 launched[position] = memory.empty(value.shape, value.dtype)
             else:
                 before[position] = copy.deepcopy(value)
-        for position in self.freed:
-            launched[position] = memory.array(given[position])
-            memory.free(launched[position].address)
         return tuple(launched), tuple(before)

@@ -12,7 +12,7 @@ def used_again(x, out):
     total = 0
     for step in range(x.shape[0]):
         if t < 2:
-            shared[t] = x[step] + t  # finds: TW301, TW304
+            shared[t] = x[step] + t  # finds: TW301
         cuda.syncthreads()
         total += shared[t // 32]
     out[t] = total

@@ -1,10 +1,10 @@
-"""A scan in one buffer: a thread reads its neighbour's sum while the neighbour may be writing it."""
+"""A scan in one buffer: a lane reads its neighbour's sum while the neighbour may be writing it."""
 
 import numpy as np
 from case import Case
 from numba import cuda, int32
 
-BLOCK = 64
+BLOCK = 32
 
 
 @cuda.jit
@@ -16,7 +16,7 @@ def in_place(x, out):
     shift = 1
     while shift < BLOCK:
         if t >= shift:
-            s[t] += s[t - shift]  # finds: TW301, TW304
+            s[t] += s[t - shift]  # finds: TW304
         cuda.syncthreads()
         shift *= 2
     out[t] = s[t]
