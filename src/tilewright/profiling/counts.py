@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
-from typing import Self
+from typing import Any, Self
 
 #: Source: CUDA C++ Best Practices Guide, "Coalesced Access to Global Memory": 32-byte transactions.
 SECTOR_BYTES = 32
@@ -38,8 +38,9 @@ class Summable:
         zero = cls()
         if len(every) < 2:
             return every[0] if every else zero
-        sums = []
-        for name in cls.__slots__:
+        sums: list[Any] = []
+        names: tuple[str, ...] = cls.__slots__
+        for name in names:
             none = getattr(zero, name)
             if isinstance(none, int):
                 sums.append(sum([getattr(part, name) for part in every]))

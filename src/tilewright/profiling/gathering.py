@@ -135,6 +135,8 @@ def lines(counted: Iterable[SiteCounts], ptx: str) -> tuple[LineCounts, ...]:
         key = (file, int(number)) if file else ("", site.ptx_line)
         found.setdefault(key, []).append(site.counts)
     text = ptx.splitlines()
+    for file in {file for file, _ in found}:
+        linecache.checkcache(file)  # another program of that name may have been here before
     return tuple(
         LineCounts(file, line, _text(file, line, text), Counts.total(found[file, line])) for file, line in sorted(found)
     )
