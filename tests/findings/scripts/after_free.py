@@ -25,6 +25,6 @@ copy[10, 100](d_x, d_out)
 print(d_out.copy_to_host().sum())
 
 del d_x
-cuda.current_context().deallocations.clear()
+cuda.current_context().memory_manager.deallocations.clear()
 copy[10, 100](alias, d_out)
 print(d_out.copy_to_host().sum())
