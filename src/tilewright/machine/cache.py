@@ -54,6 +54,8 @@ OUTCOMES = (
 _MOST_WARPS = 64
 #: Sectors between looks at Ctrl-C: about a tenth of a second.
 _SLICE = 1 << 20
+#: Lines of a region of the directory: 65,536 sectors.
+_REGION_LINES = 1 << 14
 #: Places of the directory of touched memory, at first; half of them hold 2 MiB of addresses each.
 _DIRECTORY = 1 << 12
 
@@ -202,7 +204,7 @@ def simulate(
     starts = np.zeros(len(sizes) + 1, np.int64)
     np.cumsum(sizes, out=starts[1:])
     ordered = _ordered(words, starts)
-    machine = _Machine(caches, min(caches.multiprocessors, blocks))
+    machine = _Machine(caches, min(caches.multiprocessors, blocks), regions)
     touched = np.zeros(regions << 10, np.uint64)
     many = machine.multiprocessors
     job = [
@@ -215,7 +217,8 @@ def simulate(
         code.start(record.ctypes.data)
         while code.run(record.ctypes.data, _SLICE):
             pass
-    return Traffic(counts, int(machine.second[0, 5]), machine.dirty())
+    written, soiled = int(machine.second[0, 5]), int(machine.second[0, 6])
+    return Traffic(counts, written, soiled - written)
 
 
 def _checked_kinds(kinds: npt.ArrayLike) -> npt.NDArray[np.uint8]:
@@ -263,7 +266,7 @@ def _ordered(buffers: Sequence[Words], starts: npt.NDArray[np.int64]) -> Words:
 class _Machine:
     """The records of the caches and multiprocessors, and the memory behind them; see `cache_launch`."""
 
-    def __init__(self, caches: Caches, multiprocessors: int) -> None:
+    def __init__(self, caches: Caches, multiprocessors: int, regions: int) -> None:
         self.multiprocessors = multiprocessors
         self.state = np.zeros((multiprocessors, _SM_WORDS), np.uint64)
         l1_ways = caches.l1_bytes // LINE_BYTES // caches.l1_sets
@@ -272,8 +275,9 @@ class _Machine:
         self._held: list[npt.NDArray[Any]] = []
         self.first = self._caches(multiprocessors, caches.l1_sets, l1_ways)
         self.second = self._caches(1, l2_sets, caches.l2_ways)
-        self._second_nodes = self._held[-2][0, l2_sets:]
-        self.shadow = self._caches(1, 1, l2_sets * caches.l2_ways)
+        # A region gives each set no more lines than this; where all have room, none is replaced, and nothing is lost.
+        fits = regions * -(-_REGION_LINES // l2_sets) <= caches.l2_ways
+        self.shadow: Words | int = 0 if fits else self._caches(1, 1, l2_sets * caches.l2_ways)
 
     def _caches(self, many: int, sets: int, ways: int) -> Words:
         """Records of equal caches, which are empty."""
@@ -282,13 +286,9 @@ class _Machine:
         nodes, buckets = np.zeros((many, sets + lines), _NODE), np.zeros((many, 1 << bits), np.int32)
         nodes["prev"][:, :sets] = nodes["next"][:, :sets] = np.arange(sets)
         self._held += [nodes, buckets]
-        records = np.zeros((many, 6), np.uint64)
+        records = np.zeros((many, 7), np.uint64)
         of_cache = np.arange(many, dtype=np.uint64)
         records[:, 0] = nodes.ctypes.data + of_cache * np.uint64(nodes.strides[0])
         records[:, 1] = buckets.ctypes.data + of_cache * np.uint64(buckets.strides[0])
         records[:, 2:5] = sets, ways, 64 - bits
         return records
-
-    def dirty(self) -> int:
-        """Dirty sectors of the second level."""
-        return int(np.bitwise_count(self._second_nodes["state"] >> 4).sum())

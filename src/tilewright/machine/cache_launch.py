@@ -76,8 +76,19 @@ leave:
   ret void
 }
 
-; What becomes of a sector at the second level: the number of its outcome (see OUTCOMES).
-define internal i64 @second_level(ptr %job, i64 %sector, i64 %line, i32 %valid, i64 %kind) {
+; Count sectors of a line for an outcome of a site (see OUTCOMES).
+define internal void @tally(ptr %row, i64 %outcome, i32 %sectors) alwaysinline {
+  %count = call i32 @llvm.ctpop.i32(i32 %sectors)
+  %more = zext i32 %count to i64
+  %at = getelementptr i64, ptr %row, i64 %outcome
+  %old = load i64, ptr %at
+  %now = add i64 %old, %more
+  store i64 %now, ptr %at
+  ret void
+}
+
+; What becomes of sectors of a line at the second level. Without a shadow nothing is ever replaced.
+define internal void @second_level(ptr %job, i64 %line, i32 %valid, i64 %kind, ptr %row) {
 entry:
   %l2.at = getelementptr %job, ptr %job, i32 0, i32 4
   %l2 = load ptr, ptr %l2.at
@@ -87,24 +98,41 @@ entry:
   %dirty = shl i32 %valid, 4
   %dirty.if = select i1 %writes, i32 %dirty, i32 0
   %bits = or i32 %valid, %dirty.if
-  %hit = call i1 @use(ptr %l2, i64 %line, i32 %bits)
-  %hit.shadow = call i1 @use(ptr %shadow, i64 %line, i32 %valid)
-  br i1 %hit, label %found, label %missed
-found:
-  ret i64 3
-missed:
+  %found = call i32 @use(ptr %l2, i64 %line, i32 %bits)
+  call void @tally(ptr %row, i64 3, i32 %found)
+  %no.shadow = icmp eq ptr %shadow, null
+  br i1 %no.shadow, label %beside, label %compare
+compare:
+  %in.shadow = call i32 @use(ptr %shadow, i64 %line, i32 %valid)
+  br label %beside
+beside:
+  %kept = phi i32 [ 0, %entry ], [ %in.shadow, %compare ]
+  %missed = xor i32 %valid, %found
+  %none = icmp eq i32 %missed, 0
+  br i1 %none, label %leave, label %missing
+missing:
   %directory.at = getelementptr %job, ptr %job, i32 0, i32 6
   %directory = load ptr, ptr %directory.at
   %mask.at = getelementptr %job, ptr %job, i32 0, i32 7
   %mask = load i64, ptr %mask.at
   %touched.at = getelementptr %job, ptr %job, i32 0, i32 8
   %touched = load ptr, ptr %touched.at
-  %before = call i1 @touch(ptr %directory, i64 %mask, ptr %touched, i64 %sector)
-  %lost = select i1 %hit.shadow, i64 6, i64 5
-  %read = select i1 %before, i64 %lost, i64 4
+  %before = call i32 @touch(ptr %directory, i64 %mask, ptr %touched, i64 %line, i32 %missed)
   %store = icmp eq i64 %kind, 2
-  %outcome = select i1 %store, i64 7, i64 %read
-  ret i64 %outcome
+  br i1 %store, label %allocated, label %read
+allocated:
+  call void @tally(ptr %row, i64 7, i32 %missed)
+  br label %leave
+read:
+  %first = xor i32 %missed, %before
+  call void @tally(ptr %row, i64 4, i32 %first)
+  %conflict = and i32 %before, %kept
+  %capacity = xor i32 %before, %conflict
+  call void @tally(ptr %row, i64 5, i32 %capacity)
+  call void @tally(ptr %row, i64 6, i32 %conflict)
+  br label %leave
+leave:
+  ret void
 }
 
 ; One request of one warp; returns its sectors.
@@ -142,27 +170,46 @@ each:
   %sector.at = getelementptr i64, ptr %words, i64 %i
   %sector = load i64, ptr %sector.at
   %line = lshr i64 %sector, 2
-  %which = trunc i64 %sector to i32
-  %which.low = and i32 %which, 3
-  %valid = shl i32 1, %which.low
+  %low = trunc i64 %sector to i32
+  %low.bits = and i32 %low, 3
+  %one = shl i32 1, %low.bits
+  br label %same.line
+same.line:                                            ; neighbours in the list that lie in one line are used together
+  %j = phi i64 [ %i, %each ], [ %j.next, %more.of.it ]
+  %valid = phi i32 [ %one, %each ], [ %valid.now, %more.of.it ]
+  %j.next = add i64 %j, 1
+  %j.inside = icmp ult i64 %j.next, %end
+  br i1 %j.inside, label %look, label %whole
+look:
+  %other.at = getelementptr i64, ptr %words, i64 %j.next
+  %other = load i64, ptr %other.at
+  %other.line = lshr i64 %other, 2
+  %with = icmp eq i64 %other.line, %line
+  br i1 %with, label %more.of.it, label %whole
+more.of.it:
+  %other.low = trunc i64 %other to i32
+  %other.bits = and i32 %other.low, 3
+  %other.one = shl i32 1, %other.bits
+  %valid.now = or i32 %valid, %other.one
+  br label %same.line
+whole:
+  %i.next = add i64 %j, 1
   switch i64 %kind, label %below [ i64 0, label %first.level
                                    i64 3, label %atomic ]
 first.level:
-  %hit = call i1 @use(ptr %l1, i64 %line, i32 %valid)
-  br i1 %hit, label %counted, label %below
+  %found = call i32 @use(ptr %l1, i64 %line, i32 %valid)
+  call void @tally(ptr %row, i64 2, i32 %found)
+  %missed = xor i32 %valid, %found
+  %all.found = icmp eq i32 %missed, 0
+  br i1 %all.found, label %counted, label %below
 atomic:
   call void @forget(ptr %l1, i64 %line, i32 %valid)
   br label %below
 below:
-  %deeper = call i64 @second_level(ptr %job, i64 %sector, i64 %line, i32 %valid, i64 %kind)
+  %deeper = phi i32 [ %valid, %whole ], [ %missed, %first.level ], [ %valid, %atomic ]
+  call void @second_level(ptr %job, i64 %line, i32 %deeper, i64 %kind, ptr %row)
   br label %counted
 counted:
-  %outcome = phi i64 [ 2, %first.level ], [ %deeper, %below ]
-  %outcome.at = getelementptr i64, ptr %row, i64 %outcome
-  %outcomes = load i64, ptr %outcome.at
-  %outcomes.now = add i64 %outcomes, 1
-  store i64 %outcomes.now, ptr %outcome.at
-  %i.next = add i64 %i, 1
   %more = icmp ult i64 %i.next, %end
   br i1 %more, label %each, label %done
 done:

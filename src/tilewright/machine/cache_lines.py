@@ -7,7 +7,8 @@ from __future__ import annotations
 #: valid sectors and bits 4 to 7 the dirty ones. `chain` links the nodes of one hash bucket, 0 ends it.
 LINES = """
 %node = type { i64, i32, i32, i32, i32, i32, i32 }    ; line, prev, next, state, chain, set
-%cache = type { ptr, ptr, i64, i64, i64, i64 }        ; nodes, buckets, sets, ways, shift, sectors written back
+%cache = type { ptr, ptr, i64, i64, i64, i64, i64 }
+; nodes, buckets, sets, ways, shift, sectors written back, sectors that became dirty
 
 declare i32 @llvm.ctpop.i32(i32)
 declare i64 @llvm.cttz.i64(i64, i1)
@@ -107,6 +108,24 @@ cut:
   ret i32 %n
 }
 
+; So many more sectors have become dirty, as bits 4 to 7 tell.
+define internal void @soil(ptr %cache, i32 %bits) alwaysinline {
+entry:
+  %dirty = lshr i32 %bits, 4
+  %none = icmp eq i32 %dirty, 0
+  br i1 %none, label %leave, label %add
+add:
+  %count = call i32 @llvm.ctpop.i32(i32 %dirty)
+  %more = zext i32 %count to i64
+  %soiled.at = getelementptr %cache, ptr %cache, i32 0, i32 6
+  %soiled = load i64, ptr %soiled.at
+  %soiled.now = add i64 %soiled, %more
+  store i64 %soiled.now, ptr %soiled.at
+  br label %leave
+leave:
+  ret void
+}
+
 ; A node for a line that is not there, as the first of its set and of its bucket.
 define internal void @allocate(ptr %cache, i64 %line, i32 %bits) {
 entry:
@@ -125,9 +144,9 @@ entry:
 fresh:
   %taken.now = add i32 %taken, 1
   store i32 %taken.now, ptr %taken.at
-  %before = mul i64 %set.wide, %ways
-  %start = add i64 %before, %sets
-  %new.wide = add i64 %start, %taken.wide
+  %way.after = add i64 %taken.wide, 1                  ; node = sets + way * sets + set: neighbours lie side by side
+  %way.start = mul i64 %way.after, %sets
+  %new.wide = add i64 %way.start, %set.wide
   %new = trunc i64 %new.wide to i32
   br label %fill
 full:
@@ -139,6 +158,7 @@ fill:
   store i64 %line, ptr %node
   %state = getelementptr %node, ptr %node, i32 0, i32 3
   store i32 %bits, ptr %state
+  call void @soil(ptr %cache, i32 %bits)
   %set.at = getelementptr %node, ptr %node, i32 0, i32 5
   store i32 %set, ptr %set.at
   %bucket = call ptr @bucket(ptr %cache, i64 %line)
@@ -150,8 +170,9 @@ fill:
   ret void
 }
 
-; Use a sector of a line: `bits` is its valid bit, and its dirty bit where it is written. Whether it was there.
-define internal i1 @use(ptr %cache, i64 %line, i32 %bits) {
+; Use sectors of a line: `bits` are their valid bits, and their dirty bits where they are written. Returns which of them
+; were there, as valid bits.
+define internal i32 @use(ptr %cache, i64 %line, i32 %bits) {
 entry:
   %nodes = load ptr, ptr %cache
   %n = call i32 @find(ptr %cache, i64 %line)
@@ -163,9 +184,10 @@ present:
   %state = load i32, ptr %state.at
   %state.now = or i32 %state, %bits
   store i32 %state.now, ptr %state.at
+  %fresh = xor i32 %state.now, %state
+  call void @soil(ptr %cache, i32 %fresh)
   %valid = and i32 %bits, 15
   %were = and i32 %state, %valid
-  %hit = icmp ne i32 %were, 0
   %prev.at = getelementptr %node, ptr %node, i32 0, i32 1
   %prev = load i32, ptr %prev.at
   %set.at = getelementptr %node, ptr %node, i32 0, i32 5
@@ -177,13 +199,13 @@ move:
   call void @put_first(ptr %nodes, i32 %n, ptr %node, i32 %set)
   br label %leave
 leave:
-  ret i1 %hit
+  ret i32 %were
 miss:
   call void @allocate(ptr %cache, i64 %line, i32 %bits)
-  ret i1 false
+  ret i32 0
 }
 
-; Forget a sector, where it is there.
+; Forget sectors, where they are there.
 define internal void @forget(ptr %cache, i64 %line, i32 %bits) {
 entry:
   %nodes = load ptr, ptr %cache

@@ -29,8 +29,9 @@ leave:
   ret ptr %slot
 }
 
-; Mark a sector; whether it was marked.
-define internal i1 @touch(ptr %directory, i64 %mask, ptr %touched, i64 %sector) {
+; Mark sectors of a line, which lie in one word of bits; which of them were marked.
+define internal i32 @touch(ptr %directory, i64 %mask, ptr %touched, i64 %line, i32 %sectors) {
+  %sector = shl i64 %line, 2
   %slot = call ptr @region(ptr %directory, i64 %mask, i64 %sector)
   %number.at = getelementptr %slot, ptr %slot, i32 0, i32 1
   %number = load i64, ptr %number.at
@@ -41,12 +42,14 @@ define internal i1 @touch(ptr %directory, i64 %mask, ptr %touched, i64 %sector) 
   %word.at = getelementptr i64, ptr %touched, i64 %word.number
   %word = load i64, ptr %word.at
   %in.word = and i64 %sector, 63
-  %bit = shl i64 1, %in.word
-  %was = and i64 %word, %bit
-  %word.now = or i64 %word, %bit
+  %wide = zext i32 %sectors to i64
+  %bits = shl i64 %wide, %in.word
+  %word.now = or i64 %word, %bits
   store i64 %word.now, ptr %word.at
-  %before = icmp ne i64 %was, 0
-  ret i1 %before
+  %here = and i64 %word, %bits
+  %before.wide = lshr i64 %here, %in.word
+  %before = trunc i64 %before.wide to i32
+  ret i32 %before
 }
 """
 
