@@ -54,6 +54,7 @@ if TYPE_CHECKING:  # what `_PUBLIC` says, for type checkers; a meta test holds t
     from tilewright.problem.functions import where as where
     from tilewright.profiling import profile as profile
     from tilewright.settings import Settings as Settings
+    from tilewright.simulated.session import simulated_gpu as simulated_gpu
 
     __version__: str
 
@@ -70,6 +71,7 @@ _PUBLIC = {
     "plan": ("tilewright.engine", "plan"),
     "problem": ("tilewright.problem", ""),
     "simt": ("tilewright.simt", ""),
+    "simulated_gpu": ("tilewright.simulated.session", "simulated_gpu"),
     "Algebra": ("tilewright.problem.algebra", "Algebra"),
     "KernelError": ("tilewright.errors", "KernelError"),
     "Settings": ("tilewright.settings", "Settings"),
@@ -138,6 +140,7 @@ __all__ = [
     "sigmoid",
     "silu",
     "simt",
+    "simulated_gpu",
     "sqrt",
     "tanh",
     "where",

@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from tilewright.errors import CompileError
+from tilewright.gpu import listing
 from tilewright.gpu.optional import missing
 from tilewright.settings import Settings
 
@@ -144,7 +145,7 @@ def _assemble(ptxas: Path, ptx: str, entry: str, cc: tuple[int, int], output: Pa
     """Run the assembler and give its report."""
     source = output.with_suffix(".ptx")
     source.write_text(ptx)
-    command = [str(ptxas), "-v", f"-arch=sm_{cc[0]}{cc[1]}", "-lineinfo", str(source), "-o", str(output)]
+    command = [str(ptxas), "-v", f"-arch={listing.architecture(ptx, cc)}", "-lineinfo", str(source), "-o", str(output)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)
     if done.returncode:
         text = (done.stderr + done.stdout).replace(str(source), "kernel.ptx")

@@ -26,7 +26,7 @@ _SHARED = re.compile(
     r"\.(?P<type>[a-z]+\d{1,3})\s+(?P<name>[\w$%]+)\s*(?P<counts>(?:\[\d{1,18}\]){0,16})",
     re.MULTILINE,
 )
-_TARGET = re.compile(r"^[^\S\n]*\.target\s+sm_(\d{1,4})(\d)[a-z]?\b", re.MULTILINE)
+_TARGET = re.compile(r"^[^\S\n]*\.target\s+sm_(\d{1,4})(\d)([a-z]?)\b", re.MULTILINE)
 _FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"((?:[^"\\]|\\.)*)"')
 _LOC = re.compile(r"^\s*\.loc\s+(\d+)\s+(\d+)")
 
@@ -73,6 +73,21 @@ def target(ptx: str) -> tuple[int, int]:
     if found is None:
         raise CompileError("PTX text must have a `.target sm_NN` line (got none); is this PTX?")
     return int(found[1]), int(found[2])
+
+
+def architecture(ptx: str, cc: tuple[int, int]) -> str:
+    r"""What the assembler calls a compute capability, with the letter of PTX that was made for it alone.
+
+    Source: PTX ISA, 11.1.2 (`.target`, architecture-specific targets).
+
+    Examples
+    --------
+    >>> architecture(".target sm_90a\n", (9, 0)), architecture(".target sm_80\n", (9, 0))
+    ('sm_90a', 'sm_90')
+    """
+    found = _TARGET.search(ptx)
+    letter = found[3] if found is not None and (int(found[1]), int(found[2])) == cc else ""
+    return f"sm_{cc[0]}{cc[1]}{letter}"
 
 
 def read_entry(ptx: str, name: str | None = None) -> Entry:

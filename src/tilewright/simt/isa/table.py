@@ -204,6 +204,19 @@ def _head(syntax: str) -> str:
     return syntax
 
 
+#: Instructions whose ordering, scope and space the assembler takes behind the operation too, as libcu++ writes them:
+#: atom.add.acquire.gpu.u64.
+_ANY_ORDER = frozenset({"atom", "red"})
+_RANKS = {part: rank for rank, text in enumerate((
+    "relaxed acquire release acq_rel", "cta cluster gpu sys", "global shared shared::cta shared::cluster",
+)) for part in text.split()}  # fmt: skip
+
+
+def _atomic_rank(part: str) -> int:
+    """Where a part of an atomic operation's name stands in the manual's order; the operation and its type stay last."""
+    return _RANKS.get(part, len(_RANKS))
+
+
 class Table:
     """All rows, indexed by opcode.
 
@@ -245,11 +258,13 @@ class Table:
         """The form for a dotted name, or None."""
         if name not in self._cache:
             opcode, *parts = name.split(".")
+            orders = [parts, sorted(parts, key=_atomic_rank)] if opcode in _ANY_ORDER else [parts]
             self._cache[name] = next(
                 (
                     Form(row, name, bound)
+                    for order in orders
                     for row in self._by_opcode.get(opcode, ())
-                    if (bound := _bind(row, parts)) is not None
+                    if (bound := _bind(row, order)) is not None
                 ),
                 None,
             )

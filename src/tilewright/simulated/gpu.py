@@ -1,0 +1,255 @@
+"""What one simulated GPU holds while a program runs on it: memory, contexts, streams, events, loaded modules."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tilewright import machine
+from tilewright.errors import LaunchError
+from tilewright.simt.observer import Observer
+from tilewright.simt.run.limits import Limits
+from tilewright.simt.run.memory import Arena, Memory
+from tilewright.simt.translate.state import GLOBAL_BASE
+
+if TYPE_CHECKING:
+    from tilewright.simulated.modules import Library
+
+#: Address space of the arena, which every simulated GPU of a process uses; less where the host does not give as much.
+ARENA_BYTES, ARENA_LEAST_BYTES = 512 << 30, 4 << 30
+#: Handles that stand for the default streams. Source: cuda.h, CU_STREAM_LEGACY and CU_STREAM_PER_THREAD.
+DEFAULT_STREAMS = frozenset({0, 1, 2})
+_FIRST_HANDLE = 0x1000
+
+
+class DriverError(Exception):
+    """A driver call failed.
+
+    Attributes
+    ----------
+    code : str
+        The name of the CUresult, such as `CUDA_ERROR_INVALID_VALUE`.
+    """
+
+    def __init__(self, code: str, message: str = "") -> None:
+        super().__init__(message or code)
+        self.code = code
+
+
+@functools.cache
+def device_arena() -> Arena:
+    """The process's memory of simulated GPUs: its host addresses are the device's, so a pointer is the same on both."""
+    size = ARENA_BYTES
+    while True:
+        try:
+            return Arena(size, GLOBAL_BASE)
+        except LaunchError:
+            if size <= ARENA_LEAST_BYTES:
+                raise
+            size //= 2
+
+
+@dataclass(slots=True)
+class Stream:
+    """A stream: everything runs at once, but callbacks have a thread of their own."""
+
+    callbacks: list[Future[None]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Event:
+    """An event: when it was recorded, in seconds."""
+
+    timing: bool
+    recorded: float | None = None
+
+
+@dataclass(slots=True)
+class Registered:
+    """Host memory that was registered; where it is mapped, `address` is its copy in device memory, else 0."""
+
+    size_bytes: int
+    address: int
+
+
+class SimulatedGpu:
+    """One simulated GPU.
+
+    Parameters
+    ----------
+    name : str
+        As `tilewright gpus` lists it.
+    observers : sequence of Observer
+        Told of memory and launches.
+    seed : int, optional
+        Shuffles the order of blocks and warps of every launch.
+    limits : Limits, optional
+        Of every launch.
+
+    Attributes
+    ----------
+    record : tilewright.machine.Gpu
+    memory : Memory
+    lock : threading.RLock
+        Held during every driver call: one at a time.
+    launches : int
+        How many there were.
+    closed : bool
+        Whether the program that it was for has ended.
+    """
+
+    def __init__(
+        self,
+        name: str = "h100",
+        observers: Sequence[Observer] = (),
+        seed: int | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        self.record = machine.gpu(name)
+        self.observers = tuple(observers)
+        self.seed = seed
+        self.limits = limits
+        arena = device_arena()
+        self.memory = Memory(min(self.record.memory_gb * 10**9, arena.size_bytes), arena=arena)
+        self.memory.red_zones = any(observer.red_zones for observer in observers)
+        self.lock = threading.RLock()
+        self.launches = 0
+        self.closed = False
+        self.streams: dict[int, Stream] = {number: Stream() for number in DEFAULT_STREAMS}
+        self.events: dict[int, Event] = {}
+        self.libraries: dict[int, Library] = {}
+        self.registered: dict[int, Registered] = {}
+        self.host_visible: dict[int, int] = {}  # address -> bytes: pinned and managed memory
+        self.kernel_limits: dict[tuple[int, str], int] = {}  # most dynamic shared memory, where it was set
+        self.primary_retained = 0
+        self._next_handle = _FIRST_HANDLE
+        self._thread = threading.local()
+        self._callback_thread: ThreadPoolExecutor | None = None
+
+    def new_handle(self) -> int:
+        """A number that no other stream, event or library has."""
+        self._next_handle += 0x10
+        return self._next_handle
+
+    @property
+    def contexts(self) -> list[int]:
+        """The current thread's stack of contexts."""
+        if not hasattr(self._thread, "contexts"):
+            self._thread.contexts = []
+        return self._thread.contexts  # type: ignore[no-any-return]
+
+    def require_context(self) -> None:
+        """Refuse a call of a thread that has no current context."""
+        if not self.contexts:
+            raise DriverError("CUDA_ERROR_INVALID_CONTEXT")
+
+    # -- memory -------------------------------------------------------------------------------------------------
+
+    def allocate(self, size_bytes: int, *, host_visible: bool = False) -> int:
+        """Reserve device memory; observers are told."""
+        self.require_context()
+        if size_bytes <= 0:
+            raise DriverError("CUDA_ERROR_INVALID_VALUE")
+        try:
+            address = self.memory.allocate(size_bytes)
+        except LaunchError as error:
+            raise DriverError("CUDA_ERROR_OUT_OF_MEMORY", str(error)) from error
+        for observer in self.observers:
+            observer.allocated(address, size_bytes)
+        if host_visible:
+            self.host_visible[address] = size_bytes
+        return address
+
+    def free(self, address: int) -> None:
+        """Give device memory back; observers are told."""
+        extent = self.memory.extent(address)
+        if extent is None or extent[0] != address:
+            raise DriverError("CUDA_ERROR_INVALID_VALUE")
+        self.memory.free(address)
+        self.host_visible.pop(address, None)
+        for observer in self.observers:
+            observer.freed(*extent)
+
+    def check_range(self, address: int, size_bytes: int) -> None:
+        """Refuse a range that does not lie in one allocation."""
+        extent = self.memory.extent(address)
+        if size_bytes and (extent is None or address + size_bytes > sum(extent)):
+            raise DriverError("CUDA_ERROR_INVALID_VALUE")
+
+    def wrote(self, address: int, size_bytes: int) -> None:
+        """Tell observers that the host wrote device memory."""
+        for observer in self.observers:
+            observer.host_wrote(address, size_bytes)
+
+    @contextmanager
+    def mapped_in_step(self) -> Iterator[None]:
+        """Device memory is used meanwhile: mapped host memory is what its copy is, before and after."""
+        mapped = [(host, found) for host, found in self.registered.items() if found.address]
+        for host, found in mapped:
+            ctypes.memmove(found.address, host, found.size_bytes)
+        try:
+            yield
+        finally:
+            for host, found in mapped:
+                ctypes.memmove(host, found.address, found.size_bytes)
+
+    def reset(self) -> None:
+        """Destroy the primary context: its memory, streams, events and modules."""
+        self.wait()
+        for address, _ in self.memory.allocations():
+            self.free(address)
+        self.libraries.clear()
+        self.registered.clear()
+        self.events.clear()
+        self.streams = {number: Stream() for number in DEFAULT_STREAMS}
+        self.primary_retained = 0
+
+    # -- streams and events ---------------------------------------------------------------------------------------
+
+    def stream(self, handle: Any) -> Stream:
+        """A stream by its handle."""
+        found = self.streams.get(int(handle))
+        if found is None:
+            raise DriverError("CUDA_ERROR_INVALID_HANDLE")
+        return found
+
+    def event(self, handle: Any) -> Event:
+        """An event by its handle."""
+        found = self.events.get(int(handle))
+        if found is None:
+            raise DriverError("CUDA_ERROR_INVALID_HANDLE")
+        return found
+
+    def call_back(self, stream: Stream, work: Callable[[], None]) -> None:
+        """Do work on the driver's thread, after what was asked for before."""
+        if self._callback_thread is None:
+            self._callback_thread = ThreadPoolExecutor(1, "tilewright-driver")
+        stream.callbacks = [future for future in stream.callbacks if not future.done()]
+        stream.callbacks.append(self._callback_thread.submit(work))
+
+    def wait(self, stream: Stream | None = None) -> None:
+        """Wait for callbacks, of one stream or of all; other threads may make driver calls meanwhile."""
+        for found in [stream] if stream else list(self.streams.values()):
+            for future in list(found.callbacks):
+                future.result()
+
+    def close(self) -> None:
+        """End everything; memory that is still used by the host's arrays stays as it is."""
+        if self._callback_thread is not None:
+            self._callback_thread.shutdown()
+        self.closed = True
+        for address, _ in self.memory.allocations():
+            if address not in self.host_visible:
+                self.memory.free(address)
+
+
+def now() -> float:
+    """The time that events record, in seconds."""
+    return time.perf_counter()

@@ -1,0 +1,291 @@
+"""Launches: what stands for `cuda.core.launch`, and what observers are told of them.
+
+Source: CUDA Driver API, "cuLaunchKernelEx"; CUDA Programming Guide, appendix "Cooperative Groups".
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import inspect
+import math
+import struct
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tilewright.errors import (
+    DeadlockError,
+    KernelError,
+    LaunchError,
+    LimitError,
+    MemoryAccessError,
+    PtxError,
+    TilewrightError,
+)
+from tilewright.gpu.listing import Parameter
+from tilewright.simt.observer import ArgumentFact, Launch
+from tilewright.simt.run.launch import Run, launch_packed
+from tilewright.simulated.gpu import DriverError, SimulatedGpu
+from tilewright.simulated.modules import Kernel, KernelAttributes, Library, active_blocks
+
+#: The counter of `grid_sync.ptx`, which each cooperative launch begins at 0.
+_ARRIVALS = "tilewright_grid_arrivals"
+#: Folders of what launches for the user: no line in them is the user's.
+_NOT_THE_USERS = ("/numba_cuda/", "/numba/", "/tilewright/")
+#: What a driver would report, by what the machine found; the first that fits.
+_CODES: tuple[tuple[type[TilewrightError], str], ...] = (
+    (MemoryAccessError, "CUDA_ERROR_ILLEGAL_ADDRESS"),
+    (LimitError, "CUDA_ERROR_LAUNCH_TIMEOUT"),
+    (DeadlockError, "CUDA_ERROR_LAUNCH_TIMEOUT"),
+    (KernelError, "CUDA_ERROR_LAUNCH_FAILED"),
+    (PtxError, "CUDA_ERROR_INVALID_PTX"),
+    (LaunchError, "CUDA_ERROR_INVALID_VALUE"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchConfig:
+    """Extents and shared memory of a launch, as `cuda.core.LaunchConfig` has them."""
+
+    grid: Any = None
+    block: Any = None
+    cluster: Any = None
+    shmem_size: int = 0
+    is_cooperative: bool = False
+    cooperative_launch: bool = False
+
+    @property
+    def cooperative(self) -> bool:
+        """Whether all blocks must be resident at once."""
+        return self.is_cooperative or self.cooperative_launch
+
+
+class Launcher:
+    """Launches kernels on one simulated GPU."""
+
+    def __init__(self, gpu: SimulatedGpu) -> None:
+        self.gpu = gpu
+        self._noted = threading.local()
+
+    def note(self, kernel: Any) -> None:
+        """Remember which kernel of numba-cuda this thread launches next: it knows its arguments' types."""
+        self._noted.kernel = kernel
+
+    def launch(self, stream: Any, config: Any, kernel: Kernel, *arguments: Any) -> None:
+        """Run a kernel and wait for it.
+
+        Raises
+        ------
+        CudaAPIError
+            With the driver's code; where the kernel went wrong, with the machine's own message too, and it is a
+            `tilewright.KernelError` besides.
+        """
+        gpu = self.gpu
+        with gpu.lock:
+            gpu.stream(getattr(stream, "handle", stream) or 0)
+            noted, self._noted.kernel = getattr(self._noted, "kernel", None), None
+            library = kernel.code.library
+            program = library.entry(kernel.name)
+            grid, block = _extents(config.grid), _extents(config.block)
+            try:
+                self._check(kernel, library, config, grid, block)
+                values = packed(program.parameters, arguments)
+            except DriverError as error:
+                raise driver_error(error.code, f"{error} ({program.name}, grid {grid}, block {block})") from None
+            about = Launch(
+                program.name, program, grid, block, int(config.shmem_size or 0),
+                tuple(_facts(noted, values)), _source_line(), gpu.launches,
+            )  # fmt: skip
+            gpu.launches += 1
+            run = self._observed(library, about, values)
+        if run.printed:
+            print(run.printed, end="", flush=True)
+
+    def _observed(self, library: Library, about: Launch, values: Sequence[bytes]) -> Run:
+        """Run a kernel, with observers told of it before and after."""
+        gpu = self.gpu
+        for observer in gpu.observers:
+            for address, size in gpu.host_visible.items():
+                observer.host_wrote(address, size)
+            observer.launching(about)
+        run: Run | None = None
+        failure: Exception | None = None
+        try:
+            with gpu.mapped_in_step():
+                run = launch_packed(
+                    about.program, about.grid, about.block, values, gpu.memory, library.base, gpu.record,
+                    shared_bytes=about.shared_bytes, limits=gpu.limits, seed=gpu.seed,
+                    instruments=[i for observer in gpu.observers for i in observer.instruments(about)],
+                )  # fmt: skip
+            return run
+        except TilewrightError as error:
+            failure = error
+            raise kernel_error(error) from None
+        finally:
+            for observer in gpu.observers:
+                observer.finished(about, run, failure)
+
+    def _check(
+        self, kernel: Kernel, library: Library, config: Any, grid: tuple[int, int, int], block: tuple[int, int, int]
+    ) -> None:
+        """Refuse what a driver refuses."""
+        record = self.gpu.record
+        limits = record.launch
+        fits = all(0 < g <= most for g, most in zip(grid, limits.grid_extents, strict=True))
+        fits &= all(0 < b <= most for b, most in zip(block, limits.block_extents, strict=True))
+        threads, dynamic = math.prod(block), int(config.shmem_size or 0)
+        allowed = self.gpu.kernel_limits.get((library.handle, kernel.name), limits.shared_per_block_bytes)
+        fits &= threads <= limits.threads_per_block and 0 <= dynamic
+        if not fits or (dynamic and dynamic + library.entry(kernel.name).shared_bytes > allowed):
+            raise DriverError("CUDA_ERROR_INVALID_VALUE")
+        if config.cooperative if isinstance(config, LaunchConfig) else config.is_cooperative:
+            registers = KernelAttributes(kernel).num_regs
+            static = library.entry(kernel.name).shared_bytes
+            resident = active_blocks(record, registers, static + dynamic, threads) * record.multiprocessors
+            if math.prod(grid) > resident:
+                raise DriverError("CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE")
+            if _ARRIVALS in library.module.variables:
+                address, size = library.variable(_ARRIVALS)
+                ctypes.memset(address, 0, size)
+
+
+def _extents(value: Any) -> tuple[int, int, int]:
+    """Three extents from what a launch configuration may hold."""
+    given = tuple(value) if isinstance(value, Sequence) else (value,)
+    x, y, z = (*(int(extent) for extent in given), 1, 1, 1)[:3]
+    return x, y, z
+
+
+def packed(parameters: Sequence[Parameter], arguments: Sequence[Any]) -> tuple[bytes, ...]:
+    """The bytes of each parameter: as a driver does, the first of what each argument points to.
+
+    Raises
+    ------
+    DriverError
+        The number of arguments is wrong.
+    """
+    if len(arguments) != len(parameters):
+        raise DriverError(
+            "CUDA_ERROR_INVALID_VALUE", f"takes {len(parameters)} kernel parameters (got {len(arguments)})"
+        )
+    return tuple(
+        _bytes(argument)[: parameter.bytes].ljust(parameter.bytes, b"\0")
+        for parameter, argument in zip(parameters, arguments, strict=True)
+    )
+
+
+def _bytes(argument: Any) -> bytes:
+    """An argument's bytes, by the types that `cuda.core.launch` takes."""
+    if isinstance(argument, bool):
+        return bytes([argument])
+    if isinstance(argument, int):
+        return (argument & (2**64 - 1)).to_bytes(8, "little")
+    if isinstance(argument, float):
+        return struct.pack("<d", argument)
+    if isinstance(argument, complex):
+        return struct.pack("<2d", argument.real, argument.imag)
+    if isinstance(argument, np.generic):
+        return argument.tobytes()
+    if isinstance(argument, ctypes._SimpleCData | ctypes.Structure | ctypes.Array):
+        return bytes(argument)
+    handle = getattr(argument, "handle", argument)  # a buffer's, or a CUdeviceptr itself
+    return (int(handle) & (2**64 - 1)).to_bytes(8, "little")
+
+
+def _source_line() -> str:
+    """Where the user's program launches."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None:
+        file = frame.f_code.co_filename
+        if not any(folder in file for folder in _NOT_THE_USERS):
+            return f"{file}:{frame.f_lineno}"
+        frame = frame.f_back
+    return ""
+
+
+def _facts(kernel: Any, values: Sequence[bytes]) -> Iterator[ArgumentFact]:
+    """What is known of each argument, by the types that numba-cuda compiled the kernel for; nothing where unknown."""
+    if kernel is None:
+        return
+    types = kernel.argument_types
+    function = getattr(kernel, "py_func", None)
+    names = list(inspect.signature(function).parameters) if function else []
+    names += [f"argument {index}" for index in range(len(names), len(types))]
+    words = [int.from_bytes(value, "little", signed=True) for value in values]
+    if sum(_fields(type_) for type_ in types) != len(words):  # an extension passes something else
+        return
+    at = 0
+    for name, type_ in zip(names, types, strict=False):
+        yield from _fact(name, type_, words[at : at + _fields(type_)])
+        at += _fields(type_)
+
+
+def _fields(type_: Any) -> int:
+    """Kernel parameters that an argument takes. Source: numba-cuda, `dispatcher.py` (`_Kernel._prepare_args`)."""
+    from numba.cuda import types
+
+    if isinstance(type_, types.Array):
+        return 5 + 2 * int(type_.ndim)
+    if isinstance(type_, types.BaseTuple):
+        return sum(_fields(item) for item in type_)
+    return 2 if isinstance(type_, types.Complex) else 1
+
+
+def _fact(name: str, type_: Any, words: Sequence[int]) -> Iterator[ArgumentFact]:
+    from numba.cuda import types
+    from numba.cuda.np.numpy_support import as_dtype
+
+    if isinstance(type_, types.Array):
+        ndim = type_.ndim
+        try:
+            dtype = as_dtype(type_.dtype)
+        except NotImplementedError:  # a type that NumPy does not have
+            dtype = np.dtype((np.void, words[3]))
+        yield ArgumentFact(name, dtype, tuple(words[5 : 5 + ndim]), tuple(words[5 + ndim :]), words[4])
+    elif isinstance(type_, types.BaseTuple):
+        at = 0
+        for index, item in enumerate(type_):
+            yield from _fact(f"{name}[{index}]", item, words[at : at + _fields(item)])
+            at += _fields(item)
+    else:
+        pointer = isinstance(type_, types.Record | types.CPointer)
+        yield ArgumentFact(name, address=words[0] if pointer else 0)
+
+
+def driver_error(code: str, message: str) -> Exception:
+    """numba-cuda's error of a driver call, which `cuda.core`'s handlers take for theirs too."""
+    error: Exception = _error_class()(code, message, None)
+    return error
+
+
+def kernel_error(error: TilewrightError) -> Exception:
+    """What the program is told of a launch that the machine refused or ended."""
+    code = next((code for kind, code in _CODES if isinstance(error, kind)), "CUDA_ERROR_UNKNOWN")
+    told: Exception = _error_class()(code, f"{code}: {error}", error)
+    return told
+
+
+@functools.cache
+def _error_class() -> Any:
+    """The class of errors of launches: numba-cuda's, cuda.core's and our own, so that any handler takes it."""
+    from cuda.bindings.driver import CUresult
+    from cuda.core._utils.cuda_utils import CUDAError
+    from numba.cuda.cudadrv.driver import CudaAPIError
+
+    class SimulatedLaunchError(CudaAPIError, CUDAError, KernelError):  # type: ignore[misc]
+        """A launch failed on the simulated GPU."""
+
+        def __init__(self, code: str, message: str, cause: TilewrightError | None) -> None:
+            KernelError.__init__(self, message, **(vars(cause) if isinstance(cause, KernelError) else {}))
+            self.code, self.msg = CUresult.__members__[code], message
+
+        def __str__(self) -> str:
+            return f"[{int(self.code)}] {self.msg}"
+
+    SimulatedLaunchError.__qualname__ = SimulatedLaunchError.__name__  # tracebacks name it so
+    return SimulatedLaunchError

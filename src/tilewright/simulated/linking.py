@@ -1,0 +1,229 @@
+"""Compiling and linking device code with no driver: NVRTC, nvJitLink and the joining of PTX.
+
+These classes stand for `cuda.core`'s of the same name. What is linked is PTX and stays PTX, for that is what the
+machine runs; machine code of a GPU can be linked by none of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from tilewright.errors import CompileError, PtxError
+from tilewright.gpu import assembler, listing
+from tilewright.simulated import ptx_linking
+from tilewright.simulated.current import current_gpu
+from tilewright.simulated.modules import Kernel, Library
+
+#: The static library of the device runtime; `device_runtime` stands for what is used of it.
+_RUNTIME_LIBRARY = "cudadevrt"
+#: What CUDA gives to every kernel, by the file that defines it here.
+_RUNTIME = {
+    "grid_sync.ptx": ("cudaCGGetIntrinsicHandle", "cudaCGSynchronize"),
+    "heap.ptx": ("malloc", "free"),
+    "assertion.ptx": ("__assertfail",),
+}
+_EXTERN = re.compile(r"\.extern\s+\.func\s*(?:\([^)]*\)\s*)?([\w$]+)")
+#: Options of NVRTC with which its code tells source lines.
+_TELLS_LINES = frozenset({b"--generate-line-info", b"-lineinfo", b"--device-debug", b"-G"})
+
+
+class ObjectCode:
+    """Device code: what a compiler made, or what a linker joined, which can be loaded.
+
+    Attributes
+    ----------
+    code_type : str
+        `ptx`, `ltoir`, `cubin` and so on; of what the linker made, `cubin`.
+    name : str
+    ptx : str
+        What the machine runs; empty where that is not known.
+    """
+
+    def __init__(self, code: bytes | str, code_type: str, name: str = "", ptx: str = "") -> None:
+        self._code: Any = code
+        self.code_type = code_type
+        self.name = name
+        self.ptx = ptx or (_text(self.code) if code_type == "ptx" else "")
+
+    @property
+    def code(self) -> bytes:
+        """The code's bytes; for what the linker made they are assembled when they are first asked for."""
+        if not self._code and self.ptx:
+            self._code = assembler.cubin(self.ptx, self.name, listing.target(self.ptx))
+        elif isinstance(self._code, str):
+            self._code = Path(self._code).read_bytes()
+        code: bytes = self._code
+        return code
+
+    @property
+    def library(self) -> Library:
+        """The code as it is loaded on the current simulated GPU."""
+        return Library.of(current_gpu(), self)
+
+    @property
+    def handle(self) -> Any:
+        """The loaded library's handle."""
+        from tilewright.simulated.contexts import binding
+
+        return binding().CUlibrary(self.library.handle)
+
+    def get_kernel(self, name: str | bytes) -> Kernel:
+        """A kernel by its name in PTX."""
+        text = name.decode() if isinstance(name, bytes) else name
+        self.library.entry(text)
+        return Kernel(self, text)
+
+
+def _maker(kind: str) -> Callable[..., ObjectCode]:
+    def make(code: bytes | str, *, name: str = "", symbol_mapping: Any = None) -> ObjectCode:
+        return ObjectCode(code, kind, name)
+
+    make.__doc__ = f"Device code of kind {kind}, as bytes or a path."
+    return make
+
+
+for _kind in ("ptx", "cubin", "ltoir", "fatbin", "object", "library"):
+    setattr(ObjectCode, f"from_{_kind}", staticmethod(_maker(_kind)))
+
+
+class Linker:
+    """Joins device code. Options are `cuda.core.LinkerOptions`."""
+
+    def __init__(self, *objects: Any, options: Any = None) -> None:
+        self._objects = objects
+        self._options = options
+
+    def link(self, target_type: str) -> ObjectCode:
+        """Link to `ptx` or to what can be loaded.
+
+        Raises
+        ------
+        cuda.core CUDAError
+            Some code is a GPU's own and not PTX.
+        """
+        texts: list[str] = []
+        intermediate = []
+        for code in self._objects:
+            if code.code_type == "ltoir":
+                intermediate.append(code)
+            elif code.code_type == "ptx":
+                texts.append(_text(code.code))
+            elif not (code.code_type == "library" and _RUNTIME_LIBRARY in code.name):
+                raise machine_code(code)
+        if intermediate:
+            texts.insert(0, _optimised(intermediate, self._options))
+        try:
+            ptx = ptx_linking.join([*texts, *_runtime(texts)])
+        except PtxError as error:
+            raise no_binary(str(error)) from error
+        return ObjectCode(ptx.encode(), "ptx") if target_type == "ptx" else ObjectCode(b"", "cubin", ptx=ptx)
+
+    def get_info_log(self) -> str:
+        """What the linker has to say."""
+        return ""
+
+    def get_error_log(self) -> str:
+        """What went wrong."""
+        return ""
+
+    def close(self) -> None:
+        """End the linker."""
+
+
+def _runtime(texts: list[str]) -> Iterator[str]:
+    """Definitions of what the texts only declare of CUDA's own functions."""
+    declared = {name for text in texts for name in _EXTERN.findall(text)}
+    for file, names in _RUNTIME.items():
+        if declared & set(names):
+            yield resources.files(__package__).joinpath("device_runtime", file).read_text()
+
+
+def no_binary(message: str) -> Exception:
+    """The error of code that the device cannot run."""
+    from cuda.core._utils.cuda_utils import CUDAError
+
+    error: Exception = CUDAError(f"CUDA_ERROR_NO_BINARY_FOR_GPU: {message}")
+    return error
+
+
+def machine_code(code: Any) -> Exception:
+    """The error of code that is no PTX and cannot be made into it."""
+    return no_binary(f"{code.name or code.code_type} is machine code of a GPU, and the simulated GPU runs PTX")
+
+
+def _text(code: bytes | str) -> str:
+    return (code.decode(errors="replace") if isinstance(code, bytes) else code).strip("\0 \n") + "\n"
+
+
+def _optimised(objects: list[Any], options: Any) -> str:
+    """PTX of intermediate code, by nvJitLink."""
+    from cuda.bindings import nvjitlink
+
+    flags = [flag.decode() for flag in options.as_bytes("nvjitlink")] if options is not None else ["-lto"]
+    flags += [flag for flag in ("-ptx", "-lineinfo") if flag not in flags]
+    handle = nvjitlink.create(len(flags), flags)
+    try:
+        for code in objects:
+            data = code.code
+            nvjitlink.add_data(handle, nvjitlink.InputType.LTOIR, data, len(data), code.name or "code")
+        nvjitlink.complete(handle)
+        buffer = bytearray(nvjitlink.get_linked_ptx_size(handle))
+        nvjitlink.get_linked_ptx(handle, buffer)
+    except nvjitlink.nvJitLinkError as error:
+        log = bytearray(nvjitlink.get_error_log_size(handle))
+        nvjitlink.get_error_log(handle, log)
+        error.add_note(log.decode(errors="replace").strip("\0 \n"))
+        raise
+    finally:
+        nvjitlink.destroy(handle)
+    return _text(bytes(buffer))
+
+
+class Program:
+    """CUDA C++ on its way through NVRTC. Options are `cuda.core.ProgramOptions`."""
+
+    def __init__(self, code: str, code_type: str, options: Any = None) -> None:
+        self._code = code
+        self._options = options
+
+    def compile(self, target_type: str, name_expressions: Any = (), logs: Any = None) -> ObjectCode:
+        """Compile to `ptx` or `ltoir`.
+
+        Raises
+        ------
+        cuda.core NVRTCError
+            NVRTC refused the source; the message holds its text.
+        """
+        from cuda.bindings import nvrtc
+        from cuda.core._utils.cuda_utils import NVRTCError
+
+        name = self._options.name or ""
+        _, program = nvrtc.nvrtcCreateProgram(self._code.encode(), name.encode(), 0, None, None)
+        try:
+            flags = [*self._options.as_bytes("nvrtc", target_type)]
+            if target_type == "ptx" and not _TELLS_LINES & set(flags):
+                flags.append(b"-lineinfo")
+            (result,) = nvrtc.nvrtcCompileProgram(program, len(flags), flags)
+            log = _read(program, nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog).decode(errors="replace")
+            if result != nvrtc.nvrtcResult.NVRTC_SUCCESS:
+                raise NVRTCError(f"{result.name}, compilation log:\n\n{log}")
+            if logs is not None and log.strip("\0 \n"):
+                logs.write(log.strip("\0"))
+            sizes = {"ptx": nvrtc.nvrtcGetPTXSize, "ltoir": nvrtc.nvrtcGetLTOIRSize}
+            readers = {"ptx": nvrtc.nvrtcGetPTX, "ltoir": nvrtc.nvrtcGetLTOIR}
+            if target_type not in sizes:
+                raise CompileError(f"`target_type` must be ptx or ltoir (got {target_type!r})")
+            return ObjectCode(_read(program, sizes[target_type], readers[target_type]), target_type, name)
+        finally:
+            nvrtc.nvrtcDestroyProgram(program)
+
+
+def _read(program: Any, size_of: Any, read: Any) -> bytes:
+    _, size = size_of(program)
+    buffer: bytes = b" " * size
+    read(program, buffer)
+    return buffer

@@ -1,0 +1,216 @@
+"""Where numba-cuda meets the driver: the names in its modules that are replaced while a simulated GPU is in place.
+
+Each row is a module of numba-cuda, a name in it (with dots for a name in a class), and what stands there meanwhile.
+Enumerations and codes of `cuda.bindings` stay, and so does all other code of numba-cuda. A test holds every row to be
+there.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import threading
+import warnings
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from tilewright.gpu.optional import require
+from tilewright.simulated.current import DRIVER
+from tilewright.simulated.driver_binding import Binding
+from tilewright.simulated.gpu import SimulatedGpu
+from tilewright.simulated.host_side import CoreStream, Device
+from tilewright.simulated.launching import LaunchConfig, Launcher
+from tilewright.simulated.linking import Linker, ObjectCode, Program
+from tilewright.simulated.modules import KernelAttributes
+from tilewright.simulated.views import ArrayView
+
+_PURPOSE = "Running programs on the simulated GPU"
+_DISPATCHER = "numba.cuda.dispatcher"
+_NRT = "numba.cuda.memory_management.nrt"
+
+Row = tuple[str, str, Any]
+
+
+class Finalizers:
+    """Stands for the module `weakref` where numba-cuda frees memory: finalizers made meanwhile can be taken back.
+
+    After the simulated GPU is gone, an array that is still alive must not ask a driver to free what it had.
+    """
+
+    def __init__(self) -> None:
+        self._made: list[weakref.finalize[Any, Any]] = []
+        self._look_at = 1000
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(weakref, name)
+
+    def finalize(self, owner: Any, function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+        """As `weakref.finalize`."""
+        made: weakref.finalize[Any, Any] = weakref.finalize(owner, function, *arguments, **named)
+        self._made.append(made)
+        if len(self._made) > self._look_at:  # most are done by now
+            self._made = [finalizer for finalizer in self._made if finalizer.alive]
+            self._look_at = 1000 + 2 * len(self._made)
+        return made
+
+    def detach(self) -> None:
+        """Let no finalizer made here do anything any more."""
+        for made in self._made:
+            made.detach()
+
+
+def rows(gpu: SimulatedGpu, finalizers: Finalizers) -> Sequence[Row]:
+    """The table for one simulated GPU."""
+    launcher, lines = Launcher(gpu), Lines()
+    return (
+        (DRIVER, "binding", Binding(gpu)),
+        (DRIVER, "Linker", Linker),
+        (DRIVER, "ObjectCode", ObjectCode),
+        (DRIVER, "ExperimentalDevice", functools.partial(Device, gpu)),
+        (DRIVER, "ExperimentalStream", CoreStream),
+        (DRIVER, "get_cuda_native_handle", int),
+        (DRIVER, "find_driver", lambda: None),
+        (DRIVER, "weakref", finalizers),
+        (DRIVER, "CudaPythonFunction.__init__", _function_init),
+        (DRIVER, "_ActiveContext._tls_cache", threading.local()),
+        ("numba.cuda.cudadrv.nvrtc", "Program", Program),
+        ("numba.cuda.cudadrv.devicearray", "StridedMemoryView", ArrayView),
+        ("numba.cuda.typing.typeof", "StridedMemoryView", ArrayView),
+        ("numba.cuda.cudadrv.devices", "_runtime._tls", threading.local()),
+        (_DISPATCHER, "launch", launcher.launch),
+        (_DISPATCHER, "LaunchConfig", LaunchConfig),
+        (_DISPATCHER, "_Kernel.launch", _noting(launcher)),
+        (_DISPATCHER, "_Kernel.__init__", lines.kernel_init()),
+        (_DISPATCHER, "compile_cuda", lines.compiler()),
+        ("numba.cuda.debuginfo", "DIBuilder._set_module_flags", _set_module_flags),
+        (_NRT, "launch", launcher.launch),
+        (_NRT, "LaunchConfig", LaunchConfig),
+    )
+
+
+def _function_init(function: Any, module: Any, kernel: Any, name: str) -> None:
+    """What numba-cuda does when a kernel is loaded, but for its attributes, which wait until they are asked for."""
+    function.module, function.kernel, function.handle, function.name = module, kernel, kernel.handle, name
+    function.attrs = KernelAttributes(kernel)
+
+
+def _noting(launcher: Launcher) -> Callable[..., None]:
+    original = importlib.import_module(_DISPATCHER)._Kernel.launch
+
+    @functools.wraps(original)
+    def launch(kernel: Any, *arguments: Any, **named: Any) -> None:
+        launcher.note(kernel)
+        original(kernel, *arguments, **named)
+
+    return launch
+
+
+class Lines:
+    """Lets numba-cuda's compiler tell source lines, for errors and instruments name them, wherever that links."""
+
+    def __init__(self) -> None:
+        dispatcher = importlib.import_module(_DISPATCHER)
+        self._compile, self._init = dispatcher.compile_cuda, dispatcher._Kernel.__init__
+        self._thread = threading.local()
+
+    def compiler(self) -> Callable[..., Any]:
+        """Stands for `compile_cuda`."""
+        from numba.cuda.core.errors import NumbaDebugInfoWarning
+
+        @functools.wraps(self._compile)
+        def compile_cuda(*arguments: Any, debug: bool = False, lineinfo: bool = False, **named: Any) -> Any:
+            if debug or lineinfo or getattr(self._thread, "off", False):
+                return self._compile(*arguments, debug=debug, lineinfo=lineinfo, **named)
+            with warnings.catch_warnings():  # nobody asked for lines, so nobody wants to hear that some are missing
+                warnings.simplefilter("ignore", NumbaDebugInfoWarning)
+                return self._compile(*arguments, lineinfo=True, **named)
+
+        return compile_cuda
+
+    def kernel_init(self) -> Callable[..., None]:
+        """Stands for `_Kernel.__init__`: a kernel that cannot be linked with lines is compiled without."""
+        from cuda.bindings.nvjitlink import nvJitLinkError
+
+        @functools.wraps(self._init)
+        def init(kernel: Any, *arguments: Any, **named: Any) -> None:
+            self._init(kernel, *arguments, **named)
+            if named.get("debug") or named.get("lineinfo"):
+                return
+            try:
+                kernel._codelibrary.get_cubin()
+            except nvJitLinkError:
+                self._thread.off = True
+                try:
+                    self._init(kernel, *arguments, **named)
+                finally:
+                    self._thread.off = False
+
+        return init
+
+
+def _set_module_flags(builder: Any) -> None:
+    """The versions of debugging information, required as NVRTC requires them, so that code of both can be linked.
+
+    numba-cuda says "warn" where NVRTC says "error", which nvJitLink takes for a conflict.
+    Source: LLVM Language Reference, "Module Flags Metadata" (1 is error, 2 is warning).
+    """
+    from numba.cuda import cgutils
+
+    module = builder.module
+    flags = cgutils.get_or_insert_named_metadata(module, "llvm.module.flags")
+    for behaviour, name, version in (
+        (2, "Dwarf Version", builder.DWARF_VERSION), (1, "Debug Info Version", builder.DEBUG_INFO_VERSION)
+    ):  # fmt: skip
+        if version is not None:
+            flag = module.add_metadata([builder._const_int(behaviour), name, builder._const_int(version)])
+            if flag not in flags.operands:
+                flags.add(flag)
+
+
+def owner_of(module: str, name: str) -> tuple[Any, str]:
+    """The module or class that a row's name is in, and the name's last part.
+
+    Raises
+    ------
+    AttributeError
+        numba-cuda has no such name any more.
+    """
+    owner: Any = importlib.import_module(module)
+    *path, last = name.split(".")
+    for part in path:
+        owner = getattr(owner, part)
+    getattr(owner, last)
+    return owner, last
+
+
+@contextmanager
+def installed(gpu: SimulatedGpu) -> Iterator[None]:
+    """Put a simulated GPU in the driver's place, and everything back at the end."""
+    require("numba.cuda", _PURPOSE)
+    finalizers = Finalizers()
+    replaced: list[tuple[Any, str, Any]] = []
+    driver = importlib.import_module(DRIVER).driver
+    before = dict(vars(driver))
+    try:
+        for module, name, replacement in rows(gpu, finalizers):
+            owner, last = owner_of(module, name)
+            replaced.append((owner, last, vars(owner)[last]))
+            setattr(owner, last, replacement)
+        _forget(driver)
+        driver.__init__()
+        yield
+    finally:
+        finalizers.detach()
+        for owner, last, original in reversed(replaced):
+            setattr(owner, last, original)
+        _forget(driver)
+        vars(driver).update(before)
+
+
+def _forget(driver: Any) -> None:
+    """Let numba-cuda's driver, its list of devices and its runtime of reference counts know nothing yet."""
+    vars(driver).clear()
+    importlib.import_module("numba.cuda.cudadrv.devices")._DeviceList.lst.fget.cache_clear()
+    importlib.import_module(_NRT).rtsys.close()

@@ -1,0 +1,67 @@
+"""`simulated_gpu`: a program's device for a while."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from tilewright.simt.observer import Observer
+from tilewright.simt.run.limits import Limits
+from tilewright.simulated import seam
+from tilewright.simulated.gpu import SimulatedGpu
+
+
+@contextmanager
+def simulated_gpu(
+    gpu: str = "h100",
+    observers: Sequence[Observer] = (),
+    seed: int | None = None,
+    limits: Limits | None = None,
+) -> Iterator[SimulatedGpu]:
+    """Let programs that use `numba.cuda` run on a simulated GPU meanwhile.
+
+    Parameters
+    ----------
+    gpu : str
+        Which one, as `tilewright gpus` lists it.
+    observers : sequence of Observer
+        Told of its memory and of every launch.
+    seed : int, optional
+        Shuffles the order of blocks, and of warps in a block, of every launch.
+    limits : Limits, optional
+        When to give a launch up.
+
+    Yields
+    ------
+    SimulatedGpu
+
+    Raises
+    ------
+    MissingExtraError
+        numba-cuda is not installed.
+    ArgumentValueError
+        There is no such GPU.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from numba import cuda
+    >>> @cuda.jit
+    ... def double(x):
+    ...     i = cuda.grid(1)
+    ...     if i < x.size:
+    ...         x[i] *= 2
+    >>> x = np.arange(4, dtype=np.float32)
+    >>> with simulated_gpu("a100") as device:
+    ...     double[1, 32](x)
+    ...     device.record.name
+    'NVIDIA A100 SXM4 80GB'
+    >>> x.tolist()
+    [0.0, 2.0, 4.0, 6.0]
+    """
+    device = SimulatedGpu(gpu, observers, seed, limits)
+    with seam.installed(device):
+        try:
+            yield device
+        finally:
+            device.close()

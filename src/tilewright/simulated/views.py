@@ -1,0 +1,144 @@
+"""What stands for `cuda.core`'s views of arrays in numba-cuda, which ask the driver where memory lies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tilewright.gpu.arguments import ArrayShape
+from tilewright.simulated.gpu import SimulatedGpu
+
+_DLPACK_CPU = 1  # kDLCPU of dlpack.h
+
+
+class HeldMemory:
+    """Device memory for as long as this object lives.
+
+    Attributes
+    ----------
+    handle : int
+        Device address.
+    size : int
+        Bytes.
+    """
+
+    def __init__(self, gpu: SimulatedGpu, size: int) -> None:
+        self._gpu = gpu
+        self.size = size
+        self.handle = 0
+        with gpu.lock:
+            self.handle = gpu.allocate(size)
+
+    def __del__(self) -> None:
+        with self._gpu.lock:
+            if self.handle and not self._gpu.closed:
+                self._gpu.free(self.handle)
+
+
+@dataclass(frozen=True, slots=True)
+class ViewLayout:
+    """How a view's elements lie."""
+
+    strides_in_bytes: tuple[int, ...]
+    is_contiguous_c: bool
+    is_contiguous_f: bool
+
+    @property
+    def is_contiguous_any(self) -> bool:
+        """Whether elements lie one after the other in some order of axes."""
+        return self.is_contiguous_c or self.is_contiguous_f
+
+
+class ArrayView:
+    """An array in memory of the host or the device, as `cuda.core.utils.StridedMemoryView` tells of it.
+
+    Attributes
+    ----------
+    ptr : int
+    shape : tuple of int
+    dtype : numpy.dtype
+    owner : object
+        What keeps the memory alive.
+    """
+
+    def __init__(
+        self,
+        ptr: int,
+        shape: tuple[int, ...],
+        strides_in_bytes: tuple[int, ...],
+        dtype: np.dtype[Any],
+        owner: Any,
+        readonly: bool = False,
+    ) -> None:
+        self.ptr, self.shape, self.dtype, self.owner, self.readonly = ptr, shape, dtype, owner, readonly
+        forward = ArrayShape(dtype, shape, strides_in_bytes, readonly)
+        backward = ArrayShape(dtype, shape[::-1], strides_in_bytes[::-1], readonly)
+        self._layout = ViewLayout(strides_in_bytes, forward.layout == "C", backward.layout == "C")
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return int(np.prod(self.shape, dtype=np.int64))
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """In elements."""
+        return tuple(stride // max(self.dtype.itemsize, 1) for stride in self._layout.strides_in_bytes)
+
+    @classmethod
+    def from_array_interface(cls, value: Any) -> ArrayView:
+        """A view of a NumPy array or scalar."""
+        array = value if isinstance(value, np.ndarray) else np.asarray(value)
+        address = array.__array_interface__["data"][0]
+        return cls(address, array.shape, array.strides, array.dtype, array, not array.flags.writeable)
+
+    @classmethod
+    def from_any_interface(cls, value: Any, stream_ptr: Any = None) -> ArrayView:
+        """A view of an array of the host, or of one that tells of itself as CUDA arrays do."""
+        if hasattr(value, "__cuda_array_interface__"):
+            return cls.from_cuda_array_interface(value, stream_ptr)
+        return cls.from_array_interface(value)
+
+    @classmethod
+    def from_cuda_array_interface(cls, value: Any, stream_ptr: Any = None) -> ArrayView:
+        """A view of an array on the device."""
+        told = value.__cuda_array_interface__
+        dtype, shape = np.dtype(told["typestr"]), tuple(told["shape"])
+        strides = told.get("strides") or c_strides(shape, dtype.itemsize)
+        return cls(told["data"][0] or 0, shape, tuple(strides), dtype, value, bool(told["data"][1]))
+
+    @classmethod
+    def from_dlpack(cls, value: Any, stream_ptr: Any = None) -> ArrayView:
+        """A view of an array of the host.
+
+        Raises
+        ------
+        BufferError
+            It lies on another device.
+        """
+        if value.__dlpack_device__()[0] != _DLPACK_CPU:
+            raise BufferError("a simulated GPU must be given arrays of the host or its own (got one of another device)")
+        return cls.from_array_interface(np.from_dlpack(value))
+
+    @classmethod
+    def from_buffer(
+        cls, buffer: Any, shape: tuple[int, ...], strides: tuple[int, ...] | None = None, *, dtype: Any = None, **_: Any
+    ) -> ArrayView:
+        """A view of device memory; strides in elements, C order by default."""
+        kind = np.dtype(dtype)
+        if strides is None:
+            in_bytes = c_strides(shape, kind.itemsize)
+        else:
+            in_bytes = tuple(stride * kind.itemsize for stride in strides)
+        return cls(int(buffer.handle), tuple(shape), in_bytes, kind, buffer)
+
+
+def c_strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
+    """Strides in bytes of an array in C order."""
+    strides: list[int] = []
+    for extent in reversed(shape):
+        strides.insert(0, itemsize)
+        itemsize *= extent
+    return tuple(strides)
