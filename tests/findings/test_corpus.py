@@ -27,7 +27,7 @@ INSTRUCTIONS = {
     "TW301": _SHARED,
     "TW302": r"st\.global",
     "TW303": r"(st|atom|red)\S*\.global",
-    "TW304": _SHARED,
+    "TW304": rf"{_SHARED}|(ld|st)\.global",
     "TW401": r"bar(rier)?\.sync",
     "TW402": r"bar(rier)?\.sync",
     "TW403": r"bar(rier)?\.sync",

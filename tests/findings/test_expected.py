@@ -19,9 +19,9 @@ SEEDS = (None, 1, 2)
 DEFECTS = corpus.files("defects")
 #: Files for which the checker does not do yet what it must.
 NOT_YET = (
-    "barrier_divergent", "barrier_early_return", "barrier_in_guard", "bounds_after_free", "bounds_constant_written",
+    "barrier_divergent", "barrier_early_return", "barrier_in_guard",
     "bounds_dynamic_shared", "bounds_off_by_one", "mask_in_branch", "mask_of_exited_lanes", "mask_without_caller",
-    "race_buffer_reuse", "s2_published", "unset_local", "known_in_one_block", "struct_copy",
+    "s2_published", "known_in_one_block", "struct_copy",
 )  # fmt: skip
 NOT_YET_MARK = pytest.mark.xfail(strict=True, reason="not found, or found wrongly, so far")
 
