@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # what `_PUBLIC` says, for type checkers; a meta test holds t
     from tilewright import machine as machine
     from tilewright import problem as problem
     from tilewright import simt as simt
+    from tilewright.checking import check as check
     from tilewright.engine import matmul as matmul
     from tilewright.engine import plan as plan
     from tilewright.errors import KernelError as KernelError
@@ -61,6 +62,7 @@ if TYPE_CHECKING:  # what `_PUBLIC` says, for type checkers; a meta test holds t
 #: Public name -> (module, attribute of it, or "" for the module itself).
 _PUBLIC = {
     "catalogue": ("tilewright.catalogue", ""),
+    "check": ("tilewright.checking", "check"),
     "cuda": ("tilewright.gpu.device", ""),
     "errors": ("tilewright.errors", ""),
     "gpu": ("tilewright.gpu", ""),
@@ -112,6 +114,7 @@ __all__ = [
     "astype",
     "catalogue",
     "ceil",
+    "check",
     "clip",
     "cuda",
     "erf",

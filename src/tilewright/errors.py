@@ -4,6 +4,11 @@ All derive from :class:`TilewrightError`. An error that a user's argument caused
 or `TypeError`, so ordinary handlers keep working. A message names its subject, the rule, what came, and what to do.
 """
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
 
 class TilewrightError(Exception):
     """The base of every error raised by Tilewright."""
@@ -53,6 +58,10 @@ class KernelError(TilewrightError):
         The PTX instruction, such as `ld.global.f32`; "" where there is none.
     ptx_line : int
         Its line in the PTX text, from 1; 0 where there is none.
+    others : tuple of (str, str, int)
+        Line, opcode and PTX line of the other instructions concerned: the other barriers of a deadlock.
+    results : dict
+        What the launch's instruments saw until then, by their names.
     """
 
     def __init__(
@@ -67,6 +76,8 @@ class KernelError(TilewrightError):
         fault: str = "",
         opcode: str = "",
         ptx_line: int = 0,
+        others: tuple[tuple[str, str, int], ...] = (),
+        results: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(message)
         self.kernel = kernel
@@ -77,6 +88,8 @@ class KernelError(TilewrightError):
         self.fault = fault
         self.opcode = opcode
         self.ptx_line = ptx_line
+        self.others = others
+        self.results = {} if results is None else results
 
 
 class MemoryAccessError(KernelError):

@@ -60,6 +60,11 @@ class Values:
         """A register's declared type without its dot, or "" of a special register."""
         return self.graph.registers.get(register, "").lstrip(".")
 
+    def special(self, op: Op) -> list[str]:
+        """The special registers that an instruction reads, `%tid.x` and the like."""
+        names = [source.name for source in op.sources if isinstance(source, tree.Register)]
+        return [name for name in names if name not in self.graph.registers]
+
     def place(self, op: Op) -> tuple[str, int]:
         """File and line of an instruction, ("", 0) where it has none."""
         location = op.instruction.location

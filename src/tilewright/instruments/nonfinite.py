@@ -6,6 +6,8 @@ bits counts as one of float16, float32 or float64, so who asks must know what th
 
 from __future__ import annotations
 
+import ctypes
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +16,7 @@ import numpy.typing as npt
 
 from tilewright.instruments.places import NOTE, Place, Places
 from tilewright.simt.events import (
+    GLOBAL_BASE,
     VALUES_STRIDE_BYTES,
     EventKind,
     Facts,
@@ -30,37 +33,79 @@ _EXPONENTS = {"f16": 0x7C00, "bf16": 0x7F80, "f32": 0x7F80_0000, "f64": 0x7FF0_0
 _UNTYPED = {"b16": "f16", "b32": "f32", "b64": "f64"}
 
 
+#: Kinds in the order of a site's counters, and in the codes of `NonfiniteResult.before` and `.after`, from 1.
+KINDS = ("infinity", "NaN")
+
+
+@dataclass(frozen=True, slots=True)
+class FloatArray:
+    """An array argument of floating-point numbers: `address` is that of element [0, 0, ...], strides are in bytes."""
+
+    address: int
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class NonfiniteRow:
-    """One store.
+    """One store, and one kind of value.
 
     Attributes
     ----------
     site : Site
     type : str
         The floating-point type that its values were judged as: `f16`, `f32`, `f64`.
+    kind : str
+        One of KINDS.
     count : int
-        Lanes that stored NaN or infinity.
+        Lanes that stored it.
     block, thread : (int, int, int) or None
-        The first of them; None where there is none.
+        The first of them; None where it is not known.
     """
 
     site: Site
     type: str
+    kind: str
     count: int
     block: Place | None
     thread: Place | None
 
 
+@dataclass(frozen=True, slots=True)
+class NonfiniteResult:
+    """What a launch stored, and what its arrays held.
+
+    Attributes
+    ----------
+    rows : tuple of NonfiniteRow
+        Of the stores that wrote NaN or infinity.
+    before, after : tuple of array of uint8
+        One for each array, in its shape: 0 where an element is finite, 1 infinity, 2 NaN.
+    """
+
+    rows: tuple[NonfiniteRow, ...]
+    before: tuple[npt.NDArray[np.uint8], ...]
+    after: tuple[npt.NDArray[np.uint8], ...]
+
+
 class Nonfinite(Instrument):
-    """Find the stores to global memory that wrote NaN or infinity; the result is a row for each store that did."""
+    """Find the stores to global memory that wrote NaN or infinity.
 
-    slots = 1
+    Parameters
+    ----------
+    arrays : sequence of FloatArray
+        Looked at before and after the launch.
+    """
 
-    def __init__(self) -> None:
+    slots = len(KINDS)
+
+    def __init__(self, arrays: Sequence[FloatArray] = ()) -> None:
         self.name = "nonfinite"
+        self.arrays = tuple(arrays)
         self._places = Places()
         self._facts: Facts | None = None
+        self._before: tuple[npt.NDArray[np.uint8], ...] = ()
 
     def key(self) -> Any:
         """The code depends on nothing."""
@@ -71,26 +116,37 @@ class Nonfinite(Instrument):
         kind = stored_type(site.opcode)
         if site.kind is not EventKind.ACCESS or site.access != "store" or site.space != "global" or not kind:
             return None
-        bits = int(kind.lstrip("bf"))
-        elements = site.bytes_per_lane * 8 // bits
+        elements = site.bytes_per_lane * 8 // int(kind.lstrip("bf"))
         symbol = f"tw.nonfinite.{kind}.{elements}" + (".pattern" if offsets is not None else "")
         listed = parameters(EventKind.ACCESS, pattern=offsets is not None, values=True)
-        return Handler(symbol, _text(symbol, listed, bits, _EXPONENTS[kind], elements), offsets is not None, True)
+        return Handler(symbol, _text(symbol, listed, kind, elements), offsets is not None, True)
 
     def begin(self, facts: Facts) -> Storage:
         """The table of first places."""
         self._facts, self._places = facts, Places()
+        self._before = tuple(_kinds(array, facts) for array in self.arrays)
         return Storage(self._places.table)
 
-    def collect(self, sites: list[Site], counters: npt.NDArray[np.uint64]) -> tuple[NonfiniteRow, ...]:
+    def collect(self, sites: list[Site], counters: npt.NDArray[np.uint64]) -> NonfiniteResult:
         """The stores that wrote something that is not finite."""
-        assert self._facts is not None
+        facts = self._facts
+        assert facts is not None
         rows = []
-        for index, (site, count) in enumerate(zip(sites, counters[:, 0].tolist(), strict=True)):
-            if count:
-                first = self._places.first(index, self._facts.grid, self._facts.block)
-                rows.append(NonfiniteRow(site, stored_type(site.opcode), count, *(first or (None, None))))
-        return tuple(rows)
+        for index, (site, counts) in enumerate(zip(sites, counters.tolist(), strict=True)):
+            for number, (kind, count) in enumerate(zip(KINDS, counts, strict=True)):
+                first = self._places.first(len(KINDS) * index + number, facts.grid, facts.block)
+                if count:
+                    rows.append(NonfiniteRow(site, stored_type(site.opcode), kind, count, *(first or (None, None))))
+        return NonfiniteResult(tuple(rows), self._before, tuple(_kinds(array, facts) for array in self.arrays))
+
+
+def _kinds(array: FloatArray, facts: Facts) -> npt.NDArray[np.uint8]:
+    """What an array in the machine's memory holds: 0, or 1 + the number of the kind."""
+    if 0 in array.shape or not facts.global_address:
+        return np.zeros(array.shape, np.uint8)
+    memory = (ctypes.c_char * facts.global_bytes).from_address(facts.global_address)
+    values = np.ndarray(array.shape, array.dtype, memoryview(memory), array.address - GLOBAL_BASE, array.strides)
+    return np.where(np.isnan(values), np.uint8(2), np.isinf(values).astype(np.uint8))
 
 
 def stored_type(opcode: str) -> str:
@@ -105,28 +161,45 @@ def stored_type(opcode: str) -> str:
     return _UNTYPED.get(last, last if last in _EXPONENTS else "")
 
 
-def _text(symbol: str, listed: str, bits: int, exponent: int, elements: int) -> str:
-    kind = f"<{_LANES} x i{bits}>"
-    body, bad = "", "zeroinitializer"
+def _text(symbol: str, listed: str, type_: str, elements: int) -> str:
+    bits, exponent = int(type_.lstrip("bf")), _EXPONENTS[type_]
+    vector, lanes = f"<{_LANES} x i{bits}>", f"<{_LANES} x i1>"
+    fraction = ((exponent & -exponent) - 1) & ((1 << bits) - 1)
+    body, infinite, nan = "", "zeroinitializer", "zeroinitializer"
     for i in range(elements):
         body += f"""
   %p{i} = getelementptr i8, ptr %values, i64 {i * VALUES_STRIDE_BYTES}
-  %v{i} = load {kind}, ptr %p{i}, align 8
-  %e{i} = and {kind} %v{i}, splat (i{bits} {exponent})
-  %is{i} = icmp eq {kind} %e{i}, splat (i{bits} {exponent})
-  %bad{i} = or <{_LANES} x i1> {bad}, %is{i}
+  %v{i} = load {vector}, ptr %p{i}, align 8
+  %e{i} = and {vector} %v{i}, splat (i{bits} {exponent})
+  %full{i} = icmp eq {vector} %e{i}, splat (i{bits} {exponent})
+  %f{i} = and {vector} %v{i}, splat (i{bits} {fraction})
+  %some{i} = icmp ne {vector} %f{i}, zeroinitializer
+  %none{i} = xor {lanes} %some{i}, splat (i1 true)
+  %is.inf{i} = and {lanes} %full{i}, %none{i}
+  %is.nan{i} = and {lanes} %full{i}, %some{i}
+  %inf{i} = or {lanes} {infinite}, %is.inf{i}
+  %nan{i} = or {lanes} {nan}, %is.nan{i}
 """
-        bad = f"%bad{i}"
+        infinite, nan = f"%inf{i}", f"%nan{i}"
     return f"""{NOTE}
 define void @{symbol}({listed}) {{
 entry:
 {body}
-  %all = bitcast <{_LANES} x i1> {bad} to i32
-  %lanes = and i32 %all, %mask
-  %none = icmp eq i32 %lanes, 0
-  br i1 %none, label %leave, label %note
+  %either = or {lanes} {infinite}, {nan}
+  %all = bitcast {lanes} %either to i32
+  %here = and i32 %all, %mask
+  %fine = icmp eq i32 %here, 0
+  br i1 %fine, label %leave, label %note
 note:
-  call void @tw.places.note(ptr %slot, ptr %warp, ptr %launch, ptr %counters, i32 %row, i32 %lanes)
+  %infs.all = bitcast {lanes} {infinite} to i32
+  %infs = and i32 %infs.all, %mask
+  %row.inf = shl i32 %row, 1
+  call void @tw.places.note(ptr %slot, ptr %warp, ptr %launch, ptr %counters, i32 %row.inf, i32 %infs)
+  %nans.all = bitcast {lanes} {nan} to i32
+  %nans = and i32 %nans.all, %mask
+  %row.nan = or i32 %row.inf, 1
+  %counters.nan = getelementptr i64, ptr %counters, i64 1
+  call void @tw.places.note(ptr %slot, ptr %warp, ptr %launch, ptr %counters.nan, i32 %row.nan, i32 %nans)
   br label %leave
 leave:
   ret void

@@ -24,6 +24,9 @@ declare i32 @llvm.cttz.i32(i32, i1)
 ; tw.places.note(slot, warp, launch, counters, row, lanes): count lanes, and keep the first of them if it is the lowest.
 define internal void @tw.places.note(ptr %slot, ptr %warp, ptr %launch, ptr %counters, i32 %row, i32 %lanes) noinline {{
 entry:
+  %nobody = icmp eq i32 %lanes, 0
+  br i1 %nobody, label %leave, label %add
+add:
   %count = call i32 @llvm.ctpop.i32(i32 %lanes)
   %wide = zext i32 %count to i64
   %old = load i64, ptr %counters

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from ptx_kernels import kernel, run
 
-from tilewright.instruments.nonfinite import Nonfinite, NonfiniteRow
+from tilewright.instruments.nonfinite import FloatArray, Nonfinite, NonfiniteRow
+from tilewright.simt import Memory
 
 INF, NAN, MOST = 0x7F80_0000, 0x7FC0_0001, 0x7F7F_FFFF
 
@@ -14,7 +15,7 @@ INF, NAN, MOST = 0x7F80_0000, 0x7FC0_0001, 0x7F7F_FFFF
 def rows(body: str, block: int = 40, grid: int = 1, seed: int | None = None) -> tuple[NonfiniteRow, ...]:
     out = np.zeros(8 * block * grid, np.uint32)
     program = kernel(body, declarations=".shared .align 8 .b8 s[64];")
-    return run(program, out, block=block, grid=grid, instruments=[Nonfinite()], seed=seed).results["nonfinite"]
+    return run(program, out, block=block, grid=grid, instruments=[Nonfinite()], seed=seed).results["nonfinite"].rows
 
 
 @pytest.mark.parametrize(
@@ -40,7 +41,27 @@ def rows(body: str, block: int = 40, grid: int = 1, seed: int | None = None) -> 
     ],
 )  # fmt: skip
 def test_values_are_judged_by_their_bits(body: str, type_: str, count: int) -> None:
-    assert [(row.type, row.count) for row in rows(body)] == [(type_, count)] * (count > 0)
+    kind = "NaN" if str(NAN) in body else "infinity"
+    assert [(row.type, row.kind, row.count) for row in rows(body)] == [(type_, kind, count)] * (count > 0)
+
+
+def test_both_kinds_by_one_store() -> None:
+    body = f"mov.b32 %f1, {NAN}; setp.lt.u32 %p1, %tid, 3; @%p1 mov.b32 %f1, {INF}; st.global.f32 [%at], %f1;"
+    assert [(row.kind, row.count, row.thread) for row in rows(body)] == [
+        ("infinity", 3, (0, 0, 0)),
+        ("NaN", 37, (3, 0, 0)),
+    ]
+
+
+def test_arrays_are_looked_at_before_and_after() -> None:
+    memory = Memory()
+    x = memory.array(np.array([[1, np.inf], [np.nan, 2]], np.float32))
+    arrays = [FloatArray(x.address, x.dtype, (2, 2), (4, 8)), FloatArray(x.address, x.dtype, (0, 3), (4, 4))]
+    body = f"mov.b32 %f1, {NAN}; setp.lt.u32 %p1, %tid, 2; @%p1 st.global.f32 [%at], %f1;"
+    result = run(kernel(body), x, instruments=[Nonfinite(arrays)]).results["nonfinite"]
+    assert result.before[0].tolist() == [[0, 2], [1, 0]]
+    assert result.after[0].tolist() == [[2, 2], [2, 0]]
+    assert result.before[1].shape == (0, 3)
 
 
 @pytest.mark.parametrize("seed", [None, 1, 2])

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tilewright import machine
-from tilewright.errors import ArgumentTypeError, ArgumentValueError, LaunchError
+from tilewright.errors import ArgumentTypeError, ArgumentValueError, KernelError, LaunchError
 from tilewright.gpu import extent
 from tilewright.gpu.program import Program, program_for
 from tilewright.settings import Settings
@@ -143,7 +143,7 @@ def launch(
             f"{program.name}: `shared_bytes` must be between 0 and {most:,}, what a block of {target.name} may have "
             f"(got {shared_bytes!r}); {_REMEDY}"
         )
-    _check_dimensions(program, grid, block)
+    check_dimensions(program, grid, block)
     observers = [instrument.name for instrument in instruments]
     if len(set(observers)) < len(observers):
         raise LaunchError(
@@ -300,7 +300,11 @@ class _Job:
             seed=self.seed, module_base=module_base,
         )  # fmt: skip
         start = time.perf_counter()
-        execution.run()
+        try:
+            execution.run()
+        except KernelError as error:
+            error.results = execution.results()
+            raise
         seconds = time.perf_counter() - start
         return Run(
             seconds, self.ready.seconds, self.ready.cached, execution.warp_instructions, execution.printed(),
@@ -312,10 +316,11 @@ def _checked_bytes(program: Program, layout: Layout, shared_bytes: int, target: 
     """Shared memory of a block; refuses more shared or local memory than the GPU has."""
     total = align_up(layout.shared_bytes, 16) + shared_bytes if shared_bytes else layout.shared_bytes
     most = target.shared_per_block_optin_bytes
-    if total > most:
+    static = layout.shared_bytes - layout.shared_gap_bytes
+    if static + shared_bytes > most:
         raise LaunchError(
             f"{program.name}: shared memory of a block of {target.name} must be at most {most:,} bytes "
-            f"(got {layout.shared_bytes:,} static and {shared_bytes:,} dynamic); {_REMEDY}"
+            f"(got {static:,} static and {shared_bytes:,} dynamic); {_REMEDY}"
         )
     if layout.local_bytes > target.launch.local_per_thread_bytes:
         raise LaunchError(
@@ -325,8 +330,14 @@ def _checked_bytes(program: Program, layout: Layout, shared_bytes: int, target: 
     return total
 
 
-def _check_dimensions(program: Program, grid: int | Sequence[int], block: int | Sequence[int]) -> None:
-    """Refuse a launch written with one extent of a kernel that reads its y index: it would do one row only."""
+def check_dimensions(program: Program, grid: int | Sequence[int], block: int | Sequence[int]) -> None:
+    """Refuse a launch written with one extent of a kernel that reads its y index: it would do one row only.
+
+    Raises
+    ------
+    LaunchError
+        It is such a launch.
+    """
     if (isinstance(grid, Sequence) and len(grid) > 1) or (isinstance(block, Sequence) and len(block) > 1):
         return
     for axis, count in (("z", 3), ("y", 2)):

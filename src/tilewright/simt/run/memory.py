@@ -257,6 +257,8 @@ class DeviceArray:
         Device address of its first element.
     shape, strides, dtype
         As NumPy's; strides in bytes.
+    host_written : bool
+        Whether something may have been put into it: by the host, which asked for :meth:`view`, or by a launch.
     """
 
     def __init__(self, memory: Memory, address: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
@@ -264,6 +266,7 @@ class DeviceArray:
         self.address = address
         self.shape = shape
         self.dtype = dtype
+        self.host_written = False
         self.strides = np.empty(shape, np.uint8).strides if 0 in shape else _strides(shape, dtype.itemsize)
 
     @property
@@ -283,11 +286,16 @@ class DeviceArray:
 
     def view(self) -> npt.NDArray[Any]:
         """The array's bytes where they are, as a NumPy array that shares them."""
-        return self.memory.view(self.address, self.nbytes).view(self.dtype).reshape(self.shape)
+        self.host_written = True
+        return self._elements()
+
+    def _elements(self) -> npt.NDArray[Any]:
+        elements: npt.NDArray[Any] = self.memory.view(self.address, self.nbytes).view(self.dtype).reshape(self.shape)
+        return elements
 
     def to_host(self) -> npt.NDArray[Any]:
         """A copy as a NumPy array."""
-        return self.view().copy()
+        return self._elements().copy()
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
         if copy is False:

@@ -17,18 +17,18 @@ from tilewright.simt.run.memory import ALIGNMENT_BYTES, DeviceArray, Memory
 _GIVEN_BACK_BYTES = 1 << 20
 
 
-def _flat(args: Sequence[Any]) -> Iterator[Any]:
+def flat(args: Sequence[Any]) -> Iterator[Any]:
     """The arguments, those inside of tuples one by one."""
     for arg in args:
         if isinstance(arg, tuple):
-            yield from _flat(arg)
+            yield from flat(arg)
         else:
             yield arg
 
 
 def given_memory(kernel: str, args: Sequence[Any], memory: Memory | None) -> Memory | None:
     """The one memory that a caller chose, or that holds the device arrays of a launch; None when neither."""
-    for index, arg in enumerate(_flat(args)):
+    for index, arg in enumerate(flat(args)):
         if isinstance(arg, DeviceArray):
             if memory is not None and arg.memory is not memory:
                 raise ArgumentTypeError(
@@ -41,7 +41,7 @@ def given_memory(kernel: str, args: Sequence[Any], memory: Memory | None) -> Mem
 
 def needed_bytes(args: Sequence[Any]) -> int:
     """Memory that the NumPy arguments of a launch take."""
-    return sum(_span(arg)[1] - _span(arg)[0] + ALIGNMENT_BYTES for arg in _flat(args) if isinstance(arg, np.ndarray))
+    return sum(_span(arg)[1] - _span(arg)[0] + ALIGNMENT_BYTES for arg in flat(args) if isinstance(arg, np.ndarray))
 
 
 def _span(array: npt.NDArray[Any]) -> tuple[int, int]:
@@ -70,11 +70,12 @@ class Staged:
 def stage(args: Sequence[Any], memory: Memory, allocate: Callable[[int], int]) -> dict[int, Staged]:
     """Copy NumPy arguments to memory that `allocate` gives, laid out with their own strides; by the argument's id."""
     staged: dict[int, Staged] = {}
-    for arg in _flat(args):
+    for arg in flat(args):
         if id(arg) in staged:  # the same array twice is one array on the GPU too
             continue
         if isinstance(arg, DeviceArray):
             staged[id(arg)] = Staged(arg.address)
+            arg.host_written = True  # by the launch, from now on
         elif isinstance(arg, np.ndarray):
             if arg.dtype.hasobject:  # its elements are host addresses, which a kernel must never hold
                 raise ArgumentTypeError(f"array arguments must have a plain dtype (got {arg.dtype})")

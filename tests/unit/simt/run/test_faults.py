@@ -40,10 +40,16 @@ def test_the_fault_the_instruction_and_its_line_are_told(fault: str) -> None:
     ("first", "second", "fault"),
     [
         ("bar.sync 1", "bar.sync 2", "deadlock"),
-        ("bar.sync 1, 64", "bar.sync 2, 64", "barrier count"),
+        ("bar.sync 1, 64", "bar.sync 2, 64", "deadlock"),
     ],
 )
 def test_a_deadlock_names_the_first_barrier_that_has_begun(first: str, second: str, fault: str) -> None:
     error = error_of(ALONE.format(first, second))
     assert (error.fault, error.opcode, error.thread) == (fault, "bar.sync", (0, 0, 0))
     assert error.line == f"PTX line {error.ptx_line}" in str(error)
+    assert error.others == ((f"PTX line {error.ptx_line}", "bar.sync", error.ptx_line),), "one line of PTX has both"
+
+
+def test_one_barrier_that_takes_too_many_threads_is_a_wrong_count() -> None:
+    error = error_of("bar.sync 1, 128;")
+    assert (error.fault, error.opcode, error.others) == ("barrier count", "bar.sync", ())

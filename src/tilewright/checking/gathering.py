@@ -1,0 +1,171 @@
+"""Checks: what follows a program on the simulated GPU and gathers what is wrong with its kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from tilewright import machine
+from tilewright.checking import faults, finite, indices, launches, precision, suppressions, unset, values
+from tilewright.checking.coverage import Coverage
+from tilewright.checking.suppressions import Sifted, Suppression
+from tilewright.checking.values import Values
+from tilewright.errors import KernelError, LaunchError, PtxError
+from tilewright.instruments.findings import Finding, merged
+from tilewright.instruments.nonfinite import Nonfinite
+from tilewright.instruments.shadow.memory import MemoryCheck
+from tilewright.instruments.shadow.states import States
+from tilewright.instruments.touched import Touched
+from tilewright.instruments.wraparound import Wraparound
+from tilewright.settings import Settings
+from tilewright.simt.events import Instrument
+from tilewright.simt.observer import Launch, Observer
+from tilewright.simt.run.launch import Run
+from tilewright.simt.run.memory import CAPACITY_BYTES
+
+#: Groups of findings from which values that are not finite, or never written, follow.
+_CAUSES = ("TW1", "TW2", "TW3", "TW4")
+
+
+class Checks(Observer):
+    """Gathers findings over all launches of a program.
+
+    Parameters
+    ----------
+    gpu : str, optional
+        GPU whose limits hold, as `tilewright gpus` lists it; `TILEWRIGHT_GPU`, or the H100, by default.
+    ignore : sequence of str
+        Codes that are not wanted.
+
+    Attributes
+    ----------
+    launches : int
+        Launches so far, those refused included.
+
+    Raises
+    ------
+    ArgumentValueError
+        There is no such GPU, or no such code.
+
+    Examples
+    --------
+    >>> checks = Checks(ignore=["TW601"])
+    >>> checks.findings
+    ()
+    """
+
+    red_zones = True
+
+    def __init__(self, *, gpu: str | None = None, ignore: Sequence[str] = ()) -> None:
+        self.launches = 0
+        self._gpu = machine.gpu(gpu or Settings.from_environ().gpu)
+        self._ignored = [Suppression(code) for code in suppressions.checked(ignore)]
+        self._found: list[Finding] = []
+        self._kernels: dict[str, None] = {}
+        self._files: dict[str, None] = {}
+        self._coverage = Coverage()
+        self._states = States(CAPACITY_BYTES)
+        self._looked_at: set[Any] = set()
+        self._signs: dict[int, bool] = {}
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What was found so far and is not suppressed, in the order of the source."""
+        return self.sifted.findings
+
+    @property
+    def sifted(self) -> Sifted:
+        """The findings, those that are suppressed, and suppressions that nothing was found for.
+
+        Raises
+        ------
+        ArgumentValueError
+            A comment in a kernel's file names no code.
+        """
+        found = merged([*self._found, *self._coverage.findings()])
+        files = dict.fromkeys([*self._files, *(finding.source for finding in found if finding.source)])
+        return suppressions.sift(found, [*self._ignored, *suppressions.comments(files)])
+
+    @property
+    def kernels(self) -> tuple[str, ...]:
+        """Names of the kernels that were launched."""
+        return tuple(self._kernels)
+
+    def add(self, findings: Sequence[Finding]) -> None:
+        """Findings that came another way."""
+        self._found += findings
+
+    # -- what the simulated GPU tells -----------------------------------------------------------------------------
+
+    def row_gap(self, address: int, size_bytes: int) -> None:
+        """Bytes between the rows of an array, which no kernel must touch."""
+        self._states.row_gap(address, size_bytes)
+
+    def allocated(self, address: int, size_bytes: int) -> None:
+        """Bytes that nothing has been written to."""
+        self._states.allocated(address, size_bytes)
+
+    def freed(self, address: int, size_bytes: int) -> None:
+        """Arrays there have had their last launch."""
+        self._states.freed(address, size_bytes)
+        self._coverage.freed(address, size_bytes)
+
+    def host_wrote(self, address: int, size_bytes: int) -> None:
+        """Bytes that a kernel may read."""
+        self._states.host_wrote(address, size_bytes)
+
+    def launching(self, launch: Launch) -> None:
+        """Look at the launch and the kernel's text."""
+        self.launches += 1
+        self._kernels[launch.name] = None
+        self._files.update(dict.fromkeys(place.rpartition(":")[0] for place in launch.program.source_lines.values()))
+        dtypes = [a.dtype for a in launch.arguments if a.dtype is not None]
+        key = (launch.program.ptx, launch.program.entry, tuple(map(str, dtypes)))
+        read = _values(launch)
+        if key not in self._looked_at and read is not None:
+            self._looked_at.add(key)
+            file = launches.definition(launch.program)[0]
+            found = [*unset.findings(read, launch.name), *precision.findings(read, launch.name, dtypes, file)]
+            self._found += launches.of_launch(found, launch)
+
+    def instruments(self, launch: Launch) -> Sequence[Instrument]:
+        """Fresh ones for the launch."""
+        read = _values(launch)
+        self._signs = indices.lines(read) if read is not None else {}
+        memory = MemoryCheck(launch.program.ptx, launch.name, self._states)
+        found: list[Instrument] = [memory, Touched(), Nonfinite(finite.arrays(launch))]
+        return [*found, Wraparound(self._signs)] if self._signs else found
+
+    def finished(self, launch: Launch, run: Run | None, error: Exception | None) -> None:
+        """Gather what instruments saw, and what the machine refused."""
+        results = run.results if run is not None else error.results if isinstance(error, KernelError) else {}
+        found = list(self._from_instruments(launch, results))
+        if isinstance(error, KernelError):
+            found += faults.findings(error, launch, found)
+        if isinstance(error, LaunchError):
+            found += launches.findings(launch, self._gpu) or launches.refused(launch, error)
+        read = _values(launch)
+        if run is not None:
+            self._coverage.add(launch, results["touched"], read)
+            if read is not None and not any(finding.code.startswith(_CAUSES) for finding in found):
+                found += finite.findings(launch, read, results["nonfinite"], results["touched"])
+        self._found += found
+
+    def _from_instruments(self, launch: Launch, results: Any) -> Iterator[Finding]:
+        """What instruments found: those whose result is findings, or has them, and those that count."""
+        for result in results.values():
+            rows = getattr(result, "findings", result)
+            if isinstance(rows, Sequence) and rows and all(isinstance(row, Finding) for row in rows):
+                yield from launches.of_launch(rows, launch)
+        read = _values(launch)
+        if read is not None and "wraparound" in results:
+            found = indices.findings(read, launch.name, results["wraparound"], self._signs)
+            yield from launches.of_launch(found, launch)
+
+
+def _values(launch: Launch) -> Values | None:
+    """The kernel's text, where the machine can read it; where not, the launch itself fails."""
+    try:
+        return values.of_kernel(launch.program.ptx, launch.program.entry)
+    except PtxError:
+        return None

@@ -1,0 +1,120 @@
+"""TW502 to TW505: launches that no GPU accepts, or that do less than the kernel asks for; and where a launch is told.
+
+Source: CUDA C++ Programming Guide, appendix "Technical Specifications per Compute Capability", as `machine` has it.
+"""
+
+from __future__ import annotations
+
+import linecache
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from tilewright.errors import LaunchError
+from tilewright.gpu.program import Program
+from tilewright.instruments.findings import Finding
+from tilewright.machine import Gpu
+from tilewright.simt.observer import Launch
+from tilewright.simt.run.launch import check_dimensions
+
+
+def at(launch: Launch, code: str, message: str, **more: Any) -> Finding:
+    """A finding of a launch: at the line that launches, or at the kernel's definition where that is not known."""
+    source, line, ptx_line = definition(launch.program)
+    details = {"defined_at": f"{source}:{line}"} if source else {}
+    file, _, number = launch.source_line.rpartition(":")
+    if file:
+        source, line, ptx_line = file, int(number), 0
+    more["details"] = details | more.get("details", {})
+    return Finding(
+        code=code, message=message, kernel=launch.name, source=source, line=line, ptx_line=ptx_line,
+        launch=launch.index, **more,
+    )  # fmt: skip
+
+
+def definition(program: Program) -> tuple[str, int, int]:
+    """File and line where a kernel is defined, and the PTX line of its entry where there is no line table."""
+    lines = [place.rpartition(":") for place in program.source_lines.values()]
+    plain = re.escape(re.split(r"[<(]", program.name)[0].rpartition("::")[2])
+    for file in dict.fromkeys(file for file, _, _ in lines):
+        text = "".join(linecache.getlines(file))
+        first = min(int(number) for other, _, number in lines if other == file)
+        found = [
+            text.count("\n", 0, match.start(1)) + 1
+            for match in re.finditer(rf"(?:\bdef\s+|\b__global__\b[^;{{}}]*?\b)({plain})\s*\(", text)
+        ]
+        if found:  # of functions of one name the one whose body this is
+            return file, max((line for line in found if line <= first), default=found[0]), 0
+    if lines:
+        return lines[0][0], int(lines[0][2]), 0
+    match = re.search(rf"\.entry\s+{re.escape(program.entry)}(?![\w$])", program.ptx)
+    return "", 0, program.ptx.count("\n", 0, match.start()) + 1 if match else 0
+
+
+def findings(launch: Launch, gpu: Gpu) -> list[Finding]:
+    """What is wrong with a launch's extents and shared memory; any of these and it cannot run."""
+    rows = (*_extents(launch, gpu), *_shared(launch, gpu))
+    return [at(launch, code, message) for code, message in rows]
+
+
+def _extents(launch: Launch, gpu: Gpu) -> Iterator[tuple[str, str]]:
+    limits = gpu.launch
+    threads = math.prod(launch.block)
+    shape = " x ".join(map(str, launch.block))
+    if threads > limits.threads_per_block:
+        yield "TW502", f"a block has {threads:,} threads ({shape}), and may have {limits.threads_per_block:,}"
+    else:
+        for axis, extent, most in zip("xyz", launch.block, limits.block_extents, strict=True):
+            if extent > most:
+                yield "TW502", f"a block has {extent:,} threads in {axis} ({shape}), and may have {most:,}"
+    for axis, extent, most in zip("xyz", launch.grid, limits.grid_extents, strict=True):
+        if extent > most:
+            yield "TW504", f"the grid has {extent:,} blocks in {axis}, and may have {most:,}"
+
+
+def _shared(launch: Launch, gpu: Gpu) -> Iterator[tuple[str, str]]:
+    static, most = launch.program.shared_bytes, gpu.shared_per_block_optin_bytes
+    if static + launch.shared_bytes > most:
+        yield (
+            "TW505",
+            f"a block takes {static + launch.shared_bytes:,} bytes of shared memory ({static:,} static, "
+            f"{launch.shared_bytes:,} dynamic), and may have {most:,} on the {gpu.name}",
+        )
+
+
+def fewer_dimensions(launch: Launch, grid: Any, block: Any) -> list[Finding]:
+    """TW503 of a launch as it was written: with one extent where the kernel reads a second or third index."""
+    try:
+        check_dimensions(launch.program, grid, block)
+    except LaunchError as error:
+        return [at(launch, "TW503", str(error).partition(": ")[2].partition(";")[0])]
+    return []
+
+
+def refused(launch: Launch, error: LaunchError) -> list[Finding]:
+    """A launch that the machine refused for its shared memory, which some tell in another way than the limits do."""
+    if "shared" not in str(error):
+        return []
+    return [at(launch, "TW505", str(error).partition(": ")[2] or str(error))]
+
+
+def of_launch(found: Sequence[Finding], launch: Launch) -> list[Finding]:
+    """Findings of instruments, which know no launch: with its number, and the array that an address belongs to."""
+    return [replace(_with_array(finding, launch), launch=launch.index) for finding in found]
+
+
+def _with_array(finding: Finding, launch: Launch) -> Finding:
+    """Name the array of a finding in global memory: the one that its address lies in, or the next one before."""
+    address = finding.details.get("address")
+    before = [a for a in launch.arguments if a.dtype is not None and address is not None and a.address <= address]
+    if not before or finding.code not in _IN_ARRAYS:
+        return finding
+    array = max(before, key=lambda a: a.address)
+    message = f"{finding.message}; the array is `{array.name}` of shape {array.shape}"
+    return replace(finding, message=message, details=finding.details | {"array": array.name})
+
+
+#: Codes whose address is one of global memory; races tell their lines apart, and have one in shared memory too.
+_IN_ARRAYS = ("TW101", "TW107", "TW201")

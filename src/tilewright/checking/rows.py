@@ -1,0 +1,96 @@
+"""Arrays with a gap after each row, so that an index beyond its row is seen where it stays inside the array.
+
+A Python kernel takes arrays of any strides, so it can be compiled for arrays with gaps; where it cannot (it asks for
+contiguous memory), it is launched with the arrays as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tilewright.errors import CompileError
+from tilewright.gpu.program import Program, program_for
+from tilewright.simt.run.memory import DeviceArray
+
+#: Least bytes of a gap: as far as a warp's 32 float64 reach past a row.
+GAP_BYTES = 256
+#: Most bytes of all gaps of an array; short rows of large arrays would take too much memory.
+_GAPS_MAX_BYTES = 1 << 28
+
+
+class SpacedArray:
+    """How an array lies in memory with gaps; as an argument it stands for the array itself.
+
+    Attributes
+    ----------
+    source : numpy.ndarray or DeviceArray
+        The user's array.
+    dtype, shape, strides, readonly
+        Of the array with gaps.
+    span_bytes : int
+        Bytes from its first to its last, the last gap included.
+    """
+
+    def __init__(self, source: Any) -> None:
+        self.source = source
+        self.dtype: np.dtype[Any] = source.dtype
+        self.shape: tuple[int, ...] = source.shape
+        self.readonly = isinstance(source, np.ndarray) and not source.flags.writeable
+        row = self.shape[-1] * self.dtype.itemsize
+        strides = [self.dtype.itemsize, row + self.gap_bytes]
+        for extent in self.shape[-2:0:-1]:
+            strides.append(strides[-1] * extent)
+        self.strides = tuple(reversed(strides))
+        self.span_bytes = self.strides[0] * self.shape[0]
+
+    @property
+    def gap_bytes(self) -> int:
+        """Bytes of each gap: whole elements."""
+        return -(-GAP_BYTES // self.dtype.itemsize) * self.dtype.itemsize
+
+    def gaps(self) -> list[tuple[int, int]]:
+        """Offset and bytes of the gap after each row.
+
+        Examples
+        --------
+        >>> array = SpacedArray(np.zeros((2, 3, 4), np.float32))
+        >>> array.strides, array.gaps()[:2]
+        ((816, 272, 4), [(16, 256), (288, 256)])
+        """
+        row = self.strides[-2]
+        return [(start + row - self.gap_bytes, self.gap_bytes) for start in range(0, self.span_bytes, row)]
+
+    def elements(self, memory: npt.NDArray[np.uint8]) -> npt.NDArray[Any]:
+        """The elements where they lie in the bytes of the whole span."""
+        return np.ndarray(self.shape, self.dtype, memory.data, 0, self.strides)
+
+
+def spaced(kernel: Any, args: Sequence[Any]) -> tuple[Program, list[Any]]:
+    """A kernel compiled for arrays with gaps, and the arguments with these; both as they are where that cannot be.
+
+    Raises
+    ------
+    CompileError, ArgumentTypeError
+        As :func:`tilewright.gpu.program.program_for`.
+    """
+    if not isinstance(kernel, Program):
+        made: dict[int, SpacedArray] = {}  # the same array twice is one array
+        changed = [made.setdefault(id(arg), SpacedArray(arg)) if _suits(arg) else arg for arg in args]
+        if made:
+            try:
+                return program_for(kernel, changed), changed
+            except CompileError:
+                pass
+    return program_for(kernel, args), list(args)
+
+
+def _suits(arg: Any) -> bool:
+    """Whether an argument is a C-contiguous array of rows."""
+    if not isinstance(arg, np.ndarray | DeviceArray) or arg.ndim < 2 or 0 in arg.shape or arg.dtype.hasobject:
+        return False
+    contiguous = isinstance(arg, DeviceArray) or arg.flags.c_contiguous
+    return contiguous and int(np.prod(arg.shape[:-1])) * (GAP_BYTES + arg.dtype.itemsize) <= _GAPS_MAX_BYTES

@@ -1,0 +1,214 @@
+"""One launch, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from tilewright import machine
+from tilewright.checking import faults, launches
+from tilewright.checking.gathering import Checks
+from tilewright.checking.rows import SpacedArray, spaced
+from tilewright.errors import KernelError, LaunchError
+from tilewright.gpu import extent
+from tilewright.gpu.arguments import Argument, array_shape
+from tilewright.gpu.program import Program
+from tilewright.instruments.findings import Finding
+from tilewright.settings import Settings
+from tilewright.simt.observer import ArgumentFact, Launch
+from tilewright.simt.run.kernels import parsed
+from tilewright.simt.run.launch import launch_packed, place_module
+from tilewright.simt.run.limits import Limits
+from tilewright.simt.run.memory import DeviceArray, Memory
+from tilewright.simt.run.staging import Staged, flat, given_memory, stage
+from tilewright.simt.translate.inline import inline_calls
+from tilewright.simt.translate.layout import lay_out
+
+_Extents = int | Sequence[int]
+
+
+def check(
+    kernel: Any,
+    grid: _Extents,
+    block: _Extents,
+    args: Sequence[Any],
+    *,
+    shared_bytes: int = 0,
+    seed: int | None = None,
+    gpu: str | None = None,
+    ignore: Sequence[str] = (),
+    limits: Limits | None = None,
+) -> tuple[Finding, ...]:
+    """Run a kernel on the simulated GPU, and say what is wrong with it.
+
+    Parameters
+    ----------
+    kernel : Program, Python function or numba.cuda.jit object
+    grid, block : int or sequence of 1 to 3 int
+        Blocks of the grid and threads of a block, x first.
+    args : sequence
+        NumPy arrays (copied in, and back where the kernel ran to its end), `DeviceArray`, numbers. A `DeviceArray`
+        that `Memory.empty` made and nothing has been put into counts as never written.
+    shared_bytes : int
+        Dynamic shared memory of a block.
+    seed : int, optional
+        Shuffles the order of blocks and warps; findings do not depend on it.
+    gpu : str, optional
+        GPU whose limits hold, as `tilewright gpus` lists it; `TILEWRIGHT_GPU`, or the H100, by default.
+    ignore : sequence of str
+        Codes that are not wanted.
+    limits : Limits, optional
+        When to give up.
+
+    Returns
+    -------
+    tuple of Finding
+        In the order of the source; empty where nothing was found. Comments `tilewright: ignore[CODE]` are heeded.
+
+    Raises
+    ------
+    ArgumentValueError
+        There is no such code or GPU.
+    TilewrightError
+        As :func:`tilewright.simt.launch`, where the error is no finding: a limit, `trap`, arguments that do not fit.
+
+    Examples
+    --------
+    >>> from tilewright.gpu import Program
+    >>> text = '''
+    ... .version 8.0
+    ... .target sm_90
+    ... .address_size 64
+    ... .visible .entry fill(.param .u64 x) {
+    ...   .reg .b32 %r<2>; .reg .b64 %rd<4>;
+    ...   ld.param.u64 %rd1, [x]; mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 4; add.s64 %rd3, %rd1, %rd2;
+    ...   st.global.u32 [%rd3], %r1; ret;
+    ... }'''
+    >>> [f.code for f in check(Program.from_ptx(text), 3, 32, (np.zeros(100, np.int32),))]
+    []
+    >>> [f.code for f in check(Program.from_ptx(text), 1, 2048, (np.zeros(4096, np.int32),))]
+    ['TW502']
+    """
+    checks = Checks(gpu=gpu, ignore=ignore)
+    program, given = spaced(kernel, args)
+    target = machine.gpu(gpu or Settings.from_environ().gpu)
+    blocks, threads = _shape(program.name, grid, block)
+    memory = given_memory(program.name, given, None) or Memory()
+    zones, memory.red_zones = memory.red_zones, checks.red_zones
+    scene = _Scene(checks, memory)
+    try:
+        staged = scene.stage(given)
+        about = Launch(program.name, program, blocks, threads, shared_bytes, tuple(_facts(program, given, staged)))
+        checks.launching(about)
+        wrong = launches.findings(about, target) + launches.fewer_dimensions(about, grid, block)
+        checks.add(wrong)
+        if not wrong:
+            scene.launch(about, given, staged, target, seed, limits)
+    finally:
+        scene.close()
+        memory.red_zones = zones
+    return checks.findings
+
+
+def _shape(name: str, grid: _Extents, block: _Extents) -> tuple[extent.Extent, extent.Extent]:
+    """Extents as three numbers each, also where a GPU would refuse them for their size."""
+    try:
+        return extent.checked(name, grid, block)
+    except LaunchError:
+        three = [(*(value if isinstance(value, Sequence) else (value,)), 1, 1)[:3] for value in (grid, block)]
+        if any(not isinstance(part, int | np.integer) or part < 1 for extents in three for part in extents):
+            raise
+        (gx, gy, gz), (bx, by, bz) = three
+        return (int(gx), int(gy), int(gz)), (int(bx), int(by), int(bz))
+
+
+class _Scene:
+    """The memory of one launch, and what observers are told of it."""
+
+    def __init__(self, checks: Checks, memory: Memory) -> None:
+        self.checks = checks
+        self.memory = memory
+        self._scratch: list[int] = []
+        for address, size in memory.allocations():
+            checks.allocated(address, size)
+
+    def stage(self, args: Sequence[Any]) -> dict[int, Staged]:
+        """Put arguments into memory; by the argument's id."""
+        plain = [arg for arg in flat(args) if not isinstance(arg, SpacedArray)]
+        unset = {arg.address for arg in plain if isinstance(arg, DeviceArray) and not arg.host_written}
+        for address, size in self.memory.allocations():
+            if address not in unset:
+                self.checks.host_wrote(address, size)
+        staged = stage(plain, self.memory, lambda size: self.allocate(size, written=True))
+        for arg in args:
+            if isinstance(arg, SpacedArray) and id(arg) not in staged:
+                staged[id(arg)] = self._spaced(arg)
+        return staged
+
+    def _spaced(self, arg: SpacedArray) -> Staged:
+        written = not isinstance(arg.source, DeviceArray) or arg.source.host_written
+        address = self.allocate(arg.span_bytes, written=written)
+        device = arg.elements(self.memory.view(address, arg.span_bytes))
+        device[...] = np.asarray(arg.source)
+        for start, size in arg.gaps():
+            self.checks.row_gap(address + start, size)
+        host = arg.source.view() if isinstance(arg.source, DeviceArray) else None if arg.readonly else arg.source
+        return Staged(address, host, device, (address, arg.span_bytes))
+
+    def allocate(self, size_bytes: int, *, written: bool) -> int:
+        """Memory for this launch only."""
+        address = self.memory.allocate(size_bytes)
+        self._scratch.append(address)
+        self.checks.allocated(address, size_bytes)
+        if written:
+            self.checks.host_wrote(address, size_bytes)
+        return address
+
+    def launch(
+        self, about: Launch, args: Sequence[Any], staged: dict[int, Staged], target: machine.Gpu, seed: int | None,
+        limits: Limits | None,
+    ) -> None:  # fmt: skip
+        """Run the kernel; an error that is a finding ends here."""
+        program = about.program
+        values = program.marshal(args, lambda value: staged[id(value)].start)
+        module = parsed(program.ptx)
+        layout = lay_out(module, inline_calls(module, module.functions[program.entry]))
+        base = place_module(program, layout, self.memory, lambda size: self.allocate(size, written=True))
+        try:
+            run = launch_packed(
+                program, about.grid, about.block, values, self.memory, base, target, shared_bytes=about.shared_bytes,
+                instruments=self.checks.instruments(about), seed=seed, limits=limits,
+            )  # fmt: skip
+        except (KernelError, LaunchError) as error:
+            self.checks.finished(about, None, error)
+            known = error.fault in faults.CODES if isinstance(error, KernelError) else bool(self.checks.findings)
+            if not known:
+                raise
+        else:
+            self.checks.finished(about, run, None)
+            for item in staged.values():
+                item.copy_back(self.memory)
+
+    def close(self) -> None:
+        """Give the memory back."""
+        for address in reversed(self._scratch):
+            self.memory.free(address)
+
+
+def _facts(program: Program, args: Sequence[Any], staged: dict[int, Staged]) -> Iterator[ArgumentFact]:
+    for argument, value in zip(program.arguments, args, strict=False):
+        yield from _fact(argument.name, argument, value, staged)
+
+
+def _fact(name: str, argument: Argument, value: Any, staged: dict[int, Staged]) -> Iterator[ArgumentFact]:
+    if argument.kind == "tuple" and isinstance(value, tuple):
+        for index, (item, part) in enumerate(zip(argument.items, value, strict=False)):
+            yield from _fact(f"{name}[{index}]", item, part, staged)
+        return
+    shape = array_shape(value)
+    if shape is None or id(value) not in staged:
+        yield ArgumentFact(name)
+    else:
+        yield ArgumentFact(name, shape.dtype, shape.shape, shape.strides, staged[id(value)].start)

@@ -1,0 +1,51 @@
+"""Comments and codes by which findings are not wanted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tilewright.checking.suppressions import Suppression, checked, comments, sift
+from tilewright.errors import ArgumentValueError
+from tilewright.instruments.findings import Finding
+
+FOUND = Finding(code="TW601", message="m", kernel="k", source="a.py", line=3)
+
+
+def test_comments_of_python_and_of_cpp(tmp_path: Path) -> None:
+    file = tmp_path / "k.py"
+    lines = ["a", "b  # tilewright: ignore[TW601]", 'c = "//tilewright:ignore[TW301, TW604]"', "# tilewright: ignored"]
+    file.write_text("\n".join(lines))
+    expected = [Suppression(code, str(file), line) for line, code in ((2, "TW601"), (3, "TW301"), (3, "TW604"))]
+    assert comments([str(file), str(file), "no such file"]) == expected
+
+
+@pytest.mark.parametrize("text", ["ignore", "ignore[]", "ignore[TW6O1]", "ignore[TW601 TW604]", "ignore[all]"])
+def test_a_comment_without_a_code_is_refused(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "k.py"
+    file.write_text(f"a\nb  # tilewright: {text}\n")
+    with pytest.raises(ArgumentValueError, match=r"k\.py:2: .*the codes are TW101"):
+        comments([str(file)])
+
+
+def test_codes_are_checked_and_come_once() -> None:
+    assert checked(["TW601", "TW601", "TW101 "]) == ("TW601", "TW101")
+    with pytest.raises(ArgumentValueError, match="--ignore: 'TW999' must be the code of a finding"):
+        checked(["TW601", "TW999"], "--ignore")
+
+
+def test_only_the_code_at_the_line_is_suppressed() -> None:
+    here = Suppression("TW601", "a.py", 3)
+    for other in (replace(FOUND, line=4), replace(FOUND, source="b.py"), replace(FOUND, code="TW604")):
+        sifted = sift([FOUND, other], [here])
+        assert (sifted.findings, sifted.suppressed, sifted.unused) == ((other,), (FOUND,), ())
+
+
+def test_a_code_is_suppressed_everywhere_and_what_is_not_used_is_told() -> None:
+    everywhere, unused = Suppression("TW601"), Suppression("TW101")
+    ptx = replace(FOUND, source="", line=0, ptx_line=9)
+    sifted = sift([FOUND, ptx], [everywhere, unused])
+    assert (sifted.findings, sifted.suppressed, sifted.unused) == ((), (FOUND, ptx), (unused,))
+    assert [str(s) for s in (unused, Suppression("TW101", "a.py", 3))] == ["--ignore TW101", "a.py:3: ignore[TW101]"]
