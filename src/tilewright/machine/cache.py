@@ -206,10 +206,11 @@ def simulate(
     ordered = _ordered(words, starts)
     machine = _Machine(caches, min(caches.multiprocessors, blocks), regions)
     touched = np.zeros(regions << 10, np.uint64)
+    dirty = np.zeros(regions << 10 if machine.endless else 0, np.uint64)
     many = machine.multiprocessors
     job = [
         ordered, sites, counts, machine.first, machine.second, machine.shadow, directory, len(directory) - 1, touched,
-        machine.state, many, starts, blocks, 0, warps_per_block, resident_blocks,
+        machine.state, many, starts, blocks, 0, warps_per_block, resident_blocks, dirty, 0,
     ]  # fmt: skip
     record = np.array([part.ctypes.data if isinstance(part, np.ndarray) else part for part in job], np.uint64)
     code = compiled()
@@ -217,7 +218,7 @@ def simulate(
         code.start(record.ctypes.data)
         while code.run(record.ctypes.data, _SLICE):
             pass
-    written, soiled = int(machine.second[0, 5]), int(machine.second[0, 6])
+    written, soiled = machine.written(int(record[-1]))
     return Traffic(counts, written, soiled - written)
 
 
@@ -274,10 +275,15 @@ class _Machine:
         l2_sets = l2_lines // caches.l2_ways
         self._held: list[npt.NDArray[Any]] = []
         self.first = self._caches(multiprocessors, caches.l1_sets, l1_ways)
-        self.second = self._caches(1, l2_sets, caches.l2_ways)
-        # A region gives each set no more lines than this; where all have room, none is replaced, and nothing is lost.
-        fits = regions * -(-_REGION_LINES // l2_sets) <= caches.l2_ways
-        self.shadow: Words | int = 0 if fits else self._caches(1, 1, l2_sets * caches.l2_ways)
+        # A region gives each set no more lines than this. Where all have room, none is ever replaced: what was touched
+        # is there, and nothing else need be known.
+        self.endless = regions * -(-_REGION_LINES // l2_sets) <= caches.l2_ways
+        self.second: Words | int = 0 if self.endless else self._caches(1, l2_sets, caches.l2_ways)
+        self.shadow: Words | int = 0 if self.endless else self._caches(1, 1, l2_sets * caches.l2_ways)
+
+    def written(self, soiled: int) -> tuple[int, int]:
+        """Sectors written back, and those that became dirty, which an endless second level has counted apart."""
+        return (0, soiled) if isinstance(self.second, int) else (int(self.second[0, 5]), int(self.second[0, 6]))
 
     def _caches(self, many: int, sets: int, ways: int) -> Words:
         """Records of equal caches, which are empty."""

@@ -17,9 +17,10 @@ from tilewright.machine.cache_requests import ORDER, TOUCHED
 
 #: The launch: blocks on multiprocessors, and what becomes of each sector.
 _RUN = """
-%job = type { ptr, ptr, ptr, ptr, ptr, ptr, ptr, i64, ptr, ptr, i64, ptr, i64, i64, i64, i64 }
+%job = type { ptr, ptr, ptr, ptr, ptr, ptr, ptr, i64, ptr, ptr, i64, ptr, i64, i64, i64, i64, ptr, i64 }
 ; words, kinds, counts, first levels, second level, shadow, directory, its mask, touched, multiprocessors, how many,
-; starts of warps, blocks, next block, warps a block, blocks a multiprocessor
+; starts of warps, blocks, next block, warps a block, blocks a multiprocessor, and of a second level that never replaces
+; a line: its dirty sectors, a bit each as of those touched, and how many
 %sm = type { i64, [64 x i64], [64 x i64], [64 x i64] }
 ; live warps (a bit each), where each stands, where it ends; live warps of each block
 
@@ -87,47 +88,63 @@ define internal void @tally(ptr %row, i64 %outcome, i32 %sectors) alwaysinline {
   ret void
 }
 
-; What becomes of sectors of a line at the second level. Without a shadow nothing is ever replaced.
+; What becomes of sectors of a line at the second level.
 define internal void @second_level(ptr %job, i64 %line, i32 %valid, i64 %kind, ptr %row) {
 entry:
-  %l2.at = getelementptr %job, ptr %job, i32 0, i32 4
-  %l2 = load ptr, ptr %l2.at
-  %shadow.at = getelementptr %job, ptr %job, i32 0, i32 5
-  %shadow = load ptr, ptr %shadow.at
-  %writes = icmp uge i64 %kind, 2
-  %dirty = shl i32 %valid, 4
-  %dirty.if = select i1 %writes, i32 %dirty, i32 0
-  %bits = or i32 %valid, %dirty.if
-  %found = call i32 @use(ptr %l2, i64 %line, i32 %bits)
-  call void @tally(ptr %row, i64 3, i32 %found)
-  %no.shadow = icmp eq ptr %shadow, null
-  br i1 %no.shadow, label %beside, label %compare
-compare:
-  %in.shadow = call i32 @use(ptr %shadow, i64 %line, i32 %valid)
-  br label %beside
-beside:
-  %kept = phi i32 [ 0, %entry ], [ %in.shadow, %compare ]
-  %missed = xor i32 %valid, %found
-  %none = icmp eq i32 %missed, 0
-  br i1 %none, label %leave, label %missing
-missing:
   %directory.at = getelementptr %job, ptr %job, i32 0, i32 6
   %directory = load ptr, ptr %directory.at
   %mask.at = getelementptr %job, ptr %job, i32 0, i32 7
   %mask = load i64, ptr %mask.at
   %touched.at = getelementptr %job, ptr %job, i32 0, i32 8
   %touched = load ptr, ptr %touched.at
-  %before = call i32 @touch(ptr %directory, i64 %mask, ptr %touched, i64 %line, i32 %missed)
+  %before = call i32 @touch(ptr %directory, i64 %mask, ptr %touched, i64 %line, i32 %valid)
+  %l2.at = getelementptr %job, ptr %job, i32 0, i32 4
+  %l2 = load ptr, ptr %l2.at
+  %writes = icmp uge i64 %kind, 2
+  %endless = icmp eq ptr %l2, null
+  br i1 %endless, label %everything, label %lines
+everything:                                           ; what was touched is there
+  br i1 %writes, label %soil, label %judge
+soil:
+  %dirty.at = getelementptr %job, ptr %job, i32 0, i32 16
+  %dirty.bits = load ptr, ptr %dirty.at
+  %were.dirty = call i32 @touch(ptr %directory, i64 %mask, ptr %dirty.bits, i64 %line, i32 %valid)
+  %fresh = xor i32 %valid, %were.dirty
+  %count = call i32 @llvm.ctpop.i32(i32 %fresh)
+  %more = zext i32 %count to i64
+  %soiled.at = getelementptr %job, ptr %job, i32 0, i32 17
+  %soiled = load i64, ptr %soiled.at
+  %soiled.now = add i64 %soiled, %more
+  store i64 %soiled.now, ptr %soiled.at
+  br label %judge
+lines:
+  %dirty = shl i32 %valid, 4
+  %dirty.if = select i1 %writes, i32 %dirty, i32 0
+  %bits = or i32 %valid, %dirty.if
+  %in.l2 = call i32 @use(ptr %l2, i64 %line, i32 %bits)
+  %shadow.at = getelementptr %job, ptr %job, i32 0, i32 5
+  %shadow = load ptr, ptr %shadow.at
+  %in.shadow = call i32 @use(ptr %shadow, i64 %line, i32 %valid)
+  br label %judge
+judge:
+  %found = phi i32 [ %before, %everything ], [ %before, %soil ], [ %in.l2, %lines ]
+  %kept = phi i32 [ 0, %everything ], [ 0, %soil ], [ %in.shadow, %lines ]
+  call void @tally(ptr %row, i64 3, i32 %found)
+  %missed = xor i32 %valid, %found
+  %none = icmp eq i32 %missed, 0
+  br i1 %none, label %leave, label %missing
+missing:
   %store = icmp eq i64 %kind, 2
   br i1 %store, label %allocated, label %read
 allocated:
   call void @tally(ptr %row, i64 7, i32 %missed)
   br label %leave
 read:
-  %first = xor i32 %missed, %before
+  %again = and i32 %missed, %before
+  %first = xor i32 %missed, %again
   call void @tally(ptr %row, i64 4, i32 %first)
-  %conflict = and i32 %before, %kept
-  %capacity = xor i32 %before, %conflict
+  %conflict = and i32 %again, %kept
+  %capacity = xor i32 %again, %conflict
   call void @tally(ptr %row, i64 5, i32 %capacity)
   call void @tally(ptr %row, i64 6, i32 %conflict)
   br label %leave

@@ -48,7 +48,8 @@ def random_launch(rng: random.Random, sites: int, spread: int) -> Warps:
 
     def request() -> Request:
         start = rng.choice(bases) + rng.randrange(spread)
-        return rng.randrange(sites), rng.sample(range(start, start + 40), rng.randrange(1, 33))
+        sectors = rng.sample(range(start, start + 40), rng.randrange(1, 33))
+        return rng.randrange(sites), sorted(sectors) if rng.random() < 0.5 else sectors
 
     def warp() -> list[Request]:
         return [request() for _ in range(rng.choice([0, 5, 30]))]
@@ -61,7 +62,8 @@ def test_agrees_with_the_plain_model(seed: int) -> None:
     rng = random.Random(seed)
     kinds = [rng.choice(KINDS) for _ in range(5)]
     warps = random_launch(rng, len(kinds), rng.choice([50, 500, 5000]))
-    l1, l2 = (rng.choice([(4, 2), (4, 7), (1, 16)])), rng.choice([(8, 16), (5, 4), (37, 2)])
+    # the last second level has room for all
+    l1, l2 = (rng.choice([(4, 2), (4, 7), (1, 16)])), rng.choice([(8, 16), (5, 4), (37, 2), (1 << 13, 16)])
     multiprocessors, resident = rng.randrange(1, 5), rng.randrange(1, 6)
     plain = Plain(multiprocessors, l1, l2)
     plain.run(warps, kinds, resident)
