@@ -1,0 +1,69 @@
+"""`tilewright profile`: a program that uses numba.cuda, and what its kernels do line by line."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tilewright.errors import ArgumentValueError
+
+
+def profile(
+    script: Annotated[Path, typer.Argument(metavar="SCRIPT", help="Python program, run as it is.")],
+    arguments: Annotated[list[str] | None, typer.Argument(metavar="[ARGS]...", help="Its arguments.")] = None,
+    gpu: Annotated[str | None, typer.Option(help="GPU that is the model.", show_default="h100")] = None,
+    kernel: Annotated[str | None, typer.Option(metavar="NAME", help="Only launches of this kernel.")] = None,
+    launch: Annotated[
+        str | None, typer.Option(metavar="N", help="Only the launch of this number, from 0.", show_default="all")
+    ] = None,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print JSON; what the program prints goes to standard error.")
+    ] = False,
+) -> None:
+    """Run a Python program with a simulated GPU as its device, and show what its kernels do beside their source.
+
+    The exit status is the program's own.
+    """
+    from tilewright.cli import values
+    from tilewright.profiling import Profiles
+    from tilewright.report import console, document
+    from tilewright.report import profile as report
+    from tilewright.settings import Settings
+    from tilewright.simulated.script import run_script
+    from tilewright.simulated.session import simulated_gpu
+
+    name = Settings.from_environ().gpu if gpu is None else values.gpu_name("--gpu", gpu)
+    number = None if launch is None else values.whole("--launch", launch, 0, "0")
+    seen = Profiles(gpu=name, kernel=kernel, launch=number)
+    with contextlib.redirect_stdout(sys.stderr) if json else contextlib.nullcontext():
+        with simulated_gpu(name, observers=(seen,)):
+            status = run_script(script, arguments or [])
+    for failed, error in seen.failed:
+        console.error(f"{failed}: its launch has no profile: {error}")
+    if json:
+        console.plain(document.profiles_json(seen.profiles))
+    elif seen.profiles:
+        report.show_program(seen.profiles, console.output())
+    elif not seen.failed:
+        _check_wanted(seen.kernels, seen.launches, kernel, number)
+    raise typer.Exit(status)
+
+
+def _check_wanted(kernels: tuple[str, ...], launches: int, kernel: str | None, number: int | None) -> None:
+    """Say why there is no profile: no launch at all, or none of those that were asked for."""
+    if not launches:
+        raise ArgumentValueError(
+            "SCRIPT must launch a kernel of numba.cuda to be profiled (got none); give it arguments with which it does"
+        )
+    if kernel is not None and kernel not in kernels:
+        raise ArgumentValueError(
+            f"--kernel must name a kernel that SCRIPT launches (got {kernel!r}); it launches {', '.join(kernels)}"
+        )
+    raise ArgumentValueError(
+        f"--launch must be the number of a launch of SCRIPT{f' of {kernel}' if kernel else ''} (got {number}); there "
+        f"are {launches}, from 0"
+    )

@@ -1,0 +1,95 @@
+"""`tilewright profile`, on a program as a user writes one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("numba.cuda", reason="not run: numba-cuda is not installed")
+
+Run = Callable[..., Any]
+PROGRAM = """
+import sys
+import numpy as np
+from numba import cuda
+
+@cuda.jit
+def transpose(a, b):
+    i, j = cuda.grid(2)
+    if i < a.shape[0] and j < a.shape[1]:
+        b[j, i] = a[i, j]
+
+@cuda.jit
+def scale(a, f):
+    i = cuda.grid(1)
+    if i < a.size:
+        a[i] *= f
+
+n = 32
+a = cuda.to_device(np.ones((n, n), np.float32))
+b = cuda.device_array((n, n), np.float32)
+for factor in sys.argv[1:]:
+    scale[1, n](a[0], float(factor))
+transpose[(2, 2), (16, 16)](a, b)
+print("first", b.copy_to_host()[0, 0])
+raise SystemExit(3)
+"""
+
+
+@pytest.fixture
+def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.chdir(tmp_path)
+    Path("program.py").write_text(PROGRAM)
+    return "program.py"
+
+
+def test_the_programs_output_its_status_and_its_source_with_counts(tilewright: Run, program: str) -> None:
+    done = tilewright("profile", program, "2", "3")
+    assert done.status == 3
+    told = done.out.splitlines()
+    assert told[0] == "first 6.0"
+    launches = [line.split()[:2] for line in told if line.split()[1:2] in (["scale"], ["transpose"])]
+    assert launches == [["0", "scale"], ["1", "scale"], ["2", "transpose"]]
+    row = next(line for line in told if "b[j, i] = a[i, j]" in line)
+    # a warp of a (16, 16) block reads 2 elements of each of 16 rows, 16 sectors, and writes 2 pieces of 64 bytes, 4
+    assert row.split()[:2] == ["10", "b[j,"] and "10.0" in row.split()
+    assert "TW702 at program.py:10: 16 sectors a request where 4 would do" in done.out
+
+
+def test_json_alone_on_standard_output(tilewright: Run, program: str) -> None:
+    done = tilewright("profile", "--json", "--kernel", "transpose", "--gpu", "t4", program, "2")
+    (found,) = json.loads(done.out)["profiles"]
+    assert (found["kernel"], found["launch"], found["gpu"]) == ("transpose", 1, "NVIDIA T4")
+    assert found["totals"]["global_loads"]["sectors"] == 4 * 8 * 16
+    assert "first 2.0" in done.err
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (
+            ("--kernel", "nothing"),
+            "must name a kernel that SCRIPT launches (got 'nothing'); it launches scale, transpose",
+        ),
+        (("--launch", "9"), "must be the number of a launch of SCRIPT (got 9); there are 2, from 0"),
+        (("--launch", "0", "--kernel", "transpose"), "must be the number of a launch of SCRIPT of transpose (got 0)"),
+        (("--gpu", "nothing"), "a GPU must be one there is a record of"),
+        (("--launch", "x"), "--launch must be a whole number"),
+    ],
+)
+def test_what_is_not_there_is_refused(tilewright: Run, program: str, options: tuple[str, ...], words: str) -> None:
+    done = tilewright("profile", *options, program, "2")
+    assert done.status == 2
+    assert words in " ".join(done.err.split())
+
+
+def test_a_program_without_kernels(tilewright: Run, tmp_path: Path) -> None:
+    file = tmp_path / "empty.py"
+    file.write_text("print(1)\n")
+    done = tilewright("profile", str(file))
+    assert (done.status, done.out) == (2, "1\n")
+    assert "must launch a kernel of numba.cuda" in done.err
