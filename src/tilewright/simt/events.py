@@ -21,8 +21,8 @@ from tilewright.simt.translate.state import GLOBAL_BASE, SLOT, WARP
 #: The parameters that every handler begins with: the block's and the warp's record (see FIELDS), the instrument's own
 #: memory of the launch and of the block (see Storage), its counters of the site, and the site's number among them.
 WHERE = "ptr %slot, ptr %warp, ptr %launch, ptr %block, ptr %counters, i32 %row"
-#: Byte offsets a handler may read: `slot.block`, the block's linear index (i64); `slot.ctaid_x` ... (i64); `slot.shared`,
-#: the host address of its shared memory;
+#: Byte offsets a handler may read: `slot.block`, the block's linear index (i64); `slot.ctaid_x` ... (i64);
+#: `slot.shared`, the host address of its shared memory;
 #: `warp.index`, of the warp in its block (i32); `warp.live`, the lanes that have not exited (i32).
 FIELDS = {
     **{f"slot.{name}": SLOT[name] for name in ("block", "ctaid_x", "ctaid_y", "ctaid_z", "shared")},
@@ -44,7 +44,8 @@ class EventKind(enum.Enum):
     ACCESS = "access"
     #: A conditional branch: `i32 %taken`, those of the lanes that take it.
     BRANCH = "branch"
-    #: Lanes have come to a barrier: `i32 %barrier`, its number, and `i32 %waits`, 0 where they only arrive.
+    #: Lanes have come to a barrier: `i32 %barrier`, its number, `i32 %threads`, how many it takes (0: all of the
+    #: block), and `i32 %waits`, 0 where they only arrive.
     ARRIVE = "arrive"
     #: Lanes go on that have come to a barrier and waited there, or whose turn was over meanwhile.
     RELEASE = "release"
@@ -63,7 +64,7 @@ class EventKind(enum.Enum):
 _PARAMETERS = {
     EventKind.RUN: "i32 %mask",
     EventKind.BRANCH: "i32 %mask, i32 %taken",
-    EventKind.ARRIVE: "i32 %mask, i32 %barrier, i32 %waits",
+    EventKind.ARRIVE: "i32 %mask, i32 %barrier, i32 %threads, i32 %waits",
     EventKind.RELEASE: "i32 %mask",
     EventKind.SYNC: "i32 %mask",
     EventKind.FENCE: "i32 %mask",
@@ -160,6 +161,8 @@ class Facts:
         Of a block, in all and of it dynamic.
     global_bytes : int
         Bytes of global memory in use; device addresses begin at GLOBAL_BASE.
+    module_address : int
+        Device address of the module's variables; 0 where there are none.
     global_address : int
         Host address of the byte there.
     """
@@ -172,6 +175,7 @@ class Facts:
     shared_bytes: int
     dynamic_shared_bytes: int
     global_bytes: int
+    module_address: int
     global_address: int
 
 

@@ -36,14 +36,16 @@ BARRIERS: Final = 16
 #: Byte offsets in a block's memory. `CLOCKS`: of each warp, its clock and the limit below which every cell is known to
 #: it (i64 each). `KNOWN`: how far it knows each other's clock (32 x i32 a warp). `INBOX`: the same, left for it by a
 #: barrier. `WAITS`: one more than the barrier it waits at, and that barrier's round (i32 each).
-#: `GONE`: the clock of each warp that has ended, plus one (i32). `BARRIERS_AT`: of each barrier its round (i32, in 64
-#: bytes) and what those that came to it know (32 x i32).
+#: `GONE`: the clock of each warp that has ended, plus one (i32). `SEEN`: the address of a warp's last strong load,
+#: while nothing else has happened to it (i64). `BARRIERS_AT`: of each barrier its round (i32, in 64 bytes) and what
+#: those that came to it know (32 x i32).
 CLOCKS: Final = 64
 KNOWN: Final = CLOCKS + 16 * WARPS_MAX
 INBOX: Final = KNOWN + 4 * WARPS_MAX * WARPS_MAX
 WAITS: Final = INBOX + 4 * WARPS_MAX * WARPS_MAX
 GONE: Final = WAITS + 8 * WARPS_MAX
-BARRIERS_AT: Final = GONE + 4 * WARPS_MAX
+SEEN: Final = GONE + 4 * WARPS_MAX
+BARRIERS_AT: Final = SEEN + 8 * WARPS_MAX
 BARRIER_BYTES: Final = 64 + 4 * WARPS_MAX
 #: Then W of shared memory, R of shared memory, and a byte for each byte of local memory; the last two begin where the
 #: launch's memory says.
@@ -64,6 +66,7 @@ _LAUNCH = (
     "local_states",  # and of the states of local memory
     "local_bytes",  # of a thread
     "warps",
+    "threads",  # of a block
 )
 LAUNCH: Final = {name: 8 * index for index, name in enumerate(_LAUNCH)}
 LAUNCH_WORDS: Final = len(_LAUNCH)

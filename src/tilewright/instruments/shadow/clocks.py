@@ -21,6 +21,7 @@ from tilewright.instruments.shadow.cells import (
     INBOX,
     KNOWN,
     LAUNCH,
+    SEEN,
     SHARED_CELLS,
     WAITS,
     WARPS_MAX,
@@ -55,6 +56,10 @@ def _told(what: int) -> str:
   %told.number = load i64, ptr %told.number.p
   %told.p = getelementptr i8, ptr %launch, i64 {LAUNCH["order"]}
   %told.function = load ptr, ptr %told.p
+  %told.seen.at = shl i64 %w64, 3
+  %told.seen.off = add i64 %told.seen.at, {SEEN}
+  %told.seen.p = getelementptr i8, ptr %block, i64 %told.seen.off
+  store i64 0, ptr %told.seen.p
   %told = call i32 %told.function(i64 {what}, i64 %told.number, i64 %w64, i64 0, i64 0, i64 %clock)
 """
 

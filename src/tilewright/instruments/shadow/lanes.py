@@ -21,6 +21,7 @@ from tilewright.instruments.shadow.cells import (
     LOCAL_UNWRITTEN,
     READABLE,
     ROW_GAP,
+    SEEN,
     SEVERAL_BLOCKS,
     SEVERAL_WARPS,
     SHARED_CELLS,
@@ -229,6 +230,7 @@ entry:
   %last.byte = add i64 %address, %bytes64
   %end.up = add i64 %last.byte, {cell_bytes - 1}
   %end = udiv i64 %end.up, {cell_bytes}
+  %element.up = add i32 %element, {cell_bytes - 1}
   br label %each
 each:
   %c = phi i64 [ %first, %entry ], [ %c1, %next ]
@@ -244,7 +246,28 @@ outside:
 inside:
   %blank = icmp eq i64 %v, 0
   %raw = and i1 %blank, %reads
-  br i1 %raw, label %unwritten, label %written
+  br i1 %raw, label %rest, label %written
+rest:  ; padding: an element of which some byte was written counts as written
+  %element.cells = udiv i32 %element.up, {cell_bytes}
+  %cells64 = zext i32 %element.cells to i64
+  %since = sub i64 %c, %first
+  %index = udiv i64 %since, %cells64
+  %skip = mul i64 %index, %cells64
+  %from = add i64 %first, %skip
+  %to = add i64 %from, %cells64
+  br label %each.rest
+each.rest:
+  %k = phi i64 [ %from, %rest ], [ %k1, %each.rest ]
+  %some = phi i64 [ 0, %rest ], [ %some1, %each.rest ]
+  %k.p = getelementptr i64, ptr %all.w, i64 %k
+  %k.v = load i64, ptr %k.p, align 8
+  %some1 = or i64 %some, %k.v
+  %k1 = add i64 %k, 1
+  %k.more = icmp ult i64 %k1, %to
+  br i1 %k.more, label %each.rest, label %padding
+padding:
+  %partly = icmp ne i64 %some1, 0
+  br i1 %partly, label %effects, label %unwritten
 unwritten:
 {_report("raw", str(SHARED_UNWRITTEN))}
   br label %effects
@@ -260,7 +283,8 @@ value:
                                   ptr %addresses, ptr %values, i1 %v.ours)
   br i1 %same, label %readers, label %asked
 asked:
-  %ordered = call i1 @tw.memory.ordered(ptr %launch, i64 %number, i64 %number, i32 %w, i64 %v, i64 %v.clock)
+  %ordered = call i1 @tw.memory.ordered(ptr %launch, ptr %block,
+    i64 %number, i64 %number, i32 %w, i64 %v, i64 %v.clock)
   br i1 %ordered, label %readers, label %tell
 tell:
   %kind.w = select i1 %v.ours, i64 {SHARED_LANES}, i64 {SHARED_RACE}
@@ -275,7 +299,8 @@ read:
   %r.hit = call i1 @tw.memory.races(ptr %block, i64 %r, i64 %r.clock, i32 %w, i32 %thread, i64 %clock, i1 %strong)
   br i1 %r.hit, label %r.asked, label %effects
 r.asked:
-  %r.ordered = call i1 @tw.memory.ordered(ptr %launch, i64 %number, i64 %number, i32 %w, i64 %r, i64 %r.clock)
+  %r.ordered = call i1 @tw.memory.ordered(ptr %launch, ptr %block,
+    i64 %number, i64 %number, i32 %w, i64 %r, i64 %r.clock)
   br i1 %r.ordered, label %effects, label %r.tell
 r.tell:
   %r.ours = call i1 @tw.memory.ours(i64 %r, i32 %w)
@@ -291,7 +316,15 @@ note:
   %n.clock = lshr i64 %r, {CLOCK_SHIFT}
   %n.new = call i1 @tw.memory.races(ptr %block, i64 %r, i64 %n.clock, i32 %w, i32 %thread, i64 %clock, i1 false)
   %n.some = icmp ne i64 %r, 0
-  %n.keep = and i1 %n.new, %n.some
+  %n.beside = and i1 %n.new, %n.some
+  br i1 %n.beside, label %n.ask, label %n.put
+n.ask:
+  %n.ordered = call i1 @tw.memory.ordered(ptr %launch, ptr %block,
+    i64 %number, i64 %number, i32 %w, i64 %r, i64 %n.clock)
+  %n.not = xor i1 %n.ordered, true
+  br label %n.put
+n.put:
+  %n.keep = phi i1 [ false, %note ], [ %n.not, %n.ask ]
   %n.ours = call i1 @tw.memory.ours(i64 %r, i32 %w)
   %n.strong = and i64 %r, %strong.bit
   %n.part0 = or i64 %mine.clock, %site.part
@@ -342,7 +375,31 @@ byte:  ; the first byte that may not be accessed decides; an access that is not 
   %need = or i8 %need.r, %need.w
   %has = and i8 %s, %need
   %ok = icmp eq i8 %has, %need
-  br i1 %ok, label %good, label %bad
+  br i1 %ok, label %good, label %hardly
+hardly:  ; padding: an element of which some byte was written counts as written
+  %only = icmp eq i8 %s, {WRITABLE}
+  br i1 %only, label %rest, label %bad
+rest:
+  %element64 = zext i32 %element to i64
+  %since = sub i64 %b, %offset
+  %index = udiv i64 %since, %element64
+  %skip = mul i64 %index, %element64
+  %from = add i64 %offset, %skip
+  %to = add i64 %from, %element64
+  br label %each.rest
+each.rest:
+  %k = phi i64 [ %from, %rest ], [ %k1, %each.rest ]
+  %some = phi i8 [ 0, %rest ], [ %some1, %each.rest ]
+  %k.p = getelementptr i8, ptr %states, i64 %k
+  %k.s = load i8, ptr %k.p
+  %some1 = or i8 %some, %k.s
+  %k1 = add i64 %k, 1
+  %k.more = icmp ult i64 %k1, %to
+  br i1 %k.more, label %each.rest, label %padding
+padding:
+  %some.bit = and i8 %some1, {READABLE}
+  %partly = icmp ne i8 %some.bit, 0
+  br i1 %partly, label %good, label %bad
 good:
   %s1 = or i8 %s, %gain
   store i8 %s1, ptr %s.p
@@ -356,10 +413,10 @@ bad:
   %readable.bit = and i8 %s, {READABLE}
   %can.write = icmp ne i8 %writable.bit, 0
   %can.read = icmp ne i8 %readable.bit, 0
-  %k0 = select i1 %freed, i64 {GLOBAL_FREED}, i64 {GLOBAL_OUTSIDE}
-  %k1 = select i1 %gap, i64 {GLOBAL_ROW_GAP}, i64 %k0
-  %k2 = select i1 %can.write, i64 {GLOBAL_UNWRITTEN}, i64 %k1
-  %kind = select i1 %can.read, i64 {GLOBAL_CONSTANT}, i64 %k2
+  %kind0 = select i1 %freed, i64 {GLOBAL_FREED}, i64 {GLOBAL_OUTSIDE}
+  %kind1 = select i1 %gap, i64 {GLOBAL_ROW_GAP}, i64 %kind0
+  %kind2 = select i1 %can.write, i64 {GLOBAL_UNWRITTEN}, i64 %kind1
+  %kind = select i1 %can.read, i64 {GLOBAL_CONSTANT}, i64 %kind2
 {_report("bad", "%kind")}
   br label %leave
 races:
@@ -382,7 +439,7 @@ put:  ; put down the write, then look who has read: of two that meet, one sees t
   br label %judge
 note:
   %r.old = load atomic i64, ptr %r.p monotonic, align 8
-  %r.new = call i64 @tw.memory.joined(ptr %block, i64 %r.old, i64 %mine, i32 %w, i32 %thread, i64 %clock)
+  %r.new = call i64 @tw.memory.joined(ptr %launch, ptr %block, i64 %r.old, i64 %mine, i32 %w, i32 %thread, i64 %clock)
   %unchanged = icmp eq i64 %r.new, %r.old
   br i1 %unchanged, label %noted, label %swap
 swap:
@@ -456,7 +513,8 @@ far:
   br label %ask
 ask:
   %what = phi i32 [ %kind, %near ], [ {GLOBAL_BLOCKS}, %far ]
-  %ordered = call i1 @tw.memory.ordered(ptr %launch, i64 %number, i64 %its.block, i32 %w, i64 %cell, i64 %its)
+  %ordered = call i1 @tw.memory.ordered(ptr %launch, ptr %block,
+    i64 %number, i64 %its.block, i32 %w, i64 %cell, i64 %its)
   br i1 %ordered, label %no, label %yes
 yes:
   ret i32 %what
@@ -464,8 +522,9 @@ no:
   ret i32 0
 }}
 
-; tw.memory.joined(block, cell, mine, warp, thread, clock): R of global memory after one more read.
-define internal i64 @tw.memory.joined(ptr %block, i64 %cell, i64 %mine, i32 %w, i32 %thread, i64 %clock) {{
+; tw.memory.joined(launch, block, cell, mine, warp, thread, clock): R of global memory after one more read.
+define internal i64 @tw.memory.joined(ptr %launch, ptr %block, i64 %cell, i64 %mine, i32 %w, i32 %thread,
+                                       i64 %clock) {{
 entry:
   %none = icmp eq i64 %cell, 0
   br i1 %none, label %set, label %look
@@ -475,17 +534,25 @@ look:
   %its.block = lshr i64 %cell, {BLOCK_SHIFT}
   %my.block = lshr i64 %mine, {BLOCK_SHIFT}
   %here = icmp eq i64 %its.block, %my.block
-  br i1 %here, label %mates, label %many
+  %its.shifted = lshr i64 %cell, {CLOCK_SHIFT}
+  %its = and i64 %its.shifted, 65535
+  br i1 %here, label %mates, label %far
+far:
+  %far.ordered = call i1 @tw.memory.ordered(ptr %launch, ptr %block,
+    i64 %my.block, i64 %its.block, i32 %w, i64 %cell, i64 %its)
+  br i1 %far.ordered, label %set, label %many
 many:
   %either = and i64 %cell, %mine
   %blocks.strong = and i64 %either, {1 << STRONG_BIT}
   %blocks = or i64 %blocks.strong, {SEVERAL_BLOCKS}
   ret i64 %blocks
 mates:
-  %its.shifted = lshr i64 %cell, {CLOCK_SHIFT}
-  %its = and i64 %its.shifted, 65535
   %keep = call i1 @tw.memory.races(ptr %block, i64 %cell, i64 %its, i32 %w, i32 %thread, i64 %clock, i1 false)
-  br i1 %keep, label %both, label %again
+  br i1 %keep, label %asked, label %again
+asked:
+  %ordered = call i1 @tw.memory.ordered(ptr %launch, ptr %block,
+    i64 %my.block, i64 %my.block, i32 %w, i64 %cell, i64 %its)
+  br i1 %ordered, label %set, label %both
 again:  ; by the same thread at the same clock nothing changes, so that most reads write nothing
   %like = xor i64 %cell, %mine
   %rest = and i64 %like, {~(4095 << SITE_SHIFT)}
@@ -505,8 +572,9 @@ both:
   ret i64 %now
 }}
 
-; tw.memory.ordered(launch, number, its block, warp, cell, its clock): whether fences and atomics ordered that access.
-define internal i1 @tw.memory.ordered(ptr %launch, i64 %number, i64 %its.block, i32 %w, i64 %cell, i64 %its) {{
+; tw.memory.ordered(launch, block, number, its block, warp, cell, its clock): whether fences and atomics ordered it.
+define internal i1 @tw.memory.ordered(ptr %launch, ptr %block,
+                                      i64 %number, i64 %its.block, i32 %w, i64 %cell, i64 %its) {{
 entry:
   %orders.p = getelementptr i8, ptr %launch, i64 {LAUNCH["orders"]}
   %orders = load i64, ptr %orders.p
@@ -515,6 +583,11 @@ entry:
 ask:
   %function.p = getelementptr i8, ptr %launch, i64 {LAUNCH["order"]}
   %function = load ptr, ptr %function.p
+  %seen.at = zext i32 %w to i64
+  %seen.byte = shl i64 %seen.at, 3
+  %seen.off = add i64 %seen.byte, {SEEN}
+  %seen.p = getelementptr i8, ptr %block, i64 %seen.off
+  store i64 0, ptr %seen.p
   %who = and i64 %cell, {WHO_MASK}
   %cell.any = or i64 %cell, {1 << STRONG_BIT}
   %several = icmp eq i64 %cell.any, -1
@@ -556,7 +629,24 @@ beyond:
 within:
   %blank = icmp eq i8 %s, 0
   %raw = and i1 %blank, %reads
-  br i1 %raw, label %unwritten, label %good
+  br i1 %raw, label %rest, label %good
+rest:  ; padding: an element of which some byte was written counts as written
+  %index = udiv i32 %k, %element
+  %from = mul i32 %index, %element
+  %to = add i32 %from, %element
+  br label %each.rest
+each.rest:
+  %j = phi i32 [ %from, %rest ], [ %j1, %each.rest ]
+  %some = phi i8 [ 0, %rest ], [ %some1, %each.rest ]
+  %j.p = getelementptr i8, ptr %states, i32 %j
+  %j.s = load i8, ptr %j.p
+  %some1 = or i8 %some, %j.s
+  %j1 = add i32 %j, 1
+  %j.more = icmp ult i32 %j1, %to
+  br i1 %j.more, label %each.rest, label %padding
+padding:
+  %partly = icmp ne i8 %some1, 0
+  br i1 %partly, label %good, label %unwritten
 unwritten:
 {_report("raw", str(LOCAL_UNWRITTEN))}
   br label %leave

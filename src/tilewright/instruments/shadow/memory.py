@@ -19,7 +19,7 @@ from tilewright.instruments.shadow.cells import (
     WARPS_MAX,
 )
 from tilewright.instruments.shadow.states import States, reserved
-from tilewright.instruments.shadow.words import finding_of, settled
+from tilewright.instruments.shadow.words import UNSET, finding_of, settled, speculated
 from tilewright.simt.events import GLOBAL_BASE, EventKind, Facts, Handler, Instrument, Site, Storage
 
 #: Bytes between variables of shared and of local memory.
@@ -87,6 +87,9 @@ class MemoryCheck(Instrument):
             self._states = States(facts.global_bytes)
             self._states.allocated(GLOBAL_BASE, facts.global_bytes)
             self._states.host_wrote(GLOBAL_BASE, facts.global_bytes)
+        for name, variable in facts.module.variables.items():
+            if variable.space == "const" and name in facts.layout.places:
+                self._states.constant(facts.module_address + facts.layout.places[name][1], variable.size)
         shared = _shared_cells(facts, self.cell_bytes)
         local = _local_states(facts, warps)
         self._launch = np.zeros(LAUNCH_WORDS, np.uint64)
@@ -113,7 +116,9 @@ class MemoryCheck(Instrument):
     def collect(self, sites: list[Site], counters: npt.NDArray[np.uint64]) -> MemoryResult:
         """Turn the records into findings."""
         found = [finding_of(record, sites, self._facts, self._kernel) for record in records.read(self._table)]
-        return MemoryResult(tuple(settled(found)), int(self._launch[LAUNCH["lost"] // 8]))
+        module = self._facts.module
+        kept = [one for one in settled(found) if one.code not in UNSET or not speculated(module, one.ptx_line)]
+        return MemoryResult(tuple(kept), int(self._launch[LAUNCH["lost"] // 8]))
 
 
 def narrowest_bytes(ptx: str) -> int:

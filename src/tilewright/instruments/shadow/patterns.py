@@ -15,6 +15,7 @@ from tilewright.instruments.shadow.cells import (
     LAUNCH,
     READABLE,
     READS,
+    SEEN,
     SEVERAL_BLOCKS,
     SEVERAL_WARPS,
     SHARED_CELLS,
@@ -87,13 +88,14 @@ lanes:
   store <32 x i64> %spread, ptr %all, align 64
 """
     before = "lanes" if offsets is not None else "entry"
+    last = "told.done" if told else "judge"
     fine = ", [ %rest, %fine ]" if _has_one_quick(site, cell_bytes) else ""
     facts = f"i32 {site.bytes_per_lane}, i32 {how(site)}, i32 {_element_bytes(site)}"
     return f"""{spread}
   %now = load i64, ptr %clock.p
 {_one_facts(site, cell_bytes)}  br label %turn
 turn:
-  %left = phi i32 [ %mask, %{before} ], [ %rest, %judge ]{fine}
+  %left = phi i32 [ %mask, %{before} ], [ %rest, %{last} ]{fine}
   %none = icmp eq i32 %left, 0
   br i1 %none, label %leave, label %one
 one:
@@ -190,16 +192,27 @@ def _one_facts(site: Site, cell_bytes: int) -> str:
 
 
 def _told(site: Site) -> str:
-    """Tell `orders.Orders` of one lane's strong access."""
+    """Tell `orders.Orders` of one lane's strong access; a load that is repeated while it waits is told once."""
     parts = site.opcode.split(".")
     bits = how(site) | (RELEASES if "release" in parts or "acq_rel" in parts else 0)
     bits |= SHARED if site.space == "shared" else 0
+    mark = "%a" if how(site) & ~STRONG == READS else "0"
     return f"""
+  %told.seen.at = shl i64 %w64, 3
+  %told.seen.off = add i64 %told.seen.at, {SEEN}
+  %told.seen.p = getelementptr i8, ptr %block, i64 %told.seen.off
+  %told.last = load i64, ptr %told.seen.p
+  %told.again = icmp eq i64 %told.last, {mark if mark != "0" else "-1"}
+  br i1 %told.again, label %told.done, label %told.new
+told.new:
+  store i64 {mark}, ptr %told.seen.p
   %told.number.p = getelementptr i8, ptr %slot, i64 {FIELDS["slot.block"]}
   %told.number = load i64, ptr %told.number.p
   %told.p = getelementptr i8, ptr %launch, i64 {LAUNCH["order"]}
   %told.function = load ptr, ptr %told.p
   %told = call i32 %told.function(i64 {ACCESS}, i64 %told.number, i64 %w64, i64 %a, i64 {bits}, i64 %now)
+  br label %told.done
+told.done:
 """
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tilewright.instruments.findings import Finding
 from tilewright.instruments.shadow import cells
 from tilewright.instruments.shadow.cells import SITE_MAX, THREAD_MAX, WHO_MASK
 from tilewright.instruments.shadow.records import Record
 from tilewright.simt.events import Facts, Site
+from tilewright.simt.ptx.tree import Instruction, Module, Register, Vector
 
 
 class _Kind(NamedTuple):
@@ -53,18 +54,23 @@ def finding_of(record: Record, sites: list[Site], facts: Facts, kernel: str) -> 
             f"{kind.race} at {again}: nothing orders them"
         )
         details |= _other_thread(record, facts)
-    source, line = _split(site.source)
     return Finding(
-        code=kind.code, message=message, kernel=kernel, source=source, line=line, opcode=site.opcode,
-        ptx_line=site.ptx_line, block=_unfold(record.block, facts.grid), thread=_unfold(record.thread, facts.block),
-        count=record.count, details=details,
+        code=kind.code, message=message, kernel=kernel, opcode=site.opcode, ptx_line=site.ptx_line, count=record.count,
+        details=details, **place_of(record, site, facts),
     )  # fmt: skip
+
+
+def place_of(record: Record, site: Site, facts: Facts) -> dict[str, Any]:
+    """Where a record's first instance is, as a finding's fields."""
+    source, line = _split(site.source)
+    block, thread = _unfold(record.block, facts.grid), _unfold(record.thread, facts.block)
+    return {"source": source, "line": line, "block": block, "thread": thread}
 
 
 #: Kinds of race from the widest on: a pair of lines that races in one way is not reported for a narrower one, which
 #: the order of execution may hide.
 _WIDEST = ("TW303", "TW302", "TW301", "TW304")
-_UNSET = {"TW201": ("TW302", "TW303", "TW304"), "TW202": ("TW301", "TW304")}
+UNSET = {"TW201": ("TW302", "TW303", "TW304"), "TW202": ("TW301", "TW304"), "TW203": ()}
 
 
 def settled(findings: list[Finding]) -> list[Finding]:
@@ -82,9 +88,37 @@ def settled(findings: list[Finding]) -> list[Finding]:
     for one in findings:
         if one.code in _WIDEST:
             kept.append(replace(one, code=best[_pair(one)]))
-        elif not any((race, one.where) in racing for race in _UNSET.get(one.code, ())):
+        elif not any((race, one.where) in racing for race in UNSET.get(one.code, ())):
             kept.append(one)
     return kept
+
+
+def speculated(module: Module, ptx_line: int) -> bool:
+    """Whether a load's results are only chosen from by `selp`: compilers load ahead what they may not need."""
+    for function in module.functions.values():
+        load = next((i for i in function.body if isinstance(i, Instruction) and i.ptx_line == ptx_line), None)
+        if load is None or not load.operands:
+            continue
+        into = load.operands[0]
+        names = {r.name for r in (into.items if isinstance(into, Vector) else (into,)) if isinstance(r, Register)}
+        uses = [i for i in function.body if isinstance(i, Instruction) and i is not load and names & _read(i)]
+        return bool(uses) and all(i.opcode == "selp" and not names & _named(i.operands[3]) for i in uses)
+    return False
+
+
+def _read(instruction: Instruction) -> set[str]:
+    """Registers that an instruction reads, or, for all that is said here, may read."""
+    sources = instruction.operands if instruction.opcode in ("st", "red", "bra") else instruction.operands[1:]
+    guard = {instruction.guard.register.name} if instruction.guard else set()
+    return guard.union(*(_named(operand) for operand in sources))
+
+
+def _named(operand: Any) -> set[str]:
+    """Registers in an operand."""
+    if isinstance(operand, Register):
+        return {operand.name}
+    parts = [getattr(operand, "base", None), getattr(operand, "operand", None), *getattr(operand, "items", ())]
+    return set().union(*(_named(part) for part in parts if part is not None))
 
 
 def _pair(one: Finding) -> tuple[object, ...]:

@@ -316,7 +316,8 @@ class Execution:
 
         return Facts(
             parsed(self.program.ptx), self.program.entry, self.ready.translation.layout, self.grid, self.block,
-            self.shared_bytes, self._dynamic, self._memory.used_bytes, self._memory.host_address,
+            self.shared_bytes, self._dynamic, self._memory.used_bytes,
+            self._module_base, self._memory.host_address,
         )  # fmt: skip
 
     def _thread_counters(self, context: Any) -> Any:

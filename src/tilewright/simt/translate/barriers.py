@@ -121,8 +121,10 @@ def tell(emitter: Emitter, op: Op) -> None:
     if not emitter.instruments:
         return
     identity = emitter.first_lane(emitter.read(identity_of(op), "u32"))
+    count = count_of(op)
+    threads = emitter.code.const("i32", 0) if count is None else emitter.first_lane(emitter.read(count, "u32"))
     waits = emitter.code.const("i32", int(form_of(op) != ARRIVE))
-    emitter.event(EventKind.ARRIVE, op.instruction, emitter.mask, identity, waits)
+    emitter.event(EventKind.ARRIVE, op.instruction, emitter.mask, identity, threads, waits)
 
 
 def _site(emitter: Emitter, op: Op) -> int:

@@ -155,7 +155,12 @@ def _tell_values(emitter: Emitter, op: Op) -> None:
     """Tell instruments of an instruction's source operands."""
 
     def arguments(handler: Handler) -> str:
-        for index, value in enumerate(read_sources(emitter, op, base=False)[:VALUES_MAX]):
+        values = (
+            [emitter.read(op.sources[0], "b32")]
+            if op.form.row.kind == "barrier"
+            else read_sources(emitter, op, base=False)
+        )
+        for index, value in enumerate(values[:VALUES_MAX]):
             store_values(emitter, index, widened(emitter, value, op))
         return f"{emitter.mask}, ptr %values"
 
@@ -208,6 +213,8 @@ def _emit_carry(emitter: Emitter, op: Op, guard: Value | None) -> None:
 
 
 def _emit_warp(emitter: Emitter, op: Op, guard: Value | None) -> None:
+    if emitter.instruments:
+        _tell_values(emitter, op)
     values = lanes.emit_warp(emitter, op)
     letters = op.form.row.operands[0].split("|")
     for index, name in enumerate(op.destinations):
@@ -225,6 +232,8 @@ def _emit_barrier(emitter: Emitter, op: Op, guard: Value | None) -> None:
     """Barriers end a block, and are flow's; here the lanes that were released read a reduction's result."""
     if ".warp" in op.instruction.modifiers:
         emitter.event(EventKind.SYNC, op.instruction, emitter.mask)
+        if emitter.instruments:
+            _tell_values(emitter, op)
     if op.destinations:
         type_ = "pred" if ".pred" in op.instruction.modifiers else "u32"
         write(emitter, op.destinations[0], barriers.emit_reduction_result(emitter, op), type_, ANY_UNIFORM, guard)
