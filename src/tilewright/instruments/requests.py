@@ -160,7 +160,14 @@ def area(facts: Facts, most_bytes: int = MOST_BYTES) -> Words:
     """Memory for a launch's requests."""
     chunks = max(1, most_bytes // (8 * CHUNK_WORDS))
     threads = facts.block[0] * facts.block[1] * facts.block[2]
-    memory = np.zeros(_HEAD + (chunks + 1) * CHUNK_WORDS, np.uint64)
+    while True:
+        try:
+            memory = np.zeros(_HEAD + (chunks + 1) * CHUNK_WORDS, np.uint64)
+            break
+        except MemoryError:  # a host that gives no more address space than it has memory
+            if chunks == 1:
+                raise
+            chunks //= 2
     memory[_CHUNKS] = chunks
     memory[_WARPS] = -(-threads // 32)
     memory[_LOCAL] = 4 * -(-facts.layout.local_bytes // 4)  # a word of all lanes is four sectors

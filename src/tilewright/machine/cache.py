@@ -167,7 +167,7 @@ def simulate(
     Parameters
     ----------
     buffers : sequence of ndarray of uint64
-        Requests, in any order but that of each warp, which stands in one buffer: a header
+        Requests, in any order but that of each warp, which holds within a buffer and from one to the next: a header
         `warp << 24 | site << 8 | sectors`, then that many sector numbers (address divided by 32), each once. `warp` is
         `block * warps_per_block +` the warp of the block.
     kinds : array_like of int, shape (sites,)

@@ -23,7 +23,8 @@ def test_version(tilewright: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", [[], ["ladder"], ["matmul"], ["kernels"], ["gpus"], ["occupancy"], ["cache"], ["ptx-support"]]
+    "command",
+    [[], ["ladder"], ["matmul"], ["kernels"], ["gpus"], ["occupancy"], ["profile"], ["cache"], ["ptx-support"]],
 )
 def test_every_command_has_help(tilewright: Run, command: list[str]) -> None:
     done = tilewright(*command, "--help")

@@ -144,6 +144,17 @@ def test_blocks_go_round_the_multiprocessors() -> None:
     assert modelled(warps, ["LOAD"], Caches(3, 512, 4096), 1).total("l2_hits") == 4
 
 
+def test_a_warp_may_go_on_in_the_next_buffer() -> None:
+    words = np.array([0 << 24 | 1, 4, 1 << 24 | 1, 4, 0 << 24 | 1, 8, 0 << 24 | 1, 4], np.uint64)
+    pieces = [words[:2], words[2:6], words[6:]]
+    found = [
+        simulate(given, [cache.LOAD], Caches(1, 512, 4096), blocks=2, warps_per_block=1, resident_blocks=1)
+        for given in ([words], pieces)
+    ]
+    assert told(found[0]) == told(found[1])
+    assert (found[0].counts == found[1].counts).all()
+
+
 def test_nothing_asked() -> None:
     assert told(simulate([], [], Caches(4, 512, 4096), blocks=0, warps_per_block=1, resident_blocks=1)) == {}
     found = modelled([[[], []], [[], []]], ["LOAD"], Caches(4, 512, 4096), 2)

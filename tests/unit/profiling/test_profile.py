@@ -127,3 +127,21 @@ def test_warps_arriving_at_barriers_are_counted() -> None:
     seen = of_record("tiled", 64, 64, 64, "float32")
     assert seen.totals.barriers == 16 * 8 * 4 * 2  # blocks, warps, tiles, barriers
     assert sum(line.counts.barriers > 0 for line in seen.lines) == 2
+
+
+@pytest.mark.parametrize("results", [1, 2, 4, 8])
+def test_s11_to_the_wavefront(results: int) -> None:
+    """S11: 2 + 1 shared load wavefronts a step of a warp for two results, against 1 + 1 for one; n + 1 for n."""
+    seen = of_record(f"results_{results}", 64, 64, 64, "float32")
+    warps = 2 * 2 * 32 // results
+    assert seen.totals.shared_loads.wavefronts == warps * 64 * (results + 1)
+    assert seen.totals.in_shared.excess_wavefronts == 0
+
+
+@pytest.mark.parametrize("edge", [8, 16, 32])
+def test_s10_blames_conflicts_that_are_not_there(edge: int) -> None:
+    """S10: tiles with edges 8 and 16 are said to lose to bank conflicts; none has one, and smaller ones read more."""
+    seen = of_record(f"shared_memory_{edge}", 64, 64, 64, "int32")
+    assert seen.totals.in_shared.excess_wavefronts == 0
+    assert seen.totals.shared_loads.wavefronts == 64 * 64 // 32 * 64 * 2
+    assert seen.totals.global_loads.sectors == 2 * 64**3 // edge // 8
