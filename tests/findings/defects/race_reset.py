@@ -6,10 +6,10 @@ from case import Case, cuda_cpp
 SOURCE = r"""
 __global__ void counts_at_once(const int *x, int *counts) {
     if (threadIdx.x == 0) {
-        counts[blockIdx.x] = 0;  // finds: TW302
+        counts[blockIdx.x] = 0;
     }
     if (threadIdx.x >= 32 && x[blockIdx.x * blockDim.x + threadIdx.x] > 0) {
-        atomicAdd(&counts[blockIdx.x], 1);
+        atomicAdd(&counts[blockIdx.x], 1);  // finds: TW302
     }
 }
 
