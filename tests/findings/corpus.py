@@ -9,8 +9,8 @@ a NumPy reference. In `defects/` mark the defective case with `defective=True`, 
 with a comment `finds: TW301` or `finds: TW101, TW602` (after `#`, or `//` in C++ and PTX). What counts as the line:
 
 - of an access, a barrier or an operation: the line it stands on;
-- of a race: the line of the write, or the later line where both write (an atomic does); two lines that race in several ways have one
-  finding, the widest: between blocks, between warps, between lanes;
+- of a race: the line of the write, or the later line where both write (an atomic does); two lines that race in several
+  ways have one finding, the widest: between blocks, between warps, between lanes;
 - of a read of what was never set: the line of the read;
 - of threads that left before a barrier, or do not come to it: the barrier;
 - of a launch (TW5xx): the line that launches in `scripts/`; elsewhere that of the kernel's `def`, or its name in C++.

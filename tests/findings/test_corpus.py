@@ -25,7 +25,7 @@ INSTRUCTIONS = {
     "TW203": r"ld\.local",
     "TW204": r"add",
     "TW301": _SHARED,
-    "TW302": r"st\.global",
+    "TW302": r"(st|atom|red)\S*\.global",
     "TW303": r"(st|atom|red)\S*\.global",
     "TW304": rf"{_SHARED}|(ld|st)\.global",
     "TW401": r"bar(rier)?\.sync",
