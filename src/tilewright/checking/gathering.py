@@ -11,6 +11,7 @@ from tilewright.checking.coverage import Coverage
 from tilewright.checking.suppressions import Sifted, Suppression
 from tilewright.checking.values import Values
 from tilewright.errors import KernelError, LaunchError, PtxError
+from tilewright.instruments.convergence import Convergence
 from tilewright.instruments.findings import Finding, merged
 from tilewright.instruments.nonfinite import Nonfinite
 from tilewright.instruments.shadow.memory import MemoryCheck
@@ -36,6 +37,8 @@ class Checks(Observer):
         GPU whose limits hold, as `tilewright gpus` lists it; `TILEWRIGHT_GPU`, or the H100, by default.
     ignore : sequence of str
         Codes that are not wanted.
+    capacity_bytes : int
+        Of the memory that is followed, where it is more than that of the GPU.
 
     Attributes
     ----------
@@ -56,7 +59,9 @@ class Checks(Observer):
 
     red_zones = True
 
-    def __init__(self, *, gpu: str | None = None, ignore: Sequence[str] = ()) -> None:
+    def __init__(
+        self, *, gpu: str | None = None, ignore: Sequence[str] = (), capacity_bytes: int = CAPACITY_BYTES
+    ) -> None:
         self.launches = 0
         self._gpu = machine.gpu(gpu or Settings.from_environ().gpu)
         self._ignored = [Suppression(code) for code in suppressions.checked(ignore)]
@@ -64,7 +69,7 @@ class Checks(Observer):
         self._kernels: dict[str, None] = {}
         self._files: dict[str, None] = {}
         self._coverage = Coverage()
-        self._states = States(CAPACITY_BYTES)
+        self._states = States(max(capacity_bytes, self._gpu.memory_gb * 10**9))
         self._looked_at: set[Any] = set()
         self._signs: dict[int, bool] = {}
 
@@ -133,7 +138,8 @@ class Checks(Observer):
         read = _values(launch)
         self._signs = indices.lines(read) if read is not None else {}
         memory = MemoryCheck(launch.program.ptx, launch.name, self._states)
-        found: list[Instrument] = [memory, Touched(), Nonfinite(finite.arrays(launch))]
+        convergence = Convergence(launch.name)
+        found: list[Instrument] = [memory, convergence, Touched(), Nonfinite(finite.arrays(launch))]
         return [*found, Wraparound(self._signs)] if self._signs else found
 
     def finished(self, launch: Launch, run: Run | None, error: Exception | None) -> None:
@@ -143,13 +149,22 @@ class Checks(Observer):
         if isinstance(error, KernelError):
             found += faults.findings(error, launch, found)
         if isinstance(error, LaunchError):
-            found += launches.findings(launch, self._gpu) or launches.refused(launch, error)
+            found += self._refused(launch)
         read = _values(launch)
         if run is not None:
             self._coverage.add(launch, results["touched"], read)
             if read is not None and not any(finding.code.startswith(_CAUSES) for finding in found):
                 found += finite.findings(launch, read, results["nonfinite"], results["touched"])
         self._found += found
+
+    def forgives(self, launch: Launch, error: Exception) -> bool:
+        """What became a finding: the program shall go on, to the next one."""
+        if isinstance(error, KernelError):
+            return error.fault in faults.CODES
+        return isinstance(error, LaunchError) and bool(self._refused(launch))
+
+    def _refused(self, launch: Launch) -> list[Finding]:
+        return launches.findings(launch, self._gpu) or launches.without_consent(launch, self._gpu)
 
     def _from_instruments(self, launch: Launch, results: Any) -> Iterator[Finding]:
         """What instruments found: those whose result is findings, or has them, and those that count."""

@@ -93,11 +93,19 @@ def fewer_dimensions(launch: Launch, grid: Any, block: Any) -> list[Finding]:
     return []
 
 
-def refused(launch: Launch, error: LaunchError) -> list[Finding]:
-    """A launch that the machine refused for its shared memory, which some tell in another way than the limits do."""
-    if "shared" not in str(error):
+def without_consent(launch: Launch, gpu: Gpu) -> list[Finding]:
+    """TW505 of a launch that was refused: dynamic shared memory which a kernel must be allowed first.
+
+    Source: CUDA C++ Programming Guide, "Shared Memory" of compute capability 7.x and later.
+    """
+    static, usual = launch.program.shared_bytes, gpu.launch.shared_per_block_bytes
+    if not launch.shared_bytes or static + launch.shared_bytes <= usual:
         return []
-    return [at(launch, "TW505", str(error).partition(": ")[2] or str(error))]
+    message = (
+        f"a block takes {static:,} bytes of static and {launch.shared_bytes:,} of dynamic shared memory, and more than "
+        f"{usual:,} must be allowed for a kernel (MAX_DYNAMIC_SHARED_SIZE_BYTES)"
+    )
+    return [at(launch, "TW505", message)]
 
 
 def of_launch(found: Sequence[Finding], launch: Launch) -> list[Finding]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tilewright import machine
-from tilewright.checking import faults, launches
+from tilewright.checking import launches, suppressions
 from tilewright.checking.gathering import Checks
 from tilewright.checking.rows import SpacedArray, spaced
 from tilewright.errors import KernelError, LaunchError
@@ -91,11 +91,12 @@ def check(
     >>> [f.code for f in check(Program.from_ptx(text), 1, 2048, (np.zeros(4096, np.int32),))]
     ['TW502']
     """
-    checks = Checks(gpu=gpu, ignore=ignore)
-    program, given = spaced(kernel, args)
+    suppressions.checked(ignore)
     target = machine.gpu(gpu or Settings.from_environ().gpu)
+    program, given = spaced(kernel, args)
     blocks, threads = _shape(program.name, grid, block)
     memory = given_memory(program.name, given, None) or Memory()
+    checks = Checks(gpu=gpu, ignore=ignore, capacity_bytes=memory.capacity_bytes)
     zones, memory.red_zones = memory.red_zones, checks.red_zones
     scene = _Scene(checks, memory)
     try:
@@ -183,8 +184,7 @@ class _Scene:
             )  # fmt: skip
         except (KernelError, LaunchError) as error:
             self.checks.finished(about, None, error)
-            known = error.fault in faults.CODES if isinstance(error, KernelError) else bool(self.checks.findings)
-            if not known:
+            if not self.checks.forgives(about, error):
                 raise
         else:
             self.checks.finished(about, run, None)

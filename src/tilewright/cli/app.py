@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from tilewright.cli import cache, gpus, kernels, ladder, matmul, occupancy, profile, ptx_support, run
+from tilewright.cli import cache, check, gpus, kernels, ladder, matmul, occupancy, profile, ptx_support, run
 from tilewright.report import console
 
 app = typer.Typer(
@@ -21,6 +21,7 @@ app.command("ladder")(ladder.ladder)
 app.command("matmul")(matmul.matmul)
 app.command("kernels")(kernels.kernels)
 app.command("run", context_settings=run.PASS_ON)(run.run)
+app.command("check", context_settings=run.PASS_ON)(check.check)
 app.command("profile", context_settings=run.PASS_ON)(profile.profile)
 app.command("gpus")(gpus.gpus)
 app.command("occupancy")(occupancy.occupancy)

@@ -93,7 +93,6 @@ class Launcher:
             program = library.entry(kernel.name)
             grid, block = _extents(config.grid), _extents(config.block)
             try:
-                self._check(kernel, library, config, grid, block)
                 values = packed(program.parameters, arguments)
             except DriverError as error:
                 raise driver_error(error.code, f"{error} ({program.name}, grid {grid}, block {block})") from None
@@ -102,19 +101,24 @@ class Launcher:
                 tuple(_facts(noted, values)), _source_line(), gpu.launches,
             )  # fmt: skip
             gpu.launches += 1
+            try:
+                self._check(kernel, library, config, grid, block)
+            except DriverError as error:
+                self._refuse(about, error)
+                return
             run = self._observed(library, about, values)
-        if run.printed:
+        if run is not None and run.printed:
             print(run.printed, end="", flush=True)
 
-    def _observed(self, library: Library, about: Launch, values: Sequence[bytes]) -> Run:
-        """Run a kernel, with observers told of it before and after."""
+    def _observed(self, library: Library, about: Launch, values: Sequence[bytes]) -> Run | None:
+        """Run a kernel, with observers told of it before and after; None where it failed and they forgive that."""
         gpu = self.gpu
         for observer in gpu.observers:
             for address, size in gpu.host_visible.items():
                 observer.host_wrote(address, size)
             observer.launching(about)
         run: Run | None = None
-        failure: Exception | None = None
+        failure: TilewrightError | None = None
         try:
             with gpu.mapped_in_step():
                 run = launch_packed(
@@ -122,13 +126,27 @@ class Launcher:
                     shared_bytes=about.shared_bytes, limits=gpu.limits, seed=gpu.seed,
                     instruments=[i for observer in gpu.observers for i in observer.instruments(about)],
                 )  # fmt: skip
-            return run
         except TilewrightError as error:
             failure = error
-            raise kernel_error(error) from None
         finally:
             for observer in gpu.observers:
                 observer.finished(about, run, failure)
+        if failure is None or self._forgives(about, failure):
+            return run
+        raise kernel_error(failure) from None
+
+    def _refuse(self, about: Launch, error: DriverError) -> None:
+        """Tell observers of a launch that a driver refuses, and the program where they do not forgive it."""
+        refused = LaunchError(f"{about.name}: {error}")
+        for observer in self.gpu.observers:
+            observer.launching(about)
+            observer.finished(about, None, refused)
+        if not self._forgives(about, refused):
+            message = f"{error} ({about.name}, grid {about.grid}, block {about.block})"
+            raise driver_error(error.code, message) from None
+
+    def _forgives(self, about: Launch, error: Exception) -> bool:
+        return any(observer.forgives(about, error) for observer in self.gpu.observers)
 
     def _check(
         self, kernel: Kernel, library: Library, config: Any, grid: tuple[int, int, int], block: tuple[int, int, int]

@@ -1,0 +1,117 @@
+"""`tilewright check`: a program that uses numba.cuda, and what is wrong with its kernels."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tilewright.errors import ArgumentValueError
+
+if TYPE_CHECKING:
+    from tilewright.checking import Checks
+    from tilewright.checking.suppressions import Sifted
+
+#: Exit status where something was found; the program's own where nothing was.
+FOUND = 1
+
+
+def check(
+    script: Annotated[Path | None, typer.Argument(metavar="SCRIPT", help="Python program, run as it is.")] = None,
+    arguments: Annotated[list[str] | None, typer.Argument(metavar="[ARGS]...", help="Its arguments.")] = None,
+    gpu: Annotated[str | None, typer.Option(help="GPU whose limits hold.", show_default="h100")] = None,
+    seed: Annotated[
+        str | None, typer.Option(metavar="NUMBER", help="Shuffle the order of blocks and warps by this number.")
+    ] = None,
+    ignore: Annotated[str | None, typer.Option(metavar="CODES", help="Codes that are not wanted: TW601,TW604.")] = None,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print JSON; what the program prints goes to standard error.")
+    ] = False,
+    sarif: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write SARIF 2.1.0 too, for code hosts; - prints it.")
+    ] = None,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="Tell what is suppressed, and suppressions without use.")
+    ] = False,
+    codes: Annotated[bool, typer.Option("--codes", help="List the codes of findings, and leave.")] = False,
+) -> None:
+    """Run a Python program with a simulated GPU as its device, and say what is wrong with its kernels.
+
+    The exit status is 1 when something was found, else the program's own. A comment `tilewright: ignore[TW601]` at the
+    end of a line keeps that code quiet there.
+    """
+    from tilewright.cli import values
+    from tilewright.report import console
+    from tilewright.report import findings as report
+
+    if codes:
+        if json:
+            console.plain(report.codes_json())
+        else:
+            report.table(console.output())
+        raise typer.Exit
+    if script is None:
+        raise ArgumentValueError("SCRIPT must name a Python program (got none); or list the codes with --codes")
+    number = None if seed is None else values.whole("--seed", seed, 0, "1")
+    checks, status, told = _run(script, arguments or [], gpu, number, ignore, quiet=json or str(sarif) == "-")
+    sifted = checks.sifted
+    _write(sifted, checks, sarif, json=json, verbose=verbose)
+    for error in told:
+        sys.__excepthook__(*error)
+    raise typer.Exit(FOUND if sifted.findings else status)
+
+
+def _run(
+    script: Path, arguments: list[str], gpu: str | None, seed: int | None, ignore: str | None, *, quiet: bool
+) -> tuple[Checks, int, list[Any]]:
+    """Run the program; what was found, its exit status, and the exception that ended it."""
+    from tilewright.checking import Checks, suppressions
+    from tilewright.cli import values
+    from tilewright.settings import Settings
+    from tilewright.simulated.script import run_script
+    from tilewright.simulated.session import simulated_gpu
+
+    name = Settings.from_environ().gpu if gpu is None else values.gpu_name("--gpu", gpu)
+    unwanted = () if ignore is None else suppressions.checked(ignore.split(","), "--ignore")
+    checks = Checks(gpu=name, ignore=unwanted)
+    with contextlib.redirect_stdout(sys.stderr) if quiet else contextlib.nullcontext():
+        with _held_exceptions() as told, simulated_gpu(name, observers=(checks,), seed=seed):
+            status = run_script(script, arguments)
+    return checks, status, told
+
+
+@contextlib.contextmanager
+def _held_exceptions() -> Iterator[list[Any]]:
+    """Keep what ends the program until the findings, which may explain it, have been told."""
+    told: list[Any] = []
+    before, sys.excepthook = sys.excepthook, lambda *error: told.append(error)
+    try:
+        yield told
+    finally:
+        sys.excepthook = before
+
+
+def _write(sifted: Sifted, checks: Checks, sarif: Path | None, *, json: bool, verbose: bool) -> None:
+    from tilewright.report import console
+    from tilewright.report import findings as report
+    from tilewright.report import sarif as sarif_report
+
+    if sarif is not None:
+        text = sarif_report.text(sifted, Path.cwd())
+        if str(sarif) == "-":
+            console.plain(text)
+            return
+        try:
+            sarif.write_text(text + "\n", encoding="ascii")
+        except OSError as error:
+            raise ArgumentValueError(
+                f"--sarif must name a file that can be written (got {sarif}: {error.strerror}); name another"
+            ) from None
+    if json:
+        console.plain(report.as_json(sifted, launches=checks.launches, kernels=checks.kernels))
+    else:
+        report.show(sifted, console.output(), launches=checks.launches, kernels=len(checks.kernels), verbose=verbose)

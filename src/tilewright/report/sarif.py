@@ -1,0 +1,115 @@
+"""Findings as SARIF 2.1.0, which code hosts show beside the lines of a change.
+
+Source: OASIS, "Static Analysis Results Interchange Format (SARIF) Version 2.1.0", 3.13 (sarifLog) to 3.49
+(reportingDescriptor).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import linecache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from tilewright.checking.suppressions import Sifted
+from tilewright.instruments.findings import Code, Finding, codes
+
+SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+#: Where relative paths begin: the folder that the program ran in, usually the repository's root.
+ROOT = "SRCROOT"
+
+
+def text(sifted: Sifted, root: Path) -> str:
+    """A SARIF log of one run, in ASCII.
+
+    Parameters
+    ----------
+    sifted : Sifted
+        What is suppressed is in the log too, and says so.
+    root : pathlib.Path
+        Folder that paths in the log are relative to, where they lie in it.
+    """
+    return json.dumps(log(sifted, root), indent=2)
+
+
+def log(sifted: Sifted, root: Path) -> dict[str, Any]:
+    """The log as JSON values."""
+    results = [_result(finding, root) for finding in sifted.findings]
+    results += [_result(finding, root) | {"suppressions": [{"kind": "inSource"}]} for finding in sifted.suppressed]
+    driver = {
+        "name": "Tilewright",
+        "version": version("tilewright"),
+        "informationUri": "https://github.com/tilewright/tilewright",
+        "rules": [_rule(code) for code in codes().values()],
+    }
+    run = {
+        "tool": {"driver": driver},
+        "columnKind": "unicodeCodePoints",
+        "originalUriBaseIds": {ROOT: {"description": {"text": "The folder in which the program was checked."}}},
+        "results": results,
+    }
+    return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
+
+
+def _rule(code: Code) -> dict[str, Any]:
+    return {
+        "id": code.code,
+        "shortDescription": {"text": code.title},
+        "fullDescription": {"text": code.rule},
+        "help": {"text": code.remedy},
+        "defaultConfiguration": {"level": code.severity},
+    }
+
+
+def _result(finding: Finding, root: Path) -> dict[str, Any]:
+    logical = {"name": finding.kernel, "kind": "function"}
+    location: dict[str, Any] = {"logicalLocations": [logical]}
+    if finding.source:
+        location["physicalLocation"] = _physical(finding.source, finding.line, root)
+    result: dict[str, Any] = {
+        "ruleId": finding.code,
+        "ruleIndex": list(codes()).index(finding.code),
+        "level": finding.severity,
+        "message": {"text": _message(finding)},
+        "locations": [location],
+        "occurrenceCount": max(1, finding.count),
+        "partialFingerprints": {"tilewrightFinding/v1": _fingerprint(finding)},
+        "properties": {key: value for key, value in finding.to_json().items() if key in _PROPERTIES},
+    }
+    source, _, line = str(finding.details.get("other", "")).rpartition(":")
+    if source and line.isdigit():
+        other = {"text": "the other access"}
+        result["relatedLocations"] = [
+            {"id": 1, "physicalLocation": _physical(source, int(line), root), "message": other}
+        ]
+    return result
+
+
+#: Fields of a finding that SARIF has no place for.
+_PROPERTIES = ("kernel", "opcode", "ptx_line", "block", "thread", "launch", "details")
+
+
+def _message(finding: Finding) -> str:
+    at = "" if finding.block is None else f" First in block {finding.block}"
+    at += f", thread {finding.thread}." if at and finding.thread is not None else "." if at else ""
+    return f"{codes()[finding.code].title}: {finding.message}.{at}"
+
+
+def _physical(source: str, line: int, root: Path) -> dict[str, Any]:
+    path = Path(source)
+    if path.is_absolute() and not path.is_relative_to(root):
+        artifact = {"uri": path.as_uri()}
+    else:
+        inside = path.relative_to(root) if path.is_absolute() else path
+        artifact = {"uri": quote(inside.as_posix()), "uriBaseId": ROOT}
+    return {"artifactLocation": artifact, "region": {"startLine": max(1, line)}}
+
+
+def _fingerprint(finding: Finding) -> str:
+    """The same for a finding whose line was moved, so that hosts tell what is new."""
+    words = linecache.getline(finding.source, finding.line).split() if finding.source else [str(finding.ptx_line)]
+    what = (finding.code, finding.kernel, *words, str(finding.details.get("array", "")))
+    return hashlib.sha256("\0".join(what).encode()).hexdigest()[:32]
