@@ -285,6 +285,11 @@ class Counts(Summable):
         return 1 - self.divergent_branches / self.branches if self.branches else 1.0
 
     @property
+    def moved(self) -> tuple[Sectors, ...]:
+        """All accesses to global and local memory, kind by kind."""
+        return (self.global_loads, self.global_stores, self.global_atomics, self.local_loads, self.local_stores)
+
+    @property
     def in_global(self) -> Sectors:
         """All accesses to global memory."""
         return self.global_loads + self.global_stores + self.global_atomics

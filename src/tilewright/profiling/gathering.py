@@ -35,6 +35,7 @@ _BARRIERS = ("bar.sync", "bar.red", "bar.arrive", "bar.cta", "barrier.")
 _Key = tuple[int, str, str]
 
 
+@functools.cache
 def operations(opcode: str) -> tuple[str, int]:
     """The field of Operations that an instruction counts for, and how many a lane; ("", 0) for none.
 
@@ -70,48 +71,51 @@ def sites(
     served : sequence of Served
         Where the sectors of each row of the result of `coalescing` were found; empty where that is not known.
     """
-    found: dict[_Key, list[Counts]] = {}
-    for key, counts in _parts(results, served):
-        found.setdefault(key, []).append(counts)
+    found: dict[_Key, dict[str, Any]] = {}
+    for key, fields in _parts(results, served):
+        known = found.setdefault(key, {})
+        for name, value in fields.items():  # an instruction that is inlined in several places has several rows
+            known[name] = known[name] + value if name in known else value
     place = _Places(source_lines)
     return tuple(
-        SiteCounts(line, opcode, source or place.before(line), Counts.total(found[line, opcode, source]))
+        SiteCounts(line, opcode, source or place.before(line), Counts(**found[line, opcode, source]))
         for line, opcode, source in sorted(found)
     )
 
 
-def _parts(results: Mapping[str, Any], served: Sequence[Served]) -> Iterator[tuple[_Key, Counts]]:
-    """What each instrument counted, instruction by instruction."""
+def _parts(results: Mapping[str, Any], served: Sequence[Served]) -> Iterator[tuple[_Key, dict[str, Any]]]:
+    """Fields of Counts that each instrument counted, instruction by instruction."""
     for row in results["mix"].rows:
         for key in row.site.steps:
             yield key, _executed(key[1], row.executions, row.lanes)
     for row in results["divergence"].rows:
-        yield _key(row.site), Counts(branches=row.branches, divergent_branches=row.divergent)
+        yield _key(row.site), {"branches": row.branches, "divergent_branches": row.divergent}
     for index, row in enumerate(results["coalescing"].rows):
         found = served[index] if served else Served()
         sectors = Sectors(row.requests, row.lanes, row.sectors, row.ideal_sectors, row.bytes_used, found)
-        yield _key(row.site), _access(row.site, sectors)
+        yield _key(row.site), {_ACCESSES[row.site.space, row.site.access]: sectors}
     for row in results["banks"].rows:
         fronts = Wavefronts(row.requests, row.lanes, row.wavefronts, row.ideal_wavefronts)
-        yield _key(row.site), _access(row.site, fronts)
+        yield _key(row.site), {_ACCESSES[row.site.space, row.site.access]: fronts}
 
 
 def _key(site: Site) -> _Key:
     return site.ptx_line, site.opcode, site.source
 
 
-def _access(site: Site, counted: Sectors | Wavefronts) -> Counts:
-    named: dict[str, Any] = {_ACCESSES[site.space, site.access]: counted}
-    return Counts(**named)
-
-
-def _executed(opcode: str, executions: int, lanes: int) -> Counts:
+def _executed(opcode: str, executions: int, lanes: int) -> dict[str, Any]:
     """An instruction that warps executed, with so many active lanes in all."""
     unit: dict[str, int] = {_unit(opcode): executions}
+    fields: dict[str, Any] = {
+        "warp_instructions": executions, "thread_instructions": lanes, "mix": Mix(**unit)
+    }  # fmt: skip
     kind, each = operations(opcode)
-    done: dict[str, int] = {kind: each * lanes} if kind else {}
-    barriers = executions if opcode.startswith(_BARRIERS) else 0
-    return Counts(executions, lanes, Mix(**unit), Operations(**done), barriers=barriers)
+    if kind:
+        done: dict[str, int] = {kind: each * lanes}
+        fields["operations"] = Operations(**done)
+    if opcode.startswith(_BARRIERS):
+        fields["barriers"] = executions
+    return fields
 
 
 class _Places:

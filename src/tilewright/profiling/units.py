@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from tilewright.machine import Gpu
 from tilewright.machine import roofline as roofs
-from tilewright.profiling.counts import LANES, SECTOR_BYTES, WAVEFRONT_BYTES, Counts
+from tilewright.profiling.counts import LANES, SECTOR_BYTES, WAVEFRONT_BYTES, Counts, Served
 from tilewright.profiling.record import Position, Traffic, Unit
 
 #: The unit that shared memory and the first-level cache have in common.
@@ -27,24 +27,29 @@ _ROOFS = {"float32": "float32", "float64": "float64", "float16": "float16", "int
 
 def shared_bytes(counts: Counts) -> int:
     """Bytes by wavefronts of shared memory, full ones or not."""
-    return WAVEFRONT_BYTES * counts.in_shared.wavefronts
+    kinds = (counts.shared_loads, counts.shared_stores, counts.shared_atomics)
+    return WAVEFRONT_BYTES * sum(kind.wavefronts for kind in kinds)
 
 
 def l1_bytes(counts: Counts) -> int:
     """Bytes that global and local memory ask of the first level."""
-    return counts.in_global.bytes_moved + counts.in_local.bytes_moved
+    return sum(kind.bytes_moved for kind in counts.moved)
+
+
+def _beyond(counts: Counts, sectors: Callable[[Served], int]) -> int:
+    """Bytes that pass the first level by, of its kind; all that are asked of it where the caches were not modelled."""
+    modelled = any(kind.served for kind in counts.moved)
+    return SECTOR_BYTES * sum(sectors(kind.served) for kind in counts.moved) if modelled else l1_bytes(counts)
 
 
 def l2_bytes(counts: Counts) -> int:
-    """Bytes that reach the second level; all of the first's where the caches were not modelled."""
-    served = counts.in_global.served + counts.in_local.served
-    return SECTOR_BYTES * served.l2_sectors if served else l1_bytes(counts)
+    """Bytes that reach the second level."""
+    return _beyond(counts, lambda served: served.l2_sectors)
 
 
 def dram_bytes(counts: Counts) -> int:
-    """Bytes read from DRAM, and those of stores' first touches, which must go there; likewise."""
-    served = counts.in_global.served + counts.in_local.served
-    return SECTOR_BYTES * (served.dram_sectors + served.l2_allocated) if served else l1_bytes(counts)
+    """Bytes read from DRAM, and those of stores' first touches, which must go there."""
+    return _beyond(counts, lambda served: served.dram_sectors + served.l2_allocated)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +132,7 @@ def traffic(totals: Counts, written_sectors: int | None = None) -> Traffic:
     near = Traffic(shared_bytes(totals), l1_bytes(totals))
     if written_sectors is None:
         return near
-    served = totals.in_global.served + totals.in_local.served
+    served = Served.total(kind.served for kind in totals.moved)
     return Traffic(
         near.shared_bytes,
         near.l1_bytes,
