@@ -56,6 +56,10 @@ def check(
         raise typer.Exit
     if script is None:
         raise ArgumentValueError("SCRIPT must name a Python program (got none); or list the codes with --codes")
+    if sarif is not None and not sarif.parent.is_dir():
+        raise ArgumentValueError(
+            f"--sarif must name a file in a folder that exists (got {sarif}); make {sarif.parent} first"
+        )
     number = None if seed is None else values.whole("--seed", seed, 0, "1")
     checks, status, told = _run(script, arguments or [], gpu, number, ignore, quiet=json or str(sarif) == "-")
     sifted = checks.sifted

@@ -1,0 +1,156 @@
+"""`tilewright check`: programs run to their end, and what is wrong with their kernels is told."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tilewright.instruments.findings import codes
+
+Run = Callable[..., Any]
+
+PROGRAM = """\
+import sys
+import numpy as np
+from numba import cuda
+
+@cuda.jit
+def total(x, out):
+    i = cuda.grid(1)
+    if i < out.size:
+        sum = 0.0
+        for j in range(4):
+            sum += x[i + j]{comment}
+        out[i] = sum
+
+@cuda.jit
+def past_the_end(x):
+    x[cuda.grid(1)] = 1
+
+x = cuda.to_device(np.ones(36, np.float32))
+out = cuda.device_array(32, np.float32)
+total[1, 32](x, out)
+print("arguments", sys.argv[1:])
+{rest}
+"""
+
+
+@pytest.fixture
+def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
+    """Write the program into an empty folder and go there."""
+    monkeypatch.chdir(tmp_path)
+    numbers = iter(range(99))
+
+    def write(rest: str = "", comment: str = "") -> str:
+        name = f"program{next(numbers)}.py"  # lines of files are kept by their names
+        (tmp_path / name).write_text(PROGRAM.format(rest=rest, comment=comment))
+        return name
+
+    return write
+
+
+def test_findings_are_told_after_what_the_program_prints(tilewright: Run, program: Any) -> None:
+    name = program()
+    done = tilewright("check", name, "--ours", "no")
+    assert done.status == 1
+    lines = done.out.splitlines()
+    assert lines[0] == "arguments ['--ours', 'no']"
+    assert lines[1] == "TW601 warning: float64 arithmetic in a kernel of float32 arrays"
+    assert f"{name}:11  kernel total" in lines[2]
+    assert lines[-1] == "1 finding (1 warning) in 1 launch of 1 kernel"
+
+
+def test_a_program_without_findings_has_its_own_status(tilewright: Run, program: Any) -> None:
+    done = tilewright("check", "--ignore", "TW601", program("sys.exit(7)"))
+    assert done.status == 7
+    assert done.out.splitlines()[-1] == "no findings, 1 suppressed, in 1 launch of 1 kernel"
+    quiet = program(comment="  # tilewright: ignore[TW601]")
+    assert tilewright("check", quiet).status == 0
+    done = tilewright("check", "--verbose", "--ignore", "TW301", quiet)
+    assert f"suppressed: TW601 at {Path(quiet).resolve()}:11" in done.out or f"TW601 at {quiet}:11" in done.out
+    assert "suppression without use: --ignore TW301" in done.out
+
+
+def test_a_program_goes_on_after_a_launch_that_fails(tilewright: Run, program: Any) -> None:
+    rest = "past_the_end[1 << 20, 64](x)\npast_the_end[1, 2048](x)\nprint('the end')"
+    done = tilewright("check", "--ignore", "TW601,TW504", program(rest))
+    assert done.status == 1
+    assert "the end" in done.out.splitlines()
+    assert {line[:5] for line in done.out.splitlines() if line[:2] == "TW"} == {"TW101", "TW502"}
+    assert done.out.splitlines()[-1].endswith("in 3 launches of 2 kernels")
+
+
+def test_what_ends_the_program_is_told_after_the_findings(
+    tilewright: Run, program: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[Any] = []
+    monkeypatch.setattr(sys, "__excepthook__", lambda *error: told.append(error))
+    done = tilewright("check", program("raise ValueError('mine')"))
+    assert done.status == 1
+    assert "TW601" in done.out
+    assert [(kind, str(error)) for kind, error, _ in told] == [(ValueError, "mine")]
+    done = tilewright("check", "--ignore", "TW601", program("raise ValueError('mine')"))
+    assert (done.status, len(told)) == (1, 2)
+
+
+def test_json_stands_alone(tilewright: Run, program: Any) -> None:
+    name = program()
+    done = tilewright("check", "--json", name)
+    document = json.loads(done.out)
+    assert done.status == 1
+    assert "arguments []" in done.err
+    assert [(row["code"], row["line"], row["kernel"]) for row in document["findings"]] == [("TW601", 11, "total")]
+    assert (document["launches"], document["kernels"]) == (1, ["total"])
+
+
+def test_sarif_goes_to_a_file_or_alone_to_the_output(tilewright: Run, program: Any, tmp_path: Path) -> None:
+    name = program()
+    done = tilewright("check", "--sarif", "found.sarif", name)
+    log = json.loads((tmp_path / "found.sarif").read_text())
+    (result,) = log["runs"][0]["results"]
+    assert result["ruleId"] == "TW601"
+    assert result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == name
+    assert "1 finding" in done.out
+    assert json.loads(tilewright("check", "--sarif", "-", name).out) == log
+
+
+def test_codes_are_listed(tilewright: Run) -> None:
+    done = tilewright("check", "--codes")
+    assert done.status == 0
+    assert [line[:5] for line in done.out.splitlines() if line[:2] == "TW"] == list(codes())
+    assert list(json.loads(tilewright("check", "--codes", "--json").out)) == list(codes())
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "SCRIPT must name a Python program"),
+        (("missing.py",), "missing.py"),
+        (("--ignore", "TW601,TW31", "x.py"), "--ignore: 'TW31' must be the code of a finding; did you mean TW301?"),
+        (("--sarif", "no/folder/x", "x.py"), "--sarif must name a file in a folder that exists"),
+        (("--ignore", "", "x.py"), "the codes are TW101"),
+        (("--gpu", "nothing", "x.py"), "h100"),
+        (("--seed", "x", "x.py"), "--seed must be a whole number"),
+    ],
+)
+def test_wrong_use(tilewright: Run, words: tuple[str, ...], said: str) -> None:
+    done = tilewright("check", *words)
+    assert (done.status, done.out) == (2, "")
+    assert said in done.err
+
+
+def test_a_comment_with_an_unknown_code_is_wrong_use(tilewright: Run, program: Any) -> None:
+    done = tilewright("check", program(comment="  # tilewright: ignore[TW6]"))
+    assert done.status == 2
+    assert ":11: 'TW6' must be the code of a finding" in done.err
+
+
+def test_a_file_that_cannot_be_written_is_told(tilewright: Run, program: Any, tmp_path: Path) -> None:
+    done = tilewright("check", "--sarif", tmp_path, program())
+    assert done.status == 2
+    assert "--sarif must name a file that can be written" in done.err

@@ -1,0 +1,185 @@
+"""Findings as text, JSON and SARIF."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from tilewright.checking.suppressions import Sifted, Suppression
+from tilewright.instruments.findings import Finding, codes
+from tilewright.report import findings as report
+from tilewright.report import sarif
+
+SOURCE = """def k(x):
+    i = cuda.grid(1)
+    if i <= x.size:
+\t    x[i] = 1
+    return
+
+
+"""
+
+
+@pytest.fixture
+def found(tmp_path: Path) -> Finding:
+    """A finding in a file that can be read."""
+    file = tmp_path / "k.py"
+    file.write_text(SOURCE)
+    return Finding(
+        code="TW101", message="store of 4 bytes past the end of `x`", kernel="k", source=str(file), line=4,
+        opcode="st.global.u32", ptx_line=30, block=(1, 0, 0), thread=(31, 2, 0), count=1200, launch=3,
+        details={"array": "x", "other": f"{file}:2"},
+    )  # fmt: skip
+
+
+def shown(sifted: Sifted, *, terminal: bool = False, encoding: str = "utf-8", verbose: bool = False) -> str:
+    raw = io.BytesIO()
+    stream = io.TextIOWrapper(raw, encoding, write_through=True)
+    system: Any = "standard" if terminal else None
+    console = Console(file=stream, force_terminal=terminal, color_system=system, width=80, highlight=False)
+    report.show(sifted, console, launches=4, kernels=2, verbose=verbose)
+    return raw.getvalue().decode(encoding)
+
+
+def test_a_finding_beside_its_lines(found: Finding) -> None:
+    assert (
+        shown(Sifted((found,), (), ()))
+        == f"""\
+TW101 error: out-of-bounds global access
+  → {found.source}:4  kernel k, launch 3, first in block (1, 0, 0), thread (31, 2, 0), 1,200 times
+    2 | i = cuda.grid(1)
+    3 | if i <= x.size:
+  > 4 |     x[i] = 1
+      |     ^^^^^^^^ st.global.u32
+    5 | return
+    6 | \n\
+  found store of 4 bytes past the end of `x`.
+  rule  An access to global memory must lie inside an allocation.
+  do    Guard the access with the extents of the array that it goes to, or mend the index.
+
+1 finding (1 error) in 4 launches of 2 kernels
+"""
+    )
+
+
+def test_without_a_source_there_is_the_ptx_line(found: Finding) -> None:
+    for other in (replace(found, source="", line=0), replace(found, line=99), replace(found, source="gone.py")):
+        text = shown(Sifted((other,), (), ()), encoding="ascii")
+        assert f"  -> {other.where}  kernel k" in text
+        assert " | " not in text
+    assert replace(found, source="", line=0).where == "PTX line 30"
+
+
+def test_a_terminal_has_colours_and_a_pipe_none(found: Finding) -> None:
+    warned = replace(found, code="TW601")
+    coloured = shown(Sifted((found, warned), (), ()), terminal=True)
+    assert "\x1b[1;31mTW101 error" in coloured
+    assert "\x1b[1;33mTW601 warning" in coloured
+    assert "\x1b" not in shown(Sifted((found, warned), (), ()))
+    last = {code: shown(Sifted(rows, (), ()), terminal=True).splitlines()[-1] for code, rows in
+            (("31", (found, warned)), ("33", (warned,)), ("32", ()))}  # fmt: skip
+    assert all(line.startswith(f"\x1b[1;{code}m") for code, line in last.items())
+
+
+def test_what_is_suppressed_is_told_when_asked(found: Finding) -> None:
+    sifted = Sifted((), (found,), (Suppression("TW301", "a.py", 9),))
+    assert shown(sifted) == "no findings, 1 suppressed, in 4 launches of 2 kernels\n"
+    text = shown(sifted, verbose=True)
+    assert f"suppressed: TW101 at {found.where}" in text
+    assert "suppression without use: a.py:9: ignore[TW301]" in text
+
+
+def test_json_holds_everything(found: Finding) -> None:
+    sifted = Sifted((found,), (replace(found, code="TW601"),), (Suppression("TW301"),))
+    document = json.loads(report.as_json(sifted, launches=4, kernels=("k", "l")))
+    assert [Finding.from_json(row) for row in document["findings"]] == [found]
+    assert [row["code"] for row in document["suppressed"]] == ["TW601"]
+    assert document["unused_suppressions"] == ["--ignore TW301"]
+    assert (document["launches"], document["kernels"]) == (4, ["k", "l"])
+    assert list(document["codes"]) == ["TW101", "TW601"]
+    assert document["codes"]["TW101"]["severity"] == "error"
+
+
+#: Properties that SARIF 2.1.0 requires of an object, and those it allows, as far as we write them; by the section.
+REQUIRED = {
+    "log": ({"version", "runs"}, {"$schema"}),  # 3.13
+    "run": ({"tool"}, {"columnKind", "originalUriBaseIds", "results"}),  # 3.14
+    "driver": ({"name"}, {"version", "informationUri", "rules"}),  # 3.19
+    "rule": ({"id"}, {"shortDescription", "fullDescription", "help", "defaultConfiguration"}),  # 3.49
+    "result": (
+        {"message"},
+        {"ruleId", "ruleIndex", "level", "locations", "occurrenceCount", "partialFingerprints", "properties",
+         "relatedLocations", "suppressions"},
+    ),  # 3.27
+    "location": (set(), {"id", "physicalLocation", "logicalLocations", "message"}),  # 3.28
+    "physical": ({"artifactLocation"}, {"region"}),  # 3.29: an artifact or an address
+    "artifact": ({"uri"}, {"uriBaseId"}),  # 3.4
+    "region": ({"startLine"}, set()),  # 3.30
+}  # fmt: skip
+
+
+def valid(kind: str, document: dict[str, Any]) -> dict[str, Any]:
+    required, allowed = REQUIRED[kind]
+    assert required <= set(document) <= required | allowed, kind
+    return document
+
+
+def test_sarif_is_what_the_standard_requires(found: Finding, tmp_path: Path) -> None:
+    bare = replace(found, source="", line=0, block=None, thread=None, details={})
+    rows = (found, replace(bare, code="TW601"))
+    text = sarif.text(Sifted(rows, (replace(found, code="TW604"),), ()), tmp_path)
+    document = valid("log", json.loads(text))
+    assert document["version"] == "2.1.0"
+    assert document["$schema"].endswith("sarif-schema-2.1.0.json")
+    (run,) = document["runs"]
+    driver = valid("driver", valid("run", run)["tool"]["driver"])
+    rules = [valid("rule", rule) for rule in driver["rules"]]
+    assert [rule["id"] for rule in rules] == list(codes())
+    for result in run["results"]:
+        assert rules[valid("result", result)["ruleIndex"]]["id"] == result["ruleId"]
+        assert result["level"] in ("error", "warning", "note")
+        assert result["message"]["text"].endswith(".")
+        assert result["occurrenceCount"] >= 1
+        assert all(isinstance(v, str) for v in result["partialFingerprints"].values())
+        for location in [*result["locations"], *result.get("relatedLocations", [])]:
+            if "physicalLocation" in valid("location", location):
+                physical = valid("physical", location["physicalLocation"])
+                artifact = valid("artifact", physical["artifactLocation"])
+                assert artifact.get("uriBaseId", "SRCROOT") in run["originalUriBaseIds"]
+                assert not re.search(r"[^!-~]", artifact["uri"])
+                assert valid("region", physical["region"])["startLine"] >= 1
+
+
+def test_sarif_places_a_finding(found: Finding, tmp_path: Path) -> None:
+    def places(finding: Finding) -> Any:
+        (result,) = sarif.log(Sifted((finding,), (), ()), tmp_path)["runs"][0]["results"]
+        return result, result["locations"][0].get("physicalLocation", {}).get("artifactLocation")
+
+    result, artifact = places(found)
+    assert artifact == {"uri": "k.py", "uriBaseId": "SRCROOT"}
+    assert result["locations"][0]["physicalLocation"]["region"] == {"startLine": 4}
+    assert result["relatedLocations"][0]["physicalLocation"]["region"] == {"startLine": 2}
+    assert result["message"]["text"] == (
+        "out-of-bounds global access: store of 4 bytes past the end of `x`. First in block (1, 0, 0), "
+        "thread (31, 2, 0)."
+    )
+    assert places(replace(found, source="a b.py"))[1] == {"uri": "a%20b.py", "uriBaseId": "SRCROOT"}
+    assert places(replace(found, source="/elsewhere/k.py"))[1] == {"uri": "file:///elsewhere/k.py"}
+    assert places(replace(found, source="", line=0))[1] is None
+
+
+def test_sarif_says_what_is_suppressed_and_keeps_prints_of_moved_lines(found: Finding, tmp_path: Path) -> None:
+    moved = tmp_path / "moved.py"
+    moved.write_text("\n\n" + SOURCE)
+    rows = (found, replace(found, source=str(moved), line=6), replace(found, line=3))
+    results = sarif.log(Sifted(rows, (found,), ()), tmp_path)["runs"][0]["results"]
+    assert [result.get("suppressions") for result in results] == [None, None, None, [{"kind": "inSource"}]]
+    prints = [result["partialFingerprints"]["tilewrightFinding/v1"] for result in results]
+    assert prints[0] == prints[1] == prints[3] != prints[2]
