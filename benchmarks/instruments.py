@@ -1,8 +1,9 @@
 """What instruments cost: corrected S2 with and without them, in pairs of launches one after the other.
 
 A pair's ratio is of the host's seconds of running blocks. `whole` is what a user waits for: the whole call, with what
-is made of the counts afterwards (for a profile the cache model too), over the whole call without instruments.
-Arrays stay in simulated memory, and kernels are translated before.
+is made of the counts afterwards (for a profile the cache model too), over the whole call without instruments; and the
+same of processor time, all threads together, which another load on the host disturbs less. Arrays stay in simulated
+memory, and kernels are translated before.
 
     python benchmarks/instruments.py [--size 256] [--threads 2] [--rounds 15] [--json]
 """
@@ -50,18 +51,20 @@ def measured(size: int, threads: int, rounds: int) -> dict[str, Any]:
     plain: list[float] = []
     running: dict[str, list[float]] = {name: [] for name in CASES}
     whole: dict[str, list[float]] = {name: [] for name in CASES}
+    processor: dict[str, list[float]] = {name: [] for name in CASES}
     for _ in range(rounds):
         for name, instruments in CASES.items():
-            start = time.perf_counter()
+            start = now()
             without = launch().seconds
-            between = time.perf_counter()
+            between = now()
             run = launch(instruments())
             if name == "profile":
                 profiling.of_run(run, gpu)
-            end = time.perf_counter()
+            end = now()
             plain.append(without)
             running[name].append(run.seconds / without)
-            whole[name].append((end - between) / (between - start))
+            whole[name].append((end[0] - between[0]) / (between[0] - start[0]))
+            processor[name].append((end[1] - between[1]) / (between[1] - start[1]))
     return {
         "kernel": "tiled",
         "size": size,
@@ -70,18 +73,25 @@ def measured(size: int, threads: int, rounds: int) -> dict[str, Any]:
         "plain_seconds": measuring.Spread.of(plain),
         "running": {name: measuring.Spread.of(values) for name, values in running.items()},
         "whole": {name: measuring.Spread.of(values) for name, values in whole.items()},
+        "processor": {name: measuring.Spread.of(values) for name, values in processor.items()},
     }
+
+
+def now() -> tuple[float, float]:
+    """Seconds on the clock, and of processor time."""
+    return time.perf_counter(), time.process_time()
 
 
 def table(results: dict[str, Any]) -> Any:
     """The table of ratios."""
-    rows = [(name, spread.text(), results["whole"][name].text()) for name, spread in results["running"].items()]
+    ways = ("running", "whole", "processor")
+    rows = [(name, *(results[way][name].text() for way in ways)) for name in results["running"]]
     title = f"{results['kernel']} at {results['size']}^3 on {results['threads']} host threads"
     plain = results["plain_seconds"].text(1e3)
     note = "" if results["verified"] else "; its product is WRONG"
     return measuring.table(
         f"{title}: {plain} ms without instruments{note}",
-        ("instruments", "running, times as long", "whole, times as long"),
+        ("times as long", "running", "whole", "whole, processor time"),
         rows,
         "median (least - most) of pairs",
     )
