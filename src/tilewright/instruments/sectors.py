@@ -28,25 +28,27 @@ def core(symbol: str, pieces: int) -> str:
     """The function `i64 SYMBOL(ptr counters, ptr ids, ptr bytes, i32 mask, ptr out)`.
 
     `ids` holds a vector of 32 i64 sector numbers a piece, `bytes` the lanes' byte masks in a sector, 32 i32, which are
-    the same for all pieces. The distinct sectors are written to `out`; the result is how many they are.
+    the same for all pieces. The distinct sectors are written to `out`; the result is how many they are. Sectors are
+    compared by 32 bits: memory of one space lies within 128 GiB.
     """
     nexts = "".join(
         f"""
-  %id.{p}.p = getelementptr {_V64}, ptr %ids, i64 {p}
-  %id.{p} = load {_V64}, ptr %id.{p}.p, align 64"""
+  %ids.{p} = getelementptr {_V64}, ptr %ids, i64 {p}
+  %id.wide.{p} = load {_V64}, ptr %ids.{p}, align 64
+  %id.{p} = trunc {_V64} %id.wide.{p} to {_V32}"""
         for p in range(pieces)
     )
     phis = "".join(f"\n  %left.{p} = phi i32 [ %mask, %start ], [ %less.{p}, %serve ]" for p in range(pieces))
-    choose, candidates, chosen = "", "%left.0", "%id.0"
+    choose, candidates, chosen = "", "%left.0", "%ids"
     for p in range(1, pieces):
         choose += f"""
   %none.{p} = icmp eq i32 {candidates}, 0
   %candidates.{p} = select i1 %none.{p}, i32 %left.{p}, i32 {candidates}
-  %chosen.{p} = select i1 %none.{p}, {_V64} %id.{p}, {_V64} {chosen}"""
+  %chosen.{p} = select i1 %none.{p}, ptr %ids.{p}, ptr {chosen}"""
         candidates, chosen = f"%candidates.{p}", f"%chosen.{p}"
     serve = "".join(
         f"""
-  %same.{p} = icmp eq {_V64} %id.{p}, %leader.all
+  %same.{p} = icmp eq {_V32} %id.{p}, %leader.all
   %same.bits.{p} = bitcast {_V1} %same.{p} to i32
   %taken.bits.{p} = and i32 %same.bits.{p}, %left.{p}
   %taken.{p} = bitcast i32 %taken.bits.{p} to {_V1}
@@ -73,11 +75,13 @@ serve:{phis}
   %sectors = phi i32 [ 0, %start ], [ %sectors.next, %serve ]
   %used = phi i32 [ 0, %start ], [ %used.next, %serve ]{choose}
   %lane = call i32 @llvm.cttz.i32(i32 {candidates}, i1 true)
-  %leader = extractelement {_V64} {chosen}, i32 %lane
+  %leader.p = getelementptr i64, ptr {chosen}, i32 %lane
+  %leader = load i64, ptr %leader.p, align 8
   %out.p = getelementptr i64, ptr %out, i32 %sectors
   store i64 %leader, ptr %out.p, align 8
-  %leader.one = insertelement {_V64} poison, i64 %leader, i32 0
-  %leader.all = shufflevector {_V64} %leader.one, {_V64} poison, <{LANES} x i32> zeroinitializer{serve}{unite}
+  %leader.low = trunc i64 %leader to i32
+  %leader.one = insertelement {_V32} poison, i32 %leader.low, i32 0
+  %leader.all = shufflevector {_V32} %leader.one, {_V32} poison, <{LANES} x i32> zeroinitializer{serve}{unite}
   %here = call i32 @llvm.vector.reduce.or.v{LANES}i32({_V32} {touched})
   %count = call i32 @llvm.ctpop.i32(i32 %here)
   %used.next = add i32 %used, %count

@@ -45,7 +45,7 @@ def test_known_patterns(harness, addresses, size, sectors):
 def test_agrees_with_brute_force(harness, size):
     rng = random.Random(size)
     for trial in range(300):
-        spread = rng.choice([1, 40, 300, 5000, 1 << 40])
+        spread = rng.choice([1, 40, 300, 5000, 1 << 30])
         base = rng.randrange(1 << rng.choice([4, 20, 44]))
         addresses = [(base + rng.randrange(spread)) * size for _ in range(LANES)]
         mask = rng.choice([FULL, 0, 1, 1 << 31, rng.getrandbits(32), rng.getrandbits(32) & rng.getrandbits(32)])
