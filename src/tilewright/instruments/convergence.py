@@ -47,6 +47,8 @@ _MEMBERS = {"shfl": 3, "vote": 1, "match": 1, "redux": 1, "elect": 0, "bar": 0}
 #: each of the first barriers; then of each warp the lanes that have come to its present one, and where the first did.
 _ENDED, _COUNTS, _ROWS = 0, 64, 64 + 4 * 1024
 _ROWS_MAX = 1024
+#: Barriers that one thread is told to have missed, at most: loops come to the same few again and again.
+_MISSED_MAX = 64
 _COME = _ROWS + 4 * _ROWS_MAX
 
 
@@ -233,9 +235,15 @@ each:
   %less = icmp ult i32 %d, %top1
   %known = icmp ult i32 %d, {_ROWS_MAX}
   %told = and i1 %less, %known
+  %far = add i32 %d, {_MISSED_MAX}
+  %near = call i32 @llvm.umin.i32(i32 %top1, i32 %far)
+  %end = call i32 @llvm.umin.i32(i32 %near, i32 {_ROWS_MAX})
   br i1 %told, label %missed, label %next
 missed:
-  %m.at = shl i32 %d, 2
+  br label %each.missed
+each.missed:
+  %n = phi i32 [ %d, %missed ], [ %n1, %each.missed ]
+  %m.at = shl i32 %n, 2
   %m.off = add i32 %m.at, {_ROWS}
   %m.p = getelementptr i8, ptr %block, i32 %m.off
   %m.row = load i32, ptr %m.p
@@ -243,7 +251,9 @@ missed:
   %key = or i64 %block.key, %t.wide
 {_tag("left", _LEFT, "%m.row")}
   call void @tw.memory.report(ptr %launch, i64 %left.tag, i64 %key, i64 0, i64 0)
-  br label %next
+  %n1 = add i32 %n, 1
+  %short = icmp ult i32 %n1, %end
+  br i1 %short, label %each.missed, label %next
 next:
   %t1 = add i32 %t, 1
   %more = icmp ult i32 %t1, %threads.all

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.simt.ptx.tree import Module
-from tilewright.simt.translate.layout import Layout
+from tilewright.simt.translate.layout import Layout, align_up
 from tilewright.simt.translate.state import GLOBAL_BASE, SLOT, WARP
 
 #: The parameters that every handler begins with: the block's and the warp's record (see FIELDS), the instrument's own
@@ -244,5 +244,6 @@ __all__ = [
     "Instrument",
     "Site",
     "Storage",
+    "align_up",
     "parameters",
 ]

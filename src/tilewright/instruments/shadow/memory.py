@@ -20,10 +20,10 @@ from tilewright.instruments.shadow.cells import (
 )
 from tilewright.instruments.shadow.states import States, reserved
 from tilewright.instruments.shadow.words import UNSET, finding_of, settled, speculated
-from tilewright.simt.events import GLOBAL_BASE, EventKind, Facts, Handler, Instrument, Site, Storage
+from tilewright.simt.events import GLOBAL_BASE, EventKind, Facts, Handler, Instrument, Site, Storage, align_up
 
 #: Bytes between variables of shared and of local memory.
-GAP_BYTES = 64
+GAP_BYTES = 512
 #: Local memory of a block beyond which it is not judged: every block begins with a copy of its states.
 _LOCAL_MAX_BYTES = 16 << 20
 _WIDTH = re.compile(r"\b(?:ld|ldu|st|atom|red)((?:\.[\w:]+)*)\.(?:[busf]|bf)(8|16|32|64|128)(?:x2)?\b")
@@ -133,8 +133,8 @@ def _shared_cells(facts: Facts, cell_bytes: int) -> npt.NDArray[np.uint64]:
     for name, (space, offset) in facts.layout.places.items():
         if space == "shared":
             inside[offset : offset + facts.layout.sizes.get(name, 0)] = True
-    if facts.dynamic_shared_bytes:
-        inside[facts.shared_bytes - facts.dynamic_shared_bytes :] = True
+    start = align_up(facts.layout.shared_bytes, 16)
+    inside[start : start + facts.dynamic_shared_bytes] = True
     count = -(-facts.shared_bytes // cell_bytes)
     padded = np.zeros(count * cell_bytes, bool)
     padded[: inside.size] = inside

@@ -284,6 +284,7 @@ class _Job:
         self.ready = kernel_store().get(program.ptx, program.entry, kind, instruments)
         self.dynamic_shared_bytes = shared_bytes
         self.shared_bytes = _checked_bytes(program, self.ready.translation.layout, shared_bytes, target)
+        self.shared_bytes += max((i.gap_bytes for i in instruments), default=0)  # behind the last variable too
 
     @property
     def param_bytes(self) -> int:

@@ -160,7 +160,7 @@ class Memory:
                 self._holes[index : index + 1] = [(offset + taken, room - taken)] if room > taken else []
                 break
         else:
-            offset = self._end
+            offset = self._end or (RED_ZONE_MIN_BYTES if zone else 0)  # the first one has a red zone before it too
             if offset + size_bytes + zone > self.capacity_bytes:
                 raise LaunchError(
                     f"global memory holds {self.capacity_bytes:,} bytes (got a request for {size_bytes:,} with "

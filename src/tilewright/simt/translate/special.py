@@ -237,7 +237,9 @@ def _clock_high(emitter: Emitter, axis: int) -> Value:
 
 def _shared_in_units(emitter: Emitter, axis: int) -> Value:
     code = emitter.code
-    raised = code.add(_narrow(emitter, emitter.context("shared_bytes")), code.const("i32", SHARED_UNIT_BYTES - 1))
+    gaps = emitter.layout.shared_gap_bytes + max((i.gap_bytes for i in emitter.instruments), default=0)
+    used = code.sub(_narrow(emitter, emitter.context("shared_bytes")), code.const("i32", gaps))
+    raised = code.add(used, code.const("i32", SHARED_UNIT_BYTES - 1))
     return code.and_(raised, code.const("i32", -SHARED_UNIT_BYTES))
 
 
