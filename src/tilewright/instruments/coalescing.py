@@ -17,6 +17,10 @@ from tilewright.instruments.requests import Requests
 from tilewright.instruments.sectors import SECTOR_BYTES
 from tilewright.simt.events import EventKind, Facts, Handler, Instrument, Site, Storage
 
+#: State spaces that the machine keeps in global memory, and a GPU reads through its constant cache.
+#: Source: CUDA C++ Programming Guide, "Constant Memory"; Nsight Compute, memory tables (IDC).
+_ELSEWHERE = frozenset(("const", "param"))
+
 
 @dataclass(frozen=True, slots=True)
 class CoalescingRow:
@@ -103,7 +107,7 @@ class Coalescing(Instrument):
     """Count requests and 32-byte sectors, instruction by instruction.
 
     A generic access has a site for each space, and counts where its addresses lie. A request without an active lane
-    is none.
+    is none; nor are accesses to constants and parameters, which have a cache of their own.
 
     Parameters
     ----------
@@ -138,6 +142,8 @@ class Coalescing(Instrument):
     def handler(self, site: Site, offsets: tuple[int, ...] | None = None) -> Handler | None:
         """Accesses to the spaces."""
         if site.kind is not EventKind.ACCESS or site.space not in self.spaces:
+            return None
+        if not _ELSEWHERE.isdisjoint(part.partition("::")[0] for part in site.opcode.split(".")):
             return None
         return sectors.handler(sectors.SPACES[site.space], site.bytes_per_lane, offsets, record=self.record)
 

@@ -125,9 +125,11 @@ def of_run(run: Run, gpu: machine.Gpu, *, shared_bytes: int = 0, launch: int = 0
 
 
 def _resources(program: Program, gpu: machine.Gpu) -> tuple[Resources | None, tuple[str, ...]]:
-    """The assembler's report, or why there is none."""
+    """The assembler's report, or why there is none; and for which GPU it is, if not for this one."""
+    cc = max(gpu.compute_capability, program.cc)
+    made_for = f"registers are those on compute capability {cc[0]}.{cc[1]}, which the PTX is made for"
     try:
-        return program.resources(max(gpu.compute_capability, program.cc)), ()
+        return program.resources(cc), (made_for,) * (cc != gpu.compute_capability)
     except (MissingExtraError, CompileError) as error:
         first = str(error).splitlines()[0]
         return None, (f"registers, spills and occupancy are not known: {first}",)

@@ -262,7 +262,7 @@ def facts(profile: Profile) -> Iterator[tuple[str, str]]:
     yield from _footprint(profile)
     yield from _roofline(profile)
     for note in profile.notes:
-        yield "not known", note
+        yield "note", note
 
 
 def _instructions(totals: Counts) -> str:

@@ -91,6 +91,11 @@ def test_which_sites():
     assert instrument.handler(Site(EventKind.RUN, 1, "", "mov.b32")) is None
 
 
+@pytest.mark.parametrize("opcode", ["ld.const.f32", "ld.param.u64", "ld.param::entry.u64"])
+def test_constants_are_read_through_another_cache(opcode):
+    assert Coalescing().handler(Site(EventKind.ACCESS, 1, "", opcode, 1, "global", "load", 4)) is None
+
+
 def test_totals_keep_kinds_of_access_apart():
     sites = [site(), site(), site(access="store"), site(access="atomic")]
     counters = np.array([[1, 32, 4, 128, 4], [2, 64, 16, 256, 8], [3, 96, 5, 30, 3], [7, 7, 8, 28, 7]], np.uint64)
