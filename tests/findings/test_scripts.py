@@ -14,21 +14,26 @@ import corpus
 import pytest
 
 import tilewright as tw
+from tilewright.checking import Checks
 
-SCRIPTS = corpus.files("scripts")
+#: Without gaps between the rows of a script's arrays, TW107 is not seen, and shows as a race of C's rows.
+NO_GAPS = pytest.mark.xfail(strict=True, reason="arrays of scripts have no gaps between their rows yet")
+SCRIPTS = [
+    pytest.param(path, id=path.stem, marks=[NO_GAPS] * (path.stem == "s2_published"))
+    for path in corpus.files("scripts")
+]
 
 
-@pytest.mark.xfail(raises=(AttributeError, TypeError), strict=True, reason="tilewright.simulated_gpu cannot check yet")
-@pytest.mark.parametrize("script", SCRIPTS, ids=lambda p: p.stem)
+@pytest.mark.parametrize("script", SCRIPTS)
 def test_a_script_gives_the_findings_that_it_marks(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with tw.simulated_gpu("h100", check=True) as gpu:
+    checks = Checks(gpu="h100")
+    with tw.simulated_gpu("h100", observers=[checks]):
         runpy.run_path(str(script), run_name="__main__")
-    assert {(one.line, one.code) for one in gpu.findings} == corpus.commented(script)
-    assert {one.source for one in gpu.findings} <= {str(script)}
+    assert {(one.line, one.code) for one in checks.findings} == corpus.commented(script)
+    assert {one.source for one in checks.findings} <= {str(script)}
     assert capsys.readouterr().out, "a script says how it ended"
 
 
-@pytest.mark.xfail(raises=AssertionError, strict=True, reason="the command `tilewright check` is not built yet")
 @pytest.mark.parametrize(("name", "status"), [("s2_corrected", 0), ("s2_published", 1)])
 def test_the_command_says_by_its_status_whether_something_was_found(name: str, status: int) -> None:
     command = [sys.executable, "-m", "tilewright", "check", str(corpus.HERE / "scripts" / f"{name}.py")]
