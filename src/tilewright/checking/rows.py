@@ -6,13 +6,17 @@ contiguous memory), it is launched with the arrays as they are.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from tilewright.checking.renaming import renamed
 from tilewright.errors import CompileError
+from tilewright.gpu.arguments import Argument
 from tilewright.gpu.program import Program, program_for
 from tilewright.simt.run.memory import DeviceArray
 
@@ -82,10 +86,33 @@ def spaced(kernel: Any, args: Sequence[Any]) -> tuple[Program, list[Any]]:
         changed = [made.setdefault(id(arg), SpacedArray(arg)) if _suits(arg) else arg for arg in args]
         if made:
             try:
-                return program_for(kernel, changed), changed
+                return _with_unit_strides(program_for(kernel, changed), changed), changed
             except CompileError:
                 pass
     return program_for(kernel, args), list(args)
+
+
+def _with_unit_strides(program: Program, args: Sequence[Any]) -> Program:
+    """Write the last strides into the text: they are an element each, and neighbouring lanes are seen to be neighbours.
+
+    Source: numba-cuda, `dispatcher.py` (`_Kernel._prepare_args`): an array is five fields, its shape and its strides.
+    """
+    ptx, at = program.ptx, 0
+    for argument, arg in zip(program.arguments, args, strict=True):
+        at += _fields(argument)
+        if isinstance(arg, SpacedArray):
+            name = re.escape(program.parameters[at - 1].name)
+            ptx = re.sub(rf"\bld\.param\.[bus]64(\s+%\w+), \[{name}\];", rf"mov.b64\1, {arg.strides[-1]};", ptx)
+    return replace(program, ptx=renamed(replace(program, ptx=ptx)))
+
+
+def _fields(argument: Argument) -> int:
+    """Kernel parameters that an argument takes."""
+    if argument.kind == "tuple":
+        return sum(_fields(item) for item in argument.items)
+    if argument.kind == "array":
+        return 5 + 2 * argument.ndim
+    return 2 if argument.kind == "scalar" and np.dtype(argument.dtype).kind == "c" else 1
 
 
 def _suits(arg: Any) -> bool:
