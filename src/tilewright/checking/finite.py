@@ -39,18 +39,19 @@ def arrays(launch: Launch) -> list[FloatArray]:
 
 def findings(launch: Launch, values: Values, result: NonfiniteResult, touched: TouchedResult) -> list[Finding]:
     """A finding for each store and kind of value."""
+    if not result.rows:
+        return []
     given = arrays(launch)
     for array, before in zip(given, result.before, strict=True):
         read = touched.of(touched.read, array.address, array.shape, array.strides)
         if (before[read] != 0).any():
             return []
-    left = set().union(*(np.unique(after).tolist() for after in result.after))
-    ops = {op.instruction.ptx_line: op for op in values.ops}
+    left = {kind for number, kind in enumerate(KINDS, 1) if any((after == number).any() for after in result.after)}
     named = set(_named(values))
     found = []
     for row in result.rows:
-        op = ops[row.site.ptx_line]
-        if KINDS.index(row.kind) + 1 in left and row.kind not in named and not _only_copied(values, op):
+        op = values.at_sites[row.site.ptx_line, row.site.opcode]
+        if row.kind in left and row.kind not in named and not _only_copied(values, op):
             found.append(_finding(values, op, row, launch))
     return found
 

@@ -58,6 +58,7 @@ class Checks(Observer):
     """
 
     red_zones = True
+    row_gaps = True
 
     def __init__(
         self, *, gpu: str | None = None, ignore: Sequence[str] = (), capacity_bytes: int = CAPACITY_BYTES
@@ -71,7 +72,7 @@ class Checks(Observer):
         self._coverage = Coverage()
         self._states = States(max(capacity_bytes, self._gpu.memory_gb * 10**9))
         self._looked_at: set[Any] = set()
-        self._signs: dict[int, bool] = {}
+        self._signs: dict[tuple[str, str], dict[int, bool]] = {}  # of a kernel, see `indices.lines`
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -106,6 +107,10 @@ class Checks(Observer):
         """Bytes between the rows of an array, which no kernel must touch."""
         self._states.row_gap(address, size_bytes)
 
+    def copied(self, source: int, address: int, size_bytes: int) -> None:
+        """What was written of the source is written of the copy."""
+        self._states.copied(source, address, size_bytes)
+
     def allocated(self, address: int, size_bytes: int) -> None:
         """Bytes that nothing has been written to."""
         self._states.allocated(address, size_bytes)
@@ -135,12 +140,14 @@ class Checks(Observer):
 
     def instruments(self, launch: Launch) -> Sequence[Instrument]:
         """Fresh ones for the launch."""
-        read = _values(launch)
-        self._signs = indices.lines(read) if read is not None else {}
+        read, kernel = _values(launch), (launch.program.ptx, launch.program.entry)
+        if kernel not in self._signs:
+            self._signs[kernel] = indices.lines(read) if read is not None else {}
+        signs = self._signs[kernel]
         memory = MemoryCheck(launch.program.ptx, launch.name, self._states)
         convergence = Convergence(launch.name)
         found: list[Instrument] = [memory, convergence, Touched(), Nonfinite(finite.arrays(launch))]
-        return [*found, Wraparound(self._signs)] if self._signs else found
+        return [*found, Wraparound(signs)] if signs else found
 
     def finished(self, launch: Launch, run: Run | None, error: Exception | None) -> None:
         """Gather what instruments saw, and what the machine refused."""
@@ -174,7 +181,8 @@ class Checks(Observer):
                 yield from launches.of_launch(rows, launch)
         read = _values(launch)
         if read is not None and "wraparound" in results:
-            found = indices.findings(read, launch.name, results["wraparound"], self._signs)
+            signs = self._signs[launch.program.ptx, launch.program.entry]
+            found = indices.findings(read, launch.name, results["wraparound"], signs)
             yield from launches.of_launch(found, launch)
 
 

@@ -57,7 +57,6 @@ def lines(values: Values) -> dict[int, bool]:
 
 def findings(values: Values, kernel: str, rows: tuple[WraparoundRow, ...], signs: dict[int, bool]) -> list[Finding]:
     """A finding for each instruction that wrapped."""
-    ops = {op.instruction.ptx_line: op for op in values.ops}
     found = []
     for row in rows:
         signed = signs[row.site.ptx_line]
@@ -66,7 +65,7 @@ def findings(values: Values, kernel: str, rows: tuple[WraparoundRow, ...], signs
             f"the {'signed' if signed else 'unsigned'} 32-bit result of `{row.site.opcode}` passes {most}, and an "
             "address is computed from what is left of it"
         )
-        op = ops[row.site.ptx_line]
+        op = values.at_sites[row.site.ptx_line, row.site.opcode]
         found.append(values.finding(
             "TW602", message, op, kernel, block=row.block, thread=row.thread, count=row.count
         ))  # fmt: skip

@@ -41,6 +41,11 @@ class Values:
                 found.setdefault(register, []).append(op)
         return found
 
+    @functools.cached_property
+    def at_sites(self) -> dict[tuple[int, str], Op]:
+        """The instructions by PTX line and name, as instruments' sites have them."""
+        return {(op.instruction.ptx_line, op.instruction.name): op for op in self.ops}
+
     def origins(self, registers: Iterable[str], through: Callable[[Op], bool] = lambda op: True) -> Iterator[Op]:
         """Every instruction whose result can reach one of the registers; what `through` refuses is not looked behind.
 
