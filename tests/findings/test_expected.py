@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import corpus
 import numpy as np
@@ -17,18 +16,6 @@ from tilewright.simt import Memory
 #: Orders of blocks and warps; what is found must not depend on them.
 SEEDS = (None, 1, 2)
 DEFECTS = corpus.files("defects")
-#: Files for which the checker does not do yet what it must.
-NOT_YET = (
-    "barrier_divergent", "barrier_early_return", "barrier_in_guard",
-    "bounds_dynamic_shared", "bounds_off_by_one", "mask_in_branch", "mask_of_exited_lanes", "mask_without_caller",
-    "s2_published", "known_in_one_block", "struct_copy",
-)  # fmt: skip
-NOT_YET_MARK = pytest.mark.xfail(strict=True, reason="not found, or found wrongly, so far")
-
-
-def each(paths: list[Path]) -> list[Any]:
-    """The files as parameters, those of NOT_YET marked."""
-    return [pytest.param(p, id=p.stem, marks=[NOT_YET_MARK] * (p.stem in NOT_YET)) for p in paths]
 
 
 def found(case: Case, seed: int | None = None) -> set[tuple[str, int, str]]:
@@ -46,13 +33,13 @@ def due(case: Case, *, profile: bool) -> set[tuple[str, int, str]]:
     return {(str(case.path), line, code) for line, code in marks if code.startswith("TW7") == profile}
 
 
-@pytest.mark.parametrize("path", each(corpus.files("correct")))
+@pytest.mark.parametrize("path", corpus.files("correct"), ids=lambda p: p.stem)
 def test_nothing_is_found_on_a_correct_kernel(path: Path) -> None:
     for case in corpus.cases(path):
         assert found(case) == set(), case.name
 
 
-@pytest.mark.parametrize("path", each(DEFECTS))
+@pytest.mark.parametrize("path", DEFECTS, ids=lambda p: p.stem)
 def test_each_defect_is_found_at_its_lines_and_its_twin_is_clean(path: Path) -> None:
     for case in corpus.cases(path):
         for seed in SEEDS if case.defective else SEEDS[:1]:

@@ -16,15 +16,8 @@ import pytest
 import tilewright as tw
 from tilewright.checking import Checks
 
-#: Without gaps between the rows of a script's arrays, TW107 is not seen, and shows as a race of C's rows.
-NO_GAPS = pytest.mark.xfail(strict=True, reason="arrays of scripts have no gaps between their rows yet")
-SCRIPTS = [
-    pytest.param(path, id=path.stem, marks=[NO_GAPS] * (path.stem == "s2_published"))
-    for path in corpus.files("scripts")
-]
 
-
-@pytest.mark.parametrize("script", SCRIPTS)
+@pytest.mark.parametrize("script", corpus.files("scripts"), ids=lambda path: path.stem)
 def test_a_script_gives_the_findings_that_it_marks(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
     checks = Checks(gpu="h100")
     with tw.simulated_gpu("h100", observers=[checks]):

@@ -74,9 +74,12 @@ class Observer:
     ----------
     red_zones : bool
         Whether allocations shall be followed by unused bytes, so that running past one is not into the next.
+    row_gaps : bool
+        Whether arrays of rows shall be launched with unused bytes after each row, where a kernel takes them so.
     """
 
     red_zones: bool = False
+    row_gaps: bool = False
 
     def instruments(self, launch: Launch) -> Sequence[Instrument]:
         """Instruments for a launch; their names are unlike those of other observers' instruments."""
@@ -90,6 +93,12 @@ class Observer:
 
     def host_wrote(self, address: int, size_bytes: int) -> None:
         """The host wrote device memory, or may have: memory that both can write is told of before each launch."""
+
+    def copied(self, source: int, address: int, size_bytes: int) -> None:
+        """Bytes were copied on the device, for a launch or after it: what is known of them is known of the copy."""
+
+    def row_gap(self, address: int, size_bytes: int) -> None:
+        """Bytes between the rows of an array, which no kernel must touch."""
 
     def launching(self, launch: Launch) -> None:
         """A launch begins."""

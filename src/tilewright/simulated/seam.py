@@ -24,6 +24,7 @@ from tilewright.simulated.host_side import CoreStream, Device
 from tilewright.simulated.launching import LaunchConfig, Launcher
 from tilewright.simulated.linking import Linker, ObjectCode, Program
 from tilewright.simulated.modules import KernelAttributes
+from tilewright.simulated.spacing import spacing_call
 from tilewright.simulated.views import ArrayView
 
 _PURPOSE = "Running programs on the simulated GPU"
@@ -82,6 +83,7 @@ def rows(gpu: SimulatedGpu, finalizers: Finalizers) -> Sequence[Row]:
         (_DISPATCHER, "launch", launcher.launch),
         (_DISPATCHER, "LaunchConfig", LaunchConfig),
         (_DISPATCHER, "_Kernel.launch", _noting(launcher)),
+        (_DISPATCHER, "CUDADispatcher.call", spacing_call(gpu)),
         (_DISPATCHER, "_Kernel.__init__", lines.kernel_init()),
         (_DISPATCHER, "compile_cuda", lines.compiler()),
         ("numba.cuda.debuginfo", "DIBuilder._set_module_flags", _set_module_flags),

@@ -18,17 +18,22 @@ __global__ void wide(unsigned char *image, int *marked, int first_row, int width
 """
 
 
-def arguments(rng):
-    """An image that takes no memory on the host, and a page a row where it is written: the last 40 rows."""
-    image = np.lib.stride_tricks.as_strided(np.zeros(1, np.uint8), (60_000, 40_000), (0, 0))
-    return image, np.zeros(40, np.int32), 59_960, 40_000
+def far_down(rng):
+    """The last 40 rows of an image of 2.4 GB, of which only a corner is there: the narrow index leaves it backwards."""
+    return np.zeros(4096, np.uint8), np.zeros(40, np.int32), 59_960, 40_000
+
+
+def near_the_top(rng):
+    return np.zeros(4096, np.uint8), np.zeros(40, np.int32), 60, 40
 
 
 def reference(image, marked, first_row, width):
-    return {1: np.arange(59_960, 60_000)}
+    rows = np.arange(first_row, first_row + 40)
+    return {0: np.isin(np.arange(4096), rows * width).astype(np.uint8), 1: rows}
 
 
 CASES = (
-    Case("index_of_32_bits", cuda_cpp(__file__, SOURCE, "narrow"), 1, 40, arguments, unwritten=(0,), defective=True),
-    Case("index_of_64_bits", cuda_cpp(__file__, SOURCE, "wide"), 1, 40, arguments, reference, unwritten=(0,)),
+    Case("index_of_32_bits", cuda_cpp(__file__, SOURCE, "narrow"), 1, 40, far_down, unwritten=(0,), defective=True),
+    Case("index_of_64_bits", cuda_cpp(__file__, SOURCE, "wide"), 1, 40, near_the_top, reference, unwritten=(1,)),
+    Case("narrow_where_it_fits", cuda_cpp(__file__, SOURCE, "narrow"), 1, 40, near_the_top, reference, unwritten=(1,)),
 )

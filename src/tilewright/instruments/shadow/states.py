@@ -67,6 +67,11 @@ class States:
         """Bytes between the rows of an array."""
         self._part(address, size_bytes)[:] = ROW_GAP
 
+    def copied(self, source: int, address: int, size_bytes: int) -> None:
+        """Bytes were copied: those are written whose sources are."""
+        target = self._part(address, size_bytes)
+        target[:] = (target & ~np.uint8(READABLE)) | (self._part(source, size_bytes) & READABLE)
+
     def written(self, address: int, size_bytes: int) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
         """Which of the bytes have been written."""
         part: np.ndarray[tuple[int], np.dtype[np.bool_]] = (self._part(address, size_bytes) & READABLE).astype(np.bool_)

@@ -1,0 +1,143 @@
+"""Arrays of a launch with a gap after each row, for observers that look for indices beyond one.
+
+A kernel of numba-cuda takes arrays of any strides: before it is compiled for a launch, contiguous arrays of two or more
+dimensions are copied to memory of their own with gaps, and back afterwards. Where it does not compile for such arrays
+(it asks for contiguous ones) it gets them as they are.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tilewright.simulated.gpu import SimulatedGpu
+
+#: Least bytes of a gap: as far as a warp's 32 float64 reach past a row.
+_GAP_BYTES = 256
+#: Most bytes of all gaps of an array; short rows of large arrays would take too much memory.
+_GAPS_MAX_BYTES = 1 << 28
+
+
+@dataclass(frozen=True, slots=True)
+class _Spaced:
+    """An argument, and the array with gaps that stands for it."""
+
+    given: Any  # what the program passed: a device array, or the host's
+    source: Any  # a contiguous device array with its elements
+    array: Any  # the one with gaps
+    row_bytes: int
+
+
+def spacing_call(gpu: SimulatedGpu) -> Callable[..., None]:
+    """Stands for `CUDADispatcher.call`."""
+    original = importlib.import_module("numba.cuda.dispatcher").CUDADispatcher.call
+
+    @functools.wraps(original)
+    def call(dispatcher: Any, arguments: Sequence[Any], config: Any) -> None:
+        from numba.core import errors
+        from numba.cuda.core import errors as cuda_errors
+
+        spaced = [] if dispatcher.specialized else _spaced(gpu, arguments)
+        if not spaced:
+            original(dispatcher, arguments, config)
+            return
+        changed = tuple(next((s.array for s in spaced if s.given is a), a) for a in arguments)
+        try:
+            original(dispatcher, changed, config)
+        except (errors.NumbaError, cuda_errors.NumbaError, TypeError):  # told before anything ran: it wants contiguous arrays
+            original(dispatcher, arguments, config)
+            return
+        finally:
+            for one in spaced:
+                _copy(gpu, one.array, one.source, one.row_bytes)
+        for one in spaced:
+            if one.given is not one.source and one.given.flags.writeable:
+                one.source.copy_to_host(one.given)
+
+    return call
+
+
+def _spaced(gpu: SimulatedGpu, arguments: Sequence[Any]) -> list[_Spaced]:
+    """Copies with gaps of the arguments that can have them."""
+    if not any(observer.row_gaps for observer in gpu.observers):
+        return []
+    suited = {id(a): a for a in arguments if _suits(a)}
+    spans = [(_span(a), a) for a in arguments if hasattr(a, "__array_interface__") or _is_device(a)]
+    alone = [a for a in suited.values() if not any(b is not a and _overlap(_span(a), span) for span, b in spans)]
+    return [_with_gaps(gpu, a) for a in alone]
+
+
+def _is_device(argument: Any) -> bool:
+    from numba.cuda.cudadrv.devicearray import DeviceNDArray
+
+    return isinstance(argument, DeviceNDArray)
+
+
+def _suits(argument: Any) -> bool:
+    """Whether an argument is a plain C-contiguous array of rows."""
+    if type(argument) is np.ndarray:
+        contiguous = argument.flags.c_contiguous
+    elif _is_device(argument):
+        contiguous = argument.is_c_contiguous()
+    else:
+        return False
+    if not contiguous or argument.ndim < 2 or 0 in argument.shape or argument.dtype.kind not in "biufc":
+        return False
+    return bool(math.prod(argument.shape[:-1]) * (_GAP_BYTES + argument.dtype.itemsize) <= _GAPS_MAX_BYTES)
+
+
+def _span(array: Any) -> tuple[int, int]:
+    """First byte, and the one after the last."""
+    if _is_device(array):
+        start = int(array.device_ctypes_pointer.value or 0)
+        return start, start + sum(
+            (n - 1) * s for n, s in zip(array.shape, array.strides, strict=True)
+        ) + array.dtype.itemsize
+    low, high = np.lib.array_utils.byte_bounds(array)
+    return int(low), int(high)
+
+
+def _overlap(one: tuple[int, int], other: tuple[int, int]) -> bool:
+    return one[0] < other[1] and other[0] < one[1]
+
+
+def _with_gaps(gpu: SimulatedGpu, given: Any) -> _Spaced:
+    from numba import cuda
+    from numba.cuda.cudadrv.devicearray import DeviceNDArray
+
+    source = given if _is_device(given) else cuda.to_device(given)
+    item = source.dtype.itemsize
+    row = source.shape[-1] * item
+    gap = -(-_GAP_BYTES // item) * item
+    strides = [item, row + gap]
+    for extent in source.shape[-2:0:-1]:
+        strides.append(strides[-1] * extent)
+    strides.reverse()
+    size = strides[0] * source.shape[0]
+    memory = cuda.current_context().memalloc(size)
+    array = DeviceNDArray(source.shape, tuple(strides), source.dtype, gpu_data=memory)
+    one = _Spaced(given, source, array, row)
+    _copy(gpu, source, array, row)
+    start = _span(array)[0]
+    for offset in range(0, size, row + gap):
+        for observer in gpu.observers:
+            observer.row_gap(start + offset + row, gap)
+    return one
+
+
+def _copy(gpu: SimulatedGpu, source: Any, target: Any, row_bytes: int) -> None:
+    """Copy elements row by row on the device, and what is known of their bytes."""
+    rows = math.prod(source.shape[:-1])
+    (start, _), (goal, _) = _span(source), _span(target)
+    step, stride = source.strides[-2], target.strides[-2]
+    for row in range(rows):
+        one, other = start + row * step, goal + row * stride
+        gpu.memory.view(other, row_bytes)[:] = gpu.memory.view(one, row_bytes)
+        for observer in gpu.observers:
+            observer.copied(one, other, row_bytes)
