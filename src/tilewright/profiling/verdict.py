@@ -17,9 +17,12 @@ from tilewright.profiling.counts import LANES, Counts
 from tilewright.profiling.record import Cause, Extent, LineCounts, SiteCounts, Unit, Verdict
 from tilewright.profiling.units import ARITHMETIC, DRAM, ISSUE, L1, L2, work
 
-#: Excess of what moved from which an access is worth a finding: more than a row that is off its alignment costs, which
-#: is one sector in five, and less than the least bank conflict, which is one wavefront in two.
+#: Share of a launch's work that must be excess for it to be the reason of the bound.
 EXCESS = 0.25
+#: Excess of what an access moves from which it is a finding. Bank conflicts: the least of them is one wavefront in two
+#: or three. Sectors: more than rows of 16 words or more cost that start off their alignment, one in three; a stride of
+#: two words costs one in two.
+CONFLICTS, SPREAD = 0.25, 0.4
 #: Share of the work from which a second line is named.
 _SECOND = 0.2
 
@@ -191,11 +194,11 @@ class _Fault:
 def _faults(counts: Counts) -> Iterator[tuple[_Fault, int, int]]:
     """What is amiss with accesses, how much of what they move is excess, and their lanes."""
     for way in (counts.shared_loads, counts.shared_stores, counts.shared_atomics):
-        if way.excess_wavefronts > EXCESS * way.wavefronts:
+        if way.excess_wavefronts > CONFLICTS * way.wavefronts:
             words = f"{way.wavefronts_per_request:.3g} wavefronts a request where {way.ideal_per_request:.3g} would do"
             yield _Fault("TW701", words), way.excess_wavefronts, way.lanes
     for moved in (counts.global_loads, counts.global_stores, counts.global_atomics):
-        if moved.excess_sectors > EXCESS * moved.sectors:
+        if moved.excess_sectors > SPREAD * moved.sectors:
             words = f"{moved.sectors_per_request:.3g} sectors a request where {moved.ideal_per_request:.3g} would do"
             yield _Fault("TW702", words), moved.excess_sectors, moved.lanes
 

@@ -53,7 +53,9 @@ def test_findings_are_one_a_line_and_code_at_the_worst_access() -> None:
     sites = [
         SiteCounts(5, "ld.global.f32", "k.py:3", Counts(global_loads=Sectors(1, 32, 8, 4, 128))),
         SiteCounts(6, "ld.global.f64", "k.py:3", Counts(global_loads=Sectors(1, 32, 32, 8, 256))),
-        SiteCounts(7, "ld.global.f32", "k.py:4", Counts(global_loads=Sectors(1, 32, 5, 4, 128))),  # off its alignment
+        # rows of 32 and of 16 words that start off their alignment
+        SiteCounts(7, "ld.global.f32", "k.py:4", Counts(global_loads=Sectors(1, 32, 5, 4, 128))),
+        SiteCounts(7, "ld.global.f32", "k.py:5", Counts(global_loads=Sectors(1, 32, 6, 4, 128))),
         SiteCounts(8, "st.shared.f32", "", Counts(shared_stores=Wavefronts(1, 32, 2, 1))),
     ]
     found = findings("k", sites, 4)
