@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilewright import machine
 from tilewright.errors import LaunchError
+from tilewright.instruments.findings import Finding
 from tilewright.simt.observer import Observer
 from tilewright.simt.run.limits import Limits
 from tilewright.simt.run.memory import Arena, Memory
@@ -137,6 +138,11 @@ class SimulatedGpu:
         """A number that no other stream, event or library has."""
         self._next_handle += 0x10
         return self._next_handle
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What observers that check have found so far; see `tilewright.simulated_gpu(check=True)`."""
+        return tuple(finding for observer in self.observers for finding in getattr(observer, "findings", ()))
 
     @property
     def contexts(self) -> list[int]:

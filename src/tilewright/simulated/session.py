@@ -17,6 +17,8 @@ def simulated_gpu(
     observers: Sequence[Observer] = (),
     seed: int | None = None,
     limits: Limits | None = None,
+    *,
+    check: bool = False,
 ) -> Iterator[SimulatedGpu]:
     """Let programs that use `numba.cuda` run on a simulated GPU meanwhile.
 
@@ -30,6 +32,9 @@ def simulated_gpu(
         Shuffles the order of blocks, and of warps in a block, of every launch.
     limits : Limits, optional
         When to give a launch up.
+    check : bool
+        Whether to look for what is wrong with the kernels; the GPU's `findings` say it. A launch that fails of what is
+        found so is no error then.
 
     Yields
     ------
@@ -59,6 +64,10 @@ def simulated_gpu(
     >>> x.tolist()
     [0.0, 2.0, 4.0, 6.0]
     """
+    if check:
+        from tilewright.checking import Checks
+
+        observers = (*observers, Checks(gpu=gpu))
     device = SimulatedGpu(gpu, observers, seed, limits)
     with seam.installed(device):
         try:

@@ -1,0 +1,139 @@
+"""Programs of several launches, checked as a whole on the simulated GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numba import cuda
+
+import tilewright as tw
+from tilewright.checking import Checks, Finding
+from tilewright.simulated.session import simulated_gpu
+
+pytestmark = pytest.mark.filterwarnings("ignore::numba.cuda.core.errors.NumbaPerformanceWarning")
+
+
+@cuda.jit
+def filled(x, value):
+    i = cuda.grid(1)
+    if i < x.size:
+        x[i] = value
+
+
+@cuda.jit
+def added(x, y, out):
+    i = cuda.grid(1)
+    if i < out.size:
+        out[i] = x[i] + y[i]
+
+
+@cuda.jit
+def rest_filled(x, start, value):
+    i = start + cuda.grid(1)
+    if i < x.size:
+        x[i] = value
+
+
+@cuda.jit
+def past_the_end(x):
+    x[cuda.grid(1)] = 1
+
+
+def checked(program: Callable[[], None], **options: Any) -> tuple[Finding, ...]:
+    checks = Checks(**options)
+    with simulated_gpu(observers=(checks,)):
+        program()
+    return checks.findings
+
+
+def line_of(text: str) -> int:
+    lines = Path(__file__).read_text(encoding="utf-8").splitlines()
+    return next(number for number, line in enumerate(lines, 1) if line.strip() == text)
+
+
+def test_what_one_launch_writes_another_may_read() -> None:
+    def program() -> None:
+        x, y, out = (cuda.device_array(64, np.float32) for _ in range(3))
+        filled[2, 32](x, 1)
+        filled[2, 32](y, 2)
+        added[2, 32](x, y, out)
+        assert out.copy_to_host().tolist() == [3.0] * 64
+
+    assert checked(program) == ()
+
+
+def test_the_launch_and_the_array_that_was_not_set_are_told() -> None:
+    def program() -> None:
+        x, y, out = (cuda.device_array(64, np.float32) for _ in range(3))
+        filled[2, 32](x, 1)
+        added[2, 32](x, y, out)
+
+    (found,) = checked(program)
+    assert (found.code, found.launch, found.details["array"]) == ("TW201", 1, "y")
+    assert (found.source, found.line) == (__file__, line_of("out[i] = x[i] + y[i]"))
+    assert (found.block, found.thread, found.count) == ((0, 0, 0), (0, 0, 0), 64)
+
+
+def test_a_remainder_by_another_launch_is_no_floor_division() -> None:
+    def program(*, whole: bool) -> None:
+        x = cuda.device_array(100, np.float32)
+        filled[100 // 32, 32](x, 1)
+        if whole:
+            rest_filled[1, 32](x, 96, 1)
+
+    assert checked(lambda: program(whole=True)) == ()
+    (found,) = checked(lambda: program(whole=False))
+    assert (found.code, found.line) == ("TW501", line_of("filled[100 // 32, 32](x, 1)"))
+    assert found.details["defined_at"] == f"{__file__}:{line_of('def filled(x, value):')}"
+
+
+def test_the_same_finding_of_many_launches_is_one() -> None:
+    def program() -> None:
+        x = cuda.to_device(np.zeros(32, np.float32))
+        for _ in range(3):
+            past_the_end[1, 64](x)
+
+    (found,) = checked(program)
+    assert (found.code, found.launch, found.count, found.thread) == ("TW101", 0, 96, (32, 0, 0))
+
+
+def test_a_launch_that_is_refused_or_fails_is_forgiven() -> None:
+    reached = []
+
+    def program() -> None:
+        x = cuda.to_device(np.zeros(32, np.float32))
+        filled[1, 2048](x, 1)
+        past_the_end[1 << 22, 64](x)
+        filled[(1, 65536), 32](x, 1)
+        reached.append(x.copy_to_host().tolist())
+
+    found = checked(program)
+    assert len(reached) == 1
+    assert sorted(one.code for one in found) == ["TW101", "TW502", "TW504"]
+
+
+def test_dynamic_shared_memory_that_was_not_allowed() -> None:
+    def program(shared_bytes: int) -> None:
+        filled[1, 32, 0, shared_bytes](cuda.device_array(32, np.float32), 1)
+
+    assert checked(lambda: program(49_152)) == ()
+    (found,) = checked(lambda: program(49_153))
+    assert found.code == "TW505"
+    assert "more than 49,152 must be allowed for a kernel" in found.message
+    (found,) = checked(lambda: program(300_000))
+    assert "may have 232,448 on the NVIDIA H100" in found.message
+
+
+def test_simulated_gpu_can_check() -> None:
+    with tw.simulated_gpu("a100", check=True) as gpu:
+        x = cuda.to_device(np.zeros(32, np.float32))
+        past_the_end[1, 64](x)
+        assert [one.code for one in gpu.findings] == ["TW101"]
+    assert [one.code for one in gpu.findings] == ["TW101"]
+    with tw.simulated_gpu() as gpu:
+        filled[1, 32](cuda.device_array(32, np.float32), 1)
+    assert gpu.findings == ()
