@@ -115,10 +115,18 @@ UNITS = (
 )  # fmt: skip
 
 
-def units(gpu: Gpu, totals: Counts) -> tuple[Unit, ...]:
-    """The units of a GPU that had something to do, the slowest first."""
+def units(gpu: Gpu, totals: Counts, blocks: int) -> tuple[Unit, ...]:
+    """The units of a GPU that had something to do, the slowest first.
+
+    A block runs on one multiprocessor: fewer `blocks` than those leave the units of the others idle.
+    """
+    busy = min(1.0, blocks / gpu.multiprocessors)
     rows = ((row, row.amount(totals), row.seconds(gpu, totals)) for row in UNITS)
-    found = [Unit(row.name, amount, row.of, seconds) for row, amount, seconds in rows if seconds]
+    found = [
+        Unit(row.name, amount, row.of, seconds if row.name in (DRAM, L2) else seconds / busy)
+        for row, amount, seconds in rows
+        if seconds
+    ]
     return tuple(sorted(found, key=lambda unit: -unit.seconds))
 
 

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from tilewright.machine.alternatives import Alternative, Demand
-from tilewright.profiling import Counts, Profile, Sectors, Wavefronts
+from tilewright.profiling import Counts, Profile, Sectors, Served, Wavefronts
 from tilewright.profiling.record import Extent, LineCounts
 from tilewright.report import columns, figures, occupancy
 from tilewright.report.columns import Column, Group
@@ -297,7 +297,9 @@ def _traffic(profile: Profile) -> Iterator[tuple[str, str]]:
     moved = profile.traffic
     if moved.dram_read_bytes is None:
         return
-    yield "caches", f"{figures.size(moved.l1_bytes)} asked of L1, {figures.size(moved.l2_bytes)} of L2"
+    served = Served.total(kind.served for kind in profile.totals.moved)
+    found = f", of which it holds {figures.percent(served.l2_hits / served.l2_sectors)}" if served.l2_sectors else ""
+    yield "caches", f"{figures.size(moved.l1_bytes)} asked of L1, {figures.size(moved.l2_bytes)} of L2{found}"
     first = f"{figures.size(moved.compulsory_bytes)} for the first time, {figures.size(moved.again_bytes)} again"
     written = f"{figures.size(moved.dram_written_bytes)} written"
     yield "DRAM", f"{figures.size(moved.dram_read_bytes)} read ({first}), {written}"

@@ -45,6 +45,13 @@ def test_counts_stand_beside_their_line(seen: Profile) -> None:
     assert (hits, percent, from_dram) == ("75", "%", "128")
 
 
+def test_where_sectors_were_found(seen: Profile) -> None:
+    told = next(line for line in text(seen).splitlines() if line.startswith("caches"))
+    # 2,048 sectors are loaded and 512 stored. A block's loads miss the first level for 64 sectors of either operand, and
+    # stores go on: 1,024 sectors, of which those of the three arrays, 128 each, are new
+    assert "80 KiB asked of L1, 32 KiB of L2, of which it holds 62 %" in told  # 640 of 1,024
+
+
 def test_lines_that_ran_nothing_are_there_too(seen: Profile) -> None:
     assert any(line.split()[:2] == ["34", "return"] for line in text(seen).splitlines())
 
