@@ -47,7 +47,7 @@ def test_counts_stand_beside_their_line(seen: Profile) -> None:
 
 def test_where_sectors_were_found(seen: Profile) -> None:
     told = next(line for line in text(seen).splitlines() if line.startswith("caches"))
-    # 2,048 sectors are loaded and 512 stored. A block's loads miss the first level for 64 sectors of either operand, and
+    # 2,048 sectors are loaded and 512 stored. A block misses the first level for 64 sectors of either operand, and
     # stores go on: 1,024 sectors, of which those of the three arrays, 128 each, are new
     assert "80 KiB asked of L1, 32 KiB of L2, of which it holds 62 %" in told  # 640 of 1,024
 
