@@ -8,9 +8,11 @@ from typing import Any
 from tilewright import machine
 from tilewright.checking import faults, finite, indices, launches, precision, suppressions, unset, values
 from tilewright.checking.coverage import Coverage
+from tilewright.checking.rows import with_unit_strides
 from tilewright.checking.suppressions import Sifted, Suppression
 from tilewright.checking.values import Values
 from tilewright.errors import KernelError, LaunchError, PtxError
+from tilewright.gpu.program import Program
 from tilewright.instruments.convergence import Convergence
 from tilewright.instruments.findings import Finding, merged
 from tilewright.instruments.nonfinite import Nonfinite
@@ -72,6 +74,7 @@ class Checks(Observer):
         self._coverage = Coverage()
         self._states = States(max(capacity_bytes, self._gpu.memory_gb * 10**9))
         self._looked_at: set[Any] = set()
+        self._prepared: dict[Any, Program] = {}
         self._signs: dict[tuple[str, str], dict[int, bool]] = {}  # of a kernel, see `indices.lines`
 
     @property
@@ -123,6 +126,14 @@ class Checks(Observer):
     def host_wrote(self, address: int, size_bytes: int) -> None:
         """Bytes that a kernel may read."""
         self._states.host_wrote(address, size_bytes)
+
+    def prepared(self, program: Program, launch: Launch) -> Program:
+        """The program with the strides that are known, for accesses are judged faster where lanes are neighbours."""
+        units = tuple(a.dtype is not None and a.strides[-1:] == (a.dtype.itemsize,) for a in launch.arguments)
+        key = (program.ptx, program.entry, units)
+        if key not in self._prepared:
+            self._prepared[key] = with_unit_strides(program, launch.arguments)
+        return self._prepared[key]
 
     def launching(self, launch: Launch) -> None:
         """Look at the launch and the kernel's text."""

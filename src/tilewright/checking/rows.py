@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from tilewright.checking.renaming import renamed
 from tilewright.errors import CompileError
-from tilewright.gpu.arguments import Argument
 from tilewright.gpu.program import Program, program_for
+from tilewright.simt.observer import ArgumentFact
 from tilewright.simt.run.memory import DeviceArray
 
 #: Least bytes of a gap: as far as a warp's 32 float64 reach past a row.
@@ -86,33 +86,29 @@ def spaced(kernel: Any, args: Sequence[Any]) -> tuple[Program, list[Any]]:
         changed = [made.setdefault(id(arg), SpacedArray(arg)) if _suits(arg) else arg for arg in args]
         if made:
             try:
-                return _with_unit_strides(program_for(kernel, changed), changed), changed
+                return program_for(kernel, changed), changed
             except CompileError:
                 pass
     return program_for(kernel, args), list(args)
 
 
-def _with_unit_strides(program: Program, args: Sequence[Any]) -> Program:
-    """Write the last strides into the text: they are an element each, and neighbouring lanes are seen to be neighbours.
+def with_unit_strides(program: Program, arguments: Sequence[ArgumentFact]) -> Program:
+    """Write last strides of one element into a kernel's text, so that neighbouring lanes are seen to be neighbours.
 
-    Source: numba-cuda, `dispatcher.py` (`_Kernel._prepare_args`): an array is five fields, its shape and its strides.
+    Where nothing of the kind can be written, the program is returned as it is.
+
+    Source: numba-cuda, `dispatcher.py` (`_Kernel._prepare_args`): an array is five parameters, its shape, its strides.
     """
+    fields = [5 + 2 * len(fact.shape) if fact.dtype is not None else 1 for fact in arguments]
+    if sum(fields) != len(program.parameters):
+        return program
     ptx, at = program.ptx, 0
-    for argument, arg in zip(program.arguments, args, strict=True):
-        at += _fields(argument)
-        if isinstance(arg, SpacedArray):
+    for fact, count in zip(arguments, fields, strict=True):
+        at += count
+        if fact.dtype is not None and fact.strides and fact.strides[-1] == fact.dtype.itemsize:
             name = re.escape(program.parameters[at - 1].name)
-            ptx = re.sub(rf"\bld\.param\.[bus]64(\s+%\w+), \[{name}\];", rf"mov.b64\1, {arg.strides[-1]};", ptx)
-    return replace(program, ptx=renamed(replace(program, ptx=ptx)))
-
-
-def _fields(argument: Argument) -> int:
-    """Kernel parameters that an argument takes."""
-    if argument.kind == "tuple":
-        return sum(_fields(item) for item in argument.items)
-    if argument.kind == "array":
-        return 5 + 2 * argument.ndim
-    return 2 if argument.kind == "scalar" and np.dtype(argument.dtype).kind == "c" else 1
+            ptx = re.sub(rf"\bld\.param\.[bus]64(\s+%\w+), \[{name}\];", rf"mov.b64\1, {fact.strides[-1]};", ptx)
+    return program if ptx == program.ptx else replace(program, ptx=renamed(replace(program, ptx=ptx)))
 
 
 def _suits(arg: Any) -> bool:

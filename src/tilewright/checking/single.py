@@ -179,8 +179,8 @@ class _Scene:
         base = place_module(program, layout, self.memory, lambda size: self.allocate(size, written=True))
         try:
             run = launch_packed(
-                program, about.grid, about.block, values, self.memory, base, target, shared_bytes=about.shared_bytes,
-                instruments=self.checks.instruments(about), seed=seed, limits=limits,
+                self.checks.prepared(program, about), about.grid, about.block, values, self.memory, base, target,
+                shared_bytes=about.shared_bytes, instruments=self.checks.instruments(about), seed=seed, limits=limits,
             )  # fmt: skip
         except (KernelError, LaunchError) as error:
             self.checks.finished(about, None, error)

@@ -117,12 +117,15 @@ class Launcher:
             for address, size in gpu.host_visible.items():
                 observer.host_wrote(address, size)
             observer.launching(about)
+        program = about.program
+        for observer in gpu.observers:
+            program = observer.prepared(program, about)
         run: Run | None = None
         failure: TilewrightError | None = None
         try:
             with gpu.mapped_in_step():
                 run = launch_packed(
-                    about.program, about.grid, about.block, values, gpu.memory, library.base, gpu.record,
+                    program, about.grid, about.block, values, gpu.memory, library.base, gpu.record,
                     shared_bytes=about.shared_bytes, limits=gpu.limits, seed=gpu.seed,
                     instruments=[i for observer in gpu.observers for i in observer.instruments(about)],
                 )  # fmt: skip

@@ -10,7 +10,6 @@ import pytest
 from numba import cuda
 
 from tilewright.checking.renaming import renamed
-from tilewright.checking.rows import spaced
 from tilewright.gpu import Program
 from tilewright.instruments.shadow.memory import MemoryCheck
 from tilewright.simt import launch
@@ -99,4 +98,3 @@ def test_shared_accesses_of_a_kernel_of_strided_arrays_are_patterns(monkeypatch:
     assert check(sums_of_columns, 1, (16, 4), (a, out)) == ()
     assert out.tolist() == [[5.0] * 16] * 4
     assert seen == [True, True]
-    assert spaced(sums_of_columns, (a, out))[0].ptx.count("_first") > 0
