@@ -32,6 +32,9 @@ from ptx_changes import Stock, mutated
 import tilewright as tw
 from tilewright.errors import LimitError, TilewrightError
 from tilewright.instruments import Banks, Coalescing
+from tilewright.instruments.convergence import Convergence
+from tilewright.instruments.shadow.memory import MemoryCheck
+from tilewright.simt.events import Instrument
 
 LIMIT_SECONDS = 0.5
 SLACK_SECONDS = 5.0  # of the process's own time, for what a limit does not count: translation
@@ -84,8 +87,13 @@ def launch(text: str, arrays: HostArrays, seed: int) -> None:
     draw = random.Random(-seed - 1)
     grid, block = draw.choice(SHAPES)
     limits = tw.simt.Limits(seconds=LIMIT_SECONDS, instructions=20_000_000)
-    instruments = (Coalescing(), Banks()) if draw.random() < 0.125 else ()
     program = tw.gpu.Program.from_ptx(text)
+    chance = draw.random()
+    instruments: tuple[Instrument, ...] = ()
+    if chance < 0.125:
+        instruments = (Coalescing(), Banks())
+    elif chance < 0.375:
+        instruments = (MemoryCheck(text), Convergence())
     arguments = [*arrays.arguments(), draw.choice(NUMBERS)][: len(program.parameters)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of a full print buffer

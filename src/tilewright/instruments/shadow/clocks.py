@@ -29,6 +29,7 @@ from tilewright.instruments.shadow.cells import (
 from tilewright.simt.events import FIELDS, EventKind, Handler, parameters
 
 _V = f"<{WARPS_MAX} x i32>"
+_LANES = f"<{', '.join(f'i32 {index}' for index in range(WARPS_MAX))}>"
 
 
 def handler(kind: EventKind, *, orders: bool) -> Handler | None:
@@ -117,9 +118,10 @@ declare {_V} @llvm.umax.v{WARPS_MAX}i32({_V}, {_V})
   %clock = load i64, ptr %clock.p
   %clock1 = add i64 %clock, 1
   %own = trunc i64 %clock1 to i32
-  %mine = insertelement {_V} %known, i32 %own, i32 %w
-  %sum = call {_V} @llvm.umax.v{WARPS_MAX}i32({_V} %joined, {_V} %mine)
+  %sum = call {_V} @llvm.umax.v{WARPS_MAX}i32({_V} %joined, {_V} %known)
   store {_V} %sum, ptr %joined.p, align 4
+  %own.p = getelementptr i32, ptr %joined.p, i64 %w64
+  store i32 %own, ptr %own.p
   store i64 %clock1, ptr %clock.p
   %round = load i32, ptr %b.p
   %stays = icmp ne i32 %waits, 0
@@ -198,9 +200,12 @@ take:
   %here32 = trunc i64 %here to i32
   %count.one = insertelement {_V} poison, i32 %here32, i32 0
   %count = shufflevector {_V} %count.one, {_V} poison, {_V} zeroinitializer
-  %exist = icmp ult {_V} <{", ".join(f"i32 {i}" for i in range(WARPS_MAX))}>, %count
-  %others = select <{WARPS_MAX} x i1> %exist, {_V} %sum, {_V} splat (i32 -1)
-  %without = insertelement {_V} %others, i32 -1, i32 %w
+  %exist = icmp ult {_V} {_LANES}, %count
+  %w.one = insertelement {_V} poison, i32 %w, i32 0
+  %w.all = shufflevector {_V} %w.one, {_V} poison, {_V} zeroinitializer
+  %other = icmp ne {_V} {_LANES}, %w.all
+  %counts = and <{WARPS_MAX} x i1> %exist, %other
+  %without = select <{WARPS_MAX} x i1> %counts, {_V} %sum, {_V} splat (i32 -1)
   %least = call i32 @llvm.vector.reduce.umin.v{WARPS_MAX}i32({_V} %without)
   %alone = icmp eq i32 %least, -1
   %clock = load i64, ptr %clock.p

@@ -612,13 +612,16 @@ entry:
   %states.at = load i64, ptr %states.p
   %size.p = getelementptr i8, ptr %launch, i64 {LAUNCH["local_bytes"]}
   %size = load i64, ptr %size.p
+  %judged = icmp ne i64 %size, 0  ; where there is too much of it, it has no states
+  br i1 %judged, label %place, label %leave
+place:
   %mine.at = mul i64 %thread64, %size
   %at0 = add i64 %states.at, %mine.at
   %at = add i64 %at0, %address
   %states = getelementptr i8, ptr %block, i64 %at
   br label %byte
 byte:
-  %k = phi i32 [ 0, %entry ], [ %k1, %good ]
+  %k = phi i32 [ 0, %place ], [ %k1, %good ]
   %s.p = getelementptr i8, ptr %states, i32 %k
   %s = load i8, ptr %s.p
   %outside = icmp eq i8 %s, -1

@@ -87,15 +87,16 @@ lanes:
   %spread = add <32 x i64> %base.all, <{pattern}>
   store <32 x i64> %spread, ptr %all, align 64
 """
-    before = "lanes" if offsets is not None else "entry"
     last = "told.done" if told else "judge"
     fine = ", [ %rest, %fine ]" if _has_one_quick(site, cell_bytes) else ""
     facts = f"i32 {site.bytes_per_lane}, i32 {how(site)}, i32 {_element_bytes(site)}"
     return f"""{spread}
   %now = load i64, ptr %clock.p
-{_one_facts(site, cell_bytes)}  br label %turn
+{_one_facts(site, cell_bytes)}{_all_quick(site, cell_bytes, addresses)}  br label %first
+first:
+  br label %turn
 turn:
-  %left = phi i32 [ %mask, %{before} ], [ %rest, %{last} ]{fine}
+  %left = phi i32 [ %mask, %first ], [ %rest, %{last} ]{fine}
   %none = icmp eq i32 %left, 0
   br i1 %none, label %leave, label %one
 one:
@@ -116,6 +117,42 @@ leave:
 def _has_one_quick(site: Site, cell_bytes: int) -> bool:
     """Whether one lane's access has a quick test: loads of one cell in global memory, the most frequent of all."""
     return site.space == "global" and how(site) == READS and site.bytes_per_lane == cell_bytes
+
+
+def _all_quick(site: Site, cell_bytes: int, addresses: str) -> str:
+    """All lanes at once: readable, read by several blocks already, and not written in this launch."""
+    if not _has_one_quick(site, cell_bytes):
+        return ""
+    bits = 8 * cell_bytes
+    ones = sum(READABLE << 8 * i for i in range(cell_bytes))
+    true = "<32 x i1> splat (i1 true)"
+    return f"""
+  %v.whole = icmp eq i32 %mask, -1
+  br i1 %v.whole, label %v.states, label %first
+v.states:
+  %v.all = load <32 x i64>, ptr {addresses}, align 64
+  %v.offset = sub <32 x i64> %v.all, splat (i64 {GLOBAL_BASE})
+  %v.state.p = getelementptr i8, ptr %o.states, <32 x i64> %v.offset
+  %v.state = call <32 x i{bits}> @llvm.masked.gather.v32i{bits}.v32p0(
+    <32 x ptr> align 1 %v.state.p, {true}, <32 x i{bits}> zeroinitializer)
+  %v.bits = and <32 x i{bits}> %v.state, splat (i{bits} {ones})
+  %v.fine = icmp eq <32 x i{bits}> %v.bits, splat (i{bits} {ones})
+  %v.readable = call i1 @llvm.vector.reduce.and.v32i1(<32 x i1> %v.fine)
+  br i1 %v.readable, label %v.readers, label %first
+v.readers:
+  %v.cell = lshr <32 x i64> %v.offset, splat (i64 {cell_bytes.bit_length() - 1})
+  %v.r.p = getelementptr i64, ptr %o.reads, <32 x i64> %v.cell
+  %v.r = call <32 x i64> @llvm.masked.gather.v32i64.v32p0(<32 x ptr> align 8 %v.r.p, {true}, <32 x i64> zeroinitializer)
+  %v.several = icmp eq <32 x i64> %v.r, splat (i64 {SEVERAL_BLOCKS})
+  %v.settled = call i1 @llvm.vector.reduce.and.v32i1(<32 x i1> %v.several)
+  br i1 %v.settled, label %v.writers, label %first
+v.writers:
+  %v.w.p = getelementptr i64, ptr %o.writes, <32 x i64> %v.cell
+  %v.w = call <32 x i64> @llvm.masked.gather.v32i64.v32p0(<32 x ptr> align 8 %v.w.p, {true}, <32 x i64> zeroinitializer)
+  %v.none = icmp eq <32 x i64> %v.w, zeroinitializer
+  %v.clean = call i1 @llvm.vector.reduce.and.v32i1(<32 x i1> %v.none)
+  br i1 %v.clean, label %leave, label %first
+"""
 
 
 def _one_quick(site: Site, cell_bytes: int) -> str:
