@@ -48,6 +48,8 @@ def test_agrees_with_brute_force(harness, size):
         spread = rng.choice([1, 40, 300, 5000, 1 << 30])
         base = rng.randrange(1 << rng.choice([4, 20, 44]))
         addresses = [(base + rng.randrange(spread)) * size for _ in range(LANES)]
+        if trial % 2:
+            addresses.sort()  # rising addresses are counted in another way
         mask = rng.choice([FULL, 0, 1, 1 << 31, rng.getrandbits(32), rng.getrandbits(32) & rng.getrandbits(32)])
         assert harness.access(addresses, mask, size) == brute_force(addresses, mask, size), trial
 

@@ -53,9 +53,10 @@ def read(result: CoalescingResult) -> dict[int, list[tuple[str, list[int]]]]:
     return found
 
 
-@pytest.fixture(scope="module")
-def places() -> np.ndarray:
-    return np.random.default_rng(1).integers(0, 5000, THREADS * BLOCKS).astype(np.uint32)
+@pytest.fixture(scope="module", params=["any", "rising"])
+def places(request: pytest.FixtureRequest) -> np.ndarray:
+    found = np.random.default_rng(1).integers(0, 5000, THREADS * BLOCKS).astype(np.uint32)
+    return np.sort(found) if request.param == "rising" else found
 
 
 @pytest.mark.parametrize("seed", [None, 3])
