@@ -21,7 +21,9 @@ def emit_function(emitter: Emitter, symbol: str) -> Flow:
     """Emit the whole function into `emitter.code`; returns the flow, which knows the warp record's size."""
     code = emitter.code
     flow = Flow(emitter)
-    code.line(f"define i32 @{symbol}(ptr noalias %context, ptr noalias %slot, ptr noalias %warp) #0 {{")
+    # Where everything may follow everything, LLVM would take minutes to keep registers in registers.
+    effort = " noinline optnone" if flow.crowded else ""
+    code.line(f"define i32 @{symbol}(ptr noalias %context, ptr noalias %slot, ptr noalias %warp) #0{effort} {{")
     flow.prologue()
     for block in emitter.graph.blocks:
         flow.enter(block)

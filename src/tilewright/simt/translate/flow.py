@@ -32,6 +32,10 @@ from tilewright.simt.translate.state import (
 
 #: A lane that spins lets the others go first every so many rounds.
 SPIN_ROUNDS = 32
+#: Tests of pending blocks, over all blocks' ends, from which on they are shared: the text would grow with the square.
+CROWD_TESTS = 4000
+#: As many tests a crowded function still makes in place.
+_TESTS_IN_PLACE = 4
 
 
 class Flow:
@@ -46,6 +50,8 @@ class Flow:
             if block.index in emitter.shapes.divergent or self.frontiers[block.index]:
                 waitable |= set(block.successors)
         self.waitable = sorted(waitable)
+        self.crowded = sum(len(frontier) for frontier in self.frontiers) > CROWD_TESTS
+        self._shared: set[str] = set()  # of "dispatch" and "yield.all", those that some block's end goes to
         barriers = [] if self._every_barrier_is_whole() else [b for b in self.graph.blocks if b.kind == "barrier"]
         self.points = {b.index: i for i, b in enumerate(barriers)}  # where arrivals must be counted
         self.resumes: set[int] = set()  # blocks a warp can resume at with one mask
@@ -106,8 +112,11 @@ class Flow:
         code.line(f"%addresses = alloca <{LANES} x i64>, align 64")
         # Slots of 16 bytes a lane: pointers, old values and operands of the widest atomic, v8 with a cache policy.
         code.line(f"%lanes.scratch = alloca [{18 * 2 * LANES} x i64], align 64")
-        for block in self.waitable:
-            code.line(f"%pending.{block} = alloca i32")
+        if self.crowded:  # one array, which the dispatcher looks through
+            code.line(f"%pending = alloca [{len(self.waitable)} x i32], align 64")
+        for index, block in enumerate(self.waitable):
+            place = f"getelementptr i32, ptr %pending, i64 {index}" if self.crowded else "alloca i32"
+            code.line(f"%pending.{block} = {place}")
             code.line(f"store i32 0, ptr %pending.{block}")
         self.e.declare_registers()
         for name, field in (("global", "global_base"),):
@@ -163,6 +172,7 @@ class Flow:
         status = code.op("load i32, ptr %status", "i32")
         code.line(f"ret {status}")
         self._resume_switch()
+        self.emit_shared()
 
     def _resume_switch(self) -> None:
         code = self.e.code
@@ -284,7 +294,41 @@ class Flow:
             code.place(yes)
             self._run(block, pending)
             code.place(no)
+        self._dispatch(self.waitable)  # nobody else can run, so the block to be avoided does
         code.branch("finish")
+
+    def emit_shared(self) -> None:
+        """What the ends of many blocks have in common, in a crowded function."""
+        code = self.e.code
+        if "yield.all" in self._shared:
+            code.place("yield.all")
+            self._save_all()
+            self._leave(YIELDED, resume=-1)
+        if "dispatch" not in self._shared:
+            return
+        code.place("dispatch")
+        code.branch("dispatch.look")
+        code.place("dispatch.look")
+        code.line("%dispatch.at = phi i64 [ 0, %dispatch ], [ %dispatch.next, %dispatch.on ]")
+        at = Value("%dispatch.at", "i64")
+        code.branch_if(code.icmp("uge", at, code.const("i64", len(self.waitable))), "finish", "dispatch.test")
+        code.place("dispatch.test")
+        place = code.op(f"getelementptr i32, ptr %pending, {at}", "ptr")
+        pending = code.op(f"load i32, ptr {place.text}", "i32")
+        code.branch_if(code.icmp("ne", pending, code.const("i32", 0)), "dispatch.found", "dispatch.on")
+        code.place("dispatch.on")
+        code.line("%dispatch.next = add i64 %dispatch.at, 1")
+        code.branch("dispatch.look")
+        code.place("dispatch.found")
+        code.line(f"store i32 0, ptr {place.text}")
+        code.line(f"store {pending}, ptr %mask")
+        cases = " ".join(f"i64 {index}, label %B{block}" for index, block in enumerate(self.waitable))
+        code.line(f"switch {at}, label %finish [{cases}]")
+
+    def _share(self, name: str) -> None:
+        """End a block in one that all have in common."""
+        self._shared.add(name)
+        self.e.code.branch(name)
 
     def leave(self, block: Block) -> None:
         """Emit a block's end."""
@@ -374,6 +418,10 @@ class Flow:
         if target not in self.pending_at and not waiting - {target}:
             code.branch(f"B{target}")
             return
+        if self.crowded and len(waiting) > _TESTS_IN_PLACE and target in self.pending_at:
+            self._add_pending(target, e.mask)
+            self._share("dispatch")
+            return
         # a lower block may have lanes waiting; sticky ones were left there on purpose
         for other in sorted(w for w in waiting if w < target):
             self._try(other, [(target, e.mask)])
@@ -414,8 +462,15 @@ class Flow:
         code.branch(f"B{block}")
 
     def _dispatch(self, candidates: list[int]) -> None:
-        """Run the first candidate with pending lanes; falls through when there is none."""
+        """Run the first candidate with pending lanes; falls through when there is none.
+
+        Only candidates can have any, so a crowded function looks through all blocks, in a place for all.
+        """
         code = self.e.code
+        if self.crowded and len(candidates) > _TESTS_IN_PLACE:
+            self._share("dispatch")
+            code.place(code.label("never"))
+            return
         for block in candidates:
             if block not in self.pending_at:
                 continue
@@ -446,8 +501,7 @@ class Flow:
         self._note_loop(block)
         if self.frontiers[block.index]:
             self._add_pending(target, e.mask)
-            self._save_all()
-            self._leave(YIELDED, resume=-1)
+            self._yield_all()
         else:
             self.resumes.add(target)
             self._save(self.graph.blocks[target].live_in)
@@ -464,11 +518,19 @@ class Flow:
         code.branch_if(self._empty(), out, on, likely=False)
         code.place(out)
         self._note_loop(block)
-        self._save_all()
-        self._leave(YIELDED, resume=-1)
+        self._yield_all()
         code.place(on)
         if target in self.graph.spin_headers:
             self._rotate(block, target, [])
+
+    def _yield_all(self) -> None:
+        """Return with everything saved, to go on with the lowest block that has lanes."""
+        if self.crowded:
+            self.dispatches = True
+            self._share("yield.all")
+            return
+        self._save_all()
+        self._leave(YIELDED, resume=-1)
 
     def _note_loop(self, block: Block) -> None:
         """Leave in the warp's record which branch back or barrier it is at: what an error about a limit says."""
@@ -489,6 +551,14 @@ class Flow:
         turn, stay = code.label("turn"), code.label("stay")
         code.branch_if(code.icmp("eq", low, code.const("i32", 0)), turn, stay, likely=False)
         code.place(turn)
+        if self.crowded and target in self.pending_at:
+            for waiting, mask in waits:
+                self._add_pending(waiting, mask)
+            code.line(f"store i32 {target}, ptr %avoid")
+            self.parks = True
+            code.branch("others")
+            code.place(stay)
+            return
         others = self.frontiers[block.index] | set(block.successors)
         for other in sorted(others - {target}):
             if other in self.pending_at:

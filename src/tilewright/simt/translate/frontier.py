@@ -6,6 +6,9 @@ barriers and spinning lanes, which may leave lanes waiting in lower-numbered blo
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Iterable, Iterator
+
 from tilewright.simt.translate.graph import Graph
 
 
@@ -14,32 +17,49 @@ def thread_frontiers(graph: Graph, divergent: set[int]) -> list[set[int]]:
 
     `divergent` holds the blocks whose branch can send lanes of one warp to different successors.
     """
-    frontiers: list[set[int]] = [set() for _ in graph.blocks]
-    sticky = set(graph.spin_headers)  # blocks that can wait while higher-numbered ones run
-    work = [b.index for b in graph.blocks]
+    # Sets of blocks are integers, a bit a block: kernels with a thousand blocks have a million pairs of them.
+    frontiers = [0] * len(graph.blocks)
+    sticky = _bits(graph.spin_headers)  # blocks that can wait while higher-numbered ones run
+    work = deque(block.index for block in graph.blocks)
+    at_work = set(work)
     while work:
-        index = work.pop(0)
+        index = work.popleft()
+        at_work.remove(index)
         block = graph.blocks[index]
         waiting = frontiers[index]
         if block.kind == "barrier" and waiting:
-            sticky.add(block.successors[0])
-        if block.meets and waiting:
-            sticky.add(index)
+            sticky |= 1 << block.successors[0]
+        parks = block.meets and waiting != 0
+        if parks:
+            sticky |= 1 << index
         if index in divergent:
-            runs = [waiting | set(block.successors)]
-            highest = [max(block.successors)]
+            ends = [(waiting | _bits(block.successors), max(block.successors))]
         else:
-            runs = [waiting | {s} for s in block.successors] or [set(waiting)]
-            highest = list(block.successors) or [len(graph.blocks)]
-        for others, top in zip(runs, highest, strict=True):
-            rotates = bool(others & sticky) or (block.meets and waiting)
-            present = others | ({index} if block.meets and waiting else set())
-            for chosen in present:
-                if chosen > top and not rotates:
-                    continue
-                left = {o for o in present if o != chosen and (o > chosen or o in sticky or rotates)}
-                if not left <= frontiers[chosen]:
+            ends = [(waiting | 1 << s, s) for s in block.successors] or [(waiting, len(graph.blocks))]
+        for others, top in ends:
+            rotates = others & sticky != 0 or parks
+            present = others | (1 << index if parks else 0)
+            for chosen in _members(present if rotates else present & ((2 << top) - 1)):
+                left = present & ~(1 << chosen)
+                if not rotates:
+                    left &= sticky | -1 << chosen
+                if left & ~frontiers[chosen]:
                     frontiers[chosen] |= left
-                    if chosen not in work:
+                    if chosen not in at_work:
                         work.append(chosen)
-    return frontiers
+                        at_work.add(chosen)
+    return [set(_members(frontier)) for frontier in frontiers]
+
+
+def _bits(blocks: Iterable[int]) -> int:
+    found = 0
+    for block in blocks:
+        found |= 1 << block
+    return found
+
+
+def _members(bits: int) -> Iterator[int]:
+    while bits:
+        lowest = bits & -bits
+        yield lowest.bit_length() - 1
+        bits ^= lowest

@@ -60,6 +60,7 @@ class FunctionFlow(Flow):
         self._account()
         status = code.op("load i32, ptr %status", "i32")
         code.line(f"ret {status}")
+        self.emit_shared()
 
     def _account(self) -> None:
         """Add what was run to the context, and fill the tank."""
