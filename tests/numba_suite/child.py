@@ -116,9 +116,10 @@ def main() -> None:
     options = ["-q", "--noconftest", "-p", "no:cacheprovider", "-p", "no:xdist", "-W", "ignore", "-c", os.devnull]
     with contextlib.ExitStack() as stack:
         if not SIMULATOR:
-            from tilewright.simulated.session import simulated_gpu
+            from tilewright.simulated.session import in_children, simulated_gpu
 
-            stack.enter_context(simulated_gpu())
+            stack.enter_context(in_children("h100"))
+            stack.enter_context(simulated_gpu("h100"))
         pytest.main([*options, f"--rootdir={folder}", str(file)], plugins=[plugin])
     sys.stdout.flush()
 

@@ -26,10 +26,10 @@ def run(
     from tilewright.cli import values
     from tilewright.settings import Settings
     from tilewright.simulated.script import run_script
-    from tilewright.simulated.session import simulated_gpu
+    from tilewright.simulated.session import in_children, simulated_gpu
 
     name = Settings.from_environ().gpu if gpu is None else values.gpu_name("--gpu", gpu)
     number = None if seed is None else values.whole("--seed", seed, 0, "1")
-    with simulated_gpu(name, seed=number):
+    with in_children(name), simulated_gpu(name, seed=number):
         status = run_script(script, arguments or [])
     raise typer.Exit(status)

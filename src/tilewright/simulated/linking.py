@@ -6,6 +6,7 @@ machine runs; machine code of a GPU can be linked by none of them.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Iterator
 from importlib import resources
@@ -198,28 +199,37 @@ class Program:
         cuda.core NVRTCError
             NVRTC refused the source; the message holds its text.
         """
-        from cuda.bindings import nvrtc
-        from cuda.core._utils.cuda_utils import NVRTCError
-
         name = self._options.name or ""
-        _, program = nvrtc.nvrtcCreateProgram(self._code.encode(), name.encode(), 0, None, None)
-        try:
-            flags = [*self._options.as_bytes("nvrtc", target_type)]
-            if target_type == "ptx" and not _TELLS_LINES & set(flags):
-                flags.append(b"-lineinfo")
-            (result,) = nvrtc.nvrtcCompileProgram(program, len(flags), flags)
-            log = _read(program, nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog).decode(errors="replace")
-            if result != nvrtc.nvrtcResult.NVRTC_SUCCESS:
-                raise NVRTCError(f"{result.name}, compilation log:\n\n{log}")
-            if logs is not None and log.strip("\0 \n"):
-                logs.write(log.strip("\0"))
-            sizes = {"ptx": nvrtc.nvrtcGetPTXSize, "ltoir": nvrtc.nvrtcGetLTOIRSize}
-            readers = {"ptx": nvrtc.nvrtcGetPTX, "ltoir": nvrtc.nvrtcGetLTOIR}
-            if target_type not in sizes:
-                raise CompileError(f"`target_type` must be ptx or ltoir (got {target_type!r})")
-            return ObjectCode(_read(program, sizes[target_type], readers[target_type]), target_type, name)
-        finally:
-            nvrtc.nvrtcDestroyProgram(program)
+        flags = [*self._options.as_bytes("nvrtc", target_type)]
+        if target_type == "ptx" and not _TELLS_LINES & set(flags):
+            flags.append(b"-lineinfo")
+        code, log = _compiled(self._code, target_type, name, tuple(flags))
+        if logs is not None and log:
+            logs.write(log)
+        return ObjectCode(code, target_type, name)
+
+
+@functools.lru_cache(maxsize=64)
+def _compiled(source: str, target_type: str, name: str, flags: tuple[bytes, ...]) -> tuple[bytes, str]:
+    """What NVRTC makes of a source, and its log; numba-cuda compiles its own sources anew for every kernel."""
+    from cuda.bindings import nvrtc
+    from cuda.core._utils.cuda_utils import NVRTCError
+
+    readers = {
+        "ptx": (nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX),
+        "ltoir": (nvrtc.nvrtcGetLTOIRSize, nvrtc.nvrtcGetLTOIR),
+    }
+    if target_type not in readers:
+        raise CompileError(f"`target_type` must be ptx or ltoir (got {target_type!r})")
+    _, program = nvrtc.nvrtcCreateProgram(source.encode(), name.encode(), 0, None, None)
+    try:
+        (result,) = nvrtc.nvrtcCompileProgram(program, len(flags), list(flags))
+        log = _read(program, nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog).decode(errors="replace")
+        if result != nvrtc.nvrtcResult.NVRTC_SUCCESS:
+            raise NVRTCError(f"{result.name}, compilation log:\n\n{log}")
+        return _read(program, *readers[target_type]), log.strip("\0 \n")
+    finally:
+        nvrtc.nvrtcDestroyProgram(program)
 
 
 def _read(program: Any, size_of: Any, read: Any) -> bytes:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 from tilewright.simt.observer import Observer
 from tilewright.simt.run.limits import Limits
@@ -74,3 +76,32 @@ def simulated_gpu(
             yield device
         finally:
             device.close()
+
+
+@contextmanager
+def in_children(gpu: str) -> Iterator[None]:
+    """Let Python processes that are started meanwhile have a simulated GPU too, each its own."""
+    startup = str(Path(__file__).parent / "startup")
+    wanted = {
+        "TILEWRIGHT_SIMULATED_GPU": gpu,
+        "PYTHONPATH": os.pathsep.join(filter(None, [startup, os.environ.get("PYTHONPATH")])),
+    }
+    before = {name: os.environ.get(name) for name in wanted}
+    os.environ.update(wanted)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def stay_simulated(gpu: str) -> None:
+    """Put a simulated GPU in place until the process ends."""
+    import atexit
+
+    stack = ExitStack()
+    stack.enter_context(simulated_gpu(gpu))
+    atexit.register(stack.close)
