@@ -9,6 +9,7 @@ from tilewright import machine
 from tilewright.checking import faults, finite, indices, launches, precision, suppressions, unset, values
 from tilewright.checking.coverage import Coverage
 from tilewright.checking.rows import with_unit_strides
+from tilewright.checking.speculation import speculated
 from tilewright.checking.suppressions import Sifted, Suppression
 from tilewright.checking.values import Values
 from tilewright.errors import KernelError, LaunchError, PtxError
@@ -18,11 +19,13 @@ from tilewright.instruments.findings import Finding, merged
 from tilewright.instruments.nonfinite import Nonfinite
 from tilewright.instruments.shadow.memory import MemoryCheck
 from tilewright.instruments.shadow.states import States
+from tilewright.instruments.shadow.words import UNSET
 from tilewright.instruments.touched import Touched
 from tilewright.instruments.wraparound import Wraparound
 from tilewright.settings import Settings
 from tilewright.simt.events import Instrument
 from tilewright.simt.observer import Launch, Observer
+from tilewright.simt.run.kernels import parsed
 from tilewright.simt.run.launch import Run
 from tilewright.simt.run.memory import CAPACITY_BYTES
 
@@ -189,12 +192,17 @@ class Checks(Observer):
         for result in results.values():
             rows = getattr(result, "findings", result)
             if isinstance(rows, Sequence) and rows and all(isinstance(row, Finding) for row in rows):
-                yield from launches.of_launch(rows, launch)
+                yield from launches.of_launch([row for row in rows if not _loaded_ahead(row, launch)], launch)
         read = _values(launch)
         if read is not None and "wraparound" in results:
             signs = self._signs[launch.program.ptx, launch.program.entry]
             found = indices.findings(read, launch.name, results["wraparound"], signs)
             yield from launches.of_launch(found, launch)
+
+
+def _loaded_ahead(finding: Finding, launch: Launch) -> bool:
+    """Whether a read of unset memory is one whose result may not be used."""
+    return finding.code in UNSET and speculated(parsed(launch.program.ptx), finding.ptx_line)
 
 
 def _values(launch: Launch) -> Values | None:

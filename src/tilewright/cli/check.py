@@ -34,6 +34,7 @@ def check(
     sarif: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write SARIF 2.1.0 too, for code hosts; - prints it.")
     ] = None,
+    brief: Annotated[bool, typer.Option("--brief", help="A line for each finding, without source and advice.")] = False,
     verbose: Annotated[
         bool, typer.Option("--verbose", help="Tell what is suppressed, and suppressions without use.")
     ] = False,
@@ -63,7 +64,7 @@ def check(
     number = None if seed is None else values.whole("--seed", seed, 0, "1")
     checks, status, told = _run(script, arguments or [], gpu, number, ignore, quiet=json or str(sarif) == "-")
     sifted = checks.sifted
-    _write(sifted, checks, sarif, json=json, verbose=verbose)
+    _write(sifted, checks, sarif, json=json, verbose=verbose, brief=brief)
     for error in told:
         sys.__excepthook__(*error)
     raise typer.Exit(FOUND if sifted.findings else status)
@@ -99,7 +100,7 @@ def _held_exceptions() -> Iterator[list[Any]]:
         sys.excepthook = before
 
 
-def _write(sifted: Sifted, checks: Checks, sarif: Path | None, *, json: bool, verbose: bool) -> None:
+def _write(sifted: Sifted, checks: Checks, sarif: Path | None, *, json: bool, verbose: bool, brief: bool) -> None:
     from tilewright.report import console
     from tilewright.report import findings as report
     from tilewright.report import sarif as sarif_report
@@ -118,4 +119,11 @@ def _write(sifted: Sifted, checks: Checks, sarif: Path | None, *, json: bool, ve
     if json:
         console.plain(report.as_json(sifted, launches=checks.launches, kernels=checks.kernels))
     else:
-        report.show(sifted, console.output(), launches=checks.launches, kernels=len(checks.kernels), verbose=verbose)
+        report.show(
+            sifted,
+            console.output(),
+            launches=checks.launches,
+            kernels=len(checks.kernels),
+            verbose=verbose,
+            brief=brief,
+        )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import linecache
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from rich.cells import cell_len
@@ -22,9 +23,17 @@ CONTEXT_LINES = 2
 _COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
 
 
-def show(sifted: Sifted, console: Console, *, launches: int, kernels: int, verbose: bool = False) -> None:
-    """Print findings and a summary of one line; with `verbose` what was suppressed, and suppressions without use."""
+def show(
+    sifted: Sifted, console: Console, *, launches: int, kernels: int, verbose: bool = False, brief: bool = False
+) -> None:
+    """Print findings and a summary of one line; with `verbose` what was suppressed, and suppressions without use.
+
+    With `brief` a finding is one line, as compilers and editors have them: `file:line: code severity: what was found`.
+    """
     for finding in sifted.findings:
+        if brief:
+            console.print(_line(finding), soft_wrap=True)
+            continue
         _show_one(finding, console)
         console.print()
     if verbose:
@@ -111,12 +120,29 @@ def _colour(finding: Finding) -> str:
     return _COLOURS[finding.severity]
 
 
+def _where(finding: Finding) -> str:
+    """A finding's place, files of the folder that one is in by their names in it."""
+    path, here = Path(finding.source), Path.cwd()
+    if finding.source and path.is_absolute() and path.is_relative_to(here):
+        return f"{path.relative_to(here)}:{finding.line}"
+    return finding.where
+
+
+def _line(finding: Finding) -> Text:
+    """A finding in one line."""
+    times = f" ({figures.count(finding.count)} times)" if finding.count > 1 else ""
+    return Text.assemble(
+        f"{_where(finding)}: ", (f"{finding.code} {finding.severity}", f"bold {_colour(finding)}"),
+        f": {finding.message}{times}",
+    )  # fmt: skip
+
+
 def _show_one(finding: Finding, console: Console) -> None:
     code, colour = codes()[finding.code], _colour(finding)
     heading = Text.assemble((f"{finding.code} {finding.severity}", f"bold {colour}"), (f": {code.title}", "bold"))
     console.print(heading, soft_wrap=True)
     arrow = "→" if speaks_unicode(console) else "->"
-    console.print(Text.assemble((f"  {arrow} ", "blue"), finding.where, f"  {_instances(finding)}"), soft_wrap=True)
+    console.print(Text.assemble((f"  {arrow} ", "blue"), _where(finding), f"  {_instances(finding)}"), soft_wrap=True)
     for line in _source(finding, colour):
         console.print(line, soft_wrap=True)
     for label, words in (("found", f"{finding.message}."), ("rule", code.rule), ("do", code.remedy)):

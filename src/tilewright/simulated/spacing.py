@@ -50,7 +50,7 @@ def spacing_call(gpu: SimulatedGpu) -> Callable[..., None]:
         changed = tuple(next((s.array for s in spaced if s.given is a), a) for a in arguments)
         try:
             original(dispatcher, changed, config)
-        except (errors.NumbaError, cuda_errors.NumbaError, TypeError):  # told before anything ran: it wants contiguous arrays
+        except (errors.NumbaError, cuda_errors.NumbaError, TypeError):  # before anything ran: it wants them contiguous
             original(dispatcher, arguments, config)
             return
         finally:

@@ -69,6 +69,20 @@ TW101 error: out-of-bounds global access
     )
 
 
+def test_brief_is_a_line_a_finding_as_editors_have_them(
+    found: Finding, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def shown() -> list[str]:
+        console = Console(file=io.StringIO(), width=200)
+        report.show(Sifted((found,), (), ()), console, launches=1, kernels=1, brief=True)
+        return console.file.getvalue().splitlines()
+
+    times = f" ({found.count:,} times)" if found.count > 1 else ""
+    assert shown()[0] == f"{found.where}: {found.code} {found.severity}: {found.message}{times}"
+    monkeypatch.chdir(Path(found.source).parent)
+    assert shown()[0].startswith(f"{Path(found.source).name}:{found.line}: ")
+
+
 def test_without_a_source_there_is_the_ptx_line(found: Finding) -> None:
     for other in (replace(found, source="", line=0), replace(found, line=99), replace(found, source="gone.py")):
         text = shown(Sifted((other,), (), ()), encoding="ascii")

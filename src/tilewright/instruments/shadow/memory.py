@@ -19,7 +19,7 @@ from tilewright.instruments.shadow.cells import (
     WARPS_MAX,
 )
 from tilewright.instruments.shadow.states import States, reserved
-from tilewright.instruments.shadow.words import UNSET, finding_of, settled, speculated
+from tilewright.instruments.shadow.words import finding_of, settled
 from tilewright.simt.events import GLOBAL_BASE, EventKind, Facts, Handler, Instrument, Site, Storage, align_up
 
 #: Bytes between variables of shared and of local memory.
@@ -116,9 +116,7 @@ class MemoryCheck(Instrument):
     def collect(self, sites: list[Site], counters: npt.NDArray[np.uint64]) -> MemoryResult:
         """Turn the records into findings."""
         found = [finding_of(record, sites, self._facts, self._kernel) for record in records.read(self._table)]
-        module = self._facts.module
-        kept = [one for one in settled(found) if one.code not in UNSET or not speculated(module, one.ptx_line)]
-        return MemoryResult(tuple(kept), int(self._launch[LAUNCH["lost"] // 8]))
+        return MemoryResult(tuple(settled(found)), int(self._launch[LAUNCH["lost"] // 8]))
 
 
 def narrowest_bytes(ptx: str) -> int:

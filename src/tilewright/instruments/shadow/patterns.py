@@ -412,7 +412,14 @@ def _shared_load(v: _Cells) -> str:
         + v.all("good.own", "%w.either")
         + "  br i1 %good.own, label %readers, label %lanes\n"
         + "readers:\n"
-        + f"  %r.fresh = icmp ult {v.type} %r.old, %limits\n"
+        + _shared_readers(v)
+    )
+
+
+def _shared_readers(v: _Cells) -> str:
+    """Put the read down in R, where that does not say it already."""
+    return (
+        f"  %r.fresh = icmp ult {v.type} %r.old, %limits\n"
         + v.all("fresh", "%r.fresh")
         + "  br i1 %fresh, label %put, label %settled\nput:\n"
         + v.store("%mine", "at.r")
