@@ -78,10 +78,11 @@ def call_arguments(item: tree.Instruction) -> tree.CallArguments:
 
 @dataclass(slots=True)
 class _Names:
-    """How one copy of a body renames what it declares."""
+    """How one copy of a body renames what it declares, and which line its instructions count for that have none."""
 
     suffix: str
     aliases: dict[str, str] = field(default_factory=dict)
+    location: tree.Location | None = None
 
     def __call__(self, name: str) -> str:
         return self.aliases.get(name, name)
@@ -117,7 +118,8 @@ class _Names:
 
     def instruction(self, item: tree.Instruction) -> tree.Instruction:
         guard = item.guard and tree.Guard(tree.Register(self(item.guard.register.name)), item.guard.negated)
-        return replace(item, operands=tuple(self.operand(o) for o in item.operands), guard=guard)
+        location = item.location if item.location is not None and item.location.line else self.location
+        return replace(item, operands=tuple(self.operand(o) for o in item.operands), guard=guard, location=location)
 
 
 class _Inliner:
@@ -171,6 +173,7 @@ class _Inliner:
             )
         self.copies += 1
         names = self.declare(callee, into, f"${self.copies}")
+        names.location = item.location
         skip = f"$past{names.suffix}"
         if item.guard is not None:
             inverse = tree.Guard(item.guard.register, not item.guard.negated)
