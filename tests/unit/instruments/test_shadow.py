@@ -190,3 +190,18 @@ def test_what_an_access_does_is_read_off_its_opcode():
     assert bits("st.volatile.global.f32", "store") == 6
     assert bits("ld.acquire.gpu.global.u32", "load") == 5
     assert bits("atom.global.add.u32", "atomic") == 7
+
+
+def test_more_barriers_than_a_cell_can_count_give_no_false_race():
+    """Cells of global memory have 16 bits of clock: beyond them nothing is said, shared memory goes on."""
+    body = """mov.u32 %r1, 0; mul.lo.u32 %r4, %tid, 4; xor.b32 %r5, %tid, 33; mul.lo.u32 %r6, %r5, 4;
+        mad.wide.u32 %a1, %r5, 4, %out;
+        L: st.global.u32 [%at], %r1; st.shared.u32 [%r4], %r1; bar.sync 0;
+        ld.global.u32 %r2, [%a1]; ld.shared.u32 %r3, [%r6]; bar.sync 0;
+        add.u32 %r1, %r1, 1; setp.lt.u32 %p1, %r1, 33000; @%p1 bra L; {after}"""
+    declared = ".shared .align 4 .b8 s[256];"
+    for after, codes in (("", set()), ("st.shared.u32 [%r4], %r1; ld.shared.u32 %r3, [%r6];", {"TW301"})):
+        program = kernel(body.format(after=after), declarations=declared)
+        check = MemoryCheck(program.ptx)
+        result = launch(program, (1, 1, 1), (64, 1, 1), (np.zeros(64, np.uint32),), instruments=[check])
+        assert {finding.code for finding in result.results["memory"].findings} == codes

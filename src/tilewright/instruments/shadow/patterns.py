@@ -10,7 +10,9 @@ from __future__ import annotations
 import hashlib
 
 from tilewright.instruments.shadow.cells import (
+    BLOCK_MAX,
     BLOCK_SHIFT,
+    CLOCK_MAX,
     CLOCK_SHIFT,
     LAUNCH,
     READABLE,
@@ -186,7 +188,8 @@ o.change:
   %o.none = icmp eq i64 %o.r, 0
   %o.its = lshr i64 %o.r, {BLOCK_SHIFT}
   %o.far = icmp ne i64 %o.its, %o.number
-  %o.simple = or i1 %o.none, %o.far
+  %o.either = or i1 %o.none, %o.far
+  %o.simple = and i1 %o.either, %o.fits
   br i1 %o.simple, label %o.swap, label %judge
 o.swap:
   %o.next = select i1 %o.none, i64 %o.own, i64 {SEVERAL_BLOCKS}
@@ -216,6 +219,9 @@ def _one_facts(site: Site, cell_bytes: int) -> str:
   %o.reads = load ptr, ptr %o.reads.p
   %o.number.p = getelementptr i8, ptr %slot, i64 {FIELDS["slot.block"]}
   %o.number = load i64, ptr %o.number.p
+  %o.clock.fits = icmp ule i64 %now, {CLOCK_MAX}
+  %o.block.fits = icmp ule i64 %o.number, {BLOCK_MAX}
+  %o.fits = and i1 %o.clock.fits, %o.block.fits
   %o.high = shl i64 %o.number, {BLOCK_SHIFT}
   %o.time = shl i64 %now, {CLOCK_SHIFT}
   %o.row32 = call i32 @llvm.umin.i32(i32 %row, i32 {SITE_MAX})

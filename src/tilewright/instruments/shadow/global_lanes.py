@@ -1,0 +1,265 @@
+"""The exact judgement of one lane's access of global memory, as LLVM text."""
+
+from __future__ import annotations
+
+from tilewright.instruments.shadow.cells import (
+    BLOCK_MAX,
+    BLOCK_SHIFT,
+    CLOCK_MAX,
+    CLOCK_SHIFT,
+    FREED,
+    GLOBAL_BLOCKS,
+    GLOBAL_CONSTANT,
+    GLOBAL_FREED,
+    GLOBAL_LANES,
+    GLOBAL_OUTSIDE,
+    GLOBAL_RACE,
+    GLOBAL_ROW_GAP,
+    GLOBAL_UNWRITTEN,
+    LAUNCH,
+    READABLE,
+    ROW_GAP,
+    SEVERAL_BLOCKS,
+    SEVERAL_WARPS,
+    SITE_SHIFT,
+    STRONG_BIT,
+    THREAD_MAX,
+    WHO_MASK,
+    WRITABLE,
+)
+from tilewright.instruments.shadow.conflicts import LANE, facts, report
+from tilewright.simt.events import GLOBAL_BASE
+
+
+def global_text(cell_bytes: int) -> str:
+    """`tw.memory.global(LANE)`: the same in global memory: state of its bytes, then races, cell by cell."""
+    return f"""
+define internal void @tw.memory.global({LANE}) noinline {{
+entry:
+{facts()}
+  %states.p = getelementptr i8, ptr %launch, i64 {LAUNCH["states"]}
+  %states = load ptr, ptr %states.p
+  %writes.p = getelementptr i8, ptr %launch, i64 {LAUNCH["writes"]}
+  %all.w = load ptr, ptr %writes.p
+  %reads.p = getelementptr i8, ptr %launch, i64 {LAUNCH["reads"]}
+  %all.r = load ptr, ptr %reads.p
+  %memory.p = getelementptr i8, ptr %launch, i64 {LAUNCH["memory"]}
+  %memory.base = load ptr, ptr %memory.p
+  %offset = sub i64 %address, {GLOBAL_BASE}
+  %memory = getelementptr i8, ptr %memory.base, i64 %offset
+  %bytes64 = zext i32 %bytes to i64
+  %end.byte = add i64 %offset, %bytes64
+  %need.r = select i1 %reads, i8 {READABLE}, i8 0
+  %need.w = select i1 %writes, i8 {WRITABLE}, i8 0
+  %gain = select i1 %writes, i8 {READABLE}, i8 0
+  br label %byte
+byte:  ; the first byte that may not be accessed decides; an access that is not allowed has no effect here
+  %b = phi i64 [ %offset, %entry ], [ %b1, %good ]
+  %s.p = getelementptr i8, ptr %states, i64 %b
+  %s = load i8, ptr %s.p
+  %need = or i8 %need.r, %need.w
+  %has = and i8 %s, %need
+  %ok = icmp eq i8 %has, %need
+  br i1 %ok, label %good, label %hardly
+hardly:  ; padding: an element of which some byte was written counts as written
+  %only = icmp eq i8 %s, {WRITABLE}
+  br i1 %only, label %rest, label %bad
+rest:
+  %element64 = zext i32 %element to i64
+  %since = sub i64 %b, %offset
+  %index = udiv i64 %since, %element64
+  %skip = mul i64 %index, %element64
+  %from = add i64 %offset, %skip
+  %to = add i64 %from, %element64
+  br label %each.rest
+each.rest:
+  %k = phi i64 [ %from, %rest ], [ %k1, %each.rest ]
+  %some = phi i8 [ 0, %rest ], [ %some1, %each.rest ]
+  %k.p = getelementptr i8, ptr %states, i64 %k
+  %k.s = load i8, ptr %k.p
+  %some1 = or i8 %some, %k.s
+  %k1 = add i64 %k, 1
+  %k.more = icmp ult i64 %k1, %to
+  br i1 %k.more, label %each.rest, label %padding
+padding:
+  %some.bit = and i8 %some1, {READABLE}
+  %partly = icmp ne i8 %some.bit, 0
+  br i1 %partly, label %good, label %bad
+good:
+  %s1 = or i8 %s, %gain
+  store i8 %s1, ptr %s.p
+  %b1 = add i64 %b, 1
+  %more.bytes = icmp ult i64 %b1, %end.byte
+  br i1 %more.bytes, label %byte, label %races
+bad:
+  %freed = icmp eq i8 %s, {FREED}
+  %gap = icmp eq i8 %s, {ROW_GAP}
+  %writable.bit = and i8 %s, {WRITABLE}
+  %readable.bit = and i8 %s, {READABLE}
+  %can.write = icmp ne i8 %writable.bit, 0
+  %can.read = icmp ne i8 %readable.bit, 0
+  %kind0 = select i1 %freed, i64 {GLOBAL_FREED}, i64 {GLOBAL_OUTSIDE}
+  %kind1 = select i1 %gap, i64 {GLOBAL_ROW_GAP}, i64 %kind0
+  %kind2 = select i1 %can.write, i64 {GLOBAL_UNWRITTEN}, i64 %kind1
+  %kind = select i1 %can.read, i64 {GLOBAL_CONSTANT}, i64 %kind2
+{report("bad", "%kind")}
+  br label %leave
+races:  ; beyond what a cell can say, nothing is said
+  %clock.fits = icmp ule i64 %clock, {CLOCK_MAX}
+  %block.fits = icmp ule i64 %number, {BLOCK_MAX}
+  %fits = and i1 %clock.fits, %block.fits
+  br i1 %fits, label %cells, label %leave
+cells:
+  %b64 = shl i64 %number, {BLOCK_SHIFT}
+  %mine.clock = shl i64 %clock, {CLOCK_SHIFT}
+  %mine.high = or i64 %b64, %mine.clock
+  %mine = or i64 %mine.high, %low
+  %first = udiv i64 %offset, {cell_bytes}
+  %end.up = add i64 %end.byte, {cell_bytes - 1}
+  %end = udiv i64 %end.up, {cell_bytes}
+  br label %each
+each:
+  %c = phi i64 [ %first, %cells ], [ %c1, %next ]
+  %w.p = getelementptr i64, ptr %all.w, i64 %c
+  %r.p = getelementptr i64, ptr %all.r, i64 %c
+  br i1 %writes, label %put, label %note
+put:  ; put down the write, then look who has read: of two that meet, one sees the other
+  %w.old = atomicrmw xchg ptr %w.p, i64 %mine seq_cst
+  %r.seen = load atomic i64, ptr %r.p seq_cst, align 8
+  br label %judge
+note:
+  %r.old = load atomic i64, ptr %r.p monotonic, align 8
+  %r.new = call i64 @tw.memory.joined(ptr %launch, ptr %block, i64 %r.old, i64 %mine, i32 %w, i32 %thread, i64 %clock)
+  %unchanged = icmp eq i64 %r.new, %r.old
+  br i1 %unchanged, label %noted, label %swap
+swap:
+  %swapped = cmpxchg ptr %r.p, i64 %r.old, i64 %r.new seq_cst seq_cst
+  %done = extractvalue {{ i64, i1 }} %swapped, 1
+  br i1 %done, label %noted, label %note
+noted:
+  %w.seen = load atomic i64, ptr %w.p seq_cst, align 8
+  br label %judge
+judge:
+  %v = phi i64 [ %w.old, %put ], [ %w.seen, %noted ]
+  %r = phi i64 [ %r.seen, %put ], [ 0, %noted ]
+  %hit = call i32 @tw.memory.global.races(ptr %launch, ptr %block, i64 %v, i64 %number, i32 %w, i32 %thread,
+                                          i64 %clock, i1 %strong)
+  %race = icmp ne i32 %hit, 0
+  br i1 %race, label %value, label %readers
+value:
+  %alike = icmp eq i32 %hit, {GLOBAL_LANES}
+  %same = call i1 @tw.memory.same(ptr %memory, i32 %lane, i64 %address, i32 %bytes, i32 %element, i32 %mask,
+                                  ptr %addresses, ptr %values, i1 %alike)
+  br i1 %same, label %readers, label %tell
+tell:
+  %hit64 = zext i32 %hit to i64
+{report("war", "%hit64", "true", "%v")}
+  br label %readers
+readers:
+  %r.hit = call i32 @tw.memory.global.races(ptr %launch, ptr %block, i64 %r, i64 %number, i32 %w, i32 %thread,
+                                            i64 %clock, i1 %strong)
+  %r.race = icmp ne i32 %r.hit, 0
+  br i1 %r.race, label %r.tell, label %next
+r.tell:
+  %r.hit64 = zext i32 %r.hit to i64
+{report("rar", "%r.hit64", "false", "%r")}
+  br label %next
+next:
+  %c1 = add i64 %c, 1
+  %more = icmp ult i64 %c1, %end
+  br i1 %more, label %each, label %leave
+leave:
+  ret void
+}}
+"""
+
+
+#: Races of global memory by kind, and R after one more read.
+GLOBAL_RACES = f"""
+; tw.memory.global.races(launch, block, cell, number, warp, thread, clock, strong): 0, or the kind of race.
+define internal i32 @tw.memory.global.races(ptr %launch, ptr %block, i64 %cell, i64 %number, i32 %w, i32 %thread,
+                                            i64 %clock, i1 %strong) {{
+entry:
+  %none = icmp eq i64 %cell, 0
+  br i1 %none, label %no, label %look
+look:
+  %s0 = lshr i64 %cell, {STRONG_BIT}
+  %s1 = trunc i64 %s0 to i1
+  %both = and i1 %s1, %strong
+  br i1 %both, label %no, label %place
+place:
+  %its.block = lshr i64 %cell, {BLOCK_SHIFT}
+  %its.shifted = lshr i64 %cell, {CLOCK_SHIFT}
+  %its = and i64 %its.shifted, 65535
+  %here = icmp eq i64 %its.block, %number
+  br i1 %here, label %mates, label %far
+mates:
+  %hit = call i1 @tw.memory.races(ptr %block, i64 %cell, i64 %its, i32 %w, i32 %thread, i64 %clock, i1 %strong)
+  br i1 %hit, label %near, label %no
+near:
+  %ours = call i1 @tw.memory.ours(i64 %cell, i32 %w)
+  %kind = select i1 %ours, i32 {GLOBAL_LANES}, i32 {GLOBAL_RACE}
+  br label %ask
+far:
+  br label %ask
+ask:
+  %what = phi i32 [ %kind, %near ], [ {GLOBAL_BLOCKS}, %far ]
+  %ordered = call i1 @tw.memory.ordered(ptr %launch, ptr %block,
+    i64 %number, i64 %its.block, i32 %w, i64 %cell, i64 %its)
+  br i1 %ordered, label %no, label %yes
+yes:
+  ret i32 %what
+no:
+  ret i32 0
+}}
+
+; tw.memory.joined(launch, block, cell, mine, warp, thread, clock): R of global memory after one more read.
+define internal i64 @tw.memory.joined(ptr %launch, ptr %block, i64 %cell, i64 %mine, i32 %w, i32 %thread,
+                                       i64 %clock) {{
+entry:
+  %none = icmp eq i64 %cell, 0
+  br i1 %none, label %set, label %look
+set:
+  ret i64 %mine
+look:
+  %its.block = lshr i64 %cell, {BLOCK_SHIFT}
+  %my.block = lshr i64 %mine, {BLOCK_SHIFT}
+  %here = icmp eq i64 %its.block, %my.block
+  %its.shifted = lshr i64 %cell, {CLOCK_SHIFT}
+  %its = and i64 %its.shifted, 65535
+  br i1 %here, label %mates, label %far
+far:
+  %far.ordered = call i1 @tw.memory.ordered(ptr %launch, ptr %block,
+    i64 %my.block, i64 %its.block, i32 %w, i64 %cell, i64 %its)
+  br i1 %far.ordered, label %set, label %many
+many:
+  %either = and i64 %cell, %mine
+  %blocks.strong = and i64 %either, {1 << STRONG_BIT}
+  %blocks = or i64 %blocks.strong, {SEVERAL_BLOCKS}
+  ret i64 %blocks
+mates:
+  %keep = call i1 @tw.memory.races(ptr %block, i64 %cell, i64 %its, i32 %w, i32 %thread, i64 %clock, i1 false)
+  br i1 %keep, label %asked, label %again
+asked:
+  %ordered = call i1 @tw.memory.ordered(ptr %launch, ptr %block,
+    i64 %my.block, i64 %my.block, i32 %w, i64 %cell, i64 %its)
+  br i1 %ordered, label %set, label %both
+again:  ; by the same thread at the same clock nothing changes, so that most reads write nothing
+  %like = xor i64 %cell, %mine
+  %rest = and i64 %like, {~(4095 << SITE_SHIFT)}
+  %equal = icmp eq i64 %rest, 0
+  %kept = select i1 %equal, i64 %cell, i64 %mine
+  ret i64 %kept
+both:
+  %weaker = or i64 %cell, {SEVERAL_BLOCKS}
+  %part0 = and i64 %mine, {~WHO_MASK}
+  %part = and i64 %part0, %weaker
+  %ours = call i1 @tw.memory.ours(i64 %cell, i32 %w)
+  %w.many = add i32 %w, {THREAD_MAX}
+  %w.many64 = zext i32 %w.many to i64
+  %who = select i1 %ours, i64 %w.many64, i64 {SEVERAL_WARPS}
+  %mixed = or i64 %part, %who
+  %now = call i64 @tw.memory.sites(i64 %mixed, i64 %cell)
+  ret i64 %now
+}}
+"""
