@@ -39,6 +39,10 @@ class Suppression:
         return f"{self.source}:{self.line}: ignore[{self.code}]" if self.line else f"--ignore {self.code}"
 
 
+#: Folders of installed kernels that programs use without having written them.
+_LIBRARIES = ("/site-packages/numba_cuda/", "/dist-packages/numba_cuda/")
+
+
 @dataclass(frozen=True, slots=True)
 class Sifted:
     """Findings after suppressions.
@@ -98,8 +102,13 @@ def comments(files: Iterable[str]) -> list[Suppression]:
     return found
 
 
+def _is_of_a_library(finding: Finding) -> bool:
+    """Whether a finding's line is one of numba-cuda's: its reductions warn of a mask, for one."""
+    return any(folder in finding.source for folder in _LIBRARIES)
+
+
 def sift(findings: Iterable[Finding], suppressions: Sequence[Suppression]) -> Sifted:
-    """Take out the findings that suppressions cover.
+    """Take out the findings that suppressions cover, and those in numba-cuda's own kernels, which no user can mend.
 
     Examples
     --------
@@ -113,6 +122,6 @@ def sift(findings: Iterable[Finding], suppressions: Sequence[Suppression]) -> Si
     used: set[Suppression] = set()
     for finding in findings:
         covering = {one for one in suppressions if one.covers(finding)}
-        (suppressed if covering else kept).append(finding)
+        (suppressed if covering or _is_of_a_library(finding) else kept).append(finding)
         used |= covering
     return Sifted(tuple(kept), tuple(suppressed), tuple(one for one in suppressions if one not in used))

@@ -49,3 +49,9 @@ def test_a_code_is_suppressed_everywhere_and_what_is_not_used_is_told() -> None:
     sifted = sift([FOUND, ptx], [everywhere, unused])
     assert (sifted.findings, sifted.suppressed, sifted.unused) == ((), (FOUND, ptx), (unused,))
     assert [str(s) for s in (unused, Suppression("TW101", "a.py", 3))] == ["--ignore TW101", "a.py:3: ignore[TW101]"]
+
+
+def test_what_is_found_in_numba_s_own_kernels_is_kept_apart() -> None:
+    theirs = replace(FOUND, source="/opt/lib/python3/site-packages/numba_cuda/numba/cuda/kernels/reduction.py")
+    sifted = sift([theirs, FOUND], [])
+    assert (sifted.findings, sifted.suppressed) == ((FOUND,), (theirs,))

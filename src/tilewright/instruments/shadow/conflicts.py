@@ -1,4 +1,4 @@
-"""What judgements of a lane's access share: whether two accesses are ordered or write the same, and what is recorded."""
+"""What judgements of accesses share: whether two are ordered or write the same, and what is recorded."""
 
 from __future__ import annotations
 
