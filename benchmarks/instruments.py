@@ -18,8 +18,11 @@ import measuring
 import simt_speed
 
 from tilewright import catalogue, machine, profiling
+from tilewright.checking import Checks
 from tilewright.instruments import Banks, Coalescing, Divergence, Mix
-from tilewright.simt.events import Instrument
+from tilewright.simt import Run
+from tilewright.simt.events import GLOBAL_BASE, Instrument
+from tilewright.simt.observer import Launch
 
 #: What is measured, with the instruments of a launch.
 CASES: dict[str, Callable[[], Sequence[Instrument]]] = {
@@ -29,7 +32,10 @@ CASES: dict[str, Callable[[], Sequence[Instrument]]] = {
     "coalescing": lambda: (Coalescing(),),
     "coalescing, recording": lambda: (Coalescing(("global", "local"), record=True),),
     "profile": profiling.instruments,
+    "check": lambda: (),  # of a launch, see `checked`
 }
+#: What `check` may read and write here: all of it counts as written by the host.
+CHECKED_BYTES = 64 << 20
 
 
 def main() -> None:
@@ -46,8 +52,9 @@ def measured(size: int, threads: int, rounds: int) -> dict[str, Any]:
     """Times without instruments, and the ratios of pairs."""
     launch, verified = simt_speed.prepared(catalogue.find("tiled"), "float32", size, threads)
     gpu = machine.gpu("h100")
-    for instruments in CASES.values():  # translate first
-        launch(instruments())
+    example = launch()
+    for name, instruments in CASES.items():  # translate first
+        launch(checked(example) if name == "check" else instruments())
     plain: list[float] = []
     running: dict[str, list[float]] = {name: [] for name in CASES}
     whole: dict[str, list[float]] = {name: [] for name in CASES}
@@ -56,15 +63,18 @@ def measured(size: int, threads: int, rounds: int) -> dict[str, Any]:
         for name, instruments in CASES.items():
             start = now()
             without = launch().seconds
+            stop = now()
+            alone = stop[0] - start[0], stop[1] - start[1]
+            given = checked(example) if name == "check" else instruments()
             between = now()
-            run = launch(instruments())
+            run = launch(given)
             if name == "profile":
                 profiling.of_run(run, gpu)
             end = now()
             plain.append(without)
             running[name].append(run.seconds / without)
-            whole[name].append((end[0] - between[0]) / (between[0] - start[0]))
-            processor[name].append((end[1] - between[1]) / (between[1] - start[1]))
+            whole[name].append((end[0] - between[0]) / alone[0])
+            processor[name].append((end[1] - between[1]) / alone[1])
     return {
         "kernel": "tiled",
         "size": size,
@@ -75,6 +85,14 @@ def measured(size: int, threads: int, rounds: int) -> dict[str, Any]:
         "whole": {name: measuring.Spread.of(values) for name, values in whole.items()},
         "processor": {name: measuring.Spread.of(values) for name, values in processor.items()},
     }
+
+
+def checked(example: Run) -> Sequence[Instrument]:
+    """The instruments of `check` for one more launch of a kernel."""
+    checks = Checks(capacity_bytes=CHECKED_BYTES)
+    checks.allocated(GLOBAL_BASE, CHECKED_BYTES)
+    checks.host_wrote(GLOBAL_BASE, CHECKED_BYTES)
+    return checks.instruments(Launch("tiled", example.program, example.grid, example.block, 0))
 
 
 def now() -> tuple[float, float]:
