@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help run test volume lint format docs bench clean
+.PHONY: help run test volume numba lint format docs bench clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -19,6 +19,9 @@ test: lint  ## Lint, types and the test suite
 
 volume: $(STAMP)  ## The slow, high-volume tests that `make test` leaves out
 	@$(BIN)/pytest -m volume
+
+numba: $(STAMP)  ## numba-cuda's own tests on the simulated GPU, compared with the lists in tests/numba_suite
+	@$(BIN)/python tests/numba_suite/suite.py
 
 lint: $(STAMP)  ## ruff check, ruff format --check, mypy --strict
 	@$(BIN)/ruff check

@@ -1,6 +1,6 @@
 """Runs numba-cuda's own tests on the simulated GPU and compares with what is kept.
 
-    python suite.py                 all modules; exit status 1 when a test does otherwise than `results.toml` says
+    python suite.py                 all modules; exit status 1 when a test does otherwise than the lists beside it say
     python suite.py --keep          and keep what came
     python suite.py test_matmul     only modules whose names hold a word
 
@@ -16,6 +16,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,9 +24,10 @@ from typing import Any
 
 Outcome = dict[str, Any]
 HERE = Path(__file__).parent
+PASSES, FAILURES = HERE / "passes.txt", HERE / "failures.toml"
 PACKAGES = ("cudapy", "doc_examples")
 #: Most seconds without a test that ends.
-PATIENCE_SECONDS = 120
+PATIENCE_SECONDS = 300
 
 
 def modules() -> list[str]:
@@ -82,25 +84,74 @@ def _wait(child: subprocess.Popen[str], journal: Path, patience: float) -> str:
             size = now
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("words", nargs="*")
-    parser.add_argument("--out", type=Path, default=None)
-    parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--simulator", action="store_true")
-    arguments = parser.parse_args()
-    chosen = [m for m in modules() if not arguments.words or any(word in m for word in arguments.words)]
+def kept() -> tuple[set[str], dict[str, str]]:
+    """The tests that pass, and why others fail, as the files beside this one have them."""
+    passes = {line for line in PASSES.read_text().splitlines() if line and not line.startswith("#")}
+    return passes, tomllib.loads(FAILURES.read_text())
+
+
+def compared(found: dict[str, Outcome], chosen: list[str]) -> list[str]:
+    """What the tests of some modules do otherwise than is kept, a line each; a test that is skipped is neither."""
+    passes, failures = kept()
+    lines = []
+    for test, outcome in found.items():
+        if outcome["outcome"] == "failed" and test not in failures:
+            what = "passed before" if test in passes else "is new"
+            lines.append(f"{test} failed, and {what}: {outcome['reason']}")
+        elif outcome["outcome"] == "passed" and test not in passes:
+            lines.append(f"{test} passed, and {'failed before' if test in failures else 'is new'}; keep it with --keep")
+    mine = {test for test in passes | set(failures) if test.partition("::")[0] in chosen}
+    return lines + [f"{test} was not run; it is gone, or its module is not found" for test in sorted(mine - set(found))]
+
+
+def keep(found: dict[str, Outcome], chosen: list[str]) -> None:
+    """Write what some modules' tests did into the files; reasons that are there stay."""
+    passes, failures = kept()
+    passes = {test for test in passes if test.partition("::")[0] not in chosen}
+    passes |= {test for test, outcome in found.items() if outcome["outcome"] == "passed"}
+    reasons = {test: reason for test, reason in failures.items() if test.partition("::")[0] not in chosen}
+    for test, outcome in found.items():
+        if outcome["outcome"] == "failed":
+            reasons[test] = failures.get(test, " ".join(outcome["reason"].split())[:200])
+    head = "# Tests of numba-cuda that pass on the simulated GPU; written by suite.py --keep.\n"
+    PASSES.write_text(head + "\n".join(sorted(passes)) + "\n")
+    head = "# Tests of numba-cuda that fail on the simulated GPU, and why; suite.py --keep adds and removes them.\n"
+    FAILURES.write_text(head + "".join(f"{json.dumps(t)} = {json.dumps(r)}\n" for t, r in sorted(reasons.items())))
+
+
+def run_modules(chosen: list[str], *, jobs: int, simulator: bool) -> dict[str, Outcome]:
+    """What every test of some modules did; a line is printed for each module."""
     everything: dict[str, Outcome] = {}
-    with ThreadPoolExecutor(arguments.jobs) as pool:
-        for module, found in zip(
-            chosen, pool.map(lambda m: run_module(m, simulator=arguments.simulator), chosen), strict=True
-        ):
+    with ThreadPoolExecutor(jobs) as pool:
+        results = pool.map(lambda module: run_module(module, simulator=simulator), chosen)
+        for module, found in zip(chosen, results, strict=True):
             everything |= found
             counts = {o: sum(w["outcome"] == o for w in found.values()) for o in ("passed", "failed", "skipped", "run")}
             print(module, *(f"{n} {o}" for o, n in counts.items() if n), flush=True)
-            if arguments.out:
-                arguments.out.write_text(json.dumps(everything, indent=1))
-    return 0
+    return everything
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("words", nargs="*")
+    parser.add_argument("--keep", action="store_true", help="write what came into the lists")
+    parser.add_argument("--out", type=Path, help="write what came as JSON, too")
+    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--simulator", action="store_true", help="only tell what Numba's own simulator would run")
+    arguments = parser.parse_args()
+    chosen = [m for m in modules() if not arguments.words or any(word in m for word in arguments.words)]
+    found = run_modules(chosen, jobs=arguments.jobs, simulator=arguments.simulator)
+    if arguments.out:
+        arguments.out.write_text(json.dumps(found, indent=1))
+    if arguments.simulator:
+        return 0
+    if arguments.keep:
+        keep(found, chosen)
+    passed, failed = (sum(w["outcome"] == o for w in found.values()) for o in ("passed", "failed"))
+    print(f"{passed} of {passed + failed} tests pass, {100 * passed / max(passed + failed, 1):.1f} %")
+    different = compared(found, chosen)
+    print(*different, sep="\n")
+    return int(bool(different))
 
 
 if __name__ == "__main__":

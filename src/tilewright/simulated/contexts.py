@@ -5,6 +5,7 @@ Source: CUDA Driver API, "Device Management", "Primary Context Management", "Con
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from tilewright.simulated.gpu import DriverError, SimulatedGpu
@@ -21,7 +22,8 @@ def binding() -> Any:
 
 
 def cuInit(gpu: SimulatedGpu, flags: int) -> None:
-    """Initialise the driver."""
+    """Initialise the driver, for this process."""
+    gpu.process = os.getpid()
 
 
 def cuDriverGetVersion(gpu: SimulatedGpu) -> int:

@@ -47,6 +47,7 @@ class Binding:
         @functools.wraps(call)
         def answer(*arguments: Any) -> tuple[Any, ...]:
             try:
+                self.gpu.check_process()
                 if name in WAITING:
                     given = call(self.gpu, *arguments)
                 else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -102,6 +103,8 @@ class SimulatedGpu:
         Held during every driver call: one at a time.
     launches : int
         How many there were.
+    process : int or None
+        The process that initialised the driver.
     closed : bool
         Whether the program that it was for has ended.
     """
@@ -123,6 +126,7 @@ class SimulatedGpu:
         self.lock = threading.RLock()
         self.launches = 0
         self.closed = False
+        self.process: int | None = None
         self.streams: dict[int, Stream] = {number: Stream() for number in DEFAULT_STREAMS}
         self.events: dict[int, Event] = {}
         self.libraries: dict[int, Library] = {}
@@ -133,6 +137,11 @@ class SimulatedGpu:
         self._next_handle = _FIRST_HANDLE
         self._thread = threading.local()
         self._callback_thread: ThreadPoolExecutor | None = None
+
+    def check_process(self) -> None:
+        """Refuse calls of a process that was forked after the driver was initialised, as a driver does."""
+        if self.process not in (None, os.getpid()):
+            raise DriverError("CUDA_ERROR_NOT_INITIALIZED")
 
     def new_handle(self) -> int:
         """A number that no other stream, event or library has."""

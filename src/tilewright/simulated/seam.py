@@ -125,9 +125,12 @@ class Lines:
         def compile_cuda(*arguments: Any, debug: bool = False, lineinfo: bool = False, **named: Any) -> Any:
             if debug or lineinfo or getattr(self._thread, "off", False):
                 return self._compile(*arguments, debug=debug, lineinfo=lineinfo, **named)
-            with warnings.catch_warnings():  # nobody asked for lines, so nobody wants to hear that some are missing
-                warnings.simplefilter("ignore", NumbaDebugInfoWarning)
-                return self._compile(*arguments, lineinfo=True, **named)
+            try:
+                with warnings.catch_warnings():  # nobody asked for lines, so nobody wants to hear that some are missing
+                    warnings.simplefilter("ignore", NumbaDebugInfoWarning)
+                    return self._compile(*arguments, lineinfo=True, **named)
+            except Exception:  # some types have no debugging information; what is wrong is told as without us
+                return self._compile(*arguments, **named)
 
         return compile_cuda
 

@@ -25,6 +25,8 @@ from tilewright.simt.run.staging import given_memory, needed_bytes, stage
 from tilewright.simt.translate.layout import Layout, align_up, initial_data
 from tilewright.simt.translate.special import SMALL, LaunchClass
 
+#: Most bytes of one access to shared memory. Source: PTX ISA, 9.7.9.8 (ld: .v4 of 32 bits).
+_VECTOR_BYTES = 16
 #: What to do about too much shared memory.
 _REMEDY = "use smaller tiles, or another GPU (`gpu`, --gpu, TILEWRIGHT_GPU)"
 
@@ -256,6 +258,8 @@ def launch_packed(
     if limits.threads is None:
         limits = replace(limits, threads=Settings.from_environ().threads)
     job = _Job(program, grid, block, values, shared_bytes, instruments, limits, seed, target)
+    # Compilers read the end of dynamic shared memory by whole vectors, for a GPU gives it in larger pieces.
+    job.shared_bytes = align_up(job.shared_bytes, _VECTOR_BYTES)
     params_address = memory.allocate(job.param_bytes)
     try:
         return job.run(memory, program.pack(values), params_address, module_base)

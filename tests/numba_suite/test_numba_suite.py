@@ -1,0 +1,33 @@
+"""A few modules of numba-cuda's own tests, run on the simulated GPU; `make numba` runs them all."""
+
+from __future__ import annotations
+
+import pytest
+from suite import compared, run_module
+
+pytest.importorskip("numba.cuda", reason="not run: numba-cuda is not installed")
+#: Small ones of many kinds: arguments and slices, records, constants, callbacks, errors, linked CUDA C++.
+QUICK = (
+    "cudapy.test_array_args",
+    "cudapy.test_slicing",
+    "cudapy.test_stream_api",
+    "cudapy.test_userexc",
+    "doc_examples.test_ffi",
+)
+
+
+@pytest.mark.parametrize("module", QUICK)
+def test_numba_cuda_s_own_tests_do_what_is_kept(module: str) -> None:
+    assert compared(run_module(module), [module]) == []
+
+
+def test_a_test_that_does_otherwise_is_told() -> None:
+    def outcome(what: str) -> dict[str, str]:
+        return {"outcome": what, "reason": "because"}
+
+    name = "doc_examples.test_ffi::TestFFI::test_ex_linking_cu"
+    told = compared({name: outcome("failed"), "doc_examples.test_ffi::x": outcome("passed")}, ["doc_examples.test_ffi"])
+    assert told[0] == f"{name} failed, and passed before: because"
+    assert "::x passed, and is new" in told[1]
+    assert all("was not run" in line for line in told[2:])
+    assert len(told) > 2
