@@ -7,13 +7,12 @@ fuel is spent, at back edges; it saves the registers that are live where it will
 
 from __future__ import annotations
 
-import itertools
-
 from tilewright.simt.events import VALUES_MAX, VALUES_STRIDE_BYTES, EventKind, Site
 from tilewright.simt.ptx import tree
-from tilewright.simt.translate import barriers
+from tilewright.simt.translate import barriers, meetings
 from tilewright.simt.translate.code import LANES, Value
 from tilewright.simt.translate.emitter import Emitter
+from tilewright.simt.translate.frame import Frame
 from tilewright.simt.translate.graph import Block
 from tilewright.simt.translate.layout import align_up
 from tilewright.simt.translate.state import (
@@ -62,12 +61,8 @@ class Flow:
         meetings = [b for b in self.graph.blocks if b.meets and self.frontiers[b.index]]
         self.counts_parks = len(meetings) > 1  # lanes could wait for each other at different instructions
         at = align_up(at + 4 * len(self.waitable), 64)
-        self.save_at: dict[str, int] = {}
-        for name in self._saved_registers():
-            self.save_at[name] = at
-            _, type_, lanes = emitter.registers[name]
-            at = align_up(at + max(1, Value("", type_).bits // 8) * lanes, 64 if lanes > 1 else 8)
-        self.warp_bytes = align_up(at, 64)
+        self.frame = Frame(emitter, self._saved_registers(), at)
+        self.warp_bytes = self.frame.end
 
     def _every_barrier_is_whole(self) -> bool:
         """Whether barriers are passed when every warp that has not exited waits at one, so that nothing is counted.
@@ -148,7 +143,7 @@ class Flow:
         """The common exits, and the resume points that turned out to be needed."""
         code = self.e.code
         if self.parks:
-            self._others()
+            meetings.others(self)
         code.place("fault")
         code.line(f"store i32 {FAULT}, ptr %status")
         code.branch("leave")
@@ -188,7 +183,7 @@ class Flow:
         code.branch("B0")
         for block in sorted(self.resumes):
             code.place(f"resume.{block}")
-            self._restore(self.graph.blocks[block].live_in)
+            self.frame.restore(self.graph.blocks[block].live_in)
             mask = self.e.field("%warp", WARP["mask"], "i32")
             code.line(f"store {mask}, ptr %mask")
             self._released(block, mask)
@@ -200,7 +195,7 @@ class Flow:
         """Go on after a wait in divergent code: released lanes become pending, the lowest block runs."""
         code = self.e.code
         code.place("resume.all")
-        self._restore(set(self.save_at))
+        self.frame.restore(self.frame.at)
         for block in self.waitable:
             value = self.e.field("%warp", self.pending_at[block], "i32")
             code.line(f"store {value}, ptr %pending.{block}")
@@ -211,8 +206,8 @@ class Flow:
             ready = self.e.field("%warp", self._point(point) + POINT["ready"], "i32")
             self.e.set_field("%warp", self._point(point) + POINT["ready"], code.const("i32", 0))
             self._released(after, ready)
-            self._add_pending(after, ready)
-        self._dispatch(self.waitable)
+            self.add_pending(after, ready)
+        self.dispatch(self.waitable)
         code.branch("finish")
 
     # -- blocks -------------------------------------------------------------------------------------------------
@@ -223,7 +218,7 @@ class Flow:
         code.place(f"B{block.index}")
         e.block = block.index
         if block.meets and self.frontiers[block.index]:
-            self._meet(block)
+            meetings.meet(self, block)
         if self.counts_parks:
             code.line("store i32 0, ptr %parks")
         e.mask = code.op("load i32, ptr %mask", "i32")
@@ -232,70 +227,6 @@ class Flow:
             fuel = code.op("load i64, ptr %fuel", "i64")
             code.line(f"store {code.sub(fuel, code.const('i64', block.cost))}, ptr %fuel")
         e.run_event(block.index)
-
-    def _meet(self, block: Block) -> None:
-        """Wait for the lanes that the instruction's member mask names, while any of them can still come.
-
-        Lanes park in this block's own pending mask; when nobody else of the warp can run, they go on as they are. So
-        they do when everyone else waits at a meeting too: nothing has run since each pending block parked once.
-        """
-        code, e = self.e.code, self.e
-        here = block.index
-        if here not in self.pending_at:
-            return
-        mask = code.op("load i32, ptr %mask", "i32")
-        e.mask = mask
-        first = block.ops[0]
-        member = self._all_named(e.read(first.instruction.operands[-1], "b32"))
-        live = e.field("%warp", WARP["live"], "i32")
-        missing = code.and_(code.and_(member, live), code.not_(mask))
-        go, wait = f"B{here}.met", f"B{here}.wait"
-        code.branch_if(code.icmp("eq", missing, code.const("i32", 0)), go, wait)
-        code.place(wait)
-        anyone = code.const("i32", 0)
-        for other in sorted(self.frontiers[here] - {here}):
-            anyone = code.or_(anyone, code.op(f"load i32, ptr %pending.{other}", "i32"))
-        rest = f"B{here}.rest"
-        hopeful = code.icmp("ne", anyone, code.const("i32", 0))
-        if self.counts_parks:
-            parks = code.op("load i32, ptr %parks", "i32")
-            code.line(f"store {code.add(parks, code.const('i32', 1))}, ptr %parks")
-            hopeful = code.and_(hopeful, code.icmp("ule", parks, code.const("i32", len(self.waitable))))
-        code.branch_if(hopeful, rest, go)
-        code.place(rest)
-        self._add_pending(here, mask)
-        code.line(f"store i32 {here}, ptr %avoid")
-        self.parks = True
-        code.branch("others")
-        code.place(go)
-
-    def _all_named(self, members: Value) -> Value:
-        """The lanes that any running lane's member mask names: groups may meet at one instruction together."""
-        code = self.e.code
-        if members.lanes == 1:
-            return members
-        running = code.op(f"bitcast {self.e.mask} to <{LANES} x i1>", "i1", LANES)
-        kept = code.select(running, members, code.const("i32", 0))
-        symbol = f"llvm.vector.reduce.or.v{LANES}i32"
-        code.declare(symbol, f"declare i32 @{symbol}(<{LANES} x i32>)")
-        return code.op(f"call i32 @{symbol}({kept})", "i32")
-
-    def _others(self) -> None:
-        """Shared by all meetings: run the next pending block after the one that `%avoid` names, in a round."""
-        code = self.e.code
-        code.place("others")
-        avoid = code.op("load i32, ptr %avoid", "i32")
-        for predicate, block in itertools.product(("ult", "ugt"), self.waitable):
-            pending = code.op(f"load i32, ptr %pending.{block}", "i32")
-            waits = code.icmp("ne", pending, code.const("i32", 0))
-            runs = code.and_(waits, code.icmp(predicate, avoid, code.const("i32", block)))
-            yes, no = code.label("run"), code.label("skip")
-            code.branch_if(runs, yes, no)
-            code.place(yes)
-            self._run(block, pending)
-            code.place(no)
-        self._dispatch(self.waitable)  # nobody else can run, so the block to be avoided does
-        code.branch("finish")
 
     def emit_shared(self) -> None:
         """What the ends of many blocks have in common, in a crowded function."""
@@ -419,7 +350,7 @@ class Flow:
             code.branch(f"B{target}")
             return
         if self.crowded and len(waiting) > _TESTS_IN_PLACE and target in self.pending_at:
-            self._add_pending(target, e.mask)
+            self.add_pending(target, e.mask)
             self._share("dispatch")
             return
         # a lower block may have lanes waiting; sticky ones were left there on purpose
@@ -437,10 +368,10 @@ class Flow:
         backs = [t for t, _ in parts if (block.index, t) in self.graph.back_edges]
         waiting = self.frontiers[block.index]
         for target, mask in parts:
-            self._add_pending(target, mask)
+            self.add_pending(target, mask)
         if backs:
             self._pay_split(block, backs[0])
-        self._dispatch(sorted(waiting | {t for t, _ in parts}))
+        self.dispatch(sorted(waiting | {t for t, _ in parts}))
         code.branch("finish")
 
     def _try(self, other: int, waits: list[tuple[int, Value]]) -> None:
@@ -451,17 +382,18 @@ class Flow:
         code.branch_if(code.icmp("ne", pending, code.const("i32", 0)), yes, no)
         code.place(yes)
         for target, mask in waits:
-            self._add_pending(target, mask)
-        self._run(other, code.op(f"load i32, ptr %pending.{other}", "i32"))
+            self.add_pending(target, mask)
+        self.run(other, code.op(f"load i32, ptr %pending.{other}", "i32"))
         code.place(no)
 
-    def _run(self, block: int, mask: Value) -> None:
+    def run(self, block: int, mask: Value) -> None:
+        """Go to a block with these lanes, which were pending there."""
         code = self.e.code
         code.line(f"store i32 0, ptr %pending.{block}")
         code.line(f"store {mask}, ptr %mask")
         code.branch(f"B{block}")
 
-    def _dispatch(self, candidates: list[int]) -> None:
+    def dispatch(self, candidates: list[int]) -> None:
         """Run the first candidate with pending lanes; falls through when there is none.
 
         Only candidates can have any, so a crowded function looks through all blocks, in a place for all.
@@ -478,10 +410,11 @@ class Flow:
             yes, no = code.label("run"), code.label("skip")
             code.branch_if(code.icmp("ne", pending, code.const("i32", 0)), yes, no)
             code.place(yes)
-            self._run(block, pending)
+            self.run(block, pending)
             code.place(no)
 
-    def _add_pending(self, block: int, mask: Value) -> None:
+    def add_pending(self, block: int, mask: Value) -> None:
+        """Let lanes wait for their turn at a block."""
         code = self.e.code
         old = code.op(f"load i32, ptr %pending.{block}", "i32")
         code.line(f"store {code.or_(old, mask)}, ptr %pending.{block}")
@@ -500,11 +433,11 @@ class Flow:
         code.place(out)
         self._note_loop(block)
         if self.frontiers[block.index]:
-            self._add_pending(target, e.mask)
+            self.add_pending(target, e.mask)
             self._yield_all()
         else:
             self.resumes.add(target)
-            self._save(self.graph.blocks[target].live_in)
+            self.frame.save(self.graph.blocks[target].live_in)
             e.set_field("%warp", WARP["mask"], e.mask)
             self._leave(YIELDED, resume=target + 1)
         code.place(on)
@@ -553,7 +486,7 @@ class Flow:
         code.place(turn)
         if self.crowded and target in self.pending_at:
             for waiting, mask in waits:
-                self._add_pending(waiting, mask)
+                self.add_pending(waiting, mask)
             code.line(f"store i32 {target}, ptr %avoid")
             self.parks = True
             code.branch("others")
@@ -579,7 +512,7 @@ class Flow:
         elif others:
             barriers.reach(self.e, op, self._point(self.points[block.index]))
             self.dispatches = True
-            self._dispatch(sorted(others | {after}))
+            self.dispatch(sorted(others | {after}))
             self.e.code.branch("finish")
         elif barriers.form_of(op) == ARRIVE:
             barriers.pass_by(self.e, op)
@@ -592,7 +525,7 @@ class Flow:
         """All live lanes of the warp wait, and go on at one block."""
         self._note_loop(block)
         self.resumes.add(after)
-        self._save(self.graph.blocks[after].live_in)
+        self.frame.save(self.graph.blocks[after].live_in)
         self.e.set_field("%warp", WARP["mask"], self.e.mask)
         self._leave(BLOCKED, resume=after + 1)
 
@@ -602,7 +535,7 @@ class Flow:
         e.set_field("%warp", WARP["live"], code.and_(live, code.not_(e.mask)))
         if block.end is not None:
             e.event(EventKind.EXIT, block.end.instruction, e.mask)
-        self._dispatch(sorted(self.frontiers[block.index]))
+        self.dispatch(sorted(self.frontiers[block.index]))
         code.branch("finish")
 
     def _trap(self, block: Block) -> None:
@@ -622,41 +555,10 @@ class Flow:
         self.e.set_field("%warp", WARP["resume"], code.const("i32", resume))
         code.branch("leave")
 
-    def _save(self, names: set[str]) -> None:
-        for name in sorted(names):
-            if name in self.save_at:
-                self._store_raw(name, self.e.load_register(name))
-
-    def _store_raw(self, name: str, value: Value) -> None:
-        code = self.e.code
-        pointer = code.op(f"getelementptr i8, ptr %warp, i64 {self.save_at[name]}", "ptr")
-        if value.type == "i1":  # i1 vectors are kept as their 32 bits
-            value = (
-                code.op(f"bitcast {value} to i32", "i32") if value.lanes == LANES else code.cast("zext", value, "i8")
-            )
-        code.line(f"store {value}, ptr {pointer.text}, align 4")
-
-    def _restore(self, names: set[str]) -> None:
-        code = self.e.code
-        for name in sorted(names):
-            if name not in self.save_at:
-                continue
-            slot, type_, lanes = self.e.registers[name]
-            full = type_ if lanes == 1 else f"<{lanes} x {type_}>"
-            pointer = code.op(f"getelementptr i8, ptr %warp, i64 {self.save_at[name]}", "ptr")
-            if type_ == "i1":
-                kept = "i32" if lanes == LANES else "i8"
-                raw = code.op(f"load {kept}, ptr {pointer.text}, align 4", kept)
-                op = "bitcast" if lanes == LANES else "trunc"
-                value = code.op(f"{op} {raw} to {full}", type_, lanes)
-            else:
-                value = code.op(f"load {full}, ptr {pointer.text}, align 4", type_, lanes)
-            code.line(f"store {value}, ptr {slot}, align 64")
-
     def _save_all(self) -> None:
         """Everything that can be live in any block where lanes wait, and the pending masks."""
         self.dispatches = True
-        self._save(set(self.save_at))
+        self.frame.save(self.frame.at)
         for block in self.waitable:
             pending = self.e.code.op(f"load i32, ptr %pending.{block}", "i32")
             self.e.set_field("%warp", self.pending_at[block], pending)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tilewright.errors import PtxError
 from tilewright.simt.events import EventKind, Site
+from tilewright.simt.translate import meetings
 from tilewright.simt.translate.access import declare_runtime
 from tilewright.simt.translate.code import Value
 from tilewright.simt.translate.emit import emit_block
@@ -49,7 +50,7 @@ class FunctionFlow(Flow):
         """Leave with 0, or with a fault."""
         code = self.e.code
         if self.parks:
-            self._others()
+            meetings.others(self)
         code.place("fault")
         code.line(f"store i32 {FAULT}, ptr %status")
         code.branch("leave")
@@ -116,7 +117,7 @@ class FunctionFlow(Flow):
                 f"{self.e.module.path}:{block.end.instruction.ptx_line}: 'exit' inside '{self.graph.name}', which is "
                 "called recursively or through a pointer, is not implemented"
             )
-        self._dispatch(sorted(self.frontiers[block.index]))
+        self.dispatch(sorted(self.frontiers[block.index]))
         self.e.code.branch("finish")
 
 
