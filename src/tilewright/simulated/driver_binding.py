@@ -16,8 +16,12 @@ CALLS: dict[str, Callable[..., Any]] = {
     for name, function in vars(subject).items()
     if name.startswith("cu") and getattr(function, "__module__", "") == subject.__name__
 }
-#: Calls that wait for callbacks, which may make driver calls of their own: no lock is held meanwhile.
-WAITING = frozenset({"cuCtxSynchronize", "cuStreamSynchronize"})
+#: Calls for which no lock is held: those that wait for callbacks, which may make driver calls of their own, and those
+#: that Python may make while it collects arrays, on a thread that runs a kernel for another one that holds the lock.
+UNLOCKED = frozenset(
+    "cuCtxSynchronize cuStreamSynchronize cuMemFree cuMemFreeHost cuMemHostUnregister cuStreamDestroy cuEventDestroy "
+    "cuLibraryUnload".split()
+)
 
 
 class Binding:
@@ -48,7 +52,7 @@ class Binding:
         def answer(*arguments: Any) -> tuple[Any, ...]:
             try:
                 self.gpu.check_process()
-                if name in WAITING:
+                if name in UNLOCKED:
                     given = call(self.gpu, *arguments)
                 else:
                     with self.gpu.lock:

@@ -7,6 +7,7 @@ import functools
 import os
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -135,6 +136,8 @@ class SimulatedGpu:
         self.kernel_limits: dict[tuple[int, str], int] = {}  # most dynamic shared memory, where it was set
         self.primary_retained = 0
         self._next_handle = _FIRST_HANDLE
+        self._given_up: deque[int] = deque()  # addresses to be freed
+        self._at_memory = False  # whether the list of allocations is being changed
         self._thread = threading.local()
         self._callback_thread: ThreadPoolExecutor | None = None
 
@@ -172,10 +175,14 @@ class SimulatedGpu:
         self.require_context()
         if size_bytes <= 0:
             raise DriverError("CUDA_ERROR_INVALID_VALUE")
+        self._free_given_up()
+        self._at_memory = True
         try:
             address = self.memory.allocate(size_bytes)
         except LaunchError as error:
             raise DriverError("CUDA_ERROR_OUT_OF_MEMORY", str(error)) from error
+        finally:
+            self._at_memory = False
         for observer in self.observers:
             observer.allocated(address, size_bytes)
         if host_visible:
@@ -183,10 +190,37 @@ class SimulatedGpu:
         return address
 
     def free(self, address: int) -> None:
-        """Give device memory back; observers are told."""
+        """Give device memory back, now or when that can be done; it never waits.
+
+        Python may collect an array at any point of any thread: while this thread allocates, or on a thread that runs a
+        kernel while another one holds the lock until it ends.
+        """
         extent = self.memory.extent(address)
-        if extent is None or extent[0] != address:
+        if extent is None or extent[0] != address or address in self._given_up:
             raise DriverError("CUDA_ERROR_INVALID_VALUE")
+        self._given_up.append(address)
+        if self.lock.acquire(blocking=False):
+            try:
+                self._free_given_up()
+            finally:
+                self.lock.release()
+
+    def _free_given_up(self) -> None:
+        """Free what was given up, under the lock; observers are told."""
+        if self._at_memory:
+            return
+        self._at_memory = True
+        try:
+            while self._given_up:
+                self._free_now(self._given_up[0])
+                self._given_up.popleft()
+        finally:
+            self._at_memory = False
+
+    def _free_now(self, address: int) -> None:
+        extent = self.memory.extent(address)
+        if extent is None:  # the context was reset meanwhile
+            return
         self.memory.free(address)
         self.host_visible.pop(address, None)
         for observer in self.observers:
@@ -206,7 +240,7 @@ class SimulatedGpu:
     @contextmanager
     def mapped_in_step(self) -> Iterator[None]:
         """Device memory is used meanwhile: mapped host memory is what its copy is, before and after."""
-        mapped = [(host, found) for host, found in self.registered.items() if found.address]
+        mapped = [(host, found) for host, found in list(self.registered.items()) if found.address]
         for host, found in mapped:
             ctypes.memmove(found.address, host, found.size_bytes)
         try:
@@ -219,7 +253,7 @@ class SimulatedGpu:
         """Destroy the primary context: its memory, streams, events and modules."""
         self.wait()
         for address, _ in self.memory.allocations():
-            self.free(address)
+            self._free_now(address)
         self.libraries.clear()
         self.registered.clear()
         self.events.clear()
@@ -260,6 +294,7 @@ class SimulatedGpu:
         if self._callback_thread is not None:
             self._callback_thread.shutdown()
         self.closed = True
+        self._free_given_up()
         for address, _ in self.memory.allocations():
             if address not in self.host_visible:
                 self.memory.free(address)

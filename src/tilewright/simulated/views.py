@@ -32,9 +32,8 @@ class HeldMemory:
             self.handle = gpu.allocate(size)
 
     def __del__(self) -> None:
-        with self._gpu.lock:
-            if self.handle and not self._gpu.closed:
-                self._gpu.free(self.handle)
+        if self.handle and not self._gpu.closed:
+            self._gpu.free(self.handle)
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,3 +102,20 @@ def test_resetting_the_device_frees_everything(gpu: SimulatedGpu, binding: Bindi
     binding.cuDevicePrimaryCtxReset(0)
     assert gpu.memory.allocated_bytes == 0
     assert code(binding.cuStreamQuery(stream)) == "ERROR_INVALID_HANDLE"
+
+
+def test_memory_can_be_freed_while_another_thread_holds_the_lock(gpu: SimulatedGpu, binding: Binding) -> None:
+    """As when Python collects an array on a thread of the machine's, while a launch waits for that thread."""
+    import threading
+
+    _, pointer = binding.cuMemAlloc(64)
+    codes: list[str] = []
+    with gpu.lock:
+        thread = threading.Thread(target=lambda: codes.append(code(binding.cuMemFree(pointer))))
+        thread.start()
+        thread.join(10)
+        assert codes == ["SUCCESS"]
+        assert gpu.memory.allocated_bytes == 256
+    assert code(binding.cuMemFree(pointer)) == "ERROR_INVALID_VALUE"
+    _, again = binding.cuMemAlloc(64)
+    assert (int(again), gpu.memory.allocated_bytes) == (int(pointer), 256)
