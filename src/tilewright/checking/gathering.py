@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
 from tilewright import machine
 from tilewright.checking import faults, finite, indices, launches, precision, suppressions, unset, values
 from tilewright.checking.coverage import Coverage
@@ -17,6 +19,7 @@ from tilewright.gpu.program import Program
 from tilewright.instruments.convergence import Convergence
 from tilewright.instruments.findings import Finding, merged
 from tilewright.instruments.nonfinite import Nonfinite
+from tilewright.instruments.shadow.cells import READABLE, ROW_GAP
 from tilewright.instruments.shadow.memory import MemoryCheck
 from tilewright.instruments.shadow.states import States
 from tilewright.instruments.shadow.words import UNSET
@@ -24,7 +27,7 @@ from tilewright.instruments.touched import Touched
 from tilewright.instruments.wraparound import Wraparound
 from tilewright.settings import Settings
 from tilewright.simt.events import Instrument
-from tilewright.simt.observer import Launch, Observer
+from tilewright.simt.observer import Launch, Observer, Rows
 from tilewright.simt.run.kernels import parsed
 from tilewright.simt.run.launch import Run
 from tilewright.simt.run.memory import CAPACITY_BYTES
@@ -109,13 +112,14 @@ class Checks(Observer):
 
     # -- what the simulated GPU tells -----------------------------------------------------------------------------
 
-    def row_gap(self, address: int, size_bytes: int) -> None:
+    def row_gaps_at(self, gaps: Rows) -> None:
         """Bytes between the rows of an array, which no kernel must touch."""
-        self._states.row_gap(address, size_bytes)
+        gaps.of(self._states.bytes_)[...] = ROW_GAP
 
-    def copied(self, source: int, address: int, size_bytes: int) -> None:
+    def copied(self, source: Rows, target: Rows) -> None:
         """What was written of the source is written of the copy."""
-        self._states.copied(source, address, size_bytes)
+        into = target.of(self._states.bytes_)
+        into[...] = (into & ~np.uint8(READABLE)) | (source.of(self._states.bytes_) & READABLE)
 
     def allocated(self, address: int, size_bytes: int) -> None:
         """Bytes that nothing has been written to."""

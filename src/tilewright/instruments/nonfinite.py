@@ -142,7 +142,8 @@ class Nonfinite(Instrument):
 
 def _kinds(array: FloatArray, facts: Facts) -> npt.NDArray[np.uint8]:
     """What an array in the machine's memory holds: 0, or 1 + the number of the kind."""
-    if 0 in array.shape or not facts.global_address:
+    span = sum((n - 1) * abs(step) for n, step in zip(array.shape, array.strides, strict=True)) + array.dtype.itemsize
+    if 0 in array.shape or not facts.global_address or array.address - GLOBAL_BASE + span > facts.global_bytes:
         return np.zeros(array.shape, np.uint8)
     memory = (ctypes.c_char * facts.global_bytes).from_address(facts.global_address)
     values = np.ndarray(array.shape, array.dtype, memoryview(memory), array.address - GLOBAL_BASE, array.strides)

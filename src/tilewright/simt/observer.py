@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tilewright.simt.translate.state import GLOBAL_BASE
+
 if TYPE_CHECKING:
     from tilewright.gpu.program import Program
     from tilewright.simt.events import Instrument
@@ -67,6 +69,35 @@ class Launch:
     index: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Stretches of device memory, one after another at equal steps.
+
+    Attributes
+    ----------
+    address : int
+        Device address of the first.
+    count : int
+    step_bytes : int
+        From the first byte of one to that of the next.
+    size_bytes : int
+        Of each.
+    """
+
+    address: int
+    count: int
+    step_bytes: int
+    size_bytes: int
+
+    def of(self, memory: np.ndarray[tuple[int], np.dtype[np.uint8]]) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
+        """The same stretches of bytes that stand for those from GLOBAL_BASE on, shape (count, size_bytes)."""
+        start = self.address - GLOBAL_BASE
+        span = (self.count - 1) * self.step_bytes + self.size_bytes
+        return np.lib.stride_tricks.as_strided(
+            memory[start : start + span], (self.count, self.size_bytes), (self.step_bytes, 1)
+        )
+
+
 class Observer:
     """Told of everything that concerns memory and launches, in order; each one overrides what it needs.
 
@@ -94,10 +125,10 @@ class Observer:
     def host_wrote(self, address: int, size_bytes: int) -> None:
         """The host wrote device memory, or may have: memory that both can write is told of before each launch."""
 
-    def copied(self, source: int, address: int, size_bytes: int) -> None:
-        """Bytes were copied on the device, for a launch or after it: what is known of them is known of the copy."""
+    def copied(self, source: Rows, target: Rows) -> None:
+        """Rows were copied on the device, for a launch or after it: what is known of them is known of the copy."""
 
-    def row_gap(self, address: int, size_bytes: int) -> None:
+    def row_gaps_at(self, gaps: Rows) -> None:
         """Bytes between the rows of an array, which no kernel must touch."""
 
     def prepared(self, program: Program, launch: Launch) -> Program:

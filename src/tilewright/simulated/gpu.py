@@ -19,7 +19,8 @@ from tilewright.errors import LaunchError
 from tilewright.instruments.findings import Finding
 from tilewright.simt.observer import Observer
 from tilewright.simt.run.limits import Limits
-from tilewright.simt.run.memory import Arena, Memory
+from tilewright.simt.run.memory import ALIGNMENT_BYTES, Arena, Memory
+from tilewright.simt.translate.layout import align_up
 from tilewright.simt.translate.state import GLOBAL_BASE
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 #: Address space of the arena, which every simulated GPU of a process uses; less where the host does not give as much.
 ARENA_BYTES, ARENA_LEAST_BYTES = 512 << 30, 4 << 30
+#: What a GPU may allocate more while another one is open within it.
+GROWTH_BYTES = 1 << 30
 #: Handles that stand for the default streams. Source: cuda.h, CU_STREAM_LEGACY and CU_STREAM_PER_THREAD.
 DEFAULT_STREAMS = frozenset({0, 1, 2})
 _FIRST_HANDLE = 0x1000
@@ -46,17 +49,53 @@ class DriverError(Exception):
         self.code = code
 
 
+class Lender:
+    """The process's memory of simulated GPUs: its host addresses are the device's, so a pointer is the same on both.
+
+    GPUs that are open at once get parts of their own, and so does one that comes after another whose pinned or managed
+    memory is still in the program's hands.
+    """
+
+    def __init__(self) -> None:
+        size = ARENA_BYTES
+        while True:
+            try:
+                self.arena = Arena(size, GLOBAL_BASE)
+                break
+            except LaunchError:
+                if size <= ARENA_LEAST_BYTES:
+                    raise
+                size //= 2
+        self._open: list[tuple[Memory, int]] = []  # with its capacity, which it gets back when it is the last one again
+        self._kept: list[Memory] = []  # closed, with allocations
+
+    def lend(self, size_bytes: int) -> Memory:
+        """Memory for one GPU, of so many bytes or what there is; one that is open may grow a little meanwhile."""
+        self._kept = [memory for memory in self._kept if memory.allocations()]
+        ends = [memory.used_bytes for memory in self._kept]
+        for memory, _ in self._open:
+            memory.capacity_bytes = min(memory.capacity_bytes, memory.allocated_bytes + GROWTH_BYTES)
+            ends.append(memory.limit_bytes)
+        start = align_up(max(ends, default=0), ALIGNMENT_BYTES)
+        size = min(size_bytes, self.arena.size_bytes - start)
+        fresh = Memory(size, arena=self.arena, start_bytes=start)
+        self._open.append((fresh, size))
+        return fresh
+
+    def give_back(self, memory: Memory) -> None:
+        """A GPU is closed; what it still has allocated stays as it is."""
+        self._open = [entry for entry in self._open if entry[0] is not memory]
+        if self._open and not memory.allocations():
+            last, capacity = self._open[-1]
+            last.capacity_bytes = capacity
+        if memory.allocations():
+            self._kept.append(memory)
+
+
 @functools.cache
-def device_arena() -> Arena:
-    """The process's memory of simulated GPUs: its host addresses are the device's, so a pointer is the same on both."""
-    size = ARENA_BYTES
-    while True:
-        try:
-            return Arena(size, GLOBAL_BASE)
-        except LaunchError:
-            if size <= ARENA_LEAST_BYTES:
-                raise
-            size //= 2
+def device_lender() -> Lender:
+    """The process's one."""
+    return Lender()
 
 
 @dataclass(slots=True)
@@ -121,8 +160,7 @@ class SimulatedGpu:
         self.observers = tuple(observers)
         self.seed = seed
         self.limits = limits
-        arena = device_arena()
-        self.memory = Memory(min(self.record.memory_gb * 10**9, arena.size_bytes), arena=arena)
+        self.memory = device_lender().lend(self.record.memory_gb * 10**9)
         self.memory.red_zones = any(observer.red_zones for observer in observers)
         self.lock = threading.RLock()
         self.launches = 0
@@ -298,6 +336,7 @@ class SimulatedGpu:
         for address, _ in self.memory.allocations():
             if address not in self.host_visible:
                 self.memory.free(address)
+        device_lender().give_back(self.memory)
 
 
 def now() -> float:

@@ -131,9 +131,8 @@ class Launcher:
                 )  # fmt: skip
         except TilewrightError as error:
             failure = error
-        finally:
-            for observer in gpu.observers:
-                observer.finished(about, run, failure)
+        for observer in gpu.observers:
+            observer.finished(about, run, failure)
         if failure is None or self._forgives(about, failure):
             return run
         raise kernel_error(failure) from None

@@ -16,6 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from tilewright.simt.observer import Rows
+from tilewright.simt.translate.state import GLOBAL_BASE
 from tilewright.simulated.gpu import SimulatedGpu
 
 #: Least bytes of a gap: as far as a warp's 32 float64 reach past a row.
@@ -31,7 +33,6 @@ class _Spaced:
     given: Any  # what the program passed: a device array, or the host's
     source: Any  # a contiguous device array with its elements
     array: Any  # the one with gaps
-    row_bytes: int
 
 
 def spacing_call(gpu: SimulatedGpu) -> Callable[..., None]:
@@ -40,34 +41,44 @@ def spacing_call(gpu: SimulatedGpu) -> Callable[..., None]:
 
     @functools.wraps(original)
     def call(dispatcher: Any, arguments: Sequence[Any], config: Any) -> None:
-        from numba.core import errors
-        from numba.cuda.core import errors as cuda_errors
-
         spaced = [] if dispatcher.specialized else _spaced(gpu, arguments)
-        if not spaced:
+        changed = tuple(next((s.array for s in spaced if s.given is a), a) for a in arguments)
+        if not spaced or not _compiles(dispatcher, changed):
             original(dispatcher, arguments, config)
             return
-        changed = tuple(next((s.array for s in spaced if s.given is a), a) for a in arguments)
         try:
             original(dispatcher, changed, config)
-        except (errors.NumbaError, cuda_errors.NumbaError, TypeError):  # before anything ran: it wants them contiguous
-            original(dispatcher, arguments, config)
-            return
         finally:
             for one in spaced:
-                _copy(gpu, one.array, one.source, one.row_bytes)
-        for one in spaced:
-            if one.given is not one.source and one.given.flags.writeable:
-                one.source.copy_to_host(one.given)
+                _copy(gpu, one.array, one.source)
+                if one.given is not one.source and one.given.flags.writeable:
+                    one.source.copy_to_host(one.given)
 
     return call
+
+
+def _compiles(dispatcher: Any, arguments: Sequence[Any]) -> bool:
+    """Whether a kernel can be had for arrays with gaps; asked apart from the launch, which must not be done twice."""
+    from numba.core import errors
+    from numba.cuda.core import errors as cuda_errors
+
+    types = tuple(dispatcher.typeof_pyval(argument) for argument in arguments)
+    if types in dispatcher.overloads:
+        return True
+    try:
+        dispatcher.compile(types)
+    except (errors.NumbaError, cuda_errors.NumbaError, TypeError, RuntimeError):
+        return False
+    return True
 
 
 def _spaced(gpu: SimulatedGpu, arguments: Sequence[Any]) -> list[_Spaced]:
     """Copies with gaps of the arguments that can have them."""
     if not any(observer.row_gaps for observer in gpu.observers):
         return []
-    suited = {id(a): a for a in arguments if _suits(a)}
+    # the host's array passed twice is two arrays on the device
+    twice = {id(a) for i, a in enumerate(arguments) if type(a) is np.ndarray and any(b is a for b in arguments[:i])}
+    suited = {id(a): a for a in arguments if _suits(a) and id(a) not in twice}
     spans = [(_span(a), a) for a in arguments if hasattr(a, "__array_interface__") or _is_device(a)]
     alone = [a for a in suited.values() if not any(b is not a and _overlap(_span(a), span) for span, b in spans)]
     return [_with_gaps(gpu, a) for a in alone]
@@ -122,22 +133,24 @@ def _with_gaps(gpu: SimulatedGpu, given: Any) -> _Spaced:
     size = strides[0] * source.shape[0]
     memory = cuda.current_context().memalloc(size)
     array = DeviceNDArray(source.shape, tuple(strides), source.dtype, gpu_data=memory)
-    one = _Spaced(given, source, array, row)
-    _copy(gpu, source, array, row)
+    one = _Spaced(given, source, array)
+    _copy(gpu, source, array)
     start = _span(array)[0]
-    for offset in range(0, size, row + gap):
-        for observer in gpu.observers:
-            observer.row_gap(start + offset + row, gap)
+    for observer in gpu.observers:
+        observer.row_gaps_at(Rows(start + row, size // (row + gap), row + gap, gap))
     return one
 
 
-def _copy(gpu: SimulatedGpu, source: Any, target: Any, row_bytes: int) -> None:
-    """Copy elements row by row on the device, and what is known of their bytes."""
-    rows = math.prod(source.shape[:-1])
-    (start, _), (goal, _) = _span(source), _span(target)
-    step, stride = source.strides[-2], target.strides[-2]
-    for row in range(rows):
-        one, other = start + row * step, goal + row * stride
-        gpu.memory.view(other, row_bytes)[:] = gpu.memory.view(one, row_bytes)
-        for observer in gpu.observers:
-            observer.copied(one, other, row_bytes)
+def _copy(gpu: SimulatedGpu, source: Any, target: Any) -> None:
+    """Copy elements on the device, and what is known of their bytes."""
+    rows, out = _rows(source), _rows(target)
+    memory = gpu.memory.view(GLOBAL_BASE, gpu.memory.used_bytes)
+    out.of(memory)[...] = rows.of(memory)
+    for observer in gpu.observers:
+        observer.copied(rows, out)
+
+
+def _rows(array: Any) -> Rows:
+    """Where an array's rows are."""
+    count, row = math.prod(array.shape[:-1]), array.shape[-1] * array.dtype.itemsize
+    return Rows(_span(array)[0], count, array.strides[-2], row)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from ptx_kernels import kernel
 
+from tilewright.errors import KernelError
 from tilewright.instruments.shadow.memory import MemoryCheck, narrowest_bytes
 from tilewright.instruments.shadow.patterns import how
 from tilewright.simt import launch
@@ -205,3 +206,57 @@ def test_more_barriers_than_a_cell_can_count_give_no_false_race():
         check = MemoryCheck(program.ptx)
         result = launch(program, (1, 1, 1), (64, 1, 1), (np.zeros(64, np.uint32),), instruments=[check])
         assert {finding.code for finding in result.results["memory"].findings} == codes
+
+
+def codes_of(body: str, *, grid: int = 1, block: int = 64, seeds: int = 6, declared: str = "") -> list[set[str]]:
+    """What is found, for the order as it is and some shuffled ones."""
+    found = []
+    for seed in (None, *range(1, seeds)):
+        program = kernel(body, declarations=declared)
+        out = np.zeros(grid * block, np.uint32)
+        check = MemoryCheck(program.ptx)
+        extents = (grid, 1, 1), (block, 1, 1)
+        run = launch(program, *extents, (out,), instruments=[check], seed=seed)
+        found.append({finding.code for finding in run.results["memory"].findings})
+    return found
+
+
+def test_an_atomic_does_not_cover_a_plain_write_up():
+    """`if i == 0: out[0] = 0`, then all blocks add: whoever runs first."""
+    body = "setp.eq.u32 %p1, %gid, 0; @%p1 st.global.u32 [%out], 0; {} red.global.add.u32 [%out], 1;"
+    assert codes_of(body.format(""), grid=3) == [{"TW303"}] * 6
+    assert codes_of(body.format("bar.sync 0;"), grid=3) == [{"TW303"}] * 6
+    assert codes_of(body.format("bar.sync 0;"), grid=1) == [set()] * 6
+
+
+def test_an_atomic_does_not_cover_a_plain_write_to_shared_memory_up():
+    body = "setp.eq.u32 %p1, %tid, 0; @%p1 st.shared.u32 [0], 0; {} red.shared.add.u32 [0], 1;"
+    declared = ".shared .align 4 .b8 s[256];"
+    assert codes_of(body.format(""), block=96, declared=declared) == [{"TW301"}] * 6
+    assert codes_of(body.format("bar.sync 0;"), block=96, declared=declared) == [set()] * 6
+
+
+def test_a_flag_at_the_first_word_of_shared_memory_orders():
+    """Warp 1 waits for a volatile flag at address 0, which warp 0 raises behind a fence."""
+    body = """mov.u32 %r1, 0; setp.lt.u32 %p1, %tid, 32; @!%p1 bra W;
+        setp.eq.u32 %p2, %tid, 0; @!%p2 bra E;
+        st.shared.u32 [128], 5; membar.cta; st.volatile.shared.u32 [0], 1; bra E;
+        W: ld.volatile.shared.u32 %r2, [0]; setp.ne.u32 %p3, %r2, 1; @%p3 bra W; membar.cta;
+        ld.shared.u32 %r3, [128]; E: st.global.u32 [%at], %r3;"""
+    first = "setp.eq.u32 %p4, %tid, 0; @%p4 st.shared.u32 [0], 0; bar.sync 0;"
+    assert codes_of(first + body, declared=".shared .align 4 .b8 s[256];") == [set()] * 6
+
+
+def test_a_fence_does_not_order_lanes():
+    body = """mov.u32 %r1, %tid.x; mul.lo.u32 %r4, %r1, 4; xor.b32 %r5, %r4, 4; st.shared.u32 [%r4], %r1; {}
+        ld.shared.u32 %r2, [%r5]; st.global.u32 [%at], %r2;"""
+    declared = ".shared .align 4 .b8 s[128];"
+    assert codes_of(body.format("membar.cta;"), block=32, declared=declared) == [{"TW304"}] * 6
+    assert codes_of(body.format("bar.warp.sync 0xffffffff;"), block=32, declared=declared) == [set()] * 6
+
+
+@pytest.mark.parametrize("number", [16, 1000, 100_000, 4_000_000_000])
+def test_a_barrier_that_no_gpu_has_is_an_error_and_no_more(number):
+    program = kernel(f"mov.u32 %r1, {number}; add.u32 %r1, %r1, %block; bar.sync %r1, 32;")
+    with pytest.raises(KernelError, match="barrier"):
+        launch(program, (1, 1, 1), (32, 1, 1), (np.zeros(1, np.int32),), instruments=[MemoryCheck(program.ptx)])

@@ -92,3 +92,51 @@ def test_what_was_never_written_is_not_written_by_the_copy():
         add_one[(1, 1), (8, 8)](device)  # by then it has been written
     assert codes(checks) == ["TW201"]
     assert checks.findings[0].count == 15
+
+
+def test_device_arrays_of_a_kernel_that_asks_for_contiguous_ones_keep_its_results():
+    @cuda.jit
+    def numbered(x):
+        i = cuda.grid(1)
+        if i < x.size:
+            x.reshape(x.size)[i] = i + 1
+
+    with simulated_gpu(observers=[Checks()]):
+        device = cuda.to_device(np.zeros((2, 2), np.int32))
+        numbered[1, 32](device)
+        assert device.copy_to_host().tolist() == [[1, 2], [3, 4]]
+
+
+def test_a_host_array_passed_twice_is_two_arrays():
+    @cuda.jit
+    def added(x, y):
+        i = cuda.grid(1)
+        if i < x.shape[0]:
+            y[i, 0] = x[i, 1] + 5
+
+    results = []
+    for observers in ((), (Checks(),)):
+        host = np.arange(8, dtype=np.int32).reshape(4, 2)
+        with simulated_gpu(observers=observers):
+            added[1, 32](host, host)
+        results.append(host.tolist())
+    assert results[0] == results[1]
+
+
+def test_one_gpu_within_another_has_memory_of_its_own():
+    with simulated_gpu():
+        outer = cuda.to_device(np.full(100, 7, np.int32))
+        with simulated_gpu():
+            inner = cuda.to_device(np.full(100, 9, np.int32))
+            assert int(inner.device_ctypes_pointer.value) != int(outer.device_ctypes_pointer.value)
+        assert outer.copy_to_host().tolist() == [7] * 100
+
+
+def test_managed_memory_that_outlives_its_gpu_is_not_given_to_the_next():
+    with simulated_gpu():
+        kept = cuda.managed_array(50, np.int32)
+        kept[:] = 3
+    with simulated_gpu():
+        cuda.to_device(np.full(100, 9, np.int32))
+        assert kept.tolist() == [3] * 50
+    assert kept.tolist() == [3] * 50

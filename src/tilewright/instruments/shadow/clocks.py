@@ -14,6 +14,7 @@ from __future__ import annotations
 from tilewright.instruments.shadow import orders as orders_of
 from tilewright.instruments.shadow.cells import (
     BARRIER_BYTES,
+    BARRIERS,
     BARRIERS_AT,
     CLOCK_SHIFT,
     CLOCKS,
@@ -39,7 +40,7 @@ def handler(kind: EventKind, *, orders: bool) -> Handler | None:
     """
     texts = {EventKind.ARRIVE: _arrive, EventKind.RELEASE: _release, EventKind.SYNC: _sync, EventKind.EXIT: _exit}
     if orders:
-        texts[EventKind.FENCE] = _sync
+        texts[EventKind.FENCE] = _fence
     if kind not in texts:
         return None
     symbol = f"tw.memory.{kind.value}"
@@ -108,7 +109,8 @@ def _arrive(head: str) -> str:
 declare {_V} @llvm.umax.v{WARPS_MAX}i32({_V}, {_V})
 {head} {{
 {warp_text()}{_rows()}
-  %b64 = zext i32 %barrier to i64
+  %b.known = call i32 @llvm.umin.i32(i32 %barrier, i32 {BARRIERS - 1})  ; others are a fault, told right after this
+  %b64 = zext i32 %b.known to i64
   %b.at = mul i64 %b64, {BARRIER_BYTES}
   %b.off = add i64 %b.at, {BARRIERS_AT}
   %b.p = getelementptr i8, ptr %block, i64 %b.off
@@ -125,7 +127,7 @@ declare {_V} @llvm.umax.v{WARPS_MAX}i32({_V}, {_V})
   store i64 %clock1, ptr %clock.p
   %round = load i32, ptr %b.p
   %stays = icmp ne i32 %waits, 0
-  %b1 = add i32 %barrier, 1
+  %b1 = add i32 %b.known, 1
   %wait = select i1 %stays, i32 %b1, i32 0
   store i32 %wait, ptr %wait.p
   store i32 %round, ptr %round.p
@@ -231,6 +233,18 @@ def _sync(head: str) -> str:
   %clock = load i64, ptr %clock.p
   %clock1 = add i64 %clock, 1
   store i64 %clock1, ptr %clock.p
+; told
+  ret void
+}}
+"""
+
+
+def _fence(head: str) -> str:
+    """A fence orders nothing by itself: lanes of a warp are not made to wait for each other."""
+    return f"""
+{head} {{
+{warp_text()}
+  %clock = load i64, ptr %clock.p
 ; told
   ret void
 }}

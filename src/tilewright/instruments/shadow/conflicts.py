@@ -74,6 +74,16 @@ warps:
   ret i1 %unknown
 }}
 
+; tw.memory.keeps(cell, limit, strong): whether a cell of shared memory stays as it is under a strong access.
+define internal i1 @tw.memory.keeps(i64 %cell, i64 %limit, i1 %strong) alwaysinline {{
+  %bit = and i64 %cell, {1 << STRONG_BIT}
+  %weak = icmp eq i64 %bit, 0
+  %recent = icmp uge i64 %cell, %limit
+  %both = and i1 %weak, %recent
+  %stays = and i1 %both, %strong
+  ret i1 %stays
+}}
+
 ; tw.memory.sites(joined, cell): the joined cell, without its site where the other cell's differs.
 define internal i64 @tw.memory.sites(i64 %joined, i64 %cell) alwaysinline {{
   %unlike = xor i64 %joined, %cell

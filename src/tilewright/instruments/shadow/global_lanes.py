@@ -103,7 +103,8 @@ bad:
   %kind2 = select i1 %can.write, i64 {GLOBAL_UNWRITTEN}, i64 %kind1
   %kind = select i1 %can.read, i64 {GLOBAL_CONSTANT}, i64 %kind2
 {report("bad", "%kind")}
-  br label %leave
+  %unset = icmp eq i64 %kind, {GLOBAL_UNWRITTEN}  ; it may be that another block has yet to write it, which is a race
+  br i1 %unset, label %races, label %leave
 races:  ; beyond what a cell can say, nothing is said
   %clock.fits = icmp ule i64 %clock, {CLOCK_MAX}
   %block.fits = icmp ule i64 %number, {BLOCK_MAX}
@@ -124,7 +125,23 @@ each:
   %r.p = getelementptr i64, ptr %all.r, i64 %c
   br i1 %writes, label %put, label %note
 put:  ; put down the write, then look who has read: of two that meet, one sees the other
-  %w.old = atomicrmw xchg ptr %w.p, i64 %mine seq_cst
+  br i1 %strong, label %weigh, label %exchange
+weigh:  ; a strong write does not cover a weak one up: others may race with that one only
+  %w.before = load atomic i64, ptr %w.p seq_cst, align 8
+  %w.bit = and i64 %w.before, {1 << STRONG_BIT}
+  %w.weak = icmp eq i64 %w.bit, 0
+  %w.some = icmp ne i64 %w.before, 0
+  %w.stays = and i1 %w.weak, %w.some
+  br i1 %w.stays, label %looked, label %replace
+replace:
+  %w.set = cmpxchg ptr %w.p, i64 %w.before, i64 %mine seq_cst seq_cst
+  %w.done = extractvalue {{ i64, i1 }} %w.set, 1
+  br i1 %w.done, label %looked, label %weigh
+exchange:
+  %w.out = atomicrmw xchg ptr %w.p, i64 %mine seq_cst
+  br label %looked
+looked:
+  %w.old = phi i64 [ %w.before, %weigh ], [ %w.before, %replace ], [ %w.out, %exchange ]
   %r.seen = load atomic i64, ptr %r.p seq_cst, align 8
   br label %judge
 note:
@@ -140,8 +157,8 @@ noted:
   %w.seen = load atomic i64, ptr %w.p seq_cst, align 8
   br label %judge
 judge:
-  %v = phi i64 [ %w.old, %put ], [ %w.seen, %noted ]
-  %r = phi i64 [ %r.seen, %put ], [ 0, %noted ]
+  %v = phi i64 [ %w.old, %looked ], [ %w.seen, %noted ]
+  %r = phi i64 [ %r.seen, %looked ], [ 0, %noted ]
   %hit = call i32 @tw.memory.global.races(ptr %launch, ptr %block, i64 %v, i64 %number, i32 %w, i32 %thread,
                                           i64 %clock, i1 %strong)
   %race = icmp ne i32 %hit, 0
@@ -222,6 +239,13 @@ entry:
 set:
   ret i64 %mine
 look:
+  %mine.strong = and i64 %mine, {1 << STRONG_BIT}
+  %cell.strong = and i64 %cell, {1 << STRONG_BIT}
+  %covers = icmp ugt i64 %mine.strong, %cell.strong  ; a strong read does not cover a weak one up
+  br i1 %covers, label %stays, label %join
+stays:
+  ret i64 %cell
+join:
   %its.block = lshr i64 %cell, {BLOCK_SHIFT}
   %my.block = lshr i64 %mine, {BLOCK_SHIFT}
   %here = icmp eq i64 %its.block, %my.block

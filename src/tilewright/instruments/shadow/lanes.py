@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tilewright.instruments.shadow.cells import (
     CLOCK_SHIFT,
+    CLOCKS,
     GAP,
     LAUNCH,
     LOCAL_OUTSIDE,
@@ -119,11 +120,21 @@ r.tell:
 {report("rar", "%kind.r", "false", "%r")}
   br label %effects
 effects:
+  %limit.p = getelementptr i8, ptr %block, i64 {CLOCKS + 8}
+  %limit.at = shl i32 %w, 4
+  %limit.place = getelementptr i8, ptr %limit.p, i32 %limit.at
+  %limit = load i64, ptr %limit.place
   br i1 %writes, label %set, label %note
-set:
+set:  ; a strong write does not cover up a weak one of this round: others may race with that one only
+  %kept.w = call i1 @tw.memory.keeps(i64 %v, i64 %limit, i1 %strong)
+  br i1 %kept.w, label %next, label %put
+put:
   store i64 %mine, ptr %w.p, align 8
   br label %next
 note:
+  %kept.r = call i1 @tw.memory.keeps(i64 %r, i64 %limit, i1 %strong)
+  br i1 %kept.r, label %next, label %join
+join:
   %n.clock = lshr i64 %r, {CLOCK_SHIFT}
   %n.new = call i1 @tw.memory.races(ptr %block, i64 %r, i64 %n.clock, i32 %w, i32 %thread, i64 %clock, i1 false)
   %n.some = icmp ne i64 %r, 0
@@ -135,7 +146,7 @@ n.ask:
   %n.not = xor i1 %n.ordered, true
   br label %n.put
 n.put:
-  %n.keep = phi i1 [ false, %note ], [ %n.not, %n.ask ]
+  %n.keep = phi i1 [ false, %join ], [ %n.not, %n.ask ]
   %n.ours = call i1 @tw.memory.ours(i64 %r, i32 %w)
   %n.strong = and i64 %r, %strong.bit
   %n.part0 = or i64 %mine.clock, %site.part

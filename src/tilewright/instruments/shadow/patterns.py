@@ -239,13 +239,16 @@ def _told(site: Site) -> str:
     parts = site.opcode.split(".")
     bits = how(site) | (RELEASES if "release" in parts or "acq_rel" in parts else 0)
     bits |= SHARED if site.space == "shared" else 0
-    mark = "%a" if how(site) & ~STRONG == READS else "0"
+    repeats = how(site) & ~STRONG == READS
+    mark = "%told.mark" if repeats else "0"
     return f"""
   %told.seen.at = shl i64 %w64, 3
   %told.seen.off = add i64 %told.seen.at, {SEEN}
   %told.seen.p = getelementptr i8, ptr %block, i64 %told.seen.off
   %told.last = load i64, ptr %told.seen.p
-  %told.again = icmp eq i64 %told.last, {mark if mark != "0" else "-1"}
+  %told.place = add i64 %a, 1  ; 0 is no place; shared memory has bit 48
+  %told.mark = or i64 %told.place, {1 << 48 if site.space == "shared" else 0}
+  %told.again = icmp eq i64 %told.last, {mark if repeats else "-1"}
   br i1 %told.again, label %told.done, label %told.new
 told.new:
   store i64 {mark}, ptr %told.seen.p

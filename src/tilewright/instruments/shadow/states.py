@@ -9,7 +9,7 @@ import mmap
 
 import numpy as np
 
-from tilewright.instruments.shadow.cells import FREED, READABLE, ROW_GAP, WRITABLE
+from tilewright.instruments.shadow.cells import FREED, READABLE, WRITABLE
 from tilewright.simt.events import GLOBAL_BASE
 
 _NORESERVE = 0x4000  # MAP_NORESERVE on Linux: address space now, pages when they are touched
@@ -63,14 +63,10 @@ class States:
         """Bytes that kernels may only read."""
         self._part(address, size_bytes)[:] = READABLE
 
-    def row_gap(self, address: int, size_bytes: int) -> None:
-        """Bytes between the rows of an array."""
-        self._part(address, size_bytes)[:] = ROW_GAP
-
-    def copied(self, source: int, address: int, size_bytes: int) -> None:
-        """Bytes were copied: those are written whose sources are."""
-        target = self._part(address, size_bytes)
-        target[:] = (target & ~np.uint8(READABLE)) | (self._part(source, size_bytes) & READABLE)
+    @property
+    def bytes_(self) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
+        """The states, from GLOBAL_BASE on."""
+        return self._bytes
 
     def written(self, address: int, size_bytes: int) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
         """Which of the bytes have been written."""

@@ -107,6 +107,8 @@ class Memory:
         Most that can be allocated; pages cost nothing until they are touched.
     arena : Arena, optional
         Host memory to use, of that many bytes or more; a fresh one by default.
+    start_bytes : int
+        Where in it allocations begin.
 
     Attributes
     ----------
@@ -121,13 +123,16 @@ class Memory:
     [0, 1, 2, 3]
     """
 
-    def __init__(self, capacity_bytes: int = CAPACITY_BYTES, *, arena: Arena | None = None) -> None:
+    def __init__(
+        self, capacity_bytes: int = CAPACITY_BYTES, *, arena: Arena | None = None, start_bytes: int = 0
+    ) -> None:
         self.capacity_bytes = capacity_bytes
+        self._start = start_bytes
         self._arena = arena or Arena(capacity_bytes)
         self.red_zones = False
         self._sizes: dict[int, tuple[int, int, int]] = {}  # offset -> bytes, with the red zone, with padding too
         self._offsets: list[int] = []  # the same, sorted
-        self._end = 0  # of the last allocation, aligned
+        self._end = start_bytes  # of the last allocation, aligned
         self._holes: list[tuple[int, int]] = []  # offset and bytes of what was freed below the end, sorted
 
     @property
@@ -143,7 +148,12 @@ class Memory:
     @property
     def allocated_bytes(self) -> int:
         """Bytes in allocations, with their padding and red zones."""
-        return self._end - sum(size for _, size in self._holes)
+        return self._end - self._start - sum(size for _, size in self._holes)
+
+    @property
+    def limit_bytes(self) -> int:
+        """Where allocations must end."""
+        return max(self.used_bytes, self._start + self.capacity_bytes)
 
     def allocate(self, size_bytes: int) -> int:
         """Reserve bytes; returns their device address. They read as zero.
@@ -160,8 +170,9 @@ class Memory:
                 self._holes[index : index + 1] = [(offset + taken, room - taken)] if room > taken else []
                 break
         else:
-            offset = self._end or (RED_ZONE_MIN_BYTES if zone else 0)  # the first one has a red zone before it too
-            if offset + size_bytes + zone > self.capacity_bytes:
+            first = self._end == self._start  # has a red zone before it too
+            offset = self._end + (RED_ZONE_MIN_BYTES if first and zone else 0)
+            if offset + size_bytes + zone > self._start + self.capacity_bytes:
                 raise LaunchError(
                     f"global memory holds {self.capacity_bytes:,} bytes (got a request for {size_bytes:,} with "
                     f"{offset:,} in use); make `Memory(capacity_bytes=...)` larger"
