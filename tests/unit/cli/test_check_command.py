@@ -119,7 +119,8 @@ def test_sarif_goes_to_a_file_or_alone_to_the_output(tilewright: Run, program: A
     assert json.loads(tilewright("check", "--sarif", "-", name).out) == log
 
 
-def test_codes_are_listed(tilewright: Run) -> None:
+def test_codes_are_listed(tilewright: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")  # narrower, a row takes two lines that begin alike
     done = tilewright("check", "--codes")
     assert done.status == 0
     assert [line[:5] for line in done.out.splitlines() if line[:2] == "TW"] == list(codes())

@@ -47,7 +47,10 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return "program.py"
 
 
-def test_the_programs_output_its_status_and_its_source_with_counts(tilewright: Run, program: str) -> None:
+def test_the_programs_output_its_status_and_its_source_with_counts(
+    tilewright: Run, program: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
     done = tilewright("profile", program, "2", "3")
     assert done.status == 3
     told = done.out.splitlines()
