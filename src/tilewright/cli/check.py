@@ -101,6 +101,7 @@ def _held_exceptions() -> Iterator[list[Any]]:
 
 
 def _write(sifted: Sifted, checks: Checks, sarif: Path | None, *, json: bool, verbose: bool, brief: bool) -> None:
+    from tilewright.cli import files
     from tilewright.report import console
     from tilewright.report import findings as report
     from tilewright.report import sarif as sarif_report
@@ -110,12 +111,7 @@ def _write(sifted: Sifted, checks: Checks, sarif: Path | None, *, json: bool, ve
         if str(sarif) == "-":
             console.plain(text)
             return
-        try:
-            sarif.write_text(text + "\n", encoding="ascii")
-        except OSError as error:
-            raise ArgumentValueError(
-                f"--sarif must name a file that can be written (got {sarif}: {error.strerror}); name another"
-            ) from None
+        files.write_text(sarif, text + "\n")
     if json:
         console.plain(report.as_json(sifted, launches=checks.launches, kernels=checks.kernels))
     else:

@@ -110,7 +110,12 @@ def write(path: Path, array: npt.NDArray[Any], *, force: bool) -> None:
     _whole(path, lambda file: np.save(file, array, allow_pickle=False), force=force)
 
 
-def _whole(path: Path, fill: Callable[[IO[bytes]], None], *, force: bool) -> None:
+def write_text(path: Path, text: str) -> None:
+    """Write a report in the same way, in place of one that is there."""
+    _whole(path, lambda file: file.write(text.encode()), force=True)
+
+
+def _whole(path: Path, fill: Callable[[IO[bytes]], object], *, force: bool) -> None:
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         with temporary.open("xb") as file:

@@ -154,4 +154,4 @@ def test_a_comment_with_an_unknown_code_is_wrong_use(tilewright: Run, program: A
 def test_a_file_that_cannot_be_written_is_told(tilewright: Run, program: Any, tmp_path: Path) -> None:
     done = tilewright("check", "--sarif", tmp_path, program())
     assert done.status == 2
-    assert "--sarif must name a file that can be written" in done.err
+    assert "the output must be a file (got a folder)" in done.err
