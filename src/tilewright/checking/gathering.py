@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -170,6 +171,9 @@ class Checks(Observer):
     def finished(self, launch: Launch, run: Run | None, error: Exception | None) -> None:
         """Gather what instruments saw, and what the machine refused."""
         results = run.results if run is not None else error.results if isinstance(error, KernelError) else {}
+        lost = results["memory"].lost if "memory" in results else 0
+        if lost:
+            warnings.warn(f"{launch.name}: {lost:,} more findings found no room in the table of a launch", stacklevel=2)
         found = list(self._from_instruments(launch, results))
         if isinstance(error, KernelError):
             found += faults.findings(error, launch, found)
