@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from tilewright.instruments.findings import Finding
@@ -66,8 +65,8 @@ def place_of(record: Record, site: Site, facts: Facts) -> dict[str, Any]:
     return {"source": source, "line": line, "block": block, "thread": thread}
 
 
-#: Kinds of race from the widest on: a pair of lines that races in one way is not reported for a narrower one, which
-#: the order of execution may hide.
+#: Kinds of race from the widest on: a line that races in one way is not reported for a narrower one, which the order of
+#: execution may hide.
 _WIDEST = ("TW303", "TW302", "TW301", "TW304")
 UNSET = {"TW201": ("TW302", "TW303", "TW304"), "TW202": ("TW301", "TW304"), "TW203": ()}
 
@@ -81,20 +80,21 @@ def settled(findings: list[Finding]) -> list[Finding]:
     racing: set[tuple[str, object]] = set()
     for one in findings:
         if one.code in _WIDEST:
-            best[_pair(one)] = min(best.get(_pair(one), one.code), one.code, key=_WIDEST.index)
+            best[_place(one)] = min(best.get(_place(one), one.code), one.code, key=_WIDEST.index)
             racing |= {(one.code, one.details["other"]), (one.code, one.where)}
     kept = []
     for one in findings:
         if one.code in _WIDEST:
-            kept.append(replace(one, code=best[_pair(one)]))
+            if one.code == best[_place(one)]:
+                kept.append(one)
         elif not any((race, one.where) in racing for race in UNSET.get(one.code, ())):
             kept.append(one)
     return kept
 
 
-def _pair(one: Finding) -> tuple[object, ...]:
-    """The two lines of a race."""
-    return one.where, one.details["other"], "shared" in one.message
+def _place(one: Finding) -> tuple[str, bool]:
+    """The line of a race, and whether it is one of shared memory."""
+    return one.where, "shared" in one.message
 
 
 def _first_the_write(site: Site, other: Site | None, record: Record) -> tuple[Site, Site | None, bool, bool]:
