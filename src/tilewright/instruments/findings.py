@@ -19,8 +19,9 @@ from tilewright.errors import ArgumentTypeError, ArgumentValueError
 
 Severity = Literal["error", "warning", "note"]
 Place = tuple[int, int, int]
-#: Keys of `Finding.details` that tell two findings of one line apart.
-DISTINGUISHING = ("array", "other")
+#: Keys of `Finding.details` that tell two findings of one line apart; the other lines of a race do not, for which of
+#: them are known depends on the order of execution.
+DISTINGUISHING = ("array",)
 
 
 @dataclass(frozen=True, slots=True)

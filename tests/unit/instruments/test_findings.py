@@ -82,7 +82,6 @@ def test_instructions_of_a_line_are_one_finding_and_what_distinguishes_is_kept_a
         replace(FOUND, line=8),
         replace(FOUND, code="TW302"),
         replace(FOUND, kernel="l"),
-        replace(FOUND, details={"other": "a.py:10"}),
         replace(FOUND, details={"other": "a.py:9", "array": "b"}),
         replace(FOUND, source="", line=0),
         replace(FOUND, source="", line=0, ptx_line=99),

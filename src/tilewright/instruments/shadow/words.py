@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from tilewright.instruments.findings import Finding
@@ -9,6 +10,9 @@ from tilewright.instruments.shadow import cells
 from tilewright.instruments.shadow.cells import SITE_MAX, THREAD_MAX, WHO_MASK
 from tilewright.instruments.shadow.records import Record
 from tilewright.simt.events import Facts, Site
+
+#: The other line of a race, where it is not known, and where it is the same.
+_ANOTHER, _AGAIN = "another line", "the same line"
 
 
 class _Kind(NamedTuple):
@@ -44,9 +48,9 @@ def finding_of(record: Record, sites: list[Site], facts: Facts, kernel: str) -> 
     else:
         other = sites[record.other] if record.other < min(SITE_MAX, len(sites)) else None
         site, other, wrote, other_wrote = _first_the_write(site, other, record)
-        there = _line(other) if other is not None else "another line"
+        there = _line(other) if other is not None else _ANOTHER
         details["other"] = there
-        again = "the same line" if other is not None and there == _line(site) else there
+        again = _AGAIN if other is not None and there == _line(site) else there
         message = (
             f"{_verb(wrote)} of {site.bytes_per_lane} bytes {kind.words} races with a {_verb(other_wrote)} by "
             f"{kind.race} at {again}: nothing orders them"
@@ -82,14 +86,29 @@ def settled(findings: list[Finding]) -> list[Finding]:
         if one.code in _WIDEST:
             best[_place(one)] = min(best.get(_place(one), one.code), one.code, key=_WIDEST.index)
             racing |= {(one.code, one.details["other"]), (one.code, one.where)}
-    kept = []
+    kept: list[Finding] = []
+    races: dict[tuple[str, bool], list[Finding]] = {}
     for one in findings:
         if one.code in _WIDEST:
             if one.code == best[_place(one)]:
-                kept.append(one)
+                races.setdefault(_place(one), []).append(one)
         elif not any((race, one.where) in racing for race in UNSET.get(one.code, ())):
             kept.append(one)
-    return kept
+    return [*kept, *(_as_one(group) for group in races.values())]
+
+
+def _as_one(races: list[Finding]) -> Finding:
+    """All races of a line as one finding, which names the other lines as far as they are known."""
+    first = min(races, key=lambda one: one.first)
+    known = sorted({str(one.details["other"]) for one in races} - {_ANOTHER})
+    there = " and ".join(_AGAIN if other == first.where else other for other in known) or _ANOTHER
+    head = first.message.rpartition(" at ")[0]
+    return replace(
+        first,
+        message=f"{head} at {there}: nothing orders them",
+        count=sum(one.count for one in races),
+        details=first.details | {"other": ", ".join(known) or _ANOTHER},
+    )
 
 
 def _place(one: Finding) -> tuple[str, bool]:
