@@ -58,12 +58,12 @@ def compile_cuda(
             flags.append("-lineinfo")
         (error,) = nvrtc.nvrtcCompileProgram(program, len(flags), [flag.encode() for flag in flags])
         if error == nvrtc.nvrtcResult.NVRTC_ERROR_INVALID_OPTION:
-            raise ArgumentValueError(f"`options` must be NVRTC options (got {' '.join(flags)}): {_log(nvrtc, program)}")
+            raise ArgumentValueError(f"`options` must be NVRTC options (got {' '.join(flags)}): {log(nvrtc, program)}")
         if error != ok:
-            raise CompileError(_explained(_log(nvrtc, program), source, path, entry))
+            raise CompileError(_explained(log(nvrtc, program), source, path, entry))
         error, lowered = nvrtc.nvrtcGetLoweredName(program, entry.encode())
         _check(nvrtc, error)
-        ptx = _text(nvrtc, program, nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX)
+        ptx = output(nvrtc, program, nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX).rstrip(b"\0").decode()
     finally:
         nvrtc.nvrtcDestroyProgram(program)
     # NVRTC makes a relative path absolute; undone, so that the PTX does not depend on the folder one is in.
@@ -82,25 +82,30 @@ def _includes() -> list[str]:
     return [f"--include-path={folder}" for folder in folders if folder]
 
 
-def _text(nvrtc: Any, program: Any, size_of: Any, read: Any) -> str:
+def output(nvrtc: Any, program: Any, size_of: Any, read: Any) -> bytes:
+    """What NVRTC holds of a program: its code or its log, which ends with a NUL."""
     error, size = size_of(program)
     _check(nvrtc, error)
-    buffer = b" " * size
+    # NVRTC writes into the object. Python has one object for each `bytes` of length 1, so an empty log, one NUL,
+    # would stand for that byte in the whole process; one byte more makes an object that is nobody else's.
+    buffer = bytes(size + 1)
     _check(nvrtc, read(program, buffer)[0])
-    return str(buffer.rstrip(b"\0").decode(errors="replace"))
+    return buffer[:size]
 
 
-def _log(nvrtc: Any, program: Any) -> str:
-    return _text(nvrtc, program, nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog).strip()
+def log(nvrtc: Any, program: Any) -> str:
+    """What NVRTC says of a program."""
+    told = output(nvrtc, program, nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog)
+    return told.rstrip(b"\0").decode(errors="replace").strip()
 
 
-def _explained(log: str, source: str, path: str, entry: str) -> str:
+def _explained(told: str, source: str, path: str, entry: str) -> str:
     """NVRTC's log, led by its first error with the source line under it."""
-    first = _ERROR.search(log)
+    first = _ERROR.search(told)
     if first is None:
-        return f"{path}: NVRTC could not compile `{entry}`:\n{log}"
+        return f"{path}: NVRTC could not compile `{entry}`:\n{told}"
     number, lines = int(first["line"]), source.splitlines()
     marked = ""
     if first["file"].endswith(path) and 0 < number <= len(lines):
         marked = f"\n  {number} | {lines[number - 1]}"
-    return f"{first['file']}:{number}: NVRTC could not compile `{entry}`: {first['text']}{marked}\n\n{log}"
+    return f"{first['file']}:{number}: NVRTC could not compile `{entry}`: {first['text']}{marked}\n\n{told}"

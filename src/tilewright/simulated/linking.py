@@ -15,6 +15,7 @@ from typing import Any
 
 from tilewright.errors import CompileError, PtxError
 from tilewright.gpu import assembler, listing
+from tilewright.gpu.nvrtc import log, output
 from tilewright.simulated import ptx_linking
 from tilewright.simulated.current import current_gpu
 from tilewright.simulated.modules import Kernel, Library
@@ -224,16 +225,9 @@ def _compiled(source: str, target_type: str, name: str, flags: tuple[bytes, ...]
     _, program = nvrtc.nvrtcCreateProgram(source.encode(), name.encode(), 0, None, None)
     try:
         (result,) = nvrtc.nvrtcCompileProgram(program, len(flags), list(flags))
-        log = _read(program, nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog).decode(errors="replace")
+        told = log(nvrtc, program)
         if result != nvrtc.nvrtcResult.NVRTC_SUCCESS:
-            raise NVRTCError(f"{result.name}, compilation log:\n\n{log}")
-        return _read(program, *readers[target_type]), log.strip("\0 \n")
+            raise NVRTCError(f"{result.name}, compilation log:\n\n{told}")
+        return output(nvrtc, program, *readers[target_type]), told
     finally:
         nvrtc.nvrtcDestroyProgram(program)
-
-
-def _read(program: Any, size_of: Any, read: Any) -> bytes:
-    _, size = size_of(program)
-    buffer: bytes = b" " * size
-    read(program, buffer)
-    return buffer
