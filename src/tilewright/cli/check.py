@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,6 +14,8 @@ from tilewright.errors import ArgumentValueError
 if TYPE_CHECKING:
     from tilewright.checking import Checks
     from tilewright.checking.suppressions import Sifted
+    from tilewright.simt import Limits
+    from tilewright.simulated.script import Ended
 
 #: Exit status where something was found; the program's own where nothing was.
 FOUND = 1
@@ -26,6 +27,9 @@ def check(
     gpu: Annotated[str | None, typer.Option(help="GPU whose limits hold.", show_default="h100")] = None,
     seed: Annotated[
         str | None, typer.Option(metavar="NUMBER", help="Shuffle the order of blocks and warps by this number.")
+    ] = None,
+    limit: Annotated[
+        str | None, typer.Option(metavar="SECONDS", help="Give a launch up that runs longer.", show_default="never")
     ] = None,
     ignore: Annotated[str | None, typer.Option(metavar="CODES", help="Codes that are not wanted: TW601,TW604.")] = None,
     json: Annotated[
@@ -62,18 +66,26 @@ def check(
             f"--sarif must name a file in a folder that exists (got {sarif}); make {sarif.parent} first"
         )
     number = None if seed is None else values.whole("--seed", seed, 0, "1")
-    checks, status, told = _run(script, arguments or [], gpu, number, ignore, quiet=json or str(sarif) == "-")
+    checks, ended = _run(
+        script, arguments or [], gpu, number, ignore, values.limits(limit), quiet=json or str(sarif) == "-"
+    )
     sifted = checks.sifted
     _write(sifted, checks, sarif, json=json, verbose=verbose, brief=brief)
-    for error in told:
-        sys.__excepthook__(*error)
-    raise typer.Exit(FOUND if sifted.findings else status)
+    ended.tell()  # after the findings, which may explain it
+    raise typer.Exit(FOUND if sifted.findings else ended.status)
 
 
 def _run(
-    script: Path, arguments: list[str], gpu: str | None, seed: int | None, ignore: str | None, *, quiet: bool
-) -> tuple[Checks, int, list[Any]]:
-    """Run the program; what was found, its exit status, and the exception that ended it."""
+    script: Path,
+    arguments: list[str],
+    gpu: str | None,
+    seed: int | None,
+    ignore: str | None,
+    bound: Limits | None,
+    *,
+    quiet: bool,
+) -> tuple[Checks, Ended]:
+    """Run the program; what was found, and how it ended."""
     from tilewright.checking import Checks, suppressions
     from tilewright.cli import values
     from tilewright.settings import Settings
@@ -84,20 +96,9 @@ def _run(
     unwanted = () if ignore is None else suppressions.checked(ignore.split(","), "--ignore")
     checks = Checks(gpu=name, ignore=unwanted)
     with contextlib.redirect_stdout(sys.stderr) if quiet else contextlib.nullcontext():
-        with _held_exceptions() as told, simulated_gpu(name, observers=(checks,), seed=seed):
-            status = run_script(script, arguments)
-    return checks, status, told
-
-
-@contextlib.contextmanager
-def _held_exceptions() -> Iterator[list[Any]]:
-    """Keep what ends the program until the findings, which may explain it, have been told."""
-    told: list[Any] = []
-    before, sys.excepthook = sys.excepthook, lambda *error: told.append(error)
-    try:
-        yield told
-    finally:
-        sys.excepthook = before
+        with simulated_gpu(name, observers=(checks,), seed=seed, limits=bound):
+            ended = run_script(script, arguments)
+    return checks, ended
 
 
 def _write(sifted: Sifted, checks: Checks, sarif: Path | None, *, json: bool, verbose: bool, brief: bool) -> None:

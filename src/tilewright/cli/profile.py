@@ -20,6 +20,9 @@ def profile(
     launch: Annotated[
         str | None, typer.Option(metavar="N", help="Only the launch of this number, from 0.", show_default="all")
     ] = None,
+    limit: Annotated[
+        str | None, typer.Option(metavar="SECONDS", help="Give a launch up that runs longer.", show_default="never")
+    ] = None,
     json: Annotated[
         bool, typer.Option("--json", help="Print JSON; what the program prints goes to standard error.")
     ] = False,
@@ -40,8 +43,9 @@ def profile(
     number = None if launch is None else values.whole("--launch", launch, 0, "0")
     seen = Profiles(gpu=name, kernel=kernel, launch=number)
     with contextlib.redirect_stdout(sys.stderr) if json else contextlib.nullcontext():
-        with simulated_gpu(name, observers=(seen,)):
-            status = run_script(script, arguments or [])
+        with simulated_gpu(name, observers=(seen,), limits=values.limits(limit)):
+            ended = run_script(script, arguments or [])
+    ended.tell()
     for failed, error in seen.failed:
         console.error(f"{failed}: its launch has no profile: {error}")
     if json:
@@ -50,7 +54,7 @@ def profile(
         report.show_program(seen.profiles, console.output())
     elif not seen.failed:
         _check_wanted(seen.kernels, seen.launches, kernel, number)
-    raise typer.Exit(status)
+    raise typer.Exit(ended.status)
 
 
 def _check_wanted(kernels: tuple[str, ...], launches: int, kernel: str | None, number: int | None) -> None:

@@ -18,6 +18,9 @@ def run(
     seed: Annotated[
         str | None, typer.Option(metavar="NUMBER", help="Shuffle the order of blocks and warps by this number.")
     ] = None,
+    limit: Annotated[
+        str | None, typer.Option(metavar="SECONDS", help="Give a launch up that runs longer.", show_default="never")
+    ] = None,
 ) -> None:
     """Run a Python program that uses numba.cuda, unmodified, with a simulated GPU as its device.
 
@@ -30,6 +33,8 @@ def run(
 
     name = Settings.from_environ().gpu if gpu is None else values.gpu_name("--gpu", gpu)
     number = None if seed is None else values.whole("--seed", seed, 0, "1")
-    with in_children(name), simulated_gpu(name, seed=number):
-        status = run_script(script, arguments or [])
-    raise typer.Exit(status)
+    bound = values.limits(limit)
+    with in_children(name), simulated_gpu(name, seed=number, limits=bound):
+        ended = run_script(script, arguments or [])
+        ended.tell()
+    raise typer.Exit(ended.status)

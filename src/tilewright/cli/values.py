@@ -2,15 +2,40 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from tilewright.errors import ArgumentValueError
+
+if TYPE_CHECKING:
+    from tilewright.simt import Limits
 
 _Text = TypeVar("_Text", bound=str)
 #: The largest number an option takes: what 64 bits hold.
 _MOST = 2**63 - 1
 _MOST_DIGITS = len(str(_MOST))
+#: Seconds in plain digits, fractions too; nobody waits for more than nine digits of them.
+_SECONDS = re.compile(r"\d{1,9}(\.\d{1,9})?", re.ASCII)
+
+
+def limits(text: str | None) -> Limits | None:
+    """What `--limit` says a launch may take; None where it says nothing.
+
+    Raises
+    ------
+    ArgumentValueError
+        The text is no number of seconds, or 0.
+    """
+    from tilewright.simt import Limits
+
+    if text is None:
+        return None
+    if not _SECONDS.fullmatch(text) or not float(text):
+        raise ArgumentValueError(
+            f"--limit must be seconds in plain digits, more than 0 (got {_short(text)}); try 60 or 0.5"
+        )
+    return Limits(seconds=float(text))
 
 
 def whole(option: str, text: str, least: int, example: str, most: int = _MOST) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -36,7 +37,9 @@ def pytest_configure(config: pytest.Config) -> None:
     try:
         device = stack.enter_context(simulated_gpu(Settings.from_environ().gpu if name == _ANY else name))
     except TilewrightError as error:
-        raise pytest.UsageError(f"--simulated-gpu: {error}") from error
+        took_a_file = Path(name.partition("::")[0]).exists()
+        hint = "; write --simulated-gpu=NAME, or put the option behind the files" if took_a_file else ""
+        raise pytest.UsageError(f"--simulated-gpu: {error}{hint}") from error
     config.add_cleanup(stack.close)
     config.pluginmanager.register(Header(f"simulated GPU: {device.record.name}"))
 

@@ -90,6 +90,14 @@ WRONG = [
     ("occupancy --block 8 --registers 8 --carveout 101", "from 0 to 100", "(got '101')", "try l1, equal or shared"),
     ("occupancy --block 8 --registers 8 --carveout ''", "from 0 to 100", "(got '')", "try l1, equal or shared"),
     ("occupancy --block 8 --registers 8 --gpu ''", "--gpu must name a GPU", "(got '')", "tilewright gpus"),
+    ("run --limit 0 x.py", "--limit must be seconds in plain digits, more than 0", "(got '0')", "try 60 or 0.5"),
+    ("run --limit 0.0 x.py", "--limit must be seconds in plain digits", "(got '0.0')", "try 60 or 0.5"),
+    ("check --limit -1 x.py", "--limit must be seconds in plain digits", "(got '-1')", "try 60 or 0.5"),
+    ("check --limit x x.py", "--limit must be seconds in plain digits", "(got 'x')", "try 60 or 0.5"),
+    ("profile --limit 1e99 x.py", "--limit must be seconds in plain digits", "(got '1e99')", "try 60 or 0.5"),
+    ("profile --limit '' x.py", "--limit must be seconds in plain digits", "(got '')", "try 60 or 0.5"),
+    ("run --limit nan x.py", "--limit must be seconds in plain digits", "(got 'nan')", "try 60 or 0.5"),
+    ("run --limit ٣ x.py", "--limit must be seconds in plain digits", "(got '٣')", "try 60 or 0.5"),
 ]  # fmt: skip
 
 

@@ -93,10 +93,22 @@ def test_processes_of_the_program_have_a_gpu_too(tmp_path: Path) -> None:
 def test_exit_statuses(tmp_path: Path, text: str, status: int, capsys: Any) -> None:
     file = tmp_path / "small.py"
     file.write_text(text)
-    before = sys.argv, list(sys.path), sys.modules["__main__"]
-    assert run_script(file, ["a"]) == status
-    assert (sys.argv, sys.path, sys.modules["__main__"]) == before
+    before = sys.argv, list(sys.path), sys.modules["__main__"], sys.excepthook
+    ended = run_script(file, ["a"])
+    assert (ended.status, type(ended.error)) == (status, ZeroDivisionError if text == "1/0" else type(None))
+    assert (sys.argv, sys.path, sys.modules["__main__"], sys.excepthook) == before
     assert ("bad" in capsys.readouterr().err) == ("bad" in text)
+
+
+def test_a_program_s_own_hook_tells_what_ended_it(tmp_path: Path, capsys: Any) -> None:
+    file = tmp_path / "hooked.py"
+    file.write_text(
+        "import sys\nsys.excepthook = lambda kind, error, frames: print('mine', error, frames.tb_lineno)\n1/0\n"
+    )
+    ended = run_script(file)
+    assert capsys.readouterr() == ("", "")
+    ended.tell()
+    assert capsys.readouterr() == ("mine division by zero 3\n", "")
 
 
 def test_threads_of_the_program_are_waited_for(tmp_path: Path) -> None:
@@ -125,10 +137,20 @@ def test_pytest_s_option_refuses_what_there_is_not(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 4
     assert "--simulated-gpu: a GPU must be one there is a record of" in done.stderr
+    assert "put the option behind the files" not in done.stderr
+
+
+@pytest.mark.parametrize("taken", ["test_it.py", "test_it.py::test_it"])
+def test_pytest_s_option_that_took_a_file_for_a_name_says_so(tmp_path: Path, taken: str) -> None:
+    (tmp_path / "test_it.py").write_text("def test_it():\n    pass\n")
+    command = [sys.executable, "-m", "pytest", "--simulated-gpu", taken]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 4
+    assert "write --simulated-gpu=NAME, or put the option behind the files" in done.stderr
 
 
 def test_the_script_sees_the_gpu_in_place(program: Path, capsys: Any) -> None:
     with tw.simulated_gpu("a100") as gpu:
-        assert run_script(program, ["0", "0"]) == 0
+        assert run_script(program, ["0", "0"]).status == 0
         assert gpu.launches == 1
     assert "A100" in capsys.readouterr().out
