@@ -46,7 +46,8 @@ def check(
 ) -> None:
     """Run a Python program with a simulated GPU as its device, and say what is wrong with its kernels.
 
-    The exit status is 1 when something was found, else the program's own. A comment `tilewright: ignore[TW601]` at the
+    The exit status is 1 when something was found, else the program's own; 130 where Ctrl-C ended it, and what was found
+    until then is told. A comment `tilewright: ignore[TW601]` at the
     end of a line keeps that code quiet there.
     """
     from tilewright.cli import values
@@ -70,9 +71,9 @@ def check(
         script, arguments or [], gpu, number, ignore, values.limits(limit), quiet=json or str(sarif) == "-"
     )
     sifted = checks.sifted
-    _write(sifted, checks, sarif, json=json, verbose=verbose, brief=brief)
+    _write(sifted, checks, ended, sarif, json=json, verbose=verbose, brief=brief)
     ended.tell()  # after the findings, which may explain it
-    raise typer.Exit(FOUND if sifted.findings else ended.status)
+    raise typer.Exit(FOUND if sifted.findings and not ended.interrupted else ended.status)
 
 
 def _run(
@@ -101,20 +102,22 @@ def _run(
     return checks, ended
 
 
-def _write(sifted: Sifted, checks: Checks, sarif: Path | None, *, json: bool, verbose: bool, brief: bool) -> None:
+def _write(
+    sifted: Sifted, checks: Checks, ended: Ended, sarif: Path | None, *, json: bool, verbose: bool, brief: bool
+) -> None:
     from tilewright.cli import files
     from tilewright.report import console
     from tilewright.report import findings as report
     from tilewright.report import sarif as sarif_report
 
     if sarif is not None:
-        text = sarif_report.text(sifted, Path.cwd())
+        text = sarif_report.text(sifted, Path.cwd(), ended)
         if str(sarif) == "-":
             console.plain(text)
             return
         files.write_text(sarif, text + "\n")
     if json:
-        console.plain(report.as_json(sifted, launches=checks.launches, kernels=checks.kernels))
+        console.plain(report.as_json(sifted, ended, launches=checks.launches, kernels=checks.kernels))
     else:
         report.show(
             sifted,
@@ -123,4 +126,5 @@ def _write(sifted: Sifted, checks: Checks, sarif: Path | None, *, json: bool, ve
             kernels=len(checks.kernels),
             verbose=verbose,
             brief=brief,
+            interrupted=ended.interrupted,
         )

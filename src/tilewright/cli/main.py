@@ -20,8 +20,8 @@ def main() -> None:
         from tilewright.cli.app import app
 
         app()
-    except SystemExit as leave:  # typer turns Ctrl-C into a silent 130
-        if leave.code == INTERRUPTED:
+    except SystemExit as leave:
+        if _is_of_ctrl_c(leave):
             _interrupted()
         raise
     except KeyboardInterrupt:
@@ -33,6 +33,11 @@ def main() -> None:
         if debugging():
             raise
         sys.exit(_told(error))
+
+
+def _is_of_ctrl_c(leave: SystemExit) -> bool:
+    """Whether typer turned Ctrl-C into a silent 130; a program that was run may leave with 130 of its own."""
+    return leave.code == INTERRUPTED and isinstance(getattr(leave.__context__, "__cause__", None), KeyboardInterrupt)
 
 
 def _interrupted() -> None:

@@ -29,7 +29,7 @@ def profile(
 ) -> None:
     """Run a Python program with a simulated GPU as its device, and show what its kernels do beside their source.
 
-    The exit status is the program's own.
+    The exit status is the program's own; 130 where Ctrl-C ended it, and what was counted until then is shown.
     """
     from tilewright.cli import values
     from tilewright.profiling import Profiles
@@ -49,10 +49,10 @@ def profile(
     for failed, error in seen.failed:
         console.error(f"{failed}: its launch has no profile: {error}")
     if json:
-        console.plain(document.profiles_json(seen.profiles))
+        console.plain(document.profiles_json(seen.profiles, seen.failed, ended))
     elif seen.profiles:
         report.show_program(seen.profiles, console.output())
-    elif not seen.failed:
+    elif not seen.failed and not ended.interrupted:
         _check_wanted(seen.kernels, seen.launches, kernel, number)
     raise typer.Exit(ended.status)
 

@@ -11,6 +11,8 @@ from tilewright.ladder.rung import Climb, Rung
 from tilewright.native.upkeep import Contents
 from tilewright.profiling import Profile
 from tilewright.profiling.counts import Summable
+from tilewright.report import program
+from tilewright.simulated.script import Ended
 
 
 def climb_document(climb: Climb) -> dict[str, Any]:
@@ -39,9 +41,17 @@ def profile_document(profile: Profile) -> dict[str, Any]:
     return document
 
 
-def profiles_json(profiles: Sequence[Profile]) -> str:
-    """Return {"profiles": [...]}, one a launch, as text in ASCII."""
-    return json.dumps({"profiles": [profile_document(profile) for profile in profiles]}, indent=2)
+def profiles_json(profiles: Sequence[Profile], failed: Sequence[tuple[str, str]], ended: Ended) -> str:
+    """Return {"profiles": [...], "failed": [...], "program": {...}} as text in ASCII.
+
+    One profile a launch, kernel and error of each launch that has none, and how the program ended.
+    """
+    document = {
+        "profiles": [profile_document(profile) for profile in profiles],
+        "failed": [{"kernel": kernel, "error": error} for kernel, error in failed],
+        "program": program.document(ended),
+    }
+    return json.dumps(document, indent=2)
 
 
 def _plain(value: Any) -> Any:

@@ -14,9 +14,10 @@ from rich.text import Text
 
 from tilewright.checking.suppressions import Sifted
 from tilewright.instruments.findings import Code, Finding, codes
-from tilewright.report import columns, figures
+from tilewright.report import columns, figures, program
 from tilewright.report.columns import Column, Group
 from tilewright.report.console import speaks_unicode
+from tilewright.simulated.script import Ended
 
 #: Lines of source shown before and after the one concerned.
 CONTEXT_LINES = 2
@@ -24,7 +25,14 @@ _COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
 
 
 def show(
-    sifted: Sifted, console: Console, *, launches: int, kernels: int, verbose: bool = False, brief: bool = False
+    sifted: Sifted,
+    console: Console,
+    *,
+    launches: int,
+    kernels: int,
+    verbose: bool = False,
+    brief: bool = False,
+    interrupted: bool = False,
 ) -> None:
     """Print findings and a summary of one line; with `verbose` what was suppressed, and suppressions without use.
 
@@ -43,7 +51,9 @@ def show(
             console.print(Text(f"suppression without use: {unused}", style="dim"), soft_wrap=True)
     found = bool(sifted.findings)
     style = "bold " + ("green" if not found else max(map(_colour, sifted.findings), key=list(_ORDER).index))
-    console.print(Text(summary(sifted, launches=launches, kernels=kernels), style=style), soft_wrap=True)
+    text = summary(sifted, launches=launches, kernels=kernels)
+    text += "; interrupted, the program was not checked to its end" if interrupted else ""
+    console.print(Text(text, style=style), soft_wrap=True)
 
 
 _ORDER = ("cyan", "yellow", "red")
@@ -71,8 +81,8 @@ def summary(sifted: Sifted, *, launches: int, kernels: int) -> str:
     return f"{text} in {times} of {figures.amount(kernels, 'kernel')}"
 
 
-def document(sifted: Sifted, *, launches: int, kernels: Sequence[str]) -> dict[str, Any]:
-    """Findings as JSON values, with the meaning of their codes."""
+def document(sifted: Sifted, ended: Ended, *, launches: int, kernels: Sequence[str]) -> dict[str, Any]:
+    """Findings as JSON values, with the meaning of their codes, and how the program ended."""
     used = dict.fromkeys(finding.code for finding in (*sifted.findings, *sifted.suppressed))
     return {
         "findings": [finding.to_json() for finding in sifted.findings],
@@ -80,13 +90,14 @@ def document(sifted: Sifted, *, launches: int, kernels: Sequence[str]) -> dict[s
         "unused_suppressions": [str(one) for one in sifted.unused],
         "launches": launches,
         "kernels": list(kernels),
+        "program": program.document(ended),
         "codes": {code: _meaning(codes()[code]) for code in sorted(used)},
     }
 
 
-def as_json(sifted: Sifted, *, launches: int, kernels: Sequence[str]) -> str:
+def as_json(sifted: Sifted, ended: Ended, *, launches: int, kernels: Sequence[str]) -> str:
     """The document as text, in ASCII: it is valid whatever the terminal's encoding."""
-    return json.dumps(document(sifted, launches=launches, kernels=kernels), indent=2)
+    return json.dumps(document(sifted, ended, launches=launches, kernels=kernels), indent=2)
 
 
 def table(console: Console) -> None:

@@ -16,13 +16,15 @@ from urllib.parse import quote
 
 from tilewright.checking.suppressions import Sifted
 from tilewright.instruments.findings import Code, Finding, codes
+from tilewright.report import program
+from tilewright.simulated.script import Ended
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 #: Where relative paths begin: the folder that the program ran in, usually the repository's root.
 ROOT = "SRCROOT"
 
 
-def text(sifted: Sifted, root: Path) -> str:
+def text(sifted: Sifted, root: Path, ended: Ended) -> str:
     """A SARIF log of one run, in ASCII.
 
     Parameters
@@ -31,11 +33,13 @@ def text(sifted: Sifted, root: Path) -> str:
         What is suppressed is in the log too, and says so.
     root : pathlib.Path
         Folder that paths in the log are relative to, where they lie in it.
+    ended : Ended
+        How the program ended: what was not run to its end is not checked to its end.
     """
-    return json.dumps(log(sifted, root), indent=2)
+    return json.dumps(log(sifted, root, ended), indent=2)
 
 
-def log(sifted: Sifted, root: Path) -> dict[str, Any]:
+def log(sifted: Sifted, root: Path, ended: Ended) -> dict[str, Any]:
     """The log as JSON values."""
     results = [_result(finding, root) for finding in sifted.findings]
     results += [_result(finding, root) | {"suppressions": [{"kind": "inSource"}]} for finding in sifted.suppressed]
@@ -49,9 +53,28 @@ def log(sifted: Sifted, root: Path) -> dict[str, Any]:
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",
         "originalUriBaseIds": {ROOT: {"description": {"text": "The folder in which the program was checked."}}},
+        "invocations": [_invocation(ended, root)],
         "results": results,
     }
     return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
+
+
+def _invocation(ended: Ended, root: Path) -> dict[str, Any]:
+    """How the program ended (3.20): a check that Ctrl-C cut off was no successful one; an exception is told besides."""
+    row: dict[str, Any] = {"executionSuccessful": not ended.interrupted}
+    if not ended.interrupted:
+        row["exitCode"] = ended.status
+    if ended.error is not None:
+        name = program.kind(ended.error)
+        notice: dict[str, Any] = {
+            "level": "error",
+            "message": {"text": f"The program was ended by {name}: {ended.error}"},
+            "exception": {"kind": name, "message": str(ended.error)},
+        }
+        if ended.place is not None:
+            notice["locations"] = [{"physicalLocation": _physical(*ended.place, root)}]
+        row["toolExecutionNotifications"] = [notice]
+    return row
 
 
 def _rule(code: Code) -> dict[str, Any]:

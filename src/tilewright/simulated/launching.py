@@ -131,6 +131,11 @@ class Launcher:
                 )  # fmt: skip
         except TilewrightError as error:
             failure = error
+        except KeyboardInterrupt as interrupt:  # with the place, where the kernel ran already
+            told = [one for one in interrupt.args if isinstance(one, KernelError)]
+            for observer in gpu.observers:
+                observer.finished(about, None, told[0] if told else KernelError(f"{about.name}: stopped"))
+            raise
         for observer in gpu.observers:
             observer.finished(about, run, failure)
         if failure is None or self._forgives(about, failure):

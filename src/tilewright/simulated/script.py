@@ -5,7 +5,9 @@ from __future__ import annotations
 import io
 import os
 import sys
+import sysconfig
 import threading
+import traceback
 import types
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,8 +16,10 @@ from pathlib import Path
 
 from tilewright.errors import ArgumentValueError
 
-#: Exit status of a program that an exception ended.
-_FAILED = 1
+#: Exit status of a program that an exception ended, and of one that Ctrl-C did: 128 + SIGINT, as the shell says it.
+_FAILED, INTERRUPTED = 1, 130
+#: Folders of modules that no user wrote, and so of no line that an exception is told to stand at.
+_LIBRARIES = (str(Path(__file__).parents[1]), *(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +31,7 @@ class Ended:
     status : int
         The exit status that the interpreter would leave with.
     error : BaseException, optional
-        The exception that the program did not handle; `sys.exit` is none.
+        The exception that the program did not handle; `sys.exit` is none, Ctrl-C is.
     hook : callable
         What the program, or else the interpreter, tells such an exception with.
     """
@@ -36,9 +40,30 @@ class Ended:
     error: BaseException | None = None
     hook: Callable[..., object] = sys.__excepthook__
 
+    @property
+    def interrupted(self) -> bool:
+        """Whether Ctrl-C ended it."""
+        return isinstance(self.error, KeyboardInterrupt)
+
+    @property
+    def place(self) -> tuple[str, int] | None:
+        """File and line of the user's that the exception left last; None where there is no exception, or no line."""
+        if isinstance(self.error, SyntaxError):
+            return self.error.filename or "", self.error.lineno or 0
+        frames = traceback.extract_tb(self.error.__traceback__ if self.error else None, limit=None)
+        of_user = [f for f in frames if not f.filename.startswith(("<", *_LIBRARIES))]
+        return (of_user[-1].filename, of_user[-1].lineno or 0) if of_user else None
+
     def tell(self) -> None:
-        """Tell the exception on standard error as the interpreter does, from the program's first line on."""
-        if self.error is not None:
+        """Tell the exception on standard error as the interpreter does, from the program's first line on.
+
+        Ctrl-C is told in one line, unless the program has a hook of its own.
+        """
+        if self.interrupted and self.hook is sys.__excepthook__:
+            at = "" if self.place is None else " at {}:{}".format(*self.place)
+            launch = f" ({self.error})" if str(self.error) else ""
+            sys.stderr.write(f"interrupted: the program was stopped by Ctrl-C{at}{launch}\n")
+        elif self.error is not None:
             self.hook(type(self.error), self.error, self.error.__traceback__)
 
 
@@ -71,29 +96,49 @@ def run_script(path: str | os.PathLike[str], argv: Sequence[str] = ()) -> Ended:
     main = types.ModuleType("__main__")
     vars(main).update(__file__=str(file), __builtins__=__builtins__)
     with _as_main(main, file, argv):
-        try:
-            exec(compile(source, str(file), "exec"), vars(main))
-            ended = Ended(0)
-        except SystemExit as leave:
-            ended = Ended(_status(leave))
-        except Exception as error:
-            frames = error.__traceback__
-            while frames is not None and frames.tb_frame.f_code.co_filename == __file__:
-                frames = frames.tb_next
-            ended = Ended(_FAILED, error.with_traceback(frames), sys.excepthook)
-        for thread in threading.enumerate():
-            if thread is not threading.current_thread() and not thread.daemon and thread is not threading.main_thread():
-                thread.join()
+        ended = _ended(source, file, main)
         for stream_ in (sys.stdout, sys.stderr):
             if stream_ is not None:
                 stream_.flush()
     return ended
 
 
+def _ended(source: bytes, file: Path, main: types.ModuleType) -> Ended:
+    """Execute a program and wait for its threads, which Ctrl-C leaves to themselves."""
+    try:
+        try:
+            exec(compile(source, str(file), "exec"), vars(main))
+            ended = Ended(0)
+        except SystemExit as leave:
+            ended = Ended(_status(leave))
+        except Exception as error:
+            ended = _failed(error, _FAILED)
+        for thread in threading.enumerate():
+            if thread not in (threading.current_thread(), threading.main_thread()) and not thread.daemon:
+                thread.join()
+    except KeyboardInterrupt as error:
+        ended = _failed(error, INTERRUPTED)
+    except BaseException as error:  # a task that was cancelled, for one
+        ended = _failed(error, _FAILED)
+    return ended
+
+
+def _failed(error: BaseException, status: int) -> Ended:
+    """How a program ended that did not handle an exception; our own frames before its first line are taken off."""
+    frames = error.__traceback__
+    while frames is not None and frames.tb_frame.f_code.co_filename == __file__:
+        frames = frames.tb_next
+    return Ended(status, error.with_traceback(frames), sys.excepthook)
+
+
 @contextmanager
 def _as_main(main: types.ModuleType, file: Path, argv: Sequence[str]) -> Iterator[None]:
-    """Let the program find itself, its arguments, the modules beside it, and nobody's hook for exceptions."""
+    """Let the program find itself, its arguments, the modules beside it, and nobody's hook for exceptions.
+
+    The folder that it leaves us in is ours again: files that its reports go to are named from there.
+    """
     before = sys.modules["__main__"], sys.argv, list(sys.path), sys.excepthook
+    folder = Path.cwd()
     sys.modules["__main__"], sys.argv = main, [str(file), *argv]
     sys.path[0:1] = [str(file.resolve().parent)]
     sys.excepthook = sys.__excepthook__
@@ -101,6 +146,7 @@ def _as_main(main: types.ModuleType, file: Path, argv: Sequence[str]) -> Iterato
         yield
     finally:
         sys.modules["__main__"], sys.argv, sys.path[:], sys.excepthook = before
+        os.chdir(folder)
 
 
 def _status(leave: SystemExit) -> int:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import os
+import signal
+import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -78,3 +83,74 @@ def test_a_launch_that_never_ends_is_given_up(
 def test_a_launch_within_the_limit_is_as_without(tilewright: Run, program: Any) -> None:
     done = tilewright("run", "--limit", "60", program("race[1, 64](x)\nprint('done')\nsys.exit(3)\n"))
     assert (done.status, done.out) == (3, "done\n")
+
+
+#: What is interrupted below: the options, and what else is written.
+INTERRUPTED = ("check --sarif found.sarif", "check --json", "profile --json")
+
+
+@pytest.fixture(scope="module")
+def interrupted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, int, str, str]]:
+    """Folder, status, standard output and errors of commands that get Ctrl-C while an endless kernel runs."""
+    children = {}
+    environment = {**os.environ, "NUMBA_CUDA_LOW_OCCUPANCY_WARNINGS": "0"}
+    for command in INTERRUPTED:
+        folder = tmp_path_factory.mktemp("interrupted")
+        ready = "race[1, 64](x)\nopen('ready', 'w')\nendless[1, 32](y)\nprint('never')\n"
+        (folder / "program.py").write_text(KERNELS + ready)
+        line = [sys.executable, "-m", "tilewright", *command.split(), "program.py"]
+        children[command] = folder, subprocess.Popen(
+            line, cwd=folder, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )  # fmt: skip
+    for folder, child in children.values():
+        while not (folder / "ready").exists() and child.poll() is None:
+            time.sleep(0.02)
+    time.sleep(2)  # until the kernel runs; while it is compiled all but its place is the same
+    for _, child in children.values():
+        child.send_signal(signal.SIGINT)
+    ended = {}
+    for command, (folder, child) in children.items():
+        out, errors = child.communicate(timeout=60)
+        ended[command] = folder, child.returncode, out, errors
+    return ended
+
+
+@pytest.mark.parametrize("command", INTERRUPTED)
+def test_ctrl_c_is_told_in_one_line(interrupted: Any, command: str) -> None:
+    _, status, out, errors = interrupted[command]
+    assert status == 130
+    assert "Traceback" not in errors + out
+    said = [line for line in errors.splitlines() if line.startswith("interrupted")]
+    assert len(said) == 1
+    assert "the program was stopped by Ctrl-C at program.py:20 (endless: stopped in block (0, 0, 0), thread" in said[0]
+    assert said[0].endswith("program.py:14)")
+
+
+def test_what_check_found_before_ctrl_c_is_told(interrupted: Any) -> None:
+    folder, _, out, _ = interrupted["check --sarif found.sarif"]
+    assert out.startswith("TW301 error")
+    assert out.splitlines()[-1] == (
+        "1 finding (1 error) in 2 launches of 2 kernels; interrupted, the program was not checked to its end"
+    )
+    (run,) = json.loads((folder / "found.sarif").read_text())["runs"]
+    assert [result["ruleId"] for result in run["results"]] == ["TW301"]
+    (invocation,) = run["invocations"]
+    assert invocation["executionSuccessful"] is False
+    (notice,) = invocation["toolExecutionNotifications"]
+    assert notice["exception"]["kind"] == "KeyboardInterrupt"
+    document = json.loads(interrupted["check --json"][2])
+    assert [row["code"] for row in document["findings"]] == ["TW301"]
+    assert (document["program"]["status"], document["program"]["interrupted"]) == (130, True)
+    assert document["program"]["exception"]["line"] == 20
+
+
+def test_what_profile_counted_before_ctrl_c_is_told(interrupted: Any) -> None:
+    document = json.loads(interrupted["profile --json"][2])
+    assert [row["kernel"] for row in document["profiles"]] == ["race"]
+    assert [row["kernel"] for row in document["failed"]] == ["endless"]
+    assert document["program"]["interrupted"] is True
+
+
+def test_a_program_s_own_130_is_no_ctrl_c(tilewright: Run, program: Any) -> None:
+    done = tilewright("run", program("import sys\nsys.exit(130)\n", kernels=""))
+    assert (done.status, done.out, done.err) == (130, "", "")

@@ -16,6 +16,7 @@ from tilewright.checking.suppressions import Sifted, Suppression
 from tilewright.instruments.findings import Finding, codes
 from tilewright.report import findings as report
 from tilewright.report import sarif
+from tilewright.simulated.script import Ended, run_script
 
 SOURCE = """def k(x):
     i = cuda.grid(1)
@@ -112,7 +113,7 @@ def test_what_is_suppressed_is_told_when_asked(found: Finding) -> None:
 
 def test_json_holds_everything(found: Finding) -> None:
     sifted = Sifted((found,), (replace(found, code="TW601"),), (Suppression("TW301"),))
-    document = json.loads(report.as_json(sifted, launches=4, kernels=("k", "l")))
+    document = json.loads(report.as_json(sifted, Ended(0), launches=4, kernels=("k", "l")))
     assert [Finding.from_json(row) for row in document["findings"]] == [found]
     assert [row["code"] for row in document["suppressed"]] == ["TW601"]
     assert document["unused_suppressions"] == ["--ignore TW301"]
@@ -124,7 +125,9 @@ def test_json_holds_everything(found: Finding) -> None:
 #: Properties that SARIF 2.1.0 requires of an object, and those it allows, as far as we write them; by the section.
 REQUIRED = {
     "log": ({"version", "runs"}, {"$schema"}),  # 3.13
-    "run": ({"tool"}, {"columnKind", "originalUriBaseIds", "results"}),  # 3.14
+    "run": ({"tool"}, {"columnKind", "originalUriBaseIds", "results", "invocations"}),  # 3.14
+    "invocation": ({"executionSuccessful"}, {"exitCode", "toolExecutionNotifications"}),  # 3.20
+    "notification": ({"message"}, {"level", "exception", "locations"}),  # 3.58
     "driver": ({"name"}, {"version", "informationUri", "rules"}),  # 3.19
     "rule": ({"id"}, {"shortDescription", "fullDescription", "help", "defaultConfiguration"}),  # 3.49
     "result": (
@@ -148,7 +151,7 @@ def valid(kind: str, document: dict[str, Any]) -> dict[str, Any]:
 def test_sarif_is_what_the_standard_requires(found: Finding, tmp_path: Path) -> None:
     bare = replace(found, source="", line=0, block=None, thread=None, details={})
     rows = (found, replace(bare, code="TW601"))
-    text = sarif.text(Sifted(rows, (replace(found, code="TW604"),), ()), tmp_path)
+    text = sarif.text(Sifted(rows, (replace(found, code="TW604"),), ()), tmp_path, Ended(0))
     document = valid("log", json.loads(text))
     assert document["version"] == "2.1.0"
     assert document["$schema"].endswith("sarif-schema-2.1.0.json")
@@ -171,9 +174,30 @@ def test_sarif_is_what_the_standard_requires(found: Finding, tmp_path: Path) -> 
                 assert valid("region", physical["region"])["startLine"] >= 1
 
 
+def test_sarif_says_how_the_program_ended(tmp_path: Path) -> None:
+    def invocation(ended: Ended) -> dict[str, Any]:
+        (run,) = sarif.log(Sifted((), (), ()), tmp_path, ended)["runs"]
+        (row,) = run["invocations"]
+        for notice in row.get("toolExecutionNotifications", []):
+            assert set(valid("notification", notice)["exception"]) == {"kind", "message"}  # 3.59
+        return valid("invocation", row)
+
+    assert invocation(Ended(3)) == {"executionSuccessful": True, "exitCode": 3}
+    file = tmp_path / "program.py"
+    file.write_text("def f():\n    raise ValueError('no data')\nf()\n")
+    failed = invocation(run_script(file))
+    assert (failed["executionSuccessful"], failed["exitCode"]) == (True, 1)
+    (notice,) = failed["toolExecutionNotifications"]
+    assert notice["message"]["text"] == "The program was ended by ValueError: no data"
+    (location,) = notice["locations"]
+    assert location["physicalLocation"]["artifactLocation"] == {"uri": "program.py", "uriBaseId": "SRCROOT"}
+    assert location["physicalLocation"]["region"] == {"startLine": 2}
+    assert "exitCode" not in invocation(Ended(130, KeyboardInterrupt()))
+
+
 def test_sarif_places_a_finding(found: Finding, tmp_path: Path) -> None:
     def places(finding: Finding) -> Any:
-        (result,) = sarif.log(Sifted((finding,), (), ()), tmp_path)["runs"][0]["results"]
+        (result,) = sarif.log(Sifted((finding,), (), ()), tmp_path, Ended(0))["runs"][0]["results"]
         return result, result["locations"][0].get("physicalLocation", {}).get("artifactLocation")
 
     result, artifact = places(found)
@@ -193,7 +217,7 @@ def test_sarif_says_what_is_suppressed_and_keeps_prints_of_moved_lines(found: Fi
     moved = tmp_path / "moved.py"
     moved.write_text("\n\n" + SOURCE)
     rows = (found, replace(found, source=str(moved), line=6), replace(found, line=3))
-    results = sarif.log(Sifted(rows, (found,), ()), tmp_path)["runs"][0]["results"]
+    results = sarif.log(Sifted(rows, (found,), ()), tmp_path, Ended(0))["runs"][0]["results"]
     assert [result.get("suppressions") for result in results] == [None, None, None, [{"kind": "inSource"}]]
     prints = [result["partialFingerprints"]["tilewrightFinding/v1"] for result in results]
     assert prints[0] == prints[1] == prints[3] != prints[2]

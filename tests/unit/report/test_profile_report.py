@@ -15,6 +15,7 @@ from tilewright.gpu.kernels.tiled_published import tiled_published
 from tilewright.profiling import Profile, profile
 from tilewright.report import document
 from tilewright.report import profile as report
+from tilewright.simulated.script import Ended
 
 
 @pytest.fixture(autouse=True)
@@ -77,7 +78,7 @@ def test_a_pipe_has_no_colour(seen: Profile) -> None:
 
 
 def test_json_holds_everything(seen: Profile) -> None:
-    (found,) = json.loads(document.profiles_json([seen]))["profiles"]
+    (found,) = json.loads(document.profiles_json([seen], [], Ended(0)))["profiles"]
     assert found["totals"]["global_loads"]["sectors"] == seen.totals.global_loads.sectors
     assert found["totals"]["global_loads"]["efficiency"] == 0.25
     assert [line["line"] for line in found["lines"]] == [line.line for line in seen.lines]

@@ -26,7 +26,7 @@ def test_a_limit_of_seconds_holds_although_no_warp_runs_long() -> None:
             shape.block,
             record.arguments(a, a, c),
             instruments=[Coalescing()],
-            limits=simt.Limits(seconds=0.1),
+            limits=simt.Limits(seconds=0.02),
         )
     assert time.perf_counter() - start < 10
 

@@ -188,6 +188,11 @@ class Execution:
         if self.budget.passed:  # in the last rounds
             raise self._stopped(self._place(self.blocks - 1))
 
+    def stopped_by_hand(self) -> KernelError:
+        """Where Ctrl-C ended the launch, as far as a host thread told it."""
+        failure = self._failure
+        return failure if isinstance(failure, KernelError) else KernelError(f"{self.program.name}: stopped")
+
     def _is_small(self) -> bool:
         """Whether a frame of the kernel fits the calling thread's stack, of a size unknown: it calls nothing, too."""
         calls = self.ready.translation.layout.local_bytes > self.ready.translation.layout.frame_bytes
@@ -195,23 +200,41 @@ class Execution:
 
     def _run_crew(self, shift: Shift) -> None:
         """Run on host threads of our own, the first of which goes on with a shift; wait, and look after Ctrl-C."""
-        crew = start_crew(1, lambda: self._safe_work(shift))
-        if not crew:
+        crew: list[threading.Event] = []
+        if not self._enlist(crew, shift):
             raise MemoryError(f"{self.program.name}: the host has no room for a thread's stack")
         try:
-            crew += start_crew(self.workers - 1, lambda: self._safe_work(None))
-            for worker in crew:
-                while worker.is_alive():
-                    worker.join(_POLL_SECONDS)
+            while len(crew) < self.workers and self._enlist(crew, None):
+                pass
+            for done in crew:
+                while not done.wait(_POLL_SECONDS):
                     if self._deadline is not None and time.monotonic() > self._deadline:
                         self._stop[0] = 1
         except BaseException:  # Ctrl-C too: nothing of this launch runs on
             self._stop[0] = 1
-            while any(worker.is_alive() for worker in crew):
+            while not all(done.is_set() for done in crew):
                 with contextlib.suppress(KeyboardInterrupt):  # once more: memory in use is not given up
-                    crew[-1].join(_POLL_SECONDS)
-                    crew[0].join(_POLL_SECONDS)
+                    time.sleep(_POLL_SECONDS)
             raise
+
+    def _enlist(self, crew: list[threading.Event], shift: Shift | None) -> bool:
+        """Start a thread that runs blocks; False where the host has no room for one.
+
+        The event that is set when it ends joins the crew. `Thread.join` cannot tell: where Ctrl-C interrupts it, Python
+        3.11 takes a thread that runs for ended (`threading.Thread._wait_for_tstate_lock`).
+        """
+        done = threading.Event()
+
+        def work() -> None:
+            try:
+                self._safe_work(shift)
+            finally:
+                done.set()
+
+        started = bool(start_crew(1, work))
+        if started:
+            crew.append(done)
+        return started
 
     def _safe_work(self, shift: Shift | None) -> bool:
         """Run blocks, in a shift of its own without one; whatever goes wrong is raised where the launch was called.

@@ -310,6 +310,10 @@ class _Job:
         except KernelError as error:
             error.results = execution.results()
             raise
+        except KeyboardInterrupt:
+            stopped = execution.stopped_by_hand()
+            stopped.results = execution.results()
+            raise KeyboardInterrupt(stopped) from None  # of no class of ours: the interpreter's status asks for itself
         seconds = time.perf_counter() - start
         return Run(
             seconds, self.ready.seconds, self.ready.cached, execution.warp_instructions, execution.printed(),

@@ -1,0 +1,36 @@
+"""How a program ended that was checked or profiled, for those who read reports by program."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from tilewright.simulated.script import Ended
+
+
+def document(ended: Ended) -> dict[str, Any]:
+    """How a program ended, as JSON values.
+
+    Examples
+    --------
+    >>> document(Ended(3))
+    {'status': 3, 'interrupted': False, 'exception': None}
+    >>> document(Ended(1, ValueError("no data")))["exception"]
+    {'type': 'ValueError', 'message': 'no data', 'file': '', 'line': 0}
+    """
+    return {"status": ended.status, "interrupted": ended.interrupted, "exception": _exception(ended)}
+
+
+def _exception(ended: Ended) -> dict[str, Any] | None:
+    """The exception that ended it, and the last line of the user's that it left: "" and 0 where there is none."""
+    if ended.error is None:
+        return None
+    file, line = ended.place or ("", 0)
+    where = {"file": str(Path(file).absolute()) if file else "", "line": line}
+    return {"type": kind(ended.error), "message": str(ended.error), **where}
+
+
+def kind(error: BaseException) -> str:
+    """An exception's type as tracebacks name it."""
+    of = type(error)
+    return of.__qualname__ if of.__module__ in ("builtins", "__main__") else f"{of.__module__}.{of.__qualname__}"
