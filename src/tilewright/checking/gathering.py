@@ -86,21 +86,19 @@ class Checks(Observer):
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What was found so far and is not suppressed, in the order of the source."""
-        return self.sifted.findings
+        """What was found so far and is not suppressed, in the order of the source; warns of wrong suppressions."""
+        sifted = self.sifted
+        for wrong in sifted.wrong:
+            warnings.warn(wrong, stacklevel=2)
+        return sifted.findings
 
     @property
     def sifted(self) -> Sifted:
-        """The findings, those that are suppressed, and suppressions that nothing was found for.
-
-        Raises
-        ------
-        ArgumentValueError
-            A comment in a kernel's file names no code.
-        """
+        """The findings, those that are suppressed, and suppressions that nothing was found for or that are wrong."""
         found = merged([*self._found, *self._coverage.findings()])
         files = dict.fromkeys([*self._files, *(finding.source for finding in found if finding.source)])
-        return suppressions.sift(found, [*self._ignored, *suppressions.comments(files)])
+        comments, wrong = suppressions.comments(files)
+        return suppressions.sift(found, [*self._ignored, *comments], wrong)
 
     @property
     def kernels(self) -> tuple[str, ...]:

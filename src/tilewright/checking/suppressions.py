@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tilewright.errors import ArgumentValueError
-from tilewright.instruments.findings import Finding, code
+from tilewright.instruments.findings import Finding, code, codes, nearest
 
 _COMMENT = re.compile(r"(?:#|//)\s*tilewright:\s*ignore\b(?:\[([^\]]*)\])?")
 
@@ -56,11 +56,14 @@ class Sifted:
         What is not.
     unused : tuple of Suppression
         Suppressions that nothing was found for.
+    wrong : tuple of str
+        What is wrong with comments that name no code, each with its line and the form that is meant.
     """
 
     findings: tuple[Finding, ...]
     suppressed: tuple[Finding, ...]
     unused: tuple[Suppression, ...]
+    wrong: tuple[str, ...] = ()
 
 
 def checked(codes: Sequence[str], where: str = "`ignore`") -> tuple[str, ...]:
@@ -85,22 +88,26 @@ def checked(codes: Sequence[str], where: str = "`ignore`") -> tuple[str, ...]:
     return names
 
 
-def comments(files: Iterable[str]) -> list[Suppression]:
-    """The comments of files that can be read.
-
-    Raises
-    ------
-    ArgumentValueError
-        A comment names no code, or something that is none.
-    """
-    found = []
+def comments(files: Iterable[str]) -> tuple[list[Suppression], list[str]]:
+    """The comments of files that can be read, and what is wrong with those that name no code, or one there is not."""
+    found, wrong = [], []
     for file in dict.fromkeys(files):
         for number, line in enumerate(linecache.getlines(file), start=1):
             match = _COMMENT.search(line)
-            if match is not None:
-                names = checked((match[1] or "").split(","), f"{file}:{number}")
-                found += [Suppression(name, file, number) for name in names]
-    return found
+            for name in () if match is None else dict.fromkeys((match[1] or "").split(",")):
+                if name.strip() in codes():
+                    found.append(Suppression(name.strip(), file, number))
+                else:
+                    wrong.append(f"{file}:{number}: {_complaint(name.strip())}")
+    return found, wrong
+
+
+def _complaint(name: str) -> str:
+    got, near = repr(name) if name else "none", nearest(name) or "TW601"
+    return (
+        f"the comment `tilewright: ignore[...]` must name codes of findings, or it suppresses nothing (got {got}); "
+        f"name one, such as ignore[{near}], of those that `tilewright check --codes` lists"
+    )
 
 
 def _is_of_a_library(finding: Finding) -> bool:
@@ -108,7 +115,7 @@ def _is_of_a_library(finding: Finding) -> bool:
     return any(finding.code == code and finding.source.endswith(file) for code, file in _LIBRARY)
 
 
-def sift(findings: Iterable[Finding], suppressions: Sequence[Suppression]) -> Sifted:
+def sift(findings: Iterable[Finding], suppressions: Sequence[Suppression], wrong: Sequence[str] = ()) -> Sifted:
     """Take out the findings that suppressions cover, and those in numba-cuda's own kernels, which no user can mend.
 
     Examples
@@ -125,4 +132,5 @@ def sift(findings: Iterable[Finding], suppressions: Sequence[Suppression]) -> Si
         covering = {one for one in suppressions if one.covers(finding)}
         (suppressed if covering or _is_of_a_library(finding) else kept).append(finding)
         used |= covering
-    return Sifted(tuple(kept), tuple(suppressed), tuple(one for one in suppressions if one not in used))
+    unused = tuple(one for one in suppressions if one not in used)
+    return Sifted(tuple(kept), tuple(suppressed), unused, tuple(wrong))

@@ -71,6 +71,8 @@ def check(
         script, arguments or [], gpu, number, ignore, values.limits(limit), quiet=json or str(sarif) == "-"
     )
     sifted = checks.sifted
+    for wrong in sifted.wrong:
+        console.error(wrong, title="warning")
     _write(sifted, checks, ended, sarif, json=json, verbose=verbose, brief=brief)
     ended.tell()  # after the findings, which may explain it
     raise typer.Exit(FOUND if sifted.findings and not ended.interrupted else ended.status)

@@ -75,10 +75,22 @@ def code(name: str) -> Code:
     """
     found = codes().get(name)
     if found is None:
-        near = difflib.get_close_matches(name.upper(), codes(), n=1, cutoff=0.7)
-        hint = f"did you mean {near[0]}? " if near else ""
+        near = nearest(name)
+        hint = f"did you mean {near}? " if near else ""
         raise ArgumentValueError(f"{name!r} must be the code of a finding; {hint}the codes are {', '.join(codes())}")
     return found
+
+
+def nearest(name: str) -> str:
+    """The code that was probably meant; "" where none is near.
+
+    Examples
+    --------
+    >>> nearest("tw5O2"), nearest("all")
+    ('TW502', '')
+    """
+    near = difflib.get_close_matches(name.upper(), codes(), n=1, cutoff=0.7)
+    return near[0] if near else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -88,6 +88,7 @@ def document(sifted: Sifted, ended: Ended, *, launches: int, kernels: Sequence[s
         "findings": [finding.to_json() for finding in sifted.findings],
         "suppressed": [finding.to_json() for finding in sifted.suppressed],
         "unused_suppressions": [str(one) for one in sifted.unused],
+        "wrong_suppressions": list(sifted.wrong),
         "launches": launches,
         "kernels": list(kernels),
         "program": program.document(ended),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import linecache
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -53,14 +54,17 @@ def log(sifted: Sifted, root: Path, ended: Ended) -> dict[str, Any]:
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",
         "originalUriBaseIds": {ROOT: {"description": {"text": "The folder in which the program was checked."}}},
-        "invocations": [_invocation(ended, root)],
+        "invocations": [_invocation(ended, root, sifted.wrong)],
         "results": results,
     }
     return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
 
 
-def _invocation(ended: Ended, root: Path) -> dict[str, Any]:
-    """How the program ended (3.20): a check that Ctrl-C cut off was no successful one; an exception is told besides."""
+def _invocation(ended: Ended, root: Path, wrong: Sequence[str]) -> dict[str, Any]:
+    """How the program ended (3.20): a check that Ctrl-C cut off was no successful one; an exception is told besides.
+
+    So are wrong suppressions.
+    """
     row: dict[str, Any] = {"executionSuccessful": not ended.interrupted}
     if not ended.interrupted:
         row["exitCode"] = ended.status
@@ -74,6 +78,8 @@ def _invocation(ended: Ended, root: Path) -> dict[str, Any]:
         if ended.place is not None:
             notice["locations"] = [{"physicalLocation": _physical(*ended.place, root)}]
         row["toolExecutionNotifications"] = [notice]
+    if wrong:
+        row["toolConfigurationNotifications"] = [{"level": "warning", "message": {"text": text}} for text in wrong]
     return row
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tilewright.checking import Checks
 from tilewright.checking.suppressions import Suppression, checked, comments, sift
 from tilewright.errors import ArgumentValueError
 from tilewright.instruments.findings import Finding
@@ -19,15 +20,36 @@ def test_comments_of_python_and_of_cpp(tmp_path: Path) -> None:
     lines = ["a", "b  # tilewright: ignore[TW601]", 'c = "//tilewright:ignore[TW301, TW604]"', "# tilewright: ignored"]
     file.write_text("\n".join(lines))
     expected = [Suppression(code, str(file), line) for line, code in ((2, "TW601"), (3, "TW301"), (3, "TW604"))]
-    assert comments([str(file), str(file), "no such file"]) == expected
+    assert comments([str(file), str(file), "no such file"]) == (expected, [])
 
 
-@pytest.mark.parametrize("text", ["ignore", "ignore[]", "ignore[TW6O1]", "ignore[TW601 TW604]", "ignore[all]"])
-def test_a_comment_without_a_code_is_refused(tmp_path: Path, text: str) -> None:
+@pytest.mark.parametrize(
+    ("text", "heeded", "got", "write"),
+    [
+        ("ignore", [], "none", "TW601"),
+        ("ignore[]", [], "none", "TW601"),
+        ("ignore[TW6O1]", [], "'TW6O1'", "TW601"),
+        ("ignore[tw301]", [], "'tw301'", "TW301"),
+        ("ignore[all]", [], "'all'", "TW601"),
+        ("ignore[TW301, TW5]", ["TW301"], "'TW5'", "TW50"),
+    ],
+)
+def test_a_comment_without_a_code_is_told(tmp_path: Path, text: str, heeded: list[str], got: str, write: str) -> None:
     file = tmp_path / "k.py"
     file.write_text(f"a\nb  # tilewright: {text}\n")
-    with pytest.raises(ArgumentValueError, match=r"k\.py:2: .*the codes are TW101"):
-        comments([str(file)])
+    found, (wrong,) = comments([str(file)])
+    assert [one.code for one in found] == heeded
+    assert wrong.startswith(f"{file}:2: the comment ")
+    assert f"(got {got}); name one, such as ignore[{write}" in wrong
+
+
+def test_python_is_warned_of_a_wrong_comment(tmp_path: Path) -> None:
+    checks = Checks()
+    file = tmp_path / "k.py"
+    file.write_text("x  # tilewright: ignore[]\n")
+    checks.add([replace(FOUND, source=str(file), line=1)])
+    with pytest.warns(UserWarning, match=r"k\.py:1: the comment .*\(got none\)"):
+        assert len(checks.findings) == 1
 
 
 def test_codes_are_checked_and_come_once() -> None:

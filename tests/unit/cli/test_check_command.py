@@ -145,10 +145,16 @@ def test_wrong_use(tilewright: Run, words: tuple[str, ...], said: str) -> None:
     assert said in done.err
 
 
-def test_a_comment_with_an_unknown_code_is_wrong_use(tilewright: Run, program: Any) -> None:
-    done = tilewright("check", program(comment="  # tilewright: ignore[TW6]"))
-    assert done.status == 2
-    assert ":11: 'TW6' must be the code of a finding" in done.err
+def test_a_comment_with_an_unknown_code_is_told_and_the_check_goes_on(tilewright: Run, program: Any) -> None:
+    name = program(comment="  # tilewright: ignore[TW6]")
+    done = tilewright("check", "--json", name)
+    (warning,) = [line for line in done.err.splitlines() if line.startswith("warning: ")]
+    assert f"{name}:11: the comment `tilewright: ignore[...]` must name codes of findings" in warning
+    assert "(got 'TW6'); name one, such as ignore[TW6" in warning
+    document = json.loads(done.out)
+    assert done.status == 1
+    assert [row["code"] for row in document["findings"]] == ["TW601"]
+    assert [f"warning: {text}" for text in document["wrong_suppressions"]] == [warning]
 
 
 def test_a_file_that_cannot_be_written_is_told(tilewright: Run, program: Any, tmp_path: Path) -> None:

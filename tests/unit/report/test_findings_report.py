@@ -126,7 +126,9 @@ def test_json_holds_everything(found: Finding) -> None:
 REQUIRED = {
     "log": ({"version", "runs"}, {"$schema"}),  # 3.13
     "run": ({"tool"}, {"columnKind", "originalUriBaseIds", "results", "invocations"}),  # 3.14
-    "invocation": ({"executionSuccessful"}, {"exitCode", "toolExecutionNotifications"}),  # 3.20
+    "invocation": (
+        {"executionSuccessful"}, {"exitCode", "toolExecutionNotifications", "toolConfigurationNotifications"}
+    ),  # 3.20
     "notification": ({"message"}, {"level", "exception", "locations"}),  # 3.58
     "driver": ({"name"}, {"version", "informationUri", "rules"}),  # 3.19
     "rule": ({"id"}, {"shortDescription", "fullDescription", "help", "defaultConfiguration"}),  # 3.49
@@ -193,6 +195,9 @@ def test_sarif_says_how_the_program_ended(tmp_path: Path) -> None:
     assert location["physicalLocation"]["artifactLocation"] == {"uri": "program.py", "uriBaseId": "SRCROOT"}
     assert location["physicalLocation"]["region"] == {"startLine": 2}
     assert "exitCode" not in invocation(Ended(130, KeyboardInterrupt()))
+    (run,) = sarif.log(Sifted((), (), (), ("a.py:3: wrong",)), tmp_path, Ended(0))["runs"]
+    (notice,) = valid("invocation", run["invocations"][0])["toolConfigurationNotifications"]
+    assert valid("notification", notice) == {"level": "warning", "message": {"text": "a.py:3: wrong"}}
 
 
 def test_sarif_places_a_finding(found: Finding, tmp_path: Path) -> None:
