@@ -27,7 +27,8 @@ def _exception(ended: Ended) -> dict[str, Any] | None:
         return None
     file, line = ended.place or ("", 0)
     where = {"file": str(Path(file).absolute()) if file else "", "line": line}
-    return {"type": kind(ended.error), "message": str(ended.error), **where}
+    message = "\n".join([str(ended.error), *getattr(ended.error, "__notes__", [])])
+    return {"type": kind(ended.error), "message": message, **where}
 
 
 def kind(error: BaseException) -> str:

@@ -15,11 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tilewright.errors import ArgumentValueError
+from tilewright.settings import debugging
 
 #: Exit status of a program that an exception ended, and of one that Ctrl-C did: 128 + SIGINT, as the shell says it.
 _FAILED, INTERRUPTED = 1, 130
 #: Folders of modules that no user wrote, and so of no line that an exception is told to stand at.
-_LIBRARIES = (str(Path(__file__).parents[1]), *(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")))
+_OURS = f"{Path(__file__).parents[1]}{os.sep}"
+_LIBRARIES = (_OURS, *(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +59,16 @@ class Ended:
     def tell(self) -> None:
         """Tell the exception on standard error as the interpreter does, from the program's first line on.
 
-        Ctrl-C is told in one line, unless the program has a hook of its own.
+        Ctrl-C is told in one line, unless the program has a hook of its own. What numba-cuda and the simulated GPU did
+        below the last line of anybody else's is left out, unless `TILEWRIGHT_DEBUG` is set.
         """
         if self.interrupted and self.hook is sys.__excepthook__:
             at = "" if self.place is None else " at {}:{}".format(*self.place)
             launch = f" ({self.error})" if str(self.error) else ""
             sys.stderr.write(f"interrupted: the program was stopped by Ctrl-C{at}{launch}\n")
         elif self.error is not None:
+            if not debugging():
+                _end_at_the_user_s(self.error)
             self.hook(type(self.error), self.error, self.error.__traceback__)
 
 
@@ -147,6 +152,40 @@ def _as_main(main: types.ModuleType, file: Path, argv: Sequence[str]) -> Iterato
     finally:
         sys.modules["__main__"], sys.argv, sys.path[:], sys.excepthook = before
         os.chdir(folder)
+
+
+def _end_at_the_user_s(error: BaseException) -> None:
+    """Take the frames of launching and compiling off the end of tracebacks: errors of kernels tell their own place."""
+    for one in _chain(error):
+        frames, last = [], 0
+        at = one.__traceback__
+        while at is not None:
+            frames.append(at)
+            if not at.tb_frame.f_code.co_filename.startswith(_internal()):
+                last = len(frames)
+            at = at.tb_next
+        kept = None
+        for frame in reversed(frames[:last]):
+            kept = types.TracebackType(kept, frame.tb_frame, frame.tb_lasti, frame.tb_lineno)
+        if last:
+            one.with_traceback(kept)
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    """An error, and those that are told before it."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+
+
+def _internal() -> tuple[str, ...]:
+    """Folders of what launches and compiles for the user."""
+    loaded = (
+        sys.modules[name] for name in ("numba", "numba.cuda", "cuda.core", "cuda.bindings") if name in sys.modules
+    )
+    return (_OURS, *(f"{folder}{os.sep}" for module in loaded for folder in module.__path__))
 
 
 def _status(leave: SystemExit) -> int:

@@ -13,10 +13,11 @@ import threading
 import warnings
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from tilewright.gpu.optional import require
+from tilewright.simulated.compile_errors import add_line
 from tilewright.simulated.current import DRIVER
 from tilewright.simulated.driver_binding import Binding
 from tilewright.simulated.gpu import SimulatedGpu
@@ -125,12 +126,15 @@ class Lines:
         def compile_cuda(*arguments: Any, debug: bool = False, lineinfo: bool = False, **named: Any) -> Any:
             if debug or lineinfo or getattr(self._thread, "off", False):
                 return self._compile(*arguments, debug=debug, lineinfo=lineinfo, **named)
+            with suppress(Exception), warnings.catch_warnings():
+                warnings.simplefilter("ignore", NumbaDebugInfoWarning)  # for lines that nobody asked for
+                return self._compile(*arguments, lineinfo=True, **named)
+            # Some types have no debugging information. Outside of the handler, so that what is wrong is told once.
             try:
-                with warnings.catch_warnings():  # nobody asked for lines, so nobody wants to hear that some are missing
-                    warnings.simplefilter("ignore", NumbaDebugInfoWarning)
-                    return self._compile(*arguments, lineinfo=True, **named)
-            except Exception:  # some types have no debugging information; what is wrong is told as without us
                 return self._compile(*arguments, **named)
+            except Exception as error:
+                add_line(error, arguments[0])
+                raise
 
         return compile_cuda
 

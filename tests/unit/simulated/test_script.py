@@ -111,6 +111,53 @@ def test_a_program_s_own_hook_tells_what_ended_it(tmp_path: Path, capsys: Any) -
     assert capsys.readouterr() == ("mine division by zero 3\n", "")
 
 
+#: A kernel's lines of which one is wrong -> the last lines that are told.
+WRONG_KERNELS = {
+    "    x[0] = foo(n)": ["NameError: name 'foo' is not defined", 'in kernel k: File "{file}", line 5:'],
+    "    y = 'text' + n\n    x[0] = 1": ["No implementation of function", 'in kernel k: File "{file}", line 5:'],
+    "    x[0] = 1\n    x[1] = x.nothing": ["Unknown attribute 'nothing'", 'wrong.py", line 6:'],
+    "    with n as y:\n        x[0] = y": ["construct is not supported", 'in kernel k: File "{file}", line '],
+}
+
+
+@pytest.mark.parametrize("lines", WRONG_KERNELS)
+def test_a_kernel_that_does_not_compile_is_told_once_with_its_line(
+    tmp_path: Path, lines: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "wrong.py"
+    file.write_text(
+        f"import numpy as np\nfrom numba import cuda\n@cuda.jit\ndef k(x, n):\n{lines}\nk[1, 32](np.zeros(32), 3)\n"
+    )
+    with tw.simulated_gpu():
+        ended = run_script(file)
+        ended.tell()
+    told = capsys.readouterr().err
+    launch = 5 + len(lines.splitlines())
+    assert told.count("Traceback") == 1
+    assert [line for line in told.splitlines() if line.startswith("  File")] == [
+        f'  File "{file}", line {launch}, in <module>'
+    ]
+    for part in WRONG_KERNELS[lines]:
+        assert part.format(file=file) in told
+    monkeypatch.setenv("TILEWRIGHT_DEBUG", "1")  # all frames are the exception's own still
+    with tw.simulated_gpu():
+        run_script(file).tell()
+    told = capsys.readouterr().err
+    assert told.count("Traceback") == 1
+    assert "compiler.py" in told
+
+
+def test_the_frames_of_other_libraries_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "json_fails.py"
+    file.write_text(
+        "import json\ntry:\n    json.loads('{')\nexcept ValueError as error:\n    raise KeyError from error\n"
+    )
+    run_script(file).tell()
+    told = capsys.readouterr().err
+    assert told.count("Traceback") == 2
+    assert "decoder.py" in told
+
+
 def test_threads_of_the_program_are_waited_for(tmp_path: Path) -> None:
     file = tmp_path / "threads.py"
     file.write_text(
