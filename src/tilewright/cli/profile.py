@@ -5,11 +5,15 @@ from __future__ import annotations
 import contextlib
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tilewright.errors import ArgumentValueError
+
+if TYPE_CHECKING:
+    from tilewright.profiling import Profiles
+    from tilewright.simulated.script import Ended
 
 
 def profile(
@@ -48,26 +52,37 @@ def profile(
     ended.tell()
     for failed, error in seen.failed:
         console.error(f"{failed}: its launch has no profile: {error}")
+    if not seen.profiles and not seen.failed:
+        _say_why_nothing(seen, ended, kernel, number)
     if json:
         console.plain(document.profiles_json(seen.profiles, seen.failed, ended))
     elif seen.profiles:
         report.show_program(seen.profiles, console.output())
-    elif not seen.failed and not ended.interrupted:
-        _check_wanted(seen.kernels, seen.launches, kernel, number)
     raise typer.Exit(ended.status)
 
 
-def _check_wanted(kernels: tuple[str, ...], launches: int, kernel: str | None, number: int | None) -> None:
-    """Say why there is no profile: no launch at all, or none of those that were asked for."""
-    if not launches:
+def _say_why_nothing(seen: Profiles, ended: Ended, kernel: str | None, number: int | None) -> None:
+    """Say why there is no profile; that is wrong use where options name what a program that ran well never launched.
+
+    Raises
+    ------
+    ArgumentValueError
+        They do.
+    """
+    from tilewright.report import console
+
+    of = f" of {kernel}" if kernel else ""
+    if ended.error is not None:
+        wanted = f"launch {number}{of}" if number is not None else kernel or "a kernel of numba.cuda"
+        console.note(f"nothing to profile: the program ended before it launched {wanted}")
+    elif not seen.launches and kernel is None and number is None:
+        console.note("nothing to profile: the program launched no kernel of numba.cuda")
+    elif kernel is not None and kernel not in seen.kernels:
+        launched = ", ".join(seen.kernels) or "none"
         raise ArgumentValueError(
-            "SCRIPT must launch a kernel of numba.cuda to be profiled (got none); give it arguments with which it does"
+            f"--kernel must name a kernel that SCRIPT launches (got {kernel!r}); it launches {launched}"
         )
-    if kernel is not None and kernel not in kernels:
+    else:
         raise ArgumentValueError(
-            f"--kernel must name a kernel that SCRIPT launches (got {kernel!r}); it launches {', '.join(kernels)}"
+            f"--launch must be the number of a launch of SCRIPT{of} (got {number}); there are {seen.launches}, from 0"
         )
-    raise ArgumentValueError(
-        f"--launch must be the number of a launch of SCRIPT{f' of {kernel}' if kernel else ''} (got {number}); there "
-        f"are {launches}, from 0"
-    )

@@ -55,6 +55,11 @@ def error(message: str, *, title: str = "error") -> None:
     console.print(Text.assemble((f"{title}: ", "bold red"), (message, "red")), soft_wrap=True)
 
 
+def note(message: str) -> None:
+    """Say on standard error what is no error."""
+    diagnostics().print(Text.assemble(("note: ", "bold cyan"), message), soft_wrap=True)
+
+
 def plain(text: str) -> None:
     """Write text as it is, with no wrapping and no markup."""
     if sys.stdout is None:  # closed before we began

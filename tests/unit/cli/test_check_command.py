@@ -106,6 +106,22 @@ def test_json_stands_alone(tilewright: Run, program: Any) -> None:
     assert "arguments []" in done.err
     assert [(row["code"], row["line"], row["kernel"]) for row in document["findings"]] == [("TW601", 11, "total")]
     assert (document["launches"], document["kernels"]) == (1, ["total"])
+    assert document["program"] == {"status": 0, "interrupted": False, "exception": None}
+
+
+def test_json_says_what_ended_the_program(tilewright: Run, program: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "__excepthook__", lambda *_: None)
+    name = program("raise KeyError('mine')")
+    done = tilewright("check", "--json", "--ignore", "TW601", name)
+    line = next(n for n, text in enumerate(Path(name).read_text().splitlines(), 1) if text.startswith("raise"))
+    where = {"file": str(Path(name).absolute()), "line": line}
+    assert done.status == 1
+    assert json.loads(done.out)["program"] == {
+        "status": 1, "interrupted": False, "exception": {"type": "KeyError", "message": "'mine'", **where},
+    }  # fmt: skip
+    done = tilewright("check", "--json", "--ignore", "TW601", program("sys.exit('bad data')"))
+    assert (done.status, json.loads(done.out)["program"]["status"]) == (1, 1)
+    assert "bad data" in done.err
 
 
 def test_sarif_goes_to_a_file_or_alone_to_the_output(tilewright: Run, program: Any, tmp_path: Path) -> None:

@@ -90,9 +90,36 @@ def test_what_is_not_there_is_refused(tilewright: Run, program: str, options: tu
     assert words in " ".join(done.err.split())
 
 
-def test_a_program_without_kernels(tilewright: Run, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("rest", "status"), [("", 0), ("raise SystemExit(7)\n", 7)])
+def test_a_program_without_kernels(tilewright: Run, tmp_path: Path, rest: str, status: int) -> None:
     file = tmp_path / "empty.py"
-    file.write_text("print(1)\n")
+    file.write_text(f"print(1)\n{rest}")
     done = tilewright("profile", str(file))
-    assert (done.status, done.out) == (2, "1\n")
-    assert "must launch a kernel of numba.cuda" in done.err
+    assert (done.status, done.out) == (status, "1\n")
+    assert done.err == "note: nothing to profile: the program launched no kernel of numba.cuda\n"
+    done = tilewright("profile", "--json", str(file))
+    assert (done.status, json.loads(done.out)["profiles"]) == (status, [])
+    assert json.loads(done.out)["program"] == {"status": status, "interrupted": False, "exception": None}
+    done = tilewright("profile", "--json", "--kernel", "k", str(file))
+    assert (done.status, done.out) == (2, "")
+    assert "(got 'k'); it launches none" in done.err
+
+
+@pytest.mark.parametrize(
+    ("options", "wanted"),
+    [((), "a kernel of numba.cuda"), (("--kernel", "k"), "k"), (("--launch", "3", "--kernel", "k"), "launch 3 of k")],
+)
+def test_a_program_that_raises_before_it_launches(
+    tilewright: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], wanted: str
+) -> None:
+    monkeypatch.setattr("sys.__excepthook__", lambda *_: None)
+    file = tmp_path / "raises.py"
+    file.write_text("def f():\n    raise FileNotFoundError('no data')\nf()\n")
+    done = tilewright("profile", *options, "--json", str(file))
+    assert done.status == 1
+    assert done.err == f"note: nothing to profile: the program ended before it launched {wanted}\n"
+    assert json.loads(done.out)["program"] == {
+        "status": 1,
+        "interrupted": False,
+        "exception": {"type": "FileNotFoundError", "message": "no data", "file": str(file), "line": 2},
+    }
