@@ -47,6 +47,8 @@ class KernelError(TilewrightError):
         Entry name.
     line : str
         Source position, `file:line`, or the PTX line where there is no line table.
+    inner : str
+        Source position in the library's code that this line calls, where it happened there; else "".
     block, thread : tuple of int, optional
         Where it happened first, as (x, y, z).
     address : int, optional
@@ -70,6 +72,7 @@ class KernelError(TilewrightError):
         *,
         kernel: str = "",
         line: str = "",
+        inner: str = "",
         block: tuple[int, int, int] | None = None,
         thread: tuple[int, int, int] | None = None,
         address: int | None = None,
@@ -82,6 +85,7 @@ class KernelError(TilewrightError):
         super().__init__(message)
         self.kernel = kernel
         self.line = line
+        self.inner = inner
         self.block = block
         self.thread = thread
         self.address = address

@@ -24,6 +24,7 @@ def test_a_script_gives_the_findings_that_it_marks(script: Path, capsys: pytest.
         runpy.run_path(str(script), run_name="__main__")
     assert {(one.line, one.code) for one in checks.findings} == corpus.commented(script)
     assert {one.source for one in checks.findings} <= {str(script)}
+    assert checks.sifted.unused == (), "a comment that suppresses has something to suppress"
     assert capsys.readouterr().out, "a script says how it ended"
 
 

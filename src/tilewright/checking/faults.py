@@ -7,10 +7,13 @@ looked at: accesses outside of its memory, misaligned ones, and barriers that ca
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
+from tilewright.checking import launches
 from tilewright.errors import KernelError
 from tilewright.instruments.findings import Finding
 from tilewright.simt.observer import Launch
+from tilewright.simt.ptx.frames import within
 
 #: KernelError.fault -> code.
 CODES = {
@@ -42,10 +45,11 @@ def findings(error: KernelError, launch: Launch, found: Sequence[Finding]) -> li
     code = CODES.get(error.fault)
     if code is None:
         return []
-    details = {} if error.address is None else {"address": error.address}
+    known: dict[str, Any] = {} if error.address is None else {"address": error.address}
     rows = []
     for place, opcode, ptx_line in ((error.line, error.opcode, error.ptx_line), *error.others):
         source, _, line = place.rpartition(":")
+        details = known | launches.inner(place, ptx_line, launch.program)
         finding = Finding(
             code=code, message=_words(error), kernel=launch.name, source=source, line=int(line) if source else 0,
             opcode=opcode, ptx_line=ptx_line, block=error.block, thread=error.thread, launch=launch.index,
@@ -60,4 +64,4 @@ def _words(error: KernelError) -> str:
     """The message without the kernel's name and the place, which a finding has apart."""
     text = str(error).removeprefix(f"{error.kernel}: ")
     place = f" in block {error.block}, thread {error.thread}, at {error.line}"
-    return text.replace(place, "")
+    return text.replace(place + f", in {within(error.inner)}" * bool(error.inner), "")

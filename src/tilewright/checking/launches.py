@@ -109,8 +109,21 @@ def without_consent(launch: Launch, gpu: Gpu) -> list[Finding]:
 
 
 def of_launch(found: Sequence[Finding], launch: Launch) -> list[Finding]:
-    """Findings of instruments, which know no launch: with its number, and the array that an address belongs to."""
-    return [replace(_with_array(finding, launch), launch=launch.index) for finding in found]
+    """Findings of instruments, which know no launch.
+
+    With its number, the array that an address belongs to, and the library's line that the finding's own calls.
+    """
+    named = [_with_array(finding, launch) for finding in found]
+    return [
+        replace(one, launch=launch.index, details=one.details | inner(one.where, one.ptx_line, launch.program))
+        for one in named
+    ]
+
+
+def inner(where: str, ptx_line: int, program: Program) -> dict[str, list[str]]:
+    """The library's line that a PTX line was compiled from, as details of a finding at the line that calls it."""
+    place = program.inner_lines.get(ptx_line, where)
+    return {} if place == where else {"inner": [place]}
 
 
 def _with_array(finding: Finding, launch: Launch) -> Finding:

@@ -12,10 +12,7 @@ Comparisons are no arithmetic here. Neither is what a library does inside, on li
 
 from __future__ import annotations
 
-import functools
-import sysconfig
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,6 +20,7 @@ import numpy as np
 from tilewright.checking.values import Values
 from tilewright.instruments.findings import Finding
 from tilewright.simt.ptx import tree
+from tilewright.simt.ptx.frames import package
 from tilewright.simt.translate.graph import Op
 
 _ARITHMETIC = ("add", "sub", "mul", "fma", "mad", "div", "rcp", "sqrt", "rsqrt", "ex2", "lg2", "min", "max")
@@ -91,14 +89,7 @@ def _is_library(values: Values, op: Op, file: str) -> bool:
     """Whether an instruction is a library's own affair."""
     if any(isinstance(s, tree.Immediate) and s.value in _LIBRARY_CONSTANTS for s in op.sources):
         return True
-    source = values.place(op)[0]
-    return bool(source) and source != file and any(Path(source).is_relative_to(root) for root in _installed())
-
-
-@functools.cache
-def _installed() -> tuple[str, ...]:
-    """Folders of installed packages and of Python itself."""
-    return tuple({sysconfig.get_path(name) for name in ("purelib", "platlib", "stdlib")})
+    return package(next(iter(values.frames(op)), "")) not in ("", package(file))
 
 
 def _from_data(values: Values, registers: Iterable[str]) -> bool:

@@ -14,9 +14,11 @@ import linecache
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from tilewright.errors import ArgumentValueError
 from tilewright.instruments.findings import Finding, code, codes, nearest
+from tilewright.simt.ptx.frames import package
 
 _COMMENT = re.compile(r"(?:#|//)\s*tilewright:\s*ignore\b(?:\[([^\]]*)\])?")
 
@@ -39,9 +41,10 @@ class Suppression:
         return f"{self.source}:{self.line}: ignore[{self.code}]" if self.line else f"--ignore {self.code}"
 
 
-#: What is wrong with numba-cuda's own kernels, whatever they are given: a mask of its reductions names lanes that are
-#: elsewhere. Its device functions are not here: what they do out of bounds is the caller's fault.
-_LIBRARY = (("TW404", "/numba_cuda/numba/cuda/kernels/reduction.py"),)
+#: Package and group of codes of what is wrong with a library's own kernels, whatever they are given: numba-cuda's
+#: reductions name lanes in a mask that are elsewhere. What stands at a library's line has no caller on the GPU: where a
+#: user's kernel calls a library, it stands at the user's line.
+_LIBRARIES = (("numba_cuda", "TW4"),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,12 +114,13 @@ def _complaint(name: str) -> str:
 
 
 def _is_of_a_library(finding: Finding) -> bool:
-    """Whether a finding is a known one in numba-cuda's own kernels."""
-    return any(finding.code == code and finding.source.endswith(file) for code, file in _LIBRARY)
+    """Whether a finding is one that a library's own kernels are known for."""
+    name = Path(package(finding.source)).name
+    return any(name == library and finding.code.startswith(group) for library, group in _LIBRARIES)
 
 
 def sift(findings: Iterable[Finding], suppressions: Sequence[Suppression], wrong: Sequence[str] = ()) -> Sifted:
-    """Take out the findings that suppressions cover, and those in numba-cuda's own kernels, which no user can mend.
+    """Take out the findings that suppressions cover, and those of a library's own kernels that no user can mend.
 
     Examples
     --------

@@ -10,8 +10,9 @@ import functools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from tilewright.instruments.findings import Finding
+from tilewright.instruments.findings import Finding, split
 from tilewright.simt.ptx import tree
+from tilewright.simt.ptx.frames import frames, told
 from tilewright.simt.run.kernels import parsed
 from tilewright.simt.translate import graph, inline
 from tilewright.simt.translate.graph import Op
@@ -71,11 +72,12 @@ class Values:
         return [name for name in names if name not in self.graph.registers]
 
     def place(self, op: Op) -> tuple[str, int]:
-        """File and line of an instruction, ("", 0) where it has none."""
-        location = op.instruction.location
-        if location is None or not location.line or location.file not in self.module.files:
-            return "", 0
-        return self.module.files[location.file], location.line
+        """File and line of the user's that an instruction is told at, ("", 0) where it has none."""
+        return split(told(self.frames(op)))
+
+    def frames(self, op: Op) -> tuple[str, ...]:
+        """`file:line` of an instruction, and of each line that it was inlined at."""
+        return frames(op.instruction.location, self.module.files)
 
     def key(self, op: Op) -> tuple[str, int]:
         """What instructions of one line share: their file and line, or the PTX line where there is no line table."""

@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass
 
 from tilewright.errors import CompileError
+from tilewright.simt.ptx.frames import Inlining, frames
 
 # Digits and dimensions are bounded: Python makes no number of thousands of digits, nor a text of such a product.
 _ENTRY = re.compile(
@@ -28,7 +29,7 @@ _SHARED = re.compile(
 )
 _TARGET = re.compile(r"^[^\S\n]*\.target\s+sm_(\d{1,4})(\d)([a-z]?)\b", re.MULTILINE)
 _FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"((?:[^"\\]|\\.)*)"')
-_LOC = re.compile(r"^\s*\.loc\s+(\d+)\s+(\d+)")
+_LOC = re.compile(r"^\s*\.loc\s+(\d+)\s+(\d+)\s+(\d+)(?:.*?\binlined_at\s+(\d+)\s+(\d+)\s+(\d+))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,24 +177,29 @@ def _closing_brace(text: str, start: int) -> int:
     return len(text)
 
 
-def source_lines(ptx: str) -> dict[int, str]:
-    r"""Where each line of PTX text comes from: PTX line (from 1) to `file:line`; empty without a line table.
+def line_table(ptx: str) -> dict[int, tuple[str, ...]]:
+    r"""Where each line of PTX text comes from: PTX line (from 1) to its frames; empty without a line table.
+
+    The frames are `file:line`, the line itself first and then those that it was inlined at. Where a function is called
+    from, and not inlined, is not known here.
 
     Examples
     --------
-    >>> source_lines('.loc 1 7 3\nret;\n.file 1 "k.cu"\n')
-    {2: 'k.cu:7'}
+    >>> line_table('.loc 1 7 3\n.loc 2 9 1, function_name $s, inlined_at 1 7 3\nret;\n.file 1 "k.cu"\n.file 2 "k.h"\n')
+    {3: ('k.h:9', 'k.cu:7')}
     """
     lines = ptx.splitlines()
     files = {int(m[1]): m[2] for line in lines if (m := _FILE.match(line))}
-    table: dict[int, str] = {}
-    where = ""
+    table: dict[int, tuple[str, ...]] = {}
+    inlining = Inlining()
+    where: tuple[str, ...] = ()
     for number, line in enumerate(lines, start=1):
         if match := _LOC.match(line):
-            file, row = int(match[1]), int(match[2])
-            where = f"{files.get(file, f'file {file}')}:{row}" if row else ""
-        elif line.lstrip().startswith((".entry", ".visible", ".func", ".weak", "}")):
-            where = ""
+            numbers = [int(number) for number in match.groups() if number is not None]
+            here, at = (numbers[0], numbers[1], numbers[2]), numbers[3:]
+            where = frames(inlining.located(here, (at[0], at[1], at[2]) if at else None), files)
+        elif line.startswith("}") or line.lstrip().startswith((".entry", ".visible", ".func", ".weak")):
+            inlining, where = Inlining(), ()  # a brace further in ends a block of the function
         elif where and line.strip().endswith(";"):
             table[number] = where
     return table

@@ -14,6 +14,7 @@ from tilewright.gpu import assembler, listing, mangling, numba_compiler, nvrtc
 from tilewright.gpu.arguments import AddressOf, Argument
 from tilewright.gpu.assembler import Resources
 from tilewright.gpu.listing import Parameter
+from tilewright.simt.ptx.frames import told
 
 #: Compute capability compiled for unless another is asked for: Hopper, the H100's.
 DEFAULT_CC = (9, 0)
@@ -209,8 +210,20 @@ class Program:
 
     @functools.cached_property
     def source_lines(self) -> Mapping[int, str]:
-        """PTX line (from 1) to `file:line` of the source; empty without a line table."""
-        return listing.source_lines(self.ptx)
+        """PTX line (from 1) to `file:line` of the user's source; empty without a line table.
+
+        What a library does in a line is that line's, as `tilewright.simt.ptx.frames` says.
+        """
+        return {number: told(frames) for number, frames in self._line_table.items()}
+
+    @functools.cached_property
+    def inner_lines(self) -> Mapping[int, str]:
+        """PTX line (from 1) to `file:line` of what it was compiled from, be it the user's or a library's."""
+        return {number: frames[0] for number, frames in self._line_table.items()}
+
+    @functools.cached_property
+    def _line_table(self) -> Mapping[int, tuple[str, ...]]:
+        return listing.line_table(self.ptx)
 
     def marshal(self, args: Sequence[Any], address_of: AddressOf) -> tuple[bytes, ...]:
         """Turn arguments into the bytes of each kernel parameter.

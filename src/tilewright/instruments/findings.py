@@ -9,7 +9,7 @@ import difflib
 import functools
 import json
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from importlib import resources
 from types import MappingProxyType
@@ -121,7 +121,8 @@ class Finding:
         Number of the launch in the program, from 0; the first one.
     details : dict
         More for programs to read; JSON values only. `array` is the argument concerned, `other` the `file:line` of the
-        other access of a race, `address` a byte address.
+        other access of a race, `address` a byte address, `inner` a list of `file:line` in a library that the line
+        calls, where it happened there.
 
     Examples
     --------
@@ -207,11 +208,28 @@ def merged(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     groups: dict[str, list[Finding]] = {}
     for finding in findings:
         groups.setdefault(json.dumps(finding.same), []).append(finding)
-    kept = [
-        replace(min(group, key=lambda one: one.first), count=sum(one.count for one in group))
-        for group in groups.values()
-    ]
+    kept = [_as_one(group) for group in groups.values()]
     return tuple(sorted(kept, key=lambda one: (one.source, one.line, one.ptx_line, one.kernel, one.code, one.message)))
+
+
+def _as_one(group: Sequence[Finding]) -> Finding:
+    """The first of some findings for all of them, with every library's line that one of them was in."""
+    first = min(group, key=lambda one: one.first)
+    inner = sorted({place for one in group for place in one.details.get("inner", ())}, key=split)
+    details = first.details | {"inner": inner} if inner else first.details
+    return replace(first, count=sum(one.count for one in group), details=details)
+
+
+def split(place: str) -> tuple[str, int]:
+    """`file:line` as its parts; line 0 where there is none.
+
+    Examples
+    --------
+    >>> split("C:/k.py:12"), split("PTX line 3")
+    (('C:/k.py', 12), ('', 0))
+    """
+    file, _, line = place.rpartition(":")
+    return file, int(line) if line.isdigit() else 0
 
 
 def _linear(place: Place | None) -> tuple[int, ...]:

@@ -8,6 +8,8 @@ import linecache
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from tilewright.gpu.program import Program
+from tilewright.instruments.findings import split
 from tilewright.profiling.counts import Counts, Mix, Operations, Sectors, Served, Wavefronts
 from tilewright.profiling.record import LineCounts, SiteCounts
 from tilewright.simt.events import Site
@@ -57,17 +59,15 @@ def _unit(opcode: str) -> str:
     return form.row.cost if form is not None else "control"
 
 
-def sites(
-    results: Mapping[str, Any], source_lines: Mapping[int, str], served: Sequence[Served] = ()
-) -> tuple[SiteCounts, ...]:
+def sites(results: Mapping[str, Any], program: Program, served: Sequence[Served] = ()) -> tuple[SiteCounts, ...]:
     """Counts of each PTX instruction that ran or was asked to.
 
     Parameters
     ----------
     results : mapping
         The results of a run's instruments, by name.
-    source_lines : mapping
-        PTX line to `file:line`, of those that have one.
+    program : Program
+        What ran.
     served : sequence of Served
         Where the sectors of each row of the result of `coalescing` were found; empty where that is not known.
     """
@@ -76,10 +76,10 @@ def sites(
         known = found.setdefault(key, {})
         for name, value in fields.items():  # an instruction that is inlined in several places has several rows
             known[name] = known[name] + value if name in known else value
-    place = _Places(source_lines)
+    place = _Places(program)
     return tuple(
-        SiteCounts(line, opcode, source or place.before(line), Counts(**found[line, opcode, source]))
-        for line, opcode, source in sorted(found)
+        SiteCounts(line, opcode, source or place.before(line), Counts(**fields), place.inner(line, source))
+        for (line, opcode, source), fields in sorted(found.items(), key=lambda item: item[0])
     )
 
 
@@ -119,31 +119,41 @@ def _executed(opcode: str, executions: int, lanes: int) -> dict[str, Any]:
 
 
 class _Places:
-    """The source of instructions that the compiler gives none: that of the nearest before them in the text."""
+    """What the line table of a kernel says besides the place that an instruction counts for."""
 
-    def __init__(self, source_lines: Mapping[int, str]) -> None:
-        self._lines = sorted(source_lines)
-        self._sources = source_lines
+    def __init__(self, program: Program) -> None:
+        self._lines = sorted(program.source_lines)
+        self._sources, self._inner = program.source_lines, program.inner_lines
 
     def before(self, ptx_line: int) -> str:
-        """The source of the last line up to this one that has one, or ""."""
+        """The source of the last line up to this one that has one, or "": for what the compiler gives none."""
         at = bisect.bisect_right(self._lines, ptx_line)
         return self._sources[self._lines[at - 1]] if at else ""
+
+    def inner(self, ptx_line: int, source: str) -> str:
+        """The library's line that an instruction is of which counts for a line of the user's; else ""."""
+        inner = self._inner.get(ptx_line, source)
+        return inner if source and inner != source else ""
 
 
 def lines(counted: Iterable[SiteCounts], ptx: str) -> tuple[LineCounts, ...]:
     """Sum sites by source line, in order of files and lines; without a line table, by line of the PTX text."""
-    found: dict[tuple[str, int], list[Counts]] = {}
+    found: dict[tuple[str, int], list[SiteCounts]] = {}
     for site in counted:
-        file, _, number = site.source.rpartition(":")
-        key = (file, int(number)) if file else ("", site.ptx_line)
-        found.setdefault(key, []).append(site.counts)
+        file, number = split(site.source)
+        found.setdefault((file, number or site.ptx_line), []).append(site)
     text = ptx.splitlines()
     for file in {file for file, _ in found}:
         linecache.checkcache(file)  # another program of that name may have been here before
     return tuple(
-        LineCounts(file, line, _text(file, line, text), Counts.total(found[file, line])) for file, line in sorted(found)
+        LineCounts(file, line, _text(file, line, text), total(sites), _within(sites))
+        for (file, line), sites in sorted(found.items())
     )
+
+
+def _within(counted: Iterable[SiteCounts]) -> tuple[str, ...]:
+    """The library's lines that sites are of, in order."""
+    return tuple(sorted({site.inner for site in counted} - {""}, key=split))
 
 
 def _text(file: str, line: int, ptx: list[str]) -> str:

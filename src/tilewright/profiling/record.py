@@ -27,12 +27,15 @@ class SiteCounts:
         `file:line`; of an instruction that the compiler gives no line, that of the nearest one before it. "" where
         there is no line table.
     counts : Counts
+    inner : str
+        `file:line` in a library that the line calls, where the instruction is of there; else "".
     """
 
     ptx_line: int
     opcode: str
     source: str
     counts: Counts
+    inner: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +51,16 @@ class LineCounts:
     text : str
         The line as it stands in the file, without its end; "" where the file cannot be read.
     counts : Counts
+        What a library does in the line is counted with it.
+    inner : tuple of str
+        Its lines there, `file:line`.
     """
 
     file: str
     line: int
     text: str
     counts: Counts
+    inner: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

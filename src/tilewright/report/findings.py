@@ -14,7 +14,7 @@ from rich.text import Text
 
 from tilewright.checking.suppressions import Sifted
 from tilewright.instruments.findings import Code, Finding, codes
-from tilewright.report import columns, figures, program
+from tilewright.report import columns, figures, inner_lines, program
 from tilewright.report.columns import Column, Group
 from tilewright.report.console import speaks_unicode
 from tilewright.simulated.script import Ended
@@ -140,9 +140,15 @@ def _where(finding: Finding) -> str:
     return finding.where
 
 
+def inner(finding: Finding) -> str:
+    """The library's lines that a finding's own calls, where it happened there; else ""."""
+    return inner_lines.listed(finding.details.get("inner", ()))
+
+
 def _line(finding: Finding) -> Text:
     """A finding in one line."""
     times = f" ({figures.count(finding.count)} times)" if finding.count > 1 else ""
+    times += f", in {inner(finding)}" if inner(finding) else ""
     return Text.assemble(
         f"{_where(finding)}: ", (f"{finding.code} {finding.severity}", f"bold {_colour(finding)}"),
         f": {finding.message}{times}",
@@ -163,7 +169,8 @@ def _show_one(finding: Finding, console: Console) -> None:
 
 def _instances(finding: Finding) -> str:
     """The kernel, where it happened first, and how often."""
-    parts = [f"kernel {finding.kernel}"]
+    parts = [f"in {inner(finding)}"] if inner(finding) else []
+    parts.append(f"kernel {finding.kernel}")
     if finding.launch:
         parts.append(f"launch {finding.launch}")
     if finding.block is not None:

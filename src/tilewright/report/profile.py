@@ -17,6 +17,7 @@ from tilewright.profiling.record import Extent, LineCounts
 from tilewright.report import columns, figures, occupancy
 from tilewright.report.columns import Column, Group
 from tilewright.report.console import speaks_unicode
+from tilewright.report.inner_lines import listed
 
 #: Cells of the labels of totals.
 _LABEL = 16
@@ -96,6 +97,10 @@ def show(profile: Profile, console: Console) -> None:
         console.print()
         console.print(Text(_path(file) or "PTX", style="cyan"), soft_wrap=True)
         _source(rows, profile.totals, console)
+        for line in profile.lines:
+            if line.file == file and line.inner:
+                words = f"line {figures.count(line.line)} includes {listed(line.inner)}"
+                console.print(Text(words, style="dim"), soft_wrap=True)
     console.print()
     for label, words in facts(profile):
         console.print(Text(f"{label:<{_LABEL}}", style="bold") + Text(words), soft_wrap=True)

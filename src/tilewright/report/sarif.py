@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import quote
 
 from tilewright.checking.suppressions import Sifted
-from tilewright.instruments.findings import Code, Finding, codes
+from tilewright.instruments.findings import Code, Finding, codes, split
 from tilewright.report import program
 from tilewright.simulated.script import Ended
 
@@ -108,12 +108,15 @@ def _result(finding: Finding, root: Path) -> dict[str, Any]:
         "partialFingerprints": {"tilewrightFinding/v1": _fingerprint(finding)},
         "properties": {key: value for key, value in finding.to_json().items() if key in _PROPERTIES},
     }
-    source, _, line = str(finding.details.get("other", "")).rpartition(":")
-    if source and line.isdigit():
-        other = {"text": "the other access"}
-        result["relatedLocations"] = [
-            {"id": 1, "physicalLocation": _physical(source, int(line), root), "message": other}
-        ]
+    related = [(place, "the other access") for place in str(finding.details.get("other", "")).split(", ")]
+    related += [(place, "in this line of a library") for place in finding.details.get("inner", ())]
+    places = [
+        {"physicalLocation": _physical(*split(place), root), "message": {"text": words}}
+        for place, words in related
+        if split(place)[1]
+    ]
+    if places:
+        result["relatedLocations"] = [{"id": number, **place} for number, place in enumerate(places, start=1)]
     return result
 
 

@@ -2,7 +2,8 @@
 
 One `.version`, `.target` and `.address_size`; one definition of each name; declarations of functions first, so that
 any function may call any other. A name that is private to its text and taken elsewhere gets another. Line tables are
-numbered through; the debug sections of texts that are joined are left out.
+numbered through; the debug sections of texts that are joined are left out, so that functions that were inlined have no
+names.
 
 Source: PTX ISA, 5.1 (module-scope declarations), 11.1 (module directives), 11.5 (debugging directives), 11.6 (linking
 directives).
@@ -19,7 +20,11 @@ from tilewright.errors import PtxError
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 _HEADER = re.compile(r"^[^\S\n]*\.(version|target|address_size)\s+([^\n]+)$", re.MULTILINE)
 _FILE = re.compile(r'^[^\S\n]*\.file\s+(\d+)\s+("(?:[^"\\]|\\.)*"[^\n]*)$', re.MULTILINE)
-_LOC = re.compile(r"^([^\S\n]*\.loc\s+)(\d+)(\s+\d+\s+\d+)[^\n]*$", re.MULTILINE)
+_LOC = re.compile(
+    r"^([^\S\n]*\.loc\s+)(\d+)(\s+\d+\s+\d+)[^\n]*?(?:\binlined_at\s+(\d+)(\s+\d+\s+\d+)\s*)?$", re.MULTILINE
+)
+#: Stands for the name of a function that was inlined.
+_NAMELESS = "$L__inlined"
 _SECTION = re.compile(r"^[^\S\n]*\.section\s+[\w.$]+\s*\{[^}]*\}", re.MULTILINE)
 _LINKAGE = re.compile(r"\s*\.(extern|visible|weak|common)\b")
 _FUNCTION = re.compile(r"\.(entry|func)\b\s*(?:\.noreturn\b\s*)?(?:\([^)]*\)\s*)?([\w$%]+)")
@@ -66,7 +71,8 @@ def join(texts: Sequence[str]) -> str:
     headers = [dict(_HEADER.findall(_COMMENT.sub("", text))) for text in texts]
     version = max((tuple(map(int, h["version"].split("."))) for h in headers), default=(8, 0))
     lines = [f".version {version[0]}.{version[1]}", f".target {headers[0]['target']}", ".address_size 64", ""]
-    return "\n".join([*lines, *(part.text.strip() for part in _chosen(parts)), *files, ""])
+    names = [f".section .debug_str {{ {_NAMELESS}: .b8 0 }}"] if any(_NAMELESS in part.text for part in parts) else []
+    return "\n".join([*lines, *(part.text.strip() for part in _chosen(parts)), *files, *names, ""])
 
 
 def _renumbered(text: str, files: list[str]) -> str:
@@ -76,7 +82,15 @@ def _renumbered(text: str, files: list[str]) -> str:
     files += [f"\t.file\t{numbers[old]} {path}" for old, path in _FILE.findall(text)]
     for pattern in (_SECTION, _FILE, _HEADER):
         text = pattern.sub("", text)
-    return _LOC.sub(lambda found: f"{found[1]}{numbers.get(found[2], found[2])}{found[3]}", text)
+
+    def location(found: re.Match[str]) -> str:
+        start, file, at, outer, outer_at = found.groups()
+        line = f"{start}{numbers.get(file, file)}{at}"
+        if outer is not None:  # the name of the function was in a section
+            line += f", function_name {_NAMELESS}, inlined_at {numbers.get(outer, outer)}{outer_at}"
+        return line
+
+    return _LOC.sub(location, text)
 
 
 def _parts(text: str) -> Iterator[Part]:

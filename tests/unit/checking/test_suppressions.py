@@ -76,5 +76,6 @@ def test_a_code_is_suppressed_everywhere_and_what_is_not_used_is_told() -> None:
 def test_what_is_known_of_numba_s_own_kernels_is_kept_apart() -> None:
     file = "/opt/lib/python3/site-packages/numba_cuda/numba/cuda/kernels/reduction.py"
     known, theirs = replace(FOUND, source=file, code="TW404"), replace(FOUND, source=file, code="TW101")
-    sifted = sift([known, theirs, FOUND], [])
-    assert (sifted.findings, sifted.suppressed) == ((theirs, FOUND), (known,))
+    mine = replace(FOUND, code="TW404", details={"inner": [f"{file}:9"]})  # of my kernel, which calls theirs
+    sifted = sift([known, theirs, mine, FOUND], [])
+    assert (sifted.findings, sifted.suppressed) == ((theirs, mine, FOUND), (known,))

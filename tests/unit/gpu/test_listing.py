@@ -99,7 +99,12 @@ def test_source_lines_follow_loc_until_the_next() -> None:
             '.file 2 "b.py"',
         ]
     )
-    assert listing.source_lines(text) == {4: "a.py:10", 7: "b.py:20"}
+    assert listing.line_table(text) == {4: ("a.py:10",), 7: ("b.py:20", "a.py:11")}
+
+
+def test_lines_go_on_behind_a_block_of_the_function_and_end_with_it() -> None:
+    text = '.entry k() {\n.loc 1 10 2\n\t{ // callseq\n\tret;\n\t}\n\tret;\n}\n.global .u32 x;\n.file 1 "a.py"'
+    assert listing.line_table(text) == {4: ("a.py:10",), 6: ("a.py:10",)}
 
 
 @pytest.mark.parametrize(

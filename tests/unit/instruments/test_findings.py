@@ -89,6 +89,15 @@ def test_instructions_of_a_line_are_one_finding_and_what_distinguishes_is_kept_a
     assert len(merged([FOUND, *others])) == 1 + len(others)
 
 
+def test_a_line_tells_every_library_s_line_that_it_calls_once() -> None:
+    rows = [
+        Finding(code="TW101", message="m", kernel="k", source="a.py", line=3, ptx_line=p, details={"inner": [place]})
+        for p, place in enumerate(["lib.py:12", "lib.py:7", "lib.py:12"], start=1)
+    ]
+    (one,) = merged([*rows, Finding(code="TW101", message="m", kernel="k", source="a.py", line=3, ptx_line=9)])
+    assert (one.count, one.details["inner"]) == (4, ["lib.py:7", "lib.py:12"])
+
+
 def test_findings_come_in_the_order_of_the_source() -> None:
     lines = [replace(FOUND, source=s, line=n) for s, n in (("b.py", 1), ("a.py", 9), ("a.py", 2))]
     assert [(f.source, f.line) for f in merged(lines)] == [("a.py", 2), ("a.py", 9), ("b.py", 1)]

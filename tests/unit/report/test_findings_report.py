@@ -218,6 +218,24 @@ def test_sarif_places_a_finding(found: Finding, tmp_path: Path) -> None:
     assert places(replace(found, source="", line=0))[1] is None
 
 
+def test_a_library_s_lines_are_told_beside_the_caller_s(found: Finding, tmp_path: Path) -> None:
+    random = "/env/site-packages/lib/random.py"
+    found = replace(found, details={"other": "k.py:2, k.py:3", "inner": [f"{random}:7", f"{random}:12"]})
+    sifted = Sifted((found,), (), ())
+    assert "k.py:4  in lib/random.py:7, 12, kernel" in shown(sifted)
+    (result,) = sarif.log(sifted, tmp_path, Ended(0))["runs"][0]["results"]
+    related = [
+        (one["id"], one["message"]["text"], Path(one["physicalLocation"]["artifactLocation"]["uri"]).name,
+         one["physicalLocation"]["region"]["startLine"])
+        for one in result["relatedLocations"]
+    ]  # fmt: skip
+    library = "in this line of a library"
+    assert related == [
+        (1, "the other access", "k.py", 2), (2, "the other access", "k.py", 3),
+        (3, library, "random.py", 7), (4, library, "random.py", 12),
+    ]  # fmt: skip
+
+
 def test_sarif_says_what_is_suppressed_and_keeps_prints_of_moved_lines(found: Finding, tmp_path: Path) -> None:
     moved = tmp_path / "moved.py"
     moved.write_text("\n\n" + SOURCE)

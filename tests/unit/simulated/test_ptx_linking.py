@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tilewright.errors import PtxError
-from tilewright.gpu import Program, assembler
+from tilewright.gpu import Program, assembler, listing
 from tilewright.simt import launch
 from tilewright.simulated.ptx_linking import join
 
@@ -57,6 +57,17 @@ def test_functions_and_variables_find_each_other(texts: tuple[str, str]) -> None
     assert ".version 8.3" in ptx
     lines = Program.from_ptx(ptx, "k").source_lines.values()
     assert {"main.py:7", "other.cu:3"} <= set(lines)
+
+
+def test_where_code_was_inlined_is_numbered_through() -> None:
+    name = ".section .debug_str { $s: .b8 107, 0 }"
+    inlined = ".loc 1 9 0, function_name $s, inlined_at 2 7 0\n    ld.param.u64 %rd1, [out];"
+    main = MAIN.replace("ld.param.u64 %rd1, [out];", inlined).replace(".loc 1 7 0", ".loc 2 7 0")
+    main = main.replace('.file 1 "main.py"', f'.file 1 "lib.py"\n.file 2 "main.py"\n{name}')
+    joined = join([OTHER, main])
+    table = listing.line_table(joined).values()
+    assert {("lib.py:9", "main.py:7"), ("other.cu:3",)} <= set(table)
+    assert assembler.resources(joined, "k", (9, 0)).registers_per_thread > 0
 
 
 def test_what_is_joined_is_ptx_to_the_assembler_too() -> None:

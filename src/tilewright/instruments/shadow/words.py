@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from tilewright.instruments.findings import Finding
+from tilewright.instruments.findings import Finding, split
 from tilewright.instruments.shadow import cells
 from tilewright.instruments.shadow.cells import SITE_MAX, THREAD_MAX, WHO_MASK
 from tilewright.instruments.shadow.records import Record
@@ -64,7 +64,7 @@ def finding_of(record: Record, sites: list[Site], facts: Facts, kernel: str) -> 
 
 def place_of(record: Record, site: Site, facts: Facts) -> dict[str, Any]:
     """Where a record's first instance is, as a finding's fields."""
-    source, line = _split(site.source)
+    source, line = split(site.source)
     block, thread = _unfold(record.block, facts.grid), _unfold(record.thread, facts.block)
     return {"source": source, "line": line, "block": block, "thread": thread}
 
@@ -128,7 +128,7 @@ def _first_the_write(site: Site, other: Site | None, record: Record) -> tuple[Si
 
 
 def _order(site: Site) -> tuple[str, int, int]:
-    return (*_split(site.source), site.ptx_line)
+    return (*split(site.source), site.ptx_line)
 
 
 def _verb(wrote: bool) -> str:
@@ -137,12 +137,6 @@ def _verb(wrote: bool) -> str:
 
 def _line(site: Site) -> str:
     return site.source or f"PTX line {site.ptx_line}"
-
-
-def _split(source: str) -> tuple[str, int]:
-    """`file:line` as its parts."""
-    file, _, line = source.rpartition(":")
-    return file, int(line) if line.isdigit() else 0
 
 
 def _other_thread(record: Record, facts: Facts) -> dict[str, object]:

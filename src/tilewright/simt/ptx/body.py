@@ -6,6 +6,7 @@ Source: PTX ISA, sections 4.3 (statements), 9.3 (guards) and 11.5 (.loc, .pragma
 from __future__ import annotations
 
 from tilewright.simt.ptx import declarations
+from tilewright.simt.ptx.frames import Inlining
 from tilewright.simt.ptx.names import Names, labels_by_block
 from tilewright.simt.ptx.operands import Operands
 from tilewright.simt.ptx.tokens import Tokens
@@ -36,6 +37,7 @@ class Body:
         self._operands = Operands(tokens, self.names, function, module)
         self._opcodes: dict[str, tuple[str, tuple[str, ...]]] = {}
         self._location: Location | None = None
+        self._inlining = Inlining()
 
     def parse(self) -> None:
         """Parse from the opening to the closing brace."""
@@ -128,7 +130,7 @@ class Body:
     def _directive(self, text: str) -> None:
         tokens = self.tokens
         if text == ".loc":
-            self._location = location(tokens)
+            self._location = location(tokens, self._inlining)
         elif text == ".reg":
             self._registers()
         elif text == ".pragma":
@@ -163,10 +165,10 @@ class Body:
         tokens.expect(";", "after a declaration of registers")
 
 
-def location(tokens: Tokens) -> Location:
-    """`.loc 1 6 0, function_name $L_info, inlined_at 1 20 3`: where the code was inlined from is what counts."""
+def location(tokens: Tokens, inlining: Inlining) -> Location:
+    """`.loc 1 6 0, function_name $L_info, inlined_at 1 20 3`."""
     tokens.at += 1
-    file, line, column = (_plain(tokens, what) for what in ("a file's index", "a line", "a column"))
+    here, inlined_at = _coordinates(tokens), None
     while tokens.texts[tokens.at] == ",":
         tokens.at += 1
         text = tokens.take()
@@ -176,11 +178,14 @@ def location(tokens: Tokens) -> Location:
                 tokens.at += 1
                 _plain(tokens, "an offset")
         elif text == "inlined_at":
-            for what in ("a file's index", "a line", "a column"):
-                _plain(tokens, what)
+            inlined_at = _coordinates(tokens)
         else:
             tokens.fail("function_name or inlined_at", tokens.at - 1)
-    return Location(file, line, column)
+    return inlining.located(here, inlined_at)
+
+
+def _coordinates(tokens: Tokens) -> tuple[int, int, int]:
+    return _plain(tokens, "a file's index"), _plain(tokens, "a line"), _plain(tokens, "a column")
 
 
 def _plain(tokens: Tokens, what: str) -> int:

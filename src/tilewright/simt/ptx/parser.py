@@ -11,6 +11,7 @@ from dataclasses import replace
 from tilewright.simt.ptx import declarations
 from tilewright.simt.ptx.body import Body, location, pragma, registers_of
 from tilewright.simt.ptx.constants import expression
+from tilewright.simt.ptx.frames import Inlining
 from tilewright.simt.ptx.tokens import Tokens
 from tilewright.simt.ptx.tree import Function, Module, Register, Symbol, Variable
 
@@ -100,7 +101,7 @@ class _Parser:
         if text == ".file":
             self._file()
         elif text == ".loc":
-            location(tokens)
+            location(tokens, Inlining())
         elif text == ".pragma":
             pragma(tokens)
         elif text == ".section":

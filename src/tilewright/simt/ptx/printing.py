@@ -22,6 +22,9 @@ from tilewright.simt.ptx.tree import (
     Vector,
 )
 
+#: What `function_name` of inlined code names, which needs a label though nobody reads a name there.
+_NAMELESS = "$L__inlined"
+
 
 def to_text(module: Module) -> str:
     """A module as PTX text.
@@ -57,6 +60,8 @@ def to_text(module: Module) -> str:
     for function in functions:
         if not function.is_declaration:
             lines += _function(function)
+    if any(_NAMELESS in line for line in lines):
+        lines.append(f".section .debug_str {{ {_NAMELESS}: .b8 0 }}")
     return "\n".join(lines) + "\n"
 
 
@@ -170,15 +175,28 @@ def _function(function: Function) -> Iterator[str]:
         before = f"({_parameters(returns, {})}) " if returns else ""
         yield f"{label}: .callprototype {before}_ ({_parameters(params, {})});"
     location: Location | None = None
+    last: dict[tuple[int, int, int], Location] = {}
     for item in function.body:
         if isinstance(item, Label):
             yield f"{item.name}:"
             continue
         if item.location != location and item.location is not None:
-            yield f"    .loc {item.location.file} {item.location.line} {item.location.column}"
+            yield from _locations(item.location, last)
             location = item.location
         yield "    " + instruction_text(item)
     yield "}"
+
+
+def _locations(location: Location, last: dict[tuple[int, int, int], Location]) -> Iterator[str]:
+    """A `.loc`, behind those of the places it was inlined at where the last ones there are others."""
+    text = f"    .loc {location.file} {location.line} {location.column}"
+    at = location.inlined_at
+    if at is not None:
+        if last.get((at.file, at.line, at.column)) != at:
+            yield from _locations(at, last)
+        text += f", function_name {_NAMELESS}, inlined_at {at.file} {at.line} {at.column}"
+    last[location.file, location.line, location.column] = location
+    yield text
 
 
 def _labels(function: Function) -> set[str]:

@@ -103,11 +103,15 @@ class Guard:
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """A `.loc` in force: index into Module.files, line and column (from 1; line 0 means none)."""
+    """A `.loc` in force: index into Module.files, line and column (from 1; line 0 means none).
+
+    `inlined_at` is the place of the call that was replaced by the called function's code; None where nothing was.
+    """
 
     file: int
     line: int
     column: int = 0
+    inlined_at: Location | None = None
 
 
 @dataclass(frozen=True, slots=True)

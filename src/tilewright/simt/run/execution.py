@@ -15,7 +15,8 @@ import numpy as np
 
 from tilewright.errors import DeadlockError, KernelError, LimitError, MemoryAccessError, TrapError
 from tilewright.gpu.program import Program
-from tilewright.simt.events import Facts, Instrument
+from tilewright.simt.events import Facts, Instrument, Site
+from tilewright.simt.ptx.frames import within
 from tilewright.simt.run import barrier_faults
 from tilewright.simt.run.budget import UNLIMITED, Budget
 from tilewright.simt.run.compiler import host
@@ -390,9 +391,10 @@ class Execution:
         thread = self._thread(field("fault_warp") * LANES + field("fault_lane"))
         kind, address = field("fault_kind"), field("fault_address")
         lanes = bin(field("fault_lanes")).count("1")
-        at = f"in block {block}, thread {thread}, at {where}"
+        inner = self._inner(site)
+        at = f"in block {block}, thread {thread}, at {where}" + (f", in {within(inner)}" if inner else "")
         about: dict[str, Any] = {
-            "kernel": name, "line": where, "block": block, "thread": thread,
+            "kernel": name, "line": where, "inner": inner, "block": block, "thread": thread,
             "opcode": site.opcode, "ptx_line": site.ptx_line,
         }  # fmt: skip
         if kind == state.TRAP:
@@ -458,6 +460,11 @@ class Execution:
         """A site's source position, or its PTX line."""
         found = self.ready.translation.sites[site]
         return found.source or f"PTX line {found.ptx_line}"
+
+    def _inner(self, site: Site) -> str:
+        """The source position in a library that a site's own calls; "" where it is of none."""
+        inner = self.program.inner_lines.get(site.ptx_line, "")
+        return inner if site.source and inner != site.source else ""
 
     def _asked_to_stop(self) -> bool:
         return bool(self._stop[0])

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from tilewright.errors import PtxError
 from tilewright.simt.events import EventKind, Handler, Instrument, Site, parameters
 from tilewright.simt.ptx import tree
+from tilewright.simt.ptx.frames import frames, told
 from tilewright.simt.ptx.printing import operand_text
 from tilewright.simt.translate.code import LANES, Code, Value, element_type
 from tilewright.simt.translate.graph import Graph, Op
@@ -257,11 +258,8 @@ class Emitter:
     # -- sites ------------------------------------------------------------------------------------------------
 
     def source_of(self, instruction: tree.Instruction) -> str:
-        """`file:line` of the user's source, or ""."""
-        location = instruction.location
-        if location is None or location.line == 0 or location.file not in self.module.files:
-            return ""
-        return f"{self.module.files[location.file]}:{location.line}"
+        """`file:line` of the user's source, or ""; where a library's code is inlined, of the line that calls it."""
+        return told(frames(instruction.location, self.module.files))
 
     def add_site(self, site: Site) -> int:
         """Register a site; returns its index."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from tilewright.errors import PtxError
 from tilewright.simt.ptx import tree
+from tilewright.simt.ptx.frames import called_from
 from tilewright.simt.translate.promote import promote_params
 
 #: Functions that the machine provides itself.
@@ -78,7 +79,7 @@ def call_arguments(item: tree.Instruction) -> tree.CallArguments:
 
 @dataclass(slots=True)
 class _Names:
-    """How one copy of a body renames what it declares, and which line its instructions count for that have none."""
+    """How one copy of a body renames what it declares, and where it was called from."""
 
     suffix: str
     aliases: dict[str, str] = field(default_factory=dict)
@@ -118,7 +119,7 @@ class _Names:
 
     def instruction(self, item: tree.Instruction) -> tree.Instruction:
         guard = item.guard and tree.Guard(tree.Register(self(item.guard.register.name)), item.guard.negated)
-        location = item.location if item.location is not None and item.location.line else self.location
+        location = called_from(item.location, self.location)
         return replace(item, operands=tuple(self.operand(o) for o in item.operands), guard=guard, location=location)
 
 

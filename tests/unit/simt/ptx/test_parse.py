@@ -190,7 +190,8 @@ def test_locations() -> None:
         .section .debug_str {{ $L__info_string0: .b8 102 .b64 k+4 }}""")
     assert module.files == {1: "a.py", 2: "b.py"}
     found = [item.location for item in module.functions["k"].body if isinstance(item, Instruction)]
-    assert found == [None, Location(1, 6, 2), Location(2, 9, 1), Location(2, 9, 1)]
+    inlined = Location(2, 9, 1, Location(1, 20, 3))
+    assert found == [None, Location(1, 6, 2), inlined, inlined]
 
 
 def test_lines_are_those_of_the_text() -> None:
