@@ -23,7 +23,7 @@ FOUND = 1
 
 def check(
     script: Annotated[Path | None, typer.Argument(metavar="SCRIPT", help="Python program, run as it is.")] = None,
-    arguments: Annotated[list[str] | None, typer.Argument(metavar="[ARGS]...", help="Its arguments.")] = None,
+    arguments: Annotated[list[str] | None, typer.Argument(metavar="ARGS", help="Its arguments.")] = None,
     gpu: Annotated[str | None, typer.Option(help="GPU whose limits hold.", show_default="h100")] = None,
     seed: Annotated[
         str | None, typer.Option(metavar="NUMBER", help="Shuffle the order of blocks and warps by this number.")
@@ -58,7 +58,7 @@ def check(
         if json:
             console.plain(report.codes_json())
         else:
-            report.table(console.output())
+            report.table(console.output(console.PROSE_WIDTH))
         raise typer.Exit
     if script is None:
         raise ArgumentValueError("SCRIPT must name a Python program (got none); or list the codes with --codes")

@@ -3,17 +3,33 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
-#: Whatever stands after SCRIPT is the script's own.
-PASS_ON = {"ignore_unknown_options": True, "allow_interspersed_args": False}
+#: Whatever stands after SCRIPT is the script's own; what stands before it is not, and an unknown option is none.
+PASS_ON = {"allow_interspersed_args": False}
+
+
+class ProgramCommand(TyperCommand):
+    """A command that takes a program: an option that it does not have is told with those that it has."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse as any command does."""
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:
+            if hasattr(error, "possibilities"):  # typer's NoSuchOption, with those that are spelled alike
+                error.possibilities = error.possibilities or [
+                    name for p in self.params for name in p.opts if name[0] == "-"
+                ]
+            raise
 
 
 def run(
     script: Annotated[Path, typer.Argument(metavar="SCRIPT", help="Python program, run as it is.")],
-    arguments: Annotated[list[str] | None, typer.Argument(metavar="[ARGS]...", help="Its arguments.")] = None,
+    arguments: Annotated[list[str] | None, typer.Argument(metavar="ARGS", help="Its arguments.")] = None,
     gpu: Annotated[str | None, typer.Option(help="GPU to simulate.", show_default="h100")] = None,
     seed: Annotated[
         str | None, typer.Option(metavar="NUMBER", help="Shuffle the order of blocks and warps by this number.")

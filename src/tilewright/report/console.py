@@ -18,6 +18,8 @@ READER_LEFT = 141
 LEAST_WIDTH = 80
 #: Width of a pipe, where `COLUMNS` does not say: every column of every table fits, so a line stays a line.
 PIPE_WIDTH = 240
+#: The same for tables of sentences, which take several lines however wide they are.
+PROSE_WIDTH = 100
 
 
 class _Console(Console):
@@ -27,9 +29,9 @@ class _Console(Console):
         _leave_quietly()
 
 
-def output() -> Console:
+def output(pipe_width: int = PIPE_WIDTH) -> Console:
     """The console of results, on standard output."""
-    return _console(stderr=False)
+    return _console(stderr=False, pipe_width=pipe_width)
 
 
 def diagnostics() -> Console:
@@ -37,10 +39,10 @@ def diagnostics() -> Console:
     return _console(stderr=True)
 
 
-def _console(*, stderr: bool) -> Console:
+def _console(*, stderr: bool, pipe_width: int = PIPE_WIDTH) -> Console:
     console = _Console(stderr=stderr, highlight=False, emoji=False)
     given = os.environ.get("COLUMNS", "").strip("0").isdigit()
-    console.width = max(LEAST_WIDTH, console.width) if console.is_terminal or given else PIPE_WIDTH
+    console.width = max(LEAST_WIDTH, console.width) if console.is_terminal or given else pipe_width
     return console
 
 

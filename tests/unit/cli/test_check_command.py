@@ -141,6 +141,8 @@ def test_codes_are_listed(tilewright: Run, monkeypatch: pytest.MonkeyPatch) -> N
     assert done.status == 0
     assert [line[:5] for line in done.out.splitlines() if line[:2] == "TW"] == list(codes())
     assert list(json.loads(tilewright("check", "--codes", "--json").out)) == list(codes())
+    monkeypatch.delenv("COLUMNS")
+    assert max(map(len, tilewright("check", "--codes").out.splitlines())) <= 100
 
 
 @pytest.mark.parametrize(

@@ -152,3 +152,28 @@ def test_what_profile_counted_before_ctrl_c_is_told(interrupted: Any) -> None:
 def test_a_program_s_own_130_is_no_ctrl_c(tilewright: Run, program: Any) -> None:
     done = tilewright("run", program("import sys\nsys.exit(130)\n", kernels=""))
     assert (done.status, done.out, done.err) == (130, "", "")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("check", "--kernel", "k", "x.py"), "No such option: --kernel (Possible options: --brief, --codes, --gpu,"),
+        (("check", "--limt", "3", "x.py"), "No such option: --limt (Possible options: --limit)"),
+        (("run", "--sarif", "f", "x.py"), "No such option: --sarif (Possible options: --gpu, --limit, --seed)"),
+        (("profile", "--seed", "1", "x.py"), "No such option: --seed (Possible options: --gpu, --json, --kernel,"),
+    ],
+)
+def test_an_option_that_there_is_not_is_told_with_those_there_are(
+    tilewright: Run, words: tuple[str, ...], said: str
+) -> None:
+    done = tilewright(*words)
+    assert (done.status, done.out) == (2, "")
+    assert said in " ".join(done.err.replace("│", " ").split())
+
+
+def test_what_looks_like_options_is_the_program_s_own_after_its_name(tilewright: Run, program: Any) -> None:
+    name = program("import sys\nprint(sys.argv[1:])\n", kernels="")
+    words = ["--gpu", "x", "-h", "--", "--limit=0", "--nothing", "-", ""]
+    for command in ("run", "check", "profile"):
+        assert tilewright(command, name, *words).out.splitlines()[0] == str(words)
+        assert tilewright(command, "--gpu", "a100", "--", name, *words).out.splitlines()[0] == str(words)
