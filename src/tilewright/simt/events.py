@@ -49,7 +49,7 @@ class EventKind(enum.Enum):
     ARRIVE = "arrive"
     #: Lanes go on that have come to a barrier and waited there, or whose turn was over meanwhile.
     RELEASE = "release"
-    #: `bar.warp.sync`: these lanes are ordered.
+    #: `bar.warp.sync`: `<32 x i32> %members`, the lanes that each of these names and is ordered with.
     SYNC = "sync"
     #: A fence; the opcode tells its scope.
     FENCE = "fence"
@@ -66,7 +66,7 @@ _PARAMETERS = {
     EventKind.BRANCH: "i32 %mask, i32 %taken",
     EventKind.ARRIVE: "i32 %mask, i32 %barrier, i32 %threads, i32 %waits",
     EventKind.RELEASE: "i32 %mask",
-    EventKind.SYNC: "i32 %mask",
+    EventKind.SYNC: "i32 %mask, <32 x i32> %members",
     EventKind.FENCE: "i32 %mask",
     EventKind.EXIT: "i32 %mask",
     EventKind.VALUE: "i32 %mask, ptr %values",

@@ -5,13 +5,15 @@ from __future__ import annotations
 import itertools
 import random
 from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 from ptx_kernels import kernel
 
 from tilewright.errors import KernelError
+from tilewright.instruments.shadow import cells, records
+from tilewright.instruments.shadow.cells import SITE_MAX
 from tilewright.instruments.shadow.memory import MemoryCheck, narrowest_bytes
 from tilewright.instruments.shadow.patterns import how
 from tilewright.simt import launch
@@ -20,26 +22,36 @@ from tilewright.simt.events import EventKind, Site
 WARPS, LANES = 3, 32
 THREADS = WARPS * LANES
 WORDS = 160
+WRITES = ("store", "atomic")
+ACCESSES = ("load", *WRITES)
 
 
 @dataclass(frozen=True)
 class Step:
-    """One instruction of a random kernel: an access of threads [low, high) at word `thread * stride + shift`."""
+    """One instruction of a random kernel, of threads [low, high): an access at word `thread * stride + shift`.
+
+    A sync is of lanes in groups of `tile` neighbours.
+    """
 
     what: str  # "load", "store", "atomic", "barrier", "sync"
     low: int = 0
     high: int = THREADS
     stride: int = 1
     shift: int = 0
+    tile: int = LANES
 
-    def words(self, thread: int) -> set[int]:
-        return {(thread * self.stride + self.shift) % WORDS}
+    def word(self, thread: int) -> int:
+        return (thread * self.stride + self.shift) % WORDS
 
     def text(self, space: str, index: int) -> str:
         if self.what == "barrier":
             return "bar.sync 0;"
+        ours = f"setp.ge.u32 %p1, %tid, {self.low}; setp.lt.and.u32 %p1, %tid, {self.high}, %p1;"
         if self.what == "sync":
-            return "bar.warp.sync 0xffffffff;"
+            if self.tile == LANES:
+                return f"{ours} @%p1 bar.warp.sync 0xffffffff;"
+            first = f"and.b32 %r5, %lane, {LANES - self.tile}; mov.u32 %r6, {(1 << self.tile) - 1};"
+            return f"{ours} {first} shl.b32 %r6, %r6, %r5; @%p1 bar.warp.sync %r6;"
         place = f"mul.lo.u32 %r1, %tid, {self.stride}; add.u32 %r1, %r1, {self.shift}; rem.u32 %r1, %r1, {WORDS};"
         place += "mul.lo.u32 %r1, %r1, 4;"
         address = "%r1"
@@ -51,7 +63,6 @@ class Step:
             "store": f"st.{space}.u32 [{address}], %r3;",
             "atomic": f"red.{space}.add.u32 [{address}], 1;",
         }[self.what]
-        ours = f"setp.ge.u32 %p1, %tid, {self.low}; setp.lt.and.u32 %p1, %tid, {self.high}, %p1;"
         # a value that no other thread and no other instruction writes, so that no two writes are the same
         return f"{place} mad.lo.u32 %r3, %tid, 1000, {index + 1};\n{ours} @%p1 {access}"
 
@@ -61,41 +72,96 @@ def random_steps(seed: int) -> list[Step]:
     choose = random.Random(seed)
     steps = []
     for _ in range(choose.randrange(3, 12)):
-        what = choose.choice(["load", "load", "store", "store", "atomic", "barrier", "barrier", "sync"])
+        what = choose.choice(["load", "load", "store", "store", "atomic", "barrier", "barrier", "sync", "sync"])
         low = choose.choice([0, 0, 0, 32, 5, 64])
-        high = choose.choice([THREADS, THREADS, 64, 32, low + 1])
-        steps.append(
-            Step(what, low, max(high, low + 1), choose.choice([0, 1, 1, 1, 2, 5]), choose.choice([0, 0, 1, 32]))
-        )
+        high = max(choose.choice([THREADS, THREADS, 64, 32, low + 1]), low + 1)
+        stride, shift = choose.choice([0, 1, 1, 1, 2, 5]), choose.choice([0, 0, 1, 32])
+        tile = LANES
+        if what == "sync":
+            tile = choose.choice([LANES, 16, 8, 2])
+            low, high = low // tile * tile, -(-high // tile) * tile
+            low, high = (low // LANES * LANES, -(-high // LANES) * LANES) if tile == LANES else (low, high)
+        steps.append(Step(what, low, high, stride, shift, tile))
     return steps
 
 
-def racing_pairs(steps: list[Step]) -> set[frozenset[int]]:
-    """Pairs of instructions of which two threads' accesses to one word are not ordered, one of them a write.
+class Instance(NamedTuple):
+    """One thread's access of a word, and what it knows: how many of each thread's steps come before it."""
 
-    Threads of different warps are ordered by a barrier between; lanes of one warp by a barrier or a sync.
-    """
+    step: int
+    thread: int
+    what: str
+    knows: list[int]
+
+
+class Race(NamedTuple):
+    """Two steps that race, and between whom: "lanes" or "warps"."""
+
+    steps: frozenset[int]
+    who: str
+
+
+def by_word(steps: list[Step]) -> dict[int, list[Instance]]:
+    """Every access of each word, with what is ordered before it: a clock of every thread for every thread."""
+    knows = [[0] * THREADS for _ in range(THREADS)]
+    words: dict[int, list[Instance]] = {}
+    for index, step in enumerate(steps):
+        if step.what in ("barrier", "sync"):
+            size = THREADS if step.what == "barrier" else step.tile
+            for first in range(0 if step.what == "barrier" else step.low, THREADS, size):
+                if step.what == "barrier" or first < step.high:
+                    group = range(first, first + size)
+                    told = [max(clocks) for clocks in zip(*(knows[t] for t in group), strict=True)]
+                    told[first : first + size] = [index] * size
+                    for t in group:
+                        knows[t] = told
+            continue
+        for t in range(step.low, step.high):
+            words.setdefault(step.word(t), []).append(Instance(index, t, step.what, knows[t]))
+    return words
+
+
+def races_of(instances: list[Instance]) -> set[Race]:
+    """The races among accesses of one word: two threads, neither ordered before the other, and not both atomic."""
     found = set()
-    for (i, a), (j, b) in itertools.combinations_with_replacement(list(enumerate(steps)), 2):
-        between = {step.what for step in steps[i:j]}
-        writes = {"store", "atomic"}
-        accesses = writes | {"load"}
-        if a.what not in accesses or b.what not in accesses or {a.what, b.what} == {"atomic"}:
-            continue
-        if not {a.what, b.what} & writes or "barrier" in between:
-            continue
-        for t, u in itertools.product(range(a.low, a.high), range(b.low, b.high)):
-            if t == u or not a.words(t) & b.words(u):
-                continue
-            if t // LANES == u // LANES and "sync" in between:
-                continue
-            found.add(frozenset((i, j)))
-            break
+    for a, b in itertools.combinations(instances, 2):
+        kinds = {a.what, b.what}
+        if a.thread != b.thread and kinds & {*WRITES} and kinds != {"atomic"} and a.step >= b.knows[a.thread]:
+            who = "lanes" if a.thread // LANES == b.thread // LANES else "warps"
+            found.add(Race(frozenset((a.step, b.step)), who))
     return found
 
 
-def found_pairs(steps: list[Step], space: str, seed: int | None) -> tuple[set[tuple[int, int | None]], Any]:
-    """What the instrument reports, as pairs of steps; the other is None where several readers' steps differ."""
+class Told(NamedTuple):
+    """A race that is reported: the step, the other one (None where it is not known), and between whom."""
+
+    step: int
+    other: int | None
+    who: str
+
+    def means(self, race: Race) -> bool:
+        known = {self.step} if self.other is None else {self.step, self.other}
+        return self.who == race.who and (race.steps == known if self.other is not None else known <= race.steps)
+
+
+class Records(MemoryCheck):
+    """Every race as it was recorded: two lines of PTX and the kind, before findings are made of them."""
+
+    def collect(self, sites, counters):
+        return [
+            (sites[one.row].ptx_line, sites[one.other].ptx_line if one.other < min(SITE_MAX, len(sites)) else None,
+             one.kind)
+            for one in records.read(self._table)
+        ]  # fmt: skip
+
+
+WHO = {
+    cells.SHARED_RACE: "warps", cells.SHARED_LANES: "lanes", cells.GLOBAL_RACE: "warps", cells.GLOBAL_LANES: "lanes",
+}  # fmt: skip
+
+
+def told(steps: list[Step], space: str, seed: int | None) -> set[Told]:
+    """What the instrument records."""
     lines = [step.text(space, index) for index, step in enumerate(steps)]
     declared = f".shared .align 4 .b8 s[{4 * WORDS}];" if space == "shared" else ""
     fill = ""
@@ -108,28 +174,39 @@ def found_pairs(steps: list[Step], space: str, seed: int | None) -> tuple[set[tu
     first = program.ptx.splitlines().index(lines[0].splitlines()[0])
     starts = list(itertools.accumulate((line.count("\n") + 1 for line in lines), initial=first + 1))
     step_of = {line: i for i in range(len(lines)) for line in range(starts[i], starts[i + 1])}
-    check = MemoryCheck(program.ptx)
     memory = np.zeros(WORDS, np.uint32)
-    result = launch(program, (1, 1, 1), (THREADS, 1, 1), (memory,), instruments=[check], seed=seed).results["memory"]
-    pairs = set()
-    for finding in result.findings:
-        other = finding.details.get("other", "")
-        partners = [step_of[int(one.removeprefix("PTX line "))] for one in other.split(", ") if one.startswith("PTX")]
-        pairs |= {(step_of[finding.ptx_line], partner) for partner in partners or [None]}
-    return pairs, result.findings
+    run = launch(program, (1, 1, 1), (THREADS, 1, 1), (memory,), instruments=[Records(program.ptx)], seed=seed)
+    return {
+        Told(step_of[line], None if other is None else step_of[other], WHO[kind])
+        for line, other, kind in run.results["memory"]
+    }
 
 
 def agree(seed: int, space: str) -> None:
+    """What is told are races; of each word that has any, one is told, and where only two threads access it, that one.
+
+    Others may be left out: a write covers what came before it up, and is then itself in a race with what came before
+    or comes after; a read likewise covers those up that are ordered before it.
+    """
     steps = random_steps(seed)
-    expected = racing_pairs(steps)
-    pairs, findings = found_pairs(steps, space, None if seed % 2 else seed)
-    for step, other in pairs:
-        assert any(step in pair and (other is None or pair == {step, other}) for pair in expected), (steps, findings)
-    assert bool(pairs) == bool(expected), (steps, findings)
+    words = by_word(steps)
+    races = {word: races_of(instances) for word, instances in words.items()}
+    for order in {None, seed, seed + 1000}:
+        found = told(steps, space, order)
+        every = set().union(*races.values())
+        for one in found:
+            assert any(one.means(race) for race in every), (seed, order, one, steps)
+        for word, of_word in races.items():
+            if of_word:
+                assert any(one.means(race) for one in found for race in of_word), (seed, order, word, of_word, steps)
+            if of_word and len(words[word]) == 2:
+                (race,) = of_word
+                exact = {Told(a, b, race.who) for a, b in itertools.product(race.steps, repeat=2)}
+                assert exact & found, (seed, order, word, race, found, steps)
 
 
 @pytest.mark.parametrize("space", ["shared", "global"])
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", [*range(10), 33, 34])
 def test_races_are_those_of_a_model_that_compares_each_access_with_each(seed, space):
     agree(seed, space)
 
@@ -142,14 +219,23 @@ def test_races_of_many_kernels_are_those_of_the_model(space):
 
 
 def test_the_model_is_right_about_plain_cases():
-    store, load, barrier = Step("store"), Step("load", shift=1), Step("barrier")
-    assert racing_pairs([store, load]) == {frozenset((0, 1))}
-    assert racing_pairs([store, barrier, load]) == set()
-    assert racing_pairs([store, Step("sync"), Step("load", high=32, shift=1)]) == {
-        frozenset((0, 2))
-    }  # thread 32 writes
-    assert racing_pairs([Step("store", stride=0)]) == {frozenset((0,))}
-    assert racing_pairs([Step("atomic", stride=0)] * 2) == set()
+    def pairs(*steps: Step) -> set[Race]:
+        return set().union(*(races_of(instances) for instances in by_word(list(steps)).values()))
+
+    store, load, barrier, sync = Step("store"), Step("load", shift=1), Step("barrier"), Step("sync")
+    lanes, warps = Race(frozenset((0, 1)), "lanes"), Race(frozenset((0, 1)), "warps")
+    assert pairs(store, load) == {lanes, warps}
+    assert pairs(store, barrier, load) == set()
+    assert pairs(store, sync, Step("load", high=32, shift=1)) == {Race(frozenset((0, 2)), "warps")}  # thread 32 writes
+    assert pairs(Step("store", high=2, stride=0)) == {Race(frozenset((0,)), "lanes")}
+    assert pairs(Step("atomic", stride=0), Step("atomic", stride=0)) == set()
+    halves = Step("sync", tile=16)
+    assert pairs(Step("store", high=32), halves, Step("load", high=15, shift=1)) == set()
+    assert pairs(Step("store", high=32), halves, Step("load", high=16, shift=1)) == {Race(frozenset((0, 2)), "lanes")}
+    chain = [Step("store", high=1), Step("sync", high=16, tile=16), Step("sync", low=14, high=18, tile=2)]
+    assert pairs(*chain, Step("load", low=15, high=16, stride=0)) == set()
+    low = Step("load", low=17, high=18, stride=0)
+    assert pairs(*chain, Step("sync", low=16, tile=2, high=18), low) == {Race(frozenset((0, 4)), "lanes")}
 
 
 @pytest.mark.parametrize("warps", [1, 2, 5])
@@ -245,6 +331,35 @@ def test_a_flag_at_the_first_word_of_shared_memory_orders():
         ld.shared.u32 %r3, [128]; E: st.global.u32 [%at], %r3;"""
     first = "setp.eq.u32 %p4, %tid, 0; @%p4 st.shared.u32 [0], 0; bar.sync 0;"
     assert codes_of(first + body, declared=".shared .align 4 .b8 s[256];") == [set()] * 6
+
+
+def test_lanes_that_arrive_and_go_on_are_not_ordered():
+    body = """mov.u32 %r1, %tid.x; mul.lo.u32 %r4, %r1, 4; xor.b32 %r5, %r4, 4; st.shared.u32 [%r4], %r1; {}
+        ld.shared.u32 %r2, [%r5]; st.global.u32 [%at], %r2;"""
+    declared = ".shared .align 4 .b8 s[128];"
+    assert codes_of(body.format("bar.arrive 0, 64;"), block=32, declared=declared) == [{"TW304"}] * 6
+    assert codes_of(body.format("bar.sync 0, 32;"), block=32, declared=declared) == [set()] * 6
+
+
+@pytest.mark.parametrize("syncs", [0, 100])
+def test_a_warp_that_has_synchronised_more_often_than_others_does_not_race_behind_a_barrier(syncs):
+    """Readers are remembered together, with one clock."""
+    body = f"""mul.lo.u32 %r4, %tid, 4; st.shared.u32 [%r4], %tid; bar.sync 0; mov.u32 %r1, 0;
+        setp.lt.u32 %p1, %tid, 32; setp.ge.or.u32 %p1, %tid, 64, %p1; @%p1 bra R;
+        L: bar.warp.sync -1; add.u32 %r1, %r1, 1; setp.lt.u32 %p2, %r1, {syncs}; @%p2 bra L;
+        R: ld.shared.u32 %r2, [0]; {{}} setp.eq.u32 %p3, %tid, 32; @%p3 st.shared.u32 [0], 7;"""
+    declared = ".shared .align 4 .b8 s[384];"
+    assert codes_of(body.format("bar.sync 0;"), block=96, declared=declared) == [set()] * 6
+    assert codes_of(body.format("bar.warp.sync -1;"), block=96, declared=declared) == [{"TW301"}] * 6
+
+
+@pytest.mark.parametrize(("mask", "codes"), [(0xFFFF, set()), (0xFF, {"TW304"}), (0x2FFFF, set()), (0x3, {"TW304"})])
+def test_a_write_races_with_reads_of_lanes_that_its_syncwarp_leaves_out(mask, codes):
+    """Lanes 0 to 15 read a word together, of which only the tile is remembered."""
+    body = f"""setp.lt.u32 %p1, %tid, 16; setp.eq.u32 %p2, %tid, 1; @%p2 st.shared.u32 [0], 1; bar.warp.sync -1;
+        @%p1 ld.shared.u32 %r2, [0]; shr.u32 %r3, {mask}, %lane; and.b32 %r3, %r3, 1; setp.ne.u32 %p3, %r3, 0;
+        @%p3 bar.warp.sync {mask}; @%p2 st.shared.u32 [0], 2;"""
+    assert codes_of(body, block=32, declared=".shared .align 4 .b8 s[4];") == [codes] * 6
 
 
 def test_a_fence_does_not_order_lanes():

@@ -5,11 +5,14 @@ A cell stands for `cell_bytes` of memory and is one 64-bit value::
     shared   clock 40                | site 12 | strong 1 | who 11
     global   block 24 | clock 16     | site 12 | strong 1 | who 11
 
-`W` tells the last write (0: none), `R` the reads since. `who` is a thread of the block (0 to 1023), 1024 + a warp
-(several of its lanes), or 2047 (several warps); the site of several is 4095 where theirs
-differ. `strong` accesses are atomic, volatile or stronger: two of them never
-race. `site` is the number of the accessing instruction. All ones: in W of shared memory a gap between variables, in R
-of global memory reads by several blocks, all ones but the strong bit where one of them was not strong.
+`W` tells the last write (0: none), `R` the reads since. `who` is a thread of the block (0 to 1023); 1024 + 32 * tile +
+a warp, of several of its lanes; or 2047, several warps. The site of several is 4095 where theirs differ, their clock
+the least of theirs. A tile is 2, 4, 8, 16 or 32 neighbouring lanes, the fewest that hold all of them, so there is one
+in each half of it; tiles are numbered like the nodes of a binary tree above the lanes, that of all lanes 0.
+
+`strong` accesses are atomic, volatile or stronger: two of them never race. `site` is the number of the accessing
+instruction. All ones: in W of shared memory a gap between variables, in R of global memory reads by several blocks, all
+ones but the strong bit where one of them was not strong.
 """
 
 from __future__ import annotations
@@ -33,22 +36,28 @@ SEVERAL_BLOCKS: Final = ~(1 << STRONG_BIT)
 WARPS_MAX: Final = 32
 BARRIERS: Final = 16
 
-#: Byte offsets in a block's memory. `CLOCKS`: of each warp, its clock and the limit below which every cell is known to
-#: it (i64 each). `KNOWN`: how far it knows each other's clock (32 x i32 a warp). `INBOX`: the same, left for it by a
-#: barrier. `WAITS`: one more than the barrier it waits at, and that barrier's round (i32 each).
-#: `GONE`: the clock of each warp that has ended, plus one (i32). `SEEN`: the address of a warp's last strong load,
-#: while nothing else has happened to it (i64). `BARRIERS_AT`: of each barrier its round (i32, in 64 bytes) and what
-#: those that came to it know (32 x i32).
+#: Byte offsets in a block's memory. `LANES_AT`: where clocks of lanes are (i64), 0 where only whole warps synchronise:
+#: 32 * 32 x i32 a warp, of each lane how far it knows each of the others. `CLOCKS`: of each warp, its clock and the
+#: limit below which every cell is known to it (i64 each). `KNOWN`: how far it knows each other's clock (32 x i32 a
+#: warp). `INBOX`: the same, left for it by a barrier. `WAITS`: one more than the barrier it waits at, and that
+#: barrier's round (i32 each). `GONE`: the clock of each warp that has ended, plus one (i32). `SEEN`: the address of a
+#: warp's last strong load, while nothing else has happened to it (i64). `WHOLE`: the clock of each warp below which all
+#: its lanes are ordered (i64). `BARRIERS_AT`: of each barrier its round (i32, in 64 bytes) and what those that came to it know
+#: (32 x i32).
+LANES_AT: Final = 0
 CLOCKS: Final = 64
 KNOWN: Final = CLOCKS + 16 * WARPS_MAX
 INBOX: Final = KNOWN + 4 * WARPS_MAX * WARPS_MAX
 WAITS: Final = INBOX + 4 * WARPS_MAX * WARPS_MAX
 GONE: Final = WAITS + 8 * WARPS_MAX
 SEEN: Final = GONE + 4 * WARPS_MAX
-BARRIERS_AT: Final = SEEN + 8 * WARPS_MAX
+WHOLE: Final = SEEN + 8 * WARPS_MAX
+BARRIERS_AT: Final = WHOLE + 8 * WARPS_MAX
 BARRIER_BYTES: Final = 64 + 4 * WARPS_MAX
-#: Then W of shared memory, R of shared memory, and a byte for each byte of local memory; the last two begin where the
-#: launch's memory says.
+#: Of one warp's lanes.
+LANES_BYTES: Final = 4 * WARPS_MAX * WARPS_MAX
+#: Then W of shared memory, R of shared memory, and a byte for each byte of local memory, which begin where the
+#: launch's memory says; then clocks of lanes.
 SHARED_CELLS: Final = BARRIERS_AT + BARRIERS * BARRIER_BYTES
 
 #: 64-bit words of a launch's memory.

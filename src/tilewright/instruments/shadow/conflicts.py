@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from tilewright.instruments.shadow.cells import (
+    CLOCK_SHIFT,
     KNOWN,
+    LANES_AT,
+    LANES_BYTES,
     LAUNCH,
     SEEN,
     SEVERAL_WARPS,
@@ -13,6 +16,7 @@ from tilewright.instruments.shadow.cells import (
     THREAD_MAX,
     WARPS_MAX,
     WHO_MASK,
+    WHOLE,
 )
 from tilewright.instruments.shadow.records import tag_text
 from tilewright.simt.events import FIELDS, VALUES_STRIDE_BYTES
@@ -28,6 +32,118 @@ LANE = (
 #: Whether two accesses are ordered, and whose they are.
 RACES = f"""
 declare i32 @llvm.vector.reduce.umax.v{WARPS_MAX}i32({_V})
+declare i32 @llvm.ctlz.i32(i32, i1)
+declare i32 @llvm.usub.sat.i32(i32, i32)
+declare i64 @llvm.umin.i64(i64, i64)
+
+; tw.memory.apart(block, who, its clock, warp, thread): whether an access by lanes of our warp, since all of them were
+; ordered, is not known to our lane. A tile has an accessing lane in each half, so a half that we know nothing of tells.
+define internal i1 @tw.memory.apart(ptr %block, i32 %who, i64 %its, i32 %w, i32 %thread) noinline {{
+entry:
+  %at.p = getelementptr i8, ptr %block, i64 {LANES_AT}
+  %at = load i64, ptr %at.p
+  %none = icmp eq i64 %at, 0
+  br i1 %none, label %yes, label %look
+yes:
+  ret i1 true
+look:
+  %from = mul i32 %w, {LANES_BYTES}
+  %from64 = zext i32 %from to i64
+  %off = add i64 %at, %from64
+  %rows.p = getelementptr i8, ptr %block, i64 %off
+  %lane = and i32 %thread, 31
+  %row.p = getelementptr {_V}, ptr %rows.p, i32 %lane
+  %row = load {_V}, ptr %row.p, align 4
+  %its32 = trunc i64 %its to i32
+  %its.one = insertelement {_V} poison, i32 %its32, i32 0
+  %its.all = shufflevector {_V} %its.one, {_V} poison, {_V} zeroinitializer
+  %later = icmp ule {_V} %row, %its.all
+  %later.bits = bitcast <{WARPS_MAX} x i1> %later to i32
+  %own = shl i32 1, %lane
+  %own.not = xor i32 %own, -1
+  %unknown = and i32 %later.bits, %own.not
+  %many = icmp uge i32 %who, {THREAD_MAX}
+  br i1 %many, label %tile, label %one
+one:
+  %its.lane = and i32 %who, 31
+  %bit = lshr i32 %unknown, %its.lane
+  %hit = trunc i32 %bit to i1
+  ret i1 %hit
+tile:
+  %above = lshr i32 %who, 5
+  %node = sub i32 %above, {THREAD_MAX // WARPS_MAX - 1}  ; 1: all lanes, 2 and 3: halves of them
+  %zeros = call i32 @llvm.ctlz.i32(i32 %node, i1 true)
+  %levels = sub i32 %zeros, 26  ; from its tile down to single lanes
+  %leaf = shl i32 %node, %levels
+  %first = sub i32 %leaf, 32
+  %half = sub i32 %levels, 1
+  %size = shl i32 1, %half
+  %ones = shl i32 1, %size
+  %low = sub i32 %ones, 1
+  %lower = shl i32 %low, %first
+  %upper = shl i32 %lower, %size
+  %lower.unknown = and i32 %unknown, %lower
+  %upper.unknown = and i32 %unknown, %upper
+  %in.lower = icmp eq i32 %lower.unknown, %lower
+  %in.upper = icmp eq i32 %upper.unknown, %upper
+  %either = or i1 %in.lower, %in.upper
+  ret i1 %either
+}}
+
+; tw.memory.both(cell, mine, warp, ours): the cell of two reads of a block that nothing orders, ours: by one warp.
+define internal i64 @tw.memory.both(i64 %cell, i64 %mine, i32 %w, i1 %ours) noinline {{
+entry:
+  %its = lshr i64 %cell, {CLOCK_SHIFT}
+  %now = lshr i64 %mine, {CLOCK_SHIFT}
+  %least = call i64 @llvm.umin.i64(i64 %its, i64 %now)
+  %time = shl i64 %least, {CLOCK_SHIFT}
+  %differ0 = xor i64 %cell, %mine
+  %differ = and i64 %differ0, {SITE_MAX << SITE_SHIFT}
+  %like = icmp eq i64 %differ, 0
+  %site0 = and i64 %mine, {SITE_MAX << SITE_SHIFT}
+  %site = select i1 %like, i64 %site0, i64 {SITE_MAX << SITE_SHIFT}
+  %strong0 = and i64 %cell, %mine
+  %strong = and i64 %strong0, {1 << STRONG_BIT}
+  %a = call i32 @tw.memory.node(i64 %cell)
+  %b = call i32 @tw.memory.node(i64 %mine)
+  %a.zeros = call i32 @llvm.ctlz.i32(i32 %a, i1 true)
+  %b.zeros = call i32 @llvm.ctlz.i32(i32 %b, i1 true)
+  %a.deeper = call i32 @llvm.usub.sat.i32(i32 %b.zeros, i32 %a.zeros)
+  %b.deeper = call i32 @llvm.usub.sat.i32(i32 %a.zeros, i32 %b.zeros)
+  %a.up = lshr i32 %a, %a.deeper
+  %b.up = lshr i32 %b, %b.deeper
+  %unlike = xor i32 %a.up, %b.up
+  %unlike.zeros = call i32 @llvm.ctlz.i32(i32 %unlike, i1 false)
+  %up = sub i32 32, %unlike.zeros
+  %node = lshr i32 %a.up, %up
+  %single = icmp uge i32 %node, 32
+  %lane = and i32 %node, 31
+  %w.first = shl i32 %w, 5
+  %thread = or i32 %w.first, %lane
+  %above = add i32 %node, {THREAD_MAX // WARPS_MAX - 1}
+  %tile.first = shl i32 %above, 5
+  %tile = or i32 %tile.first, %w
+  %lanes = select i1 %single, i32 %thread, i32 %tile
+  %who = select i1 %ours, i32 %lanes, i32 {SEVERAL_WARPS}
+  %who64 = zext i32 %who to i64
+  %t1 = or i64 %time, %site
+  %t2 = or i64 %t1, %strong
+  %t3 = or i64 %t2, %who64
+  ret i64 %t3
+}}
+
+; tw.memory.node(cell): the lane or tile of a cell by one warp, as the number of a node of the tree above 32 leaves.
+define internal i32 @tw.memory.node(i64 %cell) alwaysinline {{
+  %who64 = and i64 %cell, {WHO_MASK}
+  %who = trunc i64 %who64 to i32
+  %many = icmp uge i32 %who, {THREAD_MAX}
+  %above = lshr i32 %who, 5
+  %tile = sub i32 %above, {THREAD_MAX // WARPS_MAX - 1}
+  %lane = and i32 %who, 31
+  %leaf = or i32 %lane, 32
+  %node = select i1 %many, i32 %tile, i32 %leaf
+  ret i32 %node
+}}
 
 ; tw.memory.races(block, cell, its clock, warp, thread, clock, strong): whether that access is not ordered before ours.
 define internal i1 @tw.memory.races(ptr %block, i64 %cell, i64 %its, i32 %w, i32 %thread, i64 %clock, i1 %strong) {{
@@ -58,14 +174,21 @@ any:  ; which warps is not kept: it is a race only if it is one with the warp th
   ret i1 %after
 one:
   %many = icmp uge i32 %who, {THREAD_MAX}
-  %q.many = sub i32 %who, {THREAD_MAX}
+  %q.many = and i32 %who, {WARPS_MAX - 1}
   %q.one = lshr i32 %who, 5
   %q = select i1 %many, i32 %q.many, i32 %q.one
   %ours = icmp eq i32 %q, %w
   br i1 %ours, label %lanes, label %warps
 lanes:
-  %unsynced = icmp uge i64 %its, %clock
-  ret i1 %unsynced
+  %whole.at = shl i64 %w64, 3
+  %whole.off = add i64 %whole.at, {WHOLE}
+  %whole.p = getelementptr i8, ptr %block, i64 %whole.off
+  %whole = load i64, ptr %whole.p
+  %unsynced = icmp uge i64 %its, %whole
+  br i1 %unsynced, label %parts, label %no
+parts:
+  %apart = call i1 @tw.memory.apart(ptr %block, i32 %who, i64 %its, i32 %w, i32 %thread)
+  ret i1 %apart
 warps:
   %its.p = getelementptr i32, ptr %known.p, i32 %q
   %far = load i32, ptr %its.p, align 4
@@ -84,25 +207,17 @@ define internal i1 @tw.memory.keeps(i64 %cell, i64 %limit, i1 %strong) alwaysinl
   ret i1 %stays
 }}
 
-; tw.memory.sites(joined, cell): the joined cell, without its site where the other cell's differs.
-define internal i64 @tw.memory.sites(i64 %joined, i64 %cell) alwaysinline {{
-  %unlike = xor i64 %joined, %cell
-  %differ = and i64 %unlike, {SITE_MAX << SITE_SHIFT}
-  %same = icmp eq i64 %differ, 0
-  %unknown = or i64 %joined, {SITE_MAX << SITE_SHIFT}
-  %result = select i1 %same, i64 %joined, i64 %unknown
-  ret i64 %result
-}}
-
 ; tw.memory.ours(cell, warp): whether a cell's access was by this warp alone.
 define internal i1 @tw.memory.ours(i64 %cell, i32 %w) alwaysinline {{
   %who64 = and i64 %cell, {WHO_MASK}
   %who = trunc i64 %who64 to i32
   %many = icmp uge i32 %who, {THREAD_MAX}
-  %q.many = sub i32 %who, {THREAD_MAX}
+  %q.many = and i32 %who, {WARPS_MAX - 1}
   %q.one = lshr i32 %who, 5
   %q = select i1 %many, i32 %q.many, i32 %q.one
-  %is = icmp eq i32 %q, %w
+  %like = icmp eq i32 %q, %w
+  %one = icmp ne i32 %who, {SEVERAL_WARPS}
+  %is = and i1 %like, %one
   ret i1 %is
 }}
 """
@@ -218,8 +333,6 @@ def facts() -> str:
   %site.part = shl i64 %site64, {SITE_SHIFT}
   %low1 = or i64 %site.part, %strong.bit
   %low = or i64 %low1, %thread64
-  %own.many.w = add i32 %w, {THREAD_MAX}
-  %own.many = zext i32 %own.many.w to i64
 """
 
 

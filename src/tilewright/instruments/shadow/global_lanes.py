@@ -20,11 +20,8 @@ from tilewright.instruments.shadow.cells import (
     READABLE,
     ROW_GAP,
     SEVERAL_BLOCKS,
-    SEVERAL_WARPS,
     SITE_SHIFT,
     STRONG_BIT,
-    THREAD_MAX,
-    WHO_MASK,
     WRITABLE,
 )
 from tilewright.instruments.shadow.conflicts import LANE, facts, report
@@ -275,15 +272,8 @@ again:  ; by the same thread at the same clock nothing changes, so that most rea
   %kept = select i1 %equal, i64 %cell, i64 %mine
   ret i64 %kept
 both:
-  %weaker = or i64 %cell, {SEVERAL_BLOCKS}
-  %part0 = and i64 %mine, {~WHO_MASK}
-  %part = and i64 %part0, %weaker
   %ours = call i1 @tw.memory.ours(i64 %cell, i32 %w)
-  %w.many = add i32 %w, {THREAD_MAX}
-  %w.many64 = zext i32 %w.many to i64
-  %who = select i1 %ours, i64 %w.many64, i64 {SEVERAL_WARPS}
-  %mixed = or i64 %part, %who
-  %now = call i64 @tw.memory.sites(i64 %mixed, i64 %cell)
+  %now = call i64 @tw.memory.both(i64 %cell, i64 %mine, i32 %w, i1 %ours)
   ret i64 %now
 }}
 """

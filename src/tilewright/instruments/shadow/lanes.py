@@ -9,7 +9,6 @@ from tilewright.instruments.shadow.cells import (
     LAUNCH,
     LOCAL_OUTSIDE,
     LOCAL_UNWRITTEN,
-    SEVERAL_WARPS,
     SHARED_CELLS,
     SHARED_GAP,
     SHARED_LANES,
@@ -148,13 +147,7 @@ n.ask:
 n.put:
   %n.keep = phi i1 [ false, %join ], [ %n.not, %n.ask ]
   %n.ours = call i1 @tw.memory.ours(i64 %r, i32 %w)
-  %n.strong = and i64 %r, %strong.bit
-  %n.part0 = or i64 %mine.clock, %site.part
-  %n.part = or i64 %n.part0, %n.strong
-  %n.several = or i64 %n.part, {SEVERAL_WARPS}
-  %n.many = or i64 %n.part, %own.many
-  %n.both = select i1 %n.ours, i64 %n.many, i64 %n.several
-  %n.joined = call i64 @tw.memory.sites(i64 %n.both, i64 %r)
+  %n.joined = call i64 @tw.memory.both(i64 %r, i64 %mine, i32 %w, i1 %n.ours)
   %n.value = select i1 %n.keep, i64 %n.joined, i64 %mine
   store i64 %n.value, ptr %r.p, align 8
   br label %next

@@ -13,6 +13,7 @@ from tilewright.instruments.findings import Finding
 from tilewright.instruments.shadow import clocks, orders, patterns, records
 from tilewright.instruments.shadow.cells import (
     GAP,
+    LANES_BYTES,
     LAUNCH,
     LAUNCH_WORDS,
     SHARED_CELLS,
@@ -27,6 +28,7 @@ GAP_BYTES = 512
 #: Local memory of a block beyond which it is not judged: every block begins with a copy of its states.
 _LOCAL_MAX_BYTES = 16 << 20
 _WIDTH = re.compile(r"\b(?:ld|ldu|st|atom|red)((?:\.[\w:]+)*)\.(?:[busf]|bf)(8|16|32|64|128)(?:x2)?\b")
+_PARTS = re.compile(r"\bbar\.warp\.sync\s+(?!-1\b|0x[fF]{8}\b|4294967295\b)")
 _FENCES = re.compile(r"\b(?:membar|fence)\.|\.(?:release|acquire|acq_rel)\b")
 
 
@@ -62,6 +64,7 @@ class MemoryCheck(Instrument):
         self.name = "memory"
         self.cell_bytes = narrowest_bytes(ptx)
         self.orders = bool(_FENCES.search(ptx))
+        self._parts = bool(_PARTS.search(ptx))
         self._kernel = kernel
         self._states = states
 
@@ -92,6 +95,9 @@ class MemoryCheck(Instrument):
                 self._states.constant(facts.module_address + facts.layout.places[name][1], variable.size)
         shared = _shared_cells(facts, self.cell_bytes)
         local = _local_states(facts, warps)
+        lanes = np.zeros(warps * LANES_BYTES if self._parts else 0, np.uint8)
+        lanes_at = align_up(SHARED_CELLS + 2 * shared.nbytes + local.size, 64)
+        between = np.zeros(lanes_at - (SHARED_CELLS + 2 * shared.nbytes + local.size), np.uint8)
         self._launch = np.zeros(LAUNCH_WORDS, np.uint64)
         words = {
             "states": self._states.host_address,
@@ -109,7 +115,8 @@ class MemoryCheck(Instrument):
         for name, value in words.items():
             self._launch[LAUNCH[name] // 8] = value
         block = np.concatenate([
-            np.frombuffer(clocks.initial(), np.uint8), shared.view(np.uint8), np.zeros(shared.nbytes, np.uint8), local,
+            np.frombuffer(clocks.initial(lanes_at if self._parts else 0), np.uint8),
+            shared.view(np.uint8), np.zeros(shared.nbytes, np.uint8), local, between, lanes,
         ])  # fmt: skip
         return Storage(self._launch, block)
 

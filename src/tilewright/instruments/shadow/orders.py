@@ -76,7 +76,7 @@ class Orders:
             return False
         if who == SEVERAL_WARPS:
             return clock < max(clocks)
-        return clock < clocks[who - THREAD_MAX if who >= THREAD_MAX else who >> 5]
+        return clock < clocks[who % WARPS_MAX if who >= THREAD_MAX else who >> 5]
 
     def _access(self, here: tuple[int, int], address: int, how: int, clock: int) -> None:
         place = (address, here[0] if how & SHARED else _ALL)

@@ -15,6 +15,7 @@ from tilewright.instruments.shadow.cells import (
     SITE_MAX,
     SITE_SHIFT,
     THREAD_MAX,
+    WARPS_MAX,
     WHO_MASK,
 )
 from tilewright.simt.events import GLOBAL_BASE
@@ -70,27 +71,20 @@ class _Cells:
         """`%NAME`: whether a vector of i1 holds everywhere."""
         return f"  %{name} = call i1 @llvm.vector.reduce.and.v{self.count}i1(<{self.count} x i1> {test})\n"
 
-    def declarations(self) -> str:
-        """What the text above calls."""
-        n, t = self.count, self.type
-        found = f"declare i1 @llvm.vector.reduce.and.v{n}i1(<{n} x i1>)\n"
-        if not self.contiguous:
-            found += f"declare {t} @llvm.masked.gather.v{n}i64.v{n}p0(<{n} x ptr>, <{n} x i1>, {t})\n"
-            found += f"declare void @llvm.masked.scatter.v{n}i64.v{n}p0({t}, <{n} x ptr>, <{n} x i1>)\n"
-        return found
-
 
 def _mine(v: _Cells, readers: dict[int, list[int]]) -> str:
     """`%mine`, what this access puts down, and `%who`, its low bits."""
     alone = [readers[cell][0] if len(readers[cell]) == 1 else 0 for cell in v.cells]
     several = [len(readers[cell]) > 1 for cell in v.cells]
+    tiles = [WARPS_MAX * (_tile(readers[cell]) - 1) if len(readers[cell]) > 1 else 0 for cell in v.cells]
     kinds = "<" + ", ".join(f"i1 {'true' if s else 'false'}" for s in several) + ">"
     return (
         "  %w.thread = shl i64 %w64, 5\n"
         + v.splat("thread.all", "%w.thread")
         + f"  %threads = or {v.type} %thread.all, {v.constant(alone)}\n"
         + f"  %w.many = add i64 %w64, {THREAD_MAX}\n"
-        + v.splat("many.all", "%w.many")
+        + v.splat("many.one", "%w.many")
+        + f"  %many.all = or {v.type} %many.one, {v.constant(tiles)}\n"
         + f"  %who = select <{v.count} x i1> {kinds}, {v.type} %many.all, {v.type} %threads\n"
         + "  %row.small = call i32 @llvm.umin.i32(i32 %row, i32 4095)\n"
         + "  %row.wide = zext i32 %row.small to i64\n"
@@ -100,6 +94,12 @@ def _mine(v: _Cells, readers: dict[int, list[int]]) -> str:
         + v.splat("common.all", "%common")
         + f"  %mine = or {v.type} %common.all, %who\n"
     )
+
+
+def _tile(lanes: list[int]) -> int:
+    """The fewest of 2, 4, 8 ... neighbouring lanes that hold these, as a node of the tree above 32 leaves."""
+    low, high = min(lanes) + 32, max(lanes) + 32
+    return low >> (low ^ high).bit_length()
 
 
 def shared_quick(cells: list[int], readers: dict[int, list[int]], cell_bytes: int, writes: bool) -> str:
@@ -124,7 +124,7 @@ quick:
     start += v.splat("limits", "%limit") + _mine(v, readers)
     if writes:
         return start + _shared_store(v)
-    return start + _shared_load(v)
+    return start + _shared_load(v, readers)
 
 
 def _shared_store(v: _Cells) -> str:
@@ -145,7 +145,7 @@ def _shared_store(v: _Cells) -> str:
     )
 
 
-def _shared_load(v: _Cells) -> str:
+def _shared_load(v: _Cells, readers: dict[int, list[int]]) -> str:
     """Every cell written before the last barrier; R is fresh, or settled, or joined with the other readers."""
     return (
         f"  %w.less = sub {v.type} %w.old, splat (i64 1)\n"
@@ -163,11 +163,11 @@ def _shared_load(v: _Cells) -> str:
         + v.all("good.own", "%w.either")
         + "  br i1 %good.own, label %readers, label %lanes\n"
         + "readers:\n"
-        + _shared_readers(v)
+        + _shared_readers(v, readers)
     )
 
 
-def _shared_readers(v: _Cells) -> str:
+def _shared_readers(v: _Cells, readers: dict[int, list[int]]) -> str:
     """Put the read down in R, where that does not say it already."""
     return (
         f"  %r.fresh = icmp ult {v.type} %r.old, %limits\n"
@@ -194,12 +194,15 @@ def _shared_readers(v: _Cells) -> str:
         + "  br i1 %alone, label %whole, label %lanes\n"
         + "whole:  ; all warps know the same of each other: what is not fresh is of this round\n"
         + f"  %q.one = lshr {v.type} %r.who, splat (i64 5)\n"
-        + f"  %q.many = sub {v.type} %r.who, splat (i64 {THREAD_MAX})\n"
+        + f"  %q.many = and {v.type} %r.who, splat (i64 {WARPS_MAX - 1})\n"
         + f"  %r.many = icmp uge {v.type} %r.who, splat (i64 {THREAD_MAX})\n"
         + f"  %q = select <{v.count} x i1> %r.many, {v.type} %q.many, {v.type} %q.one\n"
         + v.splat("w.all", "%w64")
-        + f"  %q.ours = icmp eq {v.type} %q, %w.all\n"
-        + f"  %group = select <{v.count} x i1> %q.ours, {v.type} %many.all, {v.type} splat (i64 {SEVERAL_WARPS})\n"
+        + f"  %q.like = icmp eq {v.type} %q, %w.all\n"
+        + f"  %r.few = xor <{v.count} x i1> %r.several, splat (i1 true)\n"
+        + f"  %q.ours = and <{v.count} x i1> %q.like, %r.few\n"
+        + _tiles_of_both(v, readers)
+        + f"  %group = select <{v.count} x i1> %q.ours, {v.type} %tile, {v.type} splat (i64 {SEVERAL_WARPS})\n"
         + f"  %joined.who = select <{v.count} x i1> %r.own, {v.type} %who, {v.type} %group\n"
         + f"  %fresh.who = select <{v.count} x i1> %r.fresh, {v.type} %who, {v.type} %joined.who\n"
         + f"  %joined.known = or {v.type} %common.all, %fresh.who\n"
@@ -209,6 +212,32 @@ def _shared_readers(v: _Cells) -> str:
         + f"  %joined = select <{v.count} x i1> %r.clear, {v.type} %joined.known, {v.type} %joined.unknown\n"
         + v.store("%joined", "at.r")
         + "  ret void\n"
+    )
+
+
+def _tiles_of_both(v: _Cells, readers: dict[int, list[int]]) -> str:
+    """`%tile`: the fewest lanes that hold this access's and those of R where they are other ones of the same warp."""
+    n, t = v.count, v.type
+    ours = [_tile(readers[cell]) for cell in v.cells]
+    zeros = [64 - node.bit_length() for node in ours]
+    return (
+        f"  %r.above = lshr {t} %r.who, splat (i64 5)\n"
+        + f"  %r.tile = sub {t} %r.above, splat (i64 {THREAD_MAX // WARPS_MAX - 1})\n"
+        + f"  %r.lane = and {t} %r.who, splat (i64 31)\n"
+        + f"  %r.leaf = or {t} %r.lane, splat (i64 32)\n"
+        + f"  %r.node = select <{n} x i1> %r.many, {t} %r.tile, {t} %r.leaf\n"
+        + f"  %r.zeros = call {t} @llvm.ctlz.v{n}i64({t} %r.node, i1 false)\n"
+        + f"  %r.deeper = call {t} @llvm.usub.sat.v{n}i64({t} {v.constant(zeros)}, {t} %r.zeros)\n"
+        + f"  %o.deeper = call {t} @llvm.usub.sat.v{n}i64({t} %r.zeros, {t} {v.constant(zeros)})\n"
+        + f"  %r.up = lshr {t} %r.node, %r.deeper\n"
+        + f"  %o.up = lshr {t} {v.constant(ours)}, %o.deeper\n"
+        + f"  %unlike = xor {t} %r.up, %o.up\n"
+        + f"  %unlike.zeros = call {t} @llvm.ctlz.v{n}i64({t} %unlike, i1 false)\n"
+        + f"  %above = sub {t} splat (i64 64), %unlike.zeros\n"
+        + f"  %node = lshr {t} %r.up, %above\n"
+        + f"  %node.at = shl {t} %node, splat (i64 5)\n"
+        + f"  %node.many = add {t} %node.at, splat (i64 {THREAD_MAX - WARPS_MAX})\n"
+        + f"  %tile = or {t} %node.many, %w.all\n"
     )
 
 

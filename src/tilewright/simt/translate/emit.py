@@ -233,8 +233,9 @@ def _emit_atomic(emitter: Emitter, op: Op, guard: Value | None) -> None:
 def _emit_barrier(emitter: Emitter, op: Op, guard: Value | None) -> None:
     """Barriers end a block, and are flow's; here the lanes that were released read a reduction's result."""
     if ".warp" in op.instruction.modifiers:
-        emitter.event(EventKind.SYNC, op.instruction, emitter.mask)
         if emitter.instruments:
+            members = emitter.code.splat(emitter.read(op.sources[0], "b32"))
+            emitter.event(EventKind.SYNC, op.instruction, emitter.mask, members)
             _tell_values(emitter, op)
     if op.destinations:
         type_ = "pred" if ".pred" in op.instruction.modifiers else "u32"
