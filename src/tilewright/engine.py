@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright import lowering, operands
-from tilewright.cpu.product import Product, product
+from tilewright.cpu.product import Product, multiply_into, product
 from tilewright.cpu.threads import Limit, limit
 from tilewright.errors import ArgumentTypeError, ArgumentValueError, TilewrightError
 from tilewright.fusing import Arguments, Epilogue, Fused, Kept, check_scale, factor, fused
@@ -43,6 +43,7 @@ def matmul(
     algebra: str | Algebra = "plus-times",
     threads: int | None = None,
     order: Order = "canonical",
+    device: str | None = None,
 ) -> Any:
     """Multiply matrices in the canonical order: the same bits for any threads, batch size, strides and host.
 
@@ -84,6 +85,10 @@ def matmul(
         "fast" allows another order of summation where that pays: bfloat16 summed in float32 on hosts with AMX, for
         all but small products, within :func:`tilewright.problem.reference.error_bound` with `flushes`. All else stays
         canonical; `plan(..., order="fast").order` says which it will be.
+    device : str, optional
+        Where arrays of the host are multiplied: "cpu", the default; "opencl" for this machine's first OpenCL device,
+        GPUs before processors; "opencl:NAME" or "opencl:1" for another, as `tilewright devices` lists them. The bits
+        are the same everywhere.
 
     Returns
     -------
@@ -114,7 +119,7 @@ def matmul(
     array([[40]], dtype=int8)
     """
     if type(a) is type(b) is _ndarray and acc_dtype is epilogue is None and epilogue_args is _NONE:
-        plain = type(alpha) is type(beta) is int and alpha == 1 and beta == 0 and type(order) is str
+        plain = type(alpha) is type(beta) is int and alpha == 1 and beta == 0 and type(order) is str and device is None
         if plain and algebra == "plus-times" and (dtype is None or isinstance(dtype, _NAMES)):
             count = _limit().count if threads is None else _threads(threads)
             named: Any = dtype
@@ -134,7 +139,8 @@ def matmul(
     shape = result_shape(left.shape, right.shape)
     chosen = checked(algebra)
     found = types(left.dtype, right.dtype, wanted, total, _use(chosen, epilogue), order)
-    work = _Work(shape, found, wanted, (alpha, beta), epilogue, epilogue_args, _traced(chosen, found), count)
+    traced, multiply = _traced(chosen, found), multiply_into if device is None else _on(device)
+    work = _Work(shape, found, wanted, (alpha, beta), epilogue, epilogue_args, traced, count, multiply)
     result = _multiply(left, right, target, work)
     if given is not None:
         return given
@@ -230,6 +236,7 @@ class _Work:
     arguments: Arguments
     algebra: Semiring | None
     threads: int
+    multiply: lowering.MultiplyInto = multiply_into
 
     def options(self, algebra: str | Algebra, acc_dtype: np.dtype[Any] | None, made: Fused | None) -> dict[str, Any]:
         """The arguments of :func:`matmul` that ask for it."""
@@ -341,6 +348,21 @@ def _quick(
     return _ready(shape, found.result, ready)
 
 
+def _on(device: str) -> lowering.MultiplyInto:
+    """The product of a device."""
+    if not isinstance(device, str):
+        raise ArgumentTypeError(f"`device` must be a name (got {type(device).__name__})")
+    if device.strip().lower() == "cpu":
+        return multiply_into
+    if device.partition(":")[0].strip().lower() == "opencl":
+        from tilewright.gpu.opencl import choose, host_products
+
+        return host_products(choose(device)).multiply_into
+    raise ArgumentValueError(
+        f"`device` must be cpu, opencl or opencl:NAME (got {device!r}); `tilewright devices` lists what is found"
+    )
+
+
 def _check_order(order: str) -> None:
     if not isinstance(order, str) or order not in _ORDERS:
         raise ArgumentValueError(f"`order` must be canonical or fast (got {order!r})")
@@ -378,7 +400,7 @@ def _multiply(a: Array, b: Array, out: Array | None, work: _Work) -> Array:
         placed = functools.partial(_placed, a.ndim, b.ndim)
         left, right = a if a.ndim > 1 else a[None, :], b if b.ndim > 1 else b[:, None]
         more = [] if made is None else made.laid(shape, placed)
-        lowering.compute(left, right, placed(target), found, work.threads, work.algebra, made, more)
+        lowering.compute(left, right, placed(target), found, work.threads, work.algebra, made, more, work.multiply)
     if out is None or target is out:
         return target
     out[...] = operands.rounded(target, out.dtype)
@@ -434,7 +456,7 @@ def _scaled(a: Array, b: Array, out: Array | None, work: _Work) -> Array:
     read = (found.accumulator,) * 2 if found.lowering == "complex" else (found.a, found.b)
     wide = Types(found.accumulator, found.accumulator, *read, found.lowering)
     left, right = a if a.ndim > 1 else a[None, :], b if b.ndim > 1 else b[:, None]
-    lowering.compute(left, right, _placed(a.ndim, b.ndim, sums), wide, work.threads)
+    lowering.compute(left, right, _placed(a.ndim, b.ndim, sums), wide, work.threads, multiply=work.multiply)
     with np.errstate(all="ignore"):  # as the kernels: IEEE's values, no warnings
         if scale[0] != 1:
             sums = (sums * factors[0]).astype(sums.dtype, copy=False)

@@ -11,19 +11,22 @@ those by other algebras, work on words of 32 booleans.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.cpu.product import Kind, multiply_into
+from tilewright.cpu.product import multiply_into
 from tilewright.fusing import Fused
 from tilewright.operands import rounded
 from tilewright.planning import Types, byte_kind, real_kind
 from tilewright.problem.algebra import WORD, Semiring, semiring
+from tilewright.problem.kind import Kind
 
 Array = npt.NDArray[Any]
+#: Computes out = a b as :func:`~tilewright.cpu.product.multiply_into` does, there or on another device.
+MultiplyInto = Callable[..., None]
 #: Rows and columns, and multiply-adds, from which packing booleans in words takes less time than it saves.
 _WORDS_SIDE, _WORDS_WORK = 64, 1 << 25
 
@@ -37,27 +40,29 @@ def compute(
     algebra: Semiring | None = None,
     fused: Fused | None = None,
     more: Sequence[Array] = (),
+    multiply: MultiplyInto = multiply_into,
 ) -> None:
     """Compute a b for arrays of 2 dimensions or more.
 
-    `out` has the result's dtype and no bytes of the operands; `more` are those of `fused`, of its shape.
+    `out` has the result's dtype and no bytes of the operands; `more` are those of `fused`, of its shape; `multiply` is
+    the device's own product.
     """
     if out.size == 0:
         return
     if algebra is not None and types.lowering == "words":
-        _words(a, b, out, algebra, threads)
+        _words(a, b, out, algebra, threads, multiply)
         return
     if types.lowering == "bool":
-        _booleans(a, b, out, threads)
+        _booleans(a, b, out, threads, multiply)
         return
     if types.lowering == "complex" and types.accumulator != types.result:
         sums: Array = np.empty(out.shape, types.accumulator)
-        compute(a, b, sums, Types(*(types.accumulator,) * 4, "complex"), threads)
+        compute(a, b, sums, Types(*(types.accumulator,) * 4, "complex"), threads, multiply=multiply)
         out[...] = sums
         return
     left, right = (rounded(x, y) for x, y in ((_plain(a), types.a), (_plain(b), types.b)))
     kind = real_kind(types, algebra, None if fused is None else fused.signature)
-    multiply_into(left, right, out, kind, threads, more)
+    multiply(left, right, out, kind, threads, more)
 
 
 def _plain(x: Array) -> Array:
@@ -68,29 +73,30 @@ def _plain(x: Array) -> Array:
     return found if found.max(initial=0) <= 1 else (found != 0).view(np.uint8)
 
 
-def _booleans(a: Array, b: Array, out: Array, threads: int) -> None:
+def _booleans(a: Array, b: Array, out: Array, threads: int, multiply: MultiplyInto) -> None:
     if min(out.shape[-2:]) >= _WORDS_SIDE and out.size * a.shape[-1] >= _WORDS_WORK:
-        _words(a, b, out, semiring("or-and", "bool").in_words(), threads)
+        _words(a, b, out, semiring("or-and", "bool").in_words(), threads, multiply)
         return
     kind = byte_kind(a.shape[-1])
     counts: Array = np.empty(out.shape, kind.out)
-    multiply_into(_plain(a), _plain(b), counts, kind, threads)
+    multiply(_plain(a), _plain(b), counts, kind, threads)
     np.not_equal(counts, 0, out=out)
 
 
-def _words(a: Array, b: Array, out: Array, algebra: Semiring, threads: int) -> None:
+def _words(a: Array, b: Array, out: Array, algebra: Semiring, threads: int, multiply: MultiplyInto) -> None:
     """An algebra of truth values: rows of B and C in words of 32, A's elements as words of one bit again and again.
 
     Packing along columns takes longer than a product of few columns does, so that A is packed in B's place only where
     its columns are contiguous.
     """
     if a.strides[-2] == 1 != a.strides[-1] and (out.shape[-1] < out.shape[-2] or b.strides[-1] != 1):
-        _words(b.swapaxes(-1, -2), a.swapaxes(-1, -2), out.swapaxes(-1, -2), algebra.flipped(), threads)
+        b, a, out = (x.swapaxes(-1, -2) for x in (a, b, out))
+        _words(a, b, out, algebra.flipped(), threads, multiply)
         return
     n = out.shape[-1]
     words = -(-n // 32)
     packed: Array = np.zeros((*b.shape[:-1], 4 * words), np.uint8)
     packed[..., : -(-n // 8)] = np.packbits(b, axis=-1, bitorder="little")
     found: Array = np.empty((*out.shape[:-1], words), WORD)
-    multiply_into(_plain(a), packed.view(WORD), found, Kind("bool", WORD, WORD, WORD, algebra), threads)
+    multiply(_plain(a), packed.view(WORD), found, Kind("bool", WORD, WORD, WORD, algebra), threads)
     out[...] = np.unpackbits(found.view(np.uint8), axis=-1, count=n, bitorder="little")

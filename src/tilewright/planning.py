@@ -12,11 +12,12 @@ import numpy.typing as npt
 
 from tilewright.cpu.contexts import KernelKey, Tile
 from tilewright.cpu.elements import COMPLEX, element
-from tilewright.cpu.product import Kind, Path, Product, product
+from tilewright.cpu.product import Path, Product, product
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
 from tilewright.problem import dtypes
 from tilewright.problem.algebra import WORD, Semiring
 from tilewright.problem.expression import Expression
+from tilewright.problem.kind import Kind
 
 Shape = tuple[int, ...]
 #: What a dtype's products are made of.

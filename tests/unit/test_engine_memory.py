@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 import tilewright as tw
 from tilewright.cpu.elements import element
-from tilewright.cpu.product import Kind, Product, product
+from tilewright.cpu.product import Product, product
+from tilewright.problem.kind import Kind
 
 Array = np.ndarray[Any, Any]
 MB = 1 << 20

@@ -31,9 +31,9 @@ from tilewright.cpu.skinny import ROWS_MAX, STEPS, SkinnyKey, skinny_kernel
 from tilewright.cpu.small import ARGUMENTS as SMALL_ARGUMENTS
 from tilewright.cpu.small import EXTENT_MAX, SmallKey, small_kernel
 from tilewright.cpu.threads import limit
-from tilewright.problem.algebra import Semiring
 from tilewright.problem.dtypes import dtype
 from tilewright.problem.expression import Expression
+from tilewright.problem.kind import Kind
 
 Array = npt.NDArray[Any]
 #: How operands are read: see :class:`tilewright.planning.Plan`.
@@ -70,24 +70,6 @@ class Piece(NamedTuple):
     b: int
     out: int
     more: tuple[int, ...] = ()
-
-
-class Kind(NamedTuple):
-    """What a product's kernels are made for.
-
-    Dtypes of A, B and C and the accumulator's; an algebra, or plus-times; an expression of the sum and of further
-    operands whose value is C, or the sum itself; whether one of these operands is C, so that no sums may lie there; and
-    the order of sums that is allowed.
-    """
-
-    a: str
-    b: str
-    out: str
-    accumulator: str
-    algebra: Semiring | None = None
-    finish: Expression | None = None
-    reads_out: bool = False
-    order: str = "canonical"
 
 
 def skinny_key(layout: Layout, key: KernelKey) -> SkinnyKey | None:

@@ -1,8 +1,8 @@
 """The primitive operations of elementwise expressions: THE table.
 
 A row says how many operands an operation takes and of what kinds, what its result's dtype is, what it means (as NumPy
-computes it) and how LLVM writes it. Everything else, the exponential included, is an expression over these rows, so its
-bits are the same from NumPy, at any vector width and on any host.
+computes it) and how LLVM and C write it. Everything else, the exponential included, is an expression over these rows,
+so its bits are the same from NumPy, at any vector width and on any host.
 
 The dtypes of expressions are those of `letter`. float16 and bfloat16 occur as operands and results; what is computed
 with them is computed in float32.
@@ -11,7 +11,12 @@ LLVM texts are lines; the last one's value is the result. In them T is the opera
 a truth value, S the type's name inside an intrinsic's; Z, O, A and Q are 0, 1, all bits set and NaN; $0 is the first
 operand, #0 the first line's value.
 
-Source: LLVM Language Reference; IEEE 754-2019 for each operation, and section 9.6 of it for what NaN does to minima.
+C texts are OpenCL C's expressions. In them T is the operands' type, and U the unsigned type of at least 32 bits in
+which integers wrap: signed ones may not overflow, and short ones are computed as `int`. DIVIDE and SQUARE_ROOT are
+rounded correctly, which OpenCL's own need not be.
+
+Source: LLVM Language Reference; OpenCL 1.2 Specification, sections 6.3 and 6.12; IEEE 754-2019 for each operation, and
+section 9.6 of it for what NaN does to minima.
 """
 
 from __future__ import annotations
@@ -46,6 +51,8 @@ class Primitive:
         On arrays of one dtype.
     llvm : dict of str to tuple of str
         Lines by the letters they serve.
+    c : dict of str to str
+        Expressions by the letters they serve.
     """
 
     name: str
@@ -54,10 +61,15 @@ class Primitive:
     result: str
     meaning: Callable[..., Any]
     llvm: dict[str, tuple[str, ...]]
+    c: dict[str, str]
 
     def lines(self, kind: str) -> tuple[str, ...]:
         """The LLVM lines for a kind of operand."""
         return next(lines for letters, lines in self.llvm.items() if kind in letters)
+
+    def c_text(self, kind: str) -> str:
+        """The C expression for a kind of operand."""
+        return next(text for letters, text in self.c.items() if kind in letters)
 
 
 @functools.lru_cache(maxsize=64)
@@ -159,49 +171,74 @@ _TRUNCATED = (
     "select M #1, T #5, T #4", "select M #0, T Z, T #6",
 )  # fmt: skip
 
+
+def _wrapped(operator: str) -> dict[str, str]:
+    return {"f": f"$0 {operator} $1", "su": f"(T)((U)$0 {operator} (U)$1)"}
+
+
+def _logic(operator: str) -> dict[str, str]:
+    return {"sub": f"(T)($0 {operator} $1)"}
+
+
+def _chosen(relation: str, logic: str) -> dict[str, str]:
+    return {
+        "f": f"(isnan($1) ? (T)NAN : $1 {relation} $0 ? $1 : $0)",
+        "su": f"($1 {relation} $0 ? $1 : $0)",
+        "b": f"(T)($0 {logic} $1)",
+    }
+
+
 #: Every operation. `constant` and `parameter` have no operands, `cast` and `bits` state their result; see `expression`.
 PRIMITIVES: dict[str, Primitive] = {
     row.name: row
     for row in (
-        Primitive("add", 2, "fsu", "same", np.add, {"f": ("fadd T $0, $1",), "su": ("add T $0, $1",)}),
-        Primitive("subtract", 2, "fsu", "same", np.subtract, {"f": ("fsub T $0, $1",), "su": ("sub T $0, $1",)}),
-        Primitive("multiply", 2, "fsu", "same", np.multiply, {"f": ("fmul T $0, $1",), "su": ("mul T $0, $1",)}),
-        Primitive("divide", 2, "f", "same", np.divide, {"f": ("fdiv T $0, $1",)}),
+        Primitive("add", 2, "fsu", "same", np.add,
+                  {"f": ("fadd T $0, $1",), "su": ("add T $0, $1",)}, _wrapped("+")),
+        Primitive("subtract", 2, "fsu", "same", np.subtract,
+                  {"f": ("fsub T $0, $1",), "su": ("sub T $0, $1",)}, _wrapped("-")),
+        Primitive("multiply", 2, "fsu", "same", np.multiply,
+                  {"f": ("fmul T $0, $1",), "su": ("mul T $0, $1",)}, _wrapped("*")),
+        Primitive("divide", 2, "f", "same", np.divide, {"f": ("fdiv T $0, $1",)}, {"f": "DIVIDE(T, $0, $1)"}),
         # Towards zero; 0 where the divisor is 0, and the smallest integer by -1 is itself.
         Primitive("quotient", 2, "su", "same", _quotient, {
             "s": _TRUNCATED,
             "u": ("icmp eq T $1, Z", "select M #0, T O, T $1", "udiv T $0, #1", "select M #0, T Z, T #2"),
+        }, {
+            "s": "($1 == 0 ? (T)0 : $1 == -1 ? (T)(0 - (U)$0) : (T)($0 / $1))",
+            "u": "($1 == 0 ? (T)0 : (T)($0 / $1))",
         }),
-        Primitive("negative", 1, "fsu", "same", np.negative, {"f": ("fneg T $0",), "su": ("sub T Z, $0",)}),
+        Primitive("negative", 1, "fsu", "same", np.negative,
+                  {"f": ("fneg T $0",), "su": ("sub T Z, $0",)}, {"f": "-$0", "su": "(T)(0 - (U)$0)"}),
         Primitive("absolute", 1, "fs", "same", np.absolute, {
             "f": ("call T @llvm.fabs.S(T $0)",), "s": ("call T @llvm.abs.S(T $0, i1 false)",),
-        }),
+        }, {"f": "fabs($0)", "s": "($0 < 0 ? (T)(0 - (U)$0) : $0)"}),
         # NaN if either is; else the second where it is strictly beyond the first, so of two zeros the first.
-        Primitive("minimum", 2, "fsub", "same", _minimum, _extreme("min", "lt", "and")),
-        Primitive("maximum", 2, "fsub", "same", _maximum, _extreme("max", "gt", "or")),
-        Primitive("less", 2, "fsu", "bool", np.less, _order("lt")),
-        Primitive("less_equal", 2, "fsu", "bool", np.less_equal, _order("le")),
-        Primitive("equal", 2, "fsub", "bool", np.equal, {"f": ("fcmp oeq T $0, $1",), "sub": ("icmp eq T $0, $1",)}),
-        Primitive("not_equal", 2, "fsub", "bool", np.not_equal, {
-            "f": ("fcmp une T $0, $1",), "sub": ("icmp ne T $0, $1",),
-        }),
-        Primitive("bitwise_and", 2, "sub", "same", np.bitwise_and, {"sub": ("and T $0, $1",)}),
-        Primitive("bitwise_or", 2, "sub", "same", np.bitwise_or, {"sub": ("or T $0, $1",)}),
-        Primitive("bitwise_xor", 2, "sub", "same", np.bitwise_xor, {"sub": ("xor T $0, $1",)}),
-        Primitive("invert", 1, "sub", "same", np.invert, {"sub": ("xor T $0, A",)}),
+        Primitive("minimum", 2, "fsub", "same", _minimum, _extreme("min", "lt", "and"), _chosen("<", "&&")),
+        Primitive("maximum", 2, "fsub", "same", _maximum, _extreme("max", "gt", "or"), _chosen(">", "||")),
+        Primitive("less", 2, "fsu", "bool", np.less, _order("lt"), {"fsu": "$0 < $1"}),
+        Primitive("less_equal", 2, "fsu", "bool", np.less_equal, _order("le"), {"fsu": "$0 <= $1"}),
+        Primitive("equal", 2, "fsub", "bool", np.equal,
+                  {"f": ("fcmp oeq T $0, $1",), "sub": ("icmp eq T $0, $1",)}, {"fsub": "$0 == $1"}),
+        Primitive("not_equal", 2, "fsub", "bool", np.not_equal,
+                  {"f": ("fcmp une T $0, $1",), "sub": ("icmp ne T $0, $1",)}, {"fsub": "$0 != $1"}),
+        Primitive("bitwise_and", 2, "sub", "same", np.bitwise_and, {"sub": ("and T $0, $1",)}, _logic("&")),
+        Primitive("bitwise_or", 2, "sub", "same", np.bitwise_or, {"sub": ("or T $0, $1",)}, _logic("|")),
+        Primitive("bitwise_xor", 2, "sub", "same", np.bitwise_xor, {"sub": ("xor T $0, $1",)}, _logic("^")),
+        Primitive("invert", 1, "sub", "same", np.invert, {"sub": ("xor T $0, A",)}, {"su": "(T)~$0", "b": "!$0"}),
         # The amount is a constant below the width.
-        Primitive("left_shift", 2, "su", "same", np.left_shift, {"su": ("shl T $0, $1",)}),
-        Primitive("right_shift", 2, "su", "same", np.right_shift, {
-            "s": ("ashr T $0, $1",), "u": ("lshr T $0, $1",),
-        }),
+        Primitive("left_shift", 2, "su", "same", np.left_shift, {"su": ("shl T $0, $1",)}, {"su": "(T)((U)$0 << $1)"}),
+        Primitive("right_shift", 2, "su", "same", np.right_shift,
+                  {"s": ("ashr T $0, $1",), "u": ("lshr T $0, $1",)}, {"su": "(T)($0 >> $1)"}),
         # The first operand is a truth value, T the type of the others.
-        Primitive("where", 3, "fsub", "same", np.where, {"fsub": ("select M $0, T $1, T $2",)}),
-        Primitive("fma", 3, "f", "same", _fma, {"f": ("call T @llvm.fma.S(T $0, T $1, T $2)",)}),
-        Primitive("sqrt", 1, "f", "same", np.sqrt, _float("sqrt")),
-        Primitive("floor", 1, "f", "same", np.floor, _float("floor")),
-        Primitive("ceil", 1, "f", "same", np.ceil, _float("ceil")),
-        Primitive("trunc", 1, "f", "same", np.trunc, _float("trunc")),
-        Primitive("round", 1, "f", "same", np.rint, _float("roundeven")),
+        Primitive("where", 3, "fsub", "same", np.where,
+                  {"fsub": ("select M $0, T $1, T $2",)}, {"fsub": "$0 ? $1 : $2"}),
+        Primitive("fma", 3, "f", "same", _fma,
+                  {"f": ("call T @llvm.fma.S(T $0, T $1, T $2)",)}, {"f": "fma($0, $1, $2)"}),
+        Primitive("sqrt", 1, "f", "same", np.sqrt, _float("sqrt"), {"f": "SQUARE_ROOT(T, $0)"}),
+        Primitive("floor", 1, "f", "same", np.floor, _float("floor"), {"f": "floor($0)"}),
+        Primitive("ceil", 1, "f", "same", np.ceil, _float("ceil"), {"f": "ceil($0)"}),
+        Primitive("trunc", 1, "f", "same", np.trunc, _float("trunc"), {"f": "trunc($0)"}),
+        Primitive("round", 1, "f", "same", np.rint, _float("roundeven"), {"f": "rint($0)"}),
     )
 }  # fmt: skip
 

@@ -16,9 +16,10 @@ import tilewright as tw
 from tilewright.cpu.amx_loops import amx_kernel_text
 from tilewright.cpu.choice import Part, amx_fits, grid_parts, kernel_key
 from tilewright.cpu.contexts import KernelKey, tile_of
-from tilewright.cpu.product import Kind, multiply_into
+from tilewright.cpu.product import multiply_into
 from tilewright.native.compiler import compiler
 from tilewright.native.tile_registers import tile_registers_granted
+from tilewright.problem.kind import Kind
 from tilewright.problem.reference import canonical, error_bound, same_bits
 
 Array = np.ndarray[Any, Any]

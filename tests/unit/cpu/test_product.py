@@ -15,7 +15,8 @@ from tilewright.cpu.choice import REGISTERS, kernel_key, parts
 from tilewright.cpu.contexts import KernelKey, tile_of
 from tilewright.cpu.layout import Layout
 from tilewright.cpu.loops import SCRATCH, kernel_text
-from tilewright.cpu.product import THREAD_WORK, Kind, Product, multiply_into, product
+from tilewright.cpu.product import THREAD_WORK, Product, multiply_into, product
+from tilewright.problem.kind import Kind
 from tilewright.problem.reference import canonical, same_bits
 
 SHAPES = [(1, 1, 1), (7, 9, 8), (31, 33, 32), (64, 64, 64), (100, 37, 61), (13, 530, 700), (6, 64, 0), (0, 5, 3)]
@@ -249,7 +250,8 @@ def test_nothing_beside_the_operands_is_read(dtype: str) -> None:
 GUARDED = """
 import ctypes, mmap
 import numpy as np
-from tilewright.cpu.product import Kind, multiply_into
+from tilewright.cpu.product import multiply_into
+from tilewright.problem.kind import Kind
 
 libc = ctypes.CDLL(None, use_errno=True)
 dtype = np.dtype("{dtype}")

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tilewright.cpu.product import _KEPT_RECORDS, Kind, product
+from tilewright.cpu.product import _KEPT_RECORDS, product
 from tilewright.cpu.records import Batch, Shares
 from tilewright.cpu.scratch import Scratch
+from tilewright.problem.kind import Kind
 
 BATCHES: list[Batch] = [
     (),

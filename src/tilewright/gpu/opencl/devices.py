@@ -1,0 +1,181 @@
+"""OpenCL devices: what is on this machine, what each can do, and which one a name means.
+
+Source: OpenCL 1.2 Specification, table 4.3 (device queries).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from tilewright.errors import ArgumentValueError, DeviceError, MissingExtraError
+
+Kind = Literal["gpu", "accelerator", "cpu"]
+#: The one that is taken first where none is named.
+_KINDS: tuple[Kind, ...] = ("gpu", "accelerator", "cpu")
+_PREFIX = "opencl"
+
+
+@dataclass(frozen=True, slots=True)
+class OpenclDevice:
+    """One device of one platform.
+
+    Attributes
+    ----------
+    name, platform, vendor, version : str
+        As the driver gives them.
+    kind : {"gpu", "accelerator", "cpu"}
+    units : int
+        Compute units.
+    memory_bytes, allocation_bytes, local_bytes : int
+        Global memory; the largest buffer; local memory of a work-group.
+    group_items : int
+        Most work-items of a group.
+    vector_bytes : int
+        Of the device's own vectors of float32.
+    doubles : bool
+        64-bit floats (cl_khr_fp64).
+    divides : bool
+        Division and square root of float32 are rounded correctly on request.
+    subnormals : bool
+        float32 keeps them.
+    unified : bool
+        Host and device share memory, so that arrays need not be copied.
+    handle : pyopencl.Device
+    """
+
+    name: str
+    platform: str
+    vendor: str
+    version: str
+    kind: Kind
+    units: int
+    memory_bytes: int
+    allocation_bytes: int
+    local_bytes: int
+    group_items: int
+    vector_bytes: int
+    doubles: bool
+    divides: bool
+    subnormals: bool
+    unified: bool
+    handle: Any = field(repr=False, compare=True)
+
+
+def binding() -> Any:
+    """Return the module pyopencl.
+
+    Raises
+    ------
+    MissingExtraError
+    """
+    try:
+        import pyopencl
+    except ImportError as error:
+        raise MissingExtraError(
+            f"OpenCL devices need pyopencl, which is not installed ({error}); run: pip install 'tilewright[opencl]'"
+        ) from error
+    return pyopencl
+
+
+@functools.cache
+def devices() -> tuple[OpenclDevice, ...]:
+    """Every OpenCL device of this machine, GPUs first.
+
+    Raises
+    ------
+    MissingExtraError
+        pyopencl is not installed.
+    DeviceError
+        No platform has a device.
+    """
+    cl = binding()
+    found, reasons = [], []
+    try:
+        platforms = cl.get_platforms()
+    except cl.Error as error:  # the loader says so where there is none
+        raise _none(str(error)) from error
+    for platform in platforms:
+        try:
+            found += [describe(handle) for handle in platform.get_devices()]
+        except cl.Error as error:
+            reasons.append(f"{platform.name.strip()}: {error}")
+    if not found:
+        raise _none("; ".join(reasons))
+    return tuple(sorted(found, key=lambda device: _KINDS.index(device.kind)))
+
+
+def _none(reason: str) -> DeviceError:
+    return DeviceError(
+        f"there must be an OpenCL driver with a device (got {reason or 'none'}); install your GPU's, or "
+        "`pip install pocl-binary-distribution` for the processor"
+    )
+
+
+@functools.lru_cache(maxsize=64)
+def describe(handle: Any) -> OpenclDevice:
+    """The record of a `pyopencl.Device`."""
+    cl = binding()
+    config = handle.single_fp_config
+    flags = cl.device_type
+    kind: Kind = "gpu" if handle.type & flags.GPU else "accelerator" if handle.type & flags.ACCELERATOR else "cpu"
+    extensions = handle.extensions.split()
+    return OpenclDevice(
+        name=handle.name.strip(),
+        platform=handle.platform.name.strip(),
+        vendor=handle.vendor.strip(),
+        version=handle.version.strip(),
+        kind=kind,
+        units=handle.max_compute_units,
+        memory_bytes=handle.global_mem_size,
+        allocation_bytes=handle.max_mem_alloc_size,
+        local_bytes=handle.local_mem_size,
+        group_items=handle.max_work_group_size,
+        vector_bytes=4 * max(handle.native_vector_width_float, handle.preferred_vector_width_float, 1),
+        doubles="cl_khr_fp64" in extensions,
+        divides=bool(config & cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT),
+        subnormals=bool(config & cl.device_fp_config.DENORM),
+        unified=bool(handle.host_unified_memory),
+        handle=handle,
+    )
+
+
+def choose(name: str, known: Sequence[OpenclDevice] | None = None) -> OpenclDevice:
+    """The device that a name means.
+
+    Parameters
+    ----------
+    name : str
+        `opencl` for the first, GPUs before processors; `opencl:` and a number of the list, or a part of the platform's
+        or the device's name: `opencl:1`, `opencl:pocl`, `opencl:radeon`.
+    known : sequence of OpenclDevice, optional
+        To choose from; :func:`devices` by default.
+
+    Raises
+    ------
+    ArgumentValueError
+        No device, or devices of several platforms, have that in their names.
+    DeviceError, MissingExtraError
+        There is no device at all.
+    """
+    found = devices() if known is None else known
+    prefix, _, wanted = name.partition(":")
+    if prefix.strip().lower() != _PREFIX:
+        raise ArgumentValueError(f"an OpenCL device must be named `opencl` or `opencl:NAME` (got {name!r})")
+    wanted = wanted.strip().lower()
+    if wanted.isdecimal():
+        if int(wanted) < len(found):
+            return found[int(wanted)]
+        raise ArgumentValueError(
+            f"an OpenCL device must be one of 0 to {len(found) - 1} (got {wanted}): {_list(found)}"
+        )
+    fitting = [d for d in found if wanted in f"{d.platform} {d.name} {d.vendor}".lower()]
+    if not fitting:
+        raise ArgumentValueError(f"an OpenCL device must be one of this machine's (got {wanted!r}): {_list(found)}")
+    return fitting[0]
+
+
+def _list(found: Sequence[OpenclDevice]) -> str:
+    return "; ".join(f"{i} {d.platform}: {d.name}" for i, d in enumerate(found))

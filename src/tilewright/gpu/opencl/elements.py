@@ -1,0 +1,156 @@
+"""Dtypes in OpenCL C: how an element lies in memory, and what it is in a register.
+
+float16 and bfloat16 are 16 bits in both, and become float32 before anything is computed with them: reading and writing
+halves needs no extension. Booleans are bytes in memory.
+
+Source: OpenCL 1.2 Specification, section 6.1.1 (scalar types) and 6.12.7 (vload_half and vstore_half).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+
+from tilewright.problem.dtypes import dtype
+from tilewright.problem.expression import Expression, Instruction, number
+from tilewright.problem.primitives import PRIMITIVES, letter
+
+#: dtype -> the type of a register; in memory it is the same but for booleans.
+C_TYPES: dict[str, str] = {
+    "bool": "bool", "float16": "ushort", "bfloat16": "ushort", "float32": "float", "float64": "double",
+    "int8": "char", "int16": "short", "int32": "int", "int64": "long",
+    "uint8": "uchar", "uint16": "ushort", "uint32": "uint", "uint64": "ulong",
+    "complex64": "float2", "complex128": "double2",
+}  # fmt: skip
+
+_TOKEN = re.compile(r"\$\d|\b[TU]\b")
+
+#: What casts to and from 16-bit floats need. `to_odd` rounds a double to a float so that one more rounding is as a
+#: single one. Source: Boldo, Melquiond, Emulation of FMA and correctly rounded sums, 2008.
+HELPERS = {
+    "from_float16": "inline float from_float16(ushort x) { return vload_half(0, (const half *)&x); }",
+    "from_bfloat16": "inline float from_bfloat16(ushort x) { return as_float((uint)x << 16); }",
+    "to_float16": "inline ushort to_float16(float x) { ushort r; vstore_half_rte(x, 0, (half *)&r); return r; }",
+    "to_bfloat16": """inline ushort to_bfloat16(float x) {
+    uint bits = as_uint(x);
+    return isnan(x) ? (bits >> 16 | 0x40) : (bits + 0x7FFF + (bits >> 16 & 1)) >> 16;
+}""",
+    "to_odd": """inline float to_odd(double x) {
+    float near = convert_float_rte(x);
+    double back = near;
+    if (back == x || isnan(x) || isinf(x)) return near;
+    return as_float((as_uint(near) - (fabs(back) > fabs(x))) | 1);
+}""",
+}  # fmt: skip
+_NARROW = ("float16", "bfloat16")
+
+
+def memory_type(name: str) -> str:
+    """The C type of an element in memory.
+
+    Examples
+    --------
+    >>> memory_type("bool"), memory_type("float16")
+    ('uchar', 'ushort')
+    """
+    return "uchar" if name == "bool" else C_TYPES[name]
+
+
+def wrapping_type(name: str) -> str:
+    """The unsigned C type in which integers of a dtype wrap: at least 32 bits, so that C does not widen it to `int`.
+
+    Examples
+    --------
+    >>> wrapping_type("int8"), wrapping_type("int64")
+    ('uint', 'ulong')
+    """
+    return "ulong" if dtype(name).bytes == 8 else "uint"
+
+
+def literal(step: Instruction) -> str:
+    """A constant as C writes it: floats by their bits."""
+    value, made = number(step), C_TYPES[step.dtype]
+    if step.dtype == "bool":
+        return "true" if value else "false"
+    if letter(step.dtype) != "f":
+        bits = dtype(step.dtype).bits
+        return f"({made}){int(value) % (1 << bits):#x}u{'l' * (bits == 64)}"
+    if math.isnan(value):
+        return f"({made})NAN"
+    if math.isinf(value):
+        return f"({made}){'-' * (value < 0)}INFINITY"
+    return f"{float(value).hex()}{'f' * (step.dtype == 'float32')}"
+
+
+def cast(value: str, source: str, target: str) -> str:
+    """A value as another dtype.
+
+    Floats are rounded once, to integers saturating, NaN to 0; integers wrap; what is not 0 is true.
+
+    Examples
+    --------
+    >>> cast("x", "float64", "float16")
+    'to_float16(to_odd(x))'
+    """
+    if source == target:
+        return value
+    if source in _NARROW:
+        return cast(f"from_{source}({value})", "float32", target)
+    if target == "bool":
+        return f"({value} != 0)"
+    if target in _NARROW:
+        if source == "float32":
+            return f"to_{target}({value})"
+        wide = value if source == "float64" else cast(value, source, "float64")
+        # What a boolean becomes is exact in either.
+        return f"to_{target}({cast(value, source, 'float32') if source == 'bool' else f'to_odd({wide})'})"
+    made = C_TYPES[target]
+    if letter(target) == "f":
+        return f"({made}){value}" if source == "bool" else f"convert_{made}_rte({value})"
+    if source != "bool" and letter(source) == "f":
+        return f"(isnan({value}) ? ({made})0 : convert_{made}_sat_rtz({value}))"
+    return f"({made}){value}"
+
+
+def function(name: str, expression: Expression) -> str:
+    """An expression as a C function of its parameters.
+
+    Examples
+    --------
+    >>> from tilewright.problem.expression import trace
+    >>> print(function("halved", trace(lambda x: x * 0.5, {"x": "float32"})))
+    inline float halved(float v0) {
+        const float v1 = 0x1.0000000000000p-1f;
+        const float v2 = v0 * v1;
+        return v2;
+    }
+    """
+    steps = expression.instructions
+    parameters = ", ".join(f"{C_TYPES[step.dtype]} v{i}" for i, step in enumerate(steps[: expression.arity]))
+    lines = [
+        f"    const {C_TYPES[step.dtype]} v{i} = {_step(step, steps)};"
+        for i, step in enumerate(steps[expression.arity :], expression.arity)
+    ]
+    head = f"inline {C_TYPES[expression.dtype]} {name}({parameters}) {{"
+    return "\n".join([head, *lines, f"    return v{len(steps) - 1};", "}"])
+
+
+def _step(step: Instruction, steps: tuple[Instruction, ...]) -> str:
+    if step.op == "constant":
+        return literal(step)
+    args = [f"v{i}" for i in step.args]
+    of = steps[step.args[-1]].dtype
+    if step.op == "copy":
+        return args[0]
+    if step.op == "cast":
+        return cast(args[0], of, step.dtype)
+    if step.op == "bits":
+        return f"as_{C_TYPES[step.dtype]}({args[0]})"
+    words = {"T": C_TYPES[of], "U": "" if letter(of) in "fb" else wrapping_type(of)}
+    text = PRIMITIVES[step.op].c_text(letter(of))
+    return _TOKEN.sub(lambda m: args[int(m[0][1])] if m[0][0] == "$" else words[m[0]], text)
+
+
+def helpers(text: str) -> list[str]:
+    """The helpers that a text uses, in an order in which they can be defined."""
+    return [code for name, code in HELPERS.items() if f"{name}(" in text]

@@ -1,0 +1,226 @@
+"""Products of arrays on an OpenCL device: of its own memory, or of the host's, shared where the device can.
+
+A batch is one launch: its third axis counts matrices, and a table tells each where its operands start, so that batches
+of any axes and strides, broadcast ones too, are one case.
+
+Source: OpenCL 1.2 Specification, sections 5.2.1 (buffers of the host's memory), 5.4 (mapping).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tilewright.errors import ArgumentValueError, DeviceError
+from tilewright.gpu.opencl.devices import OpenclDevice, binding, describe
+from tilewright.gpu.opencl.programs import kernel, told
+from tilewright.gpu.opencl.source import Layout, Tile, needs_double
+from tilewright.gpu.opencl.tiles import tile as tile_of
+from tilewright.problem.kind import Kind
+
+Array = npt.NDArray[Any]
+#: Extents that a kernel's `int` counts to.
+_EXTENT_MAX = 2**31 - 256
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """An array in a device's memory.
+
+    Attributes
+    ----------
+    buffer : pyopencl.Buffer
+    start : int
+        Element of the buffer where the array starts.
+    shape : tuple of int
+    strides : tuple of int
+        In elements.
+    """
+
+    buffer: Any
+    start: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+
+def run(
+    queue: Any, a: Placed, b: Placed, out: Placed, kind: Kind, more: Sequence[Placed] = (), cut: Tile | None = None
+) -> Any:
+    """Enqueue out = a b, in canonical order.
+
+    Parameters
+    ----------
+    queue : pyopencl.CommandQueue
+    a, b, out : Placed, shapes (..., m, k), (..., k, n) and (..., m, n)
+        The axes before the last two broadcast to `out`'s; `out` shares no memory with the operands.
+    kind : Kind
+    more : sequence of Placed
+        Operands of the finish, of `out`'s shape.
+    cut : Tile, optional
+        By default the one for this device and shape.
+
+    Returns
+    -------
+    pyopencl.Event
+
+    Raises
+    ------
+    ArgumentValueError
+        An extent is over 2**31.
+    DeviceError, CompileError
+        The device cannot, or its driver failed.
+    """
+    device = describe(queue.device)
+    (m, k), n = a.shape[-2:], b.shape[-1]
+    if max(m, n, k) > _EXTENT_MAX:
+        raise ArgumentValueError(f"extents on an OpenCL device must be below {_EXTENT_MAX:,} (got {max(m, n, k):,})")
+    if needs_double(kind) and not device.doubles:
+        raise DeviceError(
+            f"{device.name}: a product of {kind.a} with sums of {kind.accumulator} needs 64-bit floats, which the "
+            "device lacks (cl_khr_fp64); use float32, or another device"
+        )
+    cut = tile_of(device, kind, m, n) if cut is None else cut
+    a_by_columns, b_by_columns = (x.strides[-2] == 1 != x.strides[-1] for x in (a, b))
+    layout = Layout(a_by_columns, b_by_columns, b_vectors=b.strides[-1] == 1 and kind.b != "bool")
+    made = kernel(queue.context, queue.device, kind, cut, layout)
+    arrays = (a, b, out, *more)
+    starts = _starts(arrays, out.shape[:-2])
+    cl = binding()
+    with told(device, "multiplying", starts.nbytes):
+        flags = cl.mem_flags
+        table = cl.Buffer(queue.context, flags.READ_ONLY | flags.COPY_HOST_PTR, hostbuf=starts)
+        strides = [np.int64(s) for x in arrays for s in x.strides[-2:]]
+        sizes = [np.int32(x) for x in (m, n, k)]
+        across, down = cut.items
+        groups = -(-n // cut.bn) * across, -(-m // cut.bm) * down, len(starts)
+        return made.launch(queue, groups, (across, down, 1), *(x.buffer for x in arrays), table, *sizes, *strides)
+
+
+def _starts(arrays: Sequence[Placed], batch: tuple[int, ...]) -> Array:
+    """Where each matrix of a batch starts in each array, int64 (matrices, arrays), in elements."""
+    table: Array = np.empty((max(int(np.prod(batch)), 0), len(arrays)), np.int64)
+    for column, x in enumerate(arrays):
+        starts = np.full((), x.start, np.int64)
+        axes = len(batch) - (len(x.shape) - 2)
+        steps = [0] * axes + [s if n > 1 else 0 for n, s in zip(x.shape[:-2], x.strides[:-2], strict=True)]
+        for extent, step in zip(batch, steps, strict=True):
+            starts = starts[..., None] + np.arange(extent, dtype=np.int64) * step
+        table[:, column] = starts.reshape(-1)
+    return table
+
+
+class HostProducts:
+    """Products of NumPy arrays on a device, in the place of the CPU engine's.
+
+    Parameters
+    ----------
+    device : OpenclDevice
+
+    Examples
+    --------
+    >>> from tilewright.gpu.opencl.devices import choose
+    >>> products = HostProducts(choose("opencl"))
+    >>> out = np.empty((2, 2), np.float32)
+    >>> products.multiply_into(np.eye(2, dtype=np.float32), np.ones((2, 2), np.float32), out, Kind(*["float32"] * 4))
+    >>> out
+    array([[1., 1.],
+           [1., 1.]], dtype=float32)
+    """
+
+    def __init__(self, device: OpenclDevice) -> None:
+        cl = binding()
+        self.device = device
+        with told(device, "opening it"):
+            self.context = cl.Context([device.handle])
+            self.queue = cl.CommandQueue(self.context, device.handle)
+
+    def multiply_into(
+        self,
+        a: Array,
+        b: Array,
+        out: Array,
+        kind: Kind,
+        threads: int | None = None,
+        more: Sequence[Array] = (),
+        cut: Tile | None = None,
+    ) -> None:
+        """Compute out = a b as :func:`tilewright.cpu.product.multiply_into` does; `threads` are the device's own."""
+        if out.size == 0:
+            return
+        target = out if out.flags.c_contiguous and out.flags.aligned else np.empty(out.shape, out.dtype)
+        if any(np.may_share_memory(target, x) for x in more):
+            target = np.empty(out.shape, out.dtype)  # a kernel's arrays may not overlap
+        placed = [self.place(x) for x in (a, b, *more)]
+        self._run(placed, target, kind, cut)
+        if target is not out:
+            out[...] = target
+
+    def _run(self, placed: list[Placed], target: Array, kind: Kind, cut: Tile | None) -> None:
+        cl, flags = binding(), binding().mem_flags
+        with told(self.device, "multiplying", target.nbytes):
+            shared = flags.USE_HOST_PTR if self.device.unified else 0
+            buffer = cl.Buffer(
+                self.context, flags.READ_WRITE | shared, target.nbytes, hostbuf=target if shared else None
+            )
+        result = Placed(buffer, 0, target.shape, _row_major(target.shape))
+        run(self.queue, placed[0], placed[1], result, kind, placed[2:], cut)
+        with told(self.device, "reading the result", target.nbytes):
+            if shared:
+                mapped, _ = cl.enqueue_map_buffer(
+                    self.queue, buffer, cl.map_flags.READ, 0, (target.nbytes,), np.uint8, is_blocking=True
+                )
+                mapped.base.release(self.queue)
+                self.queue.finish()
+            else:
+                cl.enqueue_copy(self.queue, target, buffer)
+
+    def place(self, x: Array) -> Placed:
+        """An array as the device reads it: the host's memory itself where they share it, else a copy."""
+        cl, flags = binding(), binding().mem_flags
+        x = np.asarray(x)
+        if x.size == 0:
+            x = np.zeros((*x.shape[:-2], *(max(extent, 1) for extent in x.shape[-2:])), x.dtype)[
+                tuple(slice(e) for e in x.shape)
+            ]
+        low, high = np.lib.array_utils.byte_bounds(x) if x.size else (x.ctypes.data, x.ctypes.data + max(x.itemsize, 1))
+        wide = high - low > 2 * x.nbytes and not self.device.unified
+        if wide or not x.flags.aligned or any(s % x.itemsize for s in x.strides):
+            x = np.ascontiguousarray(x)
+            low, high = np.lib.array_utils.byte_bounds(x)
+        memory = (ctypes.c_uint8 * (high - low)).from_address(low)
+        shared = flags.USE_HOST_PTR if self.device.unified else flags.COPY_HOST_PTR
+        with told(self.device, "placing an operand", high - low):
+            buffer = cl.Buffer(self.context, flags.READ_ONLY | shared, hostbuf=_Held(memory, x).bytes())
+        start = (x.ctypes.data - low) // x.itemsize
+        return Placed(buffer, start, x.shape, tuple(s // x.itemsize for s in x.strides))
+
+
+class _Held:
+    """Bytes of an array's memory that keep the array alive."""
+
+    def __init__(self, memory: Any, array: Array) -> None:
+        memory.array = array
+        self._memory = memory
+
+    def bytes(self) -> Array:
+        return np.frombuffer(self._memory, np.uint8)
+
+
+def _row_major(shape: Sequence[int]) -> tuple[int, ...]:
+    strides, step = [], 1
+    for extent in reversed(shape):
+        strides.append(step)
+        step *= max(extent, 1)
+    return tuple(reversed(strides))
+
+
+@functools.lru_cache(maxsize=16)
+def host_products(device: OpenclDevice) -> HostProducts:
+    """The products of one device: one context and queue a process."""
+    return HostProducts(device)

@@ -1,0 +1,137 @@
+"""Building kernels, and what drivers say where something goes wrong, in words that say what to do.
+
+Source: OpenCL 1.2 Specification, sections 5.6 (programs), 5.7 (kernels) and 5.8 (launching).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tilewright.errors import CompileError, DeviceError
+from tilewright.gpu.opencl.devices import OpenclDevice, binding, describe
+from tilewright.gpu.opencl.source import Layout, Tile, source
+from tilewright.problem.kind import Kind
+
+_OPTIONS = ("-cl-std=CL1.2",)
+_DIVIDES = "-cl-fp32-correctly-rounded-divide-sqrt"
+#: x y + z, -2^-24 with one rounding and 0 with two; a subnormal float to be doubled; a half's smallest value.
+_GIVEN = (1 + 2.0**-12, 1 - 2.0**-12, -1.0, 2.0**-128, 2.0**-24)
+#: What must come of them, and the rule that says so.
+_FOUND = (
+    (-(2.0**-24), "fma must round once"),
+    (2.0**-127, "sums must keep subnormal floats"),
+    (2.0**-24, "halves must keep subnormal values"),
+)
+
+
+@contextlib.contextmanager
+def told(device: OpenclDevice, what: str, needed_bytes: int = 0) -> Iterator[None]:
+    """Turn a driver's errors into ours.
+
+    Raises
+    ------
+    DeviceError
+        Memory is exhausted, the device is lost, or whatever else the driver says.
+    """
+    cl = binding()
+    try:
+        yield
+    except cl.MemoryError as error:
+        raise DeviceError(
+            f"{device.name}: {what} must fit its memory, {device.memory_bytes >> 20:,} MB of which one buffer may take "
+            f"{device.allocation_bytes >> 20:,} (got {needed_bytes / 2**20:,.1f} MB: {_short(error)}); multiply parts, "
+            "or free other buffers"
+        ) from error
+    except cl.Error as error:
+        lost = "DEVICE_NOT_AVAILABLE" in str(error)
+        hint = "it was lost: choose another device or start the process anew" if lost else "see the driver's message"
+        raise DeviceError(f"{device.name}: {what} failed ({_short(error)}); {hint}") from error
+
+
+def _short(error: Exception) -> str:
+    return " ".join(str(error).split())
+
+
+@functools.lru_cache(maxsize=16)
+def check_arithmetic(context: Any, handle: Any) -> None:
+    """Run what the canonical order needs on a device.
+
+    Raises
+    ------
+    DeviceError
+        Its arithmetic is another.
+    """
+    cl, device = binding(), describe(handle)
+    text = (Path(__file__).parent / "kernels" / "probe.cl").read_text()
+    given, found = np.array(_GIVEN, np.float32), np.empty(len(_FOUND), np.float32)
+    with told(device, "trying its arithmetic"):
+        program = _built(context, device, text, "probe")
+        queue, flags = cl.CommandQueue(context, handle), cl.mem_flags
+        arrays = [cl.Buffer(context, flags.READ_ONLY | flags.COPY_HOST_PTR, hostbuf=given)]
+        arrays.append(cl.Buffer(context, flags.WRITE_ONLY, found.nbytes))
+        program(queue, (1,), (1,), *arrays)
+        cl.enqueue_copy(queue, found, arrays[1])
+    for have, (want, rule) in zip(found.tolist(), _FOUND, strict=True):
+        if have != want:
+            raise DeviceError(
+                f"{device.name}: {rule} for the canonical order (got {have!r} for {want!r}); multiply on another device"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A kernel that was built.
+
+    Its arguments are state of its own: whoever sets them and launches it holds the lock meanwhile.
+
+    Attributes
+    ----------
+    kernel : pyopencl.Kernel
+    """
+
+    kernel: Any
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def launch(self, queue: Any, items: tuple[int, ...], group: tuple[int, ...], *arguments: Any) -> Any:
+        """Enqueue the kernel with these arguments; returns its `pyopencl.Event`."""
+        with self._lock:
+            return self.kernel(queue, items, group, *arguments)
+
+
+@functools.lru_cache(maxsize=256)
+def kernel(context: Any, handle: Any, kind: Kind, tile: Tile, layout: Layout) -> Built:
+    """The built kernel of a product; the same for the same question.
+
+    Raises
+    ------
+    CompileError
+        The device's compiler refuses it; the message carries its log.
+    DeviceError
+        The device's arithmetic does not give the canonical order.
+    """
+    device = describe(handle)
+    check_arithmetic(context, handle)
+    return Built(_built(context, device, source(kind, tile, layout, device.divides), tile.form))
+
+
+def _built(context: Any, device: OpenclDevice, text: str, name: str) -> Any:
+    """Build, with no cache of the binding's own: it keeps pickles. Drivers keep what they compiled."""
+    cl = binding()
+    options = [*_OPTIONS, *([_DIVIDES] if device.divides else [])]
+    try:
+        program = cl.Program(context, text).build(options, [device.handle], cache_dir=False)
+        return cl.Kernel(program, name)
+    except cl.Error as error:
+        numbered = "\n".join(f"{i:4} {line}" for i, line in enumerate(text.splitlines(), 1))
+        raise CompileError(
+            f"{device.platform}: the kernel {name!r} did not compile for {device.name}:\n{str(error).strip()}\n\n"
+            f"{numbered}"
+        ) from error

@@ -1,0 +1,36 @@
+"""Which tile a product is cut into on a device.
+
+A processor wants blocks that its caches hold and vectors as wide as its registers; a GPU a group of 256 work-items with
+4 x 4 results each, whose reads of local memory are 16 bytes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tilewright.gpu.opencl.devices import OpenclDevice
+from tilewright.gpu.opencl.source import Tile, element_bytes, takes_vectors
+from tilewright.problem.kind import Kind
+
+#: Rows and columns of C below which a block would be mostly empty.
+_SMALL = 16
+_WIDTH_MAX = 16
+_GPU = Tile("register_tiled", bm=64, bn=64, bk=16, tm=4, tn=4, width=4)
+_CPU = Tile("register_tiled", bm=64, bn=64, bk=64, tm=4, tn=16, width=16)
+
+
+def tile(device: OpenclDevice, kind: Kind, m: int, n: int) -> Tile:
+    """The tile of a product of shape (m, n)."""
+    if min(m, n) < _SMALL:
+        return Tile("naive")
+    size = element_bytes(kind.accumulator)
+    if device.kind == "cpu":
+        width = min(max(device.vector_bytes // size, 1), _WIDTH_MAX) if takes_vectors(kind) else 1
+        found = replace(_CPU, width=width, tn=max(width, 8))
+    else:
+        found = replace(_GPU, width=4 if takes_vectors(kind) else 1)
+    while found.bk > 1 and found.local_bytes(kind.accumulator) > device.local_bytes:
+        found = replace(found, bk=found.bk // 2)
+    while found.items[0] * found.items[1] > device.group_items:
+        found = replace(found, bm=found.bm // 2) if found.bm > found.tm else replace(found, bn=found.bn // 2)
+    return found
