@@ -7,9 +7,7 @@ looked at: accesses outside of its memory, misaligned ones, and barriers that ca
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from tilewright.checking import launches
 from tilewright.errors import KernelError
 from tilewright.instruments.findings import Finding
 from tilewright.simt.observer import Launch
@@ -45,11 +43,10 @@ def findings(error: KernelError, launch: Launch, found: Sequence[Finding]) -> li
     code = CODES.get(error.fault)
     if code is None:
         return []
-    known: dict[str, Any] = {} if error.address is None else {"address": error.address}
+    details = {} if error.address is None else {"address": error.address}
     rows = []
     for place, opcode, ptx_line in ((error.line, error.opcode, error.ptx_line), *error.others):
         source, _, line = place.rpartition(":")
-        details = known | launches.inner(place, ptx_line, launch.program)
         finding = Finding(
             code=code, message=_words(error), kernel=launch.name, source=source, line=int(line) if source else 0,
             opcode=opcode, ptx_line=ptx_line, block=error.block, thread=error.thread, launch=launch.index,

@@ -153,7 +153,7 @@ class Checks(Observer):
             self._looked_at.add(key)
             file = launches.definition(launch.program)[0]
             found = [*unset.findings(read, launch.name), *precision.findings(read, launch.name, dtypes, file)]
-            self._found += launches.of_launch(found, launch)
+            self._found += launches.of_launch(found, launch, read)
 
     def instruments(self, launch: Launch) -> Sequence[Instrument]:
         """Fresh ones for the launch."""
@@ -172,12 +172,12 @@ class Checks(Observer):
         lost = results["memory"].lost if "memory" in results else 0
         if lost:
             warnings.warn(f"{launch.name}: {lost:,} more findings found no room in the table of a launch", stacklevel=2)
-        found = list(self._from_instruments(launch, results))
+        read = _values(launch)
+        found = list(self._from_instruments(launch, read, results))
         if isinstance(error, KernelError):
-            found += faults.findings(error, launch, found)
+            found += launches.of_launch(faults.findings(error, launch, found), launch, read)
         if isinstance(error, LaunchError):
             found += self._refused(launch)
-        read = _values(launch)
         if run is not None:
             self._coverage.add(launch, results["touched"], read)
             if read is not None and not any(finding.code.startswith(_CAUSES) for finding in found):
@@ -193,17 +193,16 @@ class Checks(Observer):
     def _refused(self, launch: Launch) -> list[Finding]:
         return launches.findings(launch, self._gpu) or launches.without_consent(launch, self._gpu)
 
-    def _from_instruments(self, launch: Launch, results: Any) -> Iterator[Finding]:
+    def _from_instruments(self, launch: Launch, read: Values | None, results: Any) -> Iterator[Finding]:
         """What instruments found: those whose result is findings, or has them, and those that count."""
         for result in results.values():
             rows = getattr(result, "findings", result)
             if isinstance(rows, Sequence) and rows and all(isinstance(row, Finding) for row in rows):
-                yield from launches.of_launch([row for row in rows if not _loaded_ahead(row, launch)], launch)
-        read = _values(launch)
+                yield from launches.of_launch([row for row in rows if not _loaded_ahead(row, launch)], launch, read)
         if read is not None and "wraparound" in results:
             signs = self._signs[launch.program.ptx, launch.program.entry]
             found = indices.findings(read, launch.name, results["wraparound"], signs)
-            yield from launches.of_launch(found, launch)
+            yield from launches.of_launch(found, launch, read)
 
 
 def _loaded_ahead(finding: Finding, launch: Launch) -> bool:

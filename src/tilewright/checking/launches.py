@@ -12,6 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+from tilewright.checking import arrays
+from tilewright.checking.values import Values
 from tilewright.errors import LaunchError
 from tilewright.gpu.program import Program
 from tilewright.instruments.findings import Finding
@@ -108,34 +110,15 @@ def without_consent(launch: Launch, gpu: Gpu) -> list[Finding]:
     return [at(launch, "TW505", message)]
 
 
-def of_launch(found: Sequence[Finding], launch: Launch) -> list[Finding]:
-    """Findings of instruments, which know no launch.
+def of_launch(found: Sequence[Finding], launch: Launch, values: Values | None) -> list[Finding]:
+    """Findings of a launch that do not know it yet.
 
-    With its number, the array that an address belongs to, and the library's line that the finding's own calls.
+    With its number, the array that an access was meant for, and the library's line that the finding's own calls.
     """
-    named = [_with_array(finding, launch) for finding in found]
-    return [
-        replace(one, launch=launch.index, details=one.details | inner(one.where, one.ptx_line, launch.program))
-        for one in named
-    ]
+    named = [arrays.named(finding, launch, values) for finding in found]
+    return [replace(one, launch=launch.index, details=one.details | _inner(one, launch.program)) for one in named]
 
 
-def inner(where: str, ptx_line: int, program: Program) -> dict[str, list[str]]:
-    """The library's line that a PTX line was compiled from, as details of a finding at the line that calls it."""
-    place = program.inner_lines.get(ptx_line, where)
-    return {} if place == where else {"inner": [place]}
-
-
-def _with_array(finding: Finding, launch: Launch) -> Finding:
-    """Name the array of a finding in global memory: the one that its address lies in, or the next one before."""
-    address = finding.details.get("address")
-    before = [a for a in launch.arguments if a.dtype is not None and address is not None and a.address <= address]
-    if not before or finding.code not in _IN_ARRAYS:
-        return finding
-    array = max(before, key=lambda a: a.address)
-    message = f"{finding.message}; the array is `{array.name}` of shape {array.shape}"
-    return replace(finding, message=message, details=finding.details | {"array": array.name})
-
-
-#: Codes whose address is one of global memory; races tell their lines apart, and have one in shared memory too.
-_IN_ARRAYS = ("TW101", "TW107", "TW201")
+def _inner(finding: Finding, program: Program) -> dict[str, list[str]]:
+    place = program.inner_lines.get(finding.ptx_line, finding.where)
+    return {} if place == finding.where else {"inner": [place]}
