@@ -184,8 +184,8 @@ class Checks(Observer):
                 found += finite.findings(launch, read, results["nonfinite"], results["touched"])
         self._found += found
 
-    def forgives(self, launch: Launch, error: Exception) -> bool:
-        """What became a finding: the program shall go on, to the next one."""
+    def explains(self, launch: Launch, error: Exception) -> bool:
+        """Whether what ended a launch, or refused it, is a finding."""
         if isinstance(error, KernelError):
             return error.fault in faults.CODES
         return isinstance(error, LaunchError) and bool(self._refused(launch))

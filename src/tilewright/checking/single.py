@@ -185,7 +185,7 @@ class _Scene:
             )  # fmt: skip
         except (KernelError, LaunchError) as error:
             self.checks.finished(about, None, error)
-            if not self.checks.forgives(about, error):
+            if not self.checks.explains(about, error):
                 raise
         else:
             self.checks.finished(about, run, None)

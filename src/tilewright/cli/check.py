@@ -47,8 +47,10 @@ def check(
     """Run a Python program with a simulated GPU as its device, and say what is wrong with its kernels.
 
     The exit status is 1 when something was found, else the program's own; 130 where Ctrl-C ended it, and what was found
-    until then is told. A comment `tilewright: ignore[TW601]` at the
-    end of a line keeps that code quiet there.
+    until then is told. A comment `tilewright: ignore[TW601]` at the end of a line keeps that code quiet there.
+
+    A launch that a GPU would refuse or end raises here too, as under `tilewright run`, and is among the findings; other
+    defects, such as races, are found while the program goes on.
     """
     from tilewright.cli import values
     from tilewright.report import console

@@ -140,7 +140,3 @@ class Observer:
 
     def finished(self, launch: Launch, run: Run | None, error: Exception | None) -> None:
         """A launch ended: with a run, or with an error that the program is told of."""
-
-    def forgives(self, launch: Launch, error: Exception) -> bool:
-        """Whether the program goes on after a launch that failed, as if nothing had happened; asked when it ended."""
-        return False

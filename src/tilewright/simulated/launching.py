@@ -104,14 +104,13 @@ class Launcher:
             try:
                 self._check(kernel, library, config, grid, block)
             except DriverError as error:
-                self._refuse(about, error)
-                return
+                raise self._refused(about, error) from None
             run = self._observed(library, about, values)
-        if run is not None and run.printed:
+        if run.printed:
             print(run.printed, end="", flush=True)
 
-    def _observed(self, library: Library, about: Launch, values: Sequence[bytes]) -> Run | None:
-        """Run a kernel, with observers told of it before and after; None where it failed and they forgive that."""
+    def _observed(self, library: Library, about: Launch, values: Sequence[bytes]) -> Run:
+        """Run a kernel, with observers told of it before and after."""
         gpu = self.gpu
         for observer in gpu.observers:
             for address, size in gpu.host_visible.items():
@@ -120,8 +119,6 @@ class Launcher:
         program = about.program
         for observer in gpu.observers:
             program = observer.prepared(program, about)
-        run: Run | None = None
-        failure: TilewrightError | None = None
         try:
             with gpu.mapped_in_step():
                 run = launch_packed(
@@ -130,30 +127,25 @@ class Launcher:
                     instruments=[i for observer in gpu.observers for i in observer.instruments(about)],
                 )  # fmt: skip
         except TilewrightError as error:
-            failure = error
+            self._finish(about, None, error)
+            raise kernel_error(error) from None
         except KeyboardInterrupt as interrupt:  # with the place, where the kernel ran already
             told = [one for one in interrupt.args if isinstance(one, KernelError)]
-            for observer in gpu.observers:
-                observer.finished(about, None, told[0] if told else KernelError(f"{about.name}: stopped"))
+            self._finish(about, None, told[0] if told else KernelError(f"{about.name}: stopped"))
             raise
-        for observer in gpu.observers:
-            observer.finished(about, run, failure)
-        if failure is None or self._forgives(about, failure):
-            return run
-        raise kernel_error(failure) from None
+        self._finish(about, run, None)
+        return run
 
-    def _refuse(self, about: Launch, error: DriverError) -> None:
-        """Tell observers of a launch that a driver refuses, and the program where they do not forgive it."""
-        refused = LaunchError(f"{about.name}: {error}")
+    def _refused(self, about: Launch, error: DriverError) -> Exception:
+        """What the program is told of a launch that a driver refuses; observers are told of it first."""
         for observer in self.gpu.observers:
             observer.launching(about)
-            observer.finished(about, None, refused)
-        if not self._forgives(about, refused):
-            message = f"{error} ({about.name}, grid {about.grid}, block {about.block})"
-            raise driver_error(error.code, message) from None
+        self._finish(about, None, LaunchError(f"{about.name}: {error}"))
+        return driver_error(error.code, f"{error} ({about.name}, grid {about.grid}, block {about.block})")
 
-    def _forgives(self, about: Launch, error: Exception) -> bool:
-        return any(observer.forgives(about, error) for observer in self.gpu.observers)
+    def _finish(self, about: Launch, run: Run | None, error: Exception | None) -> None:
+        for observer in self.gpu.observers:
+            observer.finished(about, run, error)
 
     def _check(
         self, kernel: Kernel, library: Library, config: Any, grid: tuple[int, int, int], block: tuple[int, int, int]

@@ -35,8 +35,8 @@ def simulated_gpu(
     limits : Limits, optional
         When to give a launch up.
     check : bool
-        Whether to look for what is wrong with the kernels; the GPU's `findings` say it. A launch that fails of what is
-        found so is no error then.
+        Whether to look for what is wrong with the kernels; the GPU's `findings` say it. A launch that fails is an error
+        as without, and among them too.
 
     Yields
     ------

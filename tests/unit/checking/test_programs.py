@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from numba import cuda
+from numba.cuda.cudadrv.driver import CudaAPIError
 
 import tilewright as tw
 from tilewright.checking import Checks, Finding
@@ -41,6 +43,14 @@ def rest_filled(x, start, value):
 @cuda.jit
 def past_the_end(x):
     x[cuda.grid(1)] = 1
+
+
+@cuda.jit
+def past_the_tile(x):
+    tile = cuda.shared.array(32, np.float32)
+    tile[cuda.threadIdx.x + 100_000] = x[0]
+    cuda.syncthreads()
+    x[0] = tile[0]
 
 
 def checked(program: Callable[[], None], **options: Any) -> tuple[Finding, ...]:
@@ -101,24 +111,46 @@ def test_the_same_finding_of_many_launches_is_one() -> None:
     assert (found.code, found.launch, found.count, found.thread) == ("TW101", 0, 96, (32, 0, 0))
 
 
-def test_a_launch_that_is_refused_or_fails_is_forgiven() -> None:
-    reached = []
+#: Launches that a GPU refuses or ends -> code of the driver's error, and of the finding.
+FAILING: dict[str, tuple[Callable[[Any], None], str, str]] = {
+    "threads": (lambda x: filled[1, 1025](x, 1), "CUDA_ERROR_INVALID_VALUE", "TW502"),
+    "a dimension of a block": (lambda x: filled[1, (1, 1, 65)](x, 1), "CUDA_ERROR_INVALID_VALUE", "TW502"),
+    "grid": (lambda x: filled[(1, 65536), 32](x, 1), "CUDA_ERROR_INVALID_VALUE", "TW504"),
+    "shared memory": (lambda x: filled[1, 32, 0, 300_000](x, 1), "CUDA_ERROR_INVALID_VALUE", "TW505"),
+    "consent": (lambda x: filled[1, 32, 0, 49_153](x, 1), "CUDA_ERROR_INVALID_VALUE", "TW505"),
+    "address": (past_the_end[1 << 20, 64], "CUDA_ERROR_ILLEGAL_ADDRESS", "TW101"),
+    "shared address": (past_the_tile[1, 32], "CUDA_ERROR_ILLEGAL_ADDRESS", "TW103"),
+}
+
+
+@pytest.mark.parametrize("kind", FAILING)
+def test_a_launch_that_fails_is_a_finding_and_the_error_that_the_program_gets_without(kind: str) -> None:
+    """A program that tries launches, and takes another path after an error, takes the same one."""
+    launch, code, found = FAILING[kind]
+    told: list[str] = []
 
     def program() -> None:
         x = cuda.to_device(np.zeros(32, np.float32))
-        filled[1, 2048](x, 1)
-        past_the_end[1 << 22, 64](x)
-        filled[(1, 65536), 32](x, 1)
-        reached.append(x.copy_to_host().tolist())
+        try:
+            launch(x)
+        except CudaAPIError as error:
+            told.append(error.code.name)
+            filled[1, 32](x, 2)
+        told.append(str(x.copy_to_host().tolist()))
 
-    found = checked(program)
-    assert len(reached) == 1
-    assert sorted(one.code for one in found) == ["TW101", "TW502", "TW504"]
+    with simulated_gpu():
+        program()
+    without, told[:] = list(told), []
+    assert without == [code, str([2.0] * 32)]
+    assert [one.code for one in checked(program)] == [found]
+    assert told == without
 
 
 def test_dynamic_shared_memory_that_was_not_allowed() -> None:
     def program(shared_bytes: int) -> None:
-        filled[1, 32, 0, shared_bytes](cuda.device_array(32, np.float32), 1)
+        x = cuda.device_array(32, np.float32)
+        with nullcontext() if shared_bytes <= 49_152 else pytest.raises(CudaAPIError):
+            filled[1, 32, 0, shared_bytes](x, 1)
 
     assert checked(lambda: program(49_152)) == ()
     (found,) = checked(lambda: program(49_153))

@@ -76,13 +76,43 @@ def test_a_program_without_findings_has_its_own_status(tilewright: Run, program:
     assert "suppression without use: --ignore TW301" in done.out
 
 
-def test_a_program_goes_on_after_a_launch_that_fails(tilewright: Run, program: Any) -> None:
-    rest = "past_the_end[1 << 20, 64](x)\npast_the_end[1, 2048](x)\nprint('the end')"
-    done = tilewright("check", "--ignore", "TW601,TW504", program(rest))
+#: A program that looks for the largest block that a kernel can have, and takes what it found.
+PROBING = """
+from numba.cuda.cudadrv.driver import CudaAPIError
+for threads in (2048, 1024):
+    try:
+        past_the_end[1, threads](cuda.to_device(np.ones(1024, np.float32)))
+        print("chose", threads)
+    except CudaAPIError as error:
+        print("tried", threads, error.code.name)
+"""
+
+
+def test_a_program_that_tries_launches_takes_the_same_path_as_without(tilewright: Run, program: Any) -> None:
+    name = program(PROBING)
+    without = tilewright("run", name)
+    done = tilewright("check", "--ignore", "TW601", name)
     assert done.status == 1
-    assert "the end" in done.out.splitlines()
-    assert {line[:5] for line in done.out.splitlines() if line[:2] == "TW"} == {"TW101", "TW502"}
+    assert done.out.startswith(without.out)
+    assert without.out.splitlines()[1:] == ["tried 2048 CUDA_ERROR_INVALID_VALUE", "chose 1024"]
+    assert {line[:5] for line in done.out.splitlines() if line[:2] == "TW"} == {"TW502"}
     assert done.out.splitlines()[-1].endswith("in 3 launches of 2 kernels")
+
+
+def test_a_program_ends_where_it_does_without_check(
+    tilewright: Run, program: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[Any] = []
+    monkeypatch.setattr(sys, "__excepthook__", lambda *error: told.append(error))
+    name = program("past_the_end[1 << 20, 64](x)\nprint('the end')")
+    done = tilewright("check", name)
+    assert done.status == 1
+    assert "the end" not in done.out
+    assert {line[:5] for line in done.out.splitlines() if line[:2] == "TW"} == {"TW101", "TW601"}
+    tilewright("run", name)
+    checked, without = [str(error).partition(" in block ")[0].partition(" at address ")[0] for _, error, _ in told]
+    assert checked == without
+    assert "CUDA_ERROR_ILLEGAL_ADDRESS: past_the_end: out of bounds global store of 4 bytes" in without
 
 
 def test_what_ends_the_program_is_told_after_the_findings(
