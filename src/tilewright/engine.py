@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tilewright import lowering, operands
+from tilewright import lowering, opencl_arrays, operands
 from tilewright.cpu.product import Product, multiply_into, product
 from tilewright.cpu.threads import Limit, limit
 from tilewright.errors import ArgumentTypeError, ArgumentValueError, TilewrightError
@@ -132,10 +132,15 @@ def matmul(
     _check_order(order)
     check_scale(alpha, "alpha")
     check_scale(beta, "beta")
-    left, right = operands.array(a, "a"), operands.array(b, "b")
-    given, target = operands.output(out)
     wanted = None if dtype is None else as_dtype(dtype, "dtype")
     total = None if acc_dtype is None else as_dtype(acc_dtype, "acc_dtype")
+    if opencl_arrays.is_opencl(a) or opencl_arrays.is_opencl(b):
+        if device is not None:
+            raise ArgumentValueError(f"`device` must be left out for arrays that lie on one (got {device!r})")
+        asked = opencl_arrays.Request(wanted, total, (alpha, beta), epilogue, epilogue_args, checked(algebra), order)
+        return opencl_arrays.matmul(a, b, out, asked)
+    left, right = operands.array(a, "a"), operands.array(b, "b")
+    given, target = operands.output(out)
     shape = result_shape(left.shape, right.shape)
     chosen = checked(algebra)
     found = types(left.dtype, right.dtype, wanted, total, _use(chosen, epilogue), order)

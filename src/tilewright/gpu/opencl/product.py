@@ -48,9 +48,26 @@ class Placed:
     shape: tuple[int, ...]
     strides: tuple[int, ...]
 
+    def reshaped(self, shape: tuple[int, ...], strides: tuple[int, ...]) -> Placed:
+        """The same memory by other axes."""
+        return Placed(self.buffer, self.start, shape, strides)
+
+    def broadcast(self, shape: tuple[int, ...]) -> Placed:
+        """The array as one of a shape that it broadcasts to, as NumPy's rules have it."""
+        added = len(shape) - len(self.shape)
+        steps = (0 if n == 1 else s for n, s in zip(self.shape, self.strides, strict=True))
+        return self.reshaped(shape, (*(0,) * added, *steps))
+
 
 def run(
-    queue: Any, a: Placed, b: Placed, out: Placed, kind: Kind, more: Sequence[Placed] = (), cut: Tile | None = None
+    queue: Any,
+    a: Placed,
+    b: Placed,
+    out: Placed,
+    kind: Kind,
+    more: Sequence[Placed] = (),
+    cut: Tile | None = None,
+    wait_for: Sequence[Any] = (),
 ) -> Any:
     """Enqueue out = a b, in canonical order.
 
@@ -64,6 +81,8 @@ def run(
         Operands of the finish, of `out`'s shape.
     cut : Tile, optional
         By default the one for this device and shape.
+    wait_for : sequence of pyopencl.Event
+        What must have ended before.
 
     Returns
     -------
@@ -99,7 +118,8 @@ def run(
         sizes = [np.int32(x) for x in (m, n, k)]
         across, down = cut.items
         groups = -(-n // cut.bn) * across, -(-m // cut.bm) * down, len(starts)
-        return made.launch(queue, groups, (across, down, 1), *(x.buffer for x in arrays), table, *sizes, *strides)
+        buffers = [x.buffer for x in arrays]
+        return made.launch(queue, groups, (across, down, 1), *buffers, table, *sizes, *strides, wait_for=wait_for)
 
 
 def _starts(arrays: Sequence[Placed], batch: tuple[int, ...]) -> Array:
@@ -156,7 +176,7 @@ class HostProducts:
         target = out if out.flags.c_contiguous and out.flags.aligned else np.empty(out.shape, out.dtype)
         if any(np.may_share_memory(target, x) for x in more):
             target = np.empty(out.shape, out.dtype)  # a kernel's arrays may not overlap
-        placed = [self.place(x) for x in (a, b, *more)]
+        placed = [place(self.context, self.device, np.asarray(x)) for x in (a, b, *more)]
         self._run(placed, target, kind, cut)
         if target is not out:
             out[...] = target
@@ -168,7 +188,7 @@ class HostProducts:
             buffer = cl.Buffer(
                 self.context, flags.READ_WRITE | shared, target.nbytes, hostbuf=target if shared else None
             )
-        result = Placed(buffer, 0, target.shape, _row_major(target.shape))
+        result = Placed(buffer, 0, target.shape, row_major(target.shape))
         run(self.queue, placed[0], placed[1], result, kind, placed[2:], cut)
         with told(self.device, "reading the result", target.nbytes):
             if shared:
@@ -180,39 +200,34 @@ class HostProducts:
             else:
                 cl.enqueue_copy(self.queue, target, buffer)
 
-    def place(self, x: Array) -> Placed:
-        """An array as the device reads it: the host's memory itself where they share it, else a copy."""
-        cl, flags = binding(), binding().mem_flags
-        x = np.asarray(x)
-        if x.size == 0:
-            x = np.zeros((*x.shape[:-2], *(max(extent, 1) for extent in x.shape[-2:])), x.dtype)[
-                tuple(slice(e) for e in x.shape)
-            ]
-        low, high = np.lib.array_utils.byte_bounds(x) if x.size else (x.ctypes.data, x.ctypes.data + max(x.itemsize, 1))
-        wide = high - low > 2 * x.nbytes and not self.device.unified
-        if wide or not x.flags.aligned or any(s % x.itemsize for s in x.strides):
-            x = np.ascontiguousarray(x)
-            low, high = np.lib.array_utils.byte_bounds(x)
-        memory = (ctypes.c_uint8 * (high - low)).from_address(low)
-        shared = flags.USE_HOST_PTR if self.device.unified else flags.COPY_HOST_PTR
-        with told(self.device, "placing an operand", high - low):
-            buffer = cl.Buffer(self.context, flags.READ_ONLY | shared, hostbuf=_Held(memory, x).bytes())
-        start = (x.ctypes.data - low) // x.itemsize
-        return Placed(buffer, start, x.shape, tuple(s // x.itemsize for s in x.strides))
+
+def place(context: Any, device: OpenclDevice, x: Array) -> Placed:
+    """An array of the host as a device reads it: the host's memory itself where they share it, else a copy."""
+    cl = binding()
+    if x.size == 0:
+        return Placed(nothing(context), 0, x.shape, (0,) * x.ndim)
+    low, high = np.lib.array_utils.byte_bounds(x)
+    sparse = high - low > 2 * x.nbytes and not device.unified
+    if sparse or not x.flags.aligned or any(s % x.itemsize for s in x.strides):
+        x = np.ascontiguousarray(x)
+        low, high = np.lib.array_utils.byte_bounds(x)
+    memory: Any = (ctypes.c_uint8 * (high - low)).from_address(low)
+    memory.array = x  # pyopencl keeps the buffer's memory alive, and this what it belongs to
+    how = cl.mem_flags.USE_HOST_PTR if device.unified else cl.mem_flags.COPY_HOST_PTR
+    with told(device, "placing an operand", high - low):
+        buffer = cl.Buffer(context, cl.mem_flags.READ_ONLY | how, hostbuf=np.frombuffer(memory, np.uint8))
+    start = (x.ctypes.data - low) // x.itemsize
+    return Placed(buffer, start, x.shape, tuple(s // x.itemsize for s in x.strides))
 
 
-class _Held:
-    """Bytes of an array's memory that keep the array alive."""
-
-    def __init__(self, memory: Any, array: Array) -> None:
-        memory.array = array
-        self._memory = memory
-
-    def bytes(self) -> Array:
-        return np.frombuffer(self._memory, np.uint8)
+@functools.lru_cache(maxsize=16)
+def nothing(context: Any) -> Any:
+    """A buffer for arrays without elements, which is never read."""
+    return binding().Buffer(context, binding().mem_flags.READ_WRITE, 16)
 
 
-def _row_major(shape: Sequence[int]) -> tuple[int, ...]:
+def row_major(shape: Sequence[int]) -> tuple[int, ...]:
+    """Strides of a row-major array, in elements."""
     strides, step = [], 1
     for extent in reversed(shape):
         strides.append(step)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -100,10 +100,12 @@ class Built:
     kernel: Any
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def launch(self, queue: Any, items: tuple[int, ...], group: tuple[int, ...], *arguments: Any) -> Any:
-        """Enqueue the kernel with these arguments; returns its `pyopencl.Event`."""
+    def launch(
+        self, queue: Any, items: tuple[int, ...], group: tuple[int, ...], *arguments: Any, wait_for: Sequence[Any] = ()
+    ) -> Any:
+        """Enqueue the kernel with these arguments, after these events; returns its own `pyopencl.Event`."""
         with self._lock:
-            return self.kernel(queue, items, group, *arguments)
+            return self.kernel(queue, items, group, *arguments, wait_for=list(wait_for))
 
 
 @functools.lru_cache(maxsize=256)

@@ -1,0 +1,219 @@
+"""`matmul` of arrays that lie on an OpenCL device: read where they are, the result beside them.
+
+Shapes, dtypes and epilogues follow the rules of arrays of the host; NumPy's arrays among the epilogue's operands are
+copied to the device.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tilewright.errors import ArgumentTypeError, ArgumentValueError
+from tilewright.fusing import Arguments, Epilogue, Fused, fused
+from tilewright.planning import Order, Types, byte_kind, real_kind, result_shape, types
+from tilewright.problem.algebra import Algebra, semiring
+from tilewright.problem.dtypes import name_of
+from tilewright.problem.expression import identity
+from tilewright.problem.kind import Kind
+
+Shape = tuple[int, ...]
+
+
+def is_opencl(value: Any) -> bool:
+    """Whether a value is a `pyopencl.array.Array`; pyopencl is not imported to find out."""
+    module = sys.modules.get("pyopencl.array")
+    return module is not None and isinstance(value, module.Array)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a product of such arrays was asked for, beside the arrays.
+
+    Attributes
+    ----------
+    dtype, acc_dtype : numpy.dtype or None
+    scale : (alpha, beta)
+    epilogue, arguments
+        As for :func:`tilewright.matmul`.
+    algebra : str or Algebra
+    order : {"canonical", "fast"}
+    """
+
+    dtype: np.dtype[Any] | None
+    acc_dtype: np.dtype[Any] | None
+    scale: tuple[complex, complex]
+    epilogue: Epilogue | None
+    arguments: Arguments
+    algebra: str | Algebra
+    order: Order
+
+
+def matmul(a: Any, b: Any, out: Any, asked: Request) -> Any:
+    """Multiply two `pyopencl.array.Array`.
+
+    Parameters
+    ----------
+    a, b : pyopencl.array.Array, shapes (..., m, k) and (..., k, n), or (k,)
+        Any strides.
+    out : pyopencl.array.Array, shape and dtype of the result, optional
+    asked : Request
+
+    Returns
+    -------
+    pyopencl.array.Array
+        On the queue of A, or B's; the call does not wait for it.
+
+    Raises
+    ------
+    ArgumentTypeError, ArgumentValueError
+        As for arrays of the host, or an operand lies elsewhere.
+    DeviceError, CompileError
+        The device cannot, or its driver failed.
+    """
+    queue = _queue(a, b)
+    plain = asked.algebra == "plus-times"
+    use: Any = "semiring" if not plain else "result" if asked.epilogue is None else "epilogue"
+    found = types(a.dtype, b.dtype, asked.dtype, asked.acc_dtype, use, asked.order)
+    if found.lowering == "words" or (found.lowering != "real" and asked.scale != (1, 0)):
+        raise ArgumentTypeError(
+            f"`alpha`, `beta` and an algebra must be left out for OpenCL arrays of {found.result}; convert them with "
+            ".astype, or multiply arrays of the host"
+        )
+    shape = result_shape(a.shape, b.shape)
+    algebra = None if plain else semiring(asked.algebra, name_of(found.accumulator))
+    stands = _StandIns()
+    made = _fused(found, asked, out, shape, stands)
+    kind = _kind(found, a.shape[-1], None if made is None else made.signature, algebra)
+    target = _target(queue, out, shape, np.dtype(bool) if found.lowering == "bool" else _result(found, made), (a, b))
+    left, right = (_converted(x, wanted, found, queue) for x, wanted in ((a, found.a), (b, found.b)))
+    if target.size:
+        _run(queue, (left, right, target), kind, [] if made is None else stands.arrays(made.operands), shape)
+    if out is not None and target is not out:
+        out[...] = target
+        return out
+    return target
+
+
+def _queue(a: Any, b: Any) -> Any:
+    for name, value in (("a", a), ("b", b)):
+        if not is_opencl(value):
+            raise ArgumentTypeError(
+                f"`{name}` must be an OpenCL array as the other operand is (got {type(value).__name__}); copy it with "
+                "pyopencl.array.to_device(queue, ...)"
+            )
+    queue = a.queue or b.queue
+    if queue is None:
+        raise ArgumentValueError("`a` or `b` must have a queue (got arrays without one); call .with_queue(queue)")
+    if a.context != b.context:
+        raise ArgumentValueError("`a` and `b` must lie in one OpenCL context (got two); copy one of them")
+    return queue
+
+
+class _StandIns:
+    """Arrays of the host in the places of a device's, of their shapes and dtypes, while expressions are traced."""
+
+    def __init__(self) -> None:
+        self._found: dict[int, tuple[Any, Any]] = {}
+
+    def of(self, value: Any) -> Any:
+        if not is_opencl(value):
+            return value
+        stand = np.broadcast_to(np.zeros((), value.dtype), value.shape)
+        self._found[id(stand)] = (stand, value)
+        return stand
+
+    def arguments(self, given: Arguments) -> Arguments:
+        if isinstance(given, Mapping):
+            return {name: self.of(value) for name, value in given.items()}
+        return [self.of(value) for value in given] if isinstance(given, Sequence) else given
+
+    def arrays(self, operands: Sequence[Any]) -> list[Any]:
+        """The device's arrays again, and NumPy's as they are."""
+        return [self._found[id(x)][1] if id(x) in self._found else x for x in operands]
+
+
+def _fused(found: Types, asked: Request, out: Any, shape: Shape, stands: _StandIns) -> Fused | None:
+    if found.lowering != "real":
+        if asked.epilogue is not None or len(asked.arguments):
+            raise ArgumentTypeError(f"`epilogue` must be left out for {found.result}; compute afterwards")
+        return None
+    if asked.scale[1] != 0 and out is None:
+        raise ArgumentValueError(f"`beta` must be 0 without `out`, which it scales (got {asked.scale[1]})")
+    arguments = stands.arguments(asked.arguments)
+    return fused(found, asked.dtype, asked.epilogue, arguments, asked.scale, stands.of(out), shape)
+
+
+def _kind(found: Types, k: int, finish: Any, algebra: Any) -> Kind:
+    if found.lowering == "bool":
+        counted = byte_kind(k)
+        return counted._replace(out="bool", finish=identity(counted.accumulator, "bool"))
+    if found.lowering == "complex":
+        return found.kind
+    return real_kind(found, algebra, finish)
+
+
+def _result(found: Types, made: Fused | None) -> np.dtype[Any]:
+    return found.result if made is None else made.result
+
+
+def _target(queue: Any, out: Any, shape: Shape, dtype: np.dtype[Any], others: Sequence[Any]) -> Any:
+    """Where the result is written: `out`, or an array of its own where that is missing or shares operands' memory."""
+    import pyopencl.array
+
+    if out is not None:
+        if not is_opencl(out):
+            raise ArgumentTypeError(f"`out` must be an OpenCL array as the operands are (got {type(out).__name__})")
+        if out.shape != shape or out.dtype != dtype:
+            raise ArgumentValueError(
+                f"`out` must have the product's shape {shape} and dtype {dtype} (got {out.shape} and {out.dtype}); "
+                "make it with pyopencl.array.empty"
+            )
+        if not any(out.base_data == x.base_data for x in others):
+            return out
+    return pyopencl.array.empty(queue, shape, dtype)
+
+
+def _converted(x: Any, wanted: np.dtype[Any], found: Types, queue: Any) -> Any:
+    """An operand in a dtype that kernels read."""
+    if found.lowering == "bool" or x.dtype.kind == "b":
+        return x.view(np.uint8) if x.dtype.kind == "b" else x.astype(np.uint8, queue)
+    return x if x.dtype == wanted else x.with_queue(queue).astype(wanted)
+
+
+def _run(queue: Any, arrays: tuple[Any, Any, Any], kind: Kind, more: Sequence[Any], shape: Shape) -> None:
+    from tilewright.gpu.opencl import product
+    from tilewright.gpu.opencl.devices import describe
+
+    a, b, out = arrays
+    device = describe(queue.device)
+
+    def placed(x: Any) -> product.Placed:
+        if not is_opencl(x):
+            return product.place(queue.context, device, np.asarray(x))
+        size = x.dtype.itemsize
+        buffer = product.nothing(queue.context) if x.base_data is None else x.base_data
+        return product.Placed(buffer, x.offset // size, x.shape, tuple(s // size for s in x.strides))
+
+    left, right = placed(a), placed(b)
+    row = left if len(a.shape) > 1 else left.reshaped((1, *a.shape), (0, *left.strides))
+    column = right if len(b.shape) > 1 else right.reshaped((*b.shape, 1), (*right.strides, 0))
+    flat = [placed(x).broadcast(shape) for x in more]
+    places = [_axes(x, len(a.shape), len(b.shape)) for x in (placed(out), *flat)]
+    waiting = [event for x in (*arrays, *more) if is_opencl(x) for event in x.events]
+    done = product.run(queue, row, column, places[0], kind, places[1:], wait_for=waiting)
+    out.add_event(done)
+
+
+def _axes(x: Any, a_ndim: int, b_ndim: int) -> Any:
+    """An array of the result's shape with the axes that it lacks for 1-D operands."""
+    shape, strides = x.shape, x.strides
+    if b_ndim == 1:
+        shape, strides = (*shape, 1), (*strides, 0)
+    if a_ndim == 1:
+        shape, strides = (*shape[:-1], 1, shape[-1]), (*strides[:-1], 0, strides[-1])
+    return x.reshaped(shape, strides)
