@@ -1,8 +1,8 @@
 """How long the cache model takes for ten million sectors, by what they are and whose caches they meet.
 
-Requests of four sectors from 4,096 blocks of eight warps; a pattern is what the blocks touch. The time is the
-processor's in `machine.cache.simulate` alone, which puts the requests in the order of warps first; its code is compiled
-beforehand, and that is stated apart.
+Requests of four sectors, of one line or of four, from 4,096 blocks of eight warps; a pattern is what the blocks touch.
+The time is the processor's in `machine.cache.simulate` alone, which puts the requests in the order of warps first; its
+code is compiled beforehand, and that is stated apart.
 
     python benchmarks/cache_model.py [--sectors 10000000] [--rounds 5] [--gpus t4,h100] [--json]
 """
@@ -22,19 +22,24 @@ from tilewright.machine import cache, cache_launch, gpu
 BLOCKS, WARPS, RESIDENT, SECTORS = 4096, 8, 4, 4
 Pattern = Callable[[np.random.Generator, int], np.ndarray]
 
-#: Sector numbers of so many requests, by pattern.
+#: Words of so many requests, by pattern: whole lines, or a sector of each of four.
 PATTERNS: dict[str, Pattern] = {
-    "every request the same 8 KB": lambda rng, n: np.arange(n)[:, None] % 64 * SECTORS + np.arange(SECTORS),
-    "random in 64 KB": lambda rng, n: _random(rng, n, 1 << 11),
-    "one after the other": lambda rng, n: np.arange(n * SECTORS).reshape(n, SECTORS),
-    "random in 100 MB": lambda rng, n: _random(rng, n, 100 << 15),
-    "random in 1 GB": lambda rng, n: _random(rng, n, 1 << 25),
+    "every request the same 8 KB": lambda rng, n: _whole(np.arange(n) % 64),
+    "random in 64 KB": lambda rng, n: _random(rng, n, 1 << 9),
+    "one after the other": lambda rng, n: _whole(np.arange(n)),
+    "random in 100 MB": lambda rng, n: _random(rng, n, 100 << 13),
+    "random in 1 GB": lambda rng, n: _random(rng, n, 1 << 23),
 }
 
 
-def _random(rng: np.random.Generator, requests: int, sectors: int) -> np.ndarray:
+def _whole(lines: np.ndarray) -> np.ndarray:
+    """All sectors of a line a request."""
+    return (lines << 4 | 15)[:, None]
+
+
+def _random(rng: np.random.Generator, requests: int, lines: int) -> np.ndarray:
     """A sector of each of some random lines; a request has each only once."""
-    return rng.integers(0, sectors // SECTORS, (requests, SECTORS)) * SECTORS + np.arange(SECTORS)
+    return rng.integers(0, lines, (requests, SECTORS)) << 4 | 1 << np.arange(SECTORS)
 
 
 def main() -> None:
@@ -63,9 +68,8 @@ def measure(pattern: str, name: str, requests: int, rounds: int) -> dict[str, An
     """One pattern against one GPU's caches."""
     rng = np.random.default_rng(0)
     warps = np.sort(rng.integers(0, BLOCKS * WARPS, requests)).astype(np.uint64)
-    words = np.empty((requests, SECTORS + 1), np.uint64)
-    words[:, 0] = warps << np.uint64(24) | np.uint64(SECTORS)
-    words[:, 1:] = PATTERNS[pattern](rng, requests)
+    asked = PATTERNS[pattern](rng, requests).astype(np.uint64)
+    words = np.column_stack((warps << np.uint64(24) | np.uint64(asked.shape[1]), asked))
     caches = cache.Caches.of(gpu(name), shared_bytes=0, resident_blocks=RESIDENT)
     times = []
     for _ in range(rounds):

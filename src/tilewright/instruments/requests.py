@@ -25,8 +25,8 @@ MOST_BYTES = 1 << 30
 _TAKEN, _CHUNKS, _LOST, _WARPS, _LOCAL, _HEAD = 0, 1, 2, 3, 4, 8
 #: Sector numbers of local memory begin here, above all of global memory.
 LOCAL_SECTORS = 1 << 40
-#: Source: the form of a request: 8 bits for the number of sectors.
-MOST_SECTORS = 255
+#: Source: the form of a request: 8 bits for the number of words.
+MOST_WORDS = 255
 
 # `state` is a word of the host thread's counters: the address of its chunk, 0 before the first request.
 TEXT = f"""
@@ -88,13 +88,43 @@ define weak_odr i64 @tw.requests.warp(ptr %launch, ptr %slot, ptr %warp) alwaysi
   ret i64 %number
 }}
 
-; Write a request's header, before its sectors, and keep what was written.
+; Make words of so many sectors that were written: one for each run of neighbours in the list that lie in one line.
+define weak_odr i64 @tw.requests.lines(ptr %out, i64 %count) {{
+entry:
+  br label %each
+each:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %each ]
+  %at = phi i64 [ -1, %entry ], [ %at.now, %each ]
+  %line.before = phi i64 [ -1, %entry ], [ %line, %each ]
+  %before = phi i64 [ 0, %entry ], [ %word, %each ]
+  %sector.p = getelementptr i64, ptr %out, i64 %i
+  %sector = load i64, ptr %sector.p, align 8
+  %line = lshr i64 %sector, 2
+  %within = and i64 %sector, 3
+  %bit = shl i64 1, %within
+  %same = icmp eq i64 %line, %line.before
+  %high = shl i64 %line, 4
+  %known = select i1 %same, i64 %before, i64 %high
+  %word = or i64 %known, %bit
+  %at.up = add i64 %at, 1
+  %at.now = select i1 %same, i64 %at, i64 %at.up
+  %word.p = getelementptr i64, ptr %out, i64 %at.now
+  store i64 %word, ptr %word.p, align 8
+  %i.next = add i64 %i, 1
+  %more = icmp ult i64 %i.next, %count
+  br i1 %more, label %each, label %done
+done:
+  %words = add i64 %at.now, 1
+  ret i64 %words
+}}
+
+; Write a request's header, before its words, and keep what was written.
 define weak_odr void @tw.requests.keep(ptr %launch, ptr %slot, ptr %warp, ptr %state, i32 %row, ptr %room, i64 %count) alwaysinline {{
   %number = call i64 @tw.requests.warp(ptr %launch, ptr %slot, ptr %warp)
   %high = shl i64 %number, 24
   %site = zext i32 %row to i64
   %middle = shl i64 %site, 8
-  %few = call i64 @llvm.umin.i64(i64 %count, i64 {MOST_SECTORS})
+  %few = call i64 @llvm.umin.i64(i64 %count, i64 {MOST_WORDS})
   %both = or i64 %high, %middle
   %header = or i64 %both, %few
   store i64 %header, ptr %room, align 8
@@ -120,7 +150,7 @@ LOCAL = f"""  %warp.number = call i64 @tw.requests.warp(ptr %launch, ptr %slot, 
 
 
 def room(most: int, slots: int) -> str:
-    """LLVM text that sets `%out` to where the sectors of a request, so many at most, may be written.
+    """LLVM text that sets `%out` to where the words of a request, so many at most, may be written.
 
     The last counter of the instrument's first row holds the host thread's chunk; a row has `slots` counters.
     """
@@ -133,7 +163,7 @@ def room(most: int, slots: int) -> str:
 
 
 def keep(count: str) -> str:
-    """LLVM text that keeps the request whose sectors, so many, were written to `%out`."""
+    """LLVM text that keeps the request whose words, so many, were written to `%out`."""
     return (
         "  call void @tw.requests.keep(ptr %launch, ptr %slot, ptr %warp, ptr %state, i32 %row, ptr %room, i64 "
         f"{count})"

@@ -16,6 +16,8 @@ from tilewright.simt.events import EventKind, Handler, parameters
 
 #: Source: CUDA C++ Best Practices Guide, 13.2.1 "Coalesced Access to Global Memory": 32-byte transactions.
 SECTOR_BYTES = 32
+#: Source: Nsight Compute, Profiling Guide: a cache line is 128 bytes, four sectors of 32.
+LINE_SECTORS = 4
 #: Source: CUDA C++ Programming Guide, "Local Memory": consecutive 32-bit words belong to consecutive threads.
 WORD_BYTES = 4
 ROW_BYTES = WORD_BYTES * LANES
@@ -114,8 +116,8 @@ class Space:
         What the sectors of a pattern are beside those of its base depends on the base modulo this.
     place : callable
         Where a byte at an address of a lane lies, for sectors and bytes.
-    start : str
-        LLVM text that sets `%start` to the sector of the place of `%base`, rounded down to the modulus.
+    line : int
+        Bits of an address below the number of its line, by which the lines of a pattern are told from that of its base.
     numbers : callable
         LLVM text that stores the sectors of `%address` to `%ids`, for accesses of so many bytes and, of local
         memory, the sector at which the warp's begins.
@@ -127,7 +129,7 @@ class Space:
     pieces: Callable[[int], int]
     modulus: int
     place: Callable[[int, int], int]
-    start: str
+    line: int
     numbers: Callable[[int, str], str]
     shift: str
 
@@ -170,7 +172,7 @@ SPACES = {
         pieces=lambda size: 1,  # accesses are naturally aligned: the machine refuses others
         modulus=SECTOR_BYTES,
         place=lambda address, lane: address,
-        start="  %start = lshr i64 %base, 5",
+        line=7,
         numbers=lambda size, first: (
             f"""  %id = lshr {_V64} %address, splat (i64 5)
   store {_V64} %id, ptr %ids, align 64"""
@@ -182,7 +184,7 @@ SPACES = {
         pieces=lambda size: max(1, size // WORD_BYTES),
         modulus=WORD_BYTES,
         place=local_place,
-        start="  %start = and i64 %base, -4",  # a word is a row of four sectors
+        line=2,  # a word is a row of 32 lanes: a line
         numbers=_local_numbers,
         shift=f"""  %within = and {_V32} %low, splat (i32 {WORD_BYTES - 1})
   %shift = add {_V32} %within, <{", ".join(f"i32 {WORD_BYTES * (lane % 8)}" for lane in range(LANES))}>""",
@@ -224,13 +226,19 @@ any:
   br label %counted
 counted:
   %count = phi i64 {counts}
-{requests.keep("%count") if record else ""}
+{_kept() if record else ""}
   br label %leave
 leave:
   ret void
 }}
 """
     return Handler(symbol, text)
+
+
+def _kept() -> str:
+    """LLVM text that makes words of the sectors at `%out` and keeps the request."""
+    return f"""  %words = call i64 @tw.requests.lines(ptr %out, i64 %count)
+{requests.keep("%words")}"""
 
 
 def _rising(size: int, *, record: bool) -> str:
@@ -291,37 +299,58 @@ def handler(space: Space, size: int, offsets: Sequence[int] | None, *, record: b
     def touched(base: int) -> set[int]:
         return {space.place(base + at + byte, lane) for lane, at in enumerate(offsets) for byte in range(size)}
 
-    also = _recorded(space, [sorted({x // SECTOR_BYTES for x in touched(b)}) for b in range(space.modulus)])
-    return by_pattern(slow, offsets, size, space.modulus, lambda base: counted(touched(base)), also if record else None)
+    also = _recorded(space, offsets, size) if record else None
+    return by_pattern(slow, offsets, size, space.modulus, lambda base: counted(touched(base)), also)
 
 
-def _recorded(space: Space, rows: list[list[int]]) -> Callable[[str], tuple[str, str]]:
-    """For the whole warp's access by a pattern: a table of its sectors beside that of its base, and their writing down.
+def _words(space: Space, offsets: Sequence[int], size: int, base: int) -> list[int]:
+    """The words of a request of all lanes by a pattern: lines beside that of its base, `line << 4 | sectors` each.
 
-    A row of the table is its number of sectors and then those, filled up; what is written past the number is written
-    over by the next request.
+    Examples
+    --------
+    >>> [(word >> 4, word & 15) for word in _words(SPACES["global"], [4 * lane for lane in range(32)], 4, 64)]
+    [(0, 12), (1, 3)]
     """
+    lines: dict[int, int] = {}
+    for lane, at in enumerate(offsets):
+        for byte in range(0, size, WORD_BYTES):
+            line, sector = divmod(space.place(base + at + byte, lane) // SECTOR_BYTES, LINE_SECTORS)
+            lines[line] = lines.get(line, 0) | 1 << sector
+    return [line << LINE_SECTORS | lines[line] for line in sorted(lines)]
+
+
+def _recorded(space: Space, offsets: Sequence[int], size: int) -> Callable[[str], tuple[str, str]]:
+    """For the whole warp's access by a pattern: a table of its words by the base's place in a line, and their writing.
+
+    A row of the table is its number of words and then those, filled up; what is written past the number is written
+    over by the next request. Accesses are naturally aligned, and so is the base.
+    """
+    step = min(size, 1 << space.line)
+    rows = [_words(space, offsets, size, base) for base in range(0, 1 << space.line, step)]
     most = max(map(len, rows))
-    sectors, row = f"<{most} x i64>", f"{{ i64, <{most} x i64> }}"
+    words, row = f"<{most} x i64>", f"{{ i64, <{most} x i64> }}"
     of_local = space.name == "local"
 
     def text(symbol: str) -> tuple[str, str]:
-        items = (f"{row} {{ i64 {len(r)}, {sectors} {vector(r + r[:1] * (most - len(r)))} }}" for r in rows)
-        table = f"@{symbol}.sectors = private constant [{len(rows)} x {row}] [{', '.join(items)}], align 64\n"
+        items = (f"{row} {{ i64 {len(r)}, {words} {vector(r + r[:1] * (most - len(r)))} }}" for r in rows)
+        table = f"@{symbol}.words = private constant [{len(rows)} x {row}] [{', '.join(items)}], align 64\n"
         body = f"""
-{requests.LOCAL if of_local else ""}
-{space.start}
-  %begin = add i64 %start, {"%local" if of_local else "0"}
-  %begin.one = insertelement {sectors} poison, i64 %begin, i32 0
-  %begin.all = shufflevector {sectors} %begin.one, {sectors} poison, <{most} x i32> zeroinitializer
-  %which = and i64 %base, {len(rows) - 1}
-  %count.p = getelementptr {row}, ptr @{symbol}.sectors, i64 %which
+{requests.LOCAL if of_local else "  %local = add i64 0, 0"}
+  %local.line = lshr i64 %local, 2
+  %base.line = lshr i64 %base, {space.line}
+  %line = add i64 %base.line, %local.line
+  %begin = shl i64 %line, {LINE_SECTORS}
+  %begin.one = insertelement {words} poison, i64 %begin, i32 0
+  %begin.all = shufflevector {words} %begin.one, {words} poison, <{most} x i32> zeroinitializer
+  %place = lshr i64 %base, {step.bit_length() - 1}
+  %which = and i64 %place, {len(rows) - 1}
+  %count.p = getelementptr {row}, ptr @{symbol}.words, i64 %which
   %count = load i64, ptr %count.p, align 8
   %beside.p = getelementptr {row}, ptr %count.p, i64 0, i32 1
-  %beside = load {sectors}, ptr %beside.p, align 8
-  %all = add {sectors} %beside, %begin.all
+  %beside = load {words}, ptr %beside.p, align 8
+  %all = add {words} %beside, %begin.all
 {requests.room(most, SLOTS + 1)}
-  store {sectors} %all, ptr %out, align 8
+  store {words} %all, ptr %out, align 8
 {requests.keep("%count")}"""
         return table, body
 

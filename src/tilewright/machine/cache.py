@@ -35,7 +35,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
-from tilewright.machine.cache_launch import compiled
+from tilewright.machine.cache_launch import JOB, compiled
+from tilewright.machine.cache_lines import REGION_BITS
 from tilewright.machine.gpu import Gpu
 from tilewright.machine.occupancy import allocated_shared, shared_memory
 
@@ -52,19 +53,15 @@ OUTCOMES = (
 
 #: Warps that a multiprocessor's mask has bits for; no GPU holds more.
 _MOST_WARPS = 64
-#: Sectors between looks at Ctrl-C: about a tenth of a second.
+#: Words between looks at Ctrl-C: less than a tenth of a second.
 _SLICE = 1 << 20
-#: Lines of a region of the directory: 65,536 sectors.
-_REGION_LINES = 1 << 14
-#: Places of the directory of touched memory, at first; half of them hold 2 MiB of addresses each.
+#: Places of the directory of regions, at first; half of them hold 2 MiB of addresses each.
 _DIRECTORY = 1 << 12
 
 _NODE = np.dtype(
     {
-        "names": ["line", "prev", "next", "state", "chain", "set"],
-        "formats": ["<i8", "<i4", "<i4", "<i4", "<i4", "<i4"],
-        "offsets": [0, 8, 12, 16, 20, 24],
-        "itemsize": 32,
+        "names": ["tag", "prev", "next", "chain", "state"],
+        "formats": ["<i8", "<i4", "<i4", "<i4", "<i4"],
     }
 )
 _SM_WORDS = 1 + 3 * _MOST_WARPS
@@ -168,8 +165,8 @@ def simulate(
     ----------
     buffers : sequence of ndarray of uint64
         Requests, in any order but that of each warp, which holds within a buffer and from one to the next: a header
-        `warp << 24 | site << 8 | sectors`, then that many sector numbers (address divided by 32), each once. `warp` is
-        `block * warps_per_block +` the warp of the block.
+        `warp << 24 | site << 8 | words`, then that many words `line << 4 | sectors`: the number of a line (address
+        divided by 128), and a bit for each of its sectors. `warp` is `block * warps_per_block +` the warp of the block.
     kinds : array_like of int, shape (sites,)
         `LOAD`, `LOAD_L2`, `STORE` or `ATOMIC` for each site.
     caches : Caches
@@ -187,7 +184,7 @@ def simulate(
     --------
     Two warps of a block read the same four sectors; the second finds them.
 
-    >>> words = np.array([0 << 24 | 4, 8, 9, 10, 11, 1 << 24 | 4, 8, 9, 10, 11], np.uint64)
+    >>> words = np.array([0 << 24 | 1, 2 << 4 | 15, 1 << 24 | 1, 2 << 4 | 15], np.uint64)
     >>> traffic = simulate([words], [LOAD], Caches(1, 4096, 65536), blocks=1, warps_per_block=2, resident_blocks=1)
     >>> traffic.total("sectors"), traffic.total("l1_hits"), traffic.total("dram_compulsory"), traffic.dram_read_bytes
     (8, 4, 4, 128)
@@ -200,25 +197,27 @@ def simulate(
             f"(got {resident_blocks} of {warps_per_block}, and {blocks}); take them from the occupancy"
         )
     counts = np.zeros((len(sites), len(OUTCOMES)), np.uint64)
-    directory, regions, sizes = _counted(words, blocks * warps_per_block, len(sites))
+    sizes = _sizes(words, blocks * warps_per_block, len(sites))
     starts = np.zeros(len(sizes) + 1, np.int64)
     np.cumsum(sizes, out=starts[1:])
-    ordered = _ordered(words, starts)
-    machine = _Machine(caches, min(caches.multiprocessors, blocks), regions)
-    touched = np.zeros(regions << 10, np.uint64)
-    dirty = np.zeros(regions << 10 if machine.endless else 0, np.uint64)
-    many = machine.multiprocessors
-    job = [
-        ordered, sites, counts, machine.first, machine.second, machine.shadow, directory, len(directory) - 1, touched,
-        machine.state, many, starts, blocks, 0, warps_per_block, resident_blocks, dirty, 0,
-    ]  # fmt: skip
-    record = np.array([part.ctypes.data if isinstance(part, np.ndarray) else part for part in job], np.uint64)
+    ordered, homes = _ordered(words, starts)
+    regions = len(homes)
+    many = min(caches.multiprocessors, blocks)
+    levels = _Levels(caches, many, regions, int(starts[-1]))
+    job = {
+        "words": ordered, "kinds": sites, "counts": counts, "first": levels.first, "second": levels.second,
+        "shadow": levels.shadow, "homes": homes, "known": np.zeros(regions << REGION_BITS, np.uint8),
+        "sms": np.zeros((many, _SM_WORDS), np.uint64), "many": many, "starts": starts, "blocks": blocks, "next": 0,
+        "warps": warps_per_block, "resident": resident_blocks, "soiled": 0,
+    }  # fmt: skip
+    parts = [job[name] for name in JOB]
+    record = np.array([part.ctypes.data if isinstance(part, np.ndarray) else part for part in parts], np.uint64)
     code = compiled()
     if many:
         code.start(record.ctypes.data)
         while code.run(record.ctypes.data, _SLICE):
             pass
-    written, soiled = machine.written(int(record[-1]))
+    written, soiled = levels.written(int(record[JOB.index("soiled")]))
     return Traffic(counts, written, soiled - written)
 
 
@@ -238,63 +237,59 @@ def _checked_words(buffer: Any) -> Words:
     return np.ascontiguousarray(buffer)
 
 
-def _counted(buffers: Sequence[Words], warps: int, sites: int) -> tuple[Words, int, npt.NDArray[np.int64]]:
-    """The directory of touched memory, the regions in it, and the words of each warp."""
-    places = _DIRECTORY
+def _sizes(buffers: Sequence[Words], warps: int, sites: int) -> npt.NDArray[np.int64]:
+    """The words of each warp."""
+    sizes = np.zeros(warps, np.int64)
+    if any(compiled().count(buffer.ctypes.data, len(buffer), sizes.ctypes.data, warps, sites) for buffer in buffers):
+        raise ArgumentValueError(
+            f"`buffers` must hold requests of {warps:,} warps and {sites:,} sites, each with its lines (got "
+            "others); give as many `blocks`, `warps_per_block` and `kinds` as the launch had"
+        )
+    return sizes
+
+
+def _ordered(buffers: Sequence[Words], starts: npt.NDArray[np.int64]) -> tuple[Words, Words]:
+    """All requests, those of a warp together and their lines numbered by region; and each region's first line."""
+    ordered, slots = np.empty(starts[-1], np.uint64), _DIRECTORY
     while True:
-        directory, regions, sizes = np.zeros((places, 2), np.uint64), np.zeros(1, np.int64), np.zeros(warps, np.int64)
-        where = (sizes.ctypes.data, warps, sites, directory.ctypes.data, places - 1, regions.ctypes.data)
-        outcomes = {compiled().count(buffer.ctypes.data, len(buffer), *where) for buffer in buffers}
-        if 2 in outcomes:
-            raise ArgumentValueError(
-                f"`buffers` must hold requests of {warps:,} warps and {sites:,} sites, each with its sectors (got "
-                "others); give as many `blocks`, `warps_per_block` and `kinds` as the launch had"
-            )
-        if 1 not in outcomes:
-            return directory, int(regions[0]), sizes
-        places *= 4
+        directory, homes = np.zeros((slots, 2), np.uint64), np.zeros(slots // 2, np.uint64)
+        regions, places = np.zeros(1, np.int64), starts[:-1].copy()
+        to = [part.ctypes.data for part in (places, ordered, directory)]
+        found = (homes.ctypes.data, regions.ctypes.data)
+        if not any(compiled().place(b.ctypes.data, len(b), *to, slots - 1, *found) for b in buffers):
+            return ordered, homes[: regions[0]]
+        slots *= 4
 
 
-def _ordered(buffers: Sequence[Words], starts: npt.NDArray[np.int64]) -> Words:
-    """All requests, those of a warp together."""
-    ordered = np.empty(starts[-1], np.uint64)
-    places = starts[:-1].copy()
-    for buffer in buffers:
-        compiled().place(buffer.ctypes.data, len(buffer), places.ctypes.data, ordered.ctypes.data)
-    return ordered
+class _Levels:
+    """The records of the caches, and the memory behind them; see `cache_lines`.
 
+    None holds more lines than the launch has words, `words`.
+    """
 
-class _Machine:
-    """The records of the caches and multiprocessors, and the memory behind them; see `cache_launch`."""
-
-    def __init__(self, caches: Caches, multiprocessors: int, regions: int) -> None:
-        self.multiprocessors = multiprocessors
-        self.state = np.zeros((multiprocessors, _SM_WORDS), np.uint64)
+    def __init__(self, caches: Caches, multiprocessors: int, regions: int, words: int) -> None:
         l1_ways = caches.l1_bytes // LINE_BYTES // caches.l1_sets
         l2_lines = caches.l2_bytes // LINE_BYTES
         l2_sets = l2_lines // caches.l2_ways
         self._held: list[npt.NDArray[Any]] = []
-        self.first = self._caches(multiprocessors, caches.l1_sets, l1_ways)
+        self.first = self._caches(multiprocessors, caches.l1_sets, l1_ways, words)
         # A region gives each set no more lines than this. Where all have room, none is ever replaced: what was touched
         # is there, and nothing else need be known.
-        self.endless = regions * -(-_REGION_LINES // l2_sets) <= caches.l2_ways
-        self.second: Words | int = 0 if self.endless else self._caches(1, l2_sets, caches.l2_ways)
-        self.shadow: Words | int = 0 if self.endless else self._caches(1, 1, l2_sets * caches.l2_ways)
+        self.endless = regions * -(-(1 << REGION_BITS) // l2_sets) <= caches.l2_ways
+        self.second: Words | int = 0 if self.endless else self._caches(1, l2_sets, caches.l2_ways, words)
+        self.shadow: Words | int = 0 if self.endless else self._caches(1, 1, l2_sets * caches.l2_ways, words)
 
     def written(self, soiled: int) -> tuple[int, int]:
         """Sectors written back, and those that became dirty, which an endless second level has counted apart."""
-        return (0, soiled) if isinstance(self.second, int) else (int(self.second[0, 5]), int(self.second[0, 6]))
+        return (0, soiled) if isinstance(self.second, int) else (int(self.second[-2]), int(self.second[-1]))
 
-    def _caches(self, many: int, sets: int, ways: int) -> Words:
-        """Records of equal caches, which are empty."""
-        lines = sets * ways
+    def _caches(self, many: int, sets: int, ways: int, words: int) -> Words:
+        """The record of equal caches, which are empty."""
+        heads, lines = many * sets, min(many * sets * ways, words)
         bits = max(1, (lines - 1).bit_length())
-        nodes, buckets = np.zeros((many, sets + lines), _NODE), np.zeros((many, 1 << bits), np.int32)
-        nodes["prev"][:, :sets] = nodes["next"][:, :sets] = np.arange(sets)
+        nodes, buckets = np.zeros(heads + lines, _NODE), np.zeros(1 << bits, np.int32)
+        nodes["prev"][:heads] = nodes["next"][:heads] = np.arange(heads)
         self._held += [nodes, buckets]
-        records = np.zeros((many, 7), np.uint64)
-        of_cache = np.arange(many, dtype=np.uint64)
-        records[:, 0] = nodes.ctypes.data + of_cache * np.uint64(nodes.strides[0])
-        records[:, 1] = buckets.ctypes.data + of_cache * np.uint64(buckets.strides[0])
-        records[:, 2:5] = sets, ways, 64 - bits
-        return records
+        mask = sets - 1 if sets & (sets - 1) == 0 and sets <= 1 << REGION_BITS else -1
+        record = (nodes.ctypes.data, buckets.ctypes.data, sets, mask, ways, 64 - bits, heads, 0, 0)
+        return np.array(record, np.int64).view(np.uint64)

@@ -13,27 +13,41 @@ from types import SimpleNamespace
 from typing import Any
 
 from tilewright.machine.cache_lines import LINES
-from tilewright.machine.cache_requests import ORDER, TOUCHED
+from tilewright.machine.cache_requests import ORDER
 
-#: The launch: blocks on multiprocessors, and what becomes of each sector.
-_RUN = """
-%job = type { ptr, ptr, ptr, ptr, ptr, ptr, ptr, i64, ptr, ptr, i64, ptr, i64, i64, i64, i64, ptr, i64 }
-; words, kinds, counts, first levels, second level, shadow, directory, its mask, touched, multiprocessors, how many,
-; starts of warps, blocks, next block, warps a block, blocks a multiprocessor, and of a second level that never replaces
-; a line: its dirty sectors, a bit each as of those touched, and how many
-%sm = type { i64, [64 x i64], [64 x i64], [64 x i64] }
+#: Fields of a launch's record, one 64-bit word each, in the order in which `machine/cache.py` fills them.
+JOB = (
+    "words", "kinds", "counts", "first", "second", "shadow", "homes", "known", "sms", "many", "starts", "blocks",
+    "next", "warps", "resident", "soiled",
+)  # fmt: skip
+_POINTERS = ("words", "kinds", "counts", "first", "second", "shadow", "homes", "known", "sms", "starts")
+
+
+def _field(name: str) -> str:
+    """LLVM text that sets `%NAME` to a field of the job, and `%NAME.at` to where it is."""
+    kind = "ptr" if name in _POINTERS else "i64"
+    return f"""  %{name}.at = getelementptr i64, ptr %job, i64 {JOB.index(name)}
+  %{name} = load {kind}, ptr %{name}.at"""
+
+
+def _fields(*names: str) -> str:
+    return "\n".join(map(_field, names))
+
+
+#: The launch: blocks on multiprocessors, and what becomes of each sector. Of the job: requests in the order of warps,
+#: kinds of sites, counts; first levels, second level and its shadow (0: nothing is ever replaced); first lines of
+#: regions; what is known of a line, a byte each (bits 0 to 3: sectors that the launch has touched, 4 to 7: of a second
+#: level that replaces nothing, the dirty ones); multiprocessors and how many; starts of warps; blocks, the next one,
+#: warps a block, blocks a multiprocessor; how many sectors of a second level that replaces nothing became dirty.
+_RUN = f"""
+%sm = type {{ i64, [64 x i64], [64 x i64], [64 x i64] }}
 ; live warps (a bit each), where each stands, where it ends; live warps of each block
 
 ; Put the next block that asks for anything into a place of a multiprocessor.
-define internal void @enter(ptr %job, ptr %sm, i64 %place) {
+define internal void @enter(ptr %job, ptr %sm, i64 %place) {{
 entry:
-  %starts.at = getelementptr %job, ptr %job, i32 0, i32 11
-  %starts = load ptr, ptr %starts.at
-  %blocks.at = getelementptr %job, ptr %job, i32 0, i32 12
-  %blocks = load i64, ptr %blocks.at
-  %next.at = getelementptr %job, ptr %job, i32 0, i32 13
-  %warps.at = getelementptr %job, ptr %job, i32 0, i32 14
-  %warps = load i64, ptr %warps.at
+{_fields("starts", "blocks", "warps")}
+  %next.at = getelementptr i64, ptr %job, i64 {JOB.index("next")}
   %slot.first = mul i64 %place, %warps
   %left.at = getelementptr %sm, ptr %sm, i32 0, i32 3, i64 %place
   br label %take
@@ -75,10 +89,10 @@ entered:
   br i1 %idle, label %take, label %leave
 leave:
   ret void
-}
+}}
 
 ; Count sectors of a line for an outcome of a site (see OUTCOMES).
-define internal void @tally(ptr %row, i64 %outcome, i32 %sectors) alwaysinline {
+define internal void @tally(ptr %row, i64 %outcome, i32 %sectors) alwaysinline {{
   %count = call i32 @llvm.ctpop.i32(i32 %sectors)
   %more = zext i32 %count to i64
   %at = getelementptr i64, ptr %row, i64 %outcome
@@ -86,45 +100,50 @@ define internal void @tally(ptr %row, i64 %outcome, i32 %sectors) alwaysinline {
   %now = add i64 %old, %more
   store i64 %now, ptr %at
   ret void
-}
+}}
+
+; Which sectors of a line are found at the second level, whose lines are replaced; those that only its shadow has,
+; which is fully associative, in bits 4 to 7.
+define internal i32 @replaced(ptr %job, i64 %line, i32 %valid, i1 %writes) {{
+{_fields("second", "shadow", "homes")}
+  %dirty = shl i32 %valid, 4
+  %dirty.if = select i1 %writes, i32 %dirty, i32 0
+  %bits = or i32 %valid, %dirty.if
+  %in.l2 = call i32 @use(ptr %second, i64 0, ptr %homes, i64 %line, i32 %bits)
+  %in.shadow = call i32 @use(ptr %shadow, i64 0, ptr %homes, i64 %line, i32 %valid)
+  %high = shl i32 %in.shadow, 4
+  %both = or i32 %in.l2, %high
+  ret i32 %both
+}}
 
 ; What becomes of sectors of a line at the second level.
-define internal void @second_level(ptr %job, i64 %line, i32 %valid, i64 %kind, ptr %row) {
+define internal void @second_level(ptr %job, i1 %endless, ptr %known, i64 %line, i32 %valid, i64 %kind, ptr %row)
+    alwaysinline {{
 entry:
-  %directory.at = getelementptr %job, ptr %job, i32 0, i32 6
-  %directory = load ptr, ptr %directory.at
-  %mask.at = getelementptr %job, ptr %job, i32 0, i32 7
-  %mask = load i64, ptr %mask.at
-  %touched.at = getelementptr %job, ptr %job, i32 0, i32 8
-  %touched = load ptr, ptr %touched.at
-  %before = call i32 @touch(ptr %directory, i64 %mask, ptr %touched, i64 %line, i32 %valid)
-  %l2.at = getelementptr %job, ptr %job, i32 0, i32 4
-  %l2 = load ptr, ptr %l2.at
+  %state.at = getelementptr i8, ptr %known, i64 %line
+  %state.byte = load i8, ptr %state.at
+  %state = zext i8 %state.byte to i32
+  %before = and i32 %state, %valid
   %writes = icmp uge i64 %kind, 2
-  %endless = icmp eq ptr %l2, null
+  %dirty.all = shl i32 %valid, 4
+  %dirty = select i1 %writes, i32 %dirty.all, i32 0
+  %bits = or i32 %valid, %dirty
+  %state.now = or i32 %state, %bits
+  %state.now.byte = trunc i32 %state.now to i8
+  store i8 %state.now.byte, ptr %state.at
   br i1 %endless, label %everything, label %lines
 everything:                                           ; what was touched is there
   br i1 %writes, label %soil, label %judge
 soil:
-  %dirty.at = getelementptr %job, ptr %job, i32 0, i32 16
-  %dirty.bits = load ptr, ptr %dirty.at
-  %were.dirty = call i32 @touch(ptr %directory, i64 %mask, ptr %dirty.bits, i64 %line, i32 %valid)
-  %fresh = xor i32 %valid, %were.dirty
-  %count = call i32 @llvm.ctpop.i32(i32 %fresh)
-  %more = zext i32 %count to i64
-  %soiled.at = getelementptr %job, ptr %job, i32 0, i32 17
-  %soiled = load i64, ptr %soiled.at
-  %soiled.now = add i64 %soiled, %more
-  store i64 %soiled.now, ptr %soiled.at
+  %others = xor i32 %state, -1
+  %fresh = and i32 %dirty, %others
+  %soiled.row = getelementptr i64, ptr %job, i64 {JOB.index("soiled")}
+  call void @tally(ptr %soiled.row, i64 0, i32 %fresh)
   br label %judge
 lines:
-  %dirty = shl i32 %valid, 4
-  %dirty.if = select i1 %writes, i32 %dirty, i32 0
-  %bits = or i32 %valid, %dirty.if
-  %in.l2 = call i32 @use(ptr %l2, i64 %line, i32 %bits)
-  %shadow.at = getelementptr %job, ptr %job, i32 0, i32 5
-  %shadow = load ptr, ptr %shadow.at
-  %in.shadow = call i32 @use(ptr %shadow, i64 %line, i32 %valid)
+  %both = call i32 @replaced(ptr %job, i64 %line, i32 %valid, i1 %writes)
+  %in.l2 = and i32 %both, 15
+  %in.shadow = lshr i32 %both, 4
   br label %judge
 judge:
   %found = phi i32 [ %before, %everything ], [ %before, %soil ], [ %in.l2, %lines ]
@@ -150,18 +169,12 @@ read:
   br label %leave
 leave:
   ret void
-}
+}}
 
-; One request of one warp; returns its sectors.
-define internal i64 @request(ptr %job, ptr %sm, ptr %l1, i64 %slot) {
+; One request of a warp of multiprocessor `m`, at a word; returns the word after it.
+define internal i64 @request(ptr %job, ptr %words, ptr %kinds, ptr %counts, ptr %first, ptr %homes, ptr %known,
+                             i1 %endless, i64 %m, i64 %cursor) alwaysinline {{
 entry:
-  %words = load ptr, ptr %job
-  %kinds.at = getelementptr %job, ptr %job, i32 0, i32 1
-  %kinds = load ptr, ptr %kinds.at
-  %counts.at = getelementptr %job, ptr %job, i32 0, i32 2
-  %counts = load ptr, ptr %counts.at
-  %cursor.at = getelementptr %sm, ptr %sm, i32 0, i32 1, i64 %slot
-  %cursor = load i64, ptr %cursor.at
   %header.at = getelementptr i64, ptr %words, i64 %cursor
   %header = load i64, ptr %header.at
   %count = and i64 %header, 255
@@ -174,75 +187,49 @@ entry:
   %requests = load i64, ptr %row
   %requests.now = add i64 %requests, 1
   store i64 %requests.now, ptr %row
-  %sectors.at = getelementptr i64, ptr %row, i64 1
-  %sectors = load i64, ptr %sectors.at
-  %sectors.now = add i64 %sectors, %count
-  store i64 %sectors.now, ptr %sectors.at
   %begin = add i64 %cursor, 1
   %end = add i64 %begin, %count
-  store i64 %end, ptr %cursor.at
   br label %each
 each:
   %i = phi i64 [ %begin, %entry ], [ %i.next, %counted ]
-  %sector.at = getelementptr i64, ptr %words, i64 %i
-  %sector = load i64, ptr %sector.at
-  %line = lshr i64 %sector, 2
-  %low = trunc i64 %sector to i32
-  %low.bits = and i32 %low, 3
-  %one = shl i32 1, %low.bits
-  br label %same.line
-same.line:                                            ; neighbours in the list that lie in one line are used together
-  %j = phi i64 [ %i, %each ], [ %j.next, %more.of.it ]
-  %valid = phi i32 [ %one, %each ], [ %valid.now, %more.of.it ]
-  %j.next = add i64 %j, 1
-  %j.inside = icmp ult i64 %j.next, %end
-  br i1 %j.inside, label %look, label %whole
-look:
-  %other.at = getelementptr i64, ptr %words, i64 %j.next
-  %other = load i64, ptr %other.at
-  %other.line = lshr i64 %other, 2
-  %with = icmp eq i64 %other.line, %line
-  br i1 %with, label %more.of.it, label %whole
-more.of.it:
-  %other.low = trunc i64 %other to i32
-  %other.bits = and i32 %other.low, 3
-  %other.one = shl i32 1, %other.bits
-  %valid.now = or i32 %valid, %other.one
-  br label %same.line
-whole:
-  %i.next = add i64 %j, 1
+  %word.at = getelementptr i64, ptr %words, i64 %i
+  %word = load i64, ptr %word.at
+  %line = lshr i64 %word, 4
+  %word.low = trunc i64 %word to i32
+  %valid = and i32 %word.low, 15
+  call void @tally(ptr %row, i64 1, i32 %valid)
   switch i64 %kind, label %below [ i64 0, label %first.level
                                    i64 3, label %atomic ]
 first.level:
-  %found = call i32 @use(ptr %l1, i64 %line, i32 %valid)
+  %found = call i32 @use(ptr %first, i64 %m, ptr %homes, i64 %line, i32 %valid)
   call void @tally(ptr %row, i64 2, i32 %found)
   %missed = xor i32 %valid, %found
   %all.found = icmp eq i32 %missed, 0
   br i1 %all.found, label %counted, label %below
 atomic:
-  call void @forget(ptr %l1, i64 %line, i32 %valid)
+  call void @forget(ptr %first, i64 %m, i64 %line, i32 %valid)
   br label %below
 below:
-  %deeper = phi i32 [ %valid, %whole ], [ %missed, %first.level ], [ %valid, %atomic ]
-  call void @second_level(ptr %job, i64 %line, i32 %deeper, i64 %kind, ptr %row)
+  %deeper = phi i32 [ %valid, %each ], [ %missed, %first.level ], [ %valid, %atomic ]
+  call void @second_level(ptr %job, i1 %endless, ptr %known, i64 %line, i32 %deeper, i64 %kind, ptr %row)
   br label %counted
 counted:
+  %i.next = add i64 %i, 1
   %more = icmp ult i64 %i.next, %end
   br i1 %more, label %each, label %done
 done:
-  ret i64 %count
-}
+  ret i64 %end
+}}
 
 ; A warp has ended: so may its block have, whose place the next one takes.
-define internal void @ended(ptr %job, ptr %sm, i64 %slot) {
+define internal void @ended(ptr %job, ptr %sm, i64 %slot) {{
 entry:
   %bit = shl i64 1, %slot
   %others = xor i64 %bit, -1
   %mask = load i64, ptr %sm
   %mask.now = and i64 %mask, %others
   store i64 %mask.now, ptr %sm
-  %warps.at = getelementptr %job, ptr %job, i32 0, i32 14
-  %warps = load i64, ptr %warps.at
+{_fields("warps")}
   %place = udiv i64 %slot, %warps
   %left.at = getelementptr %sm, ptr %sm, i32 0, i32 3, i64 %place
   %left = load i64, ptr %left.at
@@ -255,17 +242,12 @@ next:
   br label %leave
 leave:
   ret void
-}
+}}
 
 ; The first blocks: one to each multiprocessor in turn, until all places are taken.
-define void @tw.cache.start(ptr %job) {
+define void @tw.cache.start(ptr %job) {{
 entry:
-  %sms.at = getelementptr %job, ptr %job, i32 0, i32 9
-  %sms = load ptr, ptr %sms.at
-  %many.at = getelementptr %job, ptr %job, i32 0, i32 10
-  %many = load i64, ptr %many.at
-  %resident.at = getelementptr %job, ptr %job, i32 0, i32 15
-  %resident = load i64, ptr %resident.at
+{_fields("sms", "many", "resident")}
   br label %place
 place:
   %p = phi i64 [ 0, %entry ], [ %p.next, %place.end ]
@@ -283,18 +265,14 @@ place.end:
   br i1 %p.more, label %place, label %done
 done:
   ret void
-}
+}}
 
-; Rounds, until `budget` sectors have been used; whether there is more to do. In a round each multiprocessor has its
+; Rounds, until `budget` words have been read; whether there is more to do. In a round each multiprocessor has its
 ; turn, and in a turn each of the warps that were live at its beginning makes one request.
-define i64 @tw.cache.run(ptr %job, i64 %budget) {
+define i64 @tw.cache.run(ptr %job, i64 %budget) {{
 entry:
-  %l1s.at = getelementptr %job, ptr %job, i32 0, i32 3
-  %l1s = load ptr, ptr %l1s.at
-  %sms.at = getelementptr %job, ptr %job, i32 0, i32 9
-  %sms = load ptr, ptr %sms.at
-  %many.at = getelementptr %job, ptr %job, i32 0, i32 10
-  %many = load i64, ptr %many.at
+{_fields("words", "kinds", "counts", "first", "second", "homes", "known", "sms", "many")}
+  %endless = icmp eq ptr %second, null
   br label %round
 round:
   %used = phi i64 [ 0, %entry ], [ %used.turn, %round.end ]
@@ -303,7 +281,6 @@ turn:
   %m = phi i64 [ 0, %round ], [ %m.next, %turn.end ]
   %used.before = phi i64 [ %used, %round ], [ %used.turn, %turn.end ]
   %sm = getelementptr %sm, ptr %sms, i64 %m
-  %l1 = getelementptr %cache, ptr %l1s, i64 %m
   %live = load i64, ptr %sm
   br label %warp.test
 warp.test:
@@ -315,13 +292,16 @@ warp:
   %slot = call i64 @llvm.cttz.i64(i64 %left, i1 true)
   %lower = add i64 %left, -1
   %left.now = and i64 %left, %lower
-  %sectors = call i64 @request(ptr %job, ptr %sm, ptr %l1, i64 %slot)
-  %used.more = add i64 %used.turn, %sectors
   %cursor.at = getelementptr %sm, ptr %sm, i32 0, i32 1, i64 %slot
   %cursor = load i64, ptr %cursor.at
+  %after = call i64 @request(ptr %job, ptr %words, ptr %kinds, ptr %counts, ptr %first, ptr %homes, ptr %known,
+                             i1 %endless, i64 %m, i64 %cursor)
+  store i64 %after, ptr %cursor.at
+  %length = sub i64 %after, %cursor
+  %used.more = add i64 %used.turn, %length
   %stop.at = getelementptr %sm, ptr %sm, i32 0, i32 2, i64 %slot
   %stop = load i64, ptr %stop.at
-  %over = icmp uge i64 %cursor, %stop
+  %over = icmp uge i64 %after, %stop
   br i1 %over, label %out, label %warp.end
 out:
   call void @ended(ptr %job, ptr %sm, i64 %slot)
@@ -341,12 +321,12 @@ done:
   %more = xor i1 %idle, true
   %more.wide = zext i1 %more to i64
   ret i64 %more.wide
-}
+}}
 """
 
 _SIGNATURES = {
-    "tw.cache.count": (ctypes.c_int64, "pipiipip"),
-    "tw.cache.place": (None, "pipp"),
+    "tw.cache.count": (ctypes.c_int64, "pipii"),
+    "tw.cache.place": (ctypes.c_int64, "pipppipp"),
     "tw.cache.start": (None, "p"),
     "tw.cache.run": (ctypes.c_int64, "pi"),
 }
@@ -358,7 +338,7 @@ def compiled() -> Any:
     """The functions `count`, `place`, `start` and `run`, as ctypes calls them."""
     from tilewright.native.compiler import compiler
 
-    code = compiler().compile(LINES + TOUCHED + ORDER + _RUN, level=3, passes=2)
+    code = compiler().compile(LINES + ORDER + _RUN, level=3, passes=2)
     library = compiler().link(code, tuple(_SIGNATURES))
     functions = {}
     for symbol, (result, arguments) in _SIGNATURES.items():

@@ -10,6 +10,7 @@ Source: Nsight Compute, Profiling Guide, "Metrics Reference" and "Metrics Decode
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import Any, Self
@@ -38,14 +39,14 @@ class Summable:
         zero = cls()
         if len(every) < 2:
             return every[0] if every else zero
-        sums: list[Any] = []
         names: tuple[str, ...] = cls.__slots__
-        for name in names:
-            none = getattr(zero, name)
+        fields_of = operator.attrgetter(names[0], *names[1:])
+        sums: list[Any] = []
+        for none, column in zip(fields_of(zero), zip(*map(fields_of, every), strict=True), strict=True):
             if isinstance(none, int):
-                sums.append(sum([getattr(part, name) for part in every]))
+                sums.append(sum(column))
             else:  # most parts count few things: what they leave out is the one record of zeros
-                kept = [value for part in every if (value := getattr(part, name)) is not none]
+                kept = [value for value in column if value is not none]
                 sums.append(type(none).total(kept) if kept else none)
         return cls(*sums)
 

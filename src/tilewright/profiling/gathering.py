@@ -35,9 +35,9 @@ _ACCESSES = {
 #: Instructions at which a block's warps wait for each other; `bar.warp.sync` is for one warp's lanes.
 _BARRIERS = ("bar.sync", "bar.red", "bar.arrive", "bar.cta", "barrier.")
 _Key = tuple[int, str, str]
+_Kind = tuple[str, str, int, bool]
 
 
-@functools.cache
 def operations(opcode: str) -> tuple[str, int]:
     """The field of Operations that an instruction counts for, and how many a lane; ("", 0) for none.
 
@@ -52,7 +52,6 @@ def operations(opcode: str) -> tuple[str, int]:
     return (kind, each * elements) if kind and each else ("", 0)
 
 
-@functools.cache
 def _unit(opcode: str) -> str:
     """The class of an instruction, as the table has it."""
     form = table().find(opcode)
@@ -71,23 +70,39 @@ def sites(results: Mapping[str, Any], program: Program, served: Sequence[Served]
     served : sequence of Served
         Where the sectors of each row of the result of `coalescing` were found; empty where that is not known.
     """
-    found: dict[_Key, dict[str, Any]] = {}
+    found: dict[_Key, list[dict[str, Any]]] = {}
     for key, fields in _parts(results, served):
-        known = found.setdefault(key, {})
-        for name, value in fields.items():  # an instruction that is inlined in several places has several rows
-            known[name] = known[name] + value if name in known else value
+        found.setdefault(key, []).append(fields)
     place = _Places(program)
-    return tuple(
-        SiteCounts(line, opcode, source or place.before(line), Counts(**fields), place.inner(line, source))
-        for (line, opcode, source), fields in sorted(found.items(), key=lambda item: item[0])
-    )
+    alike: dict[int, Counts] = {}  # instructions of a straight line that count the same have one record
+    counted = []
+    for key in sorted(found):
+        line, opcode, source = key
+        first, *others = found[key]
+        counts = None if others else alike.get(id(first))
+        if counts is None:
+            counts = Counts(**functools.reduce(_joined, others, first))
+            if not others:
+                alike[id(first)] = counts
+        counted.append(SiteCounts(line, opcode, source or place.before(line), counts, place.inner(line, source)))
+    return tuple(counted)
+
+
+def _joined(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    """Fields of Counts of both; inlined in several places, an instruction has several rows of an instrument."""
+    both = one | other
+    return both | {name: one[name] + other[name] for name in one.keys() & other.keys()}
 
 
 def _parts(results: Mapping[str, Any], served: Sequence[Served]) -> Iterator[tuple[_Key, dict[str, Any]]]:
     """Fields of Counts that each instrument counted, instruction by instruction."""
     for row in results["mix"].rows:
+        alike: dict[_Kind, dict[str, Any]] = {}
         for key in row.site.steps:
-            yield key, _executed(key[1], row.executions, row.lanes)
+            kind = _kind(key[1])
+            if kind not in alike:
+                alike[kind] = _executed(kind, row.executions, row.lanes)
+            yield key, alike[kind]
     for row in results["divergence"].rows:
         yield _key(row.site), {"branches": row.branches, "divergent_branches": row.divergent}
     for index, row in enumerate(results["coalescing"].rows):
@@ -103,17 +118,23 @@ def _key(site: Site) -> _Key:
     return site.ptx_line, site.opcode, site.source
 
 
-def _executed(opcode: str, executions: int, lanes: int) -> dict[str, Any]:
-    """An instruction that warps executed, with so many active lanes in all."""
-    unit: dict[str, int] = {_unit(opcode): executions}
+@functools.cache
+def _kind(opcode: str) -> _Kind:
+    """An instruction's unit, the field of Operations that it counts for and how many a lane, and whether it waits."""
+    return _unit(opcode), *operations(opcode), opcode.startswith(_BARRIERS)
+
+
+def _executed(kind: _Kind, executions: int, lanes: int) -> dict[str, Any]:
+    """An instruction of a kind that warps executed, with so many active lanes in all."""
+    unit, computed, each, barrier = kind
+    used: dict[str, int] = {unit: executions}
     fields: dict[str, Any] = {
-        "warp_instructions": executions, "thread_instructions": lanes, "mix": Mix(**unit)
+        "warp_instructions": executions, "thread_instructions": lanes, "mix": Mix(**used)
     }  # fmt: skip
-    kind, each = operations(opcode)
-    if kind:
-        done: dict[str, int] = {kind: each * lanes}
+    if computed:
+        done: dict[str, int] = {computed: each * lanes}
         fields["operations"] = Operations(**done)
-    if opcode.startswith(_BARRIERS):
+    if barrier:
         fields["barriers"] = executions
     return fields
 
@@ -162,6 +183,6 @@ def _text(file: str, line: int, ptx: list[str]) -> str:
     return ptx[line - 1].strip() if 0 < line <= len(ptx) else ""
 
 
-def total(counted: Iterable[SiteCounts]) -> Counts:
-    """The sum of all sites."""
-    return Counts.total(site.counts for site in counted)
+def total(counted: Iterable[SiteCounts | LineCounts]) -> Counts:
+    """The sum of all sites, or of all lines."""
+    return Counts.total(part.counts for part in counted)

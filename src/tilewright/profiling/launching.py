@@ -98,7 +98,7 @@ def of_run(run: Run, gpu: machine.Gpu, *, shared_bytes: int = 0, launch: int = 0
     served, written, unknown = _served(run, gpu, fits.occupancy, shared_bytes)
     sites = gathering.sites(run.results, program, served)
     lines = gathering.lines(sites, program.ptx)
-    totals = gathering.total(sites)
+    totals = gathering.total(lines)
     moved = traffic(totals, written)
     slow = units(gpu, totals, math.prod(run.grid))
     return Profile(

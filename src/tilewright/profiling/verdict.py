@@ -194,11 +194,11 @@ class _Fault:
 def _faults(counts: Counts) -> Iterator[tuple[_Fault, int, int]]:
     """What is amiss with accesses, how much of what they move is excess, and their lanes."""
     for way in (counts.shared_loads, counts.shared_stores, counts.shared_atomics):
-        if way.excess_wavefronts > CONFLICTS * way.wavefronts:
+        if way.requests and way.excess_wavefronts > CONFLICTS * way.wavefronts:
             words = f"{way.wavefronts_per_request:.3g} wavefronts a request where {way.ideal_per_request:.3g} would do"
             yield _Fault("TW701", words), way.excess_wavefronts, way.lanes
     for moved in (counts.global_loads, counts.global_stores, counts.global_atomics):
-        if moved.excess_sectors > SPREAD * moved.sectors:
+        if moved.requests and moved.excess_sectors > SPREAD * moved.sectors:
             words = f"{moved.sectors_per_request:.3g} sectors a request where {moved.ideal_per_request:.3g} would do"
             yield _Fault("TW702", words), moved.excess_sectors, moved.lanes
 

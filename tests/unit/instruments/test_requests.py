@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
 
 import numpy as np
@@ -44,8 +45,11 @@ def read(result: CoalescingResult) -> dict[int, list[tuple[str, list[int]]]]:
         while at < len(buffer):
             header = int(buffer[at])
             count = header & 255
-            numbers = [int(word) for word in buffer[at + 1 : at + 1 + count]]
-            assert len(set(numbers)) == count > 0
+            words = [int(word) for word in buffer[at + 1 : at + 1 + count]]
+            numbers = [word // 16 * 4 + sector for word in words for sector in range(4) if word >> sector & 1]
+            assert len(set(numbers)) == len(numbers) >= count > 0
+            # neighbours in one line are one word
+            assert all(one // 4 != other // 4 for one, other in itertools.pairwise(word >> 2 for word in words))
             site = result.rows[header >> 8 & 0xFFFF].site
             found[header >> 24].append((f"{site.access} {site.space}", sorted(numbers)))
             at += 1 + count

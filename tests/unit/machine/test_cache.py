@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Sequence
 from typing import Any
@@ -20,6 +21,12 @@ KINDS = ("LOAD", "LOAD_L2", "STORE", "ATOMIC")
 Warps = Sequence[Sequence[list[Request]]]
 
 
+def words(sectors: Sequence[int]) -> list[int]:
+    """A request's words: a line and its sectors for each run of neighbours that lie in one line."""
+    runs = [(line, list(run)) for line, run in itertools.groupby(sectors, lambda sector: sector // 4)]
+    return [line << 4 | sum(1 << sector % 4 for sector in run) for line, run in runs]
+
+
 def buffers(warps: Warps, rng: random.Random, many: int = 1) -> list[np.ndarray]:
     """Requests as handlers leave them: whole blocks in any buffer, a block's warps mixed, each in its own order."""
     found: list[list[int]] = [[] for _ in range(many)]
@@ -30,7 +37,8 @@ def buffers(warps: Warps, rng: random.Random, many: int = 1) -> list[np.ndarray]
         while any(requests for _, requests in left):
             number, requests = rng.choice([one for one in left if one[1]])
             site, sectors = requests.pop()
-            buffer += [(block * len(left) + number) << 24 | site << 8 | len(sectors), *sectors]
+            runs = words(sectors)
+            buffer += [(block * len(left) + number) << 24 | site << 8 | len(runs), *runs]
     return [np.array(buffer, np.uint64) for buffer in found]
 
 
@@ -145,11 +153,12 @@ def test_blocks_go_round_the_multiprocessors() -> None:
 
 
 def test_a_warp_may_go_on_in_the_next_buffer() -> None:
-    words = np.array([0 << 24 | 1, 4, 1 << 24 | 1, 4, 0 << 24 | 1, 8, 0 << 24 | 1, 4], np.uint64)
-    pieces = [words[:2], words[2:6], words[6:]]
+    asked = ((0, 4), (1, 4), (0, 8), (0, 4))
+    given = np.array([word for warp, sector in asked for word in (warp << 24 | 1, *words([sector]))], np.uint64)
+    pieces = [given[:2], given[2:6], given[6:]]
     found = [
-        simulate(given, [cache.LOAD], Caches(1, 512, 4096), blocks=2, warps_per_block=1, resident_blocks=1)
-        for given in ([words], pieces)
+        simulate(buffers, [cache.LOAD], Caches(1, 512, 4096), blocks=2, warps_per_block=1, resident_blocks=1)
+        for buffers in ([given], pieces)
     ]
     assert told(found[0]) == told(found[1])
     assert (found[0].counts == found[1].counts).all()
@@ -181,17 +190,17 @@ def test_every_gpu_has_caches(record: Any) -> None:
     found = Caches.of(record, shared_bytes=0, resident_blocks=1)
     assert found.l1_bytes % (cache.LINE_BYTES * cache.L1_SETS) == 0
     assert found.l2_bytes % (cache.LINE_BYTES * cache.L2_WAYS) == 0
-    given = [np.array([1, 7, 1, 7], np.uint64)]
+    given = [np.array([1, *words([7])] * 2, np.uint64)]
     traffic = simulate(given, [cache.LOAD], found, blocks=1, warps_per_block=1, resident_blocks=1)
     assert told(traffic) == {"dram_compulsory": 1, "l1_hits": 1}
 
 
-WORDS = np.array([1, 7], np.uint64)
+WORDS = np.array([1, *words([7])], np.uint64)
 WRONG = [
     ({"buffers": [np.array([1, 7])]}, r"one-dimensional arrays of uint64 \(got int64 of shape \(2,\)\)"),
     ({"buffers": [[1, 7]]}, r"arrays of uint64 \(got list\)"),
-    ({"buffers": [np.array([2, 7], np.uint64)]}, "each with its sectors"),
-    ({"buffers": [np.array([0], np.uint64)]}, "each with its sectors"),
+    ({"buffers": [np.array([2, 7], np.uint64)]}, "each with its lines"),
+    ({"buffers": [np.array([0], np.uint64)]}, "each with its lines"),
     ({"buffers": [np.array([1 << 8 | 1, 7], np.uint64)]}, "of 1 warps and 1 sites"),
     ({"buffers": [WORDS, np.array([1 << 24 | 1, 7], np.uint64)]}, "of 1 warps and 1 sites"),
     ({"kinds": [4]}, "must be LOAD, LOAD_L2, STORE or ATOMIC"),

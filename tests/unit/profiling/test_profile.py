@@ -12,6 +12,7 @@ import pytest
 import tilewright as tw
 from tilewright import catalogue, ladder
 from tilewright.errors import MissingExtraError
+from tilewright.gpu import Program
 from tilewright.profiling import Counts, Profile, profile
 
 
@@ -59,6 +60,33 @@ def test_sites_and_lines_have_the_same_sum() -> None:
     assert seen.totals.operations.float32 == 2 * 64**3
     assert seen.totals.global_loads.sectors == seen.totals.global_loads.ideal_sectors == 2 * 64**3 // 16 // 8
     assert sum(getattr(seen.totals.mix, unit) for unit in seen.totals.mix.__slots__) == seen.totals.warp_instructions
+
+
+STRAIGHT = """
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry twice(.param .u64 x, .param .u64 y) {
+  .reg .b32 %r<4>; .reg .b64 %d<6>;
+  ld.param.u64 %d1, [x]; mov.u32 %r1, %tid.x; mul.wide.u32 %d2, %r1, 4; add.s64 %d3, %d1, %d2;
+  ld.global.u32 %r2, [%d3];
+  ld.param.u64 %d4, [y]; add.s64 %d5, %d4, %d2;
+  st.global.u32 [%d5], %r2;
+  ret;
+}"""
+
+
+def test_every_instruction_has_its_own_counts() -> None:
+    """All loads and stores of a straight line run as often; only those of global memory are accesses of it."""
+    x = np.zeros(96, np.int32)
+    seen = profile(Program.from_ptx(STRAIGHT), 2, 96, (x, x.copy()))
+    assert {site.counts.warp_instructions for site in seen.sites} == {6}
+    loads = [
+        (site.opcode, site.counts.global_loads.requests, site.counts.global_stores.requests) for site in seen.sites
+    ]
+    assert [row for row in loads if row[1:] != (0, 0)] == [("ld.global.u32", 6, 0), ("st.global.u32", 0, 6)]
+    assert (seen.totals.global_loads.requests, seen.totals.global_loads.sectors) == (6, 24)
+    assert (seen.totals.warp_instructions, seen.totals.mix.memory) == (9 * 6, 4 * 6)
 
 
 def test_a_row_is_coalesced_and_a_column_is_not() -> None:
