@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from tilewright.errors import ArgumentValueError
-from tilewright.machine.gpu import WARP_LANES, Gpu
+from tilewright.machine.gpu import WARP_LANES, Gpu, gpus
 
 #: What limits, in the order of the header's bits (`cudaOccLimitingFactor`).
 FACTORS = ("warps", "registers", "shared", "blocks", "barriers", "virtual")
@@ -152,6 +152,21 @@ def occupancy(
         limiters=tuple(name for name, limit in limits.items() if limit == active),
         allocated_registers=a_warp * warps,
         allocated_shared_bytes=allocated,
+    )
+
+
+def most_resident(block_threads: int) -> int:
+    """Blocks of so many threads that any GPU on record holds at once, whatever else they take.
+
+    Examples
+    --------
+    >>> most_resident(32) >= 132 * 32
+    True
+    """
+    return max(
+        gpu.multiprocessors
+        * occupancy(gpu, registers_per_thread=0, shared_bytes=0, block_threads=block_threads).active_blocks
+        for gpu in gpus().values()
     )
 
 

@@ -42,8 +42,8 @@ BARRIERS: Final = 16
 #: warp). `INBOX`: the same, left for it by a barrier. `WAITS`: one more than the barrier it waits at, and that
 #: barrier's round (i32 each). `GONE`: the clock of each warp that has ended, plus one (i32). `SEEN`: the address of a
 #: warp's last strong load, while nothing else has happened to it (i64). `WHOLE`: the clock of each warp below which all
-#: its lanes are ordered (i64). `BARRIERS_AT`: of each barrier its round (i32, in 64 bytes) and what those that came to it know
-#: (32 x i32).
+#: its lanes are ordered (i64). `BARRIERS_AT`: of each barrier its round (i32, in 64 bytes) and what those that came to
+#: it know (32 x i32).
 LANES_AT: Final = 0
 CLOCKS: Final = 64
 KNOWN: Final = CLOCKS + 16 * WARPS_MAX

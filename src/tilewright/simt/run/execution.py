@@ -17,6 +17,7 @@ from tilewright.errors import DeadlockError, KernelError, LimitError, MemoryAcce
 from tilewright.gpu.program import Program
 from tilewright.simt.events import Facts, Instrument, Site
 from tilewright.simt.ptx.frames import within
+from tilewright.machine.occupancy import most_resident
 from tilewright.simt.run import barrier_faults
 from tilewright.simt.run.budget import UNLIMITED, Budget
 from tilewright.simt.run.compiler import host
@@ -31,7 +32,8 @@ from tilewright.simt.translate.layout import align_up
 from tilewright.simt.translate.translation import QUANTUM, SPIN_QUANTUM
 
 _RUN = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
-#: Blocks that may wait at the same time, each with its own memory, when blocks wait for blocks.
+#: Blocks of a host thread that may wait at the same time, each with its own memory, when blocks wait for blocks; more
+#: where a GPU would hold more of them.
 RESIDENT_MAX = 1024
 _POLL_SECONDS = 0.02
 #: Warp instructions that the calling thread runs before it starts others, and those a warp may run at a time: well
@@ -154,6 +156,9 @@ class Execution:
         self.threads = block[0] * block[1] * block[2]
         self.warps = -(-self.threads // LANES)
         self.blocks = grid[0] * grid[1] * grid[2]
+        self._resident = RESIDENT_MAX
+        if ready.translation.spins and self.blocks > RESIDENT_MAX:
+            self._resident = max(RESIDENT_MAX, most_resident(self.threads))
         self.workers = min(limits.threads or 1, self.blocks)
         self.budget = Budget(limits.instructions or UNLIMITED, self.workers)
         self.warp_instructions = 0
@@ -280,7 +285,7 @@ class Execution:
 
     def _next_slot(self, slots: list[Slot], current: int) -> int:
         """The block to go on with when one stalls: a fresh one while there are any, else the next in turn."""
-        if current == len(slots) - 1 and len(slots) < RESIDENT_MAX and int(self._next[0]) < self.blocks:
+        if current == len(slots) - 1 and len(slots) < self._resident and int(self._next[0]) < self.blocks:
             slots.append(Slot(self))
             return len(slots) - 1
         return (current + 1) % len(slots)
