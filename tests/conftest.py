@@ -1,10 +1,12 @@
-"""What every test shares: a translation cache of its own, and hardware tests that say when they did not run."""
+"""What every test shares: a translation cache of its own, and tests of devices that say when they did not run."""
 
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -26,6 +28,21 @@ def translation_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path
         del os.environ["TILEWRIGHT_CACHE_DIR"]
     else:
         os.environ["TILEWRIGHT_CACHE_DIR"] = before
+
+
+@pytest.fixture(scope="session")
+def opencl_device() -> Any:
+    """This machine's first OpenCL device; tests are skipped, with the reason, where there is none."""
+    from tilewright.errors import DeviceError, MissingExtraError
+    from tilewright.gpu.opencl import choose
+
+    try:
+        found = choose("opencl")
+    except (DeviceError, MissingExtraError) as error:
+        pytest.skip(f"not run: {error}")
+    if found.platform.startswith("Portable") and shutil.which("ld") is None:
+        pytest.skip("not run: PoCL links its kernels with `ld`, which is not installed")
+    return found
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -1,4 +1,4 @@
-"""Every kernel of the catalogue, compiled, run on the simulated GPU and compared with `==`."""
+"""Every kernel of the catalogue, compiled, run on the simulated GPU or an OpenCL device, and compared with `==`."""
 
 from __future__ import annotations
 
@@ -20,8 +20,10 @@ PUBLISHED = catalogue.find("tiled_published")
     [pytest.param(r, d, id=f"{r.name}-{d}") for r in TRUSTED for d in r.dtypes],
 )
 def test_every_trusted_kernel_gives_the_canonical_product(
-    record: catalogue.Record, dtype: str, shape: tuple[int, int, int]
+    record: catalogue.Record, dtype: str, shape: tuple[int, int, int], request: pytest.FixtureRequest
 ) -> None:
+    if record.backend == "opencl":
+        request.getfixturevalue("opencl_device")
     a, b = ladder.operands(*shape, dtype, seed=sum(shape))
     assert record.order == "fma"
     assert mismatches(ladder.multiply(record, a, b), record.reference(a, b)) == 0

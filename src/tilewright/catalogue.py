@@ -28,6 +28,7 @@ Multiply = Callable[[Array, Array], Array]
 Compile = Callable[[str, tuple[int, int]], "Program"]
 
 _CANONICAL = ("float32", "float64", "int32")
+_WHERE = {"cpu": "the CPU", "opencl": "OpenCL devices"}
 _C_TYPES = {"float32": "float", "float64": "double", "int32": "int"}
 
 
@@ -51,8 +52,8 @@ class Record:
         One line for people.
     source : str
         Row of the source systems, `S2`; `CPU` for Tilewright's own CPU engine.
-    backend : {"cpu", "gpu"}
-        Where it runs.
+    backend : {"cpu", "gpu", "opencl"}
+        What runs it: the host, a GPU real or simulated, an OpenCL device.
     dtypes : tuple of str
         NumPy names of the dtypes it takes, the source's own first.
     order : {"fma", "rounded-product"}
@@ -75,12 +76,14 @@ class Record:
         Multiplies on the host; None on a GPU.
     operands : str
         Order of the kernel's arguments: `abc` (arrays only), `abc m n k`, or `cab m k n`.
+    form : {"", "naive", "tiled", "register_tiled"}
+        Of an OpenCL kernel, whose tile depends on the device; "" elsewhere.
     """
 
     name: str
     title: str
     source: str
-    backend: Literal["cpu", "gpu"]
+    backend: Literal["cpu", "gpu", "opencl"]
     dtypes: tuple[str, ...] = _CANONICAL
     order: Literal["fma", "rounded-product"] = "fma"
     published: bool = False
@@ -92,6 +95,17 @@ class Record:
     compiler: Compile | None = None
     operands: Literal["abc", "abc m n k", "cab m k n"] = "abc"
     multiply: Multiply | None = None
+    form: Literal["", "naive", "tiled", "register_tiled"] = ""
+
+    def runs_on(self, device: str) -> bool:
+        """Whether the kernel runs where a device's rungs run: on it, or on the host.
+
+        Examples
+        --------
+        >>> find("tiled").runs_on("simulated"), find("tiled").runs_on("opencl"), find("three_loops").runs_on("opencl")
+        (True, False, True)
+        """
+        return self.backend == "cpu" or (self.backend == "opencl") == (device.partition(":")[0] == "opencl")
 
     def program(self, dtype: str, cc: tuple[int, int] = (9, 0)) -> Program:
         """Compile the kernel for a dtype; the same Program for the same question.
@@ -106,7 +120,7 @@ class Record:
             The `gpu` extra is not installed.
         """
         if self.compiler is None:
-            raise ArgumentValueError(f"kernel {self.name!r} runs on the CPU and has no GPU program; use run_cpu")
+            raise ArgumentValueError(f"kernel {self.name!r} runs on {_WHERE[self.backend]} and has no GPU program")
         if dtype not in self.dtypes:
             raise ArgumentTypeError(f"kernel {self.name!r} takes {', '.join(self.dtypes)} (got {dtype})")
         return self.compiler(dtype, cc)
@@ -119,8 +133,8 @@ class Record:
         >>> find("global_memory").launch_rule(32, 32, 32)
         LaunchShape(grid=(1, 1, 1), block=(32, 32, 1))
         """
-        if self.backend == "cpu":
-            raise ArgumentValueError(f"kernel {self.name!r} runs on the CPU and has no launch shape")
+        if self.backend != "gpu":
+            raise ArgumentValueError(f"kernel {self.name!r} runs on {_WHERE[self.backend]} and has no launch shape")
         rows, columns = -(-m // self.tile[0]), -(-n // self.tile[1])
         grid = (rows, columns, 1) if self.rows_by_x else (columns, rows, 1)
         return LaunchShape(grid, (*self.block, 1))
@@ -167,7 +181,7 @@ class Record:
             return f"takes {', '.join(self.dtypes)} only, not {dtype}"
         if min(m, n, k) < 1:
             return f"takes extents of at least 1, not {(m, n, k)}"
-        if self.backend == "cpu":
+        if self.backend != "gpu":
             return None
         # Flat indices are 32-bit, as in the sources; the margin is a tile's overhang.
         if self.operands != "abc" and max(m * k, k * n, m * n) >= 2**31 - 64 * max(n, k):
@@ -391,6 +405,18 @@ def _several_results(count: int) -> Record:
     )
 
 
+def _opencl(form: Literal["naive", "tiled", "register_tiled"], title: str, notes: str) -> Record:
+    return Record(
+        name=f"opencl_{form}",
+        title=f"OpenCL: {title}",
+        source="OpenCL" if form == "register_tiled" else "S4",
+        backend="opencl",
+        dtypes=_CPU_ENGINE.dtypes,
+        notes=notes,
+        form=form,
+    )
+
+
 _RECORDS = (
     _THREE_LOOPS,
     _CPU_ENGINE,
@@ -402,4 +428,7 @@ _RECORDS = (
     _GLOBAL_MEMORY,
     *(_shared_memory(size) for size in (8, 16, 32)),
     *(_several_results(count) for count in (1, 2, 4, 8, 16, 32)),
+    _opencl("naive", "naive kernel", "a work-item an element of C"),
+    _opencl("tiled", "tiles in local memory, 16x16", "any shape; the source takes multiples of 16"),
+    _opencl("register_tiled", "tiles in local memory and registers, vectors", "tiles by the device's kind"),
 )

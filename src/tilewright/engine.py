@@ -135,24 +135,20 @@ def matmul(
     wanted = None if dtype is None else as_dtype(dtype, "dtype")
     total = None if acc_dtype is None else as_dtype(acc_dtype, "acc_dtype")
     if opencl_arrays.is_opencl(a) or opencl_arrays.is_opencl(b):
-        if device is not None:
-            raise ArgumentValueError(f"`device` must be left out for arrays that lie on one (got {device!r})")
-        asked = opencl_arrays.Request(wanted, total, (alpha, beta), epilogue, epilogue_args, checked(algebra), order)
-        return opencl_arrays.matmul(a, b, out, asked)
+        rest = (epilogue, epilogue_args, checked(algebra), order)
+        return opencl_arrays.matmul(a, b, out, opencl_arrays.Request(wanted, total, (alpha, beta), *rest), device)
     left, right = operands.array(a, "a"), operands.array(b, "b")
     given, target = operands.output(out)
     shape = result_shape(left.shape, right.shape)
     chosen = checked(algebra)
     found = types(left.dtype, right.dtype, wanted, total, _use(chosen, epilogue), order)
-    traced, multiply = _traced(chosen, found), multiply_into if device is None else _on(device)
+    traced, multiply = _traced(chosen, found), _on(device)
     work = _Work(shape, found, wanted, (alpha, beta), epilogue, epilogue_args, traced, count, multiply)
     result = _multiply(left, right, target, work)
     if given is not None:
         return given
     wrap = operands.wrapping(a, b)
-    if wrap is not None:
-        return wrap(result)
-    return result[()] if result.ndim == 0 else result
+    return wrap(result) if wrap is not None else result[()] if result.ndim == 0 else result
 
 
 def plan(
@@ -353,8 +349,10 @@ def _quick(
     return _ready(shape, found.result, ready)
 
 
-def _on(device: str) -> lowering.MultiplyInto:
+def _on(device: str | None) -> lowering.MultiplyInto:
     """The product of a device."""
+    if device is None:
+        return multiply_into
     if not isinstance(device, str):
         raise ArgumentTypeError(f"`device` must be a name (got {type(device).__name__})")
     if device.strip().lower() == "cpu":

@@ -53,7 +53,7 @@ class Request:
     order: Order
 
 
-def matmul(a: Any, b: Any, out: Any, asked: Request) -> Any:
+def matmul(a: Any, b: Any, out: Any, asked: Request, device: str | None = None) -> Any:
     """Multiply two `pyopencl.array.Array`.
 
     Parameters
@@ -62,6 +62,8 @@ def matmul(a: Any, b: Any, out: Any, asked: Request) -> Any:
         Any strides.
     out : pyopencl.array.Array, shape and dtype of the result, optional
     asked : Request
+    device : str, optional
+        Must be left out: the arrays lie on one.
 
     Returns
     -------
@@ -75,6 +77,8 @@ def matmul(a: Any, b: Any, out: Any, asked: Request) -> Any:
     DeviceError, CompileError
         The device cannot, or its driver failed.
     """
+    if device is not None:
+        raise ArgumentValueError(f"`device` must be left out for arrays that lie on one (got {device!r})")
     queue = _queue(a, b)
     plain = asked.algebra == "plus-times"
     use: Any = "semiring" if not plain else "result" if asked.epilogue is None else "epilogue"

@@ -37,6 +37,8 @@ def test_every_row_of_the_issue_has_its_records() -> None:
         "S6": ["global_memory"],
         "S9": ["shared_memory_8", "shared_memory_16", "shared_memory_32"],
         "S11": [f"results_{count}" for count in (1, 2, 4, 8, 16, 32)],
+        "S4": ["opencl_naive", "opencl_tiled"],
+        "OpenCL": ["opencl_register_tiled"],
     }
 
 

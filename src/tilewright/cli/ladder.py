@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tilewright.catalogue import Record
-    from tilewright.ladder.climber import Device, Pairs
+    from tilewright.ladder.climber import Pairs
 
 #: A whole climb at this size, translations included, takes well under a minute on two cores.
 DEFAULT_SIZE = 256
 DTYPES = ("float32", "float64", "int32")
-DEVICES: tuple[Device, ...] = ("simulated", "cuda")
+DEVICES = ("simulated", "cuda", "opencl")
 
 
 def ladder(
@@ -36,7 +36,9 @@ def ladder(
         str | None, typer.Option(metavar="NAMES", help="Names or source rows, comma-separated; `*` works: s9*,S5.")
     ] = None,
     gpu: Annotated[str | None, typer.Option(help="GPU whose limits give occupancy.", show_default="h100")] = None,
-    device: Annotated[str, typer.Option(metavar="|".join(DEVICES), help="Where GPU kernels run.")] = DEVICES[0],
+    device: Annotated[
+        str, typer.Option(metavar="|".join(DEVICES), help="Where GPU kernels run; opencl:NAME for one of several.")
+    ] = DEVICES[0],
     seed: Annotated[str | None, typer.Option(metavar="N", help="Operands, and the order of warps and blocks.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
@@ -47,10 +49,15 @@ def ladder(
     from tilewright.report import climb as climb_report
     from tilewright.report import console, document
 
-    where = values.one_of("--device", device, DEVICES)
+    where = device if device.startswith("opencl:") else values.one_of("--device", device, DEVICES)
+    if gpu is not None and where.startswith("opencl"):
+        raise ArgumentValueError(
+            f"--gpu must be left out with --device {where}, whose limits are its own (got {gpu!r})"
+        )
     limits = None if gpu is None else values.gpu_name("--gpu", gpu)
     order = None if seed is None else values.whole("--seed", seed, 0, "1")
-    records = catalogue.records() if kernels is None else select(catalogue.records(), _names(kernels))
+    there = [record for record in catalogue.records() if record.runs_on(where)]
+    records = there if kernels is None else select(catalogue.records(), _names(kernels))
     pairs = _pairs(records, size, shape, a, b, dtype, order)
     with console.progress("climbing") as step:
         result = climb_dtypes(pairs, records=records, device=where, gpu=limits, seed=order, progress=step)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,16 +21,20 @@ from tilewright.settings import Settings
 if TYPE_CHECKING:
     from tilewright.catalogue import Record
     from tilewright.gpu import Program
+    from tilewright.gpu.opencl import OpenclDevice
     from tilewright.machine import Gpu
 
 
-Device = Literal["simulated", "cuda"]
+#: `simulated`, `cuda`, or an OpenCL device as `tilewright.gpu.opencl.choose` names it.
+Device = str
 #: Operands (a, b) by the name of their dtype; all of the same shapes.
 Pairs = Mapping[str, tuple[Array, Array]]
 
 #: A run shorter than this is repeated, and its fastest time kept: one short run times the page faults.
 REPEAT_BELOW_SECONDS = 0.05
 REPEATS = 3
+#: How close S4's driver wants the device's product to np.dot's, here of the largest element.
+CLOSE = 1e-5
 #: (m, n, k) at which published specimens are shown off the multiples of their tiles.
 OFF_MULTIPLES = (31, 33, 32)
 
@@ -53,14 +57,16 @@ class Climber:
     ----------
     gpu : Gpu
         Whose limits give occupancy.
-    device : {"simulated", "cuda"}
-        Where GPU records run.
+    device : str
+        Where GPU records run: `simulated`, `cuda` or `opencl`.
     seed : int or None
         Order of warps and blocks on the simulated GPU.
     cc : (int, int)
         Compute capability that kernels are compiled for.
     name : str
-        The GPU's name: the real one's on device `cuda`.
+        The GPU's name: the real one's on device `cuda`, the OpenCL device's.
+    opencl : OpenclDevice, optional
+        On which OpenCL records run.
     """
 
     gpu: Gpu
@@ -68,6 +74,7 @@ class Climber:
     seed: int | None
     cc: tuple[int, int]
     name: str
+    opencl: OpenclDevice | None = None
 
     @classmethod
     def on(cls, device: Device, gpu: str | None, seed: int | None) -> Climber:
@@ -78,12 +85,17 @@ class Climber:
         ArgumentValueError
             No GPU has that name, or no compiler makes kernels for it any more.
         DeviceError
-            Device `cuda` without a GPU.
+            Device `cuda` without a GPU, or no OpenCL device.
         """
         from tilewright import machine
         from tilewright.gpu.program import OLDEST_CC
 
         limits = machine.gpu(gpu or Settings.from_environ().gpu)
+        if device.startswith("opencl"):
+            from tilewright.gpu.opencl import choose
+
+            found = choose(device)
+            return cls(limits, "opencl", seed, limits.compute_capability, f"{found.name} ({found.platform})", found)
         if device == "simulated":
             if limits.compute_capability < OLDEST_CC:
                 least, got = (".".join(map(str, cc)) for cc in (OLDEST_CC, limits.compute_capability))
@@ -100,8 +112,8 @@ class Climber:
         """What `Climb.machine` says."""
         return Machine(
             gpu=self.name,
-            compute_capability=".".join(map(str, self.cc)),
-            limits=self.gpu.name,
+            compute_capability="" if self.opencl else ".".join(map(str, self.cc)),
+            limits="" if self.opencl else self.gpu.name,
             device=self.device,
             host=_host(),
             threads=Settings.from_environ().threads,
@@ -123,6 +135,8 @@ class Climber:
         )
         if not dtype:
             return replace(blank, note=f"not run: takes {', '.join(record.dtypes)}, not {', '.join(pairs)}")
+        if not record.runs_on(self.device):
+            return replace(blank, note=f"not run: {'NVIDIA GPUs' if self.opencl else 'OpenCL devices'} run it")
         a, b = pairs[dtype]
         reason = record.accepts(a.shape[0], b.shape[1], a.shape[1], dtype)
         if reason:
@@ -130,7 +144,8 @@ class Climber:
         try:
             if record.published and record.backend == "gpu":
                 blank = replace(blank, off_multiples=self._off_multiples(record, dtype))
-            return self._cpu(blank, record, a, b) if record.backend == "cpu" else self._gpu(blank, record, a, b)
+            run = {"cpu": self._cpu, "gpu": self._gpu, "opencl": self._opencl}[record.backend]
+            return run(blank, record, a, b)
         except MissingExtraError:  # no rung can run without it
             raise
         except TilewrightError as error:
@@ -148,7 +163,9 @@ class Climber:
         return OffMultiples(m, n, k, mismatches(c, record.reference(a, b)))
 
     def vendor_rungs(self, pairs: Pairs) -> list[Rung]:
-        """Return the vendor's library beside the kernels: cuBLAS, on a real GPU where CuPy is installed."""
+        """Return the library beside the kernels: cuBLAS on a real GPU where CuPy is installed, np.dot for OpenCL's."""
+        if self.opencl:
+            return [self._dot(dtype, a, b) for dtype, (a, b) in pairs.items()]
         if self.device != "cuda":
             return []
         from tilewright.gpu import cublas
@@ -189,6 +206,53 @@ class Climber:
         return replace(
             blank, verified=wrong == 0, mismatches=wrong, seconds=seconds, translate_seconds=max(0.0, first - seconds)
         )
+
+    def _dot(self, dtype: str, a: Array, b: Array) -> Rung:
+        """np.dot on the host, which S4's driver times and compares with."""
+        times = []
+        for _ in range(REPEATS):
+            start = time.perf_counter()
+            c = np.dot(a, b)
+            times.append(time.perf_counter() - start)
+        wrong = mismatches(c, canonical(a, b))
+        return Rung(
+            name="np_dot",
+            title="np.dot on the host",
+            source="-",
+            order="its own",
+            published=True,
+            device="cpu",
+            dtype=dtype,
+            verified=wrong == 0,
+            mismatches=wrong,
+            seconds=min(times),
+            note="sums in an order of its own; shown for its time",
+        )
+
+    def _opencl(self, blank: Rung, record: Record, a: Array, b: Array) -> Rung:
+        """Run an OpenCL record as S4's driver does: twice, and compared with np.dot too."""
+        c, first, second = self.opencl_product(record, a, b)
+        wrong, dot = mismatches(c, record.reference(a, b)), np.dot(a, b).astype(np.float64)
+        return replace(
+            blank,
+            verified=wrong == 0,
+            mismatches=wrong,
+            seconds=second,
+            translate_seconds=max(0.0, first - second),
+            close=bool(np.abs(c - dot).max(initial=0) <= CLOSE * np.abs(dot).max(initial=0)),
+        )
+
+    def opencl_product(self, record: Record, a: Array, b: Array) -> tuple[Array, float, float]:
+        """Return c of an OpenCL record, and the seconds of its first and second launch."""
+        from tilewright.gpu.opencl import host_products
+        from tilewright.problem.dtypes import dtype
+        from tilewright.problem.kind import Kind
+
+        if self.opencl is None or record.form == "":
+            raise ArgumentValueError(f"kernel {record.name!r} must run on an OpenCL device; choose --device opencl")
+        operand = dtype(a.dtype)
+        kind = Kind(operand.name, operand.name, operand.name, operand.accumulator)
+        return host_products(self.opencl).timed(a, b, kind, record.form)
 
     def _gpu(self, blank: Rung, record: Record, a: Array, b: Array) -> Rung:
         """Run a GPU record plain for its time and bits, and once more with instruments for its counts."""

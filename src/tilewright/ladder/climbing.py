@@ -39,9 +39,10 @@ def climb(
     b : array_like, shape (k, n)
         Same dtype as `a`.
     records : sequence of catalogue.Record, optional
-        Every record of the catalogue by default.
-    device : {"simulated", "cuda"}
-        Where GPU records run. CPU records always run on the host.
+        By default every record of the catalogue that runs there.
+    device : str
+        Where GPU records run: `simulated`, `cuda`, or an OpenCL device (`opencl`, `opencl:NAME`). CPU records always
+        run on the host.
     gpu : str, optional
         GPU to take limits from; the settings' by default.
     seed : int, optional
@@ -58,7 +59,7 @@ def climb(
     ArgumentValueError, ArgumentTypeError
         Operands whose shapes or dtypes do not fit.
     DeviceError
-        Device `cuda` without a GPU.
+        Device `cuda` without a GPU, or no OpenCL device.
 
     Examples
     --------
@@ -83,7 +84,7 @@ def climb_dtypes(
     progress: Progress | None = None,
 ) -> Climb:
     """Run every record in the first of its dtypes that `pairs` has operands for; see `climb`."""
-    chosen = catalogue.records() if records is None else tuple(records)
+    chosen = tuple(r for r in catalogue.records() if r.runs_on(device)) if records is None else tuple(records)
     climber = Climber.on(device, gpu, seed)
     rungs: list[Rung] = []
     for index, record in enumerate(chosen):
@@ -114,5 +115,8 @@ def multiply(record: catalogue.Record, a: Array, b: Array, *, gpu: str | None = 
         )
     if record.backend == "cpu":
         return record.run_cpu(a, b)
+    if record.form:
+        climber = Climber.on("opencl", None, None)
+        return climber.opencl_product(record, a, b)[0]
     climber = Climber.on("simulated", gpu, None)
     return climber.launch(record, record.program(a.dtype.name, climber.cc), a, b)[0]

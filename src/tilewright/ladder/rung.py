@@ -14,13 +14,13 @@ class Machine:
     Attributes
     ----------
     gpu : str
-        The GPU that ran, simulated or real.
+        The GPU that ran, simulated or real, or the OpenCL device.
     limits : str
-        The GPU whose limits give occupancy.
+        The GPU whose limits give occupancy; "" for OpenCL devices.
     compute_capability : str
-        What the kernels were compiled for, `9.0`.
+        What the kernels were compiled for, `9.0`; "" for OpenCL devices.
     device : str
-        `simulated` or `cuda`.
+        `simulated`, `cuda` or `opencl`.
     host : str
         The host's processor.
     threads : int
@@ -106,7 +106,7 @@ class Rung:
     published : bool
         Shown, not trusted: a specimen as published, or the vendor's library.
     device : str
-        `cpu`, `simulated` or `cuda`.
+        `cpu`, `simulated`, `cuda` or `opencl`.
     dtype : str
         Of the operands.
     verified : bool or None
@@ -117,6 +117,8 @@ class Rung:
         Host time of the execution without instruments; on device `cuda`, the GPU's own time.
     translate_seconds : float or None
         Host time spent making the kernel runnable before that.
+    close : bool or None
+        On OpenCL devices: whether no element is further from np.dot's than 1e-5 of its largest.
     grid, block : tuple of int, optional
         The launch.
     counts : Counts
@@ -140,6 +142,7 @@ class Rung:
     mismatches: int | None = None
     seconds: float | None = None
     translate_seconds: float | None = None
+    close: bool | None = None
     grid: Extent | None = None
     block: Extent | None = None
     counts: Counts = Counts()

@@ -35,7 +35,7 @@ def _heading(climb: Climb, console: Console) -> None:
     if machine.device == "simulated":
         where = f", simulated by {machine.threads} threads of {machine.host}"
     else:
-        where = "" if machine.limits == machine.gpu else f" (occupancy by the limits of {machine.limits})"
+        where = "" if machine.limits in (machine.gpu, "") else f" (occupancy by the limits of {machine.limits})"
     console.print(Text.assemble((machine.gpu, "bold cyan"), (where, "dim")))
     console.print()
 
@@ -51,6 +51,8 @@ def _key() -> Group:
 
 def _groups(climb: Climb, *, unicode: bool, width: int) -> list[Group]:
     """Return the column groups; a real GPU's time has its own heading, and no counts stand beside it."""
+    if climb.machine.device == "opencl":
+        return _opencl_groups(climb, unicode=unicode)
     real = climb.machine.device == "cuda"
     ran = (
         Column("dtype", lambda r: r.dtype, "left"),
@@ -81,6 +83,25 @@ def _groups(climb: Climb, *, unicode: bool, width: int) -> list[Group]:
         rate = Column("G oper-\nations/s", lambda r: _rate(climb.problem.operations, r.seconds))
         return [Group((*ran, rate)), Group(footprint)]
     return [Group((*ran, instructions)), Group(tuple(traffic)), Group(shared), Group(footprint)]
+
+
+def _opencl_groups(climb: Climb, *, unicode: bool) -> list[Group]:
+    """Return what S4's driver prints: both launches, and whether the product is close to np.dot's."""
+    first = Column("compiled\nand run", lambda r: figures.seconds(_sum(r.translate_seconds, r.seconds)))
+    ran = (
+        Column("dtype", lambda r: r.dtype, "left"),
+        Column("bits", lambda r: verified(r, unicode=unicode), "left"),
+        Column(
+            "close to\nnp.dot", lambda r: figures.MISSING if r.close is None else "yes" if r.close else "no", "left"
+        ),
+    )
+    again = Column("run\nagain", lambda r: figures.seconds(r.seconds))
+    rate = Column("G oper-\nations/s", lambda r: _rate(climb.problem.operations, r.seconds))
+    return [Group(ran), Group((first, again, rate))]
+
+
+def _sum(first: float | None, second: float | None) -> float | None:
+    return None if first is None or second is None else first + second
 
 
 def verified(rung: Rung, *, unicode: bool) -> Text:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tilewright.gpu.opencl.devices import OpenclDevice
-from tilewright.gpu.opencl.source import Tile, element_bytes, takes_vectors
+from tilewright.gpu.opencl.source import Form, Tile, element_bytes, takes_vectors
 from tilewright.problem.kind import Kind
 
 #: Rows and columns of C below which a block would be mostly empty.
@@ -19,10 +19,17 @@ _GPU = Tile("register_tiled", bm=64, bn=64, bk=16, tm=4, tn=4, width=4)
 _CPU = Tile("register_tiled", bm=64, bn=64, bk=64, tm=4, tn=16, width=16)
 
 
+def of_form(form: Form, device: OpenclDevice, kind: Kind) -> Tile:
+    """The tile of a form on a device."""
+    return _registers(device, kind) if form == "register_tiled" else Tile(form)
+
+
 def tile(device: OpenclDevice, kind: Kind, m: int, n: int) -> Tile:
     """The tile of a product of shape (m, n)."""
-    if min(m, n) < _SMALL:
-        return Tile("naive")
+    return Tile("naive") if min(m, n) < _SMALL else _registers(device, kind)
+
+
+def _registers(device: OpenclDevice, kind: Kind) -> Tile:
     size = element_bytes(kind.accumulator)
     if device.kind == "cpu":
         width = min(max(device.vector_bytes // size, 1), _WIDTH_MAX) if takes_vectors(kind) else 1
