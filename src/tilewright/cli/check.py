@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
+from tilewright.cli import run
 from tilewright.errors import ArgumentValueError
 
 if TYPE_CHECKING:
     from tilewright.checking import Checks
     from tilewright.checking.suppressions import Sifted
-    from tilewright.simt import Limits
     from tilewright.simulated.script import Ended
 
 #: Exit status where something was found; the program's own where nothing was.
@@ -52,9 +50,12 @@ def check(
     A launch that a GPU would refuse or end raises here too, as under `tilewright run`, and is among the findings; other
     defects, such as races, are found while the program goes on.
     """
+    from tilewright.checking import Checks, suppressions
     from tilewright.cli import values
     from tilewright.report import console
     from tilewright.report import findings as report
+    from tilewright.settings import Settings
+    from tilewright.simulated.following import follow
 
     if codes:
         if json:
@@ -69,41 +70,26 @@ def check(
             f"--sarif must name a file in a folder that exists (got {sarif}); make {sarif.parent} first"
         )
     number = None if seed is None else values.whole("--seed", seed, 0, "1")
-    checks, ended = _run(
-        script, arguments or [], gpu, number, ignore, values.limits(limit), quiet=json or str(sarif) == "-"
-    )
+    name = Settings.from_environ().gpu if gpu is None else values.gpu_name("--gpu", gpu)
+    unwanted = () if ignore is None else suppressions.checked(ignore.split(","), "--ignore")
+    checks = Checks(gpu=name, ignore=unwanted)
+    quiet = json or str(sarif) == "-"
+    ended = follow(script, arguments or [], checks, name, seed=number, limits=values.limits(limit), quiet=quiet)
+    _tell(checks, ended, sarif, json=json, verbose=verbose, brief=brief)
+
+
+def _tell(checks: Checks, ended: Ended, sarif: Path | None, *, json: bool, verbose: bool, brief: bool) -> NoReturn:
+    """Tell what was found, and how the program ended; leave with the exit status."""
+    from tilewright.report import console
+
     sifted = checks.sifted
+    if ended.children_launched:
+        console.error(f"{run.UNSEEN} not checked", title="warning")
     for wrong in sifted.wrong:
         console.error(wrong, title="warning")
     _write(sifted, checks, ended, sarif, json=json, verbose=verbose, brief=brief)
     ended.tell()  # after the findings, which may explain it
     raise typer.Exit(FOUND if sifted.findings and not ended.interrupted else ended.status)
-
-
-def _run(
-    script: Path,
-    arguments: list[str],
-    gpu: str | None,
-    seed: int | None,
-    ignore: str | None,
-    bound: Limits | None,
-    *,
-    quiet: bool,
-) -> tuple[Checks, Ended]:
-    """Run the program; what was found, and how it ended."""
-    from tilewright.checking import Checks, suppressions
-    from tilewright.cli import values
-    from tilewright.settings import Settings
-    from tilewright.simulated.script import run_script
-    from tilewright.simulated.session import simulated_gpu
-
-    name = Settings.from_environ().gpu if gpu is None else values.gpu_name("--gpu", gpu)
-    unwanted = () if ignore is None else suppressions.checked(ignore.split(","), "--ignore")
-    checks = Checks(gpu=name, ignore=unwanted)
-    with contextlib.redirect_stdout(sys.stderr) if quiet else contextlib.nullcontext():
-        with simulated_gpu(name, observers=(checks,), seed=seed, limits=bound):
-            ended = run_script(script, arguments)
-    return checks, ended
 
 
 def _write(

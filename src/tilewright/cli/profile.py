@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tilewright.cli import run
 from tilewright.errors import ArgumentValueError
 
 if TYPE_CHECKING:
@@ -40,16 +39,15 @@ def profile(
     from tilewright.report import console, document
     from tilewright.report import profile as report
     from tilewright.settings import Settings
-    from tilewright.simulated.script import run_script
-    from tilewright.simulated.session import simulated_gpu
+    from tilewright.simulated.following import follow
 
     name = Settings.from_environ().gpu if gpu is None else values.gpu_name("--gpu", gpu)
     number = None if launch is None else values.whole("--launch", launch, 0, "0")
     seen = Profiles(gpu=name, kernel=kernel, launch=number)
-    with contextlib.redirect_stdout(sys.stderr) if json else contextlib.nullcontext():
-        with simulated_gpu(name, observers=(seen,), limits=values.limits(limit)):
-            ended = run_script(script, arguments or [])
+    ended = follow(script, arguments or [], seen, name, limits=values.limits(limit), quiet=json)
     ended.tell()
+    if ended.children_launched:
+        console.error(f"{run.UNSEEN} not profiled", title="warning")
     for failed, error in seen.failed:
         console.error(f"{failed}: its launch has no profile: {error}")
     if not seen.profiles and not seen.failed:
@@ -76,7 +74,8 @@ def _say_why_nothing(seen: Profiles, ended: Ended, kernel: str | None, number: i
         wanted = f"launch {number}{of}" if number is not None else kernel or "a kernel of numba.cuda"
         console.note(f"nothing to profile: the program ended before it launched {wanted}")
     elif not seen.launches and kernel is None and number is None:
-        console.note("nothing to profile: the program launched no kernel of numba.cuda")
+        own = " itself" if ended.children_launched else ""
+        console.note(f"nothing to profile: the program{own} launched no kernel of numba.cuda")
     elif kernel is not None and kernel not in seen.kernels:
         launched = ", ".join(seen.kernels) or "none"
         raise ArgumentValueError(

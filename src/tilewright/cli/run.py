@@ -11,6 +11,9 @@ from typer.core import TyperCommand
 #: Whatever stands after SCRIPT is the script's own; what stands before it is not, and an unknown option is none.
 PASS_ON = {"allow_interspersed_args": False}
 
+#: What `check` and `profile` say where more was launched than they can follow.
+UNSEEN = "kernels were launched by child processes of the program, which run on simulated GPUs of their own and are"
+
 
 class ProgramCommand(TyperCommand):
     """A command that takes a program: an option that it does not have is told with those that it has."""
@@ -50,7 +53,7 @@ def run(
     name = Settings.from_environ().gpu if gpu is None else values.gpu_name("--gpu", gpu)
     number = None if seed is None else values.whole("--seed", seed, 0, "1")
     bound = values.limits(limit)
-    with in_children(name), simulated_gpu(name, seed=number, limits=bound):
+    with in_children(name, number, bound), simulated_gpu(name, seed=number, limits=bound):
         ended = run_script(script, arguments or [])
         ended.tell()
     raise typer.Exit(ended.status)

@@ -14,11 +14,16 @@ def document(ended: Ended) -> dict[str, Any]:
     Examples
     --------
     >>> document(Ended(3))
-    {'status': 3, 'interrupted': False, 'exception': None}
+    {'status': 3, 'interrupted': False, 'children_launched': False, 'exception': None}
     >>> document(Ended(1, ValueError("no data")))["exception"]
     {'type': 'ValueError', 'message': 'no data', 'file': '', 'line': 0}
     """
-    return {"status": ended.status, "interrupted": ended.interrupted, "exception": _exception(ended)}
+    return {
+        "status": ended.status,
+        "interrupted": ended.interrupted,
+        "children_launched": ended.children_launched,
+        "exception": _exception(ended),
+    }
 
 
 def _exception(ended: Ended) -> dict[str, Any] | None:

@@ -36,11 +36,14 @@ class Ended:
         The exception that the program did not handle; `sys.exit` is none, Ctrl-C is.
     hook : callable
         What the program, or else the interpreter, tells such an exception with.
+    children_launched : bool
+        Whether processes that it started launched kernels, which nobody has followed.
     """
 
     status: int
     error: BaseException | None = None
     hook: Callable[..., object] = sys.__excepthook__
+    children_launched: bool = False
 
     @property
     def interrupted(self) -> bool:
@@ -94,10 +97,13 @@ def run_script(path: str | os.PathLike[str], argv: Sequence[str] = ()) -> Ended:
     """
     file = Path(path)
     try:
-        with io.open_code(str(file.resolve())) as stream:
+        with io.open_code(str(file)) as stream:
             source = stream.read()
     except OSError as error:
-        raise ArgumentValueError(f"SCRIPT must be a Python program that can be read (got {file}: {error})") from error
+        remedy = "name a file in it" if file.is_dir() else "name a file that is there"
+        raise ArgumentValueError(
+            f"SCRIPT must be a Python program that can be read (got {file}: {error.strerror}); {remedy}"
+        ) from error
     main = types.ModuleType("__main__")
     vars(main).update(__file__=str(file), __builtins__=__builtins__)
     with _as_main(main, file, argv):

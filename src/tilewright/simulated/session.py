@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from tilewright.simt.observer import Observer
+from tilewright.simt.observer import Launch, Observer
 from tilewright.simt.run.limits import Limits
 from tilewright.simulated import seam
 from tilewright.simulated.gpu import SimulatedGpu
@@ -78,30 +79,82 @@ def simulated_gpu(
             device.close()
 
 
+class ChildLaunches(Observer):
+    """Notes that a process launched which is not the one that this was made for: what follows a program is in that one.
+
+    Parameters
+    ----------
+    note : path
+        File that is made then.
+    process : int
+        Number of the process whose launches are not noted.
+    """
+
+    def __init__(self, note: Path, process: int) -> None:
+        self._note = note
+        self._process = process
+
+    @property
+    def any(self) -> bool:
+        """Whether there were any."""
+        return self._note.exists()
+
+    def launching(self, launch: Launch) -> None:
+        """Note it, where it is of another process."""
+        if os.getpid() != self._process:
+            with suppress(OSError):  # the program that is followed has ended
+                self._note.touch()
+
+
 @contextmanager
-def in_children(gpu: str) -> Iterator[None]:
-    """Let Python processes that are started meanwhile have a simulated GPU too, each its own."""
+def in_children(gpu: str, seed: int | None = None, limits: Limits | None = None) -> Iterator[ChildLaunches]:
+    """Let Python processes that are started meanwhile have a simulated GPU too, each its own.
+
+    Parameters
+    ----------
+    gpu, seed, limits
+        As :func:`simulated_gpu` takes them; of the limits the seconds.
+
+    Yields
+    ------
+    ChildLaunches
+        To be among this process's observers, for processes that are forked from it.
+    """
     startup = str(Path(__file__).parent / "startup")
-    wanted = {
-        "TILEWRIGHT_SIMULATED_GPU": gpu,
-        "PYTHONPATH": os.pathsep.join(filter(None, [startup, os.environ.get("PYTHONPATH")])),
-    }
-    before = {name: os.environ.get(name) for name in wanted}
-    os.environ.update(wanted)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
+    seconds = None if limits is None else limits.seconds
+    with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
+        launches = ChildLaunches(Path(folder) / "launched", os.getpid())
+        wanted = {
+            "TILEWRIGHT_SIMULATED_GPU": gpu,
+            "TILEWRIGHT_SIMULATED_SEED": "" if seed is None else str(seed),
+            "TILEWRIGHT_SIMULATED_LIMIT": "" if seconds is None else repr(seconds),
+            "TILEWRIGHT_SIMULATED_NOTE": str(Path(folder) / "launched"),
+            "PYTHONPATH": os.pathsep.join(filter(None, [startup, os.environ.get("PYTHONPATH")])),
+        }
+        before = {name: os.environ.get(name) for name in wanted}
+        os.environ.update(wanted)
+        try:
+            yield launches
+        finally:
+            for name, value in before.items():
+                if value is None:
+                    del os.environ[name]
+                else:
+                    os.environ[name] = value
 
 
-def stay_simulated(gpu: str) -> None:
-    """Put a simulated GPU in place until the process ends."""
+def stay_simulated() -> None:
+    """Put the simulated GPU that a parent process asked for in place until this process ends."""
     import atexit
 
+    gpu, seed, limit, note = (os.environ[f"TILEWRIGHT_SIMULATED_{name}"] for name in ("GPU", "SEED", "LIMIT", "NOTE"))
     stack = ExitStack()
-    stack.enter_context(simulated_gpu(gpu))
+    stack.enter_context(
+        simulated_gpu(
+            gpu,
+            observers=[ChildLaunches(Path(note), process=0)],
+            seed=int(seed) if seed else None,
+            limits=Limits(seconds=float(limit)) if limit else None,
+        )
+    )
     atexit.register(stack.close)

@@ -136,7 +136,7 @@ def test_json_stands_alone(tilewright: Run, program: Any) -> None:
     assert "arguments []" in done.err
     assert [(row["code"], row["line"], row["kernel"]) for row in document["findings"]] == [("TW601", 11, "total")]
     assert (document["launches"], document["kernels"]) == (1, ["total"])
-    assert document["program"] == {"status": 0, "interrupted": False, "exception": None}
+    assert document["program"] == {"status": 0, "interrupted": False, "children_launched": False, "exception": None}
 
 
 def test_json_says_what_ended_the_program(tilewright: Run, program: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,7 +147,8 @@ def test_json_says_what_ended_the_program(tilewright: Run, program: Any, monkeyp
     where = {"file": str(Path(name).absolute()), "line": line}
     assert done.status == 1
     assert json.loads(done.out)["program"] == {
-        "status": 1, "interrupted": False, "exception": {"type": "KeyError", "message": "'mine'", **where},
+        "status": 1, "interrupted": False, "children_launched": False,
+        "exception": {"type": "KeyError", "message": "'mine'", **where},
     }  # fmt: skip
     done = tilewright("check", "--json", "--ignore", "TW601", program("sys.exit('bad data')"))
     assert (done.status, json.loads(done.out)["program"]["status"]) == (1, 1)

@@ -99,7 +99,12 @@ def test_a_program_without_kernels(tilewright: Run, tmp_path: Path, rest: str, s
     assert done.err == "note: nothing to profile: the program launched no kernel of numba.cuda\n"
     done = tilewright("profile", "--json", str(file))
     assert (done.status, json.loads(done.out)["profiles"]) == (status, [])
-    assert json.loads(done.out)["program"] == {"status": status, "interrupted": False, "exception": None}
+    assert json.loads(done.out)["program"] == {
+        "status": status,
+        "interrupted": False,
+        "children_launched": False,
+        "exception": None,
+    }
     done = tilewright("profile", "--json", "--kernel", "k", str(file))
     assert (done.status, done.out) == (2, "")
     assert "(got 'k'); it launches none" in done.err
@@ -121,5 +126,6 @@ def test_a_program_that_raises_before_it_launches(
     assert json.loads(done.out)["program"] == {
         "status": 1,
         "interrupted": False,
+        "children_launched": False,
         "exception": {"type": "FileNotFoundError", "message": "no data", "file": str(file), "line": 2},
     }

@@ -177,3 +177,64 @@ def test_what_looks_like_options_is_the_program_s_own_after_its_name(tilewright:
     for command in ("run", "check", "profile"):
         assert tilewright(command, name, *words).out.splitlines()[0] == str(words)
         assert tilewright(command, "--gpu", "a100", "--", name, *words).out.splitlines()[0] == str(words)
+
+
+#: A program whose kernels are launched by processes that it starts, by the method that its argument names.
+PARENT = """\
+import multiprocessing
+import sys
+import numpy as np
+from numba import cuda
+
+@cuda.jit
+def count(x, rounds):
+    i = 0
+    while i != rounds:  # for ever, if they are fewer than 0
+        i += 1
+        x[0] = i
+
+def work(rounds):
+    x = cuda.to_device(np.zeros(32, np.float32))
+    try:
+        count[1, 32](x, rounds)
+        return int(x.copy_to_host()[0])
+    except Exception as error:
+        return error.code.name
+
+if __name__ == "__main__":
+    with multiprocessing.get_context(sys.argv[1]).Pool(1) as pool:
+        print(pool.map(work, [3, -1]), file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize(("command", "method"), [("check", "fork"), ("profile", "spawn")])
+def test_processes_of_the_program_have_a_gpu_and_are_told_to_be_unseen(program: Any, command: str, method: str) -> None:
+    line = [sys.executable, "-m", "tilewright", command, "--limit", "0.5", "--json", program("", PARENT), method]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0
+    assert "[3, 'CUDA_ERROR_LAUNCH_TIMEOUT']" in done.stderr.splitlines()
+    said = {"check": "checked", "profile": "profiled"}[command]
+    warning = (
+        "warning: kernels were launched by child processes of the program, which run on simulated GPUs of their own"
+    )
+    assert f"{warning} and are not {said}" in done.stderr.splitlines()
+    assert json.loads(done.stdout)["program"]["children_launched"] is True
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("missing.py", "No such file"), (".", "Is a directory); name a file in it")]
+)
+@pytest.mark.parametrize("command", ["run", "check", "profile"])
+def test_what_is_no_file_is_told(tilewright: Run, program: Any, command: str, name: str, said: str) -> None:
+    program("")
+    done = tilewright(command, name)
+    assert (done.status, done.out) == (2, "")
+    assert f"error: SCRIPT must be a Python program that can be read (got {name}: {said}" in done.err
+
+
+def test_a_program_comes_through_a_pipe(program: Any) -> None:
+    program("")
+    line = [sys.executable, "-m", "tilewright", "check", "/dev/stdin"]
+    done = subprocess.run(line, input="print(3)", capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "3\nno findings in 0 launches of 0 kernels\n"

@@ -27,7 +27,7 @@ class _AfterNumba:
                 load(module)
                 from tilewright.simulated.session import stay_simulated
 
-                stay_simulated(os.environ["TILEWRIGHT_SIMULATED_GPU"])
+                stay_simulated()
 
             spec.loader.exec_module = exec_module  # type: ignore[method-assign]
         return spec

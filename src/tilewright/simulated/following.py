@@ -1,0 +1,55 @@
+"""Running a program with an observer, as the commands do that tell what its kernels did."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tilewright.simt.observer import Observer
+from tilewright.simt.run.limits import Limits
+from tilewright.simulated.script import Ended, run_script
+from tilewright.simulated.session import in_children, simulated_gpu
+
+
+def follow(
+    path: str | os.PathLike[str],
+    argv: Sequence[str],
+    observer: Observer,
+    gpu: str,
+    *,
+    seed: int | None = None,
+    limits: Limits | None = None,
+    quiet: bool = False,
+) -> Ended:
+    """Run a program on a simulated GPU; the processes that it starts have one too, but are not followed.
+
+    Parameters
+    ----------
+    path, argv
+        As :func:`~tilewright.simulated.script.run_script` takes them.
+    observer : Observer
+        Told of all that the program does on its GPU.
+    gpu, seed, limits
+        As :func:`~tilewright.simulated.session.simulated_gpu` takes them.
+    quiet : bool
+        Whether what the program prints goes to standard error.
+
+    Returns
+    -------
+    Ended
+
+    Raises
+    ------
+    ArgumentValueError
+        The program cannot be read.
+    """
+    with in_children(gpu, seed, limits) as others:
+        with (
+            contextlib.redirect_stdout(sys.stderr) if quiet else contextlib.nullcontext(),
+            simulated_gpu(gpu, observers=(observer, others), seed=seed, limits=limits),
+        ):
+            ended = run_script(path, argv)
+        return replace(ended, children_launched=others.any)
