@@ -15,9 +15,9 @@ import numpy as np
 
 from tilewright.errors import DeadlockError, KernelError, LimitError, MemoryAccessError, TrapError
 from tilewright.gpu.program import Program
+from tilewright.machine.occupancy import most_resident
 from tilewright.simt.events import Facts, Instrument, Site
 from tilewright.simt.ptx.frames import within
-from tilewright.machine.occupancy import most_resident
 from tilewright.simt.run import barrier_faults
 from tilewright.simt.run.budget import UNLIMITED, Budget
 from tilewright.simt.run.compiler import host
