@@ -29,6 +29,7 @@ if TYPE_CHECKING:  # what `_PUBLIC` says, for type checkers; a meta test holds t
     from tilewright.errors import KernelError as KernelError
     from tilewright.errors import TilewrightError as TilewrightError
     from tilewright.gpu import device as cuda
+    from tilewright.inventory import devices as devices
     from tilewright.problem.algebra import Algebra as Algebra
     from tilewright.problem.functions import absolute as absolute
     from tilewright.problem.functions import astype as astype
@@ -64,6 +65,7 @@ _PUBLIC = {
     "catalogue": ("tilewright.catalogue", ""),
     "check": ("tilewright.checking", "check"),
     "cuda": ("tilewright.gpu.device", ""),
+    "devices": ("tilewright.inventory", "devices"),
     "errors": ("tilewright.errors", ""),
     "gpu": ("tilewright.gpu", ""),
     "instruments": ("tilewright.instruments", ""),
@@ -117,6 +119,7 @@ __all__ = [
     "check",
     "clip",
     "cuda",
+    "devices",
     "erf",
     "errors",
     "exp",

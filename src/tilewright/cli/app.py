@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from tilewright.cli import cache, check, gpus, kernels, ladder, matmul, occupancy, profile, ptx_support, run
+from tilewright.cli import cache, check, devices, gpus, kernels, ladder, matmul, occupancy, profile, ptx_support, run
 from tilewright.report import console
 
 app = typer.Typer(
@@ -23,6 +23,7 @@ app.command("kernels")(kernels.kernels)
 app.command("run", cls=run.ProgramCommand, context_settings=run.PASS_ON)(run.run)
 app.command("check", cls=run.ProgramCommand, context_settings=run.PASS_ON)(check.check)
 app.command("profile", cls=run.ProgramCommand, context_settings=run.PASS_ON)(profile.profile)
+app.command("devices")(devices.devices)
 app.command("gpus")(gpus.gpus)
 app.command("occupancy")(occupancy.occupancy)
 app.command("cache")(cache.cache)

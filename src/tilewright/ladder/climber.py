@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import platform
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tilewright.errors import ArgumentValueError, KernelError, MissingExtraError, TilewrightError
+from tilewright.inventory import host_name
 from tilewright.ladder.matrices import Array, operands
 from tilewright.ladder.rung import Counts, Footprint, Machine, OffMultiples, Rung
 from tilewright.problem.reference import canonical
@@ -115,7 +114,7 @@ class Climber:
             compute_capability="" if self.opencl else ".".join(map(str, self.cc)),
             limits="" if self.opencl else self.gpu.name,
             device=self.device,
-            host=_host(),
+            host=host_name(),
             threads=Settings.from_environ().threads,
             tilewright=version("tilewright"),
         )
@@ -335,13 +334,3 @@ class Climber:
             occupancy=fit.fraction,
             occupancy_limiter=fit.limiter,
         )
-
-
-def _host() -> str:
-    """The host processor's name, as the system gives it."""
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        for line in cpuinfo.read_text(errors="replace").splitlines():
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    return platform.processor() or platform.machine()

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields, is_dataclass
 from typing import Any
 
+from tilewright.inventory import Device
 from tilewright.ladder.rung import Climb, Rung
 from tilewright.native.upkeep import Contents
 from tilewright.profiling import Profile
@@ -73,6 +74,11 @@ def _plain(value: Any) -> Any:
 def cache_json(contents: Contents, limit_bytes: int) -> str:
     """Return what the cache holds, and may hold, as text."""
     return json.dumps({**asdict(contents), "limit_bytes": limit_bytes}, indent=2)
+
+
+def devices_json(found: Sequence[Device]) -> str:
+    """Return {"devices": [...]}, each with what it can do or why it is missing."""
+    return json.dumps({"devices": [asdict(device) for device in found]}, indent=2)
 
 
 def _rung_document(rung: Rung) -> dict[str, Any]:

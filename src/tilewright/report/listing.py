@@ -1,4 +1,4 @@
-"""Lists of what there is: kernels, GPUs, the cache."""
+"""Lists of what there is: kernels, devices, GPUs, the cache."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from tilewright.report.columns import Column, Group
 
 if TYPE_CHECKING:
     from tilewright.catalogue import Record
+    from tilewright.inventory import Device
     from tilewright.machine import Gpu
     from tilewright.native.upkeep import Contents
 
@@ -57,6 +58,29 @@ def gpus(machines: Sequence[Gpu], console: Console) -> None:
         )
     )
     columns.show(console, key, [name, limits, memory], machines)
+
+
+def devices(found: Sequence[Device], console: Console) -> None:
+    """Print the devices of this machine, a row each, and below them why others are missing."""
+    key = Group((Column("device", lambda d: Text(d.device, style="bold"), "left"),))
+    name = Group((Column("name", lambda d: d.name, "left", wrap_at=24), Column("kind", lambda d: d.kind, "left")))
+    size = Group(
+        (
+            Column("units", lambda d: figures.count(d.units or None)),
+            Column("memory", lambda d: figures.size(d.memory_bytes or None)),
+        )
+    )
+    can = Group(
+        (
+            Column("runs", lambda d: ", ".join(d.commands), "left", wrap_at=16),
+            Column("has", lambda d: ", ".join(d.features), "left", wrap_at=24),
+        )
+    )
+    columns.show(console, key, [name, size, can], [device for device in found if not device.missing])
+    for device in found:
+        if device.missing:
+            console.print()
+            console.print(Text.assemble((device.device, "bold"), (": missing: ", "yellow"), device.missing))
 
 
 def cache(contents: Contents, limit_bytes: int, console: Console) -> None:

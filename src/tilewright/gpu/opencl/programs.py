@@ -21,6 +21,8 @@ from tilewright.gpu.opencl.source import Layout, Tile, source
 from tilewright.problem.kind import Kind
 
 _OPTIONS = ("-cl-std=CL1.2",)
+#: What drivers say of buffers they have no room for, beside their errors of memory.
+_TOO_LARGE = ("INVALID_BUFFER_SIZE", "OUT_OF_HOST_MEMORY")
 _DIVIDES = "-cl-fp32-correctly-rounded-divide-sqrt"
 #: x y + z, -2^-24 with one rounding and 0 with two; a subnormal float to be doubled; a half's smallest value.
 _GIVEN = (1 + 2.0**-12, 1 - 2.0**-12, -1.0, 2.0**-128, 2.0**-24)
@@ -44,13 +46,13 @@ def told(device: OpenclDevice, what: str, needed_bytes: int = 0) -> Iterator[Non
     cl = binding()
     try:
         yield
-    except cl.MemoryError as error:
-        raise DeviceError(
-            f"{device.name}: {what} must fit its memory, {device.memory_bytes >> 20:,} MB of which one buffer may take "
-            f"{device.allocation_bytes >> 20:,} (got {needed_bytes / 2**20:,.1f} MB: {_short(error)}); multiply parts, "
-            "or free other buffers"
-        ) from error
     except cl.Error as error:
+        if isinstance(error, cl.MemoryError) or any(code in str(error) for code in _TOO_LARGE):
+            raise DeviceError(
+                f"{device.name}: {what} must fit its memory, {device.memory_bytes >> 20:,} MiB of which one buffer may "
+                f"take {device.allocation_bytes >> 20:,} (got {needed_bytes / 2**20:,.1f} MiB: {_short(error)}); "
+                "multiply parts, or free other buffers"
+            ) from error
         lost = "DEVICE_NOT_AVAILABLE" in str(error)
         hint = "it was lost: choose another device or start the process anew" if lost else "see the driver's message"
         raise DeviceError(f"{device.name}: {what} failed ({_short(error)}); {hint}") from error

@@ -1,0 +1,125 @@
+"""What drivers refuse, in words that say what to do; and nothing is left behind by launches."""
+
+from __future__ import annotations
+
+import dataclasses
+import gc
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright.errors import CompileError, DeviceError, MissingExtraError
+from tilewright.gpu.opencl import OpenclDevice, devices, host_products, product, programs
+from tilewright.gpu.opencl.devices import binding
+from tilewright.gpu.opencl.source import Tile
+from tilewright.gpu.opencl.tiles import tile
+from tilewright.problem.kind import Kind
+
+FLOATS = Kind(*["float32"] * 4)
+
+
+def test_a_build_error_carries_the_compilers_log_and_the_text(
+    device: OpenclDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(programs, "source", lambda *_: "kernel void naive() { int x = undefined_name; }")
+    a = np.ones((2, 2), np.float32)
+    programs.kernel.cache_clear()
+    try:
+        with pytest.raises(CompileError, match=r"(?s)did not compile for .*undefined_name.*   1 kernel void naive"):
+            tw.matmul(a, a, device="opencl")
+    finally:
+        programs.kernel.cache_clear()
+
+
+@pytest.mark.parametrize(("code", "told"), [
+    ("MEM_OBJECT_ALLOCATION_FAILURE", r"must fit its memory, [\d,]+ MiB .*multiply parts, or free other buffers"),
+    ("DEVICE_NOT_AVAILABLE", "it was lost: choose another device"),
+    ("INVALID_KERNEL_ARGS", "see the driver's message"),
+])  # fmt: skip
+def test_drivers_errors_say_what_to_do(device: OpenclDevice, code: str, told: str) -> None:
+    cl = binding()
+    kind = cl.MemoryError if code.startswith("MEM") else cl.LogicError
+    with pytest.raises(DeviceError, match=told), programs.told(device, "multiplying", 1 << 30):
+        raise kind(f"clEnqueueNDRangeKernel failed: {code}")
+
+
+def test_a_buffer_over_the_devices_limit_is_refused(device: OpenclDevice) -> None:
+    cl, products = binding(), host_products(device)
+    with pytest.raises(DeviceError, match="must fit its memory"), programs.told(device, "placing an operand", 1 << 50):
+        cl.Buffer(products.context, cl.mem_flags.READ_WRITE, 1 << 50)
+
+
+def test_a_device_without_doubles_says_so(device: OpenclDevice, monkeypatch: pytest.MonkeyPatch) -> None:
+    lacking = dataclasses.replace(device, doubles=False)
+    monkeypatch.setattr(product, "describe", lambda _: lacking)
+    a = np.ones((2, 2))
+    with pytest.raises(DeviceError, match=r"needs 64-bit floats, which the device lacks \(cl_khr_fp64\); use float32"):
+        tw.matmul(a, a, device="opencl")
+    single = a.astype(np.float32)
+    assert (tw.matmul(single, single, device="opencl") == 2).all()
+
+
+def test_another_arithmetic_is_refused(device: OpenclDevice, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(programs, "_FOUND", ((0.0, "fma must round once"), *programs._FOUND[1:]))
+    programs.check_arithmetic.cache_clear()
+    try:
+        with pytest.raises(DeviceError, match=r"fma must round once for the canonical order \(got -5.96"):
+            programs.check_arithmetic(host_products(device).context, device.handle)
+    finally:
+        programs.check_arithmetic.cache_clear()
+
+
+def test_without_the_binding_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    monkeypatch.setitem(sys.modules, "pyopencl", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'tilewright\[opencl\]'"):
+        devices.__wrapped__()
+
+
+def test_no_platform_says_what_to_install(monkeypatch: pytest.MonkeyPatch, device: OpenclDevice) -> None:
+    monkeypatch.setattr(binding(), "get_platforms", list)
+    with pytest.raises(DeviceError, match="install your GPU's, or `pip install pocl-binary-distribution`"):
+        devices.__wrapped__()
+
+
+@pytest.mark.parametrize(("has", "expected"), [
+    ({"kind": "gpu"}, Tile("register_tiled", 64, 64, 16, 4, 4, 4)),
+    ({"kind": "gpu", "group_items": 64}, Tile("register_tiled", 16, 64, 16, 4, 4, 4)),
+    ({"kind": "gpu", "local_bytes": 4096}, Tile("register_tiled", 64, 64, 8, 4, 4, 4)),
+])  # fmt: skip
+def test_a_tile_fits_the_device(device: OpenclDevice, has: Any, expected: Tile) -> None:
+    limits = {"group_items": 256, "local_bytes": 65536} | has
+    found = tile(dataclasses.replace(device, **limits), FLOATS, 512, 512)
+    assert found == expected
+    assert tile(dataclasses.replace(device, **limits), FLOATS, 512, 3).form == "naive"
+
+
+def resident_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+
+def _launches(count: int) -> int:
+    a = np.random.default_rng(0).standard_normal((16, 16)).astype(np.float32)
+    expected = tw.matmul(a, a)
+    for _ in range(count // 5):
+        assert (tw.matmul(a, a, device="opencl") == expected).all()
+    gc.collect()
+    before = resident_bytes()
+    for _ in range(count):
+        tw.matmul(a, a, device="opencl")
+    gc.collect()
+    return resident_bytes() - before
+
+
+def test_launches_keep_no_memory(device: OpenclDevice) -> None:
+    # an event, a table and three buffers a launch, of 1,000 bytes and more
+    assert _launches(1_000) < 1_000_000
+
+
+@pytest.mark.volume
+def test_ten_thousand_launches_keep_no_memory(device: OpenclDevice) -> None:
+    assert _launches(10_000) < 4_000_000
