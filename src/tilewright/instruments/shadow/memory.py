@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -83,7 +84,7 @@ class MemoryCheck(Instrument):
         warps = -(-facts.block[0] * facts.block[1] * facts.block[2] // 32)
         self._facts = facts
         self._table = records.empty()
-        self._orders = orders.Orders()
+        self._orders = orders.Orders(math.prod(facts.grid))
         cells = facts.global_bytes // self.cell_bytes + 8
         self._cells = [reserved(8 * cells).view(np.uint64) for _ in range(2)]
         if self._states is None:

@@ -4,6 +4,10 @@ A fence, and then a strong write (atomic, volatile, relaxed or stronger), releas
 the fence. A strong read of that place takes it over. A barrier hands on what its block knows. A kernel without fences
 orders nothing this way.
 
+What is known of all warps is a tree that never changes, so that those who know the same share it, and the versions of
+one place are numbered, so that of two of them the later one is known to hold the other. A grid barrier of thousands of
+blocks then costs a few tree nodes a block.
+
 Source: PTX ISA, 8.8 (release and acquire patterns), 8.9 (causality order). Taken wider than written: a strong read
 acquires without a fence after it, places are joined over all their writes, and what a thread fenced before a barrier
 is released by any thread behind it, as programs do that fence, synchronise and let one thread raise a flag.
@@ -12,8 +16,10 @@ is released by any thread behind it, as programs do that fence, synchronise and 
 from __future__ import annotations
 
 import ctypes
+import itertools
 import threading
 from collections import defaultdict
+from typing import Any, NamedTuple
 
 from tilewright.instruments.shadow.cells import READS as _READS
 from tilewright.instruments.shadow.cells import SEVERAL_WARPS, STRONG, THREAD_MAX, WARPS_MAX, WHO_MASK
@@ -23,22 +29,48 @@ ASK, ACCESS, FENCE, ARRIVE, RELEASE = range(5)
 #: Further bits of an access's `how`: it releases by itself, and its address is one of shared memory.
 RELEASES, SHARED = 16, 256
 
-_Clocks = dict[int, list[int]]
 _ALL = -1
+_BRANCHES = 16
 FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int32, *(ctypes.c_int64,) * 6)
+
+#: The clocks of a block's warps, below which what they did is known.
+_Clocks = tuple[int, ...]
+#: A node of a tree over blocks: `_Clocks` at level 0, else `_BRANCHES` nodes of the level below; None where nothing is.
+_Tree = Any
+
+
+class _Version(NamedTuple):
+    """What is known of all blocks; of the versions of one history, a later one holds the earlier."""
+
+    tree: _Tree
+    history: object
+    number: int = 0
+
+
+class _Account(NamedTuple):
+    """What a warp knows: of its own block's warps, and of all."""
+
+    own: _Clocks
+    all: _Version
 
 
 class Orders:
-    """What each warp of a launch knows of other warps through memory."""
+    """What each warp of a launch knows of other warps through memory.
 
-    def __init__(self) -> None:
-        self._knows: dict[tuple[int, int], _Clocks] = defaultdict(dict)
-        self._releases: dict[tuple[int, int], _Clocks] = {}
-        self._places: dict[tuple[int, int], _Clocks] = defaultdict(dict)
-        self._blocks: dict[int, _Clocks] = defaultdict(dict)
-        self._released: dict[int, _Clocks] = defaultdict(
-            dict
-        )  # by fences before a barrier, with the block's next write
+    Parameters
+    ----------
+    blocks : int
+        Of the grid.
+    """
+
+    def __init__(self, blocks: int) -> None:
+        self._levels = next(n for n in itertools.count() if _BRANCHES**n >= blocks)
+        nothing = _Account((0,) * WARPS_MAX, _Version(None, object()))
+        self._knows: dict[tuple[int, int], _Account] = defaultdict(lambda: nothing)
+        self._releases: dict[tuple[int, int], _Account] = {}
+        self._places: dict[tuple[int, int], _Version] = {}
+        self._blocks: dict[int, _Account] = defaultdict(lambda: nothing)
+        self._released: dict[int, _Account] = {}  # by fences before a barrier, with the block's next write
         self._seen: dict[tuple[int, int], set[tuple[int, int]]] = defaultdict(set)
         self._lock = threading.Lock()
         self._function = FUNCTION(self._call)
@@ -49,34 +81,38 @@ class Orders:
         return ctypes.cast(self._function, ctypes.c_void_p).value or 0
 
     def _call(self, what: int, number: int, warp: int, a: int, b: int, c: int) -> int:
+        here = number, warp
         with self._lock:
             if what != RELEASE:
-                self._take_over((number, warp))
+                self._take_over(here)
             if what == ASK:
-                return int(self._ordered((number, warp), a, b & WHO_MASK, c))
+                return int(self._ordered(here, a, b & WHO_MASK, c))
             if what == ACCESS:
-                self._access((number, warp), a, b, c)
+                self._access(here, a, b, c)
             elif what == FENCE:
-                self._releases[number, warp] = self._all_of((number, warp), c)
+                self._releases[here] = self._all_of(here, c)
             elif what == ARRIVE:
-                _join(self._blocks[number], self._all_of((number, warp), c))
-                _join(self._released[number], self._releases.get((number, warp), {}))
+                self._blocks[number] = self._both(self._blocks[number], self._all_of(here, c))
+                if here in self._releases:
+                    self._hand_on(self._released, number, self._releases[here])
             else:
-                _join(self._knows[number, warp], self._blocks[number])
-                if self._released[number]:
-                    _join(self._releases.setdefault((number, warp), {}), self._released[number])
+                self._knows[here] = self._both(self._knows[here], self._blocks[number])
+                if number in self._released:
+                    self._hand_on(self._releases, here, self._released[number])
         return 0
 
     def _ordered(self, here: tuple[int, int], block: int, who: int, clock: int) -> bool:
-        known = self._knows[here]
+        own, every = self._knows[here]
         if block == _ALL:  # reads by blocks that are not kept
-            return any(other != here[0] for other in known)
-        clocks = known.get(block)
-        if clocks is None:
+            return _holds_others(every.tree, self._levels, here[0])
+        known = _clocks_of(every.tree, self._levels, block)
+        if block == here[0]:
+            known = own if known is None else tuple(map(max, known, own))
+        if known is None:
             return False
         if who == SEVERAL_WARPS:
-            return clock < max(clocks)
-        return clock < clocks[who % WARPS_MAX if who >= THREAD_MAX else who >> 5]
+            return clock < max(known)
+        return clock < known[who % WARPS_MAX if who >= THREAD_MAX else who >> 5]
 
     def _access(self, here: tuple[int, int], address: int, how: int, clock: int) -> None:
         place = (address, here[0] if how & SHARED else _ALL)
@@ -85,23 +121,79 @@ class Orders:
         if how & RELEASES:
             self._releases[here] = self._all_of(here, clock)
         if how & _WRITES and how & STRONG and here in self._releases:
-            _join(self._places[place], self._releases[here])
+            self._write(place, here[0], self._releases[here])
+
+    def _write(self, place: tuple[int, int], block: int, released: _Account) -> None:
+        """Add what is released to what is known at a place, as its next version."""
+        before = self._places.get(place)
+        history, number = (before.history, before.number + 1) if before else (object(), 0)
+        known = self._later(before, released.all) if before else released.all
+        tree = _joined(known.tree, _branch(self._levels, block, released.own), self._levels)
+        self._places[place] = _Version(tree, history, number)
 
     def _take_over(self, here: tuple[int, int]) -> None:
         """Acquire from the places that were read before now: an access is told of before it sees what is there."""
         for place in self._seen.pop(here, ()):
-            _join(self._knows[here], self._places.get(place, {}))
+            if place in self._places:
+                own, every = self._knows[here]
+                self._knows[here] = _Account(own, self._later(every, self._places[place]))
 
-    def _all_of(self, here: tuple[int, int], clock: int) -> _Clocks:
+    def _all_of(self, here: tuple[int, int], clock: int) -> _Account:
         """What a warp knows, and what it did itself up to a clock."""
-        block, warp = here
-        found = {other: list(clocks) for other, clocks in self._knows[here].items()}
-        own = found.setdefault(block, [0] * WARPS_MAX)
-        own[warp] = max(own[warp], clock + 1)
-        return found
+        (own, every), warp = self._knows[here], here[1]
+        return _Account((*own[:warp], max(own[warp], clock + 1), *own[warp + 1 :]), every)
+
+    def _hand_on(self, into: dict[Any, _Account], key: Any, account: _Account) -> None:
+        into[key] = self._both(into[key], account) if key in into else account
+
+    def _both(self, a: _Account, b: _Account) -> _Account:
+        """All that two warps of a block know."""
+        return _Account(a.own if a.own is b.own else tuple(map(max, a.own, b.own)), self._later(a.all, b.all))
+
+    def _later(self, a: _Version, b: _Version) -> _Version:
+        """All that two versions know."""
+        if a.history is b.history:
+            return max(a, b, key=lambda version: version.number)
+        tree = _joined(a.tree, b.tree, self._levels)
+        if tree is a.tree:
+            return a
+        return b if tree is b.tree else _Version(tree, object())
 
 
-def _join(into: _Clocks, other: _Clocks) -> None:
-    for block, clocks in other.items():
-        mine = into.get(block)
-        into[block] = list(clocks) if mine is None else [max(pair) for pair in zip(mine, clocks, strict=True)]
+def _joined(a: _Tree, b: _Tree, level: int) -> _Tree:
+    """The larger clocks of two trees; one of them itself where it holds the other."""
+    if a is b or b is None:
+        return a
+    if a is None:
+        return b
+    new = tuple(map(max, a, b) if level == 0 else (_joined(x, y, level - 1) for x, y in zip(a, b, strict=True)))
+    for old in (a, b):
+        if new == old if level == 0 else all(x is y for x, y in zip(new, old, strict=True)):
+            return old
+    return new
+
+
+def _branch(level: int, block: int, clocks: _Clocks) -> _Tree:
+    """A tree that knows of one block only."""
+    if level == 0:
+        return clocks
+    index = block // _BRANCHES ** (level - 1) % _BRANCHES
+    below = _branch(level - 1, block, clocks)
+    return tuple(below if n == index else None for n in range(_BRANCHES))
+
+
+def _clocks_of(tree: _Tree, level: int, block: int) -> _Clocks | None:
+    """What a tree knows of a block."""
+    while level and tree is not None:
+        level -= 1
+        tree = tree[block // _BRANCHES**level % _BRANCHES]
+    found: _Clocks | None = tree
+    return found
+
+
+def _holds_others(tree: _Tree, level: int, block: int) -> bool:
+    """Whether a tree knows of any block but this one."""
+    if tree is None or level == 0:
+        return False
+    index = block // _BRANCHES ** (level - 1) % _BRANCHES
+    return any(node is not None if n != index else _holds_others(node, level - 1, block) for n, node in enumerate(tree))

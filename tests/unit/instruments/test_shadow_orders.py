@@ -1,0 +1,110 @@
+"""What fences and atomics order, against a model that keeps every warp's clocks in a plain table."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from tilewright.instruments.shadow import orders
+from tilewright.instruments.shadow.cells import READS, STRONG, THREAD_MAX, WARPS_MAX, WRITES
+from tilewright.instruments.shadow.orders import ACCESS, ARRIVE, ASK, FENCE, RELEASE, Orders
+
+ATOMIC = READS | WRITES | STRONG
+
+
+class Model:
+    """The same questions, answered from arrays of shape (blocks, warps): a copy for every warp, place and block."""
+
+    def __init__(self, blocks: int, warps: int) -> None:
+        self.nothing = np.zeros((blocks, warps), int)
+        self.knows = {(b, w): self.nothing for b in range(blocks) for w in range(warps)}
+        self.releases, self.places, self.joined, self.released = {}, {}, {}, {}
+        self.seen = {}
+
+    def told(self, what: int, block: int, warp: int, a: int, b: int, c: int) -> bool:
+        here = block, warp
+        if what != RELEASE:
+            for place in self.seen.pop(here, ()):
+                self.knows[here] = np.maximum(self.knows[here], self.places.get(place, self.nothing))
+        mine = self.knows[here].copy()
+        mine[here] = max(mine[here], c + 1)
+        if what == ASK:
+            return bool(c < self.knows[here][a, b - THREAD_MAX])
+        if what == ACCESS:
+            self.seen.setdefault(here, set()).add(a)
+            if here in self.releases:
+                self.places[a] = np.maximum(self.places.get(a, self.nothing), self.releases[here])
+        elif what == FENCE:
+            self.releases[here] = mine
+        elif what == ARRIVE:
+            self.joined[block] = np.maximum(self.joined.get(block, self.nothing), mine)
+            if here in self.releases:
+                self.released[block] = np.maximum(self.released.get(block, self.nothing), self.releases[here])
+        else:
+            self.knows[here] = np.maximum(self.knows[here], self.joined.get(block, self.nothing))
+            if block in self.released:
+                self.releases[here] = np.maximum(self.releases.get(here, self.nothing), self.released[block])
+        return False
+
+
+@pytest.mark.parametrize("blocks", [1, 2, 16, 17, 300])
+def test_answers_are_those_of_plain_tables(blocks):
+    warps = 2
+    for seed in range(6):
+        choose = random.Random(seed)
+        ours, model = Orders(blocks), Model(blocks, warps)
+        clocks = dict.fromkeys(model.knows, 1)
+        few = [choose.randrange(blocks) for _ in range(4)]  # those that act, so that they meet
+        yes = 0
+        for _ in range(400):
+            what = choose.choice([ACCESS, ACCESS, FENCE, FENCE, ARRIVE, RELEASE, ASK, ASK, ASK])
+            here = choose.choice(few), choose.randrange(warps)
+            clocks[here] += 1
+            place, clock = choose.randrange(3), clocks[here]
+            if what == ASK:
+                other = choose.choice(few), choose.randrange(warps)
+                event = (ASK, *here, other[0], THREAD_MAX + other[1], choose.randrange(clocks[other] + 1))
+            else:
+                event = (what, *here, place, ATOMIC if what == ACCESS else 0, clock)
+            answer = bool(ours._call(*event))
+            assert answer == model.told(*event), (seed, event)
+            yes += answer
+        assert yes > 10
+
+
+def test_reads_by_blocks_that_are_not_kept_are_ordered_where_another_block_is_known():
+    ours = Orders(100)
+    several = (ASK, 3, 0, -1, THREAD_MAX, 1)
+    ours._call(FENCE, 3, 0, 0, 0, 1)
+    ours._call(ACCESS, 3, 0, 64, ATOMIC, 1)
+    assert not ours._call(*several)  # it knows itself only
+    ours._call(FENCE, 4, 0, 0, 0, 1)
+    ours._call(ACCESS, 4, 0, 64, ATOMIC, 1)
+    ours._call(ACCESS, 3, 0, 64, ATOMIC, 2)
+    assert ours._call(*several)
+
+
+def test_a_barrier_of_the_grid_takes_a_few_nodes_a_block():
+    """Copies of what each block knows would be blocks times blocks."""
+    blocks = 1500
+    ours = Orders(blocks)
+    for clock in (1, 3, 5):
+        for what in ((FENCE, 0, 0), (ACCESS, 64, ATOMIC)):
+            for block in range(blocks):
+                ours._call(what[0], block, 0, *what[1:], clock)
+        for block in range(blocks):
+            ours._call(ACCESS, block, 0, 64, READS | STRONG, clock)
+            ours._call(ARRIVE, block, 0, 0, 0, clock)
+            ours._call(RELEASE, block, 0, 0, 0, clock + 1)
+    assert all(ours._call(ASK, block, 0, 1499 - block, THREAD_MAX, 5) for block in range(0, blocks, 7))
+    seen: set[int] = set()
+    accounts = [*ours._knows.values(), *ours._blocks.values(), *ours._releases.values()]
+    below = [account.all.tree for account in accounts] + [version.tree for version in ours._places.values()]
+    while below:
+        node = below.pop()
+        if id(node) not in seen and isinstance(node, tuple) and len(node) == orders._BRANCHES != WARPS_MAX:
+            seen.add(id(node))
+            below += [one for one in node if one is not None]
+    assert len(seen) < 4 * blocks
