@@ -217,6 +217,7 @@ def simulate(
         code.start(record.ctypes.data)
         while code.run(record.ctypes.data, _SLICE):
             pass
+    counts[:, OUTCOMES.index("sectors")] = counts[:, OUTCOMES.index("sectors") + 1 :].sum(axis=1)
     written, soiled = levels.written(int(record[JOB.index("soiled")]))
     return Traffic(counts, written, soiled - written)
 

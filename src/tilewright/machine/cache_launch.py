@@ -91,7 +91,7 @@ leave:
   ret void
 }}
 
-; Count sectors of a line for an outcome of a site (see OUTCOMES).
+; Count sectors of a line for an outcome of a site (see OUTCOMES); their sum, the second, is the caller's to make.
 define internal void @tally(ptr %row, i64 %outcome, i32 %sectors) alwaysinline {{
   %count = call i32 @llvm.ctpop.i32(i32 %sectors)
   %more = zext i32 %count to i64
@@ -162,6 +162,9 @@ read:
   %again = and i32 %missed, %before
   %first = xor i32 %missed, %again
   call void @tally(ptr %row, i64 4, i32 %first)
+  %new = icmp eq i32 %again, 0
+  br i1 %new, label %leave, label %lost
+lost:
   %conflict = and i32 %again, %kept
   %capacity = xor i32 %again, %conflict
   call void @tally(ptr %row, i64 5, i32 %capacity)
@@ -197,7 +200,6 @@ each:
   %line = lshr i64 %word, 4
   %word.low = trunc i64 %word to i32
   %valid = and i32 %word.low, 15
-  call void @tally(ptr %row, i64 1, i32 %valid)
   switch i64 %kind, label %below [ i64 0, label %first.level
                                    i64 3, label %atomic ]
 first.level:

@@ -67,6 +67,19 @@ class Roofline:
     levels: tuple[Level, ...]
 
 
+def seconds(gpu: Gpu, level: str, size: int) -> float | None:
+    """How long a level of memory takes at least for so many bytes; None where no source tells its rate.
+
+    Examples
+    --------
+    >>> from tilewright.machine.gpu import gpu
+    >>> seconds(gpu("a100"), "dram", 2039 * 10**9)
+    1.0
+    """
+    rate = gpu.gb_per_s(level)
+    return None if rate is None else size / rate / 1e9
+
+
 def roofline(gpu: Gpu, *, operations: float, bytes_moved: Mapping[str, int], dtype: str = "float32") -> Roofline:
     """Bound the rate of work by what each level of memory must move for it.
 
@@ -89,7 +102,7 @@ def roofline(gpu: Gpu, *, operations: float, bytes_moved: Mapping[str, int], dty
     --------
     >>> from tilewright.machine.gpu import gpu
     >>> bound = roofline(gpu("a100"), operations=1e9, bytes_moved={"l2": 10**9, "dram": 4 * 10**9})
-    >>> bound.gflops, bound.bound
+    >>> round(bound.gflops, 2), bound.bound
     (509.75, 'dram')
     >>> [(level.name, round(level.gflops), round(level.ridge, 2)) for level in bound.levels]
     [('l2', 7219, 2.7), ('dram', 510, 9.56)]
@@ -112,7 +125,7 @@ def roofline(gpu: Gpu, *, operations: float, bytes_moved: Mapping[str, int], dty
 
 
 def _level(gpu: Gpu, name: str, operations: float, size: int, peak: float) -> Level:
-    rate, intensity = gpu.gb_per_s(name), operations / size
-    if rate is None:
+    rate, intensity, taken = gpu.gb_per_s(name), operations / size, seconds(gpu, name, size)
+    if rate is None or taken is None:
         return Level(name, size, None, intensity, None, None)
-    return Level(name, size, rate, intensity, peak / rate, intensity * rate)
+    return Level(name, size, rate, intensity, peak / rate, operations / taken / 1e9)

@@ -100,7 +100,7 @@ def of_run(run: Run, gpu: machine.Gpu, *, shared_bytes: int = 0, launch: int = 0
     lines = gathering.lines(sites, program.ptx)
     totals = gathering.total(lines)
     moved = traffic(totals, written)
-    slow = units(gpu, totals, math.prod(run.grid))
+    slow = units(gpu, totals, moved, math.prod(run.grid))
     return Profile(
         kernel=program.name,
         gpu=gpu.name,

@@ -89,6 +89,13 @@ class Traffic:
     compulsory_bytes: int | None = None
     again_bytes: int | None = None
 
+    @property
+    def dram_bytes(self) -> int | None:
+        """Read from DRAM and written to it; None where that is not known."""
+        if self.dram_read_bytes is None or self.dram_written_bytes is None:
+            return None
+        return self.dram_read_bytes + self.dram_written_bytes
+
 
 @dataclass(frozen=True, slots=True)
 class Unit:

@@ -48,35 +48,33 @@ def l2_bytes(counts: Counts) -> int:
 
 
 def dram_bytes(counts: Counts) -> int:
-    """Bytes read from DRAM, and those of stores' first touches, which must go there."""
+    """Bytes read from DRAM, and those of stores' first touches, which must go there: what a line's share is told by.
+
+    What a launch moves in all is known better, see :func:`units`: who wrote what the second level writes back is not.
+    """
     return _beyond(counts, lambda served: served.dram_sectors + served.l2_allocated)
 
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A unit: what it has to do for some counts, in `of`, and how many seconds a GPU takes; None: not known."""
+    """A unit: what it has to do for some counts, in `of`, and the seconds a GPU takes for so much; None: not known."""
 
     name: str
     of: str
     amount: Callable[[Counts], int]
-    seconds: Callable[[Gpu, Counts], float | None]
+    seconds: Callable[[Gpu, int, Counts], float | None]
 
 
-def _moved(level: str, amount: Callable[[Counts], int]) -> Callable[[Gpu, Counts], float | None]:
+def _moved(level: str) -> Callable[[Gpu, int, Counts], float | None]:
     """Seconds that a level of memory takes."""
-
-    def seconds(gpu: Gpu, counts: Counts) -> float | None:
-        rate = gpu.gb_per_s(level)
-        return None if rate is None else amount(counts) / rate / 1e9
-
-    return seconds
+    return lambda gpu, amount, counts: roofs.seconds(gpu, level, amount)
 
 
-def _first_level(gpu: Gpu, counts: Counts) -> float | None:
+def _first_level(gpu: Gpu, amount: int, counts: Counts) -> float | None:
     """Shared memory and the first-level cache deliver through one pipe, one after the other."""
-    shared, cached = gpu.gb_per_s("shared"), gpu.gb_per_s("l1")
+    shared, cached = roofs.seconds(gpu, "shared", shared_bytes(counts)), roofs.seconds(gpu, "l1", l1_bytes(counts))
     assert shared is not None
-    return (shared_bytes(counts) / shared + l1_bytes(counts) / (cached or shared)) / 1e9
+    return shared + (roofs.seconds(gpu, "shared", l1_bytes(counts)) or 0.0 if cached is None else cached)
 
 
 def _computed(unit: str, a_clock: Callable[[Gpu], int | None]) -> _Row:
@@ -87,9 +85,9 @@ def _computed(unit: str, a_clock: Callable[[Gpu], int | None]) -> _Row:
     def amount(counts: Counts) -> int:
         return LANES * int(getattr(counts.mix, field))
 
-    def seconds(gpu: Gpu, counts: Counts) -> float | None:
+    def seconds(gpu: Gpu, amount: int, counts: Counts) -> float | None:
         rate = a_clock(gpu)
-        return amount(counts) / (rate * _clocks(gpu)) if rate else None
+        return amount / (rate * _clocks(gpu)) if rate else None
 
     return _Row(f"{name} arithmetic", "thread instructions", amount, seconds)
 
@@ -101,12 +99,12 @@ def _clocks(gpu: Gpu) -> float:
 
 #: The units that may bound a launch.
 UNITS = (
-    _Row(DRAM, "bytes", dram_bytes, _moved("dram", dram_bytes)),
-    _Row(L2, "bytes", l2_bytes, _moved("l2", l2_bytes)),
+    _Row(DRAM, "bytes", dram_bytes, _moved("dram")),
+    _Row(L2, "bytes", l2_bytes, _moved("l2")),
     _Row(L1, "bytes", lambda counts: shared_bytes(counts) + l1_bytes(counts), _first_level),
     _Row(
         ISSUE, "instructions", lambda counts: counts.warp_instructions,
-        lambda gpu, counts: counts.warp_instructions / (gpu.schedulers * _clocks(gpu)),
+        lambda gpu, amount, counts: amount / (gpu.schedulers * _clocks(gpu)),
     ),
     _computed("float32", lambda gpu: gpu.fp32_per_clock),
     _computed("float64", lambda gpu: gpu.fp64_per_clock),
@@ -115,13 +113,16 @@ UNITS = (
 )  # fmt: skip
 
 
-def units(gpu: Gpu, totals: Counts, blocks: int) -> tuple[Unit, ...]:
+def units(gpu: Gpu, totals: Counts, moved: Traffic, blocks: int) -> tuple[Unit, ...]:
     """The units of a GPU that had something to do, the slowest first.
 
     A block runs on one multiprocessor: fewer `blocks` than those leave the units of the others idle.
     """
     busy = min(1.0, blocks / gpu.multiprocessors)
-    rows = ((row, row.amount(totals), row.seconds(gpu, totals)) for row in UNITS)
+    amounts = {row.name: row.amount(totals) for row in UNITS}
+    if moved.dram_bytes is not None:
+        amounts[DRAM] = moved.dram_bytes
+    rows = ((row, amounts[row.name], row.seconds(gpu, amounts[row.name], totals)) for row in UNITS)
     found = [
         Unit(row.name, amount, row.of, seconds if row.name in (DRAM, L2) else seconds / busy)
         for row, amount, seconds in rows
@@ -163,7 +164,7 @@ def position(gpu: Gpu, totals: Counts, moved: Traffic) -> Position | None:
     if not counted[name]:
         return None
     levels = {"shared": moved.shared_bytes, "l1": moved.l1_bytes}
-    if moved.l2_bytes is not None and moved.dram_read_bytes is not None and moved.dram_written_bytes is not None:
-        levels |= {"l2": moved.l2_bytes, "dram": moved.dram_read_bytes + moved.dram_written_bytes}
+    if moved.l2_bytes is not None and moved.dram_bytes is not None:
+        levels |= {"l2": moved.l2_bytes, "dram": moved.dram_bytes}
     roof = roofs.roofline(gpu, operations=counted[name], bytes_moved=levels, dtype=_ROOFS[name])
     return Position(_ROOFS[name], counted[name], roof)

@@ -62,14 +62,18 @@ def size(value: int | None) -> str:
 
 
 def percent(value: float | None) -> str:
-    """Return a fraction as a percentage.
+    """Return a fraction as a percentage; only nothing is 0 %, and only the whole 100 %.
 
     Examples
     --------
-    >>> percent(0.75), percent(0.3333)
-    ('75 %', '33 %')
+    >>> percent(0.75), percent(0.3333), percent(0.0001), percent(0.9999)
+    ('75 %', '33 %', '<1 %', '>99 %')
     """
-    return MISSING if value is None else f"{100 * value:.0f} %"
+    if value is None:
+        return MISSING
+    if 0 < value < 0.005 or 0.995 < value < 1:
+        return "<1 %" if value < 0.5 else ">99 %"
+    return f"{100 * value:.0f} %"
 
 
 def bar(value: float | None, most: float) -> str:

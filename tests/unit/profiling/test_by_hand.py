@@ -1,0 +1,179 @@
+"""Profiles of kernels that everybody knows, each figure worked out by hand from what the kernel says."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tilewright.gpu import Program
+from tilewright.profiling import Counts, Profile, profile
+
+BLOCKS, THREADS = 200, 256
+WARPS, ELEMENTS = BLOCKS * THREADS // 32, BLOCKS * THREADS
+
+
+def _load(name: str) -> Any:
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+by_hand, kernels = _load("by_hand"), _load("kernels")
+
+
+def at(seen: Profile, function: Any, mark: str) -> Counts:
+    """The counts of a marked line."""
+    number = kernels.line_of(function, mark)
+    return next(line.counts for line in seen.lines if line.line == number)
+
+
+def codes(seen: Profile) -> list[str]:
+    return [finding.code for finding in seen.findings]
+
+
+def dram_seconds(seen: Profile) -> float:
+    return next(unit.seconds for unit in seen.units if unit.name == "DRAM")
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "sectors", "wavefronts", "ideal", "found"),
+    [
+        # a warp stores a column: a sector a lane. What a lane stores, the other seven words of its sector find there.
+        ("transpose_naive", np.float32, 32, 0, 0, ["TW702"]),
+        ("transpose_tile", np.float32, 4, 32, 1, ["TW701"]),
+        ("transpose_padded", np.float32, 4, 1, 1, []),
+        # 8-byte lanes go by half warps, each of which finds all its 16 words in two banks
+        ("transpose_doubles", np.float64, 8, 32, 2, ["TW701"]),
+    ],
+)
+def test_transposes(name: str, dtype: Any, sectors: int, wavefronts: int, ideal: int, found: list[str]) -> None:
+    a = np.arange(128 * 128, dtype=dtype).reshape(128, 128)
+    out = np.zeros_like(a)
+    seen = profile(getattr(by_hand, name), (4, 4), (32, 32), (a, out))
+    assert (out == a.T).all()
+    requests, whole = 128 * 128 // 32, a.nbytes // 32  # warps, and sectors of a matrix
+    moved = at(seen, getattr(by_hand, name), "move")
+    assert (moved.global_stores.requests, moved.global_stores.sectors) == (requests, sectors * requests)
+    assert (seen.totals.global_loads.sectors, seen.totals.global_loads.ideal_sectors) == (whole, whole)
+    assert seen.totals.global_stores.ideal_sectors == whole
+    loads = moved.shared_loads
+    assert (loads.wavefronts, loads.ideal_wavefronts) == (wavefronts * requests, ideal * requests)
+    stored = seen.totals.shared_stores
+    assert (stored.wavefronts, stored.excess_wavefronts) == (ideal * requests, 0)
+    served = moved.global_stores.served
+    assert (served.l2_allocated, served.l2_hits) == (whole, sectors * requests - whole)
+    assert (seen.traffic.compulsory_bytes, seen.traffic.again_bytes) == (a.nbytes, 0)
+    assert seen.traffic.dram_written_bytes == a.nbytes
+    assert dram_seconds(seen) == pytest.approx(2 * a.nbytes / 3350e9)
+    assert codes(seen) == found
+    assert seen.verdict is not None and seen.verdict.rule == "few blocks"
+    assert seen.occupancy is not None and seen.occupancy.occupancy.active_warps == 64  # two blocks of 32 warps
+
+
+def test_a_tree_of_sums() -> None:
+    a, out = np.ones(ELEMENTS, np.float32), np.zeros(BLOCKS, np.float32)
+    seen = profile(by_hand.reduction, BLOCKS, THREADS, (a, out))
+    assert (out == THREADS).all()
+    # Of eight warps 4, 2 and 1 add while the step is 128, 64 and 32, and then one in each of five steps, in parts.
+    adding = 4 + 2 + 1 + 5
+    part, add, last = (at(seen, by_hand.reduction, mark) for mark in ("part", "add", "last"))
+    assert (part.branches, part.divergent_branches) == (8 * WARPS, 5 * BLOCKS)
+    assert (last.branches, last.divergent_branches) == (WARPS, BLOCKS)
+    assert seen.totals.branch_efficiency == pytest.approx(1 - 6 / 72)
+    assert (add.shared_loads.requests, add.shared_stores.requests) == (2 * adding * BLOCKS, adding * BLOCKS)
+    assert add.shared_loads.lanes == 2 * (128 + 64 + 32 + 16 + 8 + 4 + 2 + 1) * BLOCKS
+    assert seen.totals.in_shared.excess_wavefronts == 0
+    assert seen.totals.operations.float32 == (THREADS - 1) * BLOCKS
+    assert seen.totals.barriers == 9 * WARPS
+    assert (seen.totals.global_stores.sectors, seen.totals.global_stores.served.l2_allocated) == (BLOCKS, BLOCKS // 8)
+    assert seen.traffic.dram_written_bytes == out.nbytes
+    assert codes(seen) == []
+
+
+def test_a_stencil_reads_its_neighbours() -> None:
+    a, out = np.ones(ELEMENTS, np.float32), np.zeros(ELEMENTS, np.float32)
+    seen = profile(by_hand.stencil, BLOCKS, THREADS, (a, out))
+    moved = at(seen, by_hand.stencil, "sum")
+    # One element to the left or right a fifth sector is touched, save by the first warp and by the last.
+    assert moved.global_loads.sectors == (5 + 4 + 5) * WARPS - 2
+    assert moved.global_loads.ideal_sectors == 3 * 4 * WARPS
+    served = moved.global_loads.served
+    # Each sector comes from DRAM once. Blocks side by side run on different multiprocessors: both ask for two sectors.
+    assert (served.dram_compulsory, served.dram_capacity + served.dram_conflict) == (ELEMENTS // 8, 0)
+    assert served.l2_hits == 2 * (BLOCKS - 1)
+    assert served.l1_hits == moved.global_loads.sectors - served.l2_hits - served.dram_compulsory
+    # `0 < i` parts the first warp, and `i < a.size - 1` the last.
+    assert seen.totals.divergent_branches == 2
+    assert dram_seconds(seen) == pytest.approx((a.nbytes + out.nbytes) / 3350e9)
+    assert seen.verdict is not None and (seen.verdict.bound, seen.verdict.rule) == ("DRAM", "slowest unit")
+    assert [cause.line for cause in seen.verdict.causes] == [kernels.line_of(by_hand.stencil, "sum")]
+    assert codes(seen) == []
+
+
+def test_a_histogram_in_shared_memory() -> None:
+    keys, out = (np.arange(ELEMENTS) % 32 * 8).astype(np.int32), np.zeros(256, np.int32)
+    seen = profile(by_hand.histogram, BLOCKS, THREADS, (keys, out))
+    assert out.sum() == ELEMENTS
+    count, total = (at(seen, by_hand.histogram, mark) for mark in ("count", "total"))
+    # Words 0, 8, 16 ... 248 lie in four banks, eight in each.
+    assert (count.shared_atomics.wavefronts, count.shared_atomics.ideal_wavefronts) == (8 * WARPS, WARPS)
+    assert (total.global_atomics.requests, total.global_atomics.sectors) == (WARPS, 4 * WARPS)
+    served = total.global_atomics.served
+    assert (served.dram_compulsory, served.l2_hits, served.l1_hits) == (32, 4 * WARPS - 32, 0)
+    assert seen.traffic.dram_read_bytes == keys.nbytes + out.nbytes
+    assert seen.traffic.dram_written_bytes == out.nbytes
+    assert dram_seconds(seen) == pytest.approx((keys.nbytes + 2 * out.nbytes) / 3350e9)
+    assert [(f.code, f.line) for f in seen.findings] == [("TW701", kernels.line_of(by_hand.histogram, "count"))]
+
+
+def test_a_strided_copy() -> None:
+    a, out = np.ones(8 * ELEMENTS, np.float32), np.zeros(ELEMENTS, np.float32)
+    seen = profile(by_hand.strided, BLOCKS, THREADS, (a, out))
+    loads = seen.totals.global_loads
+    assert (loads.sectors, loads.ideal_sectors, loads.efficiency) == (32 * WARPS, 4 * WARPS, 1 / 8)
+    assert seen.traffic.dram_read_bytes == a.nbytes
+    assert dram_seconds(seen) == pytest.approx((a.nbytes + out.nbytes) / 3350e9)
+    assert seen.verdict is not None and (seen.verdict.bound, seen.verdict.rule) == ("DRAM", "uncoalesced access")
+    assert "78 % of the sectors" in seen.verdict.sentence  # 28 of 36 a warp
+    assert [(f.code, f.line) for f in seen.findings] == [("TW702", kernels.line_of(by_hand.strided, "copy"))]
+
+
+def test_what_is_changed_in_place_goes_back() -> None:
+    """The stores find their sectors in the second level; DRAM must take them all the same."""
+    a = np.ones(ELEMENTS, np.float32)
+    seen = profile(by_hand.in_place, BLOCKS, THREADS, (a,))
+    assert seen.totals.global_stores.served.l2_hits == ELEMENTS // 8
+    assert (seen.traffic.dram_read_bytes, seen.traffic.dram_written_bytes) == (a.nbytes, a.nbytes)
+    assert dram_seconds(seen) == pytest.approx(2 * a.nbytes / 3350e9)
+
+
+@pytest.mark.parametrize(
+    ("step", "wavefronts"),
+    [
+        (16, 4),  # 32 lanes of 16 bytes side by side: a quarter warp fills all banks
+        (32, 8),  # every second place: of eight lanes two meet in each place
+        (128, 32),  # all in the first four banks
+        (0, 4),  # all on one place, and a group is a wavefront still
+    ],
+)
+def test_sixteen_bytes_a_lane(step: int, wavefronts: int) -> None:
+    text = f"""
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry vectors() {{
+  .shared .align 16 .b8 room[4096];
+  .reg .b32 %r<9>;
+  mov.u32 %r1, %tid.x; mov.u32 %r2, room; mad.lo.s32 %r3, %r1, {step}, %r2;
+  mov.u32 %r4, 0; st.shared.v4.u32 [%r3], {{%r4, %r4, %r4, %r4}};
+  ret;
+}}"""
+    seen = profile(Program.from_ptx(text), 3, 32, ())
+    stores = seen.totals.shared_stores
+    assert (stores.requests, stores.wavefronts, stores.ideal_wavefronts) == (3, 3 * wavefronts, 3 * 4)
