@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import typer
 
 from tilewright.cli import cache, check, devices, gpus, kernels, ladder, matmul, occupancy, profile, ptx_support, run
 from tilewright.report import console
 
-app = typer.Typer(
+
+class _App(typer.Typer):
+    """A program whose help fills the terminal's lines: a paragraph is one line, whatever the source's width."""
+
+    def command(self, name: str | None = None, **more: Any) -> Callable[[Any], Any]:
+        def add(function: Any) -> Any:
+            paragraphs = (function.__doc__ or "").split("\n\n")
+            text = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
+            return super(_App, self).command(name, help=text, **more)(function)
+
+        return add
+
+
+app = _App(
     name="tilewright",
     help="Matrix multiplication from three loops to tensor cores, on a simulated GPU or a real one.",
     no_args_is_help=True,

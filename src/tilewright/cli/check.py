@@ -22,7 +22,7 @@ FOUND = 1
 def check(
     script: Annotated[Path | None, typer.Argument(metavar="SCRIPT", help="Python program, run as it is.")] = None,
     arguments: Annotated[list[str] | None, typer.Argument(metavar="ARGS", help="Its arguments.")] = None,
-    gpu: Annotated[str | None, typer.Option(help="GPU whose limits hold.", show_default="h100")] = None,
+    gpu: Annotated[str | None, typer.Option(metavar="NAME", help="GPU whose limits hold.", show_default="h100")] = None,
     seed: Annotated[
         str | None, typer.Option(metavar="NUMBER", help="Shuffle the order of blocks and warps by this number.")
     ] = None,

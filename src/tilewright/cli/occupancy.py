@@ -13,7 +13,9 @@ def occupancy(
     shared: Annotated[
         str, typer.Option(metavar="S", help="Bytes of shared memory of a block, static and dynamic.")
     ] = "0",
-    gpu: Annotated[str | None, typer.Option(help="GPU, by a name of `tilewright gpus`.", show_default="h100")] = None,
+    gpu: Annotated[
+        str | None, typer.Option(metavar="NAME", help="GPU, by a name of `tilewright gpus`.", show_default="h100")
+    ] = None,
     barriers: Annotated[str, typer.Option(metavar="B", help="Named barriers of a block; 0 leaves them out.")] = "0",
     carveout: Annotated[
         str | None,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def profile(
     script: Annotated[Path, typer.Argument(metavar="SCRIPT", help="Python program, run as it is.")],
     arguments: Annotated[list[str] | None, typer.Argument(metavar="ARGS", help="Its arguments.")] = None,
-    gpu: Annotated[str | None, typer.Option(help="GPU that is the model.", show_default="h100")] = None,
+    gpu: Annotated[str | None, typer.Option(metavar="NAME", help="GPU that is the model.", show_default="h100")] = None,
     kernel: Annotated[str | None, typer.Option(metavar="NAME", help="Only launches of this kernel.")] = None,
     launch: Annotated[
         str | None, typer.Option(metavar="N", help="Only the launch of this number, from 0.", show_default="all")

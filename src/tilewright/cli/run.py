@@ -33,7 +33,7 @@ class ProgramCommand(TyperCommand):
 def run(
     script: Annotated[Path, typer.Argument(metavar="SCRIPT", help="Python program, run as it is.")],
     arguments: Annotated[list[str] | None, typer.Argument(metavar="ARGS", help="Its arguments.")] = None,
-    gpu: Annotated[str | None, typer.Option(help="GPU to simulate.", show_default="h100")] = None,
+    gpu: Annotated[str | None, typer.Option(metavar="NAME", help="GPU to simulate.", show_default="h100")] = None,
     seed: Annotated[
         str | None, typer.Option(metavar="NUMBER", help="Shuffle the order of blocks and warps by this number.")
     ] = None,

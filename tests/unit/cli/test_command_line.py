@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import subprocess
 import sys
+import textwrap
 from collections.abc import Callable
 from typing import Any
 
@@ -30,6 +32,17 @@ def test_every_command_has_help(tilewright: Run, command: list[str]) -> None:
     done = tilewright(*command, "--help")
     assert done.status == 0
     assert "Usage" in done.out
+
+
+@pytest.mark.parametrize("columns", [60, 100])
+def test_help_fills_the_lines_of_any_terminal(tilewright: Run, monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
+    from tilewright.cli import check
+
+    monkeypatch.setenv("COLUMNS", str(columns))
+    told = [line.strip() for line in tilewright("check", "--help").out.splitlines()]
+    paragraph = inspect.cleandoc(check.check.__doc__ or "").split("\n\n")[1]
+    expected = textwrap.wrap(" ".join(paragraph.split()), columns - 2)
+    assert told[told.index(expected[0]) :][: len(expected)] == expected
 
 
 def test_an_unknown_option_is_wrong_use(tilewright: Run) -> None:
