@@ -20,9 +20,10 @@ from tilewright.simt.ptx.tree import Location
 
 Coordinates = tuple[int, int, int]
 #: The folders of libraries, at the start of a file's path: of an installed package, of numba-cuda wherever it lies, and
-#: of CUDA's own headers.
+#: of CUDA's own headers as its installers, Conda and Debian place them.
 _PACKAGE = re.compile(
-    r".*?/(?:(?:site|dist)-packages/[^/:]+|numba_cuda(?=/numba/)|cuda[^/]*/(?:targets/[^/]+/)?include(?=/))"
+    r".*?/(?:(?:site|dist)-packages/[^/:]+|numba_cuda(?=/numba/)"
+    r"|(?:cuda[^/]*|targets/[^/]+-linux|usr|usr/local)/include(?=/))"
 )
 
 

@@ -103,6 +103,7 @@ def test_a_line_that_was_inlined_into_itself_stands_once() -> None:
         (("/e/site-packages/lib/a.py:3", "/e/site-packages/own/b.py:4"), "/e/site-packages/own/b.py:4"),
         (("/usr/local/cuda/include/mma.h:3", "k.cu:4"), "k.cu:4"),
         (("/opt/cuda-13/targets/x86_64-linux/include/mma.h:3", "k.cu:4"), "k.cu:4"),
+        (("/conda/envs/a/targets/sbsa-linux/include/mma.h:3", "/usr/include/cuda_fp16.h:4", "k.cu:4"), "k.cu:4"),
         (("/mine/cuda/scan.py:3", "/mine/include/k.cuh:4"), "/mine/cuda/scan.py:3"),
         (("/src/numba-cuda/numba_cuda/numba/cuda/random.py:3", "mine.py:4"), "mine.py:4"),
     ],
@@ -139,6 +140,25 @@ def test_what_nvrtc_inlines_and_what_the_machine_does(cc: tuple[int, int]) -> No
         if isinstance(item, Instruction) and item.name.startswith("ld.global")
     ]
     assert loads == [("k.cu:2", "k.cu:4", "k.cu:11"), ("k.cu:2", "k.cu:7", "k.cu:12")]
+
+
+HEADERS = r"""
+#include <cooperative_groups.h>
+namespace cg = cooperative_groups;
+extern "C" __global__ void k(float* a) {
+  auto tile = cg::tiled_partition<32>(cg::this_thread_block());
+  a[threadIdx.x] += tile.shfl_down(a[threadIdx.x], 1);
+}
+"""
+
+
+def test_code_of_cuda_s_headers_is_told_at_the_line_that_calls_it() -> None:
+    pytest.importorskip("cuda.bindings.nvrtc", reason="not run: the gpu extra is not installed")
+    program = Program.from_cuda(HEADERS, "k", path="k.cu")
+    assert {place.rpartition(":")[0] for place in program.source_lines.values()} == {"k.cu"}
+    headers = {place for place in program.inner_lines.values() if "cooperative_groups" in place}
+    assert headers
+    assert all(package(place) for place in headers)
 
 
 def test_code_without_a_line_of_its_own_is_of_the_call() -> None:
