@@ -9,9 +9,12 @@ code is compiled beforehand, and that is stated apart.
 
 from __future__ import annotations
 
+import os
+import tempfile
 import time
 from collections.abc import Callable
 from typing import Any
+from unittest import mock
 
 import measuring
 import numpy as np
@@ -48,9 +51,10 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--gpus", default="t4,h100")
     options = parser.parse_args()
-    start = time.process_time()
-    cache_launch.compiled()
-    compiling = time.process_time() - start
+    with tempfile.TemporaryDirectory() as folder, mock.patch.dict(os.environ, {"TILEWRIGHT_CACHE_DIR": folder}):
+        start = time.process_time()
+        cache_launch.compiled()
+        compiling = time.process_time() - start
     found = [
         measure(pattern, name, options.sectors // SECTORS, options.rounds)
         for pattern in PATTERNS
@@ -59,7 +63,7 @@ def main() -> None:
     rows = [(f["pattern"], f["gpu"], f["seconds"].text(), f"{f['l1_hits']:.0%}", f"{f['dram']:.0%}") for f in found]
     title = f"{options.sectors:,} sectors, {options.rounds} rounds: median (least - most)"
     columns = ("what is loaded", "caches of", "seconds", "found in L1", "read from DRAM")
-    caption = f"compiling the model, once a process: {compiling * 1e3:.0f} ms"
+    caption = f"compiling the model, where its code is not kept: {compiling * 1e3:.0f} ms"
     table = measuring.table(title, columns, rows, caption)
     measuring.publish({"compile_seconds": compiling, "cases": found}, [table], as_json=options.json)
 

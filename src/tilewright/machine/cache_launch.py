@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import os
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 from tilewright.machine.cache_lines import LINES
 from tilewright.machine.cache_requests import ORDER
+from tilewright.settings import Settings
 
 #: Fields of a launch's record, one 64-bit word each, in the order in which `machine/cache.py` fills them.
 JOB = (
@@ -335,13 +338,28 @@ _SIGNATURES = {
 _TYPES = {"p": ctypes.c_void_p, "i": ctypes.c_int64}
 
 
+def code() -> bytes:
+    """The model's machine code, kept on disk from one process to the next: compiling it takes a tenth of a second."""
+    from tilewright.native import store, upkeep
+    from tilewright.native.compiler import compiler
+
+    text = LINES + ORDER + _RUN
+    folder = Settings.from_environ().cache_dir / upkeep.TRANSLATIONS
+    key = store.digest(store.fingerprint(os.fspath(Path(store.__file__).parent)), compiler().identity, text)
+    kept = store.read(folder, key, lambda header: None)
+    if kept is not None:
+        return kept[1]
+    made = compiler().compile(text, level=3, passes=2)
+    store.write(folder, key, {}, made)
+    return made
+
+
 @functools.cache
 def compiled() -> Any:
     """The functions `count`, `place`, `start` and `run`, as ctypes calls them."""
     from tilewright.native.compiler import compiler
 
-    code = compiler().compile(LINES + ORDER + _RUN, level=3, passes=2)
-    library = compiler().link(code, tuple(_SIGNATURES))
+    library = compiler().link(code(), tuple(_SIGNATURES))
     functions = {}
     for symbol, (result, arguments) in _SIGNATURES.items():
         prototype = ctypes.CFUNCTYPE(result, *(_TYPES[kind] for kind in arguments))

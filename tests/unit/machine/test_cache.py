@@ -5,15 +5,17 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
-from tilewright.machine import cache
+from tilewright.machine import cache, cache_launch
 from tilewright.machine.cache import Caches, Traffic, simulate
 from tilewright.machine.gpu import gpu, gpus
+from tilewright.native.compiler import Compiler
 
 from .plain_cache import Plain, Request
 
@@ -162,6 +164,18 @@ def test_a_warp_may_go_on_in_the_next_buffer() -> None:
     ]
     assert told(found[0]) == told(found[1])
     assert (found[0].counts == found[1].counts).all()
+
+
+def test_its_code_is_kept_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_CACHE_DIR", str(tmp_path))
+    made = cache_launch.code()
+    assert len(list(tmp_path.rglob("*.bin"))) == 1
+    with monkeypatch.context() as patch:
+        patch.setattr(Compiler, "compile", None)
+        assert cache_launch.code() == made
+    monkeypatch.setattr(cache_launch, "ORDER", cache_launch.ORDER + "; another text\n")
+    cache_launch.code()
+    assert len(list(tmp_path.rglob("*.bin"))) == 2
 
 
 def test_nothing_asked() -> None:
