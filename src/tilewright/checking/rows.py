@@ -19,6 +19,7 @@ from tilewright.errors import CompileError
 from tilewright.gpu.program import Program, program_for
 from tilewright.simt.observer import ArgumentFact
 from tilewright.simt.run.memory import DeviceArray
+from tilewright.simt.run.staging import flat
 
 #: Least bytes of a gap: as far as a warp's 32 float64 reach past a row.
 GAP_BYTES = 256
@@ -83,7 +84,10 @@ def spaced(kernel: Any, args: Sequence[Any]) -> tuple[Program, list[Any]]:
     """
     if not isinstance(kernel, Program):
         made: dict[int, SpacedArray] = {}  # the same array twice is one array
-        changed = [made.setdefault(id(arg), SpacedArray(arg)) if _suits(arg) else arg for arg in args]
+        apart = [_suits(arg) and not _shares(arg, args) for arg in args]
+        changed = [
+            made.setdefault(id(arg), SpacedArray(arg)) if fits else arg for arg, fits in zip(args, apart, strict=True)
+        ]
         if made:
             try:
                 return program_for(kernel, changed), changed
@@ -109,6 +113,15 @@ def with_unit_strides(program: Program, arguments: Sequence[ArgumentFact]) -> Pr
             name = re.escape(program.parameters[at - 1].name)
             ptx = re.sub(rf"\bld\.param\.[bus]64(\s+%\w+), \[{name}\];", rf"mov.b64\1, {fact.strides[-1]};", ptx)
     return program if ptx == program.ptx else replace(program, ptx=renamed(replace(program, ptx=ptx)))
+
+
+def _shares(arg: Any, args: Sequence[Any]) -> bool:
+    """Whether another array of the device lies in the same allocation: then they stay as they are to each other."""
+    if not isinstance(arg, DeviceArray):
+        return False
+    extent = arg.memory.extent(arg.address)
+    others = (other for other in flat(args) if isinstance(other, DeviceArray) and other is not arg)
+    return any(other.memory is arg.memory and other.memory.extent(other.address) == extent for other in others)
 
 
 def _suits(arg: Any) -> bool:

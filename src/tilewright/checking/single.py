@@ -27,6 +27,8 @@ from tilewright.simt.translate.inline import inline_calls
 from tilewright.simt.translate.layout import lay_out
 
 _Extents = int | Sequence[int]
+#: What a launch takes besides its arrays, with the unused memory between, and then some.
+_ROOM_BYTES = 1 << 20
 
 
 def check(
@@ -49,8 +51,9 @@ def check(
     grid, block : int or sequence of 1 to 3 int
         Blocks of the grid and threads of a block, x first.
     args : sequence
-        NumPy arrays (copied in, and back where the kernel ran to its end), `DeviceArray`, numbers. A `DeviceArray`
-        that `Memory.empty` made and nothing has been put into counts as never written.
+        NumPy arrays, `DeviceArray`, numbers. Arrays are copied in, and back where the kernel ran to its end, so that
+        there is unused memory around each; a `DeviceArray` for whose copy its memory has no room is used where it is.
+        One that `Memory.empty` made and nothing has been put into counts as never written.
     shared_bytes : int
         Dynamic shared memory of a block.
     seed : int, optional
@@ -138,15 +141,36 @@ class _Scene:
     def stage(self, args: Sequence[Any]) -> dict[int, Staged]:
         """Put arguments into memory; by the argument's id."""
         plain = [arg for arg in flat(args) if not isinstance(arg, SpacedArray)]
-        unset = {arg.address for arg in plain if isinstance(arg, DeviceArray) and not arg.host_written}
+        on_device = [arg for arg in plain if isinstance(arg, DeviceArray)]
+        held = {}
         for address, size in self.memory.allocations():
-            if address not in unset:
+            within = [arg for arg in on_device if 0 <= arg.address - address < max(size, 1)]
+            written = not within or any(arg.host_written for arg in within)
+            if written:
                 self.checks.host_wrote(address, size)
+            held[address, size] = within, written
         staged = stage(plain, self.memory, lambda size: self.allocate(size, written=True))
+        for place, (arrays, written) in held.items():
+            if arrays:
+                self._guard(staged, arrays, place, written=written)
         for arg in args:
             if isinstance(arg, SpacedArray) and id(arg) not in staged:
                 staged[id(arg)] = self._spaced(arg)
         return staged
+
+    def _guard(
+        self, staged: dict[int, Staged], arrays: list[DeviceArray], place: tuple[int, int], *, written: bool
+    ) -> None:
+        """Let arrays of one allocation lie in a copy of it, with unused memory around, where there is room for one."""
+        if self.memory.allocated_bytes + 2 * place[1] + _ROOM_BYTES > self.memory.capacity_bytes:
+            return
+        copy = self.allocate(place[1], written=written)
+        host, device = self.memory.view(*place), self.memory.view(copy, place[1])
+        device[...] = host
+        for arg in arrays:
+            staged[id(arg)] = Staged(copy + arg.address - place[0])
+        first = arrays[0]
+        staged[id(first)] = Staged(staged[id(first)].start, host, device, (copy, place[1]))
 
     def _spaced(self, arg: SpacedArray) -> Staged:
         written = not isinstance(arg.source, DeviceArray) or arg.source.host_written
