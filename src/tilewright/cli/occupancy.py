@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from tilewright.machine.alternatives import Alternatives
+
+#: The name of `--gpu` that means every GPU there is a record of.
+ALL = "all"
 
 
 def occupancy(
@@ -14,7 +21,10 @@ def occupancy(
         str, typer.Option(metavar="S", help="Bytes of shared memory of a block, static and dynamic.")
     ] = "0",
     gpu: Annotated[
-        str | None, typer.Option(metavar="NAME", help="GPU, by a name of `tilewright gpus`.", show_default="h100")
+        str | None,
+        typer.Option(
+            metavar="NAME", help="GPU, by a name of `tilewright gpus`; all compares them.", show_default="h100"
+        ),
     ] = None,
     barriers: Annotated[str, typer.Option(metavar="B", help="Named barriers of a block; 0 leaves them out.")] = "0",
     carveout: Annotated[
@@ -27,31 +37,39 @@ def occupancy(
 ) -> None:
     """Compute occupancy, its limiter, and what another block, fewer registers or less shared memory would give.
 
-    Exit status 1 where no block fits.
+    Exit status 1 where no block fits; with --gpu all, where none fits on any.
     """
     from tilewright import machine
     from tilewright.cli import values
     from tilewright.machine.alternatives import Demand, alternatives
     from tilewright.machine.occupancy import PREFERENCES
-    from tilewright.report import console
-    from tilewright.report import occupancy as report
     from tilewright.settings import Settings
 
-    on = machine.gpu(Settings.from_environ().gpu if gpu is None else values.gpu_name("--gpu", gpu))
+    name = Settings.from_environ().gpu if gpu is None else gpu
+    on = list(machine.gpus().values()) if name == ALL else [machine.gpu(values.gpu_name("--gpu", name))]
     percent = PREFERENCES.get(carveout or "")
     if carveout is not None and percent is None:
         percent = values.whole("--carveout", carveout, 0, "l1, equal or shared", 100)
     demand = Demand(
-        registers_per_thread=values.whole("--registers", registers, 0, "64", on.registers_per_thread),
-        shared_bytes=values.whole("--shared", shared, 0, "8192", on.shared_per_block_optin_bytes),
-        block_threads=values.whole("--block", block, 1, "256", on.launch.threads_per_block),
+        registers_per_thread=values.whole("--registers", registers, 0, "64", max(g.registers_per_thread for g in on)),
+        shared_bytes=values.whole("--shared", shared, 0, "8192", max(g.shared_per_block_optin_bytes for g in on)),
+        block_threads=values.whole("--block", block, 1, "256", max(g.launch.threads_per_block for g in on)),
         barriers=values.whole("--barriers", barriers, 0, "1", 16),
         carveout=percent,
     )
-    found = alternatives(on, demand)
-    if json:
-        console.plain(report.as_json(found))
-    else:
-        report.show(found, console.output())
-    if not found.occupancy.active_blocks:
+    found = [alternatives(one, demand) for one in on]
+    _tell(found, json=json, compared=name == ALL)
+    if not any(one.occupancy.active_blocks for one in found):
         raise typer.Exit(1)
+
+
+def _tell(found: Sequence[Alternatives], *, json: bool, compared: bool) -> None:
+    from tilewright.report import console
+    from tilewright.report import occupancy as report
+
+    if json:
+        console.plain(report.comparison_json(found) if compared else report.as_json(found[0]))
+    elif compared:
+        report.compare(found, console.output())
+    else:
+        report.show(found[0], console.output())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -48,9 +49,26 @@ def show(found: Alternatives, console: Console) -> None:
             columns.show(console, _key(found, heading, field, rows), [_effect(console)], rows)
 
 
+def compare(found: Sequence[Alternatives], console: Console) -> None:
+    """Print a kernel's occupancy on several GPUs, a row each."""
+    console.print(Text(_asked(found[0].demand), style="dim"), soft_wrap=True)
+    key = Group((Column("--gpu", lambda f: Text(f.gpu.key, style="bold"), "left"),))
+    columns.show(console, key, [_effect(console)], found)
+
+
 def as_json(found: Alternatives) -> str:
     """Return everything as text; an alternative is its demand and its occupancy."""
-    document = {
+    return json.dumps(document(found), indent=2)
+
+
+def comparison_json(found: Sequence[Alternatives]) -> str:
+    """Return {"gpus": [...]}, everything of each, as text."""
+    return json.dumps({"gpus": [document(one) for one in found]}, indent=2)
+
+
+def document(found: Alternatives) -> dict[str, Any]:
+    """Return everything as JSON values."""
+    return {
         "gpu": {"key": found.gpu.key, "name": found.gpu.name},
         **_entry(Alternative(found.demand, found.occupancy)),
         "steps_up": [_entry(step) for step in found.steps_up],
@@ -58,7 +76,6 @@ def as_json(found: Alternatives) -> str:
         "registers": [_entry(other) for other in found.registers],
         "shared": [_entry(other) for other in found.shared],
     }
-    return json.dumps(document, indent=2)
 
 
 def steps(found: Alternatives) -> list[str]:
@@ -81,13 +98,15 @@ def _changes(old: Demand, new: Demand) -> str:
     return " and ".join(parts)
 
 
-def _heading(found: Alternatives, console: Console) -> None:
-    demand, now, gpu = found.demand, found.occupancy, found.gpu
+def _asked(demand: Demand) -> str:
     asked = f"{demand.registers_per_thread} registers, {figures.count(demand.shared_bytes)} bytes of shared memory, "
     asked += figures.amount(demand.block_threads, "thread") + " a block"
-    if demand.barriers:
-        asked += ", " + figures.amount(demand.barriers, "barrier")
-    console.print(Text.assemble((gpu.name, "bold cyan"), (f": {asked}", "dim")), soft_wrap=True)
+    return asked + (", " + figures.amount(demand.barriers, "barrier") if demand.barriers else "")
+
+
+def _heading(found: Alternatives, console: Console) -> None:
+    now, gpu = found.occupancy, found.gpu
+    console.print(Text.assemble((gpu.name, "bold cyan"), (f": {_asked(found.demand)}", "dim")), soft_wrap=True)
     blocks = f"{figures.amount(now.active_blocks, 'block')}, {now.active_warps} of {gpu.warps_per_multiprocessor} warps"
     style = "bold green" if now.fraction == 1 else "bold yellow" if now.active_blocks else "bold red"
     console.print(Text.assemble((_percent(now), style), f" occupancy: {blocks} a multiprocessor"))

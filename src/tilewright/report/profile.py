@@ -331,11 +331,13 @@ def _footprint(profile: Profile) -> Iterator[tuple[str, str]]:
 
 
 def _ladder(others: Sequence[Alternative], words: Callable[[Demand], str]) -> str:
-    """The most of something for each occupancy that some amount of it gives."""
-    last: dict[str, str] = {}
-    for other in others:
-        last[figures.percent(other.occupancy.fraction)] = words(other.demand)
-    return ", ".join(f"{change} {fraction}" for fraction, change in last.items())
+    """The most of something that gives each eighth of full occupancy or more, and the most that a block can have."""
+    rungs: dict[str, str] = {}
+    for least in (*(eighth / 8 for eighth in range(8, 0, -1)), 0.0):
+        enough = [other for other in others if other.occupancy.fraction >= least]
+        if enough:
+            rungs[words(enough[-1].demand)] = figures.percent(enough[-1].occupancy.fraction)
+    return ", ".join(f"{change} {fraction}" for change, fraction in rungs.items())
 
 
 def _roofline(profile: Profile) -> Iterator[tuple[str, str]]:

@@ -48,6 +48,24 @@ def test_json_is_what_the_function_says(tilewright: Run) -> None:
     assert document["gpu"] == {"key": "rtx5090", "name": "NVIDIA GeForce RTX 5090"}
 
 
+def test_all_gpus_are_compared(tilewright: Run) -> None:
+    from tilewright import machine
+    from tilewright.machine.occupancy import occupancy
+
+    words = ("--registers", 64, "--shared", 100_000, "--block", 256, "--gpu", "all")
+    done = tilewright("occupancy", *words)
+    assert (done.status, done.err) == (0, "")
+    rows = {line.split()[0]: line.split()[1:3] for line in done.out.splitlines()[1:] if line.split()}
+    documents = json.loads(tilewright("occupancy", *words, "--json").out)["gpus"]
+    assert [document["gpu"]["key"] for document in documents] == list(machine.names())
+    for name, document in zip(machine.names(), documents, strict=True):
+        found = occupancy(machine.gpu(name), registers_per_thread=64, shared_bytes=100_000, block_threads=256)
+        assert document["occupancy"]["active_blocks"] == found.active_blocks
+        assert rows[name] == [str(found.active_blocks), str(found.active_warps)]
+    assert (rows["t4"], rows["h100"]) == (["0", "0"], ["2", "16"])
+    assert tilewright("occupancy", "--registers", 255, "--block", 1024, "--gpu", "all").status == 1
+
+
 def test_a_kernel_that_cannot_run(tilewright: Run) -> None:
     done = tilewright("occupancy", "--registers", 255, "--block", 1024)
     assert done.status == 1

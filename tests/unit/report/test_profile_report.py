@@ -99,6 +99,10 @@ def test_what_another_block_would_give_is_told(seen: Profile) -> None:
     # 32 registers a thread fill an H100's 2,048 threads; 255 leave room for 256
     registers = next(line for line in told if line.lstrip().startswith("of registers"))
     assert "to 32 100 %" in registers and "to 255 12 %" in registers
+    # a row for each eighth of full occupancy, not for each of 32 numbers of blocks; 227 KiB are all there is
+    shared = next(line for line in told if line.lstrip().startswith("of shared")).split(", ")
+    assert len(shared) <= 9
+    assert shared[0].endswith(" 100 %") and shared[-1] == "to 227 KiB 12 %"
 
 
 def test_a_program_has_a_table_and_each_kernels_slowest_launch(seen: Profile) -> None:

@@ -458,7 +458,7 @@ class Execution:
             reason = f"{limits.seconds:g} seconds"
         else:
             return KernelError(f"{name}: stopped {at}", **about)
-        hint = "a loop may never end, or raise `limits`"
+        hint = "a loop may never end, or needs a higher limit"
         return LimitError(f"{name}: passed its limit of {reason} {at}; {hint}", **about)
 
     def _where(self, site: int) -> str:
