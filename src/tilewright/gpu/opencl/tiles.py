@@ -16,7 +16,9 @@ from tilewright.problem.kind import Kind
 _SMALL = 16
 _WIDTH_MAX = 16
 _GPU = Tile("register_tiled", bm=64, bn=64, bk=16, tm=4, tn=4, width=4)
-_CPU = Tile("register_tiled", bm=64, bn=64, bk=64, tm=4, tn=16, width=16)
+#: 8 rows of 2 vectors fill half of 32 vector registers with sums, enough to hide an fma's 4 cycles twice over.
+_CPU = Tile("register_tiled", bm=64, bn=128, bk=64, tm=8, tn=32, width=16)
+_CPU_ELEMENTS = Tile("register_tiled", bm=64, bn=64, bk=64, tm=4, tn=8, width=1)
 
 
 def of_form(form: Form, device: OpenclDevice, kind: Kind) -> Tile:
@@ -32,8 +34,8 @@ def tile(device: OpenclDevice, kind: Kind, m: int, n: int) -> Tile:
 def _registers(device: OpenclDevice, kind: Kind) -> Tile:
     size = element_bytes(kind.accumulator)
     if device.kind == "cpu":
-        width = min(max(device.vector_bytes // size, 1), _WIDTH_MAX) if takes_vectors(kind) else 1
-        found = replace(_CPU, width=width, tn=max(width, 8))
+        width = min(max(device.vector_bytes // size, 2), _WIDTH_MAX)
+        found = replace(_CPU, width=width, tn=2 * width) if takes_vectors(kind) else _CPU_ELEMENTS
     else:
         found = replace(_GPU, width=4 if takes_vectors(kind) else 1)
     while found.bk > 1 and found.local_bytes(kind.accumulator) > device.local_bytes:
