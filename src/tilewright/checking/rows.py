@@ -18,13 +18,9 @@ from tilewright.checking.renaming import renamed
 from tilewright.errors import CompileError
 from tilewright.gpu.program import Program, program_for
 from tilewright.simt.observer import ArgumentFact
+from tilewright.simt.row_gaps import RowGaps, suits
 from tilewright.simt.run.memory import DeviceArray
 from tilewright.simt.run.staging import flat
-
-#: Least bytes of a gap: as far as a warp's 32 float64 reach past a row.
-GAP_BYTES = 256
-#: Most bytes of all gaps of an array; short rows of large arrays would take too much memory.
-_GAPS_MAX_BYTES = 1 << 28
 
 
 class SpacedArray:
@@ -38,6 +34,7 @@ class SpacedArray:
         Of the array with gaps.
     span_bytes : int
         Bytes from its first to its last, the last gap included.
+    rows : RowGaps
     """
 
     def __init__(self, source: Any) -> None:
@@ -45,29 +42,9 @@ class SpacedArray:
         self.dtype: np.dtype[Any] = source.dtype
         self.shape: tuple[int, ...] = source.shape
         self.readonly = isinstance(source, np.ndarray) and not source.flags.writeable
-        row = self.shape[-1] * self.dtype.itemsize
-        strides = [self.dtype.itemsize, row + self.gap_bytes]
-        for extent in self.shape[-2:0:-1]:
-            strides.append(strides[-1] * extent)
-        self.strides = tuple(reversed(strides))
-        self.span_bytes = self.strides[0] * self.shape[0]
-
-    @property
-    def gap_bytes(self) -> int:
-        """Bytes of each gap: whole elements."""
-        return -(-GAP_BYTES // self.dtype.itemsize) * self.dtype.itemsize
-
-    def gaps(self) -> list[tuple[int, int]]:
-        """Offset and bytes of the gap after each row.
-
-        Examples
-        --------
-        >>> array = SpacedArray(np.zeros((2, 3, 4), np.float32))
-        >>> array.strides, array.gaps()[:2]
-        ((816, 272, 4), [(16, 256), (288, 256)])
-        """
-        row = self.strides[-2]
-        return [(start + row - self.gap_bytes, self.gap_bytes) for start in range(0, self.span_bytes, row)]
+        self.rows = RowGaps(self.shape, self.dtype.itemsize)
+        self.strides = self.rows.strides
+        self.span_bytes = self.rows.span_bytes
 
     def elements(self, memory: npt.NDArray[np.uint8]) -> npt.NDArray[Any]:
         """The elements where they lie in the bytes of the whole span."""
@@ -126,7 +103,7 @@ def _shares(arg: Any, args: Sequence[Any]) -> bool:
 
 def _suits(arg: Any) -> bool:
     """Whether an argument is a C-contiguous array of rows."""
-    if not isinstance(arg, np.ndarray | DeviceArray) or arg.ndim < 2 or 0 in arg.shape or arg.dtype.hasobject:
+    if not isinstance(arg, np.ndarray | DeviceArray) or arg.dtype.hasobject:
         return False
     contiguous = isinstance(arg, DeviceArray) or arg.flags.c_contiguous
-    return contiguous and int(np.prod(arg.shape[:-1])) * (GAP_BYTES + arg.dtype.itemsize) <= _GAPS_MAX_BYTES
+    return contiguous and suits(arg.shape, arg.dtype.itemsize)

@@ -17,7 +17,7 @@ from tilewright.gpu.arguments import Argument, array_shape
 from tilewright.gpu.program import Program
 from tilewright.instruments.findings import Finding
 from tilewright.settings import Settings
-from tilewright.simt.observer import ArgumentFact, Launch, Rows
+from tilewright.simt.observer import ArgumentFact, Launch
 from tilewright.simt.run.kernels import parsed
 from tilewright.simt.run.launch import launch_packed, place_module
 from tilewright.simt.run.limits import Limits
@@ -177,9 +177,7 @@ class _Scene:
         address = self.allocate(arg.span_bytes, written=written)
         device = arg.elements(self.memory.view(address, arg.span_bytes))
         device[...] = np.asarray(arg.source)
-        row = arg.strides[-2]
-        gaps = Rows(address + row - arg.gap_bytes, arg.span_bytes // row, row, arg.gap_bytes)
-        self.checks.row_gaps_at(gaps)
+        self.checks.row_gaps_at(arg.rows.gaps(address))
         host = arg.source.view() if isinstance(arg.source, DeviceArray) else None if arg.readonly else arg.source
         return Staged(address, host, device, (address, arg.span_bytes))
 

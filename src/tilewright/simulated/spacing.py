@@ -17,13 +17,9 @@ from typing import Any
 import numpy as np
 
 from tilewright.simt.observer import Rows
+from tilewright.simt.row_gaps import RowGaps, suits
 from tilewright.simt.translate.state import GLOBAL_BASE
 from tilewright.simulated.gpu import SimulatedGpu
-
-#: Least bytes of a gap: as far as a warp's 32 float64 reach past a row.
-_GAP_BYTES = 256
-#: Most bytes of all gaps of an array; short rows of large arrays would take too much memory.
-_GAPS_MAX_BYTES = 1 << 28
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +94,7 @@ def _suits(argument: Any) -> bool:
         contiguous = argument.is_c_contiguous()
     else:
         return False
-    if not contiguous or argument.ndim < 2 or 0 in argument.shape or argument.dtype.kind not in "biufc":
-        return False
-    return bool(math.prod(argument.shape[:-1]) * (_GAP_BYTES + argument.dtype.itemsize) <= _GAPS_MAX_BYTES)
+    return contiguous and argument.dtype.kind in "biufc" and suits(argument.shape, argument.dtype.itemsize)
 
 
 def _span(array: Any) -> tuple[int, int]:
@@ -123,21 +117,13 @@ def _with_gaps(gpu: SimulatedGpu, given: Any) -> _Spaced:
     from numba.cuda.cudadrv.devicearray import DeviceNDArray
 
     source = given if _is_device(given) else cuda.to_device(given)
-    item = source.dtype.itemsize
-    row = source.shape[-1] * item
-    gap = -(-_GAP_BYTES // item) * item
-    strides = [item, row + gap]
-    for extent in source.shape[-2:0:-1]:
-        strides.append(strides[-1] * extent)
-    strides.reverse()
-    size = strides[0] * source.shape[0]
-    memory = cuda.current_context().memalloc(size)
-    array = DeviceNDArray(source.shape, tuple(strides), source.dtype, gpu_data=memory)
+    rows = RowGaps(source.shape, source.dtype.itemsize)
+    memory = cuda.current_context().memalloc(rows.span_bytes)
+    array = DeviceNDArray(source.shape, rows.strides, source.dtype, gpu_data=memory)
     one = _Spaced(given, source, array)
     _copy(gpu, source, array)
-    start = _span(array)[0]
     for observer in gpu.observers:
-        observer.row_gaps_at(Rows(start + row, size // (row + gap), row + gap, gap))
+        observer.row_gaps_at(rows.gaps(_span(array)[0]))
     return one
 
 

@@ -1,0 +1,73 @@
+"""Where rows lie that have a gap after each, so that an index beyond its row is seen inside the array."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tilewright.simt.observer import Rows
+
+#: Least bytes of a gap: as far as a warp's 32 float64 reach past a row.
+GAP_BYTES = 256
+#: Most bytes of all gaps of an array; short rows of large arrays would take too much memory.
+_GAPS_MAX_BYTES = 1 << 28
+
+
+@dataclass(frozen=True, slots=True)
+class RowGaps:
+    """An array of two or more dimensions in C order, with a gap after each row.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        No extent is 0.
+    item_bytes : int
+        Of an element.
+
+    Examples
+    --------
+    >>> rows = RowGaps((2, 3, 4), 4)
+    >>> rows.strides, rows.span_bytes
+    ((816, 272, 4), 1632)
+    >>> rows.gaps(1000)
+    Rows(address=1016, count=6, step_bytes=272, size_bytes=256)
+    """
+
+    shape: tuple[int, ...]
+    item_bytes: int
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a row, without its gap."""
+        return self.shape[-1] * self.item_bytes
+
+    @property
+    def gap_bytes(self) -> int:
+        """Bytes of each gap: whole elements."""
+        return -(-GAP_BYTES // self.item_bytes) * self.item_bytes
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """As NumPy's, in bytes."""
+        strides = [self.item_bytes, self.row_bytes + self.gap_bytes]
+        for extent in self.shape[-2:0:-1]:
+            strides.append(strides[-1] * extent)
+        return tuple(reversed(strides))
+
+    @property
+    def span_bytes(self) -> int:
+        """Bytes from the first to the last, the last gap included."""
+        return self.strides[0] * self.shape[0]
+
+    def gaps(self, address: int) -> Rows:
+        """The gaps of an array that begins at an address."""
+        row = self.row_bytes + self.gap_bytes
+        return Rows(address + self.row_bytes, self.span_bytes // row, row, self.gap_bytes)
+
+
+def suits(shape: Sequence[int], item_bytes: int) -> bool:
+    """Whether an array has rows, and its gaps do not take too much memory."""
+    if len(shape) < 2 or 0 in shape:
+        return False
+    return math.prod(shape[:-1]) * (GAP_BYTES + item_bytes) <= _GAPS_MAX_BYTES
