@@ -31,12 +31,11 @@ from tilewright.gpu.listing import Parameter
 from tilewright.simt.observer import ArgumentFact, Launch
 from tilewright.simt.run.launch import Run, launch_packed
 from tilewright.simulated.gpu import DriverError, SimulatedGpu
+from tilewright.simulated.internal_code import internal_folders
 from tilewright.simulated.modules import Kernel, KernelAttributes, Library, active_blocks
 
 #: The counter of `grid_sync.ptx`, which each cooperative launch begins at 0.
 _ARRIVALS = "tilewright_grid_arrivals"
-#: Folders of what launches for the user: no line in them is the user's.
-_NOT_THE_USERS = ("/numba_cuda/", "/numba/", "/tilewright/")
 #: What a driver would report, by what the machine found; the first that fits.
 _CODES: tuple[tuple[type[TilewrightError], str], ...] = (
     (MemoryAccessError, "CUDA_ERROR_ILLEGAL_ADDRESS"),
@@ -216,10 +215,10 @@ def _bytes(argument: Any) -> bytes:
 
 def _source_line() -> str:
     """Where the user's program launches."""
-    frame = sys._getframe(1)
+    frame, internal = sys._getframe(1), internal_folders()
     while frame.f_back is not None:
         file = frame.f_code.co_filename
-        if not any(folder in file for folder in _NOT_THE_USERS):
+        if not file.startswith(internal):
             return f"{file}:{frame.f_lineno}"
         frame = frame.f_back
     return ""

@@ -16,12 +16,12 @@ from pathlib import Path
 
 from tilewright.errors import ArgumentValueError
 from tilewright.settings import debugging
+from tilewright.simulated.internal_code import OURS, internal_folders
 
 #: Exit status of a program that an exception ended, and of one that Ctrl-C did: 128 + SIGINT, as the shell says it.
 _FAILED, INTERRUPTED = 1, 130
 #: Folders of modules that no user wrote, and so of no line that an exception is told to stand at.
-_OURS = f"{Path(__file__).parents[1]}{os.sep}"
-_LIBRARIES = (_OURS, *(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")))
+_LIBRARIES = (OURS, *(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,12 +162,13 @@ def _as_main(main: types.ModuleType, file: Path, argv: Sequence[str]) -> Iterato
 
 def _end_at_the_user_s(error: BaseException) -> None:
     """Take the frames of launching and compiling off the end of tracebacks: errors of kernels tell their own place."""
+    internal = internal_folders()
     for one in _chain(error):
         frames, last = [], 0
         at = one.__traceback__
         while at is not None:
             frames.append(at)
-            if not at.tb_frame.f_code.co_filename.startswith(_internal()):
+            if not at.tb_frame.f_code.co_filename.startswith(internal):
                 last = len(frames)
             at = at.tb_next
         kept = None
@@ -184,14 +185,6 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
         seen.add(id(error))
         yield error
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
-
-
-def _internal() -> tuple[str, ...]:
-    """Folders of what launches and compiles for the user."""
-    loaded = (
-        sys.modules[name] for name in ("numba", "numba.cuda", "cuda.core", "cuda.bindings") if name in sys.modules
-    )
-    return (_OURS, *(f"{folder}{os.sep}" for module in loaded for folder in module.__path__))
 
 
 def _status(leave: SystemExit) -> int:

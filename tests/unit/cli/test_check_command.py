@@ -155,6 +155,21 @@ def test_json_says_what_ended_the_program(tilewright: Run, program: Any, monkeyp
     assert "bad data" in done.err
 
 
+def test_a_program_in_a_folder_of_our_names_has_its_launches_told(
+    tilewright: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "tilewright" / "numba"
+    folder.mkdir(parents=True)
+    (folder / "launches.py").write_text(PROGRAM.format(rest="total[1, 2048](x, out)", comment=""))
+    monkeypatch.chdir(folder)
+    (folder / "program.py").write_text("import launches\n")
+    monkeypatch.setattr(sys, "__excepthook__", lambda *_: None)
+    done = tilewright("check", "--brief", "--ignore", "TW601", "program.py")
+    assert done.status == 1
+    line = len(PROGRAM.splitlines())
+    assert f"launches.py:{line}: TW502 error: a block has 2,048 threads" in done.out
+
+
 def test_sarif_goes_to_a_file_or_alone_to_the_output(tilewright: Run, program: Any, tmp_path: Path) -> None:
     name = program()
     done = tilewright("check", "--sarif", "found.sarif", name)

@@ -1,0 +1,25 @@
+"""Whose code a line is: what launches, compiles and runs programs for the user is nobody's mistake to look for."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+#: Where this package lies; a user's folder may have any name, this one's and numba's included.
+OURS = f"{Path(__file__).parents[1]}{os.sep}"
+_PACKAGES = ("numba", "numba.cuda", "cuda.core", "cuda.bindings")
+
+
+def internal_folders() -> tuple[str, ...]:
+    """Folders, each with a separator at its end, of this package and of those of what is loaded by now.
+
+    Examples
+    --------
+    >>> __file__.startswith(internal_folders())
+    True
+    >>> "/projects/tilewright/numba/program.py".startswith(internal_folders())
+    False
+    """
+    loaded = (sys.modules[name] for name in _PACKAGES if name in sys.modules)
+    return (OURS, *(f"{folder}{os.sep}" for module in loaded for folder in module.__path__))
