@@ -288,7 +288,8 @@ class _Levels:
         """The record of equal caches, which are empty."""
         heads, lines = many * sets, min(many * sets * ways, words)
         bits = max(1, (lines - 1).bit_length())
-        nodes, buckets = np.zeros(heads + lines, _NODE), np.zeros(1 << bits, np.int32)
+        nodes, buckets = np.empty(heads + lines, _NODE), np.zeros(1 << bits, np.int32)
+        nodes[:heads] = 0  # a line's node is written whole when it is taken
         nodes["prev"][:heads] = nodes["next"][:heads] = np.arange(heads)
         self._held += [nodes, buckets]
         mask = sets - 1 if sets & (sets - 1) == 0 and sets <= 1 << REGION_BITS else -1

