@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from tilewright.simt.observer import Observer
@@ -48,8 +48,21 @@ def follow(
     """
     with in_children(gpu, seed, limits) as others:
         with (
-            contextlib.redirect_stdout(sys.stderr) if quiet else contextlib.nullcontext(),
+            _output_as_errors() if quiet else contextlib.nullcontext(),
             simulated_gpu(gpu, observers=(observer, others), seed=seed, limits=limits),
         ):
             ended = run_script(path, argv)
         return replace(ended, children_launched=others.any)
+
+
+@contextlib.contextmanager
+def _output_as_errors() -> Iterator[None]:
+    """Let all that is written to standard output go to standard error, also by C code and by child processes."""
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(OSError):  # one of them is closed: nobody writes there
+            kept = os.dup(1)
+            stack.callback(os.close, kept)
+            os.dup2(2, 1)
+            stack.callback(os.dup2, kept, 1)
+        stack.enter_context(contextlib.redirect_stdout(sys.stderr))
+        yield

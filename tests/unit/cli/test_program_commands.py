@@ -182,6 +182,7 @@ def test_what_looks_like_options_is_the_program_s_own_after_its_name(tilewright:
 #: A program whose kernels are launched by processes that it starts, by the method that its argument names.
 PARENT = """\
 import multiprocessing
+import os
 import sys
 import numpy as np
 from numba import cuda
@@ -203,7 +204,9 @@ def work(rounds):
 
 if __name__ == "__main__":
     with multiprocessing.get_context(sys.argv[1]).Pool(1) as pool:
-        print(pool.map(work, [3, -1]), file=sys.stderr)
+        print(pool.map(work, [3, -1]))
+        pool.map(print, ["by a child"])
+    os.write(1, b"by the system\\n")
 """
 
 
@@ -213,6 +216,7 @@ def test_processes_of_the_program_have_a_gpu_and_are_told_to_be_unseen(program: 
     done = subprocess.run(line, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0
     assert "[3, 'CUDA_ERROR_LAUNCH_TIMEOUT']" in done.stderr.splitlines()
+    assert {"by a child", "by the system"} <= set(done.stderr.splitlines())  # no JSON
     said = {"check": "checked", "profile": "profiled"}[command]
     warning = (
         "warning: kernels were launched by child processes of the program, which run on simulated GPUs of their own"
