@@ -12,7 +12,7 @@ import math
 import re
 
 from tilewright.problem.dtypes import dtype
-from tilewright.problem.expression import Expression, Instruction, number
+from tilewright.problem.expression import STATED, Expression, Instruction, number
 from tilewright.problem.primitives import PRIMITIVES, letter
 
 #: dtype -> the type of a register; in memory it is the same but for booleans.
@@ -112,8 +112,14 @@ def cast(value: str, source: str, target: str) -> str:
     return f"({made}){value}"
 
 
-def function(name: str, expression: Expression) -> str:
-    """An expression as a C function of its parameters.
+def in_vectors(expression: Expression) -> bool:
+    """Whether an expression's C text is one of vectors too: it stays in one float type, without conversions."""
+    steps = expression.instructions
+    return letter(expression.dtype) == "f" and all(x.dtype == expression.dtype and x.op not in STATED for x in steps)
+
+
+def function(name: str, expression: Expression, width: int = 1) -> str:
+    """An expression as a C function of its parameters, or of vectors of them where `in_vectors` allows.
 
     Examples
     --------
@@ -125,17 +131,18 @@ def function(name: str, expression: Expression) -> str:
         return v2;
     }
     """
-    steps = expression.instructions
-    parameters = ", ".join(f"{C_TYPES[step.dtype]} v{i}" for i, step in enumerate(steps[: expression.arity]))
+    steps, lanes = expression.instructions, str(width) if width > 1 else ""
+    types = {step.dtype: C_TYPES[step.dtype] + lanes for step in steps}
+    parameters = ", ".join(f"{types[step.dtype]} v{i}" for i, step in enumerate(steps[: expression.arity]))
     lines = [
-        f"    const {C_TYPES[step.dtype]} v{i} = {_step(step, steps)};"
+        f"    const {types[step.dtype]} v{i} = {_step(step, steps, types)};"
         for i, step in enumerate(steps[expression.arity :], expression.arity)
     ]
-    head = f"inline {C_TYPES[expression.dtype]} {name}({parameters}) {{"
+    head = f"inline {types[expression.dtype]} {name}({parameters}) {{"
     return "\n".join([head, *lines, f"    return v{len(steps) - 1};", "}"])
 
 
-def _step(step: Instruction, steps: tuple[Instruction, ...]) -> str:
+def _step(step: Instruction, steps: tuple[Instruction, ...], types: dict[str, str]) -> str:
     if step.op == "constant":
         return literal(step)
     args = [f"v{i}" for i in step.args]
@@ -146,7 +153,7 @@ def _step(step: Instruction, steps: tuple[Instruction, ...]) -> str:
         return cast(args[0], of, step.dtype)
     if step.op == "bits":
         return f"as_{C_TYPES[step.dtype]}({args[0]})"
-    words = {"T": C_TYPES[of], "U": "" if letter(of) in "fb" else wrapping_type(of)}
+    words = {"T": types[of], "U": "" if letter(of) in "fb" else wrapping_type(of)}
     text = PRIMITIVES[step.op].c_text(letter(of))
     return _TOKEN.sub(lambda m: args[int(m[0][1])] if m[0][0] == "$" else words[m[0]], text)
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from tilewright.gpu.opencl.elements import C_TYPES, cast, function, helpers, memory_type, wrapping_type
+from tilewright.gpu.opencl.elements import C_TYPES, cast, function, helpers, in_vectors, memory_type, wrapping_type
 from tilewright.problem.dtypes import dtype
 from tilewright.problem.expression import Builder, Expression
 from tilewright.problem.kind import Kind
@@ -27,6 +27,8 @@ _VECTOR_LOADS = {
     "float16": "vload_half{width}(0, (const global half *)({at}))",
     "bfloat16": "as_float{width}(convert_uint{width}(vload{width}(0, {at})) << 16)",
 }
+#: Stands in a step for what is added to a function's name where it takes vectors.
+_OF_VECTORS = "@"
 Form = Literal["naive", "tiled", "register_tiled"]
 
 
@@ -170,9 +172,11 @@ def _steps(kind: Kind, tile: Tile) -> list[str]:
         add, multiply = kind.algebra.add, kind.algebra.multiply
         zero = Builder()
         start = zero.finished(zero.add("constant", (), kind.algebra.dtype, kind.algebra.zero), 0)
-        product = "times(b, a)" if kind.algebra.swapped else "times(a, b)"
+        product = f"times{_OF_VECTORS}({'b, a' if kind.algebra.swapped else 'a, b'})"
         lines += [function("zero", start), function("plus", add), function("times", multiply), "#define ZERO zero()"]
-        step = f"return plus(c, {product});"
+        if tile.width > 1:
+            lines += [function("plus_vector", add, tile.width), function("times_vector", multiply, tile.width)]
+        step = f"return plus{_OF_VECTORS}(c, {product});"
     elif made.endswith("2"):
         step = (
             "c.x = fma(a.x, b.x, c.x); c.y = fma(a.x, b.y, c.y); "
@@ -182,7 +186,7 @@ def _steps(kind: Kind, tile: Tile) -> list[str]:
     else:
         step = "return fma(a, b, c);" if letter(kind.accumulator) == "f" else "return a * b + c;"
         lines.append("#define ZERO ((T)0)")
-    lines.append(f"inline T accumulate(T c, T a, T b) {{ {step} }}")
+    lines.append(f"inline T accumulate(T c, T a, T b) {{ {step.replace(_OF_VECTORS, '')} }}")
     if tile.width == 1:
         vector = (
             "#define accumulate_vector accumulate\n"
@@ -190,7 +194,7 @@ def _steps(kind: Kind, tile: Tile) -> list[str]:
         )
     else:
         vector = (
-            f"inline TV accumulate_vector(TV c, TV a, TV b) {{ {step} }}\n"
+            f"inline TV accumulate_vector(TV c, TV a, TV b) {{ {step.replace(_OF_VECTORS, '_vector')} }}\n"
             f"#define LOAD_VECTOR(p) vload{tile.width}(0, p)\n#define STORE_VECTOR(v, p) vstore{tile.width}(v, 0, p)"
         )
     return [*lines, vector]
@@ -247,5 +251,7 @@ def _vector(kind: Kind, tile: Tile, layout: Layout) -> str:
 
 
 def takes_vectors(kind: Kind) -> bool:
-    """Whether sums of this kind are made in vectors: those of plain numbers by plus-times are."""
-    return kind.algebra is None and not kind.accumulator.startswith("complex") and kind.accumulator != "bool"
+    """Whether sums of this kind are made in vectors: plain numbers' by plus-times, floats' by most algebras."""
+    if kind.algebra is not None:
+        return in_vectors(kind.algebra.add) and in_vectors(kind.algebra.multiply)
+    return not kind.accumulator.startswith("complex")
