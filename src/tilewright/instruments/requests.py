@@ -30,6 +30,8 @@ MOST_WORDS = 255
 
 # `state` is a word of the host thread's counters: the address of its chunk, 0 before the first request.
 TEXT = f"""
+declare i64 @llvm.umin.i64(i64, i64)
+
 define weak_odr ptr @tw.requests.chunk(ptr %launch, ptr %state) noinline cold {{
   %taken = atomicrmw add ptr %launch, i64 1 monotonic
   %chunks.p = getelementptr i64, ptr %launch, i64 {_CHUNKS}
@@ -116,14 +118,16 @@ done:
   ret i64 %words
 }}
 
-; Write a request's header, before its words, and keep what was written.
+; Write a request's header, before its words, and keep what was written. Local accesses of 32 bytes (.v8) at 32 far
+; addresses make 256 words: the last is left out.
 define weak_odr void @tw.requests.keep(ptr %launch, ptr %slot, ptr %warp, ptr %state, i32 %row, ptr %room, i64 %count) alwaysinline {{
   %number = call i64 @tw.requests.warp(ptr %launch, ptr %slot, ptr %warp)
   %high = shl i64 %number, 24
   %site = zext i32 %row to i64
   %middle = shl i64 %site, 8
+  %few = call i64 @llvm.umin.i64(i64 %count, i64 {MOST_WORDS})
   %both = or i64 %high, %middle
-  %header = or i64 %both, %count
+  %header = or i64 %both, %few
   store i64 %header, ptr %room, align 8
   %chunk = load ptr, ptr %state, align 8
   %from = ptrtoint ptr %chunk to i64
@@ -131,7 +135,7 @@ define weak_odr void @tw.requests.keep(ptr %launch, ptr %slot, ptr %warp, ptr %s
   %bytes = sub i64 %to, %from
   %words = lshr i64 %bytes, 3
   %after = add i64 %words, 1
-  %used = add i64 %after, %count
+  %used = add i64 %after, %few
   store i64 %used, ptr %chunk, align 8
   ret void
 }}
@@ -149,10 +153,8 @@ LOCAL = f"""  %warp.number = call i64 @tw.requests.warp(ptr %launch, ptr %slot, 
 def room(most: int, slots: int) -> str:
     """LLVM text that sets `%out` to where the words of a request, so many at most, may be written.
 
-    They are no more than a header can tell: four pieces of each of 32 lanes are 128 words.
     The last counter of the instrument's first row holds the host thread's chunk; a row has `slots` counters.
     """
-    assert most <= MOST_WORDS
     return f"""  %row.wide = zext i32 %row to i64
   %rows.before = mul i64 %row.wide, {-slots}
   %state.at = add i64 %rows.before, {slots - 1}

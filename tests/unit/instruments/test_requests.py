@@ -94,6 +94,25 @@ def test_every_warps_requests_stand_in_its_order(places: np.ndarray, seed: int |
         assert requests == [(name, sorted(sectors)) for name, sectors in wanted if sectors]
 
 
+def test_thirty_two_bytes_a_lane() -> None:
+    """As many words as a header can tell; of eight words a lane each is a line of the warp's local memory."""
+    text = """
+.version 8.8
+.target sm_100
+.address_size 64
+.visible .entry wide() {
+  .local .align 32 .b8 room[64];
+  .reg .b32 %r<2>;
+  mov.u32 %r1, 1; st.local.v8.b32 [room+32], {%r1, %r1, %r1, %r1, %r1, %r1, %r1, %r1};
+  ret;
+}"""
+    instrument = Coalescing(("global", "local"), record=True)
+    run = simt.launch(Program.from_ptx(text), 1, 32, (), instruments=[instrument], gpu="b200")
+    result = run.results["coalescing"]
+    assert (result.rows[0].sectors, result.rows[0].bytes_used) == (32, 32 * 32)
+    assert read(result) == {0: [("store local", list(range(LOCAL_SECTORS + 32, LOCAL_SECTORS + 64)))]}
+
+
 def test_counts_are_those_without_recording(places: np.ndarray) -> None:
     results = [
         simt.launch(
