@@ -16,7 +16,8 @@ FLOORS = (
     {"problem", "machine"},
     {"cpu", "gpu", "simt", "instruments", "blocks"},
     {"catalogue"},
-    {"engine", "planning", "lowering", "operands", "opencl_arrays", "inventory", "fusing", "checking", "profiling", "simulated"},
+    {"engine", "planning", "lowering", "operands", "opencl_arrays", "inventory", "fusing"}
+    | {"checking", "profiling", "simulated"},
     {"ladder", "bench", "tune", "report"},
     {"cli"},
     {"__main__"},

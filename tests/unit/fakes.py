@@ -59,6 +59,7 @@ class FakeRecord:
     refuses: str = ""
     fails: Exception | None = None
     edge: int = 16
+    form: str = ""
     counts: dict[str, Any] = field(default_factory=dict)
 
     def runs_on(self, device: str) -> bool:
