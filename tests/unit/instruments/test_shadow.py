@@ -16,7 +16,7 @@ from tilewright.instruments.shadow import cells, records
 from tilewright.instruments.shadow.cells import SITE_MAX
 from tilewright.instruments.shadow.memory import MemoryCheck, narrowest_bytes
 from tilewright.instruments.shadow.patterns import how
-from tilewright.simt import launch
+from tilewright.simt import Limits, launch
 from tilewright.simt.events import EventKind, Site
 
 WARPS, LANES = 3, 32
@@ -360,6 +360,54 @@ def test_a_write_races_with_reads_of_lanes_that_its_syncwarp_leaves_out(mask, co
         @%p1 ld.shared.u32 %r2, [0]; shr.u32 %r3, {mask}, %lane; and.b32 %r3, %r3, 1; setp.ne.u32 %p3, %r3, 0;
         @%p3 bar.warp.sync {mask}; @%p2 st.shared.u32 [0], 2;"""
     assert codes_of(body, block=32, declared=".shared .align 4 .b8 s[4];") == [codes] * 6
+
+
+def codes_in_every_order(body: str, blocks: int = 2) -> set[frozenset[str]]:
+    """What is found in every order of the blocks on one host thread, and on two at once; words begin as 7."""
+    program = kernel(body)
+    found, orders = set(), set()
+    for threads, seed in itertools.product((1, 2), (None, *range(1, 12))):
+        out = np.full(blocks * 32, 7, np.uint32)
+        check = MemoryCheck(program.ptx)
+        run = launch(program, (blocks, 1, 1), (32, 1, 1), (out,), instruments=[check], seed=seed,
+                     limits=Limits(seconds=30, threads=threads))  # fmt: skip
+        found.add(frozenset(finding.code for finding in run.results["memory"].findings))
+        orders.add(out[1])
+    assert len(orders) == blocks, "the last block to write its number was each one once"
+    return found
+
+
+#: One thread of each block; %p2 in block 0, %p3 in block 1. The word behind tells who was last.
+_ONE_EACH = """setp.ne.u32 %p1, %tid, 0; @%p1 bra E; setp.eq.u32 %p2, %block, 0; setp.eq.u32 %p3, %block, 1;
+    {} atom.global.exch.b32 %r1, [%out+4], %block; E:"""
+
+
+@pytest.mark.parametrize(
+    ("stores", "races"),
+    [
+        ("@%p2 st.global.u32 [%out], 1; @%p2 st.global.u32 [%out], 2; @%p3 st.global.u32 [%out], 2;", True),
+        ("@%p2 st.global.u32 [%out], 2; @%p2 st.global.u32 [%out], 2; @%p3 st.global.u32 [%out], 2;", False),
+        ("@%p2 st.global.u32 [%out], 7; @%p3 st.global.u32 [%out], 1;", True),
+        ("@%p2 st.global.u32 [%out], 1; @%p3 st.global.u32 [%out], 1;", False),
+        ("@%p2 atom.global.exch.b32 %r2, [%out], 1; @%p3 st.global.u32 [%out], 1;", True),
+        ("st.global.v2.u32 [%out+8], {3, %block};", True),
+        ("st.global.v2.u32 [%out+8], {3, 4}; st.global.u8 [%out+12], 4;", False),
+    ],
+)
+def test_two_blocks_race_by_what_they_store_not_by_what_memory_holds(stores, races):
+    assert codes_in_every_order(_ONE_EACH.format(stores)) == {frozenset({"TW303"} if races else ())}
+
+
+def test_three_blocks_of_which_one_stores_another_value_race():
+    body = _ONE_EACH.format("selp.u32 %r3, 5, 6, %p3; st.global.u32 [%out], %r3;")
+    assert codes_in_every_order(body, blocks=3) == {frozenset({"TW303"})}
+
+
+@pytest.mark.parametrize(("later", "codes"), [("1", set()), ("%tid", {"TW302", "TW304"})])
+def test_what_was_stored_before_a_barrier_is_not_compared(later, codes):
+    body = f"setp.eq.u32 %p1, %tid, 0; @%p1 st.global.u32 [%out], 0; bar.sync 0; mov.u32 %r1, {later}; {{}}"
+    found = codes_of(body.format("st.global.u32 [%out], %r1;"))
+    assert all(one <= codes and bool(one) == bool(codes) for one in found)
 
 
 def test_a_fence_does_not_order_lanes():

@@ -66,6 +66,7 @@ _LAUNCH = (
     "states",  # host address of the state of the byte at GLOBAL_BASE
     "writes",  # host address of W of global memory
     "reads",  # and of R
+    "stored",  # and of what was stored
     "memory",  # host address of the byte at GLOBAL_BASE
     "orders",  # whether the kernel has fences, so that atomics may order blocks
     "order",  # the function that is asked about it
@@ -79,6 +80,11 @@ _LAUNCH = (
 )
 LAUNCH: Final = {name: 8 * index for index, name in enumerate(_LAUNCH)}
 LAUNCH_WORDS: Final = len(_LAUNCH)
+
+#: What unordered stores put into a cell of global memory: the value in the lower half, whether there were others, which
+#: W they came after (a part of its hash), and that there is one.
+MIXED_BIT: Final = 62
+PHASE_BITS: Final = 30
 
 #: State of a byte of global memory: bits, and why neither is set.
 READABLE: Final = 1  # it has been written

@@ -17,15 +17,19 @@ from tilewright.instruments.shadow.cells import (
     GLOBAL_ROW_GAP,
     GLOBAL_UNWRITTEN,
     LAUNCH,
+    MIXED_BIT,
+    PHASE_BITS,
     READABLE,
     ROW_GAP,
     SEVERAL_BLOCKS,
+    SITE_MAX,
     SITE_SHIFT,
     STRONG_BIT,
     WRITABLE,
 )
 from tilewright.instruments.shadow.conflicts import LANE, facts, report
-from tilewright.simt.events import GLOBAL_BASE
+from tilewright.instruments.shadow.records import HASH
+from tilewright.simt.events import GLOBAL_BASE, VALUES_STRIDE_BYTES
 
 
 def global_text(cell_bytes: int) -> str:
@@ -40,10 +44,7 @@ entry:
   %all.w = load ptr, ptr %writes.p
   %reads.p = getelementptr i8, ptr %launch, i64 {LAUNCH["reads"]}
   %all.r = load ptr, ptr %reads.p
-  %memory.p = getelementptr i8, ptr %launch, i64 {LAUNCH["memory"]}
-  %memory.base = load ptr, ptr %memory.p
   %offset = sub i64 %address, {GLOBAL_BASE}
-  %memory = getelementptr i8, ptr %memory.base, i64 %offset
   %bytes64 = zext i32 %bytes to i64
   %end.byte = add i64 %offset, %bytes64
   %need.r = select i1 %reads, i8 {READABLE}, i8 0
@@ -120,7 +121,33 @@ each:
   %c = phi i64 [ %first, %cells ], [ %c1, %next ]
   %w.p = getelementptr i64, ptr %all.w, i64 %c
   %r.p = getelementptr i64, ptr %all.r, i64 %c
-  br i1 %writes, label %put, label %note
+  br i1 %writes, label %value.first, label %note
+value.first:
+  %has.value = icmp ne ptr %values, null
+  br i1 %has.value, label %store, label %put
+store:
+  %w.now = load atomic i64, ptr %w.p seq_cst, align 8
+  %now.hit = call i32 @tw.memory.global.races(ptr %launch, ptr %block, i64 %w.now, i64 %number, i32 %w, i32 %thread,
+                                              i64 %clock, i1 false)
+  %now.beside = icmp ne i32 %now.hit, 0
+  %now.unlike = xor i64 %w.now, %mine
+  %now.other = and i64 %now.unlike, {~(SITE_MAX << SITE_SHIFT | 1 << STRONG_BIT)}
+  %now.own = icmp eq i64 %now.other, 0
+  %now.joins = or i1 %now.beside, %now.own
+  %c.byte = mul i64 %c, {cell_bytes}
+  %c.since = sub i64 %c.byte, %offset
+  %c.k = trunc i64 %c.since to i32
+  %c.index = udiv i32 %c.k, %element
+  %c.within = urem i32 %c.k, %element
+  %c.row = mul i32 %c.index, {VALUES_STRIDE_BYTES}
+  %c.lane = mul i32 %lane, %element
+  %c.at0 = add i32 %c.row, %c.lane
+  %c.at = add i32 %c.at0, %c.within
+  %c.value.p = getelementptr i8, ptr %values, i32 %c.at
+  %c.bits = load i{8 * cell_bytes}, ptr %c.value.p, align 1
+  %c.value = zext i{8 * cell_bytes} %c.bits to i64
+  call void @tw.memory.stored(ptr %launch, i64 %c, i64 %w.now, i1 %now.joins, i64 %c.value)
+  br label %put
 put:  ; put down the write, then look who has read: of two that meet, one sees the other
   br i1 %strong, label %weigh, label %exchange
 weigh:  ; a strong write does not cover a weak one up: others may race with that one only
@@ -161,10 +188,19 @@ judge:
   %race = icmp ne i32 %hit, 0
   br i1 %race, label %value, label %readers
 value:
-  %alike = icmp eq i32 %hit, {GLOBAL_LANES}
-  %same = call i1 @tw.memory.same(ptr %memory, i32 %lane, i64 %address, i32 %bytes, i32 %element, i32 %mask,
-                                  ptr %addresses, ptr %values, i1 %alike)
-  br i1 %same, label %readers, label %tell
+  %v.strong0 = lshr i64 %v, {STRONG_BIT}
+  %v.strong = trunc i64 %v.strong0 to i1
+  %said = xor i1 %v.strong, true  ; what an atomic left is not known
+  %known = select i1 %writes, i1 %said, i1 false
+  %stores = icmp ne ptr %values, null
+  %compared = and i1 %known, %stores
+  br i1 %compared, label %compare, label %tell
+compare:  ; all that meet here have said what they store before
+  %stored.p = call ptr @tw.memory.stored.place(ptr %launch, i64 %c)
+  %stored = load atomic i64, ptr %stored.p seq_cst, align 8
+  %mixed0 = lshr i64 %stored, {MIXED_BIT}
+  %mixed = trunc i64 %mixed0 to i1
+  br i1 %mixed, label %tell, label %readers
 tell:
   %hit64 = zext i32 %hit to i64
 {report("war", "%hit64", "true", "%v")}
@@ -188,8 +224,48 @@ leave:
 """
 
 
-#: Races of global memory by kind, and R after one more read.
+#: Races of global memory by kind, R after one more read, and what was stored.
 GLOBAL_RACES = f"""
+define internal ptr @tw.memory.stored.place(ptr %launch, i64 %c) alwaysinline {{
+  %all.p = getelementptr i8, ptr %launch, i64 {LAUNCH["stored"]}
+  %all = load ptr, ptr %all.p
+  %place = getelementptr i64, ptr %all, i64 %c
+  ret ptr %place
+}}
+
+; tw.memory.stored(launch, cell number, W, whether W is not ordered before us, value): remember whether unordered stores
+; store the same. Those that come after one W begin anew together, whichever of them is first.
+define internal void @tw.memory.stored(ptr %launch, i64 %c, i64 %w.now, i1 %joins, i64 %value) noinline {{
+entry:
+  %p = call ptr @tw.memory.stored.place(ptr %launch, i64 %c)
+  %hash = mul i64 %w.now, {HASH - (1 << 64)}
+  %high = lshr i64 %hash, {64 - PHASE_BITS}
+  %phase = shl i64 %high, 32
+  %begun = or i64 %phase, {1 << 63}
+  %fresh = or i64 %begun, %value
+  br label %again
+again:
+  %old = load atomic i64, ptr %p seq_cst, align 8
+  %none = icmp eq i64 %old, 0
+  %old.value = and i64 %old, {(1 << 32) - 1}
+  %old.phase = and i64 %old, {((1 << PHASE_BITS) - 1) << 32}
+  %same.phase = icmp eq i64 %old.phase, %phase
+  %together = or i1 %joins, %same.phase
+  %differs = icmp ne i64 %old.value, %value
+  %mixed = or i64 %old, {1 << MIXED_BIT}
+  %joined = select i1 %differs, i64 %mixed, i64 %old
+  %next = select i1 %together, i64 %joined, i64 %fresh
+  %new = select i1 %none, i64 %fresh, i64 %next
+  %unchanged = icmp eq i64 %new, %old
+  br i1 %unchanged, label %done, label %swap
+swap:
+  %swapped = cmpxchg ptr %p, i64 %old, i64 %new seq_cst seq_cst
+  %ok = extractvalue {{ i64, i1 }} %swapped, 1
+  br i1 %ok, label %done, label %again
+done:
+  ret void
+}}
+
 ; tw.memory.global.races(launch, block, cell, number, warp, thread, clock, strong): 0, or the kind of race.
 define internal i32 @tw.memory.global.races(ptr %launch, ptr %block, i64 %cell, i64 %number, i32 %w, i32 %thread,
                                             i64 %clock, i1 %strong) {{

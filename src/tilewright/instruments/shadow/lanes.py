@@ -230,5 +230,5 @@ def text_of(space: str, cell_bytes: int) -> str:
     common = "declare i32 @llvm.umin.i32(i32, i32)\n" + REPORT
     if space == "local":
         return common + local_text()
-    judged = shared_text(cell_bytes) if space == "shared" else global_text(cell_bytes)
-    return common + RACES + SAME + ORDERED + GLOBAL_RACES + judged
+    judged = SAME + shared_text(cell_bytes) if space == "shared" else GLOBAL_RACES + global_text(cell_bytes)
+    return common + RACES + ORDERED + judged

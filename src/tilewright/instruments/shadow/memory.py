@@ -86,7 +86,7 @@ class MemoryCheck(Instrument):
         self._table = records.empty()
         self._orders = orders.Orders(math.prod(facts.grid))
         cells = facts.global_bytes // self.cell_bytes + 8
-        self._cells = [reserved(8 * cells).view(np.uint64) for _ in range(2)]
+        self._cells = [reserved(8 * cells).view(np.uint64) for _ in range(3)]
         if self._states is None:
             self._states = States(facts.global_bytes)
             self._states.allocated(GLOBAL_BASE, facts.global_bytes)
@@ -104,6 +104,7 @@ class MemoryCheck(Instrument):
             "states": self._states.host_address,
             "writes": self._cells[0].ctypes.data,
             "reads": self._cells[1].ctypes.data,
+            "stored": self._cells[2].ctypes.data,
             "memory": facts.global_address,
             "orders": int(self.orders),
             "order": self._orders.address,

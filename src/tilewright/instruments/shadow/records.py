@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from tilewright.instruments.shadow.cells import LAUNCH, RECORD_WORDS, RECORDS, SITE_MAX
 
-_HASH = 0x9E3779B97F4A7C15
+HASH = 0x9E3779B97F4A7C15
 #: Bits of a tag: kind, whether this access and the other one wrote, this one's row, the other's site.
 _KIND_SHIFT, _WROTE_SHIFT, _OTHER_WROTE_SHIFT, _ROW_SHIFT = 48, 47, 46, 12
 
@@ -29,7 +29,7 @@ wait:
 find:
   %table.p = getelementptr i8, ptr %launch, i64 {LAUNCH["table"]}
   %table = load ptr, ptr %table.p
-  %mixed = mul i64 %tag, {_HASH - (1 << 64)}
+  %mixed = mul i64 %tag, {HASH - (1 << 64)}
   %hash = lshr i64 %mixed, {64 - RECORDS.bit_length() + 1}
   br label %probe
 probe:
