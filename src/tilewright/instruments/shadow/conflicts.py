@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tilewright.instruments.shadow.cells import (
+    BLOCK_MAX,
     CLOCK_SHIFT,
     KNOWN,
     LANES_AT,
@@ -298,8 +299,7 @@ ask:
   %seen.p = getelementptr i8, ptr %block, i64 %seen.off
   store i64 0, ptr %seen.p
   %who = and i64 %cell, {WHO_MASK}
-  %cell.any = or i64 %cell, {1 << STRONG_BIT}
-  %several = icmp eq i64 %cell.any, -1
+  %several = icmp eq i64 %its.block, {BLOCK_MAX + 1}
   %w64 = zext i32 %w to i64
   %b = select i1 %several, i64 -1, i64 %its.block
   %answer = call i32 %function(i64 0, i64 %number, i64 %w64, i64 %b, i64 %who, i64 %its)

@@ -158,14 +158,19 @@ weigh:  ; a strong write does not cover a weak one up: others may race with that
   %w.stays = and i1 %w.weak, %w.some
   br i1 %w.stays, label %looked, label %replace
 replace:
-  %w.set = cmpxchg ptr %w.p, i64 %w.before, i64 %mine seq_cst seq_cst
+  %w.next = call i64 @tw.memory.over(ptr %launch, ptr %block, i64 %w.before, i64 %mine, i64 %number, i32 %w,
+                                     i32 %thread, i64 %clock)
+  %w.unchanged = icmp eq i64 %w.next, %w.before
+  br i1 %w.unchanged, label %looked, label %set
+set:
+  %w.set = cmpxchg ptr %w.p, i64 %w.before, i64 %w.next seq_cst seq_cst
   %w.done = extractvalue {{ i64, i1 }} %w.set, 1
   br i1 %w.done, label %looked, label %weigh
 exchange:
   %w.out = atomicrmw xchg ptr %w.p, i64 %mine seq_cst
   br label %looked
 looked:
-  %w.old = phi i64 [ %w.before, %weigh ], [ %w.before, %replace ], [ %w.out, %exchange ]
+  %w.old = phi i64 [ %w.before, %weigh ], [ %w.before, %replace ], [ %w.before, %set ], [ %w.out, %exchange ]
   %r.seen = load atomic i64, ptr %r.p seq_cst, align 8
   br label %judge
 note:
@@ -301,6 +306,26 @@ yes:
   ret i32 %what
 no:
   ret i32 0
+}}
+
+; tw.memory.over(launch, block, W, mine, number, warp, thread, clock): W after one more strong write: of two without an
+; order, a weak access may race with either.
+define internal i64 @tw.memory.over(ptr %launch, ptr %block, i64 %cell, i64 %mine, i64 %number, i32 %w, i32 %thread,
+                                    i64 %clock) {{
+entry:
+  %hit = call i32 @tw.memory.global.races(ptr %launch, ptr %block, i64 %cell, i64 %number, i32 %w, i32 %thread,
+                                          i64 %clock, i1 false)
+  %alone = icmp eq i32 %hit, 0
+  br i1 %alone, label %set, label %beside
+set:
+  ret i64 %mine
+beside:
+  %far = icmp eq i32 %hit, {GLOBAL_BLOCKS}
+  %ours = icmp eq i32 %hit, {GLOBAL_LANES}
+  %both = call i64 @tw.memory.both(i64 %cell, i64 %mine, i32 %w, i1 %ours)
+  %blocks = or i64 %both, {SEVERAL_BLOCKS & ~(SITE_MAX << SITE_SHIFT)}
+  %now = select i1 %far, i64 %blocks, i64 %both
+  ret i64 %now
 }}
 
 ; tw.memory.joined(launch, block, cell, mine, warp, thread, clock): R of global memory after one more read.

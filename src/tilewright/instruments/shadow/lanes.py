@@ -14,6 +14,7 @@ from tilewright.instruments.shadow.cells import (
     SHARED_LANES,
     SHARED_RACE,
     SHARED_UNWRITTEN,
+    STRONG_BIT,
 )
 from tilewright.instruments.shadow.conflicts import LANE, ORDERED, RACES, SAME, facts, report
 from tilewright.instruments.shadow.global_lanes import GLOBAL_RACES, global_text
@@ -55,6 +56,7 @@ outside:
 {report("gap", str(SHARED_GAP))}
   br label %next
 inside:
+  %v.clock = lshr i64 %v, {CLOCK_SHIFT}
   %blank = icmp eq i64 %v, 0
   %raw = and i1 %blank, %reads
   br i1 %raw, label %rest, label %written
@@ -83,7 +85,6 @@ unwritten:
 {report("raw", str(SHARED_UNWRITTEN))}
   br label %effects
 written:
-  %v.clock = lshr i64 %v, {CLOCK_SHIFT}
   %hit = call i1 @tw.memory.races(ptr %block, i64 %v, i64 %v.clock, i32 %w, i32 %thread, i64 %clock, i1 %strong)
   %not.blank = xor i1 %blank, true
   %race = and i1 %hit, %not.blank
@@ -128,6 +129,23 @@ set:  ; a strong write does not cover up a weak one of this round: others may ra
   %kept.w = call i1 @tw.memory.keeps(i64 %v, i64 %limit, i1 %strong)
   br i1 %kept.w, label %next, label %put
 put:
+  %v.strong0 = lshr i64 %v, {STRONG_BIT}
+  %v.strong = trunc i64 %v.strong0 to i1
+  %both.strong = and i1 %strong, %v.strong
+  br i1 %both.strong, label %over, label %put.mine
+over:  ; of two strong writes that nothing orders, a weak access may race with either
+  %o.beside = call i1 @tw.memory.races(ptr %block, i64 %v, i64 %v.clock, i32 %w, i32 %thread, i64 %clock, i1 false)
+  br i1 %o.beside, label %over.ask, label %put.mine
+over.ask:
+  %o.ordered = call i1 @tw.memory.ordered(ptr %launch, ptr %block,
+    i64 %number, i64 %number, i32 %w, i64 %v, i64 %v.clock)
+  br i1 %o.ordered, label %put.mine, label %put.both
+put.both:
+  %o.ours = call i1 @tw.memory.ours(i64 %v, i32 %w)
+  %o.joined = call i64 @tw.memory.both(i64 %v, i64 %mine, i32 %w, i1 %o.ours)
+  store i64 %o.joined, ptr %w.p, align 8
+  br label %next
+put.mine:
   store i64 %mine, ptr %w.p, align 8
   br label %next
 note:
