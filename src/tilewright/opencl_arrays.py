@@ -1,7 +1,7 @@
 """`matmul` of arrays that lie on an OpenCL device: read where they are, the result beside them.
 
 Shapes, dtypes and epilogues follow the rules of arrays of the host; NumPy's arrays among the epilogue's operands are
-copied to the device.
+copied to the device, as are operands that share memory with the result.
 """
 
 from __future__ import annotations
@@ -61,6 +61,7 @@ def matmul(a: Any, b: Any, out: Any, asked: Request, device: str | None = None) 
     a, b : pyopencl.array.Array, shapes (..., m, k) and (..., k, n), or (k,)
         Any strides.
     out : pyopencl.array.Array, shape and dtype of the result, optional
+        Any strides; it may share memory with operands.
     asked : Request
     device : str, optional
         Must be left out: the arrays lie on one.
@@ -93,13 +94,14 @@ def matmul(a: Any, b: Any, out: Any, asked: Request, device: str | None = None) 
     stands = _StandIns()
     made = _fused(found, asked, out, shape, stands)
     kind = _kind(found, a.shape[-1], None if made is None else made.signature, algebra)
-    target = _target(queue, out, shape, np.dtype(bool) if found.lowering == "bool" else _result(found, made), (a, b))
-    left, right = (_converted(x, wanted, found, queue) for x, wanted in ((a, found.a), (b, found.b)))
+    dtype = np.dtype(bool) if found.lowering == "bool" else _result(found, made)
+    target = _target(queue, a, shape, dtype) if out is None else _checked(out, shape, dtype)
+    more = [] if made is None else stands.arrays(made.operands)
+    for name, value in (("a", a), ("b", b), ("out", target), *(("an operand of `epilogue`", x) for x in more)):
+        _check_place(name, value, queue)
+    left, right = (_converted(*which, queue) for which in (("a", a, found.a), ("b", b, found.b)))
     if target.size:
-        _run(queue, (left, right, target), kind, [] if made is None else stands.arrays(made.operands), shape)
-    if out is not None and target is not out:
-        out[...] = target
-        return out
+        _run(queue, (left, right, target), kind, more, shape)
     return target
 
 
@@ -113,9 +115,26 @@ def _queue(a: Any, b: Any) -> Any:
     queue = a.queue or b.queue
     if queue is None:
         raise ArgumentValueError("`a` or `b` must have a queue (got arrays without one); call .with_queue(queue)")
-    if a.context != b.context:
-        raise ArgumentValueError("`a` and `b` must lie in one OpenCL context (got two); copy one of them")
     return queue
+
+
+def _check_place(name: str, value: Any, queue: Any) -> None:
+    """Refuse what no kernel on this queue can read: another context's memory, other bytes' order, parts of elements."""
+    subject = name if "`" in name else f"`{name}`"
+    if not is_opencl(value):
+        return
+    if value.context != queue.context:
+        raise ArgumentValueError(
+            f"{subject} must lie in the OpenCL context of the first operand that has a queue "
+            "(got another); copy it there"
+        )
+    if not value.dtype.isnative:
+        raise ArgumentTypeError(f"{subject} must have this machine's byte order (got {value.dtype}); swap its bytes")
+    if any(x % value.dtype.itemsize for x in (value.offset, *value.strides)):
+        raise ArgumentValueError(
+            f"{subject} must have offset and strides of whole elements, {value.dtype.itemsize} bytes (got "
+            f"{value.offset} and {value.strides}); copy it"
+        )
 
 
 class _StandIns:
@@ -165,28 +184,65 @@ def _result(found: Types, made: Fused | None) -> np.dtype[Any]:
     return found.result if made is None else made.result
 
 
-def _target(queue: Any, out: Any, shape: Shape, dtype: np.dtype[Any], others: Sequence[Any]) -> Any:
-    """Where the result is written: `out`, or an array of its own where that is missing or shares operands' memory."""
+def _target(queue: Any, like: Any, shape: Shape, dtype: np.dtype[Any]) -> Any:
     import pyopencl.array
 
-    if out is not None:
-        if not is_opencl(out):
-            raise ArgumentTypeError(f"`out` must be an OpenCL array as the operands are (got {type(out).__name__})")
-        if out.shape != shape or out.dtype != dtype:
-            raise ArgumentValueError(
-                f"`out` must have the product's shape {shape} and dtype {dtype} (got {out.shape} and {out.dtype}); "
-                "make it with pyopencl.array.empty"
-            )
-        if not any(out.base_data == x.base_data for x in others):
-            return out
-    return pyopencl.array.empty(queue, shape, dtype)
+    return pyopencl.array.empty(queue, shape, dtype, allocator=like.allocator)
 
 
-def _converted(x: Any, wanted: np.dtype[Any], found: Types, queue: Any) -> Any:
+def _checked(out: Any, shape: Shape, dtype: np.dtype[Any]) -> Any:
+    if not is_opencl(out):
+        raise ArgumentTypeError(f"`out` must be an OpenCL array as the operands are (got {type(out).__name__})")
+    if out.shape != shape or out.dtype != dtype:
+        raise ArgumentValueError(
+            f"`out` must have the product's shape {shape} and dtype {dtype} (got {out.shape} and {out.dtype}); "
+            "make it with pyopencl.array.empty"
+        )
+    return out
+
+
+def _converted(name: str, x: Any, wanted: np.dtype[Any], queue: Any) -> Any:
     """An operand in a dtype that kernels read."""
-    if found.lowering == "bool" or x.dtype.kind == "b":
-        return x.view(np.uint8) if x.dtype.kind == "b" else x.astype(np.uint8, queue)
-    return x if x.dtype == wanted else x.with_queue(queue).astype(wanted)
+    if x.dtype.kind == "b":
+        x = x.view(np.uint8)
+        wanted = np.dtype(np.uint8) if wanted.kind == "b" else wanted
+    if x.dtype == wanted:
+        return x
+    try:
+        return x.with_queue(queue).astype(wanted)
+    except (TypeError, ValueError) as error:
+        raise ArgumentTypeError(
+            f"`{name}` must have a dtype that pyopencl casts to {wanted} (got {x.dtype}: {error}); give it that dtype, "
+            "or multiply arrays of the host"
+        ) from error
+
+
+def _shares(x: Any, y: Any) -> bool:
+    """Whether arrays lie in one buffer."""
+    return None not in (x.base_data, y.base_data) and _whole(x.base_data) == _whole(y.base_data)
+
+
+def _whole(memory: Any) -> Any:
+    """A buffer, or what it is a region of."""
+    import pyopencl
+
+    if not isinstance(memory, pyopencl.MemoryObjectHolder):
+        return memory
+    return memory.get_info(pyopencl.mem_info.ASSOCIATED_MEMOBJECT) or memory
+
+
+def _copied(x: Any, queue: Any) -> tuple[Any, int]:
+    """The bytes that an array spans in a buffer of their own, as an array; and the array's offset there."""
+    import pyopencl.array
+
+    steps = [s * (n - 1) for s, n in zip(x.strides, x.shape, strict=True)]
+    # Shared virtual memory is copied from its start only.
+    low = x.offset + sum(min(s, 0) for s in steps) if isinstance(x.base_data, pyopencl.MemoryObjectHolder) else 0
+    size = x.offset + sum(max(s, 0) for s in steps) + x.dtype.itemsize - low
+    span = pyopencl.array.Array(
+        queue, (size,), np.uint8, allocator=x.allocator, data=x.base_data, offset=low, events=x.events
+    )
+    return span.copy(queue), x.offset - low
 
 
 def _run(queue: Any, arrays: tuple[Any, Any, Any], kind: Kind, more: Sequence[Any], shape: Shape) -> None:
@@ -196,21 +252,33 @@ def _run(queue: Any, arrays: tuple[Any, Any, Any], kind: Kind, more: Sequence[An
     a, b, out = arrays
     device = describe(queue.device)
 
-    def placed(x: Any) -> product.Placed:
-        if not is_opencl(x):
-            return product.place(queue.context, device, np.asarray(x))
-        size = x.dtype.itemsize
-        buffer = product.nothing(queue.context) if x.base_data is None else x.base_data
-        return product.Placed(buffer, x.offset // size, x.shape, tuple(s // size for s in x.strides))
+    waiting = [event for x in (*arrays, *more) if is_opencl(x) for event in x.events]
 
-    left, right = placed(a), placed(b)
+    def placed(x: Any, apart: bool = False) -> product.Placed:
+        if not is_opencl(x):  # copied: the caller may change or free it before the device reads it
+            return product.place(queue.context, device, np.asarray(x), shared=False)
+        size, offset, memory = x.dtype.itemsize, x.offset, x
+        if apart and x.size and _shares(x, out):
+            memory, offset = _copied(x, queue)
+            waiting.extend(memory.events)
+        buffer = product.nothing(queue.context) if memory.base_data is None else memory.base_data
+        return product.Placed(buffer, offset // size, x.shape, tuple(s // size for s in x.strides))
+
+    left, right = placed(a, apart=True), placed(b, apart=True)
     row = left if len(a.shape) > 1 else left.reshaped((1, *a.shape), (0, *left.strides))
     column = right if len(b.shape) > 1 else right.reshaped((*b.shape, 1), (*right.strides, 0))
-    flat = [placed(x).broadcast(shape) for x in more]
+    # What is read where it is written, as `out` is with `beta`, is read before.
+    flat = [placed(x, apart=not _same_places(x, out)).broadcast(shape) for x in more]
     places = [_axes(x, len(a.shape), len(b.shape)) for x in (placed(out), *flat)]
-    waiting = [event for x in (*arrays, *more) if is_opencl(x) for event in x.events]
     done = product.run(queue, row, column, places[0], kind, places[1:], wait_for=waiting)
     out.add_event(done)
+
+
+def _same_places(x: Any, out: Any) -> bool:
+    """Whether arrays of a device are the same elements."""
+    return is_opencl(x) and all(
+        getattr(x, name) == getattr(out, name) for name in ("base_data", "offset", "shape", "strides", "dtype")
+    )
 
 
 def _axes(x: Any, a_ndim: int, b_ndim: int) -> Any:

@@ -178,7 +178,7 @@ class HostProducts:
         target = out if out.flags.c_contiguous and out.flags.aligned else np.empty(out.shape, out.dtype)
         if any(np.may_share_memory(target, x) for x in more):
             target = np.empty(out.shape, out.dtype)  # a kernel's arrays may not overlap
-        placed = [place(self.context, self.device, np.asarray(x)) for x in (a, b, *more)]
+        placed = [place(self.context, self.device, np.asarray(x), self.device.unified) for x in (a, b, *more)]
         self._run(placed, target, kind, cut)
         if target is not out:
             out[...] = target
@@ -200,7 +200,7 @@ class HostProducts:
         """
         out: Array = np.empty((a.shape[0], b.shape[1]), kind.out)
         cut = of_form(form, self.device, kind)
-        left, right = (place(self.context, self.device, x) for x in (a, b))
+        left, right = (place(self.context, self.device, x, self.device.unified) for x in (a, b))
         buffer = self._registered(out)
         result = Placed(buffer, 0, out.shape, row_major(out.shape))
         seconds = []
@@ -242,19 +242,20 @@ class HostProducts:
                 cl.enqueue_copy(self.queue, target, buffer)
 
 
-def place(context: Any, device: OpenclDevice, x: Array) -> Placed:
-    """An array of the host as a device reads it: the host's memory itself where they share it, else a copy."""
+def place(context: Any, device: OpenclDevice, x: Array, shared: bool) -> Placed:
+    """An array of the host as a device reads it: the host's memory itself, which must stay as it is, or a copy."""
     cl = binding()
     if x.size == 0:
         return Placed(nothing(context), 0, x.shape, (0,) * x.ndim)
     low, high = np.lib.array_utils.byte_bounds(x)
-    sparse = high - low > 2 * x.nbytes and not device.unified
+    most = device.allocation_bytes if shared else min(2 * x.nbytes, device.allocation_bytes)
+    sparse = high - low > most
     if sparse or not x.flags.aligned or any(s % x.itemsize for s in x.strides):
         x = np.ascontiguousarray(x)
         low, high = np.lib.array_utils.byte_bounds(x)
     memory: Any = (ctypes.c_uint8 * (high - low)).from_address(low)
     memory.array = x  # pyopencl keeps the buffer's memory alive, and this what it belongs to
-    how = cl.mem_flags.USE_HOST_PTR if device.unified else cl.mem_flags.COPY_HOST_PTR
+    how = cl.mem_flags.USE_HOST_PTR if shared else cl.mem_flags.COPY_HOST_PTR
     with told(device, "placing an operand", high - low):
         buffer = cl.Buffer(context, cl.mem_flags.READ_ONLY | how, hostbuf=np.frombuffer(memory, np.uint8))
     start = (x.ctypes.data - low) // x.itemsize

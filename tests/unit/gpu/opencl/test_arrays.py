@@ -84,6 +84,83 @@ def test_out_may_be_an_operand(queue: Any) -> None:
     assert same_bits(x.get(), tw.matmul(a, b))
 
 
+def test_out_may_overlap_operands_and_what_the_epilogue_reads(queue: Any) -> None:
+    c, b = random((300, 300)), random((300, 300))
+    z, y = cla.to_device(queue, c), cla.to_device(queue, b)
+    expected = tw.matmul(c[:150], b)
+    assert same_bits(tw.matmul(z[:150], y, out=z[75:225]).get(), expected)
+    for reads in (lambda c: c[0], lambda c: c.T, lambda c: c[::-1], lambda c: c):
+        z = cla.to_device(queue, c)
+        found = tw.matmul(y, y, out=z, epilogue=lambda s, r: s + r, epilogue_args=[reads(z)])
+        assert found is z
+        assert same_bits(z.get(), tw.matmul(b, b, epilogue=lambda s, r: s + r, epilogue_args=[reads(c)]))
+
+
+def test_out_may_overlap_an_operand_at_other_strides(queue: Any) -> None:
+    c, b = random((60, 60)), random((30, 30))
+    z = cla.to_device(queue, c)
+    tw.matmul(z[:30, :30].T, cla.to_device(queue, b), out=z[15:45, ::2])
+    expected = c.copy()
+    expected[15:45, ::2] = tw.matmul(c[:30, :30].T, b)
+    assert same_bits(z.get(), expected)
+
+
+def test_out_may_be_another_region_of_an_operands_buffer(queue: Any) -> None:
+    import pyopencl
+
+    a = random((200, 200))
+    buffer = pyopencl.Buffer(queue.context, pyopencl.mem_flags.READ_WRITE, 2 * a.nbytes)
+    x, z = (cla.Array(queue, a.shape, a.dtype, data=buffer.get_sub_region(0, a.nbytes)) for _ in range(2))
+    x.set(a)
+    assert same_bits(tw.matmul(x, x, out=z).get(), tw.matmul(a, a))
+    # Regions that start apart, so that equal offsets in them are not equal places.
+    late = cla.Array(queue, a.shape, a.dtype, data=buffer.get_sub_region(4096, a.nbytes))
+    late.set(a)
+    y = cla.to_device(queue, a)
+    found = tw.matmul(y, y, out=x, epilogue=lambda s, r: s + r, epilogue_args=[late])
+    assert same_bits(found.get(), tw.matmul(a, a, epilogue=lambda s, r: s + r, epilogue_args=[a]))
+
+
+def test_the_hosts_operands_of_an_epilogue_may_change_when_the_call_returns(queue: Any) -> None:
+    a, bias = random((500, 500)), random((500, 500))
+    x = cla.to_device(queue, a)
+    expected = tw.matmul(a, a, epilogue=lambda s, r: s + r, epilogue_args=[bias])
+    found = tw.matmul(x, x, epilogue=lambda s, r: s + r, epilogue_args=[bias])
+    bias[...] = 0
+    assert same_bits(found.get(), expected)
+
+
+def test_booleans_among_complex_numbers(queue: Any) -> None:
+    a, b = random((9, 8)) > 0, random((8, 7), "complex64")
+    assert same_bits(tw.matmul(cla.to_device(queue, a), cla.to_device(queue, b)).get(), tw.matmul(a, b))
+
+
+def test_queues_of_one_context_wait_for_each_other(queue: Any) -> None:
+    import pyopencl
+
+    ordered = pyopencl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
+    others = [pyopencl.CommandQueue(queue.context, properties=flags) for flags in (0, ordered)]
+    a = random((200, 200))
+    expected = tw.matmul(tw.matmul(a, a), tw.matmul(a, a))
+    for other in others:
+        x = cla.to_device(other, a)
+        first = tw.matmul(x, x)
+        assert same_bits(tw.matmul(first, tw.matmul(x.with_queue(queue), x)).get(), expected)
+
+
+def test_a_result_comes_from_the_operands_allocator(queue: Any) -> None:
+    from pyopencl.tools import ImmediateAllocator, MemoryPool, SVMAllocator
+
+    a = random((30, 30))
+    for allocator in (MemoryPool(ImmediateAllocator(queue)), SVMAllocator(queue.context, queue=queue)):
+        x = cla.to_device(queue, a, allocator=allocator)
+        found = tw.matmul(x, x)
+        assert found.allocator is allocator
+        assert same_bits(found.get(), tw.matmul(a, a))
+        tw.matmul(x[5:].T, x[5:], out=x)
+        assert same_bits(x.get(), tw.matmul(a[5:].T, a[5:]))
+
+
 def test_algebras_and_booleans(queue: Any) -> None:
     a, b = random((20, 30)), random((30, 40))
     x, y = (cla.to_device(queue, v) for v in (a, b))
@@ -109,3 +186,26 @@ def test_wrong_use_is_told(queue: Any) -> None:
         tw.matmul(x.with_queue(None), y.with_queue(None))
     with pytest.raises(ArgumentTypeError, match="`beta` must be a number"):
         tw.matmul(x, y, beta=x)
+
+
+def test_what_no_kernel_can_read_is_told(queue: Any) -> None:
+    import pyopencl
+
+    x = cla.to_device(queue, random((4, 4)))
+    context = pyopencl.Context(queue.context.devices)
+    far = cla.to_device(pyopencl.CommandQueue(context), random((4, 4)))
+    for call in (
+        lambda: tw.matmul(x, far),
+        lambda: tw.matmul(x, x, out=far),
+        lambda: tw.matmul(x, x, epilogue=lambda s, r: s + r, epilogue_args=[far]),
+    ):
+        with pytest.raises(ArgumentValueError, match="must lie in the OpenCL context of the first operand"):
+            call()
+    odd = cla.to_device(queue, np.zeros(65, np.uint8))[1:].view(np.float32).reshape(4, 4)
+    with pytest.raises(ArgumentValueError, match=r"`b` must have offset and strides of whole elements, 4 bytes"):
+        tw.matmul(x, odd)
+    with pytest.raises(ArgumentTypeError, match="`a` must have this machine's byte order"):
+        tw.matmul(cla.to_device(queue, np.zeros((4, 4), ">f4")), x)
+    halves = cla.to_device(queue, np.zeros((4, 4), np.float16))
+    with pytest.raises(ArgumentTypeError, match="`a` must have a dtype that pyopencl casts to complex64"):
+        tw.matmul(halves, x.astype(np.complex64))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from typing import Any
 
@@ -11,7 +12,8 @@ import pytest
 from bitwise import same_bits
 
 import tilewright as tw
-from tilewright.gpu.opencl import OpenclDevice, host_products
+from tilewright.gpu.opencl import OpenclDevice, host_products, product
+from tilewright.gpu.opencl.product import HostProducts
 from tilewright.gpu.opencl.source import Tile
 from tilewright.problem.algebra import ALGEBRAS
 from tilewright.problem.kind import Kind
@@ -159,3 +161,29 @@ def test_threads_of_the_host_share_a_device(device: OpenclDevice) -> None:
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(lambda pair: tw.matmul(*pair, device="opencl"), pairs * 4))
     assert all(same_bits(c, tw.matmul(*pair)) for c, pair in zip(found, pairs * 4, strict=True))
+
+
+def test_a_device_with_memory_of_its_own(device: OpenclDevice) -> None:
+    rng = np.random.default_rng(11)
+    products = HostProducts(dataclasses.replace(device, unified=False))
+    kind = Kind(*["float32"] * 4)
+    big = values(rng, (80, 90), "float32")
+    for a, b in ((big, big.T), (big[::2, ::-3], big[:30, 5:50:4]), (big[:, ::40], big[:3])):
+        out = np.empty((a.shape[0], b.shape[1]), np.float32)
+        products.multiply_into(a, b, out, kind)
+        assert same_bits(out, tw.matmul(a, b))
+    found, *seconds = products.timed(big, big.T, kind, "tiled")
+    assert same_bits(found, tw.matmul(big, big.T)) and min(seconds) > 0
+
+
+def test_few_elements_of_a_large_array_need_no_large_buffer(device: OpenclDevice) -> None:
+    a = np.zeros((40, 1 << 16), np.float32)
+    a[:, 7] = np.arange(40)
+    a[:, 40_000] = 1
+    products = HostProducts(dataclasses.replace(device, allocation_bytes=1 << 20))
+    out = np.empty((40, 40), np.float32)
+    view = a[:, 7:40_001:39_993]
+    products.multiply_into(view, view.T, out, Kind(*["float32"] * 4))
+    assert same_bits(out, tw.matmul(view, view.T))
+    context = products.context
+    assert product.place(context, products.device, view, shared=True).buffer.size == view.nbytes
