@@ -43,6 +43,7 @@ def test_what_is_missing_says_why_and_what_to_do(monkeypatch: pytest.MonkeyPatch
     def none() -> Any:
         raise DeviceError("there must be an OpenCL driver with a device (got none); install one")
 
+    monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setattr(opencl, "devices", none)
     monkeypatch.setattr("tilewright.gpu.device.unavailable", lambda: "no NVIDIA driver (libcuda.so.1) is installed")
     out = tilewright("devices").out
