@@ -16,6 +16,8 @@ import numpy.typing as npt
 from tilewright.simt.events import GLOBAL_BASE, EventKind, Facts, Handler, Instrument, Site, Storage, parameters
 
 _LANES = 32
+#: Lanes that are looked at together where they lie in a row.
+_ROW = 8
 #: Words of the launch's memory: host addresses of the maps of reads and of writes, and bytes of global memory.
 _READS, _WRITES, _BYTES = 0, 8, 16
 _MAPS = {"load": (_READS,), "store": (_WRITES,), "atomic": (_READS, _WRITES)}
@@ -116,7 +118,10 @@ def _load_words(maps: tuple[int, ...]) -> str:
 
 
 def _vector(symbol: str, maps: tuple[int, ...], size: int) -> str:
-    """Addresses that differ freely: lane by lane, those inside of memory."""
+    """Addresses that differ freely: where each eight lanes lie in a row, four stores; else lane by lane.
+
+    Lanes outside of memory are left out.
+    """
     stores = "".join(
         f"  %to{i}.{at} = getelementptr i8, ptr %map{i}, i64 %at.{at}\n"
         f"  store i{8 * width} {_ones(width)}, ptr %to{i}.{at}, align 1\n"
@@ -130,9 +135,11 @@ define void @{symbol}({parameters(EventKind.ACCESS)}) {{
 entry:
 {_load_words(maps)}
   %last = sub i64 %size, {size}
-  br label %next
+  %full = icmp eq i32 %mask, -1
+  br i1 %full, label %look, label %next
+{_rows(len(maps), size)}
 next:
-  %left = phi i32 [ %mask, %entry ], [ %rest, %lane ], [ %rest, %set ]
+  %left = phi i32 [ %mask, %entry ], [ %mask, %look ], [ %rest, %lane ], [ %rest, %set ]
   %none = icmp eq i32 %left, 0
   br i1 %none, label %leave, label %lane
 lane:
@@ -151,6 +158,35 @@ leave:
   ret void
 }}
 """
+
+
+def _rows(count: int, size: int) -> str:
+    """Label `look`: set the bytes of lanes in rows of eight inside of memory and go to `leave`, else to `next`."""
+    vector = f"<{_ROW} x i64>"
+    steps = ", ".join(f"i64 {size * lane}" for lane in range(_ROW))
+    look = f"look:\n  %last.row = sub i64 %size, {_ROW * size}\n"
+    sets = "rows:\n"
+    good = "true"
+    for row in range(_LANES // _ROW):
+        look += f"""
+  %p{row} = getelementptr i64, ptr %addresses, i64 {_ROW * row}
+  %v{row} = load {vector}, ptr %p{row}, align 8
+  %first{row} = extractelement {vector} %v{row}, i32 0
+  %one{row} = insertelement {vector} poison, i64 %first{row}, i32 0
+  %all{row} = shufflevector {vector} %one{row}, {vector} poison, <{_ROW} x i32> zeroinitializer
+  %wanted{row} = add {vector} %all{row}, <{steps}>
+  %same{row} = icmp eq {vector} %v{row}, %wanted{row}
+  %is{row} = call i1 @llvm.vector.reduce.and.v{_ROW}i1(<{_ROW} x i1> %same{row})
+  %off{row} = sub i64 %first{row}, {GLOBAL_BASE}
+  %low{row} = icmp ule i64 %off{row}, %last.row
+  %fine{row} = and i1 %is{row}, %low{row}
+  %good{row} = and i1 {good}, %fine{row}
+"""
+        good = f"%good{row}"
+        for number in range(count):
+            sets += f"  %row{row}.{number} = getelementptr i8, ptr %map{number}, i64 %off{row}\n"
+            sets += f"  store <{_ROW * size} x i8> splat (i8 1), ptr %row{row}.{number}, align 1\n"
+    return f"{look}  br i1 {good}, label %rows, label %next\n{sets}  br label %leave\n"
 
 
 def _pattern(symbol: str, maps: tuple[int, ...], offsets: tuple[int, ...], size: int) -> str:

@@ -72,8 +72,8 @@ class Compiler:
         texts = sorted(set(parts))
         if any(halves.needed(text, self._target.triple, self.features) for text in (ir, *texts)):
             texts.append(halves.TEXT)
-        for text in texts:
-            module.link_in(llvm.parse_assembly(text))
+        for part in _joined([llvm.parse_assembly(text) for text in texts]):
+            module.link_in(part)
         machine = self._machine(level)
         if passes:
             options = llvm.create_pipeline_tuning_options(speed_level=passes)
@@ -94,6 +94,15 @@ class Compiler:
             builder.import_symbol(symbol, address)
         tracker = builder.link(self._jit, f"tilewright.{self._linked}")
         return Library({symbol: tracker[symbol] for symbol in exports}, tracker)
+
+
+def _joined(modules: list[Any]) -> list[Any]:
+    """Modules linked to one, in pairs: LLVM looks through all of the target each time, so one by one takes n^2."""
+    while len(modules) > 1:
+        for one, other in zip(modules[::2], modules[1::2], strict=False):
+            one.link_in(other)
+        modules = modules[::2]
+    return modules
 
 
 @functools.cache

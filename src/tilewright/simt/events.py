@@ -8,6 +8,7 @@ piece of LLVM IR; what depends only on the site, such as a constant pattern of a
 from __future__ import annotations
 
 import enum
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -124,12 +125,18 @@ class Handler:
         Of ACCESS: takes a base instead of addresses; only for sites with constant offsets.
     values : bool
         Of ACCESS: takes the values that are stored.
+    ahead_bytes : int
+        Of ACCESS with `pattern`: what is added to the base that the handler is given.
+    needs : tuple of str
+        LLVM modules that define what the text calls; many handlers may need one, which is compiled once.
     """
 
     symbol: str
     text: str
     pattern: bool = False
     values: bool = False
+    ahead_bytes: int = 0
+    needs: tuple[str, ...] = ()
 
 
 def parameters(kind: EventKind, *, pattern: bool = False, values: bool = False) -> str:
@@ -218,6 +225,13 @@ class Instrument:
         `offsets` are the lanes' constant byte offsets from the base of an access, None where addresses differ freely.
         """
         raise NotImplementedError
+
+    def together(self, sites: Sequence[Site], offsets: Sequence[tuple[int, ...]]) -> Handler | None:
+        """Code for loads with one base in a straight line, between which nothing is written; None: for each alone.
+
+        It is called before the first of them, with the row of the first site, and those of the others follow.
+        """
+        return None
 
     def key(self) -> Any:
         """What the code made for this instrument depends on besides its class; can be pickled."""

@@ -43,7 +43,9 @@ BARRIERS: Final = 16
 #: barrier's round (i32 each). `GONE`: the clock of each warp that has ended, plus one (i32). `SEEN`: the address of a
 #: warp's last strong load, while nothing else has happened to it (i64). `WHOLE`: the clock of each warp below which all
 #: its lanes are ordered (i64). `BARRIERS_AT`: of each barrier its round (i32, in 64 bytes) and what those that came to
-#: it know (32 x i32).
+#: it know (32 x i32). `VERSION`: how often cells of shared memory have changed in a way that a settled read may depend
+#: on, and the limit of the warps that read meanwhile (i64 each). `SETTLED`: reads that found all of their cells saying
+#: already that several warps read them: the instruction's row, its base, and version and limit then (i64 each).
 LANES_AT: Final = 0
 CLOCKS: Final = 64
 KNOWN: Final = CLOCKS + 16 * WARPS_MAX
@@ -54,11 +56,14 @@ SEEN: Final = GONE + 4 * WARPS_MAX
 WHOLE: Final = SEEN + 8 * WARPS_MAX
 BARRIERS_AT: Final = WHOLE + 8 * WARPS_MAX
 BARRIER_BYTES: Final = 64 + 4 * WARPS_MAX
+VERSION: Final = BARRIERS_AT + BARRIERS * BARRIER_BYTES
+SETTLED: Final = VERSION + 64
+SETTLED_MAX: Final = 16
 #: Of one warp's lanes.
 LANES_BYTES: Final = 4 * WARPS_MAX * WARPS_MAX
 #: Then W of shared memory, R of shared memory, and a byte for each byte of local memory, which begin where the
 #: launch's memory says; then clocks of lanes.
-SHARED_CELLS: Final = BARRIERS_AT + BARRIERS * BARRIER_BYTES
+SHARED_CELLS: Final = SETTLED + 32 * SETTLED_MAX
 
 #: 64-bit words of a launch's memory.
 _LAUNCH = (

@@ -2,31 +2,7 @@
 
 from __future__ import annotations
 
-from tilewright.instruments.shadow.cells import (
-    BLOCK_MAX,
-    BLOCK_SHIFT,
-    CLOCK_MAX,
-    CLOCK_SHIFT,
-    FREED,
-    GLOBAL_BLOCKS,
-    GLOBAL_CONSTANT,
-    GLOBAL_FREED,
-    GLOBAL_LANES,
-    GLOBAL_OUTSIDE,
-    GLOBAL_RACE,
-    GLOBAL_ROW_GAP,
-    GLOBAL_UNWRITTEN,
-    LAUNCH,
-    MIXED_BIT,
-    PHASE_BITS,
-    READABLE,
-    ROW_GAP,
-    SEVERAL_BLOCKS,
-    SITE_MAX,
-    SITE_SHIFT,
-    STRONG_BIT,
-    WRITABLE,
-)
+from tilewright.instruments.shadow import cells
 from tilewright.instruments.shadow.conflicts import LANE, facts, report
 from tilewright.instruments.shadow.records import HASH
 from tilewright.simt.events import GLOBAL_BASE, VALUES_STRIDE_BYTES
@@ -38,18 +14,18 @@ def global_text(cell_bytes: int) -> str:
 define internal void @tw.memory.global({LANE}) noinline {{
 entry:
 {facts()}
-  %states.p = getelementptr i8, ptr %launch, i64 {LAUNCH["states"]}
+  %states.p = getelementptr i8, ptr %launch, i64 {cells.LAUNCH["states"]}
   %states = load ptr, ptr %states.p
-  %writes.p = getelementptr i8, ptr %launch, i64 {LAUNCH["writes"]}
+  %writes.p = getelementptr i8, ptr %launch, i64 {cells.LAUNCH["writes"]}
   %all.w = load ptr, ptr %writes.p
-  %reads.p = getelementptr i8, ptr %launch, i64 {LAUNCH["reads"]}
+  %reads.p = getelementptr i8, ptr %launch, i64 {cells.LAUNCH["reads"]}
   %all.r = load ptr, ptr %reads.p
   %offset = sub i64 %address, {GLOBAL_BASE}
   %bytes64 = zext i32 %bytes to i64
   %end.byte = add i64 %offset, %bytes64
-  %need.r = select i1 %reads, i8 {READABLE}, i8 0
-  %need.w = select i1 %writes, i8 {WRITABLE}, i8 0
-  %gain = select i1 %writes, i8 {READABLE}, i8 0
+  %need.r = select i1 %reads, i8 {cells.READABLE}, i8 0
+  %need.w = select i1 %writes, i8 {cells.WRITABLE}, i8 0
+  %gain = select i1 %writes, i8 {cells.READABLE}, i8 0
   br label %byte
 byte:  ; the first byte that may not be accessed decides; an access that is not allowed has no effect here
   %b = phi i64 [ %offset, %entry ], [ %b1, %good ]
@@ -60,7 +36,7 @@ byte:  ; the first byte that may not be accessed decides; an access that is not 
   %ok = icmp eq i8 %has, %need
   br i1 %ok, label %good, label %hardly
 hardly:  ; padding: an element of which some byte was written counts as written
-  %only = icmp eq i8 %s, {WRITABLE}
+  %only = icmp eq i8 %s, {cells.WRITABLE}
   br i1 %only, label %rest, label %bad
 rest:
   %element64 = zext i32 %element to i64
@@ -80,7 +56,7 @@ each.rest:
   %k.more = icmp ult i64 %k1, %to
   br i1 %k.more, label %each.rest, label %padding
 padding:
-  %some.bit = and i8 %some1, {READABLE}
+  %some.bit = and i8 %some1, {cells.READABLE}
   %partly = icmp ne i8 %some.bit, 0
   br i1 %partly, label %good, label %bad
 good:
@@ -90,27 +66,27 @@ good:
   %more.bytes = icmp ult i64 %b1, %end.byte
   br i1 %more.bytes, label %byte, label %races
 bad:
-  %freed = icmp eq i8 %s, {FREED}
-  %gap = icmp eq i8 %s, {ROW_GAP}
-  %writable.bit = and i8 %s, {WRITABLE}
-  %readable.bit = and i8 %s, {READABLE}
+  %freed = icmp eq i8 %s, {cells.FREED}
+  %gap = icmp eq i8 %s, {cells.ROW_GAP}
+  %writable.bit = and i8 %s, {cells.WRITABLE}
+  %readable.bit = and i8 %s, {cells.READABLE}
   %can.write = icmp ne i8 %writable.bit, 0
   %can.read = icmp ne i8 %readable.bit, 0
-  %kind0 = select i1 %freed, i64 {GLOBAL_FREED}, i64 {GLOBAL_OUTSIDE}
-  %kind1 = select i1 %gap, i64 {GLOBAL_ROW_GAP}, i64 %kind0
-  %kind2 = select i1 %can.write, i64 {GLOBAL_UNWRITTEN}, i64 %kind1
-  %kind = select i1 %can.read, i64 {GLOBAL_CONSTANT}, i64 %kind2
+  %kind0 = select i1 %freed, i64 {cells.GLOBAL_FREED}, i64 {cells.GLOBAL_OUTSIDE}
+  %kind1 = select i1 %gap, i64 {cells.GLOBAL_ROW_GAP}, i64 %kind0
+  %kind2 = select i1 %can.write, i64 {cells.GLOBAL_UNWRITTEN}, i64 %kind1
+  %kind = select i1 %can.read, i64 {cells.GLOBAL_CONSTANT}, i64 %kind2
 {report("bad", "%kind")}
-  %unset = icmp eq i64 %kind, {GLOBAL_UNWRITTEN}  ; it may be that another block has yet to write it, which is a race
+  %unset = icmp eq i64 %kind, {cells.GLOBAL_UNWRITTEN}  ; another block may have yet to write it: a race
   br i1 %unset, label %races, label %leave
 races:  ; beyond what a cell can say, nothing is said
-  %clock.fits = icmp ule i64 %clock, {CLOCK_MAX}
-  %block.fits = icmp ule i64 %number, {BLOCK_MAX}
+  %clock.fits = icmp ule i64 %clock, {cells.CLOCK_MAX}
+  %block.fits = icmp ule i64 %number, {cells.BLOCK_MAX}
   %fits = and i1 %clock.fits, %block.fits
   br i1 %fits, label %cells, label %leave
 cells:
-  %b64 = shl i64 %number, {BLOCK_SHIFT}
-  %mine.clock = shl i64 %clock, {CLOCK_SHIFT}
+  %b64 = shl i64 %number, {cells.BLOCK_SHIFT}
+  %mine.clock = shl i64 %clock, {cells.CLOCK_SHIFT}
   %mine.high = or i64 %b64, %mine.clock
   %mine = or i64 %mine.high, %low
   %first = udiv i64 %offset, {cell_bytes}
@@ -131,7 +107,7 @@ store:
                                               i64 %clock, i1 false)
   %now.beside = icmp ne i32 %now.hit, 0
   %now.unlike = xor i64 %w.now, %mine
-  %now.other = and i64 %now.unlike, {~(SITE_MAX << SITE_SHIFT | 1 << STRONG_BIT)}
+  %now.other = and i64 %now.unlike, {~(cells.SITE_MAX << cells.SITE_SHIFT | 1 << cells.STRONG_BIT)}
   %now.own = icmp eq i64 %now.other, 0
   %now.joins = or i1 %now.beside, %now.own
   %c.byte = mul i64 %c, {cell_bytes}
@@ -152,7 +128,7 @@ put:  ; put down the write, then look who has read: of two that meet, one sees t
   br i1 %strong, label %weigh, label %exchange
 weigh:  ; a strong write does not cover a weak one up: others may race with that one only
   %w.before = load atomic i64, ptr %w.p seq_cst, align 8
-  %w.bit = and i64 %w.before, {1 << STRONG_BIT}
+  %w.bit = and i64 %w.before, {1 << cells.STRONG_BIT}
   %w.weak = icmp eq i64 %w.bit, 0
   %w.some = icmp ne i64 %w.before, 0
   %w.stays = and i1 %w.weak, %w.some
@@ -193,7 +169,7 @@ judge:
   %race = icmp ne i32 %hit, 0
   br i1 %race, label %value, label %readers
 value:
-  %v.strong0 = lshr i64 %v, {STRONG_BIT}
+  %v.strong0 = lshr i64 %v, {cells.STRONG_BIT}
   %v.strong = trunc i64 %v.strong0 to i1
   %said = xor i1 %v.strong, true  ; what an atomic left is not known
   %known = select i1 %writes, i1 %said, i1 false
@@ -203,7 +179,7 @@ value:
 compare:  ; all that meet here have said what they store before
   %stored.p = call ptr @tw.memory.stored.place(ptr %launch, i64 %c)
   %stored = load atomic i64, ptr %stored.p seq_cst, align 8
-  %mixed0 = lshr i64 %stored, {MIXED_BIT}
+  %mixed0 = lshr i64 %stored, {cells.MIXED_BIT}
   %mixed = trunc i64 %mixed0 to i1
   br i1 %mixed, label %tell, label %readers
 tell:
@@ -232,7 +208,7 @@ leave:
 #: Races of global memory by kind, R after one more read, and what was stored.
 GLOBAL_RACES = f"""
 define internal ptr @tw.memory.stored.place(ptr %launch, i64 %c) alwaysinline {{
-  %all.p = getelementptr i8, ptr %launch, i64 {LAUNCH["stored"]}
+  %all.p = getelementptr i8, ptr %launch, i64 {cells.LAUNCH["stored"]}
   %all = load ptr, ptr %all.p
   %place = getelementptr i64, ptr %all, i64 %c
   ret ptr %place
@@ -244,7 +220,7 @@ define internal void @tw.memory.stored(ptr %launch, i64 %c, i64 %w.now, i1 %join
 entry:
   %p = call ptr @tw.memory.stored.place(ptr %launch, i64 %c)
   %hash = mul i64 %w.now, {HASH - (1 << 64)}
-  %high = lshr i64 %hash, {64 - PHASE_BITS}
+  %high = lshr i64 %hash, {64 - cells.PHASE_BITS}
   %phase = shl i64 %high, 32
   %begun = or i64 %phase, {1 << 63}
   %fresh = or i64 %begun, %value
@@ -253,11 +229,11 @@ again:
   %old = load atomic i64, ptr %p seq_cst, align 8
   %none = icmp eq i64 %old, 0
   %old.value = and i64 %old, {(1 << 32) - 1}
-  %old.phase = and i64 %old, {((1 << PHASE_BITS) - 1) << 32}
+  %old.phase = and i64 %old, {((1 << cells.PHASE_BITS) - 1) << 32}
   %same.phase = icmp eq i64 %old.phase, %phase
   %together = or i1 %joins, %same.phase
   %differs = icmp ne i64 %old.value, %value
-  %mixed = or i64 %old, {1 << MIXED_BIT}
+  %mixed = or i64 %old, {1 << cells.MIXED_BIT}
   %joined = select i1 %differs, i64 %mixed, i64 %old
   %next = select i1 %together, i64 %joined, i64 %fresh
   %new = select i1 %none, i64 %fresh, i64 %next
@@ -278,13 +254,13 @@ entry:
   %none = icmp eq i64 %cell, 0
   br i1 %none, label %no, label %look
 look:
-  %s0 = lshr i64 %cell, {STRONG_BIT}
+  %s0 = lshr i64 %cell, {cells.STRONG_BIT}
   %s1 = trunc i64 %s0 to i1
   %both = and i1 %s1, %strong
   br i1 %both, label %no, label %place
 place:
-  %its.block = lshr i64 %cell, {BLOCK_SHIFT}
-  %its.shifted = lshr i64 %cell, {CLOCK_SHIFT}
+  %its.block = lshr i64 %cell, {cells.BLOCK_SHIFT}
+  %its.shifted = lshr i64 %cell, {cells.CLOCK_SHIFT}
   %its = and i64 %its.shifted, 65535
   %here = icmp eq i64 %its.block, %number
   br i1 %here, label %mates, label %far
@@ -293,12 +269,12 @@ mates:
   br i1 %hit, label %near, label %no
 near:
   %ours = call i1 @tw.memory.ours(i64 %cell, i32 %w)
-  %kind = select i1 %ours, i32 {GLOBAL_LANES}, i32 {GLOBAL_RACE}
+  %kind = select i1 %ours, i32 {cells.GLOBAL_LANES}, i32 {cells.GLOBAL_RACE}
   br label %ask
 far:
   br label %ask
 ask:
-  %what = phi i32 [ %kind, %near ], [ {GLOBAL_BLOCKS}, %far ]
+  %what = phi i32 [ %kind, %near ], [ {cells.GLOBAL_BLOCKS}, %far ]
   %ordered = call i1 @tw.memory.ordered(ptr %launch, ptr %block,
     i64 %number, i64 %its.block, i32 %w, i64 %cell, i64 %its)
   br i1 %ordered, label %no, label %yes
@@ -320,10 +296,10 @@ entry:
 set:
   ret i64 %mine
 beside:
-  %far = icmp eq i32 %hit, {GLOBAL_BLOCKS}
-  %ours = icmp eq i32 %hit, {GLOBAL_LANES}
+  %far = icmp eq i32 %hit, {cells.GLOBAL_BLOCKS}
+  %ours = icmp eq i32 %hit, {cells.GLOBAL_LANES}
   %both = call i64 @tw.memory.both(i64 %cell, i64 %mine, i32 %w, i1 %ours)
-  %blocks = or i64 %both, {SEVERAL_BLOCKS & ~(SITE_MAX << SITE_SHIFT)}
+  %blocks = or i64 %both, {cells.SEVERAL_BLOCKS & ~(cells.SITE_MAX << cells.SITE_SHIFT)}
   %now = select i1 %far, i64 %blocks, i64 %both
   ret i64 %now
 }}
@@ -337,17 +313,17 @@ entry:
 set:
   ret i64 %mine
 look:
-  %mine.strong = and i64 %mine, {1 << STRONG_BIT}
-  %cell.strong = and i64 %cell, {1 << STRONG_BIT}
+  %mine.strong = and i64 %mine, {1 << cells.STRONG_BIT}
+  %cell.strong = and i64 %cell, {1 << cells.STRONG_BIT}
   %covers = icmp ugt i64 %mine.strong, %cell.strong  ; a strong read does not cover a weak one up
   br i1 %covers, label %stays, label %join
 stays:
   ret i64 %cell
 join:
-  %its.block = lshr i64 %cell, {BLOCK_SHIFT}
-  %my.block = lshr i64 %mine, {BLOCK_SHIFT}
+  %its.block = lshr i64 %cell, {cells.BLOCK_SHIFT}
+  %my.block = lshr i64 %mine, {cells.BLOCK_SHIFT}
   %here = icmp eq i64 %its.block, %my.block
-  %its.shifted = lshr i64 %cell, {CLOCK_SHIFT}
+  %its.shifted = lshr i64 %cell, {cells.CLOCK_SHIFT}
   %its = and i64 %its.shifted, 65535
   br i1 %here, label %mates, label %far
 far:
@@ -356,8 +332,8 @@ far:
   br i1 %far.ordered, label %set, label %many
 many:
   %either = and i64 %cell, %mine
-  %blocks.strong = and i64 %either, {1 << STRONG_BIT}
-  %blocks = or i64 %blocks.strong, {SEVERAL_BLOCKS}
+  %blocks.strong = and i64 %either, {1 << cells.STRONG_BIT}
+  %blocks = or i64 %blocks.strong, {cells.SEVERAL_BLOCKS}
   ret i64 %blocks
 mates:
   %keep = call i1 @tw.memory.races(ptr %block, i64 %cell, i64 %its, i32 %w, i32 %thread, i64 %clock, i1 false)
@@ -368,7 +344,7 @@ asked:
   br i1 %ordered, label %set, label %both
 again:  ; by the same thread at the same clock nothing changes, so that most reads write nothing
   %like = xor i64 %cell, %mine
-  %rest = and i64 %like, {~(4095 << SITE_SHIFT)}
+  %rest = and i64 %like, {~(4095 << cells.SITE_SHIFT)}
   %equal = icmp eq i64 %rest, 0
   %kept = select i1 %equal, i64 %cell, i64 %mine
   ret i64 %kept

@@ -2,23 +2,8 @@
 
 from __future__ import annotations
 
-from tilewright.instruments.shadow.cells import (
-    CLOCK_SHIFT,
-    CLOCKS,
-    GAP,
-    LAUNCH,
-    LOCAL_OUTSIDE,
-    LOCAL_UNWRITTEN,
-    SHARED_CELLS,
-    SHARED_GAP,
-    SHARED_LANES,
-    SHARED_RACE,
-    SHARED_UNWRITTEN,
-    STRONG_BIT,
-)
-from tilewright.instruments.shadow.conflicts import LANE, ORDERED, RACES, SAME, facts, report
-from tilewright.instruments.shadow.global_lanes import GLOBAL_RACES, global_text
-from tilewright.instruments.shadow.records import REPORT
+from tilewright.instruments.shadow import cells
+from tilewright.instruments.shadow.conflicts import LANE, facts, report
 from tilewright.simt.events import FIELDS
 
 
@@ -28,14 +13,14 @@ def shared_text(cell_bytes: int) -> str:
 define internal void @tw.memory.shared({LANE}) noinline {{
 entry:
 {facts()}
-  %reads.p = getelementptr i8, ptr %launch, i64 {LAUNCH["shared_reads"]}
+  %reads.p = getelementptr i8, ptr %launch, i64 {cells.LAUNCH["shared_reads"]}
   %reads.at = load i64, ptr %reads.p
-  %all.w = getelementptr i8, ptr %block, i64 {SHARED_CELLS}
+  %all.w = getelementptr i8, ptr %block, i64 {cells.SHARED_CELLS}
   %all.r = getelementptr i8, ptr %block, i64 %reads.at
   %memory.p = getelementptr i8, ptr %slot, i64 {FIELDS["slot.shared"]}
   %memory.base = load ptr, ptr %memory.p
   %memory = getelementptr i8, ptr %memory.base, i64 %address
-  %mine.clock = shl i64 %clock, {CLOCK_SHIFT}
+  %mine.clock = shl i64 %clock, {cells.CLOCK_SHIFT}
   %mine = or i64 %mine.clock, %low
   %first = udiv i64 %address, {cell_bytes}
   %bytes64 = zext i32 %bytes to i64
@@ -50,13 +35,13 @@ each:
   %r.p = getelementptr i64, ptr %all.r, i64 %c
   %v = load i64, ptr %w.p, align 8
   %r = load i64, ptr %r.p, align 8
-  %gap = icmp eq i64 %v, {GAP - (1 << 64)}
+  %gap = icmp eq i64 %v, {cells.GAP - (1 << 64)}
   br i1 %gap, label %outside, label %inside
 outside:
-{report("gap", str(SHARED_GAP))}
+{report("gap", str(cells.SHARED_GAP))}
   br label %next
 inside:
-  %v.clock = lshr i64 %v, {CLOCK_SHIFT}
+  %v.clock = lshr i64 %v, {cells.CLOCK_SHIFT}
   %blank = icmp eq i64 %v, 0
   %raw = and i1 %blank, %reads
   br i1 %raw, label %rest, label %written
@@ -82,7 +67,7 @@ padding:
   %partly = icmp ne i64 %some1, 0
   br i1 %partly, label %effects, label %unwritten
 unwritten:
-{report("raw", str(SHARED_UNWRITTEN))}
+{report("raw", str(cells.SHARED_UNWRITTEN))}
   br label %effects
 written:
   %hit = call i1 @tw.memory.races(ptr %block, i64 %v, i64 %v.clock, i32 %w, i32 %thread, i64 %clock, i1 %strong)
@@ -99,7 +84,7 @@ asked:
     i64 %number, i64 %number, i32 %w, i64 %v, i64 %v.clock)
   br i1 %ordered, label %readers, label %tell
 tell:
-  %kind.w = select i1 %v.ours, i64 {SHARED_LANES}, i64 {SHARED_RACE}
+  %kind.w = select i1 %v.ours, i64 {cells.SHARED_LANES}, i64 {cells.SHARED_RACE}
 {report("war", "%kind.w", "true", "%v")}
   br label %readers
 readers:
@@ -107,7 +92,7 @@ readers:
   %look = and i1 %r.any, %writes
   br i1 %look, label %read, label %effects
 read:
-  %r.clock = lshr i64 %r, {CLOCK_SHIFT}
+  %r.clock = lshr i64 %r, {cells.CLOCK_SHIFT}
   %r.hit = call i1 @tw.memory.races(ptr %block, i64 %r, i64 %r.clock, i32 %w, i32 %thread, i64 %clock, i1 %strong)
   br i1 %r.hit, label %r.asked, label %effects
 r.asked:
@@ -116,11 +101,11 @@ r.asked:
   br i1 %r.ordered, label %effects, label %r.tell
 r.tell:
   %r.ours = call i1 @tw.memory.ours(i64 %r, i32 %w)
-  %kind.r = select i1 %r.ours, i64 {SHARED_LANES}, i64 {SHARED_RACE}
+  %kind.r = select i1 %r.ours, i64 {cells.SHARED_LANES}, i64 {cells.SHARED_RACE}
 {report("rar", "%kind.r", "false", "%r")}
   br label %effects
 effects:
-  %limit.p = getelementptr i8, ptr %block, i64 {CLOCKS + 8}
+  %limit.p = getelementptr i8, ptr %block, i64 {cells.CLOCKS + 8}
   %limit.at = shl i32 %w, 4
   %limit.place = getelementptr i8, ptr %limit.p, i32 %limit.at
   %limit = load i64, ptr %limit.place
@@ -129,7 +114,7 @@ set:  ; a strong write does not cover up a weak one of this round: others may ra
   %kept.w = call i1 @tw.memory.keeps(i64 %v, i64 %limit, i1 %strong)
   br i1 %kept.w, label %next, label %put
 put:
-  %v.strong0 = lshr i64 %v, {STRONG_BIT}
+  %v.strong0 = lshr i64 %v, {cells.STRONG_BIT}
   %v.strong = trunc i64 %v.strong0 to i1
   %both.strong = and i1 %strong, %v.strong
   br i1 %both.strong, label %over, label %put.mine
@@ -152,7 +137,7 @@ note:
   %kept.r = call i1 @tw.memory.keeps(i64 %r, i64 %limit, i1 %strong)
   br i1 %kept.r, label %next, label %join
 join:
-  %n.clock = lshr i64 %r, {CLOCK_SHIFT}
+  %n.clock = lshr i64 %r, {cells.CLOCK_SHIFT}
   %n.new = call i1 @tw.memory.races(ptr %block, i64 %r, i64 %n.clock, i32 %w, i32 %thread, i64 %clock, i1 false)
   %n.some = icmp ne i64 %r, 0
   %n.beside = and i1 %n.new, %n.some
@@ -185,9 +170,9 @@ def local_text() -> str:
 define internal void @tw.memory.local({LANE}) noinline {{
 entry:
 {facts()}
-  %states.p = getelementptr i8, ptr %launch, i64 {LAUNCH["local_states"]}
+  %states.p = getelementptr i8, ptr %launch, i64 {cells.LAUNCH["local_states"]}
   %states.at = load i64, ptr %states.p
-  %size.p = getelementptr i8, ptr %launch, i64 {LAUNCH["local_bytes"]}
+  %size.p = getelementptr i8, ptr %launch, i64 {cells.LAUNCH["local_bytes"]}
   %size = load i64, ptr %size.p
   %judged = icmp ne i64 %size, 0  ; where there is too much of it, it has no states
   br i1 %judged, label %place, label %leave
@@ -204,7 +189,7 @@ byte:
   %outside = icmp eq i8 %s, -1
   br i1 %outside, label %beyond, label %within
 beyond:
-{report("out", str(LOCAL_OUTSIDE))}
+{report("out", str(cells.LOCAL_OUTSIDE))}
   br label %leave
 within:
   %blank = icmp eq i8 %s, 0
@@ -228,7 +213,7 @@ padding:
   %partly = icmp ne i8 %some1, 0
   br i1 %partly, label %good, label %unwritten
 unwritten:
-{report("raw", str(LOCAL_UNWRITTEN))}
+{report("raw", str(cells.LOCAL_UNWRITTEN))}
   br label %leave
 good:
   %w8 = zext i1 %writes to i8
@@ -241,12 +226,3 @@ leave:
   ret void
 }}
 """
-
-
-def text_of(space: str, cell_bytes: int) -> str:
-    """Everything that judging a lane's access in a space needs; `tw.memory.SPACE(LANE)` is what is called."""
-    common = "declare i32 @llvm.umin.i32(i32, i32)\n" + REPORT
-    if space == "local":
-        return common + local_text()
-    judged = SAME + shared_text(cell_bytes) if space == "shared" else GLOBAL_RACES + global_text(cell_bytes)
-    return common + RACES + ORDERED + judged

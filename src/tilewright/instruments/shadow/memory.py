@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,6 +79,10 @@ class MemoryCheck(Instrument):
         if site.kind is EventKind.ACCESS:
             return patterns.handler(site, offsets, self.cell_bytes, orders=self.orders)
         return clocks.handler(site.kind, orders=self.orders)
+
+    def together(self, sites: Sequence[Site], offsets: Sequence[tuple[int, ...]]) -> Handler | None:
+        """Loads with one base, whose cells are judged at once."""
+        return patterns.together(sites, offsets, self.cell_bytes)
 
     def begin(self, facts: Facts) -> Storage:
         """Cells of global memory and records for the launch; clocks, cells and local states for each block."""

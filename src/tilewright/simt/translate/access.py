@@ -21,6 +21,10 @@ from tilewright.simt.translate.state import GLOBAL_BASE, PATTERN_SPAN_MAX
 
 ACCESS_OPCODES = ("ld", "ldu", "st")
 _SPACES = {"global": "global", "const": "global", "shared": "shared", "local": "local", "param": "param"}
+#: Loads that instruments are told of together, at most: what they make of it should stay small.
+_TOGETHER_MAX = 64
+#: Kinds of instructions that neither touch memory nor wait for anyone.
+_ALONE = ("lane", "carry", "cvta", "isspacep", "nothing")
 #: Nothing in memory is known across this, and nothing is executed for it.
 _CLOBBER = 'call void asm sideeffect "", "~{memory}"()'
 #: Distinct elements up to which single loads beat one wide load and a shuffle.
@@ -42,6 +46,7 @@ class Access:
     store: bool
     fenced: bool  # volatile or stronger: nothing may move across
     group: Group | None = None
+    together: Together | None = None
     values: list[Value] = field(default_factory=list)  # what a store writes, once read
 
     @property
@@ -61,6 +66,17 @@ class Group:
 
     members: list[Access] = field(default_factory=list)
     relative: Value | None = None
+
+
+@dataclass(slots=True)
+class Together:
+    """Loads of a group that instruments may be told of at once, before the first: nothing is written between them.
+
+    `told` are the instruments that were, by number.
+    """
+
+    members: list[Access] = field(default_factory=list)
+    told: set[int] | None = None
 
 
 def describe(emitter: Emitter, op: Op) -> Access:
@@ -121,21 +137,39 @@ def group_accesses(emitter: Emitter, block: Block) -> dict[int, Access]:
     """Describe a block's accesses (by position) and group those that one check covers."""
     found: dict[int, Access] = {}
     groups: dict[tuple[object, ...], Group] = {}
+    together: dict[tuple[object, ...], Together] = {}
     versions: dict[str, int] = {}
     for position, op in enumerate(block.ops):
         if op.instruction.opcode in ACCESS_OPCODES and op.form.row.kind == "memory":
             access = describe(emitter, op)
             found[position] = access
             shape = address_shape(emitter, access)
+            _part(together, access)
             if access.space in ("global", "shared", "local") and shape.kind != VECTOR:
                 name = getattr(access.address, "name", "")
                 # a guarded access runs in a branch of its own, whose check reaches no other access
                 key = (access.space, name, versions.get(name, 0), position if op.guard else -1)
                 access.group = groups.setdefault(key, Group())
                 access.group.members.append(access)
+                if not (access.store or access.fenced):
+                    access.together = together.setdefault(key, Together())
+                    access.together.members.append(access)
+                    if len(access.together.members) == _TOGETHER_MAX:
+                        del together[key]
+        elif op.form.row.kind not in _ALONE:
+            together.clear()
         for name in op.writes:
             versions[name] = versions.get(name, 0) + 1
     return found
+
+
+def _part(together: dict[tuple[object, ...], Together], access: Access) -> None:
+    """Forget loads that must not be told of together with those behind an access."""
+    if access.fenced or (access.store and access.space == "generic"):
+        together.clear()
+    elif access.store:
+        for key in [key for key in together if key[0] == access.space]:
+            del together[key]
 
 
 def address_shape(emitter: Emitter, access: Access) -> Shape:
@@ -302,11 +336,19 @@ def _event(emitter: Emitter, access: Access, relative: Value, shape: Shape) -> N
     def arguments(handler: Handler) -> str:
         base = code.add(relative, start)
         if handler.pattern:
+            base = code.add(base, code.const("i64", handler.ahead_bytes))
             return f"{emitter.mask}, {base}{_told_values(emitter, access, handler)}"
         addresses = code.add(code.splat(base), code.pattern("i64", offsets))
         return _told_addresses(emitter, access, addresses, handler)
 
-    emitter.tell(event_site(emitter, access), arguments, offsets)
+    told: set[int] = set()
+    if access.together is not None and len(access.together.members) > 1:
+        if access.together.told is None:
+            sites = [event_site(emitter, member) for member in access.together.members]
+            each = [tuple(o + member.offset for o in shape.offsets) for member in access.together.members]
+            access.together.told = emitter.tell_together(sites, arguments, each)
+        told = access.together.told
+    emitter.tell(event_site(emitter, access), arguments, offsets, told)
 
 
 def tell(emitter: Emitter, access: Access, addresses: Value, kind: str = "") -> None:

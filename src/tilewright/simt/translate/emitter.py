@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import re
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from tilewright.errors import PtxError
 from tilewright.simt.events import EventKind, Handler, Instrument, Site, parameters
@@ -23,6 +23,8 @@ from tilewright.simt.translate.special import LaunchClass, special_value
 from tilewright.simt.translate.state import CONTEXT, GLOBAL_BASE, SLOT, WARP
 
 TRUE = Value("true", "i1")
+#: Events after which a block of the host's code ends.
+_PIECE_EVENTS = 64
 
 
 @functools.cache
@@ -66,6 +68,7 @@ class Emitter:
         self.sites: list[Site] = []  # places of errors, and of events
         self.counter_rows: list[list[int]] = [[] for _ in instruments]  # site indices, by instrument
         self.handlers: dict[str, Handler] = {}  # called ones, by symbol
+        self.events = 0  # told so far
         self.globals: list[str] = []  # module-level constants
         self.registers = self._name_registers()
         self.mask = Value("-1", "i32")  # lanes that run now
@@ -293,23 +296,76 @@ class Emitter:
             site = Site(kind, instruction.ptx_line, self.source_of(instruction), instruction.name)
             self.tell(site, lambda handler: ", ".join(str(argument) for argument in arguments))
 
-    def tell(self, site: Site, arguments: Callable[[Handler], str], offsets: tuple[int, ...] | None = None) -> None:
-        """Call the handlers that instruments have for a site; `arguments` come after WHERE's."""
-        found = [(i, t.handler(site, offsets)) for i, t in enumerate(self.instruments)]
+    def tell(
+        self,
+        site: Site,
+        arguments: Callable[[Handler], str],
+        offsets: tuple[int, ...] | None = None,
+        told: Collection[int] = (),
+    ) -> None:
+        """Call the handlers that instruments have for a site; `arguments` come after WHERE's.
+
+        `told` are instruments that know already, by number.
+        """
+        found = [(i, t.handler(site, offsets)) for i, t in enumerate(self.instruments) if i not in told]
         wanted = [(i, handler) for i, handler in found if handler is not None]
-        if not wanted:
+        if wanted:
+            index = self.add_site(site)
+            for i, handler in wanted:
+                self._call_handler(i, handler, [index], site.kind, arguments)
+            self._end_piece()
+
+    def tell_together(
+        self, sites: Sequence[Site], arguments: Callable[[Handler], str], offsets: Sequence[tuple[int, ...]]
+    ) -> set[int]:
+        """Call the handlers of accesses with one base that instruments want to be told of at once; who did, by number.
+
+        Their rows follow each other.
+        """
+        found = [(i, t.together(sites, offsets)) for i, t in enumerate(self.instruments)]
+        wanted = [(i, handler) for i, handler in found if handler is not None]
+        if wanted:
+            indices = [self.add_site(site) for site in sites]
+            for i, handler in wanted:
+                self._call_handler(i, handler, indices, EventKind.ACCESS, arguments)
+            self._end_piece()
+        return {i for i, _ in wanted}
+
+    def _end_piece(self) -> None:
+        """Go on in a new block of the host's code after so many events.
+
+        Its compiler takes time with the square of a block's calls to allocate registers, and would join blocks again
+        if it could tell that the branch is always taken.
+        """
+        self.events += 1
+        if self.events % _PIECE_EVENTS:
             return
-        index = self.add_site(site)
-        for i, handler in wanted:
-            row = len(self.counter_rows[i])
-            counters = self.counters(i, index)
-            types = parameters(site.kind, pattern=handler.pattern, values=handler.values)
-            self.handlers[handler.symbol] = handler
-            self.code.declare(handler.symbol, f"declare void @{handler.symbol}({types})")
-            self.code.line(
-                f"call void @{handler.symbol}(ptr %slot, ptr %warp, ptr %observed.launch.{i}, "
-                f"ptr %observed.block.{i}, {counters}, i32 {row}, {arguments(handler)})"
-            )
+        zero = "@tw.zero = internal global i32 0"
+        if zero not in self.globals:
+            self.globals.append(zero)
+        on = self.code.label("piece")
+        value = self.code.op("load volatile i32, ptr @tw.zero", "i32")
+        self.code.branch_if(self.code.icmp("eq", value, self.code.const("i32", 0)), on, "fault", likely=True)
+        self.code.place(on)
+
+    def _call_handler(
+        self,
+        instrument: int,
+        handler: Handler,
+        sites: Sequence[int],
+        kind: EventKind,
+        arguments: Callable[[Handler], str],
+    ) -> None:
+        """Call a handler of some sites, with the counters and the row of the first."""
+        row = len(self.counter_rows[instrument])
+        counters, *_ = [self.counters(instrument, site) for site in sites]
+        types = parameters(kind, pattern=handler.pattern, values=handler.values)
+        self.handlers[handler.symbol] = handler
+        self.code.declare(handler.symbol, f"declare void @{handler.symbol}({types})")
+        self.code.line(
+            f"call void @{handler.symbol}(ptr %slot, ptr %warp, ptr %observed.launch.{instrument}, "
+            f"ptr %observed.block.{instrument}, {counters}, i32 {row}, {arguments(handler)})"
+        )
 
 
 def guard_value(emitter: Emitter, op: Op) -> Value | None:

@@ -50,7 +50,7 @@ class Translation:
         For each instrument, the sites of its counters in order.
     layout : Layout
     handlers : list of str
-        LLVM module texts of the instruments' handlers that `ir` calls; only compiling needs them.
+        LLVM module texts of the instruments' handlers that `ir` calls, and of what they need; for compiling.
     """
 
     ir: str
@@ -150,7 +150,7 @@ def _translate(
         sites=main.sites,
         counter_rows=main.counter_rows,
         layout=layout,
-        handlers=[handler.text for handler in main.handlers.values()],
+        handlers=[*dict.fromkeys(t for handler in main.handlers.values() for t in (*handler.needs, handler.text))],
     )
 
 

@@ -1,0 +1,110 @@
+"""The cells of accesses with known patterns, as tables that the quick tests walk through: eight cells a row.
+
+A row is a run of cells from one cell on, of which some are *used*. For shared memory it also says who of a warp reads
+or writes each, and at which of the accesses: a cell that several accesses touch says what the exact judgement
+would have left there, had it judged them one after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tilewright.instruments.shadow.cells import SITE_MAX, SITE_SHIFT, WARPS_MAX
+
+#: Cells of a row: what AVX-512 holds in a register, as 64-bit values.
+RUN = 8
+#: Bytes of a row: of a table of shared memory, and of global memory, which has but the first two words.
+ROW_BYTES = 16 + 4 * RUN
+PLAIN_BYTES = 16
+#: LLVM types of the rows.
+TOUCHED_TYPE = f"<{{ i64, i32, i32, [{RUN} x i32] }}>"
+PLAIN_TYPE = "<{ i64, i64 }>"
+
+
+@dataclass(slots=True)
+class _Toucher:
+    """Who touched a cell: all of them between two lanes; and at which access, where all are at one."""
+
+    low: int
+    high: int
+    access: int
+
+    @property
+    def several(self) -> bool:
+        return self.low != self.high
+
+    @property
+    def tile(self) -> int:
+        """The fewest of 2, 4, 8 ... neighbouring lanes that hold these, as a node of the tree above 32 leaves."""
+        return self.low + 32 >> (self.low ^ self.high).bit_length()
+
+    def join(self, lane: int, access: int) -> None:
+        if lane == self.low == self.high:
+            self.access = access
+            return
+        self.low, self.high = min(self.low, lane), max(self.high, lane)
+        self.access = access if self.access == access else SITE_MAX
+
+
+class Table:
+    """What accesses with one base touch.
+
+    Parameters
+    ----------
+    offsets : sequence of sequence of int
+        Of each access, the lanes' byte offsets from the base.
+    sizes : sequence of int
+        Bytes a lane of each access.
+    cell_bytes : int
+
+    Examples
+    --------
+    >>> table = Table([[0, 4, 8]], [4], 4)
+    >>> table.rows, table.plain(), table.shared_by_lanes
+    ([[0, 1, 2]], '<{ i64, i64 }> <{ i64 0, i64 7 }>', False)
+    """
+
+    def __init__(self, offsets: Sequence[Sequence[int]], sizes: Sequence[int], cell_bytes: int) -> None:
+        self.cells: dict[int, _Toucher] = {}
+        for access, (lanes, size) in enumerate(zip(offsets, sizes, strict=True)):
+            for lane, offset in enumerate(lanes):
+                for cell in range(offset // cell_bytes, -(-(offset + size) // cell_bytes)):
+                    if cell in self.cells:
+                        self.cells[cell].join(lane, access)
+                    else:
+                        self.cells[cell] = _Toucher(lane, lane, access)
+        self.rows: list[list[int]] = []
+        for cell in sorted(self.cells):
+            if not self.rows or cell >= self.rows[-1][0] + RUN:
+                self.rows.append([])
+            self.rows[-1].append(cell)
+
+    @property
+    def shared_by_lanes(self) -> bool:
+        """Whether several lanes touch one cell."""
+        return any(toucher.several for toucher in self.cells.values())
+
+    def plain(self) -> str:
+        """LLVM text of the rows without their touchers: the first cell, and a bit for each that is used."""
+        return ", ".join(f"{PLAIN_TYPE} <{{ i64 {row[0]}, i64 {_used(row)} }}>" for row in self.rows)
+
+    def touched(self) -> str:
+        """LLVM text of the rows: first cell, used, several; `access << 12 | lane` or its tile's number of each."""
+        return ", ".join(self._row(row) for row in self.rows)
+
+    def _row(self, row: list[int]) -> str:
+        lows = [0] * RUN
+        several = 0
+        for cell in row:
+            toucher, at = self.cells[cell], cell - row[0]
+            lows[at] = toucher.access << SITE_SHIFT | (
+                WARPS_MAX * (toucher.tile - 1) if toucher.several else toucher.low
+            )
+            several |= toucher.several << at
+        listed = ", ".join(f"i32 {low}" for low in lows)
+        return f"{TOUCHED_TYPE} <{{ i64 {row[0]}, i32 {_used(row)}, i32 {several}, [{RUN} x i32] [{listed}] }}>"
+
+
+def _used(row: list[int]) -> int:
+    return sum(1 << cell - row[0] for cell in row)
