@@ -6,6 +6,7 @@ Source: OpenCL 1.2 Specification, table 4.3 (device queries).
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -70,6 +71,8 @@ def binding() -> Any:
     Raises
     ------
     MissingExtraError
+    DeviceError
+        The process was forked from one that used it: drivers' threads and devices stay behind, and calls never end.
     """
     try:
         import pyopencl
@@ -77,7 +80,18 @@ def binding() -> Any:
         raise MissingExtraError(
             f"OpenCL devices need pyopencl, which is not installed ({error}); run: pip install 'tilewright[opencl]'"
         ) from error
+    if _process() != os.getpid():
+        raise DeviceError(
+            f"OpenCL devices must stay in the process that found them (got {os.getpid()}, forked from {_process()}); "
+            'start processes with multiprocessing.get_context("spawn")'
+        )
     return pyopencl
+
+
+@functools.cache
+def _process() -> int:
+    """The process that first asked for OpenCL."""
+    return os.getpid()
 
 
 @functools.cache
@@ -99,12 +113,27 @@ def devices() -> tuple[OpenclDevice, ...]:
         raise _none(str(error)) from error
     for platform in platforms:
         try:
-            found += [describe(handle) for handle in platform.get_devices()]
+            found += (handles := [describe(handle) for handle in platform.get_devices()])
         except cl.Error as error:
             reasons.append(f"{platform.name.strip()}: {error}")
+            continue
+        if not handles:
+            hint = "; it needs a folder that it can write, set POCL_CACHE_DIR" if is_pocl(platform.name) else ""
+            reasons.append(f"{platform.name.strip()} without devices{hint}")
     if not found:
         raise _none("; ".join(reasons))
     return tuple(sorted(found, key=lambda device: _KINDS.index(device.kind)))
+
+
+def is_pocl(platform: str) -> bool:
+    """Whether a platform's name is PoCL's.
+
+    Examples
+    --------
+    >>> is_pocl("Portable Computing Language")
+    True
+    """
+    return platform.startswith("Portable Computing Language")
 
 
 def _none(reason: str) -> DeviceError:
@@ -148,15 +177,15 @@ def choose(name: str, known: Sequence[OpenclDevice] | None = None) -> OpenclDevi
     Parameters
     ----------
     name : str
-        `opencl` for the first, GPUs before processors; `opencl:` and a number of the list, or a part of the platform's
-        or the device's name: `opencl:1`, `opencl:pocl`, `opencl:radeon`.
+        `opencl` for the first, GPUs before processors; `opencl:` and a number of the list, or a part of the platform's,
+        the device's or the vendor's name, for the first that has it: `opencl:1`, `opencl:portable`, `opencl:radeon`.
     known : sequence of OpenclDevice, optional
         To choose from; :func:`devices` by default.
 
     Raises
     ------
     ArgumentValueError
-        No device, or devices of several platforms, have that in their names.
+        No device has that in its names, or that number.
     DeviceError, MissingExtraError
         There is no device at all.
     """

@@ -7,7 +7,13 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
 import threading
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,13 +22,22 @@ from typing import Any
 import numpy as np
 
 from tilewright.errors import CompileError, DeviceError
-from tilewright.gpu.opencl.devices import OpenclDevice, binding, describe
+from tilewright.gpu.opencl.devices import OpenclDevice, binding, describe, is_pocl
 from tilewright.gpu.opencl.source import Layout, Tile, source
 from tilewright.problem.kind import Kind
 
 _OPTIONS = ("-cl-std=CL1.2",)
 #: What drivers say of buffers they have no room for, beside their errors of memory.
 _TOO_LARGE = ("INVALID_BUFFER_SIZE", "OUT_OF_HOST_MEMORY")
+#: Runs a kernel on PoCL's device.
+_TRY = """
+import pyopencl as cl
+(device,) = [d for p in cl.get_platforms() if p.name.startswith("Portable Computing") for d in p.get_devices()][:1]
+context = cl.Context([device])
+queue = cl.CommandQueue(context)
+cl.Program(context, "kernel void tried() {}").build().tried(queue, (1,), (1,))
+queue.finish()
+"""
 _DIVIDES = "-cl-fp32-correctly-rounded-divide-sqrt"
 #: x y + z, -2^-24 with one rounding and 0 with two; a subnormal float to be doubled; a half's smallest value.
 _GIVEN = (1 + 2.0**-12, 1 - 2.0**-12, -1.0, 2.0**-128, 2.0**-24)
@@ -72,6 +87,8 @@ def check_arithmetic(context: Any, handle: Any) -> None:
         Its arithmetic is another.
     """
     cl, device = binding(), describe(handle)
+    if is_pocl(device.platform) and shutil.which("ld") is None:
+        _check_linking(device)
     text = (Path(__file__).parent / "kernels" / "probe.cl").read_text()
     given, found = np.array(_GIVEN, np.float32), np.empty(len(_FOUND), np.float32)
     with told(device, "trying its arithmetic"):
@@ -86,6 +103,21 @@ def check_arithmetic(context: Any, handle: Any) -> None:
             raise DeviceError(
                 f"{device.name}: {rule} for the canonical order (got {have!r} for {want!r}); multiply on another device"
             )
+
+
+def _check_linking(device: OpenclDevice) -> None:
+    """Try in a process of its own, with nothing kept, whether PoCL can link: where it cannot, it ends the process."""
+    with tempfile.TemporaryDirectory() as folder:
+        environment = os.environ | {"POCL_CACHE_DIR": folder, "PYOPENCL_NO_CACHE": "1"}
+        done = subprocess.run(
+            [sys.executable, "-c", _TRY], env=environment, capture_output=True, text=True, errors="replace", check=False
+        )
+    if done.returncode:
+        said = " ".join(done.stderr.split())
+        raise DeviceError(
+            f"{device.name}: the program `ld` must be in PATH, as PoCL links kernels with it (got: {said[:200]}); "
+            "install the package binutils"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +163,9 @@ def _built(context: Any, device: OpenclDevice, text: str, name: str) -> Any:
     cl = binding()
     options = [*_OPTIONS, *([_DIVIDES] if device.divides else [])]
     try:
-        program = cl.Program(context, text).build(options, [device.handle], cache_dir=False)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", cl.CompilerWarning)  # what compilers that succeed say is for nobody
+            program = cl.Program(context, text).build(options, [device.handle], cache_dir=False)
         return cl.Kernel(program, name)
     except cl.Error as error:
         numbered = "\n".join(f"{i:4} {line}" for i, line in enumerate(text.splitlines(), 1))

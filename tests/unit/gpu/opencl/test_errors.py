@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import gc
+import os
+import signal
+import time
+import types
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +18,7 @@ import pytest
 import tilewright as tw
 from tilewright.errors import CompileError, DeviceError, MissingExtraError
 from tilewright.gpu.opencl import OpenclDevice, devices, host_products, product, programs
-from tilewright.gpu.opencl.devices import binding
+from tilewright.gpu.opencl.devices import binding, is_pocl
 from tilewright.gpu.opencl.source import Tile
 from tilewright.gpu.opencl.tiles import tile
 from tilewright.problem.kind import Kind
@@ -84,6 +89,54 @@ def test_no_platform_says_what_to_install(monkeypatch: pytest.MonkeyPatch, devic
     monkeypatch.setattr(binding(), "get_platforms", list)
     with pytest.raises(DeviceError, match="install your GPU's, or `pip install pocl-binary-distribution`"):
         devices.__wrapped__()
+
+
+def test_a_platform_without_devices_is_told(monkeypatch: pytest.MonkeyPatch, device: OpenclDevice) -> None:
+    empty = types.SimpleNamespace(name="Portable Computing Language", get_devices=list)
+    monkeypatch.setattr(binding(), "get_platforms", lambda: [empty])
+    with pytest.raises(DeviceError, match=r"Portable Computing Language without devices; .* set POCL_CACHE_DIR"):
+        devices.__wrapped__()
+
+
+def test_pocl_without_a_linker_is_told_before_it_ends_the_process(
+    device: OpenclDevice, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    if not is_pocl(device.platform):
+        pytest.skip(f"not run: {device.platform} links by itself")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(programs, "_built", lambda *_: pytest.fail("PoCL would have ended the process"))
+    with pytest.raises(DeviceError, match=r"the program `ld` must be in PATH.*install the package binutils"):
+        programs.check_arithmetic.__wrapped__(host_products(device).context, device.handle)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="not run: this system has no fork")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_forked_process_is_refused_and_does_not_wait_for_ever(device: OpenclDevice) -> None:
+    a = np.ones((4, 4), np.float32)
+    tw.matmul(a, a, device="opencl")
+    child = os.fork()
+    if child == 0:
+        try:
+            tw.matmul(a, a, device="opencl")
+        except DeviceError as error:
+            os._exit(0 if "forked from" in str(error) else 3)
+        finally:
+            os._exit(4)
+    end = time.monotonic() + 30
+    while (done := os.waitpid(child, os.WNOHANG))[0] == 0 and time.monotonic() < end:
+        time.sleep(0.01)
+    if done[0] == 0:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        pytest.fail("the forked process waits for ever")
+    assert os.waitstatus_to_exitcode(done[1]) == 0
+
+
+def test_a_compilers_remarks_are_no_warnings(device: OpenclDevice) -> None:
+    text = "#warning remark\nkernel void remarked() {}"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        programs._built(host_products(device).context, device, text, "remarked")
 
 
 @pytest.mark.parametrize(("has", "expected"), [
