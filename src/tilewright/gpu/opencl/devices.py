@@ -34,6 +34,8 @@ class OpenclDevice:
         Global memory; the largest buffer; local memory of a work-group.
     group_items : int
         Most work-items of a group.
+    axis_items : (int, int)
+        Most of them along its first and second axis.
     vector_bytes : int
         Of the device's own vectors of float32.
     doubles : bool
@@ -57,6 +59,7 @@ class OpenclDevice:
     allocation_bytes: int
     local_bytes: int
     group_items: int
+    axis_items: tuple[int, int]
     vector_bytes: int
     doubles: bool
     divides: bool
@@ -162,6 +165,7 @@ def describe(handle: Any) -> OpenclDevice:
         allocation_bytes=handle.max_mem_alloc_size,
         local_bytes=handle.local_mem_size,
         group_items=handle.max_work_group_size,
+        axis_items=(handle.max_work_item_sizes[0], handle.max_work_item_sizes[1]),
         vector_bytes=4 * max(handle.native_vector_width_float, handle.preferred_vector_width_float, 1),
         doubles="cl_khr_fp64" in extensions,
         divides=bool(config & cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT),

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from tilewright.errors import ArgumentValueError, DeviceError
 from tilewright.gpu.opencl.devices import OpenclDevice, binding, describe
-from tilewright.gpu.opencl.programs import kernel, told
+from tilewright.gpu.opencl.programs import CONTEXTS, kernel, told
 from tilewright.gpu.opencl.source import Form, Layout, Tile, needs_double
 from tilewright.gpu.opencl.tiles import of_form
 from tilewright.gpu.opencl.tiles import tile as tile_of
@@ -101,10 +101,11 @@ def run(
     (m, k), n = a.shape[-2:], b.shape[-1]
     if max(m, n, k) > _EXTENT_MAX:
         raise ArgumentValueError(f"extents on an OpenCL device must be below {_EXTENT_MAX:,} (got {max(m, n, k):,})")
-    if needs_double(kind) and not device.doubles:
+    if needs_double(kind, device.divides) and not device.doubles:
+        division = " and leave out divisions and roots, which it does not round correctly" * (not device.divides)
         raise DeviceError(
-            f"{device.name}: a product of {kind.a} with sums of {kind.accumulator} needs 64-bit floats, which the "
-            "device lacks (cl_khr_fp64); use float32, or another device"
+            f"{device.name}: this product of {kind.a} with sums of {kind.accumulator} needs 64-bit floats, which the "
+            f"device lacks (cl_khr_fp64); use float32{division}, or another device"
         )
     cut = tile_of(device, kind, m, n) if cut is None else cut
     a_by_columns, b_by_columns = (x.strides[-2] == 1 != x.strides[-1] for x in (a, b))
@@ -262,7 +263,7 @@ def place(context: Any, device: OpenclDevice, x: Array, shared: bool) -> Placed:
     return Placed(buffer, start, x.shape, tuple(s // x.itemsize for s in x.strides))
 
 
-@functools.lru_cache(maxsize=16)
+@functools.lru_cache(maxsize=CONTEXTS)
 def nothing(context: Any) -> Any:
     """A buffer for arrays without elements, which is never read."""
     return binding().Buffer(context, binding().mem_flags.READ_WRITE, 16)

@@ -14,7 +14,7 @@ import sys
 import tempfile
 import threading
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,8 @@ from tilewright.gpu.opencl.devices import OpenclDevice, binding, describe, is_po
 from tilewright.gpu.opencl.source import Layout, Tile, source
 from tilewright.problem.kind import Kind
 
+#: Contexts whose kernels are kept: they keep the contexts, and what those hold on a device.
+CONTEXTS = 8
 _OPTIONS = ("-cl-std=CL1.2",)
 #: What drivers say of buffers they have no room for, beside their errors of memory.
 _TOO_LARGE = ("INVALID_BUFFER_SIZE", "OUT_OF_HOST_MEMORY")
@@ -38,6 +40,11 @@ queue = cl.CommandQueue(context)
 cl.Program(context, "kernel void tried() {}").build().tried(queue, (1,), (1,))
 queue.finish()
 """
+#: What to do about a driver's error, where that is known.
+_HINTS = {
+    "DEVICE_NOT_AVAILABLE": "it was lost: choose another device or start the process anew",
+    "OUT_OF_RESOURCES": "it lacks memory or registers, or was reset: multiply parts, or start the process anew",
+}
 _DIVIDES = "-cl-fp32-correctly-rounded-divide-sqrt"
 #: x y + z, -2^-24 with one rounding and 0 with two; a subnormal float to be doubled; a half's smallest value.
 _GIVEN = (1 + 2.0**-12, 1 - 2.0**-12, -1.0, 2.0**-128, 2.0**-24)
@@ -68,8 +75,7 @@ def told(device: OpenclDevice, what: str, needed_bytes: int = 0) -> Iterator[Non
                 f"take {device.allocation_bytes >> 20:,} (got {needed_bytes / 2**20:,.1f} MiB: {_short(error)}); "
                 "multiply parts, or free other buffers"
             ) from error
-        lost = "DEVICE_NOT_AVAILABLE" in str(error)
-        hint = "it was lost: choose another device or start the process anew" if lost else "see the driver's message"
+        hint = next((hint for code, hint in _HINTS.items() if code in str(error)), "see the driver's message")
         raise DeviceError(f"{device.name}: {what} failed ({_short(error)}); {hint}") from error
 
 
@@ -77,7 +83,7 @@ def _short(error: Exception) -> str:
     return " ".join(str(error).split())
 
 
-@functools.lru_cache(maxsize=16)
+@functools.lru_cache(maxsize=CONTEXTS)
 def check_arithmetic(context: Any, handle: Any) -> None:
     """Run what the canonical order needs on a device.
 
@@ -142,7 +148,6 @@ class Built:
             return self.kernel(queue, items, group, *arguments, wait_for=list(wait_for))
 
 
-@functools.lru_cache(maxsize=256)
 def kernel(context: Any, handle: Any, kind: Kind, tile: Tile, layout: Layout) -> Built:
     """The built kernel of a product; the same for the same question.
 
@@ -153,6 +158,16 @@ def kernel(context: Any, handle: Any, kind: Kind, tile: Tile, layout: Layout) ->
     DeviceError
         The device's arithmetic does not give the canonical order.
     """
+    return _kernels(context)(handle, kind, tile, layout)
+
+
+@functools.lru_cache(maxsize=CONTEXTS)
+def _kernels(context: Any) -> Callable[..., Built]:
+    """The kernels of a context."""
+    return functools.lru_cache(maxsize=256)(functools.partial(_kernel, context))
+
+
+def _kernel(context: Any, handle: Any, kind: Kind, tile: Tile, layout: Layout) -> Built:
     device = describe(handle)
     check_arithmetic(context, handle)
     return Built(_built(context, device, source(kind, tile, layout, device.divides), tile.form))

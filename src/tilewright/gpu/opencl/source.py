@@ -151,9 +151,9 @@ def _expressions(kind: Kind) -> list[Expression]:
     return algebra + ([] if kind.finish is None else [kind.finish])
 
 
-def needs_double(kind: Kind) -> bool:
-    """Whether a device must have 64-bit floats for this."""
-    return "double" in source(kind, Tile("naive"), Layout())
+def needs_double(kind: Kind, divides: bool = True) -> bool:
+    """Whether a device must have 64-bit floats for this; those that do not divide by themselves divide in them."""
+    return "double" in source(kind, Tile("naive"), Layout(), divides)
 
 
 def _sum_type(kind: Kind) -> str:

@@ -23,12 +23,12 @@ _CPU_ELEMENTS = Tile("register_tiled", bm=64, bn=64, bk=64, tm=4, tn=8, width=1)
 
 def of_form(form: Form, device: OpenclDevice, kind: Kind) -> Tile:
     """The tile of a form on a device."""
-    return _registers(device, kind) if form == "register_tiled" else Tile(form)
+    return _registers(device, kind) if form == "register_tiled" else _fitted(Tile(form), device, kind)
 
 
 def tile(device: OpenclDevice, kind: Kind, m: int, n: int) -> Tile:
     """The tile of a product of shape (m, n)."""
-    return Tile("naive") if min(m, n) < _SMALL else _registers(device, kind)
+    return of_form("naive" if min(m, n) < _SMALL else "register_tiled", device, kind)
 
 
 def _registers(device: OpenclDevice, kind: Kind) -> Tile:
@@ -38,8 +38,16 @@ def _registers(device: OpenclDevice, kind: Kind) -> Tile:
         found = replace(_CPU, width=width, tn=2 * width) if takes_vectors(kind) else _CPU_ELEMENTS
     else:
         found = replace(_GPU, width=4 if takes_vectors(kind) else 1)
+    return _fitted(found, device, kind)
+
+
+def _fitted(found: Tile, device: OpenclDevice, kind: Kind) -> Tile:
+    """A tile cut down to a device's local memory and work-groups."""
     while found.bk > 1 and found.local_bytes(kind.accumulator) > device.local_bytes:
         found = replace(found, bk=found.bk // 2)
-    while found.items[0] * found.items[1] > device.group_items:
-        found = replace(found, bm=found.bm // 2) if found.bm > found.tm else replace(found, bn=found.bn // 2)
+    most = device.axis_items
+    while found.items[1] > most[1] or (found.bm > found.tm and found.items[0] * found.items[1] > device.group_items):
+        found = replace(found, bm=found.bm // 2)
+    while found.items[0] > most[0] or found.items[0] * found.items[1] > device.group_items:
+        found = replace(found, bn=found.bn // 2)
     return found

@@ -19,8 +19,9 @@ import tilewright as tw
 from tilewright.errors import CompileError, DeviceError, MissingExtraError
 from tilewright.gpu.opencl import OpenclDevice, devices, host_products, product, programs
 from tilewright.gpu.opencl.devices import binding, is_pocl
+from tilewright.gpu.opencl.product import HostProducts
 from tilewright.gpu.opencl.source import Tile
-from tilewright.gpu.opencl.tiles import tile
+from tilewright.gpu.opencl.tiles import of_form, tile
 from tilewright.problem.kind import Kind
 
 FLOATS = Kind(*["float32"] * 4)
@@ -31,17 +32,18 @@ def test_a_build_error_carries_the_compilers_log_and_the_text(
 ) -> None:
     monkeypatch.setattr(programs, "source", lambda *_: "kernel void naive() { int x = undefined_name; }")
     a = np.ones((2, 2), np.float32)
-    programs.kernel.cache_clear()
+    programs._kernels.cache_clear()
     try:
         with pytest.raises(CompileError, match=r"(?s)did not compile for .*undefined_name.*   1 kernel void naive"):
             tw.matmul(a, a, device="opencl")
     finally:
-        programs.kernel.cache_clear()
+        programs._kernels.cache_clear()
 
 
 @pytest.mark.parametrize(("code", "told"), [
     ("MEM_OBJECT_ALLOCATION_FAILURE", r"must fit its memory, [\d,]+ MiB .*multiply parts, or free other buffers"),
     ("DEVICE_NOT_AVAILABLE", "it was lost: choose another device"),
+    ("OUT_OF_RESOURCES", "it lacks memory or registers, or was reset: multiply parts"),
     ("INVALID_KERNEL_ARGS", "see the driver's message"),
 ])  # fmt: skip
 def test_drivers_errors_say_what_to_do(device: OpenclDevice, code: str, told: str) -> None:
@@ -65,6 +67,10 @@ def test_a_device_without_doubles_says_so(device: OpenclDevice, monkeypatch: pyt
         tw.matmul(a, a, device="opencl")
     single = a.astype(np.float32)
     assert (tw.matmul(single, single, device="opencl") == 2).all()
+    lacking = dataclasses.replace(lacking, divides=False)
+    assert (tw.matmul(single, single, device="opencl") == 2).all()
+    with pytest.raises(DeviceError, match="use float32 and leave out divisions and roots, which it does not round"):
+        tw.matmul(single, single, epilogue=lambda x: 1 / x, device="opencl")
 
 
 def test_another_arithmetic_is_refused(device: OpenclDevice, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,13 +148,39 @@ def test_a_compilers_remarks_are_no_warnings(device: OpenclDevice) -> None:
 @pytest.mark.parametrize(("has", "expected"), [
     ({"kind": "gpu"}, Tile("register_tiled", 64, 64, 16, 4, 4, 4)),
     ({"kind": "gpu", "group_items": 64}, Tile("register_tiled", 16, 64, 16, 4, 4, 4)),
+    ({"kind": "gpu", "axis_items": (1024, 1)}, Tile("register_tiled", 4, 64, 16, 4, 4, 4)),
     ({"kind": "gpu", "local_bytes": 4096}, Tile("register_tiled", 64, 64, 8, 4, 4, 4)),
 ])  # fmt: skip
 def test_a_tile_fits_the_device(device: OpenclDevice, has: Any, expected: Tile) -> None:
-    limits = {"group_items": 256, "local_bytes": 65536} | has
-    found = tile(dataclasses.replace(device, **limits), FLOATS, 512, 512)
-    assert found == expected
-    assert tile(dataclasses.replace(device, **limits), FLOATS, 512, 3).form == "naive"
+    limits = {"group_items": 256, "local_bytes": 65536, "axis_items": (256, 256)} | has
+    fitting = dataclasses.replace(device, **limits)
+    assert tile(fitting, FLOATS, 512, 512) == expected
+    assert tile(fitting, FLOATS, 512, 3).form == "naive"
+    for form in ("naive", "tiled", "register_tiled"):
+        across, down = of_form(form, fitting, FLOATS).items
+        assert 1 <= across * down <= fitting.group_items
+        assert across <= fitting.axis_items[0] and down <= fitting.axis_items[1]
+
+
+def test_a_tile_cut_down_gives_the_same_bits(device: OpenclDevice) -> None:
+    a = np.random.default_rng(1).standard_normal((70, 70)).astype(np.float32)
+    expected = tw.matmul(a, a)
+    for limits in ({"axis_items": (64, 1)}, {"group_items": 32}, {"group_items": 1, "local_bytes": 1024}):
+        products = HostProducts(dataclasses.replace(device, **limits))
+        for form in ("naive", "tiled", "register_tiled"):
+            assert (products.timed(a, a, FLOATS, form)[0] == expected).all(), (limits, form)
+
+
+def test_contexts_that_nobody_uses_are_let_go(device: OpenclDevice) -> None:
+    cl, array = binding(), pytest.importorskip("pyopencl.array")
+    kept = [cl.Context([device.handle]) for _ in range(programs.CONTEXTS + 1)]
+    for context in kept:
+        x = array.zeros(cl.CommandQueue(context), (4, 4), np.float32)
+        tw.matmul(x, x).get()
+        tw.matmul(x[:, :0], x[:0]).get()
+    del x
+    gc.collect()
+    assert kept[0].reference_count == 1 < kept[-1].reference_count
 
 
 def resident_bytes() -> int:
