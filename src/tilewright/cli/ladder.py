@@ -30,7 +30,11 @@ def ladder(
     b: Annotated[Path | None, typer.Option("--b", metavar="B.npy", help="Right operand.")] = None,
     dtype: Annotated[
         str | None,
-        typer.Option(metavar="|".join(DTYPES), help="One dtype for all.", show_default="each source's own"),
+        typer.Option(
+            metavar="|".join(DTYPES),
+            help="One dtype for all; on OpenCL devices any real one.",
+            show_default="each source's own",
+        ),
     ] = None,
     kernels: Annotated[
         str | None, typer.Option(metavar="NAMES", help="Names or source rows, comma-separated; `*` works: s9*,S5.")
@@ -58,7 +62,12 @@ def ladder(
     order = None if seed is None else values.whole("--seed", seed, 0, "1")
     there = [record for record in catalogue.records() if record.runs_on(where)]
     records = there if kernels is None else select(catalogue.records(), _names(kernels))
-    pairs = _pairs(records, size, shape, a, b, dtype, order)
+    # Kernels of OpenCL devices take more dtypes than the sources' kernels do.
+    known = (
+        dict.fromkeys(name for record in records for name in record.dtypes) if where.startswith("opencl") else DTYPES
+    )
+    one = None if dtype is None else values.one_of("--dtype", dtype, tuple(known))
+    pairs = _pairs(records, size, shape, a, b, one, order)
     with console.progress("climbing") as step:
         result = climb_dtypes(pairs, records=records, device=where, gpu=limits, seed=order, progress=step)
     if json:
@@ -107,6 +116,5 @@ def _pairs(
         m, n, k = values.extents("--shape", shape)
     else:
         m = n = k = DEFAULT_SIZE if size is None else values.whole("--size", size, 1, str(DEFAULT_SIZE))
-    one = None if dtype is None else values.one_of("--dtype", dtype, DTYPES)
-    dtypes = [one] if one else list(dict.fromkeys(record.dtypes[0] for record in records))
+    dtypes = [dtype] if dtype else list(dict.fromkeys(record.dtypes[0] for record in records))
     return {name: operands(m, n, k, name, seed or 0) for name in dtypes}

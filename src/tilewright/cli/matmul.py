@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from tilewright.errors import ArgumentValueError
+
 
 def matmul(
     a: Annotated[Path, typer.Argument(metavar="A.npy", help="Left operand, of shape (m, k).")],
@@ -16,6 +18,10 @@ def matmul(
         str | None, typer.Option(help="Record of the catalogue, for real matrices of one dtype.", show_default="matmul")
     ] = None,
     gpu: Annotated[str | None, typer.Option(help="GPU to simulate, for GPU kernels.", show_default="h100")] = None,
+    device: Annotated[
+        str | None,
+        typer.Option(metavar="cpu|opencl|opencl:NAME", help="Where matmul multiplies.", show_default="cpu"),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace C.npy if it exists.")] = False,
 ) -> None:
     """Multiply two .npy files in the canonical order; the result appears whole or not at all.
@@ -29,14 +35,19 @@ def matmul(
     from tilewright.ladder import choose, multiply
     from tilewright.report import console
 
+    if kernel is not None and device is not None:
+        raise ArgumentValueError(
+            f"--device must be left out with --kernel, which has a device of its own (got {device!r} and {kernel!r})"
+        )
     simulated = None if gpu is None else values.gpu_name("--gpu", gpu)
     files.check_output(output, force=force)
     left, right = files.read(a), files.read(b)
     with console.progress("multiplying"):
         if kernel is None:
-            c = np.asarray(engine.matmul(left, right))
+            c = np.asarray(engine.matmul(left, right, device=device))
         else:
             c = multiply(choose(catalogue.records(), kernel), left, right, gpu=simulated)
     files.write(output, c, force=force)
     shape = " x ".join(map(str, c.shape)) or "one"
-    console.plain(f"{output}: {shape} {c.dtype}, by {kernel or 'matmul'}")
+    where = f" on {device}" if device else ""
+    console.plain(f"{output}: {shape} {c.dtype}, by {kernel or 'matmul'}{where}")

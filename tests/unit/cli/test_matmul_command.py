@@ -38,6 +38,21 @@ def test_the_product_is_written(tilewright: Run, folder: Path, kernel: str | Non
     assert sorted(p.name for p in folder.iterdir()) == ["a.npy", "b.npy", "c.npy"]
 
 
+def test_the_product_is_made_on_a_device(tilewright: Run, folder: Path, opencl_device: Any) -> None:
+    files = folder / "a.npy", folder / "b.npy", "-o", folder / "c.npy"
+    done = tilewright("matmul", *files, "--device", "opencl:0")
+    assert done.status == 0
+    assert "3 x 2 float32, by matmul on opencl:0" in done.out
+    expected = reference.canonical(np.load(folder / "a.npy"), np.load(folder / "b.npy"))
+    assert np.array_equal(np.load(folder / "c.npy"), expected)
+    done = tilewright("matmul", *files, "--force", "--device", "opencl", "--kernel", "loops")
+    assert done.status == 2
+    assert "--device must be left out with --kernel" in done.err
+    done = tilewright("matmul", *files, "--force", "--device", "gpu")
+    assert done.status == 2
+    assert "must be cpu, opencl or opencl:NAME (got 'gpu')" in done.err
+
+
 def test_an_existing_output_is_kept_unless_forced(tilewright: Run, folder: Path) -> None:
     (folder / "c.npy").write_text("precious")
     done = tilewright("matmul", folder / "a.npy", folder / "b.npy", "-o", folder / "c.npy")

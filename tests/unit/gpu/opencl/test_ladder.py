@@ -34,6 +34,24 @@ def test_the_drivers_figures_are_printed(tilewright: Run, device: OpenclDevice) 
     assert "5 of 5 trusted kernels give the canonical product" in table
 
 
+@pytest.mark.parametrize("dtype", catalogue.find("opencl_naive").dtypes)
+def test_every_rung_is_exact_for_every_dtype(tilewright: Run, device: OpenclDevice, dtype: str) -> None:
+    # Shapes of the CUDA ladder's tests: partial tiles in every extent, and k that is no grid's.
+    for shape in ("33,17,70", "64,64,64", "100,50,25"):
+        done = tilewright("ladder", "--device", "opencl", "--shape", shape, "--dtype", dtype, "--json")
+        assert done.status == 0
+        rungs = {rung["name"]: rung for rung in json.loads(done.out)["rungs"]}
+        for form in ("naive", "tiled", "register_tiled"):
+            rung = rungs[f"opencl_{form}"]
+            assert (rung["verified"], rung["mismatches"], rung["dtype"]) == (True, 0, dtype), (form, shape)
+
+
+def test_a_dtype_that_no_kernel_takes_is_told(tilewright: Run, device: OpenclDevice) -> None:
+    done = tilewright("ladder", "--device", "opencl", "--dtype", "complex64")
+    assert done.status == 2
+    assert "--dtype must be one of float32, float64, int32, float16, int8" in done.err
+
+
 def test_a_wrong_product_is_neither_exact_nor_close(monkeypatch: pytest.MonkeyPatch, device: OpenclDevice) -> None:
     from tilewright.gpu.opencl.product import HostProducts
 
