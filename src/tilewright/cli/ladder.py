@@ -62,12 +62,7 @@ def ladder(
     order = None if seed is None else values.whole("--seed", seed, 0, "1")
     there = [record for record in catalogue.records() if record.runs_on(where)]
     records = there if kernels is None else select(catalogue.records(), _names(kernels))
-    # Kernels of OpenCL devices take more dtypes than the sources' kernels do.
-    known = (
-        dict.fromkeys(name for record in records for name in record.dtypes) if where.startswith("opencl") else DTYPES
-    )
-    one = None if dtype is None else values.one_of("--dtype", dtype, tuple(known))
-    pairs = _pairs(records, size, shape, a, b, one, order)
+    pairs = _pairs(records, size, shape, a, b, _dtype(dtype, records, where), order)
     with console.progress("climbing") as step:
         result = climb_dtypes(pairs, records=records, device=where, gpu=limits, seed=order, progress=step)
     if json:
@@ -76,6 +71,16 @@ def ladder(
         climb_report.show(result, console.output())
     if not result.trusted:
         raise typer.Exit(1)
+
+
+def _dtype(text: str | None, records: Sequence[Record], device: str) -> str | None:
+    """The one dtype asked for; kernels of OpenCL devices take more than the sources' own."""
+    from tilewright.cli import values
+
+    if text is None:
+        return None
+    more = [name for record in records for name in record.dtypes] if device.startswith("opencl") else []
+    return values.one_of("--dtype", text, tuple(dict.fromkeys((*DTYPES, *more))))
 
 
 def _names(text: str) -> list[str]:
