@@ -114,7 +114,8 @@ def _opencl() -> list[Device]:
         found = opencl.devices()
     except (DeviceError, MissingExtraError) as error:
         return [Device("opencl", "", "gpu", missing=str(error))]
-    return [_opencl_device(i, device) for i, device in enumerate(found)]
+    others = [Device("opencl", "", "gpu", missing=reason) for reason in opencl.missing()]
+    return [_opencl_device(i, device) for i, device in enumerate(found)] + others
 
 
 def _opencl_device(number: int, device: Any) -> Device:

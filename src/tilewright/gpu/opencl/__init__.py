@@ -6,7 +6,7 @@ and `product` runs it on arrays of the host or of the device.
 
 from __future__ import annotations
 
-from tilewright.gpu.opencl.devices import OpenclDevice, choose, devices
+from tilewright.gpu.opencl.devices import OpenclDevice, choose, devices, missing
 from tilewright.gpu.opencl.product import host_products
 
-__all__ = ["OpenclDevice", "choose", "devices", "host_products"]
+__all__ = ["OpenclDevice", "choose", "devices", "host_products", "missing"]

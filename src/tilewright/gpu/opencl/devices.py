@@ -97,7 +97,6 @@ def _process() -> int:
     return os.getpid()
 
 
-@functools.cache
 def devices() -> tuple[OpenclDevice, ...]:
     """Every OpenCL device of this machine, GPUs first.
 
@@ -108,8 +107,31 @@ def devices() -> tuple[OpenclDevice, ...]:
     DeviceError
         No platform has a device.
     """
+    binding()
+    found, reasons = _search()
+    if not found:
+        raise _none("; ".join(reasons))
+    return found
+
+
+def missing() -> tuple[str, ...]:
+    """Which platforms have no device, and why.
+
+    Raises
+    ------
+    MissingExtraError, DeviceError
+        As :func:`devices`.
+    """
+    binding()
+    return _search()[1]
+
+
+@functools.cache
+def _search() -> tuple[tuple[OpenclDevice, ...], tuple[str, ...]]:
+    """The devices, and why platforms have none."""
     cl = binding()
-    found, reasons = [], []
+    found: list[OpenclDevice] = []
+    reasons: list[str] = []
     try:
         platforms = cl.get_platforms()
     except cl.Error as error:  # the loader says so where there is none
@@ -122,10 +144,8 @@ def devices() -> tuple[OpenclDevice, ...]:
             continue
         if not handles:
             hint = "; it needs a folder that it can write, set POCL_CACHE_DIR" if is_pocl(platform.name) else ""
-            reasons.append(f"{platform.name.strip()} without devices{hint}")
-    if not found:
-        raise _none("; ".join(reasons))
-    return tuple(sorted(found, key=lambda device: _KINDS.index(device.kind)))
+            reasons.append(f"{platform.name.strip()} has no devices{hint}")
+    return tuple(sorted(found, key=lambda device: _KINDS.index(device.kind))), tuple(reasons)
 
 
 def is_pocl(platform: str) -> bool:

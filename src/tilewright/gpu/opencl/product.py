@@ -203,7 +203,7 @@ class HostProducts:
         cut = of_form(form, self.device, kind)
         left, right = (place(self.context, self.device, x, self.device.unified) for x in (a, b))
         buffer = self._registered(out)
-        result = Placed(buffer, 0, out.shape, row_major(out.shape))
+        result = Placed(buffer, 0, out.shape, _steps(out))
         seconds = []
         for _ in range(2):
             start = time.perf_counter()
@@ -216,9 +216,13 @@ class HostProducts:
 
     def _run(self, placed: list[Placed], target: Array, kind: Kind, cut: Tile | None) -> None:
         buffer = self._registered(target)
-        result = Placed(buffer, 0, target.shape, row_major(target.shape))
-        run(self.queue, placed[0], placed[1], result, kind, placed[2:], cut)
-        self._bring_back(buffer, target)
+        result = Placed(buffer, 0, target.shape, _steps(target))
+        try:
+            run(self.queue, placed[0], placed[1], result, kind, placed[2:], cut)
+            self._bring_back(buffer, target)
+        except BaseException:  # the device may still read and write the host's memory, which is let go now
+            self.queue.finish()
+            raise
 
     def _registered(self, target: Array) -> Any:
         """A buffer for a result: the array's own memory where host and device share it."""
@@ -260,22 +264,18 @@ def place(context: Any, device: OpenclDevice, x: Array, shared: bool) -> Placed:
     with told(device, "placing an operand", high - low):
         buffer = cl.Buffer(context, cl.mem_flags.READ_ONLY | how, hostbuf=np.frombuffer(memory, np.uint8))
     start = (x.ctypes.data - low) // x.itemsize
-    return Placed(buffer, start, x.shape, tuple(s // x.itemsize for s in x.strides))
+    return Placed(buffer, start, x.shape, _steps(x))
+
+
+def _steps(x: Array) -> tuple[int, ...]:
+    """Strides in elements."""
+    return tuple(s // x.itemsize for s in x.strides)
 
 
 @functools.lru_cache(maxsize=CONTEXTS)
 def nothing(context: Any) -> Any:
     """A buffer for arrays without elements, which is never read."""
     return binding().Buffer(context, binding().mem_flags.READ_WRITE, 16)
-
-
-def row_major(shape: Sequence[int]) -> tuple[int, ...]:
-    """Strides of a row-major array, in elements."""
-    strides, step = [], 1
-    for extent in reversed(shape):
-        strides.append(step)
-        step *= max(extent, 1)
-    return tuple(reversed(strides))
 
 
 @functools.lru_cache(maxsize=16)

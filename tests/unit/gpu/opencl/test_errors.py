@@ -9,6 +9,7 @@ import signal
 import time
 import types
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,10 @@ import numpy as np
 import pytest
 
 import tilewright as tw
+from tilewright import inventory
 from tilewright.errors import CompileError, DeviceError, MissingExtraError
-from tilewright.gpu.opencl import OpenclDevice, devices, host_products, product, programs
-from tilewright.gpu.opencl.devices import binding, is_pocl
+from tilewright.gpu.opencl import OpenclDevice, devices, host_products, missing, product, programs
+from tilewright.gpu.opencl.devices import _search, binding, is_pocl
 from tilewright.gpu.opencl.product import HostProducts
 from tilewright.gpu.opencl.source import Tile
 from tilewright.gpu.opencl.tiles import of_form, tile
@@ -83,25 +85,64 @@ def test_another_arithmetic_is_refused(device: OpenclDevice, monkeypatch: pytest
         programs.check_arithmetic.cache_clear()
 
 
+def test_an_interrupted_product_waits_for_the_device(device: OpenclDevice, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Queue:
+        finished = 0
+
+        def finish(self) -> None:
+            self.finished += 1
+
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    products, queue, a = HostProducts(device), Queue(), np.ones((4, 4), np.float32)
+    monkeypatch.setattr(product, "run", interrupted)
+    monkeypatch.setattr(products, "queue", queue)
+    with pytest.raises(KeyboardInterrupt):
+        products.multiply_into(a, a, a.copy(), FLOATS)
+    assert queue.finished == 1
+
+
+@pytest.fixture
+def searched_anew() -> Iterator[None]:
+    """What devices there are is asked again, and after the test once more."""
+    _search.cache_clear()
+    yield
+    _search.cache_clear()
+
+
 def test_without_the_binding_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     import sys
 
     monkeypatch.setitem(sys.modules, "pyopencl", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'tilewright\[opencl\]'"):
-        devices.__wrapped__()
+        devices()
 
 
+@pytest.mark.usefixtures("searched_anew")
 def test_no_platform_says_what_to_install(monkeypatch: pytest.MonkeyPatch, device: OpenclDevice) -> None:
     monkeypatch.setattr(binding(), "get_platforms", list)
     with pytest.raises(DeviceError, match="install your GPU's, or `pip install pocl-binary-distribution`"):
-        devices.__wrapped__()
+        devices()
 
 
+@pytest.mark.usefixtures("searched_anew")
 def test_a_platform_without_devices_is_told(monkeypatch: pytest.MonkeyPatch, device: OpenclDevice) -> None:
     empty = types.SimpleNamespace(name="Portable Computing Language", get_devices=list)
     monkeypatch.setattr(binding(), "get_platforms", lambda: [empty])
-    with pytest.raises(DeviceError, match=r"Portable Computing Language without devices; .* set POCL_CACHE_DIR"):
-        devices.__wrapped__()
+    with pytest.raises(DeviceError, match=r"Portable Computing Language has no devices; .* set POCL_CACHE_DIR"):
+        devices()
+    broken = types.SimpleNamespace(name="Broken", get_devices=_lost)
+    working = types.SimpleNamespace(name="Working", get_devices=lambda: [device.handle])
+    monkeypatch.setattr(binding(), "get_platforms", lambda: [broken, working])
+    _search.cache_clear()
+    assert [found.name for found in devices()] == [device.name]
+    assert missing() == ("Broken: DEVICE_NOT_FOUND",)
+    assert [found.missing for found in inventory.devices() if found.device == "opencl"] == ["Broken: DEVICE_NOT_FOUND"]
+
+
+def _lost() -> Any:
+    raise binding().Error("DEVICE_NOT_FOUND")
 
 
 def test_pocl_without_a_linker_is_told_before_it_ends_the_process(

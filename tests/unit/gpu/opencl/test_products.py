@@ -65,6 +65,14 @@ def test_no_tile_changes_a_bit(device: OpenclDevice, cut: Tile, name: str) -> No
         assert same_bits(out, tw.matmul(a, b, dtype=kind.out)), (cut, m, n, k)
 
 
+@pytest.mark.parametrize("form", ["naive", "tiled", "register_tiled"])
+def test_what_fills_a_tile_is_not_summed(device: OpenclDevice, form: Any) -> None:
+    a, b = np.full((20, 3), 1e-30, np.float32), np.full((3, 18), -1e-30, np.float32)
+    expected = canonical(a, b)
+    assert np.signbit(expected).all()  # -0, which becomes +0 where a zero is added
+    assert same_bits(host_products(device).timed(a, b, Kind(*["float32"] * 4), form)[0], expected)
+
+
 @pytest.mark.parametrize("name", ["bool", "bfloat16", "complex64", "complex128"])
 def test_what_is_made_of_other_products(device: OpenclDevice, name: str) -> None:
     rng = np.random.default_rng(4)
