@@ -12,7 +12,7 @@ from tilewright import inventory
 from tilewright.errors import DeviceError
 from tilewright.gpu import opencl
 from tilewright.gpu.opencl import OpenclDevice
-from tilewright.gpu.opencl.devices import choose
+from tilewright.gpu.opencl.devices import _line, choose
 from tilewright.inventory import Device
 
 Run = Callable[..., Any]
@@ -84,6 +84,15 @@ def test_a_device_is_chosen_by_number_or_a_part_of_its_name(name: str, which: in
 def test_a_name_that_means_none_is_refused_with_those_there_are(name: str) -> None:
     with pytest.raises(ValueError, match=r"0 AMD APP: Radeon; 1 Portable: Xeon|must be named"):
         choose(name, FOUND)
+
+
+def test_odd_names_are_told_as_they_are(tilewright: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setattr(opencl, "devices", lambda: (record("Arc [a770] [/] é", "of [red]", "gpu"),))
+    out = tilewright("devices").out
+    assert "Arc [a770] [/] é" in out
+    assert "of [red], float64" in out
+    assert _line("  Gfx\n\t900\x00 \x1b[31m") == "Gfx 900 [31m"
 
 
 @pytest.mark.parametrize("columns", ["60", "100", "160"])

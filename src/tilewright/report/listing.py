@@ -63,7 +63,7 @@ def gpus(machines: Sequence[Gpu], console: Console) -> None:
 def devices(found: Sequence[Device], console: Console) -> None:
     """Print the devices of this machine, a row each, and below them why others are missing."""
     key = Group((Column("device", lambda d: Text(d.device, style="bold"), "left"),))
-    name = Group((Column("name", lambda d: d.name, "left", wrap_at=24), Column("kind", lambda d: d.kind, "left")))
+    name = Group((Column("name", lambda d: Text(d.name), "left", wrap_at=24), Column("kind", lambda d: d.kind, "left")))
     size = Group(
         (
             Column("units", lambda d: figures.count(d.units or None)),
@@ -73,7 +73,7 @@ def devices(found: Sequence[Device], console: Console) -> None:
     can = Group(
         (
             Column("runs", lambda d: ", ".join(d.commands), "left", wrap_at=16),
-            Column("has", lambda d: ", ".join(d.features), "left", wrap_at=24),
+            Column("has", lambda d: Text(", ".join(d.features)), "left", wrap_at=24),
         )
     )
     columns.show(console, key, [name, size, can], [device for device in found if not device.missing])

@@ -166,6 +166,11 @@ def _none(reason: str) -> DeviceError:
     )
 
 
+def _line(text: str) -> str:
+    """A driver's text as one line that a terminal shows."""
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+
+
 @functools.lru_cache(maxsize=64)
 def describe(handle: Any) -> OpenclDevice:
     """The record of a `pyopencl.Device`."""
@@ -175,10 +180,10 @@ def describe(handle: Any) -> OpenclDevice:
     kind: Kind = "gpu" if handle.type & flags.GPU else "accelerator" if handle.type & flags.ACCELERATOR else "cpu"
     extensions = handle.extensions.split()
     return OpenclDevice(
-        name=handle.name.strip(),
-        platform=handle.platform.name.strip(),
-        vendor=handle.vendor.strip(),
-        version=handle.version.strip(),
+        name=_line(handle.name),
+        platform=_line(handle.platform.name),
+        vendor=_line(handle.vendor),
+        version=_line(handle.version),
         kind=kind,
         units=handle.max_compute_units,
         memory_bytes=handle.global_mem_size,
