@@ -46,14 +46,19 @@ _HINTS = {
     "OUT_OF_RESOURCES": "it lacks memory or registers, or was reset: multiply parts, or start the process anew",
 }
 _DIVIDES = "-cl-fp32-correctly-rounded-divide-sqrt"
-#: x y + z, -2^-24 with one rounding and 0 with two; a subnormal float to be doubled; a half's smallest value.
-_GIVEN = (1 + 2.0**-12, 1 - 2.0**-12, -1.0, 2.0**-128, 2.0**-24)
-#: What must come of them, and the rule that says so.
+#: x x + y, 2^-24 with one rounding and 0 with two; a subnormal float to be doubled; a half's smallest value; z of
+#: (1 + z)^2 - (1 + 2 z) in doubles, 2^-54 with one rounding and 0 with two.
+_GIVEN = (1 + 2.0**-12, -(1 + 2.0**-11), 2.0**-128, 2.0**-24, 2.0**-27)
+#: What must come of them, and the rule that says so; the last two of devices with doubles.
 _FOUND = (
-    (-(2.0**-24), "fma must round once"),
+    (2.0**-24, "fma must round once"),
+    (0.0, "a product and a sum must round twice"),
     (2.0**-127, "sums must keep subnormal floats"),
     (2.0**-24, "halves must keep subnormal values"),
+    (2.0**-54, "fma of doubles must round once"),
+    (0.0, "a product and a sum of doubles must round twice"),
 )
+_OF_DOUBLES = 2
 
 
 @contextlib.contextmanager
@@ -96,7 +101,12 @@ def check_arithmetic(context: Any, handle: Any) -> None:
     if is_pocl(device.platform) and shutil.which("ld") is None:
         _check_linking(device)
     text = (Path(__file__).parent / "kernels" / "probe.cl").read_text()
-    given, found = np.array(_GIVEN, np.float32), np.empty(len(_FOUND), np.float32)
+    expected: tuple[tuple[float, str], ...] = _FOUND
+    if device.doubles:
+        text = f"#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n#define DOUBLES\n{text}"
+    else:
+        expected = _FOUND[:-_OF_DOUBLES]
+    given, found = np.array(_GIVEN, np.float32), np.empty(len(expected), np.float32)
     with told(device, "trying its arithmetic"):
         program = _built(context, device, text, "probe")
         queue, flags = cl.CommandQueue(context, handle), cl.mem_flags
@@ -104,7 +114,7 @@ def check_arithmetic(context: Any, handle: Any) -> None:
         arrays.append(cl.Buffer(context, flags.WRITE_ONLY, found.nbytes))
         program(queue, (1,), (1,), *arrays)
         cl.enqueue_copy(queue, found, arrays[1])
-    for have, (want, rule) in zip(found.tolist(), _FOUND, strict=True):
+    for have, (want, rule) in zip(found.tolist(), expected, strict=True):
         if have != want:
             raise DeviceError(
                 f"{device.name}: {rule} for the canonical order (got {have!r} for {want!r}); multiply on another device"

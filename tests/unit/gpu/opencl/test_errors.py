@@ -75,14 +75,30 @@ def test_a_device_without_doubles_says_so(device: OpenclDevice, monkeypatch: pyt
         tw.matmul(single, single, epilogue=lambda x: 1 / x, device="opencl")
 
 
-def test_another_arithmetic_is_refused(device: OpenclDevice, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(programs, "_FOUND", ((0.0, "fma must round once"), *programs._FOUND[1:]))
-    programs.check_arithmetic.cache_clear()
-    try:
-        with pytest.raises(DeviceError, match=r"fma must round once for the canonical order \(got -5.96"):
-            programs.check_arithmetic(host_products(device).context, device.handle)
-    finally:
-        programs.check_arithmetic.cache_clear()
+@pytest.mark.parametrize(("before", "after", "told"), [
+    ("fma(x[0], x[0], x[1])", "x[0] * x[0] + x[1]", r"fma must round once for the canonical order \(got 0.0 for 5.96"),
+    ("x[0] * x[0] + x[1]", "fma(x[0], x[0], x[1])", "a product and a sum must round twice"),
+    ("x[2] + x[2]", "0", "sums must keep subnormal floats"),
+    ("vload_half(0, (const half *)&half_bits)", "0", "halves must keep subnormal values"),
+    ("fma(y, y, z)", "(y * y + z)", "fma of doubles must round once"),
+    ("y * y + z", "fma(y, y, z)", "a product and a sum of doubles must round twice"),
+])  # fmt: skip
+def test_another_arithmetic_is_refused(
+    device: OpenclDevice, monkeypatch: pytest.MonkeyPatch, before: str, after: str, told: str
+) -> None:
+    if "doubles" in told and not device.doubles:
+        pytest.skip(f"not run: {device.name} has no float64")
+    original = programs._built
+    monkeypatch.setattr(
+        programs, "_built", lambda *given: original(*given[:2], given[2].replace(before, after), given[3])
+    )
+    with pytest.raises(DeviceError, match=told):
+        programs.check_arithmetic.__wrapped__(host_products(device).context, device.handle)
+
+
+def test_a_device_without_doubles_is_tried_in_floats(device: OpenclDevice, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(programs, "describe", lambda _: dataclasses.replace(device, doubles=False))
+    programs.check_arithmetic.__wrapped__(host_products(device).context, device.handle)
 
 
 def test_an_interrupted_product_waits_for_the_device(device: OpenclDevice, monkeypatch: pytest.MonkeyPatch) -> None:
