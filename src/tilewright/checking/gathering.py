@@ -177,7 +177,7 @@ class Checks(Observer):
         if isinstance(error, KernelError):
             found += launches.of_launch(faults.findings(error, launch, found), launch, read)
         if isinstance(error, LaunchError):
-            found += self._refused(launch)
+            found += self._refused(launch, error)
         if run is not None:
             self._coverage.add(launch, results["touched"], read)
             if read is not None and not any(finding.code.startswith(_CAUSES) for finding in found):
@@ -188,10 +188,14 @@ class Checks(Observer):
         """Whether what ended a launch, or refused it, is a finding."""
         if isinstance(error, KernelError):
             return error.fault in faults.CODES
-        return isinstance(error, LaunchError) and bool(self._refused(launch))
+        return isinstance(error, LaunchError) and bool(self._refused(launch, error))
 
-    def _refused(self, launch: Launch) -> list[Finding]:
-        return launches.findings(launch, self._gpu) or launches.without_consent(launch, self._gpu)
+    def _refused(self, launch: Launch, error: LaunchError) -> list[Finding]:
+        return (
+            launches.findings(launch, self._gpu)
+            or launches.too_many_to_wait(launch, error)
+            or launches.without_consent(launch, self._gpu)
+        )
 
     def _from_instruments(self, launch: Launch, read: Values | None, results: Any) -> Iterator[Finding]:
         """What instruments found: those whose result is findings, or has them, and those that count."""

@@ -1,4 +1,4 @@
-"""TW502 to TW505: launches that no GPU accepts, or that do less than the kernel asks for; and where a launch is told.
+"""TW502 to TW508: launches that no GPU accepts, or that do less than the kernel asks for; and where a launch is told.
 
 Source: CUDA C++ Programming Guide, appendix "Technical Specifications per Compute Capability", as `machine` has it.
 """
@@ -63,8 +63,12 @@ def findings(launch: Launch, gpu: Gpu) -> list[Finding]:
 
 def _extents(launch: Launch, gpu: Gpu) -> Iterator[tuple[str, str]]:
     limits = gpu.launch
+    for name, extents in (("grid", launch.grid), ("block", launch.block)):
+        if min(extents) < 1:
+            yield "TW507", f"the {name} has no {'blocks' if name == 'grid' else 'threads'} ({_shape(extents)})"
+            return
     threads = math.prod(launch.block)
-    shape = " x ".join(map(str, launch.block))
+    shape = _shape(launch.block)
     if threads > limits.threads_per_block:
         yield "TW502", f"a block has {threads:,} threads ({shape}), and may have {limits.threads_per_block:,}"
     else:
@@ -74,6 +78,10 @@ def _extents(launch: Launch, gpu: Gpu) -> Iterator[tuple[str, str]]:
     for axis, extent, most in zip("xyz", launch.grid, limits.grid_extents, strict=True):
         if extent > most:
             yield "TW504", f"the grid has {extent:,} blocks in {axis}, and may have {most:,}"
+
+
+def _shape(extents: tuple[int, int, int]) -> str:
+    return " x ".join(map(str, extents))
 
 
 def _shared(launch: Launch, gpu: Gpu) -> Iterator[tuple[str, str]]:
@@ -108,6 +116,13 @@ def without_consent(launch: Launch, gpu: Gpu) -> list[Finding]:
         f"{usual:,} must be allowed for a kernel (MAX_DYNAMIC_SHARED_SIZE_BYTES)"
     )
     return [at(launch, "TW505", message)]
+
+
+def too_many_to_wait(launch: Launch, error: LaunchError) -> list[Finding]:
+    """TW508 of a cooperative launch that was refused; the driver's words say how many blocks there may be."""
+    if "COOPERATIVE_LAUNCH_TOO_LARGE" not in str(error):
+        return []
+    return [at(launch, "TW508", str(error).rpartition("CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE: ")[2])]
 
 
 def of_launch(found: Sequence[Finding], launch: Launch, values: Values | None) -> list[Finding]:

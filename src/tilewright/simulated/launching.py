@@ -157,6 +157,8 @@ class Launcher:
         threads, dynamic = math.prod(block), int(config.shmem_size or 0)
         allowed = self.gpu.kernel_limits.get((library.handle, kernel.name), limits.shared_per_block_bytes)
         fits &= threads <= limits.threads_per_block and 0 <= dynamic
+        if min(*grid, *block) < 1:
+            raise DriverError("CUDA_ERROR_INVALID_VALUE", "CUDA_ERROR_INVALID_VALUE: the grid or the block is empty")
         if not fits or (dynamic and dynamic + library.entry(kernel.name).shared_bytes > allowed):
             raise DriverError("CUDA_ERROR_INVALID_VALUE")
         if config.cooperative if isinstance(config, LaunchConfig) else config.is_cooperative:
@@ -164,7 +166,11 @@ class Launcher:
             static = library.entry(kernel.name).shared_bytes
             resident = active_blocks(record, registers, static + dynamic, threads) * record.multiprocessors
             if math.prod(grid) > resident:
-                raise DriverError("CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE")
+                raise DriverError(
+                    "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE",
+                    f"CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE: the grid has {math.prod(grid):,} blocks of {threads:,} "
+                    f"threads, and the {record.name} holds {resident:,} of them at once",
+                )
             if _ARRIVALS in library.module.variables:
                 address, size = library.variable(_ARRIVALS)
                 ctypes.memset(address, 0, size)

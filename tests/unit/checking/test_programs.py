@@ -111,12 +111,21 @@ def test_the_same_finding_of_many_launches_is_one() -> None:
     assert (found.code, found.launch, found.count, found.thread) == ("TW101", 0, 96, (32, 0, 0))
 
 
+@cuda.jit
+def waits(x):
+    cuda.cg.this_grid().sync()
+    x[0] = 1
+
+
 #: Launches that a GPU refuses or ends -> code of the driver's error, and of the finding.
 FAILING: dict[str, tuple[Callable[[Any], None], str, str]] = {
     "threads": (lambda x: filled[1, 1025](x, 1), "CUDA_ERROR_INVALID_VALUE", "TW502"),
     "a dimension of a block": (lambda x: filled[1, (1, 1, 65)](x, 1), "CUDA_ERROR_INVALID_VALUE", "TW502"),
     "grid": (lambda x: filled[(1, 65536), 32](x, 1), "CUDA_ERROR_INVALID_VALUE", "TW504"),
     "shared memory": (lambda x: filled[1, 32, 0, 300_000](x, 1), "CUDA_ERROR_INVALID_VALUE", "TW505"),
+    "an empty grid": (lambda x: filled[31 // 32, 32](x, 1), "CUDA_ERROR_INVALID_VALUE", "TW507"),
+    "an empty block": (lambda x: filled[1, (32, 0)](x, 1), "CUDA_ERROR_INVALID_VALUE", "TW507"),
+    "blocks that wait": (waits[4000, 1024], "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE", "TW508"),
     "consent": (lambda x: filled[1, 32, 0, 49_153](x, 1), "CUDA_ERROR_INVALID_VALUE", "TW505"),
     "address": (past_the_end[1 << 20, 64], "CUDA_ERROR_ILLEGAL_ADDRESS", "TW101"),
     "shared address": (past_the_tile[1, 32], "CUDA_ERROR_ILLEGAL_ADDRESS", "TW103"),
