@@ -135,6 +135,28 @@ def test_booleans_among_complex_numbers(queue: Any) -> None:
     assert same_bits(tw.matmul(cla.to_device(queue, a), cla.to_device(queue, b)).get(), tw.matmul(a, b))
 
 
+@pytest.mark.parametrize("place", ["a", "b", "out", "epilogue"])
+def test_a_product_waits_for_its_arrays(queue: Any, place: str) -> None:
+    import pyopencl
+
+    other, gate = pyopencl.CommandQueue(queue.context), pyopencl.UserEvent(queue.context)
+    a, late = random((40, 40)), random((41, 41))[1:, 1:].copy()
+    arrays = {name: cla.to_device(queue, a) for name in ("a", "b", "out", "epilogue")}
+    arrays[place].add_event(gate)
+    found = tw.matmul(
+        arrays["a"], arrays["b"], out=arrays["out"], beta=1, epilogue=lambda s, r: s - r,
+        epilogue_args=[arrays["epilogue"]],
+    )  # fmt: skip
+    pyopencl.enqueue_copy(other, arrays[place].base_data, late)  # what is in it when its event comes
+    gate.set_status(pyopencl.command_execution_status.COMPLETE)
+    host = {name: late if name == place else a for name in arrays}
+    expected = tw.matmul(
+        host["a"], host["b"], out=host["out"].copy(), beta=1, epilogue=lambda s, r: s - r,
+        epilogue_args=[host["epilogue"]],
+    )  # fmt: skip
+    assert same_bits(found.get(), expected)
+
+
 def test_queues_of_one_context_wait_for_each_other(queue: Any) -> None:
     import pyopencl
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import sys
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -161,14 +163,24 @@ def test_alpha_beta_and_out(device: OpenclDevice) -> None:
     assert same_bits(*results)
 
 
+@pytest.fixture
+def restless() -> Iterator[None]:
+    """Threads take turns after a microsecond."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.usefixtures("restless")
 def test_threads_of_the_host_share_a_device(device: OpenclDevice) -> None:
     from concurrent.futures import ThreadPoolExecutor
 
     rng = np.random.default_rng(9)
     pairs = [(values(rng, (20 + i, 30), "float32"), values(rng, (30, 40), "float32")) for i in range(16)]
     with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(lambda pair: tw.matmul(*pair, device="opencl"), pairs * 4))
-    assert all(same_bits(c, tw.matmul(*pair)) for c, pair in zip(found, pairs * 4, strict=True))
+        found = list(pool.map(lambda pair: tw.matmul(*pair, device="opencl"), pairs * 10))
+    assert all(same_bits(c, tw.matmul(*pair)) for c, pair in zip(found, pairs * 10, strict=True))
 
 
 def test_a_device_with_memory_of_its_own(device: OpenclDevice) -> None:
