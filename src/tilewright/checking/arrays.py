@@ -47,6 +47,11 @@ def named(finding: Finding, launch: Launch, values: Values | None) -> Finding:
     meant = inside[:1] or _meant(finding, launch, values)
     if meant:
         words = f"the array is {_described(meant[0])}{_index(meant[0], address)}"
+        if inside and finding.code == "TW101":  # numba-cuda copies the elements of a host array, and keeps its strides
+            words += (
+                f", whose strides {meant[0].strides} reach past the memory allocated for it: pass a host array with "
+                "gaps as numpy.ascontiguousarray(...)"
+            )
     else:
         nearest = min(arrays, key=lambda fact: _misses_by(fact, address))
         meant = [nearest] if _is_near(nearest, address) else []

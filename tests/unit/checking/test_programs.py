@@ -178,3 +178,21 @@ def test_simulated_gpu_can_check() -> None:
     with tw.simulated_gpu() as gpu:
         filled[1, 32](cuda.device_array(32, np.float32), 1)
     assert gpu.findings == ()
+
+
+@cuda.jit
+def copied(x, out):
+    i = cuda.grid(1)
+    if i < x.size:
+        out[i] = x[i]
+
+
+def test_a_host_array_with_gaps_is_told_what_became_of_it() -> None:
+    """numba-cuda copies its elements to memory of their size, and reads them there by the host's strides."""
+    given, out = np.arange(200, dtype=np.float32), np.zeros(100, np.float32)
+    (found,) = checked(lambda: copied[1, 128](given[::2], out))
+    assert found.code == "TW101"
+    assert "whose strides (8,) reach past the memory allocated for it: pass a host array with gaps as numpy.asc" in (
+        found.message
+    )
+    assert checked(lambda: copied[1, 128](np.ascontiguousarray(given[::2]), out)) == ()
