@@ -8,6 +8,7 @@ is near, all are.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -47,7 +48,9 @@ def named(finding: Finding, launch: Launch, values: Values | None) -> Finding:
     meant = inside[:1] or _meant(finding, launch, values)
     if meant:
         words = f"the array is {_described(meant[0])}{_index(meant[0], address)}"
-        if inside and finding.code == "TW101":  # numba-cuda copies the elements of a host array, and keeps its strides
+        if (
+            inside and finding.code == "TW101" and _has_gaps(meant[0])
+        ):  # numba-cuda copies the elements of a host array, and keeps its strides
             words += (
                 f", whose strides {meant[0].strides} reach past the memory allocated for it: pass a host array with "
                 "gaps as numpy.ascontiguousarray(...)"
@@ -98,6 +101,12 @@ def _span(fact: ArgumentFact) -> tuple[int, int]:
     reaches = [(extent - 1) * stride for extent, stride in zip(fact.shape, fact.strides, strict=True)]
     start = fact.address + sum(reach for reach in reaches if reach < 0)
     return start, fact.address + sum(reach for reach in reaches if reach > 0) + fact.dtype.itemsize
+
+
+def _has_gaps(fact: ArgumentFact) -> bool:
+    """Whether an array's elements do not fill the bytes from its first to its last."""
+    start, end = _span(fact)
+    return fact.dtype is not None and end - start > math.prod(fact.shape) * fact.dtype.itemsize
 
 
 def _misses_by(fact: ArgumentFact, address: int) -> int:
