@@ -6,6 +6,8 @@ copied to the device, as are operands that share memory with the result.
 
 from __future__ import annotations
 
+import contextlib
+import math
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -187,7 +189,16 @@ def _result(found: Types, made: Fused | None) -> np.dtype[Any]:
 def _target(queue: Any, like: Any, shape: Shape, dtype: np.dtype[Any]) -> Any:
     import pyopencl.array
 
-    return pyopencl.array.empty(queue, shape, dtype, allocator=like.allocator)
+    with _told(queue, "placing the result", math.prod(shape) * dtype.itemsize):
+        return pyopencl.array.empty(queue, shape, dtype, allocator=like.allocator)
+
+
+def _told(queue: Any, what: str, needed_bytes: int) -> contextlib.AbstractContextManager[None]:
+    """The driver's errors as ours."""
+    from tilewright.gpu.opencl.devices import describe
+    from tilewright.gpu.opencl.programs import told
+
+    return told(describe(queue.device), what, needed_bytes)
 
 
 def _checked(out: Any, shape: Shape, dtype: np.dtype[Any]) -> Any:
@@ -209,7 +220,8 @@ def _converted(name: str, x: Any, wanted: np.dtype[Any], queue: Any) -> Any:
     if x.dtype == wanted:
         return x
     try:
-        return x.with_queue(queue).astype(wanted)
+        with _told(queue, f"`{name}` as {wanted}", x.size * wanted.itemsize):
+            return x.with_queue(queue).astype(wanted)
     except (TypeError, ValueError) as error:
         raise ArgumentTypeError(
             f"`{name}` must have a dtype that pyopencl casts to {wanted} (got {x.dtype}: {error}); give it that dtype, "
@@ -242,7 +254,8 @@ def _copied(x: Any, queue: Any) -> tuple[Any, int]:
     span = pyopencl.array.Array(
         queue, (size,), np.uint8, allocator=x.allocator, data=x.base_data, offset=low, events=x.events
     )
-    return span.copy(queue), x.offset - low
+    with _told(queue, "a copy of an operand", size):
+        return span.copy(queue), x.offset - low
 
 
 def _run(queue: Any, arrays: tuple[Any, Any, Any], kind: Kind, more: Sequence[Any], shape: Shape) -> None:

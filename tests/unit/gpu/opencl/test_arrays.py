@@ -9,7 +9,7 @@ import pytest
 from bitwise import same_bits
 
 import tilewright as tw
-from tilewright.errors import ArgumentTypeError, ArgumentValueError
+from tilewright.errors import ArgumentTypeError, ArgumentValueError, DeviceError
 from tilewright.gpu.opencl import OpenclDevice
 
 cla = pytest.importorskip("pyopencl.array", reason="not run: pyopencl is not installed")
@@ -231,3 +231,9 @@ def test_what_no_kernel_can_read_is_told(queue: Any) -> None:
     halves = cla.to_device(queue, np.zeros((4, 4), np.float16))
     with pytest.raises(ArgumentTypeError, match="`a` must have a dtype that pyopencl casts to complex64"):
         tw.matmul(halves, x.astype(np.complex64))
+
+
+def test_a_result_that_no_device_holds_is_told(queue: Any) -> None:
+    x = cla.zeros(queue, (1 << 22, 1), np.float32)
+    with pytest.raises(DeviceError, match=r"placing the result must fit its memory.*\(got 67,108,864\.0 MiB"):
+        tw.matmul(x, x.reshape(1, 1 << 22))
