@@ -16,7 +16,8 @@ import numpy as np
 from measuring import Spread
 
 from tilewright.gpu.opencl import choose, host_products
-from tilewright.gpu.opencl.product import Placed, place, row_major, run
+from tilewright.gpu.opencl.devices import binding
+from tilewright.gpu.opencl.product import Placed, place, run
 from tilewright.gpu.opencl.tiles import of_form
 from tilewright.problem.dtypes import dtype
 from tilewright.problem.kind import Kind
@@ -53,15 +54,17 @@ def measure(options: Any, name: str) -> dict[str, Any]:
     rng = np.random.default_rng(0)
     a, b = ((100 * rng.standard_normal((n, n))).astype(name) for _ in range(2))
     result = RESULTS.get(name, name)
-    out = np.empty((n, n), result)
     kind = Kind(name, name, result, dtype(name).accumulator)
-    left, right, target = (place(products.context, products.device, x) for x in (a, b, out))
+    left, right = (place(products.context, products.device, x, shared=products.device.unified) for x in (a, b))
+    flags = binding().mem_flags.READ_WRITE
+    buffer = binding().Buffer(products.context, flags, n * n * np.dtype(result).itemsize)
+    target = Placed(buffer, 0, (n, n), (n, 1))
     times: dict[str, list[float]] = {form: [] for form in FORMS}
     for round_ in range(options.rounds + 1):
         for form in FORMS:
             cut = of_form(form, products.device, kind)
             start = time.perf_counter()
-            run(products.queue, left, right, Placed(target.buffer, 0, out.shape, row_major(out.shape)), kind, cut=cut)
+            run(products.queue, left, right, target, kind, cut=cut)
             products.queue.finish()
             if round_:  # the first builds
                 times[form].append(time.perf_counter() - start)
