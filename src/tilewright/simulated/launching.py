@@ -29,6 +29,7 @@ from tilewright.errors import (
 )
 from tilewright.gpu.listing import Parameter
 from tilewright.simt.observer import ArgumentFact, Launch
+from tilewright.simt.run.grid_barrier import GridBarrier
 from tilewright.simt.run.launch import Run, launch_packed
 from tilewright.simulated.gpu import DriverError, SimulatedGpu
 from tilewright.simulated.internal_code import internal_folders
@@ -124,6 +125,7 @@ class Launcher:
                     program, about.grid, about.block, values, gpu.memory, library.base, gpu.record,
                     shared_bytes=about.shared_bytes, limits=gpu.limits, seed=gpu.seed,
                     instruments=[i for observer in gpu.observers for i in observer.instruments(about)],
+                    grid_barrier=_grid_barrier(library, about.grid),
                 )  # fmt: skip
         except TilewrightError as error:
             self._finish(about, None, error)
@@ -171,9 +173,15 @@ class Launcher:
                     f"CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE: the grid has {math.prod(grid):,} blocks of {threads:,} "
                     f"threads, and the {record.name} holds {resident:,} of them at once",
                 )
-            if _ARRIVALS in library.module.variables:
-                address, size = library.variable(_ARRIVALS)
-                ctypes.memset(address, 0, size)
+
+
+def _grid_barrier(library: Library, grid: tuple[int, int, int]) -> GridBarrier | None:
+    """The barrier of a grid whose kernel may have one, at its beginning."""
+    if _ARRIVALS not in library.module.variables:
+        return None
+    address, size = library.variable(_ARRIVALS)
+    ctypes.memset(address, 0, size)
+    return GridBarrier(address, math.prod(grid))
 
 
 def _extents(value: Any) -> tuple[int, int, int]:

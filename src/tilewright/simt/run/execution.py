@@ -21,6 +21,7 @@ from tilewright.simt.ptx.frames import within
 from tilewright.simt.run import barrier_faults
 from tilewright.simt.run.budget import UNLIMITED, Budget
 from tilewright.simt.run.compiler import host
+from tilewright.simt.run.grid_barrier import GridBarrier
 from tilewright.simt.run.kernels import ReadyKernel
 from tilewright.simt.run.limits import Limits
 from tilewright.simt.run.memory import Arena, Memory
@@ -55,6 +56,8 @@ class Slot:
     def __init__(self, execution: Execution) -> None:
         translation = execution.ready.translation
         warps = execution.warps
+        if execution.grid_barrier is not None:
+            execution.grid_barrier.begun()
         self.record = np.zeros(state.SLOT_BYTES // 8, np.uint64)
         self.shared = Arena(max(execution.shared_bytes, 16))
         stride = align_up(translation.layout.local_bytes, 16)
@@ -145,8 +148,10 @@ class Execution:
         limits: Limits,
         seed: int | None,
         module_base: int,
+        grid_barrier: GridBarrier | None = None,
     ) -> None:
         self.program = program
+        self.grid_barrier = grid_barrier
         self.ready = ready
         self.grid = grid
         self.block = block
@@ -261,10 +266,15 @@ class Execution:
             code = run(context.ctypes.data, slots[shift.current].address)
             if code == state.FINISHED:
                 slots.pop(shift.current)
+                if self.grid_barrier is not None:
+                    self.grid_barrier.left()
                 if not slots:
                     break
                 shift.current %= len(slots)
             elif code == state.STALLED:
+                if self.grid_barrier is not None and self.grid_barrier.is_stuck(int(self._next[0])):
+                    self._stop[0] = 1
+                    continue  # the block stops at once, and says where it waits
                 shift.current = self._next_slot(slots, shift.current)
             elif code != state.PAUSED:
                 shift.share.tell(shift.spent)
@@ -452,6 +462,10 @@ class Execution:
             site, warp, lane = (int(context[state.CONTEXT[f"fault_{x}"] // 8]) for x in ("site", "warp", "lane"))
             about |= {"thread": self._thread(warp * LANES + lane), "line": self._where(site)}
             at += f", thread {about['thread']}, at {about['line']}"
+        if self.grid_barrier is not None and self.grid_barrier.ended:
+            ended = f"{self.grid_barrier.ended:,} of {self.blocks:,} blocks ended"
+            text = f"{name}: {ended} without coming to a barrier of the grid, at which the others wait {at}"
+            return DeadlockError(text, fault="deadlock", **about)
         if self.budget.passed:
             reason = f"{limits.instructions:,} warp instructions"
         elif self._deadline is not None and time.monotonic() > self._deadline:

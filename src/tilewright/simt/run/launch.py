@@ -18,6 +18,7 @@ from tilewright.gpu.program import Program, program_for
 from tilewright.settings import Settings
 from tilewright.simt.events import Instrument
 from tilewright.simt.run.execution import Execution
+from tilewright.simt.run.grid_barrier import GridBarrier
 from tilewright.simt.run.kernels import kernel_store, parsed
 from tilewright.simt.run.limits import Limits
 from tilewright.simt.run.memory import ALIGNMENT_BYTES, Memory
@@ -231,6 +232,7 @@ def launch_packed(
     instruments: Sequence[Instrument] = (),
     limits: Limits | None = None,
     seed: int | None = None,
+    grid_barrier: GridBarrier | None = None,
 ) -> Run:
     """Run a kernel whose arguments are bytes already, as a driver is given them, and wait for it.
 
@@ -248,6 +250,8 @@ def launch_packed(
         Whose limits hold for shared and local memory.
     shared_bytes, instruments, limits, seed
         As :func:`launch` takes them.
+    grid_barrier : GridBarrier, optional
+        That of a cooperative launch; without it, blocks that wait for others that have ended wait for ever.
 
     Raises
     ------
@@ -262,7 +266,7 @@ def launch_packed(
     job.shared_bytes = align_up(job.shared_bytes, _VECTOR_BYTES)
     params_address = memory.allocate(job.param_bytes)
     try:
-        return job.run(memory, program.pack(values), params_address, module_base)
+        return job.run(memory, program.pack(values), params_address, module_base, grid_barrier)
     finally:
         memory.free(params_address)
 
@@ -295,14 +299,21 @@ class _Job:
         """Bytes of the parameter block, at least 1."""
         return max(self.ready.translation.layout.param_bytes, 1)
 
-    def run(self, memory: Memory, params: bytes, params_address: int, module_base: int) -> Run:
+    def run(
+        self,
+        memory: Memory,
+        params: bytes,
+        params_address: int,
+        module_base: int,
+        grid_barrier: GridBarrier | None = None,
+    ) -> Run:
         """Run it with packed parameters."""
         memory.view(params_address, len(params))[:] = np.frombuffer(params, np.uint8)
         execution = Execution(
             program=self.program, ready=self.ready, grid=self.grid, block=self.block, memory=memory,
             params_address=params_address, shared_bytes=self.shared_bytes,
             dynamic_shared_bytes=self.dynamic_shared_bytes, instruments=self.instruments, limits=self.limits,
-            seed=self.seed, module_base=module_base,
+            seed=self.seed, module_base=module_base, grid_barrier=grid_barrier,
         )  # fmt: skip
         start = time.perf_counter()
         try:

@@ -1,0 +1,56 @@
+"""Blocks that wait for others that have ended."""
+
+from __future__ import annotations
+
+import ctypes
+
+import numpy as np
+import pytest
+
+from tilewright import simulated_gpu
+from tilewright.simt.run.grid_barrier import GridBarrier
+
+numba_cuda = pytest.importorskip("numba.cuda", reason="not run: numba-cuda is not installed")
+
+
+@pytest.mark.parametrize(("came", "live", "handed_out", "stuck"), [
+    (3, 3, 4, True),  # one ended, three wait
+    (2, 3, 4, False),  # one of the three is on its way
+    (3, 4, 4, False),  # nobody has ended yet
+    (4, 4, 4, False),  # all have come
+    (6, 3, 4, False),  # two of three at their second barrier
+    (7, 3, 4, True),
+    (3, 3, 3, False),  # a block has not begun
+])  # fmt: skip
+def test_it_is_stuck_where_all_have_ended_or_wait(came: int, live: int, handed_out: int, stuck: bool) -> None:
+    counter = ctypes.c_uint32(came)
+    barrier = GridBarrier(ctypes.addressof(counter), 4)
+    for _ in range(live):
+        barrier.begun()
+    assert barrier.is_stuck(handed_out) is stuck
+    assert barrier.ended == (4 - live) * stuck
+
+
+@numba_cuda.jit
+def rounds(out, last):
+    grid = numba_cuda.cg.this_grid()
+    for i in range(5):
+        if numba_cuda.blockIdx.x == 3 and i == last:
+            return
+        grid.sync()
+    out[numba_cuda.grid(1)] = 1
+
+
+@pytest.mark.parametrize("threads", ["1", "2", "5"])
+@pytest.mark.parametrize("seed", [None, 1, 2])
+def test_a_block_that_leaves_is_told_at_any_order(monkeypatch: pytest.MonkeyPatch, threads: str, seed: int) -> None:
+    monkeypatch.setenv("TILEWRIGHT_THREADS", threads)
+    with simulated_gpu(seed=seed):
+        out = numba_cuda.to_device(np.zeros(7 * 32, np.float32))
+        rounds[7, 32](out, 9)
+        assert out.copy_to_host().all()
+        for last in (0, 4):
+            with pytest.raises(
+                Exception, match=r"1 of 7 blocks ended without coming to a barrier of the grid, at which"
+            ):
+                rounds[7, 32](out, last)
