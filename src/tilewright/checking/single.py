@@ -122,7 +122,7 @@ def _shape(name: str, grid: _Extents, block: _Extents) -> tuple[extent.Extent, e
         return extent.checked(name, grid, block)
     except LaunchError:
         three = [(*(value if isinstance(value, Sequence) else (value,)), 1, 1)[:3] for value in (grid, block)]
-        if any(not isinstance(part, int | np.integer) or part < 1 for extents in three for part in extents):
+        if any(not isinstance(part, int | np.integer) or part < 0 for extents in three for part in extents):
             raise
         (gx, gy, gz), (bx, by, bz) = three
         return (int(gx), int(gy), int(gz)), (int(bx), int(by), int(bz))

@@ -122,7 +122,7 @@ def test_limits_depend_on_the_gpu() -> None:
         (CLEAN, (1, 2), {}, LaunchError),
         (CLEAN, (np.zeros(3, object),), {}, ArgumentTypeError),
         (CLEAN, (), {"grid": "x"}, LaunchError),
-        (CLEAN, (), {"grid": (0, 1, 1)}, LaunchError),
+        (CLEAN, (), {"grid": (-1, 1, 1)}, LaunchError),
         (CLEAN, (), {"ignore": ["TW1"]}, ArgumentValueError),
     ],
 )
