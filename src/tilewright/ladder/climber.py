@@ -171,27 +171,9 @@ class Climber:
 
         if not cublas.available():
             return []
-        rungs = []
-        for dtype, (a, b) in pairs.items():
-            if dtype not in cublas.DTYPES:
-                continue
-            c, seconds = cublas.multiply(a, b)
-            rungs.append(
-                Rung(
-                    name="cublas",
-                    title="The vendor's library",
-                    source="-",
-                    order="its own",
-                    published=True,
-                    device="cuda",
-                    dtype=dtype,
-                    verified=(wrong := mismatches(c, canonical(a, b))) == 0,
-                    mismatches=wrong,
-                    seconds=seconds,
-                    note="sums in an order of its own; shown for its time",
-                )
-            )
-        return rungs
+        taken = {dtype: pair for dtype, pair in pairs.items() if dtype in cublas.DTYPES}
+        blank = Rung("cublas", "The vendor's library", "-", "its own", True, "cuda", "")
+        return [_of_library(blank, dtype, *cublas.multiply(a, b), canonical(a, b)) for dtype, (a, b) in taken.items()]
 
     def _cpu(self, blank: Rung, record: Record, a: Array, b: Array) -> Rung:
         """Run a host record twice: the first call compiles it."""
@@ -213,20 +195,8 @@ class Climber:
             start = time.perf_counter()
             c = np.dot(a, b)
             times.append(time.perf_counter() - start)
-        wrong = mismatches(c, canonical(a, b))
-        return Rung(
-            name="np_dot",
-            title="np.dot on the host",
-            source="-",
-            order="its own",
-            published=True,
-            device="cpu",
-            dtype=dtype,
-            verified=wrong == 0,
-            mismatches=wrong,
-            seconds=min(times),
-            note="sums in an order of its own; shown for its time",
-        )
+        blank = Rung("np_dot", "np.dot on the host", "-", "its own", True, "cpu", "")
+        return _of_library(blank, dtype, c, min(times), canonical(a, b))
 
     def _opencl(self, blank: Rung, record: Record, a: Array, b: Array) -> Rung:
         """Run an OpenCL record as S4's driver does: twice, and compared with np.dot too."""
@@ -334,3 +304,10 @@ class Climber:
             occupancy=fit.fraction,
             occupancy_limiter=fit.limiter,
         )
+
+
+def _of_library(blank: Rung, dtype: str, c: Array, seconds: float, expected: Array) -> Rung:
+    """The rung of a library's product, which is compared with the canonical one and never trusted."""
+    wrong = mismatches(c, expected)
+    note = "sums in an order of its own; shown for its time"
+    return replace(blank, dtype=dtype, verified=wrong == 0, mismatches=wrong, seconds=seconds, note=note)
