@@ -156,7 +156,7 @@ def _besides(rungs: Sequence[Rung]) -> str:
     idle = sum(r.verified is None and not r.published for r in rungs)
     parts = (
         f"{figures.amount(len(specimens), 'published specimen')} ({', '.join(specimens)})" if specimens else "",
-        f"the vendor's library ({', '.join(vendors)})" if vendors else "",
+        f"a library's product ({', '.join(vendors)})" if vendors else "",
         f"{figures.amount(idle, 'kernel')} not run" if idle else "",
     )
     return "; ".join(filter(None, parts))

@@ -113,7 +113,7 @@ def test_specimens_alone_are_explained_too(tilewright: Run, catalogue_of: Run) -
 def test_the_vendors_library_is_no_specimen(tilewright: Run, catalogue_of: Run) -> None:
     catalogue_of(LOOPS, FakeRecord("cublas", source="-", published=True))
     out = tilewright("ladder", "--size", 8).out
-    assert "Shown besides, not counted: the vendor's library (cublas)." in " ".join(out.split())
+    assert "Shown besides, not counted: a library's product (cublas)." in " ".join(out.split())
     assert "Published:" not in out
 
 
