@@ -91,7 +91,8 @@ class MemoryCheck(Instrument):
         self._table = records.empty()
         self._orders = orders.Orders(math.prod(facts.grid))
         cells = facts.global_bytes // self.cell_bytes + 8
-        self._cells = [reserved(8 * cells).view(np.uint64) for _ in range(3)]
+        # one mapping for all: large pages are had for whole ones only
+        self._cells = np.split(reserved(3 * 8 * cells).view(np.uint64)[: 3 * cells], 3)
         if self._states is None:
             self._states = States(facts.global_bytes)
             self._states.allocated(GLOBAL_BASE, facts.global_bytes)

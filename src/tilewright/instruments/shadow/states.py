@@ -13,13 +13,15 @@ import numpy as np
 from tilewright.instruments.shadow.cells import FREED, READABLE, WRITABLE
 from tilewright.simt.events import GLOBAL_BASE
 
+#: A large page; a mapping has one more, since it may begin within one.
+_LARGE_BYTES = 2 << 20
 _NORESERVE = 0x4000  # MAP_NORESERVE on Linux: address space now, pages when they are touched
 
 
 def reserved(size_bytes: int) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
     """Zeros that take address space now, and memory where they are touched; at least so many bytes."""
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NORESERVE
-    size = -(-size_bytes // mmap.PAGESIZE) * mmap.PAGESIZE
+    size = (-(-size_bytes // _LARGE_BYTES) + 1) * _LARGE_BYTES
     memory = mmap.mmap(-1, size, flags=flags)
     if hasattr(mmap, "MADV_HUGEPAGE"):  # Linux: a fault for each 2 MiB and not for each 4 KiB
         with contextlib.suppress(OSError):
