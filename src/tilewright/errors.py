@@ -14,6 +14,10 @@ class TilewrightError(Exception):
     """The base of every error raised by Tilewright."""
 
 
+class TilewrightWarning(UserWarning):
+    """Something that changes no result, such as a cache that cannot be used."""
+
+
 class ArgumentValueError(TilewrightError, ValueError):
     """An argument has a value that the rule named in the message does not allow."""
 

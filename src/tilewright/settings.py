@@ -38,8 +38,8 @@ class Settings:
 
     Attributes
     ----------
-    cache_dir : pathlib.Path
-        Folder of the translation cache; it need not exist yet.
+    cache_dir : pathlib.Path, optional
+        Folder of compiled kernels; it need not exist yet. None where there is no home folder to have it in.
     cache_bytes : int
         Most bytes that cache may hold; what was not used for longest is removed.
     threads : int
@@ -57,7 +57,7 @@ class Settings:
     3
     """
 
-    cache_dir: Path
+    cache_dir: Path | None
     threads: int
     gpu: str
     debug: bool
@@ -95,19 +95,30 @@ def debugging(environ: Mapping[str, str] | None = None) -> bool:
     return variables.get("TILEWRIGHT_DEBUG", "") not in ("", "0")
 
 
-def _cache_dir(text: str) -> Path:
+def _cache_dir(text: str) -> Path | None:
     """The cache folder: the variable's, with `~` expanded, or the platform's."""
     if text:
-        return Path(text).expanduser()
-    return _user_cache_dir(*(os.environ.get(name) for name in ("HOME", "XDG_CACHE_HOME", "LOCALAPPDATA")))
+        try:
+            return Path(text).expanduser()
+        except RuntimeError:  # nobody knows this user's home
+            return None
+    return _user_cache_dir(os.environ.get("HOME"), os.environ.get("XDG_CACHE_HOME"), os.geteuid())
 
 
 @functools.lru_cache(maxsize=8)
-def _user_cache_dir(*_: str | None) -> Path:
-    """The platform's folder, kept by the variables it may depend on: every launch asks, and it takes long to tell."""
+def _user_cache_dir(home: str | None, caches: str | None, user: int) -> Path | None:
+    """The platform's folder, kept by what it may depend on: every launch asks, and it takes long to tell.
+
+    None where there is no home: a container's user often has none, or one that is not there.
+    """
     import platformdirs
 
-    return Path(platformdirs.user_cache_dir("tilewright", appauthor=False))
+    try:
+        if not caches and not Path(home or "~").expanduser().is_dir():
+            return None
+        return Path(platformdirs.user_cache_dir("tilewright", appauthor=False))
+    except (RuntimeError, OSError):
+        return None
 
 
 def _cache_bytes(text: str) -> int:

@@ -1,11 +1,14 @@
 """The program `tilewright`: what an error looks like, and the exit status.
 
-Nothing is imported here before `main` runs, so that Ctrl-C is told in one line even while modules load.
+Nothing of ours is imported here before `main` runs, so that Ctrl-C is told in one line even while modules load.
 """
 
 from __future__ import annotations
 
+import contextlib
 import sys
+from collections.abc import Iterator
+from typing import Any
 
 #: Exit statuses. Typer's own usage errors are 2 as well; 128 + SIGINT is the shell's way to say interrupted.
 WRONG_USE, DEFECT, INTERRUPTED = 2, 1, 130
@@ -19,7 +22,8 @@ def main() -> None:
     try:
         from tilewright.cli.app import app
 
-        app()
+        with _warnings_told():
+            app()
     except SystemExit as leave:
         if _is_of_ctrl_c(leave):
             _interrupted()
@@ -33,6 +37,30 @@ def main() -> None:
         if debugging():
             raise
         sys.exit(_told(error))
+
+
+@contextlib.contextmanager
+def _warnings_told() -> Iterator[None]:
+    """Show warnings of ours as messages: the line of the program that they would name is one of ours."""
+    import warnings
+
+    from tilewright.errors import TilewrightWarning
+
+    shown = warnings.showwarning
+
+    def show(message: Any, category: Any, *where: Any, **more: Any) -> None:
+        if issubclass(category, TilewrightWarning):
+            from tilewright.report import console
+
+            console.error(str(message), title="warning")
+        else:
+            shown(message, category, *where, **more)
+
+    warnings.showwarning = show
+    try:
+        yield
+    finally:
+        warnings.showwarning = shown
 
 
 def _is_of_ctrl_c(leave: SystemExit) -> bool:

@@ -14,7 +14,6 @@ from tilewright.cpu.contexts import KernelKey
 from tilewright.cpu.loops import SIGNATURE, kernel_text
 from tilewright.native import store, upkeep
 from tilewright.native.compiler import Library, compiler
-from tilewright.settings import Settings
 
 __all__ = ["SIGNATURE", "Kernel", "compiled", "kernel"]
 
@@ -51,7 +50,7 @@ def compiled(
     name: str, text: Callable[[], str], exports: tuple[str, ...] = ("kernel",), imports: dict[str, int] | None = None
 ) -> Library:
     """Machine code kept under a name; its text is made only when it must be."""
-    folder = Settings.from_environ().cache_dir / upkeep.CPU
+    folder = store.room(upkeep.CPU)
     entry = store.digest(_fingerprint(), compiler().identity, name)
     kept = store.read(folder, entry, lambda header: None)
     if kept is None:
@@ -64,7 +63,7 @@ def compiled(
 
 def is_kept(name: str) -> bool:
     """Whether machine code of that name lies on disk."""
-    return store.has(Settings.from_environ().cache_dir / "cpu", store.digest(_fingerprint(), compiler().identity, name))
+    return store.has(store.room(upkeep.CPU), store.digest(_fingerprint(), compiler().identity, name))
 
 
 @functools.cache

@@ -6,20 +6,16 @@ Source: CUDA Binary Utilities and `ptxas --verbose`.
 from __future__ import annotations
 
 import functools
-import hashlib
-import json
-import os
 import re
 import shutil
 import subprocess
-import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from tilewright.errors import CompileError
 from tilewright.gpu import listing
 from tilewright.gpu.optional import missing
-from tilewright.settings import Settings
+from tilewright.native import private, store, upkeep
 
 _PURPOSE = "Reading a kernel's registers"
 #: Longest time one kernel may take to assemble; heavily unrolled ones take tens of seconds.
@@ -91,20 +87,18 @@ def resources(ptx: str, entry: str, cc: tuple[int, int]) -> Resources:
     CompileError
         The assembler refused the text.
     """
-    return _resources(ptx, entry, cc, find_assembler(), Settings.from_environ().cache_dir)
+    return _resources(ptx, entry, cc, find_assembler(), store.room(upkeep.RESOURCES))
 
 
 @functools.lru_cache(maxsize=512)
-def _resources(ptx: str, entry: str, cc: tuple[int, int], ptxas: Path, cache: Path) -> Resources:
-    key = hashlib.sha256("\0".join([ptx, entry, str(cc), _version(ptxas)]).encode()).hexdigest()
-    file = cache / "resources" / f"{key}.json"
-    try:
-        return Resources(**json.loads(file.read_text()))
-    except (OSError, ValueError, TypeError):
-        pass  # not there, or not ours: assemble
-    with tempfile.TemporaryDirectory() as folder:
-        result = _read_report(_assemble(ptxas, ptx, entry, cc, Path(folder) / "kernel.cubin"), entry)
-    _write_whole(file, json.dumps(asdict(result)))
+def _resources(ptx: str, entry: str, cc: tuple[int, int], ptxas: Path, cache: Path | None) -> Resources:
+    key = store.digest(ptx, entry, str(cc), _version(ptxas))
+    kept = store.read(cache, key, lambda header: Resources(**header))
+    if kept is not None:
+        return kept[0]
+    with private.working_folder() as folder:
+        result = _read_report(_assemble(ptxas, ptx, entry, cc, folder / "kernel.cubin"), entry)
+    store.write(cache, key, asdict(result), b"")
     return result
 
 
@@ -118,22 +112,10 @@ def cubin(ptx: str, entry: str, cc: tuple[int, int]) -> bytes:
     CompileError
         The assembler refused the text.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        output = Path(folder) / "kernel.cubin"
+    with private.working_folder() as folder:
+        output = folder / "kernel.cubin"
         _assemble(find_assembler(), ptx, entry, cc, output)
         return output.read_bytes()
-
-
-def _write_whole(file: Path, text: str) -> None:
-    """Write a cache file in one step, so that no reader sees half of it; a cache that cannot be written is no error."""
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=file.parent, suffix=".part")
-        with os.fdopen(handle, "w") as stream:
-            stream.write(text)
-        Path(name).replace(file)
-    except OSError:
-        return
 
 
 @functools.lru_cache(maxsize=8)
@@ -144,9 +126,9 @@ def _version(ptxas: Path) -> str:
 def _assemble(ptxas: Path, ptx: str, entry: str, cc: tuple[int, int], output: Path) -> str:
     """Run the assembler and give its report."""
     source = output.with_suffix(".ptx")
-    source.write_text(ptx)
+    private.write(source, ptx.encode())
     command = [str(ptxas), "-v", f"-arch={listing.architecture(ptx, cc)}", "-lineinfo", str(source), "-o", str(output)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False, umask=0o077)
     if done.returncode:
         text = (done.stderr + done.stdout).replace(str(source), "kernel.ptx")
         raise CompileError(f"{entry}: the assembler refused it for sm_{cc[0]}{cc[1]}:\n{_marked(text, ptx)}".rstrip())

@@ -16,7 +16,6 @@ from typing import Any
 
 from tilewright.machine.cache_lines import LINES
 from tilewright.machine.cache_requests import ORDER
-from tilewright.settings import Settings
 
 #: Fields of a launch's record, one 64-bit word each, in the order in which `machine/cache.py` fills them.
 JOB = (
@@ -382,7 +381,7 @@ def code() -> bytes:
     from tilewright.native.compiler import compiler
 
     text = LINES + ORDER + _RUN
-    folder = Settings.from_environ().cache_dir / upkeep.TRANSLATIONS
+    folder = store.room(upkeep.TRANSLATIONS)
     key = store.digest(store.fingerprint(os.fspath(Path(store.__file__).parent)), compiler().identity, text)
     kept = store.read(folder, key, lambda header: None)
     if kept is not None:

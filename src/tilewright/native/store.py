@@ -3,21 +3,27 @@
 A file is a magic line, a SHA-256 of its key and of what follows, the length of the header, the header and the object
 code. It is written to a temporary file and renamed, so a reader sees all of it or nothing. A file that does not check
 is ignored with one warning, and replaced. There are no pickles. All entries together stay within a setting's bytes.
+
+Only what the user alone can have written is read (`private`). Where the cache's folder cannot be used, a temporary one
+takes its place until the process ends, with one warning; where there is none either, nothing is kept.
 """
 
 from __future__ import annotations
 
+import atexit
 import functools
 import hashlib
 import json
 import os
-import tempfile
+import shutil
+import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tilewright.native import upkeep
+from tilewright.errors import TilewrightWarning
+from tilewright.native import private, upkeep
 from tilewright.settings import Settings
 
 _MAGIC = b"tilewright-code 1\n"
@@ -58,16 +64,81 @@ def _checksum(key: str, body: bytes) -> bytes:
     return hashlib.sha256(key.encode() + body).digest()
 
 
-def has(folder: Path, key: str) -> bool:
+def room(name: str) -> Path | None:
+    """A folder of the cache, by its name in `upkeep`: the user's, or a temporary one; None where there is neither."""
+    settings = Settings.from_environ()
+    try:
+        if settings.cache_dir is None:
+            raise FileNotFoundError("this user has no home folder")
+        return private.folder(settings.cache_dir, name)
+    except OSError as error:
+        return _stand_in().room(name, error) if settings.cache_bytes else None
+
+
+class _StandIn:
+    """The temporary cache of a process whose user has none."""
+
+    def __init__(self) -> None:
+        self._told = False
+        try:
+            self._root: Path | None = private.temporary_folder()
+        except OSError:
+            self._root = None
+        else:
+            atexit.register(_remove, self._root, os.getpid())
+
+    def room(self, name: str, reason: OSError) -> Path | None:
+        """A folder of it; the first call warns, and says why it is needed."""
+        try:
+            found = None if self._root is None else private.folder(self._root, name)
+        except OSError:
+            found = None
+        if not self._told:
+            self._told = True
+            what = f"{reason.strerror}: {reason.filename}" if reason.filename else str(reason)
+            instead = "in a temporary folder until this process ends" if found else "in memory alone"
+            _warn(
+                f"compiled kernels cannot be kept in the user's cache ({what}); they are kept {instead}; "
+                "set TILEWRIGHT_CACHE_DIR to a folder of your own that no one else may write"
+            )
+        return found
+
+
+@functools.cache
+def _stand_in() -> _StandIn:
+    """The process's one."""
+    return _StandIn()
+
+
+def _remove(root: Path, process: int) -> None:
+    """Remove the temporary cache where the process ends that made it; others may be its children."""
+    if os.getpid() == process:
+        shutil.rmtree(root, ignore_errors=True)
+
+
+def _warn(text: str) -> None:
+    """Warn at the line that called Tilewright."""
+    package, frame, level = str(Path(__file__).parents[1]), sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_back.f_code.co_filename.startswith(package):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, TilewrightWarning, stacklevel=level + 1)
+
+
+def has(folder: Path | None, key: str) -> bool:
     """Whether there is an entry, sound or not."""
-    return (folder / f"{key}.bin").exists()
+    return folder is not None and (folder / f"{key}.bin").exists()
 
 
-def read(folder: Path, key: str, decode: Callable[[dict[str, Any]], _T]) -> tuple[_T, bytes] | None:
-    """An entry's header, decoded, and its code; None when there is no sound one."""
+def read(folder: Path | None, key: str, decode: Callable[[dict[str, Any]], _T]) -> tuple[_T, bytes] | None:
+    """An entry's header, decoded, and its code; None when there is no sound one that is the user's alone."""
+    if folder is None:
+        return None
     path = folder / f"{key}.bin"
     try:
-        blob = path.read_bytes()
+        blob = private.read(path)
+    except private.ExposedError as error:
+        _warn(f"cache entry ignored and made anew: {error}")
+        return None
     except OSError:
         return None
     start = len(_MAGIC)
@@ -78,36 +149,26 @@ def read(folder: Path, key: str, decode: Callable[[dict[str, Any]], _T]) -> tupl
         length = int.from_bytes(body[:8], "little")
         entry = decode(json.loads(body[8 : 8 + length])), body[8 + length :]
     except (ValueError, KeyError, TypeError, IndexError):
-        warnings.warn(f"cache entry {path.name} is damaged or foreign; it is ignored and made anew", stacklevel=3)
+        _warn(f"cache entry {path.name} is damaged or foreign; it is ignored and made anew")
         return None
     upkeep.note_use(path)
     return entry
 
 
-def write(folder: Path, key: str, header: dict[str, Any], code: bytes) -> None:
+def write(folder: Path | None, key: str, header: dict[str, Any], code: bytes) -> None:
     """Write an entry, whole or not at all, and now and then remove old ones.
 
     A folder that cannot be written is no error. Where the setting allows no bytes, nothing is written.
     """
     settings = Settings.from_environ()
-    if not settings.cache_bytes:
+    if folder is None or not settings.cache_bytes:
         return
     text = json.dumps(header).encode()
     body = len(text).to_bytes(8, "little") + text + code
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=folder, prefix=".new-")
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        private.write(folder / f"{key}.bin", _MAGIC + _checksum(key, body) + body)
     except OSError:
         return
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(_MAGIC + _checksum(key, body) + body)
-        temporary.replace(folder / f"{key}.bin")
-    except OSError:
-        temporary.unlink(missing_ok=True)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
     if key.startswith(_LOOKS):
-        upkeep.tidy(settings.cache_dir, settings.cache_bytes)
+        upkeep.tidy(folder.parent, settings.cache_bytes)

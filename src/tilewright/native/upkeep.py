@@ -1,6 +1,6 @@
 """The size of the cache on disk: what is in it, and removing what was not used for longest.
 
-Only files that `store` writes are looked at, in the two folders it writes to: a cache folder that holds something
+Only files that `store` writes are looked at, in the folders it writes to: a cache folder that holds something
 else keeps it. Any number of processes may do this at once: an entry that another has removed is none, and whoever asks
 for it next makes it anew.
 """
@@ -16,8 +16,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-#: Folders of the cache: the simulated GPU's kernels, and the CPU engine's.
-TRANSLATIONS, CPU = "translations", "cpu"
+from tilewright.native import private
+
+#: Folders of the cache: the simulated GPU's kernels, the CPU engine's, and what the assembler says of kernels.
+#: PoCL has one too, whose files it names and counts itself.
+TRANSLATIONS, CPU, RESOURCES, POCL = private.ROOMS
 #: How full the cache is left, so that not every entry removes another.
 _LEAVE = 0.9
 #: A use is noted on disk when the last note is older: reading an entry writes nothing as a rule.
@@ -49,23 +52,34 @@ class Contents:
         Files, and their length together.
     removed_bytes : int
         What was removed just now.
+    unusable : str
+        Why nothing is read there; "" where it is.
     """
 
     folder: str
     entries: int
     bytes: int
     removed_bytes: int = 0
+    unusable: str = ""
 
 
-def contents(root: Path, removed_bytes: int = 0) -> Contents:
+def contents(root: Path | None, removed_bytes: int = 0) -> Contents:
     """What the cache of a root folder holds, half-written files included."""
-    found = entries(root)
-    return Contents(str(root), len(found), sum(entry.bytes for entry in found), removed_bytes)
+    if root is None:
+        return Contents("", 0, 0, unusable="this user has no home folder")
+    found, unusable = entries(root), ""
+    try:
+        private.folder(root, TRANSLATIONS, make=False)
+    except private.ExposedError as error:
+        unusable = str(error)
+    except OSError:
+        pass  # nothing was kept yet
+    return Contents(str(root), len(found), sum(entry.bytes for entry in found), removed_bytes, unusable)
 
 
 def entries(root: Path) -> list[Entry]:
-    """Everything that the cache of a root folder holds; nothing where there is no such folder."""
-    return [entry for name in (TRANSLATIONS, CPU) for entry in _scan(root / name)]
+    """Everything that the cache of a root folder holds; nothing where there is none that is the user's alone."""
+    return [entry for name in (TRANSLATIONS, CPU, RESOURCES) for entry in _scan(root, name)]
 
 
 def note_use(path: Path) -> None:
@@ -93,14 +107,14 @@ def tidy(root: Path, most_bytes: int) -> int:
     return removed
 
 
-def clear(root: Path) -> int:
+def clear(root: Path | None) -> int:
     """Remove every entry; returns the bytes removed."""
-    return sum(_remove(entry) for entry in entries(root))
+    return 0 if root is None else sum(_remove(entry) for entry in entries(root))
 
 
-def _scan(folder: Path) -> Iterator[Entry]:
+def _scan(root: Path, room: str) -> Iterator[Entry]:
     try:
-        files = list(os.scandir(folder))
+        files = list(os.scandir(private.folder(root, room, make=False)))
     except OSError:
         return
     for file in files:

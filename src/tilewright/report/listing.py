@@ -85,7 +85,9 @@ def devices(found: Sequence[Device], console: Console) -> None:
 
 def cache(contents: Contents, limit_bytes: int, console: Console) -> None:
     """Print where the cache is and what it holds, a line each."""
-    console.print(Text(contents.folder, style="bold"), soft_wrap=True)
+    console.print(Text(contents.folder or "no folder", style="bold"), soft_wrap=True)
+    if contents.unusable:
+        console.print(f"not used: {contents.unusable}", soft_wrap=True)
     entries = f"{figures.count(contents.entries)} entr{'y' if contents.entries == 1 else 'ies'}"
     console.print(f"{entries}, {figures.size(contents.bytes)} of {figures.size(limit_bytes)}")
     if contents.removed_bytes:

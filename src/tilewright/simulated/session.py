@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
+from tilewright.native import private
 from tilewright.simt.observer import Launch, Observer
 from tilewright.simt.run.limits import Limits
 from tilewright.simulated import seam
@@ -122,13 +122,17 @@ def in_children(gpu: str, seed: int | None = None, limits: Limits | None = None)
     """
     startup = str(Path(__file__).parent / "startup")
     seconds = None if limits is None else limits.seconds
-    with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
-        launches = ChildLaunches(Path(folder) / "launched", os.getpid())
+    with ExitStack() as stack:
+        try:
+            folder = stack.enter_context(private.working_folder())
+        except OSError:  # nowhere to note them: the file system is read-only, or full
+            folder = Path(os.devnull)
+        launches = ChildLaunches(folder / "launched", os.getpid())
         wanted = {
             "TILEWRIGHT_SIMULATED_GPU": gpu,
             "TILEWRIGHT_SIMULATED_SEED": "" if seed is None else str(seed),
             "TILEWRIGHT_SIMULATED_LIMIT": "" if seconds is None else repr(seconds),
-            "TILEWRIGHT_SIMULATED_NOTE": str(Path(folder) / "launched"),
+            "TILEWRIGHT_SIMULATED_NOTE": str(folder / "launched"),
             "PYTHONPATH": os.pathsep.join(filter(None, [startup, os.environ.get("PYTHONPATH")])),
         }
         before = {name: os.environ.get(name) for name in wanted}

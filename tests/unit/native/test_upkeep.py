@@ -155,6 +155,7 @@ def test_the_command_shows_and_clears(tilewright: Run, tmp_path: Path, monkeypat
         "bytes": 0,
         "removed_bytes": 0,
         "limit_bytes": 3 << 20,
+        "unusable": "",
     }
     for number in range(2):
         fill(tmp_path / "kept", upkeep.CPU, number, 1024, age_hours=1)

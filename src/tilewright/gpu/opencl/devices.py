@@ -9,9 +9,11 @@ import functools
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 from tilewright.errors import ArgumentValueError, DeviceError, MissingExtraError
+from tilewright.native import private, store, upkeep
 
 Kind = Literal["gpu", "accelerator", "cpu"]
 #: The one that is taken first where none is named.
@@ -77,6 +79,7 @@ def binding() -> Any:
     DeviceError
         The process was forked from one that used it: drivers' threads and devices stay behind, and calls never end.
     """
+    _keep_others_caches_private()
     try:
         import pyopencl
     except ImportError as error:
@@ -89,6 +92,27 @@ def binding() -> Any:
             'start processes with multiprocessing.get_context("spawn")'
         )
     return pyopencl
+
+
+@functools.cache
+def _keep_others_caches_private() -> None:
+    """Give PoCL, which loads machine code, and pyopencl, which loads pickles, no cache that another user could write.
+
+    PoCL's own choice without a home folder is one in `/tmp` that anybody may have made. A user's setting is kept.
+
+    Source: PoCL, "Environment variables"; pyopencl, "Caching".
+    """
+    folder = store.room(upkeep.POCL)
+    if folder is None:
+        os.environ.setdefault("POCL_KERNEL_CACHE", "0")
+    else:
+        os.environ.setdefault("POCL_CACHE_DIR", str(folder))
+    try:
+        import platformdirs
+
+        private.folder(Path(platformdirs.user_cache_dir()), "pytools")
+    except (RuntimeError, OSError):
+        os.environ.setdefault("PYOPENCL_NO_CACHE", "1")
 
 
 @functools.cache

@@ -11,7 +11,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -24,6 +23,7 @@ import numpy as np
 from tilewright.errors import CompileError, DeviceError
 from tilewright.gpu.opencl.devices import OpenclDevice, binding, describe, is_pocl
 from tilewright.gpu.opencl.source import Layout, Tile, source
+from tilewright.native import private
 from tilewright.problem.kind import Kind
 
 #: Contexts whose kernels are kept: they keep the contexts, and what those hold on a device.
@@ -123,8 +123,8 @@ def check_arithmetic(context: Any, handle: Any) -> None:
 
 def _check_linking(device: OpenclDevice) -> None:
     """Try in a process of its own, with nothing kept, whether PoCL can link: where it cannot, it ends the process."""
-    with tempfile.TemporaryDirectory() as folder:
-        environment = os.environ | {"POCL_CACHE_DIR": folder, "PYOPENCL_NO_CACHE": "1"}
+    with private.working_folder() as folder:
+        environment = os.environ | {"POCL_CACHE_DIR": str(folder), "PYOPENCL_NO_CACHE": "1"}
         done = subprocess.run(
             [sys.executable, "-c", _TRY], env=environment, capture_output=True, text=True, errors="replace", check=False
         )

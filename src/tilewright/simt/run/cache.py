@@ -15,12 +15,12 @@ from tilewright.simt.translate.translation import Translation
 _SITE_FIELDS = tuple(field.name for field in dataclasses.fields(Site))[1:]  # `steps` is the last
 
 
-def load(folder: Path, key: str) -> tuple[Translation, bytes] | None:
+def load(folder: Path | None, key: str) -> tuple[Translation, bytes] | None:
     """The translation and machine code kept under a key, or None."""
     return entries.read(folder, key, _translation)
 
 
-def store(folder: Path, key: str, translation: Translation, code: bytes) -> None:
+def store(folder: Path | None, key: str, translation: Translation, code: bytes) -> None:
     """Keep a translation; a folder that cannot be written is no error."""
     entries.write(folder, key, _header(translation), code)
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from tilewright.errors import PtxError
 from tilewright.native import store, upkeep
 from tilewright.native.compiler import Compiler, Library
-from tilewright.settings import Settings
 from tilewright.simt.run import cache
 from tilewright.simt.translate.runtime import runtime_ir
 
@@ -65,4 +64,4 @@ class Host(Compiler):
 @functools.cache
 def host() -> Host:
     """The process's one JIT."""
-    return Host(folder=Settings.from_environ().cache_dir / upkeep.TRANSLATIONS)
+    return Host(folder=store.room(upkeep.TRANSLATIONS))

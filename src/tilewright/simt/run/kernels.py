@@ -16,7 +16,6 @@ from typing import TypeVar
 
 from tilewright.native import store, upkeep
 from tilewright.native.compiler import Library
-from tilewright.settings import Settings
 from tilewright.simt.events import Instrument
 from tilewright.simt.ptx.parser import parse
 from tilewright.simt.ptx.tree import Module
@@ -60,7 +59,7 @@ class KernelStore:
         found = self._ready.get(key)
         if found is not None:
             return ReadyKernel(found.translation, found.library, True, time.perf_counter() - start)
-        folder = Settings.from_environ().cache_dir / upkeep.TRANSLATIONS
+        folder = store.room(upkeep.TRANSLATIONS)
         kept = cache.load(folder, key)
         if kept is None:
             translation, code = interruptible(lambda: _make(ptx, entry, launch, instruments, optimise))

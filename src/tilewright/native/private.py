@@ -1,0 +1,224 @@
+"""Folders and files that belong to this user and that no one else may write: what machine code may be loaded from.
+
+Whoever can write into a cache of machine code, or can put another folder in its place, runs code as its user. So
+every folder on the way must belong to the user or to the system, and no one else may write there, unless it is sticky
+(as `/tmp` is), where nobody can rename what is another's. Symbolic links are followed one by one under the same rule.
+The last folder and its files must be the user's own; a file is opened once, without following a link, and the
+descriptor is asked whose it is, so nobody can exchange it in between.
+
+Source: path_resolution(7), inode(7) and open(2) of the Linux manual; `StrictModes` of sshd_config(5) has the same rule.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+#: Folders of a cache: a folder with these alone is one of ours, and is made private where it is not.
+ROOMS = ("translations", "cpu", "resources", "pocl")
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+_OWN = 0o700
+#: As many as Linux follows.
+_LINKS = 40
+
+
+class ExposedError(OSError):
+    """A file or folder that another user could have written; the message says which, and why."""
+
+
+def folder(root: Path, room: str, *, make: bool = True) -> Path:
+    """A folder of the cache at `root`, with no links in its path; only the user may enter it.
+
+    Parameters
+    ----------
+    root : pathlib.Path
+    room : str
+        Name of the folder in it.
+    make : bool
+        Whether folders that are missing are made.
+
+    Raises
+    ------
+    ExposedError
+        Another user could write there.
+    OSError
+        It is missing, or cannot be made.
+    """
+    _close(root)
+    path = f"{_real(root.absolute(), make=make).rstrip('/')}/{room}"
+    status = _status(path, make=make)
+    if not stat.S_ISDIR(status.st_mode):
+        raise ExposedError(f"{path} is no folder")
+    if status.st_uid != os.geteuid():
+        raise ExposedError(f"{path} belongs to another user, of number {status.st_uid}")
+    if status.st_mode & 0o077:
+        Path(path).chmod(status.st_mode & _OWN)
+    return Path(path)
+
+
+def read(path: Path) -> bytes:
+    """All bytes of a file.
+
+    Raises
+    ------
+    ExposedError
+        The file is another user's, others may write it, or it is no regular file.
+    OSError
+        It is missing, or cannot be read.
+    """
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise ExposedError(f"{path.name} is a symbolic link") from error
+        raise
+    try:
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode):
+            raise ExposedError(f"{path.name} is no regular file")
+        if status.st_uid != os.geteuid() or status.st_mode & _OTHERS_WRITE:
+            raise ExposedError(f"another user could have written {path.name}")
+        with os.fdopen(handle, "rb", closefd=False) as file:
+            return file.read()
+    finally:
+        os.close(handle)
+
+
+def write(path: Path, data: bytes) -> None:
+    """Write a file whole or not at all, for the user alone whatever the umask is.
+
+    Raises
+    ------
+    OSError
+        It cannot be written.
+    """
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".new-")
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            os.fchmod(handle, 0o600)
+            file.write(data)
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def temporary_folder() -> Path:
+    """Make a folder under a name that nobody can guess.
+
+    Raises
+    ------
+    OSError
+        There is no room for temporary files.
+    """
+    made = Path(tempfile.mkdtemp(prefix="tilewright-"))
+    made.chmod(_OWN)  # the umask may have taken even our own rights
+    return made
+
+
+@contextlib.contextmanager
+def working_folder() -> Iterator[Path]:
+    """A temporary folder that is removed afterwards.
+
+    Raises
+    ------
+    OSError
+        There is no room for temporary files.
+    """
+    made = temporary_folder()
+    try:
+        yield made
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+
+
+def _real(path: Path, *, make: bool) -> str:
+    """The folder's path without links, where nobody else can put another in place of any part of it."""
+    at, pending, links = "/", _parts(str(path)), 0
+    _check("/", Path("/").lstat())
+    while pending:
+        part = pending.pop(0)
+        if part == "..":
+            at = os.path.dirname(at)  # noqa: PTH120
+            continue
+        below = f"{at.rstrip('/')}/{part}"
+        status = _status(below, make=make)
+        if stat.S_ISLNK(status.st_mode):
+            links += 1
+            if links > _LINKS:
+                raise ExposedError(f"{path} goes round in symbolic links")
+            if status.st_uid not in _trusted():
+                raise ExposedError(f"{below} is a symbolic link of another user, of number {status.st_uid}")
+            target = os.readlink(below)  # noqa: PTH115
+            at = "/" if target.startswith("/") else at
+            pending[:0] = _parts(target)
+        else:
+            _check(below, status)
+            at = below
+    return at
+
+
+def _close(root: Path) -> None:
+    """Make a cache's folder private where it is open to others; a folder with anything else in it is not ours to close.
+
+    An entry that someone has put there by then is refused by itself.
+    """
+    with contextlib.suppress(OSError):  # not there yet, or not ours: the walk says so
+        status = root.stat()
+        if status.st_mode & _OTHERS_WRITE and not status.st_mode & stat.S_ISVTX and set(os.listdir(root)) <= set(ROOMS):  # noqa: PTH208
+            root.chmod(_OWN)
+
+
+def _parts(path: str) -> list[str]:
+    return [part for part in path.split("/") if part not in ("", ".")]
+
+
+def _status(path: str, *, make: bool) -> os.stat_result:
+    """What stands at a path, after a folder was made there if nothing did."""
+    try:
+        return os.lstat(path)
+    except FileNotFoundError:
+        if not make:
+            raise
+    with contextlib.suppress(FileExistsError):  # another process was quicker
+        os.mkdir(path, _OWN)  # noqa: PTH102
+        os.chmod(path, _OWN)  # noqa: PTH101 - the umask may have taken even our own rights
+    return os.lstat(path)
+
+
+def _check(path: str, status: os.stat_result) -> None:
+    """Refuse a folder on the way in which another user can exchange what is in it."""
+    if not stat.S_ISDIR(status.st_mode):
+        raise ExposedError(f"{path} is no folder")
+    if status.st_uid not in _trusted():
+        raise ExposedError(f"{path} belongs to another user, of number {status.st_uid}")
+    writers = status.st_mode & _OTHERS_WRITE
+    if not writers or status.st_mode & stat.S_ISVTX:
+        return
+    if writers == stat.S_IWGRP and _of_user_alone(status.st_gid):
+        return
+    raise ExposedError(f"other users may write in {path}")
+
+
+def _trusted() -> tuple[int, int, int]:
+    """Users who may own a folder on the way: oneself, root, and whoever owns the root folder, in a container."""
+    return os.geteuid(), 0, Path("/").stat().st_uid
+
+
+def _of_user_alone(group: int) -> bool:
+    """Whether a group is the user's private one: many systems give each user one, and let it write by default."""
+    import grp
+    import pwd
+
+    try:
+        found, user = grp.getgrgid(group), pwd.getpwuid(os.geteuid())
+    except KeyError:
+        return False
+    return found.gr_name == user.pw_name and found.gr_gid == user.pw_gid and set(found.gr_mem) <= {user.pw_name}
