@@ -130,7 +130,7 @@ def divided(t: str, a: int, b: int) -> tuple[int, int]:
     """Quotient towards zero and remainder with the dividend's sign."""
     x, y = number(a, t), number(b, t)
     if y == 0:
-        return -1, x  # unspecified in the manual: what this machine promises
+        return -1, -1  # unspecified in the manual: what the vendor's machine code gives
     quotient = abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1)
     return quotient, x - quotient * y
 

@@ -36,7 +36,11 @@ def oracle_bfind(name, a):
 
 
 def oracle_fns(name, mask, base, offset):
-    base, offset = base % 32, number(offset, "s32")
+    offset = number(offset, "s32")
+    if offset == -(1 << 31):  # negating it gives itself
+        return 0
+    if base > 31:
+        return 0xFFFFFFFF
     bits = bits_of(mask, 32)
     if offset == 0:
         return base if bits[base] else 0xFFFFFFFF
@@ -56,7 +60,8 @@ def oracle_brev(name, a):
 
 def oracle_bfe(name, a, b, c):
     t = name.split(".")[-1]
-    width, start, length = width_of(t), b % 256, c % 256
+    width = width_of(t)
+    start, length = (b % 256, c % 256) if width == 32 else (b, c)
     bits = bits_of(a, width)
     sign = 0 if t[0] == "u" or length == 0 else bits[min(start + length - 1, width - 1)]
     return value_of([bits[start + i] if i < length and start + i < width else sign for i in range(width)])
@@ -65,9 +70,10 @@ def oracle_bfe(name, a, b, c):
 def oracle_bfi(name, a, b, c, d):
     width = width_of(name.split(".")[-1])
     field, bits = bits_of(a, width), bits_of(b, width)
-    for i in range(d % 256):
-        if c % 256 + i < width:
-            bits[c % 256 + i] = field[i]
+    start, length = (c % 256, d % 256) if width == 32 else (c, d)
+    for i in range(min(length, width)):
+        if start + i < width:
+            bits[start + i] = field[i]
     return value_of(bits)
 
 

@@ -19,12 +19,12 @@ def oracle_addc(name, a, b, carry):
 
 def oracle_sub(name, a, b, carry):
     bits = width_of(name.split(".")[-1])
-    return (a - b) % (1 << bits), int(a < b)
+    return (a - b) % (1 << bits), int(a >= b)
 
 
 def oracle_subc(name, a, b, carry):
     bits = width_of(name.split(".")[-1])
-    return (a - b - carry) % (1 << bits), int(a < b + carry)
+    return (a - b - (1 - carry)) % (1 << bits), int(a >= b + (1 - carry))
 
 
 def half_product(name: str, a: int, b: int) -> int:

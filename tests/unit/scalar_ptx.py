@@ -32,7 +32,7 @@ MEANING = {
     "shr.s32": lambda a, b: signed(a) >> min(b, 32),
     "min.u32": min,
     "max.s32": lambda a, b: max(signed(a), signed(b)),
-    "rem.u32": lambda a, b: a % b if b else a,
+    "rem.u32": lambda a, b: a % b if b else 0xFFFFFFFF,
     "mov.u32": lambda a: a,
 }
 ARITY = {"not.b32": 1, "neg.s32": 1, "mov.u32": 1, "mad.lo.s32": 3}

@@ -218,11 +218,11 @@ def dp2a(code: Code, form: Form, a: Value, b: Value, c: Value) -> Value:
 # -- quotients ----------------------------------------------------------------------------------------------------
 
 
-def _divide(code: Code, form: Form, a: Value, b: Value, operation: str, by_zero: Value) -> Value:
+def _divide(code: Code, form: Form, a: Value, b: Value, operation: str) -> Value:
     """Quotient or remainder, with the two undefined cases of the host replaced.
 
-    Division by zero is unspecified in the manual; here the quotient is all ones and the remainder the dividend, so that
-    a == q * b + r holds for every a and b. The least integer divided by -1 wraps around.
+    Division by zero is unspecified in the manual; the vendor's machine code gives all ones for the quotient and for the
+    remainder, in every width. The least integer divided by -1 wraps around.
     """
     signed = is_signed(form["type"])
     one = code.const(a.type, 1)
@@ -233,19 +233,19 @@ def _divide(code: Code, form: Form, a: Value, b: Value, operation: str, by_zero:
         overflow = code.and_(least, code.icmp("eq", b, code.const(a.type, -1)))
         unsafe = code.or_(zero_divisor, overflow)
     result = code.binary(("s" if signed else "u") + operation, a, code.select(unsafe, one, b))
-    return code.select(zero_divisor, by_zero, result)
+    return code.select(zero_divisor, code.const(a.type, -1), result)
 
 
 @rows.row("div.type d, a, b;", section="9.7.1.8", type=_PLAIN, note="division by zero gives all ones")
 def div(code: Code, form: Form, a: Value, b: Value) -> Value:
     """Quotient a / b, rounded towards zero."""
-    return _divide(code, form, a, b, "div", code.const(a.type, -1))
+    return _divide(code, form, a, b, "div")
 
 
-@rows.row("rem.type d, a, b;", section="9.7.1.9", type=_PLAIN, note="the remainder by zero is a")
+@rows.row("rem.type d, a, b;", section="9.7.1.9", type=_PLAIN, note="the remainder by zero is all ones")
 def rem(code: Code, form: Form, a: Value, b: Value) -> Value:
     """Remainder a - b * (a / b), with the sign of a."""
-    return _divide(code, form, a, b, "rem", a)
+    return _divide(code, form, a, b, "rem")
 
 
 # -- extremes -----------------------------------------------------------------------------------------------------

@@ -58,25 +58,24 @@ def _nth_set_bit(code: Code, bits: Value, n: Value) -> Value:
     section="9.7.1.17",
     type="b32",
     types={"base": "u32", "offset": "s32"},
-    note="base is taken modulo 32",
+    note="the undefined base of 32 and more finds nothing",
 )
 def fns(code: Code, form: Form, mask: Value, base: Value, offset: Value) -> Value:
     """Find the n-th set bit from a base, upwards or downwards; offset 0 asks for the base bit itself."""
     zero, last = code.const("i32", 0), code.const("i32", 31)
-    base = code.and_(base, last)
     down = code.icmp("slt", offset, zero)
     # Downwards is upwards in the reversed mask.
     mask = code.select(down, code.call("llvm.bitreverse", "i32", mask), mask)
     start = code.select(down, code.sub(last, base), base)
-    candidates = code.binary("shl", code.binary("lshr", mask, start), start)
-    alone = code.and_(candidates, code.binary("shl", code.const("i32", 1), start))
+    candidates = code.and_(mask, left(code, code.const("i32", -1), start))
+    alone = code.and_(candidates, left(code, code.const("i32", 1), start))
     itself = code.icmp("eq", offset, zero)
     candidates = code.select(itself, alone, candidates)
     distance = code.call("llvm.abs", "i32", offset, flags="i1 false")
     n = code.select(itself, code.const("i32", 1), distance)
     found = _nth_set_bit(code, candidates, n)
     found = code.select(down, code.sub(last, found), found)
-    enough = code.icmp("uge", code.call("llvm.ctpop", "i32", candidates), n)
+    enough = code.icmp("sge", code.call("llvm.ctpop", "i32", candidates), n)
     return code.select(enough, found, code.const("i32", -1))
 
 
@@ -86,17 +85,27 @@ def brev(code: Code, form: Form, a: Value) -> Value:
     return code.call("llvm.bitreverse", a.type, a)
 
 
-def _low_byte(code: Code, value: Value, type_: str) -> Value:
-    """A bit position or length: 0 to 255, in the width of the value it applies to."""
-    return code.resize(code.and_(value, code.const("i32", 255)), type_, signed=False)
+def _extent(code: Code, value: Value, type_: str) -> Value:
+    """A bit position or length, in the width of the value it applies to.
+
+    The manual restricts it to 0 ... 255. Beyond, the vendor's machine code takes its low byte for 32-bit fields and the
+    whole of it for 64-bit ones.
+    """
+    return code.and_(value, code.const("i32", 255)) if type_ == "i32" else code.resize(value, type_, signed=False)
 
 
-@rows.row("bfe.type d, a, b, c;", section="9.7.1.19", type="u32 u64 s32 s64", types={"b": "u32", "c": "u32"})
+@rows.row(
+    "bfe.type d, a, b, c;",
+    section="9.7.1.19",
+    type="u32 u64 s32 s64",
+    types={"b": "u32", "c": "u32"},
+    note="a position or length above 255 counts modulo 256 in the 32-bit types alone",
+)
 def bfe(code: Code, form: Form, a: Value, b: Value, c: Value) -> Value:
     """Field of c bits from bit b, extended by zeros or by its highest bit; 0 when c is 0."""
     signed = is_signed(form["type"])
-    field = right(code, a, _low_byte(code, b, a.type), signed=signed)
-    length = _low_byte(code, c, a.type)
+    field = right(code, a, _extent(code, b, a.type), signed=signed)
+    length = _extent(code, c, a.type)
     width = code.const(a.type, a.bits)
     spare = code.sub(width, code.call("llvm.umin", a.type, length, width))
     # A length of 0 shifts everything out to the left; zeros come back from the right in either case.
@@ -109,11 +118,11 @@ def bfe(code: Code, form: Form, a: Value, b: Value, c: Value) -> Value:
     section="9.7.1.20",
     type="b32 b64",
     types={"position": "u32", "length": "u32"},
-    note="the manual calls the operands f, a, b, c, d",
+    note="the manual calls the operands f, a, b, c, d; a position or length above 255 counts modulo 256 in b32 alone",
 )
 def bfi(code: Code, form: Form, a: Value, b: Value, position: Value, length: Value) -> Value:
     """Insert the lowest bits of a into b; bits past the top are dropped."""
-    position, length = _low_byte(code, position, a.type), _low_byte(code, length, a.type)
+    position, length = _extent(code, position, a.type), _extent(code, length, a.type)
     ones = code.const(a.type, -1)
     field = code.not_(left(code, ones, length))
     mask = left(code, field, position)

@@ -3,7 +3,8 @@
 Source: PTX ISA, section 9.7.2, Extended-Precision Integer Arithmetic Instructions.
 
 A meaning of kind `carry` always receives the carry flag as its last source and always returns (result, carry-out).
-The flag is written only when the name has `.cc`. For differences the flag is the borrow.
+The flag is written only when the name has `.cc`. A difference is the sum a + ~b + 1, as in the vendor's machine code:
+its flag is a carry, the opposite of the borrow that the manual speaks of, which shows where `addc` follows `sub.cc`.
 """
 
 from __future__ import annotations
@@ -27,13 +28,11 @@ def _sum(code: Code, a: Value, b: Value, carry: Value | None) -> tuple[Value, Va
     return whole, code.or_(out, code.icmp("ult", whole, total))
 
 
-def _difference(code: Code, a: Value, b: Value, borrow: Value | None) -> tuple[Value, Value]:
-    """Difference and borrow-out."""
-    less, out = code.sub(a, b), code.icmp("ult", a, b)
-    if borrow is None:
-        return less, out
-    taken = code.cast("zext", borrow, a.type)
-    return code.sub(less, taken), code.or_(out, code.icmp("ult", less, taken))
+def _difference(code: Code, a: Value, b: Value, carry: Value | None) -> tuple[Value, Value]:
+    """Difference, less 1 without a carry, and carry-out."""
+    if carry is None:
+        return code.sub(a, b), code.icmp("uge", a, b)
+    return _sum(code, a, code.not_(b), carry)
 
 
 def _product(code: Code, form: Form, a: Value, b: Value) -> Value:
@@ -55,13 +54,13 @@ def add_with_carry(code: Code, form: Form, a: Value, b: Value, carry: Value) -> 
 
 @rows.row("sub.cc.type d, a, b;", section="9.7.2.3", kind="carry", type=_WORDS)
 def sub_setting(code: Code, form: Form, a: Value, b: Value, carry: Value) -> tuple[Value, Value]:
-    """Difference a - b; sets the borrow."""
+    """Difference a - b; sets the carry where nothing is borrowed."""
     return _difference(code, a, b, None)
 
 
 @rows.row("subc{.cc}.type d, a, b;", section="9.7.2.4", kind="carry", type=_WORDS)
-def sub_with_borrow(code: Code, form: Form, a: Value, b: Value, carry: Value) -> tuple[Value, Value]:
-    """Difference a - (b + borrow)."""
+def sub_with_carry(code: Code, form: Form, a: Value, b: Value, carry: Value) -> tuple[Value, Value]:
+    """Difference a - b, less 1 where the carry is not set."""
     return _difference(code, a, b, carry)
 
 

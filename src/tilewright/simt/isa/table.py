@@ -116,6 +116,11 @@ class Row:
         """Whether the first operand is written: the manual calls destinations d and p."""
         return self.kind != "control" and bool(self.operands) and self.operands[0][0] in "dp"
 
+    @property
+    def takes_carry(self) -> bool:
+        """Whether the carry flag is among its sources: addc, subc, madc."""
+        return self.kind == "carry" and self.opcode.endswith("c")
+
     def operand_names(self, count: int) -> tuple[str, ...]:
         """The names that `count` operands stand for: those in braces are left out from the end."""
         if count >= len(self.operands):

@@ -14,7 +14,7 @@ from tilewright.simt.translate.code import LANES, Value, element_type
 from tilewright.simt.translate.emitter import Emitter, guard_value, storage_type
 from tilewright.simt.translate.flow import Flow
 from tilewright.simt.translate.graph import Block, Op
-from tilewright.simt.translate.shapes import ANY_UNIFORM, ANY_VECTOR, PATTERN, UNIFORM, VECTOR, Shape, reads_carry
+from tilewright.simt.translate.shapes import ANY_UNIFORM, ANY_VECTOR, PATTERN, UNIFORM, VECTOR, Shape
 
 
 def emit_function(emitter: Emitter, symbol: str) -> Flow:
@@ -206,7 +206,7 @@ def _emit_carry(emitter: Emitter, op: Op, guard: Value | None) -> None:
 
     code = emitter.code
     carry = code.const("i1", 0)
-    if reads_carry(op):
+    if op.form.row.takes_carry:
         carry = emitter.read(tree.Register(CARRY), "pred")
     value, out = lower(code, op.form, *read_sources(emitter, op, base=False), carry)
     write(emitter, op.destinations[0], value, op.form.type_of("d"), _shape_of(value), guard)

@@ -121,7 +121,7 @@ def make_op(instruction: tree.Instruction, registers: dict[str, str], path: str)
     reads = [r for r in reads if r in registers]
     if form.row.kind == "carry":
         registers.setdefault(CARRY, ".pred")
-        reads += [CARRY] if instruction.opcode in ("addc", "subc", "madc") else []
+        reads += [CARRY] if form.row.takes_carry else []
         writes += (CARRY,) if form.has("cc") else ()
     return Op(instruction, form, writes, tuple(reads), tuple(destinations), tuple(operands))
 

@@ -286,7 +286,7 @@ class Shapes:
     def results(self, op: Op) -> list[Shape]:
         """Shapes of an instruction's destinations, before it is joined with what was there."""
         sources = [self.operand(s) for s in op.sources]
-        if op.form.row.kind == "carry" and reads_carry(op):
+        if op.form.row.takes_carry:
             sources.append(self.operand(tree.Register(CARRY)))
         shapes = self._transfer(op, sources)
         guard = op.guard
@@ -368,8 +368,3 @@ class Shapes:
         from tilewright.simt.translate.transfer import transfer
 
         return transfer(op, sources, self.launch, self.params)
-
-
-def reads_carry(op: Op) -> bool:
-    """Whether an instruction reads the condition code."""
-    return op.instruction.opcode in ("addc", "subc", "madc")
