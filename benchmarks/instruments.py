@@ -89,7 +89,8 @@ def measured(size: int, threads: int, rounds: int) -> dict[str, Any]:
 
 def checked(example: Run) -> Sequence[Instrument]:
     """The instruments of `check` for one more launch of a kernel."""
-    checks = Checks(capacity_bytes=CHECKED_BYTES)
+    checks = Checks()
+    checks.begun(CHECKED_BYTES)
     checks.allocated(GLOBAL_BASE, CHECKED_BYTES)
     checks.host_wrote(GLOBAL_BASE, CHECKED_BYTES)
     return checks.instruments(Launch("tiled", example.program, example.grid, example.block, 0))

@@ -9,17 +9,21 @@ is near, all are.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from tilewright.checking.values import Values
 from tilewright.instruments.findings import Finding
+from tilewright.instruments.shadow.cells import GLOBAL_FREED, GLOBAL_OUTSIDE
+from tilewright.instruments.shadow.words import told_as
 from tilewright.simt.observer import ArgumentFact, Launch
 from tilewright.simt.ptx import tree
 from tilewright.simt.translate.graph import Op
 
 #: Codes whose address is one of global memory; races tell their lines apart, and have one in shared memory too.
-CODES = ("TW101", "TW107", "TW201")
+CODES = ("TW101", "TW105", "TW107", "TW201")
+#: Those of them whose address is in no live memory: which of them it is, the pointer that it is computed from decides.
+_LIFELESS = ("TW101", "TW105")
 #: An access is near an array where it misses it by no more than the array's own bytes, or these.
 _NEAR_BYTES = 4096
 #: Names of arrays in one message.
@@ -29,8 +33,13 @@ _LISTED = 6
 _DATA = 4
 
 
-def named(finding: Finding, launch: Launch, values: Values | None) -> Finding:
+def named(
+    finding: Finding, launch: Launch, values: Values | None, freed: Callable[[int], bool] = lambda address: False
+) -> Finding:
     """A finding that says which array its access belongs to; as it is where no array of the launch is known.
+
+    An access to no live memory is one to freed memory (TW105) where the array's own memory was freed, and else an
+    overrun (TW101), whatever was in that place before.
 
     Parameters
     ----------
@@ -39,14 +48,26 @@ def named(finding: Finding, launch: Launch, values: Values | None) -> Finding:
     launch : Launch
     values : Values or None
         What the kernel's text says; None where it cannot be read.
+    freed : callable
+        Whether the memory at an address was freed.
     """
     address = finding.details.get("address")
     arrays = [fact for fact in launch.arguments if fact.dtype is not None]
     if finding.code not in CODES or address is None or not arrays:
         return finding
+    candidates = _candidates(finding, launch, values)
     inside = [fact for fact in arrays if _misses_by(fact, address) == 0]
-    meant = inside[:1] or _meant(finding, launch, values)
-    if meant:
+    meant = [fact for fact in candidates if fact in inside] or inside or candidates
+    if finding.code in _LIFELESS:
+        begun_freed = [fact for fact in meant if freed(fact.address)]
+        if begun_freed:
+            return _freed(finding, begun_freed)
+        if finding.code == "TW105" and not meant:
+            return finding  # through a pointer that no argument holds
+        finding = told_as(finding, GLOBAL_OUTSIDE)
+        if _is_null(address) and not any(_is_null(fact.address) for fact in arrays):
+            return replace(finding, message=f"{finding.message}; the pointer is null")
+    if inside or len(meant) == 1:
         words = f"the array is {_described(meant[0])}{_index(meant[0], address)}"
         if (
             inside and finding.code == "TW101" and _has_gaps(meant[0])
@@ -55,6 +76,7 @@ def named(finding: Finding, launch: Launch, values: Values | None) -> Finding:
                 f", whose strides {meant[0].strides} reach past the memory allocated for it: pass a host array with "
                 "gaps as numpy.ascontiguousarray(...)"
             )
+        meant = meant[:1]
     else:
         nearest = min(arrays, key=lambda fact: _misses_by(fact, address))
         meant = [nearest] if _is_near(nearest, address) else []
@@ -63,8 +85,17 @@ def named(finding: Finding, launch: Launch, values: Values | None) -> Finding:
     return replace(finding, message=f"{finding.message}; {words}", details=details)
 
 
-def _meant(finding: Finding, launch: Launch, values: Values | None) -> list[ArgumentFact]:
-    """The argument whose pointer the access's address is computed from, where it is one; else nothing."""
+def _freed(finding: Finding, arrays: Sequence[ArgumentFact]) -> Finding:
+    """An access through a pointer to memory that was freed; the array is named where it is one."""
+    told = told_as(finding, GLOBAL_FREED)
+    if len(arrays) > 1:
+        return told
+    message = f"{told.message}; the array is {_described(arrays[0])}"
+    return replace(told, message=message, details=told.details | {"array": arrays[0].name})
+
+
+def _candidates(finding: Finding, launch: Launch, values: Values | None) -> list[ArgumentFact]:
+    """The arguments whose pointers the access's address may be computed from."""
     if values is None:
         return []
     pointers = _pointers(launch)
@@ -72,8 +103,7 @@ def _meant(finding: Finding, launch: Launch, values: Values | None) -> list[Argu
     accesses = [op for op in values.ops if (op.instruction.ptx_line, op.instruction.name) == at]  # one for each call
     registers = [base.name for op in accesses for base in _bases(op) if isinstance(base, tree.Register)]
     origins = [base for op in values.origins(registers) for base in _bases(op) if isinstance(base, tree.Symbol)]
-    names = {base.name for base in origins} & pointers.keys()
-    return [pointers[name] for name in names] if len(names) == 1 else []
+    return [pointers[name] for name in sorted({base.name for base in origins} & pointers.keys())]
 
 
 def _bases(op: Op) -> list[tree.Register | tree.Symbol | None]:
@@ -113,6 +143,11 @@ def _misses_by(fact: ArgumentFact, address: int) -> int:
     """Bytes between an address and an array; 0 in it."""
     start, end = _span(fact)
     return max(start - address, address - end + 1, 0)
+
+
+def _is_null(address: int) -> bool:
+    """Whether an address is null, or an element at a null pointer."""
+    return (address + _NEAR_BYTES) % 2**64 < 2 * _NEAR_BYTES
 
 
 def _is_near(fact: ArgumentFact, address: int) -> bool:

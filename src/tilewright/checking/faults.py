@@ -12,20 +12,37 @@ from tilewright.errors import KernelError
 from tilewright.instruments.findings import Finding
 from tilewright.simt.observer import Launch
 from tilewright.simt.ptx.frames import within
+from tilewright.simt.translate.state import LOCAL_WINDOW, SHARED_WINDOW
 
 #: KernelError.fault -> code.
 CODES = {
     "misaligned": "TW102",
     "bounds global": "TW101",
     "bounds const": "TW101",
+    "bounds param": "TW101",
+    "bounds generic": "TW101",
     "bounds shared": "TW103",
     "bounds local": "TW104",
     "deadlock": "TW401",
     "barrier": "TW401",
     "barrier count": "TW403",
 }
+#: A generic address lies in a window of its own where it is one of shared or local memory.
+_WINDOWS = {SHARED_WINDOW >> 32: "bounds shared", LOCAL_WINDOW >> 32: "bounds local"}
 #: Codes of instruments that tell the same, and more; of any other its own.
 _KNOWN = {"TW101": ("TW101", "TW105", "TW107"), "TW401": ("TW401", "TW402")}
+
+
+def code_of(error: KernelError) -> str | None:
+    """The code of an error; None where it is no fault of these.
+
+    Examples
+    --------
+    >>> [code_of(KernelError("k", fault="bounds generic", address=at)) for at in (0, (1 << 32) + 64)]
+    ['TW101', 'TW103']
+    """
+    window = (error.address or 0) >> 32
+    return CODES.get(_WINDOWS.get(window, error.fault) if error.fault == "bounds generic" else error.fault)
 
 
 def findings(error: KernelError, launch: Launch, found: Sequence[Finding]) -> list[Finding]:
@@ -40,7 +57,7 @@ def findings(error: KernelError, launch: Launch, found: Sequence[Finding]) -> li
     >>> [(f.code, f.line) for f in findings(error, Launch("k", program, (1, 1, 1), (1, 1, 1), 0), [])]
     [('TW102', 7)]
     """
-    code = CODES.get(error.fault)
+    code = code_of(error)
     if code is None:
         return []
     details = {} if error.address is None else {"address": error.address}

@@ -31,7 +31,7 @@ from tilewright.simt.events import Instrument
 from tilewright.simt.observer import Launch, Observer, Rows
 from tilewright.simt.run.kernels import parsed
 from tilewright.simt.run.launch import Run
-from tilewright.simt.run.memory import CAPACITY_BYTES
+from tilewright.simt.run.memory import red_zone_bytes
 
 #: Groups of findings from which values that are not finite, or never written, follow.
 _CAUSES = ("TW1", "TW2", "TW3", "TW4")
@@ -46,8 +46,6 @@ class Checks(Observer):
         GPU whose limits hold, as `tilewright gpus` lists it; `TILEWRIGHT_GPU`, or the H100, by default.
     ignore : sequence of str
         Codes that are not wanted.
-    capacity_bytes : int
-        Of the memory that is followed, where it is more than that of the GPU.
 
     Attributes
     ----------
@@ -69,9 +67,7 @@ class Checks(Observer):
     red_zones = True
     row_gaps = True
 
-    def __init__(
-        self, *, gpu: str | None = None, ignore: Sequence[str] = (), capacity_bytes: int = CAPACITY_BYTES
-    ) -> None:
+    def __init__(self, *, gpu: str | None = None, ignore: Sequence[str] = ()) -> None:
         self.launches = 0
         self._gpu = machine.gpu(gpu or Settings.from_environ().gpu)
         self._ignored = [Suppression(code) for code in suppressions.checked(ignore)]
@@ -79,7 +75,7 @@ class Checks(Observer):
         self._kernels: dict[str, None] = {}
         self._files: dict[str, None] = {}
         self._coverage = Coverage()
-        self._states = States(max(capacity_bytes, self._gpu.memory_gb * 10**9))
+        self._states = States(0)
         self._looked_at: set[Any] = set()
         self._prepared: dict[Any, Program] = {}
         self._signs: dict[tuple[str, str], dict[int, bool]] = {}  # of a kernel, see `indices.lines`
@@ -111,6 +107,11 @@ class Checks(Observer):
 
     # -- what the simulated GPU tells -----------------------------------------------------------------------------
 
+    def begun(self, limit_bytes: int) -> None:
+        """Nothing is known yet of memory of a GPU."""
+        if limit_bytes > self._states.size_bytes:
+            self._states = States(limit_bytes)
+
     def row_gaps_at(self, gaps: Rows) -> None:
         """Bytes between the rows of an array, which no kernel must touch."""
         gaps.of(self._states.bytes_)[...] = ROW_GAP
@@ -122,7 +123,7 @@ class Checks(Observer):
 
     def allocated(self, address: int, size_bytes: int) -> None:
         """Bytes that nothing has been written to."""
-        self._states.allocated(address, size_bytes)
+        self._states.allocated(address, size_bytes, red_zone_bytes(size_bytes))
 
     def freed(self, address: int, size_bytes: int) -> None:
         """Arrays there have had their last launch."""
@@ -153,7 +154,7 @@ class Checks(Observer):
             self._looked_at.add(key)
             file = launches.definition(launch.program)[0]
             found = [*unset.findings(read, launch.name), *precision.findings(read, launch.name, dtypes, file)]
-            self._found += launches.of_launch(found, launch, read)
+            self._found += self._of_launch(found, launch, read)
 
     def instruments(self, launch: Launch) -> Sequence[Instrument]:
         """Fresh ones for the launch."""
@@ -175,7 +176,7 @@ class Checks(Observer):
         read = _values(launch)
         found = list(self._from_instruments(launch, read, results))
         if isinstance(error, KernelError):
-            found += launches.of_launch(faults.findings(error, launch, found), launch, read)
+            found += self._of_launch(faults.findings(error, launch, found), launch, read)
         if isinstance(error, LaunchError):
             found += self._refused(launch, error)
         if run is not None:
@@ -187,8 +188,11 @@ class Checks(Observer):
     def explains(self, launch: Launch, error: Exception) -> bool:
         """Whether what ended a launch, or refused it, is a finding."""
         if isinstance(error, KernelError):
-            return error.fault in faults.CODES
+            return faults.code_of(error) is not None
         return isinstance(error, LaunchError) and bool(self._refused(launch, error))
+
+    def _of_launch(self, found: Sequence[Finding], launch: Launch, read: Values | None) -> list[Finding]:
+        return launches.of_launch(found, launch, read, self._states.is_freed)
 
     def _refused(self, launch: Launch, error: LaunchError) -> list[Finding]:
         return (
@@ -202,11 +206,11 @@ class Checks(Observer):
         for result in results.values():
             rows = getattr(result, "findings", result)
             if isinstance(rows, Sequence) and rows and all(isinstance(row, Finding) for row in rows):
-                yield from launches.of_launch([row for row in rows if not _loaded_ahead(row, launch)], launch, read)
+                yield from self._of_launch([row for row in rows if not _loaded_ahead(row, launch)], launch, read)
         if read is not None and "wraparound" in results:
             signs = self._signs[launch.program.ptx, launch.program.entry]
             found = indices.findings(read, launch.name, results["wraparound"], signs)
-            yield from launches.of_launch(found, launch, read)
+            yield from self._of_launch(found, launch, read)
 
 
 def _loaded_ahead(finding: Finding, launch: Launch) -> bool:

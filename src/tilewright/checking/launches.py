@@ -8,7 +8,7 @@ from __future__ import annotations
 import linecache
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -125,12 +125,15 @@ def too_many_to_wait(launch: Launch, error: LaunchError) -> list[Finding]:
     return [at(launch, "TW508", str(error).rpartition("CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE: ")[2])]
 
 
-def of_launch(found: Sequence[Finding], launch: Launch, values: Values | None) -> list[Finding]:
+def of_launch(
+    found: Sequence[Finding], launch: Launch, values: Values | None, freed: Callable[[int], bool]
+) -> list[Finding]:
     """Findings of a launch that do not know it yet.
 
-    With its number, the array that an access was meant for, and the library's line that the finding's own calls.
+    With its number, the array that an access was meant for, and the library's line that the finding's own calls;
+    `freed` says of an address whether the memory there was freed.
     """
-    named = [arrays.named(finding, launch, values) for finding in found]
+    named = [arrays.named(finding, launch, values, freed) for finding in found]
     return [replace(one, launch=launch.index, details=one.details | _inner(one, launch.program)) for one in named]
 
 

@@ -99,7 +99,8 @@ def check(
     program, given = spaced(kernel, args)
     blocks, threads = _shape(program.name, grid, block)
     memory = given_memory(program.name, given, None) or Memory()
-    checks = Checks(gpu=gpu, ignore=ignore, capacity_bytes=memory.capacity_bytes)
+    checks = Checks(gpu=gpu, ignore=ignore)
+    checks.begun(memory.limit_bytes)
     zones, memory.red_zones = memory.red_zones, checks.red_zones
     scene = _Scene(checks, memory)
     try:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tilewright.instruments.shadow.states import reserved
 from tilewright.simt.events import GLOBAL_BASE, EventKind, Facts, Handler, Instrument, Site, Storage, parameters
 
 _LANES = 32
@@ -88,7 +89,8 @@ class Touched(Instrument):
 
     def begin(self, facts: Facts) -> Storage:
         """Two maps of zeros; pages of them cost nothing until they are touched."""
-        self._maps = np.zeros((2, facts.global_bytes + 2 * _SLACK_BYTES), np.uint8)
+        size = facts.global_bytes + 2 * _SLACK_BYTES
+        self._maps = reserved(2 * size)[: 2 * size].reshape(2, size)
         reads, writes = (part.ctypes.data + _SLACK_BYTES for part in self._maps)
         return Storage(np.array([reads, writes, facts.global_bytes], np.uint64))
 

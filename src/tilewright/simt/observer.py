@@ -112,6 +112,9 @@ class Observer:
     red_zones: bool = False
     row_gaps: bool = False
 
+    def begun(self, limit_bytes: int) -> None:
+        """A GPU begins; its device addresses will be below GLOBAL_BASE and so many bytes."""
+
     def instruments(self, launch: Launch) -> Sequence[Instrument]:
         """Instruments for a launch; their names are unlike those of other observers' instruments."""
         return ()

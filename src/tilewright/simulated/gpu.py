@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import itertools
 import os
 import threading
 import time
@@ -18,9 +19,9 @@ from tilewright import machine
 from tilewright.errors import LaunchError
 from tilewright.instruments.findings import Finding
 from tilewright.simt.observer import Observer
+from tilewright.simt.run.arena import Addresses, Arena
 from tilewright.simt.run.limits import Limits
-from tilewright.simt.run.memory import ALIGNMENT_BYTES, Arena, Memory
-from tilewright.simt.translate.layout import align_up
+from tilewright.simt.run.memory import Memory
 from tilewright.simt.translate.state import GLOBAL_BASE
 
 if TYPE_CHECKING:
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
 
 #: Address space of the arena, which every simulated GPU of a process uses; less where the host does not give as much.
 ARENA_BYTES, ARENA_LEAST_BYTES = 512 << 30, 4 << 30
-#: What a GPU may allocate more while another one is open within it.
-GROWTH_BYTES = 1 << 30
+#: What was freed last stays unused, where observers look for accesses to freed memory.
+QUARANTINE_BYTES = 256 << 20
 #: Handles that stand for the default streams. Source: cuda.h, CU_STREAM_LEGACY and CU_STREAM_PER_THREAD.
 DEFAULT_STREAMS = frozenset({0, 1, 2})
 _FIRST_HANDLE = 0x1000
@@ -50,46 +51,30 @@ class DriverError(Exception):
 
 
 class Lender:
-    """The process's memory of simulated GPUs: its host addresses are the device's, so a pointer is the same on both.
+    """What the simulated GPUs of a process share: addresses of memory, which are the host's too, and handles.
 
-    GPUs that are open at once get parts of their own, and so does one that comes after another whose pinned or managed
-    memory is still in the program's hands.
+    Each address and handle is given once, so that what outlives its GPU is not taken for another one's.
     """
 
     def __init__(self) -> None:
-        size = ARENA_BYTES
-        while True:
-            try:
-                self.arena = Arena(size, GLOBAL_BASE)
-                break
-            except LaunchError:
-                if size <= ARENA_LEAST_BYTES:
-                    raise
-                size //= 2
-        self._open: list[tuple[Memory, int]] = []  # with its capacity, which it gets back when it is the last one again
-        self._kept: list[Memory] = []  # closed, with allocations
+        self.addresses = Addresses(_arena(), once=True)
+        self.handles = itertools.count(_FIRST_HANDLE, 0x10)
 
     def lend(self, size_bytes: int) -> Memory:
-        """Memory for one GPU, of so many bytes or what there is; one that is open may grow a little meanwhile."""
-        self._kept = [memory for memory in self._kept if memory.allocations()]
-        ends = [memory.used_bytes for memory in self._kept]
-        for memory, _ in self._open:
-            memory.capacity_bytes = min(memory.capacity_bytes, memory.allocated_bytes + GROWTH_BYTES)
-            ends.append(memory.limit_bytes)
-        start = align_up(max(ends, default=0), ALIGNMENT_BYTES)
-        size = min(size_bytes, self.arena.size_bytes - start)
-        fresh = Memory(size, arena=self.arena, start_bytes=start)
-        self._open.append((fresh, size))
-        return fresh
+        """Memory for one GPU, of so many bytes or what there is."""
+        return Memory(min(size_bytes, self.addresses.arena.size_bytes), addresses=self.addresses)
 
-    def give_back(self, memory: Memory) -> None:
-        """A GPU is closed; what it still has allocated stays as it is."""
-        self._open = [entry for entry in self._open if entry[0] is not memory]
-        if self._open and not memory.allocations():
-            last, capacity = self._open[-1]
-            last.capacity_bytes = capacity
-        if memory.allocations():
-            self._kept.append(memory)
+
+def _arena() -> Arena:
+    """As large a one as the host gives, at the device's own addresses."""
+    size = ARENA_BYTES
+    while True:
+        try:
+            return Arena(size, GLOBAL_BASE)
+        except LaunchError:
+            if size <= ARENA_LEAST_BYTES:
+                raise
+            size //= 2
 
 
 @functools.cache
@@ -162,6 +147,9 @@ class SimulatedGpu:
         self.limits = limits
         self.memory = device_lender().lend(self.record.memory_gb * 10**9)
         self.memory.red_zones = any(observer.red_zones for observer in observers)
+        self.memory.quarantine_bytes = QUARANTINE_BYTES if self.memory.red_zones else 0
+        for observer in self.observers:
+            observer.begun(self.memory.limit_bytes)
         self.lock = threading.RLock()
         self.launches = 0
         self.closed = False
@@ -173,7 +161,6 @@ class SimulatedGpu:
         self.host_visible: dict[int, int] = {}  # address -> bytes: pinned and managed memory
         self.kernel_limits: dict[tuple[int, str], int] = {}  # most dynamic shared memory, where it was set
         self.primary_retained = 0
-        self._next_handle = _FIRST_HANDLE
         self._given_up: deque[int] = deque()  # addresses to be freed
         self._at_memory = False  # whether the list of allocations is being changed
         self._thread = threading.local()
@@ -185,9 +172,8 @@ class SimulatedGpu:
             raise DriverError("CUDA_ERROR_NOT_INITIALIZED")
 
     def new_handle(self) -> int:
-        """A number that no other stream, event or library has."""
-        self._next_handle += 0x10
-        return self._next_handle
+        """A number that no other stream, event or library of this process has."""
+        return next(device_lender().handles)
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -292,6 +278,7 @@ class SimulatedGpu:
         self.wait()
         for address, _ in self.memory.allocations():
             self._free_now(address)
+        self.memory.retire()
         self.libraries.clear()
         self.registered.clear()
         self.events.clear()
@@ -336,7 +323,7 @@ class SimulatedGpu:
         for address, _ in self.memory.allocations():
             if address not in self.host_visible:
                 self.memory.free(address)
-        device_lender().give_back(self.memory)
+        self.memory.retire()
 
 
 def now() -> float:

@@ -120,4 +120,6 @@ def test_what_is_no_access_of_global_memory_or_has_no_arrays_is_left_as_it_is() 
         assert arrays.named(finding, launch, None) is finding
     assert arrays.named(FOUND, replace(launch, arguments=(ArgumentFact("n"),)), None) is FOUND
     many = tuple(ArgumentFact(f"a{i}", np.dtype("f4"), (1,), (4,), 10**6 * (i + 1)) for i in range(8))
-    assert arrays.named(FOUND, replace(launch, arguments=many), None).message.endswith("`a5` of shape (1,) and 2 more")
+    far = replace(FOUND, details={"address": FAR})
+    assert arrays.named(far, replace(launch, arguments=many), None).message.endswith("`a5` of shape (1,) and 2 more")
+    assert arrays.named(FOUND, replace(launch, arguments=many), None).message == "m; the pointer is null"

@@ -112,6 +112,73 @@ def test_the_same_finding_of_many_launches_is_one() -> None:
 
 
 @cuda.jit
+def sum_unguarded(a, b, c):
+    i = cuda.grid(1)
+    c[i] = a[i] + b[i]
+
+
+@cuda.jit
+def shifted(x, out, by):
+    i = cuda.grid(1)
+    if i < out.size:
+        out[i] = x[i + by]
+
+
+class Alias:
+    """What another library sees of a device array: an address."""
+
+    def __init__(self, array: Any) -> None:
+        self.__cuda_array_interface__ = dict(array.__cuda_array_interface__)
+
+
+def freed_alias(size: int) -> Any:
+    """An array whose memory was freed."""
+    alias = cuda.as_cuda_array(Alias(cuda.to_device(np.ones(size, np.float32))))
+    cuda.current_context().memory_manager.deallocations.clear()
+    return alias
+
+
+def on_host(size: int) -> Any:
+    return np.ones(size, np.float32)
+
+
+def several_sizes(make: Callable[[int], Any], *sizes: int) -> None:
+    for size in sizes:
+        sum_unguarded[4, 32](make(size), make(size), make(size))
+        cuda.current_context().memory_manager.deallocations.clear()
+
+
+OVERRUN = [("TW101", "a", 28), ("TW101", "b", 28), ("TW101", "c", 28)]
+#: A program, and code, array and count of what must be found.
+LIFELESS: dict[str, tuple[Callable[[], None], list[tuple[str, str, int]]]] = {
+    "host arrays": (lambda: several_sizes(on_host, 128, 100), OVERRUN),
+    "device arrays": (lambda: several_sizes(lambda n: cuda.to_device(on_host(n)), 1000, 100), OVERRUN),
+    "ever smaller": (lambda: several_sizes(on_host, *range(5000, 200, -400), 100), OVERRUN),
+    "beyond the zone": (
+        lambda: (several_sizes(on_host, 100_000), shifted[1, 32](on_host(100), on_host(32), 30_000)),
+        [("TW101", "x", 32)],
+    ),
+    "freed": (lambda: shifted[1, 32](freed_alias(1000), on_host(32), 0), [("TW105", "x", 32)]),
+    "freed, past its end": (lambda: shifted[1, 32](freed_alias(1000), on_host(32), 990), [("TW105", "x", 32)]),
+    "freed beside live ones": (
+        lambda: sum_unguarded[4, 32](freed_alias(128), on_host(128), on_host(100)),
+        [("TW101", "c", 28), ("TW105", "a", 128)],
+    ),
+    "freed, and others made since": (
+        lambda: shifted[1, 32](freed_alias(32), cuda.to_device(on_host(32)), 0),
+        [("TW105", "x", 32)],
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", LIFELESS)
+def test_an_overrun_and_a_use_of_freed_memory_are_told_apart(kind: str) -> None:
+    program, due = LIFELESS[kind]
+    found = checked(program)
+    assert sorted((one.code, one.details.get("array"), one.count) for one in found) == due
+
+
+@cuda.jit
 def waits(x):
     cuda.cg.this_grid().sync()
     x[0] = 1

@@ -10,7 +10,7 @@ import mmap
 
 import numpy as np
 
-from tilewright.instruments.shadow.cells import FREED, READABLE, WRITABLE
+from tilewright.instruments.shadow.cells import FREE, FREED, READABLE, WRITABLE
 from tilewright.simt.events import GLOBAL_BASE
 
 #: A large page; a mapping has one more, since it may begin within one.
@@ -37,6 +37,11 @@ class States:
     capacity_bytes : int
         Of the memory; it takes address space, and pages where memory is used.
 
+    Attributes
+    ----------
+    size_bytes : int
+        The capacity.
+
     Examples
     --------
     >>> states = States(1 << 20)
@@ -47,6 +52,7 @@ class States:
     """
 
     def __init__(self, capacity_bytes: int) -> None:
+        self.size_bytes = capacity_bytes
         self._bytes = reserved(capacity_bytes + mmap.PAGESIZE)
 
     @property
@@ -54,13 +60,22 @@ class States:
         """Host address of the state of the byte at GLOBAL_BASE."""
         return self._bytes.ctypes.data
 
-    def allocated(self, address: int, size_bytes: int) -> None:
-        """Bytes may be written from now on; nothing of them has been."""
+    def allocated(self, address: int, size_bytes: int, zone_bytes: int = 0) -> None:
+        """Bytes may be written from now on; nothing of them has been.
+
+        The unused bytes behind them belong to no allocation, also where one that was freed had them before.
+        """
         self._part(address, size_bytes)[:] = WRITABLE
+        zone = self._part(address + size_bytes, zone_bytes)
+        zone[zone == FREED] = FREE
 
     def freed(self, address: int, size_bytes: int) -> None:
         """Bytes must not be accessed any more."""
         self._part(address, size_bytes)[:] = FREED
+
+    def is_freed(self, address: int) -> bool:
+        """Whether the byte at an address was freed, and not allocated since."""
+        return bool((self._part(address, 1) == FREED).any()) if address >= GLOBAL_BASE else False
 
     def host_wrote(self, address: int, size_bytes: int) -> None:
         """The host filled bytes."""

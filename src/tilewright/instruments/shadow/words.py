@@ -62,6 +62,13 @@ def finding_of(record: Record, sites: list[Site], facts: Facts, kernel: str) -> 
     )  # fmt: skip
 
 
+def told_as(finding: Finding, kind: int) -> Finding:
+    """An access to no live memory as of another kind: `cells.GLOBAL_OUTSIDE` or `cells.GLOBAL_FREED`."""
+    words = next((k.words for k in _KINDS.values() if k.words and finding.message.endswith(k.words)), None)
+    message = finding.message if words is None else finding.message.removesuffix(words) + _KINDS[kind].words
+    return replace(finding, code=_KINDS[kind].code, message=message)
+
+
 def place_of(record: Record, site: Site, facts: Facts) -> dict[str, Any]:
     """Where a record's first instance is, as a finding's fields."""
     source, line = split(site.source)

@@ -19,12 +19,13 @@ from tilewright.machine.occupancy import most_resident
 from tilewright.simt.events import Facts, Instrument, Site
 from tilewright.simt.ptx.frames import within
 from tilewright.simt.run import barrier_faults
+from tilewright.simt.run.arena import Arena
 from tilewright.simt.run.budget import UNLIMITED, Budget
 from tilewright.simt.run.compiler import host
 from tilewright.simt.run.grid_barrier import GridBarrier
 from tilewright.simt.run.kernels import ReadyKernel
 from tilewright.simt.run.limits import Limits
-from tilewright.simt.run.memory import Arena, Memory
+from tilewright.simt.run.memory import Memory
 from tilewright.simt.run.observed import Observed
 from tilewright.simt.run.printing import format_text
 from tilewright.simt.translate import state

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import bisect
-import ctypes
-import functools
-import mmap
+import itertools
+from collections import deque
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tilewright.errors import ArgumentTypeError, ArgumentValueError, LaunchError
-from tilewright.simt.translate.state import GLOBAL_BASE, SLACK_BYTES
+from tilewright.simt.run.arena import Addresses, Arena
+from tilewright.simt.translate.state import GLOBAL_BASE
 
 #: Allocations start at multiples of this, as cudaMalloc's do (CUDA C++ Programming Guide, "Device Memory Accesses").
 ALIGNMENT_BYTES = 256
@@ -20,82 +20,11 @@ ALIGNMENT_BYTES = 256
 CAPACITY_BYTES = 16 << 30
 #: Unused bytes after an allocation where red zones are wanted: as many as it has, between these two.
 RED_ZONE_MIN_BYTES, RED_ZONE_MAX_BYTES = 64 << 10, 64 << 20
-_NORESERVE = 0x4000  # MAP_NORESERVE on Linux: address space now, pages when they are touched
-_FIXED_NOREPLACE = 0x100000  # MAP_FIXED_NOREPLACE on Linux, since 4.17: at this address or not at all
 
 
-class Arena:
-    """A zeroed stretch of host memory with slack on both sides.
-
-    Parameters
-    ----------
-    size_bytes : int
-    at : int, optional
-        Host address that the first byte shall have, a multiple of the page size; such an arena is never given back.
-
-    Attributes
-    ----------
-    address : int
-        Host address of the first byte after the leading slack.
-    size_bytes : int
-
-    Raises
-    ------
-    LaunchError
-        The host has no such stretch of addresses.
-    """
-
-    def __init__(self, size_bytes: int, at: int | None = None) -> None:
-        self.size_bytes = size_bytes
-        total = -(-(size_bytes + 2 * SLACK_BYTES) // mmap.PAGESIZE) * mmap.PAGESIZE
-        try:
-            self._map: Any = _anywhere(total) if at is None else _exactly(total, at - SLACK_BYTES)
-        except OSError as error:
-            raise LaunchError(
-                f"the host must have {total:,} bytes of address space for simulated memory ({error}); "
-                "pass `memory=Memory(capacity_bytes=...)` with less"
-            ) from error
-        self._anchor = ctypes.c_char.from_buffer(self._map)
-        self.address = ctypes.addressof(self._anchor) + SLACK_BYTES
-
-    def clear(self, offset: int, count: int) -> None:
-        """Make bytes zero again; whole pages are given back to the host instead of written."""
-        start, end = self.address + offset, self.address + offset + count
-        first, last = -(-start // mmap.PAGESIZE) * mmap.PAGESIZE, end // mmap.PAGESIZE * mmap.PAGESIZE
-        if last <= first:
-            ctypes.memset(start, 0, count)
-            return
-        ctypes.memset(start, 0, first - start)
-        if _libc().madvise(first, last - first, mmap.MADV_DONTNEED):
-            ctypes.memset(first, 0, last - first)
-        ctypes.memset(last, 0, end - last)
-
-    def bytes_at(self, offset: int, count: int) -> npt.NDArray[np.uint8]:
-        """A writable view of bytes; it keeps the arena alive."""
-        return np.frombuffer(self._map, np.uint8, count, SLACK_BYTES + offset)
-
-
-@functools.cache
-def _libc() -> Any:
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.mmap.restype = ctypes.c_void_p
-    libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
-    libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
-    return libc
-
-
-def _anywhere(total: int) -> mmap.mmap:
-    """Private memory where the host likes; given back when nothing refers to it."""
-    return mmap.mmap(-1, total, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NORESERVE)
-
-
-def _exactly(total: int, address: int) -> Any:
-    """Private memory at an address."""
-    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NORESERVE | _FIXED_NOREPLACE
-    found = _libc().mmap(address, total, mmap.PROT_READ | mmap.PROT_WRITE, flags, -1, 0)
-    if found != address:  # an old kernel takes the address for a wish
-        raise OSError(ctypes.get_errno(), f"address {address:#x} is taken")
-    return (ctypes.c_char * total).from_address(address)
+def red_zone_bytes(size_bytes: int) -> int:
+    """Unused bytes after an allocation of so many, where red zones are wanted."""
+    return min(max(size_bytes, RED_ZONE_MIN_BYTES), RED_ZONE_MAX_BYTES)
 
 
 class Memory:
@@ -105,15 +34,15 @@ class Memory:
     ----------
     capacity_bytes : int
         Most that can be allocated; pages cost nothing until they are touched.
-    arena : Arena, optional
-        Host memory to use, of that many bytes or more; a fresh one by default.
-    start_bytes : int
-        Where in it allocations begin.
+    addresses : Addresses, optional
+        Where its allocations go; an arena of its own by default.
 
     Attributes
     ----------
     red_zones : bool
         Whether allocations from now on are followed by unused bytes.
+    quarantine_bytes : int
+        How much of what was freed last is not given again, as long as there is other room.
 
     Examples
     --------
@@ -123,37 +52,39 @@ class Memory:
     [0, 1, 2, 3]
     """
 
-    def __init__(
-        self, capacity_bytes: int = CAPACITY_BYTES, *, arena: Arena | None = None, start_bytes: int = 0
-    ) -> None:
+    def __init__(self, capacity_bytes: int = CAPACITY_BYTES, *, addresses: Addresses | None = None) -> None:
         self.capacity_bytes = capacity_bytes
-        self._start = start_bytes
-        self._arena = arena or Arena(capacity_bytes)
         self.red_zones = False
+        self.quarantine_bytes = 0
+        self._addresses = addresses or Addresses(Arena(capacity_bytes))
+        self._arena = self._addresses.arena
+        self._placed = False  # whether it has had an allocation
+        self._taken = 0  # bytes in allocations, with their padding and red zones
+        self._waiting = 0  # bytes in quarantine
         self._sizes: dict[int, tuple[int, int, int]] = {}  # offset -> bytes, with the red zone, with padding too
         self._offsets: list[int] = []  # the same, sorted
-        self._end = start_bytes  # of the last allocation, aligned
-        self._holes: list[tuple[int, int]] = []  # offset and bytes of what was freed below the end, sorted
+        self._holes: list[tuple[int, int]] = []  # offset and bytes of what was freed and may be given again, sorted
+        self._quarantine: deque[tuple[int, int]] = deque()  # the same, not yet: the longest freed first
 
     @property
     def host_address(self) -> int:
-        """Host address of the first byte."""
+        """Host address of the byte at GLOBAL_BASE."""
         return self._arena.address
 
     @property
     def used_bytes(self) -> int:
-        """Bytes from the first to the end of the last allocation: what a kernel may reach."""
+        """Bytes from GLOBAL_BASE to the end of the last allocation: what a kernel may reach."""
         return self._offsets[-1] + self._sizes[self._offsets[-1]][1] if self._offsets else 0
 
     @property
     def allocated_bytes(self) -> int:
         """Bytes in allocations, with their padding and red zones."""
-        return self._end - self._start - sum(size for _, size in self._holes)
+        return self._taken
 
     @property
     def limit_bytes(self) -> int:
-        """Where allocations must end."""
-        return max(self.used_bytes, self._start + self.capacity_bytes)
+        """Bytes from GLOBAL_BASE to where allocations end at the latest."""
+        return self._arena.size_bytes
 
     def allocate(self, size_bytes: int) -> int:
         """Reserve bytes; returns their device address. They read as zero.
@@ -163,24 +94,42 @@ class Memory:
         LaunchError
             When the capacity is exceeded.
         """
-        zone = min(max(size_bytes, RED_ZONE_MIN_BYTES), RED_ZONE_MAX_BYTES) if self.red_zones else 0
+        zone = red_zone_bytes(size_bytes) if self.red_zones else 0
         taken = -(-(size_bytes + zone) // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
+        offset = self._hole(taken)
+        if offset is None:
+            offset = self._fresh(taken, size_bytes + zone)
+        if offset is None:
+            self._end_quarantine(0)
+            offset = self._hole(taken)
+        if offset is None:
+            raise LaunchError(
+                f"global memory holds {self.capacity_bytes:,} bytes (got a request for {size_bytes:,} with "
+                f"{self.allocated_bytes:,} in use); make `Memory(capacity_bytes=...)` larger"
+            )
+        self._sizes[offset] = (size_bytes, size_bytes + zone, taken)
+        self._taken += taken
+        bisect.insort(self._offsets, offset)
+        return GLOBAL_BASE + offset
+
+    def _hole(self, taken: int) -> int | None:
+        """The first place of so many bytes among those that were freed."""
         for index, (offset, room) in enumerate(self._holes):
             if room >= taken:
                 self._holes[index : index + 1] = [(offset + taken, room - taken)] if room > taken else []
-                break
-        else:
-            first = self._end == self._start  # has a red zone before it too
-            offset = self._end + (RED_ZONE_MIN_BYTES if first and zone else 0)
-            if offset + size_bytes + zone > self._start + self.capacity_bytes:
-                raise LaunchError(
-                    f"global memory holds {self.capacity_bytes:,} bytes (got a request for {size_bytes:,} with "
-                    f"{offset:,} in use); make `Memory(capacity_bytes=...)` larger"
-                )
-            self._end = offset + taken
-        self._sizes[offset] = (size_bytes, size_bytes + zone, taken)
-        bisect.insort(self._offsets, offset)
-        return GLOBAL_BASE + offset
+                return offset
+        return None
+
+    def _fresh(self, taken: int, needed: int) -> int | None:
+        """A place that was never used, within the capacity; the first one has a red zone before it too."""
+        lead = 0 if self._placed or not self.red_zones else RED_ZONE_MIN_BYTES
+        if lead + self.allocated_bytes + needed > self.capacity_bytes:
+            return None
+        offset = self._addresses.fresh(lead + taken, lead + needed)
+        if offset is None:
+            return None
+        self._placed = True
+        return offset + lead
 
     def free(self, address: int) -> None:
         """Give back what `allocate` gave; it reads as zero again.
@@ -196,17 +145,42 @@ class Memory:
         _, _, taken = self._sizes.pop(offset)
         self._offsets.pop(bisect.bisect_left(self._offsets, offset))
         self._arena.clear(offset, min(taken, self._arena.size_bytes - offset))
-        at = bisect.bisect_left(self._holes, (offset, 0))
-        start, end = offset, offset + taken
+        self._taken -= taken
+        self._waiting += taken
+        self._quarantine.append((offset, taken))
+        self._end_quarantine(self.quarantine_bytes)
+
+    def _end_quarantine(self, most_bytes: int) -> None:
+        """Let what was freed longest be given again, so that no more than so many bytes wait."""
+        while self._waiting > most_bytes:
+            start, size = self._quarantine.popleft()
+            self._waiting -= size
+            self._reuse(start, size)
+
+    def _reuse(self, start: int, size_bytes: int) -> None:
+        """Make bytes a hole, with those beside them."""
+        end = start + size_bytes
+        at = bisect.bisect_left(self._holes, (start, 0))
         if at < len(self._holes) and self._holes[at][0] == end:
             end += self._holes.pop(at)[1]
         if at and sum(self._holes[at - 1]) == start:
             at -= 1
             start = self._holes.pop(at)[0]
-        if end == self._end:
-            self._end = start
-        else:
+        if not self._addresses.takes_back(start, end - start):
             self._holes.insert(at, (start, end - start))
+
+    def retire(self) -> None:
+        """Give up for good what was freed: its addresses are not given again."""
+        self._end_quarantine(0)
+        self._addresses.retire(self._holes)
+        self._holes = []
+
+    def has_given(self, address: int) -> bool:
+        """Whether an address is of an allocation, or of one that was freed and not retired since."""
+        offset = address - GLOBAL_BASE
+        freed = itertools.chain(self._holes, self._quarantine)
+        taken = ((start, size) for start, (_, _, size) in self._sizes.items())
+        return any(start <= offset < start + size for start, size in itertools.chain(taken, freed))
 
     def extent(self, address: int) -> tuple[int, int] | None:
         """Address and bytes of the allocation that an address lies in; None where it lies in none."""

@@ -12,7 +12,7 @@ from ptx_kernels import kernel, run
 from tilewright.errors import MemoryAccessError
 from tilewright.gpu import Program
 from tilewright.simt import Memory, launch
-from tilewright.simt.run.memory import Arena
+from tilewright.simt.run.arena import Arena
 from tilewright.simt.translate.state import GLOBAL_BASE, SLACK_BYTES
 
 #: How a thread makes the offset %d10 it accesses, as the translator tells addresses apart; `far` is a literal.

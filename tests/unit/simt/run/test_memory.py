@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from tilewright.errors import ArgumentValueError, LaunchError
-from tilewright.simt.run.memory import RED_ZONE_MIN_BYTES, Arena, Memory
+from tilewright.simt.run.arena import Addresses, Arena
+from tilewright.simt.run.memory import RED_ZONE_MIN_BYTES, Memory
 from tilewright.simt.translate.state import GLOBAL_BASE
 
 
@@ -107,3 +108,34 @@ def test_an_arena_at_an_address_is_the_host_s_memory_there() -> None:
     assert ctypes.string_at(at + 4, 4) == bytes(4)
     with pytest.raises(LaunchError, match="is taken"):
         Arena(1 << 20, at)
+
+
+def test_what_was_freed_last_is_given_again_last() -> None:
+    memory = Memory(1 << 20)
+    memory.quarantine_bytes = 1024
+    blocks = [memory.allocate(512) for _ in range(4)]
+    for address in blocks[:3]:
+        memory.free(address)
+    assert memory.extent(blocks[0]) is None
+    assert memory.has_given(blocks[0])
+    assert [memory.allocate(512), memory.allocate(512)] == [blocks[0], blocks[3] + 512]
+    with pytest.raises(LaunchError):
+        memory.allocate(1 << 20)
+    assert memory.allocate((1 << 20) - 2560) == blocks[3] + 1024
+    assert memory.allocate(1024) == blocks[1], "where there is no other room, before its time"
+
+
+def test_addresses_that_are_given_once_are_given_again_when_there_are_no_others() -> None:
+    addresses = Addresses(Arena(4096), once=True)
+    given = []
+    for _ in range(4):
+        memory = Memory(4096, addresses=addresses)
+        one, other = memory.allocate(512), memory.allocate(512)
+        memory.free(one)
+        memory.free(other)
+        assert memory.has_given(other)
+        memory.retire()
+        assert not memory.has_given(other)
+        given += [one, other]
+    assert len(set(given)) == 8
+    assert Memory(4096, addresses=addresses).allocate(4096) == GLOBAL_BASE

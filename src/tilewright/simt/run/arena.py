@@ -1,0 +1,149 @@
+"""Host memory that stands for global memory of simulated GPUs, and the addresses in it that allocations get."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import mmap
+import threading
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tilewright.errors import LaunchError
+from tilewright.simt.translate.state import SLACK_BYTES
+
+_NORESERVE = 0x4000  # MAP_NORESERVE on Linux: address space now, pages when they are touched
+_FIXED_NOREPLACE = 0x100000  # MAP_FIXED_NOREPLACE on Linux, since 4.17: at this address or not at all
+
+
+class Arena:
+    """A zeroed stretch of host memory with slack on both sides.
+
+    Parameters
+    ----------
+    size_bytes : int
+    at : int, optional
+        Host address that the first byte shall have, a multiple of the page size; such an arena is never given back.
+
+    Attributes
+    ----------
+    address : int
+        Host address of the first byte after the leading slack.
+    size_bytes : int
+
+    Raises
+    ------
+    LaunchError
+        The host has no such stretch of addresses.
+    """
+
+    def __init__(self, size_bytes: int, at: int | None = None) -> None:
+        self.size_bytes = size_bytes
+        total = -(-(size_bytes + 2 * SLACK_BYTES) // mmap.PAGESIZE) * mmap.PAGESIZE
+        try:
+            self._map: Any = _anywhere(total) if at is None else _exactly(total, at - SLACK_BYTES)
+        except OSError as error:
+            raise LaunchError(
+                f"the host must have {total:,} bytes of address space for simulated memory ({error}); "
+                "pass `memory=Memory(capacity_bytes=...)` with less"
+            ) from error
+        self._anchor = ctypes.c_char.from_buffer(self._map)
+        self.address = ctypes.addressof(self._anchor) + SLACK_BYTES
+
+    def clear(self, offset: int, count: int) -> None:
+        """Make bytes zero again; whole pages are given back to the host instead of written."""
+        start, end = self.address + offset, self.address + offset + count
+        first, last = -(-start // mmap.PAGESIZE) * mmap.PAGESIZE, end // mmap.PAGESIZE * mmap.PAGESIZE
+        if last <= first:
+            ctypes.memset(start, 0, count)
+            return
+        ctypes.memset(start, 0, first - start)
+        if _libc().madvise(first, last - first, mmap.MADV_DONTNEED):
+            ctypes.memset(first, 0, last - first)
+        ctypes.memset(last, 0, end - last)
+
+    def bytes_at(self, offset: int, count: int) -> npt.NDArray[np.uint8]:
+        """A writable view of bytes; it keeps the arena alive."""
+        return np.frombuffer(self._map, np.uint8, count, SLACK_BYTES + offset)
+
+
+@functools.cache
+def _libc() -> Any:
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.mmap.restype = ctypes.c_void_p
+    libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+    libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    return libc
+
+
+def _anywhere(total: int) -> mmap.mmap:
+    """Private memory where the host likes; given back when nothing refers to it."""
+    return mmap.mmap(-1, total, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NORESERVE)
+
+
+def _exactly(total: int, address: int) -> Any:
+    """Private memory at an address."""
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NORESERVE | _FIXED_NOREPLACE
+    found = _libc().mmap(address, total, mmap.PROT_READ | mmap.PROT_WRITE, flags, -1, 0)
+    if found != address:  # an old kernel takes the address for a wish
+        raise OSError(ctypes.get_errno(), f"address {address:#x} is taken")
+    return (ctypes.c_char * total).from_address(address)
+
+
+class Addresses:
+    """Offsets in an arena for fresh allocations, one after the other; several memories may share them.
+
+    Parameters
+    ----------
+    arena : Arena
+    once : bool
+        Whether each is given once: pointers that outlive their memory then point to no other. What was retired is given
+        again only when no fresh ones are left.
+
+    Examples
+    --------
+    >>> addresses = Addresses(Arena(1 << 20), once=True)
+    >>> addresses.fresh(256), addresses.fresh(256), addresses.fresh(1 << 20)
+    (0, 256, None)
+    """
+
+    def __init__(self, arena: Arena, *, once: bool = False) -> None:
+        self.arena = arena
+        self.once = once
+        self._end = 0
+        self._retired: list[tuple[int, int]] = []  # offset and bytes
+        self._lock = threading.RLock()  # Python may collect what gives back while it is held
+
+    def fresh(self, size_bytes: int, needed_bytes: int | None = None) -> int | None:
+        """The offset of so many bytes, of which all or the needed ones must lie in the arena; None where none are."""
+        with self._lock:
+            start = self._end
+            if start + (size_bytes if needed_bytes is None else needed_bytes) <= self.arena.size_bytes:
+                self._end = start + size_bytes
+                return start
+            for index, (offset, room) in enumerate(self._retired):
+                if room >= size_bytes:
+                    rest = [(offset + size_bytes, room - size_bytes)] if room > size_bytes else []
+                    self._retired[index : index + 1] = rest
+                    return offset
+            return None
+
+    def takes_back(self, offset: int, size_bytes: int) -> bool:
+        """Give the last bytes back, to be fresh again; False where that cannot be."""
+        with self._lock:
+            last = not self.once and offset + size_bytes == self._end
+            if last:
+                self._end = offset
+            return last
+
+    def retire(self, ranges: Iterable[tuple[int, int]]) -> None:
+        """Bytes that no memory uses any more: of each range its offset and size."""
+        with self._lock:
+            for offset, size in ranges:
+                if self._retired and sum(self._retired[-1]) == offset:
+                    self._retired[-1] = (self._retired[-1][0], self._retired[-1][1] + size)
+                else:
+                    self._retired.append((offset, size))
