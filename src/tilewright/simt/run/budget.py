@@ -75,7 +75,7 @@ class Share:
     @property
     def ceiling(self) -> int:
         """When this thread has run more, the launch has passed its limit, whatever the others do."""
-        return self._budget.limit - (self._budget._spent - self._spent)
+        return max(0, self._budget.limit - (self._budget._spent - self._spent))  # the others alone may have passed it
 
     def more(self, spent: int, stopped: Callable[[], bool]) -> bool:
         """Ask for another portion, after `spent` in all; False when the limit is passed, or `stopped` says so."""

@@ -98,9 +98,11 @@ class Emitter:
                 found[name] = (f"%R{index}", storage_type(declared), LANES if shape.kind == VECTOR else 1)
         return found
 
-    def declare_registers(self) -> None:
-        """One alloca a register, zeroed: mem2reg turns them into SSA values."""
-        for slot, type_, lanes in self.registers.values():
+    def declare_registers(self, placed: Collection[str] = ()) -> None:
+        """One alloca a register that has no place yet, zeroed: mem2reg turns them into SSA values."""
+        for name, (slot, type_, lanes) in self.registers.items():
+            if name in placed:
+                continue
             full = type_ if lanes == 1 else f"<{lanes} x {type_}>"
             self.code.line(f"{slot} = alloca {full}, align 64")
             self.code.line(f"store {full} zeroinitializer, ptr {slot}, align 64")

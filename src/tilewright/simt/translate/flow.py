@@ -33,12 +33,17 @@ from tilewright.simt.translate.state import (
 SPIN_ROUNDS = 32
 #: Tests of pending blocks, over all blocks' ends, from which on they are shared: the text would grow with the square.
 CROWD_TESTS = 4000
+#: Registers times places, over all blocks' ends, from which on vectors are not held in values of LLVM's but in memory.
+TANGLED = 1500
 #: As many tests a crowded function still makes in place.
 _TESTS_IN_PLACE = 4
 
 
 class Flow:
     """Emits what stands between blocks."""
+
+    #: Whether the warp's record is this function's own, so that masks and registers may live there.
+    in_record = True
 
     def __init__(self, emitter: Emitter) -> None:
         self.e = emitter
@@ -57,11 +62,14 @@ class Flow:
         self.parks = False  # whether lanes wait for others at a meeting
         self.dispatches = False  # whether the general dispatcher is needed
         at = align_up(WARP_POINTS + POINT_BYTES * len(self.points), 64)
+        self._pending_offset = at
         self.pending_at = {block: at + 4 * i for i, block in enumerate(self.waitable)}
         meetings = [b for b in self.graph.blocks if b.meets and self.frontiers[b.index]]
         self.counts_parks = len(meetings) > 1  # lanes could wait for each other at different instructions
         at = align_up(at + 4 * len(self.waitable), 64)
         self.frame = Frame(emitter, self._saved_registers(), at)
+        if self.in_record and self._tangles() > TANGLED:
+            self.frame.hold()
         self.warp_bytes = self.frame.end
 
     def _every_barrier_is_whole(self) -> bool:
@@ -107,13 +115,13 @@ class Flow:
         code.line(f"%addresses = alloca <{LANES} x i64>, align 64")
         # Slots of 16 bytes a lane: pointers, old values and operands of the widest atomic, v8 with a cache policy.
         code.line(f"%lanes.scratch = alloca [{18 * 2 * LANES} x i64], align 64")
-        if self.crowded:  # one array, which the dispatcher looks through
-            code.line(f"%pending = alloca [{len(self.waitable)} x i32], align 64")
+        # In memory: as values of LLVM's, all masks would meet wherever blocks meet, in thousands of phis.
+        in_record = f"getelementptr i8, ptr %warp, i64 {self._pending_offset}"
+        code.line(f"%pending = {in_record if self.in_record else f'alloca [{len(self.waitable)} x i32], align 64'}")
         for index, block in enumerate(self.waitable):
-            place = f"getelementptr i32, ptr %pending, i64 {index}" if self.crowded else "alloca i32"
-            code.line(f"%pending.{block} = {place}")
-            code.line(f"store i32 0, ptr %pending.{block}")
-        self.e.declare_registers()
+            code.line(f"%pending.{block} = getelementptr i32, ptr %pending, i64 {index}")
+        self.frame.declare()
+        self.e.declare_registers(self.frame.held)
         for name, field in (("global", "global_base"),):
             value = self.e.context(field, "ptr")
             code.line(f"%{name} = getelementptr i8, ptr {value.text}, i64 0")
@@ -128,6 +136,15 @@ class Flow:
         code.line(f"store i64 {self.e.context('quantum').text}, ptr %fuel")
         for index in range(len(self.e.instruments)):
             self._observer(index)
+
+    def _tangles(self) -> int:
+        """How many values would meet at the ends of blocks: registers that live on, times places to go on."""
+        return sum(
+            len(self.graph.blocks[target].live_in)
+            for block in self.graph.blocks
+            if self.frontiers[block.index]
+            for target in {*self.frontiers[block.index], *block.successors}
+        )
 
     def _observer(self, index: int) -> None:
         """Where an instrument's own memory lies; what its handlers are given, room for addresses and values."""
@@ -178,6 +195,8 @@ class Flow:
             cases.append("i32 -1, label %resume.all")
         code.line(f"switch {resume}, label %start [{' '.join(cases)}]")
         code.place("start")
+        self._clear_pending()
+        self.frame.clear()
         live = self.e.field("%warp", WARP["live"], "i32")
         code.line(f"store {live}, ptr %mask")
         code.branch("B0")
@@ -191,14 +210,15 @@ class Flow:
         if self.dispatches:
             self._resume_all()
 
+    def _clear_pending(self) -> None:
+        for block in self.waitable:
+            self.e.code.line(f"store i32 0, ptr %pending.{block}")
+
     def _resume_all(self) -> None:
         """Go on after a wait in divergent code: released lanes become pending, the lowest block runs."""
         code = self.e.code
         code.place("resume.all")
         self.frame.restore(self.frame.at)
-        for block in self.waitable:
-            value = self.e.field("%warp", self.pending_at[block], "i32")
-            code.line(f"store {value}, ptr %pending.{block}")
         for block, point in self.points.items():
             after = self.graph.blocks[block].successors[0]
             if not self.frontiers[block]:  # resumes with one mask, kept elsewhere
@@ -556,9 +576,6 @@ class Flow:
         code.branch("leave")
 
     def _save_all(self) -> None:
-        """Everything that can be live in any block where lanes wait, and the pending masks."""
+        """Everything that can be live in any block where lanes wait."""
         self.dispatches = True
         self.frame.save(self.frame.at)
-        for block in self.waitable:
-            pending = self.e.code.op(f"load i32, ptr %pending.{block}", "i32")
-            self.e.set_field("%warp", self.pending_at[block], pending)

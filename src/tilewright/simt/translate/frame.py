@@ -26,21 +26,40 @@ class Frame:
         Byte offsets.
     end : int
         Bytes of the record up to here, a multiple of 64.
+    held : set of str
+        Registers that live in their places all the time, and need not be moved.
     """
 
     def __init__(self, emitter: Emitter, names: Sequence[str], start: int) -> None:
         self.e = emitter
         self.at: dict[str, int] = {}
         for name in names:
-            self.at[name] = start
             _, type_, lanes = emitter.registers[name]
-            start = align_up(start + max(1, Value("", type_).bits // 8) * lanes, 64 if lanes > 1 else 8)
+            self.at[name] = align_up(start, 64 if lanes > 1 else 8)
+            start = self.at[name] + max(1, Value("", type_).bits // 8) * lanes
         self.end = align_up(start, 64)
+        self.held: set[str] = set()
+
+    def hold(self) -> None:
+        """Let vectors live in their places all the time; predicates do not, which are kept in another form."""
+        registers = self.e.registers
+        self.held = {name for name in self.at if registers[name][2] == LANES and registers[name][1] != "i1"}
+
+    def declare(self) -> None:
+        """Name the places of the registers that live there."""
+        for name in sorted(self.held):
+            self.e.code.line(f"{self.e.registers[name][0]} = getelementptr i8, ptr %warp, i64 {self.at[name]}")
+
+    def clear(self) -> None:
+        """Zeros in them, for a fresh warp."""
+        for name in sorted(self.held):
+            slot, type_, lanes = self.e.registers[name]
+            self.e.code.line(f"store <{lanes} x {type_}> zeroinitializer, ptr {slot}, align 64")
 
     def save(self, names: Iterable[str]) -> None:
         """Keep registers' values; those that have no place are dead wherever the warp goes on."""
         for name in sorted(names):
-            if name in self.at:
+            if name in self.at and name not in self.held:
                 self._store(name, self.e.load_register(name))
 
     def _store(self, name: str, value: Value) -> None:
@@ -56,7 +75,7 @@ class Frame:
         """Put them back."""
         code = self.e.code
         for name in sorted(names):
-            if name not in self.at:
+            if name not in self.at or name in self.held:
                 continue
             slot, type_, lanes = self.e.registers[name]
             full = type_ if lanes == 1 else f"<{lanes} x {type_}>"

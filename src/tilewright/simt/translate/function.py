@@ -17,11 +17,14 @@ from tilewright.simt.translate.state import CALL_DEPTH, CONTEXT, FAULT, STOP_REQ
 class FunctionFlow(Flow):
     """Flow of a called function: `ret` ends lanes, an empty tank is refilled after a look at the limits."""
 
+    in_record = False  # a call may come back to itself
+
     def prologue(self) -> None:
         """Allocas, arena pointers, and a first look at the limits, for recursion without loops."""
         self._allocas()
         code = self.e.code
         code.line("store i32 %mask.in, ptr %mask")
+        self._clear_pending()
         self._guard_stack()
         self._poll()
         code.branch("B0")

@@ -135,3 +135,11 @@ def test_who_waits_for_the_budget_can_be_told_to_stop() -> None:
     while first.more(first.granted + 1, stop.is_set):
         pass
     assert stop.is_set() and not budget.passed
+
+
+def test_a_share_has_nothing_left_when_the_others_have_passed_the_limit() -> None:
+    """The ceiling is an unsigned number in the context record, so it must not fall below zero."""
+    budget = Budget(limit=100, threads=2)
+    one, other = budget.share(), budget.share()
+    one.tell(101)
+    assert other.ceiling == 0

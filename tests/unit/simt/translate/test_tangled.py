@@ -1,0 +1,71 @@
+"""Functions whose lanes wait in many places: registers are held in memory, for LLVM is slow where many values meet."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+from ptx_kernels import kernel, run
+from scalar_ptx import random_flow
+
+from tilewright.simt.ptx.parser import parse
+from tilewright.simt.run import kernels
+from tilewright.simt.run.compiler import host
+from tilewright.simt.translate import flow
+from tilewright.simt.translate.special import LaunchClass
+from tilewright.simt.translate.translation import translate
+
+VALUES = 12
+
+
+def early_exits(count: int) -> str:
+    """PTX in which lanes leave a chain of blocks one after the other, past double-precision values that all use."""
+    values = range(VALUES)
+    load = "".join(f"ld.global.f64 %d{i}, [%rd2+{8 * i}];\n" for i in values)
+    links = "".join(
+        f"ld.global.u32 %r2, [%rd2+{4 * i}]; setp.gt.u32 %p1, %r2, {i}; @%p1 bra L{(i * 7) % count};\n"
+        f"L{i}: add.f64 %d{i % VALUES}, %d{i % VALUES}, %d{(i + 1) % VALUES};\n"
+        for i in range(count)
+    )
+    total = "".join(f"add.f64 %d0, %d0, %d{i};\n" for i in values)
+    return (
+        ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 p) {\n.reg .b32 %r<3>;\n"
+        f".reg .b64 %rd<4>;\n.reg .f64 %d<{VALUES}>;\n.reg .pred %p<2>;\nld.param.u64 %rd1, [p]; mov.u32 %r1, %tid.x;\n"
+        f"mul.wide.u32 %rd3, %r1, 8; add.u64 %rd2, %rd1, %rd3;\n{load}{links}{total}st.global.f64 [%rd2], %d0;\nret; }}"
+    )
+
+
+def code_bytes(text: str) -> int:
+    launch = LaunchClass((32, 1, 1), (True, True, True), frozenset())
+    made = translate(parse(text), "k", launch)
+    return len(host().compile_kernel(made.ir, made.handlers))
+
+
+def test_code_grows_with_the_text_not_with_values_times_places() -> None:
+    short, long = code_bytes(early_exits(12)), code_bytes(early_exits(48))
+    assert long < 4 * short
+
+
+@pytest.mark.parametrize("quantum", [None, 3], ids=["plain", "yielding"])
+def test_registers_held_in_memory_do_the_same(
+    quantum: int | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Random flow graphs against one thread at a time; with almost no fuel a warp leaves at every back edge."""
+    monkeypatch.setattr(flow, "TANGLED", 0)
+    monkeypatch.setenv("TILEWRIGHT_CACHE_DIR", str(tmp_path))
+    if quantum:
+        monkeypatch.setattr("tilewright.simt.run.execution.QUANTUM", quantum)
+    kernels.kernel_store.cache_clear()
+    try:
+        for seed in range(200, 212):
+            rng = random.Random(seed)
+            graph = random_flow(rng, blocks=rng.randrange(4, 11))
+            out = np.zeros((88, graph.registers), np.uint32)
+            program = kernel(graph.text(), 2, declarations=graph.DECLARATIONS)
+            run(program, out, np.zeros(4 * 88 + 4, np.uint32), grid=2, block=44, seed=seed)
+            wanted = [graph.execute({"%tid": t % 44, "%lane": t % 44 % 32, "%block": t // 44}) for t in range(88)]
+            assert out.tolist() == wanted, f"seed {seed}"
+    finally:
+        kernels.kernel_store.cache_clear()
