@@ -15,6 +15,7 @@ from tilewright.cpu.product import Product, multiply_into, product
 from tilewright.cpu.threads import Limit, limit
 from tilewright.errors import ArgumentTypeError, ArgumentValueError, TilewrightError
 from tilewright.fusing import Arguments, Epilogue, Fused, Kept, check_scale, factor, fused
+from tilewright.native.once import once
 from tilewright.planning import Order, Plan, Types, Use, as_dtype, planned, result_shape, row_major, same_kind, types
 from tilewright.problem.algebra import Algebra, Semiring, checked, semiring
 from tilewright.problem.dtypes import name_of
@@ -295,7 +296,7 @@ def _separate(out: Any, a: Array, b: Array) -> tuple[Any, ...]:
     return out.shape, out.strides, out.dtype
 
 
-@functools.cache
+@once
 def _limit() -> Limit:
     return limit()
 

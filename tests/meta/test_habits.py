@@ -76,3 +76,25 @@ def test_what_is_public_is_documented(module: Module) -> None:
 def test_the_rule_sees_a_missing_docstring() -> None:
     text = 'class A:\n    """A."""\n    def f(self): ...\n    def _g(self): ...\ndef h(): ...\n'
     assert undocumented(Module("m", ROOT, text, ast.parse(text))) == ["the module", "A.f", "h"]
+
+
+def cached_without_arguments(module: Module) -> list[str]:
+    """Functions of nothing that `functools` caches: threads that call one at once get different results."""
+    return [
+        node.name
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.FunctionDef) and not ast.unparse(node.args)
+        for mark in node.decorator_list
+        if re.match(r"(functools\.)?(lru_)?cache\b", ast.unparse(mark))
+    ]
+
+
+def test_what_exists_once_is_made_once() -> None:
+    """`native.once`; instruments know no other room, and what they cache is data, the same however often it is made."""
+    found = {m.name: names for m in modules() if m.room != "instruments" and (names := cached_without_arguments(m))}
+    assert found == {}
+
+
+def test_the_rule_sees_a_cache_of_one_thing() -> None:
+    text = "@functools.cache\ndef a(): ...\n@functools.lru_cache(8)\ndef b(*names): ...\n@lru_cache\ndef c(): ...\n"
+    assert cached_without_arguments(Module("m", ROOT, text, ast.parse(text))) == ["a", "c"]

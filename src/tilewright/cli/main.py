@@ -5,7 +5,10 @@ Nothing of ours is imported here before `main` runs, so that Ctrl-C is told in o
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import os
+import signal
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -19,6 +22,20 @@ def main() -> None:
 
     A user's error is one message on standard error; a traceback appears only with `TILEWRIGHT_DEBUG=1`.
     """
+    leaving: list[int] = []
+    atexit.register(_leave, leaving)  # the first that is registered is the last that is called
+    try:
+        _run()
+    except SystemExit as leave:
+        leaving.append(leave.code if isinstance(leave.code, int) else DEFECT if leave.code else 0)
+        atexit.register(_die_of_ctrl_c)
+        if (native := sys.modules.get("tilewright.native.calls")) is not None:
+            atexit.unregister(native.calls().end)  # `_leave` does it
+        raise
+
+
+def _run() -> None:
+    """Run the command line; leaves with its exit status."""
     try:
         from tilewright.cli.app import app
 
@@ -61,6 +78,25 @@ def _warnings_told() -> Iterator[None]:
         yield
     finally:
         warnings.showwarning = shown
+
+
+def _die_of_ctrl_c() -> None:
+    """Let Ctrl-C end the process as it ends others: all is done, and nobody is left to tell of it."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def _leave(leaving: list[int]) -> None:
+    """Leave at once where the compiler is at work on another thread: that may take it seconds yet."""
+    native = sys.modules.get("tilewright.native.calls")
+    if native is None:
+        return
+    if leaving and native.calls().at_work:
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:
+                stream.flush()
+        os._exit(leaving[0])
+    native.calls().end()
 
 
 def _is_of_ctrl_c(leave: SystemExit) -> bool:

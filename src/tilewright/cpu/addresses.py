@@ -9,13 +9,14 @@ Source: NumPy C API, "Python types and C structures", PyArrayObject.
 from __future__ import annotations
 
 import ctypes
-import functools
 import sys
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from tilewright.native.once import once
 
 Array = npt.NDArray[Any]
 #: From an array object to its data pointer.
@@ -27,7 +28,7 @@ def slow_address(array: Array) -> int:
     return int(array.ctypes.data)
 
 
-@functools.cache
+@once
 def address_reader() -> Callable[[Array], int]:
     """A function from an array to the address of its first element."""
     word = ctypes.c_void_p.from_address

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import functools
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +13,7 @@ from tilewright.cpu.contexts import KernelKey
 from tilewright.cpu.loops import SIGNATURE, kernel_text
 from tilewright.native import store, upkeep
 from tilewright.native.compiler import Library, compiler
+from tilewright.native.once import bounded, once
 
 __all__ = ["SIGNATURE", "Kernel", "compiled", "kernel"]
 
@@ -39,7 +39,7 @@ class Kernel:
         self.call: Callable[[int, int, int, int, int, int], None] = call
 
 
-@functools.lru_cache(maxsize=1024)
+@bounded(1024)
 def kernel(key: KernelKey) -> Kernel:
     """The kernel of a key: from disk, or compiled now."""
     text = amx_kernel_text if key.family == "amx" else kernel_text
@@ -66,7 +66,7 @@ def is_kept(name: str) -> bool:
     return store.has(store.room(upkeep.CPU), store.digest(_fingerprint(), compiler().identity, name))
 
 
-@functools.cache
+@once
 def _fingerprint() -> str:
     """Of all that writes or compiles kernels' text."""
     package = Path(__file__).parents[1]

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import functools
 import os
 import struct
 import sys
@@ -25,6 +24,7 @@ import numpy as np
 
 from tilewright.cpu.addresses import DATA_BYTES, address_reader, slow_address
 from tilewright.native.compiler import Library, compiler
+from tilewright.native.once import once
 
 #: Words of a job. First what nobody changes; then, on a cache line of their own, the next record and the next thread's
 #: number; then how many workers hold the job.
@@ -325,7 +325,7 @@ class _Crews:
 crew = _Crews()
 
 
-@functools.cache
+@once
 def caller() -> Callable[[int, int, int, int], None] | None:
     """A function of the addresses of a (kernel, record) pair and of three array objects; None where it cannot be.
 
@@ -340,7 +340,7 @@ def caller() -> Callable[[int, int, int, int], None] | None:
     return found
 
 
-@functools.cache
+@once
 def _library() -> Library:
     """The pool's machine code, from disk or compiled now."""
     from tilewright.cpu.kernels import compiled

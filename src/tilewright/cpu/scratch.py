@@ -6,7 +6,6 @@ a signal handler, say) gets one of its own.
 
 from __future__ import annotations
 
-import functools
 import threading
 from typing import Any
 
@@ -14,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.cpu.pool import JOB
+from tilewright.native.once import once
 
 Array = npt.NDArray[Any]
 _ALIGNED_BYTES = 64
@@ -81,7 +81,7 @@ class Store(threading.local):
         return self.free.pop() if self.free else Scratch()
 
 
-@functools.cache
+@once
 def store() -> Store:
     """The store of the process."""
     return Store()

@@ -6,7 +6,6 @@ square blocks are transposed in registers. Either way sums go along k from zero,
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass
 from typing import Literal
 
@@ -17,6 +16,7 @@ from tilewright.cpu.kernels import Kernel, compiled
 from tilewright.cpu.loops import batches, finish_rows, module
 from tilewright.cpu.microkernel.families import family_of
 from tilewright.cpu.packing import emit_pack, transposed
+from tilewright.native.once import bounded
 
 #: Rows of C up to which memory, not arithmetic, sets the pace.
 ROWS_MAX = 8
@@ -209,7 +209,7 @@ class _Skinny:
             self._step(f"%sum.{i}.0", self.ir.splat(self.type, self.width, scalar), value)
 
 
-@functools.lru_cache(maxsize=256)
+@bounded(256)
 def skinny_kernel(skinny: SkinnyKey) -> Kernel:
     """The kernel of a skinny key: from disk, or compiled now."""
     return Kernel(compiled(repr(skinny), lambda: skinny_text(skinny)))

@@ -6,7 +6,6 @@ go along k from zero, as everywhere.
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass
 
 from tilewright.cpu.contexts import REGISTER_BYTES, KernelKey
@@ -15,6 +14,7 @@ from tilewright.cpu.ir import Ir
 from tilewright.cpu.kernels import SIGNATURE, Kernel, compiled
 from tilewright.cpu.loops import module
 from tilewright.cpu.microkernel.families import family_of
+from tilewright.native.once import bounded
 
 #: Largest extents: beyond, packing pays.
 EXTENT_MAX = 64
@@ -206,7 +206,7 @@ def _mask(x: _Column) -> str:
     return f"<{', '.join('i1 true' if lane < x.count else 'i1 false' for lane in range(x.width))}>"
 
 
-@functools.lru_cache(maxsize=512)
+@bounded(512)
 def small_kernel(small: SmallKey) -> Kernel:
     """The kernel of a small key: from disk, or compiled now."""
     return Kernel(compiled(repr(small), lambda: small_text(small)))

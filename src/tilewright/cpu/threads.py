@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import functools
-
+from tilewright.native.once import once
 from tilewright.settings import Settings
 
 
@@ -25,7 +24,7 @@ class Limit:
         self.count = max(1, int(count))
 
 
-@functools.cache
+@once
 def limit() -> Limit:
     """The limit of the process."""
     show_to_threadpoolctl()

@@ -7,7 +7,6 @@ put side by side. It is the foot of the ladder, not a fast product.
 from __future__ import annotations
 
 import ctypes
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
+from tilewright.native.compiler import compiler
+from tilewright.native.once import once
 
 Array = npt.NDArray[Any]
 
@@ -91,27 +92,12 @@ def module_text(dtype: str) -> str:
     return text.replace("TYPE", type_).replace("ZERO", "0.0" if is_float else "0").replace("SUFFIX", suffix)
 
 
-@functools.lru_cache(maxsize=len(LLVM_TYPES))
+@once
 def _compiled(dtype: str) -> tuple[Callable[..., None], Any]:
     """The compiled loops, and the library that holds their code."""
-    import llvmlite.binding as llvm
-
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    machine = llvm.Target.from_default_triple().create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=2, jit=True
-    )
-    module = llvm.parse_assembly(module_text(dtype))
-    module.verify()
-    library = (
-        llvm.JITLibraryBuilder()
-        .add_object_img(machine.emit_object(module))
-        .export_symbol("three_loops")
-        .add_current_process()  # where a host without fused multiply-add finds fma()
-        .link(llvm.create_lljit_compiler(machine), f"three_loops_{dtype}")
-    )
+    library = compiler().link(compiler().compile(module_text(dtype), passes=0), ("three_loops",))
     words = (ctypes.c_void_p,) * 3 + (ctypes.c_int64,) * 3
-    return ctypes.CFUNCTYPE(None, *words)(library["three_loops"]), library
+    return ctypes.CFUNCTYPE(None, *words)(library.addresses["three_loops"]), library
 
 
 def multiply(a: Array, b: Array) -> Array:

@@ -16,6 +16,7 @@ from tilewright.errors import CompileError
 from tilewright.gpu import listing
 from tilewright.gpu.optional import missing
 from tilewright.native import private, store, upkeep
+from tilewright.native.once import bounded
 
 _PURPOSE = "Reading a kernel's registers"
 #: Longest time one kernel may take to assemble; heavily unrolled ones take tens of seconds.
@@ -90,7 +91,7 @@ def resources(ptx: str, entry: str, cc: tuple[int, int]) -> Resources:
     return _resources(ptx, entry, cc, find_assembler(), store.room(upkeep.RESOURCES))
 
 
-@functools.lru_cache(maxsize=512)
+@bounded(512)
 def _resources(ptx: str, entry: str, cc: tuple[int, int], ptxas: Path, cache: Path | None) -> Resources:
     key = store.digest(ptx, entry, str(cc), _version(ptxas))
     kept = store.read(cache, key, lambda header: Resources(**header))

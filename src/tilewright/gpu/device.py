@@ -10,7 +10,6 @@ Source: cuda.core documentation; CUDA Driver API, "Memory Management" and "Libra
 from __future__ import annotations
 
 import ctypes
-import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,6 +23,7 @@ from tilewright.gpu.arguments import array_shape
 from tilewright.gpu.optional import require
 from tilewright.gpu.program import Program, program_for
 from tilewright.machine import launch_limits
+from tilewright.native.once import bounded
 
 _PURPOSE = "Running on a real GPU"
 _ELSEWHERE = "run it on the simulated GPU instead (tilewright.simt.launch, --device simulated)"
@@ -211,7 +211,7 @@ def _words(program: Program, values: Sequence[bytes]) -> list[Any]:
     return words
 
 
-@functools.lru_cache(maxsize=256)
+@bounded(256)
 def _loaded(ptx: str, entry: str, device_id: int, cc: tuple[int, int]) -> Any:
     """The kernel, assembled and loaded on a device; `device_id` is part of the key only."""
     core = require("cuda.core", _PURPOSE)

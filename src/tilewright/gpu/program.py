@@ -14,6 +14,7 @@ from tilewright.gpu import assembler, listing, mangling, numba_compiler, nvrtc
 from tilewright.gpu.arguments import AddressOf, Argument
 from tilewright.gpu.assembler import Resources
 from tilewright.gpu.listing import Parameter
+from tilewright.native.once import bounded
 from tilewright.simt.ptx.frames import told
 
 #: Compute capability compiled for unless another is asked for: Hopper, the H100's.
@@ -294,6 +295,6 @@ def program_for(kernel: Any, args: Sequence[Any], cc: tuple[int, int] = DEFAULT_
     return _specialised(kernel, tuple(numba_compiler.typeof(arg) for arg in args), cc)
 
 
-@functools.lru_cache(maxsize=256)
+@bounded(256)
 def _specialised(kernel: Any, types: tuple[Any, ...], cc: tuple[int, int]) -> Program:
     return Program.from_python(kernel, types, cc)

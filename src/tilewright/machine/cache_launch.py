@@ -8,7 +8,6 @@ and then `start` and `run` let the multiprocessors make them.
 from __future__ import annotations
 
 import ctypes
-import functools
 import os
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,6 +15,7 @@ from typing import Any
 
 from tilewright.machine.cache_lines import LINES
 from tilewright.machine.cache_requests import ORDER
+from tilewright.native.once import once
 
 #: Fields of a launch's record, one 64-bit word each, in the order in which `machine/cache.py` fills them.
 JOB = (
@@ -391,7 +391,7 @@ def code() -> bytes:
     return made
 
 
-@functools.cache
+@once
 def compiled() -> Any:
     """The functions `count`, `place`, `start` and `run`, as ctypes calls them."""
     from tilewright.native.compiler import compiler

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from tilewright.errors import ArgumentValueError
+from tilewright.native.once import once
 
 #: Lanes of a warp, of every compute capability. Source: CUDA Programming Guide, appendix "Compute Capabilities".
 WARP_LANES = 32
@@ -233,7 +234,7 @@ def names() -> tuple[str, ...]:
     return tuple(gpus())
 
 
-@functools.cache
+@once
 def gpus() -> MappingProxyType[str, Gpu]:
     """Every record by its key, oldest architecture first."""
     data = _data()
@@ -242,7 +243,7 @@ def gpus() -> MappingProxyType[str, Gpu]:
     return MappingProxyType({record.key: record for record in records})
 
 
-@functools.cache
+@once
 def launch_limits() -> LaunchLimits:
     """What every GPU allows a launch.
 
@@ -257,7 +258,7 @@ def launch_limits() -> LaunchLimits:
     return LaunchLimits(**fields)
 
 
-@functools.cache
+@once
 def _data() -> dict[str, Any]:
     import tomllib
 

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Iterable
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import llvmlite.binding as llvm
 
 from tilewright.native import halves
+from tilewright.native.calls import calls
+from tilewright.native.once import once
 
 
 class Library:
-    """Loaded machine code: addresses by symbol. It is unloaded when nothing refers to it any more."""
+    """Loaded machine code: addresses by symbol. It may be unloaded when nothing refers to it any more."""
 
-    def __init__(self, addresses: dict[str, int], tracker: Any) -> None:
+    def __init__(self, addresses: dict[str, int], loader: Compiler) -> None:
         self.addresses = addresses
-        self._tracker = tracker
+        self._loader = loader  # whose code it lies in
 
 
 class Compiler:
@@ -29,13 +32,22 @@ class Compiler:
     """
 
     def __init__(self, features: str | None = None) -> None:
+        self._linked = 0
+        # What LLVM needs to unload each library, and those that nothing refers to any more. Python may collect one at
+        # any point of any thread: a function in C notes it, which no interrupt strikes, and the next call unloads it.
+        self._loaded: dict[weakref.ref[Library], Any] = {}
+        self._left: deque[weakref.ref[Library]] = deque()
+        self.features: str
+        self.cpu: str
+        calls().run(lambda check: self._begin(features))
+
+    def _begin(self, features: str | None) -> None:
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
-        self.features: str = llvm.get_host_cpu_features().flatten() if features is None else features
-        self.cpu: str = "" if features is not None else llvm.get_host_cpu_name()
+        self.features = llvm.get_host_cpu_features().flatten() if features is None else features
+        self.cpu = "" if features is not None else llvm.get_host_cpu_name()
         self._target = llvm.Target.from_default_triple()
         self._jit = llvm.create_lljit_compiler(self._machine(2))
-        self._linked = 0
 
     @property
     def identity(self) -> str:
@@ -64,16 +76,20 @@ class Compiler:
         ValueError
             The text is no valid module; the message is LLVM's.
         """
+        texts = sorted(set(parts))
+        if any(halves.needed(text, self._target.triple, self.features) for text in (ir, *texts)):
+            texts.append(halves.TEXT)
+        return calls().run(lambda check: self._compiled(ir, texts, level, passes, check))
+
+    def _compiled(self, ir: str, parts: list[str], level: int, passes: int, check: Callable[[], None]) -> bytes:
         try:
             module = llvm.parse_assembly(ir)
             module.verify()
         except RuntimeError as error:
             raise ValueError(str(error)) from error
-        texts = sorted(set(parts))
-        if any(halves.needed(text, self._target.triple, self.features) for text in (ir, *texts)):
-            texts.append(halves.TEXT)
-        for part in _joined([llvm.parse_assembly(text) for text in texts]):
+        for part in _joined([llvm.parse_assembly(text) for text in parts]):
             module.link_in(part)
+        check()
         machine = self._machine(level)
         if passes:
             options = llvm.create_pipeline_tuning_options(speed_level=passes)
@@ -82,18 +98,26 @@ class Compiler:
             options.loop_unrolling = False
             builder = llvm.create_pass_builder(machine, options)
             builder.getModulePassManager().run(module, builder)
+            check()
         return bytes(machine.emit_object(module))
 
     def link(self, code: bytes, exports: tuple[str, ...], imports: dict[str, int] | None = None) -> Library:
         """Load an object; returns the addresses of what it exports."""
+        return calls().run(lambda check: self._loaded_from(code, exports, imports or {}))
+
+    def _loaded_from(self, code: bytes, exports: tuple[str, ...], imports: dict[str, int]) -> Library:
+        for _ in range(len(self._left)):
+            self._loaded.pop(self._left.popleft()).close()
         self._linked += 1
         builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
         for symbol in exports:
             builder.export_symbol(symbol)
-        for symbol, address in (imports or {}).items():
+        for symbol, address in imports.items():
             builder.import_symbol(symbol, address)
         tracker = builder.link(self._jit, f"tilewright.{self._linked}")
-        return Library({symbol: tracker[symbol] for symbol in exports}, tracker)
+        library = Library({symbol: tracker[symbol] for symbol in exports}, self)
+        self._loaded[weakref.ref(library, self._left.append)] = tracker
+        return library
 
 
 def _joined(modules: list[Any]) -> list[Any]:
@@ -105,7 +129,7 @@ def _joined(modules: list[Any]) -> list[Any]:
     return modules
 
 
-@functools.cache
+@once
 def compiler() -> Compiler:
     """The process's compiler for what is not the SIMT machine's."""
     return Compiler()

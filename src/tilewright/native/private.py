@@ -20,6 +20,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from tilewright.native.interrupts import HeldBack
+
 #: Folders of a cache: a folder with these alone is one of ours, and is made private where it is not.
 ROOMS = ("translations", "cpu", "resources", "pocl")
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
@@ -98,16 +100,17 @@ def write(path: Path, data: bytes) -> None:
     OSError
         It cannot be written.
     """
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".new-")
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            os.fchmod(handle, 0o600)
-            file.write(data)
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    with HeldBack():  # no half-written file stays behind
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=".new-")
+        temporary = Path(name)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                os.fchmod(handle, 0o600)
+                file.write(data)
+            temporary.replace(path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
 
 
 def temporary_folder() -> Path:
@@ -132,11 +135,15 @@ def working_folder() -> Iterator[Path]:
     OSError
         There is no room for temporary files.
     """
-    made = temporary_folder()
+    made = None
     try:
+        with HeldBack():
+            made = temporary_folder()
         yield made
     finally:
-        shutil.rmtree(made, ignore_errors=True)
+        if made is not None:
+            with HeldBack():
+                shutil.rmtree(made, ignore_errors=True)
 
 
 def _real(path: Path, *, make: bool) -> str:

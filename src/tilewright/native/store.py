@@ -24,6 +24,7 @@ from typing import Any, TypeVar
 
 from tilewright.errors import TilewrightWarning
 from tilewright.native import private, upkeep
+from tilewright.native.once import once
 from tilewright.settings import Settings
 
 _MAGIC = b"tilewright-code 1\n"
@@ -104,7 +105,7 @@ class _StandIn:
         return found
 
 
-@functools.cache
+@once
 def _stand_in() -> _StandIn:
     """The process's one."""
     return _StandIn()

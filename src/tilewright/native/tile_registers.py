@@ -8,10 +8,10 @@ that run already and those to come, and for children after a fork.
 from __future__ import annotations
 
 import ctypes
-import functools
 import platform
 import sys
 
+from tilewright.native.once import once
 from tilewright.settings import Settings
 
 _ARCH_PRCTL = 158  # of x86-64
@@ -19,7 +19,7 @@ _ARCH_REQ_XCOMP_PERM = 0x1023
 _XTILEDATA = 18
 
 
-@functools.cache
+@once
 def tile_registers_granted() -> bool:
     """Whether this process may use tile registers; asks for leave once.
 

@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
+from tilewright.native.once import once
 from tilewright.problem.dtypes import dtype as record_of
 from tilewright.problem.expression import Expression, as_numpy, trace
 from tilewright.problem.polynomials import LOG2, POLYNOMIALS
@@ -367,7 +368,7 @@ def of_numpy(function: Any) -> Callable[..., Any] | None:
     return _of_numpy().get(function)
 
 
-@functools.cache
+@once
 def _of_numpy() -> dict[Any, Callable[..., Any]]:
     same: dict[Any, Callable[..., Any]] = {
         np.exp: exp, np.expm1: expm1, np.log: log, np.log1p: log1p, np.tanh: tanh, np.sqrt: sqrt, np.floor: floor,

@@ -8,10 +8,10 @@ without fused multiply-add gets `fma` from its mathematics library, with the sam
 from __future__ import annotations
 
 import ctypes
-import functools
 from typing import Any, Protocol
 
-import llvmlite.binding as llvm
+from tilewright.native.compiler import Compiler, compiler
+from tilewright.native.once import once
 
 #: Columns of C summed side by side. B and C are padded to a multiple of it, and B is laid out in panels so wide: rows
 #: a power of two apart would share few cache sets.
@@ -133,29 +133,13 @@ def text(product: str, total: str, *, fused: bool) -> str:
     return module
 
 
-@functools.cache
+@once
 def kernel(product: str, total: str, *, fused: bool, native: bool = True) -> Kernel:
     """The compiled function of one pair of types; `native=False` uses no instruction beyond the baseline."""
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    machine = llvm.Target.from_default_triple().create_target_machine(
-        cpu=llvm.get_host_cpu_name() if native else "",
-        features=llvm.get_host_cpu_features().flatten() if native else "",
-        opt=2,
-        jit=True,
-    )
-    module = llvm.parse_assembly(text(product, total, fused=fused))
-    module.verify()
-    symbol = "ordered"
-    library = (
-        llvm.JITLibraryBuilder()
-        .add_object_img(machine.emit_object(module))
-        .export_symbol(symbol)
-        .add_current_process()
-        .link(llvm.create_lljit_compiler(machine), symbol)
-    )
+    made = compiler() if native else Compiler("")
+    library = made.link(made.compile(text(product, total, fused=fused), passes=0), ("ordered",))
     words = (ctypes.c_void_p,) * 3 + (ctypes.c_int64,) * 3
-    return _keep_alive(ctypes.CFUNCTYPE(None, *words)(library[symbol]), library)
+    return _keep_alive(ctypes.CFUNCTYPE(None, *words)(library.addresses["ordered"]), library)
 
 
 def _keep_alive(function: Any, library: Any) -> Kernel:

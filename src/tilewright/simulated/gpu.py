@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import functools
 import itertools
 import os
 import threading
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from tilewright import machine
 from tilewright.errors import LaunchError
 from tilewright.instruments.findings import Finding
+from tilewright.native.once import once
 from tilewright.simt.observer import Observer
 from tilewright.simt.run.arena import Addresses, Arena
 from tilewright.simt.run.limits import Limits
@@ -77,7 +77,7 @@ def _arena() -> Arena:
             size //= 2
 
 
-@functools.cache
+@once
 def device_lender() -> Lender:
     """The process's one."""
     return Lender()

@@ -6,7 +6,6 @@ Source: CUDA Driver API, "cuLaunchKernelEx"; CUDA Programming Guide, appendix "C
 from __future__ import annotations
 
 import ctypes
-import functools
 import inspect
 import math
 import struct
@@ -28,6 +27,7 @@ from tilewright.errors import (
     TilewrightError,
 )
 from tilewright.gpu.listing import Parameter
+from tilewright.native.once import once
 from tilewright.simt.observer import ArgumentFact, Launch
 from tilewright.simt.run.grid_barrier import GridBarrier
 from tilewright.simt.run.launch import Run, launch_packed
@@ -300,7 +300,7 @@ def kernel_error(error: TilewrightError) -> Exception:
     return told
 
 
-@functools.cache
+@once
 def _error_class() -> Any:
     """The class of errors of launches: numba-cuda's, cuda.core's and our own, so that any handler takes it."""
     from cuda.bindings.driver import CUresult

@@ -6,16 +6,16 @@ Source: CUDA Driver API, "Stream Management" and "Event Management".
 from __future__ import annotations
 
 import ctypes
-import functools
 from typing import Any
 
+from tilewright.native.once import once
 from tilewright.simulated.contexts import binding
 from tilewright.simulated.gpu import DEFAULT_STREAMS, DriverError, Event, SimulatedGpu, Stream, now
 
 _CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p)
 
 
-@functools.cache
+@once
 def handle_type() -> Any:
     """The type of streams' handles, with their value under the name by which numba-cuda reads it."""
 

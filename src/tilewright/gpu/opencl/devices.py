@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from tilewright.errors import ArgumentValueError, DeviceError, MissingExtraError
 from tilewright.native import private, store, upkeep
+from tilewright.native.once import once
 
 Kind = Literal["gpu", "accelerator", "cpu"]
 #: The one that is taken first where none is named.
@@ -94,7 +95,7 @@ def binding() -> Any:
     return pyopencl
 
 
-@functools.cache
+@once
 def _keep_others_caches_private() -> None:
     """Give PoCL, which loads machine code, and pyopencl, which loads pickles, no cache that another user could write.
 
@@ -115,7 +116,7 @@ def _keep_others_caches_private() -> None:
         os.environ.setdefault("PYOPENCL_NO_CACHE", "1")
 
 
-@functools.cache
+@once
 def _process() -> int:
     """The process that first asked for OpenCL."""
     return os.getpid()
@@ -150,7 +151,7 @@ def missing() -> tuple[str, ...]:
     return _search()[1]
 
 
-@functools.cache
+@once
 def _search() -> tuple[tuple[OpenclDevice, ...], tuple[str, ...]]:
     """The devices, and why platforms have none."""
     cl = binding()

@@ -24,6 +24,7 @@ from tilewright.gpu.opencl.programs import CONTEXTS, kernel, told
 from tilewright.gpu.opencl.source import Form, Layout, Tile, needs_double
 from tilewright.gpu.opencl.tiles import of_form
 from tilewright.gpu.opencl.tiles import tile as tile_of
+from tilewright.native.once import bounded
 from tilewright.problem.kind import Kind
 
 Array = npt.NDArray[Any]
@@ -278,7 +279,7 @@ def nothing(context: Any) -> Any:
     return binding().Buffer(context, binding().mem_flags.READ_WRITE, 16)
 
 
-@functools.lru_cache(maxsize=16)
+@bounded(16)
 def host_products(device: OpenclDevice) -> HostProducts:
     """The products of one device: one context and queue a process."""
     return HostProducts(device)

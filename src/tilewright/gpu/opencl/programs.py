@@ -24,6 +24,7 @@ from tilewright.errors import CompileError, DeviceError
 from tilewright.gpu.opencl.devices import OpenclDevice, binding, describe, is_pocl
 from tilewright.gpu.opencl.source import Layout, Tile, source
 from tilewright.native import private
+from tilewright.native.once import bounded
 from tilewright.problem.kind import Kind
 
 #: Contexts whose kernels are kept: they keep the contexts, and what those hold on a device.
@@ -174,7 +175,7 @@ def kernel(context: Any, handle: Any, kind: Kind, tile: Tile, layout: Layout) ->
 @functools.lru_cache(maxsize=CONTEXTS)
 def _kernels(context: Any) -> Callable[..., Built]:
     """The kernels of a context."""
-    return functools.lru_cache(maxsize=256)(functools.partial(_kernel, context))
+    return bounded(256)(functools.partial(_kernel, context))
 
 
 def _kernel(context: Any, handle: Any, kind: Kind, tile: Tile, layout: Layout) -> Built:

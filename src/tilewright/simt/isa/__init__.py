@@ -5,9 +5,9 @@ Each module of this package holds the rows of one chapter in a module constant `
 
 from __future__ import annotations
 
-import functools
 import importlib
 
+from tilewright.native.once import once
 from tilewright.simt.isa.table import Form, Row, Table, lower
 
 #: Modules with rows, in the order of the manual's chapter 9.
@@ -33,7 +33,7 @@ MODULES = (
 )
 
 
-@functools.cache
+@once
 def table() -> Table:
     """Every row, joined. Built once; treat it as read-only."""
     joined = Table()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import functools
 import mmap
 import threading
 from collections.abc import Iterable
@@ -13,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.errors import LaunchError
+from tilewright.native.once import once
 from tilewright.simt.translate.state import SLACK_BYTES
 
 _NORESERVE = 0x4000  # MAP_NORESERVE on Linux: address space now, pages when they are touched
@@ -70,7 +70,7 @@ class Arena:
         return np.frombuffer(self._map, np.uint8, count, SLACK_BYTES + offset)
 
 
-@functools.cache
+@once
 def _libc() -> Any:
     libc = ctypes.CDLL(None, use_errno=True)
     libc.mmap.restype = ctypes.c_void_p

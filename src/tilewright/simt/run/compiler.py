@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable
 from pathlib import Path
 
 from tilewright.errors import PtxError
 from tilewright.native import store, upkeep
 from tilewright.native.compiler import Compiler, Library
+from tilewright.native.once import once
 from tilewright.simt.run import cache
 from tilewright.simt.translate.runtime import runtime_ir
 
@@ -61,7 +61,7 @@ class Host(Compiler):
         return self.link(code, (symbol,), imports)
 
 
-@functools.cache
+@once
 def host() -> Host:
     """The process's one JIT."""
     return Host(folder=store.room(upkeep.TRANSLATIONS))

@@ -6,16 +6,15 @@ import functools
 import inspect
 import os
 import pickle
-import threading
 import time
 import uuid
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
 
 from tilewright.native import store, upkeep
 from tilewright.native.compiler import Library
+from tilewright.native.once import Once, once
 from tilewright.simt.events import Instrument
 from tilewright.simt.ptx.parser import parse
 from tilewright.simt.ptx.tree import Module
@@ -23,9 +22,6 @@ from tilewright.simt.run import cache
 from tilewright.simt.run.compiler import host
 from tilewright.simt.translate.special import LaunchClass
 from tilewright.simt.translate.translation import Translation, translate
-
-_POLL_SECONDS = 0.05
-_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -47,8 +43,7 @@ class KernelStore:
     """Ready kernels by what they depend on; the oldest are dropped."""
 
     def __init__(self, capacity: int = 256) -> None:
-        self.capacity = capacity
-        self._ready: dict[str, ReadyKernel] = {}
+        self._ready = Once[ReadyKernel](capacity)
 
     def get(
         self, ptx: str, entry: str, launch: LaunchClass, instruments: Sequence[Instrument], *, optimise: bool = True
@@ -56,22 +51,20 @@ class KernelStore:
         """A ready kernel: from memory, from disk, or made now."""
         start = time.perf_counter()
         key = _key(ptx, entry, launch, instruments, optimise)
-        found = self._ready.get(key)
-        if found is not None:
-            return ReadyKernel(found.translation, found.library, True, time.perf_counter() - start)
-        folder = store.room(upkeep.TRANSLATIONS)
-        kept = cache.load(folder, key)
-        if kept is None:
-            translation, code = interruptible(lambda: _make(ptx, entry, launch, instruments, optimise))
-            cache.store(folder, key, translation, code)
-        else:
-            translation, code = kept
-        library = host().link_kernel(code, translation.symbol)
-        ready = ReadyKernel(translation, library, kept is not None, time.perf_counter() - start)
-        while len(self._ready) >= self.capacity:
-            self._ready.pop(next(iter(self._ready)))
-        self._ready[key] = ready
-        return ready
+        made: list[ReadyKernel] = []
+
+        def make() -> ReadyKernel:
+            folder = store.room(upkeep.TRANSLATIONS)
+            kept = cache.load(folder, key)
+            translation, code = kept or _make(ptx, entry, launch, instruments, optimise)
+            if kept is None:
+                cache.store(folder, key, translation, code)
+            library = host().link_kernel(code, translation.symbol)
+            made.append(ReadyKernel(translation, library, kept is not None, time.perf_counter() - start))
+            return made[0]
+
+        found = self._ready.get(key, make)
+        return found if made else replace(found, cached=True, seconds=time.perf_counter() - start)
 
 
 def _make(
@@ -81,29 +74,7 @@ def _make(
     return translation, host().compile_kernel(translation.ir, translation.handlers, optimise=optimise)
 
 
-def interruptible(work: Callable[[], _T]) -> _T:
-    """Do long work that no signal reaches on another thread, so that Ctrl-C ends the wait at once."""
-    if threading.current_thread() is not threading.main_thread():
-        return work()
-    results: list[_T] = []
-    errors: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            results.append(work())
-        except BaseException as error:
-            errors.append(error)
-
-    worker = threading.Thread(target=run, name="tilewright-translation", daemon=True)
-    worker.start()
-    while worker.is_alive():
-        worker.join(_POLL_SECONDS)
-    if errors:
-        raise errors[0]
-    return results[0]
-
-
-@functools.cache
+@once
 def kernel_store() -> KernelStore:
     """The process's store."""
     return KernelStore()

@@ -1,0 +1,85 @@
+"""Ctrl-C where it must not strike.
+
+Python raises KeyboardInterrupt on the main thread between any two instructions: between starting a thread and noting
+that it runs, between making a file and the block that removes it. And where it strikes inside a finalizer or a function
+that C calls, nobody gets it: Python prints it, and goes on.
+"""
+
+from __future__ import annotations
+
+import _thread
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+
+class HeldBack:
+    """For moments only: inside, no interrupt strikes; what the handler of Ctrl-C raises is raised at the end.
+
+    The handler itself is called at once. On other threads than the main one, where none strikes, this does nothing.
+
+    Examples
+    --------
+    >>> with HeldBack() as interrupt:
+    ...     interrupt.came
+    False
+    """
+
+    def __init__(self) -> None:
+        self._error: BaseException | None = None
+        self._handler: Callable[[int, Any], Any] | None = None
+
+    @property
+    def came(self) -> bool:
+        """Whether one waits to strike."""
+        return self._error is not None
+
+    def __enter__(self) -> HeldBack:
+        if on_main_thread():
+            handler = signal.getsignal(signal.SIGINT)
+            if callable(handler):
+                self._handler = handler
+                signal.signal(signal.SIGINT, self._hold)
+        return self
+
+    def _hold(self, number: int, frame: Any) -> None:
+        assert self._handler is not None
+        try:
+            self._handler(number, frame)
+        except BaseException as error:
+            self._error = error
+
+    def __exit__(self, *_: object) -> None:
+        if self._handler is not None:
+            signal.signal(signal.SIGINT, self._handler)
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
+
+
+def on_main_thread() -> bool:
+    """Whether this is the thread that interrupts strike."""
+    return threading.get_ident() == threading.main_thread().ident
+
+
+@contextmanager
+def none_lost() -> Iterator[None]:
+    """Let an interrupt that struck a finalizer, or a function called from C, strike again a moment later."""
+    before = sys.unraisablehook
+
+    def hook(told: Any) -> None:
+        if issubclass(told.exc_type, KeyboardInterrupt):
+            # From another thread: here it would strike this very function, and be lost for good.
+            _thread.start_new_thread(_thread.interrupt_main, ())
+        else:
+            before(told)
+
+    sys.unraisablehook = hook
+    try:
+        yield
+    finally:
+        if sys.unraisablehook is hook:
+            sys.unraisablehook = before

@@ -1,0 +1,99 @@
+"""Things that are made once, however many threads ask for them at the same time.
+
+`functools.cache` calls its function once for each thread that comes before the first result is there: of two compilers
+made so, one is collected while code that it loaded still runs.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Hashable
+from typing import Any, Generic, ParamSpec, TypeVar
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+
+class Once(Generic[_T]):
+    """Results by key. Who asks while one is being made waits for it; where making it fails, the next one tries.
+
+    Parameters
+    ----------
+    capacity : int, optional
+        Most results that are kept; the oldest are dropped.
+
+    Examples
+    --------
+    >>> squares = Once[int]()
+    >>> squares.get(3, lambda: 9), squares.get(3, lambda: 0)
+    (9, 9)
+    """
+
+    def __init__(self, capacity: int | None = None) -> None:
+        self.capacity = capacity
+        self._made: dict[Hashable, _T] = {}
+        self._gates: dict[Hashable, threading.RLock] = {}
+        self._lock = threading.RLock()
+
+    def get(self, key: Hashable, make: Callable[[], _T]) -> _T:
+        """The result of a key: kept, or made now."""
+        with self._lock:
+            if key in self._made:
+                return self._made[key]
+            gate = self._gates.setdefault(key, threading.RLock())
+        with gate:
+            with self._lock:
+                if key in self._made:
+                    return self._made[key]
+            found = make()
+            with self._lock:
+                while self.capacity is not None and len(self._made) >= self.capacity:
+                    del self._made[next(iter(self._made))]
+                self._made[key] = found
+                self._gates.pop(key, None)
+            return found
+
+    def clear(self) -> None:
+        """Forget every result."""
+        with self._lock:
+            self._made.clear()
+
+
+def once(function: Callable[_P, _T]) -> Callable[_P, _T]:
+    """`functools.cache` for what must exist once: a function of no or hashable positional arguments.
+
+    Examples
+    --------
+    >>> @once
+    ... def table():
+    ...     return [1, 2]
+    >>> table() is table()
+    True
+    """
+    return bounded(None)(function)
+
+
+def bounded(capacity: int | None) -> Callable[[Callable[_P, _T]], Callable[_P, _T]]:
+    """`functools.lru_cache(capacity)`, whose function runs once for arguments that several threads ask for at once."""
+
+    def decorate(function: Callable[_P, _T]) -> Callable[_P, _T]:
+        results = Once[_T](capacity)
+
+        # In front for its speed: a result that is there takes it 40 ns.
+        @functools.lru_cache(maxsize=capacity)
+        @functools.wraps(function)
+        def ask(*arguments: _P.args, **named: _P.kwargs) -> _T:
+            key = (arguments, tuple(named.items()))
+            return results.get(key, lambda: function(*arguments, **named))
+
+        def forget() -> None:
+            cleared()
+            results.clear()
+
+        front: Any = ask
+        cleared, front.cache_clear = front.cache_clear, forget
+        quick: Callable[_P, _T] = front
+        return quick
+
+    return decorate

@@ -1,0 +1,94 @@
+"""Things that exist once: whoever asks at the same time gets the same one, and failures leave nothing behind."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+
+from tilewright.native.once import Once, bounded, once
+
+
+def at_once(work: Callable[[int], object], threads: int = 16) -> list[object]:
+    """What a function gives on so many threads that begin together."""
+    begin, results = threading.Barrier(threads), [None] * threads
+
+    def run(number: int) -> None:
+        begin.wait()
+        results[number] = work(number)
+
+    crew = [threading.Thread(target=run, args=(number,)) for number in range(threads)]
+    for thread in crew:
+        thread.start()
+    for thread in crew:
+        thread.join()
+    return results
+
+
+def test_sixteen_threads_get_one_object_made_once() -> None:
+    made = []
+
+    @once
+    def table() -> list[int]:
+        time.sleep(0.01)
+        made.append(1)
+        return [1]
+
+    assert len({id(found) for found in at_once(lambda _: table())}) == 1
+    assert len(made) == 1
+
+
+def test_other_keys_do_not_wait_for_each_other() -> None:
+    meeting = threading.Barrier(4, timeout=10)
+
+    @bounded(8)
+    def passed(number: int) -> int:
+        meeting.wait()
+        return number
+
+    assert at_once(passed, 4) == [0, 1, 2, 3]
+
+
+def test_where_making_fails_the_next_one_tries() -> None:
+    tries = iter([ZeroDivisionError(), KeyboardInterrupt(), None])
+    results = Once[str]()
+
+    def make() -> str:
+        error = next(tries)
+        if error is not None:
+            raise error
+        return "made"
+
+    for kind in (ZeroDivisionError, KeyboardInterrupt):
+        with pytest.raises(kind):
+            results.get("key", make)
+    assert results.get("key", make) == "made"
+    assert results.get("key", lambda: "again") == "made"
+
+
+def test_the_oldest_results_are_dropped_and_all_can_be() -> None:
+    calls = []
+
+    @bounded(2)
+    def noted(number: int, *, sign: int = 1) -> int:
+        calls.append(number)
+        return sign * number
+
+    assert [noted(1), noted(2), noted(3), noted(3, sign=-1), noted(3)] == [1, 2, 3, -3, 3]
+    noted.cache_clear()  # type: ignore[attr-defined]
+    assert noted(3) == 3
+    assert calls == [1, 2, 3, 3, 3]
+
+
+def test_what_is_made_may_be_asked_for_while_it_is_made() -> None:
+    """In a signal handler, say: it gets one of its own rather than wait for itself."""
+    depth = []
+
+    @once
+    def nested() -> int:
+        depth.append(1)
+        return nested() if len(depth) == 1 else 7
+
+    assert nested() == 7
