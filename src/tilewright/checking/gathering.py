@@ -182,7 +182,8 @@ class Checks(Observer):
         if run is not None:
             self._coverage.add(launch, results["touched"], read)
             if read is not None and not any(finding.code.startswith(_CAUSES) for finding in found):
-                found += finite.findings(launch, read, results["nonfinite"], results["touched"])
+                nonfinite = finite.findings(launch, read, results["nonfinite"], results["touched"])
+                found += self._of_launch(nonfinite, launch, read)
         self._found += found
 
     def explains(self, launch: Launch, error: Exception) -> bool:

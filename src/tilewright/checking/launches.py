@@ -16,9 +16,10 @@ from tilewright.checking import arrays
 from tilewright.checking.values import Values
 from tilewright.errors import LaunchError
 from tilewright.gpu.program import Program
-from tilewright.instruments.findings import Finding
+from tilewright.instruments.findings import Finding, split
 from tilewright.machine import Gpu
 from tilewright.simt.observer import Launch
+from tilewright.simt.ptx.frames import package
 from tilewright.simt.run.launch import check_dimensions
 
 
@@ -130,11 +131,30 @@ def of_launch(
 ) -> list[Finding]:
     """Findings of a launch that do not know it yet.
 
-    With its number, the array that an access was meant for, and the library's line that the finding's own calls;
-    `freed` says of an address whether the memory there was freed.
+    With its number, the array that an access was meant for, the library's line that the finding's own calls, and a line
+    of the user's; `freed` says of an address whether the memory there was freed.
     """
     named = [arrays.named(finding, launch, values, freed) for finding in found]
-    return [replace(one, launch=launch.index, details=one.details | _inner(one, launch.program)) for one in named]
+    known = [replace(one, launch=launch.index, details=one.details | _inner(one, launch.program)) for one in named]
+    return [_at_users_line(one, launch) for one in known]
+
+
+def _at_users_line(finding: Finding, launch: Launch) -> Finding:
+    """A finding of code that has no line, or that is numba-cuda's own, at the nearest line that a user can look at.
+
+    The kernel's definition, or else where it is launched. It stays as it is where neither is known.
+    """
+    own = package(finding.source).endswith("numba_cuda")
+    if finding.source and not own:
+        return finding
+    source, line, _ = ("", 0, 0) if own else definition(launch.program)
+    if not source:
+        source, line = split(launch.source_line)
+    if not source:
+        return finding
+    message = finding.message if own else f"{finding.message}; it is line {finding.ptx_line} of the PTX"
+    details = finding.details | ({"inner": [finding.where]} if own else {"ptx_line": finding.ptx_line})
+    return replace(finding, message=message, source=source, line=line, details=details | {"defined_at": finding.where})
 
 
 def _inner(finding: Finding, program: Program) -> dict[str, list[str]]:

@@ -115,7 +115,7 @@ def _complaint(name: str) -> str:
 
 def _is_of_a_library(finding: Finding) -> bool:
     """Whether a finding is one that a library's own kernels are known for."""
-    name = Path(package(finding.source)).name
+    name = Path(package(finding.details.get("defined_at", finding.source))).name
     return any(name == library and finding.code.startswith(group) for library, group in _LIBRARIES)
 
 

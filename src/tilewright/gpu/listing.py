@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 
 from tilewright.errors import CompileError
-from tilewright.simt.ptx.frames import Inlining, frames
+from tilewright.simt.ptx.frames import Inlining, file_name, frames
 
 # Digits and dimensions are bounded: Python makes no number of thousands of digits, nor a text of such a product.
 _ENTRY = re.compile(
@@ -189,7 +189,7 @@ def line_table(ptx: str) -> dict[int, tuple[str, ...]]:
     {3: ('k.h:9', 'k.cu:7')}
     """
     lines = ptx.splitlines()
-    files = {int(m[1]): m[2] for line in lines if (m := _FILE.match(line))}
+    files = {int(m[1]): file_name(m[2]) for line in lines if (m := _FILE.match(line))}
     table: dict[int, tuple[str, ...]] = {}
     inlining = Inlining()
     where: tuple[str, ...] = ()

@@ -22,6 +22,7 @@ import numpy as np
 
 from tilewright.errors import ArgumentTypeError, CompileError
 from tilewright.gpu.arguments import Argument, ArrayShape, array_shape
+from tilewright.gpu.numba_lines import def_location
 from tilewright.gpu.optional import require
 
 _PURPOSE = "Compiling Python kernels"
@@ -161,16 +162,17 @@ def compile_python(
 
 @contextlib.contextmanager
 def _device_functions_for(cc: tuple[int, int]) -> Iterator[None]:
-    """Let Numba compile device functions with no GPU.
+    """Let Numba compile device functions with no GPU, and lambdas with their line.
 
     Numba asks the current device for its capability when a kernel calls a `cuda.jit(device=True)` function; for the
     time of one compilation, and in this thread only, it is told the capability that is being compiled for.
     """
     dispatcher = require("numba.cuda.dispatcher", _PURPOSE)
+    lowering = require("numba.cuda.lowering", _PURPOSE).BaseLower
     compiler_lock = require("numba.cuda.core.compiler_lock", _PURPOSE).global_compiler_lock
     owner = threading.get_ident()
     with compiler_lock:
-        original = dispatcher.get_current_device
+        original, located = dispatcher.get_current_device, lowering._compute_def_location
 
         def current_device() -> Any:
             if threading.get_ident() != owner:
@@ -178,10 +180,11 @@ def _device_functions_for(cc: tuple[int, int]) -> Iterator[None]:
             return types.SimpleNamespace(compute_capability=cc)
 
         dispatcher.get_current_device = current_device
+        lowering._compute_def_location = def_location()
         try:
             yield
         finally:
-            dispatcher.get_current_device = original
+            dispatcher.get_current_device, lowering._compute_def_location = original, located
 
 
 def _where(function: Callable[..., Any]) -> str:

@@ -21,7 +21,7 @@ Severity = Literal["error", "warning", "note"]
 Place = tuple[int, int, int]
 #: Keys of `Finding.details` that tell two findings of one line apart; the other lines of a race do not, for which of
 #: them are known depends on the order of execution.
-DISTINGUISHING = ("array",)
+DISTINGUISHING = ("array", "ptx_line")
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +121,8 @@ class Finding:
         Number of the launch in the program, from 0; the first one.
     details : dict
         More for programs to read; JSON values only. `array` is the argument concerned, `other` the `file:line` of the
-        other access of a race, `address` a byte address, `inner` a list of `file:line` in a library that the line
-        calls, where it happened there.
+        other access of a race, `address` a byte address, `ptx_line` the instruction where it has no line of its own,
+        `inner` a list of `file:line` in a library that the line calls, where it happened there.
 
     Examples
     --------

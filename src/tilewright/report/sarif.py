@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import linecache
+import os
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -95,9 +96,9 @@ def _rule(code: Code) -> dict[str, Any]:
 
 def _result(finding: Finding, root: Path) -> dict[str, Any]:
     logical = {"name": finding.kernel, "kind": "function"}
-    location: dict[str, Any] = {"logicalLocations": [logical]}
-    if finding.source:
-        location["physicalLocation"] = _physical(finding.source, finding.line, root)
+    # Code hosts refuse a result without a file: what has none stands in the kernel's PTX.
+    place = (finding.source, finding.line) if finding.source else (f"{finding.kernel}.ptx", finding.ptx_line)
+    location: dict[str, Any] = {"logicalLocations": [logical], "physicalLocation": _physical(*place, root)}
     result: dict[str, Any] = {
         "ruleId": finding.code,
         "ruleIndex": list(codes()).index(finding.code),
@@ -136,7 +137,7 @@ def _physical(source: str, line: int, root: Path) -> dict[str, Any]:
         artifact = {"uri": path.as_uri()}
     else:
         inside = path.relative_to(root) if path.is_absolute() else path
-        artifact = {"uri": quote(inside.as_posix()), "uriBaseId": ROOT}
+        artifact = {"uri": quote(os.fsencode(inside.as_posix())), "uriBaseId": ROOT}
     return {"artifactLocation": artifact, "region": {"startLine": max(1, line)}}
 
 

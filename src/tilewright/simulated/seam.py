@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
+from tilewright.gpu import numba_lines
 from tilewright.gpu.optional import require
 from tilewright.simulated.compile_errors import add_line
 from tilewright.simulated.current import DRIVER
@@ -30,6 +31,7 @@ from tilewright.simulated.views import ArrayView
 
 _PURPOSE = "Running programs on the simulated GPU"
 _DISPATCHER = "numba.cuda.dispatcher"
+_LOWERING = "numba.cuda.lowering"
 _NRT = "numba.cuda.memory_management.nrt"
 
 Row = tuple[str, str, Any]
@@ -87,6 +89,7 @@ def rows(gpu: SimulatedGpu, finalizers: Finalizers) -> Sequence[Row]:
         (_DISPATCHER, "CUDADispatcher.call", spacing_call(gpu)),
         (_DISPATCHER, "_Kernel.__init__", lines.kernel_init()),
         (_DISPATCHER, "compile_cuda", lines.compiler()),
+        (_LOWERING, "BaseLower._compute_def_location", numba_lines.def_location()),
         ("numba.cuda.debuginfo", "DIBuilder._set_module_flags", _set_module_flags),
         (_NRT, "launch", launcher.launch),
         (_NRT, "LaunchConfig", LaunchConfig),
@@ -123,7 +126,10 @@ class Lines:
         from numba.cuda.core.errors import NumbaDebugInfoWarning
 
         @functools.wraps(self._compile)
-        def compile_cuda(*arguments: Any, debug: bool = False, lineinfo: bool = False, **named: Any) -> Any:
+        def compile_cuda(
+            function: Any, *arguments: Any, debug: bool = False, lineinfo: bool = False, **named: Any
+        ) -> Any:
+            arguments = (numba_lines.at_its_function(function), *arguments)
             if debug or lineinfo or getattr(self._thread, "off", False):
                 return self._compile(*arguments, debug=debug, lineinfo=lineinfo, **named)
             with suppress(Exception), warnings.catch_warnings():

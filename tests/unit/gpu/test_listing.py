@@ -99,7 +99,7 @@ def test_source_lines_follow_loc_until_the_next() -> None:
             '.file 2 "b.py"',
         ]
     )
-    assert listing.line_table(text) == {4: ("a.py:10",), 7: ("b.py:20", "a.py:11")}
+    assert listing.line_table(text) == {4: ("a.py:10",), 7: ("b.py:20", "a.py:11"), 9: ("b.py:20", "a.py:11")}
 
 
 def test_lines_go_on_behind_a_block_of_the_function_and_end_with_it() -> None:

@@ -168,12 +168,12 @@ def test_sarif_is_what_the_standard_requires(found: Finding, tmp_path: Path) -> 
         assert result["occurrenceCount"] >= 1
         assert all(isinstance(v, str) for v in result["partialFingerprints"].values())
         for location in [*result["locations"], *result.get("relatedLocations", [])]:
-            if "physicalLocation" in valid("location", location):
-                physical = valid("physical", location["physicalLocation"])
-                artifact = valid("artifact", physical["artifactLocation"])
-                assert artifact.get("uriBaseId", "SRCROOT") in run["originalUriBaseIds"]
-                assert not re.search(r"[^!-~]", artifact["uri"])
-                assert valid("region", physical["region"])["startLine"] >= 1
+            # GitHub refuses a result without a file and a line, which the standard leaves open
+            physical = valid("physical", valid("location", location)["physicalLocation"])
+            artifact = valid("artifact", physical["artifactLocation"])
+            assert artifact.get("uriBaseId", "SRCROOT") in run["originalUriBaseIds"]
+            assert re.fullmatch(r"(file://)?([\w\-.~!$&'()*+,;=@/]|%[0-9A-F]{2}|(?<!^):)+", artifact["uri"], re.ASCII)
+            assert valid("region", physical["region"])["startLine"] >= 1
 
 
 def test_sarif_says_how_the_program_ended(tmp_path: Path) -> None:
@@ -215,7 +215,32 @@ def test_sarif_places_a_finding(found: Finding, tmp_path: Path) -> None:
     )
     assert places(replace(found, source="a b.py"))[1] == {"uri": "a%20b.py", "uriBaseId": "SRCROOT"}
     assert places(replace(found, source="/elsewhere/k.py"))[1] == {"uri": "file:///elsewhere/k.py"}
-    assert places(replace(found, source="", line=0))[1] is None
+    result, artifact = places(replace(found, source="", line=0))  # a launch of PTX that has no lines
+    assert artifact == {"uri": "k.ptx", "uriBaseId": "SRCROOT"}
+    assert result["locations"][0]["physicalLocation"]["region"] == {"startLine": 30}
+
+
+@pytest.mark.parametrize(
+    ("name", "uri"),
+    [
+        ("d\u00e9j\u00e0 vu.py", "d%C3%A9j%C3%A0%20vu.py"),
+        ("\u65e5/\U0001f600.py", "%E6%97%A5/%F0%9F%98%80.py"),
+        ("q\"uote'.py", "q%22uote%27.py"),
+        ("back\\slash.py", "back%5Cslash.py"),
+        ("100%25 #1?&.py", "100%2525%20%231%3F%26.py"),
+        ("a:b.py", "a%3Ab.py"),
+        ("<string>", "%3Cstring%3E"),
+        ("<ipython-input-3-0a1b>", "%3Cipython-input-3-0a1b%3E"),
+        ("\udcff.py", "%FF.py"),
+        ("long" * 400 + ".py", "long" * 400 + ".py"),
+    ],
+)
+def test_sarif_names_any_file_by_a_uri(found: Finding, tmp_path: Path, name: str, uri: str) -> None:
+    for source in (name, str(tmp_path / name)):
+        log = sarif.log(Sifted((replace(found, source=source),), (), ()), tmp_path, Ended(0))
+        location = log["runs"][0]["results"][0]["locations"][0]["physicalLocation"]
+        assert location["artifactLocation"] == {"uri": uri, "uriBaseId": "SRCROOT"}
+        assert sarif.text(Sifted((replace(found, source=source),), (), ()), tmp_path, Ended(0)).isascii()
 
 
 def test_a_library_s_lines_are_told_beside_the_caller_s(found: Finding, tmp_path: Path) -> None:

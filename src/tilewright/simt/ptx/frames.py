@@ -3,10 +3,13 @@
 A compiler writes a `.loc` for each of them, the outermost first; each names the place it was inlined at, and that
 place's own `.loc` stands somewhere before. So a chain is read from the last `.loc` of each place.
 
+Where a compiler merges two branches it writes line 0: such code is told at the nearest line before it that is one.
+
 A function of a library that a kernel calls (random numbers, grid barriers, a header of CUDA's) does what its caller
 asks of it. What happens in it is therefore told at the caller's line.
 
-Source: PTX ISA, 11.5.2 (`.loc`: `function_name`, `inlined_at`).
+Source: PTX ISA, 11.5.2 (`.loc`: `function_name`, `inlined_at`); LLVM, "Source Level Debugging" (line 0), and
+`MCAsmStreamer` (how strings are quoted).
 """
 
 from __future__ import annotations
@@ -25,6 +28,11 @@ _PACKAGE = re.compile(
     r".*?/(?:(?:site|dist)-packages/[^/:]+|numba_cuda(?=/numba/)"
     r"|(?:cuda[^/]*|targets/[^/]+-linux|usr|usr/local)/include(?=/))"
 )
+#: What follows a backslash in a quoted name: three octal digits of a byte, or a character.
+_ESCAPE = re.compile(rb"\\([0-7]{1,3}|[^\n])")
+#: The folder that numba-cuda puts before a name that stands for no file.
+_NO_FILE = re.compile(r"^/.*/(?=<[^/]*>$)")
+_LETTERS = {b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t"}
 
 
 class Inlining:
@@ -40,9 +48,15 @@ class Inlining:
 
     def __init__(self) -> None:
         self._last: dict[Coordinates, Location] = {}
+        self._nearest: Location | None = None
 
     def located(self, here: Coordinates, inlined_at: Coordinates | None = None) -> Location:
-        """The location of a directive; a line that was inlined into itself stands once in its chain."""
+        """The location of a directive; a line that was inlined into itself stands once in its chain.
+
+        One that is no line and no part of one is the nearest before it.
+        """
+        if not here[1] and inlined_at is None and self._nearest is not None:
+            return self._nearest
         parent = None if inlined_at is None else self._last.get(inlined_at) or Location(*inlined_at)
         above = parent
         while above is not None:
@@ -50,8 +64,38 @@ class Inlining:
                 parent = above.inlined_at
                 break
             above = above.inlined_at
-        self._last[here] = location = Location(*here, parent)
+        self._last[here] = self._nearest = location = Location(*here, parent)
         return location
+
+
+def file_name(quoted: str) -> str:
+    r"""A file's name as `.file` has it between its quotes: bytes beyond ASCII, quotes and backslashes stand escaped.
+
+    Text that is in no file, such as a notebook's cell, has a name in angle brackets, and compilers a folder before it.
+
+    Examples
+    --------
+    >>> file_name(r"d\303\251j\303\240 \"vu\"\\k.py") == 'd\u00e9j\u00e0 "vu"\\k.py'
+    True
+    """
+    name = _ESCAPE.sub(_byte, quoted.encode(errors="replace")).decode(errors="replace")
+    return _NO_FILE.sub("", name)
+
+
+def _byte(match: re.Match[bytes]) -> bytes:
+    escaped = match[1]
+    return bytes([int(escaped, 8) & 0xFF]) if escaped[0] in b"01234567" else _LETTERS.get(escaped, escaped)
+
+
+def quoted(file: str) -> str:
+    r"""A file's name as it stands between the quotes of `.file`: what :func:`file_name` reads.
+
+    Examples
+    --------
+    >>> quoted("d\u00e9j\u00e0.py"), file_name(quoted("a\n\t7\"\\.py")) == "a\n\t7\"\\.py"
+    ('d\\303\\251j\\303\\240.py', True)
+    """
+    return "".join(chr(b) if 32 <= b < 127 and b not in b'"\\' else f"\\{b:03o}" for b in file.encode(errors="replace"))
 
 
 def called_from(location: Location | None, call: Location | None) -> Location | None:

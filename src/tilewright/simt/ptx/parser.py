@@ -11,7 +11,7 @@ from dataclasses import replace
 from tilewright.simt.ptx import declarations
 from tilewright.simt.ptx.body import Body, location, pragma, registers_of
 from tilewright.simt.ptx.constants import expression
-from tilewright.simt.ptx.frames import Inlining
+from tilewright.simt.ptx.frames import Inlining, file_name
 from tilewright.simt.ptx.tokens import Tokens
 from tilewright.simt.ptx.tree import Function, Module, Register, Symbol, Variable
 
@@ -118,7 +118,7 @@ class _Parser:
         index = tokens.take()
         if not index.isdigit() or len(index) > 9:
             tokens.fail("a file's index", tokens.at - 1)
-        self._module.files[int(index)] = tokens.string("a file's name in quotes")
+        self._module.files[int(index)] = file_name(tokens.string("a file's name in quotes"))
         while tokens.accept(","):
             expression(tokens)
 

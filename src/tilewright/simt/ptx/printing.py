@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from tilewright.simt.ptx.frames import quoted
 from tilewright.simt.ptx.tree import (
     Address,
     CallArguments,
@@ -52,7 +53,7 @@ def to_text(module: Module) -> str:
         f".target {module.target}",
         f".address_size {module.address_size}",
     ]
-    lines += [f'.file {index} "{name}"' for index, name in module.files.items()]
+    lines += [f'.file {index} "{quoted(name)}"' for index, name in module.files.items()]
     # Device functions come first, so that variables and kernels can name them in any order.
     functions = sorted(module.functions.values(), key=lambda function: function.is_entry)
     lines += [_header(function) + ";" for function in functions if not function.is_entry or function.is_declaration]

@@ -11,7 +11,7 @@ import tilewright as tw
 from tilewright.gpu import Program
 from tilewright.simt.observer import Launch, Observer
 from tilewright.simt.ptx import parse, to_text
-from tilewright.simt.ptx.frames import frames, package, told
+from tilewright.simt.ptx.frames import file_name, frames, package, quoted, told
 from tilewright.simt.ptx.tree import Instruction, Location, Module
 from tilewright.simt.translate.inline import inline_calls
 
@@ -55,7 +55,7 @@ CHAINS = {
         (RANDOM_108, RANDOM_170, "mine.py:10", "mine.py:14"),
         ("mine.py:10", "mine.py:15"),
         (RANDOM_107, RANDOM_170, "mine.py:10", "mine.py:15"),
-        (),
+        (RANDOM_107, RANDOM_170, "mine.py:10", "mine.py:15"),  # line 0 is no line: the nearest before it
     ],
     "other": [(RANDOM_107, RANDOM_170)],  # what is known of another function's lines is not of this one
 }
@@ -78,12 +78,34 @@ def test_the_line_table_of_the_text_says_the_same() -> None:
     wanted = [chain for entry in CHAINS for chain in CHAINS[entry]]
     assert [program.source_lines.get(number, "") for number in at] == [told(chain) for chain in wanted]
     assert [program.inner_lines.get(number, "") for number in at] == [chain[0] if chain else "" for chain in wanted]
-    assert [told(chain) for chain in wanted] == ["mine.py:10"] * 4 + ["", RANDOM_107]
+    assert [told(chain) for chain in wanted] == ["mine.py:10"] * 5 + [RANDOM_107]
 
 
 def test_chains_come_back_from_what_is_printed() -> None:
     module = parse(to_text(parse(TWICE)))
     assert {entry: chains(module, entry) for entry in CHAINS} == CHAINS
+
+
+NAMES = (
+    "plain.cu", "with space.py", "d\u00e9j\u00e0 vu.py", "\u65e5\u672c/\U0001f600.py", "q\"uote'.py",
+    "back\\slash\\n.py", "tab\tand\nline.py", "<string>", "<ipython-input-3-0123456789ab>", "%20 #?&.py",
+    "long" * 60 + ".py",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names_of_files_come_back_from_their_quoted_form(name: str) -> None:
+    assert file_name(quoted(name)) == name
+    module = parse(TWICE.replace("mine.py", quoted(name)))
+    assert module.files[1] == name
+    assert parse(to_text(module)).files == module.files
+    assert f"{name}:10" in Program.from_ptx(TWICE.replace("mine.py", quoted(name)), "k").source_lines.values()
+
+
+def test_names_of_files_that_are_no_text_are_read_all_the_same() -> None:
+    assert [file_name(name) for name in (r"\377.py", "\\", r"\8", "\u00e9\\303\\251", r"\7x")] == [
+        "\ufffd.py", "\\", "8", "\u00e9\u00e9", "\ax",
+    ]  # fmt: skip
 
 
 def test_a_line_that_was_inlined_into_itself_stands_once() -> None:
