@@ -8,7 +8,7 @@ piece of LLVM IR; what depends only on the site, such as a constant pattern of a
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -172,6 +172,10 @@ class Facts:
         Device address of the module's variables; 0 where there are none.
     global_address : int
         Host address of the byte there.
+    callback : callable
+        `callback(function, arguments, otherwise)`: host address of a C function of so many i64 that gives the i32 of a
+        Python function. Where that raises, the launch stops, raises it too, and until then the C function gives
+        `otherwise`, which must lead to no finding. It lives as long as the launch.
     """
 
     module: Module
@@ -184,6 +188,7 @@ class Facts:
     global_bytes: int
     module_address: int
     global_address: int
+    callback: Callable[[Callable[..., int], int, int], int]
 
 
 @dataclass(frozen=True, slots=True)

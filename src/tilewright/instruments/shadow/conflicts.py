@@ -19,6 +19,7 @@ from tilewright.instruments.shadow.cells import (
     WHO_MASK,
     WHOLE,
 )
+from tilewright.instruments.shadow.orders import NOT_ORDERED
 from tilewright.instruments.shadow.records import tag_text
 from tilewright.simt.events import FIELDS, VALUES_STRIDE_BYTES
 
@@ -303,7 +304,7 @@ ask:
   %w64 = zext i32 %w to i64
   %b = select i1 %several, i64 -1, i64 %its.block
   %answer = call i32 %function(i64 0, i64 %number, i64 %w64, i64 %b, i64 %who, i64 %its)
-  %is = icmp ne i32 %answer, 0
+  %is = icmp ne i32 %answer, {NOT_ORDERED}
   ret i1 %is
 no:
   ret i1 false

@@ -113,7 +113,7 @@ class MemoryCheck(Instrument):
             "stored": self._cells[2].ctypes.data,
             "memory": facts.global_address,
             "orders": int(self.orders),
-            "order": self._orders.address,
+            "order": facts.callback(self._orders.call, orders.ARGUMENTS, 0) if self.orders else 0,
             "table": self._table.ctypes.data,
             "shared_reads": SHARED_CELLS + shared.nbytes,
             "local_states": SHARED_CELLS + 2 * shared.nbytes,

@@ -15,7 +15,6 @@ is released by any thread behind it, as programs do that fence, synchronise and 
 
 from __future__ import annotations
 
-import ctypes
 import itertools
 import threading
 from collections import defaultdict
@@ -31,7 +30,8 @@ RELEASES, SHARED = 16, 256
 
 _ALL = -1
 _BRANCHES = 16
-FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int32, *(ctypes.c_int64,) * 6)
+#: Arguments of `Orders.call`, and its answer where two accesses are not ordered.
+ARGUMENTS, NOT_ORDERED = 6, 0x2ACE
 
 #: The clocks of a block's warps, below which what they did is known.
 _Clocks = tuple[int, ...]
@@ -73,20 +73,15 @@ class Orders:
         self._released: dict[int, _Account] = {}  # by fences before a barrier, with the block's next write
         self._seen: dict[tuple[int, int], set[tuple[int, int]]] = defaultdict(set)
         self._lock = threading.Lock()
-        self._function = FUNCTION(self._call)
 
-    @property
-    def address(self) -> int:
-        """Host address of the function that handlers call: (what, block, warp, a, b, c)."""
-        return ctypes.cast(self._function, ctypes.c_void_p).value or 0
-
-    def _call(self, what: int, number: int, warp: int, a: int, b: int, c: int) -> int:
+    def call(self, what: int, number: int, warp: int, a: int, b: int, c: int) -> int:
+        """What handlers call; the answer to ASK is NOT_ORDERED, or anything else: a mishap is no finding."""
         here = number, warp
         with self._lock:
             if what != RELEASE:
                 self._take_over(here)
             if what == ASK:
-                return int(self._ordered(here, a, b & WHO_MASK, c))
+                return 0 if self._ordered(here, a, b & WHO_MASK, c) else NOT_ORDERED
             if what == ACCESS:
                 self._access(here, a, b, c)
             elif what == FENCE:

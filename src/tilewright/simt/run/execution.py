@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import math
 import threading
@@ -16,11 +15,13 @@ import numpy as np
 from tilewright.errors import DeadlockError, KernelError, LimitError, MemoryAccessError, TrapError
 from tilewright.gpu.program import Program
 from tilewright.machine.occupancy import most_resident
+from tilewright.native.interrupts import HeldBack
 from tilewright.simt.events import Facts, Instrument, Site
 from tilewright.simt.ptx.frames import within
 from tilewright.simt.run import barrier_faults
 from tilewright.simt.run.arena import Arena
 from tilewright.simt.run.budget import UNLIMITED, Budget
+from tilewright.simt.run.callbacks import Callbacks
 from tilewright.simt.run.compiler import host
 from tilewright.simt.run.grid_barrier import GridBarrier
 from tilewright.simt.run.kernels import ReadyKernel
@@ -181,6 +182,7 @@ class Execution:
         self._counter_count = sum(i.slots * len(r) for i, r in zip(instruments, rows, strict=True))
         self._counters = np.zeros(self._counter_count, np.uint64)
         self._printed: list[tuple[int, str]] = []
+        self._callbacks = Callbacks(self._fail)
         self.observed = Observed(instruments, self._facts)
         self._deadline = time.monotonic() + limits.seconds if limits.seconds is not None else None
 
@@ -192,9 +194,10 @@ class Execution:
         KernelError
             What went wrong first.
         """
-        shift = Shift(self)
-        if not (self._is_small() and self._safe_work(shift.pause_after(_QUICK_INSTRUCTIONS))):
-            self._run_crew(shift.pause_after(None))
+        with HeldBack() as interrupt:
+            shift = Shift(self)
+            if not (self._is_small() and self._safe_work(shift.pause_after(_QUICK_INSTRUCTIONS))):
+                self._run_crew(shift.pause_after(None), interrupt)
         if self._failure is not None:
             raise self._failure
         if self.budget.passed:  # in the last rounds
@@ -206,27 +209,26 @@ class Execution:
         return failure if isinstance(failure, KernelError) else KernelError(f"{self.program.name}: stopped")
 
     def _is_small(self) -> bool:
-        """Whether a frame of the kernel fits the calling thread's stack, of a size unknown: it calls nothing, too."""
+        """Whether the calling thread may run it: a frame fits its stack, of a size unknown, and nothing calls back."""
         calls = self.ready.translation.layout.local_bytes > self.ready.translation.layout.frame_bytes
-        return not calls and len(self.program.ptx) <= _QUICK_PTX_CHARACTERS
+        return not calls and not self._callbacks.any and len(self.program.ptx) <= _QUICK_PTX_CHARACTERS
 
-    def _run_crew(self, shift: Shift) -> None:
+    def _run_crew(self, shift: Shift, interrupt: HeldBack) -> None:
         """Run on host threads of our own, the first of which goes on with a shift; wait, and look after Ctrl-C."""
         crew: list[threading.Event] = []
         if not self._enlist(crew, shift):
             raise MemoryError(f"{self.program.name}: the host has no room for a thread's stack")
+        while len(crew) < self.workers and self._enlist(crew, None):
+            pass
         try:
-            while len(crew) < self.workers and self._enlist(crew, None):
-                pass
             for done in crew:
                 while not done.wait(_POLL_SECONDS):
-                    if self._deadline is not None and time.monotonic() > self._deadline:
+                    if interrupt.came or (self._deadline is not None and time.monotonic() > self._deadline):
                         self._stop[0] = 1
-        except BaseException:  # Ctrl-C too: nothing of this launch runs on
+        except BaseException:  # nothing of this launch runs on: memory in use is not given up
             self._stop[0] = 1
-            while not all(done.is_set() for done in crew):
-                with contextlib.suppress(KeyboardInterrupt):  # once more: memory in use is not given up
-                    time.sleep(_POLL_SECONDS)
+            for done in crew:
+                done.wait()
             raise
 
     def _enlist(self, crew: list[threading.Event], shift: Shift | None) -> bool:
@@ -357,7 +359,7 @@ class Execution:
         return Facts(
             parsed(self.program.ptx), self.program.entry, self.ready.translation.layout, self.grid, self.block,
             self.shared_bytes, self._dynamic, self._memory.used_bytes,
-            self._module_base, self._memory.host_address,
+            self._module_base, self._memory.host_address, self._callbacks.address,
         )  # fmt: skip
 
     def _thread_counters(self, context: Any) -> Any:
@@ -383,10 +385,14 @@ class Execution:
     # -- what went wrong ----------------------------------------------------------------------------------------
 
     def _fail(self, error: BaseException) -> None:
-        """Keep the first failure, of limits one that can say where, and stop the others."""
+        """Keep the first failure, of limits one that can say where, and stop the others.
+
+        What is no fault of the kernel's counts more: an interrupt, or that the host has no memory.
+        """
         with self._lock:
             kept = self._failure
-            if kept is None:
+            ours = kept is not None and not isinstance(kept, KernelError)
+            if kept is None or not (ours or isinstance(error, KernelError)):
                 self._failure = error
             elif isinstance(kept, LimitError) and isinstance(error, LimitError) and error.line and not kept.line:
                 self._failure = error
