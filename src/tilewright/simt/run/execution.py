@@ -155,8 +155,7 @@ class Execution:
         self.program = program
         self.grid_barrier = grid_barrier
         self.ready = ready
-        self.grid = grid
-        self.block = block
+        self.grid, self.block = grid, block
         self.instruments = instruments
         self.limits = limits
         self.shared_bytes = shared_bytes
