@@ -45,7 +45,14 @@ def _flushing(code: Code, form: Form, meaning: Callable[..., Value], *operands: 
     return canonical(code, flush(code, meaning(*(flush(code, x) for x in operands))))
 
 
-@rows.row("div.full{.ftz}.f32 d, a, b;", section="9.7.3.8", types=_F32, cost="float", note="error 0.5 ulp; manual: 2")
+@rows.row(
+    "div.full{.ftz}.f32 d, a, b;",
+    section="9.7.3.8",
+    fixed=1,
+    types=_F32,
+    cost="float",
+    note="error 0.5 ulp; manual: 2",
+)
 def div_full(code: Code, form: Form, a: Value, b: Value) -> Value:
     """Quotient."""
     return _flushing(code, form, lambda x, y: code.binary("fdiv", x, y), a, b)

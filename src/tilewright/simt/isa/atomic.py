@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import Any
 
 from tilewright.simt.isa.packed import by_half
 from tilewright.simt.isa.rounding import narrow, widen
@@ -54,7 +55,7 @@ def _atomic(
     syntax: str, section: str, sem: str = _SEM, space: str = _SPACES, **where: str
 ) -> Callable[[Meaning], Meaning]:
     """Register one syntax with the qualifiers that all atomic operations have."""
-    values = {"sem": sem, "scope": _SCOPES, "space": space} | where
+    values: dict[str, Any] = {"sem": sem, "scope": _SCOPES, "space": space} | where
     return rows.row(syntax, section=section, types={"policy": "b64"}, kind="atomic", cost="memory", **values)
 
 

@@ -241,6 +241,7 @@ def _clamped(code: Code, a: Value, type_: str) -> Value:
 @rows.row(
     "cvt.pack.sat.ctype.s32 d, a, b;",
     section="9.7.9.22",
+    fixed=1,
     types={"d": "b32", "a": "s32", "b": "s32"},
     ctype="u16 s16",
     cost="convert",
@@ -254,6 +255,7 @@ def pack(code: Code, form: Form, a: Value, b: Value) -> Value:
 @rows.row(
     "cvt.pack.sat.ctype.s32.b32 d, a, b, c;",
     section="9.7.9.22",
+    fixed=1,
     types={"d": "b32", "a": "s32", "b": "s32", "c": "b32"},
     ctype="u2 s2 u4 s4 u8 s8",
     cost="convert",

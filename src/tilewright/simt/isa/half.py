@@ -11,6 +11,7 @@ Source: PTX ISA, section 9.7.4 "Half Precision Floating Point Instructions"; for
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from tilewright.simt.isa.rounding import (
     FORMATS,
@@ -42,7 +43,7 @@ def halves(code: Code, form: Form, meaning: Callable[..., Value], *operands: Val
 
 
 def _family(
-    opcode: str, tail: str, section: str, *, half: str, bfloat: str, **where: str
+    opcode: str, tail: str, section: str, *, half: str, bfloat: str, **where: Any
 ) -> Callable[[Meaning], Meaning]:
     """Rows of one opcode for the four types; `half` and `bfloat` are the modifiers that f16 and bf16 accept."""
 

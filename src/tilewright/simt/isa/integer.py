@@ -96,37 +96,44 @@ def neg(code: Code, form: Form, a: Value) -> Value:
 # -- products -----------------------------------------------------------------------------------------------------
 
 
-@rows.row("mul.lo.type d, a, b;", section="9.7.1.3", type=_PLAIN, linear="mul")
+@rows.row("mul.lo.type d, a, b;", fixed=1, section="9.7.1.3", type=_PLAIN, linear="mul")
 def mul_low(code: Code, form: Form, a: Value, b: Value) -> Value:
     """The lower half of the product."""
     return code.mul(a, b)
 
 
-@rows.row("mul.hi.type d, a, b;", section="9.7.1.3", type=_PLAIN)
+@rows.row("mul.hi.type d, a, b;", fixed=1, section="9.7.1.3", type=_PLAIN)
 def mul_high(code: Code, form: Form, a: Value, b: Value) -> Value:
     """The upper half of the product."""
     return high_product(code, a, b, signed=is_signed(form["type"]))
 
 
-@rows.row("mul.wide.type d, a, b;", section="9.7.1.3", type="u16 s16 u32 s32", types={"d": "2*type"}, linear="mul.wide")
+@rows.row(
+    "mul.wide.type d, a, b;",
+    fixed=1,
+    section="9.7.1.3",
+    type="u16 s16 u32 s32",
+    types={"d": "2*type"},
+    linear="mul.wide",
+)
 def mul_wide(code: Code, form: Form, a: Value, b: Value) -> Value:
     """The whole product."""
     return wide_product(code, a, b, signed=is_signed(form["type"]))
 
 
-@rows.row("mad.lo.type d, a, b, c;", section="9.7.1.4", type=_PLAIN, linear="mad")
+@rows.row("mad.lo.type d, a, b, c;", fixed=1, section="9.7.1.4", type=_PLAIN, linear="mad")
 def mad_low(code: Code, form: Form, a: Value, b: Value, c: Value) -> Value:
     """Lower half of a * b, plus c."""
     return code.add(code.mul(a, b), c)
 
 
-@rows.row("mad.hi.type d, a, b, c;", section="9.7.1.4", type=_PLAIN)
+@rows.row("mad.hi.type d, a, b, c;", fixed=1, section="9.7.1.4", type=_PLAIN)
 def mad_high(code: Code, form: Form, a: Value, b: Value, c: Value) -> Value:
     """Upper half of a * b, plus c modulo the width."""
     return code.add(high_product(code, a, b, signed=is_signed(form["type"])), c)
 
 
-@rows.row("mad.hi.sat.type d, a, b, c;", section="9.7.1.4", type="s32")
+@rows.row("mad.hi.sat.type d, a, b, c;", fixed=1, section="9.7.1.4", type="s32")
 def mad_high_saturating(code: Code, form: Form, a: Value, b: Value, c: Value) -> Value:
     """Upper half of a * b, plus c clamped to the type's range."""
     return code.call("llvm.sadd.sat", a.type, high_product(code, a, b, signed=True), c)
@@ -134,6 +141,7 @@ def mad_high_saturating(code: Code, form: Form, a: Value, b: Value, c: Value) ->
 
 @rows.row(
     "mad.wide.type d, a, b, c;",
+    fixed=1,
     section="9.7.1.4",
     type="u16 s16 u32 s32",
     types={"d": "2*type", "c": "2*type"},
@@ -159,19 +167,19 @@ def _product_24(code: Code, form: Form, a: Value, b: Value) -> Value:
     return code.cast("trunc", product, "i32")
 
 
-@rows.row("mul24.mode.type d, a, b;", section="9.7.1.5", mode="hi lo", type="u32 s32")
+@rows.row("mul24.mode.type d, a, b;", fixed=1, section="9.7.1.5", mode="hi lo", type="u32 s32")
 def mul24(code: Code, form: Form, a: Value, b: Value) -> Value:
     """Product of 24-bit integers."""
     return _product_24(code, form, a, b)
 
 
-@rows.row("mad24.mode.type d, a, b, c;", section="9.7.1.6", mode="hi lo", type="u32 s32")
+@rows.row("mad24.mode.type d, a, b, c;", fixed=1, section="9.7.1.6", mode="hi lo", type="u32 s32")
 def mad24(code: Code, form: Form, a: Value, b: Value, c: Value) -> Value:
     """Product of 24-bit integers, plus c modulo 2**32."""
     return code.add(_product_24(code, form, a, b), c)
 
 
-@rows.row("mad24.hi.sat.type d, a, b, c;", section="9.7.1.6", type="s32")
+@rows.row("mad24.hi.sat.type d, a, b, c;", fixed=1, section="9.7.1.6", type="s32")
 def mad24_saturating(code: Code, form: Form, a: Value, b: Value, c: Value) -> Value:
     """Product of 24-bit integers, plus c clamped to the type's range."""
     return code.call("llvm.sadd.sat", "i32", _product_24(code, form, a, b), c)
@@ -202,6 +210,7 @@ def dp4a(code: Code, form: Form, a: Value, b: Value, c: Value) -> Value:
 
 @rows.row(
     "dp2a.mode.atype.btype d, a, b, c;",
+    fixed=1,
     section="9.7.1.24",
     types=_DOT_TYPES,
     mode="lo hi",

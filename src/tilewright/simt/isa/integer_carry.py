@@ -64,13 +64,13 @@ def sub_with_carry(code: Code, form: Form, a: Value, b: Value, carry: Value) -> 
     return _difference(code, a, b, carry)
 
 
-@rows.row("mad.half.cc.type d, a, b, c;", section="9.7.2.5", kind="carry", half="hi lo", type=_WORDS)
+@rows.row("mad.half.cc.type d, a, b, c;", fixed=1, section="9.7.2.5", kind="carry", half="hi lo", type=_WORDS)
 def mad_setting(code: Code, form: Form, a: Value, b: Value, c: Value, carry: Value) -> tuple[Value, Value]:
     """Half of a * b, plus c; sets the carry."""
     return _sum(code, _product(code, form, a, b), c, None)
 
 
-@rows.row("madc.half{.cc}.type d, a, b, c;", section="9.7.2.6", kind="carry", half="hi lo", type=_WORDS)
+@rows.row("madc.half{.cc}.type d, a, b, c;", fixed=1, section="9.7.2.6", kind="carry", half="hi lo", type=_WORDS)
 def mad_with_carry(code: Code, form: Form, a: Value, b: Value, c: Value, carry: Value) -> tuple[Value, Value]:
     """Half of a * b, plus c, plus carry."""
     return _sum(code, _product(code, form, a, b), c, carry)

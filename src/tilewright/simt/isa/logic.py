@@ -102,7 +102,13 @@ def lop3_test(code: Code, form: Form, a: Value, b: Value, c: Value, table: Value
 
 
 @rows.row(
-    "shf.dir.mode.type d, a, b, c;", section="9.7.8.7", dir="l r", mode="clamp wrap", type="b32", types={"c": "u32"}
+    "shf.dir.mode.type d, a, b, c;",
+    fixed=1,
+    section="9.7.8.7",
+    dir="l r",
+    mode="clamp wrap",
+    type="b32",
+    types={"c": "u32"},
 )
 def shf(code: Code, form: Form, a: Value, b: Value, c: Value) -> Value:
     """Upper (l) or lower (r) half of the 64 bits b:a shifted left or right."""

@@ -31,8 +31,8 @@ def _placed_by_translator(code: Code, form: Form, *sources: Value) -> Value:
 
 
 _SIZED = {"p": "size", "a": "size"}
-for _syntax in ("cvta.space.size p, a;", "cvta.to.space.size p, a;"):
-    rows.row(_syntax, section="9.7.9.20", kind="cvta", types=_SIZED, space=_SPACES, size="u32 u64")(
+for _syntax, _fixed in (("cvta.space.size p, a;", 0), ("cvta.to.space.size p, a;", 1)):
+    rows.row(_syntax, section="9.7.9.20", fixed=_fixed, kind="cvta", types=_SIZED, space=_SPACES, size="u32 u64")(
         _placed_by_translator
     )
 rows.row("isspacep.space p, a;", section="9.7.9.19", kind="isspacep", types={"p": "pred", "a": "u64"}, space=_SPACES)(

@@ -9,6 +9,10 @@ In a syntax, `{.x}` is optional, `{.x, .y}` an optional choice, `.name` a placeh
 ("type": "u16 s16 ...") and a literal modifier otherwise. Operands take the type `.type` unless `types` says otherwise
 for that operand letter: a type name ("u32"), the name of another placeholder ("atype"), or a double-width
 "2*type". The parser, the translator, the support page and the tests all read these rows.
+
+The vendor's assembler takes the dotted parts of most names in any order, as its own headers write them
+(`max.s32.relu`, `atom.add.acquire.gpu.u64`): only types keep theirs, and the parts that `fixed` counts stand first, in
+the syntax's order (`mul.hi`, `bar.red`). A test asks the assembler about every row.
 """
 
 from __future__ import annotations
@@ -44,6 +48,7 @@ KINDS = {
 #: Shapes of results that `translate.transfer` knows, for operands that are uniform or linear in the lane.
 LINEAR = ("", "move", "add", "sub", "neg", "mul", "mul.wide", "mad", "mad.wide", "shl", "shr", "and", "or", "cvt")
 #: Units that execute instructions.
+_TYPE = re.compile(r"[usb]\d+(x2)?|b?f\d+(x2)?|tf32|pred|e\dm\d(x2)?")
 COSTS = ("integer", "half", "float", "double", "transcendental", "convert", "memory", "control", "warp")
 
 
@@ -71,6 +76,8 @@ class Row:
         The meaning, called as the kind says. Kinds that the translator places wholly have none that can be called.
     note : str
         What a reader of the support page should know besides.
+    fixed : int
+        How many of the syntax's dotted parts stand first in a name, in their order; the others come in any.
     """
 
     syntax: str
@@ -82,6 +89,7 @@ class Row:
     linear: str = ""
     cost: str = "integer"
     note: str = ""
+    fixed: int = 0
 
     def __post_init__(self) -> None:
         """A row of an unknown kind would be placed by nobody."""
@@ -148,6 +156,13 @@ class Row:
             for part, optional in self.parts
         )
 
+    @functools.cached_property
+    def typed(self) -> tuple[bool, ...]:
+        """Which dotted parts are types: these keep their order in every name."""
+        return tuple(
+            all(_TYPE.fullmatch(value) for values in part.values() for value in values) for part, _ in self.parts
+        )
+
     def forms(self) -> Iterable[str]:
         """Every dotted name this row accepts, for tests and the support page."""
         for choice in itertools.product(*self.choices):
@@ -156,7 +171,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Form:
-    """An instruction's row with its placeholders bound.
+    """An instruction's row with its placeholders bound; `name` has its parts in the syntax's order.
 
     `form["type"]` is the bound value ("s32") or "" when an optional part is absent; `form.has("sat")` tells whether a
     literal modifier is present; `form.type_of("a")` gives the PTX type of an operand.
@@ -168,6 +183,11 @@ class Form:
 
     def __getitem__(self, placeholder: str) -> str:
         return self.bound.get(placeholder, "")
+
+    @property
+    def modifiers(self) -> tuple[str, ...]:
+        """The dotted parts, each with its dot."""
+        return tuple("." + part for part in self.name.split(".")[1:])
 
     def has(self, modifier: str) -> bool:
         """Whether `.modifier` is among the name's dotted parts."""
@@ -209,23 +229,10 @@ def _head(syntax: str) -> str:
     return syntax
 
 
-#: Instructions whose ordering, scope and space the assembler takes behind the operation too, as libcu++ writes them:
-#: atom.add.acquire.gpu.u64.
-_ANY_ORDER = frozenset({"atom", "red"})
-_RANKS = {part: rank for rank, text in enumerate((
-    "relaxed acquire release acq_rel", "cta cluster gpu sys", "global shared shared::cta shared::cluster",
-)) for part in text.split()}  # fmt: skip
-
-
-def _atomic_rank(part: str) -> int:
-    """Where a part of an atomic operation's name stands in the manual's order; the operation and its type stay last."""
-    return _RANKS.get(part, len(_RANKS))
-
-
 class Table:
     """All rows, indexed by opcode.
 
-    Lookup compares dotted parts in the syntax's order; a part may be bound only once.
+    Lookup compares dotted parts in the syntax's order, then in any that the row allows; a part is bound only once.
     """
 
     def __init__(self) -> None:
@@ -247,6 +254,7 @@ class Table:
         linear: str = "",
         cost: str = "integer",
         note: str = "",
+        fixed: int = 0,
         **where: str,
     ) -> Callable[[Meaning], Meaning]:
         """Decorate a meaning with one or more syntaxes; keyword arguments give placeholder values, space-separated."""
@@ -254,7 +262,7 @@ class Table:
 
         def register(emit: Meaning) -> Meaning:
             for syntax in syntaxes:
-                self.add(Row(syntax, section, emit, values, types or {}, kind, linear, cost, note))
+                self.add(Row(syntax, section, emit, values, types or {}, kind, linear, cost, note, fixed))
             return emit
 
         return register
@@ -263,13 +271,12 @@ class Table:
         """The form for a dotted name, or None."""
         if name not in self._cache:
             opcode, *parts = name.split(".")
-            orders = [parts, sorted(parts, key=_atomic_rank)] if opcode in _ANY_ORDER else [parts]
             self._cache[name] = next(
                 (
-                    Form(row, name, bound)
-                    for order in orders
+                    Form(row, _spelt(row, bound), bound)
+                    for bind in (_bind, _bind_in_any_order)
                     for row in self._by_opcode.get(opcode, ())
-                    if (bound := _bind(row, order)) is not None
+                    if (bound := bind(row, parts)) is not None
                 ),
                 None,
             )
@@ -313,14 +320,34 @@ def _bind(row: Row, parts: list[str]) -> dict[str, str] | None:
         if j < len(parts):
             for name, values in part.items():
                 for value in values:
-                    end = j + 1 + value.count(".")  # some are of two parts: .async.global
-                    if value == parts[j] or (end > j + 1 and value == ".".join(parts[j:end])):
-                        rest = step(i + 1, end)
-                        if rest is not None:
-                            return {name: value, **rest}
+                    if value == parts[j] and (rest := step(i + 1, j + 1)) is not None:
+                        return {name: value, **rest}
         return step(i + 1, j) if optional else None
 
     return step(0, 0)
+
+
+def _bind_in_any_order(row: Row, parts: list[str]) -> dict[str, str] | None:
+    """Match dotted parts against a row's components, whichever fits; None when they do not."""
+
+    def step(j: int, used: tuple[int, ...]) -> dict[str, str] | None:
+        if j == len(parts):
+            return {} if all(i in used or optional for i, (_, optional) in enumerate(row.parts)) else None
+        for i, (part, _) in enumerate(row.parts):
+            before = used if i < row.fixed else [u for u in used if row.typed[i] and row.typed[u]]
+            if i in used or any(u > i for u in before):
+                continue
+            for name, values in part.items():
+                if parts[j] in values and (rest := step(j + 1, (*used, i))) is not None:
+                    return {name: parts[j], **rest}
+        return None
+
+    return step(0, ())
+
+
+def _spelt(row: Row, bound: Mapping[str, str]) -> str:
+    """The name of a form in the order of its row's syntax."""
+    return ".".join([row.opcode, *(bound[name] for part, _ in row.parts for name in part if name in bound)])
 
 
 def lower(code: Code, form: Form, *sources: Value) -> tuple[Value, ...]:

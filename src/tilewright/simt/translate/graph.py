@@ -93,6 +93,8 @@ def make_op(instruction: tree.Instruction, registers: dict[str, str], path: str)
     if form is None:
         known = "; ".join(table().neighbours(instruction.name)) or "none with this opcode"
         raise PtxError(f"{path}:{instruction.ptx_line}: '{instruction.name}' is not implemented; known forms: {known}")
+    if form.name != instruction.name:  # its parts come in another order
+        instruction = replace(instruction, modifiers=form.modifiers)
     operands = list(instruction.operands)
     least, most = form.row.operand_counts
     if instruction.opcode != "call" and not least <= len(operands) <= most:

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from tilewright.simt.isa import table
 from tilewright.simt.ptx import tree
 
 
@@ -90,12 +91,18 @@ def _symbols(operand: tree.Operand, *, inside_address: bool) -> Iterator[str]:
 
 
 def _pieces(item: tree.Instruction) -> list[_Piece]:
-    bits = int("".join(c for c in item.modifiers[-1] if c.isdigit()) or 32)
+    bits = int("".join(c for c in _type_of(item) if c.isdigit()) or 32)
     address = item.operands[0 if item.opcode == "st" else 1]
     assert isinstance(address, tree.Address) and isinstance(address.base, tree.Symbol)
     start = address.offset + address.base.offset
     count = next((int(m[2:]) for m in item.modifiers if m in (".v2", ".v4", ".v8")), 1)
     return [_Piece(address.base.name, start + i * bits // 8, bits) for i in range(count)]
+
+
+def _type_of(item: tree.Instruction) -> str:
+    """The type of a load or store, which stands last in the manual's order."""
+    form = table().find(item.name)
+    return (form.modifiers if form is not None else item.modifiers)[-1]
 
 
 def _to_local(item: tree.Instruction) -> tree.Instruction:
@@ -117,7 +124,7 @@ def _moves(item: tree.Instruction, function: tree.Function) -> Iterator[tree.Ins
 
 def _move(item: tree.Instruction, bits: int, declared: str) -> tuple[str, tuple[str, ...]]:
     """The instruction that moves a piece to or from a register, which may be wider than the piece."""
-    type_ = item.modifiers[-1]
+    type_ = _type_of(item)
     have = int("".join(c for c in declared if c.isdigit()) or max(bits, 16))
     sign = "s" if type_.startswith(".s") and item.opcode == "ld" else "u"
     if bits == have:
