@@ -1,47 +1,163 @@
-"""The program's subcommands and the options before them."""
+"""The program's subcommands, a row each, and the options before them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
 
-from tilewright.cli import cache, check, devices, gpus, kernels, ladder, matmul, occupancy, profile, ptx_support, run
+from tilewright.cli import cache, check, devices, gpus, kernels, ladder, matmul, occupancy, profile, program
+from tilewright.cli import ptx_support as page
+from tilewright.cli.run import run
 from tilewright.report import console
 
-
-class _App(typer.Typer):
-    """A program whose help fills the terminal's lines: a paragraph is one line, whatever the source's width."""
-
-    def command(self, name: str | None = None, **more: Any) -> Callable[[Any], Any]:
-        def add(function: Any) -> Any:
-            paragraphs = (function.__doc__ or "").split("\n\n")
-            text = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
-            return super(_App, self).command(name, help=text, **more)(function)
-
-        return add
+#: Help is no wider: longer lines are hard to read.
+_HELP_WIDTH = 100
 
 
-app = _App(
-    name="tilewright",
-    help="Matrix multiplication from three loops to tensor cores, on a simulated GPU or a real one.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One subcommand.
+
+    Attributes
+    ----------
+    name : str
+    function : callable
+        Its parameters are the options, its docstring the help.
+    short : str
+        What the list of commands says; it has a line of 80 columns for it.
+    examples : tuple of (str, str)
+        Command lines, without the program's name, and what each does.
+    """
+
+    name: str
+    function: Callable[..., None]
+    short: str
+    examples: tuple[tuple[str, str], ...]
+
+    @property
+    def takes_a_program(self) -> bool:
+        """Whether it runs a program of the user's."""
+        return self.function in (run, check.check, profile.profile)
+
+    @property
+    def epilog(self) -> str:
+        """The examples, each line as it is."""
+        return _examples([(f"{self.name} {line}".rstrip(), does) for line, does in self.examples])
+
+
+def _examples(rows: list[tuple[str, str]]) -> str:
+    """Examples as a help page ends with them; a backspace keeps their lines."""
+    lines = [f"  $ tilewright {line}\n      {does}" for line, does in rows]
+    return "\b\nExamples:\n" + "\n".join(lines)
+
+
+COMMANDS = (
+    Command(
+        "ladder",
+        ladder.ladder,
+        "Run every kernel, verify it bit for bit, count what it does.",
+        (
+            ("", "every kernel on 256 x 256 matrices"),
+            ("--kernels 's9*,S5' --size 64", "some of them, by name or source row"),
+            ("--shape 31,33,32 --dtype int32 --json", "odd extents, one dtype, for a program"),
+        ),
+    ),
+    Command(
+        "matmul",
+        matmul.matmul,
+        "Multiply two .npy files.",
+        (
+            ("a.npy b.npy -o c.npy", "the canonical product, on the processor"),
+            ("a.npy b.npy -o c.npy --device opencl --force", "on an OpenCL device, over an old c.npy"),
+            ("a.npy b.npy -o c.npy --kernel tiled", "by a kernel of the catalogue, simulated"),
+        ),
+    ),
+    Command("kernels", kernels.kernels, "List the catalogue of kernels.", (("", "names, sources, dtypes"),)),
+    Command(
+        "run",
+        run,
+        "Run a numba.cuda program on a simulated GPU.",
+        (
+            ("program.py data.npy --fast", "what stands after the program is its own"),
+            ("--gpu a100 --limit 60 program.py", "another GPU; launches end after 60 s"),
+            ("-m pytest tests", "a module, as python -m has it"),
+        ),
+    ),
+    Command(
+        "check",
+        check.check,
+        "The same, and say what is wrong with its kernels.",
+        (
+            ("program.py", "findings with their lines; exit status 1 if there are any"),
+            ("--fail-on error --ignore TW601 program.py", "warnings are told, and are no failure"),
+            ("--format github --format sarif=found.sarif program.py", "in CI: beside the lines of the change"),
+            ("--format brief -c 'import demo; demo.main()'", "a line a finding"),
+            ("--codes", "every code with its rule and remedy"),
+        ),
+    ),
+    Command(
+        "profile",
+        profile.profile,
+        "The same, and count what its kernels do, line by line.",
+        (
+            ("program.py", "source with counts beside it"),
+            ("--kernel transpose --launch 0 program.py", "the first launch of one kernel"),
+            ("--json program.py > profile.json", "for a program"),
+        ),
+    ),
+    Command("devices", devices.devices, "List what products and kernels run on here.", (("", "and what is missing"),)),
+    Command("gpus", gpus.gpus, "List the GPUs that --gpu takes.", (("", "names and limits"),)),
+    Command(
+        "occupancy",
+        occupancy.occupancy,
+        "Compute occupancy, its limiter, and what a change gives.",
+        (
+            ("--registers 48 --shared 8192 --block 256", "on the H100"),
+            ("--registers 48 --block 256 --gpu all", "on every GPU"),
+        ),
+    ),
+    Command(
+        "cache",
+        cache.cache,
+        "Show or empty the folder of compiled kernels.",
+        (("", "where it is, and what it holds"), ("--clear", "remove every entry")),
+    ),
+    Command(
+        "ptx-support",
+        page.ptx_support,
+        "Print the page of supported PTX.",
+        (("> ptx-support.md", "the page of the documentation"),),
+    ),
 )
-app.command("ladder")(ladder.ladder)
-app.command("matmul")(matmul.matmul)
-app.command("kernels")(kernels.kernels)
-app.command("run", cls=run.ProgramCommand, context_settings=run.PASS_ON)(run.run)
-app.command("check", cls=run.ProgramCommand, context_settings=run.PASS_ON)(check.check)
-app.command("profile", cls=run.ProgramCommand, context_settings=run.PASS_ON)(profile.profile)
-app.command("devices")(devices.devices)
-app.command("gpus")(gpus.gpus)
-app.command("occupancy")(occupancy.occupancy)
-app.command("cache")(cache.cache)
-app.command("ptx-support")(ptx_support.ptx_support)
+
+app = typer.Typer(
+    name="tilewright",
+    help=(
+        "Matrix multiplication from three loops to tensor cores, on a simulated GPU or a real one.\n\n"
+        "Exit status: 0 done; 1 something was found; 2 wrong use; 3 the program that `check` ran failed itself; 4 "
+        "Tilewright or the host failed; 130 interrupted. `run` and `profile` leave with the program's own."
+    ),
+    epilog=_examples(
+        [
+            ("ladder", "climb from three loops to many results a thread"),
+            ("check program.py", "find what is wrong with a program's kernels"),
+            ("COMMAND --help", "options and examples of a command"),
+            ("--install-completion", "let the shell complete commands and options"),
+        ]
+    ),
+    no_args_is_help=True,
+    rich_markup_mode=None,  # plain text, as man pages are: it can be searched, copied and piped
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": _HELP_WIDTH},
+)
+for _row in COMMANDS:
+    _more: dict[str, Any] = {}
+    if _row.takes_a_program:
+        _more = {"cls": program.ProgramCommand, "context_settings": program.PASS_ON}
+    app.command(_row.name, short_help=_row.short, epilog=_row.epilog, **_more)(_row.function)
 
 
 def _version(wanted: bool) -> None:

@@ -2,41 +2,58 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from tilewright.cli import run
-from tilewright.errors import ArgumentValueError
+from tilewright.cli import completion, formats, program
 
 if TYPE_CHECKING:
     from tilewright.checking import Checks
     from tilewright.checking.suppressions import Sifted
+    from tilewright.configuration import FailOn
     from tilewright.simulated.script import Ended
 
-#: Exit status where something was found; the program's own where nothing was.
-FOUND = 1
+#: Exit status where something was found, and where nothing was, but the program itself failed.
+FOUND, PROGRAM_FAILED = 1, 3
+#: Severities that are a failure.
+_FAILURES: dict[str, tuple[str, ...]] = {"error": ("error",), "warning": ("error", "warning"), "never": ()}
+
+FailOnOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="error|warning|never",
+        help="Findings that are a failure.",
+        show_default="warning",
+        autocompletion=completion.fail_on,
+    ),
+]
+FormatOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="FORM[=FILE]",
+        help="Report: text, brief, json, sarif or github; again for more than one.",
+        show_default="text",
+        autocompletion=completion.formats,
+    ),
+]
 
 
 def check(
-    script: Annotated[Path | None, typer.Argument(metavar="SCRIPT", help="Python program, run as it is.")] = None,
-    arguments: Annotated[list[str] | None, typer.Argument(metavar="ARGS", help="Its arguments.")] = None,
-    gpu: Annotated[str | None, typer.Option(metavar="NAME", help="GPU whose limits hold.", show_default="h100")] = None,
-    seed: Annotated[
-        str | None, typer.Option(metavar="NUMBER", help="Shuffle the order of blocks and warps by this number.")
-    ] = None,
-    limit: Annotated[
-        str | None, typer.Option(metavar="SECONDS", help="Give a launch up that runs longer.", show_default="never")
-    ] = None,
+    ctx: typer.Context,
+    script: program.Script = None,
+    arguments: program.Arguments = None,
+    module: program.Module = None,
+    code: program.Code = None,
+    gpu: program.Gpu = None,
+    seed: program.Seed = None,
+    limit: program.Limit = None,
     ignore: Annotated[str | None, typer.Option(metavar="CODES", help="Codes that are not wanted: TW601,TW604.")] = None,
-    json: Annotated[
-        bool, typer.Option("--json", help="Print JSON; what the program prints goes to standard error.")
-    ] = False,
-    sarif: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write SARIF 2.1.0 too, for code hosts; - prints it.")
-    ] = None,
-    brief: Annotated[bool, typer.Option("--brief", help="A line for each finding, without source and advice.")] = False,
+    fail_on: FailOnOption = None,
+    format: FormatOption = None,
+    json: Annotated[bool, typer.Option("--json", help="Short for --format json.")] = False,
     verbose: Annotated[
         bool, typer.Option("--verbose", help="Tell what is suppressed, and suppressions without use.")
     ] = False,
@@ -44,77 +61,81 @@ def check(
 ) -> None:
     """Run a Python program with a simulated GPU as its device, and say what is wrong with its kernels.
 
-    The exit status is 1 when something was found, else the program's own; 130 where Ctrl-C ended it, and what was found
-    until then is told. A comment `tilewright: ignore[TW601]` at the end of a line keeps that code quiet there.
+    The exit status is 1 when something was found, 3 when nothing was but the program itself failed, 2 for wrong use;
+    130 where Ctrl-C ended it, and what was found until then is told. With --fail-on never it is the program's own. A
+    comment `tilewright: ignore[TW601]` at the end of a line keeps that code quiet there.
 
     A launch that a GPU would refuse or end raises here too, as under `tilewright run`, and is among the findings; other
     defects, such as races, are found while the program goes on.
+
+    Where json or sarif go to standard output, what the program prints goes to standard error.
     """
+    if codes:
+        _list_codes(json=json)
+    what = program.chosen(script, arguments, module, code, gpu=gpu, seed=seed, limit=limit)
+
     from tilewright.checking import Checks, suppressions
     from tilewright.cli import values
-    from tilewright.report import console
-    from tilewright.report import findings as report
-    from tilewright.settings import Settings
+    from tilewright.configuration import FAIL_ON
     from tilewright.simulated.following import follow
 
-    if codes:
-        if json:
-            console.plain(report.codes_json())
-        else:
-            report.table(console.output(console.PROSE_WIDTH))
-        raise typer.Exit
-    if script is None:
-        raise ArgumentValueError("SCRIPT must name a Python program (got none); or list the codes with --codes")
-    if sarif is not None and not sarif.parent.is_dir():
-        raise ArgumentValueError(
-            f"--sarif must name a file in a folder that exists (got {sarif}); make {sarif.parent} first"
-        )
-    number = None if seed is None else values.whole("--seed", seed, 0, "1")
-    name = Settings.from_environ().gpu if gpu is None else values.gpu_name("--gpu", gpu)
-    unwanted = () if ignore is None else suppressions.checked(ignore.split(","), "--ignore")
-    checks = Checks(gpu=name, ignore=unwanted)
-    quiet = json or str(sarif) == "-"
-    ended = follow(script, arguments or [], checks, name, seed=number, limits=values.limits(limit), quiet=quiet)
-    _tell(checks, ended, sarif, json=json, verbose=verbose, brief=brief)
+    project = what.project
+    if format or json or not project.format:
+        forms = formats.chosen(format or [], json=json)
+    else:
+        forms = formats.chosen(project.format, json=False, where=f"{project.file}: format")
+    failing = (project.fail_on or "warning") if fail_on is None else values.one_of("--fail-on", fail_on, FAIL_ON)
+    if ignore is None:
+        unwanted = suppressions.checked(project.ignore, f"{project.file}: ignore")
+    else:
+        unwanted = suppressions.checked(ignore.split(","), "--ignore")
+    checks = Checks(gpu=what.gpu, ignore=unwanted)
+    quiet = formats.alone(forms)
+    ended = follow(what.program, what.argv, checks, what.gpu, seed=what.seed, limits=what.limits, quiet=quiet)
+    _tell(checks, ended, forms, failing, verbose=verbose, pointed=lambda: program.point_out_options(ctx, what, ended))
 
 
-def _tell(checks: Checks, ended: Ended, sarif: Path | None, *, json: bool, verbose: bool, brief: bool) -> NoReturn:
+def _list_codes(*, json: bool) -> NoReturn:
+    from tilewright.report import console
+    from tilewright.report import findings as report
+
+    if json:
+        console.plain(report.codes_json())
+    else:
+        report.table(console.output(console.PROSE_WIDTH))
+    raise typer.Exit
+
+
+def _tell(
+    checks: Checks,
+    ended: Ended,
+    forms: dict[str, Path | None],
+    failing: FailOn,
+    *,
+    verbose: bool,
+    pointed: Callable[[], None],
+) -> NoReturn:
     """Tell what was found, and how the program ended; leave with the exit status."""
     from tilewright.report import console
 
     sifted = checks.sifted
     if ended.children_launched:
-        console.error(f"{run.UNSEEN} not checked", title="warning")
+        console.error(f"{program.UNSEEN} not checked", title="warning")
     for wrong in sifted.wrong:
         console.error(wrong, title="warning")
-    _write(sifted, checks, ended, sarif, json=json, verbose=verbose, brief=brief)
+    formats.write(forms, checks, sifted, ended, verbose=verbose)
     ended.tell()  # after the findings, which may explain it
-    raise typer.Exit(FOUND if sifted.findings and not ended.interrupted else ended.status)
+    status = _status(sifted, ended, failing)
+    if ended.status and ended.error is None and ended.status != status:
+        console.note(f"the program itself ended with status {ended.status}")
+    pointed()
+    raise typer.Exit(status)
 
 
-def _write(
-    sifted: Sifted, checks: Checks, ended: Ended, sarif: Path | None, *, json: bool, verbose: bool, brief: bool
-) -> None:
-    from tilewright.cli import files
-    from tilewright.report import console
-    from tilewright.report import findings as report
-    from tilewright.report import sarif as sarif_report
-
-    if sarif is not None:
-        text = sarif_report.text(sifted, Path.cwd(), ended)
-        if str(sarif) == "-":
-            console.plain(text)
-            return
-        files.write_text(sarif, text + "\n")
-    if json:
-        console.plain(report.as_json(sifted, ended, launches=checks.launches, kernels=checks.kernels))
-    else:
-        report.show(
-            sifted,
-            console.output(),
-            launches=checks.launches,
-            kernels=len(checks.kernels),
-            verbose=verbose,
-            brief=brief,
-            interrupted=ended.interrupted,
-        )
+def _status(sifted: Sifted, ended: Ended, failing: FailOn) -> int:
+    """The exit status: that of Ctrl-C before all, of findings before that of a program that failed."""
+    if ended.interrupted or failing == "never":
+        return ended.status
+    if any(finding.severity in _FAILURES[failing] for finding in sifted.findings):
+        return FOUND
+    return PROGRAM_FAILED if ended.status else 0

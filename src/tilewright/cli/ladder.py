@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tilewright.cli import completion
 from tilewright.errors import ArgumentValueError
 
 if TYPE_CHECKING:
@@ -19,6 +20,19 @@ if TYPE_CHECKING:
 DEFAULT_SIZE = 256
 DTYPES = ("float32", "float64", "int32")
 DEVICES = ("simulated", "cuda", "opencl")
+
+Gpu = Annotated[
+    str | None,
+    typer.Option(help="GPU whose limits give occupancy.", show_default="h100", autocompletion=completion.gpus),
+]
+Device = Annotated[
+    str,
+    typer.Option(
+        metavar="|".join(DEVICES),
+        help="Where GPU kernels run; opencl:NAME for one of several.",
+        autocompletion=completion.devices,
+    ),
+]
 
 
 def ladder(
@@ -39,10 +53,8 @@ def ladder(
     kernels: Annotated[
         str | None, typer.Option(metavar="NAMES", help="Names or source rows, comma-separated; `*` works: s9*,S5.")
     ] = None,
-    gpu: Annotated[str | None, typer.Option(help="GPU whose limits give occupancy.", show_default="h100")] = None,
-    device: Annotated[
-        str, typer.Option(metavar="|".join(DEVICES), help="Where GPU kernels run; opencl:NAME for one of several.")
-    ] = DEVICES[0],
+    gpu: Gpu = None,
+    device: Device = DEVICES[0],
     seed: Annotated[str | None, typer.Option(metavar="N", help="Operands, and the order of warps and blocks.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:

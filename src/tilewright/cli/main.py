@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import Any
 
 #: Exit statuses. Typer's own usage errors are 2 as well; 128 + SIGINT is the shell's way to say interrupted.
-WRONG_USE, DEFECT, INTERRUPTED = 2, 1, 130
+WRONG_USE, DEFECT, INTERRUPTED = 2, 4, 130
 
 
 def main() -> None:

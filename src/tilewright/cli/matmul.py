@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from tilewright.cli import completion
 from tilewright.errors import ArgumentValueError
 
 
@@ -15,9 +16,17 @@ def matmul(
     b: Annotated[Path, typer.Argument(metavar="B.npy", help="Right operand, of shape (k, n).")],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="C.npy", help="Where the product goes.")],
     kernel: Annotated[
-        str | None, typer.Option(help="Record of the catalogue, for real matrices of one dtype.", show_default="matmul")
+        str | None,
+        typer.Option(
+            help="Record of the catalogue, for real matrices of one dtype.",
+            show_default="matmul",
+            autocompletion=completion.kernels,
+        ),
     ] = None,
-    gpu: Annotated[str | None, typer.Option(help="GPU to simulate, for GPU kernels.", show_default="h100")] = None,
+    gpu: Annotated[
+        str | None,
+        typer.Option(help="GPU to simulate, for GPU kernels.", show_default="h100", autocompletion=completion.gpus),
+    ] = None,
     device: Annotated[
         str | None,
         typer.Option(metavar="cpu|opencl|opencl:NAME", help="Where matmul multiplies.", show_default="cpu"),

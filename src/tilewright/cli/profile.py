@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tilewright.cli import run
+from tilewright.cli import program
 from tilewright.errors import ArgumentValueError
 
 if TYPE_CHECKING:
@@ -16,16 +15,17 @@ if TYPE_CHECKING:
 
 
 def profile(
-    script: Annotated[Path, typer.Argument(metavar="SCRIPT", help="Python program, run as it is.")],
-    arguments: Annotated[list[str] | None, typer.Argument(metavar="ARGS", help="Its arguments.")] = None,
-    gpu: Annotated[str | None, typer.Option(metavar="NAME", help="GPU that is the model.", show_default="h100")] = None,
+    ctx: typer.Context,
+    script: program.Script = None,
+    arguments: program.Arguments = None,
+    module: program.Module = None,
+    code: program.Code = None,
+    gpu: program.Gpu = None,
     kernel: Annotated[str | None, typer.Option(metavar="NAME", help="Only launches of this kernel.")] = None,
     launch: Annotated[
         str | None, typer.Option(metavar="N", help="Only the launch of this number, from 0.", show_default="all")
     ] = None,
-    limit: Annotated[
-        str | None, typer.Option(metavar="SECONDS", help="Give a launch up that runs longer.", show_default="never")
-    ] = None,
+    limit: program.Limit = None,
     json: Annotated[
         bool, typer.Option("--json", help="Print JSON; what the program prints goes to standard error.")
     ] = False,
@@ -34,20 +34,21 @@ def profile(
 
     The exit status is the program's own; 130 where Ctrl-C ended it, and what was counted until then is shown.
     """
+    what = program.chosen(script, arguments, module, code, gpu=gpu, limit=limit)
+
     from tilewright.cli import values
     from tilewright.profiling import Profiles
     from tilewright.report import console, document
     from tilewright.report import profile as report
-    from tilewright.settings import Settings
     from tilewright.simulated.following import follow
 
-    name = Settings.from_environ().gpu if gpu is None else values.gpu_name("--gpu", gpu)
     number = None if launch is None else values.whole("--launch", launch, 0, "0")
-    seen = Profiles(gpu=name, kernel=kernel, launch=number)
-    ended = follow(script, arguments or [], seen, name, limits=values.limits(limit), quiet=json)
+    seen = Profiles(gpu=what.gpu, kernel=kernel, launch=number)
+    ended = follow(what.program, what.argv, seen, what.gpu, limits=what.limits, quiet=json)
     ended.tell()
+    program.point_out_options(ctx, what, ended)
     if ended.children_launched:
-        console.error(f"{run.UNSEEN} not profiled", title="warning")
+        console.error(f"{program.UNSEEN} not profiled", title="warning")
     for failed, error in seen.failed:
         console.error(f"{failed}: its launch has no profile: {error}")
     if not seen.profiles and not seen.failed:

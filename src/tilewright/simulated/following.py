@@ -10,12 +10,13 @@ from dataclasses import replace
 
 from tilewright.simt.observer import Observer
 from tilewright.simt.run.limits import Limits
-from tilewright.simulated.script import Ended, run_script
+from tilewright.simulated.script import Ended, run_program
 from tilewright.simulated.session import in_children, simulated_gpu
+from tilewright.simulated.target import Target
 
 
 def follow(
-    path: str | os.PathLike[str],
+    target: Target,
     argv: Sequence[str],
     observer: Observer,
     gpu: str,
@@ -28,8 +29,8 @@ def follow(
 
     Parameters
     ----------
-    path, argv
-        As :func:`~tilewright.simulated.script.run_script` takes them.
+    target, argv
+        As :func:`~tilewright.simulated.script.run_program` takes them.
     observer : Observer
         Told of all that the program does on its GPU.
     gpu, seed, limits
@@ -43,15 +44,15 @@ def follow(
 
     Raises
     ------
-    ArgumentValueError
-        The program cannot be read.
+    NoProgramError
+        There is none that can be run.
     """
     with in_children(gpu, seed, limits) as others:
         with (
             _output_as_errors() if quiet else contextlib.nullcontext(),
             simulated_gpu(gpu, observers=(observer, others), seed=seed, limits=limits),
         ):
-            ended = run_script(path, argv)
+            ended = run_program(target, argv)
         return replace(ended, children_launched=others.any)
 
 

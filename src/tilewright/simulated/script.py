@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import io
+import importlib.util
 import os
 import sys
 import sysconfig
@@ -14,12 +14,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tilewright.errors import ArgumentValueError
 from tilewright.settings import debugging
+from tilewright.simulated import target
 from tilewright.simulated.internal_code import OURS, internal_folders
+from tilewright.simulated.target import NoProgramError, Target
 
 #: Exit status of a program that an exception ended, and of one that Ctrl-C did: 128 + SIGINT, as the shell says it.
 _FAILED, INTERRUPTED = 1, 130
+#: Files whose frames stand before a program's first.
+_LOADING = (__file__, target.__file__, "<frozen ", importlib.util.__file__)
 #: Folders of modules that no user wrote, and so of no line that an exception is told to stand at.
 _LIBRARIES = (OURS, *(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")))
 
@@ -92,34 +95,54 @@ def run_script(path: str | os.PathLike[str], argv: Sequence[str] = ()) -> Ended:
 
     Raises
     ------
-    ArgumentValueError
+    NoProgramError
         The file cannot be read.
     """
-    file = Path(path)
-    try:
-        with io.open_code(str(file)) as stream:
-            source = stream.read()
-    except OSError as error:
-        remedy = "name a file in it" if file.is_dir() else "name a file that is there"
-        raise ArgumentValueError(
-            f"SCRIPT must be a Python program that can be read (got {file}: {error.strerror}); {remedy}"
-        ) from error
+    return run_program(Target(os.fspath(path)), argv)
+
+
+def run_program(program: Target, argv: Sequence[str] = ()) -> Ended:
+    """The same for anything that Python's command line takes as a program.
+
+    Parameters
+    ----------
+    program : Target
+    argv : sequence of str
+        Its arguments, without its own name.
+
+    Returns
+    -------
+    Ended
+
+    Raises
+    ------
+    NoProgramError
+        There is none that can be run.
+
+    Examples
+    --------
+    >>> run_program(Target("import sys; print(sys.argv)", "code"), ["a"]).status
+    ['-c', 'a']
+    0
+    """
     main = types.ModuleType("__main__")
-    vars(main).update(__file__=str(file), __builtins__=__builtins__)
-    with _as_main(main, file, argv):
-        ended = _ended(source, file, main)
+    vars(main).update(__builtins__=__builtins__)
+    with _as_main(main, program, argv):
+        ended = _ended(program, main)
         for stream_ in (sys.stdout, sys.stderr):
             if stream_ is not None:
                 stream_.flush()
     return ended
 
 
-def _ended(source: bytes, file: Path, main: types.ModuleType) -> Ended:
+def _ended(program: Target, main: types.ModuleType) -> Ended:
     """Execute a program and wait for its threads, which Ctrl-C leaves to themselves."""
     try:
         try:
-            exec(compile(source, str(file), "exec"), vars(main))
+            exec(program.load(main), vars(main))
             ended = Ended(0)
+        except NoProgramError:
+            raise
         except SystemExit as leave:
             ended = Ended(_status(leave))
         except Exception as error:
@@ -127,6 +150,8 @@ def _ended(source: bytes, file: Path, main: types.ModuleType) -> Ended:
         for thread in threading.enumerate():
             if thread not in (threading.current_thread(), threading.main_thread()) and not thread.daemon:
                 thread.join()
+    except NoProgramError:
+        raise
     except KeyboardInterrupt as error:
         ended = _failed(error, INTERRUPTED)
     except BaseException as error:  # a task that was cancelled, for one
@@ -137,21 +162,22 @@ def _ended(source: bytes, file: Path, main: types.ModuleType) -> Ended:
 def _failed(error: BaseException, status: int) -> Ended:
     """How a program ended that did not handle an exception; our own frames before its first line are taken off."""
     frames = error.__traceback__
-    while frames is not None and frames.tb_frame.f_code.co_filename == __file__:
+    while frames is not None and frames.tb_frame.f_code.co_filename.startswith(_LOADING):
         frames = frames.tb_next
     return Ended(status, error.with_traceback(frames), sys.excepthook)
 
 
 @contextmanager
-def _as_main(main: types.ModuleType, file: Path, argv: Sequence[str]) -> Iterator[None]:
+def _as_main(main: types.ModuleType, program: Target, argv: Sequence[str]) -> Iterator[None]:
     """Let the program find itself, its arguments, the modules beside it, and nobody's hook for exceptions.
 
     The folder that it leaves us in is ours again: files that its reports go to are named from there.
     """
     before = sys.modules["__main__"], sys.argv, list(sys.path), sys.excepthook
     folder = Path.cwd()
-    sys.modules["__main__"], sys.argv = main, [str(file), *argv]
-    sys.path[0:1] = [str(file.resolve().parent)]
+    sys.modules["__main__"], sys.argv = main, [program.name, *argv]
+    if not sys.flags.safe_path:
+        sys.path[0:1] = [program.folder]
     sys.excepthook = sys.__excepthook__
     try:
         yield

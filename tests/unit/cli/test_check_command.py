@@ -65,9 +65,10 @@ def test_findings_are_told_after_what_the_program_prints(tilewright: Run, progra
     assert lines[-1] == "1 finding (1 warning) in 1 launch of 1 kernel"
 
 
-def test_a_program_without_findings_has_its_own_status(tilewright: Run, program: Any) -> None:
+def test_a_program_that_fails_without_findings_has_a_status_of_its_own(tilewright: Run, program: Any) -> None:
     done = tilewright("check", "--ignore", "TW601", program("sys.exit(7)"))
-    assert done.status == 7
+    assert done.status == 3
+    assert done.err.splitlines()[-1] == "note: the program itself ended with status 7"
     assert done.out.splitlines()[-1] == "no findings, 1 suppressed, in 1 launch of 1 kernel"
     quiet = program(comment="  # tilewright: ignore[TW601]")
     assert tilewright("check", quiet).status == 0
@@ -125,7 +126,7 @@ def test_what_ends_the_program_is_told_after_the_findings(
     assert "TW601" in done.out
     assert [(kind, str(error)) for kind, error, _ in told] == [(ValueError, "mine")]
     done = tilewright("check", "--ignore", "TW601", program("raise ValueError('mine')"))
-    assert (done.status, len(told)) == (1, 2)
+    assert (done.status, len(told)) == (3, 2)
 
 
 def test_json_stands_alone(tilewright: Run, program: Any) -> None:
@@ -145,13 +146,13 @@ def test_json_says_what_ended_the_program(tilewright: Run, program: Any, monkeyp
     done = tilewright("check", "--json", "--ignore", "TW601", name)
     line = next(n for n, text in enumerate(Path(name).read_text().splitlines(), 1) if text.startswith("raise"))
     where = {"file": str(Path(name).absolute()), "line": line}
-    assert done.status == 1
+    assert done.status == 3
     assert json.loads(done.out)["program"] == {
         "status": 1, "interrupted": False, "children_launched": False,
         "exception": {"type": "KeyError", "message": "'mine'", **where},
     }  # fmt: skip
     done = tilewright("check", "--json", "--ignore", "TW601", program("sys.exit('bad data')"))
-    assert (done.status, json.loads(done.out)["program"]["status"]) == (1, 1)
+    assert (done.status, json.loads(done.out)["program"]["status"]) == (3, 1)
     assert "bad data" in done.err
 
 
@@ -164,7 +165,7 @@ def test_a_program_in_a_folder_of_our_names_has_its_launches_told(
     monkeypatch.chdir(folder)
     (folder / "program.py").write_text("import launches\n")
     monkeypatch.setattr(sys, "__excepthook__", lambda *_: None)
-    done = tilewright("check", "--brief", "--ignore", "TW601", "program.py")
+    done = tilewright("check", "--format", "brief", "--ignore", "TW601", "program.py")
     assert done.status == 1
     line = len(PROGRAM.splitlines())
     assert f"launches.py:{line}: TW502 error: a block has 2,048 threads" in done.out
@@ -172,13 +173,13 @@ def test_a_program_in_a_folder_of_our_names_has_its_launches_told(
 
 def test_sarif_goes_to_a_file_or_alone_to_the_output(tilewright: Run, program: Any, tmp_path: Path) -> None:
     name = program()
-    done = tilewright("check", "--sarif", "found.sarif", name)
+    done = tilewright("check", "--format=sarif=found.sarif", name)
     log = json.loads((tmp_path / "found.sarif").read_text())
     (result,) = log["runs"][0]["results"]
     assert result["ruleId"] == "TW601"
     assert result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == name
     assert "1 finding" in done.out
-    assert json.loads(tilewright("check", "--sarif", "-", name).out) == log
+    assert json.loads(tilewright("check", "--format", "sarif", name).out) == log
 
 
 def test_codes_are_listed(tilewright: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -197,7 +198,11 @@ def test_codes_are_listed(tilewright: Run, monkeypatch: pytest.MonkeyPatch) -> N
         ((), "SCRIPT must name a Python program"),
         (("missing.py",), "missing.py"),
         (("--ignore", "TW601,TW31", "x.py"), "--ignore: 'TW31' must be the code of a finding; did you mean TW301?"),
-        (("--sarif", "no/folder/x", "x.py"), "--sarif must name a file in a folder that exists"),
+        (("--format", "sarif=no/folder/x", "x.py"), "--format sarif=FILE must name a file in a folder that exists"),
+        (("--format", "sarif=", "x.py"), "--format sarif=FILE must name a file in a folder that exists"),
+        (("--format", "xml", "x.py"), "--format must be one of text, brief, json, sarif, github (got 'xml')"),
+        (("--format", "text", "--json", "x.py"), "--format text and json must not all go to standard output"),
+        (("--fail-on", "note", "x.py"), "--fail-on must be one of error, warning, never (got 'note')"),
         (("--ignore", "", "x.py"), "the codes are TW101"),
         (("--gpu", "nothing", "x.py"), "h100"),
         (("--seed", "x", "x.py"), "--seed must be a whole number"),
@@ -222,6 +227,6 @@ def test_a_comment_with_an_unknown_code_is_told_and_the_check_goes_on(tilewright
 
 
 def test_a_file_that_cannot_be_written_is_told(tilewright: Run, program: Any, tmp_path: Path) -> None:
-    done = tilewright("check", "--sarif", tmp_path, program())
+    done = tilewright("check", "--format", f"sarif={tmp_path}", program())
     assert done.status == 2
     assert "the output must be a file (got a folder)" in done.err

@@ -214,7 +214,7 @@ def test_standard_output_that_is_full_is_the_hosts_refusal() -> None:
     with Path("/dev/full").open("w") as full:
         child = command("ptx-support", stdout=full, stderr=subprocess.PIPE)
         errors = child.communicate(timeout=60)[1]
-    assert child.returncode == 1
+    assert child.returncode == 4
     assert errors.startswith("the host refused: ") and "No space left" in errors
     assert len(errors.splitlines()) == 1
 

@@ -86,7 +86,7 @@ def test_a_launch_within_the_limit_is_as_without(tilewright: Run, program: Any) 
 
 
 #: What is interrupted below: the options, and what else is written.
-INTERRUPTED = ("check --sarif found.sarif", "profile --json")
+INTERRUPTED = ("check --format sarif=found.sarif", "profile --json")
 
 
 @pytest.fixture(scope="module")
@@ -128,7 +128,7 @@ def test_ctrl_c_is_told_in_one_line(interrupted: Any, command: str) -> None:
 
 
 def test_what_check_found_before_ctrl_c_is_told(interrupted: Any) -> None:
-    folder, _, out, _ = interrupted["check --sarif found.sarif"]
+    folder, _, out, _ = interrupted["check --format sarif=found.sarif"]
     assert out.startswith("TW301 error")
     assert out.splitlines()[-1] == (
         "1 finding (1 error) in 3 launches of 2 kernels; interrupted, the program was not checked to its end"
@@ -157,7 +157,10 @@ def test_a_program_s_own_130_is_no_ctrl_c(tilewright: Run, program: Any) -> None
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("check", "--kernel", "k", "x.py"), "No such option: --kernel (Possible options: --brief, --codes, --gpu,"),
+        (
+            ("check", "--kernel", "k", "x.py"),
+            "No such option: --kernel (Possible options: --codes, --fail-on, --format, --gpu,",
+        ),
         (("check", "--limt", "3", "x.py"), "No such option: --limt (Possible options: --limit)"),
         (("run", "--sarif", "f", "x.py"), "No such option: --sarif (Possible options: --gpu, --limit, --seed)"),
         (("profile", "--seed", "1", "x.py"), "No such option: --seed (Possible options: --gpu, --json, --kernel,"),
@@ -226,7 +229,7 @@ def test_processes_of_the_program_have_a_gpu_and_are_told_to_be_unseen(program: 
 
 
 @pytest.mark.parametrize(
-    ("name", "said"), [("missing.py", "No such file"), (".", "Is a directory); name a file in it")]
+    ("name", "said"), [("missing.py", "No such file"), (".", "Is a directory without __main__.py); name a file in it")]
 )
 @pytest.mark.parametrize("command", ["run", "check", "profile"])
 def test_what_is_no_file_is_told(tilewright: Run, program: Any, command: str, name: str, said: str) -> None:

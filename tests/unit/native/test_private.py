@@ -279,6 +279,6 @@ assert (tw.matmul(a, a.T) == a @ a.T).all()
         done = subprocess.run(
             [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
         )
-        assert os.listdir(folder) == []
+        assert list(Path(folder).iterdir()) == []
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
     assert "this user has no home folder" in done.stderr

@@ -1,0 +1,93 @@
+"""`--format`: which reports of a check are made, and where each goes."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+
+from tilewright.cli import values
+from tilewright.errors import ArgumentValueError
+
+if TYPE_CHECKING:
+    from tilewright.checking import Checks
+    from tilewright.checking.suppressions import Sifted
+    from tilewright.simulated.script import Ended
+
+#: What `--format` takes: for people in full and in a line a finding, for programs, for code hosts, for GitHub Actions.
+FORMATS = ("text", "brief", "json", "sarif", "github")
+#: Those that stand alone on standard output.
+_WHOLE = ("json", "sarif")
+
+
+def chosen(given: Sequence[str], *, json: bool, where: str = "--format") -> dict[str, Path | None]:
+    """The forms of the report, each with its file; None is standard output.
+
+    Raises
+    ------
+    ArgumentValueError
+        There is no such form, its file cannot be made, or forms that each want standard output alone.
+
+    Examples
+    --------
+    >>> chosen(["text", "sarif=out.sarif"], json=False)
+    {'text': None, 'sarif': PosixPath('out.sarif')}
+    """
+    found: dict[str, Path | None] = {}
+    for text in [*given, *(["json"] if json else [])]:
+        name, to_file, file = text.partition("=")
+        values.one_of(where, name, FORMATS)
+        if to_file and (not file or not Path(file).parent.is_dir()):
+            raise ArgumentValueError(
+                f"{where} {name}=FILE must name a file in a folder that exists (got {text}); make the folder first"
+            )
+        found[name] = Path(file) if to_file else None
+    if all(found.values()):
+        found["text"] = None
+    printed = [name for name, file in found.items() if file is None]
+    if len(printed) > 1 and set(printed) & set(_WHOLE):
+        raise ArgumentValueError(
+            f"{where} {' and '.join(printed)} must not all go to standard output; give one a file: {printed[-1]}=FILE"
+        )
+    return found
+
+
+def alone(forms: dict[str, Path | None]) -> bool:
+    """Whether standard output is a document, which what the program prints must not be in."""
+    return any(file is None and name in _WHOLE for name, file in forms.items())
+
+
+def write(forms: dict[str, Path | None], checks: Checks, sifted: Sifted, ended: Ended, *, verbose: bool) -> None:
+    """Make the reports: those of files first, so that a reader who leaves early leaves them whole."""
+    from tilewright.cli import files
+    from tilewright.report import console, github, sarif
+    from tilewright.report import findings as report
+
+    def prose(name: str, file: Path | None) -> str:
+        """A report for people goes where colour and width are known, so a file's is made apart."""
+        kept = io.StringIO()
+        report.show(
+            sifted,
+            console.output() if file is None else Console(file=kept, width=console.PIPE_WIDTH, emoji=False),
+            launches=checks.launches,
+            kernels=len(checks.kernels),
+            verbose=verbose,
+            brief=name == "brief",
+            interrupted=ended.interrupted,
+        )
+        return kept.getvalue()
+
+    documents: dict[str, Callable[[], str]] = {
+        "json": lambda: report.as_json(sifted, ended, launches=checks.launches, kernels=checks.kernels),
+        "sarif": lambda: sarif.text(sifted, Path.cwd(), ended),
+        "github": lambda: github.text(sifted, ended),
+    }
+    for name, file in sorted(forms.items(), key=lambda form: form[1] is None):
+        text = documents[name]() if name in documents else prose(name, file)
+        if file is not None:
+            files.write_text(file, text.rstrip("\n") + "\n")
+        elif text:
+            console.plain(text)

@@ -1,0 +1,133 @@
+"""What a project says once for all its runs: the table `[tool.tilewright]` of its `pyproject.toml`.
+
+```toml
+[tool.tilewright]
+gpu = "a100"
+limit = 60
+ignore = ["TW601"]
+fail-on = "error"
+format = ["text", "sarif=findings.sarif"]
+```
+
+An option of the command line, and a variable of the environment, say more than the file.
+
+Source: PyPA specifications, "pyproject.toml", the `[tool]` table.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from tilewright.errors import ArgumentValueError
+
+FILE, TABLE = "pyproject.toml", "[tool.tilewright]"
+#: From which severity on findings are a failure.
+FailOn = Literal["error", "warning", "never"]
+FAIL_ON: tuple[FailOn, ...] = get_args(FailOn)
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """The table's values; None, or nothing, where it has none.
+
+    Attributes
+    ----------
+    gpu : str, optional
+        GPU whose limits hold.
+    seed : int, optional
+        Shuffles the order of blocks and warps.
+    limit : float, optional
+        Seconds after which a launch is given up.
+    ignore : tuple of str
+        Codes that are not wanted.
+    fail_on : {"error", "warning", "never"}, optional
+        From which severity on findings are a failure.
+    format : tuple of str
+        Forms of the report, as `--format` takes them.
+    file : pathlib.Path, optional
+        Where they come from.
+    """
+
+    gpu: str | None = None
+    seed: int | None = None
+    limit: float | None = None
+    ignore: tuple[str, ...] = ()
+    fail_on: FailOn | None = None
+    format: tuple[str, ...] = ()
+    file: Path | None = None
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and bool(value)
+
+
+def _is_texts(value: Any) -> bool:
+    return _is_text(value) or (isinstance(value, list) and all(map(_is_text, value)))
+
+
+#: Key -> whether a value is one, and what it must be.
+_KEYS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "gpu": (_is_text, 'the name of a GPU, such as "a100"'),
+    "seed": (lambda value: type(value) is int and value >= 0, "a whole number of at least 0"),
+    "limit": (lambda value: type(value) in (int, float) and value > 0, "seconds, more than 0"),
+    "ignore": (_is_texts, 'a list of codes, such as ["TW601"]'),
+    "fail-on": (lambda value: value in FAIL_ON, f"one of {', '.join(FAIL_ON)}"),
+    "format": (_is_texts, 'a form of the report, or a list, such as ["text", "sarif=findings.sarif"]'),
+}
+
+
+def of(*folders: Path) -> Project:
+    r"""The first table that is found in a folder or above it, each folder in turn; an empty one where there is none.
+
+    Raises
+    ------
+    ArgumentValueError
+        The file is no TOML, or the table has a key that there is not, or a wrong value.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> _ = (folder / "pyproject.toml").write_text('[tool.tilewright]\ngpu = "a100"\nfail-on = "error"')
+    >>> of(folder).gpu, of(folder).fail_on, of(folder).limit
+    ('a100', 'error', None)
+    """
+    for folder in folders:
+        for at in (folder.absolute(), *folder.absolute().parents):
+            table = _table(at / FILE)
+            if table is not None:
+                return _checked(table, at / FILE)
+    return Project()
+
+
+def _table(file: Path) -> dict[str, Any] | None:
+    """The table of a file; None where there is no file that can be read, or no table in it."""
+    try:
+        text = file.read_bytes()
+    except OSError:
+        return None
+    try:
+        tool = tomllib.loads(text.decode()).get("tool", {})
+    except ValueError as error:
+        raise ArgumentValueError(f"{file}: must be TOML in UTF-8 (got: {error}); mend it, or take it away") from error
+    table = tool.get("tilewright") if isinstance(tool, dict) else None
+    if table is not None and not isinstance(table, dict):
+        raise ArgumentValueError(f"{file}: {TABLE} must be a table (got {table!r}); write its keys below {TABLE}")
+    return table
+
+
+def _checked(table: dict[str, Any], file: Path) -> Project:
+    values: dict[str, Any] = {}
+    for key, value in table.items():
+        if key not in _KEYS:
+            raise ArgumentValueError(f"{file}: {TABLE} must have known keys (got {key!r}); they are {', '.join(_KEYS)}")
+        right, rule = _KEYS[key]
+        if not right(value):
+            raise ArgumentValueError(f"{file}: {TABLE} {key} must be {rule} (got {value!r})")
+        many = key in ("ignore", "format")
+        values[key.replace("-", "_")] = ((value,) if isinstance(value, str) else tuple(value)) if many else value
+    return Project(**values, file=file)

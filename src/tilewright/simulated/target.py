@@ -1,0 +1,171 @@
+"""What a command line names as its program, as Python's own has it: a file, a folder or archive, a module, code.
+
+Each gives the code to run as `__main__`, and what `__main__`, `sys.argv[0]` and `sys.path[0]` are then.
+
+Source: Python, "Command line and environment", 1.1.1 (Interface options); "The import system", 5.8.2 (`__main__`).
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import linecache
+import marshal
+import pkgutil
+import sys
+import types
+from dataclasses import dataclass
+from importlib.machinery import BuiltinImporter, ModuleSpec, PathFinder, SourceFileLoader, SourcelessFileLoader
+from pathlib import Path
+from typing import Literal
+
+from tilewright.errors import ArgumentValueError
+
+_STDIN = "-"
+
+
+class NoProgramError(ArgumentValueError):
+    """What is named is no program that can be run; nothing of it was."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A program.
+
+    Attributes
+    ----------
+    text : str
+        A path (`-` is standard input), a module's name, or code.
+    kind : {"script", "module", "code"}
+        Which of these it is.
+    """
+
+    text: str
+    kind: Literal["script", "module", "code"] = "script"
+
+    @property
+    def name(self) -> str:
+        """What `sys.argv[0]` is; for a module only until it is found."""
+        return {"script": self.text, "module": "-m", "code": "-c"}[self.kind]
+
+    @property
+    def source(self) -> str | None:
+        """The text of the program itself; None where it is spread over files, or cannot be read again."""
+        if self.kind == "code":
+            return self.text
+        try:
+            return Path(self.text).read_text(errors="replace") if self.kind == "script" else None
+        except (OSError, ValueError):
+            return None
+
+    @property
+    def folder(self) -> str:
+        """What `sys.path[0]` is."""
+        if self.kind == "module":
+            return str(Path.cwd())
+        if self.kind == "code" or self.text == _STDIN:
+            return ""
+        return str(Path(self.text).absolute() if self._container else Path(self.text).resolve().parent)
+
+    @property
+    def _container(self) -> bool:
+        """Whether it is a folder or an archive, which has its program in it."""
+        return self.kind == "script" and self.text != _STDIN and pkgutil.get_importer(self.text) is not None
+
+    def load(self, main: types.ModuleType) -> types.CodeType:
+        """Compile the program and give its module the attributes that the interpreter would give it.
+
+        Raises
+        ------
+        NoProgramError
+            There is no such program, or it cannot be read.
+        SyntaxError
+            It is wrong. What the packages raise that a module is in comes as it is.
+        """
+        if self.kind == "module":
+            return _of_module(self.text, main)
+        if self._container:
+            return _of_container(self.text, main)
+        if self.kind == "code" or self.text == _STDIN:
+            return _of_text(self.text if self.kind == "code" else None, main)
+        return _of_file(self.text, main)
+
+
+def _of_text(given: str | None, main: types.ModuleType) -> types.CodeType:
+    """Code from the command line, or from standard input, whose lines are kept for messages."""
+    vars(main).update(__loader__=BuiltinImporter)
+    if given is not None:
+        return compile(given, "<string>", "exec")
+    code = sys.stdin.buffer.read()
+    lines = code.decode(errors="replace").splitlines(keepends=True)
+    vars(main).update(__file__="<stdin>")
+    linecache.cache["<stdin>"] = (len(code), None, lines, "<stdin>")
+    return compile(code, "<stdin>", "exec")
+
+
+def _of_file(path: str, main: types.ModuleType) -> types.CodeType:
+    """A file of source, or of what Python has compiled."""
+    try:
+        with io.open_code(path) as stream:
+            read = stream.read()
+    except OSError as error:
+        remedy = "name a file in it" if Path(path).is_dir() else "name a file that is there"
+        raise NoProgramError(
+            f"SCRIPT must be a Python program that can be read (got {path}: {error.strerror}); {remedy}"
+        ) from error
+    file = f"{Path.cwd()}/{path}" if not path.startswith("/") else path  # as Python joins it
+    compiled_before = read.startswith(importlib.util.MAGIC_NUMBER)
+    loader = SourcelessFileLoader if compiled_before else SourceFileLoader
+    vars(main).update(__file__=file, __loader__=loader("__main__", file))
+    if compiled_before:
+        compiled: types.CodeType = marshal.loads(read[16:])
+        return compiled
+    return compile(read, path, "exec")
+
+
+def _of_container(path: str, main: types.ModuleType) -> types.CodeType:
+    """`__main__` of a folder or archive, which is first on `sys.path` by now."""
+    spec = PathFinder.find_spec("__main__", [str(Path(path).absolute())])
+    if spec is None:
+        kind = "Is a directory" if Path(path).is_dir() else "an archive"
+        raise NoProgramError(
+            f"SCRIPT must be a Python program that can be read (got {path}: {kind} without __main__.py); "
+            "name a file in it"
+        )
+    return _of_spec(spec, main)
+
+
+def _of_module(name: str, main: types.ModuleType) -> types.CodeType:
+    """A module, or `__main__` of a package; its packages are imported."""
+    if name.endswith(".py") and Path(name).exists():
+        raise NoProgramError(f"-m must name a module (got {name!r}, a file); a file has no -m before it: {name}")
+    try:
+        spec = importlib.util.find_spec(name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
+            raise  # the package is there; what it needs is not
+        spec = None
+    except (ValueError, ImportError):  # a relative name, or none
+        spec = None
+    if spec is not None and spec.submodule_search_locations is not None:
+        if name.endswith("__main__"):
+            raise NoProgramError(f"-m must name a module that can be run (got {name!r}, a package); name one in it")
+        return _of_module(f"{name}.__main__", main)
+    if spec is None or not hasattr(spec.loader, "get_code"):
+        package = name.removesuffix(".__main__")
+        had = f"{package!r}, a package without __main__" if package != name else f"{name!r}, which is not there"
+        raise NoProgramError(f"-m must name a module that can be imported (got {had}); see sys.path, or PYTHONPATH")
+    sys.argv[0] = spec.origin or name
+    return _of_spec(spec, main)
+
+
+def _of_spec(spec: ModuleSpec, main: types.ModuleType) -> types.CodeType:
+    """The code of a module that was found, under the name `__main__`."""
+    code: types.CodeType | None = spec.loader.get_code(spec.name)  # type: ignore[union-attr]
+    if code is None:
+        raise NoProgramError(f"-m must name a module in Python (got {spec.name!r}, which has no code); name another")
+    vars(main).update(
+        __spec__=spec, __package__=spec.parent, __loader__=spec.loader, __file__=spec.origin, __cached__=spec.cached
+    )
+    linecache.lazycache(code.co_filename, vars(main))  # an archive's lines can be had from its loader alone
+    return code

@@ -1,0 +1,260 @@
+"""What CI needs: exit statuses that say what happened, forms of the report, and a project's own settings."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import tomllib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tilewright import configuration
+from tilewright.checking.suppressions import Sifted
+from tilewright.cli import formats
+from tilewright.errors import ArgumentValueError
+from tilewright.instruments.findings import Finding
+from tilewright.report import github
+from tilewright.simulated.script import Ended
+
+Run = Callable[..., Any]
+ROOT = Path(__file__).parents[3]
+
+#: One error and one warning, chosen by the first argument; the second is the exit status.
+PROGRAM = """\
+import sys
+import numpy as np
+from numba import cuda
+
+@cuda.jit
+def outside(x):
+    x[cuda.threadIdx.x] = 1
+
+@cuda.jit
+def doubles(x):
+    i = cuda.threadIdx.x
+    if i < x.size:
+        x[i] = x[i] * 0.1 + 0.2
+
+x = cuda.to_device(np.ones(30, np.float32))
+if "outside" in sys.argv[1]:
+    outside[1, 32](x)
+if "doubles" in sys.argv[1]:
+    doubles[1, 32](x)
+sys.exit(int(sys.argv[2]))
+"""
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the program, where one is."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("NUMBA_CUDA_LOW_OCCUPANCY_WARNINGS", "0")
+    monkeypatch.delenv("GITHUB_WORKSPACE", raising=False)
+    (tmp_path / "program.py").write_text(PROGRAM)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("options", "found", "own", "status"),
+    [
+        ("", "none", 0, 0), ("", "none", 1, 3), ("", "none", 2, 3), ("", "doubles", 0, 1), ("", "outside", 7, 1),
+        ("--fail-on warning", "doubles", 0, 1), ("--fail-on error", "doubles", 0, 0),
+        ("--fail-on error", "doubles", 4, 3), ("--fail-on error", "outside", 0, 1),
+        ("--fail-on never", "outside", 0, 0), ("--fail-on never", "outside", 7, 7),
+    ],
+)  # fmt: skip
+def test_the_exit_status_says_what_happened(
+    tilewright: Run, here: Path, options: str, found: str, own: int, status: int
+) -> None:
+    done = tilewright("check", *options.split(), "program.py", found, own)
+    assert done.status == status
+    said = f"note: the program itself ended with status {own}" in done.err
+    assert said == (own not in (0, status))
+    assert ("no findings" in done.out) == (found == "none")
+
+
+def test_several_forms_of_the_report_come_of_one_run(tilewright: Run, here: Path) -> None:
+    words = ["--format", "github", "--format=sarif=a.sarif", "--format=json=a.json", "--format=text=a.txt"]
+    done = tilewright("check", *words, "program.py", "outside", 0)
+    (line,) = done.out.splitlines()
+    assert line.startswith("::error file=program.py,line=7,title=TW101 out-of-bounds global access::store of 4 bytes")
+    assert json.loads((here / "a.json").read_text())["findings"][0]["code"] == "TW101"
+    assert json.loads((here / "a.sarif").read_text())["runs"][0]["results"][0]["ruleId"] == "TW101"
+    text = (here / "a.txt").read_text()
+    assert text.startswith("TW101 error") and text.endswith("1 finding (1 error) in 1 launch of 1 kernel\n")
+    assert "\x1b" not in text
+
+
+def test_where_all_forms_are_files_the_text_is_printed() -> None:
+    assert formats.chosen(["json=a.json"], json=False) == {"json": Path("a.json"), "text": None}
+    assert formats.chosen([], json=False) == {"text": None}
+    assert formats.chosen([], json=True) == {"json": None}
+    assert formats.chosen(["github", "text"], json=False) == {"github": None, "text": None}
+
+
+def test_github_s_lines_come_in_order_and_escaped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Errors first; the file as the repository has it."""
+    monkeypatch.setenv("GITHUB_WORKSPACE", str(tmp_path))
+    rows = [
+        Finding(code="TW601", message="50 % slower\nhere", kernel="k", source=str(tmp_path / "a, b:c.py"), line=3),
+        Finding(code="TW101", message="m", kernel="k", source="/elsewhere/d.py", line=0),
+        Finding(code="TW102", message="m", kernel="k"),
+    ]
+    first, second, third = github.text(Sifted(tuple(rows), (), ()), Ended(0)).splitlines()
+    assert first.startswith("::error file=/elsewhere/d.py,line=1,title=TW101 ")
+    assert second.startswith("::error title=TW102 ")
+    assert third.startswith("::warning file=a%2C b%3Ac.py,line=3,title=TW601 ")
+    assert third.partition("::50")[2].startswith(" %25 slower%0Ahere (kernel k). ")
+    (line,) = github.text(Sifted((), (), ()), Ended(1, KeyError("no"))).splitlines()
+    assert line == "::error title=The program was ended by KeyError::'no'"
+
+
+def write(folder: Path, text: str) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "pyproject.toml").write_text(text)
+    return folder
+
+
+def test_a_project_s_settings_hold_for_its_programs(
+    tilewright: Run, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(here, '[tool.tilewright]\nfail-on = "error"\nformat = ["json"]\nignore = "TW604"\ngpu = "t4"\nlimit = 50\n')
+    (here / "deep").mkdir()
+    (here / "program.py").rename(here / "deep" / "program.py")
+    monkeypatch.chdir("/")
+    program = here / "deep" / "program.py"
+    done = tilewright("check", program, "doubles", 0)
+    assert (done.status, [row["code"] for row in json.loads(done.out)["findings"]]) == (0, ["TW601"])
+    done = tilewright(
+        "check", "--fail-on", "warning", "--format", "brief", program, "doubles", 0
+    )  # an option says more
+    assert (done.status, done.out[-34:]) == (1, "(1 warning) in 1 launch of 1 kernel\n"[-34:])
+    telling = here / "deep" / "gpu.py"
+    telling.write_text("from numba import cuda\nprint(cuda.get_current_device().name)")
+    assert tilewright("run", telling).out == "NVIDIA T4\n"
+    assert "A100" in tilewright("run", "--gpu", "a100", telling).out
+    monkeypatch.setenv("TILEWRIGHT_GPU", "v100")
+    assert "V100" in tilewright("run", telling).out
+
+
+def test_the_nearest_file_with_a_table_is_taken(tmp_path: Path) -> None:
+    write(tmp_path, "[tool.tilewright]\nseed = 1\n")
+    write(tmp_path / "a" / "b", "[tool.other]\nkey = 1\n")
+    write(tmp_path / "c", "[tool.tilewright]\nseed = 2\n")
+    assert configuration.of(tmp_path / "a" / "b" / "d").seed == 1
+    assert configuration.of(tmp_path / "c", tmp_path).seed == 2
+    assert configuration.of(Path("/"), tmp_path / "c").seed == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "[tool.tilewright]\ngpus = 1",
+            r"must have known keys \(got 'gpus'\); they are gpu, seed, limit, ig",
+        ),
+        ("[tool.tilewright]\nlimit = 0", "limit must be seconds, more than 0 .got 0."),
+        ("[tool.tilewright]\nlimit = true", "limit must be seconds"),
+        ("[tool.tilewright]\nseed = -1", "seed must be a whole number"),
+        ("[tool.tilewright]\nignore = [1]", "ignore must be a list of codes"),
+        ("[tool.tilewright]\nfail-on = 'note'", "fail-on must be one of error, warning, never"),
+        ("[tool]\ntilewright = 3", "must be a table"),
+        ("[tool.tilewright\n", "must be TOML"),
+    ],
+)
+def test_a_table_that_is_wrong_is_wrong_use(tilewright: Run, here: Path, text: str, said: str) -> None:
+    write(here, text)
+    with pytest.raises(ArgumentValueError, match=said):
+        configuration.of(here)
+    done = tilewright("run", "program.py")
+    assert (done.status, done.out) == (2, "")
+    assert re.search(rf"error: .*pyproject\.toml: .*{said}", done.err)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('gpu = "voodoo"', "a GPU must be one there is a record of"),
+        ('ignore = ["TW31"]', "pyproject.toml: ignore: 'TW31' must be the code of a finding"),
+        ('format = "xml"', "pyproject.toml: format must be one of text, brief"),
+    ],
+)
+def test_values_that_other_parts_know_are_told_with_their_file(
+    tilewright: Run, here: Path, line: str, said: str
+) -> None:
+    write(here, f"[tool.tilewright]\n{line}\n")
+    done = tilewright("check", "program.py", "none", 0)
+    assert done.status == 2
+    assert said in done.err
+
+
+@pytest.fixture
+def commands() -> Iterator[dict[str, Any]]:
+    from typer.main import get_command
+
+    from tilewright.cli.app import app
+
+    group: Any = get_command(app)
+    return group.commands
+
+
+def test_every_example_of_help_is_one_that_parses(commands: dict[str, Any]) -> None:
+    import shlex
+
+    from tilewright.cli.app import COMMANDS
+
+    assert {row.name for row in COMMANDS} == set(commands)
+    for row in COMMANDS:
+        assert row.examples
+        for line, _ in row.examples:
+            words = shlex.split(line.partition(" >")[0].removeprefix(">"))
+            commands[row.name].make_context(row.name, [] if line.startswith(">") else words)
+
+
+def test_help_fits_80_columns_and_shows_examples(
+    tilewright: Run, commands: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    for name in ([], *([name] for name in commands)):
+        lines = tilewright(*name, "--help").out.splitlines()
+        assert max(map(len, lines)) <= 80
+        at = next(number for number, line in enumerate(lines) if line.strip() == "Examples:")
+        assert lines[at + 1].strip().startswith(" ".join(["$ tilewright", *name]))
+        assert "..." not in "".join(line for line in lines if line.startswith("  ") and "$" not in line)
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shells_can_complete(tilewright: Run, monkeypatch: pytest.MonkeyPatch, shell: str) -> None:
+    monkeypatch.setattr("typer.completion._get_shell_name", lambda: shell)
+    script = tilewright("--show-completion").out
+    assert f"complete_{shell}" in script and "tilewright" in script
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("ch", {"check"}), ("check --fail-on ", {"error", "warning", "never"}), ("check --form", {"--format"}),
+        ("check --format s", {"sarif"}), ("run --gpu a100", {"a100"}), ("ladder --device s", {"simulated"}),
+        ("matmul a b --kernel til", {"tiled", "tiled_published"}),
+    ],
+)  # fmt: skip
+def test_what_a_shell_is_offered(
+    tilewright: Run, monkeypatch: pytest.MonkeyPatch, typed: str, offered: set[str]
+) -> None:
+    monkeypatch.setenv("_TILEWRIGHT_COMPLETE", "complete_bash")
+    words = f"tilewright {typed}"
+    monkeypatch.setenv("COMP_WORDS", words)
+    monkeypatch.setenv("COMP_CWORD", str(len(words.split(" ")) - 1))
+    monkeypatch.setattr(sys, "argv", ["tilewright"])
+    assert offered <= set(tilewright().out.split())
+
+
+def test_the_changelog_s_first_version_is_the_project_s() -> None:
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    found = re.findall(r"^## (\d+\.\d+\.\d+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert found[0] == version
+    assert found == sorted(found, key=lambda text: [int(part) for part in text.split(".")], reverse=True)

@@ -1,0 +1,122 @@
+"""What may stand for a program, as Python's own command line has it; the truth is what Python does with it."""
+
+from __future__ import annotations
+
+import io
+import py_compile
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Run = Callable[..., Any]
+
+#: Says what a program can see of how it was started.
+TELLING = """\
+import sys
+main = sys.modules["__main__"]
+spec = getattr(main, "__spec__", None)
+print(sys.argv, sys.path[0], __name__, getattr(main, "__package__", None) or "", spec and spec.name)
+print(getattr(main, "__file__", None), type(main.__loader__).__name__)
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Programs of all forms."""
+    base = tmp_path_factory.mktemp("programs")
+    (base / "package" / "inner").mkdir(parents=True)
+    (base / "sub").mkdir()
+    for name in ("plain.py", "package/__main__.py", "package/part.py", "sub/plain.py", "package/inner/__main__.py"):
+        (base / name).write_text(TELLING)
+    (base / "package" / "__init__.py").write_text("")
+    with zipfile.ZipFile(base / "archive.zip", "w") as archive:
+        archive.writestr("__main__.py", TELLING)
+    py_compile.compile(str(base / "plain.py"), cfile=str(base / "compiled.pyc"))
+    (base / "fails").mkdir()
+    (base / "fails" / "__init__.py").write_text("import nothing_of_this_name")
+    (base / "wrong.py").write_text("def f(:\n")
+    return base
+
+
+LINES = [
+    ["plain.py", "a", "--gpu", "x", "--"], ["sub/plain.py"], ["./plain.py", "-m", "b"], ["-m", "package", "--help"],
+    ["-m", "package.part", "--", "c"], ["-mpackage.inner"], ["package", "d"], ["archive.zip", "e"],
+    ["compiled.pyc", "f"], ["-c", TELLING, "-m", "g"], ["-"], ["-", "h", "--json"],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("line", LINES, ids=lambda line: " ".join(line[:2])[:20])
+def test_a_program_sees_what_it_sees_under_python(
+    tilewright: Run, folder: Path, monkeypatch: pytest.MonkeyPatch, line: list[str]
+) -> None:
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(TELLING.encode())))
+    done = subprocess.run([sys.executable, *line], input=TELLING, capture_output=True, text=True, check=True)
+    assert tilewright("run", "--gpu", "a100", *line).out == done.stdout
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("-m nothing_there", "-m must name a module that can be imported (got 'nothing_there', which is not there)"),
+        ("-m package.nothing", "(got 'package.nothing', which is not there)"),
+        ("-m plain.py", "a file has no -m before it: plain.py"),
+        ("-m xml", "(got 'xml', a package without __main__)"),
+        ("-m .relative", "(got '.relative', which is not there)"),
+        ("sub", "(got sub: Is a directory without __main__.py)"),
+        ("missing.zip", "(got missing.zip: No such file"),
+        ("-m", "Option '-m' requires an argument"),
+        ("", "SCRIPT must name a Python program (got none); name a file, or -m MODULE, or -c CODE"),
+    ],
+)
+def test_what_is_no_program_is_wrong_use(
+    tilewright: Run, folder: Path, monkeypatch: pytest.MonkeyPatch, line: str, said: str
+) -> None:
+    monkeypatch.chdir(folder)
+    done = tilewright("run", *line.split())
+    assert (done.status, done.out) == (2, "")
+    assert said in " ".join(done.err.split())
+
+
+@pytest.mark.parametrize(("line", "kind"), [("-m fails.part", ModuleNotFoundError), ("wrong.py", SyntaxError)])
+def test_what_fails_before_its_first_line_is_the_program_s_failure(
+    tilewright: Run, folder: Path, monkeypatch: pytest.MonkeyPatch, line: str, kind: type[Exception]
+) -> None:
+    told: list[BaseException] = []
+    monkeypatch.setattr(sys, "__excepthook__", lambda _kind, error, _frames: told.append(error))
+    monkeypatch.chdir(folder)
+    assert tilewright("run", *line.split()).status == 1
+    assert [type(error) for error in told] == [kind]
+    assert told[0].__traceback__ is None or "fails" in told[0].__traceback__.tb_frame.f_code.co_filename
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "option"),
+    [
+        ("", ("--gpu", "a100"), "--gpu"),
+        ("", ("--limit=3",), "--limit"),
+        ("'--gpu'", ("--gpu", "a100"), None),  # the program's own
+        ("", ("--", "--gpu"), None),
+        ("", ("--mine", "-x"), None),
+    ],
+)
+def test_an_option_of_ours_after_the_program_is_pointed_out(
+    tilewright: Run, tmp_path: Path, text: str, words: tuple[str, ...], option: str | None
+) -> None:
+    file = tmp_path / "program.py"
+    file.write_text(text)
+    said = [line for line in tilewright("run", file, *words).err.splitlines() if "after the program" in line]
+    assert len(said) == (option is not None)
+    if option:
+        assert said[0].startswith(f"note: {option} stands after the program, which got it")
+        assert said[0].endswith(f"tilewright run {option} ... {file}")
+
+
+def test_of_a_module_only_a_failure_tells_that_an_option_was_not_for_it(tilewright: Run) -> None:
+    assert "after the program" not in tilewright("run", "-m", "platform", "--limit", "3").err
+    assert "note: --limit stands" in tilewright("run", "-m", "json.tool", "--limit", "3").err
