@@ -80,6 +80,7 @@ def cuMemHostGetDevicePointer(gpu: SimulatedGpu, pointer: Any, flags: int) -> An
 
 def cuMemGetAddressRange(gpu: SimulatedGpu, pointer: Any) -> tuple[Any, int]:
     """The allocation that a pointer points into: its address and bytes."""
+    gpu.refuse_ended(int(pointer))
     extent = gpu.memory.extent(int(pointer))
     if extent is None:
         raise DriverError("CUDA_ERROR_NOT_FOUND")
@@ -89,6 +90,7 @@ def cuMemGetAddressRange(gpu: SimulatedGpu, pointer: Any) -> tuple[Any, int]:
 def cuPointerGetAttribute(gpu: SimulatedGpu, attribute: Any, pointer: Any) -> Any:
     """What is known of a pointer."""
     address = int(pointer)
+    gpu.refuse_ended(address)
     names = binding().CUpointer_attribute
     if gpu.memory.extent(address) is None:
         if attribute == names.CU_POINTER_ATTRIBUTE_DEVICE_POINTER:

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from tilewright.simulated import allocations, contexts, modules, streams
-from tilewright.simulated.gpu import DriverError, SimulatedGpu
+from tilewright.simulated.gpu import DriverError, EndedError, SimulatedGpu
+from tilewright.simulated.launching import driver_error
 
 #: Every driver call that the simulated GPU answers, by name.
 CALLS: dict[str, Callable[..., Any]] = {
@@ -57,6 +58,8 @@ class Binding:
                 else:
                     with self.gpu.lock:
                         given = call(self.gpu, *arguments)
+            except EndedError as error:  # a code alone says nothing of what to do
+                raise driver_error(error.code, str(error)) from None
             except DriverError as error:
                 return (self._real.CUresult.__members__[error.code],)
             success = self._real.CUresult.CUDA_SUCCESS

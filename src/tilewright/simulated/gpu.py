@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tilewright import machine
 from tilewright.errors import LaunchError
@@ -23,6 +23,7 @@ from tilewright.simt.run.arena import Addresses, Arena
 from tilewright.simt.run.limits import Limits
 from tilewright.simt.run.memory import Memory
 from tilewright.simt.translate.state import GLOBAL_BASE
+from tilewright.simulated.ended import told
 
 if TYPE_CHECKING:
     from tilewright.simulated.modules import Library
@@ -34,6 +35,7 @@ QUARANTINE_BYTES = 256 << 20
 #: Handles that stand for the default streams. Source: cuda.h, CU_STREAM_LEGACY and CU_STREAM_PER_THREAD.
 DEFAULT_STREAMS = frozenset({0, 1, 2})
 _FIRST_HANDLE = 0x1000
+_Thing = TypeVar("_Thing")
 
 
 class DriverError(Exception):
@@ -48,6 +50,13 @@ class DriverError(Exception):
     def __init__(self, code: str, message: str = "") -> None:
         super().__init__(message or code)
         self.code = code
+
+
+class EndedError(DriverError):
+    """What was asked for is of a simulated GPU that has ended, or from before a reset."""
+
+    def __init__(self, subject: str) -> None:
+        super().__init__("CUDA_ERROR_CONTEXT_IS_DESTROYED", f"CUDA_ERROR_CONTEXT_IS_DESTROYED: {told(subject)}")
 
 
 class Lender:
@@ -161,6 +170,7 @@ class SimulatedGpu:
         self.host_visible: dict[int, int] = {}  # address -> bytes: pinned and managed memory
         self.kernel_limits: dict[tuple[int, str], int] = {}  # most dynamic shared memory, where it was set
         self.primary_retained = 0
+        self._handles_from = self.new_handle()
         self._given_up: deque[int] = deque()  # addresses to be freed
         self._at_memory = False  # whether the list of allocations is being changed
         self._thread = threading.local()
@@ -250,8 +260,15 @@ class SimulatedGpu:
         for observer in self.observers:
             observer.freed(*extent)
 
+    def refuse_ended(self, address: int) -> None:
+        """Refuse memory that was given, but not to this GPU, or before it was reset."""
+        given = 0 <= address - GLOBAL_BASE < device_lender().addresses.end
+        if given and self.memory.extent(address) is None and not self.memory.has_given(address):
+            raise EndedError(f"memory at address {address:#x}")
+
     def check_range(self, address: int, size_bytes: int) -> None:
         """Refuse a range that does not lie in one allocation."""
+        self.refuse_ended(address)
         extent = self.memory.extent(address)
         if size_bytes and (extent is None or address + size_bytes > sum(extent)):
             raise DriverError("CUDA_ERROR_INVALID_VALUE")
@@ -284,22 +301,24 @@ class SimulatedGpu:
         self.events.clear()
         self.streams = {number: Stream() for number in DEFAULT_STREAMS}
         self.primary_retained = 0
+        self._handles_from = self.new_handle()
 
     # -- streams and events ---------------------------------------------------------------------------------------
 
     def stream(self, handle: Any) -> Stream:
         """A stream by its handle."""
-        found = self.streams.get(int(handle))
-        if found is None:
-            raise DriverError("CUDA_ERROR_INVALID_HANDLE")
-        return found
+        return self._found(self.streams, int(handle), "a stream")
 
     def event(self, handle: Any) -> Event:
         """An event by its handle."""
-        found = self.events.get(int(handle))
-        if found is None:
+        return self._found(self.events, int(handle), "an event")
+
+    def _found(self, known: dict[int, _Thing], handle: int, subject: str) -> _Thing:
+        if handle not in known:
+            if _FIRST_HANDLE <= handle < self._handles_from:
+                raise EndedError(subject)
             raise DriverError("CUDA_ERROR_INVALID_HANDLE")
-        return found
+        return known[handle]
 
     def call_back(self, stream: Stream, work: Callable[[], None]) -> None:
         """Do work on the driver's thread, after what was asked for before."""
@@ -315,13 +334,14 @@ class SimulatedGpu:
                 future.result()
 
     def close(self) -> None:
-        """End everything; memory that is still used by the host's arrays stays as it is."""
+        """End everything; pinned and managed memory that the host's arrays may still use stays as it is."""
         if self._callback_thread is not None:
             self._callback_thread.shutdown()
         self.closed = True
         self._free_given_up()
+        ours = {library.base for library in self.libraries.values()} | {r.address for r in self.registered.values()}
         for address, _ in self.memory.allocations():
-            if address not in self.host_visible:
+            if address in ours or address not in self.host_visible:
                 self.memory.free(address)
         self.memory.retire()
 

@@ -87,19 +87,21 @@ class Launcher:
         """
         gpu = self.gpu
         with gpu.lock:
-            gpu.stream(getattr(stream, "handle", stream) or 0)
             noted, self._noted.kernel = getattr(self._noted, "kernel", None), None
             library = kernel.code.library
             program = library.entry(kernel.name)
             grid, block = _extents(config.grid), _extents(config.block)
             try:
+                gpu.stream(getattr(stream, "handle", stream) or 0)
                 values = packed(program.parameters, arguments)
+                facts = tuple(_facts(noted, values))
+                for fact in facts:
+                    gpu.refuse_ended(fact.address)
             except DriverError as error:
                 raise driver_error(error.code, f"{error} ({program.name}, grid {grid}, block {block})") from None
             about = Launch(
-                program.name, program, grid, block, int(config.shmem_size or 0),
-                tuple(_facts(noted, values)), _source_line(), gpu.launches,
-            )  # fmt: skip
+                program.name, program, grid, block, int(config.shmem_size or 0), facts, _source_line(), gpu.launches
+            )
             gpu.launches += 1
             try:
                 self._check(kernel, library, config, grid, block)

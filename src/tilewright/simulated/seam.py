@@ -21,6 +21,7 @@ from tilewright.gpu.optional import require
 from tilewright.simulated.compile_errors import add_line
 from tilewright.simulated.current import DRIVER
 from tilewright.simulated.driver_binding import Binding
+from tilewright.simulated.ended import end
 from tilewright.simulated.gpu import SimulatedGpu
 from tilewright.simulated.host_side import CoreStream, Device
 from tilewright.simulated.launching import LaunchConfig, Launcher
@@ -60,9 +61,11 @@ class Finalizers:
         return made
 
     def detach(self) -> None:
-        """Let no finalizer made here do anything any more."""
+        """Let no finalizer made here do anything any more, and what is still alive have nothing on the device."""
         for made in self._made:
-            made.detach()
+            found = made.detach()
+            if found is not None:
+                end(found[0], importlib.import_module(DRIVER))
 
 
 def rows(gpu: SimulatedGpu, finalizers: Finalizers) -> Sequence[Row]:

@@ -32,7 +32,7 @@ class HeldMemory:
             self.handle = gpu.allocate(size)
 
     def __del__(self) -> None:
-        if self.handle and not self._gpu.closed:
+        if self.handle and not self._gpu.closed and self._gpu.memory.extent(self.handle):  # it may have been reset
             self._gpu.free(self.handle)
 
 

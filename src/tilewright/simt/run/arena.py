@@ -103,6 +103,11 @@ class Addresses:
         Whether each is given once: pointers that outlive their memory then point to no other. What was retired is given
         again only when no fresh ones are left.
 
+    Attributes
+    ----------
+    end : int
+        All that were given are below it.
+
     Examples
     --------
     >>> addresses = Addresses(Arena(1 << 20), once=True)
@@ -113,16 +118,16 @@ class Addresses:
     def __init__(self, arena: Arena, *, once: bool = False) -> None:
         self.arena = arena
         self.once = once
-        self._end = 0
+        self.end = 0
         self._retired: list[tuple[int, int]] = []  # offset and bytes
         self._lock = threading.RLock()  # Python may collect what gives back while it is held
 
     def fresh(self, size_bytes: int, needed_bytes: int | None = None) -> int | None:
         """The offset of so many bytes, of which all or the needed ones must lie in the arena; None where none are."""
         with self._lock:
-            start = self._end
+            start = self.end
             if start + (size_bytes if needed_bytes is None else needed_bytes) <= self.arena.size_bytes:
-                self._end = start + size_bytes
+                self.end = start + size_bytes
                 return start
             for index, (offset, room) in enumerate(self._retired):
                 if room >= size_bytes:
@@ -134,9 +139,9 @@ class Addresses:
     def takes_back(self, offset: int, size_bytes: int) -> bool:
         """Give the last bytes back, to be fresh again; False where that cannot be."""
         with self._lock:
-            last = not self.once and offset + size_bytes == self._end
+            last = not self.once and offset + size_bytes == self.end
             if last:
-                self._end = offset
+                self.end = offset
             return last
 
     def retire(self, ranges: Iterable[tuple[int, int]]) -> None:
