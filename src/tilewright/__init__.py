@@ -55,6 +55,7 @@ if TYPE_CHECKING:  # what `_PUBLIC` says, for type checkers; a meta test holds t
     from tilewright.problem.functions import tanh as tanh
     from tilewright.problem.functions import where as where
     from tilewright.profiling import profile as profile
+    from tilewright.report.status import progress as progress
     from tilewright.settings import Settings as Settings
     from tilewright.simulated.session import simulated_gpu as simulated_gpu
 
@@ -96,6 +97,7 @@ _PUBLIC = {
     "maximum": ("tilewright.problem.functions", "maximum"),
     "minimum": ("tilewright.problem.functions", "minimum"),
     "profile": ("tilewright.profiling", "profile"),
+    "progress": ("tilewright.report.status", "progress"),
     "relu": ("tilewright.problem.functions", "relu"),
     "requantise": ("tilewright.problem.functions", "requantise"),
     "round": ("tilewright.problem.functions", "round"),
@@ -140,6 +142,7 @@ __all__ = [
     "plan",
     "problem",
     "profile",
+    "progress",
     "relu",
     "requantise",
     "round",

@@ -12,7 +12,7 @@ from source_tree import SOURCE, Module, imports, modules
 #: Rooms from the ground up; a module imports from its own floor and those below (design.md, "The house").
 FLOORS = (
     {"errors", "settings", "configuration"},
-    {"native"},
+    {"native", "waiting"},
     {"problem", "machine"},
     {"cpu", "gpu", "simt", "instruments", "blocks"},
     {"catalogue"},

@@ -12,6 +12,7 @@ from fakes import FakeRecord
 from tilewright import ladder
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
 from tilewright.ladder import climber
+from tilewright.waiting import Work, watched
 
 
 def test_operands_are_the_same_everywhere_and_round_at_every_step() -> None:
@@ -77,12 +78,21 @@ def test_operands_that_do_not_fit(a: Any, b: Any, error: type[Exception], words:
         ladder.climb(a, b)
 
 
-def test_progress_names_what_comes_next(catalogue_of: Callable[..., None]) -> None:
+def test_a_climb_announces_its_rungs(catalogue_of: Callable[..., None]) -> None:
+    told: list[str] = []
+
+    class Watcher:
+        def begun(self, work: Work) -> None:
+            told.append(f"{work.doing} {work.share():.0%} of {work.parts} {work.unit}")
+
+        def ended(self, work: Work) -> None:
+            told.append(f"{work.share():.0%}")
+
     catalogue_of(FakeRecord("one"), FakeRecord("two"))
-    steps: list[tuple[int, int, str]] = []
     a, b = ladder.operands(2, 2, 2, "int32")
-    ladder.climb(a, b, progress=lambda *step: steps.append(step))
-    assert steps == [(0, 2, "one"), (1, 2, "two"), (2, 2, "")]
+    with watched(Watcher()):
+        ladder.climb(a, b)
+    assert told == ["climbing 0% of 2 rungs", "100%"]
 
 
 def test_counts_come_from_an_instrumented_run_and_seconds_from_a_plain_one(

@@ -75,8 +75,7 @@ def ladder(
     there = [record for record in catalogue.records() if record.runs_on(where)]
     records = there if kernels is None else select(catalogue.records(), _names(kernels))
     pairs = _pairs(records, size, shape, a, b, _dtype(dtype, records, where), order)
-    with console.progress("climbing") as step:
-        result = climb_dtypes(pairs, records=records, device=where, gpu=limits, seed=order, progress=step)
+    result = climb_dtypes(pairs, records=records, device=where, gpu=limits, seed=order)
     if json:
         console.plain(document.climb_json(result))
     else:

@@ -38,8 +38,9 @@ def _run() -> None:
     """Run the command line; leaves with its exit status."""
     try:
         from tilewright.cli.app import app
+        from tilewright.report.status import progress
 
-        with _warnings_told():
+        with _warnings_told(), progress():
             app()
     except SystemExit as leave:
         if _is_of_ctrl_c(leave):

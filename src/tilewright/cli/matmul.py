@@ -51,11 +51,10 @@ def matmul(
     simulated = None if gpu is None else values.gpu_name("--gpu", gpu)
     files.check_output(output, force=force)
     left, right = files.read(a), files.read(b)
-    with console.progress("multiplying"):
-        if kernel is None:
-            c = np.asarray(engine.matmul(left, right, device=device))
-        else:
-            c = multiply(choose(catalogue.records(), kernel), left, right, gpu=simulated)
+    if kernel is None:
+        c = np.asarray(engine.matmul(left, right, device=device))
+    else:
+        c = multiply(choose(catalogue.records(), kernel), left, right, gpu=simulated)
     files.write(output, c, force=force)
     shape = " x ".join(map(str, c.shape)) or "one"
     where = f" on {device}" if device else ""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
@@ -24,7 +25,7 @@ from tilewright.cpu.kernels import Kernel, is_kept, kernel
 from tilewright.cpu.layout import Layout
 from tilewright.cpu.loops import ARGUMENTS, SCRATCH
 from tilewright.cpu.microkernel.dot import dot_of
-from tilewright.cpu.pool import JOB, caller, crew
+from tilewright.cpu.pool import JOB, NEXT, caller, crew
 from tilewright.cpu.records import Records, Shares, table
 from tilewright.cpu.scratch import Scratch, store
 from tilewright.cpu.skinny import ROWS_MAX, STEPS, SkinnyKey, skinny_kernel
@@ -34,6 +35,7 @@ from tilewright.cpu.threads import limit
 from tilewright.problem.dtypes import dtype
 from tilewright.problem.expression import Expression
 from tilewright.problem.kind import Kind
+from tilewright.waiting import announced
 
 Array = npt.NDArray[Any]
 #: How operands are read: see :class:`tilewright.planning.Plan`.
@@ -54,6 +56,8 @@ _AMX_SPEED = 12
 #: Multiply-adds of float32, or what takes as long, that one call into machine code may take, and one thread of it:
 #: Ctrl-C is heard between calls. One core does 50 thousand million a second.
 _CALL_EFFORT, _PART_EFFORT = 40_000_000_000, 20_000_000_000
+#: Multiply-adds of a product that whoever watches is told of: a tenth of a second and more.
+_LONG_EFFORT = 5_000_000_000
 #: How many of them one of other register types takes; a semiring's step takes about its operations.
 _STEP_EFFORT = {"float": 1, "double": 2, "i32": 3, "i64": 12}
 #: Records of a product that are kept for its next run, 150 bytes each; more are made anew, which takes a fraction of
@@ -279,10 +283,22 @@ class Product:
         head = (code.address, records.address, 8 * records.words, buffers, 8 * len(records.buffers), *addresses)
         effort = self.pairs**2 * self.layout.work * self._step_effort // (self._shares.count * len(self.pieces)) + 1
         step = max(threads, _CALL_EFFORT // effort)
-        for start in range(0, records.count, step):
-            end = min(start + step, records.count)
-            JOB.pack_into(scratch.job, 0, *head, end, start, 0, 0)
-            crew().run(scratch.job_address, threads)
+        with self._announced(scratch, records.count, threads, effort * records.count):
+            for start in range(0, records.count, step):
+                end = min(start + step, records.count)
+                JOB.pack_into(scratch.job, 0, *head, end, start, 0, 0)
+                crew().run(scratch.job_address, threads)
+
+    def _announced(self, scratch: Scratch, count: int, threads: int, effort: int) -> AbstractContextManager[object]:
+        """Tell whoever watches of a long product, and how many of its records are done."""
+        if effort < _LONG_EFFORT:
+            return nullcontext()
+        layout = self.layout
+        m, n = (layout.n, layout.m) if layout.swapped else (layout.m, layout.n)
+        batch = f"{layout.count:,} of " if layout.count > 1 else ""
+        what = f"{batch}{m:,} x {layout.k:,} by {layout.k:,} x {n:,}"
+        job = scratch.job.cast("q")
+        return announced("multiplying", what, count, done=lambda: max(0, min(job[NEXT], count) - threads))
 
     def _prepare(self) -> _Ready:
         """The kernel and its first records; small layouts get one of their own when they have been seen often."""

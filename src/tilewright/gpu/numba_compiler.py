@@ -24,6 +24,7 @@ from tilewright.errors import ArgumentTypeError, CompileError
 from tilewright.gpu.arguments import Argument, ArrayShape, array_shape
 from tilewright.gpu.numba_lines import def_location
 from tilewright.gpu.optional import require
+from tilewright.waiting import announced
 
 _PURPOSE = "Compiling Python kernels"
 _MANGLED = re.compile(r"(?<![\w$])_ZN\w+(?![\w$])")
@@ -147,7 +148,7 @@ def compile_python(
     """
     cuda = require("numba.cuda", _PURPOSE)
     try:
-        with _device_functions_for(cc), warnings.catch_warnings():
+        with announced("compiling", function.__name__), _device_functions_for(cc), warnings.catch_warnings():
             # Numba warns of small grids and of debug code that is optimised; neither concerns a mere compilation.
             warnings.simplefilter("ignore")
             text, result = cuda.compile_ptx(function, argtypes, cc=cc, **options)

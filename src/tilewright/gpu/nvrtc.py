@@ -14,6 +14,7 @@ from typing import Any
 
 from tilewright.errors import ArgumentValueError, CompileError
 from tilewright.gpu.optional import missing, require
+from tilewright.waiting import announced
 
 _PURPOSE = "Compiling CUDA C++ kernels"
 _ERROR = re.compile(r"^(?P<file>.*?)\((?P<line>\d+)\): (?P<text>(?:catastrophic )?error.*)$", re.MULTILINE)
@@ -56,7 +57,8 @@ def compile_cuda(
         flags = [f"--gpu-architecture=compute_{cc[0]}{cc[1]}", *_includes(), *options]
         if lineinfo:
             flags.append("-lineinfo")
-        (error,) = nvrtc.nvrtcCompileProgram(program, len(flags), [flag.encode() for flag in flags])
+        with announced("compiling", entry):
+            (error,) = nvrtc.nvrtcCompileProgram(program, len(flags), [flag.encode() for flag in flags])
         if error == nvrtc.nvrtcResult.NVRTC_ERROR_INVALID_OPTION:
             raise ArgumentValueError(f"`options` must be NVRTC options (got {' '.join(flags)}): {log(nvrtc, program)}")
         if error != ok:

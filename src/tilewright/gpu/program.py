@@ -16,6 +16,7 @@ from tilewright.gpu.assembler import Resources
 from tilewright.gpu.listing import Parameter
 from tilewright.native.once import bounded
 from tilewright.simt.ptx.frames import told
+from tilewright.waiting import announced
 
 #: Compute capability compiled for unless another is asked for: Hopper, the H100's.
 DEFAULT_CC = (9, 0)
@@ -207,7 +208,8 @@ class Program:
         CompileError
             The assembler refused the PTX.
         """
-        return assembler.resources(self.ptx, self.entry, _checked_cc(cc or self.cc))
+        with announced("assembling", self.name):
+            return assembler.resources(self.ptx, self.entry, _checked_cc(cc or self.cc))
 
     @functools.cached_property
     def source_lines(self) -> Mapping[int, str]:

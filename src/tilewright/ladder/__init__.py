@@ -7,7 +7,7 @@ runs them all, and `rung` holds what they found.
 from __future__ import annotations
 
 from tilewright.ladder.choice import choose, select
-from tilewright.ladder.climbing import Progress, climb, climb_dtypes, multiply
+from tilewright.ladder.climbing import climb, climb_dtypes, multiply
 from tilewright.ladder.matrices import check_operands, operands
 from tilewright.ladder.rung import Climb, Counts, Footprint, Machine, OffMultiples, Product, Rung
 
@@ -18,7 +18,6 @@ __all__ = [
     "Machine",
     "OffMultiples",
     "Product",
-    "Progress",
     "Rung",
     "check_operands",
     "choose",

@@ -6,7 +6,7 @@ added to the catalogue is a rung of the next climb.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -16,9 +16,7 @@ from tilewright.errors import ArgumentValueError
 from tilewright.ladder.climber import Climber, Device, Pairs
 from tilewright.ladder.matrices import Array, check_operands
 from tilewright.ladder.rung import Climb, Product, Rung
-
-#: Called before each rung with (rungs done, rungs in all, name of the next), and once at the end.
-Progress = Callable[[int, int, str], None]
+from tilewright.waiting import announced
 
 
 def climb(
@@ -29,7 +27,6 @@ def climb(
     device: Device = "simulated",
     gpu: str | None = None,
     seed: int | None = None,
-    progress: Progress | None = None,
 ) -> Climb:
     """Run every record on one pair of operands.
 
@@ -47,8 +44,6 @@ def climb(
         GPU to take limits from; the settings' by default.
     seed : int, optional
         Order of warps and blocks on the simulated GPU.
-    progress : callable, optional
-        See `Progress`.
 
     Returns
     -------
@@ -71,7 +66,7 @@ def climb(
     """
     left, right = check_operands(np.asarray(a), np.asarray(b))
     pairs = {left.dtype.name: (left, right)}
-    return climb_dtypes(pairs, records=records, device=device, gpu=gpu, seed=seed, progress=progress)
+    return climb_dtypes(pairs, records=records, device=device, gpu=gpu, seed=seed)
 
 
 def climb_dtypes(
@@ -81,19 +76,15 @@ def climb_dtypes(
     device: Device = "simulated",
     gpu: str | None = None,
     seed: int | None = None,
-    progress: Progress | None = None,
 ) -> Climb:
     """Run every record in the first of its dtypes that `pairs` has operands for; see `climb`."""
     chosen = tuple(r for r in catalogue.records() if r.runs_on(device)) if records is None else tuple(records)
     climber = Climber.on(device, gpu, seed)
     rungs: list[Rung] = []
-    for index, record in enumerate(chosen):
-        if progress:
-            progress(index, len(chosen), record.name)
-        rungs.append(climber.rung(record, pairs))
-    rungs += climber.vendor_rungs(pairs)
-    if progress:
-        progress(len(chosen), len(chosen), "")
+    with announced("climbing", "", len(chosen), "rungs", lambda: len(rungs)):
+        for record in chosen:
+            rungs.append(climber.rung(record, pairs))
+        rungs += climber.vendor_rungs(pairs)
     a, b = next(iter(pairs.values()))
     used = tuple(dict.fromkeys(rung.dtype for rung in rungs))
     return Climb(climber.machine(), Product(a.shape[0], b.shape[1], a.shape[1], used, seed), tuple(rungs))

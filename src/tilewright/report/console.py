@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import NoReturn
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
 #: Exit status where the reader of a pipe has left: 128 + SIGPIPE, as the shell says it.
@@ -77,29 +74,3 @@ def _leave_quietly() -> NoReturn:
     """Leave after the reader of standard output did; what is still buffered goes nowhere."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     raise SystemExit(READER_LEFT)
-
-
-@contextmanager
-def progress(what: str) -> Iterator[Callable[[int, int, str], None]]:
-    """Show progress on standard error while the block runs, where that is a terminal; gives the function to call.
-
-    The function takes (done, all, name of the next part).
-    """
-    console = diagnostics()
-    bar = Progress(
-        TextColumn(what),
-        BarColumn(bar_width=24),
-        MofNCompleteColumn(),
-        TextColumn("[cyan]{task.fields[part]}"),
-        TimeElapsedColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    )
-    with bar:
-        task = bar.add_task(what, total=None, part="")
-
-        def step(done: int, total: int, part: str) -> None:
-            bar.update(task, completed=done, total=total, part=part)
-
-        yield step

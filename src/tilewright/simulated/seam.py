@@ -29,6 +29,7 @@ from tilewright.simulated.linking import Linker, ObjectCode, Program
 from tilewright.simulated.modules import KernelAttributes
 from tilewright.simulated.spacing import spacing_call
 from tilewright.simulated.views import ArrayView
+from tilewright.waiting import announced
 
 _PURPOSE = "Running programs on the simulated GPU"
 _DISPATCHER = "numba.cuda.dispatcher"
@@ -133,6 +134,10 @@ class Lines:
             function: Any, *arguments: Any, debug: bool = False, lineinfo: bool = False, **named: Any
         ) -> Any:
             arguments = (numba_lines.at_its_function(function), *arguments)
+            with announced("compiling", getattr(function, "__name__", "a kernel")):
+                return compiled(*arguments, debug=debug, lineinfo=lineinfo, **named)
+
+        def compiled(*arguments: Any, debug: bool, lineinfo: bool, **named: Any) -> Any:
             if debug or lineinfo or getattr(self._thread, "off", False):
                 return self._compile(*arguments, debug=debug, lineinfo=lineinfo, **named)
             with suppress(Exception), warnings.catch_warnings():

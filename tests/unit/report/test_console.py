@@ -10,18 +10,6 @@ from rich.console import Console
 from tilewright.report import console
 
 
-@pytest.mark.parametrize("terminal", [True, False])
-def test_progress_is_for_terminals(monkeypatch: pytest.MonkeyPatch, terminal: bool) -> None:
-    stream = io.StringIO()
-    fake = Console(file=stream, force_terminal=terminal, width=100)
-    monkeypatch.setattr(console, "diagnostics", lambda: fake)
-    with console.progress("climbing") as step:
-        step(3, 17, "tiled")
-        step(17, 17, "")
-    assert ("climbing" in stream.getvalue()) == terminal
-    assert ("17" in stream.getvalue()) == terminal
-
-
 def test_a_pipe_keeps_lines_whole_unless_columns_says_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
     assert console.output().width == console.PIPE_WIDTH

@@ -202,6 +202,10 @@ class Execution:
         if self.budget.passed:  # in the last rounds
             raise self._stopped(self._place(self.blocks - 1))
 
+    def blocks_done(self) -> int:
+        """How many blocks have ended, at least: those that began, but for one a host thread."""
+        return max(0, min(int(self._next[0]), self.blocks) - self.workers)
+
     def stopped_by_hand(self) -> KernelError:
         """Where Ctrl-C ended the launch, as far as a host thread told it."""
         failure = self._failure

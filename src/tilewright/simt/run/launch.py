@@ -25,6 +25,7 @@ from tilewright.simt.run.memory import ALIGNMENT_BYTES, Memory
 from tilewright.simt.run.staging import given_memory, needed_bytes, stage
 from tilewright.simt.translate.layout import Layout, align_up, initial_data
 from tilewright.simt.translate.special import SMALL, LaunchClass
+from tilewright.waiting import announced
 
 #: Most bytes of one access to shared memory. Source: PTX ISA, 9.7.9.8 (ld: .v4 of 32 bits).
 _VECTOR_BYTES = 16
@@ -289,7 +290,8 @@ class _Job:
         self.program, self.grid, self.block = program, grid, block
         self.instruments, self.limits, self.seed = tuple(instruments), limits, seed
         kind = _launch_class(program, grid, block, values)
-        self.ready = kernel_store().get(program.ptx, program.entry, kind, instruments)
+        with announced("translating", program.name):
+            self.ready = kernel_store().get(program.ptx, program.entry, kind, instruments)
         self.dynamic_shared_bytes = shared_bytes
         self.shared_bytes = _checked_bytes(program, self.ready.translation.layout, shared_bytes, target)
         self.shared_bytes += max((i.gap_bytes for i in instruments), default=0)  # behind the last variable too
@@ -317,7 +319,8 @@ class _Job:
         )  # fmt: skip
         start = time.perf_counter()
         try:
-            execution.run()
+            with announced("running", self.program.name, execution.blocks, "blocks", execution.blocks_done):
+                execution.run()
         except KernelError as error:
             error.results = execution.results()
             raise

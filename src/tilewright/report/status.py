@@ -1,0 +1,205 @@
+"""What is being waited for, told in a line: `translating fast_matmul ... 3 s`."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import TextIO
+
+from tilewright import waiting
+from tilewright.waiting import Work
+
+#: Seconds that something takes before it is told at all.
+PATIENCE_SECONDS = 1.0
+#: Seconds between two lines that stand below each other, in a pipe or a log.
+LINES_SECONDS = 30.0
+_REWRITE_SECONDS = 0.25
+_LEAST_SHARE = 0.01  # of the work, before anything is said of the rest
+
+Show = Callable[[str], object]
+
+
+class StatusLine:
+    """Watches work and tells, from a thread of its own, what takes long.
+
+    Parameters
+    ----------
+    show : callable
+        Takes a line of text; "" where nothing is waited for any more.
+    first_seconds, every_seconds : float
+        When work is told first, and how often from then on.
+    """
+
+    def __init__(self, show: Show, first_seconds: float, every_seconds: float) -> None:
+        self._show = show
+        self._first, self._every = first_seconds, every_seconds
+        self._lock = threading.Lock()
+        self._works: list[Work] = []
+        self._shown = False
+        self._process = os.getpid()
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._tell, name="tilewright-status", daemon=True)
+
+    def begun(self, work: Work) -> None:
+        """Remember it."""
+        with self._lock:
+            self._works.append(work)
+
+    def ended(self, work: Work) -> None:
+        """Forget it; when nothing is left, the line goes before the program goes on."""
+        with self._lock:
+            self._works = [w for w in self._works if w is not work]
+            if not self._works:
+                self._clear()
+
+    def __enter__(self) -> StatusLine:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if os.getpid() != self._process:  # a forked child, which has no thread of ours, but perhaps a lock of its
+            return
+        self._over.set()
+        with self._lock:
+            self._clear()
+
+    def _clear(self) -> None:
+        if self._shown:
+            self._shown = False
+            self._write("")
+
+    def _write(self, text: str) -> None:
+        with contextlib.suppress(OSError, ValueError):  # the reader has left, or the stream is closed
+            self._show(text)
+
+    def _tell(self) -> None:
+        tick = min(_REWRITE_SECONDS, self._first, self._every)
+        told = -self._every
+        while not self._over.wait(tick):
+            now = time.monotonic()
+            with self._lock:
+                if self._over.is_set() or now - told < self._every:
+                    continue
+                text = line(self._works, now, self._first)
+                if text:
+                    told, self._shown = now, True
+                    self._write(text)
+
+
+def line(works: Sequence[Work], now_s: float, patience_seconds: float = PATIENCE_SECONDS) -> str:
+    """What is told of work at hand: of the longest, and in brackets of the latest within it; "" before it takes long.
+
+    Examples
+    --------
+    >>> line([Work("running", "tiled", 4096, "blocks", lambda: 1024, began_s=0.0)], 12.0)
+    'running tiled ... 12 s, 1,024 of 4,096 blocks, about 36 s left'
+    """
+    long = [work for work in works if now_s - work.began_s >= patience_seconds]
+    if not long:
+        return ""
+    text = _told(long[0], now_s)
+    last = works[-1]
+    if last is not long[0] and last in long:
+        text += f" ({_told(last, now_s)})"
+    elif last is not long[0]:
+        text += f" ({last.doing} {last.what})"
+    return text
+
+
+def _told(work: Work, now_s: float) -> str:
+    seconds = now_s - work.began_s
+    text = f"{work.doing} {work.what}".rstrip() + f" ... {_duration(seconds)}"
+    share = work.share()
+    if work.done is None or not work.parts:
+        return text
+    amount = f"{min(work.done(), work.parts):,} of {work.parts:,} {work.unit}" if work.unit else f"{100 * share:.0f} %"
+    left = f", about {_duration(seconds * (1 - share) / share)} left" if _LEAST_SHARE <= share < 1 else ""
+    return f"{text}, {amount}{left}"
+
+
+def _duration(seconds: float) -> str:
+    whole = int(seconds)
+    if whole < 120:
+        return f"{whole} s"
+    return f"{whole // 60} min" if whole < 7200 else f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+@contextlib.contextmanager
+def progress(show: Show | None = None) -> Iterator[None]:
+    """Tell what takes longer than a second while the block runs: translating a kernel, a launch, a product, the ladder.
+
+    Without it, a program that uses Tilewright is never written to: a library is silent unless it is asked. The command
+    line asks for itself.
+
+    Parameters
+    ----------
+    show : callable, optional
+        Is given each line as text, once a second, and "" when the wait is over; `logging.getLogger("mine").info` for
+        one. It is called from a thread of its own. By default a line on standard error that is written over, on a
+        terminal and in a notebook; in a pipe a line every half a minute.
+
+    Yields
+    ------
+    None
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tilewright as tw
+    >>> with tw.progress():
+    ...     c = tw.matmul(np.eye(2), np.eye(2))
+    """
+    stream = sys.stderr
+    if show is not None:
+        status = StatusLine(show, PATIENCE_SECONDS, PATIENCE_SECONDS)
+    elif stream is None:
+        yield
+        return
+    elif rewrites(stream):
+        status = StatusLine(_Rewritten(stream), PATIENCE_SECONDS, _REWRITE_SECONDS)
+    else:
+        status = StatusLine(_printed(stream), LINES_SECONDS, LINES_SECONDS)
+    with status, waiting.watched(status):
+        yield
+
+
+def rewrites(stream: TextIO) -> bool:
+    """Whether a line can be written over: on a terminal, and in a notebook's output."""
+    try:
+        terminal = stream.isatty()
+    except (OSError, ValueError):  # closed
+        terminal = False
+    return terminal or type(stream).__module__.startswith("ipykernel")
+
+
+class _Rewritten:
+    """A line that is written over by the next, with blanks alone: every terminal and notebook understands that."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._length = 0
+
+    def __call__(self, text: str) -> None:
+        text = text[: self._width() - 1]
+        self._stream.write("\r" + text.ljust(self._length) + ("" if text else "\r"))
+        self._stream.flush()
+        self._length = len(text)
+
+    def _width(self) -> int:
+        try:
+            return os.get_terminal_size(self._stream.fileno()).columns or 80
+        except (OSError, ValueError):  # a notebook's
+            return 80
+
+
+def _printed(stream: TextIO) -> Show:
+    def show(text: str) -> None:
+        if text:
+            stream.write(text + "\n")
+            stream.flush()
+
+    return show

@@ -1,0 +1,122 @@
+"""Work that is announced: who is told of it, what it says of itself, and what it costs while nobody watches."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+from numba import cuda
+from ptx_kernels import kernel, run
+
+import tilewright as tw
+from tilewright.cpu import product
+from tilewright.waiting import Work, announced, watched
+
+
+class Notes:
+    """A watcher that remembers."""
+
+    def __init__(self) -> None:
+        self.begun_works: list[Work] = []
+        self.ended_works: list[Work] = []
+        self.shares: list[float] = []
+
+    def begun(self, work: Work) -> None:
+        self.begun_works.append(work)
+
+    def ended(self, work: Work) -> None:
+        self.ended_works.append(work)
+        self.shares.append(work.share())
+
+    @property
+    def told(self) -> list[str]:
+        return [f"{work.doing} {work.what}" for work in self.begun_works]
+
+
+def test_a_launch_tells_of_its_translation_and_its_blocks() -> None:
+    notes = Notes()
+    with watched(notes):
+        run(kernel("st.global.u32 [%at], %tid;"), np.zeros(70, np.uint32), grid=7, block=10)
+    assert notes.told == ["translating k", "running k"]
+    assert notes.ended_works == notes.begun_works
+    assert (notes.begun_works[1].parts, notes.begun_works[1].unit) == (7, "blocks")
+    assert 0.5 < notes.shares[1] <= 1
+
+
+def test_a_kernel_of_a_program_tells_of_each_step() -> None:
+    @cuda.jit
+    def double(x: Any) -> None:
+        i = cuda.grid(1)
+        if i < x.size:
+            x[i] *= 2
+
+    notes = Notes()
+    with watched(notes), tw.simulated_gpu():
+        double[1, 32](np.ones(32, np.float32))
+    assert notes.told == ["compiling double", "translating double", "running double"]
+
+
+def test_a_long_product_tells_how_much_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(product, "_LONG_EFFORT", 0)
+    monkeypatch.setattr(product, "_PART_EFFORT", 100_000)
+    notes = Notes()
+    a, b = np.ones((130, 70), np.float32), np.ones((70, 131), np.float32)
+    with watched(notes):
+        c = tw.matmul(a, b, threads=2)
+    assert (c == 70).all()
+    assert notes.told == ["multiplying 130 x 70 by 70 x 131"]
+    assert notes.begun_works[0].parts > 4
+    assert notes.shares[0] >= 0.5
+
+
+def test_a_short_product_tells_nothing() -> None:
+    notes = Notes()
+    with watched(notes):
+        tw.matmul(np.ones((300, 300), np.float32), np.ones((300, 300), np.float32))
+    assert notes.told == []
+
+
+def test_work_that_fails_has_ended_too() -> None:
+    notes = Notes()
+    with watched(notes), contextlib.suppress(KeyboardInterrupt), announced("running", "a", 4, "blocks"):
+        raise KeyboardInterrupt
+    assert notes.ended_works == notes.begun_works
+    with announced("running", "b"):
+        pass
+    assert notes.told == ["running a"]
+
+
+def test_a_share_is_none_of_nothing_and_never_more_than_all() -> None:
+    assert Work("running", "a").share() == 0
+    assert Work("running", "a", 4, "blocks", lambda: 5).share() == 1
+
+
+def test_a_forked_child_is_watched_by_nobody() -> None:
+    notes = Notes()
+    with watched(notes):
+        child = os.fork()
+        if not child:  # pragma: no cover
+            with announced("running", "in a child"):
+                os._exit(len(notes.begun_works))
+        assert os.waitpid(child, 0)[1] == 0
+
+
+def test_an_announcement_costs_next_to_nothing_while_nobody_watches() -> None:
+    def announce() -> None:
+        for _ in range(1000):
+            with announced("running", "a", 4, "blocks"):
+                pass
+
+    def least(function: Any) -> float:
+        times = []
+        for _ in range(20):
+            start = time.perf_counter()
+            function()
+            times.append(time.perf_counter() - start)
+        return min(times)
+
+    assert least(announce) < 10e-6 * 1000  # 0.4 us each on a quiet host
