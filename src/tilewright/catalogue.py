@@ -7,9 +7,10 @@ known to get wrong. It compiles nothing before it is asked to.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -30,6 +31,23 @@ Compile = Callable[[str, tuple[int, int]], "Program"]
 _CANONICAL = ("float32", "float64", "int32")
 _WHERE = {"cpu": "the CPU", "opencl": "OpenCL devices"}
 _C_TYPES = {"float32": "float", "float64": "double", "int32": "int"}
+
+
+#: What the rows are that kernels come from: `docs/sources.md` says more of each.
+SOURCES: Mapping[str, str] = MappingProxyType(
+    {
+        "S1": "Numba, one thread an element",
+        "S2": "Numba, tiles of 16 x 16 in shared memory",
+        "S3": "CUDA C++, blocks of C, as the vendor's sample",
+        "S4": "OpenCL, for Numba's removed AMD target",
+        "S5": "the host, three loops",
+        "S6": "CUDA C++, one thread an element, integers",
+        "S9": "CUDA C++, tiles in shared memory, integers",
+        "S11": "CUDA C++, several results a thread",
+        "CPU": "the host, the engine behind tw.matmul",
+        "OpenCL": "OpenCL, tiles in registers",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from tilewright.problem import dtypes
 from tilewright.problem.algebra import WORD, Semiring
 from tilewright.problem.expression import Expression
 from tilewright.problem.kind import Kind
+from tilewright.shown import Shown
 
 Shape = tuple[int, ...]
 #: What a dtype's products are made of.
@@ -247,7 +248,7 @@ def result_shape(a: Shape, b: Shape) -> Shape:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Shown):
     """A product laid out before there are operands; call it with them.
 
     Attributes
@@ -305,6 +306,11 @@ class Plan:
     options: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def __str__(self) -> str:
+        return "\n".join(f"{name:<9}{line}" for name, line in self.facts.items())
+
+    @property
+    def facts(self) -> Mapping[str, str]:
+        """What the plan says, by its label."""
         factors = " @ ".join(f"{dtype} {shape}" for dtype, shape in self._operands)
         kernel, tile = f"{self.kernel.family}, vectors of {self.kernel.vector_bytes} bytes", self.tile
         if self.path in ("packed", "tile registers"):
@@ -318,7 +324,7 @@ class Plan:
             "buffers": f"{self.buffer_bytes:,} bytes",
             "work": f"{self.flops:,} operations",
         }
-        return "\n".join(f"{name:<9}{line}" for name, line in lines.items() if line)
+        return {name: line for name, line in lines.items() if line}
 
     @property
     def _operands(self) -> tuple[tuple[np.dtype[Any], Shape], ...]:

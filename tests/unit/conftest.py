@@ -44,6 +44,7 @@ def catalogue_of(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     def replace(*records: fakes.FakeRecord) -> None:
         monkeypatch.setattr("tilewright.catalogue.records", lambda: tuple(records))
         monkeypatch.setattr("tilewright.simt.launch", fakes.launch, raising=False)
+        monkeypatch.setattr("tilewright.profiling.of_run", fakes.of_run)
 
     return replace
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from tilewright.profiling import Counts, Sectors, Unit, Wavefronts
 
 Array = npt.NDArray[Any]
 
@@ -106,6 +109,20 @@ class Counted:
     shared_load_wavefronts: int = 400
     shared_store_wavefronts: int = 50
     shared_bank_conflicts: int = 0
+
+
+def of_run(run: FakeRun, gpu: Any) -> Any:
+    """Stands for profiling.of_run: what was counted, and one unit of the GPU that takes a microsecond."""
+    seen = run.results["mix"]
+    fronts = seen.shared_load_wavefronts
+    totals = Counts(
+        warp_instructions=seen.warp_instructions,
+        global_loads=Sectors(sectors=seen.global_load_sectors),
+        global_stores=Sectors(sectors=seen.global_store_sectors),
+        shared_loads=Wavefronts(wavefronts=fronts, ideal_wavefronts=fronts - seen.shared_bank_conflicts),
+        shared_stores=Wavefronts(wavefronts=(stores := seen.shared_store_wavefronts), ideal_wavefronts=stores),
+    )
+    return SimpleNamespace(totals=totals, units=(Unit("DRAM", 6400, "bytes", 1e-6),))
 
 
 def launch(program: FakeProgram, grid: Any, block: Any, arguments: Any, **options: Any) -> FakeRun:

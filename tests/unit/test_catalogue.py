@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -240,3 +241,10 @@ def test_references() -> None:
     wide = operands(9, 7, 33, "float64")
     assert same_bits(naive.reference(*wide), canonical(*wide))
     assert same_bits(catalogue.find("tiled").reference(a, b), canonical(a, b))
+
+
+def test_every_row_has_a_meaning_and_a_line_in_the_documentation() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "sources.md").read_text(encoding="utf-8")
+    assert {record.source for record in catalogue.records()} == set(catalogue.SOURCES)
+    for row in (*catalogue.SOURCES, *(f"S{number}" for number in range(1, 14))):
+        assert f"\n| {row} | " in page

@@ -9,13 +9,13 @@ import numpy as np
 
 from tilewright import machine
 from tilewright.checking import launches, suppressions
+from tilewright.checking.found import Findings
 from tilewright.checking.gathering import Checks
 from tilewright.checking.rows import SpacedArray, spaced
 from tilewright.errors import KernelError, LaunchError
 from tilewright.gpu import extent
 from tilewright.gpu.arguments import Argument, array_shape
 from tilewright.gpu.program import Program
-from tilewright.instruments.findings import Finding
 from tilewright.settings import Settings
 from tilewright.simt.observer import ArgumentFact, Launch
 from tilewright.simt.run.kernels import parsed
@@ -42,7 +42,7 @@ def check(
     gpu: str | None = None,
     ignore: Sequence[str] = (),
     limits: Limits | None = None,
-) -> tuple[Finding, ...]:
+) -> Findings:
     """Run a kernel on the simulated GPU, and say what is wrong with it.
 
     Parameters
@@ -67,8 +67,9 @@ def check(
 
     Returns
     -------
-    tuple of Finding
-        In the order of the source; empty where nothing was found. Comments `tilewright: ignore[CODE]` are heeded.
+    Findings
+        A tuple of :class:`Finding`, in the order of the source; empty where nothing was found. `str()` and notebooks
+        show it as `tilewright check` does. Comments `tilewright: ignore[CODE]` are heeded.
 
     Raises
     ------
@@ -114,7 +115,7 @@ def check(
     finally:
         scene.close()
         memory.red_zones = zones
-    return checks.findings
+    return Findings(checks.findings)
 
 
 def _shape(name: str, grid: _Extents, block: _Extents) -> tuple[extent.Extent, extent.Extent]:

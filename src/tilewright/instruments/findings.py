@@ -176,14 +176,14 @@ class Finding:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Finding:
-        """Read what :meth:`to_json` gave, also after a way through JSON text.
+        """Read what :meth:`to_json` gave, also after a way through JSON text; other `places` of a cause are left.
 
         Raises
         ------
         ArgumentTypeError
             A field is missing or unknown.
         """
-        fields = {key: value for key, value in document.items() if key != "severity"}
+        fields = {key: value for key, value in document.items() if key not in ("severity", "places")}
         for key in ("block", "thread"):
             if fields.get(key) is not None:
                 fields[key] = tuple(fields[key])

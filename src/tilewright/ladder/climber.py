@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tilewright.gpu import Program
     from tilewright.gpu.opencl import OpenclDevice
     from tilewright.machine import Gpu
+    from tilewright.profiling import Unit
 
 
 #: `simulated`, `cuda`, or an OpenCL device as `tilewright.gpu.opencl.choose` names it.
@@ -233,7 +234,7 @@ class Climber:
             seconds = run.seconds
             for _ in range(REPEATS - 1 if seconds < REPEAT_BELOW_SECONDS else 0):
                 seconds = min(seconds, self.launch(record, program, a, b)[1].seconds)
-            counts = self._counts(record, program, a, b) if self.device == "simulated" else Counts()
+            counts, limits = self._counted(record, program, a, b) if self.device == "simulated" else (Counts(), ())
         except TilewrightError as error:
             return replace(rung, verified=False, error=str(error))
         wrong = mismatches(c, record.reference(a, b))
@@ -244,6 +245,7 @@ class Climber:
             seconds=seconds,
             translate_seconds=run.translate_seconds,
             counts=counts,
+            limits=limits,
         )
 
     def launch(
@@ -271,20 +273,21 @@ class Climber:
         )
         return c, run
 
-    def _counts(self, record: Record, program: Program, a: Array, b: Array) -> Counts:
-        """Launch with the counting instruments."""
-        from tilewright.instruments import Banks, Coalescing, Mix
+    def _counted(self, record: Record, program: Program, a: Array, b: Array) -> tuple[Counts, tuple[Unit, ...]]:
+        """Launch with the counting instruments; the counts, and the least times of the GPU's units for them."""
+        from tilewright import profiling
 
-        results = self.launch(record, program, a, b, (Mix(), Coalescing(), Banks()))[1].results
-        sectors, banks = results["coalescing"], results["banks"]
-        return Counts(
-            warp_instructions=results["mix"].warp_instructions,
-            global_load_sectors=sectors.global_load_sectors,
-            global_store_sectors=sectors.global_store_sectors,
-            shared_load_wavefronts=banks.shared_load_wavefronts,
-            shared_store_wavefronts=banks.shared_store_wavefronts,
-            shared_bank_conflicts=banks.shared_bank_conflicts,
+        seen = profiling.of_run(self.launch(record, program, a, b, profiling.instruments())[1], self.gpu)
+        total = seen.totals
+        counts = Counts(
+            warp_instructions=total.warp_instructions,
+            global_load_sectors=total.global_loads.sectors,
+            global_store_sectors=total.global_stores.sectors,
+            shared_load_wavefronts=total.shared_loads.wavefronts,
+            shared_store_wavefronts=total.shared_stores.wavefronts,
+            shared_bank_conflicts=total.in_shared.excess_wavefronts,
         )
+        return counts, seen.units
 
     def _footprint(self, program: Program, block: Sequence[int]) -> Footprint:
         """Ask the assembler for the kernel's resources, and the machine for the occupancy they allow."""

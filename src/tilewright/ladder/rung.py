@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tilewright.profiling.record import Unit
+from tilewright.shown import Shown
+
 Extent = tuple[int, int, int]
 
 
@@ -129,6 +132,9 @@ class Rung:
         For published specimens: what they did at a small shape that is no multiple of their tile.
     note : str
         What to know beside the numbers.
+    limits : tuple of Unit
+        How long each unit of the GPU must work at least for what was counted, the slowest first; empty where nothing
+        was counted.
     """
 
     name: str
@@ -150,10 +156,16 @@ class Rung:
     error: str = ""
     off_multiples: OffMultiples | None = None
     note: str = ""
+    limits: tuple[Unit, ...] = ()
+
+    @property
+    def least_seconds(self) -> float | None:
+        """The least time on the GPU: what its slowest unit takes."""
+        return self.limits[0].seconds if self.limits else None
 
 
 @dataclass(frozen=True, slots=True)
-class Climb:
+class Climb(Shown):
     """A finished climb."""
 
     machine: Machine

@@ -9,6 +9,7 @@ from typing import Any
 
 from tilewright.machine.gpu import WARP_LANES, Gpu
 from tilewright.machine.occupancy import Occupancy, occupancy
+from tilewright.shown import Shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ class Alternative:
 
 
 @dataclass(frozen=True, slots=True)
-class Alternatives:
+class Alternatives(Shown):
     """A kernel's occupancy, and what changes would give.
 
     Attributes

@@ -12,6 +12,7 @@ from types import MappingProxyType
 
 from tilewright.errors import ArgumentValueError
 from tilewright.machine.gpu import WARP_LANES, Gpu, gpus
+from tilewright.shown import Shown
 
 #: What limits, in the order of the header's bits (`cudaOccLimitingFactor`).
 FACTORS = ("warps", "registers", "shared", "blocks", "barriers", "virtual")
@@ -20,7 +21,7 @@ PREFERENCES = MappingProxyType({"l1": 0, "equal": 50, "shared": 100})
 
 
 @dataclass(frozen=True, slots=True)
-class Occupancy:
+class Occupancy(Shown):
     """Theoretical occupancy of a multiprocessor.
 
     Attributes

@@ -9,6 +9,7 @@ from tilewright.instruments.findings import Finding
 from tilewright.machine.alternatives import Alternatives
 from tilewright.machine.roofline import Roofline
 from tilewright.profiling.counts import Counts
+from tilewright.shown import Shown
 
 Extent = tuple[int, int, int]
 
@@ -184,7 +185,7 @@ class Position:
 
 
 @dataclass(frozen=True, slots=True)
-class Profile:
+class Profile(Shown):
     """What one launch did, and what bounds it.
 
     Attributes

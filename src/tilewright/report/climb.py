@@ -1,138 +1,181 @@
-"""A climb on the terminal."""
+"""A climb: what ran, a row a rung, and what to make of it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from rich.console import Console
-from rich.padding import Padding
 from rich.text import Text
 
 from tilewright.ladder.rung import Climb, Rung
-from tilewright.report import bank_claim, columns, figures
-from tilewright.report.columns import Column, Group
-from tilewright.report.console import PIPE_WIDTH, speaks_unicode
-
-#: Width of terminal from which there is room for bars.
-BAR_FROM_WIDTH = 100
+from tilewright.profiling.units import ARITHMETIC, DRAM, ISSUE, L1, L2
+from tilewright.report import bank_claim, figures, styles, terminal
+from tilewright.report.blocks import Block, Gap, words
+from tilewright.report.listing import KERNEL, ROW, rows_of
+from tilewright.report.tables import COUNT, PERCENT, RATE, SECONDS, SIZE, Column, Group, Table
 
 
 def show(climb: Climb, console: Console) -> None:
     """Print what ran, a row a rung, and what to make of it."""
-    unicode = speaks_unicode(console)
-    _heading(climb, console)
-    columns.show(console, _key(), _groups(climb, unicode=unicode, width=console.width), climb.rungs)
-    console.print()
-    _summary(climb, console)
-    _notes(climb.rungs, console)
-    _claim(climb.rungs, console)
+    terminal.show(blocks(climb), console)
 
 
-def _heading(climb: Climb, console: Console) -> None:
+def blocks(climb: Climb) -> Iterator[Block]:
+    """What :func:`show` prints."""
+    yield from _heading(climb)
+    yield Gap()
+    yield Table(Group((KERNEL, ROW)), tuple(_groups(climb)), climb.rungs)
+    yield Gap()
+    yield from _summary(climb)
+    yield from _notes(climb.rungs)
+    yield from _claim(climb.rungs)
+
+
+def _heading(climb: Climb) -> Iterator[Block]:
     p, machine = climb.problem, climb.machine
     what = f"c[{p.m}, {p.n}] = a[{p.m}, {p.k}] @ b[{p.k}, {p.n}]"
-    console.print(Text.assemble((what, "bold"), (f"   {p.operations:,} operations", "dim")))
+    yield words((what, styles.HEADING), (f"   {p.operations:,} operations", styles.QUIET))
     if machine.device == "simulated":
         where = f", simulated by {machine.threads} threads of {machine.host}"
     else:
         where = "" if machine.limits in (machine.gpu, "") else f" (occupancy by the limits of {machine.limits})"
-    console.print(Text.assemble((machine.gpu, "bold cyan"), (where, "dim")))
-    console.print()
+    yield words((machine.gpu, f"bold {styles.PLACE}"), (where, styles.QUIET), hang=2)
 
 
-def _key() -> Group:
-    return Group(
+def _groups(climb: Climb) -> Iterator[Group]:
+    """The column groups; a real GPU's time has its own heading, and no counts stand beside it."""
+    if climb.machine.device == "opencl":
+        yield from _opencl_groups(climb)
+        return
+    real = climb.machine.device == "cuda"
+    of = climb.problem.operations
+    yield Group(
         (
-            Column("kernel", lambda r: Text(r.name, style="italic" if r.published else "bold"), "left"),
-            Column("row", lambda r: Text(r.source, style="cyan"), "left"),
+            _DTYPE,
+            _BITS,
+            Column("time" if real else "host\ntime", lambda r: r.seconds, SECONDS),
+            Column(
+                "G oper-\nations/s" if real else "host\nGFLOPS",
+                lambda r: _rate(of, r.seconds) if real or r.device == "cpu" else None,
+                RATE,
+            ),
         )
     )
-
-
-def _groups(climb: Climb, *, unicode: bool, width: int) -> list[Group]:
-    """Return the column groups; a real GPU's time has its own heading, and no counts stand beside it."""
-    if climb.machine.device == "opencl":
-        return _opencl_groups(climb, unicode=unicode)
-    real = climb.machine.device == "cuda"
-    ran = (
-        Column("dtype", lambda r: r.dtype, "left"),
-        Column("bits", lambda r: verified(r, unicode=unicode), "left"),
-        Column("time" if real else "host\ntime", lambda r: figures.seconds(r.seconds)),
+    yield Group(
+        (
+            Column("regs", lambda r: r.footprint.registers_per_thread, COUNT),
+            Column("shared\nmemory", lambda r: r.footprint.shared_bytes, SIZE),
+            Column("occu-\npancy", lambda r: r.footprint.occupancy, PERCENT),
+            Column("limited\nby", _limiter, wrap_at=11),
+        )
     )
-    instructions = Column("warp\ninstructions", lambda r: figures.count(r.counts.warp_instructions))
+    if not real:
+        yield from _limits(climb)
+        yield from _counts(climb)
+
+
+def _limiter(rung: Rung) -> str:
+    """What keeps occupancy from being full."""
+    limiter = rung.footprint.occupancy_limiter
+    return figures.MISSING if limiter is None else "" if rung.footprint.occupancy == 1 else limiter
+
+
+def _limits(climb: Climb) -> Iterator[Group]:
+    """Least times on the GPU: of each unit, the longest of which bounds the kernel."""
+
+    def slowest(*units: str) -> Callable[[Rung], float | None]:
+        return lambda rung: max((unit.seconds for unit in rung.limits if unit.name in units), default=None)
+
+    columns = [
+        Column(f"GPU:\n{title}", slowest(*units), SECONDS, _bold_where(units))
+        for title, units in (
+            ("issue", (ISSUE,)), ("arithm.", ARITHMETIC), ("sh., L1", (L1,)), ("L2", (L2,)), ("DRAM", (DRAM,))
+        )
+    ]  # fmt: skip
+    yield Group((*columns, Column("bound by", _bound)))
+
+
+def _bound(rung: Rung) -> str:
+    """The slowest unit, as its column is called; arithmetic by its dtype."""
+    if not rung.limits:
+        return figures.MISSING
+    name = rung.limits[0].name
+    return {ISSUE: "issue", L1: "sh., L1"}.get(name, name.removesuffix(" arithmetic"))
+
+
+def _in_red(rung: Rung) -> str:
+    return styles.ERROR_COLOUR if rung.counts.shared_bank_conflicts else ""
+
+
+def _bold_where(units: Sequence[str]) -> Callable[[Rung], str]:
+    return lambda rung: styles.HEADING if rung.limits and rung.limits[0].name in units else ""
+
+
+def _counts(climb: Climb) -> Iterator[Group]:
     most = max((r.counts.global_load_sectors or 0 for r in climb.rungs), default=0)
-    traffic = [
-        Column("global\nload\nsectors", lambda r: figures.count(r.counts.global_load_sectors)),
-        Column("", lambda r: Text(figures.bar(r.counts.global_load_sectors, most), style="blue"), "left"),
-        Column("global\nstore\nsectors", lambda r: figures.count(r.counts.global_store_sectors)),
-    ]
-    if not unicode or not most or width < BAR_FROM_WIDTH:
-        del traffic[1]
-    shared = (
-        Column("shared\nload\nwavefronts", lambda r: figures.count(r.counts.shared_load_wavefronts)),
-        Column("shared\nstore\nwavefronts", lambda r: figures.count(r.counts.shared_store_wavefronts)),
-        Column("bank\nconflicts", lambda r: _conflicts(r.counts.shared_bank_conflicts)),
+    yield Group(
+        (
+            Column("warp\ninstr.", lambda r: r.counts.warp_instructions, COUNT),
+            Column("global\nload\nsectors", lambda r: r.counts.global_load_sectors, COUNT),
+            Column("global\nstore\nsectors", lambda r: r.counts.global_store_sectors, COUNT),
+        )
     )
-    footprint = (
-        Column("regs", lambda r: figures.count(r.footprint.registers_per_thread)),
-        Column("shared\nmemory", lambda r: figures.size(r.footprint.shared_bytes)),
-        Column("occu-\npancy", lambda r: figures.percent(r.footprint.occupancy)),
-        Column("limited\nby", lambda r: r.footprint.occupancy_limiter or figures.MISSING, "left"),
+    yield Group(
+        (
+            Column("shared\nload\nwavefr.", lambda r: r.counts.shared_load_wavefronts, COUNT),
+            Column("shared\nstore\nwavefr.", lambda r: r.counts.shared_store_wavefronts, COUNT),
+            Column("bank\nconflicts", lambda r: r.counts.shared_bank_conflicts, COUNT, _in_red),
+        )
     )
-    if real:
-        rate = Column("G oper-\nations/s", lambda r: _rate(climb.problem.operations, r.seconds))
-        return [Group((*ran, rate)), Group(footprint)]
-    return [Group((*ran, instructions)), Group(tuple(traffic)), Group(shared), Group(footprint)]
+    bar = Column("global\nloads", lambda r: figures.bar(r.counts.global_load_sectors, most), style=styles.BAR)
+    yield Group((bar,), optional=True)
 
 
-def _opencl_groups(climb: Climb, *, unicode: bool) -> list[Group]:
-    """Return what S4's driver prints: both launches, and whether the product is close to np.dot's."""
-    first = Column("compiled\nand run", lambda r: figures.seconds(_sum(r.translate_seconds, r.seconds)))
-    ran = (
-        Column("dtype", lambda r: r.dtype, "left"),
-        Column("bits", lambda r: verified(r, unicode=unicode), "left"),
-        Column(
-            "close to\nnp.dot", lambda r: figures.MISSING if r.close is None else "yes" if r.close else "no", "left"
-        ),
+def _opencl_groups(climb: Climb) -> Iterator[Group]:
+    """What S4's driver prints: both launches, and whether the product is close to np.dot's."""
+    close = Column("close to\nnp.dot", lambda r: figures.MISSING if r.close is None else "yes" if r.close else "no")
+    yield Group((_DTYPE, _BITS, close))
+    yield Group(
+        (
+            Column("compiled\nand run", lambda r: _sum(r.translate_seconds, r.seconds), SECONDS),
+            Column("run\nagain", lambda r: r.seconds, SECONDS),
+            Column("G oper-\nations/s", lambda r: _rate(climb.problem.operations, r.seconds), RATE),
+        )
     )
-    again = Column("run\nagain", lambda r: figures.seconds(r.seconds))
-    rate = Column("G oper-\nations/s", lambda r: _rate(climb.problem.operations, r.seconds))
-    return [Group(ran), Group((first, again, rate))]
 
 
 def _sum(first: float | None, second: float | None) -> float | None:
     return None if first is None or second is None else first + second
 
 
-def verified(rung: Rung, *, unicode: bool) -> Text:
+def verified(rung: Rung) -> Text:
     """Return a rung's verdict: a mark and a word, so that it reads without colour too.
 
     A kernel that states an order of its own and keeps to it is right, but its bits are not the canonical product's.
     """
-    good, bad = ("✓ ", "✗ ") if unicode else ("", "")
     if rung.verified is None:
-        return Text("not run", style="dim")
+        return Text("not run", style=styles.QUIET)
     if rung.verified:
-        return Text(f"{good}exact" if rung.order == "fma" else f"{good}own order", style="green")
-    style = "yellow" if rung.published else "bold red"
+        return Text("✓ exact" if rung.order == "fma" else "✓ own order", style=styles.GOOD)
+    style = styles.WARNING_COLOUR if rung.published else styles.ERROR
     if rung.error:
-        return Text(f"{bad}stopped", style=style)
-    return Text(f"{bad}{figures.count(rung.mismatches)} differ", style=style)
+        return Text("✗ stopped", style=style)
+    return Text(f"✗ {figures.count(rung.mismatches)} differ", style=style)
 
 
-def _rate(operations: int, seconds: float | None) -> str:
+_DTYPE = Column("dtype", lambda r: r.dtype)
+_BITS = Column("bits", verified)
+
+
+def _rate(operations: int, seconds: float | None) -> float | None:
     """Return billions of operations a second; only ever asked for times of real processors."""
-    return f"{operations / seconds / 1e9:,.1f}" if seconds else figures.MISSING
+    return operations / seconds / 1e9 if seconds else None
 
 
-def _conflicts(value: int | None) -> Text:
-    return Text(figures.count(value), style="red" if value else "")
-
-
-def _summary(climb: Climb, console: Console) -> None:
+def _summary(climb: Climb) -> Iterator[Block]:
     trusted = [r for r in climb.rungs if not r.published and r.verified is not None]
     exact = sum(bool(r.verified) for r in trusted)
-    style = "bold green" if exact == len(trusted) else "bold red"
+    style = f"bold {styles.GOOD}" if exact == len(trusted) else styles.ERROR
     if trusted:
         text = Text.assemble(
             (f"{exact} of {len(trusted)} trusted kernels", style), " give the canonical product, bit for bit."
@@ -142,11 +185,10 @@ def _summary(climb: Climb, console: Console) -> None:
     besides = _besides(climb.rungs)
     if besides:
         text.append(f" Shown besides, not counted: {besides}.")
-    if climb.machine.device == "simulated":
-        text.append(" Counts are the simulated GPU's; times are this host's, not a GPU's.", style="dim")
-    console.print(text)
-    for words in _legend(climb.rungs):
-        console.print(Text(words, style="dim"))
+    yield words(text)
+    for sentence in _legend(climb):
+        yield words((sentence, styles.QUIET), hang=2)
+    yield from rows_of(climb.rungs)
 
 
 def _besides(rungs: Sequence[Rung]) -> str:
@@ -166,23 +208,29 @@ def _of_vendor(rung: Rung) -> bool:
     return rung.published and rung.source == "-"  # nobody published it as a kernel
 
 
-def _legend(rungs: Sequence[Rung]) -> list[str]:
+def _legend(climb: Climb) -> Iterator[str]:
     """Explain the words that stand in the rows, and no others."""
-    published = any(r.published and not _of_vendor(r) for r in rungs)
-    own_order = any(r.verified and r.order != "fma" for r in rungs)
-    return [
-        *(["Published: as its source has it, defects included; what it does is shown, not trusted."] * published),
-        *(["Own order: exact, bit for bit, in the order of sums its source has, which is not the canonical one."]
-          * own_order),
-    ]  # fmt: skip
+    rungs = climb.rungs
+    if climb.machine.device == "simulated":
+        yield "Host time: this host's, of the simulation where a GPU's kernel ran; it tells nothing of a GPU."
+    if any(r.limits for r in rungs):
+        yield (
+            "GPU times, by what bounds them: what issue, arithmetic and each memory (sh.: shared) take at least for "
+            "what was counted. The longest bounds the kernel: no GPU of this kind is faster."
+        )
+    if any(r.published and not _of_vendor(r) for r in rungs):
+        yield "Published: as its source has it, defects included; what it does is shown, not trusted."
+    if any(r.verified and r.order != "fma" for r in rungs):
+        yield "Own order: exact, bit for bit, in the order of sums its source has, which is not the canonical one."
 
 
-def _notes(rungs: Sequence[Rung], console: Console) -> None:
+def _notes(rungs: Sequence[Rung]) -> Iterator[Block]:
     """Say why a rung stopped, differs or did not run; a rung without news says nothing."""
     for rung in rungs:
         reasons = [rung.error, rung.note if not rung.verified or rung.published else "", off_multiples(rung)]
+        style = styles.SPECIMEN if rung.published else styles.HEADING
         for reason in filter(None, reasons):
-            _item(Text.assemble((rung.name, "italic" if rung.published else "bold"), ": ", reason), console)
+            yield words((rung.name, style), ": ", reason, indent=2, hang=2)
 
 
 def off_multiples(rung: Rung) -> str:
@@ -208,21 +256,13 @@ def off_multiples(rung: Rung) -> str:
     return f"{where}{figures.count(seen.mismatches)} of {elements} elements are wrong"
 
 
-def _claim(rungs: Sequence[Rung], console: Console) -> None:
+def _claim(rungs: Sequence[Rung]) -> Iterator[Block]:
     counted = bank_claim.tiles(rungs)
-    words = bank_claim.verdict(counted)
-    if not words:
+    sentence = bank_claim.verdict(counted)
+    if not sentence:
         return
-    console.print()
-    console.print(Text("Do small tiles lose to bank conflicts (S10)?", style="bold"))
+    yield Gap()
+    yield words(("Do small tiles lose to bank conflicts (S10)?", styles.HEADING))
     for line in bank_claim.evidence(counted):
-        _item(Text(line), console)
-    _item(Text(words, style="bold"), console)
-
-
-def _item(text: Text, console: Console) -> None:
-    """Print one indented paragraph; where the width is a pipe's, it stays a line."""
-    if console.width < PIPE_WIDTH:
-        console.print(Padding(text, (0, 0, 0, 2), expand=False))
-    else:
-        console.print(Text("  ") + text, soft_wrap=True)
+        yield words(line, indent=2, hang=2)
+    yield words((sentence, styles.HEADING), indent=2)

@@ -9,6 +9,8 @@ from typing import NoReturn
 from rich.console import Console
 from rich.text import Text
 
+from tilewright.report import styles
+
 #: Exit status where the reader of a pipe has left: 128 + SIGPIPE, as the shell says it.
 READER_LEFT = 141
 #: No terminal is taken to be narrower, for tables have rows; what `COLUMNS` says may be 0.
@@ -21,6 +23,9 @@ PROSE_WIDTH = 100
 
 class _Console(Console):
     """A console that leaves quietly when its reader has left, with a status that no finding has."""
+
+    #: Whether nobody's width is known: what is read is a pipe or a file.
+    pipe = False
 
     def on_broken_pipe(self) -> None:
         _leave_quietly()
@@ -39,8 +44,14 @@ def diagnostics() -> Console:
 def _console(*, stderr: bool, pipe_width: int = PIPE_WIDTH) -> Console:
     console = _Console(stderr=stderr, highlight=False, emoji=False)
     given = os.environ.get("COLUMNS", "").strip("0").isdigit()
-    console.width = max(LEAST_WIDTH, console.width) if console.is_terminal or given else pipe_width
+    console.pipe = not (console.is_terminal or given)
+    console.width = pipe_width if console.pipe else max(LEAST_WIDTH, console.width)
     return console
+
+
+def keeps_lines(console: Console) -> bool:
+    """Whether a paragraph stays a line: in a pipe, where lines are searched and counted."""
+    return getattr(console, "pipe", False)
 
 
 def speaks_unicode(console: Console) -> bool:
@@ -51,12 +62,13 @@ def speaks_unicode(console: Console) -> bool:
 def error(message: str, *, title: str = "error") -> None:
     """Say on standard error what went wrong, in red where there is colour."""
     console = diagnostics()
-    console.print(Text.assemble((f"{title}: ", "bold red"), (message, "red")), soft_wrap=True)
+    style = styles.WARNING if title == "warning" else styles.ERROR
+    console.print(Text.assemble((f"{title}: ", style), message), soft_wrap=True)
 
 
 def note(message: str) -> None:
     """Say on standard error what is no error."""
-    diagnostics().print(Text.assemble(("note: ", "bold cyan"), message), soft_wrap=True)
+    diagnostics().print(Text.assemble(("note: ", styles.NOTE), message), soft_wrap=True)
 
 
 def plain(text: str) -> None:

@@ -18,6 +18,36 @@ def count(value: int | None) -> str:
     return MISSING if value is None else f"{value:,}"
 
 
+def short(value: int | None) -> str:
+    """Return a count in at most five cells: k, M and G are thousands, millions and 10^9.
+
+    Examples
+    --------
+    >>> [short(value) for value in (None, 999, 4096, 46_080, 131_072, 12_605_440, 999_950)]
+    ['-', '999', '4.1k', '46.1k', '131k', '12.6M', '1.0M']
+    """
+    if value is None or value < 1000:
+        return count(value)
+    for scale, letter in ((1e3, "k"), (1e6, "M"), (1e9, "G")):
+        number = value / scale
+        if number < 999.5 or letter == "G":
+            return f"{number:.1f}{letter}" if number < 99.95 else f"{number:,.0f}{letter}"
+    raise AssertionError("unreachable")
+
+
+def rate(value: float | None) -> str:
+    """Return a rate with three digits.
+
+    Examples
+    --------
+    >>> rate(0.1234), rate(12.34), rate(1234.5), rate(None)
+    ('0.12', '12.3', '1,234', '-')
+    """
+    if value is None:
+        return MISSING
+    return f"{value:.2f}" if value < 9.995 else f"{value:.1f}" if value < 99.95 else f"{value:,.0f}"
+
+
 def amount(value: int, noun: str) -> str:
     """Return a count of things.
 
@@ -34,16 +64,14 @@ def seconds(value: float | None) -> str:
 
     Examples
     --------
-    >>> seconds(0.00001234), seconds(0.0345), seconds(2.5), seconds(150)
-    ('12.3 us', '34.5 ms', '2.50 s', '150 s')
+    >>> seconds(0.00001234), seconds(0.0345), seconds(2.5), seconds(150), seconds(567e-9)
+    ('12.3 us', '34.5 ms', '2.50 s', '150 s', '567 ns')
     """
     if value is None:
         return MISSING
-    for scale, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")):
-        if value >= scale or unit == "us":
-            number = value / scale
-            digits = 2 if number < 9.995 else 1 if number < 99.95 else 0
-            return f"{number:,.{digits}f} {unit}"
+    for scale, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns")):
+        if value >= scale or unit == "ns":
+            return f"{rate(value / scale)} {unit}"
     raise AssertionError("unreachable")
 
 

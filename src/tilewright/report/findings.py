@@ -1,27 +1,27 @@
-"""Findings on the terminal: each beside the user's own lines, with what is required and what to do."""
+"""Findings: each cause beside the user's own lines, with what is required and what to do."""
 
 from __future__ import annotations
 
 import json
 import linecache
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
+from tilewright.checking.causes import Cause, causes
 from tilewright.checking.suppressions import Sifted
 from tilewright.instruments.findings import Code, Finding, codes
-from tilewright.report import columns, figures, inner_lines, program
-from tilewright.report.columns import Column, Group
-from tilewright.report.console import speaks_unicode
+from tilewright.report import figures, inner_lines, program, styles, terminal
+from tilewright.report.blocks import Block, Gap, Line, words
+from tilewright.report.places import path
+from tilewright.report.tables import Column, Group, Table
 from tilewright.simulated.script import Ended
 
 #: Lines of source shown before and after the one concerned.
 CONTEXT_LINES = 2
-_COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
 
 
 def show(
@@ -36,27 +36,36 @@ def show(
 ) -> None:
     """Print findings and a summary of one line; with `verbose` what was suppressed, and suppressions without use.
 
-    With `brief` a finding is one line, as compilers and editors have them: `file:line: code severity: what was found`.
+    With `brief` a place is one line, as compilers and editors have them: `file:line: code severity: what was found`.
     """
-    for finding in sifted.findings:
-        if brief:
-            console.print(_line(finding), soft_wrap=True)
-            continue
-        _show_one(finding, console)
-        console.print()
+    parts = blocks(sifted, launches=launches, kernels=kernels, verbose=verbose, brief=brief, interrupted=interrupted)
+    terminal.show(parts, console)
+
+
+def blocks(
+    sifted: Sifted,
+    *,
+    launches: int,
+    kernels: int,
+    verbose: bool = False,
+    brief: bool = False,
+    interrupted: bool = False,
+) -> Iterator[Block]:
+    """What :func:`show` prints."""
+    for finding in sifted.findings if brief else ():
+        yield Line(_line(finding))
+    for cause in () if brief else causes(sifted.findings):
+        yield from _of_cause(cause)
+        yield Gap()
     if verbose:
         for finding in sifted.suppressed:
-            console.print(Text(f"suppressed: {finding.code} at {finding.where}", style="dim"), soft_wrap=True)
+            yield Line(Text(f"suppressed: {finding.code} at {finding.where}", style=styles.QUIET))
         for unused in sifted.unused:
-            console.print(Text(f"suppression without use: {unused}", style="dim"), soft_wrap=True)
-    found = bool(sifted.findings)
-    style = "bold " + ("green" if not found else max(map(_colour, sifted.findings), key=list(_ORDER).index))
+            yield Line(Text(f"suppression without use: {unused}", style=styles.QUIET))
+    worst = min((finding.severity for finding in sifted.findings), key=list(styles.SEVERITIES).index, default=None)
     text = summary(sifted, launches=launches, kernels=kernels)
     text += "; interrupted, the program was not checked to its end" if interrupted else ""
-    console.print(Text(text, style=style), soft_wrap=True)
-
-
-_ORDER = ("cyan", "yellow", "red")
+    yield words((text, styles.SEVERITIES[worst] if worst else f"bold {styles.GOOD}"))
 
 
 def summary(sifted: Sifted, *, launches: int, kernels: int) -> str:
@@ -69,12 +78,16 @@ def summary(sifted: Sifted, *, launches: int, kernels: int) -> str:
     '3 findings (1 error, 2 warnings) in 3 launches of 1 kernel'
     >>> summary(Sifted((), tuple(rows[:1]), ()), launches=1, kernels=1)
     'no findings, 1 suppressed, in 1 launch of 1 kernel'
+    >>> left = [Finding(code="TW402", message="m", kernel="k", ptx_line=line) for line in (3, 4)]
+    >>> summary(Sifted(tuple(left), (), ()), launches=1, kernels=1)
+    '1 finding (1 error) at 2 places in 1 launch of 1 kernel'
     """
-    counts = [
-        (level, sum(finding.severity == level for finding in sifted.findings)) for level in ("error", "warning", "note")
-    ]
+    told = causes(sifted.findings)
+    counts = [(level, sum(cause.finding.severity == level for cause in told)) for level in styles.SEVERITIES]
     parts = ", ".join(figures.amount(count, level) for level, count in counts if count)
-    text = f"{figures.amount(len(sifted.findings), 'finding')} ({parts})" if sifted.findings else "no findings"
+    text = f"{figures.amount(len(told), 'finding')} ({parts})" if told else "no findings"
+    if len(told) < len(sifted.findings):
+        text += f" at {figures.amount(len(sifted.findings), 'place')}"
     if sifted.suppressed:
         text += f", {figures.count(len(sifted.suppressed))} suppressed,"
     times = "1 launch" if launches == 1 else f"{figures.count(launches)} launches"
@@ -85,7 +98,7 @@ def document(sifted: Sifted, ended: Ended, *, launches: int, kernels: Sequence[s
     """Findings as JSON values, with the meaning of their codes, and how the program ended."""
     used = dict.fromkeys(finding.code for finding in (*sifted.findings, *sifted.suppressed))
     return {
-        "findings": [finding.to_json() for finding in sifted.findings],
+        "findings": [cause.to_json() for cause in causes(sifted.findings)],
         "suppressed": [finding.to_json() for finding in sifted.suppressed],
         "unused_suppressions": [str(one) for one in sifted.unused],
         "wrong_suppressions": list(sifted.wrong),
@@ -105,18 +118,13 @@ def table(console: Console) -> None:
     """Print every code with its rule and what to do."""
     key = Group(
         (
-            Column("code", lambda c: Text(c.code, style="bold"), "left"),
-            Column("severity", lambda c: Text(c.severity, style=_COLOURS[c.severity]), "left"),
+            Column("code", lambda c: c.code, style="bold"),
+            Column("severity", lambda c: c.severity, style=lambda c: styles.SEVERITIES[c.severity]),
         )
     )
-    title = Group((Column("finding", lambda c: c.title, "left", wrap_at=28),))
-    words = Group(
-        (
-            Column("rule", lambda c: c.rule, "left", wrap_at=32),
-            Column("what to do", lambda c: c.remedy, "left", wrap_at=32),
-        )
-    )
-    columns.show(console, key, [title, words], list(codes().values()))
+    title = Group((Column("finding", lambda c: c.title, wrap_at=20),))
+    advice = Group((Column("rule", lambda c: c.rule, wrap_at=32), Column("what to do", lambda c: c.remedy, wrap_at=32)))
+    terminal.show([Table(key, (title, advice), list(codes().values()))], console)
 
 
 def codes_json() -> str:
@@ -126,18 +134,6 @@ def codes_json() -> str:
 
 def _meaning(code: Code) -> dict[str, str]:
     return {"title": code.title, "rule": code.rule, "remedy": code.remedy, "severity": code.severity}
-
-
-def _colour(finding: Finding) -> str:
-    return _COLOURS[finding.severity]
-
-
-def _where(finding: Finding) -> str:
-    """A finding's place, files of the folder that one is in by their names in it."""
-    path, here = Path(finding.source), Path.cwd()
-    if finding.source and path.is_absolute() and path.is_relative_to(here):
-        return f"{path.relative_to(here)}:{finding.line}"
-    return finding.where
 
 
 def inner(finding: Finding) -> str:
@@ -150,21 +146,24 @@ def _line(finding: Finding) -> Text:
     times = f" ({figures.count(finding.count)} times)" if finding.count > 1 else ""
     times += f", in {inner(finding)}" if inner(finding) else ""
     return Text.assemble(
-        f"{_where(finding)}: ", (f"{finding.code} {finding.severity}", f"bold {_colour(finding)}"),
-        f": {finding.message}{times}",
+        f"{path(finding.where)}: ", (f"{finding.code} {finding.severity}", styles.SEVERITIES[finding.severity]),
+        f": {path(finding.message)}{times}",
     )  # fmt: skip
 
 
-def _show_one(finding: Finding, console: Console) -> None:
-    code, colour = codes()[finding.code], _colour(finding)
-    heading = Text.assemble((f"{finding.code} {finding.severity}", f"bold {colour}"), (f": {code.title}", "bold"))
-    console.print(heading, soft_wrap=True)
-    arrow = "→" if speaks_unicode(console) else "->"
-    console.print(Text.assemble((f"  {arrow} ", "blue"), _where(finding), f"  {_instances(finding)}"), soft_wrap=True)
-    for line in _source(finding, colour):
-        console.print(line, soft_wrap=True)
-    for label, words in (("found", f"{finding.message}."), ("rule", code.rule), ("do", code.remedy)):
-        console.print(Text.assemble((f"  {label:<6}", "blue"), words), soft_wrap=True)
+def _of_cause(cause: Cause) -> Iterator[Block]:
+    """One finding beside its source, with its other places, what is required and what to do."""
+    finding, style = cause.finding, styles.SEVERITIES[cause.finding.severity]
+    code = codes()[finding.code]
+    yield words((f"{finding.code} {finding.severity}", style), (f": {code.title}", styles.HEADING), hang=2)
+    yield words(("→ ", styles.NOTE_COLOUR), path(finding.where), f"  {_instances(finding)}", indent=2, hang=2)
+    yield from map(Line, _source(finding, style))
+    label = styles.NOTE_COLOUR
+    yield words(("found ", label), f"{path(finding.message)}.", indent=2, hang=6)
+    for other in cause.others:
+        yield words(("also  ", label), _line(other), indent=2, hang=6)
+    yield words(("rule  ", label), code.rule, indent=2, hang=6)
+    yield words(("do    ", label), code.remedy, indent=2, hang=6)
 
 
 def _instances(finding: Finding) -> str:
@@ -180,7 +179,7 @@ def _instances(finding: Finding) -> str:
     return ", ".join(parts)
 
 
-def _source(finding: Finding, colour: str) -> Iterator[Text]:
+def _source(finding: Finding, style: str) -> Iterator[Text]:
     """The line with its neighbours, as far as the file can be read; the instruction is named below it."""
     lines = linecache.getlines(finding.source) if finding.source else []
     if not 0 < finding.line <= len(lines):
@@ -192,9 +191,9 @@ def _source(finding: Finding, colour: str) -> Iterator[Text]:
     for number, text in texts.items():
         here = number == finding.line
         gutter = f"  {'>' if here else ' '} {number:>{width}} | "
-        yield Text.assemble((gutter, f"bold {colour}" if here else "blue"), (text[indent:], "bold" if here else "dim"))
+        yield Text.assemble((gutter, style if here else styles.NOTE_COLOUR), (text[indent:], "bold" if here else "dim"))
         if here:
             code = text.strip()
             mark = " " * (len(text) - len(text.lstrip()) - indent) + "^" * max(1, cell_len(code))
             opcode = f" {finding.opcode}" if finding.opcode else ""
-            yield Text.assemble((f"    {'':>{width}} | ", "blue"), (mark + opcode, colour))
+            yield Text.assemble((f"    {'':>{width}} | ", styles.NOTE_COLOUR), (mark + opcode, style))

@@ -2,93 +2,136 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.text import Text
 
-from tilewright.report import columns, figures
-from tilewright.report.columns import Column, Group
+from tilewright.catalogue import SOURCES
+from tilewright.report import figures, styles, terminal
+from tilewright.report.blocks import Block, Gap, Line, words
+from tilewright.report.tables import COUNT, RIGHT, SIZE, Column, Group, Table
 
 if TYPE_CHECKING:
     from tilewright.catalogue import Record
     from tilewright.inventory import Device
+    from tilewright.ladder.rung import Rung
     from tilewright.machine import Gpu
     from tilewright.native.upkeep import Contents
 
 
 def kernels(records: Sequence[Record], console: Console) -> None:
-    """Print the catalogue, a row a record."""
-    key = Group(
-        (
-            Column("kernel", lambda r: Text(r.name, style="italic" if r.published else "bold"), "left"),
-            Column("row", lambda r: Text(r.source, style="cyan"), "left"),
-        )
-    )
+    """Print the catalogue, a row a record; below it what their sources are, and the order of sums."""
+    key = Group((KERNEL, ROW))
     takes = Group(
         (
-            Column("runs on", lambda r: r.backend, "left"),
-            Column("dtypes", lambda r: ", ".join(r.dtypes), "left", wrap_at=16),
-            Column("order", lambda r: r.order, "left"),
+            Column("runs on", lambda r: r.backend),
+            Column("dtypes", lambda r: _families(r.dtypes), wrap_at=18),
+            Column("what it is", lambda r: r.title, wrap_at=24),
         )
     )
-    is_ = Group((Column("what it is", lambda r: r.title, "left", wrap_at=24),))
-    columns.show(console, key, [takes, is_], records)
+    terminal.show([Table(key, (takes,), records), Gap(), *_orders(records), *rows_of(records)], console)
+
+
+#: The columns that kernels and rungs begin with.
+KERNEL = Column("kernel", lambda r: r.name, style=lambda r: styles.SPECIMEN if r.published else styles.HEADING)
+ROW = Column("row", lambda r: r.source, style=styles.PLACE)
+
+
+def rows_of(named: Iterable[Record | Rung]) -> Iterator[Block]:
+    """What the rows are that kernels come from, of those that there are."""
+    there = {one.source for one in named}
+    listed = "; ".join(f"{row}: {title}" for row, title in SOURCES.items() if row in there)
+    if listed:
+        yield words((f"Rows. {listed}.", styles.QUIET), hang=2)
+
+
+def _orders(records: Sequence[Record]) -> Iterator[Block]:
+    """In which order kernels sum."""
+    others: dict[str, list[str]] = {}
+    for record in records:
+        if record.order != "fma":
+            others.setdefault(record.order, []).append(record.name)
+    listed = "".join(f", but for {' and '.join(names)}: {order}" for order, names in others.items())
+    yield words((f"Order of sums: fma, the canonical one{listed}.", styles.QUIET), hang=2)
+
+
+def _families(dtypes: Sequence[str]) -> str:
+    """Names of dtypes, those of one kind as a range where none between is left out.
+
+    Examples
+    --------
+    >>> _families(("int32", "float32", "float64")), _families(("uint8", "uint16"))
+    ('int32, float32-64', 'uint8-16')
+    """
+    kinds: dict[str, list[int]] = {}
+    for name in dtypes:
+        kind = name.rstrip("0123456789")
+        kinds.setdefault(kind, []).append(int(name.removeprefix(kind) or 0))
+    parts = []
+    for kind, bits in kinds.items():
+        least, most = min(bits), max(bits)
+        whole = len(bits) > 1 and len(bits) == (most // least).bit_length()
+        parts += [f"{kind}{least}-{most}"] if whole else [f"{kind}{size or ''}" for size in bits]
+    return ", ".join(parts)
 
 
 def gpus(machines: Sequence[Gpu], console: Console) -> None:
     """Print the known GPUs by the names that `--gpu` takes: what sets occupancy, their caches and their rates."""
-    key = Group((Column("--gpu", lambda g: Text(g.key, style="bold"), "left"),))
-    name = Group((Column("name", lambda g: g.name, "left"),))
+    key = Group((Column("--gpu", lambda g: g.key, style="bold"),))
+    name = Group((Column("name", lambda g: g.name),))
     limits = Group(
         (
-            Column("compute\ncap.", lambda g: ".".join(map(str, g.compute_capability))),
-            Column("multi-\nproc.", lambda g: figures.count(g.multiprocessors)),
-            Column("threads\neach", lambda g: figures.count(g.threads_per_multiprocessor)),
-            Column("shared\neach", lambda g: figures.size(g.shared_per_multiprocessor_bytes)),
+            Column("compute\ncap.", lambda g: Text(".".join(map(str, g.compute_capability))), RIGHT),
+            Column("multi-\nproc.", lambda g: g.multiprocessors, COUNT),
+            Column("threads\neach", lambda g: g.threads_per_multiprocessor, COUNT),
+            Column("shared\neach", lambda g: g.shared_per_multiprocessor_bytes, SIZE),
         )
     )
     memory = Group(
         (
-            Column("L1 and\nshared", lambda g: figures.size(g.unified_bytes)),
-            Column("L2", lambda g: figures.size(g.l2_bytes)),
-            Column("memory\nGB/s", lambda g: figures.count(g.memory_gb_per_s)),
-            Column("float32\nTFLOPS", lambda g: f"{g.peak_gflops() / 1000:.1f}"),
+            Column("L1 and\nshared", lambda g: g.unified_bytes, SIZE),
+            Column("L2", lambda g: g.l2_bytes, SIZE),
+            Column("memory\nGB/s", lambda g: g.memory_gb_per_s, COUNT),
+            Column("float32\nTFLOPS", lambda g: f"{g.peak_gflops() / 1000:.1f}", RIGHT),
         )
     )
-    columns.show(console, key, [name, limits, memory], machines)
+    terminal.show([Table(key, (name, limits, memory), machines)], console)
 
 
 def devices(found: Sequence[Device], console: Console) -> None:
     """Print the devices of this machine, a row each, and below them why others are missing."""
-    key = Group((Column("device", lambda d: Text(d.device, style="bold"), "left"),))
-    name = Group((Column("name", lambda d: Text(d.name), "left", wrap_at=24), Column("kind", lambda d: d.kind, "left")))
+    terminal.show(_devices(found), console)
+
+
+def _devices(found: Sequence[Device]) -> Iterator[Block]:
+    key = Group((Column("device", lambda d: d.device, style="bold"),))
+    name = Group((Column("name", lambda d: d.name, wrap_at=24), Column("kind", lambda d: d.kind)))
     size = Group(
         (
-            Column("units", lambda d: figures.count(d.units or None)),
-            Column("memory", lambda d: figures.size(d.memory_bytes or None)),
+            Column("units", lambda d: d.units or None, COUNT),
+            Column("memory", lambda d: d.memory_bytes or None, SIZE),
         )
     )
     can = Group(
         (
-            Column("runs", lambda d: ", ".join(d.commands), "left", wrap_at=16),
-            Column("has", lambda d: Text(", ".join(d.features)), "left", wrap_at=24),
+            Column("runs", lambda d: ", ".join(d.commands), wrap_at=16),
+            Column("has", lambda d: ", ".join(d.features), wrap_at=24),
         )
     )
-    columns.show(console, key, [name, size, can], [device for device in found if not device.missing])
+    yield Table(key, (name, size, can), [device for device in found if not device.missing])
     for device in found:
         if device.missing:
-            console.print()
-            console.print(Text.assemble((device.device, "bold"), (": missing: ", "yellow"), device.missing))
+            yield Gap()
+            yield words((device.device, "bold"), (": missing: ", styles.WARNING), device.missing, hang=2)
 
 
 def cache(contents: Contents, limit_bytes: int, console: Console) -> None:
     """Print where the cache is and what it holds, a line each."""
-    console.print(Text(contents.folder or "no folder", style="bold"), soft_wrap=True)
-    if contents.unusable:
-        console.print(f"not used: {contents.unusable}", soft_wrap=True)
     entries = f"{figures.count(contents.entries)} entr{'y' if contents.entries == 1 else 'ies'}"
-    console.print(f"{entries}, {figures.size(contents.bytes)} of {figures.size(limit_bytes)}")
-    if contents.removed_bytes:
-        console.print(f"removed: {figures.size(contents.removed_bytes)}")
+    removed = [words(f"removed: {figures.size(contents.removed_bytes)}")] if contents.removed_bytes else []
+    held = words(f"{entries}, {figures.size(contents.bytes)} of {figures.size(limit_bytes)}")
+    unusable = [Line(Text(f"not used: {contents.unusable}"))] if contents.unusable else []
+    folder = Line(Text(contents.folder or "no folder", style="bold"))
+    terminal.show([folder, *unusable, held, *removed], console)

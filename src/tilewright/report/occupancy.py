@@ -1,20 +1,19 @@
-"""Occupancy on the terminal and as JSON: what limits it, and what a change would give."""
+"""Occupancy: what limits it, and what a change would give."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from rich.console import Console
-from rich.text import Text
 
 from tilewright.machine.alternatives import Alternative, Alternatives, Demand
 from tilewright.machine.occupancy import Occupancy
-from tilewright.report import columns, figures
-from tilewright.report.columns import Column, Group
-from tilewright.report.console import speaks_unicode
+from tilewright.report import figures, styles, terminal
+from tilewright.report.blocks import Block, Gap, words
+from tilewright.report.tables import COUNT, PERCENT, Column, Group, Table
 
 #: Block sizes that have a row; JSON has every whole number of warps.
 BLOCKS = (32, 64, 96, 128, 160, 192, 224, 256, 320, 384, 448, 512, 640, 768, 896, 1024)
@@ -33,27 +32,46 @@ _CHANGES = (
 
 def show(found: Alternatives, console: Console) -> None:
     """Print the occupancy and its limiter, the next steps up, and what each change would give."""
-    _heading(found, console)
+    terminal.show(blocks(found), console)
+
+
+def blocks(found: Alternatives) -> Iterator[Block]:
+    """What :func:`show` prints."""
+    yield words((found.gpu.name, f"bold {styles.PLACE}"), (f": {_asked(found.demand)}", styles.QUIET), hang=2)
+    yield from alone(found.occupancy, found.gpu.warps_per_multiprocessor)
     for sentence in steps(found):
-        console.print(sentence, soft_wrap=True)
+        yield words(sentence, hang=2)
     threads = found.demand.block_threads
     shown = [a for a in found.blocks if a.demand.block_threads in (*BLOCKS, threads)]
-    tables = (
+    others = (
         ("other blocks", "threads\na block", "block_threads", shown),
         ("other registers", "registers\nup to", "registers_per_thread", found.registers),
         ("other shared memory", "bytes\nup to", "shared_bytes", found.shared),
     )
-    for title, heading, field, rows in tables:
+    for title, heading, field, rows in others:
         if rows:
-            console.print(Text(f"\n{title}, the rest as it is", style="bold"))
-            columns.show(console, _key(found, heading, field, rows), [_effect(console)], rows)
+            yield Gap()
+            yield words((f"{title}, the rest as it is", styles.HEADING))
+            yield Table(_key(found, heading, field, rows), _EFFECT, rows)
+
+
+def alone(now: Occupancy, warps: int | None = None) -> Iterator[Block]:
+    """An occupancy with its limiter; `warps` is what a multiprocessor holds at most."""
+    of = f" of {warps}" if warps else ""
+    held = f"{figures.amount(now.active_blocks, 'block')}, {now.active_warps}{of} warps"
+    style = styles.GOOD if now.fraction == 1 else styles.WARNING if now.active_blocks else styles.ERROR
+    yield words((_percent(now), f"bold {style}"), f" occupancy: {held} a multiprocessor", hang=2)
+    limits = (f"{_NAMES[name]} {figures.count(limit)}" for name, limit in now.limits.items() if limit is not None)
+    limiter = " and ".join(_NAMES[name] for name in now.limiters)
+    yield words(f"limited by {limiter} (blocks that each allows: {', '.join(limits)})", hang=2)
+    if not now.active_blocks:
+        yield words((f"no block fits: such a launch fails, for its {limiter}", styles.ERROR), hang=2)
 
 
 def compare(found: Sequence[Alternatives], console: Console) -> None:
     """Print a kernel's occupancy on several GPUs, a row each."""
-    console.print(Text(_asked(found[0].demand), style="dim"), soft_wrap=True)
-    key = Group((Column("--gpu", lambda f: Text(f.gpu.key, style="bold"), "left"),))
-    columns.show(console, key, [_effect(console)], found)
+    key = Group((Column("--gpu", lambda f: f.gpu.key, style="bold"),))
+    terminal.show([words((_asked(found[0].demand), styles.QUIET)), Table(key, _EFFECT, found)], console)
 
 
 def as_json(found: Alternatives) -> str:
@@ -104,49 +122,38 @@ def _asked(demand: Demand) -> str:
     return asked + (", " + figures.amount(demand.barriers, "barrier") if demand.barriers else "")
 
 
-def _heading(found: Alternatives, console: Console) -> None:
-    now, gpu = found.occupancy, found.gpu
-    console.print(Text.assemble((gpu.name, "bold cyan"), (f": {_asked(found.demand)}", "dim")), soft_wrap=True)
-    blocks = f"{figures.amount(now.active_blocks, 'block')}, {now.active_warps} of {gpu.warps_per_multiprocessor} warps"
-    style = "bold green" if now.fraction == 1 else "bold yellow" if now.active_blocks else "bold red"
-    console.print(Text.assemble((_percent(now), style), f" occupancy: {blocks} a multiprocessor"))
-    limits = (f"{_NAMES[name]} {figures.count(limit)}" for name, limit in now.limits.items() if limit is not None)
-    limiter = " and ".join(_NAMES[name] for name in now.limiters)
-    console.print(f"limited by {limiter} (blocks that each allows: {', '.join(limits)})", soft_wrap=True)
-    if not now.active_blocks:
-        console.print(Text(f"no block fits: such a launch fails, for its {limiter}", style="red"))
-
-
 def _key(found: Alternatives, heading: str, field: str, rows: Any) -> Group:
     """The changed number; the kernel as it is stands in the row it falls in."""
     value = getattr(found.demand, field)
     current = min((r for r in rows if getattr(r.demand, field) >= value), key=_value(field), default=None)
 
-    def cell(row: Alternative) -> Text:
-        return Text(figures.count(getattr(row.demand, field)), style="bold cyan" if row is current else "")
+    def style(row: Alternative) -> str:
+        return f"bold {styles.PLACE}" if row is current else ""
 
-    return Group((Column("", lambda r: ">" if r is current else "", "left"), Column(heading, cell)))
+    mark = Column("", lambda r: ">" if r is current else " ")
+    return Group((mark, Column(heading, lambda r: getattr(r.demand, field), COUNT, style)))
 
 
 def _value(field: str) -> Any:
     return lambda row: getattr(row.demand, field)
 
 
-def _effect(console: Console) -> Group:
-    bar = [Column("", lambda r: Text(figures.bar(r.occupancy.fraction, 1), style="blue"), "left")]
-    return Group(
-        (
-            Column("blocks", lambda r: figures.count(r.occupancy.active_blocks)),
-            Column("warps", lambda r: figures.count(r.occupancy.active_warps)),
-            Column("occu-\npancy", lambda r: _percent(r.occupancy)),
-            *(bar if speaks_unicode(console) else []),
-            Column("limited by", lambda r: ", ".join(_NAMES[name] for name in r.occupancy.limiters), "left"),
-        )
-    )
-
-
 def _percent(occupied: Occupancy) -> str:
     return figures.percent(occupied.fraction)
+
+
+#: What each row comes to.
+_EFFECT = (
+    Group(
+        (
+            Column("blocks", lambda r: r.occupancy.active_blocks, COUNT),
+            Column("warps", lambda r: r.occupancy.active_warps, COUNT),
+            Column("occupancy", lambda r: r.occupancy.fraction, PERCENT),
+            Column("", lambda r: figures.bar(r.occupancy.fraction, 1), style=styles.BAR),
+            Column("limited by", lambda r: ", ".join(_NAMES[name] for name in r.occupancy.limiters)),
+        )
+    ),
+)
 
 
 def _entry(other: Alternative) -> dict[str, Any]:

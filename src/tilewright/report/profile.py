@@ -1,32 +1,29 @@
-"""A profile on the terminal: the user's source with counts beside each line, totals, and what bounds the launch."""
+"""A profile: the user's source with counts beside each line, totals, and what bounds the launch."""
 
 from __future__ import annotations
 
 import linecache
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
-from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.text import Text
 
 from tilewright.machine.alternatives import Alternative, Demand
-from tilewright.profiling import Counts, Profile, Sectors, Served, Wavefronts
+from tilewright.profiling import Counts, Profile, Sectors, Served, Unit, Wavefronts
 from tilewright.profiling.record import Extent, LineCounts
-from tilewright.report import columns, figures, occupancy
-from tilewright.report.columns import Column, Group
-from tilewright.report.console import speaks_unicode
+from tilewright.report import figures, occupancy, styles, tables, terminal
+from tilewright.report.blocks import Block, Facts, Gap, legend, words
 from tilewright.report.inner_lines import listed
+from tilewright.report.places import path
+from tilewright.report.tables import COUNT, PERCENT, SECONDS, SOME, Column, Form, Group, Table
 
-#: Cells of the labels of totals.
-_LABEL = 16
 #: Block sizes that have a word.
 _BLOCKS = (32, 64, 128, 256, 512, 1024)
 #: Lines without counts that are shown between lines with some; more of them are left out.
 GAP_LINES = 6
-#: Least cells of source that a terminal shows; a table that leaves fewer goes on below.
-LEAST_SOURCE = 32
+_TENTHS = Form(lambda value: f"{value:.1f}", lambda value: f"{value:.1f}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +36,17 @@ class _Row:
 
 
 def show_program(profiles: Sequence[Profile], console: Console) -> None:
-    """Print a table of a program's launches, and for each kernel that of its launches which takes longest.
+    """Print a table of a program's launches, and for each kernel that of its launches which takes longest."""
+    terminal.show(of_program(profiles), console)
+
+
+def show(profile: Profile, console: Console) -> None:
+    """Print one launch's profile."""
+    terminal.show(blocks(profile), console)
+
+
+def of_program(profiles: Sequence[Profile]) -> Iterator[Block]:
+    """A table of a program's launches, and for each kernel that of its launches which takes longest.
 
     A launch of which nothing is left out stands alone.
     """
@@ -48,87 +55,99 @@ def show_program(profiles: Sequence[Profile], console: Console) -> None:
         if profile.kernel not in slowest or _least(profile) > _least(slowest[profile.kernel]):
             slowest[profile.kernel] = profile
     if len(profiles) > 1:
-        _launches(profiles, list(slowest.values()), console)
+        yield _launches(profiles, list(slowest.values()))
     for profile in slowest.values():
         if len(profiles) > 1:
-            console.print()
-        show(profile, console)
+            yield Gap()
+        yield from _of_launch(profile)
+    yield Gap()
+    yield from _meanings(list(slowest.values()))
+
+
+def blocks(profile: Profile) -> Iterator[Block]:
+    """One launch's profile."""
+    yield from _of_launch(profile)
+    yield Gap()
+    yield from _meanings([profile])
 
 
 def _least(profile: Profile) -> float:
-    """The least time of a launch, in seconds; 0 where nothing ran."""
+    """The least time of a launch on the GPU, in seconds; 0 where nothing ran."""
     return profile.units[0].seconds if profile.units else 0.0
 
 
-def _launches(profiles: Sequence[Profile], shown: Sequence[Profile], console: Console) -> None:
+def _launches(profiles: Sequence[Profile], shown: Sequence[Profile]) -> Table:
     """A row a launch; those shown below are in bold."""
 
-    def bold(words: str, profile: Profile) -> Text:
-        return Text(words, style="bold" if profile in shown else "")
+    def bold(profile: Profile) -> str:
+        return "bold" if profile in shown else ""
 
-    key = Group(
-        (
-            Column("launch", lambda p: bold(figures.count(p.launch), p)),
-            Column("kernel", lambda p: bold(p.kernel, p), "left"),
-        )
-    )
-    what = Group(
-        (
-            Column("grid", lambda p: _extent(p.grid)),
-            Column("block", lambda p: _extent(p.block)),
-            Column("warp\ninstructions", lambda p: figures.count(p.totals.warp_instructions)),
-        )
-    )
+    key = Group((Column("launch", lambda p: p.launch, COUNT, bold), Column("kernel", lambda p: p.kernel, style=bold)))
+    extent = Form(_extent, _extent)
+    what = Group((Column("grid", lambda p: p.grid, extent), Column("block", lambda p: p.block, extent)))
+    work = Group((Column("warp\ninstr.", lambda p: p.totals.warp_instructions, COUNT),))
     bound = Group(
         (
-            Column("least\ntime", lambda p: _time(_least(p))),
-            Column("bound by", lambda p: p.verdict.bound if p.verdict else "", "left"),
-            Column("findings", lambda p: _some(len(p.findings))),
+            Column("GPU time\nat least", _least, SECONDS),
+            Column("bound by", lambda p: p.verdict.bound if p.verdict else "", wrap_at=12),
+            Column("findings", lambda p: len(p.findings), SOME),
         )
     )
-    where = Group((Column("launched at", lambda p: _path(p.launched_at), "left"),))
-    columns.show(console, key, [what, bound, where], list(profiles))
+    where = Group((Column("launched at", lambda p: path(p.launched_at)),))
+    return Table(key, (what, work, bound, where), list(profiles))
 
 
-def show(profile: Profile, console: Console) -> None:
-    """Print one launch's profile."""
-    _heading(profile, console)
-    for file, rows in _files(profile.lines):
-        console.print()
-        console.print(Text(_path(file) or "PTX", style="cyan"), soft_wrap=True)
-        _source(rows, profile.totals, console)
+def _of_launch(profile: Profile) -> Iterator[Block]:
+    where = f", launched at {path(profile.launched_at)}" if profile.launched_at else ""
+    extents = f"  grid {_extent(profile.grid)}, block {_extent(profile.block)}{where}  "
+    yield words((profile.kernel, styles.HEADING), extents, (f"as on {profile.gpu}", styles.PLACE))
+    for file, table in _sources(profile):
+        yield Gap()
+        yield words((path(file) or "PTX", styles.PLACE))
+        yield table
         for line in profile.lines:
             if line.file == file and line.inner:
-                words = f"line {figures.count(line.line)} includes {listed(line.inner)}"
-                console.print(Text(words, style="dim"), soft_wrap=True)
-    console.print()
-    for label, words in facts(profile):
-        console.print(Text(f"{label:<{_LABEL}}", style="bold") + Text(words), soft_wrap=True)
-    console.print()
-    _verdict(profile, console)
-
-
-def _heading(profile: Profile, console: Console) -> None:
-    where = f", launched at {_path(profile.launched_at)}" if profile.launched_at else ""
-    words = f"  grid {_extent(profile.grid)}, block {_extent(profile.block)}{where}  "
-    console.print(Text.assemble((profile.kernel, "bold"), words, (f"as on {profile.gpu}", "cyan")), soft_wrap=True)
+                yield words((f"line {figures.count(line.line)} includes {listed(line.inner)}", styles.QUIET))
+    yield Gap()
+    yield Facts(tuple(facts(profile)))
+    if profile.units:
+        yield Gap()
+        yield _limits(profile.units)
+    yield Gap()
+    yield from _verdict(profile)
 
 
 def _extent(extent: Extent) -> str:
     return "x".join(map(str, extent))
 
 
-def _path(file: str) -> str:
-    """A file as it is called from where the user is, where it lies below."""
-    return file.removeprefix(f"{Path.cwd()}{os.sep}")
-
-
-def _time(seconds: float) -> str:
-    """A time that may be of nanoseconds."""
-    return figures.seconds(seconds) if seconds >= 1e-6 else f"{seconds * 1e9:.3g} ns"
+def _limits(units: Sequence[Unit]) -> Table:
+    """How long each unit of the GPU must work at least: the longest of them bounds the launch."""
+    key = Group((Column("limits on the GPU", lambda u: u.name),))
+    work = Group((Column("has to do", lambda u: f"{figures.short(u.amount)} {u.of}"),))
+    time = Group(
+        (
+            Column("GPU time\nat least", lambda u: u.seconds, SECONDS),
+            Column("", lambda u: figures.bar(u.seconds, units[0].seconds), style=styles.BAR),
+        )
+    )
+    return Table(key, (work, time), list(units))
 
 
 # -- the source ---------------------------------------------------------------------------------------------------
+
+
+def _sources(profile: Profile) -> Iterator[tuple[str, Table]]:
+    for file, rows in _files(profile.lines):
+        indent = min((len(row.text) - len(row.text.lstrip()) for row in rows if row.text.strip()), default=0)
+        number = Column("line", lambda row: figures.count(row.line) if row.line else "...", Form(str, str))
+        code = Column("source", lambda row, start=indent: row.text[start:].expandtabs(4))  # type: ignore[misc]
+        yield file, Table(Group((number,)), tuple(_groups(profile.totals)), rows, text=code)
+
+
+def _meanings(profiles: Sequence[Profile]) -> list[Block]:
+    """What the columns of their sources are called for."""
+    return legend((table for profile in profiles for _, table in _sources(profile)), brief=True)
 
 
 def _files(lines: Sequence[LineCounts]) -> Iterator[tuple[str, list[_Row]]]:
@@ -141,107 +160,86 @@ def _files(lines: Sequence[LineCounts]) -> Iterator[tuple[str, list[_Row]]]:
             if not file:
                 between = range(0)  # PTX lines in between hold no instruction
             if len(between) <= GAP_LINES:
-                rows += [_Row(number, linecache.getline(file, number).rstrip("\n")) for number in between]
+                rows += [_Row(number, linecache.getline(file, number).rstrip("")) for number in between]
             else:
                 rows.append(_Row(0, ""))
             rows.append(_Row(line.line, line.text, line.counts))
         yield file, rows
 
 
-def _source(rows: list[_Row], totals: Counts, console: Console) -> None:
-    groups = _groups(totals)
-    taken = sum(group.width(rows) for group in groups)
-    number = Column("line", lambda row: figures.count(row.line) if row.line else "...")
-    room = max(LEAST_SOURCE, console.width - taken - columns.GAP - number.width(rows) - 1)
-    indent = min((len(row.text) - len(row.text.lstrip()) for row in rows if row.text.strip()), default=0)
-    more = "…" if speaks_unicode(console) else "..."
-
-    def source(row: _Row) -> Text:
-        text = row.text[indent:].replace("\t", "    ")
-        return Text(text if len(text) <= room else text[: room - len(more)] + more)
-
-    columns.show(console, Group((number, Column("source", source, "left"))), groups, rows)
+def _of_counts(title: str, value: Callable[[Counts], Any], form: Form = tables.TEXT, meaning: str = "") -> Column:
+    """A column of counts, empty where a line has none."""
+    empty = Form(_unless_none(form.whole), _unless_none(form.brief))
+    return Column(title, lambda row: value(row.counts) if row.counts is not None else None, empty, legend=meaning)
 
 
-def _cell(words: Callable[[Counts], str | Text]) -> Callable[[_Row], str | Text]:
-    """A cell of counts, empty where a line has none."""
-    return lambda row: words(row.counts) if row.counts is not None else ""
+def _unless_none(write: Callable[[Any], str | Text]) -> Callable[[Any], str | Text]:
+    return lambda value: "" if value is None else write(value)
 
 
-def _groups(totals: Counts) -> list[Group]:
-    """The columns that say something of this launch."""
-    groups = [
-        Group(
-            (
-                Column("warp\ninstructions", _cell(lambda c: figures.count(c.warp_instructions))),
-                Column("active\nlanes", _cell(lambda c: f"{c.active_lanes:.1f}" if c.warp_instructions else "")),
-            )
-        )
-    ]
-    if totals.branches:
-        groups.append(Group((Column("diverged\nbranches", _cell(_diverged)),)))
+def _groups(totals: Counts) -> Iterator[Group]:
+    """The columns that say something of this launch: lanes and branches only where not all go together."""
+    instructions = [_of_counts("warp\ninstr.", lambda c: c.warp_instructions or None, COUNT, "executed by warps")]
+    if totals.lane_efficiency < 1:
+        lanes = _of_counts("active\nlanes", lambda c: c.active_lanes if c.warp_instructions else None, _TENTHS)
+        instructions.append(lanes)
+    if totals.divergent_branches:
+        parted = _of_counts("diverged", _diverged, meaning="branches at which the lanes of a warp part")
+        instructions.append(parted)
+    yield Group(tuple(instructions))
     for space, name in (("global", "in_global"), ("local", "in_local")):
         if getattr(totals, name):
-            groups.append(_sectors(space, name, served=bool(getattr(totals, name).served)))
+            yield _sectors(space, name, served=bool(getattr(totals, name).served))
     if totals.in_shared:
-        groups.append(
-            Group(
-                (
-                    Column("shared\nrequests", _cell(lambda c: _some(c.in_shared.requests))),
-                    Column("wavefronts\na request", _cell(lambda c: _beside(c.in_shared))),
-                    Column("\nideal", _cell(lambda c: _mean(c.in_shared.requests, c.in_shared.ideal_per_request))),
-                )
+        yield Group(
+            (
+                _of_counts("shared\nreq.", lambda c: c.in_shared.requests or None, COUNT, "requests of warps"),
+                _of_counts("wave-\nfronts\na req.", lambda c: _beside(c.in_shared), meaning=_WOULD_DO),
             )
         )
-    return groups
+
+
+_WOULD_DO = "in brackets what would do"
 
 
 def _sectors(space: str, name: str, *, served: bool) -> Group:
     """Columns of one memory."""
 
-    def of(words: Callable[[Sectors], str | Text]) -> Callable[[_Row], str | Text]:
-        return _cell(lambda counts: words(getattr(counts, name)))
+    def of(value: Callable[[Sectors], Any]) -> Callable[[Counts], Any]:
+        return lambda counts: value(getattr(counts, name))
 
-    found = [
-        Column(f"{space}\nrequests", of(lambda s: _some(s.requests))),
-        Column("sectors\na request", of(_beside)),
-        Column("\nideal", of(lambda s: _mean(s.requests, s.ideal_per_request))),
-    ]
+    requests = _of_counts(f"{space}\nreq.", of(lambda s: s.requests or None), COUNT, "requests of warps")
+    found = [requests, _of_counts("sectors\na req.", of(_beside), meaning=f"of 32 bytes, {_WOULD_DO}")]
     if served:
-        found += [
-            Column("L1\nhits", _cell(lambda counts: _hits(getattr(counts, f"{space}_loads")))),
-            Column("from\nDRAM", of(lambda s: _some(s.served.dram_sectors))),
-        ]
+        hits = _of_counts("L1\nhits", lambda counts: _hits(getattr(counts, f"{space}_loads")), PERCENT)
+        dram = of(lambda s: s.served.dram_sectors or None)
+        found += [hits, _of_counts("from\nDRAM", dram, COUNT, "sectors")]
     return Group(tuple(found))
 
 
-def _hits(loads: Sectors) -> str:
+def _hits(loads: Sectors) -> float | None:
     """Of loads: stores and atomics are done further away."""
-    return figures.percent(loads.served.l1_hits / loads.sectors) if loads.sectors else ""
+    return loads.served.l1_hits / loads.sectors if loads.sectors else None
 
 
-def _some(value: int) -> str:
-    return figures.count(value) if value else ""
-
-
-def _mean(requests: int, value: float) -> str:
-    return f"{value:.1f}" if requests else ""
-
-
-def _beside(counted: Sectors | Wavefronts) -> Text:
-    """What a request takes, in red where that is a third more than it needs."""
+def _beside(counted: Sectors | Wavefronts) -> Text | None:
+    """What a request takes, and where that is more what it needs: in red from a third more."""
+    if not counted.requests:
+        return None
     if isinstance(counted, Sectors):
         value, excess, whole = counted.sectors_per_request, counted.excess_sectors, counted.sectors
     else:
         value, excess, whole = counted.wavefronts_per_request, counted.excess_wavefronts, counted.wavefronts
-    return Text(_mean(counted.requests, value), style="red" if 4 * excess > whole else "")
+    seen, ideal = (f"{number:.1f}".removesuffix(".0") for number in (value, counted.ideal_per_request))
+    enough = "" if seen == ideal else f" ({ideal})"
+    return Text(f"{seen}{enough}", style=styles.ERROR if 4 * excess > whole else "")
 
 
-def _diverged(counts: Counts) -> Text:
+def _diverged(counts: Counts) -> Text | None:
     if not counts.branches:
-        return Text("")
+        return None
     parted = counts.divergent_branches
-    return Text(figures.percent(parted / counts.branches), style="yellow" if parted else "")
+    return Text(figures.percent(parted / counts.branches), style=styles.WARNING if parted else "")
 
 
 # -- totals -------------------------------------------------------------------------------------------------------
@@ -266,6 +264,11 @@ def facts(profile: Profile) -> Iterator[tuple[str, str]]:
     yield from _traffic(profile)
     yield from _footprint(profile)
     yield from _roofline(profile)
+    if profile.seconds:
+        yield (
+            "host time",
+            f"{figures.seconds(profile.seconds)} of simulation on this host, which tells nothing of a GPU",
+        )
     for note in profile.notes:
         yield "note", note
 
@@ -345,36 +348,26 @@ def _roofline(profile: Profile) -> Iterator[tuple[str, str]]:
     if found is not None:
         roof = found.roof
         levels = ", ".join(f"{level.intensity:.2f} a byte of {_LEVELS[level.name]}" for level in roof.levels)
-        limit = f"{_LEVELS.get(roof.bound, roof.bound)} allows {roof.gflops:,.0f} of {roof.peak_gflops:,.0f} G a second"
+        rates = f"{roof.gflops:,.0f} of {roof.peak_gflops:,.0f} G operations a second of the GPU"
+        limit = f"{_LEVELS.get(roof.bound, roof.bound)} allows {rates}"
         yield "roofline", f"{figures.count(found.operations)} {found.dtype} operations, {levels}; {limit}"
-    if profile.units:
-        slow = ", ".join(f"{unit.name} {_time(unit.seconds)}" for unit in profile.units)
-        yield "least times", slow
 
 
 _LEVELS = {"shared": "shared memory", "l1": "L1", "l2": "L2", "dram": "DRAM"}
 
 
-def _verdict(profile: Profile, console: Console) -> None:
+def _verdict(profile: Profile) -> Iterator[Block]:
     """The bound, the lines that cause it, and the findings."""
     if profile.verdict is None:
-        console.print("Nothing ran.")
+        yield words("Nothing ran.")
         return
     sentence = profile.verdict.sentence
-    console.print(Text(f"{sentence[0].upper()}{sentence[1:]}.", style="bold"), soft_wrap=True)
+    yield words((f"{sentence[0].upper()}{sentence[1:]}.", styles.HEADING))
     texts = {(line.file, line.line): line.text.strip() for line in profile.lines}
     for cause in profile.verdict.causes:
-        where = _path(f"{cause.file}:{cause.line}") if cause.file else f"PTX line {cause.line}"
-        console.print(
-            Text.assemble(
-                f"  {figures.percent(cause.share)} of that at ", (where, "cyan"), f": {texts[cause.file, cause.line]}"
-            ),
-            soft_wrap=True,
-        )
+        where = path(f"{cause.file}:{cause.line}") if cause.file else f"PTX line {cause.line}"
+        share = f"{figures.percent(cause.share)} of that at "
+        yield words(share, (where, styles.PLACE), f": {texts[cause.file, cause.line]}", indent=2, hang=2)
     for finding in profile.findings:
-        console.print(
-            Text.assemble(
-                "  ", (finding.code, "yellow"), " at ", (_path(finding.where), "cyan"), f": {finding.message}"
-            ),
-            soft_wrap=True,
-        )
+        told = (finding.code, styles.WARNING), " at ", (path(finding.where), styles.PLACE), f": {finding.message}"
+        yield words(*told, indent=2, hang=2)

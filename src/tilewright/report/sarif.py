@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from tilewright.checking.causes import causes
 from tilewright.checking.suppressions import Sifted
 from tilewright.instruments.findings import Code, Finding, codes, split
 from tilewright.report import program
@@ -43,7 +44,7 @@ def text(sifted: Sifted, root: Path, ended: Ended) -> str:
 
 def log(sifted: Sifted, root: Path, ended: Ended) -> dict[str, Any]:
     """The log as JSON values."""
-    results = [_result(finding, root) for finding in sifted.findings]
+    results = [_result(cause.finding, root, cause.others) for cause in causes(sifted.findings)]
     results += [_result(finding, root) | {"suppressions": [{"kind": "inSource"}]} for finding in sifted.suppressed]
     driver = {
         "name": "Tilewright",
@@ -94,7 +95,7 @@ def _rule(code: Code) -> dict[str, Any]:
     }
 
 
-def _result(finding: Finding, root: Path) -> dict[str, Any]:
+def _result(finding: Finding, root: Path, others: Sequence[Finding] = ()) -> dict[str, Any]:
     logical = {"name": finding.kernel, "kind": "function"}
     # Code hosts refuse a result without a file: what has none stands in the kernel's PTX.
     place = (finding.source, finding.line) if finding.source else (f"{finding.kernel}.ptx", finding.ptx_line)
@@ -111,6 +112,7 @@ def _result(finding: Finding, root: Path) -> dict[str, Any]:
     }
     related = [(place, "the other access") for place in str(finding.details.get("other", "")).split(", ")]
     related += [(place, "in this line of a library") for place in finding.details.get("inner", ())]
+    related += [(other.where, f"{other.code}: {_message(other)}") for other in others]
     places = [
         {"physicalLocation": _physical(*split(place), root), "message": {"text": words}}
         for place, words in related

@@ -25,7 +25,7 @@ def test_errors_are_red_on_a_terminal_and_plain_elsewhere(
     stream = io.StringIO()
     monkeypatch.setattr(console, "diagnostics", lambda: Console(file=stream, force_terminal=True, color_system="256"))
     console.error("wrong")
-    assert "\x1b[31mwrong" in stream.getvalue()
+    assert stream.getvalue() == "\x1b[1;38;5;167merror: \x1b[0mwrong\n"
 
 
 def test_a_console_without_unicode_is_known() -> None:

@@ -42,10 +42,8 @@ def test_counts_stand_beside_their_line(seen: Profile) -> None:
     row = next(line for line in text(seen).splitlines() if "sA[tx, ty] = A[x, ty + i * TPB]" in line)
     # 4 blocks of 8 warps, 2 steps; a warp reads 2 elements of each of 16 rows of A, of which the first level keeps
     # the rest of their sectors for the block's other warps, and its tile's columns lie in 4 banks
-    line, *_, requests, sectors, ideal, hits, percent, from_dram, shared, fronts, best = row.split()
-    assert (line, requests, sectors, ideal) == ("38", "64", "16.0", "4.0")
-    assert (shared, fronts, best) == ("64", "8.0", "1.0")
-    assert (hits, percent, from_dram) == ("75", "%", "128")
+    counted = row.partition("sA[tx, ty]")[0].split()
+    assert counted[0] == "38" and counted[-9:] == ["64", "16", "(4)", "75", "%", "128", "64", "8", "(1)"]
 
 
 def test_where_sectors_were_found(seen: Profile) -> None:
@@ -56,7 +54,7 @@ def test_where_sectors_were_found(seen: Profile) -> None:
 
 
 def test_lines_that_ran_nothing_are_there_too(seen: Profile) -> None:
-    assert any(line.split()[:2] == ["34", "return"] for line in text(seen).splitlines())
+    assert any(line.split() == ["34", "return"] for line in text(seen).splitlines())
 
 
 def test_the_verdict_and_every_finding_are_told(seen: Profile) -> None:
@@ -119,5 +117,5 @@ def test_a_program_has_a_table_and_each_kernels_slowest_launch(seen: Profile) ->
     assert [row[:2] for row in rows if row and row[0] in ("0", "1", "2")] == [
         ["1", "tiled_published"], ["0", "tiled_published"], ["2", "other"],
     ]  # fmt: skip
-    assert told.count("least times") == 2
+    assert told.count("limits on the GPU") == 2
     assert "launched at p.py:7" in told

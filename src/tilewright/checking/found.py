@@ -1,0 +1,42 @@
+"""What was found, as a tuple that shows itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tilewright.checking.causes import Cause, causes
+from tilewright.instruments.findings import Finding
+from tilewright.shown import Shown
+
+
+class Findings(Shown, tuple[Finding, ...]):
+    """Findings in the order of the source, one a line and code; text and HTML as `tilewright check` prints them.
+
+    Parameters
+    ----------
+    findings : iterable of Finding
+    launches, kernels : int
+        How many launches of how many kernels they are of.
+
+    Examples
+    --------
+    >>> found = Findings([Finding(code="TW601", message="16 float64 instructions", kernel="k", ptx_line=9)])
+    >>> len(found), found[0].code, found == (found[0],)
+    (1, 'TW601', True)
+    >>> print(Findings([]))
+    no findings in 1 launch of 1 kernel
+    """
+
+    launches: int
+    kernels: int
+
+    def __new__(cls, findings: Iterable[Finding], launches: int = 1, kernels: int = 1) -> Findings:
+        """Keep what they are of beside the findings."""
+        found = super().__new__(cls, tuple(findings))
+        found.launches, found.kernels = launches, kernels
+        return found
+
+    @property
+    def causes(self) -> tuple[Cause, ...]:
+        """Those of one cause together: one missing barrier is one, with its places."""
+        return causes(self)

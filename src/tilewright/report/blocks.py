@@ -1,0 +1,63 @@
+"""What reports are made of: blocks of words, lines, labelled facts and tables, with no word of where they are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from rich.text import Text
+
+from tilewright.report.tables import Table
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """A paragraph: wraps between words, further lines indented by `hang` where a width is set."""
+
+    text: Text
+    indent: int = 0
+    hang: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line that stays one, however long: code, or what editors read."""
+
+    text: Text
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Labels with words, one below the other."""
+
+    rows: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """An empty line."""
+
+
+Block = Words | Line | Facts | Gap | Table
+
+
+def words(*parts: str | Text | tuple[str, str], indent: int = 0, hang: int = 0) -> Words:
+    """A paragraph of texts, each plain or with its style.
+
+    Examples
+    --------
+    >>> words(("TW101", "bold"), " found").text.plain
+    'TW101 found'
+    """
+    return Words(Text.assemble(*parts), indent, hang)
+
+
+def legend(tables: Iterable[Table], *, brief: bool = False) -> list[Block]:
+    """What the titles of tables mean, each once; nothing where they are plain."""
+    meanings: dict[str, str] = {}
+    for table in tables:
+        meanings |= table.legend
+    if brief:
+        meanings["k, M, G"] = "thousands, millions, 10^9"
+    parts = "; ".join(f"{title}: {meaning}" for title, meaning in meanings.items())
+    return [Words(Text(f"{parts}.", style="dim"))] if parts else []

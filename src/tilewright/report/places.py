@@ -1,0 +1,34 @@
+"""How files and their lines are called in reports."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from pathlib import Path
+
+#: Where notebooks and IPython's shell say that a cell's code is.
+_CELL = re.compile(r"<ipython-input-[^>]*>|[^\s:]*/ipykernel_\d+/[^\s:/]+\.py")
+
+
+def path(text: str) -> str:
+    """Words with files as they are called from where the user is: in the folder one is in by their names there.
+
+    A notebook's cell is called by its number.
+
+    Examples
+    --------
+    >>> path("/elsewhere/k.py:3"), path(f"at {Path.cwd()}/k.py:3")
+    ('/elsewhere/k.py:3', 'at k.py:3')
+    """
+    here = f"{Path.cwd()}{os.sep}"
+    if here in text and len(here) > 1:
+        text = re.sub(rf"(?<![^\s(]){re.escape(here)}", "", text)
+    return _CELL.sub(lambda found: _cell(found[0]), text)
+
+
+def _cell(file: str) -> str:
+    """`cell [3]` where the shell that ran it is still there."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    number = getattr(getattr(shell, "compile", None), "_filename_map", {}).get(file)
+    return file if number is None else f"cell [{number}]"

@@ -1,0 +1,61 @@
+"""Which report a record has: what `str()` and notebooks show of it."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from rich.console import Console
+
+from tilewright.checking.found import Findings
+from tilewright.checking.suppressions import Sifted
+from tilewright.ladder.rung import Climb
+from tilewright.machine.alternatives import Alternatives
+from tilewright.machine.occupancy import Occupancy
+from tilewright.planning import Plan
+from tilewright.profiling import Profile
+from tilewright.report import climb, findings, occupancy, page, profile, terminal
+from tilewright.report.blocks import Block, Facts
+
+#: Width of text whose reader is not known.
+WIDTH = 100
+
+
+def _findings(found: Findings) -> Iterable[Block]:
+    return findings.blocks(Sifted(tuple(found), (), ()), launches=found.launches, kernels=found.kernels)
+
+
+def _plan(plan: Plan) -> Iterable[Block]:
+    return [Facts(tuple(plan.facts.items()))]
+
+
+#: Class of a record -> the blocks of its report.
+REPORTS: Mapping[type, Callable[[Any], Iterable[Block]]] = MappingProxyType(
+    {
+        Alternatives: occupancy.blocks,
+        Climb: climb.blocks,
+        Findings: _findings,
+        Occupancy: occupancy.alone,
+        Plan: _plan,
+        Profile: profile.blocks,
+    }
+)
+
+
+def blocks(record: Any) -> Iterable[Block]:
+    """What the report of a record is made of."""
+    return REPORTS[type(record)](record)
+
+
+def text(record: Any, width: int = WIDTH) -> str:
+    """The report as text without colour."""
+    stream = io.StringIO()
+    terminal.show(blocks(record), Console(file=stream, width=width, color_system=None))
+    return stream.getvalue().rstrip("\n")
+
+
+def html(record: Any) -> str:
+    """The report as HTML."""
+    return page.html_of(blocks(record))

@@ -1,0 +1,11 @@
+"""Colours of reports: each reads on a light background and on a dark one, on terminals and in notebooks."""
+
+from __future__ import annotations
+
+#: By what they say. Rich's words for them; on terminals of 16 colours it takes the nearest.
+ERROR_COLOUR, WARNING_COLOUR, NOTE_COLOUR = "#e0483f", "#b36b00", "#2f80c8"
+GOOD, PLACE, BAR = "#2a8a3e", "#178a8a", "#2f80c8"
+ERROR, WARNING, NOTE = (f"bold {colour}" for colour in (ERROR_COLOUR, WARNING_COLOUR, NOTE_COLOUR))
+HEADING, SPECIMEN, QUIET = "bold", "italic", "dim"
+#: By the severity of findings.
+SEVERITIES = {"error": ERROR, "warning": WARNING, "note": NOTE}

@@ -1,0 +1,200 @@
+"""Tables: columns with what they say of a row, in groups that stay together; laid out for a width, or for a page.
+
+A table is described once. :mod:`tilewright.report.terminal` and :mod:`tilewright.report.page` show the description.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from rich.cells import cell_len
+from rich.text import Text
+
+from tilewright.report import figures
+
+#: Blanks between columns.
+GAP = 2
+#: Least cells of a table's text at the right; where fewer are left, what is counted of a row stands beneath it.
+LEAST_TEXT = 48
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How values of a kind are written: whole, and where room is short."""
+
+    whole: Callable[[Any], str | Text]
+    brief: Callable[[Any], str | Text]
+    justify: Literal["left", "right"] = "right"
+
+
+TEXT = Form(lambda value: value, lambda value: value, "left")
+RIGHT = Form(lambda value: value, lambda value: value)
+COUNT = Form(figures.count, figures.short)
+#: A count of which nothing is said where there is none.
+SOME = Form(lambda value: figures.count(value) if value else "", lambda value: figures.short(value) if value else "")
+SECONDS = Form(figures.seconds, figures.seconds)
+PERCENT = Form(figures.percent, figures.percent)
+SIZE = Form(figures.size, figures.size)
+RATE = Form(figures.rate, figures.rate)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column.
+
+    Attributes
+    ----------
+    title : str
+        Lines separated by newlines.
+    value : callable
+        Of a row: what `form` writes; None where nothing is known.
+    form : Form
+    style : str or callable
+        Of all cells, or of a row's.
+    wrap_at : int
+        Cells from which words wrap; 0 keeps every cell in one line.
+    legend : str
+        What the title means, where that is not plain.
+    """
+
+    title: str
+    value: Callable[[Any], Any]
+    form: Form = TEXT
+    style: str | Callable[[Any], str] = ""
+    wrap_at: int = 0
+    legend: str = ""
+
+    def cell(self, row: Any, *, brief: bool = False) -> Text:
+        """What stands in a row."""
+        written = (self.form.brief if brief else self.form.whole)(self.value(row))
+        text = written.copy() if isinstance(written, Text) else Text(written)
+        text.stylize_before(self.style if isinstance(self.style, str) else self.style(row))
+        return text
+
+    def width(self, rows: Sequence[Any], *, brief: bool = False) -> int:
+        """Least cells the column takes: no word is broken."""
+        cells = [self.cell(row, brief=brief).plain for row in rows]
+        longest = _longest(cells)
+        if self.wrap_at:
+            longest = max(_longest(word for cell in cells for word in cell.split()), min(longest, self.wrap_at))
+        return max(longest, _longest(self.title.split("\n")))
+
+    def says_something(self, rows: Sequence[Any]) -> bool:
+        """Whether any row has a value."""
+        return any(self.cell(row).plain not in ("", figures.MISSING) for row in rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Columns that belong together and stay in one table; an optional group is shown where there is room left."""
+
+    columns: tuple[Column, ...]
+    optional: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table: the first of the key's columns is repeated wherever the table goes on.
+
+    Attributes
+    ----------
+    key, groups, rows
+    text : Column, optional
+        Lines of any length, which stand at the right, or above what else there is of a row.
+    """
+
+    key: Group
+    groups: tuple[Group, ...]
+    rows: Sequence[Any] = field(repr=False)
+    text: Column | None = None
+
+    def __post_init__(self) -> None:
+        kept = (_with_values(group, self.rows) for group in self.groups)
+        object.__setattr__(self, "groups", tuple(group for group in kept if group.columns))
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """All of them, from left to right."""
+        inner = tuple(column for group in (self.key, *self.groups) for column in group.columns)
+        return inner if self.text is None else (*inner, self.text)
+
+    @property
+    def legend(self) -> dict[str, str]:
+        """What titles mean, of columns that say what theirs does."""
+        return {
+            " ".join(column.title.replace("-\n", "").split()): column.legend for column in self.columns if column.legend
+        }
+
+
+def _with_values(group: Group, rows: Sequence[Any]) -> Group:
+    kept = tuple(column for column in group.columns if column.says_something(rows))
+    return group if kept == group.columns else Group(kept, group.optional)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How a table stands in a width: the columns of each part, whether figures are brief, and where the text goes."""
+
+    parts: tuple[tuple[Column, ...], ...]
+    brief: bool
+    beneath: bool = False
+
+
+def layout(table: Table, width: int) -> Layout:
+    """The fewest parts that fit the width, with whole figures where that takes no more of them."""
+    if table.text is not None:
+        return _beside_text(table, width)
+    whole, brief = (_packed(table, width, brief=brief) for brief in (False, True))
+    fits = all(_taken(columns, table.rows, brief=False) <= width for columns in whole)
+    return Layout(whole, brief=False) if fits and len(whole) <= len(brief) else Layout(brief, brief=True)
+
+
+def _beside_text(table: Table, width: int) -> Layout:
+    """One part: figures are made brief, and then stand beneath the text, rather than that the text is cut."""
+    assert table.text is not None
+    columns = (*table.key.columns, *(column for group in table.groups for column in group.columns))
+    wanted = _longest(table.text.cell(row).plain for row in table.rows)
+    room = {brief: width - sum(c.width(table.rows, brief=brief) + GAP for c in columns) for brief in (False, True)}
+    for brief, left in room.items():
+        if left >= wanted:
+            return Layout(((*columns, table.text),), brief)
+    beneath = room[True] < LEAST_TEXT
+    return Layout(((*columns, table.text),), brief=not beneath or room[False] + GAP < 0, beneath=beneath)
+
+
+def _taken(columns: Sequence[Column], rows: Sequence[Any], *, brief: bool) -> int:
+    """Least cells of columns beside each other."""
+    return sum(column.width(rows, brief=brief) + GAP for column in columns) - GAP
+
+
+def _packed(table: Table, width: int, *, brief: bool) -> tuple[tuple[Column, ...], ...]:
+    """Columns in as few parts as the width allows, in order; the key's first one starts each."""
+    parts, empty = [list(table.key.columns)], len(table.key.columns)
+    for group in table.groups:
+        if _taken([*parts[-1], *group.columns], table.rows, brief=brief) > width:
+            if group.optional:
+                continue
+            if len(parts[-1]) > empty:
+                parts.append([table.key.columns[0]])
+                empty = 1
+        parts[-1] += group.columns
+    return tuple(map(tuple, parts))
+
+
+def widths(columns: Sequence[Column], rows: Sequence[Any], width: int, *, brief: bool) -> list[int]:
+    """Cells of each column; those whose words wrap share what room there is."""
+    least = [column.width(rows, brief=brief) for column in columns]
+    spare = width - sum(least) - GAP * (len(columns) - 1)
+    for place, column in enumerate(columns):
+        if column.wrap_at and spare > 0:
+            natural = _longest(column.cell(row, brief=brief).plain for row in rows)
+            more = min(spare, max(0, natural - least[place]))
+            least[place] += more
+            spare -= more
+    return least
+
+
+def _longest(texts: Sequence[str] | Iterator[str]) -> int:
+    return max(map(cell_len, texts), default=0)

@@ -1,0 +1,128 @@
+"""How numbers are written and tables are laid out."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+from rich.text import Text
+
+from tilewright.report import figures, styles, tables, terminal
+from tilewright.report.figures import bar
+from tilewright.report.tables import COUNT, RIGHT, Column, Form, Group, Table
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0, "0.00 ns"),
+        (9.994e-6, "9.99 us"),
+        (9.996e-6, "10.0 us"),
+        (99.96e-6, "100 us"),
+        (0.0012345, "1.23 ms"),
+        (1.0, "1.00 s"),
+        (1234.5, "1,234 s"),
+        (None, "-"),
+    ],
+)
+def test_seconds(value: float | None, text: str) -> None:
+    assert figures.seconds(value) == text
+
+
+def test_zero_is_a_count_and_none_is_not() -> None:
+    assert (figures.count(0), figures.count(None)) == ("0", "-")
+    assert (figures.size(0), figures.size(None), figures.size(48 * 1024)) == ("0", "-", "48 KiB")
+    assert (figures.percent(0.0), figures.percent(None)) == ("0 %", "-")
+
+
+def test_bars_grow_with_the_value() -> None:
+    lengths = [len(bar(value, 80)) for value in range(81)]
+    assert lengths == sorted(lengths)
+    assert (lengths[0], lengths[1], lengths[80]) == (0, 1, 10)
+
+
+ROWS = [("alpha", 1), ("be", 22_000)]
+KEY = Group((Column("name", lambda r: r[0]), Column("row", lambda _: "S1")))
+ONE = Group((Column("one", lambda r: r[1], COUNT),))
+TWO = Group((Column("a long\nheading", lambda r: str(r[1]), RIGHT),))
+NONE = Group((Column("nothing", lambda r: None, COUNT),))
+BAR = Group((Column("bar", lambda r: "####"),), optional=True)
+
+
+def parts(groups: list[Group], width: int) -> list[list[str]]:
+    return [[c.title for c in part] for part in tables.layout(Table(KEY, tuple(groups), ROWS), width).parts]
+
+
+def shown(table: Table, width: int) -> list[str]:
+    stream = io.StringIO()
+    terminal.show([table], Console(file=stream, width=width))
+    return stream.getvalue().splitlines()
+
+
+def test_groups_share_a_table_while_there_is_room() -> None:
+    # alpha, row, 22,000 and heading are 5 + 3 + 6 + 7 cells, with 2 blanks between; 22.0k is one cell less
+    assert parts([ONE, TWO], 27) == [["name", "row", "one", "a long\nheading"]]
+    assert tables.layout(Table(KEY, (ONE, TWO), ROWS), 27).brief is False
+    assert tables.layout(Table(KEY, (ONE, TWO), ROWS), 26).brief is True
+    assert parts([ONE, TWO], 25) == [["name", "row", "one"], ["name", "a long\nheading"]]
+
+
+def test_every_column_appears_once_even_where_nothing_fits() -> None:
+    assert parts([ONE, TWO], 1) == [["name", "row", "one"], ["name", "a long\nheading"]]
+
+
+def test_what_is_empty_or_optional_takes_no_table_of_its_own() -> None:
+    assert parts([NONE, ONE], 99) == [["name", "row", "one"]]
+    assert parts([ONE, BAR], 24) == [["name", "row", "one", "bar"]]
+    assert parts([ONE, BAR], 18) == [["name", "row", "one"]]
+
+
+@pytest.mark.parametrize("width", [17, 29, 40])
+def test_a_table_is_as_wide_as_it_says(width: int) -> None:
+    told = shown(Table(KEY, (ONE, TWO), ROWS), width)
+    assert "…" not in "".join(told)
+    assert any(line.startswith("alpha") for line in told)
+    assert max(map(len, told)) <= width
+
+
+TEXTS = [("1", "x = 1", 7), ("2", "    y = f(x, " + "argument, " * 9 + "last)", 1_234_567), ("3", "", None)]
+CODE = Table(
+    Group((Column("line", lambda r: r[0], RIGHT),)),
+    (Group((Column("count", lambda r: r[2], Form(lambda v: figures.count(v) if v else "", figures.short)),)),),
+    TEXTS,
+    text=Column("source", lambda r: r[1]),
+)
+
+
+@pytest.mark.parametrize(("width", "beneath"), [(40, True), (60, True), (80, False), (160, False)])
+def test_lines_of_code_are_never_cut(width: int, beneath: bool) -> None:
+    told = shown(CODE, width)
+    assert tables.layout(CODE, width).beneath is beneath
+    assert max(map(len, told)) <= width
+    assert " ".join(" ".join(told).split()).count("argument,") == 9
+    assert ("source" in told[0]) is not beneath
+
+
+@pytest.mark.parametrize("width", [12, 20, 31, 80])
+def test_no_word_breaks_and_no_number_leaves_its_unit(width: int) -> None:
+    words = "limited by registers, 75 % of 64 KiB used in 12.3 us; unbreakable_name_of_a_kernel: 9 s."
+    lines = [line.plain for line in terminal.wrapped(Text(words), width)]
+    assert " ".join(lines) == words
+    assert all(len(line) <= width or " " not in line.strip() for line in lines)
+    assert not any(line.startswith(("%", "KiB", "us", "s.")) for line in lines)
+
+
+def luminance(colour: str) -> float:
+    """Source: WCAG 2.2, "relative luminance"."""
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+@pytest.mark.parametrize("background", ["#ffffff", "#fdf6e3", "#000000", "#1e1e1e", "#111111", "#002b36"])
+def test_every_colour_reads_on_dark_and_light(background: str) -> None:
+    for name, value in vars(styles).items():
+        if isinstance(value, str) and "#" in value and not name.startswith("__"):
+            light, dark = sorted((luminance(value[-7:]), luminance(background)), reverse=True)
+            assert (light + 0.05) / (dark + 0.05) >= 3, name  # WCAG 2.2, 1.4.11; 4.5 on both white and black cannot be

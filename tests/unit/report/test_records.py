@@ -1,0 +1,92 @@
+"""What records show of themselves is the command line's report, as text and for notebooks."""
+
+from __future__ import annotations
+
+import html.parser
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright.checking import Finding, Findings
+from tilewright.gpu import Program
+from tilewright.ladder import climb, operands, select
+from tilewright.machine.alternatives import Demand, alternatives
+from tilewright.machine.occupancy import occupancy
+from tilewright.report import records
+
+PTX = """
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry double_it(.param .u64 x) {
+  .reg .b32 %r<3>; .reg .b64 %rd<4>;
+  ld.param.u64 %rd1, [x]; mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 4; add.s64 %rd3, %rd1, %rd2;
+  ld.global.u32 %r2, [%rd3];
+  add.s32 %r2, %r2, %r2;
+  st.global.u32 [%rd3], %r2;
+  ret;
+}"""
+H100 = tw.machine.gpu("h100")
+#: Of each record with a report, how one is had, and words that its text and its page must have.
+SHOWN: dict[str, tuple[Any, tuple[str, ...]]] = {
+    "Profile": (
+        lambda: tw.profile(Program.from_ptx(PTX), 1, 64, (np.arange(64, dtype=np.int32),)),
+        ("double_it", "ld.global.u32", "GPU time", "sectors"),
+    ),
+    "Findings": (lambda: Findings([Finding(code="TW601", message="a < b & c", kernel="k")]), ("TW601", "1 warning")),
+    "Climb": (
+        lambda: climb(*operands(8, 8, 8, "float32"), records=select(tw.catalogue.records(), ["S5"])),
+        ("three_loops", "1 of 1 trusted", "GFLOPS", "the host, three loops"),
+    ),
+    "Alternatives": (lambda: alternatives(H100, Demand(48, 8192, 256)), ("62 % occupancy", "with 40 registers")),
+    "Occupancy": (
+        lambda: occupancy(H100, registers_per_thread=48, shared_bytes=0, block_threads=256), ("62 % occupancy",)
+    ),
+    "Plan": (lambda: tw.plan((64, 64), (64, 64), "float32"), ("float32", "524,288 operations")),
+}  # fmt: skip
+
+
+class Page(html.parser.HTMLParser):
+    """Holds that tags are closed in order; collects the words."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.words: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        if tag != "br":
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open[-1:] != ["style"]:
+            self.words.append(data)
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_text_and_page_say_what_the_command_line_says(name: str) -> None:
+    make, expected = SHOWN[name]
+    record = make()
+    page = " ".join(" ".join(Page(record._repr_html_()).words).split())
+    for words in expected:
+        assert words in str(record)
+        assert words in page
+    assert "\x1b" not in str(record)
+    assert name == "Plan" or max(map(len, str(record).splitlines())) <= records.WIDTH  # a plan's facts stay lines
+
+
+def test_every_report_is_tried() -> None:
+    assert {kind.__name__ for kind in records.REPORTS} == set(SHOWN)
+
+
+def test_a_page_escapes_what_a_program_named() -> None:
+    found = Findings([Finding(code="TW601", message="<script>alert(1)</script>", kernel="<b>")])
+    assert "<script>" not in found._repr_html_() and "<b>" not in found._repr_html_()
