@@ -3,32 +3,81 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, TypeAlias, TypedDict, TypeVar, Unpack, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from tilewright import lowering, opencl_arrays, operands
+from tilewright.axes import Axes, matrices_at, matrices_last
 from tilewright.cpu.product import Product, multiply_into, product
 from tilewright.cpu.threads import Limit, limit
 from tilewright.errors import ArgumentTypeError, ArgumentValueError, TilewrightError
 from tilewright.fusing import Arguments, Epilogue, Fused, Kept, check_scale, factor, fused
+from tilewright.libraries import Frame, Tensor, is_tensor, torch_gradients
+from tilewright.machine import host_memory
 from tilewright.native.once import once
-from tilewright.planning import Order, Plan, Types, Use, as_dtype, planned, result_shape, row_major, same_kind, types
+from tilewright.planning import Plan, planned, result_shape, row_major
 from tilewright.problem.algebra import Algebra, Semiring, checked, semiring
 from tilewright.problem.dtypes import name_of
+from tilewright.promotion import Casting, Order, Types, Use, as_dtype, castable, check_casting, types
 
 Array = npt.NDArray[Any]
+_T = TypeVar("_T", bound=np.generic)
+_Out = TypeVar("_Out", bound=Array | Tensor)
+_Foreign = TypeVar("_Foreign", bound=Tensor | Frame)
+_Named: TypeAlias = type[_T] | np.dtype[_T]
+_ArrayLike: TypeAlias = Array | Sequence[Any]
 _Shape = tuple[int, ...]
 
 _NONE: Arguments = ()
 _NAMES = (str, type, np.dtype)  # what dtypes are named by and has a hash
+_PLAIN = "plus-times", "same_kind"
 _ORDERS = ("canonical", "fast")
+_SAME = "lLqQ"  # dtypes that equal others, as keys too, but are told apart by NumPy
 _ndarray, _empty, _share = np.ndarray, np.empty, np.may_share_memory
 
 
+class Options(TypedDict, total=False):
+    """The arguments of :func:`matmul` that say nothing of what it returns."""
+
+    acc_dtype: npt.DTypeLike | None
+    alpha: complex
+    beta: complex
+    epilogue_args: Arguments
+    algebra: str | Algebra
+    threads: int | None
+    order: Order
+    device: str | None
+    casting: Casting
+    axes: list[Any] | None
+
+
+@overload
+def matmul(a: Any, b: Any, /, out: _Out, *, dtype: Any = ..., epilogue: Any = ..., **rest: Unpack[Options]) -> _Out: ...
+@overload
+def matmul(
+    a: _ArrayLike, b: _ArrayLike, /, out: None = ..., *, dtype: _Named[_T], epilogue: Any = ..., **rest: Unpack[Options]
+) -> npt.NDArray[_T]: ...
+@overload
+def matmul(
+    a: npt.NDArray[_T], b: npt.NDArray[_T], /, out: None = ..., *, dtype: None = ..., epilogue: None = ...,
+    **rest: Unpack[Options],
+) -> npt.NDArray[_T]: ...  # fmt: skip
+@overload
+def matmul(
+    a: _ArrayLike, b: _ArrayLike, /, out: None = ..., *, dtype: Any = ..., epilogue: Any = ..., **rest: Unpack[Options]
+) -> npt.NDArray[Any]: ...
+@overload
+def matmul(
+    a: _Foreign, b: _Foreign, /, out: None = ..., *, dtype: Any = ..., epilogue: Any = ..., **rest: Unpack[Options]
+) -> _Foreign: ...
+@overload
+def matmul(
+    a: Any, b: Any, /, out: Any = ..., *, dtype: Any = ..., epilogue: Any = ..., **rest: Unpack[Options]
+) -> Any: ...
 def matmul(
     a: Any,
     b: Any,
@@ -45,6 +94,8 @@ def matmul(
     threads: int | None = None,
     order: Order = "canonical",
     device: str | None = None,
+    casting: Casting = "same_kind",
+    axes: list[Any] | None = None,
 ) -> Any:
     """Multiply matrices in the canonical order: the same bits for any threads, batch size, strides and host.
 
@@ -53,10 +104,12 @@ def matmul(
     a, b : array_like, shapes (..., m, k) and (..., k, n), or (k,)
         As for `numpy.matmul`: axes before the last two broadcast, and 1-D operands are a row and a column. Any strides,
         read where they are: nothing is copied but operands whose values a kernel does not read (float8, another byte
-        order, a cast that rounds). NumPy arrays, sequences, whatever has
-        `__array_interface__` or DLPack on the CPU, CPU tensors of torch.
+        order, a cast that rounds). NumPy arrays, sequences, whatever has `__array_interface__` or DLPack on the CPU,
+        CPU tensors of torch (their gradients are products of the same kind), JAX's arrays, pandas' frames and series,
+        whose labels meet as in `numpy.matmul`.
     out : ndarray or torch.Tensor, shape of the result, optional
-        Where the result goes, cast by the rule "same_kind"; any strides, and it may overlap the operands.
+        Where the result goes, cast by the rule `casting`; any strides, and it may overlap the operands. A
+        `numpy.memmap` takes what does not fit in memory.
     dtype : dtype, optional
         What the operands are taken for and the result has; their common dtype by default (float32 for float8).
         Integers wrap modulo its bits: int8 by int8 sums exactly with `dtype="int32"`.
@@ -90,12 +143,17 @@ def matmul(
         Where arrays of the host are multiplied: "cpu", the default; "opencl" for this machine's first OpenCL device,
         GPUs before processors; "opencl:NAME" or "opencl:1" for another, as `tilewright devices` lists them. The bits
         are the same everywhere.
+    casting : {"no", "equiv", "safe", "same_kind", "unsafe"}
+        What operands may be cast to `dtype`, and the product to `out`'s dtype, as `numpy.can_cast` has it.
+    axes : list of three tuples of int, optional
+        The axes of the matrices in `a`, `b` and the result, as for `numpy.matmul`: ``[(-2, -1), (-2, -1), (-2, -1)]``
+        is the default for matrices; a vector has one axis, a scalar none.
 
     Returns
     -------
-    ndarray, scalar or torch.Tensor
+    ndarray, scalar, or what the operands are
         As `numpy.matmul` returns it: a scalar for two 1-D operands, `out` where it is given, a subclass of ndarray by
-        its `__array_wrap__`.
+        its `__array_wrap__`, a frame or series with labels; a tensor of torch or an array of JAX where one operand is.
 
     Raises
     ------
@@ -103,6 +161,8 @@ def matmul(
         Shapes do not fit, an operand is a scalar, `out` is read-only. It is a ValueError.
     ArgumentTypeError
         Dtypes that have no product here (object, longdouble, dates, strings) or cannot be cast. It is a TypeError.
+    OutOfMemoryError
+        The result has no room in this host's memory; the message says what would. It is a MemoryError.
 
     Examples
     --------
@@ -119,36 +179,115 @@ def matmul(
     >>> tw.matmul(a, a.T, epilogue=lambda total: tw.requantise(total, 0.001))
     array([[40]], dtype=int8)
     """
-    if type(a) is type(b) is _ndarray and acc_dtype is epilogue is None and epilogue_args is _NONE:
-        plain = type(alpha) is type(beta) is int and alpha == 1 and beta == 0 and type(order) is str and device is None
+    if type(a) is type(b) is _ndarray and acc_dtype is None and epilogue is None and device is None:
+        plain = type(alpha) is type(beta) is int and alpha == 1 and beta == 0 and type(order) is str
+        plain = plain and epilogue_args is _NONE and axes is None and casting == "same_kind"
         if plain and algebra == "plus-times" and (dtype is None or isinstance(dtype, _NAMES)):
-            count = _limit().count if threads is None else _threads(threads)
-            named: Any = dtype
-            into = None if out is None else _separate(out, a, b)
-            if into != ():
-                quick = _quick(a.shape, a.strides, a.dtype, b.shape, b.strides, b.dtype, count, named, order, into)
-                if quick is not None:
-                    return quick(a, b, out)
-    count = _threads(threads)
-    _check_order(order)
-    check_scale(alpha, "alpha")
-    check_scale(beta, "beta")
-    wanted = None if dtype is None else as_dtype(dtype, "dtype")
-    total = None if acc_dtype is None else as_dtype(acc_dtype, "acc_dtype")
+            found = _at_once(a, b, out, dtype, threads, order)
+            if found is not None:
+                return found
+    given = _Asked(dtype, acc_dtype, alpha, beta, epilogue, epilogue_args, algebra, threads, order, device, casting)
+    return _matmul(a, b, out, given, axes)
+
+
+def _at_once(a: Array, b: Array, out: Any, dtype: Any, threads: int | None, order: Order) -> Any:
+    """The product of plain arrays whose layout has been multiplied before; None for any that takes more rules."""
+    count = _limit().count if threads is None else _threads(threads)
+    into = None if out is None else _separate(out, a, b)
+    if into == ():
+        return None
+    quick = _quick(a.shape, a.strides, a.dtype, b.shape, b.strides, b.dtype, count, dtype, order, into)
+    return None if quick is None else quick(a, b, out)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """The arguments of :func:`matmul` besides arrays and their axes, as they were given."""
+
+    dtype: Any
+    acc_dtype: Any
+    alpha: complex
+    beta: complex
+    epilogue: Epilogue | None
+    epilogue_args: Arguments
+    algebra: str | Algebra
+    threads: int | None
+    order: Order
+    device: str | None
+    casting: Casting
+
+    def check(self) -> None:
+        """Refuse what no operands allow."""
+        _check_order(self.order)
+        check_casting(self.casting)
+        check_scale(self.alpha, "alpha")
+        check_scale(self.beta, "beta")
+
+    def options(self) -> dict[str, Any]:
+        """The same by name."""
+        return {x.name: getattr(self, x.name) for x in fields(self)}
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether NumPy's own arguments are all there are."""
+        named = self.dtype is None or isinstance(self.dtype, _NAMES)
+        plain = self.acc_dtype is None and self.epilogue is None and len(self.epilogue_args) == 0
+        scale = (self.alpha, self.beta) == (1, 0)
+        return named and plain and scale and self.device is None and (self.algebra, self.casting) == _PLAIN
+
+    @property
+    def dtypes(self) -> tuple[np.dtype[Any] | None, np.dtype[Any] | None]:
+        """Of the result and of the sums, where they are asked for."""
+        given = (self.dtype, "dtype"), (self.acc_dtype, "acc_dtype")
+        wanted, total = (None if like is None else as_dtype(like, name) for like, name in given)
+        return wanted, total
+
+    def of_opencl(self) -> opencl_arrays.Request:
+        """The same for arrays on a device."""
+        return opencl_arrays.Request(
+            *self.dtypes, (self.alpha, self.beta), self.epilogue, self.epilogue_args, checked(self.algebra), self.order,
+            self.casting,
+        )  # fmt: skip
+
+    def work(self, shape: _Shape, a: np.dtype[Any], b: np.dtype[Any]) -> _Work:
+        """The product that was asked for, of operands with these dtypes."""
+        wanted, total = self.dtypes
+        algebra = checked(self.algebra)
+        found = types(a, b, wanted, total, _use(algebra, self.epilogue), self.order, self.casting)
+        return _Work(
+            shape, found, wanted, (self.alpha, self.beta), self.epilogue, self.epilogue_args, _traced(algebra, found),
+            _threads(self.threads), _on(self.device), self.casting,
+        )  # fmt: skip
+
+
+def _matmul(a: Any, b: Any, out: Any, asked: _Asked, axes: list[Any] | None) -> Any:
+    """The product, with every rule looked at."""
+    asked.check()
     if opencl_arrays.is_opencl(a) or opencl_arrays.is_opencl(b):
-        rest = (epilogue, epilogue_args, checked(algebra), order)
-        return opencl_arrays.matmul(a, b, out, opencl_arrays.Request(wanted, total, (alpha, beta), *rest), device)
-    left, right = operands.array(a, "a"), operands.array(b, "b")
+        if axes is not None:
+            raise ArgumentTypeError("`axes` must be left out for OpenCL arrays; transpose them, which copies nothing")
+        return opencl_arrays.matmul(a, b, out, asked.of_opencl(), asked.device)
+    if (is_tensor(a) or is_tensor(b)) and torch_gradients().wanted(a, b):
+        return torch_gradients().matmul(a, b, asked.options(), {"out": out, "axes": axes})
+    left, right, wrap = operands.pair(a, b)
     given, target = operands.output(out)
-    shape = result_shape(left.shape, right.shape)
-    chosen = checked(algebra)
-    found = types(left.dtype, right.dtype, wanted, total, _use(chosen, epilogue), order)
-    traced, multiply = _traced(chosen, found), _on(device)
-    work = _Work(shape, found, wanted, (alpha, beta), epilogue, epilogue_args, traced, count, multiply)
+    own = None if axes is None else Axes.of(axes, left.ndim, right.ndim)
+    if given is own is None and asked.is_plain:
+        quick = _at_once(left, right, None, asked.dtype, asked.threads, asked.order)
+        if quick is not None:
+            return quick if wrap is None else wrap(quick)
+    if own is not None:
+        left, right = matrices_last(left, own.a), matrices_last(right, own.b)
+        # An `out` with too few axes is refused for its shape.
+        target = (
+            matrices_last(target, own.out) if target is not None and target.ndim > max(own.out, default=-1) else target
+        )
+    work = asked.work(result_shape(left.shape, right.shape), left.dtype, right.dtype)
     result = _multiply(left, right, target, work)
     if given is not None:
         return given
-    wrap = operands.wrapping(a, b)
+    if own is not None:
+        result = matrices_at(result, own.out)
     return wrap(result) if wrap is not None else result[()] if result.ndim == 0 else result
 
 
@@ -239,6 +378,7 @@ class _Work:
     algebra: Semiring | None
     threads: int
     multiply: lowering.MultiplyInto = multiply_into
+    casting: Casting = "same_kind"
 
     def options(self, algebra: str | Algebra, acc_dtype: np.dtype[Any] | None, made: Fused | None) -> dict[str, Any]:
         """The arguments of :func:`matmul` that ask for it."""
@@ -289,6 +429,19 @@ def _ready(shape: _Shape, dtype: np.dtype[Any], found: Product) -> Callable[[Arr
     return multiply if shape else dot
 
 
+def _ready_promoted(shape: _Shape, found: Product) -> Callable[[Array, Array, Array | None], Any]:
+    """The same for integers of 64 bits, which may be longlong: a dtype apart that equals int64, as keys do."""
+    run, promoted = found.run_arrays, np.result_type
+
+    def multiply(a: Array, b: Array, out: Array | None) -> Any:
+        if out is None:
+            out = _empty(shape, promoted(a, b))
+        run(a, b, out)
+        return out if shape else out[()]
+
+    return multiply
+
+
 def _separate(out: Any, a: Array, b: Array) -> tuple[Any, ...]:
     """Shape, strides and dtype of a plain array that can be written while the operands are read; () for any other."""
     if type(out) is not _ndarray or not out.flags.writeable or _share(out, a) or _share(out, b):
@@ -315,7 +468,7 @@ def _quick(
     into: tuple[Any, ...] | None,
 ) -> Callable[[Array, Array, Array | None], Array] | None:
     """The way past every check for operands that have passed them; None for what takes more than one kernel."""
-    if not a_shape or not b_shape or order not in _ORDERS:
+    if not a_shape or not b_shape or order not in _ORDERS or (isinstance(dtype, np.dtype) and dtype.char in _SAME):
         return None
     dot = len(a_shape) == len(b_shape) == 1
     if dot and into is not None:
@@ -333,7 +486,9 @@ def _quick(
     out_shape, strides, out_dtype = (
         (shape, row_major(shape, found.result.itemsize), found.result) if into is None else into
     )
-    if (out_shape, out_dtype) != (shape, found.result) or _repeats(shape, strides, found.result.itemsize):
+    if host_memory.is_large(shape, found.result) or (out_shape, out_dtype) != (shape, found.result):
+        return None
+    if _repeats(shape, strides, found.result.itemsize):
         return None
     full = shape
     if dot:
@@ -347,7 +502,8 @@ def _quick(
     if len(b_shape) == 1:
         b_shape, b_strides = (*b_shape, 1), (*b_strides, 0)
     ready = product(a_shape, a_strides, b_shape, b_strides, full, strides, found.kind, threads)
-    return _ready(shape, found.result, ready)
+    promoted = dtype is None and found.result.kind in "iu" and found.result.itemsize == 8
+    return _ready_promoted(shape, ready) if promoted else _ready(shape, found.result, ready)
 
 
 def _on(device: str | None) -> lowering.MultiplyInto:
@@ -392,7 +548,7 @@ def _multiply(a: Array, b: Array, out: Array | None, work: _Work) -> Array:
     made = _fused(work, out)
     result = found.result if made is None else made.result
     if out is not None:
-        _check_output(out, result)
+        _check_output(out, result, work.casting)
         if made is not None and work.scale[1] != 0:
             shape = out.shape  # an `out` with further axes has a product for each of their entries
     if found.lowering != "real" and work.scale != (1, 0):
@@ -400,7 +556,7 @@ def _multiply(a: Array, b: Array, out: Array | None, work: _Work) -> Array:
     else:
         others = () if made is None else made.operands[: -1 if made.reads_out else None]
         direct = out is not None and out.dtype == result and _apart(out, shape, (a, b, *others))
-        target = out if direct and out is not None else np.empty(shape, result)
+        target = out if direct and out is not None else host_memory.empty(shape, result, a.ndim, b.ndim)
         placed = functools.partial(_placed, a.ndim, b.ndim)
         left, right = a if a.ndim > 1 else a[None, :], b if b.ndim > 1 else b[:, None]
         more = [] if made is None else made.laid(shape, placed)
@@ -427,10 +583,10 @@ def _check_shape(out: Array, shape: _Shape) -> None:
         )
 
 
-def _check_output(out: Array, result: np.dtype[Any]) -> None:
-    if not same_kind(result, out.dtype):
+def _check_output(out: Array, result: np.dtype[Any], casting: Casting) -> None:
+    if not castable(result, out.dtype, casting):
         raise ArgumentTypeError(
-            f"`out.dtype` must take the product's dtype {result} by the rule same_kind (got {out.dtype}); give "
+            f"`out.dtype` must take the product's dtype {result} by the rule {casting} (got {out.dtype}); give "
             "another `out` or `dtype`"
         )
 
@@ -456,7 +612,7 @@ def _scaled(a: Array, b: Array, out: Array | None, work: _Work) -> Array:
     """Alpha sum + beta out of complex numbers and booleans: in the accumulator's dtype, then rounded once."""
     found, scale = work.found, work.scale
     factors = [factor(value, name, found.accumulator) for value, name in zip(scale, ("alpha", "beta"), strict=True)]
-    sums: Array = np.empty(work.shape, found.accumulator)
+    sums = host_memory.empty(work.shape, found.accumulator, a.ndim, b.ndim)
     read = (found.accumulator,) * 2 if found.lowering == "complex" else (found.a, found.b)
     wide = Types(found.accumulator, found.accumulator, *read, found.lowering)
     left, right = a if a.ndim > 1 else a[None, :], b if b.ndim > 1 else b[:, None]

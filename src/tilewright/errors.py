@@ -118,3 +118,7 @@ class LimitError(KernelError):
 
 class DeviceError(TilewrightError, RuntimeError):
     """A real device is missing or reported an error."""
+
+
+class OutOfMemoryError(TilewrightError, MemoryError):
+    """A result has no room in this host's memory; the message says what would fit."""

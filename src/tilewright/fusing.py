@@ -16,11 +16,11 @@ import numpy.typing as npt
 
 from tilewright import operands
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
-from tilewright.planning import Types
 from tilewright.problem import dtypes
 from tilewright.problem.expression import Expression, as_numpy, check_arity, identity, trace
 from tilewright.problem.fingerprint import fingerprint
 from tilewright.problem.tracing import Value
+from tilewright.promotion import Types
 
 Array = npt.NDArray[Any]
 Epilogue = Callable[..., Any]

@@ -20,9 +20,9 @@ import numpy.typing as npt
 from tilewright.cpu.product import multiply_into
 from tilewright.fusing import Fused
 from tilewright.operands import rounded
-from tilewright.planning import Types, byte_kind, real_kind
 from tilewright.problem.algebra import WORD, Semiring, semiring
 from tilewright.problem.kind import Kind
+from tilewright.promotion import Types, byte_kind, real_kind
 
 Array = npt.NDArray[Any]
 #: Computes out = a b as :func:`~tilewright.cpu.product.multiply_into` does, there or on another device.
@@ -49,6 +49,8 @@ def compute(
     """
     if out.size == 0:
         return
+    if types.lowering in ("bool", "words"):
+        a, b = (x if x.dtype.kind == "b" else x != 0 for x in (a, b))
     if algebra is not None and types.lowering == "words":
         _words(a, b, out, algebra, threads, multiply)
         return

@@ -17,11 +17,12 @@ import numpy as np
 
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
 from tilewright.fusing import Arguments, Epilogue, Fused, fused
-from tilewright.planning import Order, Types, byte_kind, real_kind, result_shape, types
+from tilewright.planning import result_shape
 from tilewright.problem.algebra import Algebra, semiring
 from tilewright.problem.dtypes import name_of
 from tilewright.problem.expression import identity
 from tilewright.problem.kind import Kind
+from tilewright.promotion import Casting, Order, Types, byte_kind, real_kind, types
 
 Shape = tuple[int, ...]
 
@@ -44,6 +45,8 @@ class Request:
         As for :func:`tilewright.matmul`.
     algebra : str or Algebra
     order : {"canonical", "fast"}
+    casting : str
+        NumPy's rule; what only "unsafe" allows is refused.
     """
 
     dtype: np.dtype[Any] | None
@@ -53,6 +56,7 @@ class Request:
     arguments: Arguments
     algebra: str | Algebra
     order: Order
+    casting: Casting = "same_kind"
 
 
 def matmul(a: Any, b: Any, out: Any, asked: Request, device: str | None = None) -> Any:
@@ -85,7 +89,8 @@ def matmul(a: Any, b: Any, out: Any, asked: Request, device: str | None = None) 
     queue = _queue(a, b)
     plain = asked.algebra == "plus-times"
     use: Any = "semiring" if not plain else "result" if asked.epilogue is None else "epilogue"
-    found = types(a.dtype, b.dtype, asked.dtype, asked.acc_dtype, use, asked.order)
+    casting: Casting = "same_kind" if asked.casting == "unsafe" else asked.casting
+    found = types(a.dtype, b.dtype, asked.dtype, asked.acc_dtype, use, asked.order, casting)
     if found.lowering == "words" or (found.lowering != "real" and asked.scale != (1, 0)):
         raise ArgumentTypeError(
             f"`alpha`, `beta` and an algebra must be left out for OpenCL arrays of {found.result}; convert them with "

@@ -1,20 +1,22 @@
-"""What people multiply, as NumPy arrays over the same memory: sequences, subclasses, DLPack, torch's CPU tensors."""
+"""What people multiply, as NumPy arrays over the same memory: sequences, subclasses, DLPack, other libraries'."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
+from tilewright.libraries import Wrap, is_tensor, library_of
 from tilewright.problem import narrow
 
 Array = npt.NDArray[Any]
-#: Turns the result into what the operands are.
-Wrap = Callable[[Array], Any]
+#: Libraries whose arrays follow rules of their own -> how these are kept with a product of ours.
+_INSTEAD = {
+    "xarray": ', or call xarray.apply_ufunc(tw.matmul, a, b, input_core_dims=[["i", "k"], ["k", "j"]], '
+    'output_core_dims=[["i", "j"]])',
+}
 
 
 def array(value: Any, name: str) -> Array:
@@ -27,13 +29,15 @@ def array(value: Any, name: str) -> Array:
     """
     if type(value) is np.ndarray:
         return value
-    if _is_torch(value):
-        return _from_torch(value, name)
+    library = library_of(value)
+    if library is not None:
+        return library.array(value, name)
     own = getattr(type(value), "__array_ufunc__", np.ndarray.__array_ufunc__)
     if own is not np.ndarray.__array_ufunc__:
         raise ArgumentTypeError(
             f"`{name}` must be an array without rules of its own for products (got {type(value).__name__}, which "
             f"defines __array_ufunc__); write a @ b to follow them, or pass numpy.asarray({name})"
+            + _INSTEAD.get(type(value).__module__.partition(".")[0], "")
         )
     if isinstance(value, np.ma.MaskedArray):
         raise ArgumentTypeError(
@@ -78,48 +82,26 @@ def _from_dlpack(value: Any, name: str) -> Array:
         ) from error
 
 
-def _is_torch(value: Any) -> bool:
-    """Whether a value is a tensor; torch is not imported to find out."""
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(value, getattr(torch, "Tensor", ()))
+def pair(a: Any, b: Any) -> tuple[Array, Array, Wrap | None]:
+    """The arrays of two operands, and how the product becomes what they are; None where it is an array or a scalar.
+
+    Raises
+    ------
+    ArgumentTypeError, ArgumentValueError
+        An operand cannot be multiplied, or the two do not belong together.
+    """
+    library = library_of(a, b)
+    if library is not None:
+        return library.operands(a, b)
+    return array(a, "a"), array(b, "b"), _wrapping(a, b)
 
 
-def _from_torch(value: Any, name: str) -> Array:
-    torch = sys.modules["torch"]
-    if value.device.type != "cpu" or value.requires_grad:
-        what = "requires a gradient" if value.requires_grad else f"lies on {value.device}"
-        raise ArgumentTypeError(
-            f"`{name}` must be a CPU tensor without gradient (this one {what}); call .detach() or .cpu()"
-        )
-    if value.dtype == torch.bfloat16:
-        import ml_dtypes
-
-        return np.asarray(value.view(torch.int16).numpy()).view(ml_dtypes.bfloat16)
-    try:
-        return np.asarray(value.numpy())
-    except (TypeError, RuntimeError) as error:
-        raise ArgumentTypeError(
-            f"`{name}` must be a tensor that NumPy can see (got {value.dtype}: {error}); convert it with .to(...)"
-        ) from error
-
-
-def _to_torch(result: Array) -> Any:
-    torch = sys.modules["torch"]
-    if result.dtype.name == "bfloat16":
-        return torch.from_numpy(result.view(np.int16)).view(torch.bfloat16)
-    return torch.from_numpy(result)
-
-
-def wrapping(a: Any, b: Any) -> Wrap | None:
-    """How the result becomes a tensor or an array subclass; None where it is an array.
+def _wrapping(a: Any, b: Any) -> Wrap | None:
+    """How the result becomes an array subclass.
 
     As NumPy has it, of two operands that want to wrap, the one with the higher `__array_priority__` does, and the first
     of equals.
     """
-    if type(a) is np.ndarray and type(b) is np.ndarray:
-        return None
-    if _is_torch(a) or _is_torch(b):
-        return _to_torch
     wanting = [x for x in (a, b) if type(x) is not np.ndarray and hasattr(type(x), "__array_wrap__")]
     if not wanting:
         return None
@@ -141,9 +123,13 @@ def output(value: Any) -> tuple[Any, Array | None]:
         value = value[0]
     if value is None:
         return None, None
-    if not isinstance(value, np.ndarray) and not _is_torch(value):
+    if not isinstance(value, np.ndarray) and not is_tensor(value):
         raise ArgumentTypeError(f"`out` must be an array (got {type(value).__name__}); make it with numpy.empty")
     target = array(value, "out")
+    if is_tensor(value) and (value.is_conj() or value.is_neg()):
+        raise ArgumentValueError(
+            "`out` must be a tensor with memory of its own (got a lazy conjugate); call .resolve_conj()"
+        )
     if not target.flags.writeable:
         raise ArgumentValueError("`out` must be writable (this output array is read-only); pass a copy")
     return value, target

@@ -16,7 +16,18 @@ FLOORS = (
     {"problem", "machine"},
     {"cpu", "gpu", "simt", "instruments", "blocks"},
     {"catalogue"},
-    {"engine", "planning", "lowering", "operands", "opencl_arrays", "inventory", "fusing"}
+    {
+        "engine",
+        "planning",
+        "promotion",
+        "lowering",
+        "operands",
+        "libraries",
+        "axes",
+        "opencl_arrays",
+        "inventory",
+        "fusing",
+    }
     | {"checking", "profiling", "simulated"},
     {"ladder", "bench", "tune", "report"},
     {"cli"},

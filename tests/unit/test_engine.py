@@ -334,21 +334,6 @@ def test_subclasses_wrap_the_result() -> None:
     assert type(tw.matmul(a, a.tolist())) is np.ndarray
 
 
-def test_torch_tensors_share_their_memory() -> None:
-    torch = pytest.importorskip("torch")
-    for dtype in (torch.float32, torch.bfloat16, torch.int64):
-        a = torch.arange(12).reshape(3, 4).to(dtype)
-        found = tw.matmul(a, a.T)
-        assert isinstance(found, torch.Tensor)
-        assert found.dtype == dtype
-        assert (found == a @ a.T).all()
-        out = torch.zeros((3, 3), dtype=dtype)
-        assert tw.matmul(a, a.T, out=out) is out
-        assert (out == found).all()
-    with pytest.raises(ArgumentTypeError, match="without gradient"):
-        tw.matmul(torch.ones(2, 2, requires_grad=True), torch.ones(2, 2))
-
-
 # Threads
 
 

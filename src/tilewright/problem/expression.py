@@ -237,7 +237,15 @@ def trace(function: Callable[..., Any], parameters: Mapping[str, str]) -> Expres
     builder = Builder()
     values = [Value(builder, builder.add("parameter", (), d, name), d) for name, d in parameters.items()]
     check_arity(function, values, {})
-    result = function(*values)
+    try:
+        result = function(*values)
+    except TypeError as error:
+        if isinstance(error, ArgumentTypeError):
+            raise
+        raise ArgumentTypeError(
+            f"a traced function must compute with operators and tw.* functions (got {type(error).__name__}: {error}); "
+            "other libraries' functions cannot be traced"
+        ) from error
     if isinstance(result, Value) and result.builder is builder:
         return builder.finished(result.number, len(values))
     if isinstance(result, bool | int | float | np.generic) and values:

@@ -368,6 +368,19 @@ def of_numpy(function: Any) -> Callable[..., Any] | None:
     return _of_numpy().get(function)
 
 
+#: Torch's names of functions that compute what ours do.
+_TORCH = {
+    "exp": exp, "expm1": expm1, "log": log, "log1p": log1p, "tanh": tanh, "sqrt": sqrt, "floor": floor, "ceil": ceil,
+    "round": round, "abs": absolute, "absolute": absolute, "minimum": minimum, "maximum": maximum, "where": where,
+    "logaddexp": logaddexp, "erf": erf, "relu": relu, "sigmoid": sigmoid, "silu": silu, "clamp": clip, "clip": clip,
+}  # fmt: skip
+
+
+def of_torch(name: str) -> Callable[..., Any] | None:
+    """What a function of torch is here, by its name; None where there is no such."""
+    return _TORCH.get(name)
+
+
 @once
 def _of_numpy() -> dict[Any, Callable[..., Any]]:
     same: dict[Any, Callable[..., Any]] = {

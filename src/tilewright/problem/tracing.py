@@ -122,6 +122,37 @@ def _integers_only(function: Callable[[Any, Any], Value], *, swapped: bool = Fal
     return method
 
 
+class TracedAttributeError(ArgumentTypeError, AttributeError):
+    """A method or property that arrays have and one traced element does not."""
+
+
+#: Methods of arrays and tensors that look at many elements.
+_REDUCTIONS = frozenset(
+    "sum mean max min amax amin prod std var any all argmax argmin cumsum cumprod sort argsort softmax log_softmax "
+    "norm dot matmul trace ptp".split()
+)
+#: Methods that convert -> the dtype.
+_CONVERSIONS = {"float": "float32", "double": "float64", "half": "float16", "int": "int32", "long": "int64"}
+#: Methods whose function has another name here.
+_RENAMED = {"abs": "absolute", "clamp": "clip", "to": "astype", "type": "astype"}
+
+
+def _attribute(value: Value, name: str) -> str:
+    """Why a value has no such attribute, and what to write."""
+    from tilewright.problem import functions
+
+    has = _RENAMED.get(name, name)
+    if name in _REDUCTIONS:
+        instead = f"it is one element of the product; take .{name}() of what matmul returns"
+    elif name in _CONVERSIONS:
+        instead = f'write tw.astype(x, "{_CONVERSIONS[name]}")'
+    elif callable(getattr(functions, has, None)) and not has.startswith("_"):
+        instead = f"write tw.{has}(x)"
+    else:
+        instead = "it is one element of the product, with operators and tw.* functions alone"
+    return f"a value of a traced expression has no attribute {name!r} (got one of {value.dtype}); {instead}"
+
+
 class Value:
     """A value of an expression that is being traced.
 
@@ -211,6 +242,23 @@ class Value:
             )
         result: Value = found(*[self.like(x) for x in inputs])
         return result
+
+    @classmethod
+    def __torch_function__(cls, function: Any, types: Any, args: Any = (), options: Any = None) -> Value:
+        from tilewright.problem import functions
+
+        name = getattr(function, "__name__", str(function))
+        found = functions.of_torch(name)
+        if found is None or options:
+            value = next(x for x in args if isinstance(x, Value))
+            value._refuse(f"torch's {name}", "write it with tw.* functions; torch's are traced where tw has them")
+        result: Value = found(*args)
+        return result
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__"):  # protocols that are asked for, and may be missing
+            raise AttributeError(name)
+        raise TracedAttributeError(_attribute(self, name))
 
     def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Value:
         from tilewright.problem import functions

@@ -112,11 +112,27 @@ def test_scalars_are_evaluated_to_scalars() -> None:
         (lambda x: None, "must return what it computed.*got NoneType"),
         (lambda x: (x, x), "got tuple"),
         (lambda x: tw.astype(x, "int8") + 300, r"must be a value of int8.*got 300"),
+        (lambda x: x.sum(), r"no attribute 'sum' .*take \.sum\(\) of what matmul returns"),
+        (lambda x: x.mean(axis=0), r"take \.mean\(\)"),
+        (lambda x: x.relu(), r"write tw\.relu\(x\)"),
+        (lambda x: x.abs(), r"write tw\.absolute\(x\)"),
+        (lambda x: x.clip(0, 1), r"write tw\.clip\(x\)"),
+        (lambda x: x.float(), r'write tw\.astype\(x, "float32"\)'),
+        (lambda x: x.shape[0], r"no attribute 'shape' .*one element of the product"),
+        (lambda x: len([1]) + str.upper(x), "operators and tw.* functions .*got TypeError: .*upper"),
     ],
 )
 def test_what_cannot_be_traced(function: Callable[[Any], Any], text: str) -> None:
     with pytest.raises((ArgumentTypeError, ArgumentValueError), match=text):
         trace(function, {"x": "float32"})
+
+
+def test_a_missing_attribute_can_be_asked_for() -> None:
+    """Libraries look for protocols, and people for methods, by `hasattr`."""
+    seen: list[bool] = []
+    names = "sum", "__array_interface__", "cast"
+    trace(lambda x: seen.extend(hasattr(x, name) for name in names) or x, {"x": "float32"})
+    assert seen == [False, False, True]
 
 
 def test_a_value_of_another_trace_is_refused() -> None:

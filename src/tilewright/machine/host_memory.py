@@ -1,0 +1,88 @@
+"""Room for results on this host: asked for before a large one is made, since Linux promises more than it has."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tilewright.errors import OutOfMemoryError
+
+#: Results below are made without a look at what is free: asking takes 50 us.
+LARGE_BYTES = 1 << 28
+#: The most that the process's control group may take, in versions 2 and 1. What it has taken counts files that can be
+#: dropped, so that it says nothing.
+#: Source: Linux kernel documentation, admin-guide/cgroup-v2.rst ("memory.max") and cgroup-v1/memory.rst.
+_GROUPS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+
+
+def is_large(shape: tuple[int, ...], dtype: np.dtype[Any]) -> bool:
+    """Whether room for an array is asked for before it is made."""
+    return math.prod(shape) * dtype.itemsize >= LARGE_BYTES
+
+
+def available_bytes(meminfo: str = "/proc/meminfo", groups: tuple[str, ...] = _GROUPS) -> int | None:
+    """What this process can still take without the system ending it; None where the system does not tell.
+
+    Memory and swap that are free or can be freed, and no more than the process's control group may take.
+    Source: Linux manual, proc_meminfo(5), "MemAvailable" and "SwapFree".
+    """
+    try:
+        lines = dict(line.split(":", 1) for line in Path(meminfo).read_text("ascii").splitlines() if ":" in line)
+        found = sum(int(lines[name].split()[0]) for name in ("MemAvailable", "SwapFree") if name in lines) * 1024
+    except (OSError, ValueError, IndexError):
+        return None
+    for limit in groups:
+        try:
+            found = min(found, int(Path(limit).read_text("ascii")))
+        except (OSError, ValueError):  # no such group, or "max"
+            continue
+    return found
+
+
+def empty(shape: tuple[int, ...], dtype: np.dtype[Any], a_ndim: int, b_ndim: int) -> npt.NDArray[Any]:
+    """A new array for the product of operands of so many dimensions.
+
+    Raises
+    ------
+    OutOfMemoryError
+        It has no room; the message says what would fit.
+    """
+    needed = math.prod(shape) * dtype.itemsize
+    room = available_bytes() if needed >= LARGE_BYTES else None
+    if room is None or needed <= room:
+        try:
+            return np.empty(shape, dtype)
+        except (MemoryError, ValueError) as error:  # ValueError: more bytes than addresses
+            raise OutOfMemoryError(_message(shape, dtype, needed, room, a_ndim, b_ndim)) from error
+    raise OutOfMemoryError(_message(shape, dtype, needed, room, a_ndim, b_ndim))
+
+
+def _message(
+    shape: tuple[int, ...], dtype: np.dtype[Any], needed: int, room: int | None, a_ndim: int, b_ndim: int
+) -> str:
+    has = "less" if room is None else _size(room)
+    axis, what = len(shape) - 1, "columns of `b`"
+    if len(shape) > (a_ndim > 1) + (b_ndim > 1):
+        axis, what = 0, "matrices"
+    elif a_ndim > 1:
+        axis, what = 0, "rows of `a`"
+    fitting = 0 if room is None else room * shape[axis] // needed
+    few = f" ({fitting:,} at a time fit)" if fitting else ""
+    return (
+        f"the result must fit in memory: {shape} of {dtype} take {_size(needed)} (this process can have {has}); "
+        f"multiply some {what} at a time{few}, or give `out`, as numpy.memmap makes it in a file"
+    )
+
+
+def _size(count: int) -> str:
+    """Bytes in the largest unit that keeps them above 1."""
+    size, unit = float(count), "bytes"
+    for larger in ("KiB", "MiB", "GiB", "TiB", "PiB"):
+        if size < 1024:
+            break
+        size, unit = size / 1024, larger
+    return f"{size:,.0f} {unit}" if size >= 100 or unit == "bytes" else f"{size:.1f} {unit}"
