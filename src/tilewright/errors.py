@@ -59,7 +59,8 @@ class KernelError(TilewrightError):
         The byte address, for memory errors.
     fault : str
         The rule that was broken, for programs: `misaligned`; `bounds` and the state space; `deadlock`; `barrier`, how
-        one must be used; `barrier count`, the threads it takes. "" for everything else.
+        one must be used; `barrier count`, the threads it takes; `assertion`; `not cooperative`, a barrier of the grid
+        in a launch that has none. "" for everything else.
     opcode : str
         The PTX instruction, such as `ld.global.f32`; "" where there is none.
     ptx_line : int
@@ -68,6 +69,8 @@ class KernelError(TilewrightError):
         Line, opcode and PTX line of the other instructions concerned: the other barriers of a deadlock.
     results : dict
         What the launch's instruments saw until then, by their names.
+    printed : str
+        What the kernel had printed until then.
     """
 
     def __init__(
@@ -85,6 +88,7 @@ class KernelError(TilewrightError):
         ptx_line: int = 0,
         others: tuple[tuple[str, str, int], ...] = (),
         results: Mapping[str, Any] | None = None,
+        printed: str = "",
     ) -> None:
         super().__init__(message)
         self.kernel = kernel
@@ -98,6 +102,7 @@ class KernelError(TilewrightError):
         self.ptx_line = ptx_line
         self.others = others
         self.results = {} if results is None else results
+        self.printed = printed
 
 
 class MemoryAccessError(KernelError):
@@ -110,6 +115,10 @@ class DeadlockError(KernelError):
 
 class TrapError(KernelError):
     """The kernel executed `trap`."""
+
+
+class AssertionFailedError(TrapError):
+    """An `assert` of the kernel failed; `line` is where it stands in the source."""
 
 
 class LimitError(KernelError):

@@ -93,6 +93,8 @@ class Case:
         Applied to result and reference before they are compared, where the kernel leaves the order open.
     unwritten : tuple of int
         Positions of arrays that the host only allocates.
+    cooperative : bool
+        Whether blocks can wait for each other.
     defective : bool
         The `finds:` comments of the file are about this case; every other case must give no finding.
     finds : mapping of str to tuple of str
@@ -109,6 +111,7 @@ class Case:
     rtol: float = 0.0
     settled: Callable[[Any], Any] = unchanged
     unwritten: tuple[int, ...] = ()
+    cooperative: bool = False
     defective: bool = False
     finds: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 

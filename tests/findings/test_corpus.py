@@ -32,12 +32,14 @@ INSTRUCTIONS = {
     "TW402": r"bar(rier)?\.sync",
     "TW403": r"bar(rier)?\.sync",
     "TW404": r"(shfl|vote)\.sync",
+    "TW509": r"trap",
     "TW601": r"\.f64",
     "TW602": r"(mul|mad)\S*\.(lo\.)?[su]32",
     "TW603": r"(div|sqrt|rcp|st)\.",
     "TW604": r"cvt\.rn\.f32\.f64",
     "TW701": r"(ld|st)\.shared",
     "TW702": r"(ld|st)\.global",
+    "TW801": r"st\.param",
 }
 DEFECTS = corpus.files("defects")
 #: Mistakes in first CUDA products that a checker must find, and the files of `defects` that make them.

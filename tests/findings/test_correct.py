@@ -20,8 +20,9 @@ def run(case: Case, seed: int | None) -> None:
     arguments, before = case.device_arguments(memory)
     limits = Limits(seconds=60)
     launch(
-        case.launchable(), case.grid, case.block, arguments, case.shared_bytes, limits=limits, seed=seed, memory=memory
-    )
+        case.launchable(), case.grid, case.block, arguments, case.shared_bytes, limits=limits, seed=seed, memory=memory,
+        cooperative=case.cooperative,
+    )  # fmt: skip
     assert case.reference is not None, f"{case.name}: a correct kernel must have a reference"
     for position, wanted in case.reference(*before).items():
         value = arguments[position]

@@ -21,7 +21,10 @@ DEFECTS = corpus.files("defects")
 def found(case: Case, seed: int | None = None) -> set[tuple[str, int, str]]:
     """(file, line, code) of each finding; PTX that was written by hand has PTX lines."""
     arguments, _ = case.device_arguments(Memory())
-    findings = tw.check(case.launchable(), case.grid, case.block, arguments, shared_bytes=case.shared_bytes, seed=seed)
+    findings = tw.check(
+        case.launchable(), case.grid, case.block, arguments, shared_bytes=case.shared_bytes, seed=seed,
+        cooperative=case.cooperative,
+    )  # fmt: skip
     return {
         (one.source, one.line, one.code) if one.source else (str(case.path), one.ptx_line, one.code) for one in findings
     }

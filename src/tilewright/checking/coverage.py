@@ -6,7 +6,7 @@ reaches there: blocks times threads, times a whole number of elements a thread. 
 
 - where less than a block's share is missing, and no other array ends just there, the grid came from a floor division
   (TW501 of arrays that are written, TW506 of arrays that are only read);
-- where one row is done by a launch of one dimension of a kernel that reads its y index, the launch lacks a dimension
+- where one row is done by a launch of one dimension of a kernel that addresses by its y index, it lacks a dimension
   (TW503);
 - where more is missing of an input, and the number of blocks decides how often a loop runs, its length was taken from
   the grid (TW506).
@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.checking import launches
+from tilewright.checking.dimensions import own_axes
 from tilewright.checking.values import Values
 from tilewright.instruments.findings import Finding
 from tilewright.instruments.touched import TouchedResult
@@ -96,7 +97,7 @@ def _left_out(
     if all(_by_floor(launch, reached[axis], argument.shape[axis]) for axis in short):
         yield launches.at(launch, "TW501" if access == "written" else "TW506", text, details=details)
     elif access == "written" and values is not None and _lacks_dimension(launch, reached, argument, short, values):
-        text = f"grid {launch.grid} and block {launch.block} have one dimension, and the kernel reads its y index"
+        text = f"grid {launch.grid} and block {launch.block} have one dimension, and the kernel uses its y index"
         yield launches.at(launch, "TW503", f"{text}; {missing}", details=details)
     elif access == "read" and values is not None and all(_by_blocks(launch, reached[axis]) for axis in short):
         if _blocks_bound_a_loop(values):
@@ -137,7 +138,7 @@ def _lacks_dimension(
         one
         and len(rows) > 0
         and all(axis in rows or _by_floor(launch, reached[axis], argument.shape[axis]) for axis in short)
-        and any(name in ("%tid.y", "%ctaid.y") for op in values.ops for name in values.special(op))
+        and "y" in own_axes(values)
     )
 
 

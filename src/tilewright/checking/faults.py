@@ -26,6 +26,8 @@ CODES = {
     "deadlock": "TW401",
     "barrier": "TW401",
     "barrier count": "TW403",
+    "not cooperative": "TW509",
+    "assertion": "TW801",
 }
 #: A generic address lies in a window of its own where it is one of shared or local memory.
 _WINDOWS = {SHARED_WINDOW >> 32: "bounds shared", LOCAL_WINDOW >> 32: "bounds local"}

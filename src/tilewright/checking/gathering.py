@@ -29,6 +29,7 @@ from tilewright.instruments.wraparound import Wraparound
 from tilewright.settings import Settings
 from tilewright.simt.events import Instrument
 from tilewright.simt.observer import Launch, Observer, Rows
+from tilewright.simt.run import device_runtime
 from tilewright.simt.run.kernels import parsed
 from tilewright.simt.run.launch import Run
 from tilewright.simt.run.memory import red_zone_bytes
@@ -149,7 +150,7 @@ class Checks(Observer):
         self._files.update(dict.fromkeys(place.rpartition(":")[0] for place in launch.program.source_lines.values()))
         dtypes = [a.dtype for a in launch.arguments if a.dtype is not None]
         key = (launch.program.ptx, launch.program.entry, tuple(map(str, dtypes)))
-        read = _values(launch)
+        read = values_of(launch)
         if key not in self._looked_at and read is not None:
             self._looked_at.add(key)
             file = launches.definition(launch.program)[0]
@@ -158,11 +159,11 @@ class Checks(Observer):
 
     def instruments(self, launch: Launch) -> Sequence[Instrument]:
         """Fresh ones for the launch."""
-        read, kernel = _values(launch), (launch.program.ptx, launch.program.entry)
+        read, kernel = values_of(launch), (launch.program.ptx, launch.program.entry)
         if kernel not in self._signs:
             self._signs[kernel] = indices.lines(read) if read is not None else {}
         signs = self._signs[kernel]
-        memory = MemoryCheck(launch.program.ptx, launch.name, self._states)
+        memory = MemoryCheck(device_runtime.instructions(launch.program.ptx), launch.name, self._states)
         convergence = Convergence(launch.name)
         found: list[Instrument] = [memory, convergence, Touched(), Nonfinite(finite.arrays(launch))]
         return [*found, Wraparound(signs)] if signs else found
@@ -173,7 +174,7 @@ class Checks(Observer):
         lost = results["memory"].lost if "memory" in results else 0
         if lost:
             warnings.warn(f"{launch.name}: {lost:,} more findings found no room in the table of a launch", stacklevel=2)
-        read = _values(launch)
+        read = values_of(launch)
         found = list(self._from_instruments(launch, read, results))
         if isinstance(error, KernelError):
             found += self._of_launch(faults.findings(error, launch, found), launch, read)
@@ -196,11 +197,7 @@ class Checks(Observer):
         return launches.of_launch(found, launch, read, self._states.is_freed)
 
     def _refused(self, launch: Launch, error: LaunchError) -> list[Finding]:
-        return (
-            launches.findings(launch, self._gpu)
-            or launches.too_many_to_wait(launch, error)
-            or launches.without_consent(launch, self._gpu)
-        )
+        return launches.of_refused(launch, self._gpu, error)
 
     def _from_instruments(self, launch: Launch, read: Values | None, results: Any) -> Iterator[Finding]:
         """What instruments found: those whose result is findings, or has them, and those that count."""
@@ -219,7 +216,7 @@ def _loaded_ahead(finding: Finding, launch: Launch) -> bool:
     return finding.code in UNSET and speculated(parsed(launch.program.ptx), finding.ptx_line)
 
 
-def _values(launch: Launch) -> Values | None:
+def values_of(launch: Launch) -> Values | None:
     """The kernel's text, where the machine can read it; where not, the launch itself fails."""
     try:
         return values.of_kernel(launch.program.ptx, launch.program.entry)

@@ -12,15 +12,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tilewright.checking import arrays
+from tilewright.checking import arrays, dimensions
 from tilewright.checking.values import Values
 from tilewright.errors import LaunchError
+from tilewright.gpu import residency
 from tilewright.gpu.program import Program
 from tilewright.instruments.findings import Finding, split
 from tilewright.machine import Gpu
 from tilewright.simt.observer import Launch
 from tilewright.simt.ptx.frames import package
-from tilewright.simt.run.launch import check_dimensions
 
 
 def at(launch: Launch, code: str, message: str, **more: Any) -> Finding:
@@ -95,13 +95,19 @@ def _shared(launch: Launch, gpu: Gpu) -> Iterator[tuple[str, str]]:
         )
 
 
-def fewer_dimensions(launch: Launch, grid: Any, block: Any) -> list[Finding]:
-    """TW503 of a launch as it was written: with one extent where the kernel reads a second or third index."""
-    try:
-        check_dimensions(launch.program, grid, block)
-    except LaunchError as error:
-        return [at(launch, "TW503", str(error).partition(": ")[2].partition(";")[0])]
-    return []
+def fewer_dimensions(launch: Launch, grid: Any, block: Any, values: Values | None) -> list[Finding]:
+    """TW503 of a launch as it was written: with one extent where the kernel addresses memory by its y or z index."""
+    if values is None or any(isinstance(extents, Sequence) and len(extents) > 1 for extents in (grid, block)):
+        return []
+    axis = max(dimensions.own_axes(values), default="")
+    if not axis:
+        return []
+    count = "xyz".index(axis) + 1
+    message = (
+        f"`grid` and `block` must have {count} extents, for the kernel addresses memory by its {axis} index "
+        f"(got {grid!r} and {block!r})"
+    )
+    return [at(launch, "TW503", message)]
 
 
 def without_consent(launch: Launch, gpu: Gpu) -> list[Finding]:
@@ -119,11 +125,16 @@ def without_consent(launch: Launch, gpu: Gpu) -> list[Finding]:
     return [at(launch, "TW505", message)]
 
 
-def too_many_to_wait(launch: Launch, error: LaunchError) -> list[Finding]:
-    """TW508 of a cooperative launch that was refused; the driver's words say how many blocks there may be."""
-    if "COOPERATIVE_LAUNCH_TOO_LARGE" not in str(error):
-        return []
-    return [at(launch, "TW508", str(error).rpartition("CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE: ")[2])]
+def too_many_to_wait(launch: Launch, gpu: Gpu) -> list[Finding]:
+    """TW508 of a cooperative launch of more blocks than the GPU holds."""
+    wrong = residency.too_many(launch.program, gpu, launch.grid, launch.block, launch.shared_bytes)
+    return [at(launch, "TW508", wrong)] if wrong else []
+
+
+def of_refused(launch: Launch, gpu: Gpu, error: LaunchError) -> list[Finding]:
+    """Findings of a launch that a driver refused."""
+    too_large = "COOPERATIVE_LAUNCH_TOO_LARGE" in str(error)
+    return findings(launch, gpu) or (too_many_to_wait(launch, gpu) if too_large else without_consent(launch, gpu))
 
 
 def of_launch(

@@ -10,19 +10,21 @@ import numpy as np
 from tilewright import machine
 from tilewright.checking import launches, suppressions
 from tilewright.checking.found import Findings
-from tilewright.checking.gathering import Checks
+from tilewright.checking.gathering import Checks, values_of
 from tilewright.checking.rows import SpacedArray, spaced
 from tilewright.errors import KernelError, LaunchError
-from tilewright.gpu import extent
+from tilewright.gpu import extent, residency
 from tilewright.gpu.arguments import Argument, array_shape
 from tilewright.gpu.program import Program
 from tilewright.settings import Settings
 from tilewright.simt.observer import ArgumentFact, Launch
+from tilewright.simt.run.grid_barrier import WORKSPACE_BYTES
 from tilewright.simt.run.kernels import parsed
-from tilewright.simt.run.launch import launch_packed, place_module
+from tilewright.simt.run.launch import launch_packed
 from tilewright.simt.run.limits import Limits
 from tilewright.simt.run.memory import DeviceArray, Memory
 from tilewright.simt.run.staging import Staged, flat, given_memory, stage
+from tilewright.simt.run.variables import keeps_variables, loaded, place_module
 from tilewright.simt.translate.inline import inline_calls
 from tilewright.simt.translate.layout import lay_out
 
@@ -42,6 +44,8 @@ def check(
     gpu: str | None = None,
     ignore: Sequence[str] = (),
     limits: Limits | None = None,
+    memory: Memory | None = None,
+    cooperative: bool = False,
 ) -> Findings:
     """Run a kernel on the simulated GPU, and say what is wrong with it.
 
@@ -64,6 +68,10 @@ def check(
         Codes that are not wanted.
     limits : Limits, optional
         When to give up.
+    memory : Memory, optional
+        As for :func:`tilewright.simt.launch`: the one whose variables the kernel uses.
+    cooperative : bool
+        Whether the grid's blocks can wait for each other.
 
     Returns
     -------
@@ -99,7 +107,10 @@ def check(
     target = machine.gpu(gpu or Settings.from_environ().gpu)
     program, given = spaced(kernel, args)
     blocks, threads = _shape(program.name, grid, block)
-    memory = given_memory(program.name, given, None) or Memory()
+    memory = given_memory(program.name, given, memory) or Memory()
+    if keeps_variables(program):
+        loaded(program.ptx, memory)
+    cooperative = cooperative or residency.waits_for_grid(program)
     checks = Checks(gpu=gpu, ignore=ignore)
     checks.begun(memory.limit_bytes)
     zones, memory.red_zones = memory.red_zones, checks.red_zones
@@ -108,10 +119,12 @@ def check(
         staged = scene.stage(given)
         about = Launch(program.name, program, blocks, threads, shared_bytes, tuple(_facts(program, given, staged)))
         checks.launching(about)
-        wrong = launches.findings(about, target) + launches.fewer_dimensions(about, grid, block)
+        wrong = launches.findings(about, target) + launches.fewer_dimensions(about, grid, block, values_of(about))
+        if cooperative and not wrong:
+            wrong = launches.too_many_to_wait(about, target)
         checks.add(wrong)
         if not wrong:
-            scene.launch(about, given, staged, target, seed, limits)
+            scene.launch(about, given, staged, target, seed, limits, cooperative=cooperative)
     finally:
         scene.close()
         memory.red_zones = zones
@@ -153,7 +166,7 @@ class _Scene:
             held[address, size] = within, written
         staged = stage(plain, self.memory, lambda size: self.allocate(size, written=True))
         for place, (arrays, written) in held.items():
-            if arrays:
+            if arrays and place[0] not in self.memory.modules.values():  # variables stay where the kernel names them
                 self._guard(staged, arrays, place, written=written)
         for arg in args:
             if isinstance(arg, SpacedArray) and id(arg) not in staged:
@@ -194,18 +207,18 @@ class _Scene:
 
     def launch(
         self, about: Launch, args: Sequence[Any], staged: dict[int, Staged], target: machine.Gpu, seed: int | None,
-        limits: Limits | None,
+        limits: Limits | None, *, cooperative: bool,
     ) -> None:  # fmt: skip
         """Run the kernel; an error that is a finding ends here."""
         program = about.program
         values = program.marshal(args, lambda value: staged[id(value)].start)
-        module = parsed(program.ptx)
-        layout = lay_out(module, inline_calls(module, module.functions[program.entry]))
-        base = place_module(program, layout, self.memory, lambda size: self.allocate(size, written=True))
+        base = self._variables(program)
+        workspace = self.allocate(WORKSPACE_BYTES, written=True) if cooperative else 0
         try:
             run = launch_packed(
                 self.checks.prepared(program, about), about.grid, about.block, values, self.memory, base, target,
                 shared_bytes=about.shared_bytes, instruments=self.checks.instruments(about), seed=seed, limits=limits,
+                workspace=workspace,
             )  # fmt: skip
         except (KernelError, LaunchError) as error:
             self.checks.finished(about, None, error)
@@ -215,6 +228,13 @@ class _Scene:
             self.checks.finished(about, run, None)
             for item in staged.values():
                 item.copy_back(self.memory)
+
+    def _variables(self, program: Program) -> int:
+        if keeps_variables(program):
+            return loaded(program.ptx, self.memory)
+        module = parsed(program.ptx)
+        layout = lay_out(module, inline_calls(module, module.functions[program.entry]))
+        return place_module(program, layout, self.memory, lambda size: self.allocate(size, written=True))
 
     def close(self) -> None:
         """Give the memory back."""

@@ -234,8 +234,14 @@ def _checked_integer(kernel: str, argument: Argument, value: Any, size: int, *, 
     return number.to_bytes(size, "little", signed=signed)
 
 
+#: What a pointer looks like where only PTX tells.
+_POINTERS = ("integer", "pointer")
+
+
 def _c_value(kernel: str, argument: Argument, parameter: Parameter, value: Any, address: AddressOf) -> bytes:
     """One argument of a C function: a pointer, or a parameter of which only the PTX type is known."""
+    if value is None and parameter.bytes == 8 and (argument.kind == "pointer" or parameter.kind in _POINTERS):
+        return bytes(8)
     shape = array_shape(value)
     if shape is not None:
         if not shape.dtype.isnative:
@@ -245,7 +251,7 @@ def _c_value(kernel: str, argument: Argument, parameter: Parameter, value: Any, 
             )
         if (
             parameter.bytes != 8
-            or parameter.kind not in ("integer", "pointer")
+            or parameter.kind not in _POINTERS
             or (argument.dtype and shape.dtype != np.dtype(argument.dtype))
             or (argument.kind == "pointer" and argument.writable and shape.readonly)
         ):

@@ -17,10 +17,12 @@ from tilewright.gpu import listing
 from tilewright.gpu.optional import missing
 from tilewright.native import private, store, upkeep
 from tilewright.native.once import bounded
+from tilewright.simt.run import device_runtime
 
 _PURPOSE = "Reading a kernel's registers"
 #: Longest time one kernel may take to assemble; heavily unrolled ones take tens of seconds.
 _SECONDS = 300
+_UNRESOLVED = "Unresolved extern function"
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +132,9 @@ def _assemble(ptxas: Path, ptx: str, entry: str, cc: tuple[int, int], output: Pa
     private.write(source, ptx.encode())
     command = [str(ptxas), "-v", f"-arch={listing.architecture(ptx, cc)}", "-lineinfo", str(source), "-o", str(output)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False, umask=0o077)
+    if done.returncode and _UNRESOLVED in done.stderr:  # the device runtime's, which a linker adds
+        private.write(source, device_runtime.with_grid_barrier(ptx).encode())
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False, umask=0o077)
     if done.returncode:
         text = (done.stderr + done.stdout).replace(str(source), "kernel.ptx")
         raise CompileError(f"{entry}: the assembler refused it for sm_{cc[0]}{cc[1]}:\n{_marked(text, ptx)}".rstrip())

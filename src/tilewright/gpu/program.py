@@ -6,7 +6,7 @@ import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tilewright.errors import ArgumentTypeError, ArgumentValueError, CompileError
 from tilewright.gpu import arguments as marshalling
@@ -17,6 +17,9 @@ from tilewright.gpu.listing import Parameter
 from tilewright.native.once import bounded
 from tilewright.simt.ptx.frames import told
 from tilewright.waiting import announced
+
+if TYPE_CHECKING:
+    from tilewright.simt.run.variables import Variables
 
 #: Compute capability compiled for unless another is asked for: Hopper, the H100's.
 DEFAULT_CC = (9, 0)
@@ -227,6 +230,38 @@ class Program:
     @functools.cached_property
     def _line_table(self) -> Mapping[int, tuple[str, ...]]:
         return listing.line_table(self.ptx)
+
+    @property
+    def variables(self) -> Variables:
+        """Its `__device__` and `__constant__` variables, by name, in the memory of the `with` block one is in.
+
+        Raises
+        ------
+        ArgumentValueError
+            One is in none.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from tilewright.simt import Memory, launch
+        >>> program = Program.from_ptx('''
+        ... .version 8.0
+        ... .target sm_90
+        ... .address_size 64
+        ... .visible .global .align 4 .u32 launches;
+        ... .visible .entry step() { .reg .b32 %r<2>;
+        ...   ld.global.u32 %r1, [launches]; add.u32 %r1, %r1, 1; st.global.u32 [launches], %r1; ret;
+        ... }''')
+        >>> with Memory():
+        ...     program.variables["launches"] = 40
+        ...     for _ in range(2):
+        ...         _ = launch(program, 1, 1, ())
+        ...     int(program.variables["launches"][()])
+        42
+        """
+        from tilewright.simt.run.variables import Variables
+
+        return Variables(self)
 
     def marshal(self, args: Sequence[Any], address_of: AddressOf) -> tuple[bytes, ...]:
         """Turn arguments into the bytes of each kernel parameter.

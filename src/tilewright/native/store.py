@@ -44,7 +44,7 @@ def digest(*parts: str) -> str:
 
 @functools.cache
 def fingerprint(folder: str) -> str:
-    """Changes when any Python file under a folder does: a checkout that is worked on keeps no stale entries.
+    """Changes when any Python or PTX file under a folder does: a checkout that is worked on keeps no stale entries.
 
     The files' text, because installers give files of every version one time stamp, and asking for the package's
     version costs a fresh process more than reading them does.
@@ -55,7 +55,7 @@ def fingerprint(folder: str) -> str:
             for entry in entries:
                 if entry.is_dir():
                     folders.append(entry.path)
-                elif entry.name.endswith(".py"):
+                elif entry.name.endswith((".py", ".ptx")):
                     paths.append(entry.path)
     return digest(*(Path(path).read_text("utf-8") for path in sorted(paths)))
 

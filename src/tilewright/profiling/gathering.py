@@ -106,6 +106,8 @@ def _parts(results: Mapping[str, Any], served: Sequence[Served]) -> Iterator[tup
     for row in results["divergence"].rows:
         yield _key(row.site), {"branches": row.branches, "divergent_branches": row.divergent}
     for index, row in enumerate(results["coalescing"].rows):
+        if (row.site.space, row.site.access) not in _ACCESSES:  # a generic atomic: of local memory there are none
+            continue
         found = served[index] if served else Served()
         sectors = Sectors(row.requests, row.lanes, row.sectors, row.ideal_sectors, row.bytes_used, found)
         yield _key(row.site), {_ACCESSES[row.site.space, row.site.access]: sectors}

@@ -22,6 +22,7 @@ from tilewright.profiling.verdict import Evidence, findings, verdict
 from tilewright.settings import Settings
 from tilewright.simt.events import Instrument
 from tilewright.simt.run.launch import Run, launch
+from tilewright.simt.run.memory import Memory
 
 
 def instruments() -> tuple[Instrument, ...]:
@@ -38,6 +39,8 @@ def profile(
     shared_bytes: int = 0,
     gpu: str | None = None,
     seed: int | None = None,
+    memory: Memory | None = None,
+    cooperative: bool = False,
 ) -> Profile:
     """Run a kernel on the simulated GPU, and say what it did and what bounds it.
 
@@ -55,6 +58,9 @@ def profile(
         H100, by default.
     seed : int, optional
         Shuffles the order of blocks and warps; counts do not depend on it.
+    memory : Memory, optional
+    cooperative : bool
+        As for :func:`tilewright.simt.launch`.
 
     Returns
     -------
@@ -85,8 +91,9 @@ def profile(
     target = machine.gpu(gpu or Settings.from_environ().gpu)
     program = program_for(kernel, args, max(target.compute_capability, OLDEST_CC))
     run = launch(
-        program, grid, block, args, shared_bytes=shared_bytes, instruments=instruments(), seed=seed, gpu=target.key
-    )
+        program, grid, block, args, shared_bytes=shared_bytes, instruments=instruments(), seed=seed, gpu=target.key,
+        memory=memory, cooperative=cooperative,
+    )  # fmt: skip
     return of_run(run, target, shared_bytes=shared_bytes)
 
 

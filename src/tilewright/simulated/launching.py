@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.errors import (
+    AssertionFailedError,
     DeadlockError,
     KernelError,
     LaunchError,
@@ -26,20 +27,20 @@ from tilewright.errors import (
     PtxError,
     TilewrightError,
 )
+from tilewright.gpu import residency
 from tilewright.gpu.listing import Parameter
 from tilewright.native.once import once
 from tilewright.simt.observer import ArgumentFact, Launch
-from tilewright.simt.run.grid_barrier import GridBarrier
+from tilewright.simt.run.grid_barrier import WORKSPACE_BYTES
 from tilewright.simt.run.launch import Run, launch_packed
 from tilewright.simulated.gpu import DriverError, SimulatedGpu
 from tilewright.simulated.internal_code import internal_folders
-from tilewright.simulated.modules import Kernel, KernelAttributes, Library, active_blocks
+from tilewright.simulated.modules import Kernel, Library
 
-#: The counter of `grid_sync.ptx`, which each cooperative launch begins at 0.
-_ARRIVALS = "tilewright_grid_arrivals"
 #: What a driver would report, by what the machine found; the first that fits.
 _CODES: tuple[tuple[type[TilewrightError], str], ...] = (
     (MemoryAccessError, "CUDA_ERROR_ILLEGAL_ADDRESS"),
+    (AssertionFailedError, "CUDA_ERROR_ASSERT"),
     (LimitError, "CUDA_ERROR_LAUNCH_TIMEOUT"),
     (DeadlockError, "CUDA_ERROR_LAUNCH_TIMEOUT"),
     (KernelError, "CUDA_ERROR_LAUNCH_FAILED"),
@@ -107,11 +108,16 @@ class Launcher:
                 self._check(kernel, library, config, grid, block)
             except DriverError as error:
                 raise self._refused(about, error) from None
-            run = self._observed(library, about, values)
+            workspace = gpu.allocate(WORKSPACE_BYTES, host_visible=True) if _is_cooperative(config) else 0
+            try:
+                run = self._observed(library, about, values, workspace)
+            finally:
+                if workspace:
+                    gpu.free(workspace)
         if run.printed:
             print(run.printed, end="", flush=True)
 
-    def _observed(self, library: Library, about: Launch, values: Sequence[bytes]) -> Run:
+    def _observed(self, library: Library, about: Launch, values: Sequence[bytes], workspace: int) -> Run:
         """Run a kernel, with observers told of it before and after."""
         gpu = self.gpu
         for observer in gpu.observers:
@@ -127,10 +133,12 @@ class Launcher:
                     program, about.grid, about.block, values, gpu.memory, library.base, gpu.record,
                     shared_bytes=about.shared_bytes, limits=gpu.limits, seed=gpu.seed,
                     instruments=[i for observer in gpu.observers for i in observer.instruments(about)],
-                    grid_barrier=_grid_barrier(library, about.grid),
+                    workspace=workspace,
                 )  # fmt: skip
         except TilewrightError as error:
             self._finish(about, None, error)
+            if isinstance(error, KernelError) and error.printed:
+                print(error.printed, end="", flush=True)
             raise kernel_error(error) from None
         except KeyboardInterrupt as interrupt:  # with the place, where the kernel ran already
             told = [one for one in interrupt.args if isinstance(one, KernelError)]
@@ -165,25 +173,15 @@ class Launcher:
             raise DriverError("CUDA_ERROR_INVALID_VALUE", "CUDA_ERROR_INVALID_VALUE: the grid or the block is empty")
         if not fits or (dynamic and dynamic + library.entry(kernel.name).shared_bytes > allowed):
             raise DriverError("CUDA_ERROR_INVALID_VALUE")
-        if config.cooperative if isinstance(config, LaunchConfig) else config.is_cooperative:
-            registers = KernelAttributes(kernel).num_regs
-            static = library.entry(kernel.name).shared_bytes
-            resident = active_blocks(record, registers, static + dynamic, threads) * record.multiprocessors
-            if math.prod(grid) > resident:
-                raise DriverError(
-                    "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE",
-                    f"CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE: the grid has {math.prod(grid):,} blocks of {threads:,} "
-                    f"threads, and the {record.name} holds {resident:,} of them at once",
-                )
+        if _is_cooperative(config):
+            wrong = residency.too_many(library.entry(kernel.name), record, grid, block, dynamic)
+            if wrong:
+                code = "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE"
+                raise DriverError(code, f"{code}: {wrong}")
 
 
-def _grid_barrier(library: Library, grid: tuple[int, int, int]) -> GridBarrier | None:
-    """The barrier of a grid whose kernel may have one, at its beginning."""
-    if _ARRIVALS not in library.module.variables:
-        return None
-    address, size = library.variable(_ARRIVALS)
-    ctypes.memset(address, 0, size)
-    return GridBarrier(address, math.prod(grid))
+def _is_cooperative(config: Any) -> bool:
+    return bool(config.cooperative if isinstance(config, LaunchConfig) else config.is_cooperative)
 
 
 def _extents(value: Any) -> tuple[int, int, int]:

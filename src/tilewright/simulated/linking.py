@@ -7,9 +7,7 @@ machine runs; machine code of a GPU can be linked by none of them.
 from __future__ import annotations
 
 import functools
-import re
-from collections.abc import Callable, Iterator
-from importlib import resources
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,15 +18,8 @@ from tilewright.simulated import ptx_linking
 from tilewright.simulated.current import current_gpu
 from tilewright.simulated.modules import Kernel, Library
 
-#: The static library of the device runtime; `device_runtime` stands for what is used of it.
+#: The static library of the device runtime; what a kernel uses of it is defined where the machine reads the kernel.
 _RUNTIME_LIBRARY = "cudadevrt"
-#: What CUDA gives to every kernel, by the file that defines it here.
-_RUNTIME = {
-    "grid_sync.ptx": ("cudaCGGetIntrinsicHandle", "cudaCGSynchronize"),
-    "heap.ptx": ("malloc", "free"),
-    "assertion.ptx": ("__assertfail",),
-}
-_EXTERN = re.compile(r"\.extern\s+\.func\s*(?:\([^)]*\)\s*)?([\w$]+)")
 #: Options of NVRTC with which its code tells source lines.
 _TELLS_LINES = frozenset({b"--generate-line-info", b"-lineinfo", b"--device-debug", b"-G"})
 
@@ -119,7 +110,7 @@ class Linker:
         if intermediate:
             texts.insert(0, _optimised(intermediate, self._options))
         try:
-            ptx = ptx_linking.join([*texts, *_runtime(texts)])
+            ptx = ptx_linking.join(texts)
         except PtxError as error:
             raise no_binary(str(error)) from error
         return ObjectCode(ptx.encode(), "ptx") if target_type == "ptx" else ObjectCode(b"", "cubin", ptx=ptx)
@@ -134,14 +125,6 @@ class Linker:
 
     def close(self) -> None:
         """End the linker."""
-
-
-def _runtime(texts: list[str]) -> Iterator[str]:
-    """Definitions of what the texts only declare of CUDA's own functions."""
-    declared = {name for text in texts for name in _EXTERN.findall(text)}
-    for file, names in _RUNTIME.items():
-        if declared & set(names):
-            yield resources.files(__package__).joinpath("device_runtime", file).read_text()
 
 
 def no_binary(message: str) -> Exception:

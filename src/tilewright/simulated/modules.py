@@ -14,12 +14,12 @@ from tilewright.gpu.arguments import c_arguments
 from tilewright.gpu.assembler import Resources
 from tilewright.gpu.listing import read_entry, target
 from tilewright.gpu.program import Program
-from tilewright.machine.gpu import WARP_LANES, Gpu
-from tilewright.machine.occupancy import occupancy
+from tilewright.gpu.residency import active_blocks
+from tilewright.machine.gpu import WARP_LANES
 from tilewright.simt.ptx import tree
 from tilewright.simt.run.kernels import parsed
-from tilewright.simt.run.launch import place_module
-from tilewright.simt.translate.layout import Layout, lay_out
+from tilewright.simt.run.variables import place_all
+from tilewright.simt.translate.layout import lay_out
 from tilewright.simulated.contexts import binding
 from tilewright.simulated.current import current_gpu
 from tilewright.simulated.gpu import DriverError, SimulatedGpu
@@ -45,14 +45,7 @@ class Library:
         self.code = code
         self.module = parsed(code.ptx)
         self._programs: dict[str, Program] = {}
-        functions = self.module.entries or [tree.Function("", is_entry=True)]
-        layouts = {function.name: lay_out(self.module, function) for function in functions}
-        self.layout: Layout = next(iter(layouts.values()))
-        size = max(layout.module_bytes for layout in layouts.values())
-        self.base = gpu.allocate(size, host_visible=True) if size else 0
-        for name, layout in layouts.items():
-            if name:
-                place_module(self.entry(name), layout, gpu.memory, lambda _: self.base)
+        self.base = place_all(self.module, gpu.memory, lambda size: gpu.allocate(size, host_visible=True))
 
     @classmethod
     def of(cls, gpu: SimulatedGpu, code: ObjectCode) -> Library:
@@ -91,7 +84,7 @@ class Library:
 
     def variable(self, name: str) -> tuple[int, int]:
         """Address and bytes of a variable."""
-        place = self.layout.places.get(name)
+        place = lay_out(self.module, tree.Function("", is_entry=True)).places.get(name)
         declared = self.module.variables.get(name)
         if place is None or place[0] != "module" or declared is None:
             raise DriverError("CUDA_ERROR_NOT_FOUND")
@@ -184,12 +177,6 @@ def readable(entry: str) -> str:
         end = length.end() + int(length[0])
         name, rest = rest[length.end() : end], rest[end:]
     return name
-
-
-def active_blocks(record: Gpu, registers: int, shared_bytes: int, threads: int) -> int:
-    """Blocks that are resident on a multiprocessor at once."""
-    found = occupancy(record, registers_per_thread=registers, shared_bytes=shared_bytes, block_threads=threads)
-    return found.active_blocks
 
 
 def cuLibraryGetGlobal(gpu: SimulatedGpu, library: Any, name: bytes) -> tuple[Any, int]:

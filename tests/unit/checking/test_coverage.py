@@ -16,7 +16,7 @@ from tilewright.simt.observer import ArgumentFact, Launch
 
 HEAD = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k() {\n.reg .b32 %r<9>; .reg .pred %p<3>;\n"
 PLAIN = HEAD + "ret; }"
-READS_Y = HEAD + "mov.u32 %r1, %ctaid.y; ret; }"
+READS_Y = HEAD + "mov.u32 %r1, %ctaid.y; st.shared.u32 [%r1], %r1; ret; }"
 LOOPS = HEAD + "mov.u32 %r1, %nctaid.x; mov.u32 %r2, 0;\nL: add.u32 %r2, %r2, 1; setp.lt.u32 %p1, %r2, %r1;\n"
 LOOPS += "@%p1 bra L; ret; }"
 SIZE = 4096

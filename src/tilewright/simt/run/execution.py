@@ -12,17 +12,18 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.errors import DeadlockError, KernelError, LimitError, MemoryAccessError, TrapError
+from tilewright.errors import DeadlockError, KernelError, LimitError, MemoryAccessError
 from tilewright.gpu.program import Program
 from tilewright.machine.occupancy import most_resident
 from tilewright.native.interrupts import HeldBack
 from tilewright.simt.events import Facts, Instrument, Site
 from tilewright.simt.ptx.frames import within
-from tilewright.simt.run import barrier_faults
+from tilewright.simt.run import barrier_faults, traps
 from tilewright.simt.run.arena import Arena
 from tilewright.simt.run.budget import UNLIMITED, Budget
 from tilewright.simt.run.callbacks import Callbacks
 from tilewright.simt.run.compiler import host
+from tilewright.simt.run.device_runtime import ASSERTION_FORMAT
 from tilewright.simt.run.grid_barrier import GridBarrier
 from tilewright.simt.run.kernels import ReadyKernel
 from tilewright.simt.run.limits import Limits
@@ -119,6 +120,11 @@ class Shift:
         more = self.share.more(self.spent, stopped)
         self._set_bounds()
         return more
+
+    @property
+    def printed_bytes(self) -> int:
+        """Bytes of what its blocks printed so far, with what found no room."""
+        return int(self.context[state.CONTEXT["print_used"] // 8])
 
     def block_at_work(self) -> int:
         """Linear index of the current block."""
@@ -284,7 +290,7 @@ class Execution:
                 shift.current = self._next_slot(slots, shift.current)
             elif code != state.PAUSED:
                 shift.share.tell(shift.spent)
-                self._fail(self._error(code, context, slots[shift.current]))
+                self._fail(self._error(code, shift, slots[shift.current]))
                 break
             if self._stop[0] or not shift.may_go_on(self._asked_to_stop):
                 self._fail(self._stopped(self._place(shift.block_at_work()), context))
@@ -296,7 +302,7 @@ class Execution:
             self.warp_instructions += shift.spent
             self._counters += self._thread_counters(context)
             if printed is not None:
-                self._read_printed(printed, int(context[state.CONTEXT["print_used"] // 8]))
+                self._read_printed(printed, shift.printed_bytes)
         return True
 
     def _next_slot(self, slots: list[Slot], current: int) -> int:
@@ -342,6 +348,7 @@ class Execution:
             "may_stall": int(translation.spins and self.blocks > 1),
             "call_depth": self.limits.call_depth,
             "dynamic_shared_bytes": self._dynamic,
+            "grid_workspace": 0 if self.grid_barrier is None else self.grid_barrier.workspace,
             "print_buffer": 0 if printed is None else printed.ctypes.data,
             "print_bytes": 0 if printed is None else printed.nbytes,
         }
@@ -401,7 +408,9 @@ class Execution:
                 self._failure = error
         self._stop[0] = 1
 
-    def _error(self, code: int, context: Any, slot: Slot) -> KernelError:
+    def _error(self, code: int, shift: Shift, slot: Slot) -> KernelError:
+        context = shift.context
+
         def field(name: str) -> int:
             return int(context[state.CONTEXT[name] // 8])
 
@@ -423,7 +432,8 @@ class Execution:
             "opcode": site.opcode, "ptx_line": site.ptx_line,
         }  # fmt: skip
         if kind == state.TRAP:
-            return TrapError(f"{name}: `trap` {at}", **about)
+            at_barrier = self.grid_barrier is None and traps.at_grid_barrier(self.program.ptx, site, inner)
+            return traps.error(name, self._assertion(shift, about), about, at_grid_barrier=at_barrier)
         if kind == state.CALL_DEPTH:
             return LimitError(f"{name}: calls went deeper than {self.limits.call_depth} {at}", **about)
         if kind == state.BAD_CALL:
@@ -445,6 +455,15 @@ class Execution:
             fault="misaligned" if kind == state.MISALIGNED else f"bounds {site.space}",
             **about,
         )
+
+    def _assertion(self, shift: Shift, about: dict[str, Any]) -> traps.Assertion | None:
+        """The assertion that the thread which trapped had failed."""
+        place = self.ready.translation.layout.places.get(ASSERTION_FORMAT)
+        if place is None:
+            return None
+        records = traps.print_records(shift.printed, shift.printed_bytes)
+        block, thread = self._linear(about["block"], self.grid), self._linear(about["thread"], self.block)
+        return traps.failed_assertion(records, self._module_base + place[1], block, thread, self._memory.read_text)
 
     def _deadlock(self, block: tuple[int, int, int], waits: list[barrier_faults.Wait]) -> DeadlockError:
         """No warp of a block can run; the line is that of the first barrier that has begun."""
@@ -502,6 +521,10 @@ class Execution:
         x, y, _ = self.grid
         return linear % x, linear // x % y, linear // (x * y)
 
+    @staticmethod
+    def _linear(place: tuple[int, int, int], extents: tuple[int, int, int]) -> int:
+        return place[0] + extents[0] * (place[1] + extents[1] * place[2])
+
     def _thread(self, linear: int) -> tuple[int, int, int]:
         x, y, _ = self.block
         return linear % x, linear // x % y, linear // (x * y)
@@ -526,16 +549,13 @@ class Execution:
 
     def _read_printed(self, buffer: Any, used: int) -> None:
         """Format one thread's records."""
-        raw = buffer.view(np.uint8)
-        size = state.PRINT_RECORD_BYTES
-        for at in range(0, min(used, raw.nbytes // size * size), size):
-            block, _, address, count = (int(v) for v in raw[at : at + 32].view(np.uint64))
-            text = self._memory.read_text(address)
+        read_text = self._memory.read_text
+        for record in traps.print_records(buffer, used):
+            text = read_text(record.format_address)
             if text is not None:
-                packed = raw[at + 32 : at + 32 + count].tobytes()
-                self._printed.append((block, format_text(text, packed, self._memory.read_text)))
-        if used > raw.nbytes:
-            lost = (used - raw.nbytes) // size + 1
+                self._printed.append((record.block, format_text(text, record.arguments, read_text)))
+        if used > buffer.nbytes:
+            lost = (used - buffer.nbytes) // state.PRINT_RECORD_BYTES + 1
             warnings.warn(f"{self.program.name}: the print buffer was full; {lost:,} lines were lost", stacklevel=2)
 
 

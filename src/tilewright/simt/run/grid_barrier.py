@@ -1,10 +1,12 @@
-"""Whether the blocks of a cooperative launch wait for blocks that have ended.
+"""The barrier of a cooperative launch, and whether its blocks wait for blocks that have ended.
 
-A grid-wide barrier is a counter in global memory that each block adds 1 to and then watches until all have come. A
-block that ends before never comes, and those that watch would do so for ever: the machine knows how many have ended,
-and the counter how many wait.
+It is a word in global memory, at byte 4 of the workspace that the driver gives to such a launch. Each block adds 1 to
+it and then watches its top bit, which changes when all have come; the first block adds what is left to that. A block
+that ends before never comes, and those that watch would do so for ever: the machine knows how many have ended, and the
+word how many wait.
 
-Source: CUDA C++ Programming Guide, "Grid Synchronization": every thread of the grid must come to it.
+Source: CUDA C++ Programming Guide, "Grid Synchronization": every thread of the grid must come to it; CUDA,
+cooperative_groups/details/sync.h (`sync_grids`).
 """
 
 from __future__ import annotations
@@ -12,21 +14,31 @@ from __future__ import annotations
 import ctypes
 import threading
 
+from tilewright.simt.run.memory import Memory
+
+#: Bytes of a workspace, and where in it the barrier is.
+WORKSPACE_BYTES, _BARRIER_AT = 8, 4
+_TOP_BIT = 1 << 31
+
 
 class GridBarrier:
     """The barrier of one launch.
 
     Parameters
     ----------
-    address : int
-        Host address of the counter, u32: how often a block has come, 0 at first.
+    memory : Memory
+    workspace : int
+        Device address of its workspace, of `WORKSPACE_BYTES` in `memory`, zeroed here.
     blocks : int
         Blocks of the grid.
     """
 
-    def __init__(self, address: int, blocks: int) -> None:
+    def __init__(self, memory: Memory, workspace: int, blocks: int) -> None:
+        self.workspace = workspace
         self.ended = 0
-        self._counter = ctypes.c_uint32.from_address(address)
+        words = memory.view(workspace, WORKSPACE_BYTES)
+        words[:] = 0
+        self._word = ctypes.c_uint32.from_address(words.ctypes.data + _BARRIER_AT)
         self._blocks = blocks
         self._live = 0
         self._lock = threading.Lock()
@@ -51,7 +63,8 @@ class GridBarrier:
         """
         if handed_out < self._blocks:
             return False
-        waiting = self._counter.value % self._blocks
+        came = self._word.value % _TOP_BIT
+        waiting = came if came < self._blocks else came - (_TOP_BIT - self._blocks)  # the first block is among them
         with self._lock:
             ended = self._blocks - self._live
         if not ended or waiting + ended < self._blocks:

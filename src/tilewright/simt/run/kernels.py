@@ -18,7 +18,7 @@ from tilewright.native.once import Once, once
 from tilewright.simt.events import Instrument
 from tilewright.simt.ptx.parser import parse
 from tilewright.simt.ptx.tree import Module
-from tilewright.simt.run import cache
+from tilewright.simt.run import cache, device_runtime
 from tilewright.simt.run.compiler import host
 from tilewright.simt.translate.special import LaunchClass
 from tilewright.simt.translate.translation import Translation, translate
@@ -82,8 +82,8 @@ def kernel_store() -> KernelStore:
 
 @functools.lru_cache(maxsize=64)
 def parsed(ptx: str) -> Module:
-    """The syntax tree of a PTX text."""
-    return parse(ptx)
+    """The syntax tree of a PTX text, with what it declares of the device runtime."""
+    return device_runtime.link(parse(ptx), ptx.count("\n") + 1)
 
 
 def _key(ptx: str, entry: str, launch: LaunchClass, instruments: Sequence[Instrument], optimise: bool) -> str:

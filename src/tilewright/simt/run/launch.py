@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import functools
-import re
+import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,17 +12,18 @@ import numpy as np
 
 from tilewright import machine
 from tilewright.errors import ArgumentTypeError, ArgumentValueError, KernelError, LaunchError
-from tilewright.gpu import extent
+from tilewright.gpu import extent, residency
 from tilewright.gpu.program import Program, program_for
 from tilewright.settings import Settings
 from tilewright.simt.events import Instrument
 from tilewright.simt.run.execution import Execution
-from tilewright.simt.run.grid_barrier import GridBarrier
-from tilewright.simt.run.kernels import kernel_store, parsed
+from tilewright.simt.run.grid_barrier import WORKSPACE_BYTES, GridBarrier
+from tilewright.simt.run.kernels import kernel_store
 from tilewright.simt.run.limits import Limits
 from tilewright.simt.run.memory import ALIGNMENT_BYTES, Memory
 from tilewright.simt.run.staging import given_memory, needed_bytes, stage
-from tilewright.simt.translate.layout import Layout, align_up, initial_data
+from tilewright.simt.run.variables import keeps_variables, loaded, place_module
+from tilewright.simt.translate.layout import Layout, align_up
 from tilewright.simt.translate.special import SMALL, LaunchClass
 from tilewright.waiting import announced
 
@@ -77,6 +77,8 @@ def launch(
     seed: int | None = None,
     memory: Memory | None = None,
     gpu: str | None = None,
+    *,
+    cooperative: bool = False,
 ) -> Run:
     """Run a kernel on the simulated GPU and wait for it.
 
@@ -87,7 +89,8 @@ def launch(
     grid, block : int or sequence of 1 to 3 int
         Blocks of the grid and threads of a block, x first.
     args : sequence
-        NumPy arrays of any strides (copied in, and back unless read-only), `DeviceArray`, numbers.
+        NumPy arrays of any strides (copied in, and back unless read-only), `DeviceArray`, numbers; None is a null
+        pointer.
     shared_bytes : int
         Dynamic shared memory of a block.
     instruments : sequence of Instrument
@@ -97,9 +100,13 @@ def launch(
     seed : int, optional
         Shuffles the order of blocks, and of warps in a block; without it both ascend.
     memory : Memory, optional
-        Global memory to use; that of the `DeviceArray` arguments, or a fresh one, by default.
+        Global memory to use; by default that of the `with` block or of the `DeviceArray` arguments, or a fresh one. The
+        variables of C++ and PTX programs live in it from launch to launch.
     gpu : str, optional
         GPU whose shared memory is the limit, as `tilewright gpus` lists it; `TILEWRIGHT_GPU`, or the H100, by default.
+    cooperative : bool
+        Whether the grid's blocks can wait for each other (`cooperative_groups::this_grid().sync()`): such a grid may
+        have no more blocks than the GPU holds at once. Kernels of Numba that do are launched so in any case.
 
     Returns
     -------
@@ -147,14 +154,19 @@ def launch(
             f"{program.name}: `shared_bytes` must be between 0 and {most:,}, what a block of {target.name} may have "
             f"(got {shared_bytes!r}); {_REMEDY}"
         )
-    check_dimensions(program, grid, block)
     observers = [instrument.name for instrument in instruments]
     if len(set(observers)) < len(observers):
         raise LaunchError(
             f"{program.name}: `instruments` must have names of their own, which results are found by (got "
             f"{', '.join(observers)}); leave one out, or give it another `name`"
         )
-    return _launch(program, blocks, threads, args, int(shared_bytes), instruments, limits, seed, memory, target)
+    cooperative = cooperative or residency.waits_for_grid(program)
+    if cooperative and (wrong := residency.too_many(program, target, blocks, threads, int(shared_bytes))):
+        raise LaunchError(f"{program.name}: {wrong}; launch fewer, and let each do several parts in a loop")
+    return _launch(
+        program, blocks, threads, args, int(shared_bytes), instruments, limits, seed, memory, target,
+        cooperative=cooperative,
+    )  # fmt: skip
 
 
 def _check_options(instruments: Any, limits: Any, seed: Any, memory: Any) -> None:
@@ -191,14 +203,17 @@ def _launch(
     seed: int | None,
     memory: Memory | None,
     target: machine.Gpu,
+    *,
+    cooperative: bool,
 ) -> Run:
     memory = given_memory(program.name, args, memory)
     # The kernel is made before anything is placed: it depends on the values of small parameters, on no address.
     draft = program.marshal(args, lambda value: 0)
     job = _Job(program, grid, block, draft, shared_bytes, instruments, limits, seed, target)
+    layout = job.ready.translation.layout
+    kept = memory is not None and keeps_variables(program) and layout.module_bytes > 0
     if memory is None:
-        layout = job.ready.translation.layout
-        memory = Memory(needed_bytes(args) + layout.module_bytes + layout.param_bytes + ALIGNMENT_BYTES * 4)
+        memory = Memory(needed_bytes(args) + layout.module_bytes + layout.param_bytes + ALIGNMENT_BYTES * 5)
     scratch: list[int] = []
 
     def allocate(size_bytes: int) -> int:
@@ -207,11 +222,12 @@ def _launch(
 
     try:
         # Arrays come last, so that running past the last one leaves the memory in use.
-        module_base = place_module(program, job.ready.translation.layout, memory, allocate)
+        module_base = loaded(program.ptx, memory) if kept else place_module(program, layout, memory, allocate)
+        workspace = allocate(WORKSPACE_BYTES) if cooperative else 0
         params_address = allocate(job.param_bytes)
         staged = stage(args, memory, allocate)
         params = program.pack(program.marshal(args, lambda value: staged[id(value)].start))
-        run = job.run(memory, params, params_address, module_base)
+        run = job.run(memory, params, params_address, module_base, workspace)
         for item in staged.values():
             item.copy_back(memory)
         return run
@@ -233,7 +249,7 @@ def launch_packed(
     instruments: Sequence[Instrument] = (),
     limits: Limits | None = None,
     seed: int | None = None,
-    grid_barrier: GridBarrier | None = None,
+    workspace: int = 0,
 ) -> Run:
     """Run a kernel whose arguments are bytes already, as a driver is given them, and wait for it.
 
@@ -246,13 +262,14 @@ def launch_packed(
         One for each of the program's parameters, of its size; addresses in them are of `memory`.
     memory : Memory
     module_base : int
-        Where the module's variables lie in it; see :func:`place_module`.
+        Where the module's variables lie in it; see :mod:`tilewright.simt.run.variables`.
     target : Gpu
         Whose limits hold for shared and local memory.
     shared_bytes, instruments, limits, seed
         As :func:`launch` takes them.
-    grid_barrier : GridBarrier, optional
-        That of a cooperative launch; without it, blocks that wait for others that have ended wait for ever.
+    workspace : int
+        Device address of a cooperative launch's workspace, `WORKSPACE_BYTES` of `memory`; 0 for any other launch, whose
+        blocks wait for ever where they wait for others that have ended.
 
     Raises
     ------
@@ -267,7 +284,7 @@ def launch_packed(
     job.shared_bytes = align_up(job.shared_bytes, _VECTOR_BYTES)
     params_address = memory.allocate(job.param_bytes)
     try:
-        return job.run(memory, program.pack(values), params_address, module_base, grid_barrier)
+        return job.run(memory, program.pack(values), params_address, module_base, workspace)
     finally:
         memory.free(params_address)
 
@@ -307,7 +324,7 @@ class _Job:
         params: bytes,
         params_address: int,
         module_base: int,
-        grid_barrier: GridBarrier | None = None,
+        workspace: int,
     ) -> Run:
         """Run it with packed parameters."""
         memory.view(params_address, len(params))[:] = np.frombuffer(params, np.uint8)
@@ -315,14 +332,15 @@ class _Job:
             program=self.program, ready=self.ready, grid=self.grid, block=self.block, memory=memory,
             params_address=params_address, shared_bytes=self.shared_bytes,
             dynamic_shared_bytes=self.dynamic_shared_bytes, instruments=self.instruments, limits=self.limits,
-            seed=self.seed, module_base=module_base, grid_barrier=grid_barrier,
+            seed=self.seed, module_base=module_base,
+            grid_barrier=GridBarrier(memory, workspace, math.prod(self.grid)) if workspace else None,
         )  # fmt: skip
         start = time.perf_counter()
         try:
             with announced("running", self.program.name, execution.blocks, "blocks", execution.blocks_done):
                 execution.run()
         except KernelError as error:
-            error.results = execution.results()
+            error.results, error.printed = execution.results(), execution.printed()
             raise
         except KeyboardInterrupt:
             stopped = execution.stopped_by_hand()
@@ -353,33 +371,6 @@ def _checked_bytes(program: Program, layout: Layout, shared_bytes: int, target: 
     return total
 
 
-def check_dimensions(program: Program, grid: int | Sequence[int], block: int | Sequence[int]) -> None:
-    """Refuse a launch written with one extent of a kernel that reads its y index: it would do one row only.
-
-    Raises
-    ------
-    LaunchError
-        It is such a launch.
-    """
-    if (isinstance(grid, Sequence) and len(grid) > 1) or (isinstance(block, Sequence) and len(block) > 1):
-        return
-    for axis, count in (("z", 3), ("y", 2)):
-        if re.search(rf"%(tid|ctaid)\.{axis}\b", _entry_text(program)):
-            raise LaunchError(
-                f"{program.name}: `grid` and `block` must have {count} extents, for the kernel reads its {axis} index "
-                f"(got {grid!r} and {block!r}); pass tuples, with 1 where one thread is meant"
-            )
-
-
-@functools.lru_cache(maxsize=64)
-def _entry_text(program: Program) -> str:
-    """The PTX from a kernel's entry to the end of its body."""
-    found = re.search(rf"\.entry\s+{re.escape(program.entry)}(?![\w$])", program.ptx)
-    start = found.start() if found else 0
-    end = program.ptx.find("\n}", start)
-    return program.ptx[start : end if end > 0 else None]
-
-
 def _launch_class(
     program: Program, grid: tuple[int, int, int], block: tuple[int, int, int], values: Sequence[bytes]
 ) -> LaunchClass:
@@ -392,14 +383,3 @@ def _launch_class(
         offset += parameter.bytes
     fits = tuple(g * b <= SMALL for g, b in zip(grid, block, strict=True))
     return LaunchClass(block, (fits[0], fits[1], fits[2]), frozenset(small))
-
-
-def place_module(program: Program, layout: Layout, memory: Memory, allocate: Callable[[int], int]) -> int:
-    """Put module-scope variables with their initial values into memory; returns their device address, 0 for none."""
-    if not layout.module_bytes:
-        return 0
-    base = allocate(layout.module_bytes)
-    module = parsed(program.ptx)
-    for offset, data in initial_data(module, module.functions[program.entry], layout, base):
-        memory.view(base + offset, len(data))[:] = np.frombuffer(data, np.uint8)
-    return base

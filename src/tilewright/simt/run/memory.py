@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import bisect
+import contextvars
 import itertools
 from collections import deque
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +14,10 @@ import numpy.typing as npt
 from tilewright.errors import ArgumentTypeError, ArgumentValueError, LaunchError
 from tilewright.simt.run.arena import Addresses, Arena
 from tilewright.simt.translate.state import GLOBAL_BASE
+
+if TYPE_CHECKING:
+    from tilewright.gpu.program import Program
+    from tilewright.simt.run.variables import Variables
 
 #: Allocations start at multiples of this, as cudaMalloc's do (CUDA C++ Programming Guide, "Device Memory Accesses").
 ALIGNMENT_BYTES = 256
@@ -30,6 +35,10 @@ def red_zone_bytes(size_bytes: int) -> int:
 class Memory:
     """Global memory of a simulated GPU.
 
+    Several launches can share one: what they are given by ``memory=``, or every launch inside of ``with Memory():``.
+    Its arrays and the variables of the programs that were launched in it live as long as it does, which is until
+    nothing refers to it any more; the end of a `with` block ends no more than its being the usual one.
+
     Parameters
     ----------
     capacity_bytes : int
@@ -43,6 +52,8 @@ class Memory:
         Whether allocations from now on are followed by unused bytes.
     quarantine_bytes : int
         How much of what was freed last is not given again, as long as there is other room.
+    modules : dict of str to int
+        PTX text -> device address of its variables, of every program whose variables are kept here; 0 for none.
 
     Examples
     --------
@@ -61,6 +72,8 @@ class Memory:
         self._placed = False  # whether it has had an allocation
         self._taken = 0  # bytes in allocations, with their padding and red zones
         self._waiting = 0  # bytes in quarantine
+        self.modules: dict[str, int] = {}
+        self._entered: list[contextvars.Token[Memory | None]] = []
         self._sizes: dict[int, tuple[int, int, int]] = {}  # offset -> bytes, with the red zone, with padding too
         self._offsets: list[int] = []  # the same, sorted
         self._holes: list[tuple[int, int]] = []  # offset and bytes of what was freed and may be given again, sorted
@@ -86,15 +99,35 @@ class Memory:
         """Bytes from GLOBAL_BASE to where allocations end at the latest."""
         return self._arena.size_bytes
 
-    def allocate(self, size_bytes: int) -> int:
+    def __enter__(self) -> Memory:
+        self._entered.append(_CURRENT.set(self))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _CURRENT.reset(self._entered.pop())
+
+    def variables(self, program: Program) -> Variables:
+        """The `__device__` and `__constant__` variables of a program in this memory, by name."""
+        from tilewright.simt.run.variables import Variables
+
+        return Variables(program, self)
+
+    def allocate(self, size_bytes: int, *, red_zone: bool | None = None) -> int:
         """Reserve bytes; returns their device address. They read as zero.
+
+        Parameters
+        ----------
+        size_bytes : int
+        red_zone : bool, optional
+            Whether unused bytes follow; as `red_zones` says by default.
 
         Raises
         ------
         LaunchError
             When the capacity is exceeded.
         """
-        zone = red_zone_bytes(size_bytes) if self.red_zones else 0
+        wanted = self.red_zones if red_zone is None else red_zone
+        zone = red_zone_bytes(size_bytes) if wanted else 0
         taken = -(-(size_bytes + zone) // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
         offset = self._hole(taken)
         if offset is None:
@@ -230,6 +263,15 @@ class Memory:
         return DeviceArray(self, self.allocate(max(size, 1)), extents, kind)
 
 
+#: The memory of the innermost `with` block.
+_CURRENT: contextvars.ContextVar[Memory | None] = contextvars.ContextVar("tilewright_memory", default=None)
+
+
+def current_memory() -> Memory | None:
+    """The memory of the `with` block that the caller is in; None outside of any."""
+    return _CURRENT.get()
+
+
 class DeviceArray:
     """A C-contiguous array in simulated global memory; it stays there between launches.
 
@@ -269,10 +311,16 @@ class DeviceArray:
         """Number of dimensions."""
         return len(self.shape)
 
-    def view(self) -> npt.NDArray[Any]:
-        """The array's bytes where they are, as a NumPy array that shares them."""
+    def view(self, dtype: npt.DTypeLike | None = None) -> npt.NDArray[Any]:
+        """The array where it is, as a NumPy array that shares its bytes; of another dtype as `numpy.ndarray.view`."""
         self.host_written = True
-        return self._elements()
+        return self._elements() if dtype is None else self._elements().view(dtype)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.to_host()[index]
+
+    def __setitem__(self, index: Any, value: npt.ArrayLike) -> None:
+        self.view()[index] = value
 
     def _elements(self) -> npt.NDArray[Any]:
         elements: npt.NDArray[Any] = self.memory.view(self.address, self.nbytes).view(self.dtype).reshape(self.shape)

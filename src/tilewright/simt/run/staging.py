@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from tilewright.errors import ArgumentTypeError
 from tilewright.gpu.arguments import array_shape
-from tilewright.simt.run.memory import ALIGNMENT_BYTES, DeviceArray, Memory
+from tilewright.simt.run.memory import ALIGNMENT_BYTES, DeviceArray, Memory, current_memory
 
 #: Copies of arguments from this size on are given back one by one as they are written back.
 _GIVEN_BACK_BYTES = 1 << 20
@@ -27,7 +27,8 @@ def flat(args: Sequence[Any]) -> Iterator[Any]:
 
 
 def given_memory(kernel: str, args: Sequence[Any], memory: Memory | None) -> Memory | None:
-    """The one memory that a caller chose, or that holds the device arrays of a launch; None when neither."""
+    """The one memory that a caller chose, by name or `with`, or that holds a launch's device arrays; None for none."""
+    memory = memory or current_memory()
     for index, arg in enumerate(flat(args)):
         if isinstance(arg, DeviceArray):
             if memory is not None and arg.memory is not memory:

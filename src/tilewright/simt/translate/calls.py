@@ -19,7 +19,7 @@ from tilewright.simt.translate.code import LANES, Value
 from tilewright.simt.translate.graph import Op
 from tilewright.simt.translate.inline import call_arguments
 from tilewright.simt.translate.layout import Layout, align_up, element_alignment
-from tilewright.simt.translate.state import BAD_CALL, CALL_DEPTH, LOCAL_WINDOW, TRAP
+from tilewright.simt.translate.state import BAD_CALL, CALL_DEPTH, LOCAL_WINDOW
 
 if TYPE_CHECKING:
     from tilewright.simt.translate.emitter import Emitter
@@ -132,10 +132,6 @@ def emit_call(emitter: Emitter, op: Op) -> None:
     if isinstance(call.target, tree.Symbol):
         if call.target.name == "vprintf":
             _print(emitter, item, call)
-            return
-        if call.target.name == "__assertfail":
-            _stop(emitter, item, emitter.mask, TRAP)
-            emitter.code.place(emitter.code.label("unreached"))
             return
         _call(emitter, item, call, emitter.functions[call.target.name], emitter.mask)
         return

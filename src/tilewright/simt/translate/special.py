@@ -251,6 +251,15 @@ def _shared_dynamic(emitter: Emitter, axis: int) -> Value:
     return _narrow(emitter, emitter.context("dynamic_shared_bytes"))
 
 
+def _workspace_low(emitter: Emitter, axis: int) -> Value:
+    return _narrow(emitter, emitter.context("grid_workspace"))
+
+
+def _workspace_high(emitter: Emitter, axis: int) -> Value:
+    code = emitter.code
+    return _narrow(emitter, code.binary("lshr", emitter.context("grid_workspace"), code.const("i64", 32)))
+
+
 # -- the table ----------------------------------------------------------------------------------------------------
 
 
@@ -319,5 +328,8 @@ SPECIAL_REGISTERS: Mapping[str, Special] = MappingProxyType(
         "%dynamic_smem_size": _varying(_shared_dynamic),
         "%current_graph_exec": _fixed(0, 64),
         **{f"%envreg{index}": _fixed(0, 32) for index in range(_ENVIRONMENT_REGISTERS)},
+        # Where a driver tells a cooperative launch's workspace. Source: CUDA, cooperative_groups/details/driver_abi.h.
+        "%envreg1": _varying(_workspace_high),
+        "%envreg2": _varying(_workspace_low),
     }
 )

@@ -66,6 +66,7 @@ _CONTEXT = (
     "print_used",
     "call_depth",
     "dynamic_shared_bytes",
+    "grid_workspace",  # device address of a cooperative launch's workspace; 0 in any other launch
     "stack_low",  # host address below which called functions must not go
     "fault_kind",
     "fault_site",

@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
-import ctypes
-
 import numpy as np
 import pytest
 
 from tilewright import simulated_gpu
-from tilewright.simt.run.grid_barrier import GridBarrier
+from tilewright.simt import Memory
+from tilewright.simt.run.grid_barrier import WORKSPACE_BYTES, GridBarrier
 
 numba_cuda = pytest.importorskip("numba.cuda", reason="not run: numba-cuda is not installed")
 
 
+@pytest.mark.parametrize("with_first", [False, True])
+@pytest.mark.parametrize("rounds", [0, 1, 2])
 @pytest.mark.parametrize(("came", "live", "handed_out", "stuck"), [
     (3, 3, 4, True),  # one ended, three wait
     (2, 3, 4, False),  # one of the three is on its way
     (3, 4, 4, False),  # nobody has ended yet
-    (4, 4, 4, False),  # all have come
-    (6, 3, 4, False),  # two of three at their second barrier
-    (7, 3, 4, True),
     (3, 3, 3, False),  # a block has not begun
+    (1, 1, 4, True),
+    (0, 1, 4, False),
 ])  # fmt: skip
-def test_it_is_stuck_where_all_have_ended_or_wait(came: int, live: int, handed_out: int, stuck: bool) -> None:
-    counter = ctypes.c_uint32(came)
-    barrier = GridBarrier(ctypes.addressof(counter), 4)
+def test_it_is_stuck_where_all_have_ended_or_wait(
+    with_first: bool, rounds: int, came: int, live: int, handed_out: int, stuck: bool
+) -> None:
+    blocks, memory = 4, Memory(1 << 16)
+    workspace = memory.allocate(WORKSPACE_BYTES)
+    barrier = GridBarrier(memory, workspace, blocks)
+    first = (1 << 31) - (blocks - 1) if with_first and came else came and 1  # what the first that came added
+    word = rounds * (1 << 31) + first + max(came - 1, 0)  # each round changes the top bit
+    memory.view(workspace + 4, 4).view(np.uint32)[0] = word % (1 << 32)
     for _ in range(live):
         barrier.begun()
     assert barrier.is_stuck(handed_out) is stuck

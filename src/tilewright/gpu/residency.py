@@ -1,0 +1,50 @@
+"""How many blocks of a kernel a GPU holds at once, which is how many may wait for each other.
+
+Source: CUDA C++ Programming Guide, "Grid Synchronization"; CUDA Driver API, "cuLaunchCooperativeKernel".
+"""
+
+from __future__ import annotations
+
+import math
+
+from tilewright.errors import MissingExtraError
+from tilewright.gpu.program import Program
+from tilewright.machine.gpu import Gpu
+from tilewright.machine.occupancy import occupancy
+
+#: What a kernel of Numba asks for where it waits for its grid; numba-cuda then launches it cooperatively.
+#: Source: numba-cuda, `dispatcher.py` (`_Kernel.cooperative`).
+_GRID_HANDLE = "cudaCGGetIntrinsicHandle"
+
+
+def active_blocks(gpu: Gpu, registers: int, shared_bytes: int, threads: int) -> int:
+    """Blocks that are resident on a multiprocessor at once."""
+    found = occupancy(gpu, registers_per_thread=registers, shared_bytes=shared_bytes, block_threads=threads)
+    return found.active_blocks
+
+
+def waits_for_grid(program: Program) -> bool:
+    """Whether a kernel is one that numba-cuda launches cooperatively."""
+    return program.abi == "numba" and _GRID_HANDLE in program.ptx
+
+
+def too_many(
+    program: Program, gpu: Gpu, grid: tuple[int, int, int], block: tuple[int, int, int], dynamic_shared_bytes: int
+) -> str:
+    """What is wrong with the number of blocks of a cooperative launch; "" where all are resident at once.
+
+    The registers are the assembler's; without one, registers are no limit.
+    """
+    try:
+        registers = program.resources(program.cc).registers_per_thread
+    except MissingExtraError:
+        registers = 1
+    threads = math.prod(block)
+    resident = active_blocks(gpu, max(registers, 1), program.shared_bytes + dynamic_shared_bytes, threads)
+    resident *= gpu.multiprocessors
+    if math.prod(grid) <= resident:
+        return ""
+    return (
+        f"the grid has {math.prod(grid):,} blocks of {threads:,} threads, and the {gpu.name} holds {resident:,} of "
+        "them at once"
+    )

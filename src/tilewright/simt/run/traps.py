@@ -1,0 +1,107 @@
+"""What a `trap` means: a failed assertion, a barrier of the grid in a launch that has none, or the kernel's own end.
+
+A failed assertion prints before it traps (`simt/device_runtime/assertion.ptx`); what it printed last tells where it
+stands in the source, in the words of the compiler.
+
+Source: CUDA C++ Programming Guide, "Assertion" and "Grid Synchronization".
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tilewright.errors import AssertionFailedError, KernelError, TrapError
+from tilewright.simt.events import Site
+from tilewright.simt.run.device_runtime import ASSERTION_ARGUMENTS, GRID_HANDLE
+from tilewright.simt.run.printing import ReadText
+from tilewright.simt.translate.state import PRINT_RECORD_BYTES
+
+#: The header of CUDA C++ whose grid groups trap where the launch is not cooperative.
+_GROUPS = "cooperative_groups.h"
+#: What only a kernel that asks for its grid's barrier has.
+_GRID_WORDS = ("%envreg2", GRID_HANDLE)
+
+
+@dataclass(frozen=True, slots=True)
+class PrintRecord:
+    """What one call of vprintf left: its block and thread (linear), the format's device address, argument bytes."""
+
+    block: int
+    thread: int
+    format_address: int
+    arguments: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Assertion:
+    """A failed assertion, as the compiler describes it."""
+
+    message: str
+    file: str
+    line: int
+    function: str
+
+
+def print_records(buffer: npt.NDArray[np.uint64] | None, used_bytes: int) -> Iterator[PrintRecord]:
+    """The records of one host thread's print buffer, in order; what found no room is missing."""
+    if buffer is None:
+        return
+    raw, size = buffer.view(np.uint8), PRINT_RECORD_BYTES
+    for at in range(0, min(used_bytes, raw.nbytes // size * size), size):
+        block, thread, address, count = (int(v) for v in raw[at : at + 32].view(np.uint64))
+        yield PrintRecord(block, thread, address, raw[at + 32 : at + 32 + count].tobytes())
+
+
+def failed_assertion(
+    records: Iterator[PrintRecord], format_address: int, block: int, thread: int, read_text: ReadText
+) -> Assertion | None:
+    """What a thread that trapped had printed last, where that is a failed assertion."""
+    last = None
+    for record in records:
+        if (record.block, record.thread) == (block, thread):
+            last = record
+    size = struct.calcsize(ASSERTION_ARGUMENTS)
+    if last is None or last.format_address != format_address or len(last.arguments) < size:
+        return None
+    file, line, function, *_, message = struct.unpack_from(ASSERTION_ARGUMENTS, last.arguments)
+    return Assertion(read_text(message) or "", read_text(file) or "", line, read_text(function) or "")
+
+
+def at_grid_barrier(ptx: str, site: Site, inner: str) -> bool:
+    """Whether a trap is that of a grid's barrier without a cooperative launch, as far as the kernel's text tells."""
+    if not any(word in ptx for word in _GRID_WORDS):
+        return False
+    return _GROUPS in inner or not site.source or site.ptx_line > ptx.count("\n") + 1
+
+
+def error(name: str, assertion: Assertion | None, about: dict[str, Any], *, at_grid_barrier: bool) -> KernelError:
+    """The error of a trap.
+
+    Parameters
+    ----------
+    name : str
+        The kernel's.
+    assertion : Assertion or None
+        That the thread had failed.
+    about : dict
+        Where it happened, as :class:`KernelError` takes it.
+    at_grid_barrier : bool
+        Whether the kernel waits for its grid there, and the launch was not cooperative.
+    """
+    where = f"in block {about['block']}, thread {about['thread']}, at "
+    if assertion is not None:
+        about |= {"line": f"{assertion.file}:{assertion.line}"}
+        text = f"{name}: assertion `{assertion.message}` failed {where}{about['line']}, in {assertion.function}"
+        return AssertionFailedError(text, fault="assertion", **about)
+    inner = about["inner"]
+    if at_grid_barrier:
+        rule = f"a barrier of the grid must be that of a cooperative launch, and this is none, {where}{about['line']}"
+        text = f"{name}: {rule}; pass `cooperative=True`"
+        return TrapError(text, fault="not cooperative", **about)
+    return TrapError(f"{name}: `trap` {where}{about['line']}" + (f", in {inner}" if inner else ""), **about)

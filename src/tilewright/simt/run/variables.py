@@ -1,0 +1,179 @@
+"""Variables of a module: `__device__` and `__constant__` ones, placed in a memory, and what the host sees of them.
+
+A launch in a memory of the caller's finds the variables as the launch before left them, as on a GPU, where a module is
+loaded once; :class:`Memory` says how long they live.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tilewright.errors import ArgumentTypeError, ArgumentValueError
+from tilewright.simt.ptx import tree
+from tilewright.simt.run.kernels import parsed
+from tilewright.simt.run.memory import DeviceArray, Memory, current_memory
+from tilewright.simt.translate.inline import inline_calls
+from tilewright.simt.translate.layout import Layout, initial_data, lay_out
+
+if TYPE_CHECKING:
+    from tilewright.gpu.program import Program
+
+_SPACES = ("global", "const")
+#: Element types of which NumPy has no name by PTX's letter: bits, and floats that it lacks, are unsigned integers.
+_LETTERS = {"b": "u", "u": "u", "s": "i", "f": "f"}
+
+
+def place_module(program: Program, layout: Layout, memory: Memory, allocate: Callable[[int], int]) -> int:
+    """Put a kernel's module-scope variables with their initial values into memory; their address, 0 for none."""
+    if not layout.module_bytes:
+        return 0
+    base = allocate(layout.module_bytes)
+    module = parsed(program.ptx)
+    _initialise(module, module.functions[program.entry], memory, base)
+    return base
+
+
+def place_all(module: tree.Module, memory: Memory, allocate: Callable[[int], int]) -> int:
+    """Put the variables of all kernels of a module into memory that `allocate` gives; their address, 0 for none."""
+    functions = module.entries or [tree.Function("", is_entry=True)]
+    size = max(lay_out(module, _whole(module, function)).module_bytes for function in functions)
+    base = allocate(size) if size else 0
+    for function in functions if size else ():
+        _initialise(module, function, memory, base)
+    return base
+
+
+def loaded(ptx: str, memory: Memory) -> int:
+    """Where a module's variables lie in a memory that keeps them, for all its kernels; 0 where it has none.
+
+    They are placed when they are first asked for, with unused bytes behind them.
+    """
+    if ptx not in memory.modules:
+        memory.modules[ptx] = place_all(parsed(ptx), memory, lambda size: memory.allocate(size, red_zone=True))
+    return memory.modules[ptx]
+
+
+def keeps_variables(program: Program) -> bool:
+    """Whether a program's variables live from launch to launch; those that Numba makes are constants of one kernel."""
+    return program.abi == "c"
+
+
+def _whole(module: tree.Module, function: tree.Function) -> tree.Function:
+    """A kernel with its functions in place, where one of them has variables of its own that live as the module's do."""
+    if any(variable.space in _SPACES for other in module.functions.values() for variable in other.variables):
+        return inline_calls(module, function)
+    return function
+
+
+def _initialise(module: tree.Module, function: tree.Function, memory: Memory, base: int) -> None:
+    function = _whole(module, function)
+    for offset, data in initial_data(module, function, lay_out(module, function), base):
+        memory.view(base + offset, len(data))[:] = np.frombuffer(data, np.uint8)
+
+
+class Variables(Mapping[str, DeviceArray]):
+    """The variables of a program in a memory, by the names they have in the source.
+
+    A name that PTX does not have is one of a namespace of C++, `space::name`. PTX tells the type of a single number; of
+    an array or a structure only the bytes, which are then unsigned integers of 8 bits:
+    ``variables["x"].view("float32")`` reads and writes them as what they are.
+
+    Parameters
+    ----------
+    program : Program
+    memory : Memory, optional
+        That of the `with` block one is in, by default.
+
+    Raises
+    ------
+    ArgumentValueError
+        There is no memory.
+
+    Examples
+    --------
+    >>> from tilewright.gpu import Program
+    >>> text = '''
+    ... .version 8.0
+    ... .target sm_90
+    ... .address_size 64
+    ... .visible .global .align 4 .u32 count = 3;
+    ... .visible .const .align 4 .b8 weights[8];
+    ... .visible .entry step() { .reg .b32 %r<2>;
+    ...   ld.global.u32 %r1, [count]; add.u32 %r1, %r1, 1; st.global.u32 [count], %r1; ret;
+    ... }'''
+    >>> program = Program.from_ptx(text)
+    >>> with Memory() as memory:
+    ...     variables = program.variables
+    ...     variables["weights"] = np.float32([0.25, 0.75])
+    ...     variables["weights"].view("float32").tolist(), int(variables["count"][()])
+    ([0.25, 0.75], 3)
+    """
+
+    def __init__(self, program: Program, memory: Memory | None = None) -> None:
+        memory = memory or current_memory()
+        if memory is None:
+            raise ArgumentValueError(
+                f"{program.name}: the variables of a program must be those in a memory (got none); write "
+                "`with tilewright.simt.Memory():` around them and the launches, or ask `memory.variables(program)`"
+            )
+        self._name, self._memory = program.name, memory
+        module = parsed(program.ptx)
+        self._declared = {v.name: v for v in module.variables.values() if v.space in _SPACES and not v.is_extern}
+        self._layout = lay_out(module, tree.Function("", is_entry=True))
+        self._base = loaded(program.ptx, memory)
+
+    def __getitem__(self, name: str) -> DeviceArray:
+        variable = self._find(name)
+        dtype, shape = _kind(variable)
+        found = DeviceArray(self._memory, self._base + self._layout.places[variable.name][1], shape, dtype)
+        found.host_written = True
+        return found
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        """Write the whole variable: a value of its type, or of an array the elements with their own dtype."""
+        target = self[name]
+        if target.dtype != np.uint8 or target.shape == ():
+            target.view()[...] = np.asarray(value)
+            return
+        if not isinstance(value, np.ndarray | np.generic):
+            raise ArgumentTypeError(
+                f"{self._name}: '{name}' must be given an array that has a dtype (got {type(value).__name__}), for PTX "
+                "does not tell its elements' type; write numpy.float32(...) or whatever it is"
+            )
+        if value.nbytes != target.nbytes or value.dtype.hasobject:
+            raise ArgumentValueError(
+                f"{self._name}: '{name}' must be given its {target.nbytes:,} bytes (got {value.nbytes:,}, of "
+                f"{value.dtype} and shape {value.shape}); write a part of it through .view(dtype)[...]"
+            )
+        target.view()[...] = np.frombuffer(np.ascontiguousarray(value).tobytes(), np.uint8)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._declared)
+
+    def __len__(self) -> int:
+        return len(self._declared)
+
+    def _find(self, name: str) -> tree.Variable:
+        parts = name.split("::")
+        mangled = f"_ZN{''.join(f'{len(part)}{part}' for part in parts)}E" if len(parts) > 1 else name
+        if mangled not in self._declared:
+            near = difflib.get_close_matches(name, self._declared, n=3) or [n for n in self if not n.startswith("_Z")]
+            known = f"; there are {', '.join(near[:8])}" if near else ""
+            raise ArgumentValueError(
+                f"{self._name}: `variables` must be asked for a `__device__` or `__constant__` one of the PTX (got "
+                f"{name!r}){known}; a compiler leaves out what no kernel uses"
+            )
+        return self._declared[mangled]
+
+
+def _kind(variable: tree.Variable) -> tuple[np.dtype[Any], tuple[int, ...]]:
+    """Dtype and shape, as far as PTX tells them."""
+    size = variable.element_bytes // variable.vector
+    letter = _LETTERS.get(variable.type[1], "u")
+    dtype = np.dtype(f"{letter}{size}" if letter != "f" or size > 1 else "u1")
+    extents = (variable.count,) if variable.count != 1 or variable.size != variable.element_bytes else ()
+    return dtype, extents + ((variable.vector,) if variable.vector > 1 else ())

@@ -1,0 +1,133 @@
+"""Launches whose blocks wait for each other: from CUDA C++ and Numba, how many may, and what else becomes of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright.errors import DeadlockError, LaunchError, TrapError
+from tilewright.gpu import Program
+from tilewright.simt import Limits, launch
+
+pytest.importorskip("cuda.bindings.nvrtc", reason="not run: NVRTC is not installed")
+
+SOURCE = r"""
+#include <cooperative_groups.h>
+namespace cg = cooperative_groups;
+
+extern "C" __global__ void rounds(int *x, int n) {  // each element takes its left neighbour's value, n times
+    const cg::grid_group grid = cg::this_grid();
+    const unsigned i = grid.thread_rank(), size = grid.size();
+    for (int step = 0; step < n; ++step) {
+        const int left = x[(i + size - 1) % size];
+        grid.sync();
+        x[i] = left + 1;
+        grid.sync();
+    }
+}
+
+extern "C" __global__ void split(int *x) {  // between the two halves each block does something else
+    const cg::grid_group grid = cg::this_grid();
+    x[grid.thread_rank()] = 1;
+    auto token = grid.barrier_arrive();
+    grid.barrier_wait(static_cast<decltype(token) &&>(token));
+    if (grid.block_rank() == 0) {
+        int all = 0;
+        for (unsigned i = 0; i < grid.size(); ++i) {
+            all += x[i];
+        }
+        x[threadIdx.x] = all;
+    }
+}
+
+extern "C" __global__ void leaves(int *x) {
+    if (blockIdx.x == 1) {
+        return;
+    }
+    cg::this_grid().sync();
+    x[cg::this_grid().thread_rank()] = 1;
+}
+
+extern "C" __global__ void asks(int *x) {
+    x[0] = cg::this_grid().is_valid();
+}
+"""
+PROGRAMS = {name: Program.from_cuda(SOURCE, name) for name in ("rounds", "split", "leaves", "asks")}
+
+
+@pytest.mark.parametrize("seed", [None, 1])
+@pytest.mark.parametrize(
+    ("grid", "block"),
+    [(1, 1), (1, 33), (2, 32), (7, 40), ((2, 3), (4, 4)), ((2, 1, 2), (3, 2, 5)), (200, 8)],
+)
+def test_the_grid_waits_for_itself(grid: Any, block: Any, seed: int | None) -> None:
+    size = int(np.prod(grid) * np.prod(block))
+    x = np.arange(size, dtype=np.int32)
+    launch(PROGRAMS["rounds"], grid, block, (x, 3), cooperative=True, seed=seed, limits=Limits(seconds=60))
+    assert (x == np.roll(np.arange(size), 3) + 3).all()
+
+
+def test_arriving_and_waiting_may_be_apart() -> None:
+    x = np.zeros(96, np.int32)
+    launch(PROGRAMS["split"], 3, 32, (x,), cooperative=True)
+    assert x.tolist() == [96] * 32 + [1] * 64
+
+
+def test_a_grid_is_valid_only_in_a_cooperative_launch() -> None:
+    x = np.full(1, 9, np.int32)
+    assert [launch(PROGRAMS["asks"], 1, 1, (x,), cooperative=c) and int(x[0]) for c in (True, False)] == [1, 0]
+
+
+def test_a_plain_launch_says_what_it_lacks() -> None:
+    with pytest.raises(TrapError, match=r"barrier of the grid must be that of a cooperative launch") as told:
+        launch(PROGRAMS["rounds"], 2, 32, (np.zeros(64, np.int32), 1))
+    assert told.value.line == "kernel.cu:10"
+    assert [f.code for f in tw.check(PROGRAMS["rounds"], 2, 32, (np.zeros(64, np.int32), 1))] == ["TW509"]
+
+
+def test_a_trap_of_the_kernels_own_stays_one() -> None:
+    source = SOURCE + 'extern "C" __global__ void own(int *x) { if (*x) __trap(); cg::this_grid().sync(); }'
+    with pytest.raises(TrapError, match=r"`trap` in block .* at kernel.cu:\d+$") as told:
+        launch(Program.from_cuda(source, "own"), 1, 1, (np.ones(1, np.int32),))
+    assert told.value.fault == ""
+
+
+def test_blocks_that_leave_are_told() -> None:
+    with pytest.raises(DeadlockError, match="1 of 4 blocks ended without coming to a barrier of the grid"):
+        launch(PROGRAMS["leaves"], 4, 32, (np.zeros(128, np.int32),), cooperative=True)
+
+
+@pytest.mark.parametrize(("grid", "shared_bytes", "resident"), [(4225, 0, 4224), (265, 100_000, 264)])
+def test_no_more_blocks_than_the_gpu_holds(grid: int, shared_bytes: int, resident: int) -> None:
+    given = (PROGRAMS["asks"], grid, 32, (np.zeros(1, np.int32),))
+    with pytest.raises(LaunchError, match=f"has {grid:,} blocks of 32 threads, and the .* holds {resident:,} of them"):
+        launch(*given, shared_bytes=shared_bytes, gpu="h100", cooperative=True)
+    launch(*given, shared_bytes=shared_bytes, gpu="h100")
+    found = tw.check(*given, shared_bytes=shared_bytes, gpu="h100", cooperative=True)
+    assert [f.code for f in found] == ["TW508"]
+
+
+def test_profile_launches_cooperatively_too() -> None:
+    x = np.arange(64, dtype=np.int32)
+    seen = tw.profile(PROGRAMS["rounds"], 2, 32, (x, 1), cooperative=True)
+    assert seen.totals.warp_instructions > 0
+    assert (x == np.roll(np.arange(64), 1) + 1).all()
+
+
+def test_a_kernel_of_numbas_that_waits_for_its_grid_needs_no_word() -> None:
+    cuda = pytest.importorskip("numba.cuda", reason="not run: numba-cuda is not installed")
+
+    @cuda.jit
+    def turned(x: Any, out: Any) -> None:
+        i = cuda.grid(1)
+        x[i] += 1
+        cuda.cg.this_grid().sync()
+        out[i] = x[x.size - 1 - i]
+
+    x, out = np.arange(128), np.zeros(128, np.int64)
+    launch(turned, 4, 32, (x, out))
+    assert (out == np.arange(128)[::-1] + 1).all()
+    assert tw.check(turned, 4, 32, (x, out)) == ()
