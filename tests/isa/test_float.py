@@ -68,7 +68,7 @@ def oracle(form: str, *operands: int) -> object:
         x = flushed(name, operands[0]) if "ftz" in parts else operands[0]
         return x & (top - 1) if opcode == "abs" else x ^ top
     mode = next((m for m in MODES if m in parts), "rn")
-    ftz, sat = "ftz" in parts, "sat" in parts
+    ftz, sat = "ftz" in parts and name != "f64", "sat" in parts
     if name == "f32x2":
         low = [x & 0xFFFFFFFF for x in operands]
         high = [x >> 32 for x in operands]

@@ -14,6 +14,7 @@ from tilewright.gpu.assembler import find_assembler
 WIDTHS = (1, 8, 16, 32, 64, 128)
 #: ISA version and target. The second knows forms that later ones lost.
 NEWEST, OLDEST = ("9.1", "sm_100a"), ("6.3", "sm_75")
+_TOGETHER = 4000  # lines of one text
 _REGISTERS = ".reg .pred %p<9>; " + " ".join(f".reg .b{bits} %w{bits}_<9>;" for bits in WIDTHS[1:])
 
 
@@ -38,6 +39,28 @@ def kernel(lines: Sequence[str], edition: tuple[str, str] = NEWEST) -> str:
     if edition == OLDEST:  # which has no registers of 128 bits
         head = head.replace(".reg .b128 %w128_<9>;", "")
     return head + "\n".join(lines) + "\nret;\n}\n"
+
+
+def taken(lines: Sequence[str], folder: Path, edition: tuple[str, str]) -> list[int]:
+    """Indices of the instructions that the assembler takes, whatever the others are: some end its parser, or itself."""
+    source, wrong = folder / "lines.ptx", f"add.s64 {register(64, 1)}, {register(32, 1)}, 1;"
+    command = [find_assembler(), "-arch=sm_75", source, "-o", folder / "lines.cubin"]
+    found, waiting = [], list(range(len(lines)))
+    while waiting:
+        part = waiting[:_TOGETHER]
+        text = kernel([*(lines[i] for i in part), wrong], edition).replace(".reg .b128 %w128_<9>;", "")
+        source.write_text(text)
+        report = subprocess.run(command, capture_output=True, text=True, check=False)
+        places = re.findall(r"line (\d+); (error|fatal)", report.stdout + report.stderr)
+        refused = {int(line) - 6 for line, _ in places}
+        end = len(part)
+        if end not in refused:  # not all were looked at: the one that ended it is refused, and the next round goes on
+            fatal = [int(line) - 6 for line, kind in places if kind == "fatal"]
+            end = fatal[0] if fatal else max(refused, default=-1) + 1
+            refused.add(end)
+        found += [part[i] for i in range(min(end + 1, len(part))) if i not in refused]
+        waiting = waiting[end + 1 :] if end < len(part) else waiting[len(part) :]
+    return found
 
 
 def refusals(lines: Sequence[str], folder: Path, edition: tuple[str, str] = NEWEST) -> dict[int, str]:

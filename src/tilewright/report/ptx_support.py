@@ -6,14 +6,18 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from tilewright.simt.isa.absent import ABSENT
+
 if TYPE_CHECKING:
     from tilewright.simt.isa import Row
 
 _PREFACE = """# Supported PTX
 
 Every form the SIMT machine runs, written as the PTX ISA manual writes it: `{.x}` is optional, `{.x, .y}` an optional
-choice, and a placeholder such as `.type` stands for the values listed beside it. A form that is not here is an error
-that names the line, the form and its known neighbours.
+choice, and a placeholder such as `.type` stands for the values listed beside it. The dotted parts of a name may stand
+in any order that the vendor's assembler takes (`max.s32.relu`), each of them once. A form that is not here is an
+error that names the line, the form and its known neighbours. What the assembler takes for sm_50 to sm_75 and is
+refused here stands at the end, with the reason.
 
 This page is generated from the instruction table: `tilewright ptx-support > docs/ptx-support.md`.
 """
@@ -29,6 +33,10 @@ def page(rows: Iterable[Row]) -> str:
         parts.append(f"\n## PTX ISA {section}: {', '.join(_opcodes(sections[section]))}\n")
         parts.append("| form | where | note |\n|---|---|---|")
         parts.extend(_line(row) for row in sections[section])
+    parts.append("\n## Refused\n\n| forms with these words | PTX ISA | reason |\n|---|---|---|")
+    for absent in ABSENT:
+        names = ", ".join(f"`{name}`" for name in absent.names.split())
+        parts.append(f"| {names} | {absent.section} | {absent.reason} |")
     return "\n".join(parts) + "\n"
 
 

@@ -104,6 +104,21 @@ rows.row(
 )(_placed)
 
 rows.row(
+    "createpolicy.fractional.primary{.secondary}.type policy{, fraction};",
+    "createpolicy.range{.global}.primary{.secondary}.type policy, [a], size, total;",
+    "createpolicy.cvt.L2.type policy, b;",
+    section="9.7.9.18",
+    kind="policy",
+    cost="memory",
+    fixed=1,
+    types={"fraction": "f32", "size": "u32", "total": "u32"},
+    primary="L2::evict_last L2::evict_normal L2::evict_first L2::evict_unchanged",
+    secondary="L2::evict_first L2::evict_unchanged",
+    type="b64",
+    note="loads and stores take it and do as without it",
+)(_placed)
+
+rows.row(
     "prefetch{.ps}.level [a];",
     "prefetch{.global}.evict [a];",
     "prefetch{.ts}.tensormap [a];",

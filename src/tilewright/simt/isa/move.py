@@ -25,6 +25,18 @@ def mov(code: Code, form: Form, a: Value) -> Value:
     return a
 
 
+@rows.row(
+    "mov.vec.type d, a;",
+    section="9.7.9.3",
+    vec="v2 v4",
+    type="b16 b32 b64 u16 u32 u64 s16 s32 s64 f32 f64",
+    note="%tid and its like have four elements, of which the last is 0",
+)
+def mov_vector(code: Code, form: Form, *a: Value) -> tuple[Value, ...]:
+    """Copy each element."""
+    return a
+
+
 def _placed_by_translator(code: Code, form: Form, *sources: Value) -> Value:
     """Refuse: only the translator knows where the state spaces lie."""
     raise NotImplementedError(f"{form.name}: rows of kind '{form.row.kind}' have no meaning of their own")

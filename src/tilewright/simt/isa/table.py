@@ -43,6 +43,7 @@ KINDS = {
     "cvta": "an address into or out of a state space's window",
     "isspacep": "whether an address lies in a state space's window",
     "fence": "an order of memory accesses",
+    "policy": "a cache policy, of which no access here takes notice: 0",
     "nothing": "no effect here",
 }
 #: Shapes of results that `translate.transfer` knows, for operands that are uniform or linear in the lane.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from tilewright.simt.ptx import declarations
 from tilewright.simt.ptx.frames import Inlining
-from tilewright.simt.ptx.names import Names, labels_by_block
+from tilewright.simt.ptx.names import COMPONENTS, Names, labels_by_block
 from tilewright.simt.ptx.operands import Operands
 from tilewright.simt.ptx.tokens import Tokens
 from tilewright.simt.ptx.tree import (
@@ -45,7 +45,11 @@ class Body:
         texts = tokens.texts
         for parameter in (*self.function.returns, *self.function.params):
             if isinstance(parameter, Register):
-                self.names.register(parameter.name, self.function.registers[parameter.name], 1)
+                whole, _, component = parameter.name.rpartition("$")
+                elements = self.function.vectors.get(whole, 1)
+                if elements == 1 or component == COMPONENTS[0]:  # the first brings the others
+                    name = parameter.name if elements == 1 else whole
+                    self.names.register(name, self.function.registers[parameter.name], elements)
             elif parameter.name != "_":
                 self.names.keep(parameter.name)
         labels = labels_by_block(texts, tokens.at)
@@ -223,5 +227,15 @@ def prototype(tokens: Tokens) -> tuple[Parameters, Parameters]:
 
 
 def registers_of(parameters: tuple[Variable, ...]) -> Parameters:
-    """Parameters as the tree holds them: those in registers by name alone."""
-    return tuple(Register(p.name) if p.space == "reg" else p for p in parameters)
+    """Parameters as the tree holds them: those in registers by name alone, a vector by its elements."""
+    found: list[Variable | Register] = []
+    for parameter in parameters:
+        found += map(Register, register_names(parameter)) if parameter.space == "reg" else [parameter]
+    return tuple(found)
+
+
+def register_names(parameter: Variable) -> list[str]:
+    """The registers that a parameter in registers is."""
+    if parameter.vector == 1:
+        return [parameter.name]
+    return [f"{parameter.name}${component}" for component in COMPONENTS[: parameter.vector]]

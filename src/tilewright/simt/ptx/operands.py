@@ -202,7 +202,8 @@ class Operands:
         tokens.at += 1
         found: list[Operand] = []
         while not tokens.accept(")"):
-            found.append(self.operand())
+            operand = self.operand()
+            found += operand.items if isinstance(operand, Vector) else [operand]
             if not tokens.accept(",") and tokens.texts[tokens.at] != ")":
                 tokens.fail("',' or ')' in the arguments of a call")
         return tuple(found)

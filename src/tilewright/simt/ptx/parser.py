@@ -9,7 +9,7 @@ import re
 from dataclasses import replace
 
 from tilewright.simt.ptx import declarations
-from tilewright.simt.ptx.body import Body, location, pragma, registers_of
+from tilewright.simt.ptx.body import Body, location, pragma, register_names, registers_of
 from tilewright.simt.ptx.constants import expression
 from tilewright.simt.ptx.frames import Inlining, file_name
 from tilewright.simt.ptx.tokens import Tokens
@@ -206,7 +206,11 @@ class _Parser:
 
     def _parameters(self, function: Function) -> tuple[Variable | Register, ...]:
         found = declarations.parameters(self.tokens)
-        function.registers.update({p.name: p.type for p in found if p.space == "reg"})
+        for parameter in found:
+            if parameter.space == "reg":
+                function.registers.update(dict.fromkeys(register_names(parameter), parameter.type))
+                if parameter.vector > 1:
+                    function.vectors[parameter.name] = parameter.vector
         return registers_of(found)
 
     def _attributes(self, function: Function) -> None:

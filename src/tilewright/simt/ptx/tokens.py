@@ -27,6 +27,7 @@ _TOKEN = re.compile(
       | /\*(?s:.*+)                                    # comment that is never closed
       | << | >> | <= | >= | == | != | && | \|\|
       | .                                              # any other character, one at a time
+      | \Z                                             # the end, so that what stands before it is skipped
     )""",
     re.ASCII | re.VERBOSE,
 )

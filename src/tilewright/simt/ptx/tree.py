@@ -199,6 +199,8 @@ class Function:
     directives: dict[str, tuple[int, ...]] = field(default_factory=dict)
     is_declaration: bool = False
     ptx_line: int = 0
+    #: parameters that are vector registers: name -> elements; `params` and `returns` have `name$x`, `name$y` ... for it
+    vectors: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

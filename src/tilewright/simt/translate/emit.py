@@ -100,10 +100,16 @@ def _write_loaded(emitter: Emitter, op: Op, access: Access, guard: Value | None)
 
 
 def _write_unpacked(emitter: Emitter, op: Op, guard: Value | None) -> None:
-    """`mov.b64 {a, b}, c` and `mov.b64 c, {a, b}`."""
+    """`mov.b64 {a, b}, c`, `mov.b64 c, {a, b}`, and `mov.v2.b32 {a, b}, {c, d}`."""
     code = emitter.code
     type_ = op.form["type"]
     source = op.sources[0]
+    if op.form["vec"]:
+        assert isinstance(source, tree.Vector), "operands are checked"
+        values = [emitter.read(item, type_) for item in source.items]
+        for name, value in zip(op.destinations, values, strict=True):
+            write(emitter, name, value, type_, _shape_of(value), guard)
+        return
     if isinstance(source, tree.Vector):
         parts = [emitter.read(i, _element_of(emitter, i, type_, len(source.items))) for i in source.items]
         value = emitter.pack([code.cast("bitcast", p, f"i{p.bits}") for p in parts], type_)
@@ -265,6 +271,11 @@ def _emit_fence(emitter: Emitter, op: Op, guard: Value | None) -> None:
     emitter.event(EventKind.FENCE, op.instruction, emitter.mask)
 
 
+def _emit_policy(emitter: Emitter, op: Op, guard: Value | None) -> None:
+    """Caches are not there."""
+    write(emitter, op.destinations[0], emitter.code.const("i64", 0), "b64", ANY_UNIFORM, guard)
+
+
 def _emit_nothing(emitter: Emitter, op: Op, guard: Value | None) -> None:
     """Hints have no effect."""
 
@@ -298,6 +309,7 @@ _EMITTERS: dict[str, Callable[[Emitter, Op, Value | None], None]] = {
     "cvta": _emit_cvta,
     "isspacep": _emit_isspacep,
     "fence": _emit_fence,
+    "policy": _emit_policy,
     "nothing": _emit_nothing,
     "control": _emit_control,
 }

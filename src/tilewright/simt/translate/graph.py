@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from tilewright.errors import PtxError
 from tilewright.simt.isa import Form, table
+from tilewright.simt.isa.absent import why_absent
 from tilewright.simt.ptx import tree
 from tilewright.simt.ptx.printing import operand_text
 from tilewright.simt.translate.operands import SINK, check_operands
@@ -91,10 +92,16 @@ def make_op(instruction: tree.Instruction, registers: dict[str, str], path: str)
     """
     form = table().find(instruction.name)
     if form is None:
-        known = "; ".join(table().neighbours(instruction.name)) or "none with this opcode"
+        reason = why_absent(instruction.name)
+        known = f"none, {reason}" if reason else "; ".join(table().neighbours(instruction.name))
+        known = known or "none with this opcode"
         raise PtxError(f"{path}:{instruction.ptx_line}: '{instruction.name}' is not implemented; known forms: {known}")
     if form.name != instruction.name:  # its parts come in another order
         instruction = replace(instruction, modifiers=form.modifiers)
+    if form["vec"] and instruction.opcode == "mov":
+        from tilewright.simt.translate import special  # which needs shapes, which need this
+
+        instruction = replace(instruction, operands=tuple(map(special.elements, instruction.operands)))
     operands = list(instruction.operands)
     least, most = form.row.operand_counts
     if instruction.opcode != "call" and not least <= len(operands) <= most:

@@ -126,7 +126,7 @@ class _Check:
     def vector(self, name: str, items: tuple[tree.Operand, ...]) -> None:
         """Check operands in braces: a vector's elements, or the pieces of what `mov` packs and unpacks."""
         rule, bits = self.rule(name), _bits(self.form["type"])
-        if self.instruction.opcode == "mov":
+        if self.instruction.opcode == "mov" and not self.form["vec"]:
             if bits % len(items):
                 self.fail(f"operand {name}", f"pieces of {bits} bits", f"{len(items)} in braces", "give 2 or 4")
             rule = _exactly(bits // len(items))
@@ -140,7 +140,8 @@ class _Check:
 
     def elements(self, name: str) -> int:
         """How many registers an operand is, in braces where it is more than one."""
-        return int(self.form["vec"][1:] or 1) if name in ("d", "b") else 1
+        many = ("d", "a") if self.instruction.opcode == "mov" else ("d", "b")
+        return int(self.form["vec"][1:] or 1) if name in many else 1
 
     def rule(self, name: str) -> _Rule:
         """What the row says of an operand's width."""

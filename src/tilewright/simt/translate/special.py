@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from tilewright.machine import launch_limits
+from tilewright.simt.ptx import tree
 from tilewright.simt.translate.code import LANES, Value
 from tilewright.simt.translate.shapes import ALIGN_MAX, ANY_UNIFORM, PATTERN, UNIFORM, VECTOR, Shape, constant
 from tilewright.simt.translate.state import SLOT, WARP
@@ -74,7 +75,7 @@ class Special:
     value : callable
         ``value(emitter, axis) -> Value`` of its own width; of a pattern, its value in lane 0.
     axes : str
-        Letters of the components; "" for a scalar, whose axis is 0.
+        Letters of the components; "" for a scalar, whose axis is 0. A fourth component, `w`, reads as 0.
     """
 
     widths: tuple[int, ...]
@@ -87,9 +88,20 @@ def find(name: str) -> tuple[Special, int] | None:
     """The register of a name (`%tid.x`, `%laneid`) and its axis; None for a name that the table does not have."""
     head, dot, axis = name.partition(".")
     special = SPECIAL_REGISTERS.get(head)
-    if special is None or bool(dot) != bool(special.axes) or (dot and (len(axis) != 1 or axis not in special.axes)):
+    if special is None or bool(dot) != bool(special.axes):
+        return None
+    if special.axes and axis == "w":
+        return _UNUSED, 0
+    if dot and (len(axis) != 1 or axis not in special.axes):
         return None
     return special, max(special.axes.find(axis), 0) if dot else 0
+
+
+def elements(operand: tree.Operand) -> tree.Operand:
+    """The four elements of a vector such as `%tid`, for an instruction that takes them; another operand as it is."""
+    if isinstance(operand, tree.Register) and operand.name in SPECIAL_REGISTERS:
+        return tree.Vector(tuple(tree.Register(f"{operand.name}.{axis}") for axis in "xyzw"))
+    return operand
 
 
 def why_unknown(name: str) -> str:
@@ -292,6 +304,10 @@ def _lane_mask(mask: Callable[[int], int]) -> Special:
 #: Read in 16 bits too: they were 16-bit registers once. Source: PTX ISA, 10.1, 10.2, 10.6, 10.7, "legacy PTX 1.x code".
 _INDEX = (32, 16)
 
+#: What every vector of indices has as its fourth component.
+_UNUSED = _fixed(0, *_INDEX)
+_MONITORS = 8  # performance counters, which count nothing here
+
 #: Every special register. A block is a cluster of one here, and a launch the only grid, on the only multiprocessor.
 SPECIAL_REGISTERS: Mapping[str, Special] = MappingProxyType(
     {
@@ -327,6 +343,8 @@ SPECIAL_REGISTERS: Mapping[str, Special] = MappingProxyType(
         "%aggr_smem_size": _varying(_shared_in_all),
         "%dynamic_smem_size": _varying(_shared_dynamic),
         "%current_graph_exec": _fixed(0, 64),
+        **{f"%pm{index}": _fixed(0, 32) for index in range(_MONITORS)},
+        **{f"%pm{index}_64": _fixed(0, 64) for index in range(_MONITORS)},
         **{f"%envreg{index}": _fixed(0, 32) for index in range(_ENVIRONMENT_REGISTERS)},
         # Where a driver tells a cooperative launch's workspace. Source: CUDA, cooperative_groups/details/driver_abi.h.
         "%envreg1": _varying(_workspace_high),

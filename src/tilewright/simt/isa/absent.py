@@ -1,0 +1,72 @@
+"""Forms that the vendor's assembler takes and no row has: by words of their names, with the reason.
+
+The support page and error messages read this list. A test asks the assembler for the names of its instructions and for
+the forms around those of the table for sm_50 to sm_75: each is a row's or has its line here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Absent:
+    """Instructions that are refused.
+
+    Attributes
+    ----------
+    names : str
+        Words of their names, space-separated: `cp` stands for all of cp.async, `addc.sat` for addc.s32.sat too.
+    section : str
+        Section of the PTX ISA manual; "" for what it does not have.
+    reason : str
+    """
+
+    names: str
+    section: str
+    reason: str
+
+
+ABSENT = (
+    Absent("wmma mma ldmatrix stmatrix movmatrix wgmma tcgen05", "9.7.14", "matrix instructions come later"),
+    Absent("tex tld4 txq", "9.7.10", "textures come later"),
+    Absent("suld sust sured suq istypep", "9.7.11", "surfaces come later"),
+    Absent("cp st.async st.bulk red.async tensormap applypriority.async", "9.7.9.25", "asynchronous copies come later"),
+    Absent("fence.proxy.tensormap membar.proxy.tensormap", "9.7.13.4", "tensor maps come later"),
+    Absent("mbarrier", "9.7.13.15", "barriers in memory come later"),
+    Absent("mapa getctarank barrier.cluster clusterlaunchcontrol", "9.7.9.23", "a cluster is one block here"),
+    Absent("multimem", "9.7.9.13", "there is one device"),
+    Absent("alloca stacksave stackrestore", "9.7.17", "a thread's stack has a size that is known beforehand"),
+    Absent(
+        "vadd vsub vabsdiff vmin vmax vshl vshr vmad vset vadd2 vsub2 vavrg2 vabsdiff2 vmin2 vmax2 vset2 vadd4 vsub4 "
+        "vavrg4 vabsdiff4 vmin4 vmax4 vset4",
+        "9.7.18",
+        "video instructions: no compiler emits them, only assembly of the programmer has them",
+    ),
+    Absent(
+        "addc.u16 addc.s16 addc.sat subc.u16 subc.s16 subc.sat madc.u16 madc.s16 madc.sat testp.f32 testp.f64",
+        "",
+        "the manual does not have them, and the assembler's code does something else, or nothing",
+    ),
+    Absent(
+        "cctl cctlu spdecompress clmad fabric trace",
+        "",
+        "the manual does not have them",
+    ),
+)
+
+
+def why_absent(name: str) -> str:
+    """The reason why a form that no row has is refused; "" for one that this list does not have either.
+
+    Examples
+    --------
+    >>> why_absent("mma.sync.aligned.m8n8k4.row.col.f16.f16.f16.f16"), why_absent("mad.lo.u32")
+    ('matrix instructions come later', '')
+    """
+    parts = name.split(".")
+    for absent in ABSENT:
+        for opcode, *words in (form.split(".") for form in absent.names.split()):
+            if parts[0] == opcode and set(words) <= set(parts):
+                return absent.reason
+    return ""
