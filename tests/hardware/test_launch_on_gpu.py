@@ -66,6 +66,15 @@ def test_strides_tuples_and_scalars(compute_capability: tuple[int, int]) -> None
     assert np.array_equal(base, expected)
 
 
+def test_views_that_share_elements_are_one_memory(compute_capability: tuple[int, int]) -> None:
+    def kernel(part: Any, whole: Any) -> None:
+        part[cuda.threadIdx.x] = whole[cuda.threadIdx.x] + 1
+
+    x = np.arange(16, dtype=np.float32)
+    launch(kernel, 1, 8, (x[8:], x))
+    assert x.tolist() == [*range(8), *range(1, 9)]
+
+
 def test_arrays_that_are_there_already_are_not_copied(compute_capability: tuple[int, int]) -> None:
     array = cuda.to_device(np.arange(8, dtype=np.float32))
 

@@ -16,11 +16,11 @@ import numpy.typing as npt
 
 from tilewright.checking.renaming import renamed
 from tilewright.errors import CompileError
+from tilewright.gpu.host_arrays import flat, shares
 from tilewright.gpu.program import Program, program_for
 from tilewright.simt.observer import ArgumentFact
 from tilewright.simt.row_gaps import RowGaps, suits
 from tilewright.simt.run.memory import DeviceArray
-from tilewright.simt.run.staging import flat
 
 
 class SpacedArray:
@@ -93,7 +93,9 @@ def with_unit_strides(program: Program, arguments: Sequence[ArgumentFact]) -> Pr
 
 
 def _shares(arg: Any, args: Sequence[Any]) -> bool:
-    """Whether another array of the device lies in the same allocation: then they stay as they are to each other."""
+    """Whether another array shares its elements, or its allocation of the device: they stay what they are together."""
+    if isinstance(arg, np.ndarray):
+        return any(isinstance(other, np.ndarray) and other is not arg and shares(arg, other) for other in flat(args))
     if not isinstance(arg, DeviceArray):
         return False
     extent = arg.memory.extent(arg.address)

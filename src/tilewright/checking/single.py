@@ -15,6 +15,7 @@ from tilewright.checking.rows import SpacedArray, spaced
 from tilewright.errors import KernelError, LaunchError
 from tilewright.gpu import extent, residency
 from tilewright.gpu.arguments import Argument, array_shape
+from tilewright.gpu.host_arrays import flat
 from tilewright.gpu.program import Program
 from tilewright.settings import Settings
 from tilewright.simt.observer import ArgumentFact, Launch
@@ -23,7 +24,7 @@ from tilewright.simt.run.kernels import parsed
 from tilewright.simt.run.launch import launch_packed
 from tilewright.simt.run.limits import Limits
 from tilewright.simt.run.memory import DeviceArray, Memory
-from tilewright.simt.run.staging import Staged, flat, given_memory, stage
+from tilewright.simt.run.staging import Staged, given_memory, stage
 from tilewright.simt.run.variables import keeps_variables, loaded, place_module
 from tilewright.simt.translate.inline import inline_calls
 from tilewright.simt.translate.layout import lay_out

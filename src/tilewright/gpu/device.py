@@ -15,11 +15,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tilewright.errors import ArgumentTypeError, CompileError, DeviceError, LaunchError, MissingExtraError
 from tilewright.gpu import assembler, extent
 from tilewright.gpu.arguments import array_shape
+from tilewright.gpu.host_arrays import Stretch, flat, stretches
 from tilewright.gpu.optional import require
 from tilewright.gpu.program import Program, program_for
 from tilewright.machine import launch_limits
@@ -137,7 +137,8 @@ def launch(
     grid, block : int or sequence of 1 to 3 int
         Blocks of the grid, threads of a block; x first.
     args : sequence
-        Arrays (NumPy's of any strides, or the GPU's), numbers, and tuples of them.
+        Arrays (NumPy's of any strides, or the GPU's), numbers, and tuples of them; views that share elements are one
+        memory.
     shared_bytes : int
         Dynamic shared memory a block.
     instruments, limits, seed, memory, gpu
@@ -179,6 +180,7 @@ def _run(
     stream = device.create_stream()
     copies = _Copies(device, stream)
     try:
+        copies.hold(args)
         words = _words(program, program.marshal(args, copies.address_of))
         kernel = _loaded(program.ptx, program.entry, device.device_id, tuple(device.compute_capability))
         if shared_bytes > launch_limits().shared_per_block_bytes:
@@ -241,11 +243,22 @@ class _Copies:
         self._device = device
         self._stream = stream
         self._driver = require("cuda.bindings.driver", _PURPOSE)
-        #: id of a host array -> (the array, which keeps the id its own; its buffer; bytes before its first element)
-        self._held: dict[int, tuple[npt.NDArray[Any], Any, int]] = {}
+        #: id of a host array -> its memory, which keeps the id its own, and the buffer
+        self._held: dict[int, tuple[Stretch, Any]] = {}
+
+    def hold(self, args: Sequence[Any]) -> None:
+        """Copy the host arrays among the arguments; those that share elements are one memory there too."""
+        for stretch in stretches([arg for arg in flat(args) if isinstance(arg, np.ndarray)]):
+            buffer = self._device.allocate(max(stretch.lead_bytes + stretch.size_bytes, 1), stream=self._stream)
+            for array in stretch.arrays:
+                self._held[id(array)] = (stretch, buffer)
+            if stretch.size_bytes:
+                start = int(buffer.handle) + stretch.lead_bytes
+                given = start, stretch.low, stretch.size_bytes, self._stream.handle
+                _check(self._driver.cuMemcpyHtoDAsync(*given)[0], f"copying {stretch.size_bytes} bytes to the GPU")
 
     def address_of(self, array: Any) -> int:
-        """The device address of an array's element [0, 0, ...]; a host array is copied first."""
+        """The device address of an array's element [0, 0, ...]; a host array is held."""
         interface = getattr(array, "__cuda_array_interface__", None)
         if interface is not None:
             return int(interface["data"][0])
@@ -255,36 +268,27 @@ class _Copies:
                 f"an array on a real GPU must be NumPy's or have __cuda_array_interface__ (got {type(array).__name__}, "
                 f"{shape}); pass it as a NumPy array"
             )
-        if id(array) not in self._held:
-            low, size = _span(array)
-            buffer = self._device.allocate(max(size, 1), stream=self._stream)
-            self._held[id(array)] = (array, buffer, array.ctypes.data - low)
-            if size:
-                error = self._driver.cuMemcpyHtoDAsync(int(buffer.handle), low, size, self._stream.handle)[0]
-                _check(error, f"copying {size} bytes to the GPU")
-        _, buffer, offset = self._held[id(array)]
-        return int(buffer.handle) + offset
+        stretch, buffer = self._held[id(array)]
+        return int(buffer.handle) + stretch.offset(array)
 
     def bring_back(self) -> None:
         """Copy every array that may be written back to the host, its own elements only."""
-        for array, buffer, offset in self._held.values():
-            _, size = _span(array)
-            if not array.flags.writeable or not size:
+        for stretch, buffer in {id(held[0]): held for held in self._held.values()}.values():
+            writable = [array for array in stretch.arrays if array.flags.writeable and array.size]
+            if not writable:
                 continue
+            size = stretch.size_bytes
             whole = np.empty(size, np.uint8)
-            error = self._driver.cuMemcpyDtoHAsync(whole.ctypes.data, int(buffer.handle), size, self._stream.handle)[0]
+            start = int(buffer.handle) + stretch.lead_bytes
+            error = self._driver.cuMemcpyDtoHAsync(whole.ctypes.data, start, size, self._stream.handle)[0]
             _check(error, f"copying {size} bytes from the GPU")
             self._stream.sync()
-            array[...] = np.ndarray(array.shape, array.dtype, whole, offset, array.strides)
+            for array in writable:
+                offset = stretch.offset(array) - stretch.lead_bytes
+                array[...] = np.ndarray(array.shape, array.dtype, whole, offset, array.strides)
 
     def close(self) -> None:
         """Give the copies' memory back."""
-        for _, buffer, _ in self._held.values():
+        for buffer in {id(buffer): buffer for _, buffer in self._held.values()}.values():
             buffer.close(self._stream)
         self._stream.sync()
-
-
-def _span(array: npt.NDArray[Any]) -> tuple[int, int]:
-    """Where an array's lowest byte is, and how many bytes there are to its highest."""
-    low, high = np.lib.array_utils.byte_bounds(array)
-    return low, (high - low if array.size else 0)

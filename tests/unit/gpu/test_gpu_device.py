@@ -146,6 +146,20 @@ def test_strided_arrays_keep_what_lies_between(gpu: Gpu) -> None:
     assert len(gpu.buffers) == 1  # the same array twice is one copy
 
 
+def test_views_that_share_elements_are_one_copy(gpu: Gpu) -> None:
+    def kernel(part: Any, whole: Any, *_: Any) -> None:
+        assert int(part) - int(whole) == 8 * 4
+        assert int(whole) % 256 == int(gpu.buffers[0].handle) % 256, "aligned as in the whole"
+        at(part, "i4", 4)[:] = 7
+
+    gpu.kernel = kernel
+    base = np.arange(16, dtype=np.int32)
+    launch(Program.from_ptx(PTX), 1, 1, (base[8:12], base, 0, 0.0, 0))
+    assert base.tolist() == [*range(8), 7, 7, 7, 7, *range(12, 16)]
+    assert len(gpu.buffers) == 1
+    assert all(buffer.closed for buffer in gpu.buffers)
+
+
 def test_read_only_and_empty_arrays(gpu: Gpu) -> None:
     def kernel(a: Any, *_: Any) -> None:
         at(a, "i4", 2)[:] = 5

@@ -89,8 +89,8 @@ def launch(
     grid, block : int or sequence of 1 to 3 int
         Blocks of the grid and threads of a block, x first.
     args : sequence
-        NumPy arrays of any strides (copied in, and back unless read-only), `DeviceArray`, numbers; None is a null
-        pointer.
+        NumPy arrays of any strides (copied in, and back unless read-only; views that share elements are one memory),
+        `DeviceArray`, numbers; None is a null pointer.
     shared_bytes : int
         Dynamic shared memory of a block.
     instruments : sequence of Instrument

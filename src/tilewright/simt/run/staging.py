@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,19 +11,11 @@ import numpy.typing as npt
 
 from tilewright.errors import ArgumentTypeError
 from tilewright.gpu.arguments import array_shape
+from tilewright.gpu.host_arrays import flat, stretches
 from tilewright.simt.run.memory import ALIGNMENT_BYTES, DeviceArray, Memory, current_memory
 
 #: Copies of arguments from this size on are given back one by one as they are written back.
 _GIVEN_BACK_BYTES = 1 << 20
-
-
-def flat(args: Sequence[Any]) -> Iterator[Any]:
-    """The arguments, those inside of tuples one by one."""
-    for arg in args:
-        if isinstance(arg, tuple):
-            yield from flat(arg)
-        else:
-            yield arg
 
 
 def given_memory(kernel: str, args: Sequence[Any], memory: Memory | None) -> Memory | None:
@@ -42,13 +34,8 @@ def given_memory(kernel: str, args: Sequence[Any], memory: Memory | None) -> Mem
 
 def needed_bytes(args: Sequence[Any]) -> int:
     """Memory that the NumPy arguments of a launch take."""
-    return sum(_span(arg)[1] - _span(arg)[0] + ALIGNMENT_BYTES for arg in flat(args) if isinstance(arg, np.ndarray))
-
-
-def _span(array: npt.NDArray[Any]) -> tuple[int, int]:
-    """Host addresses of an array's first byte and of the one after its last, gaps between elements included."""
-    low, high = np.lib.array_utils.byte_bounds(array) if array.size else (0, 1)
-    return low, high
+    arrays = [arg for arg in flat(args) if isinstance(arg, np.ndarray)]
+    return sum(one.lead_bytes + one.size_bytes + ALIGNMENT_BYTES for one in stretches(arrays))
 
 
 @dataclass(slots=True)
@@ -69,33 +56,42 @@ class Staged:
 
 
 def stage(args: Sequence[Any], memory: Memory, allocate: Callable[[int], int]) -> dict[int, Staged]:
-    """Copy NumPy arguments to memory that `allocate` gives, laid out with their own strides; by the argument's id."""
+    """Copy NumPy arguments to memory that `allocate` gives, laid out with their own strides; by the argument's id.
+
+    Arrays that share elements, and the same array twice, are one memory there as they are on the host.
+    """
     staged: dict[int, Staged] = {}
+    arrays = []
     for arg in flat(args):
-        if id(arg) in staged:  # the same array twice is one array on the GPU too
-            continue
         if isinstance(arg, DeviceArray):
             staged[id(arg)] = Staged(arg.address)
             arg.host_written = True  # by the launch, from now on
         elif isinstance(arg, np.ndarray):
             if arg.dtype.hasobject:  # its elements are host addresses, which a kernel must never hold
                 raise ArgumentTypeError(f"array arguments must have a plain dtype (got {arg.dtype})")
-            low, high = _span(arg)
-            address = allocate(high - low)
-            lead = arg.__array_interface__["data"][0] - low if arg.size else 0
-            buffer = memory.view(address, high - low)
-            device = np.ndarray(arg.shape, arg.dtype, buffer.data, lead, arg.strides) if arg.size else None
-            if device is not None:
-                device[...] = arg
-            writable = arg.flags.writeable and device is not None and not _overlaps_itself(arg)
-            host = arg if writable else None
-            staged[id(arg)] = Staged(address + lead, host, device, (address, high - low))
+            arrays.append(arg)
         elif array_shape(arg) is not None:
             raise ArgumentTypeError(
                 f"array arguments of a simulated launch must be NumPy arrays or tilewright.simt.DeviceArray "
                 f"(got {type(arg).__name__}); copy it with `numpy.asarray` or `Memory.array` first"
             )
+    for stretch in stretches(arrays):
+        size = max(stretch.lead_bytes + stretch.size_bytes, 1)
+        address = allocate(size)
+        buffer = memory.view(address, size)
+        for arg in stretch.arrays:
+            staged[id(arg)] = _staged(arg, address, stretch.offset(arg) if arg.size else 0, buffer)
+        staged[id(stretch.arrays[-1])].span = (address, size)  # all are written back by then
     return staged
+
+
+def _staged(array: npt.NDArray[Any], address: int, offset: int, buffer: npt.NDArray[np.uint8]) -> Staged:
+    """An array copied into the bytes at an address."""
+    if not array.size:
+        return Staged(address)
+    device = np.ndarray(array.shape, array.dtype, buffer.data, offset, array.strides)
+    device[...] = array
+    return Staged(address + offset, array if array.flags.writeable and not _overlaps_itself(array) else None, device)
 
 
 def _overlaps_itself(array: npt.NDArray[Any]) -> bool:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from ptx_kernels import kernel, run
 
+import tilewright as tw
 from tilewright.errors import ArgumentTypeError, MemoryAccessError
 from tilewright.gpu import Program
 from tilewright.simt import DeviceArray, Memory, launch
@@ -101,6 +102,64 @@ def test_two_views_of_one_array_are_copied_apart_and_both_come_back():
     x = np.zeros(64, np.uint32)
     run(kernel("mad.wide.u32 %d1, %tid, 4, %a1; st.global.u32 [%at], 1; st.global.u32 [%d1], 2;", 2), x[:32], x[32:])
     assert x.tolist() == [1] * 32 + [2] * 32
+
+
+def plus_one(x, y):
+    i = cuda.grid(1)
+    if i < x.size:
+        x[i] = y[i] + 1
+
+
+def read_only(x):
+    locked = x[:]
+    locked.flags.writeable = False
+    return locked
+
+
+#: Views of an array of 64, of which the kernel writes the first one's elements, those of the second and 1.
+SHARING = {
+    "two views of all": lambda x: (x.reshape(8, 8).reshape(-1), x.reshape(8, 8).reshape(-1)),
+    "a part, then the whole": lambda x: (x[:32], x),
+    "the whole, then a part": lambda x: (x[8:40], x[8:]),
+    "another type": lambda x: (x.view(np.int64), x.view(np.int64)[:]),
+    "read-only": lambda x: (x, read_only(x)),
+    "another object of the same memory": lambda x: (x, np.frombuffer(x.data, x.dtype)),
+    "every second": lambda x: (x[::2], x[:63][::2]),
+    "beside each other": lambda x: (x[::2], x[1::2]),
+    "one after the other": lambda x: (x[:32], x[32:]),
+}
+
+
+@pytest.mark.parametrize("how", [launch, tw.check, tw.profile], ids=["launch", "check", "profile"])
+@pytest.mark.parametrize("views", SHARING)
+def test_views_that_share_elements_are_one_memory(views, how):
+    x, due = np.arange(64, dtype=np.float64), np.arange(64, dtype=np.float64)
+    of_due = SHARING[views](due)
+    of_due[0][...] = of_due[1][: len(of_due[0])] + 1
+    found = how(plus_one, 1, 64, SHARING[views](x))
+    np.testing.assert_array_equal(x, due)
+    assert how is not tw.check or found == ()
+
+
+def test_a_race_between_views_of_one_memory_is_found():
+    x = np.arange(64, dtype=np.float64)
+    assert [one.code for one in tw.check(plus_one, 1, 32, (x[1:33], x[:32]))] == ["TW304"]
+    assert [one.code for one in tw.check(plus_one, 1, 64, (x, x[::-1]))] == ["TW302"]
+
+
+def test_matrices_that_share_elements_are_one_memory_with_and_without_gaps():
+    x = np.zeros((9, 12))
+    assert tw.check(scale, (2, 3), (8, 8), (x, x[:])) == ()
+    launch(scale, (2, 3), (8, 8), (np.ones((9, 12)), x))
+    assert (x == 3).all()
+
+
+def test_views_are_aligned_as_they_are_in_the_whole():
+    whole = np.zeros(64, np.uint8)
+    bytes_, words = whole[3:], whole[4:].view(np.uint32)
+    run(kernel("mad.wide.u32 %d1, %tid, 4, %a1; st.global.u8 [%out], 9; st.global.u32 [%d1+16], 7;", 2), bytes_, words,
+        block=4)  # fmt: skip
+    assert (whole[3], words[4:8].tolist()) == (9, [7] * 4)
 
 
 def test_device_arrays_stay_between_launches():
