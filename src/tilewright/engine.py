@@ -272,7 +272,8 @@ def _matmul(a: Any, b: Any, out: Any, asked: _Asked, axes: list[Any] | None) -> 
     left, right, wrap = operands.pair(a, b)
     given, target = operands.output(out)
     own = None if axes is None else Axes.of(axes, left.ndim, right.ndim)
-    if given is own is None and asked.is_plain:
+    converted = left is not a or right is not b
+    if converted and given is own is None and asked.is_plain:
         quick = _at_once(left, right, None, asked.dtype, asked.threads, asked.order)
         if quick is not None:
             return quick if wrap is None else wrap(quick)

@@ -90,6 +90,8 @@ def pair(a: Any, b: Any) -> tuple[Array, Array, Wrap | None]:
     ArgumentTypeError, ArgumentValueError
         An operand cannot be multiplied, or the two do not belong together.
     """
+    if type(a) is type(b) is np.ndarray:
+        return a, b, None
     library = library_of(a, b)
     if library is not None:
         return library.operands(a, b)

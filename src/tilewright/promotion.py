@@ -22,6 +22,7 @@ Use = Literal["result", "epilogue", "semiring"]
 Order = Literal["canonical", "fast"]
 #: NumPy's rules of what may be cast to what, each of which allows what those before it do.
 Casting = Literal["no", "equiv", "safe", "same_kind", "unsafe"]
+_RULES = get_args(Casting)
 _NAMES = frozenset(record.name for record in dtypes.DTYPES)
 #: k up to which sums of products of two bytes cannot reach 2^32. Source: 2^32 / 255^2.
 _BYTE_SUMS = 66_051
@@ -102,8 +103,8 @@ def check_casting(casting: Any) -> None:
     """
     if not isinstance(casting, str):
         raise ArgumentTypeError(f"`casting` must be the name of a rule (got {type(casting).__name__})")
-    if casting not in get_args(Casting):
-        raise ArgumentValueError(f"`casting` must be one of {', '.join(get_args(Casting))} (got {casting!r})")
+    if casting not in _RULES:
+        raise ArgumentValueError(f"`casting` must be one of {', '.join(_RULES)} (got {casting!r})")
 
 
 def types(

@@ -83,6 +83,9 @@ class Library:
         return found
 
 
+#: Types that are no library's, and most operands'.
+_COMMON = (np.ndarray, list, tuple, float, int)
+
 LIBRARIES = (
     Library("torch", ("Tensor",), "tilewright.libraries.torch_tensors"),
     Library("jax", ("Array",), "tilewright.libraries.jax_arrays"),
@@ -98,7 +101,10 @@ def library_of(*values: Any) -> Library | None:
     ArgumentTypeError
         They belong to two.
     """
-    found = [row for row in LIBRARIES if any(type(x) is not np.ndarray and row.owns(x) for x in values)]
+    others = [x for x in values if type(x) not in _COMMON]
+    if not others:
+        return None
+    found = [row for row in LIBRARIES if any(row.owns(x) for x in others)]
     if len(found) > 1:
         raise ArgumentTypeError(
             f"`a` and `b` must be arrays of one library (got one of {found[0].name} and one of {found[1].name}); "
