@@ -37,11 +37,14 @@ def main() -> None:
 def _run() -> None:
     """Run the command line; leaves with its exit status."""
     try:
-        from tilewright.cli.app import app
-        from tilewright.report.status import progress
+        from tilewright.native.interrupts import none_lost
 
-        with _warnings_told(), progress():
-            app()
+        with none_lost():
+            from tilewright.cli.app import app
+            from tilewright.report.status import progress
+
+            with _warnings_told(), progress():
+                app()
     except SystemExit as leave:
         if _is_of_ctrl_c(leave):
             _interrupted()

@@ -24,6 +24,7 @@ import numpy as np
 
 from tilewright.cpu.addresses import DATA_BYTES, address_reader, slow_address
 from tilewright.native.compiler import Library, compiler
+from tilewright.native.interrupts import HeldBack
 from tilewright.native.once import once
 
 #: Words of a job. First what nobody changes; then, on a cache line of their own, the next record and the next thread's
@@ -247,14 +248,14 @@ class Crew:
         return int(self._boxes[_BOX_WORDS * worker])
 
     def _wake(self, worker: int) -> None:
-        with self._lock:
+        with HeldBack(), self._lock:
             if self.mailbox(worker) == ASLEEP:
                 self._placing.elsewhere(self._threads[worker].native_id or 0)
                 self._boxes[_BOX_WORDS * worker] = 0  # a job can be offered before the thread runs again
                 self._gates[worker].release()
 
     def _start(self, workers: int) -> None:
-        with self._lock:
+        with HeldBack(), self._lock:
             while len(self._threads) < workers:
                 number, gate = len(self._threads), threading.Lock()
                 gate.acquire()

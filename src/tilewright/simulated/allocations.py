@@ -51,7 +51,7 @@ def cuMemHostRegister(gpu: SimulatedGpu, pointer: Any, size: int, flags: int) ->
     """Pin host memory of one's own, and map it where that is asked for."""
     gpu.require_context()
     start, end = int(pointer), int(pointer) + int(size)
-    if any(start < host + found.size_bytes and host < end for host, found in gpu.registered.items()):
+    if any(start < host + found.size_bytes and host < end for host, found in gpu.registered.copy().items()):
         raise DriverError("CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED")
     mapped = int(flags) & binding().CU_MEMHOSTREGISTER_DEVICEMAP
     address = gpu.allocate(int(size), host_visible=True) if mapped else 0
@@ -72,7 +72,7 @@ def cuMemHostGetDevicePointer(gpu: SimulatedGpu, pointer: Any, flags: int) -> An
     address = int(pointer)
     if gpu.memory.extent(address):
         return binding().CUdeviceptr(address)
-    for host, found in gpu.registered.items():
+    for host, found in gpu.registered.copy().items():
         if found.address and host <= address < host + found.size_bytes:
             return binding().CUdeviceptr(found.address + address - host)
     raise DriverError("CUDA_ERROR_INVALID_VALUE")

@@ -56,7 +56,7 @@ class Binding:
                 if name in UNLOCKED:
                     given = call(self.gpu, *arguments)
                 else:
-                    with self.gpu.lock:
+                    with self.gpu.call():
                         given = call(self.gpu, *arguments)
             except EndedError as error:  # a code alone says nothing of what to do
                 raise driver_error(error.code, str(error)) from None

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from tilewright import machine
 from tilewright.errors import LaunchError
 from tilewright.instruments.findings import Finding
+from tilewright.native.interrupts import HeldBack
 from tilewright.native.once import once
 from tilewright.simt.observer import Observer
 from tilewright.simt.run.arena import Addresses, Arena
@@ -172,7 +173,7 @@ class SimulatedGpu:
         self.primary_retained = 0
         self._handles_from = self.new_handle()
         self._given_up: deque[int] = deque()  # addresses to be freed
-        self._at_memory = False  # whether the list of allocations is being changed
+        self._called = False  # whether the thread that holds the lock may be at the lists of allocations
         self._thread = threading.local()
         self._callback_thread: ThreadPoolExecutor | None = None
 
@@ -210,13 +211,10 @@ class SimulatedGpu:
         if size_bytes <= 0:
             raise DriverError("CUDA_ERROR_INVALID_VALUE")
         self._free_given_up()
-        self._at_memory = True
         try:
             address = self.memory.allocate(size_bytes)
         except LaunchError as error:
             raise DriverError("CUDA_ERROR_OUT_OF_MEMORY", str(error)) from error
-        finally:
-            self._at_memory = False
         for observer in self.observers:
             observer.allocated(address, size_bytes)
         if host_visible:
@@ -224,32 +222,45 @@ class SimulatedGpu:
         return address
 
     def free(self, address: int) -> None:
-        """Give device memory back, now or when that can be done; it never waits.
+        """Give device memory back, now or at the end of the driver call at hand; it never waits.
 
-        Python may collect an array at any point of any thread: while this thread allocates, or on a thread that runs a
-        kernel while another one holds the lock until it ends.
+        Python may collect an array at any point of any thread: while this thread walks the allocations, or on a thread
+        that runs a kernel while another one holds the lock until it ends. What is asked here is one step of Python's.
         """
-        extent = self.memory.extent(address)
-        if extent is None or extent[0] != address or address in self._given_up:
+        if not self.memory.begins(address) or self._given_up.count(address):
             raise DriverError("CUDA_ERROR_INVALID_VALUE")
         self._given_up.append(address)
-        if self.lock.acquire(blocking=False):
+        if not self._called and self.lock.acquire(blocking=False):
             try:
-                self._free_given_up()
+                if not self._called:
+                    self._free_given_up()
             finally:
                 self.lock.release()
 
+    @contextmanager
+    def call(self) -> Iterator[None]:
+        """Make a driver call: alone, and with no memory freed before its end."""
+        with self.lock:
+            outer, self._called = self._called, True
+            try:
+                yield
+            finally:
+                self._called = outer
+                if not outer:
+                    self._free_given_up()
+
     def _free_given_up(self) -> None:
         """Free what was given up, under the lock; observers are told."""
-        if self._at_memory:
+        if not self._given_up:
             return
-        self._at_memory = True
+        outer, self._called = self._called, True
         try:
-            while self._given_up:
-                self._free_now(self._given_up[0])
-                self._given_up.popleft()
+            with HeldBack():
+                while self._given_up:
+                    self._free_now(self._given_up[0])
+                    self._given_up.popleft()
         finally:
-            self._at_memory = False
+            self._called = outer
 
     def _free_now(self, address: int) -> None:
         extent = self.memory.extent(address)
@@ -281,7 +292,7 @@ class SimulatedGpu:
     @contextmanager
     def mapped_in_step(self) -> Iterator[None]:
         """Device memory is used meanwhile: mapped host memory is what its copy is, before and after."""
-        mapped = [(host, found) for host, found in list(self.registered.items()) if found.address]
+        mapped = [(host, found) for host, found in self.registered.copy().items() if found.address]
         for host, found in mapped:
             ctypes.memmove(found.address, host, found.size_bytes)
         try:
@@ -338,12 +349,13 @@ class SimulatedGpu:
         if self._callback_thread is not None:
             self._callback_thread.shutdown()
         self.closed = True
-        self._free_given_up()
         ours = {library.base for library in self.libraries.values()} | {r.address for r in self.registered.values()}
-        for address, _ in self.memory.allocations():
-            if address in ours or address not in self.host_visible:
-                self.memory.free(address)
-        self.memory.retire()
+        with self.call(), HeldBack():
+            self._free_given_up()
+            for address, _ in self.memory.allocations():
+                if address in ours or address not in self.host_visible:
+                    self.memory.free(address)
+            self.memory.retire()
 
 
 def now() -> float:

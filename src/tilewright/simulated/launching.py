@@ -29,6 +29,7 @@ from tilewright.errors import (
 )
 from tilewright.gpu import residency
 from tilewright.gpu.listing import Parameter
+from tilewright.native.interrupts import HeldBack
 from tilewright.native.once import once
 from tilewright.simt.observer import ArgumentFact, Launch
 from tilewright.simt.run.grid_barrier import WORKSPACE_BYTES
@@ -87,7 +88,7 @@ class Launcher:
             `tilewright.KernelError` besides.
         """
         gpu = self.gpu
-        with gpu.lock:
+        with gpu.call():
             noted, self._noted.kernel = getattr(self._noted, "kernel", None), None
             library = kernel.code.library
             program = library.entry(kernel.name)
@@ -155,8 +156,9 @@ class Launcher:
         return driver_error(error.code, f"{error} ({about.name}, grid {about.grid}, block {about.block})")
 
     def _finish(self, about: Launch, run: Run | None, error: Exception | None) -> None:
-        for observer in self.gpu.observers:
-            observer.finished(about, run, error)
+        with HeldBack():  # a launch is told of whole
+            for observer in self.gpu.observers:
+                observer.finished(about, run, error)
 
     def _check(
         self, kernel: Kernel, library: Library, config: Any, grid: tuple[int, int, int], block: tuple[int, int, int]

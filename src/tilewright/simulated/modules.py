@@ -50,14 +50,14 @@ class Library:
     @classmethod
     def of(cls, gpu: SimulatedGpu, code: ObjectCode) -> Library:
         """Device code as it is loaded on a GPU; loads it where it is not yet."""
-        for library in gpu.libraries.values():
-            if library.code is code:
-                return library
         if not code.ptx:
             from tilewright.simulated.linking import machine_code
 
             raise machine_code(code)
-        with gpu.lock:
+        with gpu.call():
+            for found in gpu.libraries.copy().values():
+                if found.code is code:
+                    return found
             library = cls(gpu, gpu.new_handle(), code)
             gpu.libraries[library.handle] = library
         return library
@@ -193,7 +193,7 @@ def cuLibraryUnload(gpu: SimulatedGpu, library: Any) -> None:
     found = gpu.libraries.pop(int(library), None)
     if found is None:
         raise DriverError("CUDA_ERROR_INVALID_HANDLE")
-    if found.base and gpu.memory.extent(found.base):
+    if found.base and gpu.memory.begins(found.base):
         gpu.free(found.base)
 
 

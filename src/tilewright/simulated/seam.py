@@ -18,6 +18,7 @@ from typing import Any
 
 from tilewright.gpu import numba_lines
 from tilewright.gpu.optional import require
+from tilewright.native.interrupts import HeldBack
 from tilewright.simulated.compile_errors import add_line
 from tilewright.simulated.current import DRIVER
 from tilewright.simulated.driver_binding import Binding
@@ -217,19 +218,21 @@ def installed(gpu: SimulatedGpu) -> Iterator[None]:
     driver = importlib.import_module(DRIVER).driver
     before = dict(vars(driver))
     try:
-        for module, name, replacement in rows(gpu, finalizers):
-            owner, last = owner_of(module, name)
-            replaced.append((owner, last, vars(owner)[last]))
-            setattr(owner, last, replacement)
-        _forget(driver)
-        driver.__init__()
+        with HeldBack():
+            for module, name, replacement in rows(gpu, finalizers):
+                owner, last = owner_of(module, name)
+                replaced.append((owner, last, vars(owner)[last]))
+                setattr(owner, last, replacement)
+            _forget(driver)
+            driver.__init__()
         yield
     finally:
-        finalizers.detach()
-        for owner, last, original in reversed(replaced):
-            setattr(owner, last, original)
-        _forget(driver)
-        vars(driver).update(before)
+        with HeldBack():
+            finalizers.detach()
+            for owner, last, original in reversed(replaced):
+                setattr(owner, last, original)
+            _forget(driver)
+            vars(driver).update(before)
 
 
 def _forget(driver: Any) -> None:

@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from tilewright.native import private
+from tilewright.native.interrupts import none_lost
 from tilewright.simt.observer import Launch, Observer
 from tilewright.simt.run.limits import Limits
 from tilewright.simulated import seam
@@ -72,7 +73,7 @@ def simulated_gpu(
 
         observers = (*observers, Checks(gpu=gpu))
     device = SimulatedGpu(gpu, observers, seed, limits)
-    with seam.installed(device):
+    with none_lost(), seam.installed(device):
         try:
             yield device
         finally:

@@ -28,7 +28,7 @@ class HeldMemory:
         self._gpu = gpu
         self.size = size
         self.handle = 0
-        with gpu.lock:
+        with gpu.call():
             self.handle = gpu.allocate(size)
 
     def __del__(self) -> None:

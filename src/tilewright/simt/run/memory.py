@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.errors import ArgumentTypeError, ArgumentValueError, LaunchError
+from tilewright.native.interrupts import HeldBack
 from tilewright.simt.run.arena import Addresses, Arena
 from tilewright.simt.translate.state import GLOBAL_BASE
 
@@ -127,7 +128,11 @@ class Memory:
             When the capacity is exceeded.
         """
         wanted = self.red_zones if red_zone is None else red_zone
-        zone = red_zone_bytes(size_bytes) if wanted else 0
+        with HeldBack():  # lists that are changed half-way would be met by the next launch
+            return GLOBAL_BASE + self._place(size_bytes, red_zone_bytes(size_bytes) if wanted else 0)
+
+    def _place(self, size_bytes: int, zone: int) -> int:
+        """Where bytes go, with a red zone behind them."""
         taken = -(-(size_bytes + zone) // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
         offset = self._hole(taken)
         if offset is None:
@@ -143,7 +148,7 @@ class Memory:
         self._sizes[offset] = (size_bytes, size_bytes + zone, taken)
         self._taken += taken
         bisect.insort(self._offsets, offset)
-        return GLOBAL_BASE + offset
+        return offset
 
     def _hole(self, taken: int) -> int | None:
         """The first place of so many bytes among those that were freed."""
@@ -175,13 +180,14 @@ class Memory:
         offset = address - GLOBAL_BASE
         if offset not in self._sizes:
             raise ArgumentValueError(f"`address` must be one that `allocate` gave and not yet freed (got {address:#x})")
-        _, _, taken = self._sizes.pop(offset)
-        self._offsets.pop(bisect.bisect_left(self._offsets, offset))
-        self._arena.clear(offset, min(taken, self._arena.size_bytes - offset))
-        self._taken -= taken
-        self._waiting += taken
-        self._quarantine.append((offset, taken))
-        self._end_quarantine(self.quarantine_bytes)
+        with HeldBack():
+            _, _, taken = self._sizes.pop(offset)
+            self._offsets.pop(bisect.bisect_left(self._offsets, offset))
+            self._arena.clear(offset, min(taken, self._arena.size_bytes - offset))
+            self._taken -= taken
+            self._waiting += taken
+            self._quarantine.append((offset, taken))
+            self._end_quarantine(self.quarantine_bytes)
 
     def _end_quarantine(self, most_bytes: int) -> None:
         """Let what was freed longest be given again, so that no more than so many bytes wait."""
@@ -214,6 +220,10 @@ class Memory:
         freed = itertools.chain(self._holes, self._quarantine)
         taken = ((start, size) for start, (_, _, size) in self._sizes.items())
         return any(start <= offset < start + size for start, size in itertools.chain(taken, freed))
+
+    def begins(self, address: int) -> bool:
+        """Whether an allocation begins at an address; any thread may ask, at any moment."""
+        return address - GLOBAL_BASE in self._sizes
 
     def extent(self, address: int) -> tuple[int, int] | None:
         """Address and bytes of the allocation that an address lies in; None where it lies in none."""

@@ -1,0 +1,31 @@
+"""A little of what the scripts beside this do in full: `python first_launches.py`, `python interrupts.py`."""
+
+from __future__ import annotations
+
+import first_launches
+import interrupts
+import pytest
+
+
+def nothing(_: str) -> None:
+    """Say nothing of what went well."""
+
+
+def test_first_launches_of_sixteen_threads_at_once() -> None:
+    assert first_launches.failures(2, 12, told=nothing) == []
+
+
+@pytest.mark.parametrize("kind", ["translate", "check"])
+def test_ctrl_c_at_a_random_moment(kind: str) -> None:
+    assert interrupts.failures(1, seed=len(kind), kind=kind, told=nothing) == []
+
+
+@pytest.mark.volume
+def test_many_processes_of_sixteen_threads() -> None:
+    assert first_launches.failures(10, 200, told=nothing) == []
+
+
+@pytest.mark.volume
+@pytest.mark.parametrize("kind", interrupts.COMMANDS)
+def test_ctrl_c_at_many_random_moments(kind: str) -> None:
+    assert interrupts.failures(12, seed=1, kind=kind, told=nothing) == []
