@@ -14,10 +14,12 @@ from collections.abc import Callable
 #: Reads the zero-terminated text at a device address; None outside memory.
 ReadText = Callable[[int], str | None]
 
-_DIRECTIVE = re.compile(r"%([-+ #0]*)(\d+|\*)?(?:\.(\*|\d*))?(hh|h|ll|l|j|z|t|L)?([diouxXcsfFeEgGaAp%])")
+_DIRECTIVE = re.compile(r"%([-+ #0']*)(\d+|\*)?(?:\.(\*|\d*))?(hh|h|ll|l|j|z|t|L)?([diouxXcsfFeEgGaAp%])")
 _WIDE = {"l", "ll", "j", "z", "t"}
 #: Most characters that a width or a precision asks for; C17 7.21.6.1 promises 4095 in all.
 _WIDEST = 4095
+#: Stands for a text that is gone when the kernel's prints are read: of shared or local memory, or of none.
+_ELSEWHERE = "(not in global memory)"
 
 
 def format_text(text: str, arguments: bytes, read_text: ReadText) -> str:
@@ -65,10 +67,12 @@ def format_text(text: str, arguments: bytes, read_text: ReadText) -> str:
         if kind == "c":
             return _aligned("", chr(integer(4, signed=False) & 0xFF), flags, columns, zeros=False)
         if kind == "p":
-            return _aligned("", f"0x{integer(8, signed=False):x}", flags, columns, zeros=False)
+            address = integer(8, signed=False)
+            return _aligned("", f"0x{address:x}" if address else "(nil)", flags, columns, zeros=False)
         if kind == "s":
-            found = read_text(integer(8, signed=False))
-            return _aligned("", ("(null)" if found is None else found)[:digits], flags, columns, zeros=False)
+            address = integer(8, signed=False)
+            found = read_text(address) if address else "(null)"
+            return _aligned("", (_ELSEWHERE if found is None else found)[:digits], flags, columns, zeros=False)
         (number,) = struct.unpack("<d", take(8))
         return _real(number, kind, flags, columns, digits)
 

@@ -310,3 +310,6 @@ def _print(emitter: Emitter, item: tree.Instruction, call: tree.CallArguments) -
         f"call void @tw.print(ptr %context, ptr %slot, ptr %warp, {emitter.mask}, ptr %addresses, ptr %lanes.scratch, "
         f"ptr %local, i64 {local_stride(emitter)}, i64 {emitter.layout.local_bytes})"
     )
+    for result in call.returns:  # a GPU tells the number of arguments, which only the format knows
+        if isinstance(result, tree.Symbol):
+            _store_lanes(emitter, _own(emitter, item, result), code.splat(code.const("i32", 0)), emitter.mask)
