@@ -30,7 +30,7 @@ def mov(code: Code, form: Form, a: Value) -> Value:
     section="9.7.9.3",
     vec="v2 v4",
     type="b16 b32 b64 u16 u32 u64 s16 s32 s64 f32 f64",
-    note="%tid and its like have four elements, of which the last is 0",
+    note="%tid and its like have four elements, of which the last is 0; one register as source is refused",
 )
 def mov_vector(code: Code, form: Form, *a: Value) -> tuple[Value, ...]:
     """Copy each element."""

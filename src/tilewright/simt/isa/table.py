@@ -158,10 +158,14 @@ class Row:
         )
 
     @functools.cached_property
-    def typed(self) -> tuple[bool, ...]:
-        """Which dotted parts are types: these keep their order in every name."""
+    def ordered(self) -> tuple[frozenset[int], ...]:
+        """For each dotted part the others it keeps its order with: types with types, and parts that share a value."""
+        values = [{v for values in part.values() for v in values} for part, _ in self.parts]
+        types = [all(map(_TYPE.fullmatch, of_part)) for of_part in values]
+        numbers = range(len(values))
         return tuple(
-            all(_TYPE.fullmatch(value) for values in part.values() for value in values) for part, _ in self.parts
+            frozenset(u for u in numbers if u != i and ((types[i] and types[u]) or values[i] & values[u]))
+            for i in numbers
         )
 
     def forms(self) -> Iterable[str]:
@@ -335,7 +339,7 @@ def _bind_in_any_order(row: Row, parts: list[str]) -> dict[str, str] | None:
         if j == len(parts):
             return {} if all(i in used or optional for i, (_, optional) in enumerate(row.parts)) else None
         for i, (part, _) in enumerate(row.parts):
-            before = used if i < row.fixed else [u for u in used if row.typed[i] and row.typed[u]]
+            before = used if i < row.fixed else row.ordered[i].intersection(used)
             if i in used or any(u > i for u in before):
                 continue
             for name, values in part.items():
