@@ -17,7 +17,7 @@ What another launch does of the same array counts too: a finding waits until the
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -70,6 +70,11 @@ class Coverage:
         """What was left out by all launches so far."""
         self._settle(lambda key: True)
         return list(self._settled)
+
+    @property
+    def settled(self) -> Sequence[Finding]:
+        """What was left out of arrays that have had their last launch, in the order in which that became known."""
+        return self._settled
 
     def _settle(self, gone: Callable[[_Key], bool]) -> None:
         waiting = []

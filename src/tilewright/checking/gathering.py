@@ -76,6 +76,8 @@ class Checks(Observer):
         self._kernels: dict[str, None] = {}
         self._files: dict[str, None] = {}
         self._coverage = Coverage()
+        self._raised: list[Finding] = []  # of those found, what came to the program as an exception
+        self._told = 0, 0  # how many of those found, and of those not reached, `fresh` has given
         self._states = States(0)
         self._looked_at: set[Any] = set()
         self._prepared: dict[Any, Program] = {}
@@ -96,6 +98,25 @@ class Checks(Observer):
         files = dict.fromkeys([*self._files, *(finding.source for finding in found if finding.source)])
         comments, wrong = suppressions.comments(files)
         return suppressions.sift(found, [*self._ignored, *comments], wrong)
+
+    def fresh(self, *, raised: bool = True, ended: bool = False) -> Sifted:
+        """What was found since this was asked last.
+
+        Parameters
+        ----------
+        raised : bool
+            Whether what a launch has raised as an exception is among it.
+        ended : bool
+            Whether arrays that are not freed yet have had their last launch too.
+        """
+        unreached = self._coverage.findings() if ended else self._coverage.settled
+        rows = [*self._found[self._told[0] :], *unreached[self._told[1] :]]
+        self._told = len(self._found), len(self._coverage.settled)
+        self._looked_at.clear()  # what a kernel's text shows is found again where it is launched next
+        if not raised:
+            rows = [row for row in rows if all(row is not other for other in self._raised)]
+        comments, wrong = suppressions.comments(finding.source for finding in rows if finding.source)
+        return suppressions.sift(merged(rows), [*self._ignored, *comments], wrong)
 
     @property
     def kernels(self) -> tuple[str, ...]:
@@ -170,6 +191,7 @@ class Checks(Observer):
 
     def finished(self, launch: Launch, run: Run | None, error: Exception | None) -> None:
         """Gather what instruments saw, and what the machine refused."""
+        raised_before = len(self._raised)
         results = run.results if run is not None else error.results if isinstance(error, KernelError) else {}
         lost = results["memory"].lost if "memory" in results else 0
         if lost:
@@ -177,15 +199,15 @@ class Checks(Observer):
         read = values_of(launch)
         found = list(self._from_instruments(launch, read, results))
         if isinstance(error, KernelError):
-            found += self._of_launch(faults.findings(error, launch, found), launch, read)
+            self._raised += self._of_launch(faults.findings(error, launch, found), launch, read)
         if isinstance(error, LaunchError):
-            found += self._refused(launch, error)
+            self._raised += self._refused(launch, error)
         if run is not None:
             self._coverage.add(launch, results["touched"], read)
             if read is not None and not any(finding.code.startswith(_CAUSES) for finding in found):
                 nonfinite = finite.findings(launch, read, results["nonfinite"], results["touched"])
                 found += self._of_launch(nonfinite, launch, read)
-        self._found += found
+        self._found += [*found, *self._raised[raised_before:]]
 
     def explains(self, launch: Launch, error: Exception) -> bool:
         """Whether what ended a launch, or refused it, is a finding."""

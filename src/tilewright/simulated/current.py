@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 
 from tilewright.errors import DeviceError
@@ -9,6 +10,14 @@ from tilewright.simulated.gpu import SimulatedGpu
 
 #: numba-cuda's module that calls the driver.
 DRIVER = "numba.cuda.cudadrv.driver"
+
+
+def free_pending() -> None:
+    """Free the arrays that nobody has any more: numba-cuda puts that off until there are enough of them."""
+    devices = sys.modules.get("numba.cuda.cudadrv.devices")
+    if devices is not None:
+        with contextlib.suppress(Exception):  # a context that an error has ended frees nothing
+            devices.get_context().memory_manager.deallocations.clear()
 
 
 def current_gpu() -> SimulatedGpu:

@@ -2,40 +2,72 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import pluggy
 
 if TYPE_CHECKING:
     import pytest
 
 #: The value of the option without a name.
 _ANY = "any"
+_OBSERVING = "tilewright-observing"
+_Maker = Callable[[Any, str], Any]
+
+
+def observe(config: pytest.Config, make: _Maker) -> None:
+    """Let the simulated GPU have an observer, made of the configuration and the GPU's name; it needs no option then.
+
+    To be called from a `pytest_configure` that comes before this module's.
+    """
+    config.pluginmanager.register(Observing(make), _OBSERVING)
+
+
+class Observing:
+    """How the GPU's observer is made."""
+
+    def __init__(self, make: _Maker) -> None:
+        self.make = make
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option."""
+    """Add the option, and its twin for configuration files."""
     group = parser.getgroup("tilewright")
     group.addoption(
         "--simulated-gpu", nargs="?", const=_ANY, default=None, metavar="NAME",
         help="run tests that use numba.cuda on a simulated GPU, as --simulated-gpu or --simulated-gpu=a100",
     )  # fmt: skip
+    parser.addini("simulated_gpu", "as --simulated-gpu: the GPU's name", default="")
 
 
+@pluggy.HookimplMarker("pytest")(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Put the simulated GPU in place before any test module is imported."""
-    name = config.getoption("simulated_gpu")
+    observing: Observing | None = config.pluginmanager.get_plugin(_OBSERVING)
+    name = config.getoption("simulated_gpu") or config.getini("simulated_gpu") or (_ANY if observing else None)
     if name is None:
         return
     import pytest
 
+    from tilewright import configuration
     from tilewright.errors import TilewrightError
     from tilewright.settings import Settings
+    from tilewright.simt.run.limits import Limits
     from tilewright.simulated.session import simulated_gpu
 
     stack = ExitStack()
     try:
-        device = stack.enter_context(simulated_gpu(Settings.from_environ().gpu if name == _ANY else name))
+        project = configuration.of(config.rootpath)
+        if name == _ANY:
+            named = None if os.environ.get("TILEWRIGHT_GPU") else project.gpu
+            name = named or Settings.from_environ().gpu
+        observers = [] if observing is None else [observing.make(config, name)]
+        limits = None if project.limit is None else Limits(seconds=project.limit)
+        device = stack.enter_context(simulated_gpu(name, observers, project.seed, limits))
     except TilewrightError as error:
         took_a_file = Path(name.partition("::")[0]).exists()
         hint = "; write --simulated-gpu=NAME, or put the option behind the files" if took_a_file else ""

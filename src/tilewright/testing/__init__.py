@@ -1,0 +1,1 @@
+"""What test suites have of Tilewright: pytest's options."""

@@ -1,0 +1,169 @@
+"""Findings as failures of the tests in which they appear.
+
+A finding belongs to the test that runs when it appears: what a fixture's kernels do wrong fails the first test that
+uses the fixture. What is known only when an array is freed, such as elements that no launch has reached, fails the test
+at whose end it is freed, if that one launched it; the rest stands in a section of its own at the end, under the name of
+the test that launched it, and fails the run.
+
+An exception that a launch raised, and that the test handled, is no failure besides: `pytest.raises` has looked at it.
+"""
+
+from __future__ import annotations
+
+import bisect
+import io
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import pytest
+from rich.console import Console
+
+from tilewright import configuration
+from tilewright.checking import Checks, suppressions
+from tilewright.checking.suppressions import Sifted
+from tilewright.errors import ArgumentValueError
+from tilewright.instruments.findings import Finding
+from tilewright.report import findings as report
+from tilewright.simulated.current import free_pending
+
+_WIDTH = 100
+_KEY = "tilewright_rest"
+#: Severities that are a failure, as the command line's `--fail-on` has them.
+_FAILURES = {"error": ("error",), "warning": ("error", "warning"), "never": ()}
+
+
+class _Test(NamedTuple):
+    """A test, by its first launch: what appears later is told under the name of the test that launched it."""
+
+    first: int
+    name: str
+    ignored: frozenset[str]
+
+
+class CheckedTests:
+    """A plugin that asks the checks after each phase of each test what is new.
+
+    Parameters
+    ----------
+    config : pytest.Config
+    gpu_name : str
+
+    Attributes
+    ----------
+    checks : Checks
+        The simulated GPU's observer.
+
+    Raises
+    ------
+    ArgumentValueError
+        The project's settings are wrong.
+    """
+
+    def __init__(self, config: pytest.Config, gpu_name: str) -> None:
+        project = configuration.of(config.rootpath)
+        unwanted = suppressions.checked(project.ignore, f"{project.file}: ignore")
+        self.checks = Checks(gpu=gpu_name, ignore=unwanted)
+        self._failing = _FAILURES[project.fail_on or "warning"]
+        self._rest: list[str] = []  # told at the end: findings of no test, and those that are no failure
+        self._failed = False  # whether some of these are a failure
+        self._tests = [_Test(0, "before the first test", frozenset())]
+        self._ended = False
+        self._worker = hasattr(config, "workerinput")
+
+    # -- a test ---------------------------------------------------------------------------------------------------
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        """From now on launches are this test's."""
+        codes = [str(code) for mark in item.iter_markers("tilewright_ignore") for code in mark.args]
+        self._tests.append(_Test(self.checks.launches, item.nodeid, frozenset(codes)))
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Iterator[None]:
+        """Fail the test by what has appeared since the last one ended, its fixtures' making included."""
+        try:
+            suppressions.checked(sorted(self._tests[-1].ignored), "the mark tilewright_ignore")
+        except ArgumentValueError as error:
+            wrong = str(error)
+        else:
+            wrong = ""
+        if wrong:  # outside, so that it is told without the error that it came from
+            pytest.fail(wrong, pytrace=False)
+        yield from self._watched(item, "call")
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_teardown(self, item: pytest.Item) -> Iterator[None]:
+        """Fail the test's end by what appears where its fixtures end; pytest lets go of them right after."""
+        yield from self._watched(item, "teardown")
+
+    def _watched(self, item: pytest.Item, when: str) -> Iterator[None]:
+        try:
+            result = yield
+        except BaseException:  # what was found stands beside the test's own report
+            found = self._of_this(self.checks.fresh())
+            if found:
+                item.add_report_section(when, "tilewright", _text(found))
+            raise
+        if when == "teardown" and getattr(item, "funcargs", None):
+            item.funcargs = {}  # type: ignore[attr-defined]
+        self._free_pending()
+        found = self._of_this(self.checks.fresh(raised=False))
+        if found and getattr(item, "_excinfo", None):  # a failed test of unittest
+            item.add_report_section(when, "tilewright", _text(found))
+        elif found:
+            pytest.fail(_text(found), pytrace=False)
+        return result
+
+    def _of_this(self, sifted: Sifted) -> list[Finding]:
+        """The findings that fail the test that runs; others are kept for the end."""
+        mine: list[Finding] = []
+        for finding in sifted.findings:
+            test = self._tests[bisect.bisect_right(self._tests, finding.launch, key=lambda one: one.first) - 1]
+            if finding.code in test.ignored:
+                continue
+            fails = finding.severity in self._failing
+            if fails and test is self._tests[-1] and not self._ended:
+                mine.append(finding)
+            else:
+                self._rest.append(f"{test.name}{'' if fails else ', no failure'}\n\n{_text([finding])}\n")
+                self._failed |= fails
+        return mine
+
+    def _free_pending(self) -> None:
+        if self.checks.launches:
+            free_pending()
+
+    # -- the run --------------------------------------------------------------------------------------------------
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """What waited for its arrays until now; a worker of xdist gives it to the process that reports."""
+        self._free_pending()
+        self._ended = True
+        self._of_this(self.checks.fresh(raised=False, ended=True))
+        if self._worker:
+            session.config.workeroutput[_KEY] = (self._rest, self._failed)  # type: ignore[attr-defined]
+        elif self._failed and session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """Take what a worker of xdist has left."""
+        rest, failed = getattr(node, "workeroutput", {}).get(_KEY, ([], False))
+        self._rest += rest
+        self._failed |= failed
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """The section of findings that stand in no test's report."""
+        if self._rest:
+            terminalreporter.section("tilewright: findings in no test's report")
+            for text in self._rest:
+                terminalreporter.write_line(text)
+
+
+def _text(findings: Sequence[Finding]) -> str:
+    """Findings as the command line has them, without its summary in the last line."""
+    kept = io.StringIO()
+    console = Console(file=kept, width=_WIDTH, highlight=False, emoji=False)
+    report.show(Sifted(tuple(findings), (), ()), console, launches=0, kernels=0)
+    return kept.getvalue().rstrip().rpartition("\n")[0].rstrip()
