@@ -1,4 +1,4 @@
-"""README.md and docs/index.md do what they say: every example runs, in order, in one folder."""
+"""README.md and docs/kernels.md do what they say: every example runs, in order, in one folder."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGES = ("README.md", "docs/kernels.md")
 
 
 def blocks(text: str) -> Iterator[tuple[str, str]]:
@@ -37,17 +37,13 @@ def outline(text: str) -> list[str]:
     return re.sub(r"\d[\d,.]*( (us|ms|s|KiB|B)\b| %)?", "#", text).split()
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the README's examples leave their files."""
-    return tmp_path_factory.mktemp("readme")
-
-
-def test_every_example_runs_in_order(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("page", PAGES)
+def test_every_example_runs_in_order(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path  # where the examples leave their files
     monkeypatch.chdir(folder)
     namespace: dict[str, object] = {"__name__": "readme"}
     ran = 0
-    for language, text in blocks(README):
+    for language, text in blocks((ROOT / page).read_text(encoding="utf-8")):
         if language == "python":
             script = folder / f"example{ran}.py"  # a file, for Numba reads a kernel's source
             script.write_text(text, encoding="utf-8")
