@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tilewright import machine
-from tilewright.checking import faults, finite, indices, launches, precision, suppressions, unset, values
+from tilewright.checking import copies, faults, finite, indices, launches, precision, suppressions, unset, values
 from tilewright.checking.coverage import Coverage
 from tilewright.checking.rows import with_unit_strides
 from tilewright.checking.speculation import speculated
@@ -204,6 +204,7 @@ class Checks(Observer):
             self._raised += self._refused(launch, error)
         if run is not None:
             self._coverage.add(launch, results["touched"], read)
+            found += copies.findings(launch, results["touched"])
             if read is not None and not any(finding.code.startswith(_CAUSES) for finding in found):
                 nonfinite = finite.findings(launch, read, results["nonfinite"], results["touched"])
                 found += self._of_launch(nonfinite, launch, read)

@@ -30,6 +30,8 @@ class ArgumentFact:
         Of an array, strides in bytes; else empty.
     address : int
         Device address of an array's element [0, 0, ...], or the one that a record or pointer holds; else 0.
+    host_address : int
+        Host address that a host array, of which this is a copy, is copied back to after the launch; else 0.
     """
 
     name: str
@@ -37,6 +39,7 @@ class ArgumentFact:
     shape: tuple[int, ...] = ()
     strides: tuple[int, ...] = ()
     address: int = 0
+    host_address: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,9 +74,9 @@ class Launcher:
         self.gpu = gpu
         self._noted = threading.local()
 
-    def note(self, kernel: Any) -> None:
-        """Remember which kernel of numba-cuda this thread launches next: it knows its arguments' types."""
-        self._noted.kernel = kernel
+    def note(self, kernel: Any, arguments: Sequence[Any]) -> None:
+        """Remember what this thread launches next: numba-cuda's kernel, which knows types, and what it is given."""
+        self._noted.kernel = kernel, arguments
 
     def launch(self, stream: Any, config: Any, kernel: Kernel, *arguments: Any) -> None:
         """Run a kernel and wait for it.
@@ -96,7 +96,7 @@ class Launcher:
             try:
                 gpu.stream(getattr(stream, "handle", stream) or 0)
                 values = packed(program.parameters, arguments)
-                facts = tuple(_facts(noted, values))
+                facts = tuple(_facts(noted[0], noted[1], values)) if noted else ()
                 for fact in facts:
                     gpu.refuse_ended(fact.address)
             except DriverError as error:
@@ -240,10 +240,8 @@ def _source_line() -> str:
     return ""
 
 
-def _facts(kernel: Any, values: Sequence[bytes]) -> Iterator[ArgumentFact]:
-    """What is known of each argument, by the types that numba-cuda compiled the kernel for; nothing where unknown."""
-    if kernel is None:
-        return
+def _facts(kernel: Any, given: Sequence[Any], values: Sequence[bytes]) -> Iterator[ArgumentFact]:
+    """What is known of each argument, by the types that numba-cuda compiled the kernel for, and by what was given."""
     types = kernel.argument_types
     function = getattr(kernel, "py_func", None)
     names = list(inspect.signature(function).parameters) if function else []
@@ -252,8 +250,8 @@ def _facts(kernel: Any, values: Sequence[bytes]) -> Iterator[ArgumentFact]:
     if sum(_fields(type_) for type_ in types) != len(words):  # an extension passes something else
         return
     at = 0
-    for name, type_ in zip(names, types, strict=False):
-        yield from _fact(name, type_, words[at : at + _fields(type_)])
+    for name, type_, value in zip(names, types, given, strict=False):
+        yield from _fact(name, type_, words[at : at + _fields(type_)], value)
         at += _fields(type_)
 
 
@@ -268,7 +266,7 @@ def _fields(type_: Any) -> int:
     return 2 if isinstance(type_, types.Complex) else 1
 
 
-def _fact(name: str, type_: Any, words: Sequence[int]) -> Iterator[ArgumentFact]:
+def _fact(name: str, type_: Any, words: Sequence[int], given: Any) -> Iterator[ArgumentFact]:
     from numba.cuda import types
     from numba.cuda.np.numpy_support import as_dtype
 
@@ -278,15 +276,25 @@ def _fact(name: str, type_: Any, words: Sequence[int]) -> Iterator[ArgumentFact]
             dtype = as_dtype(type_.dtype)
         except NotImplementedError:  # a type that NumPy does not have
             dtype = np.dtype((np.void, words[3]))
-        yield ArgumentFact(name, dtype, tuple(words[5 : 5 + ndim]), tuple(words[5 + ndim :]), words[4])
+        shape, strides = tuple(words[5 : 5 + ndim]), tuple(words[5 + ndim :])
+        yield ArgumentFact(name, dtype, shape, strides, words[4], _copied_back_to(given))
     elif isinstance(type_, types.BaseTuple):
         at = 0
         for index, item in enumerate(type_):
-            yield from _fact(f"{name}[{index}]", item, words[at : at + _fields(item)])
+            yield from _fact(f"{name}[{index}]", item, words[at : at + _fields(item)], given[index])
             at += _fields(item)
     else:
         pointer = isinstance(type_, types.Record | types.CPointer)
         yield ArgumentFact(name, address=words[0] if pointer else 0)
+
+
+def _copied_back_to(given: Any) -> int:
+    """Host address of a host array that numba-cuda copies back after the launch; 0 for any other argument."""
+    from numba.cuda import In
+
+    array = getattr(given, "value", given)
+    copied = isinstance(array, np.ndarray) and not isinstance(given, In) and not hasattr(array, "__cuda_memory__")
+    return int(array.__array_interface__["data"][0]) if copied else 0
 
 
 def driver_error(code: str, message: str) -> Exception:

@@ -111,9 +111,9 @@ def _noting(launcher: Launcher) -> Callable[..., None]:
     original = importlib.import_module(_DISPATCHER)._Kernel.launch
 
     @functools.wraps(original)
-    def launch(kernel: Any, *arguments: Any, **named: Any) -> None:
-        launcher.note(kernel)
-        original(kernel, *arguments, **named)
+    def launch(kernel: Any, args: Sequence[Any], *options: Any, **named: Any) -> None:
+        launcher.note(kernel, args)
+        original(kernel, args, *options, **named)
 
     return launch
 
