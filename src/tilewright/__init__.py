@@ -30,6 +30,7 @@ if TYPE_CHECKING:  # what `_PUBLIC` says, for type checkers; a meta test holds t
     from tilewright.errors import TilewrightError as TilewrightError
     from tilewright.gpu import device as cuda
     from tilewright.inventory import devices as devices
+    from tilewright.notebook import load_ipython_extension as load_ipython_extension
     from tilewright.problem.algebra import Algebra as Algebra
     from tilewright.problem.functions import absolute as absolute
     from tilewright.problem.functions import astype as astype
@@ -91,6 +92,7 @@ _PUBLIC = {
     "floor": ("tilewright.problem.functions", "floor"),
     "fma": ("tilewright.problem.functions", "fma"),
     "gelu": ("tilewright.problem.functions", "gelu"),
+    "load_ipython_extension": ("tilewright.notebook", "load_ipython_extension"),
     "log": ("tilewright.problem.functions", "log"),
     "log1p": ("tilewright.problem.functions", "log1p"),
     "logaddexp": ("tilewright.problem.functions", "logaddexp"),
@@ -132,6 +134,7 @@ __all__ = [
     "gpu",
     "instruments",
     "ladder",
+    "load_ipython_extension",
     "log",
     "log1p",
     "logaddexp",

@@ -19,6 +19,14 @@ class Shown:
         """The report, 100 cells wide, without colour."""
         return str(_reports().text(self))
 
+    def __init_subclass__(cls, **more: Any) -> None:
+        """Let IPython's shell show the report: it looks no further than a class that has a `__repr__`."""
+        super().__init_subclass__(**more)
+        setattr(cls, "_repr_pretty_", Shown._pretty)  # noqa: B010
+
+    def _pretty(self, printer: Any, cycle: bool) -> None:
+        printer.text(str(self))
+
     def _repr_html_(self) -> str:
         """The report for a notebook."""
         return str(_reports().html(self))

@@ -30,7 +30,7 @@ FLOORS = (
     }
     | {"checking", "profiling", "simulated"},
     {"ladder", "bench", "tune", "report"},
-    {"cli", "testing"},
+    {"cli", "testing", "notebook"},
     {"__main__"},
 )
 #: What the floors do not say: (room or module, room or module that it must not import).

@@ -42,7 +42,7 @@ def diagnostics() -> Console:
 
 
 def _console(*, stderr: bool, pipe_width: int = PIPE_WIDTH) -> Console:
-    console = _Console(stderr=stderr, highlight=False, emoji=False)
+    console = _Console(stderr=stderr, highlight=False, emoji=False, force_jupyter=False)
     given = os.environ.get("COLUMNS", "").strip("0").isdigit()
     console.pipe = not (console.is_terminal or given)
     console.width = pipe_width if console.pipe else max(LEAST_WIDTH, console.width)

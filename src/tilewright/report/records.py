@@ -49,10 +49,15 @@ def blocks(record: Any) -> Iterable[Block]:
     return REPORTS[type(record)](record)
 
 
-def text(record: Any, width: int = WIDTH) -> str:
+def text(record: Any) -> str:
     """The report as text without colour."""
+    return text_of(blocks(record))
+
+
+def text_of(parts: Iterable[Block]) -> str:
+    """Blocks as text without colour."""
     stream = io.StringIO()
-    terminal.show(blocks(record), Console(file=stream, width=width, color_system=None))
+    terminal.show(parts, Console(file=stream, width=WIDTH, color_system=None, force_jupyter=False))
     return stream.getvalue().rstrip("\n")
 
 

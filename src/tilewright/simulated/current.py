@@ -20,6 +20,12 @@ def free_pending() -> None:
             devices.get_context().memory_manager.deallocations.clear()
 
 
+def placed_gpu() -> SimulatedGpu | None:
+    """The simulated GPU that numba-cuda's calls go to now; None where there is none."""
+    gpu = getattr(getattr(sys.modules.get(DRIVER), "binding", None), "gpu", None)
+    return gpu if isinstance(gpu, SimulatedGpu) else None
+
+
 def current_gpu() -> SimulatedGpu:
     """The simulated GPU that numba-cuda's calls go to now.
 
@@ -28,9 +34,8 @@ def current_gpu() -> SimulatedGpu:
     DeviceError
         There is none.
     """
-    binding = getattr(sys.modules.get(DRIVER), "binding", None)
-    gpu = getattr(binding, "gpu", None)
-    if not isinstance(gpu, SimulatedGpu):
+    gpu = placed_gpu()
+    if gpu is None:
         raise DeviceError(
             "a kernel of a simulated GPU must run inside `with tilewright.simulated_gpu():` (got none in place)"
         )

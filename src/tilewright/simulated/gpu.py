@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from tilewright import machine
 from tilewright.errors import LaunchError
-from tilewright.instruments.findings import Finding
 from tilewright.native.interrupts import HeldBack
 from tilewright.native.once import once
 from tilewright.simt.observer import Observer
@@ -27,6 +26,7 @@ from tilewright.simt.translate.state import GLOBAL_BASE
 from tilewright.simulated.ended import told
 
 if TYPE_CHECKING:
+    from tilewright.checking import Findings
     from tilewright.simulated.modules import Library
 
 #: Address space of the arena, which every simulated GPU of a process uses; less where the host does not give as much.
@@ -142,6 +142,8 @@ class SimulatedGpu:
         The process that initialised the driver.
     closed : bool
         Whether the program that it was for has ended.
+    started_by : object
+        The session that put it in place until it is stopped; None where a `with` block did.
     """
 
     def __init__(
@@ -152,14 +154,12 @@ class SimulatedGpu:
         limits: Limits | None = None,
     ) -> None:
         self.record = machine.gpu(name)
-        self.observers = tuple(observers)
+        self.observers: tuple[Observer, ...] = ()
+        self.started_by: object = None
         self.seed = seed
         self.limits = limits
         self.memory = device_lender().lend(self.record.memory_gb * 10**9)
-        self.memory.red_zones = any(observer.red_zones for observer in observers)
-        self.memory.quarantine_bytes = QUARANTINE_BYTES if self.memory.red_zones else 0
-        for observer in self.observers:
-            observer.begun(self.memory.limit_bytes)
+        self._observed_by(tuple(observers))
         self.lock = threading.RLock()
         self.launches = 0
         self.closed = False
@@ -187,9 +187,37 @@ class SimulatedGpu:
         return next(device_lender().handles)
 
     @property
-    def findings(self) -> tuple[Finding, ...]:
+    def findings(self) -> Findings:
         """What observers that check have found so far; see `tilewright.simulated_gpu(check=True)`."""
-        return tuple(finding for observer in self.observers for finding in getattr(observer, "findings", ()))
+        from tilewright.checking import Checks, Findings
+
+        checks = [observer for observer in self.observers if isinstance(observer, Checks)]
+        found = (finding for check in checks for finding in check.findings)
+        kernels = {name for check in checks for name in check.kernels}
+        return Findings(found, launches=self.launches, kernels=len(kernels))
+
+    @contextmanager
+    def observing(self, observer: Observer) -> Iterator[None]:
+        """Let one more observer follow the program meanwhile, to whom all memory there is was written by the host."""
+        before = self.observers
+        with self.lock:
+            self._observed_by((*before, observer), observer)
+            for address, size in self.memory.allocations():
+                observer.allocated(address, size)
+                observer.host_wrote(address, size)
+        try:
+            yield
+        finally:
+            with self.lock:
+                self._observed_by(before)
+
+    def _observed_by(self, observers: tuple[Observer, ...], *fresh: Observer) -> None:
+        """Put observers in place; those that are `fresh`, or all at first, are told of the memory."""
+        for observer in fresh or (() if self.observers else observers):
+            observer.begun(self.memory.limit_bytes)
+        self.observers = observers
+        self.memory.red_zones = any(observer.red_zones for observer in observers)
+        self.memory.quarantine_bytes = QUARANTINE_BYTES if self.memory.red_zones else 0
 
     @property
     def contexts(self) -> list[int]:

@@ -2,20 +2,127 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ContextDecorator, ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from tilewright.errors import DeviceError
 from tilewright.native import private
 from tilewright.native.interrupts import none_lost
 from tilewright.simt.observer import Launch, Observer
 from tilewright.simt.run.limits import Limits
 from tilewright.simulated import seam
+from tilewright.simulated.current import placed_gpu
 from tilewright.simulated.gpu import SimulatedGpu
 
+if TYPE_CHECKING:
+    from tilewright.checking import Findings
 
-@contextmanager
+
+class Session(ContextDecorator):
+    """A simulated GPU that is a program's device within a `with` block, or from :meth:`start` to :meth:`stop`.
+
+    `with` gives the :class:`SimulatedGpu`. The names of :func:`simulated_gpu`'s parameters are its attributes.
+    """
+
+    def __init__(
+        self,
+        gpu: str = "h100",
+        observers: Sequence[Observer] = (),
+        seed: int | None = None,
+        limits: Limits | None = None,
+        *,
+        check: bool = False,
+    ) -> None:
+        self.gpu = gpu
+        self.observers = tuple(observers)
+        self.seed = seed
+        self.limits = limits
+        self.check = check
+        self._device: SimulatedGpu | None = None
+        self._open = ExitStack()
+
+    def __enter__(self) -> SimulatedGpu:
+        """Put a fresh GPU in place."""
+        if self._device is not None:
+            raise DeviceError("a simulated GPU must have ended before it begins again (got one in place); end it first")
+        observers = self.observers
+        if self.check:
+            from tilewright.checking import Checks
+
+            observers = (*observers, Checks(gpu=self.gpu))
+        device = SimulatedGpu(self.gpu, observers, self.seed, self.limits)
+        with ExitStack() as stack:
+            stack.enter_context(none_lost())
+            stack.enter_context(seam.installed(device))
+            stack.callback(device.close)
+            self._open = stack.pop_all()
+        self._device = device
+        return device
+
+    def __exit__(self, *error: object) -> None:
+        """End the GPU, and put back what was in its place."""
+        self._device = None
+        self._open.close()
+
+    def start(self) -> SimulatedGpu:
+        """Put the GPU in place until :meth:`stop`, or until the process ends: for notebooks, whose cells go on with it.
+
+        One that was started before, by this or another session, ends first: a cell that is run again starts afresh.
+
+        Returns
+        -------
+        SimulatedGpu
+
+        Raises
+        ------
+        DeviceError
+            One that was started has since been covered by a `with` block.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from numba import cuda
+        >>> session = simulated_gpu("t4")
+        >>> device = session.start()
+        >>> x = cuda.to_device(np.arange(3))  # in one cell
+        >>> x.copy_to_host().tolist()  # in another
+        [0, 1, 2]
+        >>> session.stop()
+        """
+        before = placed_gpu()
+        started = before.started_by if before is not None else None
+        for session in (self, started):
+            if isinstance(session, Session):
+                session.stop()
+        device = self.__enter__()
+        device.started_by = self
+        atexit.register(self.stop)
+        return device
+
+    def stop(self) -> None:
+        """End a GPU that was started; nothing where none was."""
+        device = self._device
+        if device is None:
+            return
+        if placed_gpu() is not device:
+            raise DeviceError(
+                "the simulated GPU in place must be the one that stops (got another one, begun since); end that first"
+            )
+        atexit.unregister(self.stop)
+        self.__exit__()
+
+    @property
+    def findings(self) -> Findings:
+        """What was found so far, where `check` is set; none after the end."""
+        from tilewright.checking import Findings
+
+        return Findings(()) if self._device is None else self._device.findings
+
+
 def simulated_gpu(
     gpu: str = "h100",
     observers: Sequence[Observer] = (),
@@ -23,8 +130,8 @@ def simulated_gpu(
     limits: Limits | None = None,
     *,
     check: bool = False,
-) -> Iterator[SimulatedGpu]:
-    """Let programs that use `numba.cuda` run on a simulated GPU meanwhile.
+) -> Session:
+    """Let programs that use `numba.cuda` run on a simulated GPU: in a `with` block, or from `start()` to `stop()`.
 
     Parameters
     ----------
@@ -40,9 +147,10 @@ def simulated_gpu(
         Whether to look for what is wrong with the kernels; the GPU's `findings` say it. A launch that fails is an error
         as without, and among them too.
 
-    Yields
-    ------
-    SimulatedGpu
+    Returns
+    -------
+    Session
+        `with` and `start()` give a :class:`SimulatedGpu`, and raise as follows.
 
     Raises
     ------
@@ -68,16 +176,7 @@ def simulated_gpu(
     >>> x.tolist()
     [0.0, 2.0, 4.0, 6.0]
     """
-    if check:
-        from tilewright.checking import Checks
-
-        observers = (*observers, Checks(gpu=gpu))
-    device = SimulatedGpu(gpu, observers, seed, limits)
-    with none_lost(), seam.installed(device):
-        try:
-            yield device
-        finally:
-            device.close()
+    return Session(gpu, observers, seed, limits, check=check)
 
 
 class ChildLaunches(Observer):
@@ -150,8 +249,6 @@ def in_children(gpu: str, seed: int | None = None, limits: Limits | None = None)
 
 def stay_simulated() -> None:
     """Put the simulated GPU that a parent process asked for in place until this process ends."""
-    import atexit
-
     gpu, seed, limit, note = (os.environ[f"TILEWRIGHT_SIMULATED_{name}"] for name in ("GPU", "SEED", "LIMIT", "NOTE"))
     stack = ExitStack()
     stack.enter_context(

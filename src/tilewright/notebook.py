@@ -1,0 +1,177 @@
+"""Notebooks: `%load_ext tilewright` brings `%%check` and `%%profile`, with the options that the commands have.
+
+A cell runs on the simulated GPU that is in place (`tw.simulated_gpu("h100").start()`), so that its arrays are there in
+the next cell, or else on one of its own, which ends with the cell.
+"""
+
+from __future__ import annotations
+
+import functools
+import shlex
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from tilewright.errors import ArgumentValueError, TilewrightError
+
+if TYPE_CHECKING:
+    from tilewright.report.blocks import Block
+    from tilewright.simt.observer import Observer
+
+#: Options of the commands that a cell has no use for: it is the program, and shows its report below itself.
+_NOT_OF_CELLS = {"script": "SCRIPT", "module": "-m", "code": "-c", "json": "--json", "fail_on": "--fail-on"}
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """Bring `%%check` and `%%profile`; IPython calls this for `%load_ext tilewright`.
+
+    Parameters
+    ----------
+    shell : IPython.core.interactiveshell.InteractiveShell
+    """
+    for name, magic in (("check", _check), ("profile", _profile)):
+        shell.register_magic_function(functools.partial(_as_asked, shell, name, magic), "cell", name)
+
+
+def _as_asked(shell: Any, name: str, magic: Any, line: str, cell: str) -> None:
+    """Run a cell; what is wrong with its options is said in a line, as IPython does for its own."""
+    from IPython.core.error import UsageError
+
+    try:
+        options = _options(name, line)
+        if options is not None:
+            magic(shell, cell, options)
+    except TilewrightError as error:
+        raise UsageError(f"%%{name}: {error}") from error
+
+
+def _options(name: str, line: str) -> dict[str, Any] | None:
+    """The values of a command's options; None where only its help was asked for.
+
+    Raises
+    ------
+    ArgumentValueError
+        There is no such option, or it is not one of cells.
+    """
+    import typer
+    from typer.main import get_command
+
+    from tilewright.cli.app import app
+
+    command: Any = get_command(app)
+    try:
+        found: dict[str, Any] = command.commands[name].make_context(f"%%{name}", shlex.split(line)).params
+    except typer.Exit:
+        return None
+    except Exception as error:
+        message = getattr(error, "message", None)  # typer's own errors of use
+        if message is None and not isinstance(error, ValueError):
+            raise
+        raise ArgumentValueError(str(message or error)) from error
+    for key, option in _NOT_OF_CELLS.items():
+        if found.pop(key, None):
+            raise ArgumentValueError(f"{option} must be left out: the cell is the program (got {line.strip()!r})")
+    return found
+
+
+def _check(shell: Any, cell: str, options: dict[str, Any]) -> None:
+    """Run a cell, and show what is wrong with the kernels that it launches."""
+    from tilewright.checking import Checks, suppressions
+    from tilewright.cli import formats, values
+    from tilewright.report import findings as report
+
+    form = next(iter(formats.chosen(options["format"] or ["text"], json=False)))
+    form = values.one_of("--format", form, ("text", "brief"))
+    unwanted = suppressions.checked(options["ignore"].split(",")) if options["ignore"] else ()
+    checks = Checks(gpu=_gpu(options), ignore=unwanted)
+    with _following(checks, options):
+        _run(shell, cell)
+    sifted, kernels = checks.sifted, len(checks.kernels)
+    verbose = options["verbose"]
+    _show(report.blocks(sifted, launches=checks.launches, kernels=kernels, verbose=verbose, brief=form == "brief"))
+
+
+def _profile(shell: Any, cell: str, options: dict[str, Any]) -> None:
+    """Run a cell, and show what the kernels that it launches do."""
+    from tilewright.cli import values
+    from tilewright.profiling import Profiles
+    from tilewright.report import profile as report
+    from tilewright.report.blocks import words
+
+    number = None if options["launch"] is None else values.whole("--launch", options["launch"], 0, "0")
+    seen = Profiles(gpu=_gpu(options), kernel=options["kernel"], launch=number)
+    with _following(seen, options):
+        _run(shell, cell)
+    _show([words(f"{kernel}: its launch has no profile: {error}") for kernel, error in seen.failed])
+    if seen.profiles:
+        _show(report.of_program(seen.profiles))
+    elif not seen.failed:
+        _show([words("nothing to profile: the cell launched no such kernel of numba.cuda")])
+
+
+def _gpu(options: dict[str, Any]) -> str:
+    """The GPU that is meant: the one in place, or that of the option or the settings.
+
+    Raises
+    ------
+    ArgumentValueError
+        There is no such GPU, or another one is in place.
+    """
+    from tilewright.cli import values
+    from tilewright.settings import Settings
+    from tilewright.simulated.current import placed_gpu
+
+    placed, name = placed_gpu(), options["gpu"]
+    name = None if name is None else values.gpu_name("--gpu", name)
+    if placed is not None:
+        there = placed.record.key
+        if name not in (None, there):
+            raise ArgumentValueError(f"--gpu must name the GPU in place, {there} (got {name}); stop it first")
+        return placed.record.key
+    return name or Settings.from_environ().gpu
+
+
+@contextmanager
+def _following(observer: Observer, options: dict[str, Any]) -> Iterator[None]:
+    """Let an observer follow the GPU in place, or a fresh one; its launches are limited and ordered as asked."""
+    from tilewright.cli import values
+    from tilewright.simulated.current import placed_gpu
+    from tilewright.simulated.session import simulated_gpu
+
+    seed = options.get("seed")
+    number = None if seed is None else values.whole("--seed", seed, 0, "1")
+    limits, placed = values.limits(options["limit"]), placed_gpu()
+    if placed is None:
+        with simulated_gpu(_gpu(options), (observer,), number, limits):
+            yield
+        return
+    before = placed.seed, placed.limits
+    placed.seed = before[0] if number is None else number
+    placed.limits = limits or before[1]
+    try:
+        with placed.observing(observer):
+            yield
+    finally:
+        placed.seed, placed.limits = before
+
+
+def _run(shell: Any, cell: str) -> None:
+    """Run a cell's lines, which count from the magic's own, as they are seen; what it raises is shown as ever."""
+    first = "" if cell.startswith("%%") else "# the magic's line: an empty one would not count\n"
+    count = shell.execution_count
+    shell.execution_count = len(shell.history_manager.input_hist_raw) - 1  # this cell's; `count` may be the next one's
+    try:
+        shell.run_cell(f"{first}{cell}", store_history=False)
+    finally:
+        shell.execution_count = count
+
+
+def _show(parts: Iterable[Block]) -> None:
+    """Show blocks below the cell."""
+    from IPython.display import display
+
+    from tilewright.report import page, records
+
+    parts = list(parts)
+    if parts:
+        display({"text/html": page.html_of(parts), "text/plain": records.text_of(parts)}, raw=True)

@@ -1,0 +1,143 @@
+"""Notebooks: the example, the cell magics, and a simulated GPU that lasts across cells."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright.errors import DeviceError
+from tilewright.simulated.current import placed_gpu
+
+pytest.importorskip("numba.cuda", reason="not run: numba-cuda is not installed")
+NOTEBOOK = Path(__file__).parents[2] / "docs" / "notebooks" / "first_hour.ipynb"
+Cell = Callable[[str], list[dict[str, str]]]
+
+
+@pytest.fixture
+def cell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cell]:
+    """Runs a cell in a fresh shell of IPython; gives what it displays, and raises what it raises."""
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
+    interactive = pytest.importorskip("IPython.core.interactiveshell", reason="not run: IPython is not installed")
+    from IPython.utils.capture import capture_output
+
+    shell = interactive.InteractiveShell.instance()
+    shell.history_manager.enabled = False
+
+    def run(text: str) -> list[dict[str, str]]:
+        with capture_output() as captured:
+            done = shell.run_cell(text, store_history=True)
+        done.raise_error()
+        format_ = shell.display_formatter.format
+        return [output.data for output in captured.outputs] + [format_(value)[0] for value in (done.result,) if value]
+
+    run("%load_ext tilewright")
+    yield run
+    placed = placed_gpu()
+    if placed is not None and placed.started_by is not None:
+        placed.started_by.stop()
+    interactive.InteractiveShell.clear_instance()
+
+
+def test_the_example_runs_and_shows_what_it_says(cell: Cell) -> None:
+    pages: list[str] = []
+    for part in json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]:
+        if part["cell_type"] == "code":
+            pages += [data.get("text/html", "") for data in cell("".join(part["source"]))]
+    told = "\n".join(pages)
+    assert told.count("TW101 error</span>") == 3 and "cell [3]:5" in told  # a, b and c, at the line that is seen
+    assert "no findings in 1 launch of 1 kernel" in told
+    assert "TW301 error</span>" in told
+    assert "18 (4)" in told and "out[x, y] = a[y, x]" in told  # 4 to load, 32 to store
+    assert "limits on the GPU" in told and "tiled_transpose" in told
+    assert placed_gpu() is None
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("%%check --nonsense", "No such option: --nonsense"),
+        ("%%check --gpu a100", "--gpu must name the GPU in place, t4 (got a100)"),
+        ("%%check program.py", "SCRIPT must be left out"),
+        ("%%check --ignore TW999", "'TW999' must be the code of a finding"),
+        ("%%check --format sarif", "--format must be one of text, brief (got 'sarif')"),
+        ("%%profile --launch x", "--launch must be a whole number"),
+        ("%%profile --limit 'never", "No closing quotation"),
+    ],
+)
+def test_options_that_are_wrong_are_said_in_a_line(cell: Cell, line: str, words: str) -> None:
+    from IPython.core.error import UsageError
+
+    cell("import tilewright as tw; s = tw.simulated_gpu('t4').start()")
+    with pytest.raises(UsageError) as raised:
+        cell(f"{line}\n1")
+    assert words in str(raised.value)
+
+
+KERNEL = """
+import numpy as np
+from numba import cuda
+@cuda.jit
+def fill(x):
+    i = cuda.grid(1)
+    x[i] = i
+"""
+
+
+def test_a_cell_without_a_gpu_in_place_has_its_own(cell: Cell) -> None:
+    cell(KERNEL)
+    (shown,) = cell("%%check --gpu t4 --format brief\nfill[1, 32](np.zeros(20))")
+    assert "cell [2]:6: TW101 error" in shown["text/plain"]
+    assert placed_gpu() is None
+    (shown,) = cell("%%profile --gpu t4\nfill[1, 32](np.zeros(32))")
+    assert "as on NVIDIA T4" in shown["text/plain"]
+    (shown,) = cell("%%check --ignore TW101\nfill[1, 32](np.zeros(20))")
+    assert "no findings, 1 suppressed" in shown["text/html"]
+
+
+def test_memory_of_earlier_cells_counts_as_written_and_an_error_keeps_the_report(cell: Cell) -> None:
+    cell(KERNEL + "import tilewright as tw; s = tw.simulated_gpu('t4'); s.start(); d = cuda.device_array(32)")
+    cell(KERNEL.replace("x[i] = i", "x[i] += 1"))
+    (shown,) = cell("%%check\nfill[1, 32](d)")
+    assert shown["text/plain"].startswith("no findings")
+    assert "fill  grid 1x1x1" in cell("%%profile\nfill[1, 32](d)\n1 / 0")[-1]["text/plain"]
+    cell("fill[1, 32](d)")
+    placed = placed_gpu()
+    assert placed is not None and placed.observers == () and placed.memory.red_zones is False
+
+
+def test_a_session_that_starts_again_begins_afresh() -> None:
+    from numba import cuda
+
+    first, second = tw.simulated_gpu("t4", check=True), tw.simulated_gpu("a100")
+    device = first.start()
+    assert placed_gpu() is device and first.findings == () == device.findings
+    again = first.start()
+    assert device.closed and placed_gpu() is again
+    assert second.start().record.key == "a100" and again.closed
+    with tw.simulated_gpu("l4") as inner:
+        assert placed_gpu() is inner
+        with pytest.raises(DeviceError, match="must be the one that stops"):
+            second.stop()
+    assert cuda.to_device(np.arange(3)).copy_to_host().tolist() == [0, 1, 2]
+    for session in (second, second, first):  # what has ended is not ended again
+        session.stop()
+    assert placed_gpu() is None
+
+
+def test_a_session_decorates_a_function_and_is_used_again() -> None:
+    session = tw.simulated_gpu("t4")
+
+    @session
+    def name() -> str:
+        placed = placed_gpu()
+        return "" if placed is None else placed.record.key
+
+    assert [name(), name()] == ["t4", "t4"]
+    with session, pytest.raises(DeviceError, match="must have ended before it begins again"):
+        session.__enter__()
+    assert placed_gpu() is None
