@@ -9,7 +9,18 @@ from typing import Any
 import numpy as np
 
 from tilewright import machine
-from tilewright.checking import copies, faults, finite, indices, launches, precision, suppressions, unset, values
+from tilewright.checking import (
+    copies,
+    faults,
+    finite,
+    indices,
+    launches,
+    precision,
+    reach,
+    suppressions,
+    unset,
+    values,
+)
 from tilewright.checking.coverage import Coverage
 from tilewright.checking.rows import with_unit_strides
 from tilewright.checking.speculation import speculated
@@ -28,7 +39,7 @@ from tilewright.instruments.touched import Touched
 from tilewright.instruments.wraparound import Wraparound
 from tilewright.settings import Settings
 from tilewright.simt.events import Instrument
-from tilewright.simt.observer import Launch, Observer, Rows
+from tilewright.simt.observer import ArgumentFact, Launch, Observer, Rows
 from tilewright.simt.run import device_runtime
 from tilewright.simt.run.kernels import parsed
 from tilewright.simt.run.launch import Run
@@ -94,7 +105,10 @@ class Checks(Observer):
     @property
     def sifted(self) -> Sifted:
         """The findings, those that are suppressed, and suppressions that nothing was found for or that are wrong."""
-        found = merged([*self._found, *self._coverage.findings()])
+        unreached = self._coverage.findings()
+        told = {finding.details.get("address") for finding in unreached}  # by the launch that left them out
+        copies = [one for one in self._found if one.code != "TW205" or one.details["address"] not in told]
+        found = merged([*copies, *unreached])
         files = dict.fromkeys([*self._files, *(finding.source for finding in found if finding.source)])
         comments, wrong = suppressions.comments(files)
         return suppressions.sift(found, [*self._ignored, *comments], wrong)
@@ -156,6 +170,10 @@ class Checks(Observer):
         """Bytes that a kernel may read."""
         self._states.host_wrote(address, size_bytes)
 
+    def host_reads(self, array: ArgumentFact, source_line: str) -> None:
+        """An array of which the host may get elements that nobody has written."""
+        self._found += unset.of_copy(array, source_line, self._states)
+
     def prepared(self, program: Program, launch: Launch) -> Program:
         """The program with the strides that are known, for accesses are judged faster where lanes are neighbours."""
         units = tuple(a.dtype is not None and a.strides[-1:] == (a.dtype.itemsize,) for a in launch.arguments)
@@ -176,7 +194,7 @@ class Checks(Observer):
             self._looked_at.add(key)
             file = launches.definition(launch.program)[0]
             found = [*unset.findings(read, launch.name), *precision.findings(read, launch.name, dtypes, file)]
-            self._found += self._of_launch(found, launch, read)
+            self._found += self._of_launch(found, launch, read) + reach.without_result(launch, read)
 
     def instruments(self, launch: Launch) -> Sequence[Instrument]:
         """Fresh ones for the launch."""

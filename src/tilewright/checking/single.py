@@ -255,6 +255,6 @@ def _fact(name: str, argument: Argument, value: Any, staged: dict[int, Staged]) 
         return
     shape = array_shape(value)
     if shape is None or id(value) not in staged:
-        yield ArgumentFact(name)
+        yield ArgumentFact(name, value=int(value) if isinstance(value, int | np.integer) else None)
     else:
         yield ArgumentFact(name, shape.dtype, shape.shape, shape.strides, staged[id(value)].start)

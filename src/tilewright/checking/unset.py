@@ -1,4 +1,4 @@
-"""TW204: registers that hold no value on any path to where they are read.
+"""TW204: registers that hold no value on any path to where they are read; TW205: what nobody wrote, copied to the host.
 
 A value that is only copied is not used yet: compilers copy what a variable holds before it is set wherever that costs
 nothing. So a result counts as set as soon as one path can set it, and what is reported was never set on any.
@@ -8,8 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from tilewright.checking.values import Values
-from tilewright.instruments.findings import Finding
+from tilewright.instruments.findings import Finding, split
+from tilewright.instruments.shadow.cells import READABLE
+from tilewright.instruments.shadow.states import States
+from tilewright.simt.events import GLOBAL_BASE
+from tilewright.simt.observer import ArgumentFact
 from tilewright.simt.translate.graph import Op
 
 #: Instructions that pass a value on, or may choose another one: their result is set as soon as one source is.
@@ -44,6 +50,26 @@ def findings(values: Values, kernel: str) -> list[Finding]:
         message = f"`{op.instruction.name}` reads {names}, which no path to it sets"
         found.append(values.finding("TW204", message, op, kernel, details={"registers": sorted(unset)}))
     return found
+
+
+def of_copy(array: ArgumentFact, source_line: str, states: States) -> list[Finding]:
+    """A finding for an array of the device that the host copies, where some of its elements were never written.
+
+    An element of which some byte was written counts as written, since structures are copied with their padding.
+    """
+    if array.dtype is None or 0 in array.shape or not array.dtype.itemsize:
+        return []
+    start = array.address - GLOBAL_BASE
+    bytes_ = np.ndarray((*array.shape, array.dtype.itemsize), np.uint8, states.bytes_.data, start, (*array.strides, 1))
+    unset = ~(bytes_ & READABLE).any(-1)
+    if not unset.any():
+        return []
+    first = tuple(int(part[0]) for part in np.nonzero(unset))
+    index = ", ".join(map(str, first))
+    message = f"{int(unset.sum()):,} of the {unset.size:,} elements copied were never written, [{index}] the first"
+    file, line = split(source_line)
+    details = {"shape": list(array.shape), "first": list(first), "address": array.address}
+    return [Finding(code="TW205", message=message, kernel="", source=file, line=line, details=details)]
 
 
 def _uses(values: Values) -> Iterator[tuple[Op, set[str]]]:

@@ -169,7 +169,7 @@ def _of_cause(cause: Cause) -> Iterator[Block]:
 def _instances(finding: Finding) -> str:
     """The kernel, where it happened first, and how often."""
     parts = [f"in {inner(finding)}"] if inner(finding) else []
-    parts.append(f"kernel {finding.kernel}")
+    parts += [f"kernel {finding.kernel}"] if finding.kernel else []
     if finding.launch:
         parts.append(f"launch {finding.launch}")
     if finding.block is not None:

@@ -99,7 +99,9 @@ def _result(finding: Finding, root: Path, others: Sequence[Finding] = ()) -> dic
     logical = {"name": finding.kernel, "kind": "function"}
     # Code hosts refuse a result without a file: what has none stands in the kernel's PTX.
     place = (finding.source, finding.line) if finding.source else (f"{finding.kernel}.ptx", finding.ptx_line)
-    location: dict[str, Any] = {"logicalLocations": [logical], "physicalLocation": _physical(*place, root)}
+    location: dict[str, Any] = {"physicalLocation": _physical(*place, root)}
+    if finding.kernel:
+        location["logicalLocations"] = [logical]
     result: dict[str, Any] = {
         "ruleId": finding.code,
         "ruleIndex": list(codes()).index(finding.code),

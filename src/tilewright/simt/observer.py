@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,6 +33,13 @@ class ArgumentFact:
         Device address of an array's element [0, 0, ...], or the one that a record or pointer holds; else 0.
     host_address : int
         Host address that a host array, of which this is a copy, is copied back to after the launch; else 0.
+    value : int or None
+        Of an integer.
+    given : (int, tuple of int) or None
+        Address and strides of the program's own array that this one is a copy of for the launch: one of the host's, or
+        one without gaps; None where the launch has the program's array itself.
+    owner : weakref or None
+        Of an array of the host's, to what holds its memory.
     """
 
     name: str
@@ -40,6 +48,9 @@ class ArgumentFact:
     strides: tuple[int, ...] = ()
     address: int = 0
     host_address: int = 0
+    value: int | None = None
+    given: tuple[int, tuple[int, ...]] | None = None
+    owner: weakref.ref[Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +141,9 @@ class Observer:
 
     def host_wrote(self, address: int, size_bytes: int) -> None:
         """The host wrote device memory, or may have: memory that both can write is told of before each launch."""
+
+    def host_reads(self, array: ArgumentFact, source_line: str) -> None:
+        """The host copies an array of the device, at a line of the program."""
 
     def copied(self, source: Rows, target: Rows) -> None:
         """Rows were copied on the device, for a launch or after it: what is known of them is known of the copy."""

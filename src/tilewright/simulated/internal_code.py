@@ -23,3 +23,14 @@ def internal_folders() -> tuple[str, ...]:
     """
     loaded = (sys.modules[name] for name in _PACKAGES if name in sys.modules)
     return (OURS, *(f"{folder}{os.sep}" for module in loaded for folder in module.__path__))
+
+
+def source_line() -> str:
+    """`file:line` at which the user's program called what asks this; "" where no line is the user's."""
+    frame, internal = sys._getframe(1), internal_folders()
+    while frame.f_back is not None:
+        file = frame.f_code.co_filename
+        if not file.startswith(internal):
+            return f"{file}:{frame.f_lineno}"
+        frame = frame.f_back
+    return ""

@@ -9,8 +9,8 @@ import ctypes
 import inspect
 import math
 import struct
-import sys
 import threading
+import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -35,8 +35,9 @@ from tilewright.simt.observer import ArgumentFact, Launch
 from tilewright.simt.run.grid_barrier import WORKSPACE_BYTES
 from tilewright.simt.run.launch import Run, launch_packed
 from tilewright.simulated.gpu import DriverError, SimulatedGpu
-from tilewright.simulated.internal_code import internal_folders
+from tilewright.simulated.internal_code import source_line
 from tilewright.simulated.modules import Kernel, Library
+from tilewright.simulated.spacing import given_by_program
 
 #: What a driver would report, by what the machine found; the first that fits.
 _CODES: tuple[tuple[type[TilewrightError], str], ...] = (
@@ -102,7 +103,7 @@ class Launcher:
             except DriverError as error:
                 raise driver_error(error.code, f"{error} ({program.name}, grid {grid}, block {block})") from None
             about = Launch(
-                program.name, program, grid, block, int(config.shmem_size or 0), facts, _source_line(), gpu.launches
+                program.name, program, grid, block, int(config.shmem_size or 0), facts, source_line(), gpu.launches
             )
             gpu.launches += 1
             try:
@@ -229,17 +230,6 @@ def _bytes(argument: Any) -> bytes:
     return (int(handle) & (2**64 - 1)).to_bytes(8, "little")
 
 
-def _source_line() -> str:
-    """Where the user's program launches."""
-    frame, internal = sys._getframe(1), internal_folders()
-    while frame.f_back is not None:
-        file = frame.f_code.co_filename
-        if not file.startswith(internal):
-            return f"{file}:{frame.f_lineno}"
-        frame = frame.f_back
-    return ""
-
-
 def _facts(kernel: Any, given: Sequence[Any], values: Sequence[bytes]) -> Iterator[ArgumentFact]:
     """What is known of each argument, by the types that numba-cuda compiled the kernel for, and by what was given."""
     types = kernel.argument_types
@@ -266,6 +256,18 @@ def _fields(type_: Any) -> int:
     return 2 if isinstance(type_, types.Complex) else 1
 
 
+def _own(argument: Any) -> dict[str, Any]:
+    """Fields of a fact: the program's array that a launch has a copy of."""
+    argument = getattr(argument, "value", argument) if type(argument).__name__ in ("In", "Out", "InOut") else argument
+    own = given_by_program(argument)
+    if isinstance(own, np.ndarray):
+        owner = own
+        while isinstance(owner.base, np.ndarray):
+            owner = owner.base
+        return {"given": (int(own.__array_interface__["data"][0]), own.strides), "owner": weakref.ref(owner)}
+    return {} if own is argument else {"given": (int(own.device_ctypes_pointer.value or 0), tuple(own.strides))}
+
+
 def _fact(name: str, type_: Any, words: Sequence[int], given: Any) -> Iterator[ArgumentFact]:
     from numba.cuda import types
     from numba.cuda.np.numpy_support import as_dtype
@@ -277,7 +279,7 @@ def _fact(name: str, type_: Any, words: Sequence[int], given: Any) -> Iterator[A
         except NotImplementedError:  # a type that NumPy does not have
             dtype = np.dtype((np.void, words[3]))
         shape, strides = tuple(words[5 : 5 + ndim]), tuple(words[5 + ndim :])
-        yield ArgumentFact(name, dtype, shape, strides, words[4], _copied_back_to(given))
+        yield ArgumentFact(name, dtype, shape, strides, words[4], _copied_back_to(given), **_own(given))
     elif isinstance(type_, types.BaseTuple):
         at = 0
         for index, item in enumerate(type_):
@@ -285,7 +287,8 @@ def _fact(name: str, type_: Any, words: Sequence[int], given: Any) -> Iterator[A
             at += _fields(item)
     else:
         pointer = isinstance(type_, types.Record | types.CPointer)
-        yield ArgumentFact(name, address=words[0] if pointer else 0)
+        value = words[0] if isinstance(type_, types.Integer) else None
+        yield ArgumentFact(name, address=words[0] if pointer else 0, value=value)
 
 
 def _copied_back_to(given: Any) -> int:

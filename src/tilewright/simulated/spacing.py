@@ -21,6 +21,9 @@ from tilewright.simt.row_gaps import RowGaps, suits
 from tilewright.simt.translate.state import GLOBAL_BASE
 from tilewright.simulated.gpu import SimulatedGpu
 
+#: Attribute of an array with gaps: the one that the program passed.
+_GIVEN = "_tilewright_given"
+
 
 @dataclass(frozen=True, slots=True)
 class _Spaced:
@@ -51,6 +54,11 @@ def spacing_call(gpu: SimulatedGpu) -> Callable[..., None]:
                     one.source.copy_to_host(one.given)
 
     return call
+
+
+def given_by_program(argument: Any) -> Any:
+    """The program's own array where an argument is a copy of it with gaps; else the argument."""
+    return getattr(argument, _GIVEN, argument)
 
 
 def _compiles(dispatcher: Any, arguments: Sequence[Any]) -> bool:
@@ -120,6 +128,7 @@ def _with_gaps(gpu: SimulatedGpu, given: Any) -> _Spaced:
     rows = RowGaps(source.shape, source.dtype.itemsize)
     memory = cuda.current_context().memalloc(rows.span_bytes)
     array = DeviceNDArray(source.shape, rows.strides, source.dtype, gpu_data=memory)
+    setattr(array, _GIVEN, given)
     one = _Spaced(given, source, array)
     _copy(gpu, source, array)
     for observer in gpu.observers:

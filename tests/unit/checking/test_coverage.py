@@ -15,10 +15,11 @@ from tilewright.simt.events import GLOBAL_BASE
 from tilewright.simt.observer import ArgumentFact, Launch
 
 HEAD = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k() {\n.reg .b32 %r<9>; .reg .pred %p<3>;\n"
+HEAD += "mov.u32 %r5, %ctaid.x; mov.u32 %r6, %tid.x; st.global.u32 [0], %r5;\n"
 PLAIN = HEAD + "ret; }"
-READS_Y = HEAD + "mov.u32 %r1, %ctaid.y; st.shared.u32 [%r1], %r1; ret; }"
-LOOPS = HEAD + "mov.u32 %r1, %nctaid.x; mov.u32 %r2, 0;\nL: add.u32 %r2, %r2, 1; setp.lt.u32 %p1, %r2, %r1;\n"
-LOOPS += "@%p1 bra L; ret; }"
+READS_Y = HEAD + "mov.u32 %r1, %ctaid.y; mov.u32 %r2, %tid.y; st.shared.u32 [%r1], %r1; ret; }"
+LOOPS = READS_Y.removesuffix("ret; }") + "mov.u32 %r3, %nctaid.x; mov.u32 %r4, 0;\n"
+LOOPS += "L: add.u32 %r4, %r4, 1; setp.lt.u32 %p1, %r4, %r3;\n@%p1 bra L; ret; }"
 SIZE = 4096
 
 
@@ -86,9 +87,10 @@ S = np.s_
 def test_a_grid_from_floor_division_leaves_less_than_a_block(
     shape: Any, part: Any, grid: Any, block: Any, code: str
 ) -> None:
-    assert found({"a": shape}, {"a": ("w", part)}, grid, block) == ([(code, "a")] if code else [])
+    text = READS_Y if len(grid) > 1 else PLAIN
+    assert found({"a": shape}, {"a": ("w", part)}, grid, block, text) == ([(code, "a")] if code else [])
     reads = [("TW506", "a")] if code else []
-    assert found({"a": shape, "b": (1,)}, {"a": ("r", part), "b": ("w", S[:])}, grid, block) == reads
+    assert found({"a": shape, "b": (1,)}, {"a": ("r", part), "b": ("w", S[:])}, grid, block, text) == reads
 
 
 def test_a_grid_made_for_another_array_is_no_floor_division() -> None:
@@ -114,7 +116,7 @@ def test_an_input_follows_from_its_output() -> None:
 
 @pytest.mark.parametrize(
     ("text", "reached", "code"),
-    [(LOOPS, 32, "TW506"), (PLAIN, 32, ""), (LOOPS, 33, ""), (LOOPS, 64, "")],
+    [(LOOPS, 32, "TW506"), (READS_Y, 32, ""), (LOOPS, 33, ""), (LOOPS, 64, "")],
 )
 def test_a_loop_as_long_as_the_grid(text: str, reached: int, code: str) -> None:
     arrays = {"a": (32, 64), "b": (64, 32), "c": (32, 32)}
@@ -160,7 +162,7 @@ def test_memory_that_is_freed_and_used_again_is_another_array() -> None:
 
 def test_the_message_says_how_far_the_grid_reaches() -> None:
     coverage = Coverage()
-    launch, values = launched({"a": (20, 37)}, (4, 2), (8, 8))
+    launch, values = launched({"a": (20, 37)}, (4, 2), (8, 8), READS_Y)
     coverage.add(launch, touched(launch, {"a": ("w", S[:16, :32])}), values)
     (finding,) = coverage.findings()
     assert finding.message == (
