@@ -99,7 +99,7 @@ def check(
     ...   ld.param.u64 %rd1, [x]; mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 4; add.s64 %rd3, %rd1, %rd2;
     ...   st.global.u32 [%rd3], %r1; ret;
     ... }'''
-    >>> [f.code for f in check(Program.from_ptx(text), 3, 32, (np.zeros(100, np.int32),))]
+    >>> [f.code for f in check(Program.from_ptx(text), 1, 32, (np.zeros(32, np.int32),))]
     []
     >>> [f.code for f in check(Program.from_ptx(text), 1, 2048, (np.zeros(4096, np.int32),))]
     ['TW502']
