@@ -27,7 +27,17 @@ class ArgumentTypeError(TilewrightError, TypeError):
 
 
 class MissingExtraError(TilewrightError, ImportError):
-    """An optional part is not installed; the message names the extra that brings it."""
+    """An optional part is not installed; the message names the extra that brings it.
+
+    Attributes
+    ----------
+    extra : str
+        Its name: `gpu` or `opencl`.
+    """
+
+    def __init__(self, message: str, extra: str = "") -> None:
+        super().__init__(message)
+        self.extra = extra
 
 
 class CompileError(TilewrightError, ValueError):

@@ -136,6 +136,7 @@ def _opencl_device(number: int, device: Any) -> Device:
 def _simulated() -> list[Device]:
     from tilewright import machine
     from tilewright.errors import TilewrightError
+    from tilewright.gpu.optional import has_compilers
 
     chosen = Settings.from_environ().gpu
     try:
@@ -143,4 +144,9 @@ def _simulated() -> list[Device]:
     except TilewrightError as error:
         return [Device("simulated", "", "simulated", missing=f"TILEWRIGHT_GPU: {error}")]
     also = f"limits of {len(machine.names())} GPUs (tilewright gpus)"
-    return [Device("simulated", name, "simulated", commands=("ladder", "run", "check", "profile"), features=(also,))]
+    commands: tuple[str, ...] = ("ladder", "run", "check", "profile")
+    lacks: tuple[str, ...] = ()
+    if not has_compilers():
+        commands = ("tw.simt.launch", "tw.check", "tw.profile")
+        lacks = ("PTX alone: kernels of Numba and CUDA C++ need pip install 'tilewright[gpu]'",)
+    return [Device("simulated", name, "simulated", commands=commands, features=(also, *lacks))]

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright import catalogue
-from tilewright.errors import ArgumentValueError
+from tilewright.errors import ArgumentValueError, MissingExtraError
 from tilewright.ladder.climber import Climber, Device, Pairs
 from tilewright.ladder.matrices import Array, check_operands
 from tilewright.ladder.rung import Climb, Product, Rung
@@ -55,6 +55,8 @@ def climb(
         Operands whose shapes or dtypes do not fit.
     DeviceError
         Device `cuda` without a GPU, or no OpenCL device.
+    MissingExtraError
+        None of the records can run, for an extra is not installed. Where some can, the others' rungs say so.
 
     Examples
     --------
@@ -85,6 +87,13 @@ def climb_dtypes(
         for record in chosen:
             rungs.append(climber.rung(record, pairs))
         rungs += climber.vendor_rungs(pairs)
+    if rungs and all(rung.missing for rung in rungs):
+        extra = rungs[0].missing
+        raise MissingExtraError(
+            f"the kernels asked for need the extra `{extra}`, which is not installed; "
+            f"run: pip install 'tilewright[{extra}]'",
+            extra,
+        )
     a, b = next(iter(pairs.values()))
     used = tuple(dict.fromkeys(rung.dtype for rung in rungs))
     return Climb(climber.machine(), Product(a.shape[0], b.shape[1], a.shape[1], used, seed), tuple(rungs))

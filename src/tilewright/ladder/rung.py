@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 from tilewright.profiling.record import Unit
@@ -135,6 +136,8 @@ class Rung:
     limits : tuple of Unit
         How long each unit of the GPU must work at least for what was counted, the slowest first; empty where nothing
         was counted.
+    missing : str
+        The extra without which it cannot run here; "" where it can.
     """
 
     name: str
@@ -157,6 +160,7 @@ class Rung:
     off_multiples: OffMultiples | None = None
     note: str = ""
     limits: tuple[Unit, ...] = ()
+    missing: str = ""
 
     @property
     def least_seconds(self) -> float | None:
@@ -171,6 +175,11 @@ class Climb(Shown):
     machine: Machine
     problem: Product
     rungs: tuple[Rung, ...]
+
+    @property
+    def missing(self) -> dict[str, int]:
+        """Extras that are not installed, each with the number of kernels that did not run for it."""
+        return dict(Counter(rung.missing for rung in self.rungs if rung.missing))
 
     @property
     def trusted(self) -> bool:

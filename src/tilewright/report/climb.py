@@ -28,6 +28,10 @@ def blocks(climb: Climb) -> Iterator[Block]:
     yield Gap()
     yield from _summary(climb)
     yield from _notes(climb.rungs)
+    for extra, count in climb.missing.items():
+        yield words(
+            f"{figures.amount(count, 'kernel')} not run: pip install 'tilewright[{extra}]' brings what they need"
+        )
     yield from _claim(climb.rungs)
 
 

@@ -85,7 +85,8 @@ def binding() -> Any:
         import pyopencl
     except ImportError as error:
         raise MissingExtraError(
-            f"OpenCL devices need pyopencl, which is not installed ({error}); run: pip install 'tilewright[opencl]'"
+            f"OpenCL devices need pyopencl, which is not installed ({error}); run: pip install 'tilewright[opencl]'",
+            "opencl",
         ) from error
     if _process() != os.getpid():
         raise DeviceError(
