@@ -27,9 +27,15 @@ import numpy as np
 PATIENCE_SECONDS = 60
 #: Latest moment, in seconds after the command line has begun: the first ones load modules.
 LATEST_SECONDS = 4.0
-_START = (
-    "import sys; from tilewright.cli.main import main; sys.argv[0] = 'tilewright'; print('ready', flush=True); main()"
-)
+#: A shell's background jobs ignore SIGINT, and so do their children.
+_START = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from tilewright.cli.main import main
+sys.argv[0] = "tilewright"
+print("ready", flush=True)
+main()
+"""
 
 _KERNELS = """
 import numpy as np
@@ -74,7 +80,7 @@ work()
 COMMANDS = {
     "translate": ("run translate.py", "run reduce.py", "check translate.py", "profile translate.py"),
     "launch": ("run launch.py", "run device.py", "run threads.py"),
-    "check": ("check launch.py", "check --json device.py", "check --sarif found.sarif reduce.py"),
+    "check": ("check launch.py", "check --json device.py", "check --format sarif=found.sarif reduce.py"),
     "profile": ("profile launch.py", "profile --json device.py"),
     "matmul": ("matmul a.npy b.npy -o c.npy", "run products.py"),
 }

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from numpy.lib import format as npy
 
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
+from tilewright.native.interrupts import HeldBack
 
 #: What an .npz archive starts with.
 _ZIP = b"PK"
@@ -125,7 +126,7 @@ def _whole(path: Path, fill: Callable[[IO[bytes]], object], *, force: bool) -> N
     except OSError as error:
         raise _unwritable(path, error) from None
     finally:
-        with contextlib.suppress(OSError):
+        with HeldBack(), contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
 
 

@@ -5,7 +5,6 @@ Source: CUDA Binary Utilities and `ptxas --verbose`.
 
 from __future__ import annotations
 
-import functools
 import re
 import shutil
 import subprocess
@@ -121,9 +120,28 @@ def cubin(ptx: str, entry: str, cc: tuple[int, int]) -> bytes:
         return output.read_bytes()
 
 
-@functools.lru_cache(maxsize=8)
+@bounded(8)
 def _version(ptxas: Path) -> str:
-    return subprocess.run([ptxas, "--version"], capture_output=True, text=True, check=True).stdout
+    done = _run([str(ptxas), "--version"], "its version")
+    if done.returncode:
+        raise CompileError(f"{ptxas} --version failed ({done.stderr.strip() or done.returncode}); install it again")
+    return done.stdout
+
+
+def _run(command: list[str], wanted: str) -> subprocess.CompletedProcess[str]:
+    """Run the assembler for so long at most.
+
+    Raises
+    ------
+    CompileError
+        It takes longer, or cannot be run.
+    """
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False, umask=0o077)
+    except subprocess.TimeoutExpired as error:
+        raise CompileError(f"{wanted}: the assembler had not ended after {_SECONDS} s; unroll less") from error
+    except OSError as error:
+        raise CompileError(f"{wanted}: {command[0]} cannot be run ({error.strerror}); install it again") from error
 
 
 def _assemble(ptxas: Path, ptx: str, entry: str, cc: tuple[int, int], output: Path) -> str:
@@ -131,10 +149,10 @@ def _assemble(ptxas: Path, ptx: str, entry: str, cc: tuple[int, int], output: Pa
     source = output.with_suffix(".ptx")
     private.write(source, ptx.encode())
     command = [str(ptxas), "-v", f"-arch={listing.architecture(ptx, cc)}", "-lineinfo", str(source), "-o", str(output)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False, umask=0o077)
+    done = _run(command, entry)
     if done.returncode and _UNRESOLVED in done.stderr:  # the device runtime's, which a linker adds
         private.write(source, device_runtime.with_grid_barrier(ptx).encode())
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False, umask=0o077)
+        done = _run(command, entry)
     if done.returncode:
         text = (done.stderr + done.stdout).replace(str(source), "kernel.ptx")
         raise CompileError(f"{entry}: the assembler refused it for sm_{cc[0]}{cc[1]}:\n{_marked(text, ptx)}".rstrip())

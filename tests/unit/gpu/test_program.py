@@ -343,3 +343,26 @@ assert Program.from_ptx(".target sm_90\\n.entry k { ret; }\\n").entry == "k"
 def test_without_the_gpu_extra_only_ptx_works() -> None:
     done = subprocess.run([sys.executable, "-c", WITHOUT_EXTRA], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("program", "said"),
+    [
+        ("#!/bin/sh\nexec sleep 20\n", "k: the assembler had not ended after 0.2 s"),
+        ("#!/nowhere/sh\n", "k: .*ptxas cannot be run"),
+        (None, "k: .*ptxas cannot be run"),
+    ],
+)
+def test_an_assembler_that_does_not_answer_is_a_compile_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str | None, said: str
+) -> None:
+    from tilewright.gpu import assembler
+
+    if program is not None:
+        (tmp_path / "ptxas").write_text(program)
+        (tmp_path / "ptxas").chmod(0o755)
+    monkeypatch.setattr(assembler, "find_assembler", lambda: tmp_path / "ptxas")
+    monkeypatch.setattr(assembler, "_SECONDS", 0.2)
+    text = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k() { ret; }\n"
+    with pytest.raises(CompileError, match=said):
+        assembler.cubin(text, "k", (9, 0))
