@@ -37,9 +37,8 @@ def l1_bytes(counts: Counts) -> int:
 
 
 def _beyond(counts: Counts, sectors: Callable[[Served], int]) -> int:
-    """Bytes that pass the first level by, of its kind; all that are asked of it where the caches were not modelled."""
-    modelled = any(kind.served for kind in counts.moved)
-    return SECTOR_BYTES * sum(sectors(kind.served) for kind in counts.moved) if modelled else l1_bytes(counts)
+    """Bytes that pass the first level by, of its kind; 0 where the caches were not modelled."""
+    return SECTOR_BYTES * sum(sectors(kind.served) for kind in counts.moved)
 
 
 def l2_bytes(counts: Counts) -> int:
@@ -116,7 +115,8 @@ UNITS = (
 def units(gpu: Gpu, totals: Counts, moved: Traffic, blocks: int) -> tuple[Unit, ...]:
     """The units of a GPU that had something to do, the slowest first.
 
-    A block runs on one multiprocessor: fewer `blocks` than those leave the units of the others idle.
+    A block runs on one multiprocessor: fewer `blocks` than those leave the units of the others idle. Where the caches
+    were not modelled nobody knows the least that L2 and DRAM do: they are left out.
     """
     busy = min(1.0, blocks / gpu.multiprocessors)
     amounts = {row.name: row.amount(totals) for row in UNITS}

@@ -163,5 +163,7 @@ def _beneath(table: Table, columns: Sequence[Column], console: Console, *, brief
         for number, line in enumerate(lines):
             key = counted[:keys] if not number else [Text()] * keys
             _row([*key, line], [*columns[:keys], table.text], [*cells[:keys], 0], console)
+        for cell in counted[keys:]:
+            cell.style = "" if any(str(span.style) for span in cell.spans) else "dim"
         if any(cell.plain for cell in counted[keys:]):
             _row([*[Text()] * keys, *(cell for cell in counted[keys:])], columns, cells, console)

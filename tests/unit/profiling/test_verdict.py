@@ -15,6 +15,7 @@ from tilewright.profiling.verdict import Evidence, findings, verdict
 H100 = machine.gpu("h100")
 GOOD = Sectors(1000, 32_000, 4000, 4000, 128_000)
 WIDE = Sectors(1000, 32_000, 32_000, 4000, 128_000)
+FAR = replace(WIDE, served=Served(dram_compulsory=32_000))  # all from DRAM
 CASES = {
     "few blocks": ((5, 1, 1), Counts(1000, 32_000, Mix(integer=1000))),
     "bank conflicts": ((999, 1, 1), Counts(1000, 32_000, shared_loads=Wavefronts(1000, 32_000, 8000, 1000))),
@@ -67,7 +68,7 @@ def test_findings_are_one_a_line_and_code_at_the_worst_access() -> None:
 
 
 def test_units_take_their_amounts_at_the_gpus_rates() -> None:
-    totals = Counts(100, 3200, Mix(float=100), Operations(float32=6400), global_loads=WIDE)
+    totals = Counts(100, 3200, Mix(float=100), Operations(float32=6400), global_loads=FAR)
     slow = {unit.name: unit for unit in units(H100, totals, traffic(totals), 999)}
     assert slow["DRAM"].seconds == pytest.approx(32 * 32_000 / 3350e9)
     assert slow["DRAM"].seconds == max(unit.seconds for unit in slow.values())
@@ -77,7 +78,7 @@ def test_units_take_their_amounts_at_the_gpus_rates() -> None:
 
 
 def test_few_blocks_keep_few_multiprocessors_busy() -> None:
-    totals = Counts(100, 3200, Mix(float=100), global_loads=WIDE)
+    totals = Counts(100, 3200, Mix(float=100), global_loads=FAR)
     many, few = (
         {unit.name: unit.seconds for unit in units(H100, totals, traffic(totals), blocks)} for blocks in (999, 33)
     )
@@ -99,3 +100,10 @@ def test_served_sectors_say_what_reaches_each_level() -> None:
         "l1": 32 * 4000, "l2": 32 * 38, "dram": 32 * 38,
     }  # fmt: skip
     assert (found.dtype, found.operations) == ("float32", 6400)
+
+
+def test_memories_that_were_not_modelled_bound_nothing() -> None:
+    loads = Sectors(requests=100, lanes=3200, sectors=3200, ideal_sectors=400, bytes_used=12800)
+    totals = Counts(warp_instructions=100, thread_instructions=3200, global_loads=loads)
+    names = [unit.name for unit in units(H100, totals, traffic(totals), blocks=1000)]
+    assert names == ["shared memory and L1", "instruction issue"]

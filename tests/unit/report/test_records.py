@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import html.parser
+import io
+import re
 from typing import Any
 
 import numpy as np
 import pytest
+from rich.cells import cell_len
+from rich.console import Console
 
 import tilewright as tw
 from tilewright.checking import Finding, Findings
@@ -14,7 +18,7 @@ from tilewright.gpu import Program
 from tilewright.ladder import climb, operands, select
 from tilewright.machine.alternatives import Demand, alternatives
 from tilewright.machine.occupancy import occupancy
-from tilewright.report import records
+from tilewright.report import records, terminal
 
 PTX = """
 .version 8.0
@@ -81,6 +85,21 @@ def test_text_and_page_say_what_the_command_line_says(name: str) -> None:
         assert words in page
     assert "\x1b" not in str(record)
     assert name == "Plan" or max(map(len, str(record).splitlines())) <= records.WIDTH  # a plan's facts stay lines
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_at_any_width_lines_fit_and_words_are_whole(name: str) -> None:
+    parts = list(records.blocks(SHOWN[name][0]()))
+
+    def told(width: int) -> str:
+        stream = io.StringIO()
+        terminal.show(parts, Console(file=stream, width=width))
+        return stream.getvalue()
+
+    whole = set(re.findall(r"[A-Za-z_]{3,}", told(1000)))
+    for width in (80, 100, 120, 160):
+        assert max(map(cell_len, told(width).splitlines())) <= width
+        assert set(re.findall(r"[A-Za-z_]{3,}", told(width))) <= whole
 
 
 def test_every_report_is_tried() -> None:
