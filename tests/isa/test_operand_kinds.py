@@ -179,3 +179,16 @@ def test_the_flag_passes_between_sums_and_differences(seed):
     for word in wanted:
         expected = (expected * 0x9E3779B1 + word) % (1 << 32)
     assert (ran("mov.u32 %r1, 0;\n" + "\n".join(text)) == expected).all()
+
+
+@pytest.mark.parametrize("name", ["begin", "0", "1"])
+def test_reserved_shared_memory_begins_with_zeros(name):
+    body = f"mov.u32 %r9, %reserved_smem_offset_{name}; ld.shared.u32 %r1, [%r9]; bar.sync 0; st.shared.u32 [%r9], 7; "
+    assert not ran(body + "bar.sync 0; ld.shared.u32 %r2, [%r9]; sub.u32 %r2, %r2, 7; add.u32 %r1, %r1, %r2;").any()
+
+
+def test_reserved_shared_memory_is_apart_from_variables():
+    body = "mov.u32 %r1, held; mov.u32 %r2, %reserved_smem_offset_begin; mov.u32 %r3, %reserved_smem_offset_end;"
+    held, begin, end = ran(body, ".shared .b32 held[64];", words=3)[:, 0]
+    assert end - begin == 1024
+    assert held + 256 <= begin or held >= end

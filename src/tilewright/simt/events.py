@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.simt.ptx.tree import Module
-from tilewright.simt.translate.layout import Layout, align_up
+from tilewright.simt.translate.layout import RESERVED, Layout, align_up
 from tilewright.simt.translate.state import GLOBAL_BASE, SLOT, WARP
 
 #: The parameters that every handler begins with: the block's and the warp's record (see FIELDS), the instrument's own
@@ -254,6 +254,7 @@ class Instrument:
 __all__ = [
     "FIELDS",
     "GLOBAL_BASE",
+    "RESERVED",
     "VALUES_MAX",
     "VALUES_STRIDE_BYTES",
     "WHERE",

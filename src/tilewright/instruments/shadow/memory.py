@@ -19,11 +19,12 @@ from tilewright.instruments.shadow.cells import (
     LAUNCH,
     LAUNCH_WORDS,
     SHARED_CELLS,
+    STRONG_BIT,
     WARPS_MAX,
 )
 from tilewright.instruments.shadow.states import States, reserved
 from tilewright.instruments.shadow.words import finding_of, settled
-from tilewright.simt.events import GLOBAL_BASE, EventKind, Facts, Handler, Instrument, Site, Storage, align_up
+from tilewright.simt.events import GLOBAL_BASE, RESERVED, EventKind, Facts, Handler, Instrument, Site, Storage, align_up
 
 #: Bytes between variables of shared and of local memory.
 GAP_BYTES = 512
@@ -141,7 +142,7 @@ def narrowest_bytes(ptx: str) -> int:
 
 
 def _shared_cells(facts: Facts, cell_bytes: int) -> npt.NDArray[np.uint64]:
-    """W of shared memory when a block begins: gaps where no variable lies."""
+    """W of shared memory when a block begins: gaps where no variable lies, zeros in what a GPU reserves for itself."""
     inside = np.zeros(facts.shared_bytes, bool)
     for name, (space, offset) in facts.layout.places.items():
         if space == "shared":
@@ -152,6 +153,8 @@ def _shared_cells(facts: Facts, cell_bytes: int) -> npt.NDArray[np.uint64]:
     padded = np.zeros(count * cell_bytes, bool)
     padded[: inside.size] = inside
     cells = np.where(padded.reshape(count, cell_bytes).any(axis=1), np.uint64(0), np.uint64(GAP))
+    start = facts.layout.places.get(RESERVED, ("shared", 0))[1]
+    cells[start // cell_bytes :][: facts.layout.sizes.get(RESERVED, 0) // cell_bytes] = 1 << STRONG_BIT
     return np.concatenate([cells.astype(np.uint64), np.full(8, GAP, np.uint64)])
 
 

@@ -32,7 +32,7 @@ from tilewright.simt.run.observed import Observed
 from tilewright.simt.run.printing import format_text
 from tilewright.simt.translate import state
 from tilewright.simt.translate.code import LANES
-from tilewright.simt.translate.layout import align_up
+from tilewright.simt.translate.layout import RESERVED, align_up
 from tilewright.simt.translate.translation import QUANTUM, SPIN_QUANTUM
 
 _RUN = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
@@ -345,6 +345,8 @@ class Execution:
             "points": translation.points,
             "shared_bytes": self.shared_bytes,
             "shared_fill": SHARED_FILL,
+            "reserved_offset": translation.layout.places.get(RESERVED, ("shared", 0))[1],
+            "reserved_bytes": translation.layout.sizes.get(RESERVED, 0),
             "may_stall": int(translation.spins and self.blocks > 1),
             "call_depth": self.limits.call_depth,
             "dynamic_shared_bytes": self._dynamic,

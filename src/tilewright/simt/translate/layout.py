@@ -8,6 +8,19 @@ from dataclasses import dataclass, field
 from tilewright.errors import PtxError
 from tilewright.simt.ptx import tree
 
+#: What a GPU keeps of a block's shared memory for its own code, from sm_80 on: cooperative groups have the barriers of
+#: tiles wider than a warp there, and find them zero. Its registers are the offsets in it. Source: PTX ISA, 10.31
+#: (%reserved_smem_offset); CUDA C++ Programming Guide, 16.2 (technical specifications).
+RESERVED = "%reserved_smem"
+RESERVED_BYTES = 1024
+RESERVED_OFFSETS = {
+    f"{RESERVED}_offset_begin": 0,
+    f"{RESERVED}_offset_0": 0,
+    f"{RESERVED}_offset_1": 256,
+    f"{RESERVED}_offset_end": RESERVED_BYTES,
+    f"{RESERVED}_offset_cap": RESERVED_BYTES,
+}
+
 
 def align_up(offset: int, alignment: int) -> int:
     """The next multiple of a power of two."""
@@ -71,6 +84,9 @@ def lay_out(module: tree.Module, entry: tree.Function, gap: int = 0) -> Layout:
             layout.places[variable.name] = ("module", offset)
             module_end = offset + variable.size
     shared = [v for v in (*module.variables.values(), *entry.variables) if v.space == "shared"]
+    if _reads_reserved(module, entry):
+        shared.append(tree.Variable(RESERVED, "shared", ".b8", RESERVED_BYTES, align=16))
+        layout.shared_gap_bytes += RESERVED_BYTES
     for variable in shared:
         if variable.is_extern or variable.count == 0:
             dynamic.append(variable.name)
@@ -101,6 +117,17 @@ def lay_out(module: tree.Module, entry: tree.Function, gap: int = 0) -> Layout:
     layout.local_bytes = layout.frame_bytes = align_up(layout.local_bytes, 16)
     layout.functions = list(module.functions)
     return layout
+
+
+def _reads_reserved(module: tree.Module, entry: tree.Function) -> bool:
+    """Whether a kernel, or a function that it might call, asks where the reserved shared memory is."""
+    return any(
+        isinstance(operand, tree.Register) and operand.name in RESERVED_OFFSETS
+        for function in (entry, *(f for f in module.functions.values() if not f.is_entry))
+        for item in function.body
+        if isinstance(item, tree.Instruction) and item.opcode == "mov"
+        for operand in item.operands
+    )
 
 
 def initial_data(module: tree.Module, entry: tree.Function, layout: Layout, base: int) -> Iterator[tuple[int, bytes]]:

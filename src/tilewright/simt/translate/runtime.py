@@ -395,6 +395,10 @@ entry:
   %fill8 = trunc i64 %fill to i8
 {field("shared", "slot", SLOT["shared"], "ptr")}
   call void @llvm.memset.p0.i64(ptr %shared, i8 %fill8, i64 %shared.bytes, i1 false)
+{context_field("reserved.at", "reserved_offset")}
+{context_field("reserved.bytes", "reserved_bytes")}
+  %reserved = getelementptr i8, ptr %shared, i64 %reserved.at
+  call void @llvm.memset.p0.i64(ptr %reserved, i8 0, i64 %reserved.bytes, i1 false)
 {field("observed", "slot", SLOT["observed_area"], "ptr")}
 {context_field("initial", "observed_initial", "ptr")}
 {context_field("observed.bytes", "observed_bytes")}

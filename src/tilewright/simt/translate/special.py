@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from tilewright.machine import launch_limits
 from tilewright.simt.ptx import tree
 from tilewright.simt.translate.code import LANES, Value
+from tilewright.simt.translate.layout import RESERVED, RESERVED_BYTES, RESERVED_OFFSETS
 from tilewright.simt.translate.shapes import ALIGN_MAX, ANY_UNIFORM, PATTERN, UNIFORM, VECTOR, Shape, constant
 from tilewright.simt.translate.state import SLOT, WARP
 
@@ -26,9 +27,8 @@ if TYPE_CHECKING:
 #: Bound assumed of a grid's extent in threads, and of integer parameters, in a "small" launch: products of two such
 #: numbers fit a signed 32-bit register, so index arithmetic provably does not wrap.
 SMALL = 1 << 15
-#: Shared memory is given out in these units, and the system keeps this much of it for itself, from sm_80 on.
-#: Source: PTX ISA, 10.28 (%total_smem_size); CUDA C++ Programming Guide, 16.2 (technical specifications).
-SHARED_UNIT_BYTES, SHARED_RESERVED_BYTES = 128, 1024
+#: Shared memory is given out in these units. Source: PTX ISA, 10.28 (%total_smem_size).
+SHARED_UNIT_BYTES = 128
 _ENVIRONMENT_REGISTERS = 32
 
 
@@ -256,7 +256,16 @@ def _shared_in_units(emitter: Emitter, axis: int) -> Value:
 
 
 def _shared_in_all(emitter: Emitter, axis: int) -> Value:
-    return emitter.code.add(_shared_in_units(emitter, axis), emitter.code.const("i32", SHARED_RESERVED_BYTES))
+    return emitter.code.add(_shared_in_units(emitter, axis), emitter.code.const("i32", RESERVED_BYTES))
+
+
+def _reserved(name: str) -> Callable[[Emitter, int], Value]:
+    """An offset in the reserved shared memory, which the layout has placed."""
+
+    def value(emitter: Emitter, axis: int) -> Value:
+        return emitter.code.const("i32", emitter.layout.places[RESERVED][1] + RESERVED_OFFSETS[name])
+
+    return value
 
 
 def _shared_dynamic(emitter: Emitter, axis: int) -> Value:
@@ -343,6 +352,7 @@ SPECIAL_REGISTERS: Mapping[str, Special] = MappingProxyType(
         "%aggr_smem_size": _varying(_shared_in_all),
         "%dynamic_smem_size": _varying(_shared_dynamic),
         "%current_graph_exec": _fixed(0, 64),
+        **{name: _varying(_reserved(name)) for name in RESERVED_OFFSETS},
         **{f"%pm{index}": _fixed(0, 32) for index in range(_MONITORS)},
         **{f"%pm{index}_64": _fixed(0, 64) for index in range(_MONITORS)},
         **{f"%envreg{index}": _fixed(0, 32) for index in range(_ENVIRONMENT_REGISTERS)},

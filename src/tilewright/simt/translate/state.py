@@ -59,6 +59,8 @@ _CONTEXT = (
     "points",  # barrier points whose arrivals are counted
     "shared_bytes",  # arena of one block
     "shared_fill",  # the byte that fresh shared memory holds
+    "reserved_offset",  # of shared memory that begins with zeros
+    "reserved_bytes",
     "local_bytes",  # local arena of one thread
     "may_stall",  # 1 when other blocks may be needed for progress
     "print_buffer",
