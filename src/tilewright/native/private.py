@@ -52,7 +52,6 @@ def folder(root: Path, room: str, *, make: bool = True) -> Path:
     OSError
         It is missing, or cannot be made.
     """
-    _close(root)
     path = f"{_real(root.absolute(), make=make).rstrip('/')}/{room}"
     status = _status(path, make=make)
     if not stat.S_ISDIR(status.st_mode):
@@ -149,7 +148,7 @@ def working_folder() -> Iterator[Path]:
 def _real(path: Path, *, make: bool) -> str:
     """The folder's path without links, where nobody else can put another in place of any part of it."""
     at, pending, links = "/", _parts(str(path)), 0
-    _check("/", Path("/").lstat())
+    _check("/", Path("/").lstat(), last=False)
     while pending:
         part = pending.pop(0)
         if part == "..":
@@ -167,20 +166,9 @@ def _real(path: Path, *, make: bool) -> str:
             at = "/" if target.startswith("/") else at
             pending[:0] = _parts(target)
         else:
-            _check(below, status)
+            _check(below, status, last=not pending)
             at = below
     return at
-
-
-def _close(root: Path) -> None:
-    """Make a cache's folder private where it is open to others; a folder with anything else in it is not ours to close.
-
-    An entry that someone has put there by then is refused by itself.
-    """
-    with contextlib.suppress(OSError):  # not there yet, or not ours: the walk says so
-        status = root.stat()
-        if status.st_mode & _OTHERS_WRITE and not status.st_mode & stat.S_ISVTX and set(os.listdir(root)) <= set(ROOMS):  # noqa: PTH208
-            root.chmod(_OWN)
 
 
 def _parts(path: str) -> list[str]:
@@ -200,14 +188,21 @@ def _status(path: str, *, make: bool) -> os.stat_result:
     return os.lstat(path)
 
 
-def _check(path: str, status: os.stat_result) -> None:
-    """Refuse a folder on the way in which another user can exchange what is in it."""
+def _check(path: str, status: os.stat_result, *, last: bool) -> None:
+    """Refuse a folder on the way in which another user can exchange what is in it.
+
+    The cache's own, which is the last, is made private where it is open to others: an entry that someone has put there
+    by then is refused by itself. One with anything else in it is not ours to close.
+    """
     if not stat.S_ISDIR(status.st_mode):
         raise ExposedError(f"{path} is no folder")
     if status.st_uid not in _trusted():
         raise ExposedError(f"{path} belongs to another user, of number {status.st_uid}")
     writers = status.st_mode & _OTHERS_WRITE
     if not writers or status.st_mode & stat.S_ISVTX:
+        return
+    if last and status.st_uid == os.geteuid() and set(os.listdir(path)) <= set(ROOMS):  # noqa: PTH208
+        os.chmod(path, _OWN)  # noqa: PTH101
         return
     if writers == stat.S_IWGRP and _of_user_alone(status.st_gid):
         return

@@ -110,6 +110,28 @@ def test_a_folder_that_others_may_rename_in_is_refused(tmp_path: Path) -> None:
     assert kept(shared / "tilewright") == ({}, b"code")
 
 
+def test_a_folder_is_made_private_only_where_nobody_can_exchange_it(tmp_path: Path) -> None:
+    """A change of rights follows the name: below a folder that all may write, it could hit another folder of ours."""
+    shared = tmp_path / "shared"
+    root = entry(shared / "tilewright").parents[1]
+    (shared / "other").mkdir()
+    root.chmod(0o777)
+    shared.chmod(0o777)
+    with pytest.raises(private.ExposedError, match=r"other users may write in .*shared$"):
+        kept(root)
+    assert mode(root) == 0o777
+
+
+@needs_root
+def test_root_leaves_the_rights_of_another_user_s_folder_alone(tmp_path: Path) -> None:
+    root = entry(tmp_path / "root").parents[1]
+    root.chmod(0o777)
+    os.chown(root, STRANGER, STRANGER)
+    with pytest.raises(private.ExposedError, match=str(STRANGER)):
+        kept(root)
+    assert mode(root) == 0o777
+
+
 def test_a_private_group_is_nobody_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shared = tmp_path / "shared"
     entry(shared / "tilewright")
