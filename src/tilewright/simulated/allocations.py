@@ -117,7 +117,7 @@ def cuMemcpyHtoD(gpu: SimulatedGpu, target: Any, source: Any, size: int) -> None
     gpu.require_context()
     gpu.check_range(int(target), size)
     with gpu.mapped_in_step():
-        ctypes.memmove(int(target), int(source), size)
+        ctypes.memmove(int(target), int(source), min(size, getattr(source, "readable_bytes", size)))
     gpu.wrote(int(target), size)
 
 
@@ -126,7 +126,7 @@ def cuMemcpyDtoH(gpu: SimulatedGpu, target: Any, source: Any, size: int) -> None
     gpu.require_context()
     gpu.check_range(int(source), size)
     with gpu.mapped_in_step():
-        ctypes.memmove(int(target), int(source), size)
+        ctypes.memmove(int(target), int(source), min(size, getattr(target, "writable_bytes", size)))
 
 
 def cuMemcpyDtoD(gpu: SimulatedGpu, target: Any, source: Any, size: int) -> None:

@@ -38,6 +38,7 @@ from tilewright.simulated.gpu import DriverError, SimulatedGpu
 from tilewright.simulated.internal_code import source_line
 from tilewright.simulated.modules import Kernel, Library
 from tilewright.simulated.spacing import given_by_program
+from tilewright.simulated.views import HostPointer
 
 #: What a driver would report, by what the machine found; the first that fits.
 _CODES: tuple[tuple[type[TilewrightError], str], ...] = (
@@ -296,8 +297,10 @@ def _copied_back_to(given: Any) -> int:
     from numba.cuda import In
 
     array = getattr(given, "value", given)
-    copied = isinstance(array, np.ndarray) and not isinstance(given, In) and not hasattr(array, "__cuda_memory__")
-    return int(array.__array_interface__["data"][0]) if copied else 0
+    if isinstance(given, In) or not isinstance(array, np.ndarray) or hasattr(array, "__cuda_memory__"):
+        return 0
+    pointer = HostPointer.of(array)
+    return int(pointer) if pointer.writable_bytes else 0
 
 
 def driver_error(code: str, message: str) -> Exception:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.gpu.arguments import ArrayShape
+from tilewright.gpu.host_arrays import span
 from tilewright.simulated.gpu import SimulatedGpu
 
 _DLPACK_CPU = 1  # kDLCPU of dlpack.h
@@ -34,6 +35,37 @@ class HeldMemory:
     def __del__(self) -> None:
         if self.handle and not self._gpu.closed and self._gpu.memory.extent(self.handle):  # it may have been reset
             self._gpu.free(self.handle)
+
+
+class HostPointer(int):
+    """The lowest address of a host array, which knows how much may be copied from there, and back to there.
+
+    numba-cuda copies as many bytes as all elements have, from an array's first element on: beyond the memory of an
+    array whose strides are negative or 0, and back into one that must not be written.
+
+    Attributes
+    ----------
+    readable_bytes, writable_bytes : int
+
+    Examples
+    --------
+    >>> x = np.broadcast_to(np.float32(1), 8)
+    >>> pointer = HostPointer.of(x)
+    >>> x.nbytes, pointer.readable_bytes, pointer.writable_bytes
+    (32, 4, 0)
+    """
+
+    readable_bytes: int
+    writable_bytes: int
+
+    @classmethod
+    def of(cls, array: np.ndarray[Any, Any]) -> HostPointer:
+        """That of an array."""
+        low, high = span(array)
+        pointer = cls(low)
+        pointer.readable_bytes = high - low
+        pointer.writable_bytes = high - low if array.flags.writeable else 0
+        return pointer
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +122,7 @@ class ArrayView:
     def from_array_interface(cls, value: Any) -> ArrayView:
         """A view of a NumPy array or scalar."""
         array = value if isinstance(value, np.ndarray) else np.asarray(value)
-        address = array.__array_interface__["data"][0]
-        return cls(address, array.shape, array.strides, array.dtype, array, not array.flags.writeable)
+        return cls(HostPointer.of(array), array.shape, array.strides, array.dtype, array, not array.flags.writeable)
 
     @classmethod
     def from_any_interface(cls, value: Any, stream_ptr: Any = None) -> ArrayView:

@@ -12,6 +12,7 @@ from numba.cuda.random import create_xoroshiro128p_states, xoroshiro128p_uniform
 
 import tilewright as tw
 from tilewright.simulated.gpu import SimulatedGpu
+from tilewright.simulated.views import HostPointer
 
 pytestmark = [
     pytest.mark.usefixtures("gpu"),
@@ -191,3 +192,25 @@ def test_launches_that_no_gpu_accepts(grid: Any, block: Any, shared: int) -> Non
     x = cuda.to_device(np.zeros(4))
     with pytest.raises(cuda.cudadrv.driver.CudaAPIError, match="INVALID_VALUE"):
         saxpy[grid, block, 0, shared](1, x, x)
+
+
+def test_host_arrays_are_copied_within_their_own_memory(tmp_path: Any) -> None:
+    """numba-cuda itself would read and write as many bytes from the first element on as all elements have."""
+
+    @cuda.jit
+    def first(x, out):
+        out[0] = x[0] + 1
+
+    file = tmp_path / "values"
+    np.arange(4096.0).tofile(file)
+    locked = np.memmap(file, mode="r", dtype=np.float64, shape=(512,))
+    base = np.arange(30.0)
+    backward, wide = base[10:20][::-1], np.lib.stride_tricks.as_strided(base[:1], (1 << 22,), (0,))
+    for x in (locked, np.zeros(1 << 22)[::-1], backward, wide, np.broadcast_to(base[:1], 1 << 22)):
+        out = np.zeros(1)
+        first[1, 1](x, out)
+        assert out[0] >= 1
+    assert base.tolist() == list(range(30))
+    pointers = [HostPointer.of(x) for x in (backward, wide, locked)]
+    assert [p - base.ctypes.data for p in pointers[:2]] == [80, 0]
+    assert [(p.readable_bytes, p.writable_bytes) for p in pointers] == [(80, 80), (8, 8), (4096, 0)]
