@@ -8,12 +8,17 @@ that C calls, nobody gets it: Python prints it, and goes on.
 from __future__ import annotations
 
 import _thread
+import importlib
 import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
+
+#: The module `signal` without its enumerations, which take ten times as long: a launch asks several times.
+_SIGNAL: Any = importlib.import_module("_signal")
+_SIGINT = int(signal.SIGINT)
 
 
 class HeldBack:
@@ -39,10 +44,10 @@ class HeldBack:
 
     def __enter__(self) -> HeldBack:
         if on_main_thread():
-            handler = signal.getsignal(signal.SIGINT)
+            handler = _SIGNAL.getsignal(_SIGINT)
             if callable(handler):
                 self._handler = handler
-                signal.signal(signal.SIGINT, self._hold)
+                _SIGNAL.signal(_SIGINT, self._hold)
         return self
 
     def _hold(self, number: int, frame: Any) -> None:
@@ -54,7 +59,7 @@ class HeldBack:
 
     def __exit__(self, *_: object) -> None:
         if self._handler is not None:
-            signal.signal(signal.SIGINT, self._handler)
+            _SIGNAL.signal(_SIGINT, self._handler)
         error, self._error = self._error, None
         if error is not None:
             raise error
