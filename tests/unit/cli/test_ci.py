@@ -14,7 +14,7 @@ import pytest
 
 from tilewright import configuration
 from tilewright.checking.suppressions import Sifted
-from tilewright.cli import formats
+from tilewright.cli import check, formats
 from tilewright.errors import ArgumentValueError
 from tilewright.instruments.findings import Finding
 from tilewright.report import github
@@ -58,16 +58,26 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    ("options", "found", "own", "status"),
-    [
-        ("", "none", 0, 0), ("", "none", 1, 3), ("", "none", 2, 3), ("", "doubles", 0, 1), ("", "outside", 7, 1),
-        ("--fail-on warning", "doubles", 0, 1), ("--fail-on error", "doubles", 0, 0),
-        ("--fail-on error", "doubles", 4, 3), ("--fail-on error", "outside", 0, 1),
-        ("--fail-on never", "outside", 0, 0), ("--fail-on never", "outside", 7, 7),
-    ],
-)  # fmt: skip
-def test_the_exit_status_says_what_happened(
+#: Options, what is found, the program's own status, and that of `check`.
+STATUSES = [
+    ("", "none", 0, 0), ("", "none", 1, 3), ("", "none", 2, 3), ("", "doubles", 0, 1), ("", "outside", 7, 1),
+    ("--fail-on warning", "doubles", 0, 1), ("--fail-on error", "doubles", 0, 0),
+    ("--fail-on error", "doubles", 4, 3), ("--fail-on error", "outside", 0, 1),
+    ("--fail-on never", "outside", 0, 0), ("--fail-on never", "outside", 7, 7),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("options", "found", "own", "status"), STATUSES)
+def test_the_exit_status_says_what_happened(options: str, found: str, own: int, status: int) -> None:
+    codes = {"none": (), "doubles": ("TW601",), "outside": ("TW101", "TW601")}[found]
+    sifted = Sifted(tuple(Finding(code=code, message="m", kernel="k") for code in codes), (), ())
+    failing: Any = options.rpartition(" ")[2] or "warning"
+    assert check._status(sifted, Ended(own), failing) == status
+    assert check._status(sifted, Ended(130, KeyboardInterrupt()), failing) == 130
+
+
+@pytest.mark.parametrize(("options", "found", "own", "status"), [STATUSES[i] for i in (1, 4, 6, 10)])
+def test_check_leaves_with_this_status(
     tilewright: Run, here: Path, options: str, found: str, own: int, status: int
 ) -> None:
     done = tilewright("check", *options.split(), "program.py", found, own)
