@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from tilewright.errors import ArgumentValueError, CompileError
@@ -17,6 +18,16 @@ from tilewright.gpu.optional import missing, require
 from tilewright.waiting import announced
 
 _PURPOSE = "Compiling CUDA C++ kernels"
+#: Headers of C that files of kernels include for what NVRTC knows without them, and of which it has none.
+#: Source: NVRTC documentation, "Predefined Types", "Builtin Functions": printf, assert, malloc and free, mathematics.
+_HEADERS = MappingProxyType(
+    dict.fromkeys(("assert.h", "cassert", "math.h", "stdio.h", "cstdio", "stdlib.h", "cstdlib"), "\n")
+    | dict.fromkeys(
+        ("cstdint", "stdint.h"),
+        "#include <cuda/std/cstdint>\n"
+        + "".join(f"using cuda::std::{u}int{bits}_t;\n" for u in ("", "u") for bits in (8, 16, 32, 64)),
+    )
+)
 _ERROR = re.compile(r"^(?P<file>.*?)\((?P<line>\d+)\): (?P<text>(?:catastrophic )?error.*)$", re.MULTILINE)
 
 
@@ -48,7 +59,8 @@ def compile_cuda(
     nvrtc = require("cuda.bindings.nvrtc", _PURPOSE)
     ok = nvrtc.nvrtcResult.NVRTC_SUCCESS
     try:
-        error, program = nvrtc.nvrtcCreateProgram(source.encode(), path.encode(), 0, None, None)
+        texts, names = ([part.encode() for part in parts] for parts in (_HEADERS.values(), _HEADERS))
+        error, program = nvrtc.nvrtcCreateProgram(source.encode(), path.encode(), len(names), texts, names)
     except RuntimeError as cause:  # the bindings load the library at the first call
         raise missing("the NVRTC library", _PURPOSE, cause) from cause
     _check(nvrtc, error)

@@ -28,3 +28,11 @@ def test_an_error_is_told_with_its_line() -> None:
         compile_cuda(
             'extern "C" __global__ void broken(int *x) {\n  *x = y;\n}', "broken", (9, 0), [], "file.cu", lineinfo=True
         )
+
+
+def test_headers_of_c_that_files_of_kernels_include() -> None:
+    includes = "assert.h cassert math.h stdio.h cstdio stdlib.h cstdlib stdint.h cstdint cuda_runtime.h".split()
+    source = "\n".join(f"#include <{name}>" for name in includes) + "\n#include <cuda/std/cstdint>\n"
+    source += """__global__ void k(uint8_t *x, int64_t n) {
+        assert(n < 9); printf("%d", x[0]); free(malloc(4)); x[1] = sqrtf(x[0]) + static_cast<uint64_t>(n); }"""
+    assert "sqrt" in compile_cuda(source, "k", (9, 0), (), "k.cu", lineinfo=True)[0]
