@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any, TypeAlias, TypedDict, TypeVar, Unpack, overload
 
@@ -12,17 +12,16 @@ import numpy.typing as npt
 
 from tilewright import lowering, opencl_arrays, operands
 from tilewright.axes import Axes, matrices_at, matrices_last
-from tilewright.cpu.product import Product, multiply_into, product
-from tilewright.cpu.threads import Limit, limit
-from tilewright.errors import ArgumentTypeError, ArgumentValueError, TilewrightError
-from tilewright.fusing import Arguments, Epilogue, Fused, Kept, check_scale, factor, fused
+from tilewright.cpu.product import multiply_into
+from tilewright.errors import ArgumentTypeError, ArgumentValueError
+from tilewright.fusing import Arguments, Epilogue, check_scale
+from tilewright.known_layouts import ORDERS, at_once, thread_count
 from tilewright.libraries import Frame, Tensor, is_tensor, torch_gradients
-from tilewright.machine import host_memory
-from tilewright.native.once import once
-from tilewright.planning import Plan, planned, result_shape, row_major
+from tilewright.planning import Plan, planned, result_shape
 from tilewright.problem.algebra import Algebra, Semiring, checked, semiring
 from tilewright.problem.dtypes import name_of
-from tilewright.promotion import Casting, Order, Types, Use, as_dtype, castable, check_casting, types
+from tilewright.promotion import Casting, Order, Types, Use, as_dtype, check_casting, types
+from tilewright.work import Work, fused_work, multiply, placed
 
 Array = npt.NDArray[Any]
 _T = TypeVar("_T", bound=np.generic)
@@ -35,9 +34,7 @@ _Shape = tuple[int, ...]
 _NONE: Arguments = ()
 _NAMES = (str, type, np.dtype)  # what dtypes are named by and has a hash
 _PLAIN = "plus-times", "same_kind"
-_ORDERS = ("canonical", "fast")
-_SAME = "lLqQ"  # dtypes that equal others, as keys too, but are told apart by NumPy
-_ndarray, _empty, _share = np.ndarray, np.empty, np.may_share_memory
+_ndarray = np.ndarray
 
 
 class Options(TypedDict, total=False):
@@ -183,21 +180,11 @@ def matmul(
         plain = type(alpha) is type(beta) is int and alpha == 1 and beta == 0 and type(order) is str
         plain = plain and epilogue_args is _NONE and axes is None and casting == "same_kind"
         if plain and algebra == "plus-times" and (dtype is None or isinstance(dtype, _NAMES)):
-            found = _at_once(a, b, out, dtype, threads, order)
+            found = at_once(a, b, out, dtype, threads, order)
             if found is not None:
                 return found
     given = _Asked(dtype, acc_dtype, alpha, beta, epilogue, epilogue_args, algebra, threads, order, device, casting)
     return _matmul(a, b, out, given, axes)
-
-
-def _at_once(a: Array, b: Array, out: Any, dtype: Any, threads: int | None, order: Order) -> Any:
-    """The product of plain arrays whose layout has been multiplied before; None for any that takes more rules."""
-    count = _limit().count if threads is None else _threads(threads)
-    into = None if out is None else _separate(out, a, b)
-    if into == ():
-        return None
-    quick = _quick(a.shape, a.strides, a.dtype, b.shape, b.strides, b.dtype, count, dtype, order, into)
-    return None if quick is None else quick(a, b, out)
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,14 +236,14 @@ class _Asked:
             self.casting,
         )  # fmt: skip
 
-    def work(self, shape: _Shape, a: np.dtype[Any], b: np.dtype[Any]) -> _Work:
+    def work(self, shape: _Shape, a: np.dtype[Any], b: np.dtype[Any]) -> Work:
         """The product that was asked for, of operands with these dtypes."""
         wanted, total = self.dtypes
         algebra = checked(self.algebra)
         found = types(a, b, wanted, total, _use(algebra, self.epilogue), self.order, self.casting)
-        return _Work(
+        return Work(
             shape, found, wanted, (self.alpha, self.beta), self.epilogue, self.epilogue_args, _traced(algebra, found),
-            _threads(self.threads), _on(self.device), self.casting,
+            thread_count(self.threads), _on(self.device), self.casting,
         )  # fmt: skip
 
 
@@ -274,7 +261,7 @@ def _matmul(a: Any, b: Any, out: Any, asked: _Asked, axes: list[Any] | None) -> 
     own = None if axes is None else Axes.of(axes, left.ndim, right.ndim)
     converted = left is not a or right is not b
     if converted and given is own is None and asked.is_plain:
-        quick = _at_once(left, right, None, asked.dtype, asked.threads, asked.order)
+        quick = at_once(left, right, None, asked.dtype, asked.threads, asked.order)
         if quick is not None:
             return quick if wrap is None else wrap(quick)
     if own is not None:
@@ -284,7 +271,7 @@ def _matmul(a: Any, b: Any, out: Any, asked: _Asked, axes: list[Any] | None) -> 
             matrices_last(target, own.out) if target is not None and target.ndim > max(own.out, default=-1) else target
         )
     work = asked.work(result_shape(left.shape, right.shape), left.dtype, right.dtype)
-    result = _multiply(left, right, target, work)
+    result = multiply(left, right, target, work)
     if given is not None:
         return given
     if own is not None:
@@ -334,12 +321,12 @@ def plan(
     right = left if b_dtype is None else as_dtype(b_dtype, "b_dtype")
     wanted = None if dtype is None else as_dtype(dtype, "dtype")
     total = None if acc_dtype is None else as_dtype(acc_dtype, "acc_dtype")
-    chosen, count, shape = checked(algebra), _threads(threads), result_shape(tuple(a_shape), tuple(b_shape))
+    chosen, count, shape = checked(algebra), thread_count(threads), result_shape(tuple(a_shape), tuple(b_shape))
     _check_order(order)
     found = types(left, right, wanted, total, _use(chosen, epilogue), order)
-    work = _Work(shape, found, wanted, (1, 0), epilogue, epilogue_args, _traced(chosen, found), count)
-    made = _fused(work, None)
-    more = [] if made is None else made.laid(shape, functools.partial(_placed, len(a_shape), len(b_shape)))
+    work = Work(shape, found, wanted, (1, 0), epilogue, epilogue_args, _traced(chosen, found), count)
+    made = fused_work(work, None)
+    more = [] if made is None else made.laid(shape, functools.partial(placed, len(a_shape), len(b_shape)))
     ready = planned(
         tuple(a_shape), tuple(b_shape), found, count, work.algebra, None if made is None else made.signature, more
     )
@@ -366,28 +353,6 @@ def plan(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Work:
-    """A product as it was asked for."""
-
-    shape: _Shape
-    found: Types
-    wanted: np.dtype[Any] | None
-    scale: tuple[complex, complex]
-    epilogue: Epilogue | None
-    arguments: Arguments
-    algebra: Semiring | None
-    threads: int
-    multiply: lowering.MultiplyInto = multiply_into
-    casting: Casting = "same_kind"
-
-    def options(self, algebra: str | Algebra, acc_dtype: np.dtype[Any] | None, made: Fused | None) -> dict[str, Any]:
-        """The arguments of :func:`matmul` that ask for it."""
-        epilogue = self.epilogue if made is None or self.epilogue is None else Kept(self.epilogue, made.expression)
-        given = {"dtype": self.wanted, "acc_dtype": acc_dtype, "algebra": algebra}
-        return given | {"epilogue": epilogue, "epilogue_args": self.arguments}
-
-
 def _use(algebra: str | Algebra, epilogue: Epilogue | None) -> Use:
     if algebra != "plus-times":
         return "semiring"
@@ -399,112 +364,6 @@ def _traced(algebra: str | Algebra, found: Types) -> Semiring | None:
         return None
     made = semiring(algebra, name_of(found.accumulator))
     return made.in_words() if found.lowering == "words" else made
-
-
-def _fused(work: _Work, out: Array | None) -> Fused | None:
-    """The expression that sums go through; complex and boolean products have none."""
-    if work.found.lowering == "real":
-        shape = work.shape if out is None or work.scale[1] == 0 else out.shape
-        return fused(work.found, work.wanted, work.epilogue, work.arguments, work.scale, out, shape)
-    if work.epilogue is not None or len(work.arguments) or (work.algebra is not None and work.scale != (1, 0)):
-        raise ArgumentTypeError(
-            "`alpha`, `beta` and `epilogue` must be left out for an algebra of booleans; convert the operands with "
-            '.astype("uint8")'
-        )
-    return None
-
-
-def _ready(shape: _Shape, dtype: np.dtype[Any], found: Product) -> Callable[[Array, Array, Array | None], Array]:
-    """A product of plain arrays whose every detail is known but the addresses."""
-    run = found.run_arrays
-
-    def multiply(a: Array, b: Array, out: Array | None) -> Array:
-        if out is None:
-            out = _empty(shape, dtype)
-        run(a, b, out)
-        return out
-
-    def dot(a: Array, b: Array, out: Array | None) -> Any:
-        return multiply(a, b, out)[()]
-
-    return multiply if shape else dot
-
-
-def _ready_promoted(shape: _Shape, found: Product) -> Callable[[Array, Array, Array | None], Any]:
-    """The same for integers of 64 bits, which may be longlong: a dtype apart that equals int64, as keys do."""
-    run, promoted = found.run_arrays, np.result_type
-
-    def multiply(a: Array, b: Array, out: Array | None) -> Any:
-        if out is None:
-            out = _empty(shape, promoted(a, b))
-        run(a, b, out)
-        return out if shape else out[()]
-
-    return multiply
-
-
-def _separate(out: Any, a: Array, b: Array) -> tuple[Any, ...]:
-    """Shape, strides and dtype of a plain array that can be written while the operands are read; () for any other."""
-    if type(out) is not _ndarray or not out.flags.writeable or _share(out, a) or _share(out, b):
-        return ()
-    return out.shape, out.strides, out.dtype
-
-
-@once
-def _limit() -> Limit:
-    return limit()
-
-
-@functools.lru_cache(maxsize=4096)
-def _quick(
-    a_shape: _Shape,
-    a_strides: _Shape,
-    a_dtype: np.dtype[Any],
-    b_shape: _Shape,
-    b_strides: _Shape,
-    b_dtype: np.dtype[Any],
-    threads: int,
-    dtype: npt.DTypeLike | None,
-    order: Order,
-    into: tuple[Any, ...] | None,
-) -> Callable[[Array, Array, Array | None], Array] | None:
-    """The way past every check for operands that have passed them; None for what takes more than one kernel."""
-    if not a_shape or not b_shape or order not in _ORDERS or (isinstance(dtype, np.dtype) and dtype.char in _SAME):
-        return None
-    dot = len(a_shape) == len(b_shape) == 1
-    if dot and into is not None:
-        return None
-    try:
-        wanted = None if dtype is None else as_dtype(dtype, "dtype")
-        shape = result_shape(a_shape, b_shape)
-        found = types(a_dtype, b_dtype, wanted, None, "result", order)
-    except TilewrightError:
-        return None  # told where the operands' names are known
-    direct = found.lowering == "real" or (found.lowering == "complex" and found.accumulator == found.result)
-    if not direct or (found.a, found.b) != (a_dtype, b_dtype) or 0 in shape:
-        return None
-    strides: _Shape
-    out_shape, strides, out_dtype = (
-        (shape, row_major(shape, found.result.itemsize), found.result) if into is None else into
-    )
-    if host_memory.is_large(shape, found.result) or (out_shape, out_dtype) != (shape, found.result):
-        return None
-    if _repeats(shape, strides, found.result.itemsize):
-        return None
-    full = shape
-    if dot:
-        full, strides = (1, 1), (0, 0)
-    elif len(a_shape) == 1:  # 1-D operands are a row and a column, and the result lacks that axis
-        full, strides = (*shape[:-1], 1, shape[-1]), (*strides[:-1], 0, strides[-1])
-    elif len(b_shape) == 1:
-        full, strides = (*shape, 1), (*strides, 0)
-    if len(a_shape) == 1:
-        a_shape, a_strides = (1, *a_shape), (0, *a_strides)
-    if len(b_shape) == 1:
-        b_shape, b_strides = (*b_shape, 1), (*b_strides, 0)
-    ready = product(a_shape, a_strides, b_shape, b_strides, full, strides, found.kind, threads)
-    promoted = dtype is None and found.result.kind in "iu" and found.result.itemsize == 8
-    return _ready_promoted(shape, ready) if promoted else _ready(shape, found.result, ready)
 
 
 def _on(device: str | None) -> lowering.MultiplyInto:
@@ -525,103 +384,5 @@ def _on(device: str | None) -> lowering.MultiplyInto:
 
 
 def _check_order(order: str) -> None:
-    if not isinstance(order, str) or order not in _ORDERS:
+    if not isinstance(order, str) or order not in ORDERS:
         raise ArgumentValueError(f"`order` must be canonical or fast (got {order!r})")
-
-
-def _threads(wanted: int | None) -> int:
-    if wanted is None:
-        return _limit().count
-    if isinstance(wanted, bool) or not isinstance(wanted, int | np.integer):
-        raise ArgumentTypeError(f"`threads` must be a whole number (got {type(wanted).__name__})")
-    if wanted < 1:
-        raise ArgumentValueError(f"`threads` must be at least 1 (got {wanted})")
-    return int(wanted)
-
-
-def _multiply(a: Array, b: Array, out: Array | None, work: _Work) -> Array:
-    """The product of arrays, in `out` or in a new array."""
-    found, shape = work.found, work.shape
-    if out is not None:
-        _check_shape(out, shape)
-    elif work.scale[1] != 0:
-        raise ArgumentValueError(f"`beta` must be 0 without `out`, which it scales (got {work.scale[1]})")
-    made = _fused(work, out)
-    result = found.result if made is None else made.result
-    if out is not None:
-        _check_output(out, result, work.casting)
-        if made is not None and work.scale[1] != 0:
-            shape = out.shape  # an `out` with further axes has a product for each of their entries
-    if found.lowering != "real" and work.scale != (1, 0):
-        target = _scaled(a, b, out, work)
-    else:
-        others = () if made is None else made.operands[: -1 if made.reads_out else None]
-        direct = out is not None and out.dtype == result and _apart(out, shape, (a, b, *others))
-        target = out if direct and out is not None else host_memory.empty(shape, result, a.ndim, b.ndim)
-        placed = functools.partial(_placed, a.ndim, b.ndim)
-        left, right = a if a.ndim > 1 else a[None, :], b if b.ndim > 1 else b[:, None]
-        more = [] if made is None else made.laid(shape, placed)
-        lowering.compute(left, right, placed(target), found, work.threads, work.algebra, made, more, work.multiply)
-    if out is None or target is out:
-        return target
-    out[...] = operands.rounded(target, out.dtype)
-    return out
-
-
-def _placed(a_ndim: int, b_ndim: int, x: Array) -> Array:
-    """An array of the result's shape with the axes that it lacks for 1-D operands."""
-    if a_ndim == 1:
-        x = x[..., None] if b_ndim == 1 else x[..., None, :]
-    return x[..., None] if b_ndim == 1 else x
-
-
-def _check_shape(out: Array, shape: _Shape) -> None:
-    depth = out.ndim - len(shape)
-    if depth < 0 or out.shape[depth:] != shape:
-        raise ArgumentValueError(
-            f"`out.shape` must be {shape}, perhaps after further axes (got {out.shape}, a non-broadcastable output); "
-            f"make it with numpy.empty({shape})"
-        )
-
-
-def _check_output(out: Array, result: np.dtype[Any], casting: Casting) -> None:
-    if not castable(result, out.dtype, casting):
-        raise ArgumentTypeError(
-            f"`out.dtype` must take the product's dtype {result} by the rule {casting} (got {out.dtype}); give "
-            "another `out` or `dtype`"
-        )
-
-
-def _apart(out: Array, shape: _Shape, others: tuple[Array, ...]) -> bool:
-    """Whether `out` can be written while the operands are read, every element once."""
-    if out.shape != shape or _repeats(shape, out.strides, out.itemsize):
-        return False
-    return not any(_share(out, x) for x in others)
-
-
-def _repeats(shape: _Shape, strides: _Shape, itemsize: int) -> bool:
-    """Whether elements may share bytes: the steps of an axis are shorter than what the axes of shorter steps span."""
-    span = itemsize
-    for stride, extent in sorted((abs(x), n) for x, n in zip(strides, shape, strict=True) if n > 1):
-        if stride < span:
-            return True
-        span += stride * (extent - 1)
-    return False
-
-
-def _scaled(a: Array, b: Array, out: Array | None, work: _Work) -> Array:
-    """Alpha sum + beta out of complex numbers and booleans: in the accumulator's dtype, then rounded once."""
-    found, scale = work.found, work.scale
-    factors = [factor(value, name, found.accumulator) for value, name in zip(scale, ("alpha", "beta"), strict=True)]
-    sums = host_memory.empty(work.shape, found.accumulator, a.ndim, b.ndim)
-    read = (found.accumulator,) * 2 if found.lowering == "complex" else (found.a, found.b)
-    wide = Types(found.accumulator, found.accumulator, *read, found.lowering)
-    left, right = a if a.ndim > 1 else a[None, :], b if b.ndim > 1 else b[:, None]
-    lowering.compute(left, right, _placed(a.ndim, b.ndim, sums), wide, work.threads, multiply=work.multiply)
-    with np.errstate(all="ignore"):  # as the kernels: IEEE's values, no warnings
-        if scale[0] != 1:
-            sums = (sums * factors[0]).astype(sums.dtype, copy=False)
-        if out is not None and scale[1] != 0:
-            # Not in place: an `out` with further axes has a product for each of their entries.
-            sums = np.add(sums, np.multiply(out.astype(found.accumulator), factors[1]))
-    return sums.astype(found.result, copy=False)

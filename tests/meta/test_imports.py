@@ -23,6 +23,8 @@ FLOORS = (
         "lowering",
         "operands",
         "libraries",
+        "known_layouts",
+        "work",
         "axes",
         "opencl_arrays",
         "inventory",

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import tilewright as tw
+from tilewright import known_layouts
 from tilewright.cpu import product, threads
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
 from tilewright.problem.reference import canonical, same_bits
@@ -341,7 +342,7 @@ def test_subclasses_wrap_the_result() -> None:
 def eager_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     """As many threads as are asked for, however small the product; no product made so is kept."""
     monkeypatch.setattr(product, "THREAD_WORK", 1)
-    for made in (product.product, product._product, tw.engine._quick):
+    for made in (product.product, product._product, known_layouts._quick):
         monkeypatch.setattr(made.__module__ + "." + made.__name__, made.__wrapped__)
 
 
