@@ -6,6 +6,7 @@ added, with operands as wide as the types then say. Those that the assembler tak
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import random
 import re
@@ -88,7 +89,8 @@ def unknown_neighbours(forms: Sequence[Form]) -> dict[str, str]:
             words = [word for word in other.name.split(".") if not _TYPE.fullmatch(word)]
             vector = not other["vec"] or other["vec"] in vectors
             if vector and isa.table().find(other.name) is None and len(set(words)) == len(words):
-                found[line_of(other)] = other.name
+                with contextlib.suppress(ValueError):  # there is nothing twice as wide as a predicate
+                    found[line_of(other)] = other.name
     return found
 
 
