@@ -22,8 +22,8 @@ def telling_copy(gpu: SimulatedGpu) -> Callable[..., None]:
 
     @functools.wraps(original)
     def device_to_host(dst: Any, src: Any, size: int, stream: Any = 0) -> None:
-        if gpu.observers:
-            address = int(driver.device_pointer(src))
+        address = int(driver.device_pointer(src) or 0)
+        if gpu.observers and gpu.memory.extent(address):  # what is of no live memory is refused, and read by nobody
             known: Any = (getattr(src, name, None) for name in ("shape", "strides", "dtype"))
             shape, strides, dtype = known
             if not isinstance(dtype, np.dtype) or not shape:  # one element, or bytes that say nothing of themselves
