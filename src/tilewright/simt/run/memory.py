@@ -74,7 +74,6 @@ class Memory:
         self._taken = 0  # bytes in allocations, with their padding and red zones
         self._waiting = 0  # bytes in quarantine
         self.modules: dict[str, int] = {}
-        self._entered: list[contextvars.Token[Memory | None]] = []
         self._sizes: dict[int, tuple[int, int, int]] = {}  # offset -> bytes, with the red zone, with padding too
         self._offsets: list[int] = []  # the same, sorted
         self._holes: list[tuple[int, int]] = []  # offset and bytes of what was freed and may be given again, sorted
@@ -101,11 +100,11 @@ class Memory:
         return self._arena.size_bytes
 
     def __enter__(self) -> Memory:
-        self._entered.append(_CURRENT.set(self))
+        _ENTERED.set((*_ENTERED.get(), self))
         return self
 
     def __exit__(self, *_: object) -> None:
-        _CURRENT.reset(self._entered.pop())
+        _ENTERED.set(_ENTERED.get()[:-1])
 
     def variables(self, program: Program) -> Variables:
         """The `__device__` and `__constant__` variables of a program in this memory, by name."""
@@ -273,13 +272,13 @@ class Memory:
         return DeviceArray(self, self.allocate(max(size, 1)), extents, kind)
 
 
-#: The memory of the innermost `with` block.
-_CURRENT: contextvars.ContextVar[Memory | None] = contextvars.ContextVar("tilewright_memory", default=None)
+#: The memories of the `with` blocks that a thread is in, the innermost last.
+_ENTERED: contextvars.ContextVar[tuple[Memory, ...]] = contextvars.ContextVar("tilewright_memories", default=())
 
 
 def current_memory() -> Memory | None:
     """The memory of the `with` block that the caller is in; None outside of any."""
-    return _CURRENT.get()
+    return (_ENTERED.get() or (None,))[-1]
 
 
 class DeviceArray:

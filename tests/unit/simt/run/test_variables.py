@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import threading
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import tilewright as tw
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
 from tilewright.gpu import Program
 from tilewright.simt import Memory, launch
+from tilewright.simt.run.memory import current_memory
 
 pytest.importorskip("cuda.bindings.nvrtc", reason="not run: NVRTC is not installed")
 
@@ -202,3 +204,24 @@ def test_a_null_pointer() -> None:
     with pytest.raises(ArgumentTypeError):
         launch(number, 1, 1, (None,))
     launch(Program.from_cuda("__global__ void k(void *x) { }", "k"), 1, 1, (ctypes.c_void_p(None).value,))
+
+
+def test_threads_enter_one_memory_each_for_itself() -> None:
+    memory, inside, left = Memory(), threading.Event(), threading.Event()
+    seen: list[Any] = []
+
+    def other() -> None:
+        seen.append(current_memory())
+        with memory:
+            inside.set()
+            left.wait()
+            seen.append(current_memory())
+        seen.append(current_memory())
+
+    thread = threading.Thread(target=other)
+    with memory:
+        thread.start()
+        inside.wait()
+    left.set()
+    thread.join()
+    assert (seen, current_memory()) == ([None, memory, None], None)
