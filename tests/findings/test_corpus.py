@@ -32,6 +32,7 @@ INSTRUCTIONS = {
     "TW402": r"bar(rier)?\.sync",
     "TW403": r"bar(rier)?\.sync",
     "TW404": r"(shfl|vote)\.sync",
+    "TW405": r"shfl\.sync",
     "TW509": r"trap",
     "TW601": r"\.f64",
     "TW602": r"(mul|mad)\S*\.(lo\.)?[su]32",

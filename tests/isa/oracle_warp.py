@@ -39,7 +39,7 @@ def oracle_shfl(name, executing, a, b, c, members=None):
         else:
             source = (lane & segment) | (amount & (31 - segment))
             ok = source <= high
-        values.append(a[source] if ok and source in executing else a[lane])
+        values.append(a[lane] if not ok else a[source] if source in executing else 0)
         valid.append(int(ok))
     return values, valid
 

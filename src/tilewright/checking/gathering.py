@@ -17,6 +17,7 @@ from tilewright.checking import (
     launches,
     precision,
     reach,
+    shuffling,
     suppressions,
     unset,
     values,
@@ -205,7 +206,8 @@ class Checks(Observer):
         memory = MemoryCheck(device_runtime.instructions(launch.program.ptx), launch.name, self._states)
         convergence = Convergence(launch.name)
         found: list[Instrument] = [memory, convergence, Touched(), Nonfinite(finite.arrays(launch))]
-        return [*found, Wraparound(signs)] if signs else found
+        shuffles = shuffling.instrument(read, launch.name) if read is not None else None
+        return [*found, *([Wraparound(signs)] if signs else []), *([shuffles] if shuffles else [])]
 
     def finished(self, launch: Launch, run: Run | None, error: Exception | None) -> None:
         """Gather what instruments saw, and what the machine refused."""

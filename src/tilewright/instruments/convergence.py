@@ -109,12 +109,10 @@ class Convergence(Instrument):
 
 def _handler(name: str, kind: EventKind, body: str) -> Handler:
     symbol = f"tw.convergence.{name}"
-    return Handler(
-        symbol, f"{records.REPORT}\ndefine void @{symbol}({parameters(kind)}) {{\nentry:\n{_FACTS}{body}}}\n"
-    )
+    return Handler(symbol, f"{records.REPORT}\ndefine void @{symbol}({parameters(kind)}) {{\nentry:\n{FACTS}{body}}}\n")
 
 
-_FACTS = f"""
+FACTS = f"""
   %w.p = getelementptr i8, ptr %warp, i64 {FIELDS["warp.index"]}
   %w = load i32, ptr %w.p
   %live.p = getelementptr i8, ptr %warp, i64 {FIELDS["warp.live"]}
@@ -137,19 +135,19 @@ _FACTS = f"""
 """
 
 
-def _tag(prefix: str, kind: int, row: str) -> str:
+def tag(prefix: str, kind: int, row: str) -> str:
     """`%PREFIX.tag` of a kind at an instruction."""
     return records.tag_text(prefix, str(kind), "false", "false", "0").replace("zext i32 %row to", f"zext i32 {row} to")
 
 
-def _report(kind: int, lanes: str, prefix: str = "here", row: str = "%row") -> str:
+def report(kind: int, lanes: str, prefix: str = "here", row: str = "%row") -> str:
     """Record the lowest of some lanes, once."""
     return f"""
   %{prefix}{kind}.first = call i32 @llvm.cttz.i32(i32 {lanes}, i1 true)
   %{prefix}{kind}.thread = or i32 %w.first, %{prefix}{kind}.first
   %{prefix}{kind}.wide = zext i32 %{prefix}{kind}.thread to i64
   %{prefix}{kind}.key = or i64 %block.key, %{prefix}{kind}.wide
-{_tag(f"{prefix}{kind}", kind, row)}
+{tag(f"{prefix}{kind}", kind, row)}
   call void @tw.memory.report(ptr %launch, i64 %{prefix}{kind}.tag, i64 %{prefix}{kind}.key, i64 0, i64 0)
 """
 
@@ -194,8 +192,8 @@ look:
   %apart = {apart}
   br i1 %apart, label %divergent, label %leave
 divergent:
-{_report(_DIVERGENT, "%mask")}
-{_report(_DIVERGENT, "%come", "there", "%place")}
+{report(_DIVERGENT, "%mask")}
+{report(_DIVERGENT, "%come", "there", "%place")}
   br label %leave
 leave:
   ret void
@@ -249,7 +247,7 @@ each.missed:
   %m.row = load i32, ptr %m.p
   %t.wide = zext i32 %t to i64
   %key = or i64 %block.key, %t.wide
-{_tag("left", _LEFT, "%m.row")}
+{tag("left", _LEFT, "%m.row")}
   call void @tw.memory.report(ptr %launch, i64 %left.tag, i64 %key, i64 0, i64 0)
   %n1 = add i32 %n, 1
   %short = icmp ult i32 %n1, %end
@@ -284,13 +282,13 @@ def _members(operand: int) -> str:
   %some = icmp ne i32 %unnamed, 0
   br i1 %some, label %caller, label %others
 caller:
-{_report(_NOT_NAMED, "%unnamed")}
+{report(_NOT_NAMED, "%unnamed")}
   br label %others
 others:
   %missing = icmp ne i32 %away, 0
   br i1 %missing, label %absent, label %leave
 absent:
-{_report(_NOT_THERE, "%mask")}
+{report(_NOT_THERE, "%mask")}
   br label %leave
 leave:
   ret void

@@ -89,7 +89,7 @@ _SHFL = {"p": "pred", "b": "b32", "c": "b32", "membermask": "b32"}
     cost="warp",
     mode="up down bfly idx",
     type="b32",
-    note="a lane that reads from one that does not execute gets its own value",
+    note="a lane that reads from one that does not execute gets 0, as GPUs give",
 )
 @rows.row(
     "shfl.mode.type d{|p}, a, b, c;",
@@ -99,20 +99,24 @@ _SHFL = {"p": "pred", "b": "b32", "c": "b32", "membermask": "b32"}
     cost="warp",
     mode="up down bfly idx",
     type="b32",
-    note="a lane that reads from one that does not execute gets its own value",
+    note="a lane that reads from one that does not execute gets 0, as GPUs give",
 )
 def shfl(
     code: Code, form: Form, mask: Value, a: Value, b: Value, c: Value, members: Value | None = None
 ) -> tuple[Value, Value]:
-    """Read another lane's value; p tells whether that lane was in range."""
-    a, executing = code.splat(a), lanes_of(code, mask)
+    """Read another lane's value; p tells whether that lane was in range.
+
+    What comes from a lane that does not execute is undefined by the manual. GPUs give 0: a sum may come out right.
+    Source: as measured in apache/tvm issue 12274 and PaddlePaddle/CINN pull request 938.
+    """
+    a, executing, nothing = code.splat(a), lanes_of(code, mask), code.const(a.type, 0)
     at, limits = _literal(b), _literal(c)
     if at is not None and limits is not None:
         plan = _source_lanes(form["mode"], at, limits)
         lanes = [lane for lane, _ in plan]
         moved, present = _from_fixed_lanes(code, a, lanes), _from_fixed_lanes(code, executing, lanes)
-        return code.select(present, moved, a), code.pattern("i1", [int(valid) for _, valid in plan])
+        return code.select(present, moved, nothing), code.pattern("i1", [int(valid) for _, valid in plan])
     lane, valid = _variable_source(code, form["mode"], b, c)
     bit = code.and_(code.binary("lshr", mask, lane), code.const("i32", 1))
     present = code.icmp("ne", bit, code.const("i32", 0))
-    return code.select(present, _permute(code, a, lane), a), code.splat(valid)
+    return code.select(present, _permute(code, a, lane), nothing), code.splat(valid)
