@@ -41,6 +41,7 @@ def _header(translation: Translation) -> dict[str, Any]:
         "sites": [[s.kind.value, *(getattr(s, name) for name in _SITE_FIELDS)] for s in translation.sites],
         "counter_rows": translation.counter_rows,
         "layout": dataclasses.asdict(translation.layout),
+        "digest": translation.digest,
     }
 
 
@@ -57,6 +58,7 @@ def _translation(header: dict[str, Any]) -> Translation:
         sites=[_site(*row) for row in header["sites"]],
         counter_rows=header["counter_rows"],
         layout=Layout(**layout),
+        digest=header["digest"],
     )
 
 

@@ -30,6 +30,7 @@ from tilewright.simt.run.limits import Limits
 from tilewright.simt.run.memory import Memory
 from tilewright.simt.run.observed import Observed
 from tilewright.simt.run.printing import format_text
+from tilewright.simt.run.tiers import Improvement
 from tilewright.simt.translate import state
 from tilewright.simt.translate.code import LANES
 from tilewright.simt.translate.layout import RESERVED, align_up
@@ -188,6 +189,9 @@ class Execution:
         self._counters = np.zeros(self._counter_count, np.uint64)
         self._printed: list[tuple[int, str]] = []
         self._callbacks = Callbacks(self._fail)
+        self.improvement: Improvement | None = None  # of the code that it begins with
+        self._better: ReadyKernel | None = None
+        self._contexts: list[np.ndarray[Any, np.dtype[np.uint64]]] = []  # of all host threads
         self.observed = Observed(instruments, self._facts)
         self._deadline = time.monotonic() + limits.seconds if limits.seconds is not None else None
 
@@ -219,8 +223,11 @@ class Execution:
 
     def _is_small(self) -> bool:
         """Whether the calling thread may run it: a frame fits its stack, of a size unknown, and nothing calls back."""
-        calls = self.ready.translation.layout.local_bytes > self.ready.translation.layout.frame_bytes
-        return not calls and not self._callbacks.any and len(self.program.ptx) <= _QUICK_PTX_CHARACTERS
+        return (
+            not self.ready.translation.layout.calls
+            and not self._callbacks.any
+            and len(self.program.ptx) <= _QUICK_PTX_CHARACTERS
+        )
 
     def _run_crew(self, shift: Shift, interrupt: HeldBack) -> None:
         """Run on host threads of our own, the first of which goes on with a shift; wait, and look after Ctrl-C."""
@@ -232,6 +239,7 @@ class Execution:
         try:
             for done in crew:
                 while not done.wait(_POLL_SECONDS):
+                    self._improve()
                     if interrupt.came or (self._deadline is not None and time.monotonic() > self._deadline):
                         self._stop[0] = 1
         except BaseException:  # nothing of this launch runs on: memory in use is not given up
@@ -337,7 +345,7 @@ class Execution:
             "grid_y": self.grid[1],
             "grid_z": self.grid[2],
             "quantum": self.quantum,
-            "warp_function": self.ready.address,
+            "warp_function": (self._better or self.ready).address,
             "warps": self.warps,
             "threads": self.threads,
             "warp_bytes": translation.warp_bytes,
@@ -356,7 +364,16 @@ class Execution:
         }
         for name, value in values.items():
             record[state.CONTEXT[name] // 8] = value
+        self._contexts.append(record)
         return record
+
+    def _improve(self) -> None:
+        """Let warps go on in better code from their next visit on, once there is some."""
+        if self.improvement is not None and self._better is None:
+            self._better = self.improvement.found()
+            if self._better is not None:
+                for record in list(self._contexts):
+                    record[state.CONTEXT["warp_function"] // 8] = self._better.address
 
     @property
     def quantum(self) -> int:

@@ -18,8 +18,9 @@ from tilewright.native.once import Once, once
 from tilewright.simt.events import Instrument
 from tilewright.simt.ptx.parser import parse
 from tilewright.simt.ptx.tree import Module
-from tilewright.simt.run import cache, device_runtime
+from tilewright.simt.run import cache, device_runtime, tiers
 from tilewright.simt.run.compiler import host
+from tilewright.simt.run.tiers import Improvement
 from tilewright.simt.translate.special import LaunchClass
 from tilewright.simt.translate.translation import Translation, translate
 
@@ -44,6 +45,27 @@ class KernelStore:
 
     def __init__(self, capacity: int = 256) -> None:
         self._ready = Once[ReadyKernel](capacity)
+        self._spent_seconds: dict[str, float] = {}  # in code that was quickly made, by the key of the better
+
+    def first(
+        self, ptx: str, entry: str, launch: LaunchClass, instruments: Sequence[Instrument]
+    ) -> tuple[ReadyKernel, Improvement | None]:
+        """What a launch begins with: with instruments quickly made code, until better is there or worth making.
+
+        With it comes what makes the better, and is told when the launch is over.
+        """
+        if not instruments:
+            return self.get(ptx, entry, launch, instruments), None
+        best = _key(ptx, entry, launch, instruments, optimise=True)
+        spent = self._spent_seconds.get(best, 0.0)
+        if spent >= tiers.WORTH_SECONDS or store.has(store.room(upkeep.TRANSLATIONS), best):
+            return self.get(ptx, entry, launch, instruments), None
+        quick = self.get(ptx, entry, launch, instruments, optimise=False)
+
+        def over(seconds: float) -> None:
+            self._spent_seconds[best] = self._spent_seconds.get(best, 0.0) + seconds
+
+        return quick, Improvement(quick, spent, lambda: self.get(ptx, entry, launch, instruments), over)
 
     def get(
         self, ptx: str, entry: str, launch: LaunchClass, instruments: Sequence[Instrument], *, optimise: bool = True
@@ -71,6 +93,8 @@ def _make(
     ptx: str, entry: str, launch: LaunchClass, instruments: Sequence[Instrument], optimise: bool
 ) -> tuple[Translation, bytes]:
     translation = translate(parsed(ptx), entry, launch, instruments)
+    translation.digest = store.digest(translation.ir)
+    optimise = optimise or translation.layout.calls  # whose depth the host's stack bounds, so frames shall be small
     return translation, host().compile_kernel(translation.ir, translation.handlers, optimise=optimise)
 
 

@@ -308,7 +308,7 @@ class _Job:
         self.instruments, self.limits, self.seed = tuple(instruments), limits, seed
         kind = _launch_class(program, grid, block, values)
         with announced("translating", program.name):
-            self.ready = kernel_store().get(program.ptx, program.entry, kind, instruments)
+            self.ready, self.improvement = kernel_store().first(program.ptx, program.entry, kind, instruments)
         self.dynamic_shared_bytes = shared_bytes
         self.shared_bytes = _checked_bytes(program, self.ready.translation.layout, shared_bytes, target)
         self.shared_bytes += max((i.gap_bytes for i in instruments), default=0)  # behind the last variable too
@@ -335,6 +335,7 @@ class _Job:
             seed=self.seed, module_base=module_base,
             grid_barrier=GridBarrier(memory, workspace, math.prod(self.grid)) if workspace else None,
         )  # fmt: skip
+        execution.improvement = self.improvement
         start = time.perf_counter()
         try:
             with announced("running", self.program.name, execution.blocks, "blocks", execution.blocks_done):
@@ -347,6 +348,8 @@ class _Job:
             stopped.results = execution.results()
             raise KeyboardInterrupt(stopped) from None  # of no class of ours: the interpreter's status asks for itself
         seconds = time.perf_counter() - start
+        if self.improvement is not None:
+            self.improvement.over(seconds)
         return Run(
             seconds, self.ready.seconds, self.ready.cached, execution.warp_instructions, execution.printed(),
             execution.results(), self.program, self.grid, self.block,

@@ -66,6 +66,11 @@ class Layout:
         """Offsets of the entry's parameters."""
         return {name: offset for name, (space, offset) in self.places.items() if space == "param"}
 
+    @property
+    def calls(self) -> bool:
+        """Whether functions stay calls, each of which takes a frame of the host's stack."""
+        return self.local_bytes > self.frame_bytes
+
 
 def element_alignment(variable: tree.Variable) -> int:
     """A variable's alignment: as declared, else natural."""

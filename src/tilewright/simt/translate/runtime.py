@@ -191,7 +191,6 @@ entry:
   %here.at = ptrtoint ptr %here to i64
   %low = sub i64 %here.at, {CALL_STACK_BYTES}
 {set_context("stack_low", "i64 %low", "st")}
-{context_field("function", "warp_function", "ptr")}
 {context_field("warps", "warps")}
 {context_field("warp.bytes", "warp_bytes")}
 {context_field("order", "warp_order", "ptr")}
@@ -256,6 +255,7 @@ idle:
   %u0 = select i1 %is.done, i32 0, i32 1
   br label %after.idle
 call:
+{context_field("function", "warp_function", "ptr")}
   %r = call i32 %function(ptr %context, ptr %slot, ptr %warp)
   switch i32 %r, label %fault [ i32 {DONE}, label %done i32 {BLOCKED}, label %blocked i32 {YIELDED}, label %yielded ]
 done:

@@ -51,6 +51,8 @@ class Translation:
     layout : Layout
     handlers : list of str
         LLVM module texts of the instruments' handlers that `ir` calls, and of what they need; for compiling.
+    digest : str
+        Of `ir`, which is not kept on disk: code of one digest goes on where other code of it has left a warp.
     """
 
     ir: str
@@ -63,6 +65,7 @@ class Translation:
     counter_rows: list[list[int]]
     layout: Layout = field(default_factory=Layout)
     handlers: list[str] = field(default_factory=list)
+    digest: str = ""
 
 
 def translate(

@@ -1,0 +1,124 @@
+"""Quick code first: launches with instruments begin in code that is quickly made, and go on in better if long."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from ptx_kernels import kernel, run
+
+from tilewright.instruments import Banks, Coalescing, Mix
+from tilewright.simt.run import kernels, tiers
+from tilewright.simt.run.compiler import Host
+from tilewright.simt.run.execution import Execution
+
+#: Sums that depend on every step, in a loop long enough for better code to come while it runs.
+LONG = """mov.u32 %r1, 0; mov.u32 %r2, 1;
+    L: mad.lo.u32 %r2, %r2, 3, %r1; add.u32 %r1, %r1, 1; setp.lt.u32 %p1, %r1, COUNT; @%p1 bra L;
+    st.global.u32 [%at], %r2;"""
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[bool]]:
+    """Of each kernel compiled, whether it was optimised; nothing is kept from before."""
+    found: list[bool] = []
+    original: Callable[..., bytes] = Host.compile_kernel
+
+    def compile_kernel(self: Host, ir: str, handlers: list[str], *, optimise: bool = True) -> bytes:
+        found.append(optimise)
+        return original(self, ir, handlers, optimise=optimise)
+
+    monkeypatch.setattr(Host, "compile_kernel", compile_kernel)
+    monkeypatch.setenv("TILEWRIGHT_CACHE_DIR", str(tmp_path))
+    kernels.kernel_store.cache_clear()
+    yield found
+    kernels.kernel_store.cache_clear()
+
+
+def expected(count: int) -> int:
+    value = 1
+    for i in range(count):
+        value = (3 * value + i) % 2**32
+    return value
+
+
+def launch(count: int, *instruments: object) -> tuple[np.ndarray, dict[str, object]]:
+    out = np.zeros(1024, np.uint32)
+    found = run(kernel(LONG.replace("COUNT", str(count))), out, grid=16, block=64, instruments=instruments)
+    return out, found.results
+
+
+def test_without_instruments_code_is_optimised_at_once(made: list[bool]) -> None:
+    launch(5)
+    assert made == [True]
+
+
+def test_a_short_launch_with_instruments_runs_quick_code(made: list[bool]) -> None:
+    out, _ = launch(5, Mix())
+    assert (out == expected(5)).all()
+    assert made == [False]
+
+
+def test_kernels_that_ran_long_are_optimised_at_the_next_launch(
+    made: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    launch(5, Mix())
+    monkeypatch.setattr(tiers, "WORTH_SECONDS", 0.0)
+    launch(5, Mix())
+    launch(5, Mix())
+    assert made == [False, True]
+
+
+def test_optimised_code_on_disk_is_taken(made: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tiers, "WORTH_SECONDS", 0.0)
+    launch(5, Mix())
+    monkeypatch.setattr(tiers, "WORTH_SECONDS", 60.0)
+    kernels.kernel_store.cache_clear()
+    launch(5, Mix())
+    assert made == [True]
+
+
+def test_a_long_launch_goes_on_in_better_code(made: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
+    """It begins in quick code, is switched while warps are half-way, and gives the same sums and counts."""
+    count = 300_000
+    instruments = Mix(), Coalescing(), Banks()
+    plain, _ = launch(count)
+    monkeypatch.setattr("tilewright.simt.run.execution._QUICK_INSTRUCTIONS", 1000)
+    monkeypatch.setattr("tilewright.simt.run.execution._POLL_SECONDS", 0.0005)
+    monkeypatch.setattr("tilewright.simt.run.execution.QUANTUM", 3000)
+    monkeypatch.setattr(tiers, "WORTH_SECONDS", 0.0)
+    _, before = launch(count, *instruments)  # in optimised code, which is kept in memory
+    monkeypatch.setattr(tiers, "WORTH_SECONDS", 1e-9)
+    monkeypatch.setattr(kernels.store, "has", lambda folder, key: False)
+    switches: list[int] = []
+    improve = Execution._improve
+
+    def watched(self: Execution) -> None:
+        improve(self)
+        if self._better is not None and not switches:
+            switches.append(self.blocks - int(self._next[0]))
+
+    monkeypatch.setattr(Execution, "_improve", watched)
+    out, after = launch(count, *instruments)
+    assert made == [True, True, False]
+    assert len(switches) == 1
+    assert switches[0] > 0  # blocks that had not begun
+    assert (out == plain).all()
+    assert out[0] == expected(count)
+    assert repr(after) == repr(before)
+
+
+def test_translating_again_gives_the_same_text(made: list[bool]) -> None:
+    """So that code of both kinds fits the same warps."""
+    store = kernels.kernel_store()
+    program = kernel(LONG.replace("COUNT", "5"))
+    from tilewright.simt.translate.special import LaunchClass
+
+    kind = LaunchClass((64, 1, 1), (True, True, True))
+    instruments = (Mix(), Coalescing(), Banks())
+    quick = store.get(program.ptx, program.entry, kind, instruments, optimise=False)
+    best = store.get(program.ptx, program.entry, kind, instruments)
+    assert quick.translation.digest == best.translation.digest != ""
+    assert quick.address != best.address
