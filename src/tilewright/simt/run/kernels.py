@@ -6,6 +6,7 @@ import functools
 import inspect
 import os
 import pickle
+import threading
 import time
 import uuid
 from collections.abc import Sequence
@@ -45,6 +46,8 @@ class KernelStore:
 
     def __init__(self, capacity: int = 256) -> None:
         self._ready = Once[ReadyKernel](capacity)
+        self._capacity = capacity
+        self._lock = threading.Lock()
         self._spent_seconds: dict[str, float] = {}  # in code that was quickly made, by the key of the better
 
     def first(
@@ -63,7 +66,10 @@ class KernelStore:
         quick = self.get(ptx, entry, launch, instruments, optimise=False)
 
         def over(seconds: float) -> None:
-            self._spent_seconds[best] = self._spent_seconds.get(best, 0.0) + seconds
+            with self._lock:
+                self._spent_seconds[best] = self._spent_seconds.pop(best, 0.0) + seconds
+                while len(self._spent_seconds) > self._capacity:
+                    del self._spent_seconds[next(iter(self._spent_seconds))]
 
         return quick, Improvement(quick, spent, lambda: self.get(ptx, entry, launch, instruments), over)
 

@@ -1,7 +1,7 @@
 """Quick code first: when better code for a kernel is worth making, and that it takes over where a launch is at work.
 
 With instruments a kernel is several times as long. LLVM writes such code down in a fifth of the time that optimising it
-takes, and unoptimised it runs 1.4 to 2.3 times as long (`benchmarks/translation.py --tiers`): most launches are over
+takes, and unoptimised it runs 1.4 to 2.3 times as long (`benchmarks/waiting.py`): most launches are over
 before better code would be there.
 """
 
