@@ -163,8 +163,7 @@ class Execution:
         self.grid_barrier = grid_barrier
         self.ready = ready
         self.grid, self.block = grid, block
-        self.instruments = instruments
-        self.limits = limits
+        self.instruments, self.limits = instruments, limits
         self.shared_bytes = shared_bytes
         self.threads = block[0] * block[1] * block[2]
         self.warps = -(-self.threads // LANES)
@@ -179,9 +178,7 @@ class Execution:
         self._next = np.zeros(1, np.uint64)
         self._failure: BaseException | None = None
         self._lock = threading.Lock()
-        self._params_address = params_address
-        self._module_base = module_base
-        self._memory = memory
+        self._params_address, self._module_base, self._memory = params_address, module_base, memory
         self._dynamic = dynamic_shared_bytes
         self._orders = self._make_orders(seed)
         rows = ready.translation.counter_rows
