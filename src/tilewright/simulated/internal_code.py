@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from types import FrameType
 
 #: Where this package lies; a user's folder may have any name, this one's and numba's included.
 OURS = f"{Path(__file__).parents[1]}{os.sep}"
@@ -27,8 +28,9 @@ def internal_folders() -> tuple[str, ...]:
 
 def source_line() -> str:
     """`file:line` at which the user's program called what asks this; "" where no line is the user's."""
-    frame, internal = sys._getframe(1), internal_folders()
-    while frame.f_back is not None:
+    frame: FrameType | None = sys._getframe(1)
+    internal = internal_folders()
+    while frame is not None:  # the program's own module may be the outermost
         file = frame.f_code.co_filename
         if not file.startswith(internal):
             return f"{file}:{frame.f_lineno}"
