@@ -1,4 +1,4 @@
-"""README.md and docs/kernels.md do what they say: every example runs, in order, in one folder."""
+"""README.md and pages of docs do what they say: every example runs, in order, in one folder."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = ("README.md", "docs/kernels.md")
+#: Page -> how many examples it has at least.
+PAGES = {"README.md": 10, "docs/kernels.md": 5, "docs/ladder.md": 1}
 
 
 def blocks(text: str) -> Iterator[tuple[str, str]]:
@@ -56,7 +57,7 @@ def test_every_example_runs_in_order(page: str, tmp_path: Path, monkeypatch: pyt
         if language == "console":
             for command, shown in commands(text):
                 ran += check(command, shown, folder)
-    assert ran >= 5
+    assert ran >= PAGES[page]
 
 
 def check(command: str, shown: str, folder: Path) -> bool:
@@ -82,6 +83,15 @@ def test_links_lead_somewhere() -> None:
         words = re.sub(r"^```\w*\n.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
         for target in re.findall(r"\]\(([^)#:]+)\)", words):
             assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_the_index_lists_every_page() -> None:
+    docs = ROOT / "docs"
+    listed = {
+        (docs / target).resolve() for target in re.findall(r"\]\(([^)#:]+)\)", (docs / "index.md").read_text("utf-8"))
+    }
+    pages = {page.resolve() for page in docs.rglob("*") if page.suffix in (".md", ".ipynb")}
+    assert pages - {docs / "index.md"} <= listed
 
 
 def test_the_outline_keeps_words_and_drops_numbers() -> None:
