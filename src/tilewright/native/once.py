@@ -93,6 +93,7 @@ def bounded(capacity: int | None) -> Callable[[Callable[_P, _T]], Callable[_P, _
 
         front: Any = ask
         cleared, front.cache_clear = front.cache_clear, forget
+        front.__wrapped__ = function  # not `ask`, which remembers
         quick: Callable[_P, _T] = front
         return quick
 

@@ -31,7 +31,7 @@ def test_comments_of_python_and_of_cpp(tmp_path: Path) -> None:
         ("ignore[TW6O1]", [], "'TW6O1'", "TW601"),
         ("ignore[tw301]", [], "'tw301'", "TW301"),
         ("ignore[all]", [], "'all'", "TW601"),
-        ("ignore[TW301, TW5]", ["TW301"], "'TW5'", "TW50"),
+        ("ignore[TW301, TW5]", ["TW301"], "'TW5'", "TW5"),
     ],
 )
 def test_a_comment_without_a_code_is_told(tmp_path: Path, text: str, heeded: list[str], got: str, write: str) -> None:
