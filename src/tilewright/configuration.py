@@ -28,6 +28,8 @@ FILE, TABLE = "pyproject.toml", "[tool.tilewright]"
 #: From which severity on findings are a failure.
 FailOn = Literal["error", "warning", "never"]
 FAIL_ON: tuple[FailOn, ...] = get_args(FailOn)
+#: The severities that are one then.
+FAILURES: dict[FailOn, tuple[str, ...]] = {"error": ("error",), "warning": ("error", "warning"), "never": ()}
 
 
 @dataclass(frozen=True, slots=True)

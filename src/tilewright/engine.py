@@ -15,12 +15,12 @@ from tilewright.axes import Axes, matrices_at, matrices_last
 from tilewright.cpu.product import multiply_into
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
 from tilewright.fusing import Arguments, Epilogue, check_scale
-from tilewright.known_layouts import ORDERS, at_once, thread_count
+from tilewright.known_layouts import at_once, thread_count
 from tilewright.libraries import Frame, Tensor, is_tensor, torch_gradients
 from tilewright.planning import Plan, planned, result_shape
 from tilewright.problem.algebra import Algebra, Semiring, checked, semiring
 from tilewright.problem.dtypes import name_of
-from tilewright.promotion import Casting, Order, Types, Use, as_dtype, check_casting, types
+from tilewright.promotion import Casting, Order, Types, Use, as_dtype, check_casting, check_order, types
 from tilewright.work import Work, fused_work, multiply, placed
 
 Array = npt.NDArray[Any]
@@ -205,7 +205,7 @@ class _Asked:
 
     def check(self) -> None:
         """Refuse what no operands allow."""
-        _check_order(self.order)
+        check_order(self.order)
         check_casting(self.casting)
         check_scale(self.alpha, "alpha")
         check_scale(self.beta, "beta")
@@ -322,7 +322,7 @@ def plan(
     wanted = None if dtype is None else as_dtype(dtype, "dtype")
     total = None if acc_dtype is None else as_dtype(acc_dtype, "acc_dtype")
     chosen, count, shape = checked(algebra), thread_count(threads), result_shape(tuple(a_shape), tuple(b_shape))
-    _check_order(order)
+    check_order(order)
     found = types(left, right, wanted, total, _use(chosen, epilogue), order)
     work = Work(shape, found, wanted, (1, 0), epilogue, epilogue_args, _traced(chosen, found), count)
     made = fused_work(work, None)
@@ -381,8 +381,3 @@ def _on(device: str | None) -> lowering.MultiplyInto:
     raise ArgumentValueError(
         f"`device` must be cpu, opencl or opencl:NAME (got {device!r}); `tilewright devices` lists what is found"
     )
-
-
-def _check_order(order: str) -> None:
-    if not isinstance(order, str) or order not in ORDERS:
-        raise ArgumentValueError(f"`order` must be canonical or fast (got {order!r})")

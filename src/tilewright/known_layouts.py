@@ -15,11 +15,10 @@ from tilewright.errors import ArgumentTypeError, ArgumentValueError, TilewrightE
 from tilewright.machine import host_memory
 from tilewright.native.once import once
 from tilewright.planning import result_shape, row_major
-from tilewright.promotion import Order, as_dtype, types
+from tilewright.promotion import ORDERS, Order, as_dtype, types
 
 Array = npt.NDArray[Any]
 _Shape = tuple[int, ...]
-ORDERS = ("canonical", "fast")
 _SAME = "lLqQ"  # dtypes that equal others, as keys too, but are told apart by NumPy
 _ndarray, _empty, _share = np.ndarray, np.empty, np.may_share_memory
 

@@ -23,6 +23,7 @@ Order = Literal["canonical", "fast"]
 #: NumPy's rules of what may be cast to what, each of which allows what those before it do.
 Casting = Literal["no", "equiv", "safe", "same_kind", "unsafe"]
 _RULES = get_args(Casting)
+ORDERS: tuple[Order, ...] = get_args(Order)
 _NAMES = frozenset(record.name for record in dtypes.DTYPES)
 #: k up to which sums of products of two bytes cannot reach 2^32. Source: 2^32 / 255^2.
 _BYTE_SUMS = 66_051
@@ -105,6 +106,17 @@ def check_casting(casting: Any) -> None:
         raise ArgumentTypeError(f"`casting` must be the name of a rule (got {type(casting).__name__})")
     if casting not in _RULES:
         raise ArgumentValueError(f"`casting` must be one of {', '.join(_RULES)} (got {casting!r})")
+
+
+def check_order(order: Any) -> None:
+    """Refuse what is no order of sums.
+
+    Raises
+    ------
+    ArgumentValueError
+    """
+    if not isinstance(order, str) or order not in ORDERS:
+        raise ArgumentValueError(f"`order` must be {' or '.join(ORDERS)} (got {order!r})")
 
 
 def types(

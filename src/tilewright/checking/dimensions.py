@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import re
 
-from tilewright.checking.values import Values
+from tilewright.checking.values import ACCESSES, Values
 from tilewright.simt.ptx import tree
 from tilewright.simt.translate.graph import Op
 
-_ACCESSES = ("ld", "ldu", "st", "atom", "red")
 #: Spaces of a thread's own, where no index of the grid is meant.
 _OWN_SPACES = ("local", "param")
 _PRODUCTS = ("mul", "mul24", "mad", "mad24")
@@ -47,7 +46,7 @@ def _is_own(values: Values, axis: str) -> bool:
     return any(
         operand.base.name in carried
         for op in values.ops
-        if op.instruction.opcode in _ACCESSES and not any(op.form.has(space) for space in _OWN_SPACES)
+        if op.instruction.opcode in ACCESSES and not any(op.form.has(space) for space in _OWN_SPACES)
         for operand in op.instruction.operands
         if isinstance(operand, tree.Address) and isinstance(operand.base, tree.Register)
     )
@@ -57,10 +56,6 @@ def _carriers(values: Values, axis: str) -> set[str]:
     """Registers that hold the index, or something computed from it that is no rank through all axes."""
     reads = {f"%tid.{axis}", f"%ctaid.{axis}"}
     carried: set[str] = set()
-    readers: dict[str, list[Op]] = {}
-    for op in values.ops:
-        for register in op.reads:
-            readers.setdefault(register, []).append(op)
     waiting = [op for op in values.ops if reads & set(values.special(op))]
     seen = {id(op) for op in waiting}
     while waiting:
@@ -68,7 +63,7 @@ def _carriers(values: Values, axis: str) -> set[str]:
         for register in op.writes:
             if register not in carried:
                 carried.add(register)
-                for reader in readers.get(register, ()):
+                for reader in values.readers.get(register, ()):
                     if id(reader) not in seen and _passes_on(values, reader, carried, axis):
                         seen.add(id(reader))
                         waiting.append(reader)
@@ -78,7 +73,7 @@ def _carriers(values: Values, axis: str) -> set[str]:
 def _passes_on(values: Values, op: Op, carried: set[str], axis: str) -> bool:
     """Whether a result is still an index of that axis: no load's, no comparison's, no product's with a lower extent."""
     opcode = op.instruction.opcode
-    if opcode in (*_ACCESSES, "setp", "set", "call"):
+    if opcode in (*ACCESSES, "setp", "set", "call"):
         return False
     if opcode not in _PRODUCTS:
         return True

@@ -12,13 +12,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from tilewright.checking.values import Values
+from tilewright.checking.values import ACCESSES, Values
 from tilewright.instruments.findings import Finding
 from tilewright.instruments.wraparound import WraparoundRow, operation_of
 from tilewright.simt.ptx import tree
 from tilewright.simt.translate.graph import Op
 
-_ACCESSES = ("ld", "ldu", "st", "atom", "red")
 _OTHER_SPACES = ("shared", "local", "param", "const")
 #: 64-bit instructions through which an index goes on its way to an address; those of 32 bits are the instrument's.
 _PASSING = ("add", "sub", "mul", "mad", "shl", "or", "mov", "selp", "cvta", "cvt")
@@ -76,7 +75,7 @@ def _widenings(values: Values) -> Iterator[tuple[Op, bool]]:
     """The instructions that widen part of an address of global memory, and whether they do with its sign."""
     bases = []
     for op in values.ops:
-        if op.instruction.opcode in _ACCESSES and not any(op.form.has(space) for space in _OTHER_SPACES):
+        if op.instruction.opcode in ACCESSES and not any(op.form.has(space) for space in _OTHER_SPACES):
             bases += [
                 o.base.name for o in op.sources if isinstance(o, tree.Address) and isinstance(o.base, tree.Register)
             ]

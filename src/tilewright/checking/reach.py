@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from tilewright.checking import launches
 from tilewright.checking.dimensions import own_axes
-from tilewright.checking.values import Values
+from tilewright.checking.values import STORES, Values
 from tilewright.instruments.findings import Finding
 from tilewright.simt.observer import ArgumentFact, Launch
 from tilewright.simt.ptx import tree
@@ -22,8 +22,8 @@ _THREAD_ELEMENTS = 64
 #: Instructions that pass a parameter on as it is.
 _PASSING = ("ld", "mov", "cvt", "cvta")
 _INDICES = ("%tid.", "%ctaid.")
-#: What leaves something behind: stores and atomics, where they are of memory that outlives the kernel, and calls.
-_STORES, _LEAVING = ("st", "atom", "red"), ("call", "trap", "cp", "nanosleep")
+#: What leaves something behind besides stores and atomics of memory that outlives the kernel.
+_LEAVING = ("call", "trap", "cp", "nanosleep")
 #: Of the parameters that numba-cuda makes of an array the one of its number of elements, and the first of its shape.
 #: Source: numba-cuda, `dispatcher.py` (`_Kernel._prepare_args`).
 _COUNT, _SHAPE = 2, 5
@@ -40,7 +40,7 @@ def without_result(launch: Launch, values: Values) -> list[Finding]:
 
 def _leaves_something(op: Op) -> bool:
     parts = op.instruction.name.split(".")
-    if parts[0] in _STORES:
+    if parts[0] in STORES:
         return not {"shared", "local", "param"} & {part.partition("::")[0] for part in parts}
     return parts[0] in _LEAVING
 

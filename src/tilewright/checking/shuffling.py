@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tilewright.checking.values import Values
+from tilewright.checking.values import STORES, Values
 from tilewright.instruments.shuffles import CHAINS, Link, Shuffles
 from tilewright.simt.ptx import tree
 from tilewright.simt.translate.graph import Block, Op
 
 _CHOOSING = ("selp", "slct")
-_STORES = ("st", "atom", "red")
 
 
 def instrument(values: Values, kernel: str) -> Shuffles | None:
@@ -32,7 +31,7 @@ def instrument(values: Values, kernel: str) -> Shuffles | None:
     }
     stores = {}
     for op in values.ops:
-        if op.instruction.opcode in _STORES:
+        if op.instruction.opcode in STORES:
             behind = {chains[key] for key in _shuffles_behind(values, op.reads)}
             followed = tuple(sorted(chain for chain in behind if chain < CHAINS))
             if followed:
@@ -66,19 +65,15 @@ class _Uses:
     def __init__(self, values: Values) -> None:
         self._values = values
         self._block = {id(op): block.index for block, op in _placed(values)}
-        self._readers: dict[str, list[Op]] = {}
-        for _, op in _placed(values):
-            for register in op.reads:
-                self._readers.setdefault(register, []).append(op)
         self._certain = _post_dominators(values)
 
     def always(self, move: Op) -> bool:
         """Whether what a shuffle gives reaches other shuffles or stores, and no instruction chooses on the way."""
         here, waiting, seen, sinks = self._block[id(move)], list(move.destinations[:1]), {id(move)}, 0
         while waiting:
-            for op in self._readers.get(waiting.pop(), ()):
+            for op in self._values.readers.get(waiting.pop(), ()):
                 opcode = op.instruction.opcode
-                if opcode == "shfl" or opcode in _STORES:
+                if opcode == "shfl" or opcode in STORES:
                     sinks += 1
                 elif opcode in _CHOOSING or (op.guard is not None and op.writes):
                     return False

@@ -17,6 +17,10 @@ from tilewright.simt.run.kernels import parsed
 from tilewright.simt.translate import graph, inline
 from tilewright.simt.translate.graph import Op
 
+#: Opcodes that write memory, and all that access it.
+STORES = ("st", "atom", "red")
+ACCESSES = ("ld", "ldu", *STORES)
+
 
 @dataclass(frozen=True)
 class Values:
@@ -39,6 +43,15 @@ class Values:
         found: dict[str, list[Op]] = {}
         for op in self.ops:
             for register in op.writes:
+                found.setdefault(register, []).append(op)
+        return found
+
+    @functools.cached_property
+    def readers(self) -> dict[str, list[Op]]:
+        """The instructions that read a register; a register that nothing reads is missing."""
+        found: dict[str, list[Op]] = {}
+        for op in self.ops:
+            for register in op.reads:
                 found.setdefault(register, []).append(op)
         return found
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 #: Exit status where something was found, and where nothing was, but the program itself failed.
 FOUND, PROGRAM_FAILED = 1, 3
-#: Severities that are a failure.
-_FAILURES: dict[str, tuple[str, ...]] = {"error": ("error",), "warning": ("error", "warning"), "never": ()}
 
 FailOnOption = Annotated[
     str | None,
@@ -134,8 +132,10 @@ def _tell(
 
 def _status(sifted: Sifted, ended: Ended, failing: FailOn) -> int:
     """The exit status: that of Ctrl-C before all, of findings before that of a program that failed."""
+    from tilewright.configuration import FAILURES
+
     if ended.interrupted or failing == "never":
         return ended.status
-    if any(finding.severity in _FAILURES[failing] for finding in sifted.findings):
+    if any(finding.severity in FAILURES[failing] for finding in sifted.findings):
         return FOUND
     return PROGRAM_FAILED if ended.status else 0

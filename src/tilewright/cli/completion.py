@@ -33,4 +33,6 @@ def fail_on(incomplete: str) -> list[str]:
 
 def devices(incomplete: str) -> list[str]:
     """Where GPU kernels run."""
-    return [name for name in ("simulated", "cuda", "opencl") if name.startswith(incomplete)]
+    from tilewright.cli.ladder import DEVICES
+
+    return [name for name in DEVICES if name.startswith(incomplete)]

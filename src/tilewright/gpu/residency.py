@@ -11,10 +11,7 @@ from tilewright.errors import MissingExtraError
 from tilewright.gpu.program import Program
 from tilewright.machine.gpu import Gpu
 from tilewright.machine.occupancy import occupancy
-
-#: What a kernel of Numba asks for where it waits for its grid; numba-cuda then launches it cooperatively.
-#: Source: numba-cuda, `dispatcher.py` (`_Kernel.cooperative`).
-_GRID_HANDLE = "cudaCGGetIntrinsicHandle"
+from tilewright.simt.run.device_runtime import GRID_HANDLE
 
 
 def active_blocks(gpu: Gpu, registers: int, shared_bytes: int, threads: int) -> int:
@@ -25,7 +22,7 @@ def active_blocks(gpu: Gpu, registers: int, shared_bytes: int, threads: int) -> 
 
 def waits_for_grid(program: Program) -> bool:
     """Whether a kernel is one that numba-cuda launches cooperatively."""
-    return program.abi == "numba" and _GRID_HANDLE in program.ptx
+    return program.abi == "numba" and GRID_HANDLE in program.ptx
 
 
 def too_many(

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from tilewright.instruments.findings import Finding
 from tilewright.instruments.shadow import records
-from tilewright.instruments.shadow.cells import LAUNCH, LAUNCH_WORDS
+from tilewright.instruments.shadow.cells import LAUNCH
 from tilewright.instruments.shadow.words import place_of
 from tilewright.simt.events import (
     FIELDS,
@@ -85,10 +85,7 @@ class Convergence(Instrument):
         """Counts of each block's threads, and the records."""
         self._facts = facts
         self._table = records.empty()
-        launch = np.zeros(LAUNCH_WORDS, np.uint64)
-        launch[LAUNCH["table"] // 8] = self._table.ctypes.data
-        launch[LAUNCH["threads"] // 8] = facts.block[0] * facts.block[1] * facts.block[2]
-        return Storage(launch, np.zeros(_COME + 8 * 32, np.uint8))
+        return Storage(records.launch_words(self._table, facts), np.zeros(_COME + 8 * 32, np.uint8))
 
     def collect(self, sites: list[Site], counters: npt.NDArray[np.uint64]) -> tuple[Finding, ...]:
         """Findings; where threads have passed a barrier by, that its lanes came apart is said by that."""

@@ -1,8 +1,9 @@
-"""Whether a lane stores what came of a shuffle from a lane that its mask does not name, or that there is not.
+"""Whether a lane stores what came of a shuffle from a lane that its mask does not name, or that is not there.
 
 What such a lane gives is undefined, and harmless where nobody uses it: the upper lanes of a sum by `shfl_down` read
-from beyond their half warp, and only the lowest lane's sum is stored. So each warp keeps a mask of the lanes whose
-got such a value, for each chain of shuffles that take each other's results, and what counts is that one of them stores.
+from beyond their half warp, and only the lowest lane's sum is stored. So each warp keeps a mask of the lanes that hold
+such a value, one mask for each chain of shuffles that take each other's results. A finding is made where one of these
+lanes stores.
 
 Source: PTX ISA, 9.7.9.6 (shfl.sync: a source lane that is inactive or not in `membermask` gives an undefined result).
 """
@@ -18,7 +19,6 @@ import numpy.typing as npt
 from tilewright.instruments.convergence import FACTS, report
 from tilewright.instruments.findings import Finding
 from tilewright.instruments.shadow import records
-from tilewright.instruments.shadow.cells import LAUNCH, LAUNCH_WORDS
 from tilewright.instruments.shadow.words import place_of
 from tilewright.simt.events import (
     VALUES_STRIDE_BYTES,
@@ -92,10 +92,7 @@ class Shuffles(Instrument):
         """No lane of any warp has anything undefined."""
         self._facts = facts
         self._table = records.empty()
-        launch = np.zeros(LAUNCH_WORDS, np.uint64)
-        launch[LAUNCH["table"] // 8] = self._table.ctypes.data
-        launch[LAUNCH["threads"] // 8] = facts.block[0] * facts.block[1] * facts.block[2]
-        return Storage(launch, np.zeros(CHAINS * _CHAIN_BYTES, np.uint8))
+        return Storage(records.launch_words(self._table, facts), np.zeros(CHAINS * _CHAIN_BYTES, np.uint8))
 
     def collect(self, sites: list[Site], counters: npt.NDArray[np.uint64]) -> tuple[Finding, ...]:
         """Findings, at the shuffles."""
@@ -103,7 +100,7 @@ class Shuffles(Instrument):
 
     def _finding(self, record: records.Record, site: Site) -> Finding:
         message = (
-            f"`{site.opcode}` takes the value of a lane that its mask does not name, or that there is not, "
+            f"`{site.opcode}` takes the value of a lane that its mask does not name, or that is not there, "
             "and what comes of it is stored"
         )
         return Finding(

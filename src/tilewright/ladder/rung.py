@@ -162,11 +162,6 @@ class Rung:
     limits: tuple[Unit, ...] = ()
     missing: str = ""
 
-    @property
-    def least_seconds(self) -> float | None:
-        """The least time on the GPU: what its slowest unit takes."""
-        return self.limits[0].seconds if self.limits else None
-
 
 @dataclass(frozen=True, slots=True)
 class Climb(Shown):

@@ -17,7 +17,7 @@ READER_LEFT = 141
 LEAST_WIDTH = 80
 #: Width of a pipe, where `COLUMNS` does not say: every column of every table fits, so a line stays a line.
 PIPE_WIDTH = 240
-#: The same for tables of sentences, which take several lines however wide they are.
+#: Width of tables of sentences there, which take several lines however wide they are; and of text for no known reader.
 PROSE_WIDTH = 100
 
 

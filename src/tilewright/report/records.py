@@ -18,9 +18,7 @@ from tilewright.planning import Plan
 from tilewright.profiling import Profile
 from tilewright.report import climb, findings, occupancy, page, profile, terminal
 from tilewright.report.blocks import Block, Facts
-
-#: Width of text whose reader is not known.
-WIDTH = 100
+from tilewright.report.console import PROSE_WIDTH
 
 
 def _findings(found: Findings) -> Iterable[Block]:
@@ -57,7 +55,7 @@ def text(record: Any) -> str:
 def text_of(parts: Iterable[Block]) -> str:
     """Blocks as text without colour."""
     stream = io.StringIO()
-    terminal.show(parts, Console(file=stream, width=WIDTH, color_system=None, force_jupyter=False))
+    terminal.show(parts, Console(file=stream, width=PROSE_WIDTH, color_system=None, force_jupyter=False))
     return stream.getvalue().rstrip("\n")
 
 

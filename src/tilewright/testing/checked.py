@@ -11,12 +11,10 @@ An exception that a launch raised, and that the test handled, is no failure besi
 from __future__ import annotations
 
 import bisect
-import io
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import pytest
-from rich.console import Console
 
 from tilewright import configuration
 from tilewright.checking import Checks, suppressions
@@ -24,12 +22,10 @@ from tilewright.checking.suppressions import Sifted
 from tilewright.errors import ArgumentValueError
 from tilewright.instruments.findings import Finding
 from tilewright.report import findings as report
+from tilewright.report import records
 from tilewright.simulated.current import free_pending
 
-_WIDTH = 100
 _KEY = "tilewright_rest"
-#: Severities that are a failure, as the command line's `--fail-on` has them.
-_FAILURES = {"error": ("error",), "warning": ("error", "warning"), "never": ()}
 
 
 class _Test(NamedTuple):
@@ -63,7 +59,7 @@ class CheckedTests:
         project = configuration.of(config.rootpath)
         unwanted = suppressions.checked(project.ignore, f"{project.file}: ignore")
         self.checks = Checks(gpu=gpu_name, ignore=unwanted)
-        self._failing = _FAILURES[project.fail_on or "warning"]
+        self._failing = configuration.FAILURES[project.fail_on or "warning"]
         self._rest: list[str] = []  # told at the end: findings of no test, and those that are no failure
         self._failed = False  # whether some of these are a failure
         self._tests = [_Test(0, "before the first test", frozenset())]
@@ -163,7 +159,5 @@ class CheckedTests:
 
 def _text(findings: Sequence[Finding]) -> str:
     """Findings as the command line has them, without its summary in the last line."""
-    kept = io.StringIO()
-    console = Console(file=kept, width=_WIDTH, highlight=False, emoji=False)
-    report.show(Sifted(tuple(findings), (), ()), console, launches=0, kernels=0)
-    return kept.getvalue().rstrip().rpartition("\n")[0].rstrip()
+    parts = report.blocks(Sifted(tuple(findings), (), ()), launches=0, kernels=0)
+    return records.text_of(parts).rpartition("\n")[0].rstrip()

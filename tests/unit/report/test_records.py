@@ -19,6 +19,7 @@ from tilewright.ladder import climb, operands, select
 from tilewright.machine.alternatives import Demand, alternatives
 from tilewright.machine.occupancy import occupancy
 from tilewright.report import records, terminal
+from tilewright.report.console import PROSE_WIDTH
 
 PTX = """
 .version 8.0
@@ -84,7 +85,7 @@ def test_text_and_page_say_what_the_command_line_says(name: str) -> None:
         assert words in str(record)
         assert words in page
     assert "\x1b" not in str(record)
-    assert name == "Plan" or max(map(len, str(record).splitlines())) <= records.WIDTH  # a plan's facts stay lines
+    assert name == "Plan" or max(map(len, str(record).splitlines())) <= PROSE_WIDTH  # a plan's facts stay lines
 
 
 @pytest.mark.parametrize("name", SHOWN)

@@ -5,13 +5,15 @@ The first place is that of the lowest block and thread, so that no order of exec
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.instruments.shadow.cells import LAUNCH, RECORD_WORDS, RECORDS, SITE_MAX
+from tilewright.instruments.shadow.cells import LAUNCH, LAUNCH_WORDS, RECORD_WORDS, RECORDS, SITE_MAX
+from tilewright.simt.events import Facts
 
 HASH = 0x9E3779B97F4A7C15
 #: Bits of a tag: kind, whether this access and the other one wrote, this one's row, the other's site.
@@ -146,3 +148,11 @@ def read(table: npt.NDArray[Any]) -> list[Record]:
 def empty() -> npt.NDArray[np.uint64]:
     """A table without records."""
     return np.zeros((RECORDS, RECORD_WORDS), np.uint64)
+
+
+def launch_words(table: npt.NDArray[np.uint64], facts: Facts) -> npt.NDArray[np.uint64]:
+    """A launch's memory for an instrument that only reports: where its table is, and the threads of a block."""
+    words = np.zeros(LAUNCH_WORDS, np.uint64)
+    words[LAUNCH["table"] // 8] = table.ctypes.data
+    words[LAUNCH["threads"] // 8] = math.prod(facts.block)
+    return words

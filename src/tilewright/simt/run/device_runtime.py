@@ -13,9 +13,13 @@ from importlib import resources
 from tilewright.simt.ptx.parser import parse
 from tilewright.simt.ptx.tree import Module
 
+#: What a kernel of Numba asks for where it waits for its grid; numba-cuda then launches it cooperatively.
+#: Source: numba-cuda, `dispatcher.py` (`_Kernel.cooperative`).
+GRID_HANDLE = "cudaCGGetIntrinsicHandle"
+_GRID_BARRIER = ("grid_sync.ptx", (GRID_HANDLE, "cudaCGSynchronize"))
 #: The functions of each file of `simt/device_runtime`.
 _DEFINED = (
-    ("grid_sync.ptx", ("cudaCGGetIntrinsicHandle", "cudaCGSynchronize")),
+    _GRID_BARRIER,
     ("heap.ptx", ("malloc", "free")),
     ("assertion.ptx", ("__assertfail",)),
 )
@@ -24,8 +28,6 @@ _EXTERN = re.compile(r"\.extern\s+\.func\s*(?:\([^)]*\)\s*)?([\w$]+)")
 #: x, y, z each, message.
 ASSERTION_FORMAT = "tilewright_assertion"
 ASSERTION_ARGUMENTS = "<QIxxxxQ6IQ"
-#: The function that tells a kernel of Numba's the handle of its grid: such a kernel is launched cooperatively.
-GRID_HANDLE = "cudaCGGetIntrinsicHandle"
 
 
 def instructions(ptx: str) -> str:
@@ -36,7 +38,7 @@ def instructions(ptx: str) -> str:
 
 def with_grid_barrier(ptx: str) -> str:
     """A text with the definitions of the grid's barrier, which the vendor's assembler does not know by itself."""
-    file, names = _DEFINED[0]
+    file, names = _GRID_BARRIER
     definitions = re.sub(r"^\.(version|target|address_size).*$", "", _text(file), flags=re.MULTILINE)
     return re.sub(rf"\.extern(\s+\.func\s*\([^)]*\)\s*(?:{'|'.join(names)})\b)", r".visible\1", ptx) + definitions
 
