@@ -26,8 +26,10 @@ class Model:
     def told(self, what: int, block: int, warp: int, a: int, b: int, c: int) -> bool:
         here = block, warp
         if what != RELEASE:
-            for place in self.seen.pop(here, ()):
+            for place in self.seen.get(here, ()):
                 self.knows[here] = np.maximum(self.knows[here], self.places.get(place, self.nothing))
+        if what in (FENCE, ARRIVE):
+            self.seen.pop(here, None)
         mine = self.knows[here].copy()
         mine[here] = max(mine[here], c + 1)
         if what == ASK:
@@ -73,6 +75,30 @@ def test_answers_are_those_of_plain_tables(blocks):
             assert answer == model.told(*event), (seed, event)
             yes += answer
         assert yes > 10
+
+
+@pytest.mark.parametrize("between", ["question", "another lane", "many lanes"])
+def test_a_read_takes_over_what_is_released_before_it_is_done(between):
+    """It is told of before it reads; its other lanes are told of, and judged, in between."""
+    ours = Orders(2)
+    ours.call(ACCESS, 1, 0, 64, READS | STRONG, 1)
+    if between == "question":
+        assert ours.call(ASK, 1, 0, 0, THREAD_MAX, 1) == NOT_ORDERED
+    for lane in range({"question": 0, "another lane": 1, "many lanes": 31}[between]):
+        ours.call(ACCESS, 1, 0, 72 + 8 * lane, READS | STRONG, 1)
+    ours.call(FENCE, 0, 0, 0, 0, 1)
+    ours.call(ACCESS, 0, 0, 64, WRITES | STRONG, 1)
+    ours.call(FENCE, 1, 0, 0, 0, 1)
+    assert ours.call(ASK, 1, 0, 0, THREAD_MAX, 1) != NOT_ORDERED
+
+
+def test_a_read_that_is_over_takes_nothing_over():
+    ours = Orders(2)
+    ours.call(ACCESS, 1, 0, 64, READS | STRONG, 1)
+    ours.call(FENCE, 1, 0, 0, 0, 1)
+    ours.call(FENCE, 0, 0, 0, 0, 1)
+    ours.call(ACCESS, 0, 0, 64, WRITES | STRONG, 1)
+    assert ours.call(ASK, 1, 0, 0, THREAD_MAX, 1) == NOT_ORDERED
 
 
 def test_reads_by_blocks_that_are_not_kept_are_ordered_where_another_block_is_known():

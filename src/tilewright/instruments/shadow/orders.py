@@ -30,6 +30,7 @@ RELEASES, SHARED = 16, 256
 
 _ALL = -1
 _BRANCHES = 16
+_LANES = 32
 #: Arguments of `Orders.call`, and its answer where two accesses are not ordered.
 ARGUMENTS, NOT_ORDERED = 6, 0x2ACE
 
@@ -71,15 +72,17 @@ class Orders:
         self._places: dict[tuple[int, int], _Version] = {}
         self._blocks: dict[int, _Account] = defaultdict(lambda: nothing)
         self._released: dict[int, _Account] = {}  # by fences before a barrier, with the block's next write
-        self._seen: dict[tuple[int, int], set[tuple[int, int]]] = defaultdict(set)
+        self._seen: dict[tuple[int, int], dict[tuple[int, int], _Version | None]] = defaultdict(dict)
         self._lock = threading.Lock()
 
     def call(self, what: int, number: int, warp: int, a: int, b: int, c: int) -> int:
         """What handlers call; the answer to ASK is NOT_ORDERED, or anything else: a mishap is no finding."""
         here = number, warp
         with self._lock:
-            if what != RELEASE:
+            if what != RELEASE and here in self._seen:
                 self._take_over(here)
+                if what in (FENCE, ARRIVE):
+                    del self._seen[here]
             if what == ASK:
                 return 0 if self._ordered(here, a, b & WHO_MASK, c) else NOT_ORDERED
             if what == ACCESS:
@@ -112,7 +115,10 @@ class Orders:
     def _access(self, here: tuple[int, int], address: int, how: int, clock: int) -> None:
         place = (address, here[0] if how & SHARED else _ALL)
         if how & _READS:
-            self._seen[here].add(place)
+            seen = self._seen[here]
+            seen[place] = seen.pop(place, None)
+            if len(seen) > _LANES:
+                del seen[next(iter(seen))]
         if how & RELEASES:
             self._releases[here] = self._all_of(here, clock)
         if how & _WRITES and how & STRONG and here in self._releases:
@@ -127,11 +133,19 @@ class Orders:
         self._places[place] = _Version(tree, history, number)
 
     def _take_over(self, here: tuple[int, int]) -> None:
-        """Acquire from the places that were read before now: an access is told of before it sees what is there."""
-        for place in self._seen.pop(here, ()):
-            if place in self._places:
+        """Acquire from the places that were read before now.
+
+        An access is told of before it sees what is there, and its other lanes are told of and judged in between. So a
+        place is kept until a fence or barrier shows that the access is over, or as many others have followed it as one
+        access may read.
+        """
+        seen = self._seen[here]
+        for place, taken in seen.items():
+            version = self._places.get(place)
+            if version is not taken and version is not None:
+                seen[place] = version
                 own, every = self._knows[here]
-                self._knows[here] = _Account(own, self._later(every, self._places[place]))
+                self._knows[here] = _Account(own, self._later(every, version))
 
     def _all_of(self, here: tuple[int, int], clock: int) -> _Account:
         """What a warp knows, and what it did itself up to a clock."""
