@@ -9,7 +9,7 @@ fail-on = "error"
 format = ["text", "sarif=findings.sarif"]
 ```
 
-An option of the command line, and a variable of the environment, say more than the file.
+An option of the command line overrides the environment, and that overrides the file.
 
 Source: PyPA specifications, "pyproject.toml", the `[tool]` table.
 """
@@ -88,7 +88,7 @@ def of(*folders: Path) -> Project:
     Raises
     ------
     ArgumentValueError
-        The file is no TOML, or the table has a key that there is not, or a wrong value.
+        The file is no TOML, or the table has an unknown key, or a wrong value.
 
     Examples
     --------

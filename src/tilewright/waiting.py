@@ -18,7 +18,7 @@ from tilewright.native.once import once
 
 
 @dataclass(eq=False, slots=True)
-class Work:
+class Activity:
     """Something that is being done.
 
     Attributes
@@ -54,10 +54,10 @@ class Work:
 class Watcher(Protocol):
     """Told of work as it begins and ends, in the thread that does it: it must be quick, and raise nothing."""
 
-    def begun(self, work: Work) -> None:
-        """Work begins."""
+    def begun(self, work: Activity) -> None:
+        """Activity begins."""
 
-    def ended(self, work: Work) -> None:
+    def ended(self, work: Activity) -> None:
         """It is over, done or not."""
 
 
@@ -95,7 +95,7 @@ def watched(watcher: Watcher) -> Iterator[None]:
 def announced(
     doing: str, what: str, parts: int = 0, unit: str = "", done: Callable[[], int] | None = None
 ) -> AbstractContextManager[object]:
-    """A context in which work is done; the arguments are those of :class:`Work`.
+    """A context in which work is done; the arguments are those of :class:`Activity`.
 
     Examples
     --------
@@ -104,11 +104,11 @@ def announced(
     [1, 2, 3]
     """
     watchers = _watchers().present
-    return _announcement(watchers, Work(doing, what, parts, unit, done)) if watchers else contextlib.nullcontext()
+    return _announcement(watchers, Activity(doing, what, parts, unit, done)) if watchers else contextlib.nullcontext()
 
 
 @contextlib.contextmanager
-def _announcement(watchers: tuple[Watcher, ...], work: Work) -> Iterator[Work]:
+def _announcement(watchers: tuple[Watcher, ...], work: Activity) -> Iterator[Activity]:
     try:
         for watcher in watchers:
             watcher.begun(work)

@@ -24,7 +24,29 @@ _Shape = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A product as it was asked for."""
+    """A product as it was asked for.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Of the result.
+    found : Types
+        The dtypes of the operands as they are read, of the sums and of the result.
+    wanted : numpy.dtype, optional
+        The result's dtype where the caller named one; an epilogue may give another otherwise.
+    scale : (complex, complex)
+        `alpha` and `beta`.
+    epilogue, arguments
+        The function of the sums, and what it is called with besides.
+    algebra : Semiring, optional
+        What takes the places of + and x; None for these.
+    threads : int
+        The most that may be used.
+    multiply : callable
+        The product of a device.
+    casting : {"no", "equiv", "safe", "same_kind", "unsafe"}
+        What the product may be cast to on its way to `out`.
+    """
 
     shape: _Shape
     found: Types

@@ -12,7 +12,7 @@ from fakes import FakeRecord
 from tilewright import ladder
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
 from tilewright.ladder import climber
-from tilewright.waiting import Work, watched
+from tilewright.waiting import Activity, watched
 
 
 def test_operands_are_the_same_everywhere_and_round_at_every_step() -> None:
@@ -82,10 +82,10 @@ def test_a_climb_announces_its_rungs(catalogue_of: Callable[..., None]) -> None:
     told: list[str] = []
 
     class Watcher:
-        def begun(self, work: Work) -> None:
+        def begun(self, work: Activity) -> None:
             told.append(f"{work.doing} {work.share():.0%} of {work.parts} {work.unit}")
 
-        def ended(self, work: Work) -> None:
+        def ended(self, work: Activity) -> None:
             told.append(f"{work.share():.0%}")
 
     catalogue_of(FakeRecord("one"), FakeRecord("two"))

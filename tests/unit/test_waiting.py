@@ -14,21 +14,21 @@ from ptx_kernels import kernel, run
 
 import tilewright as tw
 from tilewright.cpu import product
-from tilewright.waiting import Work, announced, watched
+from tilewright.waiting import Activity, announced, watched
 
 
 class Notes:
     """A watcher that remembers."""
 
     def __init__(self) -> None:
-        self.begun_works: list[Work] = []
-        self.ended_works: list[Work] = []
+        self.begun_works: list[Activity] = []
+        self.ended_works: list[Activity] = []
         self.shares: list[float] = []
 
-    def begun(self, work: Work) -> None:
+    def begun(self, work: Activity) -> None:
         self.begun_works.append(work)
 
-    def ended(self, work: Work) -> None:
+    def ended(self, work: Activity) -> None:
         self.ended_works.append(work)
         self.shares.append(work.share())
 
@@ -91,8 +91,8 @@ def test_work_that_fails_has_ended_too() -> None:
 
 
 def test_a_share_is_none_of_nothing_and_never_more_than_all() -> None:
-    assert Work("running", "a").share() == 0
-    assert Work("running", "a", 4, "blocks", lambda: 5).share() == 1
+    assert Activity("running", "a").share() == 0
+    assert Activity("running", "a", 4, "blocks", lambda: 5).share() == 1
 
 
 def test_a_forked_child_is_watched_by_nobody() -> None:

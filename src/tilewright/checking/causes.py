@@ -10,7 +10,7 @@ from tilewright.instruments.findings import Finding
 
 #: Codes of accesses that nothing orders: those that meet at a line lack the same barrier.
 _UNORDERED = frozenset({"TW301", "TW302", "TW303", "TW304"})
-#: Codes of which a kernel has one cause, wherever it shows: where threads leave, every later barrier lacks them.
+#: Codes that have one cause in a kernel, however many places: threads that leave are missing at every later barrier.
 _OF_KERNEL = frozenset({"TW402"})
 
 

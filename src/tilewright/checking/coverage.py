@@ -1,24 +1,25 @@
 """TW501, TW503 and TW506: parts of arrays that a launch leaves out because its grid does not reach them.
 
-Kernels leave parts of arrays out on purpose, so a finding needs more than elements that were not touched:
+Kernels leave parts of arrays out on purpose, so elements that were not touched are no finding by themselves. One of
+these must explain them:
 
-- The launch has several blocks or threads on an axis whose index the kernel does not use: all of them do the same
+- The launch has several blocks or threads on an axis whose index the kernel does not use. All of them do the same
   elements, and an array that it writes has others (TW501).
-- Or what was touched is a box at the array's beginning, and its extent on each axis that it leaves short is what the
-  grid reaches there: blocks times threads, times a whole number of elements a thread. Then,
-  where less than a block's share is missing, the grid came from a floor division, and
-  where more is missing, it is too small if the kernel compares its index with the array's whole extent, or compares it
-  with nothing and does several arrays of this shape to the same element
-  (TW501 of arrays that are written, TW506 of arrays that are only read); not so where another array, or a number among
-  the arguments, ends just there;
-  where one row is done by a launch of one dimension of a kernel that addresses by its y index, it lacks a dimension
-  (TW503);
-  where more is missing of an input, and the number of blocks decides how often a loop runs, its length was taken from
-  the grid (TW506).
-- A kernel that is given arrays and in whose code is nothing that writes has lost its result (TW501).
+- The kernel is given arrays, and nothing in its code writes (TW501).
+- What was touched is a box at the array's beginning, as far as the grid reaches: on each axis that is left short,
+  blocks times threads, times a whole number of elements a thread. Then, one of these:
 
-What other launches do of the same memory counts too, in whatever views: a finding waits until the program ends or frees
-the array. `reach` says what explains a part.
+  - Less than a block's share is missing: the grid came from a floor division.
+  - More is missing, and the kernel compares its index with the array's whole extent, or compares it with nothing and
+    does several arrays of this shape to the same element: the grid is too small.
+  - One row was done, by a launch of one dimension of a kernel that addresses by its y index (TW503).
+  - More is missing of an input, and the number of blocks decides how often a loop runs (TW506).
+
+  The first two are TW501 of arrays that are written, and TW506 of arrays that are only read. They are no finding where
+  another array, or a number among the arguments, ends where the grid does.
+
+Other launches may touch the rest of the same memory, in whatever views. So a finding waits until the program ends or
+frees the array. `reach` says what explains a part.
 """
 
 from __future__ import annotations

@@ -48,9 +48,9 @@ Limit = Annotated[
 
 
 class ProgramCommand(TyperCommand):
-    """A command that takes a program: options stand before it, and one that there is not is told with those there are.
+    """A command that takes a program: its options stand before that; an unknown one is refused with the known ones.
 
-    As `python` does, `-m` and `-c` end the options.
+    `-m` and `-c` end the options, as they do for `python`.
     """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

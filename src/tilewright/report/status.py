@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TextIO
 
 from tilewright import waiting
-from tilewright.waiting import Work
+from tilewright.waiting import Activity
 
 #: Seconds that something takes before it is told at all.
 PATIENCE_SECONDS = 1.0
@@ -38,18 +38,18 @@ class StatusLine:
         self._show = show
         self._first, self._every = first_seconds, every_seconds
         self._lock = threading.Lock()
-        self._works: list[Work] = []
+        self._works: list[Activity] = []
         self._shown = False
         self._process = os.getpid()
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._tell, name="tilewright-status", daemon=True)
 
-    def begun(self, work: Work) -> None:
+    def begun(self, work: Activity) -> None:
         """Remember it."""
         with self._lock:
             self._works.append(work)
 
-    def ended(self, work: Work) -> None:
+    def ended(self, work: Activity) -> None:
         """Forget it; when nothing is left, the line goes before the program goes on."""
         with self._lock:
             self._works = [w for w in self._works if w is not work]
@@ -90,12 +90,12 @@ class StatusLine:
                     self._write(text)
 
 
-def line(works: Sequence[Work], now_s: float, patience_seconds: float = PATIENCE_SECONDS) -> str:
+def line(works: Sequence[Activity], now_s: float, patience_seconds: float = PATIENCE_SECONDS) -> str:
     """What is told of work at hand: of the longest, and in brackets of the latest within it; "" before it takes long.
 
     Examples
     --------
-    >>> line([Work("running", "tiled", 4096, "blocks", lambda: 1024, began_s=0.0)], 12.0)
+    >>> line([Activity("running", "tiled", 4096, "blocks", lambda: 1024, began_s=0.0)], 12.0)
     'running tiled ... 12 s, 1,024 of 4,096 blocks, about 36 s left'
     """
     long = [work for work in works if now_s - work.began_s >= patience_seconds]
@@ -110,7 +110,7 @@ def line(works: Sequence[Work], now_s: float, patience_seconds: float = PATIENCE
     return text
 
 
-def _told(work: Work, now_s: float) -> str:
+def _told(work: Activity, now_s: float) -> str:
     seconds = now_s - work.began_s
     text = f"{work.doing} {work.what}".rstrip() + f" ... {_duration(seconds)}"
     share = work.share()

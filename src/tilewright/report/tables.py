@@ -152,7 +152,7 @@ def layout(table: Table, width: int) -> Layout:
 
 
 def _beside_text(table: Table, width: int) -> Layout:
-    """One part: figures are made brief, and then stand beneath the text, rather than that the text is cut."""
+    """One part: where the text has too little room, figures are made brief, and stand beneath it where that fails."""
     assert table.text is not None
     columns = (*table.key.columns, *(column for group in table.groups for column in group.columns))
     wanted = _longest(table.text.cell(row).plain for row in table.rows)

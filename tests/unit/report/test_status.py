@@ -18,11 +18,11 @@ import pytest
 import tilewright as tw
 from tilewright.report import status
 from tilewright.report.status import StatusLine, line
-from tilewright.waiting import Work, announced, watched
+from tilewright.waiting import Activity, announced, watched
 
 
-def work(what: str, began_s: float, *rest: Any) -> Work:
-    return Work("running", what, *rest, began_s=began_s)
+def work(what: str, began_s: float, *rest: Any) -> Activity:
+    return Activity("running", what, *rest, began_s=began_s)
 
 
 @pytest.mark.parametrize(
@@ -40,10 +40,10 @@ def work(what: str, began_s: float, *rest: Any) -> Work:
         ([work("a", 0), work("b", 7)], "running a ... 10 s (running b ... 3 s)"),
         ([work("a", 0), work("b", 9.9)], "running a ... 10 s (running b)"),
         ([work("a", 9.9), work("b", 0)], "running b ... 10 s"),
-        ([Work("climbing", "", began_s=0)], "climbing ... 10 s"),
+        ([Activity("climbing", "", began_s=0)], "climbing ... 10 s"),
     ],
 )
-def test_a_line(works: list[Work], told: str) -> None:
+def test_a_line(works: list[Activity], told: str) -> None:
     assert line(works, 10.0) == told
 
 

@@ -1,8 +1,7 @@
-"""Quick code first: when better code for a kernel is worth making, and that it takes over where a launch is at work.
+"""Quick code first: when a launch goes on in better code for its kernel.
 
-With instruments a kernel is several times as long. LLVM writes such code down in a fifth of the time that optimising it
-takes, and unoptimised it runs 1.4 to 2.3 times as long (`benchmarks/waiting.py`): most launches are over
-before better code would be there.
+With instruments a kernel is several times as long. Compiling it without optimisation takes a fifth of the time, and the
+code runs 1.4 to 2.3 times as long (`benchmarks/waiting.py`). Most launches end before better code would be there.
 """
 
 from __future__ import annotations
@@ -49,9 +48,10 @@ class Improvement:
         self._better: ReadyKernel | None = None
 
     def found(self) -> ReadyKernel | None:
-        """The better code, when it is there; asked from time to time while a launch runs, this sets about making it.
+        """The better code, once it is there; the first call after it is due starts making it.
 
-        Both are of one text for LLVM, so a warp that one has left goes on in the other.
+        To be called from time to time while a launch runs. Both codes come from one text for LLVM, so a warp that has
+        left one goes on in the other.
         """
         if self._thread is None and time.monotonic() >= self._due:
             self._thread = threading.Thread(target=self._improve, name="tilewright-tier", daemon=True)
