@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
 
 from tilewright.checking import launches
+from tilewright.checking.bounds import Bounds
 from tilewright.checking.dimensions import own_axes
 from tilewright.checking.values import STORES, Values
 from tilewright.instruments.findings import Finding
 from tilewright.simt.observer import ArgumentFact, Launch
-from tilewright.simt.ptx import tree
 from tilewright.simt.translate.graph import Op
 
 #: Most elements that a thread is taken to do on one axis.
 _THREAD_ELEMENTS = 64
-#: Instructions that pass a parameter on as it is.
-_PASSING = ("ld", "mov", "cvt", "cvta")
-_INDICES = ("%tid.", "%ctaid.")
 #: What leaves something behind besides stores and atomics of memory that outlives the kernel.
 _LEAVING = ("call", "trap", "cp", "nanosleep")
-#: Of the parameters that numba-cuda makes of an array the one of its number of elements, and the first of its shape.
-#: Source: numba-cuda, `dispatcher.py` (`_Kernel._prepare_args`).
-_COUNT, _SHAPE = 2, 5
 _Mask = npt.NDArray[np.bool_]
 
 
@@ -58,7 +51,9 @@ def left_out(
         Whether other arrays of this shape are touched in the very same part.
     """
     address = argument.given[0] if argument.given else argument.address
-    if access == "written" and values is not None and (unread := _unread(launch, values)) and part.sum() > 1:
+    bounds = None if values is None else Bounds(launch, values)
+    unread = "" if bounds is None or access != "written" or bounds.shares_work else _unread(launch, bounds.values)
+    if unread and part.sum() > 1:
         missing = (
             f"{part.size - int(part.sum()):,} of the {part.size:,} elements of `{argument.name}` were never written"
         )
@@ -69,13 +64,15 @@ def left_out(
     short = [axis for axis, extent in enumerate(argument.shape) if reached[axis] < extent]
     if not short or int(part.sum()) != int(np.prod(reached)):
         return
+    if access == "written" and bounds is not None and bounds.by_data(argument):
+        return
     missing = f"elements from {_words(short, reached)} on were never {access} (its shape is {argument.shape})"
     details = {"array": argument.name, "reached": reached, "shape": list(argument.shape), "address": address}
     text = f"the grid reaches {tuple(reached)} of array `{argument.name}`; {missing}"
     extents = [(reached[axis], argument.shape[axis]) for axis in short]
-    if all(_by_floor(launch, *each) or _too_small(launch, *each, values, alike) for each in extents):
+    if all(_by_floor(launch, *each, bounds) or _too_small(launch, *each, bounds, alike) for each in extents):
         yield launches.at(launch, "TW501" if access == "written" else "TW506", text, details=details)
-    elif access == "written" and values is not None and _lacks_dimension(launch, reached, argument, short, values):
+    elif access == "written" and bounds is not None and _lacks_dimension(launch, reached, argument, short, bounds):
         text = f"grid {launch.grid} and block {launch.block} have one dimension, and the kernel uses its y index"
         yield launches.at(launch, "TW503", f"{text}; {missing}", details=details)
     elif access == "read" and values is not None and all(_by_blocks(launch, reached[axis]) for axis in short):
@@ -88,9 +85,10 @@ def _words(short: list[int], reached: list[int]) -> str:
     return " and ".join(f"{reached[axis]:,} of axis {axis}" for axis in short)
 
 
-def _made_for_another(launch: Launch, reached: int) -> bool:
-    """Whether another array ends where the grid does, or a number among the arguments says so."""
-    return any(reached in argument.shape or argument.value == reached for argument in launch.arguments)
+def _made_for_another(launch: Launch, reached: int, bounds: Bounds | None) -> bool:
+    """Whether the kernel's guard or another array ends where the grid does, or a number among the arguments does."""
+    guarded = bounds is not None and bounds.ends_at(reached)
+    return guarded or any(reached in argument.shape or argument.value == reached for argument in launch.arguments)
 
 
 def _by_threads(launch: Launch, reached: int) -> Iterator[tuple[int, int]]:
@@ -101,66 +99,29 @@ def _by_threads(launch: Launch, reached: int) -> Iterator[tuple[int, int]]:
             yield threads, each
 
 
-def _by_floor(launch: Launch, reached: int, extent: int) -> bool:
+def _by_floor(launch: Launch, reached: int, extent: int, bounds: Bounds | None) -> bool:
     """Whether a grid from floor division reaches so far: less than a block's share is missing.
 
     Where another array ends there, the grid was made for that one.
     """
-    return not _made_for_another(launch, reached) and any(
+    return not _made_for_another(launch, reached, bounds) and any(
         threads > 1 and extent - reached < threads * each for threads, each in _by_threads(launch, reached)
     )
 
 
-def _too_small(launch: Launch, reached: int, extent: int, values: Values | None, alike: bool) -> bool:
+def _too_small(launch: Launch, reached: int, extent: int, bounds: Bounds | None, alike: bool) -> bool:
     """Whether the grid is just too small, for the kernel is meant for the whole array.
 
     It compares its index with the array's extent, which no thread has come near; or, where it compares it with nothing,
     several arrays of this shape are all done to the same element.
     """
     if (
-        values is None
-        or _made_for_another(launch, reached)
+        bounds is None
+        or _made_for_another(launch, reached, bounds)
         or all(each > 1 for _, each in _by_threads(launch, reached))
     ):
         return False
-    bounds = set(_bounds(launch, values))
-    return extent in bounds or (alike and not bounds)
-
-
-def _bounds(launch: Launch, values: Values) -> Iterator[int | None]:
-    """What the kernel compares its indices with: parameters' values, None for all else."""
-    known = _parameters(launch)
-    for op in values.ops:
-        if op.instruction.opcode != "setp":
-            continue
-        sides = [[s.name] if isinstance(s, tree.Register) else [] for s in op.sources[:2]]
-        behind = [list(values.origins(side)) for side in sides]
-        indexed = [any(n.startswith(_INDICES) for o in ops for n in values.special(o)) for ops in behind]
-        for (index, other), ops in zip(((0, 1), (1, 0)), reversed(behind), strict=True):
-            if indexed[index] and not indexed[other]:
-                names = {s.base.name for o in ops for s in o.sources
-                         if isinstance(s, tree.Address) and isinstance(s.base, tree.Symbol)}  # fmt: skip
-                plain = all(o.instruction.opcode in _PASSING for o in ops) and len(names) == 1
-                yield known.get(names.pop()) if plain else None
-
-
-def _parameters(launch: Launch) -> dict[str, int]:
-    """Values of the kernel's parameters that are extents of arrays, or integers, by their names in the text."""
-    names = [parameter.name for parameter in launch.program.parameters]
-    facts = launch.arguments
-    fields = [5 + 2 * len(fact.shape) if fact.dtype is not None else 1 for fact in facts]
-    if len(names) == len(facts):  # C: an array is a pointer
-        fields = [1] * len(facts)
-    if sum(fields) != len(names):
-        return {}
-    known = {}
-    for start, count, fact in zip(itertools.accumulate([0, *fields]), fields, facts, strict=False):
-        if fact.value is not None:
-            known[names[start]] = fact.value
-        if count > 1:
-            known[names[start + _COUNT]] = math.prod(fact.shape)
-            known |= {names[start + _SHAPE + axis]: extent for axis, extent in enumerate(fact.shape)}
-    return known
+    return extent in bounds.compared or (alike and not bounds.compared and not bounds.begins_where_told)
 
 
 def _unread(launch: Launch, values: Values) -> str:
@@ -182,7 +143,7 @@ def _by_blocks(launch: Launch, reached: int) -> bool:
 
 
 def _lacks_dimension(
-    launch: Launch, reached: list[int], argument: ArgumentFact, short: list[int], values: Values
+    launch: Launch, reached: list[int], argument: ArgumentFact, short: list[int], bounds: Bounds
 ) -> bool:
     """Whether a launch of one dimension did one row (column) of an array that a kernel of two is for."""
     one = launch.grid[1:] == (1, 1) == launch.block[1:]
@@ -190,8 +151,8 @@ def _lacks_dimension(
     return (
         one
         and len(rows) > 0
-        and all(axis in rows or _by_floor(launch, reached[axis], argument.shape[axis]) for axis in short)
-        and "y" in own_axes(values)
+        and all(axis in rows or _by_floor(launch, reached[axis], argument.shape[axis], bounds) for axis in short)
+        and "y" in own_axes(bounds.values)
     )
 
 

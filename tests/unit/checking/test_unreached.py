@@ -267,6 +267,62 @@ def prints(x):
         print(x.size)
 
 
+@cuda.jit
+def correlated(x, taps, out):
+    i = cuda.grid(1)
+    if i + taps.size <= x.size:
+        out[i] = x[i] * taps[0]
+
+
+@cuda.jit
+def correlated_before(x, taps, out):
+    i = cuda.grid(1)
+    if i < x.size - taps.size + 1:
+        out[i] = x[i] * taps[0]
+
+
+@cuda.jit
+def first_64(x, out):
+    i = cuda.grid(1)
+    if i < 64:
+        out[i] = x[i]
+
+
+@cuda.jit
+def taken_in_turn(turn, x, out, n):
+    mine = cuda.shared.array(1, np.int32)
+    while True:
+        if cuda.threadIdx.x == 0:
+            mine[0] = cuda.atomic.add(turn, 0, 1)
+        cuda.syncthreads()
+        i = mine[0] * cuda.blockDim.x + cuda.threadIdx.x
+        cuda.syncthreads()
+        if i - cuda.threadIdx.x >= n:
+            break
+        if i < n:
+            out[i] = x[i]
+
+
+@cuda.jit
+def rows_from(a, b, start):
+    i, j = start + cuda.blockIdx.y, cuda.grid(1)
+    a[i, j] = 1
+    b[i, j] = 1
+
+
+@cuda.jit
+def queued(front, many, following, count, neighbours):
+    i = cuda.grid(1)
+    if i < many[0]:
+        for k in range(neighbours.shape[1]):
+            following[cuda.atomic.add(count, 0, 1)] = neighbours[front[i], k]
+
+
+def breadth() -> None:
+    front, count = np.arange(100), np.zeros(1, np.int32)
+    queued[1, 32](front, np.array([32]), np.zeros(100, np.int64), count, np.zeros((100, 2), np.int64))
+
+
 def halves(make: Callable[[np.ndarray], object]) -> None:
     x, y, out = make(ones(100)), make(ones(100)), make(zeros(100))
     added_from[1, 32](x, y, out, 0)
@@ -321,6 +377,13 @@ CORRECT: dict[str, Callable[[], object]] = {
     "a launch to warm up": warm_up,
     "two buffers": double_buffer,
     "views of one array": views,
+    "where a window fits": lambda: correlated[2, 32](ones(68), ones(5), zeros(68)),
+    "where a window fits, in whole blocks": lambda: correlated[3, 32](ones(100), ones(5), zeros(100)),
+    "as far as is computed": lambda: correlated_before[3, 32](ones(100), ones(5), zeros(100)),
+    "as far as a literal says": lambda: first_64[2, 32](ones(80), zeros(80)),
+    "blocks that take work in turn": lambda: taken_in_turn[3, 32](np.zeros(1, np.int32), ones(100), zeros(128), 100),
+    "rows from one on": lambda: rows_from[(2, 5), 32](zeros(10, 64), zeros(10, 64), 0),
+    "a queue that is filled in part": breadth,
     "two dimensions": lambda: transposed[(3, 3), (16, 16)](ones(40, 40), zeros(40, 40)),
 }
 
