@@ -411,7 +411,9 @@ class Execution:
     # -- what went wrong ----------------------------------------------------------------------------------------
 
     def _fail(self, error: BaseException) -> None:
-        """Keep the first failure, of limits one that can say where, and stop the others.
+        """Keep the first failure, of its kind one that can say where, and stop the others.
+
+        A block that was stopped just after it began does not know where it was.
 
         What is no fault of the kernel's counts more: an interrupt, or that the host has no memory.
         """
@@ -420,7 +422,7 @@ class Execution:
             ours = kept is not None and not isinstance(kept, KernelError)
             if kept is None or not (ours or isinstance(error, KernelError)):
                 self._failure = error
-            elif isinstance(kept, LimitError) and isinstance(error, LimitError) and error.line and not kept.line:
+            elif isinstance(kept, KernelError) and type(error) is type(kept) and error.line and not kept.line:
                 self._failure = error
         self._stop[0] = 1
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import bisect
 import contextvars
 import itertools
+import threading
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
@@ -53,6 +54,8 @@ class Memory:
         Whether allocations from now on are followed by unused bytes.
     quarantine_bytes : int
         How much of what was freed last is not given again, as long as there is other room.
+    lock : threading.RLock
+        Held while its lists change: threads may launch in one memory at once.
     modules : dict of str to int
         PTX text -> device address of its variables, of every program whose variables are kept here; 0 for none.
 
@@ -73,6 +76,7 @@ class Memory:
         self._placed = False  # whether it has had an allocation
         self._taken = 0  # bytes in allocations, with their padding and red zones
         self._waiting = 0  # bytes in quarantine
+        self.lock = threading.RLock()  # Python may collect what frees memory while it is held
         self.modules: dict[str, int] = {}
         self._sizes: dict[int, tuple[int, int, int]] = {}  # offset -> bytes, with the red zone, with padding too
         self._offsets: list[int] = []  # the same, sorted
@@ -87,7 +91,8 @@ class Memory:
     @property
     def used_bytes(self) -> int:
         """Bytes from GLOBAL_BASE to the end of the last allocation: what a kernel may reach."""
-        return self._offsets[-1] + self._sizes[self._offsets[-1]][1] if self._offsets else 0
+        with self.lock:
+            return self._offsets[-1] + self._sizes[self._offsets[-1]][1] if self._offsets else 0
 
     @property
     def allocated_bytes(self) -> int:
@@ -127,7 +132,7 @@ class Memory:
             When the capacity is exceeded.
         """
         wanted = self.red_zones if red_zone is None else red_zone
-        with HeldBack():  # lists that are changed half-way would be met by the next launch
+        with HeldBack(), self.lock:  # lists that are changed half-way would be met by the next launch
             return GLOBAL_BASE + self._place(size_bytes, red_zone_bytes(size_bytes) if wanted else 0)
 
     def _place(self, size_bytes: int, zone: int) -> int:
@@ -177,9 +182,11 @@ class Memory:
             The address is not that of an allocation.
         """
         offset = address - GLOBAL_BASE
-        if offset not in self._sizes:
-            raise ArgumentValueError(f"`address` must be one that `allocate` gave and not yet freed (got {address:#x})")
-        with HeldBack():
+        with HeldBack(), self.lock:
+            if offset not in self._sizes:
+                raise ArgumentValueError(
+                    f"`address` must be one that `allocate` gave and not yet freed (got {address:#x})"
+                )
             _, _, taken = self._sizes.pop(offset)
             self._offsets.pop(bisect.bisect_left(self._offsets, offset))
             self._arena.clear(offset, min(taken, self._arena.size_bytes - offset))
@@ -209,16 +216,18 @@ class Memory:
 
     def retire(self) -> None:
         """Give up for good what was freed: its addresses are not given again."""
-        self._end_quarantine(0)
-        self._addresses.retire(self._holes)
-        self._holes = []
+        with self.lock:
+            self._end_quarantine(0)
+            self._addresses.retire(self._holes)
+            self._holes = []
 
     def has_given(self, address: int) -> bool:
         """Whether an address is of an allocation, or of one that was freed and not retired since."""
         offset = address - GLOBAL_BASE
-        freed = itertools.chain(self._holes, self._quarantine)
-        taken = ((start, size) for start, (_, _, size) in self._sizes.items())
-        return any(start <= offset < start + size for start, size in itertools.chain(taken, freed))
+        with self.lock:
+            freed = itertools.chain(self._holes, self._quarantine)
+            taken = ((start, size) for start, (_, _, size) in self._sizes.items())
+            return any(start <= offset < start + size for start, size in itertools.chain(taken, freed))
 
     def begins(self, address: int) -> bool:
         """Whether an allocation begins at an address; any thread may ask, at any moment."""
@@ -226,16 +235,18 @@ class Memory:
 
     def extent(self, address: int) -> tuple[int, int] | None:
         """Address and bytes of the allocation that an address lies in; None where it lies in none."""
-        index = bisect.bisect_right(self._offsets, address - GLOBAL_BASE) - 1
-        if index < 0:
-            return None
-        offset = self._offsets[index]
-        size = self._sizes[offset][0]
+        with self.lock:
+            index = bisect.bisect_right(self._offsets, address - GLOBAL_BASE) - 1
+            if index < 0:
+                return None
+            offset = self._offsets[index]
+            size = self._sizes[offset][0]
         return (GLOBAL_BASE + offset, size) if address - GLOBAL_BASE < offset + max(size, 1) else None
 
     def allocations(self) -> list[tuple[int, int]]:
         """Address and bytes of every allocation, in order."""
-        return [(GLOBAL_BASE + offset, self._sizes[offset][0]) for offset in self._offsets]
+        with self.lock:
+            return [(GLOBAL_BASE + offset, self._sizes[offset][0]) for offset in self._offsets]
 
     def clear(self, address: int, size_bytes: int) -> None:
         """Make bytes at a device address zero again, which takes no memory of the host's."""

@@ -52,9 +52,10 @@ def loaded(ptx: str, memory: Memory) -> int:
 
     They are placed when they are first asked for, with unused bytes behind them.
     """
-    if ptx not in memory.modules:
-        memory.modules[ptx] = place_all(parsed(ptx), memory, lambda size: memory.allocate(size, red_zone=True))
-    return memory.modules[ptx]
+    with memory.lock:  # of two threads that launch it first, one places them
+        if ptx not in memory.modules:
+            memory.modules[ptx] = place_all(parsed(ptx), memory, lambda size: memory.allocate(size, red_zone=True))
+        return memory.modules[ptx]
 
 
 def keeps_variables(program: Program) -> bool:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 
 from tilewright import simulated_gpu
+from tilewright.errors import DeadlockError, LimitError
 from tilewright.simt import Memory
+from tilewright.simt.run import execution
 from tilewright.simt.run.grid_barrier import WORKSPACE_BYTES, GridBarrier
 
 numba_cuda = pytest.importorskip("numba.cuda", reason="not run: numba-cuda is not installed")
@@ -60,3 +64,15 @@ def test_a_block_that_leaves_is_told_at_any_order(monkeypatch: pytest.MonkeyPatc
                 Exception, match=r"1 of 7 blocks ended without coming to a barrier of the grid, at which"
             ):
                 rounds[7, 32](out, last)
+
+
+@pytest.mark.parametrize("first", [False, True])
+def test_of_two_blocks_that_are_stopped_the_one_that_knows_where_is_told(first: bool) -> None:
+    launch = object.__new__(execution.Execution)
+    launch._lock, launch._failure, launch._stop = threading.Lock(), None, np.zeros(1, np.int32)
+    errors = [DeadlockError("stopped as it began"), DeadlockError("waits", line="k.py:9")]
+    for error in errors[::-1] if first else errors:
+        launch._fail(error)
+    launch._fail(LimitError("too late", line="k.py:3"))
+    assert launch._failure is errors[1]
+    assert launch._stop[0] == 1

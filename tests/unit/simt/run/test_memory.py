@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -139,3 +143,34 @@ def test_addresses_that_are_given_once_are_given_again_when_there_are_no_others(
         given += [one, other]
     assert len(set(given)) == 8
     assert Memory(4096, addresses=addresses).allocate(4096) == GLOBAL_BASE
+
+
+class SlowList(list):  # type: ignore[type-arg]
+    """A list in which other threads get their turn while it is looked through."""
+
+    def __iter__(self) -> Iterator[Any]:
+        for item in super().__iter__():
+            time.sleep(0)
+            yield item
+
+
+def test_threads_get_memory_of_their_own() -> None:
+    memory, overlaps = Memory(1 << 24), []
+    memory._holes = SlowList()
+
+    def work(number: int) -> None:
+        for _ in range(20):
+            held = [memory.allocate(512) for _ in range(4)]
+            for address in held:
+                memory.view(address, 512)[:] = number
+            time.sleep(0)
+            overlaps.extend(address for address in held if (memory.view(address, 512) != number).any())
+            for address in held:
+                memory.free(address)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(1, 5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (overlaps, memory.allocations()) == ([], [])

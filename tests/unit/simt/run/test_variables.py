@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
+import time
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import tilewright as tw
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
 from tilewright.gpu import Program
 from tilewright.simt import Memory, launch
+from tilewright.simt.run import variables
 from tilewright.simt.run.memory import current_memory
 
 pytest.importorskip("cuda.bindings.nvrtc", reason="not run: NVRTC is not installed")
@@ -225,3 +227,22 @@ def test_threads_enter_one_memory_each_for_itself() -> None:
     left.set()
     thread.join()
     assert (seen, current_memory()) == ([None, memory, None], None)
+
+
+def test_threads_that_ask_first_get_the_same_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    placed = variables.place_all
+
+    def slowly(*arguments: Any) -> int:
+        time.sleep(0.05)
+        return placed(*arguments)
+
+    monkeypatch.setattr(variables, "place_all", slowly)
+    with Memory() as memory:
+        threads = [threading.Thread(target=launch, args=(OTHERS, 1, 1, (np.zeros(6, np.int32),)),
+                                    kwargs={"memory": memory}) for _ in range(4)]  # fmt: skip
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(memory.allocations()) == 1  # the variables, and nothing else that lives on
+        assert int(OTHERS.variables["bins"].view("int32")[3]) == 4
