@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 #: The value of the option without a name.
 _ANY = "any"
-_OBSERVING = "tilewright-observing"
+_OBSERVING, _HEADER = "tilewright-observing", "tilewright-simulated-gpu"
 _Maker = Callable[[Any, str], Any]
 
 
 def observe(config: pytest.Config, make: _Maker) -> None:
     """Let the simulated GPU have an observer, made of the configuration and the GPU's name; it needs no option then.
 
-    To be called from a `pytest_configure` that comes before this module's.
+    To be called before this module's GPU is made.
     """
     config.pluginmanager.register(Observing(make), _OBSERVING)
 
@@ -44,12 +44,23 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini("simulated_gpu", "as --simulated-gpu: the GPU's name", default="")
 
 
+@pluggy.HookimplMarker("pytest")
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    """Put the simulated GPU in place before any file of the tests is imported, `conftest.py` included."""
+    _start(early_config, early_config.known_args_namespace.simulated_gpu)
+
+
 @pluggy.HookimplMarker("pytest")(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Put the simulated GPU in place before any test module is imported."""
+    """The same where a `conftest.py` named this plugin, which is after the first of them is imported."""
+    _start(config, config.getoption("simulated_gpu"))
+
+
+def _start(config: pytest.Config, option: str | None) -> None:
+    """Put the simulated GPU in place, once, where it is asked for."""
     observing: Observing | None = config.pluginmanager.get_plugin(_OBSERVING)
-    name = config.getoption("simulated_gpu") or config.getini("simulated_gpu") or (_ANY if observing else None)
-    if name is None:
+    name = option or config.getini("simulated_gpu") or (_ANY if observing else None)
+    if name is None or config.pluginmanager.has_plugin(_HEADER):
         return
     import pytest
 
@@ -73,7 +84,7 @@ def pytest_configure(config: pytest.Config) -> None:
         hint = "; write --simulated-gpu=NAME, or put the option behind the files" if took_a_file else ""
         raise pytest.UsageError(f"--simulated-gpu: {error}{hint}") from error
     config.add_cleanup(stack.close)
-    config.pluginmanager.register(Header(f"simulated GPU: {device.record.name}"))
+    config.pluginmanager.register(Header(f"simulated GPU: {device.record.name}"), _HEADER)
 
 
 class Header:

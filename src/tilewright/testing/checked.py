@@ -64,7 +64,6 @@ class CheckedTests:
         self._failed = False  # whether some of these are a failure
         self._tests = [_Test(0, "before the first test", frozenset())]
         self._ended = False
-        self._worker = hasattr(config, "workerinput")
 
     # -- a test ---------------------------------------------------------------------------------------------------
 
@@ -137,8 +136,8 @@ class CheckedTests:
         self._free_pending()
         self._ended = True
         self._of_this(self.checks.fresh(raised=False, ended=True))
-        if self._worker:
-            session.config.workeroutput[_KEY] = (self._rest, self._failed)  # type: ignore[attr-defined]
+        if (output := getattr(session.config, "workeroutput", None)) is not None:
+            output[_KEY] = (self._rest, self._failed)
         elif self._failed and session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 

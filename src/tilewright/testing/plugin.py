@@ -7,10 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pluggy
+
 from tilewright.simulated import pytest_plugin as gpu
 
 if TYPE_CHECKING:
     import pytest
+
+_TESTS = "tilewright-checked-tests"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -21,13 +25,30 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini("tilewright_check", "as --check", type="bool", default=False)
 
 
+@pluggy.HookimplMarker("pytest")(tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    """Add the observer before the GPU is made."""
+    _start(early_config, early_config.known_args_namespace.tilewright_check)
+
+
+@pluggy.HookimplMarker("pytest")(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Add the observer before the GPU is made; other plugins' turn comes after that of one loaded later."""
+    """Make the mark known; and add the observer where a `conftest.py` named this plugin."""
     config.addinivalue_line(
         "markers", 'tilewright_ignore("TW601", ...): codes of findings that do not fail the test under --check'
     )
-    if config.getoption("tilewright_check") or config.getini("tilewright_check"):
-        gpu.observe(config, _checked)
+    _start(config, config.getoption("tilewright_check"))
+
+
+def _start(config: pytest.Config, option: bool) -> None:
+    manager = config.pluginmanager
+    if not (option or config.getini("tilewright_check")) or manager.has_plugin(_TESTS):
+        return
+    if not manager.is_registered(gpu):
+        import pytest
+
+        raise pytest.UsageError("--check needs the plugin of --simulated-gpu, which is not loaded; leave out -p no:...")
+    gpu.observe(config, _checked)
 
 
 def _checked(config: pytest.Config, gpu_name: str) -> object:
@@ -35,5 +56,5 @@ def _checked(config: pytest.Config, gpu_name: str) -> object:
     from tilewright.testing.checked import CheckedTests
 
     tests = CheckedTests(config, gpu_name)
-    config.pluginmanager.register(tests, "tilewright-checked-tests")
+    config.pluginmanager.register(tests, _TESTS)
     return tests.checks

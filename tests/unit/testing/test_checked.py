@@ -217,3 +217,41 @@ def test_settings_of_a_project_and_what_is_known_only_at_the_end(tmp_path: Path,
     assert "test_suite.py::test_warned, no failure\n\nTW601 warning" in section
     assert "test_suite.py::test_left\n\nTW501 error" in section
     assert done.returncode == 1
+
+
+#: Uses the GPU while it is imported, as a suite does that leaves its tests of kernels out where there is none.
+CONFTEST = """\
+import numpy as np, pytest
+from numba import cuda
+
+collect_ignore = [] if cuda.is_available() else ["test_suite.py"]
+kept = cuda.to_device(np.arange(64, dtype=np.float32))
+
+@cuda.jit
+def outside(x):
+    x[cuda.threadIdx.x] = 1
+
+outside[1, 32](cuda.to_device(np.zeros(30, np.float32)))
+
+@pytest.fixture
+def kept_array():
+    return kept
+"""
+
+
+@pytest.mark.parametrize("options", [("-p", "no:xdist"), ("-p", "xdist", "-n", "1")], ids=["alone", "xdist"])
+def test_a_conftest_may_use_the_gpu_while_it_is_imported(tmp_path: Path, options: tuple[str, ...]) -> None:
+    (tmp_path / "conftest.py").write_text(CONFTEST)
+    (tmp_path / "test_suite.py").write_text("def test_it(kept_array): assert kept_array.copy_to_host()[3] == 3\n")
+    plain = run(tmp_path, "--simulated-gpu=a100", *options)
+    assert outcomes(plain.stdout) == {"it": "PASSED"} and plain.returncode == 0, plain.stdout + plain.stderr
+    checked = run(tmp_path, "--check", *options)
+    assert outcomes(checked.stdout) == {"it": "PASSED"} and checked.returncode == 1
+    section = checked.stdout.partition("tilewright: findings in no test's report")[2]
+    assert "before the first test\n\nTW101 error" in section
+
+
+def test_a_check_without_the_plugin_of_the_gpu_is_refused(tmp_path: Path) -> None:
+    done = run(tmp_path, "--check", "-p", "no:tilewright")
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    assert "--check needs the plugin of --simulated-gpu" in done.stderr
