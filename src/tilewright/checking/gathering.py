@@ -7,12 +7,14 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tilewright import machine
 from tilewright.checking import (
     copies,
     faults,
     finite,
+    hosts,
     indices,
     launches,
     precision,
@@ -39,8 +41,8 @@ from tilewright.instruments.shadow.words import UNSET
 from tilewright.instruments.touched import Touched
 from tilewright.instruments.wraparound import Wraparound
 from tilewright.settings import Settings
-from tilewright.simt.events import Instrument
-from tilewright.simt.observer import ArgumentFact, Launch, Observer, Rows
+from tilewright.simt.events import GLOBAL_BASE, Instrument
+from tilewright.simt.observer import ArgumentFact, HostRace, Launch, Observer, Rows
 from tilewright.simt.run import device_runtime
 from tilewright.simt.run.kernels import parsed
 from tilewright.simt.run.launch import Run
@@ -79,6 +81,7 @@ class Checks(Observer):
 
     red_zones = True
     row_gaps = True
+    host_races = True
 
     def __init__(self, *, gpu: str | None = None, ignore: Sequence[str] = ()) -> None:
         self.launches = 0
@@ -174,6 +177,16 @@ class Checks(Observer):
     def host_reads(self, array: ArgumentFact, source_line: str) -> None:
         """An array of which the host may get elements that nobody has written."""
         self._found += unset.of_copy(array, source_line, self._states)
+
+    def used(self, run: Run, address: int, size_bytes: int) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+        """As the launch's maps say."""
+        start, touched = address - GLOBAL_BASE, run.results["touched"]
+        read, written = (map_[start : start + size_bytes] != 0 for map_ in (touched.read, touched.written))
+        return read, written
+
+    def host_raced(self, race: HostRace) -> None:
+        """A line of the program that comes too early."""
+        self._found.append(hosts.finding(race))
 
     def prepared(self, program: Program, launch: Launch) -> Program:
         """The program with the strides that are known, for accesses are judged faster where lanes are neighbours."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tilewright.simt.translate.state import GLOBAL_BASE
 
@@ -84,6 +85,36 @@ class Launch:
 
 
 @dataclass(frozen=True, slots=True)
+class HostRace:
+    """The host used memory that work of a stream, for which it has not waited, uses too; one of the two writes.
+
+    Attributes
+    ----------
+    array : str
+        What the program calls the array, in backticks, or words for it.
+    writes : bool
+        Whether the host writes.
+    line : str
+        Where, `file:line`.
+    work : str
+        The kernel's name in backticks, or words for a copy.
+    kernel : str
+        "" for a copy.
+    work_line : str
+        Where the program asked for the work.
+    work_writes : bool
+    """
+
+    array: str
+    writes: bool
+    line: str
+    work: str
+    kernel: str
+    work_line: str
+    work_writes: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Rows:
     """Stretches of device memory, one after another at equal steps.
 
@@ -121,10 +152,13 @@ class Observer:
         Whether allocations shall be followed by unused bytes, so that running past one is not into the next.
     row_gaps : bool
         Whether arrays of rows shall be launched with unused bytes after each row, where a kernel takes them so.
+    host_races : bool
+        Whether the host's uses of memory that it shares with the device are compared with what streams have not done.
     """
 
     red_zones: bool = False
     row_gaps: bool = False
+    host_races: bool = False
 
     def begun(self, limit_bytes: int) -> None:
         """A GPU begins; its device addresses will be below GLOBAL_BASE and so many bytes."""
@@ -144,6 +178,13 @@ class Observer:
 
     def host_reads(self, array: ArgumentFact, source_line: str) -> None:
         """The host copies an array of the device, at a line of the program."""
+
+    def used(self, run: Run, address: int, size_bytes: int) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+        """Which bytes of global memory a launch read, and which it wrote; asked of those that want `host_races`."""
+        raise NotImplementedError
+
+    def host_raced(self, race: HostRace) -> None:
+        """The host used memory too early."""
 
     def copied(self, source: Rows, target: Rows) -> None:
         """Rows were copied on the device, for a launch or after it: what is known of them is known of the copy."""

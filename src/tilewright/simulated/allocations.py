@@ -13,6 +13,8 @@ from typing import Any
 
 from tilewright.simulated.contexts import PRIMARY, binding
 from tilewright.simulated.gpu import DriverError, Registered, SimulatedGpu
+from tilewright.simulated.internal_code import source_line
+from tilewright.simulated.outstanding import LEGACY, Stretch, Work
 
 
 def cuMemGetInfo(gpu: SimulatedGpu) -> tuple[int, int]:
@@ -114,59 +116,93 @@ def cuPointerGetAttribute(gpu: SimulatedGpu, attribute: Any, pointer: Any) -> An
 
 def cuMemcpyHtoD(gpu: SimulatedGpu, target: Any, source: Any, size: int) -> None:
     """Copy from the host."""
+    cuMemcpyHtoDAsync(gpu, target, source, size, LEGACY)
+    gpu.outstanding.synchronised(LEGACY)
+
+
+def cuMemcpyDtoH(gpu: SimulatedGpu, target: Any, source: Any, size: int) -> None:
+    """Copy to the host."""
+    cuMemcpyDtoHAsync(gpu, target, source, size, LEGACY)
+    gpu.outstanding.synchronised(LEGACY)
+
+
+def cuMemcpyDtoD(gpu: SimulatedGpu, target: Any, source: Any, size: int) -> None:
+    """Copy on the device, for which the host does not wait."""
+    cuMemcpyDtoDAsync(gpu, target, source, size, LEGACY)
+
+
+def cuMemsetD8(gpu: SimulatedGpu, target: Any, value: int, count: int) -> None:
+    """Set bytes on the device; the host waits where they are its own too."""
+    cuMemsetD8Async(gpu, target, value, count, LEGACY)
+    if _pinned(gpu, int(target)):
+        gpu.outstanding.synchronised(LEGACY)
+
+
+def cuMemcpyHtoDAsync(gpu: SimulatedGpu, target: Any, source: Any, size: int, stream: Any) -> None:
+    """Copy from the host, in a stream."""
+    gpu.stream(stream)
     gpu.require_context()
     gpu.check_range(int(target), size)
     with gpu.mapped_in_step():
         ctypes.memmove(int(target), int(source), min(size, getattr(source, "readable_bytes", size)))
     gpu.wrote(int(target), size)
+    _queued(gpu, stream, "copy to the device", (int(source), size), (int(target), size))
 
 
-def cuMemcpyDtoH(gpu: SimulatedGpu, target: Any, source: Any, size: int) -> None:
-    """Copy to the host."""
+def cuMemcpyDtoHAsync(gpu: SimulatedGpu, target: Any, source: Any, size: int, stream: Any) -> None:
+    """Copy to the host, in a stream."""
+    gpu.stream(stream)
     gpu.require_context()
     gpu.check_range(int(source), size)
     with gpu.mapped_in_step():
         ctypes.memmove(int(target), int(source), min(size, getattr(target, "writable_bytes", size)))
+    _queued(gpu, stream, "copy to the host", (int(source), size), (int(target), size))
+    if not _pinned(gpu, int(target)):
+        gpu.outstanding.synchronised(int(stream))
 
 
-def cuMemcpyDtoD(gpu: SimulatedGpu, target: Any, source: Any, size: int) -> None:
-    """Copy on the device."""
+def cuMemcpyDtoDAsync(gpu: SimulatedGpu, target: Any, source: Any, size: int, stream: Any) -> None:
+    """Copy on the device, in a stream."""
+    gpu.stream(stream)
     gpu.require_context()
     gpu.check_range(int(target), size)
     gpu.check_range(int(source), size)
     with gpu.mapped_in_step():
         ctypes.memmove(int(target), int(source), size)
     gpu.wrote(int(target), size)
-
-
-def cuMemsetD8(gpu: SimulatedGpu, target: Any, value: int, count: int) -> None:
-    """Set bytes on the device."""
-    gpu.require_context()
-    gpu.check_range(int(target), count)
-    with gpu.mapped_in_step():
-        ctypes.memset(int(target), int(value) & 0xFF, count)
-    gpu.wrote(int(target), count)
-
-
-def cuMemcpyHtoDAsync(gpu: SimulatedGpu, target: Any, source: Any, size: int, stream: Any) -> None:
-    """Copy from the host, in a stream."""
-    gpu.stream(stream)
-    cuMemcpyHtoD(gpu, target, source, size)
-
-
-def cuMemcpyDtoHAsync(gpu: SimulatedGpu, target: Any, source: Any, size: int, stream: Any) -> None:
-    """Copy to the host, in a stream."""
-    gpu.stream(stream)
-    cuMemcpyDtoH(gpu, target, source, size)
-
-
-def cuMemcpyDtoDAsync(gpu: SimulatedGpu, target: Any, source: Any, size: int, stream: Any) -> None:
-    """Copy on the device, in a stream."""
-    gpu.stream(stream)
-    cuMemcpyDtoD(gpu, target, source, size)
+    _queued(gpu, stream, "copy on the device", (int(source), size), (int(target), size))
 
 
 def cuMemsetD8Async(gpu: SimulatedGpu, target: Any, value: int, count: int, stream: Any) -> None:
     """Set bytes on the device, in a stream."""
     gpu.stream(stream)
-    cuMemsetD8(gpu, target, value, count)
+    gpu.require_context()
+    gpu.check_range(int(target), count)
+    with gpu.mapped_in_step():
+        ctypes.memset(int(target), int(value) & 0xFF, count)
+    gpu.wrote(int(target), count)
+    _queued(gpu, stream, "setting of bytes", None, (int(target), count))
+
+
+def _shared(gpu: SimulatedGpu, address: int) -> bool:
+    """Whether an address is of memory of both sides."""
+    return (gpu.memory.extent(address) or (0, 0))[0] in gpu.host_visible
+
+
+def _pinned(gpu: SimulatedGpu, address: int) -> bool:
+    """Whether copies to an address of the host return before they are done, as those of other memory do not."""
+    return _shared(gpu, address) or any(
+        host <= address < host + found.size_bytes for host, found in gpu.registered.copy().items()
+    )
+
+
+def _queued(gpu: SimulatedGpu, stream: Any, what: str, reads: tuple[int, int] | None, writes: tuple[int, int]) -> None:
+    """Note that a stream was given work; of each range its address and bytes."""
+    if not gpu.host_races:
+        return
+    read, written = (
+        (Stretch.whole(*one),) if one is not None and one[1] > 0 and _shared(gpu, one[0]) else ()
+        for one in (reads, writes)
+    )
+    work = Work(f"the {what}", "", source_line(), read, written) if read or written else None
+    gpu.outstanding.queued(int(stream), work)

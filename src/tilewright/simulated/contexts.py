@@ -146,6 +146,7 @@ def cuCtxSynchronize(gpu: SimulatedGpu) -> None:
     """Wait for everything."""
     gpu.require_context()
     gpu.wait()
+    gpu.outstanding.all_done()
 
 
 def cuCtxEnablePeerAccess(gpu: SimulatedGpu, peer: Any, flags: int) -> None:

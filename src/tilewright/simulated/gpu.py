@@ -24,6 +24,7 @@ from tilewright.simt.run.limits import Limits
 from tilewright.simt.run.memory import Memory
 from tilewright.simt.translate.state import GLOBAL_BASE
 from tilewright.simulated.ended import told
+from tilewright.simulated.outstanding import Outstanding
 
 if TYPE_CHECKING:
     from tilewright.checking import Findings
@@ -169,6 +170,7 @@ class SimulatedGpu:
         self.libraries: dict[int, Library] = {}
         self.registered: dict[int, Registered] = {}
         self.host_visible: dict[int, int] = {}  # address -> bytes: pinned and managed memory
+        self.outstanding = Outstanding()
         self.kernel_limits: dict[tuple[int, str], int] = {}  # most dynamic shared memory, where it was set
         self.primary_retained = 0
         self._handles_from = self.new_handle()
@@ -218,6 +220,11 @@ class SimulatedGpu:
         self.observers = observers
         self.memory.red_zones = any(observer.red_zones for observer in observers)
         self.memory.quarantine_bytes = QUARANTINE_BYTES if self.memory.red_zones else 0
+
+    @property
+    def host_races(self) -> bool:
+        """Whether an observer asks for them."""
+        return any(observer.host_races for observer in self.observers)
 
     @property
     def contexts(self) -> list[int]:
@@ -296,6 +303,7 @@ class SimulatedGpu:
             return
         self.memory.free(address)
         self.host_visible.pop(address, None)
+        self.outstanding.freed(*extent)
         for observer in self.observers:
             observer.freed(*extent)
 
@@ -332,6 +340,7 @@ class SimulatedGpu:
     def reset(self) -> None:
         """Destroy the primary context: its memory, streams, events and modules."""
         self.wait()
+        self.outstanding.all_done()
         for address, _ in self.memory.allocations():
             self._free_now(address)
         self.memory.retire()

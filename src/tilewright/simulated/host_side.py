@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tilewright.simulated import contexts
+from tilewright.simulated import contexts, streams
 from tilewright.simulated.contexts import PRIMARY, binding
 from tilewright.simulated.gpu import SimulatedGpu
 from tilewright.simulated.views import HeldMemory
@@ -78,7 +78,7 @@ class Device:
 
     def sync(self) -> None:
         """Wait for everything."""
-        self._gpu.wait()
+        contexts.cuCtxSynchronize(self._gpu)
 
 
 class CoreStream:
@@ -105,5 +105,4 @@ class CoreStream:
         """Wait for the stream's work."""
         from tilewright.simulated.current import current_gpu
 
-        gpu = current_gpu()
-        gpu.wait(gpu.stream(self.handle))
+        streams.cuStreamSynchronize(current_gpu(), self.handle)

@@ -9,7 +9,7 @@ from types import FrameType
 
 #: Where this package lies; a user's folder may have any name, this one's and numba's included.
 OURS = f"{Path(__file__).parents[1]}{os.sep}"
-_PACKAGES = ("numba", "numba.cuda", "cuda.core", "cuda.bindings")
+_PACKAGES = ("numba", "numba.cuda", "cuda.core", "cuda.bindings", "numpy")
 
 
 def internal_folders() -> tuple[str, ...]:
@@ -26,13 +26,22 @@ def internal_folders() -> tuple[str, ...]:
     return (OURS, *(f"{folder}{os.sep}" for module in loaded for folder in module.__path__))
 
 
-def source_line() -> str:
-    """`file:line` at which the user's program called what asks this; "" where no line is the user's."""
+def users_frame() -> FrameType | None:
+    """The innermost of the user's program that called what asks this; None where none is the user's."""
     frame: FrameType | None = sys._getframe(1)
     internal = internal_folders()
     while frame is not None:  # the program's own module may be the outermost
-        file = frame.f_code.co_filename
-        if not file.startswith(internal):
-            return f"{file}:{frame.f_lineno}"
+        if not frame.f_code.co_filename.startswith(internal):
+            return frame
         frame = frame.f_back
-    return ""
+    return None
+
+
+def line_of(frame: FrameType | None) -> str:
+    """`file:line` of a frame; "" of none."""
+    return "" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def source_line() -> str:
+    """`file:line` at which the user's program called what asks this; "" where no line is the user's."""
+    return line_of(users_frame())

@@ -37,6 +37,7 @@ from tilewright.simt.run.launch import Run, launch_packed
 from tilewright.simulated.gpu import DriverError, SimulatedGpu
 from tilewright.simulated.internal_code import source_line
 from tilewright.simulated.modules import Kernel, Library
+from tilewright.simulated.outstanding import Stretch, Work
 from tilewright.simulated.spacing import given_by_program
 from tilewright.simulated.views import HostPointer
 
@@ -96,7 +97,8 @@ class Launcher:
             program = library.entry(kernel.name)
             grid, block = _extents(config.grid), _extents(config.block)
             try:
-                gpu.stream(getattr(stream, "handle", stream) or 0)
+                handle = int(getattr(stream, "handle", stream) or 0)
+                gpu.stream(handle)
                 values = packed(program.parameters, arguments)
                 facts = tuple(_facts(noted[0], noted[1], values)) if noted else ()
                 for fact in facts:
@@ -117,6 +119,7 @@ class Launcher:
             finally:
                 if workspace:
                     gpu.free(workspace)
+            gpu.outstanding.queued(handle, self._work(about, run, workspace))
         if run.printed:
             print(run.printed, end="", flush=True)
 
@@ -149,6 +152,18 @@ class Launcher:
             raise
         self._finish(about, run, None)
         return run
+
+    def _work(self, about: Launch, run: Run, workspace: int) -> Work | None:
+        """What a launch uses of memory that is the host's too; None where nothing, or where nobody asks."""
+        used = [
+            (address, observer.used(run, address, size))
+            for observer in self.gpu.observers
+            if observer.host_races
+            for address, size in self.gpu.host_visible.items()
+            if address != workspace
+        ]
+        reads, writes = (tuple(s for at, both in used for s in Stretch.of(at, both[i])) for i in (0, 1))
+        return Work(f"`{about.name}`", about.name, about.source_line, reads, writes) if reads or writes else None
 
     def _refused(self, about: Launch, error: DriverError) -> Exception:
         """What the program is told of a launch that a driver refuses; observers are told of it first."""

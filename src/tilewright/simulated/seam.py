@@ -31,6 +31,7 @@ from tilewright.simulated.linking import Linker, ObjectCode, Program
 from tilewright.simulated.modules import KernelAttributes
 from tilewright.simulated.spacing import spacing_call
 from tilewright.simulated.views import ArrayView
+from tilewright.simulated.watched import WatchedNumPy, classes
 from tilewright.waiting import announced
 
 _PURPOSE = "Running programs on the simulated GPU"
@@ -75,6 +76,7 @@ def rows(gpu: SimulatedGpu, finalizers: Finalizers) -> Sequence[Row]:
     """The table for one simulated GPU."""
     launcher, lines = Launcher(gpu), Lines()
     return (
+        *(_watching_rows() if gpu.host_races else ()),
         (DRIVER, "binding", Binding(gpu)),
         (DRIVER, "Linker", Linker),
         (DRIVER, "ObjectCode", ObjectCode),
@@ -101,6 +103,13 @@ def rows(gpu: SimulatedGpu, finalizers: Finalizers) -> Sequence[Row]:
         (_NRT, "launch", launcher.launch),
         (_NRT, "LaunchConfig", LaunchConfig),
     )
+
+
+def _watching_rows() -> Iterator[Row]:
+    """Rows that let arrays of the host's and the device's memory tell of the host's uses."""
+    yield "numba.cuda.api", "np", WatchedNumPy()
+    for name, watched in classes().items():
+        yield "numba.cuda.cudadrv.devicearray", name, watched
 
 
 def _function_init(function: Any, module: Any, kernel: Any, name: str) -> None:

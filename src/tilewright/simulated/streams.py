@@ -32,6 +32,8 @@ def cuStreamCreate(gpu: SimulatedGpu, flags: int) -> Any:
     gpu.require_context()
     handle = gpu.new_handle()
     gpu.streams[handle] = Stream()
+    if int(flags) & int(binding().CUstream_flags.CU_STREAM_NON_BLOCKING):
+        gpu.outstanding.made_independent(handle)
     return handle_type()(handle)
 
 
@@ -41,30 +43,40 @@ def cuStreamDestroy(gpu: SimulatedGpu, stream: Any) -> None:
     if int(stream) in DEFAULT_STREAMS:
         raise DriverError("CUDA_ERROR_INVALID_HANDLE")
     gpu.streams.pop(int(stream))
+    gpu.outstanding.stream_ended(int(stream))
 
 
 def cuStreamSynchronize(gpu: SimulatedGpu, stream: Any) -> None:
     """Wait for a stream's work."""
     gpu.wait(gpu.stream(stream))
+    gpu.outstanding.synchronised(int(stream))
 
 
 def cuStreamQuery(gpu: SimulatedGpu, stream: Any) -> None:
     """Whether a stream's work is done."""
     if any(not future.done() for future in gpu.stream(stream).callbacks):
         raise DriverError("CUDA_ERROR_NOT_READY")
+    gpu.outstanding.synchronised(int(stream))
 
 
 def cuStreamWaitEvent(gpu: SimulatedGpu, stream: Any, event: Any, flags: int) -> None:
     """Let a stream wait for an event."""
     gpu.stream(stream)
     gpu.event(event)
+    gpu.outstanding.waits(int(stream), int(event))
 
 
 def cuStreamAddCallback(gpu: SimulatedGpu, stream: Any, callback: Any, data: Any, flags: int) -> None:
     """Call a function on the driver's thread when the stream's work is done."""
     found, handle = gpu.stream(stream or 0), int(stream or 0)
     function = _CALLBACK(int(callback))
-    gpu.call_back(found, lambda: function(handle, 0, int(data)))
+    before = gpu.outstanding.before(handle)
+
+    def work() -> None:
+        gpu.outstanding.known_done(before)
+        function(handle, 0, int(data))
+
+    gpu.call_back(found, work)
 
 
 def cuEventCreate(gpu: SimulatedGpu, flags: int) -> Any:
@@ -85,16 +97,19 @@ def cuEventRecord(gpu: SimulatedGpu, event: Any, stream: Any) -> None:
     """Note the time in a stream."""
     gpu.stream(stream)
     gpu.event(event).recorded = now()
+    gpu.outstanding.recorded(int(event), int(stream))
 
 
 def cuEventQuery(gpu: SimulatedGpu, event: Any) -> None:
     """Whether an event has come."""
     gpu.event(event)
+    gpu.outstanding.event_came(int(event))
 
 
 def cuEventSynchronize(gpu: SimulatedGpu, event: Any) -> None:
     """Wait for an event."""
     gpu.event(event)
+    gpu.outstanding.event_came(int(event))
 
 
 def cuEventElapsedTime(gpu: SimulatedGpu, start: Any, end: Any) -> float:
