@@ -181,7 +181,7 @@ class Checks(Observer):
     def used(self, run: Run, address: int, size_bytes: int) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
         """As the launch's maps say."""
         start, touched = address - GLOBAL_BASE, run.results["touched"]
-        read, written = (map_[start : start + size_bytes] != 0 for map_ in (touched.read, touched.written))
+        read, written = (map_[start : start + size_bytes].view(np.bool_) for map_ in (touched.read, touched.written))
         return read, written
 
     def host_raced(self, race: HostRace) -> None:

@@ -37,11 +37,11 @@ class Stretch:
     @classmethod
     def of(cls, address: int, used: Bytes) -> tuple[Stretch, ...]:
         """From the first byte that is used to the last one; none where none is."""
-        places = np.flatnonzero(used)
-        if not places.size:
+        first = int(used.argmax()) if used.size else 0
+        if not used[first : first + 1].any():
             return ()
-        first, last = int(places[0]), int(places[-1]) + 1
-        if last - first == places.size:
+        last = used.size - int(used[::-1].argmax())
+        if used[first:last].all():
             return (cls.whole(address + first, last - first),)
         return (cls(address + first, used[first:last].copy()),)
 
