@@ -1,4 +1,4 @@
-"""Running a ready kernel's blocks on host threads, and turning what went wrong into errors."""
+"""Running a ready kernel's blocks on host threads."""
 
 from __future__ import annotations
 
@@ -7,23 +7,22 @@ import math
 import threading
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
-from tilewright.errors import DeadlockError, KernelError, LimitError, MemoryAccessError
+from tilewright.errors import KernelError
 from tilewright.gpu.program import Program
 from tilewright.machine.occupancy import most_resident
 from tilewright.native.interrupts import HeldBack
-from tilewright.simt.events import Facts, Instrument, Site
-from tilewright.simt.ptx.frames import within
-from tilewright.simt.run import barrier_faults, traps
+from tilewright.simt.events import Facts, Instrument
+from tilewright.simt.run import traps
 from tilewright.simt.run.arena import Arena
 from tilewright.simt.run.budget import UNLIMITED, Budget
 from tilewright.simt.run.callbacks import Callbacks
 from tilewright.simt.run.compiler import host
-from tilewright.simt.run.device_runtime import ASSERTION_FORMAT
+from tilewright.simt.run.diagnosis import Diagnosis
 from tilewright.simt.run.grid_barrier import GridBarrier
 from tilewright.simt.run.kernels import ReadyKernel
 from tilewright.simt.run.limits import Limits
@@ -127,6 +126,10 @@ class Shift:
         """Bytes of what its blocks printed so far, with what found no room."""
         return int(self.context[state.CONTEXT["print_used"] // 8])
 
+    def prints(self) -> Iterator[traps.PrintRecord]:
+        """What its blocks printed so far, in order."""
+        return traps.print_records(self.printed, self.printed_bytes)
+
     def block_at_work(self) -> int:
         """Linear index of the current block."""
         return int(self.slots[self.current].record[state.SLOT["block"] // 8])
@@ -207,7 +210,7 @@ class Execution:
         if self._failure is not None:
             raise self._failure
         if self.budget.passed:  # in the last rounds
-            raise self._stopped(self._place(self.blocks - 1))
+            raise self._diagnosis.stopped(self.blocks - 1)
 
     def blocks_done(self) -> int:
         """How many blocks have ended, at least: those that began, but for one a host thread."""
@@ -277,7 +280,7 @@ class Execution:
 
     def _work(self, shift: Shift) -> bool:
         """Run blocks on this thread until none is left, or (False) until the shift pauses."""
-        context, slots, printed = shift.context, shift.slots, shift.printed
+        context, slots = shift.context, shift.slots
         run = _RUN(host().runtime.addresses["tw.run"])
         while True:
             code = run(context.ctypes.data, slots[shift.current].address)
@@ -295,10 +298,10 @@ class Execution:
                 shift.current = self._next_slot(slots, shift.current)
             elif code != state.PAUSED:
                 shift.share.tell(shift.spent)
-                self._fail(self._error(code, shift, slots[shift.current]))
+                self._fail(self._diagnosis.fault(code, context, slots[shift.current].record, shift.prints()))
                 break
             if self._stop[0] or not shift.may_go_on(self._asked_to_stop):
-                self._fail(self._stopped(self._place(shift.block_at_work()), context))
+                self._fail(self._diagnosis.stopped(shift.block_at_work(), context))
                 break
             if shift.paused:
                 return False
@@ -306,8 +309,7 @@ class Execution:
             shift.share.close(shift.spent)
             self.warp_instructions += shift.spent
             self._counters += self._thread_counters(context)
-            if printed is not None:
-                self._read_printed(printed, shift.printed_bytes)
+            self._read_printed(shift)
         return True
 
     def _next_slot(self, slots: list[Slot], current: int) -> int:
@@ -426,126 +428,16 @@ class Execution:
                 self._failure = error
         self._stop[0] = 1
 
-    def _error(self, code: int, shift: Shift, slot: Slot) -> KernelError:
-        context = shift.context
-
-        def field(name: str) -> int:
-            return int(context[state.CONTEXT[name] // 8])
-
-        block = self._place(field("fault_block"))
-        name = self.program.name
-        if code == state.DEADLOCK:
-            return self._deadlock(block, barrier_faults.waits(slot.record, self.warps, self.ready.translation.sites))
-        if code == state.STOPPED or field("fault_kind") == state.STOP_REQUEST:
-            return self._stopped(block, context)
-        site = self.ready.translation.sites[field("fault_site")]
-        where = self._where(field("fault_site"))
-        thread = self._thread(field("fault_warp") * LANES + field("fault_lane"))
-        kind, address = field("fault_kind"), field("fault_address")
-        lanes = bin(field("fault_lanes")).count("1")
-        inner = self._inner(site)
-        at = f"in block {block}, thread {thread}, at {where}" + (f", in {within(inner)}" if inner else "")
-        about: dict[str, Any] = {
-            "kernel": name, "line": where, "inner": inner, "block": block, "thread": thread,
-            "opcode": site.opcode, "ptx_line": site.ptx_line,
-        }  # fmt: skip
-        if kind == state.TRAP:
-            at_barrier = self.grid_barrier is None and traps.at_grid_barrier(self.program.ptx, site, inner)
-            return traps.error(name, self._assertion(shift, about), about, at_grid_barrier=at_barrier)
-        if kind == state.CALL_DEPTH:
-            return LimitError(f"{name}: calls went deeper than {self.limits.call_depth} {at}", **about)
-        if kind == state.BAD_CALL:
-            return KernelError(f"{name}: indirect call to no function {at}", **about)
-        if kind in barrier_faults.RULES:
-            rule = barrier_faults.RULES[kind]
-            text = barrier_faults.rule_text(rule, field("fault_got"), field("fault_other"), self.threads)
-            return rule.error(f"{name}: `{site.opcode}` {at}: {text}", fault=rule.fault, **about)
-        what = "misaligned" if kind == state.MISALIGNED else "out of bounds"
-        reason = (
-            f"an address must be a multiple of {site.bytes_per_lane & -site.bytes_per_lane}"
-            if kind == state.MISALIGNED
-            else f"it lies outside the {site.space} memory in use"
-        )
-        return MemoryAccessError(
-            f"{name}: {what} {site.space} {site.access} of {site.bytes_per_lane} bytes at address {address:#x} {at} "
-            f"({lanes} lane{'s' * (lanes != 1)} of its warp; {site.opcode}): {reason}",
-            address=address,
-            fault="misaligned" if kind == state.MISALIGNED else f"bounds {site.space}",
-            **about,
-        )
-
-    def _assertion(self, shift: Shift, about: dict[str, Any]) -> traps.Assertion | None:
-        """The assertion that the thread which trapped had failed."""
-        place = self.ready.translation.layout.places.get(ASSERTION_FORMAT)
-        if place is None:
-            return None
-        records = traps.print_records(shift.printed, shift.printed_bytes)
-        block, thread = self._linear(about["block"], self.grid), self._linear(about["thread"], self.block)
-        return traps.failed_assertion(records, self._module_base + place[1], block, thread, self._memory.read_text)
-
-    def _deadlock(self, block: tuple[int, int, int], waits: list[barrier_faults.Wait]) -> DeadlockError:
-        """No warp of a block can run; the line is that of the first barrier that has begun."""
-        name = self.program.name
-        about: dict[str, Any] = {"kernel": name, "block": block, "fault": "deadlock"}
-        sites = [(w.site.source or f"PTX line {w.site.ptx_line}", w.site.opcode, w.site.ptx_line) for w in waits]
-        if waits:
-            about |= dict(zip(("line", "opcode", "ptx_line"), sites[0], strict=True))
-            about |= {"thread": self._thread(waits[0].warps[0] * LANES), "others": tuple(sites[1:])}
-        if len(waits) == 1 and waits[0].counted:
-            about["fault"] = "barrier count"
-        return DeadlockError(
-            f"{name}: block {block} cannot go on: every thread that has not exited waits at a barrier that the "
-            f"others will not reach: {barrier_faults.waits_text(waits)}; threads count in whole warps, and those that "
-            "exited are not waited for where a barrier names no number of threads",
-            **about,
-        )
-
-    def _stopped(self, block: tuple[int, int, int], context: Any = None) -> KernelError:
-        """What ended the launch; with a thread's context also at which loop, and which thread of the warp first."""
-        limits, name = self.limits, self.program.name
-        about: dict[str, Any] = {"kernel": name, "block": block}
-        at = f"in block {block}"
-        if context is not None and int(context[state.CONTEXT["fault_kind"] // 8]) == state.STOP_REQUEST:
-            site, warp, lane = (int(context[state.CONTEXT[f"fault_{x}"] // 8]) for x in ("site", "warp", "lane"))
-            about |= {"thread": self._thread(warp * LANES + lane), "line": self._where(site)}
-            at += f", thread {about['thread']}, at {about['line']}"
-        if self.grid_barrier is not None and self.grid_barrier.ended:
-            ended = f"{self.grid_barrier.ended:,} of {self.blocks:,} blocks ended"
-            text = f"{name}: {ended} without coming to a barrier of the grid, at which the others wait {at}"
-            return DeadlockError(text, fault="deadlock", **about)
-        if self.budget.passed:
-            reason = f"{limits.instructions:,} warp instructions"
-        elif self._deadline is not None and time.monotonic() > self._deadline:
-            reason = f"{limits.seconds:g} seconds"
-        else:
-            return KernelError(f"{name}: stopped {at}", **about)
-        hint = "a loop may never end, or needs a higher limit"
-        return LimitError(f"{name}: passed its limit of {reason} {at}; {hint}", **about)
-
-    def _where(self, site: int) -> str:
-        """A site's source position, or its PTX line."""
-        found = self.ready.translation.sites[site]
-        return found.source or f"PTX line {found.ptx_line}"
-
-    def _inner(self, site: Site) -> str:
-        """The source position in a library that a site's own calls; "" where it is of none."""
-        inner = self.program.inner_lines.get(site.ptx_line, "")
-        return inner if site.source and inner != site.source else ""
+    @property
+    def _diagnosis(self) -> Diagnosis:
+        """What this launch's errors are made of."""
+        return Diagnosis(
+            self.program, self.ready.translation, self.grid, self.block, self.limits, self._memory, self._module_base,
+            self.budget, self.grid_barrier, self._deadline,
+        )  # fmt: skip
 
     def _asked_to_stop(self) -> bool:
         return bool(self._stop[0])
-
-    def _place(self, linear: int) -> tuple[int, int, int]:
-        x, y, _ = self.grid
-        return linear % x, linear // x % y, linear // (x * y)
-
-    @staticmethod
-    def _linear(place: tuple[int, int, int], extents: tuple[int, int, int]) -> int:
-        return place[0] + extents[0] * (place[1] + extents[1] * place[2])
-
-    def _thread(self, linear: int) -> tuple[int, int, int]:
-        x, y, _ = self.block
-        return linear % x, linear // x % y, linear // (x * y)
 
     # -- what was observed --------------------------------------------------------------------------------------
 
@@ -565,14 +457,14 @@ class Execution:
         """What the kernel printed, block by block."""
         return "".join(text for _, text in sorted(self._printed, key=lambda record: record[0]))
 
-    def _read_printed(self, buffer: Any, used: int) -> None:
+    def _read_printed(self, shift: Shift) -> None:
         """Format one thread's records."""
-        read_text = self._memory.read_text
-        for record in traps.print_records(buffer, used):
+        read_text, used, buffer = self._memory.read_text, shift.printed_bytes, shift.printed
+        for record in shift.prints():
             text = read_text(record.format_address)
             if text is not None:
                 self._printed.append((record.block, format_text(text, record.arguments, read_text)))
-        if used > buffer.nbytes:
+        if buffer is not None and used > buffer.nbytes:
             lost = (used - buffer.nbytes) // state.PRINT_RECORD_BYTES + 1
             warnings.warn(f"{self.program.name}: the print buffer was full; {lost:,} lines were lost", stacklevel=2)
 

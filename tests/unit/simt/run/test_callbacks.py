@@ -18,6 +18,7 @@ from tilewright.gpu import Program
 from tilewright.instruments.shadow import orders
 from tilewright.instruments.shadow.memory import MemoryCheck
 from tilewright.simt.run import execution
+from tilewright.simt.run.diagnosis import Diagnosis
 from tilewright.simt.run.limits import Limits
 
 #: Warp 0 writes x, and raises a flag behind a fence; warp 1 of another block waits for it and reads x.
@@ -110,14 +111,14 @@ def test_ctrl_c_in_a_callback_is_neither_lost_nor_a_finding(monkeypatch: pytest.
 
 def test_an_interrupt_is_not_lost_behind_a_kernels_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernel went wrong, and Ctrl-C came before that was told."""
-    real = execution.Execution._error
+    real = Diagnosis.fault
 
     def error(*arguments: Any) -> Any:
         os.kill(os.getpid(), signal.SIGINT)
         time.sleep(0.01)
         return real(*arguments)
 
-    monkeypatch.setattr(execution.Execution, "_error", error)
+    monkeypatch.setattr(Diagnosis, "fault", error)
     program = Program.from_ptx(FLAG.replace("atom.global.exch.b32 %r2, [%rd1+4], 1;", "trap;"))
     with pytest.raises(KeyboardInterrupt):
         tw.simt.launch(program, 1, 1, (np.zeros(3, np.int32),))

@@ -1,0 +1,205 @@
+"""Diagnosis: what went wrong in a launch, as an error with its place and its reason."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tilewright.errors import DeadlockError, KernelError, LimitError, MemoryAccessError
+from tilewright.gpu.program import Program
+from tilewright.simt.events import Site
+from tilewright.simt.ptx.frames import within
+from tilewright.simt.run import barrier_faults, traps
+from tilewright.simt.run.budget import Budget
+from tilewright.simt.run.device_runtime import ASSERTION_FORMAT
+from tilewright.simt.run.grid_barrier import GridBarrier
+from tilewright.simt.run.limits import Limits
+from tilewright.simt.run.memory import Memory
+from tilewright.simt.translate import state
+from tilewright.simt.translate.code import LANES
+from tilewright.simt.translate.translation import Translation
+
+_Extent = tuple[int, int, int]
+_Context = npt.NDArray[np.uint64]
+
+
+def place_of(linear: int, extents: _Extent) -> _Extent:
+    """The (x, y, z) of a block of a grid, or of a thread of a block, by its number.
+
+    Examples
+    --------
+    >>> place_of(17, (4, 3, 2)), number_of((1, 1, 1), (4, 3, 2))
+    ((1, 1, 1), 17)
+    """
+    x, y, _ = extents
+    return linear % x, linear // x % y, linear // (x * y)
+
+
+def number_of(place: _Extent, extents: _Extent) -> int:
+    """The number of a block or thread: x goes fastest."""
+    return place[0] + extents[0] * (place[1] + extents[1] * place[2])
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """What the errors of one launch are made of.
+
+    Attributes
+    ----------
+    program : Program
+    translation : Translation
+        Its sites say where instructions stand.
+    grid, block : (int, int, int)
+    limits : Limits
+    memory : Memory
+    module_base : int
+        Device address of the module's variables.
+    budget : Budget
+        The launch's instructions.
+    grid_barrier : GridBarrier, optional
+        That of a cooperative launch.
+    deadline_s : float, optional
+        When the launch is given up, by `time.monotonic`.
+    """
+
+    program: Program
+    translation: Translation
+    grid: _Extent
+    block: _Extent
+    limits: Limits
+    memory: Memory
+    module_base: int
+    budget: Budget
+    grid_barrier: GridBarrier | None
+    deadline_s: float | None
+
+    def fault(self, code: int, context: _Context, record: Any, printed: Iterator[traps.PrintRecord]) -> KernelError:
+        """The error that machine code came back with.
+
+        Parameters
+        ----------
+        code : int
+            What it gave back, of `state`.
+        context : array of uint64
+            The host thread's context, with the fault's place.
+        record : array
+            That of the block at work.
+        printed : iterator of PrintRecord
+            What the host thread's blocks have printed.
+        """
+
+        def field(name: str) -> int:
+            return int(context[state.CONTEXT[name] // 8])
+
+        block = place_of(field("fault_block"), self.grid)
+        name, threads = self.program.name, math.prod(self.block)
+        if code == state.DEADLOCK:
+            warps = -(-threads // LANES)
+            return self._deadlock(block, barrier_faults.waits(record, warps, self.translation.sites))
+        if code == state.STOPPED or field("fault_kind") == state.STOP_REQUEST:
+            return self.stopped(field("fault_block"), context)
+        site = self.translation.sites[field("fault_site")]
+        where = self._where(field("fault_site"))
+        thread = place_of(field("fault_warp") * LANES + field("fault_lane"), self.block)
+        kind, address = field("fault_kind"), field("fault_address")
+        inner = self._inner(site)
+        at = f"in block {block}, thread {thread}, at {where}" + (f", in {within(inner)}" if inner else "")
+        about: dict[str, Any] = {
+            "kernel": name, "line": where, "inner": inner, "block": block, "thread": thread,
+            "opcode": site.opcode, "ptx_line": site.ptx_line,
+        }  # fmt: skip
+        if kind == state.TRAP:
+            at_barrier = self.grid_barrier is None and traps.at_grid_barrier(self.program.ptx, site, inner)
+            return traps.error(name, self._assertion(printed, about), about, at_grid_barrier=at_barrier)
+        if kind == state.CALL_DEPTH:
+            return LimitError(f"{name}: calls went deeper than {self.limits.call_depth} {at}", **about)
+        if kind == state.BAD_CALL:
+            return KernelError(f"{name}: indirect call to no function {at}", **about)
+        if kind in barrier_faults.RULES:
+            rule = barrier_faults.RULES[kind]
+            text = barrier_faults.rule_text(rule, field("fault_got"), field("fault_other"), threads)
+            return rule.error(f"{name}: `{site.opcode}` {at}: {text}", fault=rule.fault, **about)
+        lanes = field("fault_lanes").bit_count()
+        return _access_error(name, site, at, lanes, address, misaligned=kind == state.MISALIGNED, about=about)
+
+    def _assertion(self, printed: Iterator[traps.PrintRecord], about: dict[str, Any]) -> traps.Assertion | None:
+        """The assertion that the thread which trapped had failed."""
+        place = self.translation.layout.places.get(ASSERTION_FORMAT)
+        if place is None:
+            return None
+        block, thread = number_of(about["block"], self.grid), number_of(about["thread"], self.block)
+        return traps.failed_assertion(printed, self.module_base + place[1], block, thread, self.memory.read_text)
+
+    def _deadlock(self, block: _Extent, waits: list[barrier_faults.Wait]) -> DeadlockError:
+        """No warp of a block can run; the line is that of the first barrier that has begun."""
+        name = self.program.name
+        about: dict[str, Any] = {"kernel": name, "block": block, "fault": "deadlock"}
+        sites = [(w.site.source or f"PTX line {w.site.ptx_line}", w.site.opcode, w.site.ptx_line) for w in waits]
+        if waits:
+            about |= dict(zip(("line", "opcode", "ptx_line"), sites[0], strict=True))
+            about |= {"thread": place_of(waits[0].warps[0] * LANES, self.block), "others": tuple(sites[1:])}
+        if len(waits) == 1 and waits[0].counted:
+            about["fault"] = "barrier count"
+        return DeadlockError(
+            f"{name}: block {block} cannot go on: every thread that has not exited waits at a barrier that the "
+            f"others will not reach: {barrier_faults.waits_text(waits)}; threads count in whole warps, and those that "
+            "exited are not waited for where a barrier names no number of threads",
+            **about,
+        )
+
+    def stopped(self, number: int, context: _Context | None = None) -> KernelError:
+        """What ended the launch in a block; with a thread's context also at which loop, and which thread first."""
+        limits, name, block = self.limits, self.program.name, place_of(number, self.grid)
+        about: dict[str, Any] = {"kernel": name, "block": block}
+        at = f"in block {block}"
+        if context is not None and int(context[state.CONTEXT["fault_kind"] // 8]) == state.STOP_REQUEST:
+            site, warp, lane = (int(context[state.CONTEXT[f"fault_{x}"] // 8]) for x in ("site", "warp", "lane"))
+            about |= {"thread": place_of(warp * LANES + lane, self.block), "line": self._where(site)}
+            at += f", thread {about['thread']}, at {about['line']}"
+        if self.grid_barrier is not None and self.grid_barrier.ended:
+            ended = f"{self.grid_barrier.ended:,} of {math.prod(self.grid):,} blocks ended"
+            text = f"{name}: {ended} without coming to a barrier of the grid, at which the others wait {at}"
+            return DeadlockError(text, fault="deadlock", **about)
+        if self.budget.passed:
+            reason = f"{limits.instructions:,} warp instructions"
+        elif self.deadline_s is not None and time.monotonic() > self.deadline_s:
+            reason = f"{limits.seconds:g} seconds"
+        else:
+            return KernelError(f"{name}: stopped {at}", **about)
+        hint = "a loop may never end, or needs a higher limit"
+        return LimitError(f"{name}: passed its limit of {reason} {at}; {hint}", **about)
+
+    def _where(self, site: int) -> str:
+        """A site's source position, or its PTX line."""
+        found = self.translation.sites[site]
+        return found.source or f"PTX line {found.ptx_line}"
+
+    def _inner(self, site: Site) -> str:
+        """The source position in a library that a site's own calls; "" where it is of none."""
+        inner = self.program.inner_lines.get(site.ptx_line, "")
+        return inner if site.source and inner != site.source else ""
+
+
+def _access_error(
+    name: str, site: Site, at: str, lanes: int, address: int, *, misaligned: bool, about: dict[str, Any]
+) -> MemoryAccessError:
+    """The error of an access by so many lanes of a warp."""
+    if misaligned:
+        what, fault = "misaligned", "misaligned"
+        reason = f"an address must be a multiple of {site.bytes_per_lane & -site.bytes_per_lane}"
+    else:
+        what, fault = "out of bounds", f"bounds {site.space}"
+        reason = f"it lies outside the {site.space} memory in use"
+    return MemoryAccessError(
+        f"{name}: {what} {site.space} {site.access} of {site.bytes_per_lane} bytes at address {address:#x} {at} "
+        f"({lanes} lane{'s' * (lanes != 1)} of its warp; {site.opcode}): {reason}",
+        address=address,
+        fault=fault,
+        **about,
+    )
