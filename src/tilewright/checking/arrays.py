@@ -76,6 +76,8 @@ def named(
                 f", whose strides {meant[0].strides} reach past the memory allocated for it: pass a host array with "
                 "gaps as numpy.ascontiguousarray(...)"
             )
+        if finding.code == "TW107" and len(meant[0].shape) == 1:
+            words += ", a part of a longer one"
         meant = meant[:1]
     else:
         nearest = min(arrays, key=lambda fact: _misses_by(fact, address))

@@ -6,8 +6,9 @@ these must explain them:
 - The launch has several blocks or threads on an axis whose index the kernel does not use. All of them do the same
   elements, and an array that it writes has others (TW501).
 - The kernel is given arrays, and nothing in its code writes (TW501).
-- What was touched is a box at the array's beginning, as far as the grid reaches: on each axis that is left short,
-  blocks times threads, times a whole number of elements a thread. Then, one of these:
+- What was touched is a box at the array's beginning, or near it, where a stencil leaves out as much at both ends. It
+  reaches as far as the grid: on each axis that is left short, blocks times threads, times a whole number of elements a
+  thread. Then, one of these:
 
   - Less than a block's share is missing: the grid came from a floor division.
   - More is missing, and the kernel compares its index with the array's whole extent, or compares it with nothing and

@@ -18,6 +18,8 @@ from tilewright.simt.translate.graph import Op
 
 #: Most elements that a thread is taken to do on one axis.
 _THREAD_ELEMENTS = 64
+#: Most elements that a stencil is taken to leave out at an end of an axis.
+_EDGE_ELEMENTS = 16
 #: What leaves something behind besides stores and atomics of memory that outlives the kernel.
 _LEAVING = ("call", "trap", "cp", "nanosleep")
 _Mask = npt.NDArray[np.bool_]
@@ -60,16 +62,20 @@ def left_out(
         details = {"array": argument.name, "shape": list(argument.shape), "address": address}
         yield launches.at(launch, "TW501", f"{unread}; {missing} (its shape is {argument.shape})", details=details)
         return
-    reached = [int(axis.max()) + 1 for axis in np.nonzero(part)]
-    short = [axis for axis, extent in enumerate(argument.shape) if reached[axis] < extent]
-    if not short or int(part.sum()) != int(np.prod(reached)):
+    touched = np.nonzero(part)
+    reached = [int(axis.max()) + 1 for axis in touched]
+    edges = [int(axis.min()) for axis in touched]  # a stencil leaves out as much at both ends
+    short = [axis for axis, extent in enumerate(argument.shape) if reached[axis] < extent - edges[axis]]
+    if not short or int(part.sum()) != int(np.prod(np.subtract(reached, edges))):
+        return
+    if max(edges) > (_EDGE_ELEMENTS if access == "written" and bounds is not None else 0):
         return
     if access == "written" and bounds is not None and bounds.by_data(argument):
         return
     missing = f"elements from {_words(short, reached)} on were never {access} (its shape is {argument.shape})"
     details = {"array": argument.name, "reached": reached, "shape": list(argument.shape), "address": address}
     text = f"the grid reaches {tuple(reached)} of array `{argument.name}`; {missing}"
-    extents = [(reached[axis], argument.shape[axis]) for axis in short]
+    extents = [(reached[axis], argument.shape[axis] - edges[axis]) for axis in short]
     if all(_by_floor(launch, *each, bounds) or _too_small(launch, *each, bounds, alike) for each in extents):
         yield launches.at(launch, "TW501" if access == "written" else "TW506", text, details=details)
     elif access == "written" and bounds is not None and _lacks_dimension(launch, reached, argument, short, bounds):

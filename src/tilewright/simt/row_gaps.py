@@ -10,13 +10,15 @@ from tilewright.simt.observer import Rows
 
 #: Least bytes of a gap: as far as a warp's 32 float64 reach past a row.
 GAP_BYTES = 256
+#: Bytes of the gap where it is the only one: as far as a block's 1,024 float64 reach past an array of one row.
+ONLY_GAP_BYTES = 8192
 #: Most bytes of all gaps of an array; short rows of large arrays would take too much memory.
 _GAPS_MAX_BYTES = 1 << 28
 
 
 @dataclass(frozen=True, slots=True)
 class RowGaps:
-    """An array of two or more dimensions in C order, with a gap after each row.
+    """An array in C order with a gap after each row; one of one dimension is one row.
 
     Attributes
     ----------
@@ -45,20 +47,22 @@ class RowGaps:
     @property
     def gap_bytes(self) -> int:
         """Bytes of each gap: whole elements."""
-        return -(-GAP_BYTES // self.item_bytes) * self.item_bytes
+        least = GAP_BYTES if len(self.shape) > 1 else ONLY_GAP_BYTES
+        return -(-least // self.item_bytes) * self.item_bytes
 
     @property
     def strides(self) -> tuple[int, ...]:
         """As NumPy's, in bytes."""
-        strides = [self.item_bytes, self.row_bytes + self.gap_bytes]
-        for extent in self.shape[-2:0:-1]:
-            strides.append(strides[-1] * extent)
+        strides, step = [self.item_bytes], self.row_bytes + self.gap_bytes
+        for extent in reversed(self.shape[:-1]):
+            strides.append(step)
+            step *= extent
         return tuple(reversed(strides))
 
     @property
     def span_bytes(self) -> int:
         """Bytes from the first to the last, the last gap included."""
-        return self.strides[0] * self.shape[0]
+        return math.prod(self.shape[:-1]) * (self.row_bytes + self.gap_bytes)
 
     def gaps(self, address: int) -> Rows:
         """The gaps of an array that begins at an address."""

@@ -1,8 +1,8 @@
 """Arrays of a launch with a gap after each row, for observers that look for indices beyond one.
 
 A kernel of numba-cuda takes arrays of any strides: before it is compiled for a launch, contiguous arrays of two or more
-dimensions are copied to memory of their own with gaps, and back afterwards. Where it does not compile for such arrays
-(it asks for contiguous ones) it gets them as they are.
+dimensions are copied to memory of their own with gaps, and back afterwards; so are parts of longer arrays that have one
+dimension. Where it does not compile for such arrays (it asks for contiguous ones) it gets them as they are.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _spaced(gpu: SimulatedGpu, arguments: Sequence[Any]) -> list[_Spaced]:
         return []
     # the host's array passed twice is two arrays on the device
     twice = {id(a) for i, a in enumerate(arguments) if type(a) is np.ndarray and any(b is a for b in arguments[:i])}
-    suited = {id(a): a for a in arguments if _suits(a) and id(a) not in twice}
+    suited = {id(a): a for a in arguments if _suits(gpu, a) and id(a) not in twice}
     spans = [(_span(a), a) for a in arguments if hasattr(a, "__array_interface__") or _is_device(a)]
     alone = [a for a in suited.values() if not any(b is not a and _overlap(_span(a), span) for span, b in spans)]
     return [_with_gaps(gpu, a) for a in alone]
@@ -94,15 +94,25 @@ def _is_device(argument: Any) -> bool:
     return isinstance(argument, DeviceNDArray)
 
 
-def _suits(argument: Any) -> bool:
-    """Whether an argument is a plain C-contiguous array of rows."""
+def _suits(gpu: SimulatedGpu, argument: Any) -> bool:
+    """Whether an argument is a plain C-contiguous array of rows, or a row that is a part of something longer."""
     if type(argument) is np.ndarray:
         contiguous = argument.flags.c_contiguous
     elif _is_device(argument):
         contiguous = argument.is_c_contiguous()
     else:
         return False
-    return contiguous and argument.dtype.kind in "biufc" and suits(argument.shape, argument.dtype.itemsize)
+    if not contiguous or argument.dtype.kind not in "biufc":
+        return False
+    return suits(argument.shape, argument.dtype.itemsize) or _is_part(gpu, argument)
+
+
+def _is_part(gpu: SimulatedGpu, argument: Any) -> bool:
+    """Whether an array of one dimension lies in an allocation that holds more than it."""
+    if not _is_device(argument) or len(argument.shape) != 1 or argument.shape[0] == 0:
+        return False
+    start, end = _span(argument)
+    return gpu.memory.extent(start) not in (None, (start, end - start))
 
 
 def _span(array: Any) -> tuple[int, int]:
@@ -148,4 +158,4 @@ def _copy(gpu: SimulatedGpu, source: Any, target: Any) -> None:
 def _rows(array: Any) -> Rows:
     """Where an array's rows are."""
     count, row = math.prod(array.shape[:-1]), array.shape[-1] * array.dtype.itemsize
-    return Rows(_span(array)[0], count, array.strides[-2], row)
+    return Rows(_span(array)[0], count, array.strides[-2] if array.ndim > 1 else row, row)

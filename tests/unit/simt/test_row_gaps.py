@@ -9,7 +9,7 @@ from tilewright.simt.events import GLOBAL_BASE
 from tilewright.simt.row_gaps import RowGaps, suits
 
 
-@pytest.mark.parametrize("shape", [(1, 1), (3, 5), (2, 3, 4), (2, 1, 3, 7)])
+@pytest.mark.parametrize("shape", [(6,), (1, 1), (3, 5), (2, 3, 4), (2, 1, 3, 7)])
 @pytest.mark.parametrize("dtype", ["u1", "f4", "f8", "c16", "V12"])
 def test_elements_and_gaps_share_the_span_between_them(shape, dtype):
     rows = RowGaps(shape, np.dtype(dtype).itemsize)
