@@ -76,7 +76,8 @@ def left_out(
     details = {"array": argument.name, "reached": reached, "shape": list(argument.shape), "address": address}
     text = f"the grid reaches {tuple(reached)} of array `{argument.name}`; {missing}"
     extents = [(reached[axis], argument.shape[axis] - edges[axis]) for axis in short]
-    if all(_by_floor(launch, *each, bounds) or _too_small(launch, *each, bounds, alike) for each in extents):
+    other = any(_made_for_another(launch, argument, reached[axis], bounds) for axis in short)
+    if not other and all(_by_floor(launch, *each) or _too_small(launch, *each, bounds, alike) for each in extents):
         yield launches.at(launch, "TW501" if access == "written" else "TW506", text, details=details)
     elif access == "written" and bounds is not None and _lacks_dimension(launch, reached, argument, short, bounds):
         text = f"grid {launch.grid} and block {launch.block} have one dimension, and the kernel uses its y index"
@@ -91,10 +92,16 @@ def _words(short: list[int], reached: list[int]) -> str:
     return " and ".join(f"{reached[axis]:,} of axis {axis}" for axis in short)
 
 
-def _made_for_another(launch: Launch, reached: int, bounds: Bounds | None) -> bool:
-    """Whether the kernel's guard or another array ends where the grid does, or a number among the arguments does."""
-    guarded = bounds is not None and bounds.ends_at(reached)
-    return guarded or any(reached in argument.shape or argument.value == reached for argument in launch.arguments)
+def _made_for_another(launch: Launch, array: ArgumentFact, reached: int, bounds: Bounds | None) -> bool:
+    """Whether the kernel's guard, an array of another shape or a number among the arguments ends there too.
+
+    A guard of another axis of the array itself, which happens to be as long, explains nothing.
+    """
+    guarded = bounds is not None and reached not in array.shape and bounds.ends_at(reached)
+    return guarded or any(
+        (reached in argument.shape and argument.shape != array.shape) or argument.value == reached
+        for argument in launch.arguments
+    )
 
 
 def _by_threads(launch: Launch, reached: int) -> Iterator[tuple[int, int]]:
@@ -105,14 +112,9 @@ def _by_threads(launch: Launch, reached: int) -> Iterator[tuple[int, int]]:
             yield threads, each
 
 
-def _by_floor(launch: Launch, reached: int, extent: int, bounds: Bounds | None) -> bool:
-    """Whether a grid from floor division reaches so far: less than a block's share is missing.
-
-    Where another array ends there, the grid was made for that one.
-    """
-    return not _made_for_another(launch, reached, bounds) and any(
-        threads > 1 and extent - reached < threads * each for threads, each in _by_threads(launch, reached)
-    )
+def _by_floor(launch: Launch, reached: int, extent: int) -> bool:
+    """Whether a grid from floor division reaches so far: less than a block's share is missing."""
+    return any(threads > 1 and extent - reached < threads * each for threads, each in _by_threads(launch, reached))
 
 
 def _too_small(launch: Launch, reached: int, extent: int, bounds: Bounds | None, alike: bool) -> bool:
@@ -121,11 +123,7 @@ def _too_small(launch: Launch, reached: int, extent: int, bounds: Bounds | None,
     It compares its index with the array's extent, which no thread has come near; or, where it compares it with nothing,
     several arrays of this shape are all done to the same element.
     """
-    if (
-        bounds is None
-        or _made_for_another(launch, reached, bounds)
-        or all(each > 1 for _, each in _by_threads(launch, reached))
-    ):
+    if bounds is None or all(each > 1 for _, each in _by_threads(launch, reached)):
         return False
     return extent in bounds.compared or (alike and not bounds.compared and not bounds.begins_where_told)
 
@@ -157,7 +155,14 @@ def _lacks_dimension(
     return (
         one
         and len(rows) > 0
-        and all(axis in rows or _by_floor(launch, reached[axis], argument.shape[axis], bounds) for axis in short)
+        and all(
+            axis in rows
+            or (
+                _by_floor(launch, reached[axis], argument.shape[axis])
+                and not _made_for_another(launch, argument, reached[axis], bounds)
+            )
+            for axis in short
+        )
         and "y" in own_axes(bounds.values)
     )
 

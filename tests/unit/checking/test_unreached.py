@@ -105,6 +105,13 @@ def transposed(a, out):
 
 
 @cuda.jit
+def in_place_2d(x):
+    i, j = cuda.grid(2)
+    if i < x.shape[0] and j < x.shape[1]:
+        x[i, j] *= 2
+
+
+@cuda.jit
 def row_of_blocks(a, out):
     i = cuda.blockIdx.x
     if i < out.size:
@@ -129,6 +136,7 @@ DEFECTS: dict[str, tuple[Callable[[], object], str]] = {
         lambda: added_first[1, 32](ones(100), ones(100), zeros(100), 100), "elements from 32 of axis 0"
     ),
     "one block, in place": (lambda: in_place[1, 32](ones(100)), "elements from 32 of axis 0"),
+    "rows as few as columns": (lambda: in_place_2d[1, (8, 8)](ones(256, 8)), "from 8 of axis 0"),
     "one thread a block": (lambda: row_of_blocks[4, 1](ones(100), zeros(100)), "elements from 4 of axis 0"),
     "empty": (lambda: nothing[4, 32](ones(100), zeros(100)), "the kernel writes nothing"),
     "no store": (lambda: lost[4, 32](ones(100), zeros(100)), "the kernel writes nothing"),
