@@ -13,6 +13,7 @@ from tilewright.simt.observer import ArgumentFact
 from tilewright.simulated.current import DRIVER
 from tilewright.simulated.gpu import SimulatedGpu
 from tilewright.simulated.internal_code import source_line
+from tilewright.simulated.views import ArrayView
 
 
 def telling_copy(gpu: SimulatedGpu) -> Callable[..., None]:
@@ -28,11 +29,35 @@ def telling_copy(gpu: SimulatedGpu) -> Callable[..., None]:
             shape, strides, dtype = known
             if not isinstance(dtype, np.dtype) or not shape:  # one element, or bytes that say nothing of themselves
                 shape, strides, dtype = (1,), (size,), np.dtype((np.void, size))
-            fact = ArgumentFact("", dtype, tuple(shape), tuple(strides), address)
-            place = source_line()
-            with gpu.lock:
-                for observer in gpu.observers:
-                    observer.host_reads(fact, place)
+            _tell(gpu, ArgumentFact("", dtype, tuple(shape), tuple(strides), address))
         original(dst, src, size, stream)
 
     return device_to_host
+
+
+def telling_out(gpu: SimulatedGpu) -> Callable[..., Any]:
+    """Stands for `cuda.Out.to_device`: what it copies to the host after the launch was never copied to the device."""
+    original: Callable[..., Any] = importlib.import_module("numba.cuda.args").Out.to_device
+
+    @functools.wraps(original)
+    def to_device(hint: Any, after: list[Callable[[], Any]], stream: Any = 0) -> Any:
+        known = len(after)
+        array = original(hint, after, stream)
+        if gpu.observers and not hint.copy_input and len(after) > known:
+            after.insert(known, functools.partial(_tell_of_view, gpu, array))
+        return array
+
+    return to_device
+
+
+def _tell_of_view(gpu: SimulatedGpu, array: ArrayView) -> None:
+    strides = tuple(stride * array.dtype.itemsize for stride in array.strides)
+    if gpu.memory.extent(array.ptr) and min(strides, default=0) >= 0:
+        _tell(gpu, ArgumentFact("", array.dtype, array.shape, strides, array.ptr))
+
+
+def _tell(gpu: SimulatedGpu, fact: ArgumentFact) -> None:
+    place = source_line()
+    with gpu.lock:
+        for observer in gpu.observers:
+            observer.host_reads(fact, place)

@@ -24,7 +24,7 @@ from tilewright.simulated.current import DRIVER
 from tilewright.simulated.driver_binding import Binding
 from tilewright.simulated.ended import end
 from tilewright.simulated.gpu import SimulatedGpu
-from tilewright.simulated.host_copies import telling_copy
+from tilewright.simulated.host_copies import telling_copy, telling_out
 from tilewright.simulated.host_side import CoreStream, Device
 from tilewright.simulated.launching import LaunchConfig, Launcher
 from tilewright.simulated.linking import Linker, ObjectCode, Program
@@ -86,6 +86,7 @@ def rows(gpu: SimulatedGpu, finalizers: Finalizers) -> Sequence[Row]:
         (DRIVER, "find_driver", lambda: None),
         (DRIVER, "weakref", finalizers),
         (DRIVER, "device_to_host", telling_copy(gpu)),
+        ("numba.cuda.args", "Out.to_device", telling_out(gpu)),
         (DRIVER, "CudaPythonFunction.__init__", _function_init),
         (DRIVER, "_ActiveContext._tls_cache", threading.local()),
         ("numba.cuda.cudadrv.nvrtc", "Program", Program),

@@ -454,6 +454,18 @@ COPIES: dict[str, tuple[Callable[[], object], str]] = {
     "nothing": (lambda: copied(cuda.device_array(0)), ""),
     "a member of a structure": (structures, ""),
     "an argument given back": (lambda: added[1, 32](ones(9), ones(9), cuda.Out(zeros(9))), ""),
+    "an argument given back in part": (
+        lambda: added_from[1, 32](ones(100), ones(100), cuda.Out(zeros(100)), 90), "90 of the 100"
+    ),
+    "an argument given back in part, of a stream": (
+        lambda: added_from[1, 32, cuda.stream()](ones(100), ones(100), cuda.Out(zeros(100)), 90), "90 of the 100"
+    ),
+    "an argument that is copied both ways": (
+        lambda: added_from[1, 32](ones(100), ones(100), cuda.InOut(zeros(100)), 90), ""
+    ),
+    "an argument of the device": (
+        lambda: added_from[1, 32](ones(100), ones(100), cuda.Out(cuda.to_device(zeros(100))), 90), ""
+    ),
 }  # fmt: skip
 
 
