@@ -12,7 +12,7 @@ import operator
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from tilewright.checking.values import Values
+from tilewright.checking.values import STORES, Values
 from tilewright.simt.observer import ArgumentFact, Launch
 from tilewright.simt.ptx import tree
 from tilewright.simt.translate.graph import Op
@@ -28,9 +28,8 @@ _ARITHMETIC: dict[str, Callable[..., int]] = {
     "mul": operator.mul, "mad": lambda a, b, c: a * b + c, "shl": lambda a, b: a << min(b, 64),
     "shr": lambda a, b: a >> min(b, 64),
 }  # fmt: skip
-#: Operators that are followed at most: a text that is made to be long is not evaluated.
+#: Most operators that are followed: a text that is made to be long is not evaluated.
 _DEEPEST = 64
-_WRITING = ("st", "atom", "red")
 #: State spaces whose contents a launch is given, and no thread changes.
 _GIVEN = (".param", ".const")
 
@@ -91,7 +90,7 @@ class Bounds:
     def _writes(self) -> Iterator[list[Op]]:
         """Of each store and atomic what its address is computed from."""
         for op in self.values.ops:
-            if op.instruction.opcode in _WRITING:
+            if op.instruction.opcode in STORES:
                 bases = [o.base.name for o in op.sources + op.instruction.operands
                          if isinstance(o, tree.Address) and isinstance(o.base, tree.Register)]  # fmt: skip
                 yield list(self.values.origins(bases))
@@ -186,7 +185,7 @@ class Bounds:
 
     @functools.cached_property
     def _parameters(self) -> dict[str, tuple[ArgumentFact, int]]:
-        """Of each of the kernel's parameters, by its name in the text, which argument's and the how manieth of it."""
+        """The argument that each parameter of the text belongs to, and its place among that argument's parameters."""
         names = [parameter.name for parameter in self.launch.program.parameters]
         facts = self.launch.arguments
         fields = [_SHAPE + 2 * len(fact.shape) if fact.dtype is not None else 1 for fact in facts]
