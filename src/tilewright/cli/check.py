@@ -124,7 +124,7 @@ def _tell(
     formats.write(forms, checks, sifted, ended, verbose=verbose)
     ended.tell()  # after the findings, which may explain it
     status = _status(sifted, ended, failing)
-    if ended.status and ended.error is None and ended.status != status:
+    if ended.status and ended.error is None and failing != "never":
         console.note(f"the program itself ended with status {ended.status}")
     pointed()
     raise typer.Exit(status)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import math
 import os
 import stat
@@ -17,6 +18,8 @@ from numpy.lib import format as npy
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
 from tilewright.native.interrupts import HeldBack
 
+#: Errors that another name would not mend: a full disk, one's share of it, and a broken one.
+_HOST_FAILED = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 #: What an .npz archive starts with.
 _ZIP = b"PK"
 
@@ -98,9 +101,11 @@ def check_output(path: Path, *, force: bool) -> None:
         if not path.parent.is_dir():
             raise ArgumentValueError(f"{path}: the output's folder must exist (got no {path.parent}); make it first")
         there = path.lstat() if os.path.lexists(path) else None
+        end = path.stat() if path.exists() else there
+        device = path.is_symlink() and str(path.readlink()).startswith(("/proc/", "/dev/"))  # /dev/stdout, for one
     except OSError as error:
         raise _unwritable(path, error) from None
-    if there and not (stat.S_ISREG(there.st_mode) or stat.S_ISLNK(there.st_mode)):
+    if device or (end and not (stat.S_ISREG(end.st_mode) or stat.S_ISLNK(end.st_mode))):
         raise ArgumentValueError(f"{path}: the output must be a regular file (got a device or pipe); name another")
     if there and not force:
         raise ArgumentValueError(f"{path}: the output must be a new file (got one that exists); --force replaces it")
@@ -113,7 +118,7 @@ def write(path: Path, array: npt.NDArray[Any], *, force: bool) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """Write a report in the same way, in place of one that is there."""
-    _whole(path, lambda file: file.write(text.encode()), force=True)
+    _whole(path, lambda file: file.write(text.encode(errors="backslashreplace")), force=True)
 
 
 def _whole(path: Path, fill: Callable[[IO[bytes]], object], *, force: bool) -> None:
@@ -130,5 +135,8 @@ def _whole(path: Path, fill: Callable[[IO[bytes]], object], *, force: bool) -> N
             temporary.unlink(missing_ok=True)
 
 
-def _unwritable(path: Path, error: OSError) -> ArgumentValueError:
+def _unwritable(path: Path, error: OSError) -> Exception:
+    """What to say of a file that could not be written: that the user named a wrong one, or that the host failed."""
+    if error.errno in _HOST_FAILED:
+        return OSError(error.errno, error.strerror, str(path))
     return ArgumentValueError(f"{path}: the output must be writable (got: {error.strerror}); name another file")

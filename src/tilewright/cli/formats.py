@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -44,6 +45,8 @@ def chosen(given: Sequence[str], *, json: bool, where: str = "--format") -> dict
             raise ArgumentValueError(
                 f"{where} {name}=FILE must name a file in a folder that exists (got {text}); make the folder first"
             )
+        if to_file:
+            _check_file(f"{where} {text}", Path(file), [other for form, other in found.items() if form != name])
         found[name] = Path(file) if to_file else None
     if all(found.values()):
         found["text"] = None
@@ -55,15 +58,35 @@ def chosen(given: Sequence[str], *, json: bool, where: str = "--format") -> dict
     return found
 
 
+def _check_file(form: str, file: Path, others: Sequence[Path | None]) -> None:
+    """Refuse a file that cannot be made, or that another form goes to, before the program runs.
+
+    Raises
+    ------
+    ArgumentValueError
+        With what came.
+    """
+    from tilewright.cli import files
+
+    files.check_output(file, force=True)
+    if not os.access(file.parent, os.W_OK):
+        raise ArgumentValueError(f"{form}: its folder must be one you may write in (got {file.parent}); name another")
+    if file.absolute() in [other.absolute() for other in others if other is not None]:
+        raise ArgumentValueError(f"{form} must name a file of its own (got one that another form goes to)")
+
+
 def alone(forms: dict[str, Path | None]) -> bool:
     """Whether standard output is a document, which what the program prints must not be in."""
     return any(file is None and name in _WHOLE for name, file in forms.items())
 
 
 def write(forms: dict[str, Path | None], checks: Checks, sifted: Sifted, ended: Ended, *, verbose: bool) -> None:
-    """Make the reports: those of files first, so that a reader who leaves early leaves them whole."""
+    """Make the reports: those of files first, so that a reader who leaves early leaves them whole.
+
+    What goes wrong with a file is raised after the others are made, so that no finding is lost with it.
+    """
     from tilewright.cli import files
-    from tilewright.report import console, github, sarif
+    from tilewright.report import console, github, places, sarif
     from tilewright.report import findings as report
 
     def prose(name: str, file: Path | None) -> str:
@@ -82,12 +105,18 @@ def write(forms: dict[str, Path | None], checks: Checks, sifted: Sifted, ended: 
 
     documents: dict[str, Callable[[], str]] = {
         "json": lambda: report.as_json(sifted, ended, launches=checks.launches, kernels=checks.kernels),
-        "sarif": lambda: sarif.text(sifted, Path.cwd(), ended),
+        "sarif": lambda: sarif.text(sifted, places.repository(), ended),
         "github": lambda: github.text(sifted, ended),
     }
+    refused: list[Exception] = []
     for name, file in sorted(forms.items(), key=lambda form: form[1] is None):
         text = documents[name]() if name in documents else prose(name, file)
         if file is not None:
-            files.write_text(file, text.rstrip("\n") + "\n")
+            try:
+                files.write_text(file, text.rstrip("\n") + "\n")
+            except (ArgumentValueError, OSError) as error:
+                refused.append(error)
         elif text:
             console.plain(text)
+    if refused:
+        raise refused[0]

@@ -146,7 +146,8 @@ def chosen(
     if gpu is None and project.gpu is not None and not os.environ.get("TILEWRIGHT_GPU"):
         name = values.gpu_name(f"{project.file}: gpu", project.gpu)
     else:
-        name = Settings.from_environ().gpu if gpu is None else values.gpu_name("--gpu", gpu)
+        where, text = ("TILEWRIGHT_GPU", Settings.from_environ().gpu) if gpu is None else ("--gpu", gpu)
+        name = values.gpu_name(where, text)
     bound = values.limits(limit)
     if bound is None and project.limit is not None:
         bound = Limits(seconds=project.limit)

@@ -92,7 +92,10 @@ def gpu_name(option: str, text: str) -> str:
 
     if not text:
         raise ArgumentValueError(f"{option} must name a GPU (got {text!r}); see `tilewright gpus`")
-    return machine.gpu(text).key
+    try:
+        return machine.gpu(text).key
+    except ArgumentValueError as error:
+        raise ArgumentValueError(f"{option}: {error}") from None
 
 
 def _number(text: str) -> int | None:

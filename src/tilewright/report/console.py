@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from typing import NoReturn
@@ -42,6 +43,8 @@ def diagnostics() -> Console:
 
 
 def _console(*, stderr: bool, pipe_width: int = PIPE_WIDTH) -> Console:
+    if not stderr:
+        _speak_as_it_can()
     console = _Console(stderr=stderr, highlight=False, emoji=False, force_jupyter=False)
     given = os.environ.get("COLUMNS", "").strip("0").isdigit()
     console.pipe = not (console.is_terminal or given)
@@ -75,11 +78,24 @@ def plain(text: str) -> None:
     """Write text as it is, with no wrapping and no markup."""
     if sys.stdout is None:  # closed before we began
         return
+    _speak_as_it_can()
     try:
         sys.stdout.write(text if text.endswith("\n") else text + "\n")
         sys.stdout.flush()
     except BrokenPipeError:
         _leave_quietly()
+
+
+def _speak_as_it_can() -> None:
+    r"""Let letters that standard output has not be told by their numbers, as standard error does: `\xfc`.
+
+    They come in paths and lines of the user's; a report must not end at one.
+    """
+    stream = sys.stdout
+    if isinstance(stream, io.TextIOWrapper) and (
+        stream.errors == "strict" or not stream.encoding.lower().startswith("utf")
+    ):
+        stream.reconfigure(errors="backslashreplace")
 
 
 def _leave_quietly() -> NoReturn:

@@ -5,13 +5,12 @@ Source: GitHub Docs, "Workflow commands for GitHub Actions"; the escapes are tho
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 from tilewright.checking.suppressions import Sifted
 from tilewright.instruments.findings import codes
-from tilewright.report import program
+from tilewright.report import places, program
 from tilewright.simulated.script import Ended
 
 _LEVELS = {"error": "error", "warning": "warning", "note": "notice"}
@@ -58,6 +57,6 @@ def _place(source: str, line: int) -> dict[str, str]:
     """File and line, the file as the repository has it: the host knows no other."""
     if not source or source.startswith("<"):  # code of no file
         return {}
-    root, path = Path(os.environ.get("GITHUB_WORKSPACE") or Path.cwd()), Path(source).absolute()
+    root, path = places.repository(), Path(source).absolute()
     inside = path.relative_to(root) if path.is_relative_to(root) else path
     return {"file": inside.as_posix(), "line": str(max(1, line))}

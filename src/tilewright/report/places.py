@@ -11,6 +11,11 @@ from pathlib import Path
 _CELL = re.compile(r"<ipython-input-[^>]*>|[^\s:]*/ipykernel_\d+/[^\s:/]+\.py")
 
 
+def repository() -> Path:
+    """The folder that code hosts name files from: the repository's, where its runner says so, or the one we are in."""
+    return Path(os.environ.get("GITHUB_WORKSPACE") or Path.cwd())
+
+
 def path(text: str) -> str:
     """Words with files as they are called from where the user is: in the folder one is in by their names there.
 

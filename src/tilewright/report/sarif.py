@@ -23,7 +23,7 @@ from tilewright.report import program
 from tilewright.simulated.script import Ended
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
-#: Where relative paths begin: the folder that the program ran in, usually the repository's root.
+#: Where relative paths begin: `places.repository`.
 ROOT = "SRCROOT"
 
 
@@ -55,7 +55,7 @@ def log(sifted: Sifted, root: Path, ended: Ended) -> dict[str, Any]:
     run = {
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",
-        "originalUriBaseIds": {ROOT: {"description": {"text": "The folder in which the program was checked."}}},
+        "originalUriBaseIds": {ROOT: {"description": {"text": "The repository, or the folder of the check."}}},
         "invocations": [_invocation(ended, root, sifted.wrong)],
         "results": results,
     }

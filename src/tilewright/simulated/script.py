@@ -218,6 +218,7 @@ def _status(leave: SystemExit) -> int:
     if leave.code is None:
         return 0
     if isinstance(leave.code, int):
-        return leave.code
+        fits = leave.code.bit_length() < 64  # one that does not is -1 to the interpreter
+        return (leave.code if fits else -1) & 0xFF  # all that a process can leave with
     print(leave.code, file=sys.stderr)
     return _FAILED

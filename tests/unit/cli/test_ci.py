@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import re
+import subprocess
 import sys
 import tomllib
 from collections.abc import Callable, Iterator
@@ -99,6 +102,86 @@ def test_several_forms_of_the_report_come_of_one_run(tilewright: Run, here: Path
     assert "\x1b" not in text
 
 
+@pytest.mark.parametrize(
+    ("forms", "said"),
+    [
+        (["json=a.out", "sarif=./a.out"], "--format sarif=./a.out must name a file of its own"),
+        (["sarif=/dev/full"], "/dev/full: the output must be a regular file (got a device or pipe)"),
+        (["sarif=link"], "link: the output must be a regular file (got a device or pipe)"),
+        (["sarif=closed/a.sarif"], "--format sarif=closed/a.sarif: its folder must be one you may write in"),
+    ],
+)
+def test_a_file_that_a_report_cannot_go_to_is_refused_before_the_program_runs(
+    tilewright: Run, here: Path, monkeypatch: pytest.MonkeyPatch, forms: list[str], said: str
+) -> None:
+    (here / "link").symlink_to("/proc/self/fd/1")
+    (here / "closed").mkdir()
+    may = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: may(path, mode) and Path(path).name != "closed")
+    done = tilewright("check", *(f"--format={form}" for form in forms), "-c", "print('it ran')")
+    assert (done.status, done.out) == (2, "") and said in done.err
+    assert (here / "link").is_symlink() and not (here / "a.out").exists()
+
+
+@pytest.mark.parametrize(("number", "status"), [(errno.ENOSPC, 4), (errno.EACCES, 2)])
+def test_what_goes_wrong_with_a_file_loses_no_finding(
+    tilewright: Run, here: Path, monkeypatch: pytest.MonkeyPatch, number: int, status: int
+) -> None:
+    opened = Path.open
+
+    def refusing(path: Path, *arguments: Any, **more: Any) -> Any:
+        if "a.sarif" in path.name:
+            raise OSError(number, os.strerror(number), str(path))
+        return opened(path, *arguments, **more)
+
+    monkeypatch.setattr(Path, "open", refusing)
+    words = ["--format=sarif=a.sarif", "--format=json=a.json", "--format=brief"]
+    done = tilewright("check", *words, "program.py", "outside", 0)
+    assert done.status == status and "a.sarif" in done.err and os.strerror(number) in done.err
+    assert done.out.startswith("program.py:7: TW101 error")
+    assert json.loads((here / "a.json").read_text())["findings"][0]["code"] == "TW101"
+
+
+def test_both_reports_for_code_hosts_name_files_as_the_repository_has_them(
+    tilewright: Run, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A step of GitHub Actions may have a working directory below the repository's root."""
+    (here / "step").mkdir()
+    monkeypatch.chdir(here / "step")
+    monkeypatch.setenv("GITHUB_WORKSPACE", str(here))
+    (here / "step" / "program.py").write_text(PROGRAM)
+    done = tilewright("check", "--format=github", "--format=sarif=a.sarif", "program.py", "outside", 0)
+    assert done.out.startswith("::error file=step/program.py,line=7")
+    (result,) = json.loads((here / "step" / "a.sarif").read_text())["runs"][0]["results"]
+    artifact = result["locations"][0]["physicalLocation"]["artifactLocation"]
+    assert artifact == {"uri": "step/program.py", "uriBaseId": "SRCROOT"}
+
+
+@pytest.mark.parametrize("form", ["text", "brief", "github", "json"])
+def test_letters_that_the_output_has_not_end_no_report(here: Path, form: str) -> None:
+    (here / "\u00fc.py").write_text(PROGRAM)
+    line = [sys.executable, "-m", "tilewright", "check", "--format", form, "\u00fc.py", "outside", "0"]
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(line, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 1, done.stderr
+    assert "TW101" in done.stdout and ("\\xfc.py" in done.stdout or "\\u00fc.py" in done.stdout)
+
+
+@pytest.mark.parametrize(
+    ("value", "status", "told"),
+    [("256", 0, ""), ("-1", 3, "255"), ("True", 3, "1"), ("3", 3, "3"), ("2**70", 3, "255")],
+)
+def test_the_program_s_own_status_is_what_the_interpreter_would_leave_with(
+    tilewright: Run, here: Path, value: str, status: int, told: str
+) -> None:
+    done = tilewright("check", "-c", f"import sys; sys.exit({value})")
+    assert done.status == status
+    assert ("the program itself ended with status" in done.err) == bool(told)
+    assert told in done.err
+    never = tilewright("check", "--fail-on", "never", "-c", f"import sys; sys.exit({value})")
+    assert never.status == int(told or 0)
+
+
 def test_where_all_forms_are_files_the_text_is_printed() -> None:
     assert formats.chosen(["json=a.json"], json=False) == {"json": Path("a.json"), "text": None}
     assert formats.chosen([], json=False) == {"text": None}
@@ -188,7 +271,7 @@ def test_a_table_that_is_wrong_is_wrong_use(tilewright: Run, here: Path, text: s
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ('gpu = "voodoo"', "a GPU must be one there is a record of"),
+        ('gpu = "voodoo"', "pyproject.toml: gpu: a GPU must be one there is a record of"),
         ('ignore = ["TW31"]', "pyproject.toml: ignore: 'TW31' must be the code of a finding"),
         ('format = "xml"', "pyproject.toml: format must be one of text, brief"),
     ],
