@@ -10,6 +10,8 @@ from tilewright.instruments.findings import Finding
 
 #: Codes of accesses that nothing orders: those that meet at a line lack the same barrier.
 _UNORDERED = frozenset({"TW301", "TW302", "TW303", "TW304"})
+#: Codes of one wrong mask: it leaves out lanes that execute the operation, and whose values others take.
+_OF_MASK = frozenset({"TW404", "TW405"})
 #: Codes that have one cause in a kernel, however many places: threads that leave are missing at every later barrier.
 _OF_KERNEL = frozenset({"TW402"})
 
@@ -43,7 +45,7 @@ def causes(findings: Iterable[Finding]) -> tuple[Cause, ...]:
     """Findings with those of the same cause together, in the order of each cause's first place.
 
     Races of a kernel that meet at a line lack one barrier; barriers that threads miss by leaving miss them for one
-    exit.
+    exit; what is wrong with the lanes of a line's shuffle is its mask.
 
     Examples
     --------
@@ -73,6 +75,8 @@ def _marks(finding: Finding) -> Iterator[Any]:
         for place in (finding.where, *str(finding.details.get("other", "")).split(", ")):
             if place.rpartition(":")[2].isdigit():
                 yield "race", finding.kernel, place
+    elif finding.code in _OF_MASK:
+        yield "mask", finding.kernel, finding.where
     elif finding.code in _OF_KERNEL:
         yield finding.code, finding.kernel
 

@@ -42,6 +42,7 @@ def groups(*findings: Finding) -> list[list[int]]:
         ([race(3, 9), race(3, 9, file="b.py")], [[3], [3]]),
         ([race(3), race(4)], [[3], [4]]),  # "another access": nobody knows which
         ([left(3), left(7), left(9, "TW401"), left(9, kernel="other")], [[3, 7], [9], [9]]),
+        ([left(3, "TW404"), left(3, "TW405"), left(7, "TW405"), left(3, "TW405", kernel="other")], [[3, 3], [7], [3]]),
         ([left(3, "TW101"), left(3, "TW101")], [[3], [3]]),
     ],
 )
