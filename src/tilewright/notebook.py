@@ -135,6 +135,7 @@ def _gpu(options: dict[str, Any]) -> str:
 def _following(observer: Observer, options: dict[str, Any]) -> Iterator[None]:
     """Let an observer follow the GPU in place, or a fresh one; its launches are limited and ordered as asked."""
     from tilewright.cli import values
+    from tilewright.simulated import seam
     from tilewright.simulated.current import placed_gpu
     from tilewright.simulated.session import simulated_gpu
 
@@ -149,7 +150,7 @@ def _following(observer: Observer, options: dict[str, Any]) -> Iterator[None]:
     placed.seed = before[0] if number is None else number
     placed.limits = limits or before[1]
     try:
-        with placed.observing(observer):
+        with seam.observing(placed, observer):
             yield
     finally:
         placed.seed, placed.limits = before

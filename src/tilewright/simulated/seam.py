@@ -12,13 +12,14 @@ import importlib
 import threading
 import warnings
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
 from tilewright.gpu import numba_lines
 from tilewright.gpu.optional import require
 from tilewright.native.interrupts import HeldBack
+from tilewright.simt.observer import Observer
 from tilewright.simulated.compile_errors import add_line
 from tilewright.simulated.current import DRIVER
 from tilewright.simulated.driver_binding import Binding
@@ -231,20 +232,43 @@ def installed(gpu: SimulatedGpu) -> Iterator[None]:
     before = dict(vars(driver))
     try:
         with HeldBack():
-            for module, name, replacement in rows(gpu, finalizers):
-                owner, last = owner_of(module, name)
-                replaced.append((owner, last, vars(owner)[last]))
-                setattr(owner, last, replacement)
+            _put(rows(gpu, finalizers), replaced)
             _forget(driver)
             driver.__init__()
         yield
     finally:
         with HeldBack():
             finalizers.detach()
-            for owner, last, original in reversed(replaced):
-                setattr(owner, last, original)
+            _put_back(replaced)
             _forget(driver)
             vars(driver).update(before)
+
+
+@contextmanager
+def observing(gpu: SimulatedGpu, observer: Observer) -> Iterator[None]:
+    """Let one more observer follow the GPU in place meanwhile, with all that it asks for."""
+    replaced: list[tuple[Any, str, Any]] = []
+    with gpu.observing(observer):
+        try:
+            with HeldBack():
+                _put(_watching_rows() if gpu.host_races else (), replaced)
+            yield
+        finally:
+            with HeldBack():
+                _put_back(replaced)
+
+
+def _put(wanted: Iterable[Row], replaced: list[tuple[Any, str, Any]]) -> None:
+    """Replace what rows name; `replaced` gets what was there."""
+    for module, name, replacement in wanted:
+        owner, last = owner_of(module, name)
+        replaced.append((owner, last, vars(owner)[last]))
+        setattr(owner, last, replacement)
+
+
+def _put_back(replaced: list[tuple[Any, str, Any]]) -> None:
+    for owner, last, original in reversed(replaced):
+        setattr(owner, last, original)
 
 
 def _forget(driver: Any) -> None:

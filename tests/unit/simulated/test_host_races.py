@@ -11,6 +11,8 @@ import pytest
 from numba import cuda
 
 import tilewright as tw
+from tilewright.checking import Checks
+from tilewright.simulated import seam
 
 pytestmark = pytest.mark.filterwarnings("ignore::numba.cuda.core.errors.NumbaPerformanceWarning")
 N = 32
@@ -202,6 +204,17 @@ def test_arrays_are_what_they_are_where_nobody_checks() -> None:
         scene.launch()
         assert not gpu.outstanding.pending
     assert kinds == [np.ndarray, MappedNDArray, ManagedNDArray]
+
+
+def test_a_gpu_that_is_checked_for_a_while_tells_of_arrays_made_meanwhile() -> None:
+    with tw.simulated_gpu("h100") as gpu:
+        checks = Checks(gpu="h100")
+        with seam.observing(gpu, checks):
+            scene = Scene()
+            _ = scene.fetch().pinned[0]
+        assert [one.code for one in checks.findings] == ["TW305"]
+        assert type(cuda.pinned_array(N)) is np.ndarray
+        assert scene.pinned[1] == 1, "what is not waited for is nobody's any more"
 
 
 def test_results_are_the_same_as_without_a_check() -> None:
