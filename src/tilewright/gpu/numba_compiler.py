@@ -22,7 +22,7 @@ import numpy as np
 
 from tilewright.errors import ArgumentTypeError, CompileError
 from tilewright.gpu.arguments import Argument, ArrayShape, array_shape
-from tilewright.gpu.numba_lines import def_location
+from tilewright.gpu.numba_lines import def_location, set_module_flags
 from tilewright.gpu.optional import require
 from tilewright.waiting import announced
 
@@ -163,17 +163,19 @@ def compile_python(
 
 @contextlib.contextmanager
 def _device_functions_for(cc: tuple[int, int]) -> Iterator[None]:
-    """Let Numba compile device functions with no GPU, and lambdas with their line.
+    """Let Numba compile device functions with no GPU, and lambdas with their line; the simulated GPU's code joins both.
 
     Numba asks the current device for its capability when a kernel calls a `cuda.jit(device=True)` function; for the
     time of one compilation, and in this thread only, it is told the capability that is being compiled for.
     """
     dispatcher = require("numba.cuda.dispatcher", _PURPOSE)
     lowering = require("numba.cuda.lowering", _PURPOSE).BaseLower
+    debugging = require("numba.cuda.debuginfo", _PURPOSE).DIBuilder
     compiler_lock = require("numba.cuda.core.compiler_lock", _PURPOSE).global_compiler_lock
     owner = threading.get_ident()
     with compiler_lock:
         original, located = dispatcher.get_current_device, lowering._compute_def_location
+        flags = debugging._set_module_flags
 
         def current_device() -> Any:
             if threading.get_ident() != owner:
@@ -182,10 +184,12 @@ def _device_functions_for(cc: tuple[int, int]) -> Iterator[None]:
 
         dispatcher.get_current_device = current_device
         lowering._compute_def_location = def_location()
+        debugging._set_module_flags = set_module_flags
         try:
             yield
         finally:
             dispatcher.get_current_device, lowering._compute_def_location = original, located
+            debugging._set_module_flags = flags
 
 
 def _where(function: Callable[..., Any]) -> str:

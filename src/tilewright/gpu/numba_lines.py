@@ -58,6 +58,26 @@ def def_location() -> Callable[[Any], Any]:
     return located
 
 
+def set_module_flags(builder: Any) -> None:
+    """The versions of debugging information, required as NVRTC requires them, so that code of both can be linked.
+
+    numba-cuda says "warn" where NVRTC says "error", which nvJitLink takes for a conflict. libNVVM does too: device
+    functions that Numba has compiled with one are kept, and cannot be joined with a kernel that has the other.
+    Source: LLVM Language Reference, "Module Flags Metadata" (1 is error, 2 is warning).
+    """
+    from numba.cuda import cgutils
+
+    module = builder.module
+    flags = cgutils.get_or_insert_named_metadata(module, "llvm.module.flags")
+    for behaviour, name, version in (
+        (2, "Dwarf Version", builder.DWARF_VERSION), (1, "Debug Info Version", builder.DEBUG_INFO_VERSION)
+    ):  # fmt: skip
+        if version is not None:
+            flag = module.add_metadata([builder._const_int(behaviour), name, builder._const_int(version)])
+            if flag not in flags.operands:
+                flags.add(flag)
+
+
 def _first_statement(code: types.CodeType) -> int:
     r"""The first line of a function that is no decorator's and no `def` of its own.
 

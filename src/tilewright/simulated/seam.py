@@ -101,7 +101,7 @@ def rows(gpu: SimulatedGpu, finalizers: Finalizers) -> Sequence[Row]:
         (_DISPATCHER, "_Kernel.__init__", lines.kernel_init()),
         (_DISPATCHER, "compile_cuda", lines.compiler()),
         (_LOWERING, "BaseLower._compute_def_location", numba_lines.def_location()),
-        ("numba.cuda.debuginfo", "DIBuilder._set_module_flags", _set_module_flags),
+        ("numba.cuda.debuginfo", "DIBuilder._set_module_flags", numba_lines.set_module_flags),
         (_NRT, "launch", launcher.launch),
         (_NRT, "LaunchConfig", LaunchConfig),
     )
@@ -185,25 +185,6 @@ class Lines:
                     self._thread.off = False
 
         return init
-
-
-def _set_module_flags(builder: Any) -> None:
-    """The versions of debugging information, required as NVRTC requires them, so that code of both can be linked.
-
-    numba-cuda says "warn" where NVRTC says "error", which nvJitLink takes for a conflict.
-    Source: LLVM Language Reference, "Module Flags Metadata" (1 is error, 2 is warning).
-    """
-    from numba.cuda import cgutils
-
-    module = builder.module
-    flags = cgutils.get_or_insert_named_metadata(module, "llvm.module.flags")
-    for behaviour, name, version in (
-        (2, "Dwarf Version", builder.DWARF_VERSION), (1, "Debug Info Version", builder.DEBUG_INFO_VERSION)
-    ):  # fmt: skip
-        if version is not None:
-            flag = module.add_metadata([builder._const_int(behaviour), name, builder._const_int(version)])
-            if flag not in flags.operands:
-                flags.add(flag)
 
 
 def owner_of(module: str, name: str) -> tuple[Any, str]:

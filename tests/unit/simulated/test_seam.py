@@ -100,3 +100,22 @@ def test_an_unknown_gpu_is_refused_before_anything_is_replaced() -> None:
     with pytest.raises(tw.errors.ArgumentValueError, match="known names"), tw.simulated_gpu("voodoo"):
         pass
     assert state() == before
+
+
+def test_device_functions_of_a_session_are_joined_with_kernels_compiled_without_one() -> None:
+    function = cuda.jit(device=True)(lambda x: x + 1)  # Numba keeps what it compiled of it
+
+    def kernel(x):
+        x[0] = function(x[0])
+
+    def again(x):
+        x[0] = function(function(x[0]))
+
+    x = np.zeros(1)
+    with tw.simulated_gpu():
+        cuda.jit(kernel)[1, 1](x)
+    tw.simt.launch(cuda.jit(lineinfo=True)(again), 1, 1, (x,))
+    assert tw.check(kernel, 1, 1, (x,)) == ()
+    with tw.simulated_gpu():
+        cuda.jit(again)[1, 1](x)
+    assert x[0] == 6
