@@ -17,7 +17,7 @@ from tilewright.errors import ArgumentTypeError, ArgumentValueError
 from tilewright.fusing import Arguments, Epilogue, check_scale
 from tilewright.known_layouts import at_once, thread_count
 from tilewright.libraries import Frame, Tensor, is_tensor, torch_gradients
-from tilewright.planning import Plan, planned, result_shape
+from tilewright.planning import Plan, checked_shape, planned, result_shape
 from tilewright.problem.algebra import Algebra, Semiring, checked, semiring
 from tilewright.problem.dtypes import name_of
 from tilewright.promotion import Casting, Order, Types, Use, as_dtype, check_casting, check_order, types
@@ -321,18 +321,18 @@ def plan(
     right = left if b_dtype is None else as_dtype(b_dtype, "b_dtype")
     wanted = None if dtype is None else as_dtype(dtype, "dtype")
     total = None if acc_dtype is None else as_dtype(acc_dtype, "acc_dtype")
-    chosen, count, shape = checked(algebra), thread_count(threads), result_shape(tuple(a_shape), tuple(b_shape))
+    a_shape, b_shape = checked_shape(a_shape, "a_shape"), checked_shape(b_shape, "b_shape")
+    chosen, count = checked(algebra), thread_count(threads)
+    shape = checked_shape(result_shape(a_shape, b_shape), "result")
     check_order(order)
     found = types(left, right, wanted, total, _use(chosen, epilogue), order)
     work = Work(shape, found, wanted, (1, 0), epilogue, epilogue_args, _traced(chosen, found), count)
     made = fused_work(work, None)
     more = [] if made is None else made.laid(shape, functools.partial(placed, len(a_shape), len(b_shape)))
-    ready = planned(
-        tuple(a_shape), tuple(b_shape), found, count, work.algebra, None if made is None else made.signature, more
-    )
+    ready = planned(a_shape, b_shape, found, count, work.algebra, None if made is None else made.signature, more)
     return Plan(
-        a_shape=tuple(a_shape),
-        b_shape=tuple(b_shape),
+        a_shape=a_shape,
+        b_shape=b_shape,
         shape=shape,
         a_dtype=left,
         b_dtype=right,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -48,11 +49,15 @@ def array(value: Any, name: str) -> Array:
     if hasattr(value, "__dlpack__") and not hasattr(value, "__array__") and not hasattr(value, "__array_interface__"):
         return _from_dlpack(value, name)
     try:
-        return np.asarray(value)
+        found = np.asarray(value)
     except ValueError as error:  # a ragged sequence
         raise ArgumentValueError(
             f"`{name}` must be one array, every row of the same length ({error}); pad it or multiply parts"
         ) from error
+    if found.ndim == 0 and found.dtype == object and not isinstance(value, Number | np.ndarray):
+        made = f"{name}.toarray()" if hasattr(value, "toarray") else "an array or a list of its elements"
+        raise ArgumentTypeError(f"`{name}` must be an array or a sequence (got {type(value).__name__}); pass {made}")
+    return found
 
 
 def rounded(values: Array, wanted: np.dtype[Any]) -> Array:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,13 +15,41 @@ from tilewright.cpu.contexts import KernelKey, Tile
 from tilewright.cpu.elements import element
 from tilewright.cpu.product import Path, Product, product
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
+from tilewright.libraries import is_tensor
 from tilewright.problem.algebra import WORD, Semiring
-from tilewright.problem.expression import Expression
+from tilewright.problem.expression import Expression, brief
 from tilewright.problem.kind import Kind
 from tilewright.promotion import Lowering, Order, Types, byte_kind, real_kind
 from tilewright.shown import Shown
 
 Shape = tuple[int, ...]
+
+#: Of an operand or result that is planned: each call into machine code is laid out beforehand, about one a million.
+_MOST_ELEMENTS = 2**40
+
+
+def checked_shape(shape: Any, name: str) -> Shape:
+    """A shape as it was given, of an operand that an address space has room for.
+
+    Raises
+    ------
+    ArgumentTypeError, ArgumentValueError
+        It is no shape, or one that no array can have.
+    """
+    try:
+        found = tuple(operator.index(x) for x in shape)
+    except TypeError as error:
+        came = shape if isinstance(shape, int | str | tuple) else type(shape).__name__
+        raise ArgumentTypeError(
+            f"`{name}` must be a shape, a tuple of whole numbers (got {came}); pass x.shape of an array"
+        ) from error
+    if any(x < 0 for x in found):
+        raise ArgumentValueError(f"`{name}` must have extents of 0 or more (got {found})")
+    if math.prod(found) > _MOST_ELEMENTS:
+        raise ArgumentValueError(
+            f"`{name}` must have at most {_MOST_ELEMENTS:,} elements (got {found}); plan a part of the product"
+        )
+    return found
 
 
 def result_shape(a: Shape, b: Shape) -> Shape:
@@ -124,7 +154,7 @@ class Plan(Shown):
         lines = {
             "product": f"{factors} -> {self.dtype} {self.shape}, {self.algebra}",
             "sums": f"{self.acc_dtype}, {self.order} order",
-            "epilogue": self.epilogue,
+            "epilogue": brief(self.epilogue),
             "kernel": f"{self.path}: {kernel}",
             "threads": f"{self.threads}, a matrix of the result in {self.parts} part{'s' * (self.parts != 1)}",
             "buffers": f"{self.buffer_bytes:,} bytes",
@@ -136,7 +166,7 @@ class Plan(Shown):
     def _operands(self) -> tuple[tuple[np.dtype[Any], Shape], ...]:
         return (self.a_dtype, self.a_shape), (self.b_dtype, self.b_shape)
 
-    def __call__(self, a: npt.ArrayLike, b: npt.ArrayLike, /, out: Any = None) -> Any:
+    def __call__(self, a: Any, b: Any, /, out: Any = None) -> Any:
         """Multiply operands of the plan's shapes and dtypes, of any strides.
 
         Raises
@@ -147,7 +177,7 @@ class Plan(Shown):
         from tilewright import engine, operands
 
         for name, value, (dtype, shape) in zip("ab", (a, b), self._operands, strict=True):
-            found = operands.array(value, name)
+            found = operands.array(value.detach() if is_tensor(value) else value, name)
             if found.shape != shape:
                 raise ArgumentValueError(f"`{name}.shape` must be the plan's {shape} (got {found.shape}); plan anew")
             if found.dtype != dtype:

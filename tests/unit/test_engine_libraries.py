@@ -194,6 +194,57 @@ def test_torchs_functions_are_traced_where_there_are_ours() -> None:
         tw.matmul(a, a, epilogue=lambda x: torch.softmax(x, 0))
 
 
+def test_torchs_activations_and_their_options_are_traced() -> None:
+    torch = pytest.importorskip("torch")
+    f, a = torch.nn.functional, torch.randn(5, 5)
+    plain = tw.matmul(a, a)
+    assert (tw.matmul(a, a, epilogue=torch.nn.ReLU()) == tw.relu(plain)).all()
+    assert (tw.matmul(a, a, epilogue=f.gelu) == tw.gelu(plain)).all()
+    assert (tw.matmul(a, a, epilogue=torch.nn.SiLU()) == tw.silu(plain)).all()
+    wanted = tw.gelu(plain, approximate="tanh")
+    assert (tw.matmul(a, a, epilogue=lambda x: f.gelu(x, approximate="tanh")) == wanted).all()
+    assert (tw.matmul(a, a, epilogue=lambda x: torch.clamp(x, min=0)) == tw.relu(plain)).all()
+    with pytest.raises(ArgumentTypeError, match="torch's relu"):
+        tw.matmul(a, a, epilogue=torch.nn.ReLU(inplace=True))
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "at"),
+    [
+        ((4, 6, 7), (7, 5), (0, None)), ((6, 4, 7), (7, 5, 4), (1, 2)), ((4, 7), (4, 7), (0, 0)),
+        ((4, 7), (3, 7, 5), (0, None)), ((3, 6, 7), (4, 7), (None, 0)), ((4, 2, 3, 6, 7), (3, 7, 5), (0, None)),
+    ],
+)  # fmt: skip
+def test_torch_func_transforms_products(a: Any, b: Any, at: Any) -> None:
+    torch = pytest.importorskip("torch")
+    x, y = (torch.randn(shape, dtype=torch.float64) for shape in (a, b))
+    vmap, same = torch.func.vmap, torch.testing.assert_close
+    same(vmap(tw.matmul, in_dims=at)(x, y), vmap(torch.matmul, in_dims=at)(x, y))
+    forward = [
+        vmap(lambda u, v, m=m: torch.func.jvp(m, (u, v), (u, v))[1], in_dims=at) for m in (tw.matmul, torch.matmul)
+    ]
+    same(forward[0](x, y), forward[1](x, y))
+    backward = [
+        vmap(torch.func.grad(lambda u, v, m=m: (m(u, v) ** 2).sum(), argnums=(0, 1)), in_dims=at)
+        for m in (tw.matmul, torch.matmul)
+    ]
+    same(backward[0](x, y), backward[1](x, y))
+
+
+def test_forward_mode_keeps_its_tangents() -> None:
+    torch = pytest.importorskip("torch")
+    a, b = torch.randn(3, 4, dtype=torch.float64), torch.randn(4, 2, dtype=torch.float64)
+    forward = torch.autograd.forward_ad
+    with forward.dual_level():
+        found = forward.unpack_dual(tw.matmul(forward.make_dual(a, a), b))
+        torch.testing.assert_close(found.tangent, a @ b)
+        torch.testing.assert_close(found.primal, a @ b)
+    with pytest.raises(ArgumentTypeError, match=r"`algebra` must be left out .* torch\.func"):
+        torch.func.vmap(lambda x: tw.matmul(x, b, algebra="min-plus"))(torch.stack([a, a]))
+    plan = tw.plan((3, 4), (4, 2))
+    assert plan(a.requires_grad_(), b).requires_grad
+
+
 def test_libraries_are_not_mixed() -> None:
     torch, jax = pytest.importorskip("torch"), pytest.importorskip("jax")
     with pytest.raises(ArgumentTypeError, match="one of torch and one of jax"):

@@ -195,3 +195,22 @@ def test_strided_and_repeated_operands_are_not_copied() -> None:
         assert int(extra) < 2 * 16 * MB, (dtype, name)
         if dtype in ("float32", "complex64"):  # sums of the others are kept apart, which is as much
             assert int(extra) < int(operand) * 3 // 4, (dtype, name)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "says"),
+    [
+        (3, 4, "`a_shape` must be a shape"), ("ab", "cd", "`a_shape` must be a shape"), (None, None, "got NoneType"),
+        ((2.5, 3), (3, 4), "whole numbers"), ((-1, 3), (3, 4), "0 or more"), ((3, 4), (4, -5), "`b_shape`.*0 or more"),
+        ((10**30, 3), (3, 4), "at most"), ((2**21, 1), (1, 2**21), "`result` must have at most"),
+    ],
+)  # fmt: skip
+def test_shapes_that_no_array_has_are_refused_at_once(a: Any, b: Any, says: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=says) as caught:
+        tw.plan(a, b, "float32")
+    assert isinstance(caught.value, tw.TilewrightError)
+
+
+def test_a_product_of_days_is_planned_in_a_moment() -> None:
+    plan = tw.plan((10**6, 10**6), (10**6, 10**6), "float32")
+    assert plan.parts < 1 << 18

@@ -44,6 +44,8 @@ def read(path: Path) -> npt.NDArray[Any]:
                 _check_header(path, file, size)
                 file.seek(0)
                 array: npt.NDArray[Any] = npy.read_array(file, allow_pickle=False)
+            except ArgumentTypeError:
+                raise
             except (ValueError, EOFError, TypeError) as error:
                 raise ArgumentValueError(
                     f"{path}: must be a whole .npy file of numbers (got {size:,} bytes: {' '.join(str(error).split())})"

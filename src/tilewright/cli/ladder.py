@@ -51,7 +51,8 @@ def ladder(
         ),
     ] = None,
     kernels: Annotated[
-        str | None, typer.Option(metavar="NAMES", help="Names or source rows, comma-separated; `*` works: s9*,S5.")
+        list[str] | None,
+        typer.Option(metavar="NAMES", help="Names or source rows, comma-separated, once or more; `*` works: s9*,S5."),
     ] = None,
     gpu: Gpu = None,
     device: Device = DEVICES[0],
@@ -73,7 +74,7 @@ def ladder(
     limits = None if gpu is None else values.gpu_name("--gpu", gpu)
     order = None if seed is None else values.whole("--seed", seed, 0, "1")
     there = [record for record in catalogue.records() if record.runs_on(where)]
-    records = there if kernels is None else select(catalogue.records(), _names(kernels))
+    records = select(catalogue.records(), _names(",".join(kernels))) if kernels else there
     pairs = _pairs(records, size, shape, a, b, _dtype(dtype, records, where), order)
     result = climb_dtypes(pairs, records=records, device=where, gpu=limits, seed=order)
     if json:

@@ -10,6 +10,15 @@ import typer
 from tilewright.cli import completion
 from tilewright.errors import ArgumentValueError
 
+Dtype = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DTYPE",
+        help="Of the product: int32 sums int8 exactly, which wraps otherwise.",
+        show_default="the operands' common one",
+    ),
+]
+
 
 def matmul(
     a: Annotated[Path, typer.Argument(metavar="A.npy", help="Left operand, of shape (m, k).")],
@@ -31,6 +40,7 @@ def matmul(
         str | None,
         typer.Option(metavar="cpu|opencl|opencl:NAME", help="Where matmul multiplies.", show_default="cpu"),
     ] = None,
+    dtype: Dtype = None,
     force: Annotated[bool, typer.Option("--force", help="Replace C.npy if it exists.")] = False,
 ) -> None:
     """Multiply two .npy files in the canonical order; the result appears whole or not at all.
@@ -44,15 +54,16 @@ def matmul(
     from tilewright.ladder import choose, multiply
     from tilewright.report import console
 
-    if kernel is not None and device is not None:
-        raise ArgumentValueError(
-            f"--device must be left out with --kernel, which has a device of its own (got {device!r} and {kernel!r})"
-        )
+    for option, given in (("--device", device), ("--dtype", dtype)):
+        if kernel is not None and given is not None:
+            raise ArgumentValueError(
+                f"{option} must be left out with --kernel, which has one of its own (got {given!r} and {kernel!r})"
+            )
     simulated = None if gpu is None else values.gpu_name("--gpu", gpu)
     files.check_output(output, force=force)
     left, right = files.read(a), files.read(b)
     if kernel is None:
-        c = np.asarray(engine.matmul(left, right, device=device))
+        c = np.asarray(engine.matmul(left, right, dtype=dtype, device=device))
     else:
         c = multiply(choose(catalogue.records(), kernel), left, right, gpu=simulated)
     files.write(output, c, force=force)

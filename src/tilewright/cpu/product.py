@@ -56,6 +56,8 @@ _AMX_SPEED = 12
 #: Multiply-adds of float32, or what takes as long, that one call into machine code may take, and one thread of it:
 #: Ctrl-C is heard between calls. One core does 50 thousand million a second.
 _CALL_EFFORT, _PART_EFFORT = 40_000_000_000, 20_000_000_000
+#: Calls that a matrix is cut into so that each is that short: what takes days is cut into longer ones.
+_MOST_PARTS = 1 << 16
 #: Multiply-adds of a product that whoever watches is told of: a tenth of a second and more.
 _LONG_EFFORT = 5_000_000_000
 #: How many of them one of other register types takes; a semiring's step takes about its operations.
@@ -158,7 +160,8 @@ class Product:
         threads = self.threads if layout.count < self.threads else 1
         extents = layout.m, self.pairs * layout.n
         found = cut(*extents, self.tile, threads, in_place=not self.keeps_sums, sum_bytes=self.size)
-        return shorter(found, self.tile, _PART_EFFORT // max(1, self._step_effort * self.pairs * layout.k))
+        most = _PART_EFFORT // max(1, self._step_effort * self.pairs * layout.k)
+        return shorter(found, self.tile, max(most, extents[0] * extents[1] // _MOST_PARTS))
 
     @property
     def _step_effort(self) -> int:

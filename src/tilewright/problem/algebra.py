@@ -22,7 +22,7 @@ import numpy as np
 
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
 from tilewright.problem import functions
-from tilewright.problem.expression import Expression, constant_text, in_words, trace
+from tilewright.problem.expression import Expression, brief, constant_text, in_words, trace
 from tilewright.problem.primitives import letter
 
 #: Operations on truth values, as operations on words of them.
@@ -107,7 +107,7 @@ def _of_dtype(function: Callable[..., Any], names: tuple[str, str], dtype: str) 
     if found.dtype != dtype:
         raise ArgumentTypeError(
             f"an algebra's operations must stay in the accumulator's dtype {dtype} (got {found.dtype} from "
-            f"`{found}`); convert with tw.astype, or give another `acc_dtype`"
+            f'`{brief(str(found))}`); convert with tw.astype, or multiply in a dtype that they stay in, dtype="float64"'
         )
     return found
 

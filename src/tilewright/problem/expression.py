@@ -32,6 +32,9 @@ Number = bool | int | float
 #: Operations whose result's dtype is stated: on an array and that dtype's name.
 STATED: dict[str, Callable[[Array, str], Array]] = {"cast": cast, "bits": bits, "copy": lambda values, _: values}
 
+#: Steps of an expression that are shown; more say little to a reader.
+_BRIEF_STEPS = 12
+
 
 class Instruction(NamedTuple):
     """One step.
@@ -114,6 +117,19 @@ class Expression:
 
     def __str__(self) -> str:
         return self.text
+
+
+def brief(text: str) -> str:
+    """An expression's text where a person can take it in, else what it takes and how much of it there is.
+
+    Examples
+    --------
+    >>> brief("sum:float32 -> add(sum, 1.0:float32)")
+    'sum:float32 -> add(sum, 1.0:float32)'
+    """
+    taken, _, steps = text.partition(" -> ")
+    count = steps.count(";") + 1
+    return text if count <= _BRIEF_STEPS else f"{taken} -> {count} operations"
 
 
 @functools.lru_cache(maxsize=64)

@@ -111,8 +111,9 @@ def _constant(near: Value, x: Any, y: Any) -> Value:
 
 @elementwise
 def clip(x: Any, low: Any, high: Any) -> Any:
-    """X, but not below `low` nor above `high`; NaN stays."""
-    return apply("minimum", apply("maximum", x, low), high)
+    """X, but not below `low` nor above `high`, of which either may be None; NaN stays."""
+    x = x if low is None else apply("maximum", x, low)
+    return x if high is None else apply("minimum", x, high)
 
 
 @elementwise
@@ -368,11 +369,17 @@ def of_numpy(function: Any) -> Callable[..., Any] | None:
     return _of_numpy().get(function)
 
 
+def _clamp(x: Any, min: float | None = None, max: float | None = None) -> Any:
+    """:func:`clip` by torch's names."""
+    return clip(x, min, max)
+
+
 #: Torch's names of functions that compute what ours do.
 _TORCH = {
     "exp": exp, "expm1": expm1, "log": log, "log1p": log1p, "tanh": tanh, "sqrt": sqrt, "floor": floor, "ceil": ceil,
     "round": round, "abs": absolute, "absolute": absolute, "minimum": minimum, "maximum": maximum, "where": where,
-    "logaddexp": logaddexp, "erf": erf, "relu": relu, "sigmoid": sigmoid, "silu": silu, "clamp": clip, "clip": clip,
+    "logaddexp": logaddexp, "erf": erf, "relu": relu, "sigmoid": sigmoid, "silu": silu, "gelu": gelu,
+    "clamp": _clamp, "clip": _clamp,
 }  # fmt: skip
 
 

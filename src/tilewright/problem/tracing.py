@@ -7,6 +7,7 @@ NumPy 2). float16 and bfloat16 are computed with in float32.
 from __future__ import annotations
 
 import functools
+import inspect
 import sys
 from collections.abc import Callable
 from typing import Any, NoReturn
@@ -249,10 +250,11 @@ class Value:
 
         name = getattr(function, "__name__", str(function))
         found = functions.of_torch(name)
-        if found is None or options:
+        options = {key: x for key, x in (options or {}).items() if (key, x) != ("inplace", False)}
+        if found is None or not options.keys() <= inspect.signature(found).parameters.keys():
             value = next(x for x in args if isinstance(x, Value))
             value._refuse(f"torch's {name}", "write it with tw.* functions; torch's are traced where tw has them")
-        result: Value = found(*args)
+        result: Value = found(*args, **options)
         return result
 
     def __getattr__(self, name: str) -> NoReturn:
@@ -385,12 +387,35 @@ def promoted(a: str, b: str) -> str:
     return np.promote_types(*wide).name
 
 
+#: Of a truth value: it makes no dtype wider, so it need not be a constant.
+_TRUTH = -1
+
+
+def _rank(x: Any) -> int:
+    """Which of a function's arguments say its dtype: arrays before NumPy's scalars before Python's."""
+    if isinstance(x, bool | np.bool_):
+        return _TRUTH
+    if x is None or (isinstance(x, int | float) and not isinstance(x, np.generic)):
+        return 0
+    return 2 if np.ndim(x) else 1
+
+
 def on_arrays(function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """A traced function's value for numbers and arrays: traced with their dtypes, evaluated by NumPy."""
-    arrays = [np.asarray(x) for x in args]
-    names = {f"x{i}": x.dtype.name for i, x in enumerate(arrays)}
+    """A traced function's value for numbers and arrays: traced with their dtypes, evaluated by NumPy.
+
+    Scalars beside arrays are constants, and so are Python's beside NumPy's, as they are in an epilogue: none of them
+    makes the result's dtype wider.
+    """
+    ranks = [_rank(x) for x in args]
+    parameters = {f"x{i}": np.asarray(x) for i, x in enumerate(args) if ranks[i] in (_TRUTH, max(ranks))}
+    names = {name: x.dtype.name for name, x in parameters.items()}
     for name in names.values():
         if name != "bool":
             dtype(name)  # says what is possible
-    found = trace(lambda *values: function(*values, **options), names).evaluate(*arrays)
+
+    def called(*values: Value) -> Any:
+        given = dict(zip(names, values, strict=True))
+        return function(*(given.get(f"x{i}", x) for i, x in enumerate(args)), **options)
+
+    found = trace(called, names).evaluate(*parameters.values())
     return found if found.ndim else as_numpy(found.dtype.name).type(found[()])

@@ -243,3 +243,9 @@ def test_without_a_gpu_the_device_cuda_is_one_clear_line(tilewright: Run, catalo
     assert done.status == 2
     assert len(done.err.strip().splitlines()) == 1
     assert "GPU" in done.err
+
+
+def test_kernels_may_be_named_once_or_more(tilewright: Run, catalogue_of: Run) -> None:
+    catalogue_of(LOOPS, TILED, FakeRecord("other"))
+    done = tilewright("ladder", "--size", 8, "--kernels", "loops", "--kernels", "tiled", "--json")
+    assert [rung["name"] for rung in json.loads(done.out)["rungs"]] == ["loops", "tiled"]

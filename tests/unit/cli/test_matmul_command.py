@@ -192,3 +192,14 @@ def test_other_byte_orders_are_read(tilewright: Run, folder: Path, kernel: str |
     assert tilewright("matmul", folder / "swapped.npy", folder / "b.npy", "-o", folder / "c.npy", *choice).status == 0
     expected = (canonical if kernel else reference.canonical)(a, np.load(folder / "b.npy"))
     assert np.array_equal(np.load(folder / "c.npy"), expected)
+
+
+def test_the_products_dtype_can_be_asked_for(tilewright: Run, folder: Path) -> None:
+    x = np.full((2, 3), 100, np.int8)
+    np.save(folder / "x.npy", x)
+    np.save(folder / "y.npy", x.T)
+    done = tilewright("matmul", folder / "x.npy", folder / "y.npy", "-o", folder / "c.npy", "--dtype", "int32")
+    assert "2 x 2 int32" in done.out
+    assert (np.load(folder / "c.npy") == 30_000).all()
+    wrong = tilewright("matmul", folder / "x.npy", folder / "y.npy", "-o", folder / "d.npy", "--dtype", "int3")
+    assert (wrong.status, "`dtype` must name a dtype (got 'int3')" in wrong.err) == (2, True)

@@ -157,3 +157,15 @@ def test_numpy_s_functions_are_taken_for_ours() -> None:
     )
     arrays = [near(8).astype("float32"), near(9).astype("float32")]
     np.testing.assert_array_equal(ours.evaluate(*arrays), theirs.evaluate(*arrays))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: tw.maximum(x, 0), lambda x: tw.minimum(0.5, x), lambda x: tw.logaddexp(x, 0),
+        lambda x: tw.clip(x, 0, None), lambda x: tw.where(x > 0, x, 0.0), lambda x: tw.fma(x, 2, 1),
+        lambda x: tw.maximum(x[0], 2), lambda x: tw.minimum(x, np.float64(0.1)),
+    ],
+)  # fmt: skip
+def test_scalars_beside_arrays_make_no_dtype_wider(call: Any) -> None:
+    assert call(np.float32([1, -2])).dtype == np.float32
