@@ -16,13 +16,15 @@ Source: PyPA specifications, "pyproject.toml", the `[tool]` table.
 
 from __future__ import annotations
 
+import os
 import tomllib
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from tilewright.errors import ArgumentValueError
+from tilewright.errors import ArgumentValueError, TilewrightWarning
 
 FILE, TABLE = "pyproject.toml", "[tool.tilewright]"
 #: From which severity on findings are a failure.
@@ -99,11 +101,27 @@ def of(*folders: Path) -> Project:
     ('a100', 'error', None)
     """
     for folder in folders:
+        trusted = {0, os.geteuid(), _owner(folder)}  # a checkout often belongs to another user than a container's
         for at in (folder.absolute(), *folder.absolute().parents):
             table = _table(at / FILE)
-            if table is not None:
+            if table is not None and _owner(at / FILE) not in trusted:
+                warnings.warn(
+                    f"{at / FILE} is not read: it belongs to another user, of number {_owner(at / FILE)}, who does not "
+                    f"own {folder} either",
+                    TilewrightWarning,
+                    stacklevel=2,
+                )
+            elif table is not None:
                 return _checked(table, at / FILE)
     return Project()
+
+
+def _owner(path: Path) -> int | None:
+    """The number of the user whom a path belongs to; None where it is not there."""
+    try:
+        return path.stat().st_uid
+    except OSError:
+        return None
 
 
 def _table(file: Path) -> dict[str, Any] | None:

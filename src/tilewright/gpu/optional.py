@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+from pathlib import Path
 from typing import Any
 
 from tilewright.errors import MissingExtraError
 
+_NUMBA_CUDA = "numba.cuda"
 #: What brings a package, where that has another name.
 _PACKAGES = {"numba": "numba-cuda", "cuda": "NVIDIA's package cuda"}
 
@@ -32,11 +34,26 @@ def require(module: str, purpose: str) -> Any:
     >>> require("json", "Reading JSON").loads("[1]")
     [1]
     """
+    _refuse_numba_s_own(module, purpose)
     try:
         return importlib.import_module(module)
     except ImportError as error:
         package = module.split(".", maxsplit=1)[0]
         raise missing(_PACKAGES.get(package, package), purpose, error) from error
+
+
+def _refuse_numba_s_own(module: str, purpose: str) -> None:
+    """Refuse Numba's own `numba.cuda`, which is found where numba-cuda's .pth file was not read."""
+    if module != _NUMBA_CUDA or not has_compilers():
+        return
+    spec = importlib.util.find_spec(module)
+    if spec is not None and spec.origin is not None and "numba_cuda" not in Path(spec.origin).parts:
+        raise MissingExtraError(
+            f"{purpose} needs numba-cuda, but numba.cuda is Numba's own ({spec.origin}): numba-cuda takes its place by "
+            f"a .pth file, which Python reads in an environment and not in folders of PYTHONPATH; install into an "
+            f"environment (python -m venv) instead of a folder (pip install --target)",
+            "gpu",
+        )
 
 
 def missing(part: str, purpose: str, cause: object = "") -> MissingExtraError:

@@ -18,7 +18,7 @@ import pytest
 from tilewright import configuration
 from tilewright.checking.suppressions import Sifted
 from tilewright.cli import check, formats
-from tilewright.errors import ArgumentValueError
+from tilewright.errors import ArgumentValueError, TilewrightWarning
 from tilewright.instruments.findings import Finding
 from tilewright.report import github
 from tilewright.simulated.script import Ended
@@ -241,6 +241,19 @@ def test_the_nearest_file_with_a_table_is_taken(tmp_path: Path) -> None:
     assert configuration.of(tmp_path / "a" / "b" / "d").seed == 1
     assert configuration.of(tmp_path / "c", tmp_path).seed == 2
     assert configuration.of(Path("/"), tmp_path / "c").seed == 2
+
+
+def test_what_another_user_put_into_a_folder_above_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As all may in /tmp: `format` names files that are written over. A checkout may belong to another as a whole."""
+    write(tmp_path, "[tool.tilewright]\nseed = 1\nformat = 'sarif=/elsewhere/kept'\n")
+    write(tmp_path / "mine", "[tool.other]\nkey = 1\n")
+    owners = {tmp_path / "pyproject.toml": 54321}
+    owner = configuration._owner
+    monkeypatch.setattr(configuration, "_owner", lambda path: owners.get(path, owner(path)))
+    with pytest.warns(TilewrightWarning, match=r"is not read: it belongs to another user, of number 54321"):
+        assert configuration.of(tmp_path / "mine") == configuration.Project()
+    owners[tmp_path / "mine"] = 54321
+    assert configuration.of(tmp_path / "mine").seed == 1
 
 
 @pytest.mark.parametrize(
