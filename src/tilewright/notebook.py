@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import shlex
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from tilewright.errors import ArgumentValueError, TilewrightError
@@ -30,19 +30,25 @@ def load_ipython_extension(shell: Any) -> None:
     shell : IPython.core.interactiveshell.InteractiveShell
     """
     for name, magic in (("check", _check), ("profile", _profile)):
-        shell.register_magic_function(functools.partial(_as_asked, shell, name, magic), "cell", name)
+        shell.register_magic_function(functools.partial(_as_asked, shell, name, magic), "line_cell", name)
 
 
-def _as_asked(shell: Any, name: str, magic: Any, line: str, cell: str) -> None:
-    """Run a cell; what is wrong with its options is said in a line, as IPython does for its own."""
+def _as_asked(shell: Any, name: str, magic: Any, line: str, cell: str | None = None) -> None:
+    """Run a cell; what is wrong with its options is said in a line, as IPython does for its own.
+
+    `%check` alone, without a cell, is for help: IPython runs no magic of a cell that is empty.
+    """
     from IPython.core.error import UsageError
 
     try:
         options = _options(name, line)
-        if options is not None:
-            magic(shell, cell, options)
+        if options is not None and cell is None:
+            raise ArgumentValueError(f"must be the first line of a cell, %%{name}, with code below it (got %{name})")
+        raised = magic(shell, f"%%{name} {line}".rstrip(), cell, options) if options is not None else None
     except TilewrightError as error:
         raise UsageError(f"%%{name}: {error}") from error
+    if raised is not None:  # below the report, which may explain it; the cells that follow are not run
+        raise raised
 
 
 def _options(name: str, line: str) -> dict[str, Any] | None:
@@ -74,8 +80,8 @@ def _options(name: str, line: str) -> dict[str, Any] | None:
     return found
 
 
-def _check(shell: Any, cell: str, options: dict[str, Any]) -> None:
-    """Run a cell, and show what is wrong with the kernels that it launches."""
+def _check(shell: Any, head: str, cell: str, options: dict[str, Any]) -> BaseException | None:
+    """Run a cell, and show what is wrong with the kernels that it launches; give what it raised."""
     from tilewright.checking import Checks, suppressions
     from tilewright.cli import formats, values
     from tilewright.report import findings as report
@@ -85,28 +91,31 @@ def _check(shell: Any, cell: str, options: dict[str, Any]) -> None:
     unwanted = suppressions.checked(options["ignore"].split(",")) if options["ignore"] else ()
     checks = Checks(gpu=_gpu(options), ignore=unwanted)
     with _following(checks, options):
-        _run(shell, cell)
+        raised = _run(shell, head, cell)
     sifted, kernels = checks.sifted, len(checks.kernels)
-    verbose = options["verbose"]
-    _show(report.blocks(sifted, launches=checks.launches, kernels=kernels, verbose=verbose, brief=form == "brief"))
+    more = {"brief": form == "brief", "interrupted": isinstance(raised, KeyboardInterrupt)}
+    _show(report.blocks(sifted, launches=checks.launches, kernels=kernels, verbose=options["verbose"], **more))
+    return raised
 
 
-def _profile(shell: Any, cell: str, options: dict[str, Any]) -> None:
-    """Run a cell, and show what the kernels that it launches do."""
+def _profile(shell: Any, head: str, cell: str, options: dict[str, Any]) -> BaseException | None:
+    """Run a cell, and show what the kernels that it launches do; give what it raised."""
     from tilewright.cli import values
     from tilewright.profiling import Profiles
     from tilewright.report import profile as report
     from tilewright.report.blocks import words
+    from tilewright.report.places import path
 
     number = None if options["launch"] is None else values.whole("--launch", options["launch"], 0, "0")
     seen = Profiles(gpu=_gpu(options), kernel=options["kernel"], launch=number)
     with _following(seen, options):
-        _run(shell, cell)
-    _show([words(f"{kernel}: its launch has no profile: {error}") for kernel, error in seen.failed])
+        raised = _run(shell, head, cell)
+    _show([words(f"{kernel}: its launch has no profile: {path(str(error))}") for kernel, error in seen.failed])
     if seen.profiles:
         _show(report.of_program(seen.profiles))
     elif not seen.failed:
         _show([words("nothing to profile: the cell launched no such kernel of numba.cuda")])
+    return raised
 
 
 def _gpu(options: dict[str, Any]) -> str:
@@ -156,15 +165,32 @@ def _following(observer: Observer, options: dict[str, Any]) -> Iterator[None]:
         placed.seed, placed.limits = before
 
 
-def _run(shell: Any, cell: str) -> None:
-    """Run a cell's lines, which count from the magic's own, as they are seen; what it raises is shown as ever."""
-    first = "" if cell.startswith("%%") else "# the magic's line: an empty one would not count\n"
+def _run(shell: Any, head: str, cell: str) -> BaseException | None:
+    """Run a cell's lines, which count from the magic's own, as they are seen.
+
+    What it raises is given, to be raised once more by the magic: IPython then shows it as it would have here, and the
+    cell has failed.
+    """
+    first = "" if cell.startswith("%%") else f"# {head}\n"  # an empty line would not count
     count = shell.execution_count
     shell.execution_count = len(shell.history_manager.input_hist_raw) - 1  # this cell's; `count` may be the next one's
+    shown: list[list[str]] = []
+    hidden = {"_showtraceback": lambda kind, value, lines: shown.append(lines), "show_usage_error": lambda error: None}
+    for name, instead in hidden.items():
+        setattr(shell, name, instead)
     try:
-        shell.run_cell(f"{first}{cell}", store_history=False)
+        done = shell.run_cell(f"{first}{cell}", store_history=False)
     finally:
+        for name in hidden:
+            delattr(shell, name)
         shell.execution_count = count
+    raised: BaseException | None = done.error_before_exec or done.error_in_exec
+    if isinstance(raised, SyntaxError):  # IPython would add the magic's own lines to it
+        raised = type("SyntaxError", (Exception,), {})(str(raised))
+    if raised is not None and shown:
+        with suppress(AttributeError):  # there are exceptions that take no attributes
+            raised._render_traceback_ = lambda: shown[-1]  # type: ignore[attr-defined]
+    return raised
 
 
 def _show(parts: Iterable[Block]) -> None:

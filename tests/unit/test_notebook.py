@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -41,6 +43,15 @@ def cell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cell]:
     if placed is not None and placed.started_by is not None:
         placed.started_by.stop()
     interactive.InteractiveShell.clear_instance()
+
+
+def failing(text: str) -> tuple[str, object]:
+    """What a cell shows that raises, and what it raises."""
+    from IPython.utils.capture import capture_output
+
+    with capture_output() as captured:
+        done = sys.modules["IPython"].get_ipython().run_cell(text)
+    return captured.outputs[-1].data["text/plain"], done.error_in_exec
 
 
 def test_the_example_runs_and_shows_what_it_says(cell: Cell) -> None:
@@ -104,7 +115,8 @@ def test_memory_of_earlier_cells_counts_as_written_and_an_error_keeps_the_report
     cell(KERNEL.replace("x[i] = i", "x[i] += 1"))
     (shown,) = cell("%%check\nfill[1, 32](d)")
     assert shown["text/plain"].startswith("no findings")
-    assert "fill  grid 1x1x1" in cell("%%profile\nfill[1, 32](d)\n1 / 0")[-1]["text/plain"]
+    shown, raised = failing("%%profile\nfill[1, 32](d)\n1 / 0")
+    assert "fill  grid 1x1x1" in shown and isinstance(raised, ZeroDivisionError)
     cell("fill[1, 32](d)")
     placed = placed_gpu()
     assert placed is not None and placed.observers == () and placed.memory.red_zones is False
@@ -141,3 +153,93 @@ def test_a_session_decorates_a_function_and_is_used_again() -> None:
     with session, pytest.raises(DeviceError, match="must have ended before it begins again"):
         session.__enter__()
     assert placed_gpu() is None
+
+
+def test_what_kernels_of_earlier_cells_may_have_written_is_not_missed(cell: Cell) -> None:
+    cell(
+        KERNEL + "import tilewright as tw; tw.simulated_gpu('t4').start(); d, e = (cuda.device_array(48) for _ in '12')"
+    )
+    cell(KERNEL.replace("fill", "begin"))
+    check = "%%check --format brief\nbegin[1, 32](d[:])"
+    assert "TW501" in cell("%%check --format brief\nfill[1, 32](d)")[0]["text/plain"]
+    assert "TW501" in cell("%%check --format brief\nfill[1, 32](d)")[0]["text/plain"]  # the same one again
+    cell("fill[1, 48](d)")
+    assert cell(check)[0]["text/plain"].startswith("no findings")  # `fill` has written the rest
+    assert "TW501" in cell(check.replace("d[:]", "e"))[0]["text/plain"]
+    cell("del d; d = cuda.device_array(48)")
+    assert "TW501" in cell(check)[0]["text/plain"]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "words"),
+    [
+        ("1 / 0", "ZeroDivisionError", "----> 2 1 / 0"),
+        ("x = = 1", "SyntaxError", "x = = 1"),
+        ("import tilewright\nraise tilewright.KernelError('mine')", "KernelError", "mine"),
+        ("raise KeyboardInterrupt", "KeyboardInterrupt", "KeyboardInterrupt"),
+        ("%no_such_magic", "UsageError", "no_such_magic"),
+    ],
+)
+def test_a_cell_that_raises_fails_once_below_its_report(
+    cell: Cell, capsys: pytest.CaptureFixture[str], text: str, kind: str, words: str
+) -> None:
+    done = sys.modules["IPython"].get_ipython().run_cell(f"%%check --ignore TW601\n{text}")
+    assert type(done.error_in_exec).__name__ == kind
+    streams = capsys.readouterr()
+    told = re.sub(r"\x1b\[[0-9;]*m", "", streams.out + streams.err)
+    stopped = "; interrupted, the program was not checked to its end" * (kind == "KeyboardInterrupt")
+    assert told.startswith(f"no findings: no kernel was launched{stopped}\n")
+    assert words in told and "notebook.py" not in told
+    shown = kind not in ("SyntaxError", "UsageError")  # with their frames
+    assert told.count("(most recent call last)") == shown and ("# %%check --ignore TW601" in told) == shown
+
+
+def test_help_stands_alone_in_a_cell(cell: Cell, capsys: pytest.CaptureFixture[str]) -> None:
+    from IPython.core.error import UsageError
+
+    shell = sys.modules["IPython"].get_ipython()
+    assert shell.run_cell("%check --help").success
+    assert "--ignore CODES" in capsys.readouterr().out
+    with pytest.raises(UsageError, match="must be the first line of a cell, %%profile"):
+        cell("%profile")
+
+
+STOPPED = """
+import numpy as np
+from numba import cuda
+@cuda.jit
+def spin(x):
+    while x[0] == 0:
+        x[1] += 1
+"""
+
+
+def test_of_a_launch_that_never_ended_nothing_is_said_that_the_compiler_left_out(cell: Cell) -> None:
+    cell(STOPPED)
+    for magic, words in (("check", "no findings in 1 launch"), ("profile", "spin: its launch has no profile")):
+        told, raised = failing(f"%%{magic} --limit 0.2\nspin[1, 1](np.zeros(2))")
+        assert "LAUNCH_TIMEOUT" in str(raised)
+        assert words in told and "ipykernel" not in told and "ipython-input" not in told
+
+
+def test_a_gpu_says_what_it_is_and_stops() -> None:
+    session = tw.simulated_gpu("t4")
+    assert repr(session) == "<simulated_gpu('t4'), not in place>"
+    device = session.start()
+    assert (repr(session), repr(device)) == ("<simulated_gpu('t4'), in place>", "<NVIDIA T4, simulated>")
+    device.stop()
+    device.stop()
+    assert placed_gpu() is None and repr(device) == "<NVIDIA T4, simulated, ended>"
+    with tw.simulated_gpu("t4") as inner, pytest.raises(DeviceError, match="must have been started"):
+        inner.stop()
+    with pytest.raises(tw.TilewrightError, match="there is a record of"):
+        tw.simulated_gpu("t5")
+
+
+def test_arrays_of_the_gpu_in_place_are_refused_with_what_to_do() -> None:
+    from numba import cuda
+
+    with tw.simulated_gpu("t4"):
+        x = cuda.to_device(np.zeros(4))
+        with pytest.raises(tw.TilewrightError, match=r"pass its `copy_to_host\(\)`, or launch the kernel as numba"):
+            tw.profile(cuda.jit(lambda out: None), 1, 1, (x,))

@@ -10,10 +10,12 @@ from tilewright.instruments.findings import Finding
 
 #: Codes of accesses that nothing orders: those that meet at a line lack the same barrier.
 _UNORDERED = frozenset({"TW301", "TW302", "TW303", "TW304"})
-#: Codes of one wrong mask: it leaves out lanes that execute the operation, and whose values others take.
-_OF_MASK = frozenset({"TW404", "TW405"})
-#: Codes that have one cause in a kernel, however many places: threads that leave are missing at every later barrier.
-_OF_KERNEL = frozenset({"TW402"})
+#: Codes that have one cause at a line: a mask that leaves out lanes which take part, or whose values others
+#: take; a guard that is missing, as `out[i] = a[i]` lacks one for both arrays, and rows run over where indices do.
+_OF_LINE = {"TW404": "mask", "TW405": "mask", "TW101": "guard", "TW107": "guard"}
+#: Codes that have one cause in a kernel, however many places: threads that leave are missing at every later barrier,
+#: and what is stored past the end of a shared array that is too small is loaded from there too.
+_OF_KERNEL = frozenset({"TW402", "TW103"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,8 @@ def causes(findings: Iterable[Finding]) -> tuple[Cause, ...]:
     """Findings with those of the same cause together, in the order of each cause's first place.
 
     Races of a kernel that meet at a line lack one barrier; barriers that threads miss by leaving miss them for one
-    exit; what is wrong with the lanes of a line's shuffle is its mask.
+    exit; what is wrong with the lanes of a line's shuffle is its mask; accesses of a line that leave their arrays lack
+    one guard; and shared memory that is too small is so for all.
 
     Examples
     --------
@@ -75,8 +78,8 @@ def _marks(finding: Finding) -> Iterator[Any]:
         for place in (finding.where, *str(finding.details.get("other", "")).split(", ")):
             if place.rpartition(":")[2].isdigit():
                 yield "race", finding.kernel, place
-    elif finding.code in _OF_MASK:
-        yield "mask", finding.kernel, finding.where
+    elif finding.code in _OF_LINE and (finding.line or finding.ptx_line):
+        yield _OF_LINE[finding.code], finding.kernel, finding.where
     elif finding.code in _OF_KERNEL:
         yield finding.code, finding.kernel
 

@@ -20,7 +20,8 @@ these must explain them:
   another array, or a number among the arguments, ends where the grid does.
 
 Other launches may touch the rest of the same memory, in whatever views. So a finding waits until the program ends or
-frees the array. `reach` says what explains a part.
+frees the array. `reach` says what explains a part. What they did before anybody looked, in earlier cells of a
+notebook, is not known: an array that other kernels had then is left alone.
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ class Coverage:
     _touched: dict[tuple[str, _Key], _Mask] = field(default_factory=dict)
     _waiting: list[tuple[str, _Key, _Mask, Finding]] = field(default_factory=list)
     _settled: list[Finding] = field(default_factory=list)
+    _before: list[tuple[int, int, frozenset[str]]] = field(default_factory=list)  # start, end and kernels of memory
     _owners: dict[int, weakref.ref[Any]] = field(default_factory=dict)  # of arrays of the host, by address
 
     def add(self, launch: Launch, touched: TouchedResult, values: Values | None) -> None:
@@ -64,6 +66,8 @@ class Coverage:
             known = self._touched.get(own)
             together = part if known is None else known | part
             self._touched[own] = np.broadcast_to(np.True_, part.shape) if together.all() else together  # no memory
+            if self._had_by_others(own[1][0], launch.name):
+                continue
             if part.any() and not part.all() and not (access == "written" and (other & ~part).any()):
                 alike = [p for a, _, p, _ in parts if a.shape == argument.shape]
                 same = len(alike) > 1 and all((p == part).all() for p in alike)
@@ -72,8 +76,18 @@ class Coverage:
         outputs = any(access == "written" for access, *_ in found)  # what is not written need not be read
         self._waiting += [entry for entry in found if not outputs or entry[0] == "written"]
 
+    def used_before(self, address: int, size_bytes: int, kernels: frozenset[str]) -> None:
+        """Kernels that had memory before anybody looked."""
+        if kernels:
+            self._before.append((address, address + size_bytes, kernels))
+
+    def _had_by_others(self, address: int, kernel: str) -> bool:
+        """Whether another kernel had memory before; the same one again does what it does now."""
+        return any(start <= address < end and kernels - {kernel} for start, end, kernels in self._before)
+
     def freed(self, address: int, size_bytes: int) -> None:
         """What lay there has had its last launch."""
+        self._before = [entry for entry in self._before if entry[0] != address]
         self._settle(lambda key: address <= key[0] < address + max(size_bytes, 1))
 
     def findings(self) -> list[Finding]:

@@ -96,6 +96,7 @@ class Checks(Observer):
         self._states = States(0)
         self._looked_at: set[Any] = set()
         self._prepared: dict[Any, Program] = {}
+        self._lost: dict[tuple[str, str], list[Finding]] = {}  # what a kernel that writes nothing loses, if it ends
         self._signs: dict[tuple[str, str], dict[int, bool]] = {}  # of a kernel, see `indices.lines`
 
     @property
@@ -174,6 +175,10 @@ class Checks(Observer):
         """Bytes that a kernel may read."""
         self._states.host_wrote(address, size_bytes)
 
+    def used_before(self, address: int, size_bytes: int, kernels: frozenset[str]) -> None:
+        """What other kernels have done to arrays there is not known."""
+        self._coverage.used_before(address, size_bytes, kernels)
+
     def host_reads(self, array: ArgumentFact, source_line: str) -> None:
         """An array of which the host may get elements that nobody has written."""
         self._found += unset.of_copy(array, source_line, self._states)
@@ -208,7 +213,8 @@ class Checks(Observer):
             self._looked_at.add(key)
             file = launches.definition(launch.program)[0]
             found = [*unset.findings(read, launch.name), *precision.findings(read, launch.name, dtypes, file)]
-            self._found += self._of_launch(found, launch, read) + reach.without_result(launch, read)
+            self._found += self._of_launch(found, launch, read)
+            self._lost[launch.program.ptx, launch.program.entry] = reach.without_result(launch, read)
 
     def instruments(self, launch: Launch) -> Sequence[Instrument]:
         """Fresh ones for the launch."""
@@ -235,7 +241,8 @@ class Checks(Observer):
             self._raised += self._of_launch(faults.findings(error, launch, found), launch, read)
         if isinstance(error, LaunchError):
             self._raised += self._refused(launch, error)
-        if run is not None:
+        if run is not None:  # of one that never ends compilers leave out what it writes
+            found += self._lost.pop((launch.program.ptx, launch.program.entry), ())
             self._coverage.add(launch, results["touched"], read)
             found += copies.findings(launch, results["touched"])
             if read is not None and not any(finding.code.startswith(_CAUSES) for finding in found):

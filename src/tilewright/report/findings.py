@@ -81,11 +81,15 @@ def summary(sifted: Sifted, *, launches: int, kernels: int) -> str:
     >>> left = [Finding(code="TW402", message="m", kernel="k", ptx_line=line) for line in (3, 4)]
     >>> summary(Sifted(tuple(left), (), ()), launches=1, kernels=1)
     '1 finding (1 error) at 2 places in 1 launch of 1 kernel'
+    >>> summary(Sifted((), (), ()), launches=0, kernels=0)
+    'no findings: no kernel was launched'
     """
     told = causes(sifted.findings)
     counts = [(level, sum(cause.finding.severity == level for cause in told)) for level in styles.SEVERITIES]
     parts = ", ".join(figures.amount(count, level) for level, count in counts if count)
     text = f"{figures.amount(len(told), 'finding')} ({parts})" if told else "no findings"
+    if not (launches or told or sifted.suppressed):
+        return f"{text}: no kernel was launched"
     if len(told) < len(sifted.findings):
         text += f" at {figures.amount(len(sifted.findings), 'place')}"
     if sifted.suppressed:

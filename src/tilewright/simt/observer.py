@@ -176,6 +176,9 @@ class Observer:
     def host_wrote(self, address: int, size_bytes: int) -> None:
         """The host wrote device memory, or may have: memory that both can write is told of before each launch."""
 
+    def used_before(self, address: int, size_bytes: int, kernels: frozenset[str]) -> None:
+        """Kernels of these names were launched with an allocation before this observer came."""
+
     def host_reads(self, array: ArgumentFact, source_line: str) -> None:
         """The host copies an array of the device, at a line of the program."""
 

@@ -8,14 +8,14 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tilewright import machine
-from tilewright.errors import LaunchError
+from tilewright.errors import DeviceError, LaunchError
 from tilewright.native.interrupts import HeldBack
 from tilewright.native.once import once
 from tilewright.simt.observer import Observer
@@ -173,11 +173,33 @@ class SimulatedGpu:
         self.outstanding = Outstanding()
         self.kernel_limits: dict[tuple[int, str], int] = {}  # most dynamic shared memory, where it was set
         self.primary_retained = 0
+        self._users: dict[int, set[str]] = {}  # of each allocation, the kernels that it was passed to
         self._handles_from = self.new_handle()
         self._given_up: deque[int] = deque()  # addresses to be freed
         self._called = False  # whether the thread that holds the lock may be at the lists of allocations
         self._thread = threading.local()
         self._callback_thread: ThreadPoolExecutor | None = None
+
+    def __repr__(self) -> str:
+        """What it is, for the cell that makes it."""
+        return f"<{self.record.name}, simulated{', ended' if self.closed else ''}>"
+
+    def stop(self) -> None:
+        """End it, where :meth:`Session.start` put it in place; nothing where it has ended.
+
+        Raises
+        ------
+        DeviceError
+            It is a `with` block's, and ends with it.
+        """
+        if self.closed:
+            return
+        session: Any = self.started_by
+        if session is None:
+            raise DeviceError(
+                "a simulated GPU that stops must have been started (got one of a `with` block); leave that"
+            )
+        session.stop()
 
     def check_process(self) -> None:
         """Refuse calls of a process that was forked after the driver was initialised, as a driver does."""
@@ -198,6 +220,13 @@ class SimulatedGpu:
         kernels = {name for check in checks for name in check.kernels}
         return Findings(found, launches=self.launches, kernels=len(kernels))
 
+    def passed(self, kernel: str, addresses: Iterable[int]) -> None:
+        """Note which allocations a kernel is launched with."""
+        for address in addresses:
+            found = self.memory.extent(address)
+            if found is not None:
+                self._users.setdefault(found[0], set()).add(kernel)
+
     @contextmanager
     def observing(self, observer: Observer) -> Iterator[None]:
         """Let one more observer follow the program meanwhile, to whom all memory there is was written by the host."""
@@ -207,6 +236,7 @@ class SimulatedGpu:
             for address, size in self.memory.allocations():
                 observer.allocated(address, size)
                 observer.host_wrote(address, size)
+                observer.used_before(address, size, frozenset(self._users.get(address, ())))
         try:
             yield
         finally:
@@ -304,6 +334,7 @@ class SimulatedGpu:
         self.memory.free(address)
         self.host_visible.pop(address, None)
         self.outstanding.freed(*extent)
+        self._users.pop(address, None)
         for observer in self.observers:
             observer.freed(*extent)
 

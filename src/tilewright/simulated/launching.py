@@ -109,6 +109,7 @@ class Launcher:
                 program.name, program, grid, block, int(config.shmem_size or 0), facts, source_line(), gpu.launches
             )
             gpu.launches += 1
+            gpu.passed(about.name, [(fact.given or (fact.address,))[0] for fact in facts])
             try:
                 self._check(kernel, library, config, grid, block)
             except DriverError as error:

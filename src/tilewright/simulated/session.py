@@ -9,6 +9,7 @@ from contextlib import ContextDecorator, ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tilewright import machine
 from tilewright.errors import DeviceError
 from tilewright.native import private
 from tilewright.native.interrupts import none_lost
@@ -37,6 +38,7 @@ class Session(ContextDecorator):
         *,
         check: bool = False,
     ) -> None:
+        machine.gpu(gpu)  # a name that is unknown is told here, not by `start`, which may be far away
         self.gpu = gpu
         self.observers = tuple(observers)
         self.seed = seed
@@ -44,6 +46,11 @@ class Session(ContextDecorator):
         self.check = check
         self._device: SimulatedGpu | None = None
         self._open = ExitStack()
+
+    def __repr__(self) -> str:
+        """What it is, and whether it is in place."""
+        state = "not in place" if self._device is None else "in place"
+        return f"<simulated_gpu({self.gpu!r}), {state}>"
 
     def __enter__(self) -> SimulatedGpu:
         """Put a fresh GPU in place."""
@@ -150,12 +157,12 @@ def simulated_gpu(
     Returns
     -------
     Session
-        `with` and `start()` give a :class:`SimulatedGpu`, and raise as follows.
+        `with` and `start()` give a :class:`SimulatedGpu`.
 
     Raises
     ------
     MissingExtraError
-        numba-cuda is not installed.
+        numba-cuda is not installed; from `with` and `start()`.
     ArgumentValueError
         There is no such GPU.
 

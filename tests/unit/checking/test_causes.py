@@ -43,7 +43,10 @@ def groups(*findings: Finding) -> list[list[int]]:
         ([race(3), race(4)], [[3], [4]]),  # "another access": nobody knows which
         ([left(3), left(7), left(9, "TW401"), left(9, kernel="other")], [[3, 7], [9], [9]]),
         ([left(3, "TW404"), left(3, "TW405"), left(7, "TW405"), left(3, "TW405", kernel="other")], [[3, 3], [7], [3]]),
-        ([left(3, "TW101"), left(3, "TW101")], [[3], [3]]),
+        ([left(3, "TW107"), left(3, "TW101"), left(4, "TW101")], [[3, 3], [4]]),  # a line lacks one guard
+        ([left(3, "TW101"), left(3, "TW101", "other"), left(3, "TW105")], [[3], [3], [3]]),
+        ([left(0, "TW101"), left(0, "TW101")], [[0], [0]]),  # nobody knows which line
+        ([left(3, "TW103"), left(6, "TW103"), left(6, "TW103", "other")], [[3, 6], [6]]),  # the array is too small
     ],
 )
 def test_what_one_change_mends_is_one_cause(findings: list[Finding], lines: list[list[int]]) -> None:

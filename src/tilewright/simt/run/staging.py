@@ -55,6 +55,16 @@ class Staged:
             memory.clear(*self.span)
 
 
+def _instead_of(array: Any) -> str:
+    """What to do with an array of another kind: numba-cuda's are of the GPU in place, which such a launch is not on."""
+    if hasattr(array, "copy_to_host"):
+        return (
+            "pass its `copy_to_host()`, or launch the kernel as numba.cuda does, `kernel[grid, block](...)`, below "
+            "`%%check` or `%%profile` in a notebook, or in a program for `tilewright check` or `profile`"
+        )
+    return "copy it with `numpy.asarray` or `Memory.array` first"
+
+
 def stage(args: Sequence[Any], memory: Memory, allocate: Callable[[int], int]) -> dict[int, Staged]:
     """Copy NumPy arguments to memory that `allocate` gives, laid out with their own strides; by the argument's id.
 
@@ -73,7 +83,7 @@ def stage(args: Sequence[Any], memory: Memory, allocate: Callable[[int], int]) -
         elif array_shape(arg) is not None:
             raise ArgumentTypeError(
                 f"array arguments of a simulated launch must be NumPy arrays or tilewright.simt.DeviceArray "
-                f"(got {type(arg).__name__}); copy it with `numpy.asarray` or `Memory.array` first"
+                f"(got {type(arg).__name__}); {_instead_of(arg)}"
             )
     for stretch in stretches(arrays):
         size = max(stretch.lead_bytes + stretch.size_bytes, 1)
