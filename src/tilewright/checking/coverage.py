@@ -4,7 +4,7 @@ Kernels leave parts of arrays out on purpose, so elements that were not touched 
 these must explain them:
 
 - The launch has several blocks or threads on an axis whose index the kernel does not use. All of them do the same
-  elements, and an array that it writes has others (TW501).
+  elements, and an array that it writes has others (TW501); not so where an atomic tells them apart.
 - The kernel is given arrays, and nothing in its code writes (TW501).
 - What was touched is a box at the array's beginning, or near it, where a stencil leaves out as much at both ends. It
   reaches as far as the grid: on each axis that is left short, blocks times threads, times a whole number of elements a
