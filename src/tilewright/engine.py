@@ -25,6 +25,11 @@ from tilewright.work import Work, fused_work, multiply, placed
 
 Array = npt.NDArray[Any]
 _T = TypeVar("_T", bound=np.generic)
+#: One of these in both operands: a type variable with a bound would join two to `generic`.
+_Same = TypeVar(
+    "_Same", np.bool_, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64, np.float16,
+    np.float32, np.float64, np.complex64, np.complex128,
+)  # fmt: skip
 _Out = TypeVar("_Out", bound=Array | Tensor)
 _Foreign = TypeVar("_Foreign", bound=Tensor | Frame)
 _Named: TypeAlias = type[_T] | np.dtype[_T]
@@ -60,9 +65,9 @@ def matmul(
 ) -> npt.NDArray[_T]: ...
 @overload
 def matmul(
-    a: npt.NDArray[_T], b: npt.NDArray[_T], /, out: None = ..., *, dtype: None = ..., epilogue: None = ...,
+    a: npt.NDArray[_Same], b: npt.NDArray[_Same], /, out: None = ..., *, dtype: None = ..., epilogue: None = ...,
     **rest: Unpack[Options],
-) -> npt.NDArray[_T]: ...  # fmt: skip
+) -> npt.NDArray[_Same]: ...  # fmt: skip
 @overload
 def matmul(
     a: _ArrayLike, b: _ArrayLike, /, out: None = ..., *, dtype: Any = ..., epilogue: Any = ..., **rest: Unpack[Options]
