@@ -185,7 +185,7 @@ ONE = np.ones((2, 2))
         ((ONE.astype(bool), ONE.astype(bool)), {"alpha": 3}, ArgumentTypeError, "left out for booleans"),
         ((ONE.astype("complex64"),) * 2, {"acc_dtype": "float64"}, ArgumentTypeError, "must be complex"),
         ((ONE.astype(ml_dtypes.bfloat16), ONE.astype("float16")), {}, ArgumentTypeError, "common one"),
-        ((None, ONE), {}, ValueError, "at least 1 dimension"),
+        ((None, ONE), {}, ArgumentTypeError, "`a` must be an array or a sequence"),
     ],
 )
 def test_what_is_refused(operands: tuple[Any, Any], options: dict[str, Any], error: type, text: str) -> None:
