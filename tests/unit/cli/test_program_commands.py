@@ -186,6 +186,7 @@ def test_what_looks_like_options_is_the_program_s_own_after_its_name(tilewright:
 
 #: A program whose kernels are launched by processes that it starts, by the method that its argument names.
 PARENT = """\
+import functools
 import multiprocessing
 import os
 import sys
@@ -210,7 +211,7 @@ def work(rounds):
 if __name__ == "__main__":
     with multiprocessing.get_context(sys.argv[1]).Pool(1) as pool:
         print(pool.map(work, [3, -1]))
-        pool.map(print, ["by a child"])
+        pool.map(functools.partial(print, flush=True), ["by a child"])  # the pool ends its processes by a signal
     os.write(1, b"by the system\\n")
 """
 
