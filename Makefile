@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help run test volume numba lint format docs bench clean
+.PHONY: help run test volume sanitize runtime numba lint format docs bench clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -19,6 +19,15 @@ test: lint  ## Lint, types and the test suite
 
 volume: $(STAMP)  ## The slow, high-volume tests that `make test` leaves out
 	@$(BIN)/pytest -m volume
+
+runtime: $(STAMP)  ## Compile the C parts to the bitcode that stands beside them, and test that it does
+	@$(BIN)/python -c 'import ziglang' 2>/dev/null || \
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[runtime]'
+	@$(BIN)/python -m tilewright.native.clang $$(find src -name '*.c')
+	@$(BIN)/pytest -n 0 tests/unit/native/test_bitcode.py tests/unit/native/test_header.py
+
+sanitize: $(STAMP)  ## Test the C parts under the address, undefined-behaviour and thread sanitizers
+	@$(BIN)/pytest -m "volume or not volume" tests/native_c
 
 numba: $(STAMP)  ## numba-cuda's own tests on the simulated GPU, compared with the lists in tests/numba_suite
 	@$(BIN)/python tests/numba_suite/suite.py

@@ -1,8 +1,8 @@
 """How long the cache model takes for ten million sectors, by what they are and whose caches they meet.
 
 Requests of four sectors, of one line or of four, from 4,096 blocks of eight warps; a pattern is what the blocks touch.
-The time is the processor's in `machine.cache.simulate` alone, which puts the requests in the order of warps first; its
-code is compiled beforehand, and that is stated apart.
+The time is the processor's in `profiling.cache.simulate` alone, which puts the requests in the order of warps first;
+its code is compiled beforehand, and that is stated apart.
 
     python benchmarks/cache_model.py [--sectors 10000000] [--rounds 5] [--gpus t4,h100] [--json]
 """
@@ -20,7 +20,8 @@ import measuring
 import numpy as np
 from measuring import Spread
 
-from tilewright.machine import cache, cache_launch, gpu
+from tilewright.machine import gpu
+from tilewright.profiling import cache
 
 BLOCKS, WARPS, RESIDENT, SECTORS = 4096, 8, 4, 4
 Pattern = Callable[[np.random.Generator, int], np.ndarray]
@@ -53,7 +54,7 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, mock.patch.dict(os.environ, {"TILEWRIGHT_CACHE_DIR": folder}):
         start = time.process_time()
-        cache_launch.compiled()
+        cache.code()
         compiling = time.process_time() - start
     found = [
         measure(pattern, name, options.sectors // SECTORS, options.rounds)

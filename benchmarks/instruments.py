@@ -18,9 +18,10 @@ from unittest import mock
 import measuring
 import simt_speed
 
-from tilewright import catalogue, machine, profiling
+from tilewright import machine, profiling
 from tilewright.checking import Checks
 from tilewright.instruments import Banks, Coalescing, Divergence, Mix
+from tilewright.kernels import catalogue
 from tilewright.simt import Run
 from tilewright.simt.events import GLOBAL_BASE, Instrument
 from tilewright.simt.observer import Launch
@@ -93,7 +94,7 @@ def measured(size: int, threads: int, rounds: int) -> dict[str, Any]:
 def checked(example: Run) -> Sequence[Instrument]:
     """The instruments of `check` for one more launch of a kernel."""
     checks = Checks()
-    checks.begun(CHECKED_BYTES)
+    checks.started(CHECKED_BYTES)
     checks.allocated(GLOBAL_BASE, CHECKED_BYTES)
     checks.host_wrote(GLOBAL_BASE, CHECKED_BYTES)
     return checks.instruments(Launch("tiled", example.program, example.grid, example.block, 0))

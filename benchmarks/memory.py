@@ -27,8 +27,9 @@ from typing import Any
 import measuring
 import numpy as np
 
-from tilewright import catalogue, simt
-from tilewright.gpu import Program
+from tilewright import simt
+from tilewright.kernels import catalogue
+from tilewright.programs import Program
 
 KERNELS = Path(__file__).parent / "speed_kernels"
 MB = 1 << 20

@@ -30,7 +30,7 @@ from guarded_memory import HostArrays, watched
 from ptx_changes import Stock, mutated
 
 import tilewright as tw
-from tilewright.errors import LimitError, TilewrightError
+from tilewright.errors import LimitError, TilewrightError, TranslatorError
 from tilewright.instruments import Banks, Coalescing
 from tilewright.instruments.convergence import Convergence
 from tilewright.instruments.shadow.memory import MemoryCheck
@@ -67,6 +67,8 @@ def run(stock: Stock, arrays: HostArrays, seed: int) -> Outcome:
     with watched() as watch:
         try:
             launch(text, arrays, seed)
+        except TranslatorError as error:
+            name, problem = type(error).__name__, f"{error}"
         except TilewrightError as error:
             name = type(error).__name__
             problem = "" if str(error) else "an error without a message"
@@ -87,13 +89,13 @@ def launch(text: str, arrays: HostArrays, seed: int) -> None:
     draw = random.Random(-seed - 1)
     grid, block = draw.choice(SHAPES)
     limits = tw.simt.Limits(seconds=LIMIT_SECONDS, instructions=20_000_000)
-    program = tw.gpu.Program.from_ptx(text)
+    program = tw.programs.Program.from_ptx(text)
     chance = draw.random()
     instruments: tuple[Instrument, ...] = ()
     if chance < 0.125:
         instruments = (Coalescing(), Banks())
     elif chance < 0.375:
-        instruments = (MemoryCheck(text), Convergence())
+        instruments = (MemoryCheck(program.module), Convergence())
     arguments = [*arrays.arguments(), draw.choice(NUMBERS)][: len(program.parameters)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of a full print buffer

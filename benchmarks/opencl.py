@@ -15,10 +15,10 @@ import measuring
 import numpy as np
 from measuring import Spread
 
-from tilewright.gpu.opencl import choose, host_products
-from tilewright.gpu.opencl.devices import binding
-from tilewright.gpu.opencl.product import Placed, place, run
-from tilewright.gpu.opencl.tiles import of_form
+from tilewright.backends.opencl import choose, host_products
+from tilewright.backends.opencl.devices import binding
+from tilewright.backends.opencl.product import Placed, place, run
+from tilewright.backends.opencl.tiles import of_form
 from tilewright.problem.dtypes import dtype
 from tilewright.problem.kind import Kind
 

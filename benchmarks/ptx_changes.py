@@ -14,8 +14,8 @@ import ptx_declarations
 import ptx_instructions
 from ptx_instructions import Place
 
-from tilewright.simt.ptx import parse, to_text
-from tilewright.simt.ptx.tree import Instruction
+from tilewright.ptx import parse, to_text
+from tilewright.ptx.tree import Instruction
 
 KERNELS = Path(__file__).parent / "mutation_kernels"
 

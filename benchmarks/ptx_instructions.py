@@ -3,24 +3,12 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
 from ptx_operands import changed_operand, operands, register_of
 
-from tilewright.simt.ptx.tree import (
-    Address,
-    CallArguments,
-    Function,
-    Guard,
-    Immediate,
-    Instruction,
-    Module,
-    Operand,
-    Register,
-    Symbol,
-    Vector,
-)
+from tilewright.ptx import tree
 
 #: Displacements at which some width of a sum or a shift is passed.
 OFFSETS = (-1, 1, 3, 4, -4, 0x7F, 1 << 12, 1 << 16, -(1 << 16), 0x3FF00, (1 << 31) - 1, (1 << 31) - 16, -(1 << 31),
@@ -53,20 +41,20 @@ BARRIER_NUMBERS = (0, 1, 2, 7, 15, 16, 31, 32, 33, 64, 96, 128, 1024, 2048, -1, 
 class Place:
     """Where a change is made: an instruction of a function of a module, and what may come from elsewhere."""
 
-    module: Module
-    function: Function
+    module: tree.Module
+    function: tree.Function
     at: int
-    foreign: list[Instruction]
+    foreign: list[tree.Instruction]
     draw: random.Random
 
     @property
-    def item(self) -> Instruction:
+    def item(self) -> tree.Instruction:
         """The instruction."""
         found = self.function.body[self.at]
-        assert isinstance(found, Instruction)
+        assert isinstance(found, tree.Instruction)
         return found
 
-    def put(self, item: Instruction) -> None:
+    def put(self, item: tree.Instruction) -> None:
         """Replace the instruction."""
         self.function.body[self.at] = item
 
@@ -92,14 +80,14 @@ def adopted(place: Place) -> None:
     """An instruction of any kernel comes before it, with this function's registers."""
     registers, draw = list(place.function.registers) or ["%r1"], place.draw
 
-    def own(operand: Operand) -> Operand:
+    def own(operand: tree.Operand) -> tree.Operand:
         match operand:
-            case Register(name) if "." not in name:
-                return Register(draw.choice(registers))
-            case Address(_, offset):
-                return Address(Register(draw.choice(registers)), offset)
-            case Vector(items):
-                return Vector(tuple(own(item) for item in items))
+            case tree.Register(name) if "." not in name:
+                return tree.Register(draw.choice(registers))
+            case tree.Address(_, offset):
+                return tree.Address(tree.Register(draw.choice(registers)), offset)
+            case tree.Vector(items):
+                return tree.Vector(tuple(own(item) for item in items))
         return operand
 
     item = draw.choice(place.foreign)
@@ -113,7 +101,7 @@ def guarded(place: Place) -> None:
     if guard is not None and draw.random() < 0.6:
         place.put(replace(place.item, guard=None if draw.random() < 0.5 else replace(guard, negated=not guard.negated)))
     elif predicates:
-        place.put(replace(place.item, guard=Guard(Register(draw.choice(predicates)), draw.random() < 0.5)))
+        place.put(replace(place.item, guard=tree.Guard(tree.Register(draw.choice(predicates)), draw.random() < 0.5)))
 
 
 def renamed(place: Place) -> None:
@@ -160,36 +148,43 @@ def displaced(place: Place) -> None:
     found = [
         (at, index)
         for at, item in enumerate(place.function.body)
-        if isinstance(item, Instruction)
+        if isinstance(item, tree.Instruction)
         for index, operand in enumerate(item.operands)
-        if isinstance(operand, Address) or (isinstance(operand, Symbol) and item.opcode == "mov")
+        if isinstance(operand, tree.Address) or (isinstance(operand, tree.Symbol) and item.opcode == "mov")
     ]
     if not found:
         return
     at, index = place.draw.choice(found)
     item = place.function.body[at]
-    assert isinstance(item, Instruction)
+    assert isinstance(item, tree.Instruction)
     operand = item.operands[index]
-    assert isinstance(operand, Address | Symbol)
+    assert isinstance(operand, tree.Address | tree.Symbol)
     offset = place.draw.choice(OFFSETS) + place.draw.choice((0, 0, operand.offset))
     new = (*item.operands[:index], replace(operand, offset=offset), *item.operands[index + 1 :])
     place.function.body[at] = replace(item, operands=new)
 
 
+def one_of(place: Place, opcodes: Collection[str]) -> tuple[int, tree.Instruction | None]:
+    """Any of a function's instructions with one of these opcodes, and where it stands; None where it has none."""
+    found = [
+        (i, item)
+        for i, item in enumerate(place.function.body)
+        if isinstance(item, tree.Instruction) and item.opcode in opcodes
+    ]
+    return place.draw.choice(found) if found else (0, None)
+
+
 def barrier(place: Place) -> None:
     """A barrier's number or count changes, or is left out, or comes from a register."""
     draw, body = place.draw, place.function.body
-    found = [i for i, item in enumerate(body) if isinstance(item, Instruction) and item.opcode in BARRIERS]
-    if not found:
+    at, item = one_of(place, BARRIERS)
+    if item is None:
         changed_operands(place)
         return
-    at = draw.choice(found)
-    item = body[at]
-    assert isinstance(item, Instruction)
-    new: list[Operand] = list(item.operands)
-    number: Operand = Immediate(draw.choice(BARRIER_NUMBERS))
+    new: list[tree.Operand] = list(item.operands)
+    number: tree.Operand = tree.Immediate(draw.choice(BARRIER_NUMBERS))
     if draw.random() < 0.3:
-        number = Register(draw.choice(list(place.function.registers)))
+        number = tree.Register(draw.choice(list(place.function.registers)))
     index = draw.randrange(len(new) + 1)
     if new and draw.random() < 0.2:
         del new[-1]
@@ -201,18 +196,17 @@ def barrier(place: Place) -> None:
 def call(place: Place) -> None:
     """A call passes or takes something less, more or else, or calls another function or none."""
     draw, body = place.draw, place.function.body
-    found = [i for i, item in enumerate(body) if isinstance(item, Instruction) and item.opcode == "call"]
-    if not found:
+    at, item = one_of(place, ("call",))
+    if item is None:
         changed_operands(place)
         return
-    at = draw.choice(found)
-    item = body[at]
-    assert isinstance(item, Instruction)
-    old = next((o for o in item.operands if isinstance(o, CallArguments)), None)
+    old = next((o for o in item.operands if isinstance(o, tree.CallArguments)), None)
     if old is None:
         return
-    functions = [Symbol(name) for name in place.module.functions] + [Symbol(v.name) for v in place.function.variables]
-    registers = [Register(name) for name in place.function.registers]
+    functions = [tree.Symbol(name) for name in place.module.functions] + [
+        tree.Symbol(v.name) for v in place.function.variables
+    ]
+    registers = [tree.Register(name) for name in place.function.registers]
     prototypes = (None, *place.function.prototypes)
     ways: tuple[Callable[[], dict[str, object]], ...] = (
         lambda: {"target": draw.choice([*functions, *registers])},

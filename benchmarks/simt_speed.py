@@ -4,18 +4,24 @@ GFLOPS here are the host's: 2 m n k divided by the host's seconds of running blo
 Every product is compared with the record's reference first; a kernel that fails is not timed. Kernels take turns, so
 that another process on the host slows all of them alike.
 
-    python benchmarks/simt_speed.py [--size 512] [--threads 2] [--rounds 9] [--all] [--json]
+    python benchmarks/simt_speed.py [--size 512] [--threads 2] [--rounds 9] [--all] [--hosts own,avx2,sse] [--json]
+
+`--hosts` names vector instructions to compile for: this processor's own, or those of one without AVX-512, or without
+AVX. All of them, and NumPy's product, take turns too.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import measuring
+import narrow_hosts
 import numpy as np
 
-from tilewright import catalogue, simt
+from tilewright import simt
+from tilewright.kernels import catalogue
 from tilewright.ladder import operands
 
 KERNELS = ("tiled", "results_8")
@@ -28,38 +34,75 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2, help="host threads")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--all", action="store_true", help="every GPU kernel of the catalogue, in every dtype")
+    parser.add_argument("--hosts", default="own", help="own, avx2, sse; several with commas")
     options = parser.parse_args()
     chosen = [r for r in catalogue.records() if r.backend == "gpu" and (options.all or r.name in KERNELS)]
-    kernels = speeds(chosen, options.size, options.threads, options.rounds, every_dtype=options.all)
+    hosts = options.hosts.split(",")
+    kernels = speeds(chosen, options.size, options.threads, options.rounds, every_dtype=options.all, hosts=hosts)
     results = {"size": options.size, "threads": options.threads, "kernels": kernels}
     measuring.publish(results, [speed_table(results)], as_json=options.json)
 
 
 def speeds(
-    records: Sequence[catalogue.Record], size: int, threads: int, rounds: int, *, every_dtype: bool
+    records: Sequence[catalogue.Record],
+    size: int,
+    threads: int,
+    rounds: int,
+    *,
+    every_dtype: bool,
+    hosts: Sequence[str] = ("own",),
 ) -> list[dict[str, Any]]:
-    """Time records in turns, with no instrument."""
+    """Time records in turns, with no instrument, and NumPy's product of the same size among them."""
     found = []
-    for record in records:
-        for dtype in record.dtypes if every_dtype else ("float32",):
-            launch, verified = prepared(record, dtype, size, threads)
-            row = {"name": record.name, "source": record.source, "dtype": dtype, "verified": verified, "runs": []}
-            found.append(row | {"launch": launch})
+    for host in hosts:
+        narrow_hosts.use_host(setattr, host)
+        for record in records:
+            for dtype in record.dtypes if every_dtype else ("float32",):
+                launch, verified = prepared(record, dtype, size, threads)
+                row = {
+                    "name": record.name,
+                    "source": record.source,
+                    "dtype": dtype,
+                    "host": host,
+                    "runs": [],
+                    "processor": [],
+                }
+                found.append(row | {"verified": verified, "launch": launch})
+    a, b = operands(size, size, size, "float32")
+    numpy_seconds = []
     for _ in range(rounds):
         for row in found:
             if row["verified"]:
+                narrow_hosts.use_host(setattr, row["host"])
+                start = time.process_time()
                 row["runs"].append(row["launch"]())
-    for row in found:
-        runs = row.pop("runs")
-        del row["launch"]
-        if runs:
-            row["warp_instructions"] = runs[0].warp_instructions
-            row["seconds"] = measuring.Spread.of([run.seconds for run in runs])
-            row["host_gflops"] = measuring.Spread.of([2e-9 * size**3 / run.seconds for run in runs])
-            row["warp_instructions_per_second"] = measuring.Spread.of(
-                [run.warp_instructions / run.seconds for run in runs]
-            )
-    return found
+                row["processor"].append(time.process_time() - start)
+        start = time.perf_counter()
+        a @ b
+        numpy_seconds.append(time.perf_counter() - start)
+    narrow_hosts.use_host(setattr, "own")
+    return [*(_summed(row, size, threads) for row in found), _numpy_row(size, numpy_seconds)]
+
+
+def _numpy_row(size: int, seconds: list[float]) -> dict[str, Any]:
+    """The row of NumPy's own product, which says how quiet the host was."""
+    rates = measuring.Spread.of([2e-9 * size**3 / s for s in seconds])
+    row = {"name": f"NumPy {np.__version__}", "source": "", "dtype": "float32", "host": "own", "verified": True}
+    return row | {"seconds": measuring.Spread.of(seconds), "host_gflops": rates}
+
+
+def _summed(row: dict[str, Any], size: int, threads: int) -> dict[str, Any]:
+    """A row with what its runs took; by processor time, as if all threads had had a core of their own all the time."""
+    runs, processor = row.pop("runs"), row.pop("processor")
+    del row["launch"]
+    if runs:
+        row["warp_instructions"] = runs[0].warp_instructions
+        row["seconds"] = measuring.Spread.of([run.seconds for run in runs])
+        row["host_gflops"] = measuring.Spread.of([2e-9 * size**3 / run.seconds for run in runs])
+        rates = [2e-9 * size**3 * threads / seconds for seconds in processor if seconds]
+        row["processor_gflops"] = measuring.Spread.of(rates)
+        row["warp_instructions_per_second"] = measuring.Spread.of([run.warp_instructions / run.seconds for run in runs])
+    return row
 
 
 def prepared(record: catalogue.Record, dtype: str, size: int, threads: int) -> tuple[Launch, bool]:
@@ -83,18 +126,32 @@ def speed_table(results: dict[str, Any]) -> Any:
     """The table of kernels."""
     rows = []
     for row in results["kernels"]:
-        figures = ("", "", "", "")
+        figures = ("", "", "", "", "")
         if "seconds" in row:
+            counted = "warp_instructions" in row
             figures = (
                 row["seconds"].text(1e3),
                 row["host_gflops"].text(),
-                f"{row['warp_instructions']:,}",
-                row["warp_instructions_per_second"].text(1e-6, ",.0f"),
+                row["processor_gflops"].text() if counted else "",
+                f"{row['warp_instructions']:,}" if counted else "",
+                row["warp_instructions_per_second"].text(1e-6, ",.0f") if counted else "",
             )
-        rows.append((row["name"], row["source"], row["dtype"], "yes" if row["verified"] else "NO", *figures))
+        verified = "yes" if row["verified"] else "NO"
+        rows.append((row["name"], row["source"], row["dtype"], row["host"], verified, *figures))
     return measuring.table(
         f"The simulator at {results['size']}^3 on {results['threads']} host threads, no instrument",
-        ("kernel", "source", "dtype", "verified", "ms", "host GFLOPS", "warp instr.", "M instr./s"),
+        (
+            "kernel",
+            "source",
+            "dtype",
+            "vectors",
+            "verified",
+            "ms",
+            "host GFLOPS",
+            "by processor time",
+            "warp instr.",
+            "M instr./s",
+        ),
         rows,
         "median (least - most); rates of the simulator on this host, not of a GPU",
     )

@@ -24,7 +24,8 @@ from typing import Any
 import measuring
 import numpy as np
 
-from tilewright import catalogue, simt
+from tilewright import simt
+from tilewright.kernels import catalogue
 from tilewright.ladder import operands
 
 EDGE = 16  # of tiled's tile
@@ -118,7 +119,7 @@ def serve(size: int) -> None:
     """In the other process: run the kernel in Numba's simulator once for each line that arrives."""
     from numba import cuda
 
-    from tilewright.gpu.kernels.tiled import tiled
+    from tilewright.kernels.tiled import tiled
 
     kernel = cuda.jit(tiled("float32", EDGE))
     a, b = operands(size, size, size, "float32")

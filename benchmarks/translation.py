@@ -29,10 +29,11 @@ import llvmlite.binding as llvm
 import measuring
 import numpy as np
 
-from tilewright import catalogue, simt
-from tilewright.gpu import Program
+from tilewright import simt
+from tilewright.kernels import catalogue
 from tilewright.ladder import operands
 from tilewright.problem.reference import canonical
+from tilewright.programs import Program
 from tilewright.simt.run import cache, compiler, kernels
 from tilewright.simt.translate import graph, translation
 

@@ -23,7 +23,7 @@ import measuring
 import numpy as np
 
 import tilewright as tw
-from tilewright import catalogue
+from tilewright.kernels import catalogue
 from tilewright.ladder import operands
 from tilewright.simt.run import kernels, tiers
 

@@ -33,8 +33,8 @@ def translation_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path
 @pytest.fixture(scope="session")
 def opencl_device() -> Any:
     """This machine's first OpenCL device; tests are skipped, with the reason, where there is none."""
+    from tilewright.backends.opencl import choose
     from tilewright.errors import DeviceError, MissingExtraError
-    from tilewright.gpu.opencl import choose
 
     try:
         found = choose("opencl")
@@ -50,7 +50,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     marked = [item for item in items if item.get_closest_marker("hardware")]
     if not marked:
         return
-    from tilewright.gpu import device
+    from tilewright.backends.cuda import device
 
     if not device.available():
         for item in marked:

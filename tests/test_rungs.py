@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tilewright import catalogue, ladder
+from tilewright import ladder
 from tilewright.errors import MemoryAccessError
+from tilewright.kernels import catalogue
 from tilewright.ladder.climber import mismatches
 
 #: (m, n, k): single, odd, around a warp, whole tiles, oblong, and large enough for many blocks.

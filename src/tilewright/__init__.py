@@ -1,4 +1,4 @@
-"""Tilewright: matrix multiplication from three loops to tensor cores, on any device or on none.
+"""Tilewright: matrix multiplication from three loops up, and a SIMT machine that runs CUDA kernels without a GPU.
 
 The public names below are imported when they are first used, so `import tilewright` costs next to nothing.
 
@@ -15,21 +15,22 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # what `_PUBLIC` says, for type checkers; a meta test holds the two together
-    from tilewright import catalogue as catalogue
     from tilewright import errors as errors
-    from tilewright import gpu as gpu
     from tilewright import instruments as instruments
     from tilewright import ladder as ladder
     from tilewright import machine as machine
     from tilewright import problem as problem
+    from tilewright import programs as programs
     from tilewright import simt as simt
+    from tilewright.backends.cuda import device as cuda
+    from tilewright.backends.inventory import devices as devices
     from tilewright.checking import check as check
-    from tilewright.engine import matmul as matmul
-    from tilewright.engine import plan as plan
+    from tilewright.drivers.session import simulated_gpu as simulated_gpu
+    from tilewright.engine.matmul import matmul as matmul
+    from tilewright.engine.matmul import plan as plan
     from tilewright.errors import KernelError as KernelError
     from tilewright.errors import TilewrightError as TilewrightError
-    from tilewright.gpu import device as cuda
-    from tilewright.inventory import devices as devices
+    from tilewright.kernels import catalogue as catalogue
     from tilewright.notebook import load_ipython_extension as load_ipython_extension
     from tilewright.problem.algebra import Algebra as Algebra
     from tilewright.problem.functions import absolute as absolute
@@ -58,53 +59,52 @@ if TYPE_CHECKING:  # what `_PUBLIC` says, for type checkers; a meta test holds t
     from tilewright.profiling import profile as profile
     from tilewright.report.status import progress as progress
     from tilewright.settings import Settings as Settings
-    from tilewright.simulated.session import simulated_gpu as simulated_gpu
 
     __version__: str
 
 #: Public name -> (module, attribute of it, or "" for the module itself).
 _PUBLIC = {
-    "catalogue": ("tilewright.catalogue", ""),
-    "check": ("tilewright.checking", "check"),
-    "cuda": ("tilewright.gpu.device", ""),
-    "devices": ("tilewright.inventory", "devices"),
-    "errors": ("tilewright.errors", ""),
-    "gpu": ("tilewright.gpu", ""),
-    "instruments": ("tilewright.instruments", ""),
-    "ladder": ("tilewright.ladder", ""),
-    "machine": ("tilewright.machine", ""),
-    "matmul": ("tilewright.engine", "matmul"),
-    "plan": ("tilewright.engine", "plan"),
-    "problem": ("tilewright.problem", ""),
-    "simt": ("tilewright.simt", ""),
-    "simulated_gpu": ("tilewright.simulated.session", "simulated_gpu"),
     "Algebra": ("tilewright.problem.algebra", "Algebra"),
     "KernelError": ("tilewright.errors", "KernelError"),
     "Settings": ("tilewright.settings", "Settings"),
     "TilewrightError": ("tilewright.errors", "TilewrightError"),
     "absolute": ("tilewright.problem.functions", "absolute"),
     "astype": ("tilewright.problem.functions", "astype"),
+    "catalogue": ("tilewright.kernels.catalogue", ""),
     "ceil": ("tilewright.problem.functions", "ceil"),
+    "check": ("tilewright.checking", "check"),
     "clip": ("tilewright.problem.functions", "clip"),
+    "cuda": ("tilewright.backends.cuda.device", ""),
+    "devices": ("tilewright.backends.inventory", "devices"),
     "erf": ("tilewright.problem.functions", "erf"),
+    "errors": ("tilewright.errors", ""),
     "exp": ("tilewright.problem.functions", "exp"),
     "expm1": ("tilewright.problem.functions", "expm1"),
     "floor": ("tilewright.problem.functions", "floor"),
     "fma": ("tilewright.problem.functions", "fma"),
     "gelu": ("tilewright.problem.functions", "gelu"),
+    "instruments": ("tilewright.instruments", ""),
+    "ladder": ("tilewright.ladder", ""),
     "load_ipython_extension": ("tilewright.notebook", "load_ipython_extension"),
     "log": ("tilewright.problem.functions", "log"),
     "log1p": ("tilewright.problem.functions", "log1p"),
     "logaddexp": ("tilewright.problem.functions", "logaddexp"),
+    "machine": ("tilewright.machine", ""),
+    "matmul": ("tilewright.engine.matmul", "matmul"),
     "maximum": ("tilewright.problem.functions", "maximum"),
     "minimum": ("tilewright.problem.functions", "minimum"),
+    "plan": ("tilewright.engine.matmul", "plan"),
+    "problem": ("tilewright.problem", ""),
     "profile": ("tilewright.profiling", "profile"),
+    "programs": ("tilewright.programs", ""),
     "progress": ("tilewright.report.status", "progress"),
     "relu": ("tilewright.problem.functions", "relu"),
     "requantise": ("tilewright.problem.functions", "requantise"),
     "round": ("tilewright.problem.functions", "round"),
     "sigmoid": ("tilewright.problem.functions", "sigmoid"),
     "silu": ("tilewright.problem.functions", "silu"),
+    "simt": ("tilewright.simt", ""),
+    "simulated_gpu": ("tilewright.drivers.session", "simulated_gpu"),
     "sqrt": ("tilewright.problem.functions", "sqrt"),
     "tanh": ("tilewright.problem.functions", "tanh"),
     "where": ("tilewright.problem.functions", "where"),
@@ -131,7 +131,6 @@ __all__ = [
     "floor",
     "fma",
     "gelu",
-    "gpu",
     "instruments",
     "ladder",
     "load_ipython_extension",
@@ -145,6 +144,7 @@ __all__ = [
     "plan",
     "problem",
     "profile",
+    "programs",
     "progress",
     "relu",
     "requantise",

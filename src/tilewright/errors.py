@@ -48,6 +48,10 @@ class PtxError(TilewrightError, ValueError):
     """PTX text that cannot be parsed or translated; the message starts with `file:line:`."""
 
 
+class TranslatorError(TilewrightError):
+    """The SIMT machine's translator failed at an instruction that it claims to know: a defect of Tilewright."""
+
+
 class LaunchError(TilewrightError, ValueError):
     """A launch that no GPU would accept: grid, block, shared memory or arguments out of the rules."""
 
@@ -77,6 +81,8 @@ class KernelError(TilewrightError):
         Its line in the PTX text, from 1; 0 where there is none.
     others : tuple of (str, str, int)
         Line, opcode and PTX line of the other instructions concerned: the other barriers of a deadlock.
+    summary : str
+        What went wrong, without the kernel's name and the place; the whole message where that is not known apart.
     results : dict
         What the launch's instruments saw until then, by their names.
     printed : str
@@ -97,6 +103,7 @@ class KernelError(TilewrightError):
         opcode: str = "",
         ptx_line: int = 0,
         others: tuple[tuple[str, str, int], ...] = (),
+        summary: str = "",
         results: Mapping[str, Any] | None = None,
         printed: str = "",
     ) -> None:
@@ -111,6 +118,7 @@ class KernelError(TilewrightError):
         self.opcode = opcode
         self.ptx_line = ptx_line
         self.others = others
+        self.summary = summary or message.removeprefix(f"{kernel}: ")
         self.results = {} if results is None else results
         self.printed = printed
 

@@ -127,8 +127,8 @@ def _gpu(options: dict[str, Any]) -> str:
         There is no such GPU, or another one is in place.
     """
     from tilewright.cli import values
+    from tilewright.drivers.current import placed_gpu
     from tilewright.settings import Settings
-    from tilewright.simulated.current import placed_gpu
 
     placed, name = placed_gpu(), options["gpu"]
     name = None if name is None else values.gpu_name("--gpu", name)
@@ -144,9 +144,9 @@ def _gpu(options: dict[str, Any]) -> str:
 def _following(observer: Observer, options: dict[str, Any]) -> Iterator[None]:
     """Let an observer follow the GPU in place, or a fresh one; its launches are limited and ordered as asked."""
     from tilewright.cli import values
-    from tilewright.simulated import seam
-    from tilewright.simulated.current import placed_gpu
-    from tilewright.simulated.session import simulated_gpu
+    from tilewright.drivers import patches
+    from tilewright.drivers.current import placed_gpu
+    from tilewright.drivers.session import simulated_gpu
 
     seed = options.get("seed")
     number = None if seed is None else values.whole("--seed", seed, 0, "1")
@@ -159,7 +159,7 @@ def _following(observer: Observer, options: dict[str, Any]) -> Iterator[None]:
     placed.seed = before[0] if number is None else number
     placed.limits = limits or before[1]
     try:
-        with seam.observing(placed, observer):
+        with patches.observing(placed, observer):
             yield
     finally:
         placed.seed, placed.limits = before

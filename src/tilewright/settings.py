@@ -90,7 +90,7 @@ class Settings:
 
 
 def debugging(environ: Mapping[str, str] | None = None) -> bool:
-    """Whether tracebacks are wanted; never fails, so that it can be asked while an error is told."""
+    """Whether tracebacks are wanted; never fails, so that it can be asked while an error is reported."""
     variables = os.environ if environ is None else environ
     return variables.get("TILEWRIGHT_DEBUG", "") not in ("", "0")
 
@@ -107,7 +107,7 @@ def _cache_dir(text: str) -> Path | None:
 
 @functools.lru_cache(maxsize=8)
 def _user_cache_dir(home: str | None, caches: str | None, user: int) -> Path | None:
-    """The platform's folder, kept by what it may depend on: every launch asks, and it takes long to tell.
+    """The platform's folder, kept by what it may depend on: every launch asks, and finding out takes long.
 
     None where there is no home: a container's user often has none, or one that is not there.
     """

@@ -30,7 +30,7 @@ class Activity:
     parts : int
         Of how many parts it is; 0 where nobody knows.
     unit : str
-        What the parts are, in the plural; "" where only their share tells something.
+        What the parts are, in the plural; "" where only their share says something.
     done : callable, optional
         Gives how many are done, from any thread.
     began_s : float
@@ -52,9 +52,9 @@ class Activity:
 
 
 class Watcher(Protocol):
-    """Told of work as it begins and ends, in the thread that does it: it must be quick, and raise nothing."""
+    """Hears of work as it begins and ends, in the thread that does it: it must be quick, and raise nothing."""
 
-    def begun(self, work: Activity) -> None:
+    def started(self, work: Activity) -> None:
         """Activity begins."""
 
     def ended(self, work: Activity) -> None:
@@ -81,7 +81,7 @@ def _watchers() -> _Watchers:
 
 @contextlib.contextmanager
 def watched(watcher: Watcher) -> Iterator[None]:
-    """Let a watcher be told of all work that begins meanwhile, in any thread."""
+    """Announce to a watcher all work that begins meanwhile, in any thread."""
     watchers = _watchers()
     with watchers.lock:
         watchers.present = (*watchers.present, watcher)
@@ -111,7 +111,7 @@ def announced(
 def _announcement(watchers: tuple[Watcher, ...], work: Activity) -> Iterator[Activity]:
     try:
         for watcher in watchers:
-            watcher.begun(work)
+            watcher.started(work)
         yield work
     finally:
         for watcher in watchers:

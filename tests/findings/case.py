@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.gpu.program import Program, program_for
+from tilewright.programs.program import Program, program_for
 from tilewright.simt import Memory
 
 Arguments = Callable[[np.random.Generator], tuple[Any, ...]]
@@ -64,6 +64,21 @@ def cuda_cpp(file: str, text: str, entry: str, *options: str) -> Text:
 def ptx(file: str, text: str, entry: str) -> Text:
     """PTX that stands as a raw string in the Python file `file` (`__file__`)."""
     return Text(*_placed(file, text), entry, language="ptx")
+
+
+def matrices(m: int, k: int, n: int) -> Arguments:
+    """The arguments of a product: small whole numbers as float32, which any order sums up alike, and C full of 0."""
+
+    def arguments(rng: np.random.Generator) -> tuple[Any, ...]:
+        a, b = (rng.integers(-9, 9, shape).astype(np.float32) for shape in ((m, k), (k, n)))
+        return a, b, np.zeros((m, n), np.float32)
+
+    return arguments
+
+
+def product(a: Any, b: Any, c: Any) -> dict[int, Any]:
+    """The reference of a product of :func:`matrices`."""
+    return {2: a @ b}
 
 
 def unchanged(values: Any) -> Any:

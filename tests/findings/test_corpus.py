@@ -8,8 +8,8 @@ from pathlib import Path
 import corpus
 import pytest
 
-from tilewright.gpu import Program
 from tilewright.instruments.findings import codes
+from tilewright.programs import Program
 
 #: What stands on a line that a code is reported for, as PTX; a launch has no instruction.
 _SHARED = r"(ld|st|atom|red)\S*\.shared|(ld|st|atom)\.(?!global|local|param)"

@@ -28,7 +28,7 @@ TILE = 16
 
 def cases(m: int, n: int, k: int) -> list[tuple[Any, str]]:
     """Every GPU record and dtype that may run on a shape, in the order they are launched."""
-    from tilewright import catalogue
+    from tilewright.kernels import catalogue
 
     whole = m % TILE == n % TILE == k % TILE == 0 and m == k
     return [
@@ -44,7 +44,7 @@ def launch_all(m: int, n: int, k: int) -> None:
     """Launch every case once, checking each product: what runs under the profiler."""
     import numpy as np
 
-    from tilewright.gpu import device
+    from tilewright.backends.cuda import device
     from tilewright.ladder import operands
     from tilewright.problem.reference import same_bits
 
@@ -60,7 +60,7 @@ def launch_all(m: int, n: int, k: int) -> None:
 
 def record_shape(ncu: str, m: int, n: int, k: int) -> Path:
     """Profile one shape and write its recording."""
-    from tilewright.gpu import device
+    from tilewright.backends.cuda import device
 
     gpu = device.current()
     arguments = profiler.command(ncu, sys.executable, __file__, "--launch", "--shape", f"{m},{n},{k}")
@@ -104,7 +104,7 @@ def _first_number(text: str) -> str:
 
 def main() -> None:
     """Read the command line and record, or launch under the profiler."""
-    from tilewright.gpu import device
+    from tilewright.backends.cuda import device
 
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--shape", action="append", required=True, help="M,N,K; may be repeated")

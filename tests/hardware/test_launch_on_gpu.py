@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from numba import cuda
 
-from tilewright import catalogue
+from tilewright.backends.cuda.device import launch
 from tilewright.errors import DeviceError, LaunchError
-from tilewright.gpu import Program, launch
+from tilewright.kernels import catalogue
 from tilewright.ladder import operands
 from tilewright.problem.reference import same_bits
+from tilewright.programs import Program
 
 pytestmark = pytest.mark.hardware
 
@@ -100,7 +101,7 @@ def test_dynamic_shared_memory_over_48_kib(compute_capability: tuple[int, int]) 
 
 
 def test_registers_are_the_assemblers(compute_capability: tuple[int, int]) -> None:
-    from tilewright.gpu import device
+    from tilewright.backends.cuda import device
 
     for record in catalogue.records():
         if record.backend == "gpu":

@@ -10,7 +10,7 @@ import numpy as np
 import profiler
 import pytest
 
-from tilewright import catalogue
+from tilewright.kernels import catalogue
 from tilewright.ladder import operands
 
 RECORDINGS = sorted((Path(__file__).parent / "recordings").glob("*.json"))

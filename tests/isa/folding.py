@@ -17,7 +17,7 @@ from pathlib import Path
 import vendor
 from harness import array_type, signature
 
-from tilewright.gpu.assembler import find_assembler
+from tilewright.programs.assembler import find_assembler
 from tilewright.simt.isa import Form
 
 _ZERO = 255  # the register that reads as 0

@@ -242,6 +242,12 @@ def forms_of(table: Table, rows: Iterable[Row] | None = None) -> list[Form]:
     return [_found(table, name) for row in (table.rows if rows is None else rows) for name in row.forms()]
 
 
+def assert_covers(forms: list[Form], table: Table) -> None:
+    """Fail unless the forms are of every row of a table, and none stands twice."""
+    assert {id(form.row) for form in forms} == {id(row) for row in table.rows}
+    assert len({form.name for form in forms}) == len(forms)
+
+
 def _found(table: Table, name: str) -> Form:
     form = table.find(name)
     if form is None:

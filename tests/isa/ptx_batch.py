@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from harness import array_type, from_array, signature, to_array
 
-from tilewright.gpu import Program
+from tilewright.programs import Program
 from tilewright.simt import launch
 from tilewright.simt.isa.table import Form
 from tilewright.simt.translate.code import element_type

@@ -12,7 +12,7 @@ from oracle_atomic import new_value
 from ptx_batch import register_kind
 from test_atomic_rows import mismatches
 
-from tilewright.gpu import Program
+from tilewright.programs import Program
 from tilewright.simt import launch
 from tilewright.simt.isa import atomic
 

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from tilewright.errors import PtxError
-from tilewright.gpu import Program
+from tilewright.programs import Program
 from tilewright.simt import isa, launch
 
 

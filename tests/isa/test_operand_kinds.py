@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tilewright.errors import PtxError
-from tilewright.gpu import Program
+from tilewright.programs import Program
 from tilewright.simt import launch
 
 _THREADS = 48

@@ -13,9 +13,9 @@ import pytest
 import vendor
 
 from tilewright.errors import PtxError
+from tilewright.ptx import parse
 from tilewright.simt import isa
 from tilewright.simt.isa import Form, Row
-from tilewright.simt.ptx import parse
 from tilewright.simt.translate.graph import make_op
 
 #: Operands that are numbers in the program.

@@ -9,7 +9,8 @@ import re
 import pytest
 
 from tilewright.simt import isa
-from tilewright.simt.isa.table import COSTS, KINDS, LINEAR
+from tilewright.simt.isa.roles import OPCODES
+from tilewright.simt.isa.table import COSTS, KINDS, Linear
 from tilewright.simt.translate import emit, transfer
 
 
@@ -19,9 +20,19 @@ def test_kinds_are_those_of_rows_and_those_that_are_placed():
 
 
 def test_shapes_are_those_of_rows_and_those_that_are_known():
-    assert {row.linear for row in isa.table().rows} == set(LINEAR)
+    assert {row.linear for row in isa.table().rows} == set(Linear)
     cases = [n for n in ast.walk(ast.parse(inspect.getsource(transfer._linear))) if isinstance(n, ast.MatchValue)]
-    assert {""} | {ast.literal_eval(case.value) for case in cases} == set(LINEAR)
+    assert {"Linear.NONE"} | {ast.unparse(case.value) for case in cases} == {
+        str(f"Linear.{one.name}") for one in Linear
+    }
+
+
+def test_roles_are_those_of_opcodes_of_the_table():
+    opcodes = {row.opcode for row in isa.table().rows}
+    named = [opcode for names in OPCODES.values() for opcode in names.split()]
+    assert set(named) <= opcodes
+    assert len(named) == len(set(named))
+    assert set(OPCODES) | {isa.Role.NONE} == set(isa.Role)
 
 
 def test_units_are_those_of_rows():

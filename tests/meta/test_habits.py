@@ -12,7 +12,7 @@ from source_tree import ROOT, Module, modules
 
 #: Folders of one person's machine; written apart, so that this file passes its own test.
 PERSONAL = re.compile("|".join("/" + folder + "/" for folder in ("home", "root", "Users", "work")))
-SPEAKING_ROOMS = ("cli", "report", "simulated")  # what a kernel prints is its program's own output
+SPEAKING_ROOMS = ("cli", "report", "drivers")  # what a kernel prints is its program's own output
 FORBIDDEN_NAMES = {"utils", "util", "helpers", "common", "core", "manager", "misc"}
 
 

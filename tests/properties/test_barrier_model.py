@@ -18,7 +18,7 @@ import pytest
 
 from tilewright import simt
 from tilewright.errors import DeadlockError
-from tilewright.gpu import Program
+from tilewright.programs import Program
 
 WARPS, STEPS, LOG = 6, 24, 512
 #: What a step does; the last two take all warps that have not exited.
@@ -48,10 +48,7 @@ step:
   mov.u32 %r10, 0;
   mov.u32 %r9, 0;
   @!%p1 bra act;
-  atom.global.add.u32 %r11, [%rd3], 1;
-  mul.wide.u32 %rd5, %r11, 16;
-  add.s64 %rd5, %rd2, %rd5;
-  st.global.v4.u32 [%rd5], {%r2, %r4, %r9, %r10};
+  NOTE
 act:
   bar.warp.sync 0xffffffff;
   setp.lt.u32 %p9, %r3, %r8;
@@ -81,16 +78,19 @@ do_sync_all:
 next:
   mov.u32 %r9, 1;
   @!%p1 bra onward;
-  atom.global.add.u32 %r11, [%rd3], 1;
-  mul.wide.u32 %rd5, %r11, 16;
-  add.s64 %rd5, %rd2, %rd5;
-  st.global.v4.u32 [%rd5], {%r2, %r4, %r9, %r10};
+  NOTE
 onward:
   add.s64 %rd1, %rd1, 16;
   add.u32 %r4, %r4, 1;
   bra step;
 }
-""".replace("STEP_BYTES", str(16 * STEPS))
+""".replace("STEP_BYTES", str(16 * STEPS)).replace(
+    "NOTE",  # one more record: warp, step, whether it is over, and its result
+    """atom.global.add.u32 %r11, [%rd3], 1;
+  mul.wide.u32 %rd5, %r11, 16;
+  add.s64 %rd5, %rd2, %rd5;
+  st.global.v4.u32 [%rd5], {%r2, %r4, %r9, %r10};""",
+)
 #: Lanes may take different ways for all the translator knows, or not.
 BY_WARP = Program.from_ptx(KERNEL.replace("PROGRAM", "%r2"))
 BY_LANE = Program.from_ptx(KERNEL.replace("PROGRAM", "%r1"))

@@ -42,7 +42,7 @@ def on_host(text: str, inputs: np.ndarray, folder: Path) -> np.ndarray:
 
 def on_machine(text: str, inputs: np.ndarray, options: tuple[str, ...], seed: int | None) -> np.ndarray:
     pytest.importorskip("cuda.bindings.nvrtc", reason="not run: the gpu extra is not installed")
-    program = tw.gpu.Program.from_cuda(c_programs.for_device(text), "k", options=("--fmad=false", *options))
+    program = tw.programs.Program.from_cuda(c_programs.for_device(text), "k", options=("--fmad=false", *options))
     outputs = np.zeros((len(inputs), c_programs.OUTPUTS), np.uint64)
     arguments = [inputs.reshape(-1), outputs.reshape(-1)]
     limits = tw.simt.Limits(seconds=60)

@@ -14,7 +14,7 @@ THREADS, BLOCK = 144, 48  # three blocks of a warp and a half
 
 def on_machine(ptx: str, inputs: np.ndarray, seed: int | None = None) -> np.ndarray:
     outputs = np.zeros((len(inputs), llvm_programs.OUTPUTS), np.uint64)
-    program = tw.gpu.Program.from_ptx(ptx)
+    program = tw.programs.Program.from_ptx(ptx)
     arguments = [inputs.reshape(-1), outputs.reshape(-1)]
     limits = tw.simt.Limits(seconds=60)
     tw.simt.launch(program, len(inputs) // BLOCK, BLOCK, arguments, limits=limits, seed=seed)

@@ -19,7 +19,7 @@ STOCK = mutation.Stock()
 @pytest.mark.parametrize("kernel", sorted(STOCK.texts))
 def test_the_kernels_themselves_run(kernel: str) -> None:
     source, target = mutation.HostArrays().arguments()
-    program = tw.gpu.Program.from_ptx(STOCK.texts[kernel])
+    program = tw.programs.Program.from_ptx(STOCK.texts[kernel])
     tw.simt.launch(program, 2, 64, [source, target, 64], shared_bytes=64, limits=tw.simt.Limits(seconds=60))
     assert np.count_nonzero(target[:64]) > 32
 

@@ -18,7 +18,9 @@ FREE = {"warp": (1,)}
 
 def kernel_output(name: str, seed: int | None) -> np.ndarray:
     source, target = mutation.HostArrays().arguments()
-    tw.simt.launch(tw.gpu.Program.from_ptx(STOCK.texts[name]), 4, 64, [source, target, 64], shared_bytes=64, seed=seed)
+    tw.simt.launch(
+        tw.programs.Program.from_ptx(STOCK.texts[name]), 4, 64, [source, target, 64], shared_bytes=64, seed=seed
+    )
     return np.delete(target, FREE.get(name, ()))
 
 
@@ -30,7 +32,7 @@ def test_kernels(name: str) -> None:
 
 @pytest.mark.parametrize("program", range(100, 106))
 def test_programs(program: int) -> None:
-    ptx = tw.gpu.Program.from_ptx(two_backends.to_ptx(llvm_programs.program(program), program % 4))
+    ptx = tw.programs.Program.from_ptx(two_backends.to_ptx(llvm_programs.program(program), program % 4))
     inputs = two_backends.records(program, 192)
     found = []
     for seed, block in zip(SEEDS, (32, 64, 96, 192, 1, 48), strict=True):
@@ -62,6 +64,6 @@ def test_a_seed_changes_the_order() -> None:
     last = set()
     for seed in range(12):
         out = np.zeros(1, np.uint32)
-        tw.simt.launch(tw.gpu.Program.from_ptx(RACE), 1, 256, [out], seed=seed)
+        tw.simt.launch(tw.programs.Program.from_ptx(RACE), 1, 256, [out], seed=seed)
         last.add(int(out[0]) // 32)
     assert len(last) > 1

@@ -48,7 +48,7 @@ _ADD = """.version 8.0
 
 def add(number: int, flaw: str = "") -> object:
     """A kernel that no other number has."""
-    from tilewright.gpu import Program
+    from tilewright.programs import Program
 
     return Program.from_ptx(_ADD.replace("N", str(number)).replace("FLAW", flaw))
 

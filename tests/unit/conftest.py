@@ -42,7 +42,7 @@ def catalogue_of(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Replace the catalogue's records and the simulated launch by fakes."""
 
     def replace(*records: fakes.FakeRecord) -> None:
-        monkeypatch.setattr("tilewright.catalogue.records", lambda: tuple(records))
+        monkeypatch.setattr("tilewright.kernels.catalogue.records", lambda: tuple(records))
         monkeypatch.setattr("tilewright.simt.launch", fakes.launch, raising=False)
         monkeypatch.setattr("tilewright.profiling.of_run", fakes.of_run)
 
@@ -52,7 +52,7 @@ def catalogue_of(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 @pytest.fixture
 def narrow(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], None]]:
     """Call it to multiply with AVX2 alone: kernels are chosen and compiled for a host without AVX-512."""
-    from tilewright.cpu import choice, kernels, product
+    from tilewright.backends.cpu import choice, kernels, product
     from tilewright.native.compiler import Compiler, compiler
 
     def forget() -> None:

@@ -6,12 +6,23 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.gpu import Program
+from tilewright.programs import Program
 from tilewright.simt import Limits, Run, launch
 
 _REGISTERS = """.reg .pred %p<64>; .reg .b16 %h<64>; .reg .b32 %r<128>; .reg .b64 %d<128>;
 .reg .f32 %f<64>; .reg .f64 %e<64>;
 .reg .b32 %x, %y, %z, %tid, %gid, %block, %threads, %lane; .reg .b64 %out, %a1, %a2, %a3, %at;"""
+
+#: A kernel that doubles 32-bit words in place, a thread a word.
+DOUBLE_IT = """
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry double_it(.param .u64 x) {
+  .reg .b32 %r<3>; .reg .b64 %rd<4>;
+  ld.param.u64 %rd1, [x]; mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 4; add.s64 %rd3, %rd1, %rd2;
+  ld.global.u32 %r2, [%rd3]; add.s32 %r2, %r2, %r2; st.global.u32 [%rd3], %r2; ret;
+}"""
 
 #: %tid: thread in its block; %threads: threads of a block; %block: linear block; %gid: thread in the grid;
 #: %out, %a1, %a2, %a3: the pointer parameters; %at: address of out[gid] as 32-bit words.

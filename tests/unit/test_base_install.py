@@ -132,7 +132,7 @@ _CALLING = """
 import json
 import numpy as np
 import tilewright as tw
-from tilewright.gpu import Program
+from tilewright.programs import Program
 ptx = Program.from_ptx(\'\'\'.version 8.0
 .target sm_90
 .address_size 64

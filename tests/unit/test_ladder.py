@@ -82,7 +82,7 @@ def test_a_climb_announces_its_rungs(catalogue_of: Callable[..., None]) -> None:
     told: list[str] = []
 
     class Watcher:
-        def begun(self, work: Activity) -> None:
+        def started(self, work: Activity) -> None:
             told.append(f"{work.doing} {work.share():.0%} of {work.parts} {work.unit}")
 
         def ended(self, work: Activity) -> None:
@@ -140,11 +140,11 @@ def test_a_real_gpu_is_asked_for_its_own_code_and_stands_beside_the_vendor(
         name = "A card"
 
     catalogue_of(Asking("tiled", backend="gpu"), FakeRecord("loops"))
-    monkeypatch.setattr("tilewright.gpu.device.compute_capability", lambda: (12, 0))
-    monkeypatch.setattr("tilewright.gpu.device.current", Card)
-    monkeypatch.setattr("tilewright.gpu.device.launch", fakes.launch)
-    monkeypatch.setattr("tilewright.gpu.cublas.available", lambda: True)
-    monkeypatch.setattr("tilewright.gpu.cublas.multiply", lambda a, b: (a @ b + 1, 0.125))
+    monkeypatch.setattr("tilewright.backends.cuda.device.compute_capability", lambda: (12, 0))
+    monkeypatch.setattr("tilewright.backends.cuda.device.current", Card)
+    monkeypatch.setattr("tilewright.backends.cuda.device.launch", fakes.launch)
+    monkeypatch.setattr("tilewright.backends.cuda.cublas.available", lambda: True)
+    monkeypatch.setattr("tilewright.backends.cuda.cublas.multiply", lambda a, b: (a @ b + 1, 0.125))
     done = ladder.climb(*ladder.operands(4, 4, 4, "float32"), device="cuda")
     assert asked == [(12, 0)]
     assert (done.machine.gpu, done.machine.compute_capability) == ("A card", "12.0")

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import tilewright as tw
+from tilewright.drivers.current import placed_gpu
 from tilewright.errors import DeviceError
-from tilewright.simulated.current import placed_gpu
 
 pytest.importorskip("numba.cuda", reason="not run: numba-cuda is not installed")
 NOTEBOOK = Path(__file__).parents[2] / "docs" / "notebooks" / "first_hour.ipynb"

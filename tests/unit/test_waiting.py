@@ -13,7 +13,7 @@ from numba import cuda
 from ptx_kernels import kernel, run
 
 import tilewright as tw
-from tilewright.cpu import product
+from tilewright.backends.cpu import product
 from tilewright.waiting import Activity, announced, watched
 
 
@@ -21,12 +21,12 @@ class Notes:
     """A watcher that remembers."""
 
     def __init__(self) -> None:
-        self.begun_works: list[Activity] = []
+        self.started_works: list[Activity] = []
         self.ended_works: list[Activity] = []
         self.shares: list[float] = []
 
-    def begun(self, work: Activity) -> None:
-        self.begun_works.append(work)
+    def started(self, work: Activity) -> None:
+        self.started_works.append(work)
 
     def ended(self, work: Activity) -> None:
         self.ended_works.append(work)
@@ -34,7 +34,7 @@ class Notes:
 
     @property
     def told(self) -> list[str]:
-        return [f"{work.doing} {work.what}" for work in self.begun_works]
+        return [f"{work.doing} {work.what}" for work in self.started_works]
 
 
 def test_a_launch_tells_of_its_translation_and_its_blocks() -> None:
@@ -42,8 +42,8 @@ def test_a_launch_tells_of_its_translation_and_its_blocks() -> None:
     with watched(notes):
         run(kernel("st.global.u32 [%at], %tid;"), np.zeros(70, np.uint32), grid=7, block=10)
     assert notes.told == ["translating k", "running k"]
-    assert notes.ended_works == notes.begun_works
-    assert (notes.begun_works[1].parts, notes.begun_works[1].unit) == (7, "blocks")
+    assert notes.ended_works == notes.started_works
+    assert (notes.started_works[1].parts, notes.started_works[1].unit) == (7, "blocks")
     assert 0.5 < notes.shares[1] <= 1
 
 
@@ -69,7 +69,7 @@ def test_a_long_product_tells_how_much_is_done(monkeypatch: pytest.MonkeyPatch) 
         c = tw.matmul(a, b, threads=2)
     assert (c == 70).all()
     assert notes.told == ["multiplying 130 x 70 by 70 x 131"]
-    assert notes.begun_works[0].parts > 4
+    assert notes.started_works[0].parts > 4
     assert notes.shares[0] >= 0.5
 
 
@@ -84,7 +84,7 @@ def test_work_that_fails_has_ended_too() -> None:
     notes = Notes()
     with watched(notes), contextlib.suppress(KeyboardInterrupt), announced("running", "a", 4, "blocks"):
         raise KeyboardInterrupt
-    assert notes.ended_works == notes.begun_works
+    assert notes.ended_works == notes.started_works
     with announced("running", "b"):
         pass
     assert notes.told == ["running a"]
@@ -101,7 +101,7 @@ def test_a_forked_child_is_watched_by_nobody() -> None:
         child = os.fork()
         if not child:  # pragma: no cover
             with announced("running", "in a child"):
-                os._exit(len(notes.begun_works))
+                os._exit(len(notes.started_works))
         assert os.waitpid(child, 0)[1] == 0
 
 

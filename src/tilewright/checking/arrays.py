@@ -9,28 +9,25 @@ is near, all are.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
-from tilewright.checking.values import Values
+from tilewright.checking.text.parameters import parameters
+from tilewright.checking.text.values import Values
 from tilewright.instruments.findings import Finding
 from tilewright.instruments.shadow.cells import GLOBAL_FREED, GLOBAL_OUTSIDE
-from tilewright.instruments.shadow.words import told_as
+from tilewright.instruments.shadow.found import accessed
+from tilewright.programs.arguments import DATA
+from tilewright.ptx import tree
 from tilewright.simt.observer import ArgumentFact, Launch
-from tilewright.simt.ptx import tree
-from tilewright.simt.translate.graph import Op
 
-#: Codes whose address is one of global memory; races tell their lines apart, and have one in shared memory too.
+#: Codes whose address is one of global memory; races have two lines instead, and there are some in shared memory.
 CODES = ("TW101", "TW105", "TW107", "TW201")
 #: Those of them whose address is in no live memory: which of them it is, the pointer that it is computed from decides.
 _LIFELESS = ("TW101", "TW105")
 #: An access is near an array where it misses it by no more than the array's own bytes, or these.
 _NEAR_BYTES = 4096
-#: Names of arrays in one message.
-_LISTED = 6
-#: Of the parameters that numba-cuda makes of an array the one that holds its address.
-#: Source: numba-cuda, `dispatcher.py` (`_Kernel._prepare_args`): an array is five parameters, its shape, its strides.
-_DATA = 4
 
 
 def named(
@@ -59,70 +56,48 @@ def named(
     inside = [fact for fact in arrays if _misses_by(fact, address) == 0]
     meant = [fact for fact in candidates if fact in inside] or inside or candidates
     if finding.code in _LIFELESS:
-        begun_freed = [fact for fact in meant if freed(fact.address)]
-        if begun_freed:
-            return _freed(finding, begun_freed)
+        were_freed = [fact for fact in meant if freed(fact.address)]
+        if were_freed:
+            known = {"array": were_freed[0].name, "shape": list(were_freed[0].shape)} if len(were_freed) == 1 else {}
+            return _with(accessed(finding, GLOBAL_FREED), known)
         if finding.code == "TW105" and not meant:
             return finding  # through a pointer that no argument holds
-        finding = told_as(finding, GLOBAL_OUTSIDE)
+        finding = accessed(finding, GLOBAL_OUTSIDE)
         if _is_null(address) and not any(_is_null(fact.address) for fact in arrays):
-            return replace(finding, message=f"{finding.message}; the pointer is null")
+            return _with(finding, {"null": True})
     if inside or len(meant) == 1:
-        words = f"the array is {_described(meant[0])}{_index(meant[0], address)}"
-        if (
-            inside and finding.code == "TW101" and _has_gaps(meant[0])
-        ):  # numba-cuda copies the elements of a host array, and keeps its strides
-            words += (
-                f", whose strides {meant[0].strides} reach past the memory allocated for it: pass a host array with "
-                "gaps as numpy.ascontiguousarray(...)"
-            )
-        if finding.code == "TW107" and len(meant[0].shape) == 1:
-            words += ", a part of a longer one"
-        meant = meant[:1]
-    else:
-        nearest = min(arrays, key=lambda fact: _misses_by(fact, address))
-        meant = [nearest] if _is_near(nearest, address) else []
-        words = _nearest(nearest, address) if meant else f"no array is near it: {_all(arrays)}"
-    details = finding.details | ({"array": meant[0].name} if meant else {})
-    return replace(finding, message=f"{finding.message}; {words}", details=details)
+        return _with(finding, _own(finding.code, meant[0], address, inside=bool(inside)))
+    nearest = min(arrays, key=lambda fact: _misses_by(fact, address))
+    if _is_near(nearest, address):
+        return _with(finding, _near(nearest, address))
+    return _with(finding, {"arrays": [[fact.name, list(fact.shape)] for fact in arrays]})
 
 
-def _freed(finding: Finding, arrays: Sequence[ArgumentFact]) -> Finding:
-    """An access through a pointer to memory that was freed; the array is named where it is one."""
-    told = told_as(finding, GLOBAL_FREED)
-    if len(arrays) > 1:
-        return told
-    message = f"{told.message}; the array is {_described(arrays[0])}"
-    return replace(told, message=message, details=told.details | {"array": arrays[0].name})
+def _with(finding: Finding, known: dict[str, Any]) -> Finding:
+    """A finding that knows more."""
+    return replace(finding, details=finding.details | known)
+
+
+def _own(code: str, fact: ArgumentFact, address: int, *, inside: bool) -> dict[str, Any]:
+    """What is known of an access to the array that it was meant for."""
+    known = {"array": fact.name, "shape": list(fact.shape), **_index(fact, address)}
+    if inside and code == "TW101" and _has_gaps(fact):  # numba-cuda copies the elements alone, and keeps the strides
+        known["strides"] = list(fact.strides)
+    if code == "TW107" and len(fact.shape) == 1:
+        known["part"] = True
+    return known
 
 
 def _candidates(finding: Finding, launch: Launch, values: Values | None) -> list[ArgumentFact]:
     """The arguments whose pointers the access's address may be computed from."""
     if values is None:
         return []
-    pointers = _pointers(launch)
+    pointers = {name: fact for name, (fact, at) in parameters(launch).items() if fact.dtype is not None and at == DATA}
     at = (finding.ptx_line, finding.opcode)
     accesses = [op for op in values.ops if (op.instruction.ptx_line, op.instruction.name) == at]  # one for each call
-    registers = [base.name for op in accesses for base in _bases(op) if isinstance(base, tree.Register)]
-    origins = [base for op in values.origins(registers) for base in _bases(op) if isinstance(base, tree.Symbol)]
+    registers = [register for op in accesses for register in values.address_registers(op)]
+    origins = [base for op in values.origins(registers) for base in values.bases(op) if isinstance(base, tree.Symbol)]
     return [pointers[name] for name in sorted({base.name for base in origins} & pointers.keys())]
-
-
-def _bases(op: Op) -> list[tree.Register | tree.Symbol | None]:
-    """What the addresses of an instruction begin with."""
-    return [source.base for source in op.sources if isinstance(source, tree.Address)]
-
-
-def _pointers(launch: Launch) -> dict[str, ArgumentFact]:
-    """The kernel parameters that hold an array's address, by their names in the text."""
-    facts, names = launch.arguments, [parameter.name for parameter in launch.program.parameters]
-    fields = [5 + 2 * len(fact.shape) if fact.dtype is not None else 1 for fact in facts]
-    starts = [sum(fields[:at]) + _DATA for at in range(len(fields))]
-    if len(names) == len(facts):  # C: an array is a pointer
-        starts = list(range(len(facts)))
-    elif len(names) != sum(fields):
-        return {}
-    return {names[start]: fact for start, fact in zip(starts, facts, strict=True) if fact.dtype is not None}
 
 
 def _span(fact: ArgumentFact) -> tuple[int, int]:
@@ -157,29 +132,18 @@ def _is_near(fact: ArgumentFact, address: int) -> bool:
     return _misses_by(fact, address) <= max(end - start, _NEAR_BYTES)
 
 
-def _described(fact: ArgumentFact) -> str:
-    return f"`{fact.name}` of shape {fact.shape}"
-
-
-def _index(fact: ArgumentFact, address: int) -> str:
+def _index(fact: ArgumentFact, address: int) -> dict[str, int]:
     """How far off an access far from its array is: the first index that it must have had, the others being right."""
     if _is_near(fact, address) or not fact.strides or fact.strides[0] <= 0:
-        return ""
+        return {}
     offset = (address - fact.address + 2**63) % 2**64 - 2**63  # addresses wrap around
-    index = offset // fact.strides[0]
-    return f", and its {'index' if len(fact.shape) == 1 else 'first index'} would be {index:,}"
+    return {"index" if len(fact.shape) == 1 else "first_index": offset // fact.strides[0]}
 
 
-def _nearest(fact: ArgumentFact, address: int) -> str:
+def _near(fact: ArgumentFact, address: int) -> dict[str, Any]:
+    """What is known of an access that missed an array by little."""
     start, end = _span(fact)
+    known: dict[str, Any] = {"array": fact.name, "nearest": list(fact.shape)}
     if address < start:
-        return f"the nearest array is {_described(fact)}, which begins {start - address:,} bytes behind it"
-    distance = f"{address - end:,} bytes" if address > end else "right"
-    return f"the nearest array is {_described(fact)}, which ends {distance} before it"
-
-
-def _all(arrays: Sequence[ArgumentFact]) -> str:
-    """Every array of a launch, as far as there is room."""
-    words = ", ".join(_described(fact) for fact in arrays[:_LISTED])
-    more = len(arrays) - _LISTED
-    return f"the launch has {words}" + (f" and {more} more" if more > 0 else "")
+        return known | {"bytes_behind": start - address}
+    return known | ({"bytes_before": address - end} if address > end else {"adjacent": True})

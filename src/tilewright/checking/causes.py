@@ -1,4 +1,4 @@
-"""Findings of one cause: what one change of the kernel mends is told once, with all its places."""
+"""Findings of one cause: what one change of the kernel mends is reported once, with all its places."""
 
 from __future__ import annotations
 
@@ -6,16 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tilewright.instruments.findings import Finding
-
-#: Codes of accesses that nothing orders: those that meet at a line lack the same barrier.
-_UNORDERED = frozenset({"TW301", "TW302", "TW303", "TW304"})
-#: Codes that have one cause at a line: a mask that leaves out lanes which take part, or whose values others
-#: take; a guard that is missing, as `out[i] = a[i]` lacks one for both arrays, and rows run over where indices do.
-_OF_LINE = {"TW404": "mask", "TW405": "mask", "TW101": "guard", "TW107": "guard"}
-#: Codes that have one cause in a kernel, however many places: threads that leave are missing at every later barrier,
-#: and what is stored past the end of a shared array that is too small is loaded from there too.
-_OF_KERNEL = frozenset({"TW402", "TW103"})
+from tilewright.instruments.findings import Finding, codes, split
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +16,7 @@ class Cause:
     Attributes
     ----------
     finding : Finding
-        The first of its most telling code.
+        The first of the code that says most.
     others : tuple of Finding
         Where else it shows, in the order of the source.
     """
@@ -48,18 +39,24 @@ def causes(findings: Iterable[Finding]) -> tuple[Cause, ...]:
 
     Races of a kernel that meet at a line lack one barrier; barriers that threads miss by leaving miss them for one
     exit; what is wrong with the lanes of a line's shuffle is its mask; accesses of a line that leave their arrays lack
-    one guard; and shared memory that is too small is so for all.
+    one guard; and shared memory that is too small is so for all. Each code's record says which of these it is, and
+    what it may follow from: threads that left have not written what others read.
 
     Examples
     --------
-    >>> store = Finding(code="TW301", message="m", kernel="k", source="a.py", line=3, details={"other": "a.py:9"})
-    >>> other = Finding(code="TW304", message="m", kernel="k", source="a.py", line=4, details={"other": "a.py:9"})
+    >>> store = Finding(code="TW301", kernel="k", source="a.py", line=3, details={"others": ["a.py:9"]})
+    >>> other = Finding(code="TW304", kernel="k", source="a.py", line=4, details={"others": ["a.py:9"]})
     >>> [[place.line for place in cause.places] for cause in causes([store, other])]
     [[3, 4]]
     """
     groups: list[tuple[set[Any], list[Finding]]] = []
-    for finding in findings:
-        marks = set(_marks(finding))
+    rows = list(findings)
+    found = {(one.kernel, one.code) for one in rows}
+    led = {
+        (kernel, first, code) for kernel, code in found for first in codes()[code].follows if (kernel, first) in found
+    }
+    for finding in rows:
+        marks = {*_marks(finding), *(one for one in led if finding.kernel == one[0] and finding.code in one[1:])}
         joined = [group for group in groups if group[0] & marks]
         if not joined:
             groups.append((marks, [finding]))
@@ -69,21 +66,24 @@ def causes(findings: Iterable[Finding]) -> tuple[Cause, ...]:
         first[1].extend(one for group in rest for one in group[1])
         first[1].append(finding)
         groups = [group for group in groups if group not in rest]
-    return tuple(_cause(found) for _, found in groups)
+    return tuple(_cause(group) for _, group in groups)
 
 
 def _marks(finding: Finding) -> Iterator[Any]:
     """What another finding of the same cause has too."""
-    if finding.code in _UNORDERED:
-        for place in (finding.where, *str(finding.details.get("other", "")).split(", ")):
-            if place.rpartition(":")[2].isdigit():
-                yield "race", finding.kernel, place
-    elif finding.code in _OF_LINE and (finding.line or finding.ptx_line):
-        yield _OF_LINE[finding.code], finding.kernel, finding.where
-    elif finding.code in _OF_KERNEL:
+    cause = codes()[finding.code].one_cause
+    if cause == "race":
+        for place in (finding.where, *finding.details.get("others", ())):
+            if split(place)[1]:
+                yield cause, finding.kernel, place
+    elif cause == "kernel":
         yield finding.code, finding.kernel
+    elif cause and (finding.line or finding.ptx_line):
+        yield cause, finding.kernel, finding.where
 
 
 def _cause(found: Sequence[Finding]) -> Cause:
-    first = min(found, key=lambda one: one.code)  # the first in the source, of one code
+    """One cause: what follows from another code of it does not speak; else the first of the lowest code does."""
+    among = {one.code for one in found}
+    first = min(found, key=lambda one: (not among.isdisjoint(codes()[one.code].follows), one.code))
     return Cause(first, tuple(one for one in found if one is not first))

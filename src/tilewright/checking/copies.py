@@ -1,4 +1,4 @@
-"""TW510: what a kernel wrote through a host array, and the copy of another one that shares its memory overwrites.
+"""What copies to the host lose (TW510), and what they bring that nobody wrote (TW205).
 
 numba-cuda copies each host array of a launch to the device, and back after it, one after the other. Two that share
 memory are two arrays there; the one that is copied back last wins, also where the kernel wrote through the first alone.
@@ -10,8 +10,12 @@ import itertools
 import math
 from collections.abc import Iterator
 
+import numpy as np
+
 from tilewright.checking import launches
-from tilewright.instruments.findings import Finding
+from tilewright.instruments.findings import Finding, split
+from tilewright.instruments.shadow.cells import READABLE
+from tilewright.instruments.shadow.states import States
 from tilewright.instruments.touched import TouchedResult
 from tilewright.simt.events import GLOBAL_BASE
 from tilewright.simt.observer import ArgumentFact, Launch
@@ -30,14 +34,29 @@ def findings(launch: Launch, touched: TouchedResult) -> Iterator[Finding]:
         )
         lost = int((one[: other.size] > other[: one.size]).sum())
         if lost:
-            text = (
-                f"host arrays `{first.name}` and `{second.name}` share memory and are copied apart: {lost:,} bytes "
-                f"that the kernel wrote through `{first.name}` are overwritten when `{second.name}` is copied back"
-            )
-            details = {"array": first.name, "other": second.name}
-            yield launches.at(launch, "TW510", text, details=details)
+            yield launches.at(launch, "TW510", array=first.name, other_array=second.name, lost=lost)
 
 
 def _bytes(fact: ArgumentFact) -> int:
     """Bytes that are copied."""
     return 0 if fact.dtype is None else math.prod(fact.shape) * fact.dtype.itemsize
+
+
+def unwritten(array: ArgumentFact, source_line: str, states: States) -> list[Finding]:
+    """A finding for an array of the device that the host copies, where some of its elements were never written.
+
+    An element of which some byte was written counts as written, since structures are copied with their padding.
+    """
+    if array.dtype is None or 0 in array.shape or not array.dtype.itemsize:
+        return []
+    start = array.address - GLOBAL_BASE
+    bytes_ = np.ndarray((*array.shape, array.dtype.itemsize), np.uint8, states.bytes_.data, start, (*array.strides, 1))
+    unset = ~(bytes_ & READABLE).any(-1)
+    if not unset.any():
+        return []
+    file, line = split(source_line)
+    details = {
+        "unset": int(unset.sum()), "elements": unset.size, "first": [int(part[0]) for part in np.nonzero(unset)],
+        "shape": list(array.shape), "address": array.address,
+    }  # fmt: skip
+    return [Finding(code="TW205", kernel="", source=file, line=line, details=details)]

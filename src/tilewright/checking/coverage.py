@@ -4,7 +4,7 @@ Kernels leave parts of arrays out on purpose, so elements that were not touched 
 these must explain them:
 
 - The launch has several blocks or threads on an axis whose index the kernel does not use. All of them do the same
-  elements, and an array that it writes has others (TW501); not so where an atomic tells them apart.
+  elements, and an array that it writes has others (TW501); not so where an atomic gives each its own.
 - The kernel is given arrays, and nothing in its code writes (TW501).
 - What was touched is a box at the array's beginning, or near it, where a stencil leaves out as much at both ends. It
   reaches as far as the grid: on each axis that is left short, blocks times threads, times a whole number of elements a
@@ -34,8 +34,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.checking import reach
-from tilewright.checking.values import Values
+from tilewright.checking.text import reach
+from tilewright.checking.text.values import Values
 from tilewright.instruments.findings import Finding
 from tilewright.instruments.touched import TouchedResult
 from tilewright.simt.observer import ArgumentFact, Launch
@@ -77,7 +77,7 @@ class Coverage:
         self._waiting += [entry for entry in found if not outputs or entry[0] == "written"]
 
     def used_before(self, address: int, size_bytes: int, kernels: frozenset[str]) -> None:
-        """Kernels that had memory before anybody looked."""
+        """Kernels that used memory before this observer came."""
         if kernels:
             self._before.append((address, address + size_bytes, kernels))
 
@@ -86,7 +86,7 @@ class Coverage:
         return any(start <= address < end and kernels - {kernel} for start, end, kernels in self._before)
 
     def freed(self, address: int, size_bytes: int) -> None:
-        """What lay there has had its last launch."""
+        """No more launches use the memory: what is known of its arrays is final."""
         self._before = [entry for entry in self._before if entry[0] != address]
         self._settle(lambda key: address <= key[0] < address + max(size_bytes, 1))
 
@@ -97,7 +97,7 @@ class Coverage:
 
     @property
     def settled(self) -> Sequence[Finding]:
-        """What was left out of arrays that have had their last launch, in the order in which that became known."""
+        """What was left out of arrays that no launch uses any more, in the order in which the memory was freed."""
         self._settle_ended()
         return self._settled
 

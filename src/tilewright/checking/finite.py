@@ -14,18 +14,18 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tilewright.checking.values import Values
+from tilewright.checking.text.values import Values
 from tilewright.instruments.findings import Finding
 from tilewright.instruments.nonfinite import KINDS, FloatArray, NonfiniteResult, NonfiniteRow
 from tilewright.instruments.touched import TouchedResult
+from tilewright.ptx import tree
+from tilewright.simt.isa import Role
 from tilewright.simt.observer import Launch
-from tilewright.simt.ptx import tree
-from tilewright.simt.translate.graph import Op
+from tilewright.simt.translate.graph import Op, registers_of
 
 #: Instructions that name a constant for its own sake; others are the steps of libraries' functions.
-_NAMING = ("mov", "selp", "st", "min", "max")
-_COPYING = ("mov", "selp")
-_LOADS = ("ld", "ldu")
+_NAMING = (Role.COPY, Role.CHOOSE, Role.LEAST, Role.GREATEST)
+_COPYING = (Role.COPY, Role.CHOOSE)
 
 
 def arrays(launch: Launch) -> list[FloatArray]:
@@ -57,18 +57,16 @@ def findings(launch: Launch, values: Values, result: NonfiniteResult, touched: T
 
 
 def _finding(values: Values, op: Op, row: NonfiniteRow, launch: Launch) -> Finding:
-    threads = f"{row.count:,} value{'s' * (row.count != 1)}"
-    message = f"{threads} of those stored here are {row.kind}, and all that the kernel read was finite"
     return values.finding(
-        "TW603", message, op, launch.name, block=row.block, thread=row.thread, count=row.count, launch=launch.index,
-        details={"kind": row.kind},
+        "TW603", op, launch.name, {"kind": row.kind, "stored": row.count}, block=row.block, thread=row.thread,
+        count=row.count, launch=launch.index,
     )  # fmt: skip
 
 
 def _named(values: Values) -> Iterator[str]:
     """The kinds of constants that the kernel names."""
     for op in values.ops:
-        if op.instruction.opcode in _NAMING:
+        if op.form.row.role in _NAMING or op.form.row.access == "store":
             for source in op.sources:
                 if isinstance(source, tree.Immediate) and source.kind in ("f32", "f64"):
                     code = "<f" if source.kind == "f32" else "<d"
@@ -79,11 +77,6 @@ def _named(values: Values) -> Iterator[str]:
 
 def _only_copied(values: Values, op: Op) -> bool:
     """Whether what a store writes comes from loads and constants with no arithmetic on the way."""
-    stored = [
-        item.name
-        for source in op.sources[1:]
-        for item in (source.items if isinstance(source, tree.Vector) else (source,))
-        if isinstance(item, tree.Register)
-    ]
-    origins = list(values.origins(stored, through=lambda o: o.instruction.opcode in _COPYING))
-    return all(o.instruction.opcode in (*_COPYING, *_LOADS) for o in origins)
+    stored = [register for source in op.sources[1:] for register in registers_of(source)]
+    origins = list(values.origins(stored, through=lambda o: o.form.row.role in _COPYING))
+    return all(o.form.row.role in _COPYING or o.form.row.access == "load" for o in origins)

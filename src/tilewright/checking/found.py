@@ -20,7 +20,7 @@ class Findings(Shown, tuple[Finding, ...]):
 
     Examples
     --------
-    >>> found = Findings([Finding(code="TW601", message="16 float64 instructions", kernel="k", ptx_line=9)])
+    >>> found = Findings([Finding(code="TW601", kernel="k", ptx_line=9)])
     >>> len(found), found[0].code, found == (found[0],)
     (1, 'TW601', True)
     >>> print(Findings([]))

@@ -10,41 +10,26 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright import machine
-from tilewright.checking import (
-    copies,
-    faults,
-    finite,
-    hosts,
-    indices,
-    launches,
-    precision,
-    reach,
-    shuffling,
-    suppressions,
-    unset,
-    values,
-)
+from tilewright.checking import copies, faults, finite, hosts, launches, suppressions
 from tilewright.checking.coverage import Coverage
 from tilewright.checking.rows import with_unit_strides
-from tilewright.checking.speculation import speculated
 from tilewright.checking.suppressions import Sifted, Suppression
-from tilewright.checking.values import Values
+from tilewright.checking.text import indices, precision, reach, shuffling, unset, values
+from tilewright.checking.text.speculation import speculated
+from tilewright.checking.text.values import Values
 from tilewright.errors import KernelError, LaunchError, PtxError
-from tilewright.gpu.program import Program
 from tilewright.instruments.convergence import Convergence
 from tilewright.instruments.findings import Finding, merged
 from tilewright.instruments.nonfinite import Nonfinite
 from tilewright.instruments.shadow.cells import READABLE, ROW_GAP
+from tilewright.instruments.shadow.found import UNSET
 from tilewright.instruments.shadow.memory import MemoryCheck
 from tilewright.instruments.shadow.states import States
-from tilewright.instruments.shadow.words import UNSET
 from tilewright.instruments.touched import Touched
 from tilewright.instruments.wraparound import Wraparound
-from tilewright.settings import Settings
+from tilewright.programs.program import Program
 from tilewright.simt.events import GLOBAL_BASE, Instrument
 from tilewright.simt.observer import ArgumentFact, HostRace, Launch, Observer, Rows
-from tilewright.simt.run import device_runtime
-from tilewright.simt.run.kernels import parsed
 from tilewright.simt.run.launch import Run
 from tilewright.simt.run.memory import red_zone_bytes
 
@@ -85,14 +70,14 @@ class Checks(Observer):
 
     def __init__(self, *, gpu: str | None = None, ignore: Sequence[str] = ()) -> None:
         self.launches = 0
-        self._gpu = machine.gpu(gpu or Settings.from_environ().gpu)
+        self._gpu = machine.chosen(gpu)
         self._ignored = [Suppression(code) for code in suppressions.checked(ignore)]
         self._found: list[Finding] = []
         self._kernels: dict[str, None] = {}
         self._files: dict[str, None] = {}
         self._coverage = Coverage()
         self._raised: list[Finding] = []  # of those found, what came to the program as an exception
-        self._told = 0, 0  # how many of those found, and of those not reached, `fresh` has given
+        self._given = 0, 0  # how many of those found, and of those not reached, `fresh` has given
         self._states = States(0)
         self._looked_at: set[Any] = set()
         self._prepared: dict[Any, Program] = {}
@@ -111,8 +96,8 @@ class Checks(Observer):
     def sifted(self) -> Sifted:
         """The findings, those that are suppressed, and suppressions that nothing was found for or that are wrong."""
         unreached = self._coverage.findings()
-        told = {finding.details.get("address") for finding in unreached}  # by the launch that left them out
-        copies = [one for one in self._found if one.code != "TW205" or one.details["address"] not in told]
+        known = {finding.details.get("address") for finding in unreached}  # by the launch that left them out
+        copies = [one for one in self._found if one.code != "TW205" or one.details["address"] not in known]
         found = merged([*copies, *unreached])
         files = dict.fromkeys([*self._files, *(finding.source for finding in found if finding.source)])
         comments, wrong = suppressions.comments(files)
@@ -129,8 +114,8 @@ class Checks(Observer):
             Whether arrays that are not freed yet have had their last launch too.
         """
         unreached = self._coverage.findings() if ended else self._coverage.settled
-        rows = [*self._found[self._told[0] :], *unreached[self._told[1] :]]
-        self._told = len(self._found), len(self._coverage.settled)
+        rows = [*self._found[self._given[0] :], *unreached[self._given[1] :]]
+        self._given = len(self._found), len(self._coverage.settled)
         self._looked_at.clear()  # what a kernel's text shows is found again where it is launched next
         if not raised:
             rows = [row for row in rows if all(row is not other for other in self._raised)]
@@ -146,9 +131,9 @@ class Checks(Observer):
         """Findings that came another way."""
         self._found += findings
 
-    # -- what the simulated GPU tells -----------------------------------------------------------------------------
+    # -- what the simulated GPU reports ---------------------------------------------------------------------------
 
-    def begun(self, limit_bytes: int) -> None:
+    def started(self, limit_bytes: int) -> None:
         """Nothing is known yet of memory of a GPU."""
         if limit_bytes > self._states.size_bytes:
             self._states = States(limit_bytes)
@@ -181,7 +166,7 @@ class Checks(Observer):
 
     def host_reads(self, array: ArgumentFact, source_line: str) -> None:
         """An array of which the host may get elements that nobody has written."""
-        self._found += unset.of_copy(array, source_line, self._states)
+        self._found += copies.unwritten(array, source_line, self._states)
 
     def used(self, run: Run, address: int, size_bytes: int) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
         """As the launch's maps say."""
@@ -198,7 +183,7 @@ class Checks(Observer):
         units = tuple(a.dtype is not None and a.strides[-1:] == (a.dtype.itemsize,) for a in launch.arguments)
         key = (program.ptx, program.entry, units)
         if key not in self._prepared:
-            self._prepared[key] = with_unit_strides(program, launch.arguments)
+            self._prepared[key] = with_unit_strides(program, launch)
         return self._prepared[key]
 
     def launching(self, launch: Launch) -> None:
@@ -222,7 +207,7 @@ class Checks(Observer):
         if kernel not in self._signs:
             self._signs[kernel] = indices.lines(read) if read is not None else {}
         signs = self._signs[kernel]
-        memory = MemoryCheck(device_runtime.instructions(launch.program.ptx), launch.name, self._states)
+        memory = MemoryCheck(launch.program.module, launch.name, self._states)
         convergence = Convergence(launch.name)
         found: list[Instrument] = [memory, convergence, Touched(), Nonfinite(finite.arrays(launch))]
         shuffles = shuffling.instrument(read, launch.name) if read is not None else None
@@ -240,7 +225,7 @@ class Checks(Observer):
         if isinstance(error, KernelError):
             self._raised += self._of_launch(faults.findings(error, launch, found), launch, read)
         if isinstance(error, LaunchError):
-            self._raised += self._refused(launch, error)
+            self._raised += self._refused(launch)
         if run is not None:  # of one that never ends compilers leave out what it writes
             found += self._lost.pop((launch.program.ptx, launch.program.entry), ())
             self._coverage.add(launch, results["touched"], read)
@@ -254,29 +239,29 @@ class Checks(Observer):
         """Whether what ended a launch, or refused it, is a finding."""
         if isinstance(error, KernelError):
             return faults.code_of(error) is not None
-        return isinstance(error, LaunchError) and bool(self._refused(launch, error))
+        return isinstance(error, LaunchError) and bool(self._refused(launch))
 
     def _of_launch(self, found: Sequence[Finding], launch: Launch, read: Values | None) -> list[Finding]:
         return launches.of_launch(found, launch, read, self._states.is_freed)
 
-    def _refused(self, launch: Launch, error: LaunchError) -> list[Finding]:
-        return launches.of_refused(launch, self._gpu, error)
+    def _refused(self, launch: Launch) -> list[Finding]:
+        return launches.of_refused(launch, self._gpu)
 
     def _from_instruments(self, launch: Launch, read: Values | None, results: Any) -> Iterator[Finding]:
         """What instruments found: those whose result is findings, or has them, and those that count."""
         for result in results.values():
             rows = getattr(result, "findings", result)
             if isinstance(rows, Sequence) and rows and all(isinstance(row, Finding) for row in rows):
-                yield from self._of_launch([row for row in rows if not _loaded_ahead(row, launch)], launch, read)
+                yield from self._of_launch([row for row in rows if not _loaded_ahead(row, read)], launch, read)
         if read is not None and "wraparound" in results:
             signs = self._signs[launch.program.ptx, launch.program.entry]
             found = indices.findings(read, launch.name, results["wraparound"], signs)
             yield from self._of_launch(found, launch, read)
 
 
-def _loaded_ahead(finding: Finding, launch: Launch) -> bool:
+def _loaded_ahead(finding: Finding, read: Values | None) -> bool:
     """Whether a read of unset memory is one whose result may not be used."""
-    return finding.code in UNSET and speculated(parsed(launch.program.ptx), finding.ptx_line)
+    return finding.code in UNSET and read is not None and speculated(read, finding.ptx_line)
 
 
 def values_of(launch: Launch) -> Values | None:

@@ -16,10 +16,13 @@ def finding(race: HostRace) -> Finding:
     (9, 'the host reads `x` without waiting for `double`, launched at a.py:8, which writes there')
     """
     file, line = split(race.line)
-    begun = f"{'launched' if race.kernel else 'asked for'} at {race.work_line}"
-    message = (
-        f"the host {'writes' if race.writes else 'reads'} {race.array} without waiting for {race.work}, {begun}, which "
-        f"{'writes' if race.work_writes else 'reads'} there"
-    )
-    details = {"array": race.array.strip("`"), "other": race.work_line}
-    return Finding(code="TW305", message=message, kernel=race.kernel, source=file, line=line, details=details)
+    details = {
+        "how": "launched" if race.kernel else "copied", "array": race.array.strip("`"), "memory": race.array,
+        "work": race.work,
+        "access": _verb(race.writes), "other_access": _verb(race.work_writes), "others": [race.work_line],
+    }  # fmt: skip
+    return Finding(code="TW305", kernel=race.kernel, source=file, line=line, details=details)
+
+
+def _verb(writes: bool) -> str:
+    return "writes" if writes else "reads"

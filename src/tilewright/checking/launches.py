@@ -1,4 +1,4 @@
-"""TW502 to TW508: launches that no GPU accepts, or that do less than the kernel asks for; and where a launch is told.
+"""TW502 to TW508: launches that no GPU accepts, or that do less than the kernel asks for; and which line a launch has.
 
 Source: CUDA C++ Programming Guide, appendix "Technical Specifications per Compute Capability", as `machine` has it.
 """
@@ -12,28 +12,27 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tilewright.checking import arrays, dimensions
-from tilewright.checking.values import Values
-from tilewright.errors import LaunchError
-from tilewright.gpu import residency
-from tilewright.gpu.program import Program
+from tilewright.checking import arrays
+from tilewright.checking.text import dimensions
+from tilewright.checking.text.values import Values
 from tilewright.instruments.findings import Finding, split
 from tilewright.machine import Gpu
+from tilewright.programs import residency
+from tilewright.programs.program import Program
+from tilewright.ptx.frames import package
 from tilewright.simt.observer import Launch
-from tilewright.simt.ptx.frames import package
 
 
-def at(launch: Launch, code: str, message: str, **more: Any) -> Finding:
+def at(launch: Launch, code: str, **details: Any) -> Finding:
     """A finding of a launch: at the line that launches, or at the kernel's definition where that is not known."""
     source, line, ptx_line = definition(launch.program)
-    details = {"defined_at": f"{source}:{line}"} if source else {}
+    details |= {"defined_at": f"{source}:{line}"} if source else {}
     file, _, number = launch.source_line.rpartition(":")
     if file:
         source, line, ptx_line = file, int(number), 0
-    more["details"] = details | more.get("details", {})
     return Finding(
-        code=code, message=message, kernel=launch.name, source=source, line=line, ptx_line=ptx_line,
-        launch=launch.index, **more,
+        code=code, kernel=launch.name, source=source, line=line, ptx_line=ptx_line, launch=launch.index,
+        details=details,
     )  # fmt: skip
 
 
@@ -52,47 +51,37 @@ def definition(program: Program) -> tuple[str, int, int]:
             return file, max((line for line in found if line <= first), default=found[0]), 0
     if lines:
         return lines[0][0], int(lines[0][2]), 0
-    match = re.search(rf"\.entry\s+{re.escape(program.entry)}(?![\w$])", program.ptx)
-    return "", 0, program.ptx.count("\n", 0, match.start()) + 1 if match else 0
+    return "", 0, program.module.functions[program.entry].ptx_line
 
 
 def findings(launch: Launch, gpu: Gpu) -> list[Finding]:
     """What is wrong with a launch's extents and shared memory; any of these and it cannot run."""
-    rows = (*_extents(launch, gpu), *_shared(launch, gpu))
-    return [at(launch, code, message) for code, message in rows]
+    return [*_extents(launch, gpu), *_shared(launch, gpu)]
 
 
-def _extents(launch: Launch, gpu: Gpu) -> Iterator[tuple[str, str]]:
+def _extents(launch: Launch, gpu: Gpu) -> Iterator[Finding]:
     limits = gpu.launch
-    for name, extents in (("grid", launch.grid), ("block", launch.block)):
+    for what, parts, extents in (("grid", "blocks", launch.grid), ("block", "threads", launch.block)):
         if min(extents) < 1:
-            yield "TW507", f"the {name} has no {'blocks' if name == 'grid' else 'threads'} ({_shape(extents)})"
+            yield at(launch, "TW507", what=what, parts=parts, extents=list(extents))
             return
-    threads = math.prod(launch.block)
-    shape = _shape(launch.block)
+    threads, shape = math.prod(launch.block), list(launch.block)
     if threads > limits.threads_per_block:
-        yield "TW502", f"a block has {threads:,} threads ({shape}), and may have {limits.threads_per_block:,}"
+        yield at(launch, "TW502", how="block", threads=threads, extents=shape, most=limits.threads_per_block)
     else:
         for axis, extent, most in zip("xyz", launch.block, limits.block_extents, strict=True):
             if extent > most:
-                yield "TW502", f"a block has {extent:,} threads in {axis} ({shape}), and may have {most:,}"
+                yield at(launch, "TW502", how="axis", threads=extent, axis=axis, extents=shape, most=most)
     for axis, extent, most in zip("xyz", launch.grid, limits.grid_extents, strict=True):
         if extent > most:
-            yield "TW504", f"the grid has {extent:,} blocks in {axis}, and may have {most:,}"
+            yield at(launch, "TW504", blocks=extent, axis=axis, most=most)
 
 
-def _shape(extents: tuple[int, int, int]) -> str:
-    return " x ".join(map(str, extents))
-
-
-def _shared(launch: Launch, gpu: Gpu) -> Iterator[tuple[str, str]]:
-    static, most = launch.program.shared_bytes, gpu.shared_per_block_optin_bytes
-    if static + launch.shared_bytes > most:
-        yield (
-            "TW505",
-            f"a block takes {static + launch.shared_bytes:,} bytes of shared memory ({static:,} static, "
-            f"{launch.shared_bytes:,} dynamic), and may have {most:,} on the {gpu.name}",
-        )
+def _shared(launch: Launch, gpu: Gpu) -> Iterator[Finding]:
+    static, dynamic = launch.program.shared_bytes, launch.shared_bytes
+    total, most = static + dynamic, gpu.shared_per_block_optin_bytes
+    if total > most:
+        yield at(launch, "TW505", total=total, static=static, dynamic=dynamic, most=most, gpu=gpu.name)
 
 
 def fewer_dimensions(launch: Launch, grid: Any, block: Any, values: Values | None) -> list[Finding]:
@@ -102,12 +91,12 @@ def fewer_dimensions(launch: Launch, grid: Any, block: Any, values: Values | Non
     axis = max(dimensions.own_axes(values), default="")
     if not axis:
         return []
-    count = "xyz".index(axis) + 1
-    message = (
-        f"`grid` and `block` must have {count} extents, for the kernel addresses memory by its {axis} index "
-        f"(got {grid!r} and {block!r})"
-    )
-    return [at(launch, "TW503", message)]
+    given = {"grid": _as_written(grid), "block": _as_written(block)}
+    return [at(launch, "TW503", how="given", extents="xyz".index(axis) + 1, axis=axis, **given)]
+
+
+def _as_written(extents: Any) -> int | list[int]:
+    return [int(extent) for extent in extents] if isinstance(extents, Sequence) else int(extents)
 
 
 def without_consent(launch: Launch, gpu: Gpu) -> list[Finding]:
@@ -118,23 +107,22 @@ def without_consent(launch: Launch, gpu: Gpu) -> list[Finding]:
     static, usual = launch.program.shared_bytes, gpu.launch.shared_per_block_bytes
     if not launch.shared_bytes or static + launch.shared_bytes <= usual:
         return []
-    message = (
-        f"a block takes {static:,} bytes of static and {launch.shared_bytes:,} of dynamic shared memory, and more than "
-        f"{usual:,} must be allowed for a kernel (MAX_DYNAMIC_SHARED_SIZE_BYTES)"
-    )
-    return [at(launch, "TW505", message)]
+    return [at(launch, "TW505", how="allowed", static=static, dynamic=launch.shared_bytes, most=usual)]
 
 
 def too_many_to_wait(launch: Launch, gpu: Gpu) -> list[Finding]:
     """TW508 of a cooperative launch of more blocks than the GPU holds."""
-    wrong = residency.too_many(launch.program, gpu, launch.grid, launch.block, launch.shared_bytes)
-    return [at(launch, "TW508", wrong)] if wrong else []
+    blocks = math.prod(launch.grid)
+    most = residency.resident_blocks(launch.program, gpu, launch.block, launch.shared_bytes)
+    if blocks <= most:
+        return []
+    return [at(launch, "TW508", blocks=blocks, threads=math.prod(launch.block), most=most, gpu=gpu.name)]
 
 
-def of_refused(launch: Launch, gpu: Gpu, error: LaunchError) -> list[Finding]:
+def of_refused(launch: Launch, gpu: Gpu) -> list[Finding]:
     """Findings of a launch that a driver refused."""
-    too_large = "COOPERATIVE_LAUNCH_TOO_LARGE" in str(error)
-    return findings(launch, gpu) or (too_many_to_wait(launch, gpu) if too_large else without_consent(launch, gpu))
+    waiting = too_many_to_wait(launch, gpu) if launch.cooperative else []
+    return findings(launch, gpu) or waiting or without_consent(launch, gpu)
 
 
 def of_launch(
@@ -163,9 +151,8 @@ def _at_users_line(finding: Finding, launch: Launch) -> Finding:
         source, line = split(launch.source_line)
     if not source:
         return finding
-    message = finding.message if own else f"{finding.message}; it is line {finding.ptx_line} of the PTX"
     details = finding.details | ({"inner": [finding.where]} if own else {"ptx_line": finding.ptx_line})
-    return replace(finding, message=message, source=source, line=line, details=details | {"defined_at": finding.where})
+    return replace(finding, source=source, line=line, details=details | {"defined_at": finding.where})
 
 
 def _inner(finding: Finding, program: Program) -> dict[str, list[str]]:

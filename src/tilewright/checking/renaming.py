@@ -2,7 +2,7 @@
 
 The translator gives a register one shape for the whole kernel. Where a loop's counter begins as a thread's index, all
 that is computed from the index before the loop then counts as computed from the counter, of which nothing is known, and
-addresses that are plain patterns of lanes are looked at lane by lane. Compilers emit such registers for arrays of any
+addresses that are affine in the lane are looked at lane by lane. Compilers emit such registers for arrays of any
 strides. Up to the first label a kernel is one straight line, so there a second name can stand for the first value.
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from tilewright.gpu.program import Program
+from tilewright.programs.program import Program
 
 #: An unguarded instruction with an integer result, at the beginning of its line.
 _SETS = re.compile(r"^\s*(?!st\b|red\b|bra\b|bar\b|setp\b|ld\.v|call\b)[a-z][\w.:]*\s+(%r[sd]?\d+),")

@@ -15,10 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.checking.renaming import renamed
+from tilewright.checking.text.parameters import parameters
 from tilewright.errors import CompileError
-from tilewright.gpu.host_arrays import flat, shares
-from tilewright.gpu.program import Program, program_for
-from tilewright.simt.observer import ArgumentFact
+from tilewright.programs.arguments import array_fields
+from tilewright.programs.host_arrays import flat, shares
+from tilewright.programs.program import Program, program_for
+from tilewright.simt.observer import Launch
 from tilewright.simt.row_gaps import RowGaps, suits
 from tilewright.simt.run.memory import DeviceArray
 
@@ -57,7 +59,7 @@ def spaced(kernel: Any, args: Sequence[Any]) -> tuple[Program, list[Any]]:
     Raises
     ------
     CompileError, ArgumentTypeError
-        As :func:`tilewright.gpu.program.program_for`.
+        As :func:`tilewright.programs.program.program_for`.
     """
     if not isinstance(kernel, Program):
         made: dict[int, SpacedArray] = {}  # the same array twice is one array
@@ -73,22 +75,17 @@ def spaced(kernel: Any, args: Sequence[Any]) -> tuple[Program, list[Any]]:
     return program_for(kernel, args), list(args)
 
 
-def with_unit_strides(program: Program, arguments: Sequence[ArgumentFact]) -> Program:
+def with_unit_strides(program: Program, launch: Launch) -> Program:
     """Write last strides of one element into a kernel's text, so that neighbouring lanes are seen to be neighbours.
 
     Where nothing of the kind can be written, the program is returned as it is.
-
-    Source: numba-cuda, `dispatcher.py` (`_Kernel._prepare_args`): an array is five parameters, its shape, its strides.
     """
-    fields = [5 + 2 * len(fact.shape) if fact.dtype is not None else 1 for fact in arguments]
-    if sum(fields) != len(program.parameters):
-        return program
-    ptx, at = program.ptx, 0
-    for fact, count in zip(arguments, fields, strict=True):
-        at += count
-        if fact.dtype is not None and fact.strides and fact.strides[-1] == fact.dtype.itemsize:
-            name = re.escape(program.parameters[at - 1].name)
-            ptx = re.sub(rf"\bld\.param\.[bus]64(\s+%\w+), \[{name}\];", rf"mov.b64\1, {fact.strides[-1]};", ptx)
+    ptx = program.ptx
+    for name, (fact, at) in parameters(launch).items():
+        last = array_fields(len(fact.shape)) - 1
+        if fact.dtype is not None and fact.shape and at == last and fact.strides[-1] == fact.dtype.itemsize:
+            loads = rf"\bld\.param\.[bus]64(\s+%\w+), \[{re.escape(name)}\];"
+            ptx = re.sub(loads, rf"mov.b64\1, {fact.strides[-1]};", ptx)
     return program if ptx == program.ptx else replace(program, ptx=renamed(replace(program, ptx=ptx)))
 
 

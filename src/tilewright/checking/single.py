@@ -13,15 +13,13 @@ from tilewright.checking.found import Findings
 from tilewright.checking.gathering import Checks, values_of
 from tilewright.checking.rows import SpacedArray, spaced
 from tilewright.errors import KernelError, LaunchError
-from tilewright.gpu import extent, residency
-from tilewright.gpu.arguments import Argument, array_shape
-from tilewright.gpu.host_arrays import flat
-from tilewright.gpu.program import Program
-from tilewright.settings import Settings
+from tilewright.programs import extent, residency
+from tilewright.programs.arguments import Argument, array_shape
+from tilewright.programs.host_arrays import flat
+from tilewright.programs.program import Program
 from tilewright.simt.observer import ArgumentFact, Launch
 from tilewright.simt.run.grid_barrier import WORKSPACE_BYTES
-from tilewright.simt.run.kernels import parsed
-from tilewright.simt.run.launch import launch_packed
+from tilewright.simt.run.launch import observed
 from tilewright.simt.run.limits import Limits
 from tilewright.simt.run.memory import DeviceArray, Memory
 from tilewright.simt.run.staging import Staged, given_memory, stage
@@ -89,11 +87,9 @@ def check(
 
     Examples
     --------
-    >>> from tilewright.gpu import Program
+    >>> from tilewright.programs import Program
     >>> text = '''
-    ... .version 8.0
-    ... .target sm_90
-    ... .address_size 64
+    ... .version 8.0 .target sm_90 .address_size 64
     ... .visible .entry fill(.param .u64 x) {
     ...   .reg .b32 %r<2>; .reg .b64 %rd<4>;
     ...   ld.param.u64 %rd1, [x]; mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 4; add.s64 %rd3, %rd1, %rd2;
@@ -105,27 +101,30 @@ def check(
     ['TW502']
     """
     suppressions.checked(ignore)
-    target = machine.gpu(gpu or Settings.from_environ().gpu)
+    target = machine.chosen(gpu)
     program, given = spaced(kernel, args)
     blocks, threads = _shape(program.name, grid, block)
     memory = given_memory(program.name, given, memory) or Memory()
     if keeps_variables(program):
         loaded(program.ptx, memory)
-    cooperative = cooperative or residency.waits_for_grid(program)
     checks = Checks(gpu=gpu, ignore=ignore)
-    checks.begun(memory.limit_bytes)
+    checks.started(memory.limit_bytes)
     zones, memory.red_zones = memory.red_zones, checks.red_zones
     scene = _Scene(checks, memory)
     try:
         staged = scene.stage(given)
-        about = Launch(program.name, program, blocks, threads, shared_bytes, tuple(_facts(program, given, staged)))
-        checks.launching(about)
+        about = Launch(
+            program.name, program, blocks, threads, shared_bytes, tuple(_facts(program, given, staged)), gpu=target,
+            limits=limits or Limits(), seed=seed, cooperative=cooperative or residency.waits_for_grid(program),
+        )  # fmt: skip
         wrong = launches.findings(about, target) + launches.fewer_dimensions(about, grid, block, values_of(about))
-        if cooperative and not wrong:
+        if about.cooperative and not wrong:
             wrong = launches.too_many_to_wait(about, target)
-        checks.add(wrong)
-        if not wrong:
-            scene.launch(about, given, staged, target, seed, limits, cooperative=cooperative)
+        if wrong:
+            checks.launching(about)
+            checks.add(wrong)
+        else:
+            scene.launch(about, given, staged)
     finally:
         scene.close()
         memory.red_zones = zones
@@ -145,7 +144,7 @@ def _shape(name: str, grid: _Extents, block: _Extents) -> tuple[extent.Extent, e
 
 
 class _Scene:
-    """The memory of one launch, and what observers are told of it."""
+    """The memory of one launch, and what observers hear of it."""
 
     def __init__(self, checks: Checks, memory: Memory) -> None:
         self.checks = checks
@@ -206,34 +205,24 @@ class _Scene:
             self.checks.host_wrote(address, size_bytes)
         return address
 
-    def launch(
-        self, about: Launch, args: Sequence[Any], staged: dict[int, Staged], target: machine.Gpu, seed: int | None,
-        limits: Limits | None, *, cooperative: bool,
-    ) -> None:  # fmt: skip
+    def launch(self, about: Launch, args: Sequence[Any], staged: dict[int, Staged]) -> None:
         """Run the kernel; an error that is a finding ends here."""
-        program = about.program
-        values = program.marshal(args, lambda value: staged[id(value)].start)
-        base = self._variables(program)
-        workspace = self.allocate(WORKSPACE_BYTES, written=True) if cooperative else 0
+        values = about.program.marshal(args, lambda value: staged[id(value)].start)
+        base = self._variables(about.program)
+        workspace = self.allocate(WORKSPACE_BYTES, written=True) if about.cooperative else 0
         try:
-            run = launch_packed(
-                self.checks.prepared(program, about), about.grid, about.block, values, self.memory, base, target,
-                shared_bytes=about.shared_bytes, instruments=self.checks.instruments(about), seed=seed, limits=limits,
-                workspace=workspace,
-            )  # fmt: skip
+            observed(about, values, self.memory, base, [self.checks], workspace)
         except (KernelError, LaunchError) as error:
-            self.checks.finished(about, None, error)
             if not self.checks.explains(about, error):
                 raise
         else:
-            self.checks.finished(about, run, None)
             for item in staged.values():
                 item.copy_back(self.memory)
 
     def _variables(self, program: Program) -> int:
         if keeps_variables(program):
             return loaded(program.ptx, self.memory)
-        module = parsed(program.ptx)
+        module = program.module
         layout = lay_out(module, inline_calls(module, module.functions[program.entry]))
         return place_module(program, layout, self.memory, lambda size: self.allocate(size, written=True))
 

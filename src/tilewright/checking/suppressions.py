@@ -18,7 +18,7 @@ from pathlib import Path
 
 from tilewright.errors import ArgumentValueError
 from tilewright.instruments.findings import Finding, code, codes, nearest
-from tilewright.simt.ptx.frames import package
+from tilewright.ptx.frames import package
 
 _COMMENT = re.compile(r"(?:#|//)\s*tilewright:\s*ignore\b(?:\[([^\]]*)\])?")
 
@@ -124,7 +124,7 @@ def sift(findings: Iterable[Finding], suppressions: Sequence[Suppression], wrong
 
     Examples
     --------
-    >>> rows = [Finding(code=c, message="m", kernel="k", source="a.py", line=3) for c in ("TW601", "TW301")]
+    >>> rows = [Finding(code=c, kernel="k", source="a.py", line=3) for c in ("TW601", "TW301")]
     >>> sifted = sift(rows, [Suppression("TW601", "a.py", 3), Suppression("TW101")])
     >>> [f.code for f in sifted.findings], [str(s) for s in sifted.unused]
     (['TW301'], ['--ignore TW101'])

@@ -11,6 +11,7 @@ import typer
 from tilewright.cli import cache, check, devices, gpus, kernels, ladder, matmul, occupancy, profile, program
 from tilewright.cli import ptx_support as page
 from tilewright.cli.run import run
+from tilewright.cli.statuses import listed
 from tilewright.report import console
 
 #: Help is no wider: longer lines are hard to read.
@@ -92,7 +93,7 @@ COMMANDS = (
         "The same, and say what is wrong with its kernels.",
         (
             ("program.py", "findings with their lines; exit status 1 if there are any"),
-            ("--fail-on error --ignore TW601 program.py", "warnings are told, and are no failure"),
+            ("--fail-on error --ignore TW601 program.py", "warnings are shown, and are no failure"),
             ("--format github --format sarif=found.sarif program.py", "in CI: beside the lines of the change"),
             ("--format brief -c 'import demo; demo.main()'", "a line a finding"),
             ("--codes", "every code with its rule and remedy"),
@@ -136,9 +137,8 @@ COMMANDS = (
 app = typer.Typer(
     name="tilewright",
     help=(
-        "Matrix multiplication from three loops to tensor cores, on a simulated GPU or a real one.\n\n"
-        "Exit status: 0 done; 1 something was found; 2 wrong use; 3 the program that `check` ran failed itself; 4 "
-        "Tilewright or the host failed; 130 interrupted. `run` and `profile` leave with the program's own."
+        "Matrix multiplication from three loops up, on the CPU, on a simulated GPU or on a real one.\n\n"
+        f"Exit status: {listed()}. `run` and `profile` leave with the program's own."
     ),
     epilog=_examples(
         [

@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from tilewright.cli import completion, formats, program
+from tilewright.cli.statuses import DONE, FOUND, PROGRAM_FAILED
 
 if TYPE_CHECKING:
     from tilewright.checking import Checks
     from tilewright.checking.suppressions import Sifted
     from tilewright.configuration import FailOn
-    from tilewright.simulated.script import Ended
-
-#: Exit status where something was found, and where nothing was, but the program itself failed.
-FOUND, PROGRAM_FAILED = 1, 3
+    from tilewright.drivers.script import Ended
 
 FailOnOption = Annotated[
     str | None,
@@ -53,14 +51,14 @@ def check(
     format: FormatOption = None,
     json: Annotated[bool, typer.Option("--json", help="Short for --format json.")] = False,
     verbose: Annotated[
-        bool, typer.Option("--verbose", help="Tell what is suppressed, and suppressions without use.")
+        bool, typer.Option("--verbose", help="Show what is suppressed, and suppressions without use.")
     ] = False,
     codes: Annotated[bool, typer.Option("--codes", help="List the codes of findings, and leave.")] = False,
 ) -> None:
     """Run a Python program with a simulated GPU as its device, and say what is wrong with its kernels.
 
     The exit status is 1 when something was found, 3 when nothing was but the program itself failed, 2 for wrong use;
-    130 where Ctrl-C ended it, and what was found until then is told. With --fail-on never it is the program's own. A
+    130 where Ctrl-C ended it, and what was found until then is shown. With --fail-on never it is the program's own. A
     comment `tilewright: ignore[TW601]` at the end of a line keeps that code quiet there.
 
     A launch that a GPU would refuse or end raises here too, as under `tilewright run`, and is among the findings; other
@@ -75,7 +73,7 @@ def check(
     from tilewright.checking import Checks, suppressions
     from tilewright.cli import values
     from tilewright.configuration import FAIL_ON
-    from tilewright.simulated.following import follow
+    from tilewright.drivers.following import follow
 
     project = what.project
     if format or json or not project.format:
@@ -90,7 +88,7 @@ def check(
     checks = Checks(gpu=what.gpu, ignore=unwanted)
     quiet = formats.alone(forms)
     ended = follow(what.program, what.argv, checks, what.gpu, seed=what.seed, limits=what.limits, quiet=quiet)
-    _tell(checks, ended, forms, failing, verbose=verbose, pointed=lambda: program.point_out_options(ctx, what, ended))
+    _show(checks, ended, forms, failing, verbose=verbose, pointed=lambda: program.point_out_options(ctx, what, ended))
 
 
 def _list_codes(*, json: bool) -> NoReturn:
@@ -104,7 +102,7 @@ def _list_codes(*, json: bool) -> NoReturn:
     raise typer.Exit
 
 
-def _tell(
+def _show(
     checks: Checks,
     ended: Ended,
     forms: dict[str, Path | None],
@@ -113,7 +111,7 @@ def _tell(
     verbose: bool,
     pointed: Callable[[], None],
 ) -> NoReturn:
-    """Tell what was found, and how the program ended; leave with the exit status."""
+    """Show what was found, and how the program ended; leave with the exit status."""
     from tilewright.report import console
 
     sifted = checks.sifted
@@ -122,7 +120,7 @@ def _tell(
     for wrong in sifted.wrong:
         console.error(wrong, title="warning")
     formats.write(forms, checks, sifted, ended, verbose=verbose)
-    ended.tell()  # after the findings, which may explain it
+    ended.report()  # after the findings, which may explain it
     status = _status(sifted, ended, failing)
     if ended.status and ended.error is None and failing != "never":
         console.note(f"the program itself ended with status {ended.status}")
@@ -138,4 +136,4 @@ def _status(sifted: Sifted, ended: Ended, failing: FailOn) -> int:
         return ended.status
     if any(finding.severity in FAILURES[failing] for finding in sifted.findings):
         return FOUND
-    return PROGRAM_FAILED if ended.status else 0
+    return PROGRAM_FAILED if ended.status else DONE

@@ -12,7 +12,7 @@ def gpus(incomplete: str) -> list[str]:
 
 def kernels(incomplete: str) -> list[str]:
     """Names of the catalogue."""
-    from tilewright import catalogue
+    from tilewright.kernels import catalogue
 
     return [record.name for record in catalogue.records() if record.name.startswith(incomplete)]
 

@@ -11,7 +11,7 @@ def devices(
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
     """List what products and kernels run on here, what each can do, and why something is missing."""
-    from tilewright import inventory
+    from tilewright.backends import inventory
     from tilewright.report import console, document, listing
 
     found = inventory.devices()

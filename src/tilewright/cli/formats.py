@@ -16,7 +16,7 @@ from tilewright.errors import ArgumentValueError
 if TYPE_CHECKING:
     from tilewright.checking import Checks
     from tilewright.checking.suppressions import Sifted
-    from tilewright.simulated.script import Ended
+    from tilewright.drivers.script import Ended
 
 #: What `--format` takes: for people in full and in a line a finding, for programs, for code hosts, for GitHub Actions.
 FORMATS = ("text", "brief", "json", "sarif", "github")

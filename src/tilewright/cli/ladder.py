@@ -7,19 +7,24 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tilewright.backends.inventory import BACKENDS, row_of
 from tilewright.cli import completion
+from tilewright.cli.statuses import FOUND
 from tilewright.errors import ArgumentValueError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tilewright.catalogue import Record
+    from tilewright.kernels.catalogue import Record
     from tilewright.ladder.climber import Pairs
 
 #: A whole climb at this size, translations included, takes well under a minute on two cores.
 DEFAULT_SIZE = 256
 DTYPES = ("float32", "float64", "int32")
-DEVICES = ("simulated", "cuda", "opencl")
+#: Where kernels run, the default first.
+DEVICES = ("simulated", *(row.name for row in BACKENDS if row.kernels != "cpu" and row.name != "simulated"))
+_OWN = " and ".join(row.place for row in BACKENDS if row.own_kernels)
+_ONES = " or ".join(f"{row.name}:NAME" for row in BACKENDS if row.several)
 
 Gpu = Annotated[
     str | None,
@@ -29,7 +34,7 @@ Device = Annotated[
     str,
     typer.Option(
         metavar="|".join(DEVICES),
-        help="Where GPU kernels run; opencl:NAME for one of several.",
+        help=f"Where GPU kernels run; {_ONES} for one of several.",
         autocompletion=completion.devices,
     ),
 ]
@@ -46,7 +51,7 @@ def ladder(
         str | None,
         typer.Option(
             metavar="|".join(DTYPES),
-            help="One dtype for all; on OpenCL devices any real one.",
+            help=f"One dtype for all; on {_OWN} any real one.",
             show_default="each source's own",
         ),
     ] = None,
@@ -60,14 +65,16 @@ def ladder(
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
     """Run every kernel, compare it bit for bit with the canonical product, and count what it does."""
-    from tilewright import catalogue
     from tilewright.cli import values
+    from tilewright.kernels import catalogue
     from tilewright.ladder import climb_dtypes, select
     from tilewright.report import climb as climb_report
     from tilewright.report import console, document
 
-    where = device if device.startswith("opencl:") else values.one_of("--device", device, DEVICES)
-    if gpu is not None and where.startswith("opencl"):
+    row = row_of(device)
+    where = device if row is not None and ":" in device else values.one_of("--device", device, DEVICES)
+    own = row is not None and row.own_kernels
+    if gpu is not None and own:
         raise ArgumentValueError(
             f"--gpu must be left out with --device {where}, whose limits are its own (got {gpu!r})"
         )
@@ -75,23 +82,23 @@ def ladder(
     order = None if seed is None else values.whole("--seed", seed, 0, "1")
     there = [record for record in catalogue.records() if record.runs_on(where)]
     records = select(catalogue.records(), _names(",".join(kernels))) if kernels else there
-    pairs = _pairs(records, size, shape, a, b, _dtype(dtype, records, where), order)
+    pairs = _pairs(records, size, shape, a, b, _dtype(dtype, records if own else ()), order)
     result = climb_dtypes(pairs, records=records, device=where, gpu=limits, seed=order)
     if json:
         console.plain(document.climb_json(result))
     else:
         climb_report.show(result, console.output())
     if not result.trusted:
-        raise typer.Exit(1)
+        raise typer.Exit(FOUND)
 
 
-def _dtype(text: str | None, records: Sequence[Record], device: str) -> str | None:
-    """The one dtype asked for; kernels of OpenCL devices take more than the sources' own."""
+def _dtype(text: str | None, records: Sequence[Record]) -> str | None:
+    """The one dtype asked for; a device's own records may take more than the sources'."""
     from tilewright.cli import values
 
     if text is None:
         return None
-    more = [name for record in records for name in record.dtypes] if device.startswith("opencl") else []
+    more = [name for record in records for name in record.dtypes]
     return values.one_of("--dtype", text, tuple(dict.fromkeys((*DTYPES, *more))))
 
 

@@ -1,6 +1,6 @@
 """The program `tilewright`: what an error looks like, and the exit status.
 
-Nothing of ours is imported here before `main` runs, so that Ctrl-C is told in one line even while modules load.
+Nothing that takes time is imported here before `main` runs, so that Ctrl-C ends in one line even while modules load.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-#: Exit statuses. Typer's own usage errors are 2 as well; 128 + SIGINT is the shell's way to say interrupted.
-WRONG_USE, DEFECT, INTERRUPTED = 2, 4, 130
+from tilewright.cli.statuses import DEFECT, INTERRUPTED, WRONG_USE
 
 
 def main() -> None:
@@ -85,7 +84,7 @@ def _warnings_told() -> Iterator[None]:
 
 
 def _die_of_ctrl_c() -> None:
-    """Let Ctrl-C end the process as it ends others: all is done, and nobody is left to tell of it."""
+    """Let Ctrl-C end the process as it ends others: all is done, and nobody is left who would hear of it."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
 
@@ -123,7 +122,7 @@ def _told(error: Exception) -> int:
     if isinstance(error, MemoryError):
         console.error(f"{error or 'the host has no more'}; try smaller matrices", title="out of memory")
         return DEFECT
-    if isinstance(error, OSError):  # of paths in arguments this is told where they are read: a full disk, for one
+    if isinstance(error, OSError):  # paths in arguments are complained of where they are read: a full disk, for one
         console.error(
             f"{error} (TILEWRIGHT_DEBUG=1 shows where); free room, or ask for access", title="the host refused"
         )

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from tilewright.backends.inventory import spellings
 from tilewright.cli import completion
 from tilewright.errors import ArgumentValueError
 
@@ -38,7 +39,7 @@ def matmul(
     ] = None,
     device: Annotated[
         str | None,
-        typer.Option(metavar="cpu|opencl|opencl:NAME", help="Where matmul multiplies.", show_default="cpu"),
+        typer.Option(metavar="|".join(spellings()), help="Where matmul multiplies.", show_default="cpu"),
     ] = None,
     dtype: Dtype = None,
     force: Annotated[bool, typer.Option("--force", help="Replace C.npy if it exists.")] = False,
@@ -49,8 +50,9 @@ def matmul(
     """
     import numpy as np
 
-    from tilewright import catalogue, engine
     from tilewright.cli import files, values
+    from tilewright.engine import matmul as engine
+    from tilewright.kernels import catalogue
     from tilewright.ladder import choose, multiply
     from tilewright.report import console
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tilewright.cli.statuses import FOUND
+
 if TYPE_CHECKING:
     from tilewright.machine.alternatives import Alternatives
 
@@ -58,12 +60,12 @@ def occupancy(
         carveout=percent,
     )
     found = [alternatives(one, demand) for one in on]
-    _tell(found, json=json, compared=name == ALL)
+    _print(found, json=json, compared=name == ALL)
     if not any(one.occupancy.active_blocks for one in found):
-        raise typer.Exit(1)
+        raise typer.Exit(FOUND)
 
 
-def _tell(found: Sequence[Alternatives], *, json: bool, compared: bool) -> None:
+def _print(found: Sequence[Alternatives], *, json: bool, compared: bool) -> None:
     from tilewright.report import console
     from tilewright.report import occupancy as report
 

@@ -10,8 +10,8 @@ from tilewright.cli import program
 from tilewright.errors import ArgumentValueError
 
 if TYPE_CHECKING:
+    from tilewright.drivers.script import Ended
     from tilewright.profiling import Profiles
-    from tilewright.simulated.script import Ended
 
 
 def profile(
@@ -37,15 +37,15 @@ def profile(
     what = program.chosen(script, arguments, module, code, gpu=gpu, limit=limit)
 
     from tilewright.cli import values
+    from tilewright.drivers.following import follow
     from tilewright.profiling import Profiles
     from tilewright.report import console, document
     from tilewright.report import profile as report
-    from tilewright.simulated.following import follow
 
     number = None if launch is None else values.whole("--launch", launch, 0, "0")
     seen = Profiles(gpu=what.gpu, kernel=kernel, launch=number)
     ended = follow(what.program, what.argv, seen, what.gpu, limits=what.limits, quiet=json)
-    ended.tell()
+    ended.report()
     program.point_out_options(ctx, what, ended)
     if ended.children_launched:
         console.error(f"{program.UNSEEN} not profiled", title="warning")

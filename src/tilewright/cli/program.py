@@ -16,9 +16,9 @@ from tilewright.errors import ArgumentValueError
 
 if TYPE_CHECKING:
     from tilewright.configuration import Project
+    from tilewright.drivers.script import Ended
+    from tilewright.drivers.target import Target
     from tilewright.simt import Limits
-    from tilewright.simulated.script import Ended
-    from tilewright.simulated.target import Target
 
 #: Whatever stands after the program is its own; what stands before it is not, and an unknown option is none.
 PASS_ON = {"allow_interspersed_args": False}
@@ -126,9 +126,9 @@ def chosen(
     """
     from tilewright import configuration
     from tilewright.cli import values
+    from tilewright.drivers.target import Target
     from tilewright.settings import Settings
     from tilewright.simt import Limits
-    from tilewright.simulated.target import Target
 
     argv = (*(() if script is None else (script,)), *(arguments or ()))
     if module is not None:
@@ -158,7 +158,7 @@ def chosen(
 def point_out_options(ctx: typer.Context, what: Chosen, ended: Ended) -> None:
     """Say which options of ours stand after the program, which got them, where it does not seem to know them.
 
-    A program knows an option that its text has; of one that is spread over files, only a failure tells.
+    A program knows an option that its text has; of one that is spread over files, only a failure shows it.
     """
     from tilewright.report import console
 

@@ -23,11 +23,11 @@ def run(
     """
     what = program.chosen(script, arguments, module, code, gpu=gpu, seed=seed, limit=limit)
 
-    from tilewright.simulated.script import run_program
-    from tilewright.simulated.session import in_children, simulated_gpu
+    from tilewright.drivers.script import run_program
+    from tilewright.drivers.session import in_children, simulated_gpu
 
     with in_children(what.gpu, what.seed, what.limits), simulated_gpu(what.gpu, seed=what.seed, limits=what.limits):
         ended = run_program(what.program, what.argv)
-        ended.tell()
+        ended.report()
     program.point_out_options(ctx, what, ended)
     raise typer.Exit(ended.status)

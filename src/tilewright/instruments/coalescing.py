@@ -13,8 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.instruments import requests, sectors
-from tilewright.instruments.requests import Requests
-from tilewright.instruments.sectors import SECTOR_BYTES
+from tilewright.instruments.requests import SECTOR_BYTES, Requests
 from tilewright.simt.events import EventKind, Facts, Handler, Instrument, Site, Storage
 
 #: State spaces that the machine keeps in global memory, and a GPU reads through its constant cache.

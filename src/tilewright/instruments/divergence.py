@@ -7,30 +7,15 @@ branch efficiency is the share of branches at which all active lanes go the same
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.instruments.counting import added
-from tilewright.simt.events import EventKind, Handler, Instrument, Site, parameters
+from tilewright.native.bitcode import bitcode
+from tilewright.simt.events import EventKind, Handler, Instrument, Site
 
-_HANDLER = f"""
-declare i32 @llvm.ctpop.i32(i32)
-
-define void @tw.divergence.branch({parameters(EventKind.BRANCH)}) alwaysinline {{
-  %others = xor i32 %mask, %taken
-  %some = icmp ne i32 %taken, 0
-  %not.all = icmp ne i32 %others, 0
-  %part = and i1 %some, %not.all
-  %parted = zext i1 %part to i64
-  %lanes.narrow = call i32 @llvm.ctpop.i32(i32 %mask)
-  %lanes = zext i32 %lanes.narrow to i64
-  %gone.narrow = call i32 @llvm.ctpop.i32(i32 %taken)
-  %gone = zext i32 %gone.narrow to i64
-{added([1, "%parted", "%lanes", "%gone"])}
-  ret void
-}}
-"""
+_HANDLER = Handler("tw_divergence_branch", needs=(bitcode(Path(__file__).with_name("divergence.c")),))
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +79,7 @@ class Divergence(Instrument):
 
     def handler(self, site: Site, offsets: tuple[int, ...] | None = None) -> Handler | None:
         """Every conditional branch; a guard that the machine turns into one counts too."""
-        return Handler("tw.divergence.branch", _HANDLER) if site.kind is EventKind.BRANCH else None
+        return _HANDLER if site.kind is EventKind.BRANCH else None
 
     def collect(self, sites: list[Site], counters: npt.NDArray[np.uint64]) -> DivergenceResult:
         """Give the counters their names."""

@@ -1,6 +1,6 @@
 """The record of what is wrong with a kernel, and the table of codes.
 
-A finding says what was found, where, how often, and where first. Only `report/` turns findings into text.
+A finding is data: what was found, where, how often, and where first. Its words are those of its code's record.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
+from tilewright.instruments.sentences import sentence
 
 Severity = Literal["error", "warning", "note"]
 Place = tuple[int, int, int]
-#: Keys of `Finding.details` that tell two findings of one line apart; the other lines of a race do not, for which of
-#: them are known depends on the order of execution.
+#: Keys of `Finding.details` in which two findings of one line differ; the other lines of a race do not count, for which
+#: of them are known depends on the order of execution.
 DISTINGUISHING = ("array", "ptx_line")
 
 
@@ -38,6 +39,20 @@ class Code:
         What is required, and what to do, in one sentence each.
     severity : {"error", "warning", "note"}
         Wrong on any GPU; right on some, slow or lossy; costs time.
+    found_by : str
+        The module that makes it, below `src/tilewright`.
+    says : mapping of str to str
+        What came, in one sentence of the finding's data, by `Finding.details["how"]`; "" where that is not there.
+    clauses : mapping of str to str
+        What follows the sentence, by the key of `Finding.details` that asks for it.
+    faults : tuple of str
+        Rules of `KernelError.fault` whose breach is this finding.
+    refines : str
+        The code whose finding at the same line this one says more about; "" for none.
+    one_cause : str
+        What findings of one cause share: "race", "mask" and "guard" at a line, "kernel" in a kernel; "" for none.
+    follows : tuple of str
+        Codes of the same kernel that it is a consequence of.
     """
 
     code: str
@@ -45,6 +60,13 @@ class Code:
     rule: str
     remedy: str
     severity: Severity
+    found_by: str
+    says: Mapping[str, str]
+    clauses: Mapping[str, str]
+    faults: tuple[str, ...] = ()
+    refines: str = ""
+    one_cause: str = ""
+    follows: tuple[str, ...] = ()
 
 
 @functools.cache
@@ -57,7 +79,18 @@ def codes() -> Mapping[str, Code]:
     'out-of-bounds global access'
     """
     text = resources.files(__package__).joinpath("codes.toml").read_text(encoding="utf-8")
-    return MappingProxyType({code: Code(code, **row) for code, row in tomllib.loads(text).items()})
+    rows = tomllib.loads(text)
+    clauses = rows.pop("clauses")
+    return MappingProxyType({code: _read(code, row, clauses) for code, row in rows.items()})
+
+
+def _read(code: str, row: dict[str, Any], clauses: dict[str, dict[str, str]]) -> Code:
+    """The record of a row of the table."""
+    says = row.pop("says")
+    follow = clauses.get(row.pop("also", ""), {}) | clauses["every"]
+    faults, follows = tuple(row.pop("faults", ())), tuple(row.pop("follows", ()))
+    sentences = says if isinstance(says, dict) else {"": says}
+    return Code(code, says=sentences, clauses=follow, faults=faults, follows=follows, **row)
 
 
 def code(name: str) -> Code:
@@ -101,8 +134,6 @@ class Finding:
     ----------
     code : str
         A key of :func:`codes`.
-    message : str
-        What came, in one sentence without a full stop: values, extents, the other line of a race.
     kernel : str
         The kernel's name.
     source : str
@@ -120,19 +151,22 @@ class Finding:
     launch : int
         Number of the launch in the program, from 0; the first one.
     details : dict
-        More for programs to read; JSON values only. `array` is the argument concerned, `other` the `file:line` of the
-        other access of a race, `address` a byte address, `ptx_line` the instruction where it has no line of its own,
-        `inner` a list of `file:line` in a library that the line calls, where it happened there.
+        What came, for the code's sentence and for programs to read; JSON values only. `how` names which of the code's
+        sentences is meant, `array` the argument concerned, `others` the `file:line` of the other accesses of a race,
+        `address` is a byte address, `ptx_line` the instruction where it has no line of its own, `inner` the
+        `file:line` of each line in a library that the line calls, where it happened there.
 
     Examples
     --------
-    >>> found = Finding(code="TW101", message="read of 4 bytes past the end of `a`", kernel="copy", line=7, count=3)
+    >>> came = {"access": "load", "bytes": 4, "space": "global"}
+    >>> found = Finding(code="TW101", kernel="copy", line=7, count=3, details=came)
+    >>> found.message
+    'load of 4 bytes outside every allocation'
     >>> found.severity, Finding.from_json(found.to_json()) == found
     ('error', True)
     """
 
     code: str
-    message: str
     kernel: str
     source: str = ""
     line: int = 0
@@ -153,6 +187,14 @@ class Finding:
         return codes()[self.code].severity
 
     @property
+    def message(self) -> str:
+        """What came, in one sentence without a full stop; the code's title where the data are not enough for one."""
+        row = codes()[self.code]
+        text = row.says.get(self.details.get("how", ""), "")
+        data = {"opcode": self.opcode, **self.details}
+        return (text and sentence(text, row.clauses, data, self.where)) or row.title
+
+    @property
     def where(self) -> str:
         """`file:line`, `PTX line N` where there is no line table, or the kernel's name where there is neither."""
         if self.source:
@@ -171,19 +213,19 @@ class Finding:
         return (self.launch, _linear(self.block), _linear(self.thread), self.ptx_line)
 
     def to_json(self) -> dict[str, Any]:
-        """The fields as JSON values, and the code's severity."""
-        return {**asdict(self), "severity": self.severity}
+        """The fields as JSON values, the code's severity, and the sentence."""
+        return {**asdict(self), "severity": self.severity, "message": self.message}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Finding:
-        """Read what :meth:`to_json` gave, also after a way through JSON text; other `places` of a cause are left.
+        """Read what :meth:`to_json` gave, also after a way through JSON text; other `places` of a cause are left out.
 
         Raises
         ------
         ArgumentTypeError
             A field is missing or unknown.
         """
-        fields = {key: value for key, value in document.items() if key not in ("severity", "places")}
+        fields = {key: value for key, value in document.items() if key not in ("severity", "message", "places")}
         for key in ("block", "thread"):
             if fields.get(key) is not None:
                 fields[key] = tuple(fields[key])
@@ -194,16 +236,16 @@ class Finding:
 
 
 def merged(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """One finding a line and code: counts are added, the first instance's place and words are kept.
+    """One finding a line and code: counts are added, the first instance's place and data are kept.
 
     The order is that of the source: by file, line and code, launches of other files after each other.
 
     Examples
     --------
-    >>> late = Finding(code="TW101", message="late", kernel="k", ptx_line=9, block=(1, 0, 0), count=2)
-    >>> early = replace(late, message="early", block=(0, 0, 0), count=3)
-    >>> [(f.message, f.count) for f in merged([late, early])]
-    [('early', 5)]
+    >>> late = Finding(code="TW101", kernel="k", ptx_line=9, block=(1, 0, 0), count=2, details={"address": 4})
+    >>> early = replace(late, block=(0, 0, 0), count=3, details={"address": 0})
+    >>> [(f.details["address"], f.count) for f in merged([late, early])]
+    [(0, 5)]
     """
     groups: dict[str, list[Finding]] = {}
     for finding in findings:

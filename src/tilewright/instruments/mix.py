@@ -3,30 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.simt.events import EventKind, Handler, Instrument, Site, parameters
+from tilewright.native.bitcode import bitcode
+from tilewright.simt.events import EventKind, Handler, Instrument, Site
 
 _LANES = 32
 
-_HANDLER = f"""
-declare i32 @llvm.ctpop.i32(i32)
-
-define void @tw.mix.run({parameters(EventKind.RUN)}) {{
-  %runs = load i64, ptr %counters, align 8
-  %runs.next = add i64 %runs, 1
-  store i64 %runs.next, ptr %counters, align 8
-  %at = getelementptr i64, ptr %counters, i64 1
-  %lanes = load i64, ptr %at, align 8
-  %active = call i32 @llvm.ctpop.i32(i32 %mask)
-  %active.wide = zext i32 %active to i64
-  %lanes.next = add i64 %lanes, %active.wide
-  store i64 %lanes.next, ptr %at, align 8
-  ret void
-}}
-"""
+_HANDLER = Handler("tw_mix_run", needs=(bitcode(Path(__file__).with_name("mix.c")),))
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +102,7 @@ class Mix(Instrument):
 
     def handler(self, site: Site, offsets: tuple[int, ...] | None = None) -> Handler | None:
         """Every straight line."""
-        return Handler("tw.mix.run", _HANDLER) if site.kind is EventKind.RUN else None
+        return _HANDLER if site.kind is EventKind.RUN else None
 
     def collect(self, sites: list[Site], counters: npt.NDArray[np.uint64]) -> MixResult:
         """Give the counters their names."""

@@ -9,25 +9,17 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.instruments.places import NOTE, Place, Places
-from tilewright.simt.events import (
-    GLOBAL_BASE,
-    VALUES_STRIDE_BYTES,
-    EventKind,
-    Facts,
-    Handler,
-    Instrument,
-    Site,
-    Storage,
-    parameters,
-)
+from tilewright.instruments.places import PART as PLACES_PART
+from tilewright.instruments.places import Place, Places
+from tilewright.native.bitcode import bitcode
+from tilewright.simt.events import GLOBAL_BASE, EventKind, Facts, Handler, Instrument, Site, Storage, calling
 
-_LANES = 32
 #: Bits of the exponent by element type; all of them set says NaN or infinity. Source: IEEE 754-2019, 3.4.
 _EXPONENTS = {"f16": 0x7C00, "bf16": 0x7F80, "f32": 0x7F80_0000, "f64": 0x7FF0_0000_0000_0000}
 _UNTYPED = {"b16": "f16", "b32": "f32", "b64": "f64"}
@@ -116,10 +108,14 @@ class Nonfinite(Instrument):
         kind = stored_type(site.opcode)
         if site.kind is not EventKind.ACCESS or site.access != "store" or site.space != "global" or not kind:
             return None
-        elements = site.bytes_per_lane * 8 // int(kind.lstrip("bf"))
-        symbol = f"tw.nonfinite.{kind}.{elements}" + (".pattern" if offsets is not None else "")
-        listed = parameters(EventKind.ACCESS, pattern=offsets is not None, values=True)
-        return Handler(symbol, _text(symbol, listed, kind, elements), offsets is not None, True)
+        bits = int(kind.lstrip("bf"))
+        elements, affine = site.bytes_per_lane * 8 // bits, offsets is not None
+        name = "pattern" if affine else "store"
+        return calling(
+            f"tw_nonfinite_{name}", [f"i32 {bits}", f"i32 {elements}", f"i64 {_EXPONENTS[kind]}"],
+            f"tw.nonfinite.{name}.{kind}.{elements}", EventKind.ACCESS,
+            bitcode(Path(__file__).with_name("nonfinite.c")), PLACES_PART, affine=affine, values=True,
+        )  # fmt: skip
 
     def begin(self, facts: Facts) -> Storage:
         """The table of first places."""
@@ -160,49 +156,3 @@ def stored_type(opcode: str) -> str:
     """
     last = opcode.rsplit(".", 1)[-1]
     return _UNTYPED.get(last, last if last in _EXPONENTS else "")
-
-
-def _text(symbol: str, listed: str, type_: str, elements: int) -> str:
-    bits, exponent = int(type_.lstrip("bf")), _EXPONENTS[type_]
-    vector, lanes = f"<{_LANES} x i{bits}>", f"<{_LANES} x i1>"
-    fraction = ((exponent & -exponent) - 1) & ((1 << bits) - 1)
-    body, infinite, nan = "", "zeroinitializer", "zeroinitializer"
-    for i in range(elements):
-        body += f"""
-  %p{i} = getelementptr i8, ptr %values, i64 {i * VALUES_STRIDE_BYTES}
-  %v{i} = load {vector}, ptr %p{i}, align 8
-  %e{i} = and {vector} %v{i}, splat (i{bits} {exponent})
-  %full{i} = icmp eq {vector} %e{i}, splat (i{bits} {exponent})
-  %f{i} = and {vector} %v{i}, splat (i{bits} {fraction})
-  %some{i} = icmp ne {vector} %f{i}, zeroinitializer
-  %none{i} = xor {lanes} %some{i}, splat (i1 true)
-  %is.inf{i} = and {lanes} %full{i}, %none{i}
-  %is.nan{i} = and {lanes} %full{i}, %some{i}
-  %inf{i} = or {lanes} {infinite}, %is.inf{i}
-  %nan{i} = or {lanes} {nan}, %is.nan{i}
-"""
-        infinite, nan = f"%inf{i}", f"%nan{i}"
-    return f"""{NOTE}
-define void @{symbol}({listed}) {{
-entry:
-{body}
-  %either = or {lanes} {infinite}, {nan}
-  %all = bitcast {lanes} %either to i32
-  %here = and i32 %all, %mask
-  %fine = icmp eq i32 %here, 0
-  br i1 %fine, label %leave, label %note
-note:
-  %infs.all = bitcast {lanes} {infinite} to i32
-  %infs = and i32 %infs.all, %mask
-  %row.inf = shl i32 %row, 1
-  call void @tw.places.note(ptr %slot, ptr %warp, ptr %launch, ptr %counters, i32 %row.inf, i32 %infs)
-  %nans.all = bitcast {lanes} {nan} to i32
-  %nans = and i32 %nans.all, %mask
-  %row.nan = or i32 %row.inf, 1
-  %counters.nan = getelementptr i64, ptr %counters, i64 1
-  call void @tw.places.note(ptr %slot, ptr %warp, ptr %launch, ptr %counters.nan, i32 %row.nan, i32 %nans)
-  br label %leave
-leave:
-  ret void
-}}
-"""

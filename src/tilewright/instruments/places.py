@@ -1,58 +1,26 @@
 """Where something happened first: the lowest block and thread of each site, whatever order the threads ran in.
 
-A handler whose launch memory begins with a :class:`Places` table calls `tw.places.note`, defined by :data:`NOTE`.
+A handler whose launch memory begins with a :class:`Places` table calls `tw_places_note` (`places.c`).
 """
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.simt.events import FIELDS
+from tilewright.native.bitcode import bitcode
+from tilewright.native.header import header
 
 Place = tuple[int, int, int]
+_NUMBERS = header(Path(__file__).with_name("places.h")).numbers
 #: Sites that have a row; those beyond are counted, but have no place.
-ROWS = 1 << 14
-_THREAD_BITS = 10
+ROWS, _THREAD_BITS = _NUMBERS["TW_PLACES_ROWS"], _NUMBERS["TW_PLACES_THREAD_BITS"]
 
-NOTE = f"""
-declare i32 @llvm.ctpop.i32(i32)
-declare i32 @llvm.cttz.i32(i32, i1)
-
-; tw.places.note(slot, warp, launch, counters, row, lanes): count lanes, and keep the first of them if it is the lowest.
-define internal void @tw.places.note(ptr %slot, ptr %warp, ptr %launch, ptr %counters, i32 %row, i32 %lanes) noinline {{
-entry:
-  %nobody = icmp eq i32 %lanes, 0
-  br i1 %nobody, label %leave, label %add
-add:
-  %count = call i32 @llvm.ctpop.i32(i32 %lanes)
-  %wide = zext i32 %count to i64
-  %old = load i64, ptr %counters
-  %new = add i64 %old, %wide
-  store i64 %new, ptr %counters
-  %known = icmp ult i32 %row, {ROWS}
-  br i1 %known, label %keep, label %leave
-keep:
-  %block.p = getelementptr i8, ptr %slot, i64 {FIELDS["slot.block"]}
-  %number = load i64, ptr %block.p
-  %index.p = getelementptr i8, ptr %warp, i64 {FIELDS["warp.index"]}
-  %index = load i32, ptr %index.p
-  %first = call i32 @llvm.cttz.i32(i32 %lanes, i1 true)
-  %start = shl i32 %index, 5
-  %thread = or i32 %start, %first
-  %thread.wide = zext i32 %thread to i64
-  %high = shl i64 %number, {_THREAD_BITS}
-  %key = or i64 %high, %thread.wide
-  %inverse = xor i64 %key, -1
-  %at = getelementptr i64, ptr %launch, i32 %row
-  %before = atomicrmw umax ptr %at, i64 %inverse monotonic
-  br label %leave
-leave:
-  ret void
-}}
-"""
+#: The C part that notes them.
+PART = bitcode(Path(__file__).with_name("places.c"))
 
 
 class Places:

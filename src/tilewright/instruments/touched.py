@@ -22,7 +22,7 @@ _ROW = 8
 #: Words of the launch's memory: host addresses of the maps of reads and of writes, and bytes of global memory.
 _READS, _WRITES, _BYTES = 0, 8, 16
 _MAPS = {"load": (_READS,), "store": (_WRITES,), "atomic": (_READS, _WRITES)}
-#: Bytes on both sides of a map: lanes of a pattern that are switched off may lie so far outside of memory.
+#: Bytes on both sides of a map: lanes of an affine access that are switched off may lie so far outside of memory.
 _SLACK_BYTES = 1 << 16
 
 
@@ -51,7 +51,7 @@ class Touched(Instrument):
 
     Examples
     --------
-    >>> from tilewright.gpu import Program
+    >>> from tilewright.programs import Program
     >>> from tilewright.simt import Memory, launch
     >>> text = '''
     ... .version 8.0
@@ -85,7 +85,7 @@ class Touched(Instrument):
         if offsets is None:
             return Handler(symbol, _vector(symbol, maps, size))
         symbol += "." + hashlib.sha256(repr(offsets).encode()).hexdigest()[:16]
-        return Handler(symbol, _pattern(symbol, maps, offsets, size), pattern=True)
+        return Handler(symbol, _pattern(symbol, maps, offsets, size), affine=True)
 
     def begin(self, facts: Facts) -> Storage:
         """Two maps of zeros; pages of them cost nothing until they are touched."""
@@ -204,7 +204,7 @@ def _pattern(symbol: str, maps: tuple[int, ...], offsets: tuple[int, ...], size:
     return f"""
 declare void @llvm.masked.scatter.{vector}.v{_LANES}p0({values}, <{_LANES} x ptr>, <{_LANES} x i1>)
 declare void @llvm.masked.store.{vector}.p0({values}, ptr, <{_LANES} x i1>)
-define void @{symbol}({parameters(EventKind.ACCESS, pattern=True)}) {{
+define void @{symbol}({parameters(EventKind.ACCESS, affine=True)}) {{
 entry:
   %idle = icmp eq i32 %mask, 0
   br i1 %idle, label %leave, label %look

@@ -1,7 +1,7 @@
 """32-bit arithmetic whose result is not that of whole numbers.
 
 Which instructions are asked about, and how their result is read afterwards, the caller says: PTX computes signed and
-unsigned sums by one instruction, and only what becomes of the result tells which was meant. A result counts as wrapped
+unsigned sums by one instruction, and only what becomes of the result shows which was meant. A result counts as wrapped
 when no reading of the operands, each signed or unsigned, gives it: so adding 0xFFFFFFFF is also subtracting 1.
 """
 
@@ -9,32 +9,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.instruments.places import NOTE, Place, Places
-from tilewright.simt.events import (
-    VALUES_STRIDE_BYTES,
-    EventKind,
-    Facts,
-    Handler,
-    Instrument,
-    Site,
-    Storage,
-    parameters,
-)
+from tilewright.instruments.places import PART as PLACES_PART
+from tilewright.instruments.places import Place, Places
+from tilewright.native.bitcode import bitcode
+from tilewright.native.header import header
+from tilewright.simt.events import EventKind, Facts, Handler, Instrument, Site, Storage, calling
+from tilewright.simt.isa import Linear, table
 
-_LANES = 32
-_WIDE = f"<{_LANES} x i64>"
-#: Operations by the start of an opcode: what they compute of %x, %y and %z, in 64 bits, where nothing is lost.
+#: Types of 32 bits.
+_TYPES = ("s32", "u32", "b32")
+_NUMBERS = header(Path(__file__).with_name("wraparound.h")).numbers
+#: The C part's number of each operation.
 OPERATIONS = {
-    "add": "  %RESULT = add {wide} %X, %Y\n",
-    "sub": "  %RESULT = sub {wide} %X, %Y\n",
-    "mul.lo": "  %RESULT = mul {wide} %X, %Y\n",
-    "mad.lo": "  %RESULT.product = mul {wide} %X, %Y\n  %RESULT = add {wide} %RESULT.product, %Z\n",
-    "shl": "  %RESULT.at = and {wide} %Y0, splat (i64 31)\n  %RESULT = shl {wide} %X, %RESULT.at\n",
+    one: _NUMBERS[f"TW_WRAP_{one.name}"] for one in (Linear.ADD, Linear.SUB, Linear.MUL, Linear.MAD, Linear.SHL)
 }
 
 
@@ -83,9 +76,11 @@ class Wraparound(Instrument):
         operation = operation_of(site.opcode)
         if site.kind is not EventKind.VALUE or site.ptx_line not in self.lines or not operation:
             return None
-        signed = self.lines[site.ptx_line]
-        symbol = f"tw.wraparound.{operation}.{'signed' if signed else 'unsigned'}"
-        return Handler(symbol, _text(symbol, operation, signed=signed))
+        facts = OPERATIONS[operation], int(self.lines[site.ptx_line])
+        constants = [f"i32 {fact}" for fact in facts]
+        symbol = "tw.wraparound.{}.{}".format(*facts)
+        part = bitcode(Path(__file__).with_name("wraparound.c"))
+        return calling("tw_wraparound_value", constants, symbol, EventKind.VALUE, part, PLACES_PART)
 
     def begin(self, facts: Facts) -> Storage:
         """The table of first places."""
@@ -103,58 +98,15 @@ class Wraparound(Instrument):
         return tuple(rows)
 
 
-def operation_of(opcode: str) -> str:
-    """The operation of a 32-bit instruction that can wrap, or "".
+def operation_of(opcode: str) -> Linear:
+    """The operation of a 32-bit instruction that can wrap, or `Linear.NONE`.
 
     Examples
     --------
-    >>> operation_of("mad.lo.s32"), operation_of("add.s64"), operation_of("shl.b32"), operation_of("add.sat.s32")
-    ('mad.lo', '', 'shl', '')
+    >>> [str(operation_of(opcode)) for opcode in ("mad.lo.s32", "add.s64", "shl.b32", "add.sat.s32")]
+    ['mad', '', 'shl', '']
     """
-    stem, _, kind = opcode.rpartition(".")
-    return stem if stem in OPERATIONS and kind in ("s32", "u32", "b32") else ""
-
-
-def _text(symbol: str, operation: str, *, signed: bool) -> str:
-    """Compute the result of each reading of the operands in 64 bits; a lane wraps when none is what 32 bits hold."""
-    count = 3 if operation == "mad.lo" else 2
-    body = "".join(
-        f"""
-  %p{i} = getelementptr i8, ptr %values, i64 {i * VALUES_STRIDE_BYTES}
-  %v{i} = load {_WIDE}, ptr %p{i}, align 8
-  %low{i} = trunc {_WIDE} %v{i} to <{_LANES} x i32>
-  %s{i} = sext <{_LANES} x i32> %low{i} to {_WIDE}
-  %u{i} = zext <{_LANES} x i32> %low{i} to {_WIDE}
-"""
-        for i in range(count)
-    )
-    last, low, high = "zeroinitializer", *((-(1 << 31), (1 << 31) - 1) if signed else (0, (1 << 32) - 1))
-    for number in range(2**count):
-        names = [f"{'su'[number >> i & 1]}{i}" for i in range(count)]
-        result = f"r{number}"
-        text = OPERATIONS[operation].format(wide=_WIDE).replace("Y0", "u1")
-        for letter, name in zip("XYZ", names, strict=False):
-            text = text.replace(f"%{letter}", f"%{name}")
-        body += text.replace("RESULT", result) + (
-            f"  %{result}.from = icmp sge {_WIDE} %{result}, splat (i64 {low})\n"
-            f"  %{result}.to = icmp sle {_WIDE} %{result}, splat (i64 {high})\n"
-            f"  %{result}.fits = and <{_LANES} x i1> %{result}.from, %{result}.to\n"
-            f"  %{result}.any = or <{_LANES} x i1> {last}, %{result}.fits\n"
-        )
-        last = f"%{result}.any"
-    return f"""{NOTE}
-define void @{symbol}({parameters(EventKind.VALUE)}) {{
-entry:
-{body}
-  %fine = bitcast <{_LANES} x i1> {last} to i32
-  %wrapped = xor i32 %fine, -1
-  %lanes = and i32 %wrapped, %mask
-  %none = icmp eq i32 %lanes, 0
-  br i1 %none, label %leave, label %note
-note:
-  call void @tw.places.note(ptr %slot, ptr %warp, ptr %launch, ptr %counters, i32 %row, i32 %lanes)
-  br label %leave
-leave:
-  ret void
-}}
-"""
+    form = table().find(opcode)
+    if form is None or form.row.linear not in OPERATIONS or form["type"] not in _TYPES:
+        return Linear.NONE
+    return form.row.linear

@@ -6,8 +6,8 @@ import difflib
 import fnmatch
 from collections.abc import Iterable, Sequence
 
-from tilewright.catalogue import Record
 from tilewright.errors import ArgumentValueError
+from tilewright.kernels.catalogue import Record
 
 
 def select(records: Sequence[Record], patterns: Iterable[str]) -> tuple[Record, ...]:

@@ -10,22 +10,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tilewright.backends import inventory
 from tilewright.errors import ArgumentValueError, KernelError, MissingExtraError, TilewrightError
-from tilewright.inventory import host_name
 from tilewright.ladder.matrices import Array, operands
 from tilewright.ladder.rung import Counts, Footprint, Machine, OffMultiples, Rung
 from tilewright.problem.reference import canonical
 from tilewright.settings import Settings
 
 if TYPE_CHECKING:
-    from tilewright.catalogue import Record
-    from tilewright.gpu import Program
-    from tilewright.gpu.opencl import OpenclDevice
+    from tilewright.backends.protocol import Rungs
+    from tilewright.kernels.catalogue import Record
     from tilewright.machine import Gpu
     from tilewright.profiling import Unit
+    from tilewright.programs import Program
 
 
-#: `simulated`, `cuda`, or an OpenCL device as `tilewright.gpu.opencl.choose` names it.
+#: What `--device` takes: a row of `tilewright.backends.inventory`, or one of its devices.
 Device = str
 #: Operands (a, b) by the name of their dtype; all of the same shapes.
 Pairs = Mapping[str, tuple[Array, Array]]
@@ -58,15 +58,15 @@ class Climber:
     gpu : Gpu
         Whose limits give occupancy.
     device : str
-        Where GPU records run: `simulated`, `cuda` or `opencl`.
+        The row of the table of backends where records run that are not the host's.
     seed : int or None
         Order of warps and blocks on the simulated GPU.
     cc : (int, int)
         Compute capability that kernels are compiled for.
     name : str
-        The GPU's name: the real one's on device `cuda`, the OpenCL device's.
-    opencl : OpenclDevice, optional
-        On which OpenCL records run.
+        The device's name; a simulated GPU's.
+    own : Rungs, optional
+        The device, where it has kernels of its own.
     """
 
     gpu: Gpu
@@ -74,7 +74,7 @@ class Climber:
     seed: int | None
     cc: tuple[int, int]
     name: str
-    opencl: OpenclDevice | None = None
+    own: Rungs | None = None
 
     @classmethod
     def on(cls, device: Device, gpu: str | None, seed: int | None) -> Climber:
@@ -85,17 +85,16 @@ class Climber:
         ArgumentValueError
             No GPU has that name, or no compiler makes kernels for it any more.
         DeviceError
-            Device `cuda` without a GPU, or no OpenCL device.
+            There is no such device here.
         """
         from tilewright import machine
-        from tilewright.gpu.program import OLDEST_CC
+        from tilewright.programs.program import OLDEST_CC
 
-        limits = machine.gpu(gpu or Settings.from_environ().gpu)
-        if device.startswith("opencl"):
-            from tilewright.gpu.opencl import choose
-
-            found = choose(device)
-            return cls(limits, "opencl", seed, limits.compute_capability, f"{found.name} ({found.platform})", found)
+        limits = machine.chosen(gpu)
+        row = inventory.row_of(device)
+        if row is not None and row.own_kernels:
+            found: Any = inventory.opened(device)
+            return cls(limits, row.name, seed, limits.compute_capability, found.name, found)
         if device == "simulated":
             if limits.compute_capability < OLDEST_CC:
                 least, got = (".".join(map(str, cc)) for cc in (OLDEST_CC, limits.compute_capability))
@@ -104,7 +103,7 @@ class Climber:
                     f"choose a newer one of `tilewright gpus`"
                 )
             return cls(limits, device, seed, limits.compute_capability, limits.name)
-        from tilewright.gpu import device as real
+        from tilewright.backends.cuda import device as real
 
         return cls(limits, device, seed, real.compute_capability(), real.current().name)
 
@@ -112,10 +111,10 @@ class Climber:
         """What `Climb.machine` says."""
         return Machine(
             gpu=self.name,
-            compute_capability="" if self.opencl else ".".join(map(str, self.cc)),
-            limits="" if self.opencl else self.gpu.name,
+            compute_capability="" if self.own else ".".join(map(str, self.cc)),
+            limits="" if self.own else self.gpu.name,
             device=self.device,
-            host=host_name(),
+            host=inventory.host_name(),
             threads=Settings.from_environ().threads,
             tilewright=version("tilewright"),
         )
@@ -136,7 +135,7 @@ class Climber:
         if not dtype:
             return replace(blank, note=f"not run: takes {', '.join(record.dtypes)}, not {', '.join(pairs)}")
         if not record.runs_on(self.device):
-            return replace(blank, note=f"not run: {'NVIDIA GPUs' if self.opencl else 'OpenCL devices'} run it")
+            return replace(blank, note=f"not run: {inventory.place_of(record.backend)} run it")
         a, b = pairs[dtype]
         reason = record.accepts(a.shape[0], b.shape[1], a.shape[1], dtype)
         if reason:
@@ -144,7 +143,7 @@ class Climber:
         try:
             if record.published and record.backend == "gpu":
                 blank = replace(blank, off_multiples=self._off_multiples(record, dtype))
-            run = {"cpu": self._cpu, "gpu": self._gpu, "opencl": self._opencl}[record.backend]
+            run = {"cpu": self._cpu, "gpu": self._gpu}.get(record.backend, self._own)
             return run(blank, record, a, b)
         except MissingExtraError as error:
             return replace(blank, missing=error.extra)
@@ -163,12 +162,12 @@ class Climber:
         return OffMultiples(m, n, k, mismatches(c, record.reference(a, b)))
 
     def vendor_rungs(self, pairs: Pairs) -> list[Rung]:
-        """Return the library beside the kernels: cuBLAS on a real GPU where CuPy is installed, np.dot for OpenCL's."""
-        if self.opencl:
+        """Return the library beside the kernels: cuBLAS on a real GPU where CuPy is installed, else np.dot."""
+        if self.own:
             return [self._dot(dtype, a, b) for dtype, (a, b) in pairs.items()]
         if self.device != "cuda":
             return []
-        from tilewright.gpu import cublas
+        from tilewright.backends.cuda import cublas
 
         if not cublas.available():
             return []
@@ -199,9 +198,9 @@ class Climber:
         blank = Rung("np_dot", "np.dot on the host", "-", "its own", True, "cpu", "")
         return _of_library(blank, dtype, c, min(times), canonical(a, b))
 
-    def _opencl(self, blank: Rung, record: Record, a: Array, b: Array) -> Rung:
-        """Run an OpenCL record as S4's driver does: twice, and compared with np.dot too."""
-        c, first, second = self.opencl_product(record, a, b)
+    def _own(self, blank: Rung, record: Record, a: Array, b: Array) -> Rung:
+        """Run a device's own record as S4's driver does: twice, and compared with np.dot too."""
+        c, first, second = self.own_product(record, a, b)
         wrong, dot = mismatches(c, record.reference(a, b)), np.dot(a, b).astype(np.float64)
         return replace(
             blank,
@@ -212,17 +211,19 @@ class Climber:
             close=bool(np.abs(c - dot).max(initial=0) <= CLOSE * np.abs(dot).max(initial=0)),
         )
 
-    def opencl_product(self, record: Record, a: Array, b: Array) -> tuple[Array, float, float]:
-        """Return c of an OpenCL record, and the seconds of its first and second launch."""
-        from tilewright.gpu.opencl import host_products
+    def own_product(self, record: Record, a: Array, b: Array) -> tuple[Array, float, float]:
+        """Return c of a device's own record, and the seconds of its first and second launch."""
         from tilewright.problem.dtypes import dtype
         from tilewright.problem.kind import Kind
 
-        if self.opencl is None or record.form == "":
-            raise ArgumentValueError(f"kernel {record.name!r} must run on an OpenCL device; choose --device opencl")
+        if self.own is None or record.backend != self.device:
+            raise ArgumentValueError(
+                f"kernel {record.name!r} must run on {inventory.place_of(record.backend)}; choose --device "
+                f"{record.backend}"
+            )
         operand = dtype(a.dtype)
         kind = Kind(operand.name, operand.name, operand.name, operand.accumulator)
-        return host_products(self.opencl).timed(a, b, kind, record.form)
+        return self.own.timed(a, b, kind, record.form)
 
     def _gpu(self, blank: Rung, record: Record, a: Array, b: Array) -> Rung:
         """Run a GPU record plain for its time and bits, and once more with instruments for its counts."""
@@ -261,7 +262,7 @@ class Climber:
         shape = record.launch_rule(m, n, k)
         arguments = record.arguments(a, b, c)
         if self.device == "cuda":
-            from tilewright.gpu import device
+            from tilewright.backends.cuda import device
 
             return c, device.launch(program, shape.grid, shape.block, arguments)
         from tilewright import simt

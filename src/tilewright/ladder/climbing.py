@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from tilewright import catalogue
 from tilewright.errors import ArgumentValueError, MissingExtraError
+from tilewright.kernels import catalogue
 from tilewright.ladder.climber import Climber, Device, Pairs
 from tilewright.ladder.matrices import Array, check_operands
 from tilewright.ladder.rung import Climb, Product, Rung
@@ -38,8 +38,8 @@ def climb(
     records : sequence of catalogue.Record, optional
         By default every record of the catalogue that runs there.
     device : str
-        Where GPU records run: `simulated`, `cuda`, or an OpenCL device (`opencl`, `opencl:NAME`). CPU records always
-        run on the host.
+        Where GPU records run, as `tilewright devices` names it: `simulated`, `cuda`, or a device with kernels of its
+        own. CPU records always run on the host.
     gpu : str, optional
         GPU to take limits from; the settings' by default.
     seed : int, optional
@@ -54,7 +54,7 @@ def climb(
     ArgumentValueError, ArgumentTypeError
         Operands whose shapes or dtypes do not fit.
     DeviceError
-        Device `cuda` without a GPU, or no OpenCL device.
+        There is no such device here.
     MissingExtraError
         None of the records can run, for an extra is not installed. Where some can, the others' rungs say so.
 
@@ -116,7 +116,7 @@ def multiply(record: catalogue.Record, a: Array, b: Array, *, gpu: str | None = 
     if record.backend == "cpu":
         return record.run_cpu(a, b)
     if record.form:
-        climber = Climber.on("opencl", None, None)
-        return climber.opencl_product(record, a, b)[0]
+        climber = Climber.on(record.backend, None, None)
+        return climber.own_product(record, a, b)[0]
     climber = Climber.on("simulated", gpu, None)
     return climber.launch(record, record.program(a.dtype.name, climber.cc), a, b)[0]

@@ -18,13 +18,13 @@ class Machine:
     Attributes
     ----------
     gpu : str
-        The GPU that ran, simulated or real, or the OpenCL device.
+        The GPU that ran, simulated or real, or another device.
     limits : str
-        The GPU whose limits give occupancy; "" for OpenCL devices.
+        The GPU whose limits give occupancy; "" for devices with kernels of their own.
     compute_capability : str
-        What the kernels were compiled for, `9.0`; "" for OpenCL devices.
+        What the kernels were compiled for, `9.0`; "" for devices with kernels of their own.
     device : str
-        `simulated`, `cuda` or `opencl`.
+        As `--device` takes it, without its number or name.
     host : str
         The host's processor.
     threads : int
@@ -110,7 +110,7 @@ class Rung:
     published : bool
         Shown, not trusted: a specimen as published, or the vendor's library.
     device : str
-        `cpu`, `simulated`, `cuda` or `opencl`.
+        `cpu`, or the machine's.
     dtype : str
         Of the operands.
     verified : bool or None
@@ -122,7 +122,7 @@ class Rung:
     translate_seconds : float or None
         Host time spent making the kernel runnable before that.
     close : bool or None
-        On OpenCL devices: whether no element is further from np.dot's than 1e-5 of its largest.
+        On devices with kernels of their own: whether no element is further from np.dot's than 1e-5 of its largest.
     grid, block : tuple of int, optional
         The launch.
     counts : Counts

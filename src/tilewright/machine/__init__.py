@@ -8,12 +8,13 @@ Examples
 """
 
 from tilewright.machine import occupancy, roofline
-from tilewright.machine.gpu import WARP_LANES, Gpu, LaunchLimits, gpu, gpus, launch_limits, names
+from tilewright.machine.gpu import WARP_LANES, Gpu, LaunchLimits, chosen, gpu, gpus, launch_limits, names
 
 __all__ = [
     "WARP_LANES",
     "Gpu",
     "LaunchLimits",
+    "chosen",
     "gpu",
     "gpus",
     "launch_limits",

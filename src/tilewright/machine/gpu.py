@@ -11,6 +11,7 @@ from typing import Any
 
 from tilewright.errors import ArgumentValueError
 from tilewright.native.once import once
+from tilewright.settings import Settings
 
 #: Lanes of a warp, of every compute capability. Source: CUDA Programming Guide, appendix "Compute Capabilities".
 WARP_LANES = 32
@@ -176,7 +177,7 @@ class Gpu:
         Returns
         -------
         float or None
-            None where no source tells.
+            None where no source states it.
 
         Raises
         ------
@@ -227,6 +228,11 @@ def gpu(name: str) -> Gpu:
     close = difflib.get_close_matches(wanted, [_plain(key) for key in names()], n=3, cutoff=0.4)
     chosen = [key for key in names() if _plain(key) in close] or names()
     raise ArgumentValueError(f"a GPU must be one there is a record of (got {name!r}); known names: {', '.join(chosen)}")
+
+
+def chosen(name: str | None = None) -> Gpu:
+    """The record of a GPU, or without a name of that which `TILEWRIGHT_GPU` names: the H100 where it names none."""
+    return gpu(name or Settings.from_environ().gpu)
 
 
 def names() -> tuple[str, ...]:

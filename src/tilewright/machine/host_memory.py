@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.errors import OutOfMemoryError
+from tilewright.machine.sizes import size_text
 
 #: Results below are made without a look at what is free: asking takes 50 us.
 LARGE_BYTES = 1 << 28
@@ -25,7 +26,7 @@ def is_large(shape: tuple[int, ...], dtype: np.dtype[Any]) -> bool:
 
 
 def available_bytes(meminfo: str = "/proc/meminfo", groups: tuple[str, ...] = _GROUPS) -> int | None:
-    """What this process can still take without the system ending it; None where the system does not tell.
+    """What this process can still take without the system ending it; None where the system does not say.
 
     Memory and swap that are free or can be freed, and no more than the process's control group may take.
     Source: Linux manual, proc_meminfo(5), "MemAvailable" and "SwapFree".
@@ -64,7 +65,7 @@ def empty(shape: tuple[int, ...], dtype: np.dtype[Any], a_ndim: int, b_ndim: int
 def _message(
     shape: tuple[int, ...], dtype: np.dtype[Any], needed: int, room: int | None, a_ndim: int, b_ndim: int
 ) -> str:
-    has = "less" if room is None else _size(room)
+    has = "less" if room is None else size_text(room)
     axis, what = len(shape) - 1, "columns of `b`"
     if len(shape) > (a_ndim > 1) + (b_ndim > 1):
         axis, what = 0, "matrices"
@@ -73,16 +74,6 @@ def _message(
     fitting = 0 if room is None else room * shape[axis] // needed
     few = f" ({fitting:,} at a time fit)" if fitting else ""
     return (
-        f"the result must fit in memory: {shape} of {dtype} take {_size(needed)} (this process can have {has}); "
+        f"the result must fit in memory: {shape} of {dtype} take {size_text(needed)} (this process can have {has}); "
         f"multiply some {what} at a time{few}, or give `out`, as numpy.memmap makes it in a file"
     )
-
-
-def _size(count: int) -> str:
-    """Bytes in the largest unit that keeps them above 1."""
-    size, unit = float(count), "bytes"
-    for larger in ("KiB", "MiB", "GiB", "TiB", "PiB"):
-        if size < 1024:
-            break
-        size, unit = size / 1024, larger
-    return f"{size:,.0f} {unit}" if size >= 100 or unit == "bytes" else f"{size:.1f} {unit}"

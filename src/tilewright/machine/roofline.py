@@ -28,7 +28,7 @@ class Level:
     bytes : int
         What it moved.
     gb_per_s : float or None
-        What it can move, 10^9 bytes a second; None where no source tells.
+        What it can move, 10^9 bytes a second; None where no source states it.
     intensity : float
         Operations for each byte it moved.
     ridge : float or None
@@ -68,7 +68,7 @@ class Roofline:
 
 
 def seconds(gpu: Gpu, level: str, size: int) -> float | None:
-    """How long a level of memory takes at least for so many bytes; None where no source tells its rate.
+    """How long a level of memory takes at least for so many bytes; None where no source states its rate.
 
     Examples
     --------

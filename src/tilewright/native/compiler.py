@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 import llvmlite.binding as llvm
 
 from tilewright.native import halves
+from tilewright.native.bitcode import bitcode
 from tilewright.native.calls import calls
 from tilewright.native.once import once
+
+#: An LLVM module: text or bitcode.
+Source = str | bytes
 
 
 class Library:
@@ -57,15 +61,25 @@ class Compiler:
     def _machine(self, level: int) -> Any:
         return self._target.create_target_machine(cpu=self.cpu, features=self.features, opt=level, jit=True)
 
-    def compile(self, ir: str, parts: Iterable[str] = (), *, level: int = 2, passes: int = 1) -> bytes:
+    def compile(
+        self,
+        ir: Source,
+        parts: Iterable[Source] = (),
+        *,
+        exports: Collection[str] = (),
+        level: int = 2,
+        passes: int = 1,
+    ) -> bytes:
         """Machine code of an LLVM module and further `parts` it calls, as an object file's bytes.
 
         Parameters
         ----------
-        ir : str
-            LLVM text.
-        parts : iterable of str
+        ir : str or bytes
+            LLVM text, or bitcode (see `tilewright.native.bitcode`).
+        parts : iterable of str or bytes
             Modules to link in, each once.
+        exports : collection of str, optional
+            Functions that are looked for in the result; where they are given, others that they do not call are dropped.
         level : int
             Effort of code generation, 0 to 3.
         passes : int
@@ -76,19 +90,14 @@ class Compiler:
         ValueError
             The text is no valid module; the message is LLVM's.
         """
-        texts = sorted(set(parts))
-        if any(halves.needed(text, self._target.triple, self.features) for text in (ir, *texts)):
-            texts.append(halves.TEXT)
-        return calls().run(lambda check: self._compiled(ir, texts, level, passes, check))
+        texts = sorted({part for part in parts if isinstance(part, str)})
+        codes = sorted({part for part in parts if isinstance(part, bytes)})
+        written = [*texts, ir] if isinstance(ir, str) else texts
+        if any(halves.needed(text, self._target.triple, self.features) for text in written):
+            codes.append(bitcode(halves.SOURCE))
+        return calls().run(lambda check: self._compiled(_joined(ir, [*texts, *codes], exports), level, passes, check))
 
-    def _compiled(self, ir: str, parts: list[str], level: int, passes: int, check: Callable[[], None]) -> bytes:
-        try:
-            module = llvm.parse_assembly(ir)
-            module.verify()
-        except RuntimeError as error:
-            raise ValueError(str(error)) from error
-        for part in _joined([llvm.parse_assembly(text) for text in parts]):
-            module.link_in(part)
+    def _compiled(self, module: Any, level: int, passes: int, check: Callable[[], None]) -> bytes:
         check()
         machine = self._machine(level)
         if passes:
@@ -120,13 +129,42 @@ class Compiler:
         return library
 
 
-def _joined(modules: list[Any]) -> list[Any]:
-    """Modules linked to one, in pairs: LLVM looks through all of the target each time, so one by one takes n^2."""
+def _parsed(source: Source) -> Any:
+    return llvm.parse_assembly(source) if isinstance(source, str) else llvm.parse_bitcode(source)
+
+
+def _joined(ir: Source, parts: Sequence[Source], exports: Collection[str]) -> Any:
+    """A module with its parts linked in; they are joined in pairs first.
+
+    LLVM looks through all of the target each time, so one by one takes n^2.
+    """
+    try:
+        module = _parsed(ir)
+        module.verify()
+    except RuntimeError as error:
+        raise ValueError(str(error)) from error
+    modules = [_parsed(part) for part in parts]
     while len(modules) > 1:
         for one, other in zip(modules[::2], modules[1::2], strict=False):
             one.link_in(other)
         modules = modules[::2]
-    return modules
+    for joined in modules:
+        module.link_in(joined)
+    if exports:
+        _drop_the_rest(module, exports)
+    return module
+
+
+def _drop_the_rest(module: Any, exports: Collection[str]) -> None:
+    """Remove functions that neither stand in `exports` nor are called by those that do, not even by LLVM."""
+    kept = {*exports, *halves.SYMBOLS}
+    for function in module.functions:
+        if not function.is_declaration and function.name not in kept:
+            function.linkage = "internal"
+    manager = llvm.create_new_module_pass_manager()
+    manager.add_global_dead_code_eliminate_pass()
+    machine = llvm.Target.from_default_triple().create_target_machine()
+    manager.run(module, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options()))
 
 
 @once

@@ -75,12 +75,12 @@ def none_lost() -> Iterator[None]:
     """Let an interrupt that struck a finalizer, or a function called from C, strike again a moment later."""
     before = sys.unraisablehook
 
-    def hook(told: Any) -> None:
-        if issubclass(told.exc_type, KeyboardInterrupt):
+    def hook(raised: Any) -> None:
+        if issubclass(raised.exc_type, KeyboardInterrupt):
             # From another thread: here it would strike this very function, and be lost for good.
             _thread.start_new_thread(_thread.interrupt_main, ())
         else:
-            before(told)
+            before(raised)
 
     sys.unraisablehook = hook
     try:

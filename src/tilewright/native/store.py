@@ -30,6 +30,8 @@ from tilewright.settings import Settings
 _MAGIC = b"tilewright-code 1\n"
 #: The cache's size is looked at after every sixteenth write: digests that begin so are as many.
 _LOOKS = "0"
+#: Files that code is made from.
+_SOURCES = (".py", ".ptx", ".h", ".bc")
 _T = TypeVar("_T")
 
 
@@ -42,22 +44,30 @@ def digest(*parts: str) -> str:
     return hasher.hexdigest()
 
 
-@functools.cache
-def fingerprint(folder: str) -> str:
-    """Changes when any Python or PTX file under a folder does: a checkout that is worked on keeps no stale entries.
+#: The package's own folder.
+_PACKAGE = Path(__file__).parents[1]
 
-    The files' text, because installers give files of every version one time stamp, and asking for the package's
-    version costs a fresh process more than reading them does.
+
+@functools.cache
+def fingerprint(*rooms: str) -> str:
+    """Changes when what code is made from does, in these rooms: a checkout that is worked on keeps no stale entries.
+
+    A room is a folder of the package, such as `native` or `backends/cpu`. The files' bytes count, because installers
+    give files of every version one time stamp, and asking for the package's version costs a fresh process more than
+    reading them does.
     """
-    paths, folders = [], [folder]
+    paths, folders = [], [os.fspath(_PACKAGE / room) for room in rooms]
     while folders:
         with os.scandir(folders.pop()) as entries:
             for entry in entries:
                 if entry.is_dir():
                     folders.append(entry.path)
-                elif entry.name.endswith((".py", ".ptx")):
+                elif entry.name.endswith(_SOURCES):
                     paths.append(entry.path)
-    return digest(*(Path(path).read_text("utf-8") for path in sorted(paths)))
+    hasher = hashlib.sha256()
+    for path in sorted(paths):
+        hasher.update(hashlib.sha256(Path(path).read_bytes()).digest())
+    return hasher.hexdigest()
 
 
 def _checksum(key: str, body: bytes) -> bytes:

@@ -1,18 +1,47 @@
-"""Element types: one record each.
+"""Element types: THE table, one record each.
 
-Source: IEEE 754-2019, table 3.5 (binary16, binary32, binary64); bfloat16 is binary32 with 8 significand bits.
+Whatever the project knows of a dtype stands in its record: what it can hold, what it is summed in, what every library
+and language calls it, and how it is converted where no unit computes with it.
+
+Texts of conversions are as in `primitives`: LLVM's lines, in which T is the type in memory, F a float, I an integer of
+32 bits, and B a truth value, all of one width, `{x}` an integer in every lane; C's are functions of OpenCL C.
+
+Source: IEEE 754-2019, table 3.5 (binary16, binary32, binary64); bfloat16 is binary32 with 8 significand bits. LLVM
+Language Reference; OpenCL 1.2 Specification, sections 6.1.1 (scalar types) and 6.12.7 (vload_half and vstore_half).
 """
 
 from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from tilewright.errors import ArgumentTypeError, MissingExtraError
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """How a float that no unit computes with becomes float32, exactly, and comes of one by a single rounding.
+
+    Attributes
+    ----------
+    c_widen, c_narrow : str
+        Functions `from_NAME` and `to_NAME`.
+    c_vector : str
+        Reads a vector of floats, `{width}` of them from the address `{at}`.
+    llvm_widen, llvm_narrow : tuple of str
+        Lines for those that LLVM has no type for, or whose conversions are library calls; empty for `fpext` and
+        `fptrunc`.
+    """
+
+    c_widen: str
+    c_narrow: str
+    c_vector: str
+    llvm_widen: tuple[str, ...] = ()
+    llvm_narrow: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,26 +51,68 @@ class Dtype:
     Attributes
     ----------
     name : str
-        NumPy's name.
+        NumPy's name, and torch's, JAX's and `ml_dtypes`'.
     bytes : int
         Size of one element.
-    kind : str
-        `float`, `signed` or `unsigned`.
+    kind : {"float", "signed", "unsigned", "bool", "complex"}
     accumulator : str
         Name of the type that products are summed in unless the caller says otherwise.
     precision : int
         Significand bits with the hidden one; for integers the bits of a magnitude.
     emin, emax : int
         Exponents of the smallest and largest normal power of two; 0 for integers.
+    memory : str
+        LLVM's type of an element in memory.
+    c : str
+        OpenCL C's type of one in a register, and in memory for all but booleans.
+    ptx : str
+        PTX's type of one; "" where there is none.
+    cuda : str
+        CUDA C++'s type, where the catalogue's kernels are templates over it.
+    amx : str
+        What the feature and instructions of AMX that multiply it are named by; "" where there are none.
+    extends_numpy : bool
+        NumPy has it from the package `ml_dtypes`.
+    carried : Carried, optional
+        For floats that are read and written only, and computed with as float32.
     """
 
     name: str
     bytes: int
-    kind: str
+    kind: Literal["float", "signed", "unsigned", "bool", "complex"]
     accumulator: str
     precision: int
     emin: int = 0
     emax: int = 0
+    memory: str = ""
+    c: str = ""
+    ptx: str = ""
+    cuda: str = ""
+    amx: str = ""
+    extends_numpy: bool = False
+    carried: Carried | None = None
+
+    @property
+    def pairs(self) -> int:
+        """Numbers of the register type that one element is: 2 for a complex one."""
+        return 2 if self.kind == "complex" else 1
+
+    @property
+    def register(self) -> str:
+        """LLVM's type of one number of running sums; narrow integers' are the same modulo their own width."""
+        if self.kind == "complex":
+            return {8: "float", 16: "double"}[self.bytes]
+        return element(self.accumulator).memory
+
+    @property
+    def c_memory(self) -> str:
+        """OpenCL C's type of an element in memory."""
+        return "uchar" if self.kind == "bool" else self.c
+
+    @property
+    def computed(self) -> str:
+        """The dtype that expressions compute in: itself, or float32."""
+        return "float32" if self.carried is not None else self.name
 
     @property
     def bits(self) -> int:
@@ -91,16 +162,16 @@ class Dtype:
 
     @property
     def numpy(self) -> np.dtype[Any]:
-        """The NumPy dtype, in native byte order; bfloat16 comes from the `ml_dtypes` package."""
-        if self.name != "bfloat16":
+        """The NumPy dtype, in native byte order."""
+        if not self.extends_numpy:
             return np.dtype(self.name)
         try:
             import ml_dtypes
         except ImportError as error:
             raise MissingExtraError(
-                "bfloat16 arrays need the package ml_dtypes, which is not installed; run `pip install ml-dtypes`"
+                f"{self.name} arrays need the package ml_dtypes, which is not installed; run `pip install ml-dtypes`"
             ) from error
-        found: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
+        found: np.dtype[Any] = np.dtype(getattr(ml_dtypes, self.name))
         return found
 
     def holds(self, other: Dtype) -> bool:
@@ -114,21 +185,79 @@ class Dtype:
         return lower <= other_lower and other_upper <= upper
 
 
-#: Every dtype, narrow before wide.
-DTYPES: tuple[Dtype, ...] = (
-    Dtype("float16", 2, "float", "float32", 11, -14, 15),
-    Dtype("bfloat16", 2, "float", "float32", 8, -126, 127),
-    Dtype("float32", 4, "float", "float32", 24, -126, 127),
-    Dtype("float64", 8, "float", "float64", 53, -1022, 1023),
-    Dtype("int8", 1, "signed", "int32", 7),
-    Dtype("int16", 2, "signed", "int32", 15),
-    Dtype("int32", 4, "signed", "int32", 31),
-    Dtype("int64", 8, "signed", "int64", 63),
-    Dtype("uint8", 1, "unsigned", "uint32", 8),
-    Dtype("uint16", 2, "unsigned", "uint32", 16),
-    Dtype("uint32", 4, "unsigned", "uint32", 32),
-    Dtype("uint64", 8, "unsigned", "uint64", 64),
+_HALF = Carried(
+    "inline float from_float16(ushort x) { return vload_half(0, (const half *)&x); }",
+    "inline ushort to_float16(float x) { ushort r; vstore_half_rte(x, 0, (half *)&r); return r; }",
+    "vload_half{width}(0, (const global half *)({at}))",
 )
+#: To bfloat16 in integers: nearest, ties to even; a NaN stays one.
+_UPPER_HALF = Carried(
+    "inline float from_bfloat16(ushort x) { return as_float((uint)x << 16); }",
+    """inline ushort to_bfloat16(float x) {
+    uint bits = as_uint(x);
+    return isnan(x) ? (bits >> 16 | 0x40) : (bits + 0x7FFF + (bits >> 16 & 1)) >> 16;
+}""",
+    "as_float{width}(convert_uint{width}(vload{width}(0, {at})) << 16)",
+    ("zext T $0 to I", "shl I #0, {16}", "bitcast I #1 to F"),
+    (
+        "bitcast F $0 to I", "lshr I #0, {16}", "and I #1, {1}", "add I #2, {32767}", "add I #0, #3", "lshr I #4, {16}",
+        "or I #1, {64}", "fcmp uno F $0, $0", "select B #7, I #6, I #5", "trunc I #8 to T",
+    ),
+)  # fmt: skip
+
+#: Every dtype of numbers, narrow before wide.
+DTYPES: tuple[Dtype, ...] = (
+    Dtype("float16", 2, "float", "float32", 11, -14, 15, "half", "ushort", "f16", carried=_HALF),
+    Dtype("bfloat16", 2, "float", "float32", 8, -126, 127, "i16", "ushort", "bf16", amx="bf16",
+          extends_numpy=True, carried=_UPPER_HALF),
+    Dtype("float32", 4, "float", "float32", 24, -126, 127, "float", "float", "f32", "float"),
+    Dtype("float64", 8, "float", "float64", 53, -1022, 1023, "double", "double", "f64", "double"),
+    Dtype("int8", 1, "signed", "int32", 7, memory="i8", c="char", ptx="s8", amx="int8"),
+    Dtype("int16", 2, "signed", "int32", 15, memory="i16", c="short", ptx="s16"),
+    Dtype("int32", 4, "signed", "int32", 31, memory="i32", c="int", ptx="s32", cuda="int"),
+    Dtype("int64", 8, "signed", "int64", 63, memory="i64", c="long", ptx="s64"),
+    Dtype("uint8", 1, "unsigned", "uint32", 8, memory="i8", c="uchar", ptx="u8", amx="int8"),
+    Dtype("uint16", 2, "unsigned", "uint32", 16, memory="i16", c="ushort", ptx="u16"),
+    Dtype("uint32", 4, "unsigned", "uint32", 32, memory="i32", c="uint", ptx="u32"),
+    Dtype("uint64", 8, "unsigned", "uint64", 64, memory="i64", c="ulong", ptx="u64"),
+)  # fmt: skip
+#: What products are made of those: truth values, and pairs of numbers.
+COMPOSED: tuple[Dtype, ...] = (
+    Dtype("bool", 1, "bool", "bool", 1, memory="i8", c="bool"),
+    Dtype("complex64", 8, "complex", "complex64", 24, memory="i64", c="float2"),
+    Dtype("complex128", 16, "complex", "complex128", 53, memory="i128", c="double2"),
+)
+NAMES = frozenset(record.name for record in DTYPES)
+_BY_NAME = {record.name: record for record in DTYPES + COMPOSED}
+#: Floats of 8 bits have no record: operands of them are converted before they are multiplied.
+_FLOAT8 = "float8"
+
+
+def element(name: str) -> Dtype:
+    """The record of what may lie in an array: numbers, truth values, complex numbers.
+
+    Examples
+    --------
+    >>> element("bfloat16").memory, element("complex64").pairs
+    ('i16', 2)
+    """
+    return _BY_NAME[name]
+
+
+def extends_numpy(name: str) -> bool:
+    """Whether NumPy has a dtype from the package `ml_dtypes` alone.
+
+    Examples
+    --------
+    >>> extends_numpy("float8_e4m3fn"), extends_numpy("float16")
+    (True, False)
+    """
+    return name.startswith(_FLOAT8) or (name in _BY_NAME and _BY_NAME[name].extends_numpy)
+
+
+def is_float8(name: str) -> bool:
+    """Whether a dtype is one of `ml_dtypes`' floats of 8 bits, which have no arithmetic of their own."""
+    return name.startswith(_FLOAT8)
 
 
 @functools.lru_cache(maxsize=256)
@@ -166,12 +295,11 @@ def dtype(like: Dtype | npt.DTypeLike) -> Dtype:
     if isinstance(like, Dtype):
         return like
     try:
-        name = like if like == "bfloat16" else np.dtype(like).name
+        name = like if isinstance(like, str) and extends_numpy(like) else np.dtype(like).name
     except TypeError:
         name = str(like)
-    for record in DTYPES:
-        if record.name == name:
-            return record
+    if name in NAMES:
+        return _BY_NAME[name]
     known = ", ".join(record.name for record in DTYPES)
     raise ArgumentTypeError(f"a matrix element must be one of {known} (got {name}); convert with `.astype(...)`")
 

@@ -287,7 +287,7 @@ def check_arity(function: Callable[..., Any], values: Sequence[Any], named: Mapp
             f"{name} must take what it is traced with, {len(values)} by place and {', '.join(named) or 'none'} by name "
             f"(got {error}); an epilogue takes the sum and `epilogue_args`"
         ) from error
-    except ValueError:  # a builtin that does not tell
+    except ValueError:  # a builtin without a signature
         return
 
 

@@ -1,8 +1,8 @@
-"""Whether two Python functions must trace to the same expression, told without calling them.
+"""Whether two Python functions must trace to the same expression, found without calling them.
 
 A lambda written in a call is a new object each time. Its code is not, and where all that the code can reach is fixed
 (numbers, strings, functions, modules), the code and those values say what it computes. Anything that may change behind
-its back, a list or an object with attributes, makes a function one that cannot be told.
+its back, a list or an object with attributes, leaves a function without a fingerprint.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class _UntoldError(Exception):
 
 
 def fingerprint(function: Callable[..., Any]) -> Hashable | None:
-    """What a function is told from others by; None where its result may depend on what can change.
+    """What distinguishes a function from others; None where its result may depend on what can change.
 
     Examples
     --------
@@ -103,7 +103,7 @@ def _global(value: Any, names: frozenset[str], depth: int) -> Hashable:
 
 @functools.lru_cache(maxsize=256)
 def _names(code: CodeType) -> frozenset[str]:
-    """Globals and attributes that code and the functions within it may ask for; none can be told of what it imports."""
+    """Globals and attributes that code and the functions within it may ask for; none is known for what it imports."""
     found = set(code.co_names)
     if any(step.opname.startswith("IMPORT") for step in dis.get_instructions(code)):
         raise _UntoldError

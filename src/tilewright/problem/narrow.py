@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.problem.dtypes import Dtype
+from tilewright.problem.dtypes import Dtype, extends_numpy
 
 Doubles = npt.NDArray[np.float64]
 
@@ -44,6 +44,23 @@ def to_float32_odd(values: Doubles) -> npt.NDArray[np.float32]:
     return odd
 
 
+def rounded(values: npt.NDArray[Any], wanted: np.dtype[Any]) -> npt.NDArray[Any]:
+    """An array as another dtype, every value rounded once and without warnings; itself where it has that dtype.
+
+    NumPy's own casts from float64 to the floats of ml_dtypes round to float32 on the way.
+
+    Examples
+    --------
+    >>> import ml_dtypes
+    >>> float(rounded(np.array(1 + 2**-8 + 2**-40), np.dtype(ml_dtypes.bfloat16)))
+    1.0078125
+    """
+    if values.dtype == np.float64 and extends_numpy(wanted.name):
+        values = to_float32_odd(values)
+    with np.errstate(all="ignore"):
+        return values.astype(wanted, copy=False)
+
+
 def convert(values: npt.NDArray[Any], out: Dtype) -> npt.NDArray[Any]:
     """An array rounded once to a dtype; integers wrap.
 
@@ -53,10 +70,7 @@ def convert(values: npt.NDArray[Any], out: Dtype) -> npt.NDArray[Any]:
     >>> convert(np.array([300, -1]), dtype("uint8"))
     array([ 44, 255], dtype=uint8)
     """
-    if out.name == "bfloat16" and values.dtype == np.float64:
-        values = to_float32_odd(values)
-    with np.errstate(all="ignore"):
-        return values.astype(out.numpy, copy=False)
+    return rounded(values, out.numpy)
 
 
 def sum_products(a: npt.NDArray[Any], b: npt.NDArray[Any], product: Dtype | None, total: Dtype) -> npt.NDArray[Any]:

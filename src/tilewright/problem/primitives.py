@@ -30,7 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.problem import exact
-from tilewright.problem.dtypes import dtype
+from tilewright.problem.dtypes import dtype, element
 from tilewright.problem.narrow import add_to_odd, convert
 
 Array = npt.NDArray[Any]
@@ -81,7 +81,7 @@ def letter(name: str) -> str:
     >>> letter("float32"), letter("uint8"), letter("bool")
     ('f', 'u', 'b')
     """
-    return "b" if name == "bool" else dtype(name).kind[0]
+    return element(name).kind[0]
 
 
 def _minimum(x: Array, y: Array) -> Array:

@@ -22,8 +22,6 @@ Order = Literal["fma", "rounded-product"]
 #: The orders a caller may ask for.
 ORDERS = ("fma", "rounded-product")
 
-_LLVM = {"float32": "float", "float64": "double", "int32": "i32", "int64": "i64"}
-
 
 def canonical(
     a: Array,
@@ -74,7 +72,7 @@ def canonical(
         sums = _sum(a.astype(machine), b.astype(machine), machine, fused=False)
         return sums.astype(total.numpy).astype(problem.out_dtype.numpy)
     product = total if order == "fma" else common(problem.a_dtype, problem.b_dtype)
-    if product.name in _LLVM and total.name in _LLVM:
+    if (product.name, total.name) in ordered.DTYPES:
         operands = a.astype(product.numpy), b.astype(product.numpy)
         return narrow.convert(_sum(*operands, total.numpy, fused=order == "fma"), problem.out_dtype)
     rounded = None if order == "fma" else product
@@ -115,7 +113,7 @@ def _sum(a: Array, b: Array, total: np.dtype[Any], *, fused: bool, native: bool 
     wide[:, :n] = b
     panels = np.ascontiguousarray(wide.reshape(k, padded // ordered.COLUMNS, ordered.COLUMNS).swapaxes(0, 1))
     sums = np.empty((m, padded), total)
-    loops = ordered.kernel(_LLVM[b.dtype.name], _LLVM[total.name], fused=fused, native=native)
+    loops = ordered.kernel(b.dtype.name, total.name, fused=fused, native=native)
     loops(rows.ctypes.data, panels.ctypes.data, sums.ctypes.data, m, padded, k)
     return np.ascontiguousarray(sums[:, :n])
 

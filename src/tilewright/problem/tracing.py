@@ -16,11 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
-from tilewright.problem.dtypes import dtype
+from tilewright.problem.dtypes import dtype, element
 from tilewright.problem.expression import Builder, as_numpy, number, trace
 from tilewright.problem.primitives import PRIMITIVES, letter
 
-_HALF = ("float16", "bfloat16")
 _INSTEAD = {
     "__bool__": ("a truth value (by if, while, and, or, not, or Python's min and max)", "write tw.where(c, x, y)"),
     "__len__": ("a length", "it is one element; write what happens to each"),
@@ -383,7 +382,7 @@ def promoted(a: str, b: str) -> str:
     >>> promoted("float32", "int16"), promoted("float16", "float16"), promoted("int32", "float32")
     ('float32', 'float32', 'float64')
     """
-    wide = ["float32" if x in _HALF else x for x in (a, b)]
+    wide = [element(x).computed for x in (a, b)]
     return np.promote_types(*wide).name
 
 

@@ -6,7 +6,8 @@ import math
 from collections.abc import Sequence
 
 from tilewright.instruments.coalescing import CoalescingResult, CoalescingRow
-from tilewright.machine import WARP_LANES, Gpu, cache
+from tilewright.machine import WARP_LANES, Gpu
+from tilewright.profiling import cache
 from tilewright.profiling.counts import Served
 from tilewright.profiling.record import Extent
 from tilewright.simt.events import Site

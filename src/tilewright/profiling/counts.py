@@ -60,7 +60,7 @@ class Summable:
 
 @dataclass(frozen=True, slots=True)
 class Served(Summable):
-    """Where sectors of global and local memory were found, by the model of :mod:`tilewright.machine.cache`.
+    """Where sectors of global and local memory were found, by the model of :mod:`tilewright.profiling.cache`.
 
     Attributes
     ----------

@@ -8,16 +8,16 @@ import linecache
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from tilewright.gpu.program import Program
 from tilewright.instruments.findings import split
 from tilewright.profiling.counts import Counts, Mix, Operations, Sectors, Served, Wavefronts
 from tilewright.profiling.record import LineCounts, SiteCounts
+from tilewright.programs.program import Program
 from tilewright.simt.events import Site
-from tilewright.simt.isa import table
+from tilewright.simt.isa import Role, role_of, table
 
-#: Operations of one lane, by opcode. Source: Nsight Compute, Profiling Guide, "Roofline Charts": additions and
+#: Operations of one lane. Source: Nsight Compute, Profiling Guide, "Roofline Charts": additions and
 #: multiplications are one, multiply-adds two.
-_OPERATIONS = {"add": 1, "sub": 1, "mul": 1, "fma": 2, "mad": 2}
+_OPERATIONS = {Role.SUM: 1, Role.PRODUCT: 1, Role.MULTIPLY_ADD: 2}
 #: Field of Operations and elements a lane, by the PTX type that an instruction ends in.
 _KINDS = {
     "f16": ("float16", 1), "bf16": ("float16", 1), "f16x2": ("float16", 2), "bf16x2": ("float16", 2),
@@ -32,8 +32,6 @@ _ACCESSES = {
         ("shared", "load"), ("shared", "store"), ("shared", "atomic"),
     )
 }  # fmt: skip
-#: Instructions at which a block's warps wait for each other; `bar.warp.sync` is for one warp's lanes.
-_BARRIERS = ("bar.sync", "bar.red", "bar.arrive", "bar.cta", "barrier.")
 _Key = tuple[int, str, str]
 _Kind = tuple[str, str, int, bool]
 
@@ -46,16 +44,9 @@ def operations(opcode: str) -> tuple[str, int]:
     >>> operations("fma.rn.f32"), operations("add.f16x2"), operations("mul.wide.s32"), operations("mov.f32")
     (('float32', 2), ('float16', 2), ('integer', 1), ('', 0))
     """
-    head, *parts = opcode.split(".")
-    kind, elements = _KINDS.get(parts[-1] if parts else "", ("", 0))
-    each = _OPERATIONS.get(head, 0)
+    kind, elements = _KINDS.get(opcode.rpartition(".")[2], ("", 0))
+    each = _OPERATIONS.get(role_of(opcode), 0)
     return (kind, each * elements) if kind and each else ("", 0)
-
-
-def _unit(opcode: str) -> str:
-    """The class of an instruction, as the table has it."""
-    form = table().find(opcode)
-    return form.row.cost if form is not None else "control"
 
 
 def sites(results: Mapping[str, Any], program: Program, served: Sequence[Served] = ()) -> tuple[SiteCounts, ...]:
@@ -123,7 +114,10 @@ def _key(site: Site) -> _Key:
 @functools.cache
 def _kind(opcode: str) -> _Kind:
     """An instruction's unit, the field of Operations that it counts for and how many a lane, and whether it waits."""
-    return _unit(opcode), *operations(opcode), opcode.startswith(_BARRIERS)
+    form = table().find(opcode)
+    unit = form.row.cost if form is not None else "control"
+    waits = form is not None and form.row.kind == "barrier" and form.row.members is None  # `bar.warp.sync` has members
+    return unit, *operations(opcode), waits
 
 
 def _executed(kind: _Kind, executions: int, lanes: int) -> dict[str, Any]:

@@ -9,8 +9,6 @@ from typing import Any
 
 from tilewright import machine
 from tilewright.errors import CompileError, MissingExtraError
-from tilewright.gpu.assembler import Resources
-from tilewright.gpu.program import OLDEST_CC, Program, program_for
 from tilewright.instruments import Banks, Coalescing, Divergence, Mix
 from tilewright.machine.alternatives import Alternatives, Demand, alternatives
 from tilewright.machine.occupancy import Occupancy
@@ -19,9 +17,11 @@ from tilewright.profiling.counts import Served
 from tilewright.profiling.record import Profile
 from tilewright.profiling.units import position, traffic, units
 from tilewright.profiling.verdict import Evidence, findings, verdict
-from tilewright.settings import Settings
+from tilewright.programs.assembler import Resources
+from tilewright.programs.program import OLDEST_CC, Program, program_for
 from tilewright.simt.events import Instrument
 from tilewright.simt.run.launch import Run, launch
+from tilewright.simt.run.limits import Limits
 from tilewright.simt.run.memory import Memory
 
 
@@ -39,6 +39,7 @@ def profile(
     shared_bytes: int = 0,
     gpu: str | None = None,
     seed: int | None = None,
+    limits: Limits | None = None,
     memory: Memory | None = None,
     cooperative: bool = False,
 ) -> Profile:
@@ -58,8 +59,7 @@ def profile(
         H100, by default.
     seed : int, optional
         Shuffles the order of blocks and warps; counts do not depend on it.
-    memory : Memory, optional
-    cooperative : bool
+    limits, memory, cooperative
         As for :func:`tilewright.simt.launch`.
 
     Returns
@@ -74,11 +74,9 @@ def profile(
     Examples
     --------
     >>> import numpy as np
-    >>> from tilewright.gpu import Program
+    >>> from tilewright.programs import Program
     >>> text = '''
-    ... .version 8.0
-    ... .target sm_90
-    ... .address_size 64
+    ... .version 8.0 .target sm_90 .address_size 64
     ... .visible .entry double_it(.param .u64 x) {
     ...   .reg .b32 %r<3>; .reg .b64 %rd<4>;
     ...   ld.param.u64 %rd1, [x]; mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 4; add.s64 %rd3, %rd1, %rd2;
@@ -88,11 +86,11 @@ def profile(
     >>> seen.totals.warp_instructions, seen.totals.global_loads.sectors_per_request
     (16, 4.0)
     """
-    target = machine.gpu(gpu or Settings.from_environ().gpu)
+    target = machine.chosen(gpu)
     program = program_for(kernel, args, max(target.compute_capability, OLDEST_CC))
     run = launch(
-        program, grid, block, args, shared_bytes=shared_bytes, instruments=instruments(), seed=seed, gpu=target.key,
-        memory=memory, cooperative=cooperative,
+        program, grid, block, args, shared_bytes=shared_bytes, instruments=instruments(), limits=limits, seed=seed,
+        gpu=target.key, memory=memory, cooperative=cooperative,
     )  # fmt: skip
     return of_run(run, target, shared_bytes=shared_bytes)
 

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from tilewright import machine
 from tilewright.profiling.launching import instruments, of_run
 from tilewright.profiling.record import Profile
-from tilewright.settings import Settings
 from tilewright.simt.events import Instrument
 from tilewright.simt.observer import Launch, Observer
 from tilewright.simt.run.launch import Run
@@ -51,7 +50,7 @@ class Profiles(Observer):
         self.failed: list[tuple[str, str]] = []
         self.launches = 0
         self._kernels: dict[str, None] = {}
-        self._gpu = machine.gpu(gpu or Settings.from_environ().gpu)
+        self._gpu = machine.chosen(gpu)
         self._kernel = kernel
         self._launch = launch
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tilewright.gpu.assembler import Resources
 from tilewright.instruments.findings import Finding
 from tilewright.machine.alternatives import Alternatives
 from tilewright.machine.roofline import Roofline
 from tilewright.profiling.counts import Counts
+from tilewright.programs.assembler import Resources
 from tilewright.shown import Shown
 
 Extent = tuple[int, int, int]

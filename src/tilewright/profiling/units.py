@@ -47,7 +47,7 @@ def l2_bytes(counts: Counts) -> int:
 
 
 def dram_bytes(counts: Counts) -> int:
-    """Bytes read from DRAM, and those of stores' first touches, which must go there: what a line's share is told by.
+    """Bytes read from DRAM, and those of stores' first touches, which must go there: what a line's share is taken from.
 
     What a launch moves in all is known better, see :func:`units`: who wrote what the second level writes back is not.
     """

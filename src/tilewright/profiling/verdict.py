@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from tilewright.instruments.findings import Finding
+from tilewright.instruments.findings import Finding, split
 from tilewright.machine import Gpu
 from tilewright.profiling.counts import LANES, Counts
 from tilewright.profiling.record import Cause, Extent, LineCounts, SiteCounts, Unit, Verdict
@@ -163,21 +163,21 @@ def verdict(evidence: Evidence, lines: Sequence[LineCounts]) -> Verdict | None:
 
 def findings(kernel: str, sites: Sequence[SiteCounts], launch: int) -> tuple[Finding, ...]:
     """TW701 and TW702, one a line and code, at the access that moves most more than it needs."""
-    worst: dict[tuple[str, str | int], tuple[int, SiteCounts, str]] = {}
+    worst: dict[tuple[str, str | int], tuple[int, SiteCounts, dict[str, float]]] = {}
     lanes: dict[tuple[str, str | int], int] = {}
     for site in sites:
         for fault, excess, count in _faults(site.counts):
             key = (fault.code, site.source or site.ptx_line)
             lanes[key] = lanes.get(key, 0) + count
             if key not in worst or excess > worst[key][0]:
-                worst[key] = (excess, site, fault.detail)
+                worst[key] = (excess, site, fault.details)
     found = []
-    for key, (_, site, detail) in sorted(worst.items(), key=lambda item: (item[1][1].source, item[1][1].ptx_line)):
-        file, _, line = site.source.rpartition(":")
+    for key, (_, site, details) in sorted(worst.items(), key=lambda item: (item[1][1].source, item[1][1].ptx_line)):
+        file, line = split(site.source)
         found.append(
             Finding(
-                code=key[0], message=detail, kernel=kernel, source=file, line=int(line or 0), opcode=site.opcode,
-                ptx_line=site.ptx_line, count=lanes[key], launch=launch,
+                code=key[0], kernel=kernel, source=file, line=line, opcode=site.opcode, ptx_line=site.ptx_line,
+                count=lanes[key], launch=launch, details=details,
             )
         )  # fmt: skip
     return tuple(found)
@@ -188,22 +188,31 @@ class _Fault:
     """A code, and the figures behind it."""
 
     code: str
-    detail: str
+    moved: float
+    ideal: float
+
+    @property
+    def details(self) -> dict[str, float]:
+        """What the code's sentence says."""
+        return {"moved": self.moved, "ideal": self.ideal}
 
 
 def _faults(counts: Counts) -> Iterator[tuple[_Fault, int, int]]:
     """What is amiss with accesses, how much of what they move is excess, and their lanes."""
     for way in (counts.shared_loads, counts.shared_stores, counts.shared_atomics):
         if way.requests and way.excess_wavefronts > CONFLICTS * way.wavefronts:
-            words = f"{way.wavefronts_per_request:.3g} wavefronts a request where {way.ideal_per_request:.3g} would do"
-            yield _Fault("TW701", words), way.excess_wavefronts, way.lanes
+            fault = _Fault("TW701", way.wavefronts_per_request, way.ideal_per_request)
+            yield fault, way.excess_wavefronts, way.lanes
     for moved in (counts.global_loads, counts.global_stores, counts.global_atomics):
         if moved.requests and moved.excess_sectors > SPREAD * moved.sectors:
-            words = f"{moved.sectors_per_request:.3g} sectors a request where {moved.ideal_per_request:.3g} would do"
-            yield _Fault("TW702", words), moved.excess_sectors, moved.lanes
+            fault = _Fault("TW702", moved.sectors_per_request, moved.ideal_per_request)
+            yield fault, moved.excess_sectors, moved.lanes
 
 
 def _fault(counts: Counts) -> tuple[str, str]:
     """The code and figures of a line's worst access, or two empty texts."""
     found = max(_faults(counts), key=lambda fault: fault[1], default=None)
-    return (found[0].code, found[0].detail) if found else ("", "")
+    if found is None:
+        return "", ""
+    fault = found[0]
+    return fault.code, Finding(code=fault.code, kernel="", details=fault.details).message

@@ -48,8 +48,8 @@ def _heading(climb: Climb) -> Iterator[Block]:
 
 def _groups(climb: Climb) -> Iterator[Group]:
     """The column groups; a real GPU's time has its own heading, and no counts stand beside it."""
-    if climb.machine.device == "opencl":
-        yield from _opencl_groups(climb)
+    if not climb.machine.limits:  # a device with kernels of its own
+        yield from _own_groups(climb)
         return
     real = climb.machine.device == "cuda"
     of = climb.problem.operations
@@ -135,7 +135,7 @@ def _counts(climb: Climb) -> Iterator[Group]:
     yield Group((bar,), optional=True)
 
 
-def _opencl_groups(climb: Climb) -> Iterator[Group]:
+def _own_groups(climb: Climb) -> Iterator[Group]:
     """What S4's driver prints: both launches, and whether the product is close to np.dot's."""
     close = Column("close to\nnp.dot", lambda r: figures.MISSING if r.close is None else "yes" if r.close else "no")
     yield Group((_DTYPE, _BITS, close))
@@ -216,7 +216,7 @@ def _legend(climb: Climb) -> Iterator[str]:
     """Explain the words that stand in the rows, and no others."""
     rungs = climb.rungs
     if climb.machine.device == "simulated":
-        yield "Host time: this host's, of the simulation where a GPU's kernel ran; it tells nothing of a GPU."
+        yield "Host time: this host's, of the simulation where a GPU's kernel ran; it says nothing of a GPU."
     if any(r.limits for r in rungs):
         yield (
             "GPU times, by what bounds them: what issue, arithmetic and each memory (sh.: shared) take at least for "
@@ -252,7 +252,7 @@ def off_multiples(rung: Rung) -> str:
         return ""
     where = f"run at {seen.m}x{seen.n}x{seen.k}: "
     if seen.error:
-        # Of the error, what it is: which thread comes first, and at what address, is told by running the kernel.
+        # Of the error, what it is: which thread comes first, and at what address, is seen by running the kernel.
         return f"{where}stopped, {seen.error.removeprefix(f'{rung.name}: ').partition(' at address')[0]}"
     elements = figures.count(seen.m * seen.n)
     if not seen.mismatches:

@@ -87,7 +87,7 @@ def plain(text: str) -> None:
 
 
 def _speak_as_it_can() -> None:
-    r"""Let letters that standard output has not be told by their numbers, as standard error does: `\xfc`.
+    r"""Write letters that standard output lacks by their numbers, as standard error does: `\xfc`.
 
     They come in paths and lines of the user's; a report must not end at one.
     """

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields, is_dataclass
 from typing import Any
 
-from tilewright.inventory import Device
+from tilewright.backends.protocol import Device
+from tilewright.drivers.script import Ended
 from tilewright.ladder.rung import Climb, Rung
 from tilewright.native.upkeep import Contents
 from tilewright.profiling import Profile
 from tilewright.profiling.counts import Summable
 from tilewright.report import program
-from tilewright.simulated.script import Ended
 
 
 def climb_document(climb: Climb) -> dict[str, Any]:

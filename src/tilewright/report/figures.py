@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tilewright.machine.sizes import size_text
+
 MISSING = "-"
 #: Length of the longest bar.
 BAR_CELLS = 10
@@ -80,13 +82,10 @@ def size(value: int | None) -> str:
 
     Examples
     --------
-    >>> size(2048), size(512), size(2560), size(3 << 20), size(0)
-    ('2 KiB', '512 B', '2.5 KiB', '3 MiB', '0')
+    >>> size(2560), size(None)
+    ('2.5 KiB', '-')
     """
-    if not value:
-        return MISSING if value is None else "0"
-    scale, unit = (2**20, "MiB") if value >= 2**20 else (2**10, "KiB") if value >= 2**10 else (1, "B")
-    return f"{value / scale:,.1f}".removesuffix(".0") + f" {unit}"
+    return MISSING if value is None else size_text(value)
 
 
 def percent(value: float | None) -> str:

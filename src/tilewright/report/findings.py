@@ -13,12 +13,12 @@ from rich.text import Text
 
 from tilewright.checking.causes import Cause, causes
 from tilewright.checking.suppressions import Sifted
+from tilewright.drivers.script import Ended
 from tilewright.instruments.findings import Code, Finding, codes
 from tilewright.report import figures, inner_lines, program, styles, terminal
 from tilewright.report.blocks import Block, Gap, Line, words
 from tilewright.report.places import path
 from tilewright.report.tables import Column, Group, Table
-from tilewright.simulated.script import Ended
 
 #: Lines of source shown before and after the one concerned.
 CONTEXT_LINES = 2
@@ -73,24 +73,24 @@ def summary(sifted: Sifted, *, launches: int, kernels: int) -> str:
 
     Examples
     --------
-    >>> rows = [Finding(code=code, message="m", kernel="k") for code in ("TW101", "TW601", "TW604")]
+    >>> rows = [Finding(code=code, kernel="k") for code in ("TW101", "TW601", "TW604")]
     >>> summary(Sifted(tuple(rows), (), ()), launches=3, kernels=1)
     '3 findings (1 error, 2 warnings) in 3 launches of 1 kernel'
     >>> summary(Sifted((), tuple(rows[:1]), ()), launches=1, kernels=1)
     'no findings, 1 suppressed, in 1 launch of 1 kernel'
-    >>> left = [Finding(code="TW402", message="m", kernel="k", ptx_line=line) for line in (3, 4)]
+    >>> left = [Finding(code="TW402", kernel="k", ptx_line=line) for line in (3, 4)]
     >>> summary(Sifted(tuple(left), (), ()), launches=1, kernels=1)
     '1 finding (1 error) at 2 places in 1 launch of 1 kernel'
     >>> summary(Sifted((), (), ()), launches=0, kernels=0)
     'no findings: no kernel was launched'
     """
-    told = causes(sifted.findings)
-    counts = [(level, sum(cause.finding.severity == level for cause in told)) for level in styles.SEVERITIES]
+    found = causes(sifted.findings)
+    counts = [(level, sum(cause.finding.severity == level for cause in found)) for level in styles.SEVERITIES]
     parts = ", ".join(figures.amount(count, level) for level, count in counts if count)
-    text = f"{figures.amount(len(told), 'finding')} ({parts})" if told else "no findings"
-    if not (launches or told or sifted.suppressed):
+    text = f"{figures.amount(len(found), 'finding')} ({parts})" if found else "no findings"
+    if not (launches or found or sifted.suppressed):
         return f"{text}: no kernel was launched"
-    if len(told) < len(sifted.findings):
+    if len(found) < len(sifted.findings):
         text += f" at {figures.amount(len(sifted.findings), 'place')}"
     if sifted.suppressed:
         text += f", {figures.count(len(sifted.suppressed))} suppressed,"

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tilewright.checking.suppressions import Sifted
+from tilewright.drivers.script import Ended
 from tilewright.instruments.findings import codes
 from tilewright.report import places, program
-from tilewright.simulated.script import Ended
 
 _LEVELS = {"error": "error", "warning": "warning", "note": "notice"}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tilewright.simt.ptx.frames import within
+from tilewright.ptx.frames import within
 
 
 def listed(places: Iterable[str]) -> str:

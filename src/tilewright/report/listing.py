@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.text import Text
 
-from tilewright.catalogue import SOURCES
+from tilewright.kernels.catalogue import SOURCES
 from tilewright.report import figures, styles, terminal
 from tilewright.report.blocks import Block, Gap, Line, words
 from tilewright.report.tables import COUNT, RIGHT, SIZE, Column, Group, Table
 
 if TYPE_CHECKING:
-    from tilewright.catalogue import Record
-    from tilewright.inventory import Device
+    from tilewright.backends.protocol import Device
+    from tilewright.kernels.catalogue import Record
     from tilewright.ladder.rung import Rung
     from tilewright.machine import Gpu
     from tilewright.native.upkeep import Contents

@@ -22,7 +22,7 @@ _NAMES = {
     "warps": "warps", "registers": "registers", "shared": "shared memory", "blocks": "blocks", "barriers": "barriers",
     "virtual": "virtual resources",
 }  # fmt: skip
-#: The parts of a demand that a step changes, and how a number of each is told.
+#: The parts of a demand that a step changes, and how a number of each is written.
 _CHANGES = (
     ("registers_per_thread", "registers"),
     ("shared_bytes", "bytes of shared memory"),

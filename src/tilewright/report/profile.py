@@ -267,7 +267,7 @@ def facts(profile: Profile) -> Iterator[tuple[str, str]]:
     if profile.seconds:
         yield (
             "host time",
-            f"{figures.seconds(profile.seconds)} of simulation on this host, which tells nothing of a GPU",
+            f"{figures.seconds(profile.seconds)} of simulation on this host, which says nothing of a GPU",
         )
     for note in profile.notes:
         yield "note", note
@@ -369,5 +369,5 @@ def _verdict(profile: Profile) -> Iterator[Block]:
         share = f"{figures.percent(cause.share)} of that at "
         yield words(share, (where, styles.PLACE), f": {texts[cause.file, cause.line]}", indent=2, hang=2)
     for finding in profile.findings:
-        told = (finding.code, styles.WARNING), " at ", (path(finding.where), styles.PLACE), f": {finding.message}"
-        yield words(*told, indent=2, hang=2)
+        said = (finding.code, styles.WARNING), " at ", (path(finding.where), styles.PLACE), f": {finding.message}"
+        yield words(*said, indent=2, hang=2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tilewright.simulated.script import Ended
+from tilewright.drivers.script import Ended
 
 
 def document(ended: Ended) -> dict[str, Any]:

@@ -11,10 +11,10 @@ from rich.console import Console
 
 from tilewright.checking.found import Findings
 from tilewright.checking.suppressions import Sifted
+from tilewright.engine.planning import Plan
 from tilewright.ladder.rung import Climb
 from tilewright.machine.alternatives import Alternatives
 from tilewright.machine.occupancy import Occupancy
-from tilewright.planning import Plan
 from tilewright.profiling import Profile
 from tilewright.report import climb, findings, occupancy, page, profile, terminal
 from tilewright.report.blocks import Block, Facts

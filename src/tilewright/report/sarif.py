@@ -18,9 +18,9 @@ from urllib.parse import quote
 
 from tilewright.checking.causes import causes
 from tilewright.checking.suppressions import Sifted
+from tilewright.drivers.script import Ended
 from tilewright.instruments.findings import Code, Finding, codes, split
 from tilewright.report import program
-from tilewright.simulated.script import Ended
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 #: Where relative paths begin: `places.repository`.
@@ -63,7 +63,7 @@ def log(sifted: Sifted, root: Path, ended: Ended) -> dict[str, Any]:
 
 
 def _invocation(ended: Ended, root: Path, wrong: Sequence[str]) -> dict[str, Any]:
-    """How the program ended (3.20): a check that Ctrl-C cut off was no successful one; an exception is told besides.
+    """How the program ended (3.20): a check that Ctrl-C cut off was no successful one; an exception is in it besides.
 
     So are wrong suppressions.
     """
@@ -112,7 +112,7 @@ def _result(finding: Finding, root: Path, others: Sequence[Finding] = ()) -> dic
         "partialFingerprints": {"tilewrightFinding/v1": _fingerprint(finding)},
         "properties": {key: value for key, value in finding.to_json().items() if key in _PROPERTIES},
     }
-    related = [(place, "the other access") for place in str(finding.details.get("other", "")).split(", ")]
+    related = [(place, "the other access") for place in finding.details.get("others", ())]
     related += [(place, "in this line of a library") for place in finding.details.get("inner", ())]
     related += [(other.where, f"{other.code}: {_message(other)}") for other in others]
     places = [
@@ -146,7 +146,7 @@ def _physical(source: str, line: int, root: Path) -> dict[str, Any]:
 
 
 def _fingerprint(finding: Finding) -> str:
-    """The same for a finding whose line was moved, so that hosts tell what is new."""
+    """The same for a finding whose line was moved, so that hosts know what is new."""
     words = linecache.getline(finding.source, finding.line).split() if finding.source else [str(finding.ptx_line)]
     what = (finding.code, finding.kernel, *words, str(finding.details.get("array", "")))
     return hashlib.sha256("\0".join(what).encode()).hexdigest()[:32]

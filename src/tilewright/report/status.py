@@ -1,4 +1,4 @@
-"""What is being waited for, told in a line: `translating fast_matmul ... 3 s`."""
+"""What the program waits for, in one line: `translating fast_matmul ... 3 s`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TextIO
 from tilewright import waiting
 from tilewright.waiting import Activity
 
-#: Seconds that something takes before it is told at all.
+#: Seconds that something takes before a line shows it.
 PATIENCE_SECONDS = 1.0
 #: Seconds between two lines that stand below each other, in a pipe or a log.
 LINES_SECONDS = 30.0
@@ -24,14 +24,14 @@ Show = Callable[[str], object]
 
 
 class StatusLine:
-    """Watches work and tells, from a thread of its own, what takes long.
+    """Watches work, and shows what takes long, from a thread of its own.
 
     Parameters
     ----------
     show : callable
         Takes a line of text; "" where nothing is waited for any more.
     first_seconds, every_seconds : float
-        When work is told first, and how often from then on.
+        After how many seconds work is shown first, and how often from then on.
     """
 
     def __init__(self, show: Show, first_seconds: float, every_seconds: float) -> None:
@@ -42,9 +42,9 @@ class StatusLine:
         self._shown = False
         self._process = os.getpid()
         self._over = threading.Event()
-        self._thread = threading.Thread(target=self._tell, name="tilewright-status", daemon=True)
+        self._thread = threading.Thread(target=self._show_long, name="tilewright-status", daemon=True)
 
-    def begun(self, work: Activity) -> None:
+    def started(self, work: Activity) -> None:
         """Remember it."""
         with self._lock:
             self._works.append(work)
@@ -76,22 +76,22 @@ class StatusLine:
         with contextlib.suppress(OSError, ValueError):  # the reader has left, or the stream is closed
             self._show(text)
 
-    def _tell(self) -> None:
+    def _show_long(self) -> None:
         tick = min(_REWRITE_SECONDS, self._first, self._every)
-        told = -self._every
+        shown_s = -self._every
         while not self._over.wait(tick):
             now = time.monotonic()
             with self._lock:
-                if self._over.is_set() or now - told < self._every:
+                if self._over.is_set() or now - shown_s < self._every:
                     continue
                 text = line(self._works, now, self._first)
                 if text:
-                    told, self._shown = now, True
+                    shown_s, self._shown = now, True
                     self._write(text)
 
 
 def line(works: Sequence[Activity], now_s: float, patience_seconds: float = PATIENCE_SECONDS) -> str:
-    """What is told of work at hand: of the longest, and in brackets of the latest within it; "" before it takes long.
+    """The line about work at hand: the longest, and in brackets the latest within it; "" before it takes long.
 
     Examples
     --------
@@ -101,16 +101,16 @@ def line(works: Sequence[Activity], now_s: float, patience_seconds: float = PATI
     long = [work for work in works if now_s - work.began_s >= patience_seconds]
     if not long:
         return ""
-    text = _told(long[0], now_s)
+    text = _text(long[0], now_s)
     last = works[-1]
     if last is not long[0] and last in long:
-        text += f" ({_told(last, now_s)})"
+        text += f" ({_text(last, now_s)})"
     elif last is not long[0]:
         text += f" ({last.doing} {last.what})"
     return text
 
 
-def _told(work: Activity, now_s: float) -> str:
+def _text(work: Activity, now_s: float) -> str:
     seconds = now_s - work.began_s
     text = f"{work.doing} {work.what}".rstrip() + f" ... {_duration(seconds)}"
     share = work.share()
@@ -130,7 +130,7 @@ def _duration(seconds: float) -> str:
 
 @contextlib.contextmanager
 def progress(show: Show | None = None) -> Iterator[None]:
-    """Tell what takes longer than a second while the block runs: translating a kernel, a launch, a product, the ladder.
+    """Show what takes longer than a second while the block runs: translating a kernel, a launch, a product, the ladder.
 
     Without it, a program that uses Tilewright is never written to: a library is silent unless it is asked. The command
     line asks for itself.

@@ -1,6 +1,6 @@
 """The SIMT machine: it runs the PTX that compilers emit, on the host's processor.
 
->>> from tilewright.simt import launch, Limits, Memory
+>>> from tilewright.simt import launch, Limits, Memory, Variables
 """
 
 from __future__ import annotations
@@ -12,10 +12,18 @@ if TYPE_CHECKING:
     from tilewright.simt.run.launch import Run, launch
     from tilewright.simt.run.limits import Limits
     from tilewright.simt.run.memory import DeviceArray, Memory
+    from tilewright.simt.run.variables import Variables
 
-_HOME = {"DeviceArray": "memory", "Limits": "limits", "Memory": "memory", "Run": "launch", "launch": "launch"}
+_HOME = {
+    "DeviceArray": "memory",
+    "Limits": "limits",
+    "Memory": "memory",
+    "Run": "launch",
+    "launch": "launch",
+    "Variables": "variables",
+}
 
-__all__ = ["DeviceArray", "Limits", "Memory", "Run", "launch"]
+__all__ = ["DeviceArray", "Limits", "Memory", "Run", "Variables", "launch"]
 
 
 def __getattr__(name: str) -> Any:

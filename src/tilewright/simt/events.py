@@ -2,7 +2,7 @@
 
 An instrument observes a run and never changes it. The translator asks each instrument for its handler of every site
 and emits a call of it there and nowhere else, so a run without instruments holds no code for them. A handler is a
-piece of LLVM IR; what depends only on the site, such as a constant pattern of addresses, is worked out when it is made.
+piece of LLVM IR; what depends only on the site, such as constant offsets of the lanes, is worked out when it is made.
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.simt.ptx.tree import Module
+from tilewright.native.header import header
+from tilewright.ptx.tree import Module
 from tilewright.simt.translate.layout import RESERVED, Layout, align_up
 from tilewright.simt.translate.state import GLOBAL_BASE, SLOT, WARP
 
@@ -30,7 +32,7 @@ FIELDS = {
     **{f"warp.{name}": WARP[name] for name in ("index", "live")},
 }
 #: Bytes between the elements of a vector access, and between operands, where a handler reads `values`; and how many.
-VALUES_STRIDE_BYTES = 256
+VALUES_STRIDE_BYTES = header(Path(__file__).parent / "runtime" / "instrument.h").numbers["TW_VALUES_STRIDE_BYTES"]
 VALUES_MAX = 8
 
 
@@ -39,7 +41,7 @@ class EventKind(enum.Enum):
 
     #: One warp runs a straight line of instructions once.
     RUN = "run"
-    #: One warp executes one memory instruction; called before memory is touched. With `pattern`: `i64 %base`, to which
+    #: One warp executes one memory instruction; called before memory is touched. With `affine`: `i64 %base`, to which
     #: a lane's constant offset is added; else `ptr %addresses`, 32 i64 byte addresses in the site's own state space,
     #: and `i32 %bytes`, the width of a lane's access. With `values`, of stores: `ptr %values`, 32 elements each.
     ACCESS = "access"
@@ -50,9 +52,9 @@ class EventKind(enum.Enum):
     ARRIVE = "arrive"
     #: Lanes go on that have come to a barrier and waited there, or whose turn was over meanwhile.
     RELEASE = "release"
-    #: `bar.warp.sync`: `<32 x i32> %members`, the lanes that each of these names and is ordered with.
+    #: `bar.warp.sync`: `ptr %members`, 32 i32: the lanes that each of these names and is ordered with.
     SYNC = "sync"
-    #: A fence; the opcode tells its scope.
+    #: A fence; the opcode has its scope.
     FENCE = "fence"
     #: Lanes end.
     EXIT = "exit"
@@ -67,7 +69,7 @@ _PARAMETERS = {
     EventKind.BRANCH: "i32 %mask, i32 %taken",
     EventKind.ARRIVE: "i32 %mask, i32 %barrier, i32 %threads, i32 %waits",
     EventKind.RELEASE: "i32 %mask",
-    EventKind.SYNC: "i32 %mask, <32 x i32> %members",
+    EventKind.SYNC: "i32 %mask, ptr %members",
     EventKind.FENCE: "i32 %mask",
     EventKind.EXIT: "i32 %mask",
     EventKind.VALUE: "i32 %mask, ptr %values",
@@ -91,7 +93,7 @@ class Site:
         How many PTX instructions a RUN site stands for; else 1.
     space : str
         `global` (constants too), `shared`, `local`; "" where no memory is accessed. A generic access has a site for
-        each of them, told of the lanes whose addresses lie there, with the addresses of that space.
+        each of them, called with the lanes whose addresses lie there, with the addresses of that space.
     access : str
         `load`, `store`, `atomic`; "" where no memory is accessed.
     bytes_per_lane : int
@@ -118,39 +120,95 @@ class Handler:
     Attributes
     ----------
     symbol : str
-        The function's name without `@`; starts with `tw.` and the instrument's name. One symbol, one text.
+        The function's name without `@`; starts with `tw.` or `tw_` and the instrument's name. One symbol, one text.
     text : str
-        LLVM IR of a module that defines it as `define void @SYMBOL(WHERE, ...)`; see :func:`parameters`.
-    pattern : bool
+        LLVM IR of a module that defines it as `define void @SYMBOL(WHERE, ...)`; see :func:`parameters`. Empty where
+        it is written in C (`simt/runtime/instrument.h`): then its bitcode stands in `needs`.
+    affine : bool
         Of ACCESS: takes a base instead of addresses; only for sites with constant offsets.
     values : bool
         Of ACCESS: takes the values that are stored.
     ahead_bytes : int
-        Of ACCESS with `pattern`: what is added to the base that the handler is given.
-    needs : tuple of str
-        LLVM modules that define what the text calls; many handlers may need one, which is compiled once.
+        Of ACCESS with `affine`: what is added to the base that the handler is given.
+    needs : tuple of str or bytes
+        LLVM modules, as text or bitcode, that define what is called; many handlers may need one.
     """
 
     symbol: str
-    text: str
-    pattern: bool = False
+    text: str = ""
+    affine: bool = False
     values: bool = False
     ahead_bytes: int = 0
-    needs: tuple[str, ...] = ()
+    needs: tuple[str | bytes, ...] = ()
 
 
-def parameters(kind: EventKind, *, pattern: bool = False, values: bool = False) -> str:
+def parameters(kind: EventKind, *, affine: bool = False, values: bool = False) -> str:
     """The parameter list of a handler, as its definition must write it.
 
     Examples
     --------
-    >>> parameters(EventKind.ACCESS, pattern=True).removeprefix(WHERE)
+    >>> parameters(EventKind.ACCESS, affine=True).removeprefix(WHERE)
     ', i32 %mask, i64 %base'
     """
     if kind is not EventKind.ACCESS:
         return f"{WHERE}, {_PARAMETERS[kind]}"
-    place = "i64 %base" if pattern else "ptr %addresses, i32 %bytes"
+    place = "i64 %base" if affine else "ptr %addresses, i32 %bytes"
     return f"{WHERE}, i32 %mask, {place}" + (", ptr %values" if values else "")
+
+
+def calling(
+    function: str,
+    constants: Sequence[str],
+    symbol: str,
+    kind: EventKind,
+    part: bytes,
+    *more: bytes,
+    affine: bool = False,
+    values: bool = False,
+    ahead_bytes: int = 0,
+    tables: str = "",
+    inline: bool = False,
+) -> Handler:
+    """A handler that calls a C function with all that it is given, and then with constants of its own.
+
+    Parameters
+    ----------
+    function : str
+        The C function's name.
+    constants : sequence of str
+        LLVM text of each, such as `i32 4` or, of the `tables`, `ptr @x`.
+    symbol : str
+        The handler's name, unlike that of a handler with other constants.
+    kind : EventKind
+    part, *more : bytes
+        The bitcode of the function, and of what it calls.
+    affine, values, ahead_bytes
+        As of a :class:`Handler`.
+    tables : str, optional
+        LLVM text of globals.
+    inline : bool
+        Whether it always becomes part of the kernel.
+
+    Examples
+    --------
+    >>> print(calling("tw_f", ["i32 4"], "tw.x.4", EventKind.RUN, b"").text.replace(WHERE, "WHERE").strip())
+    declare void @tw_f(ptr, ptr, ptr, ptr, ptr, i32, i32, i32)
+    define void @tw.x.4(WHERE, i32 %mask) {
+      call void @tw_f(WHERE, i32 %mask, i32 4)
+      ret void
+    }
+    """
+    listed = parameters(kind, affine=affine, values=values)
+    passed = ", ".join([listed, *constants])
+    types = ", ".join(one.split()[0] for one in passed.split(", "))
+    text = f"""{tables}
+declare void @{function}({types})
+define void @{symbol}({listed}){" alwaysinline" * inline} {{
+  call void @{function}({passed})
+  ret void
+}}
+"""
+    return Handler(symbol, text, affine, values, ahead_bytes, (part, *more))
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +217,7 @@ class Facts:
 
     Attributes
     ----------
-    module : tilewright.simt.ptx.tree.Module
+    module : tilewright.ptx.tree.Module
     entry : str
     layout : tilewright.simt.translate.layout.Layout
         Where variables lie.
@@ -265,5 +323,6 @@ __all__ = [
     "Site",
     "Storage",
     "align_up",
+    "calling",
     "parameters",
 ]

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from tilewright import machine
+from tilewright.simt.run.limits import Limits
 from tilewright.simt.translate.state import GLOBAL_BASE
 
 if TYPE_CHECKING:
-    from tilewright.gpu.program import Program
+    from tilewright.programs.program import Program
     from tilewright.simt.events import Instrument
     from tilewright.simt.run.launch import Run
 
@@ -72,6 +74,14 @@ class Launch:
         Where the program launches it, `file:line`; "" where that is not known.
     index : int
         Launches before it on this GPU.
+    cooperative : bool
+        Whether the grid's blocks can wait for each other.
+    gpu : Gpu
+        Whose limits hold; that of the settings by default.
+    limits : Limits
+        When it is given up.
+    seed : int, optional
+        Shuffles the order of blocks, and of warps in a block; without it both ascend.
     """
 
     name: str
@@ -82,6 +92,10 @@ class Launch:
     arguments: tuple[ArgumentFact, ...] = ()
     source_line: str = ""
     index: int = 0
+    cooperative: bool = False
+    gpu: machine.Gpu = field(default_factory=machine.chosen, repr=False)
+    limits: Limits = field(default_factory=Limits, repr=False)
+    seed: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +158,7 @@ class Rows:
 
 
 class Observer:
-    """Told of everything that concerns memory and launches, in order; each one overrides what it needs.
+    """Hears of everything that concerns memory and launches, in order; each one overrides what it needs.
 
     Attributes
     ----------
@@ -160,7 +174,7 @@ class Observer:
     row_gaps: bool = False
     host_races: bool = False
 
-    def begun(self, limit_bytes: int) -> None:
+    def started(self, limit_bytes: int) -> None:
         """A GPU begins; its device addresses will be below GLOBAL_BASE and so many bytes."""
 
     def instruments(self, launch: Launch) -> Sequence[Instrument]:
@@ -174,7 +188,7 @@ class Observer:
         """An allocation was given back."""
 
     def host_wrote(self, address: int, size_bytes: int) -> None:
-        """The host wrote device memory, or may have: memory that both can write is told of before each launch."""
+        """The host wrote device memory, or may have: memory that both can write counts so before each launch."""
 
     def used_before(self, address: int, size_bytes: int, kernels: frozenset[str]) -> None:
         """Kernels of these names were launched with an allocation before this observer came."""
@@ -203,4 +217,4 @@ class Observer:
         """A launch begins."""
 
     def finished(self, launch: Launch, run: Run | None, error: Exception | None) -> None:
-        """A launch ended: with a run, or with an error that the program is told of."""
+        """A launch ended: with a run, or with an error, which the program gets too."""

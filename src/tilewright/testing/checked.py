@@ -19,17 +19,17 @@ import pytest
 from tilewright import configuration
 from tilewright.checking import Checks, suppressions
 from tilewright.checking.suppressions import Sifted
+from tilewright.drivers.current import free_pending
 from tilewright.errors import ArgumentValueError
 from tilewright.instruments.findings import Finding
 from tilewright.report import findings as report
 from tilewright.report import records
-from tilewright.simulated.current import free_pending
 
 _KEY = "tilewright_rest"
 
 
 class _Test(NamedTuple):
-    """A test, by its first launch: what appears later is told under the name of the test that launched it."""
+    """A test, by its first launch: what appears later stands under the name of the test that launched it."""
 
     first: int
     name: str
@@ -60,7 +60,7 @@ class CheckedTests:
         unwanted = suppressions.checked(project.ignore, f"{project.file}: ignore")
         self.checks = Checks(gpu=gpu_name, ignore=unwanted)
         self._failing = configuration.FAILURES[project.fail_on or "warning"]
-        self._rest: list[str] = []  # told at the end: findings of no test, and those that are no failure
+        self._rest: list[str] = []  # shown at the end: findings of no test, and those that are no failure
         self._failed = False  # whether some of these are a failure
         self._tests = [_Test(0, "before the first test", frozenset())]
         self._ended = False
@@ -82,7 +82,7 @@ class CheckedTests:
             wrong = str(error)
         else:
             wrong = ""
-        if wrong:  # outside, so that it is told without the error that it came from
+        if wrong:  # outside, so that it stands without the error that it came from
             pytest.fail(wrong, pytrace=False)
         yield from self._watched(item, "call")
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pluggy
 
-from tilewright.simulated import pytest_plugin as gpu
+from tilewright.drivers import pytest_plugin as gpu
 
 if TYPE_CHECKING:
     import pytest

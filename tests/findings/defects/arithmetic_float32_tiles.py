@@ -2,7 +2,9 @@
 
 import numpy as np
 from case import Case
-from numba import cuda, float32, float64
+from numba import cuda, float32
+
+from tilewright.kernels.tiled import tiled
 
 T = 8
 
@@ -25,24 +27,6 @@ def narrow_tiles(a, b, c):
     c[row, column] = total
 
 
-@cuda.jit
-def wide_tiles(a, b, c):
-    tile_a = cuda.shared.array((T, T), float64)
-    tile_b = cuda.shared.array((T, T), float64)
-    column, row = cuda.grid(2)
-    tx = cuda.threadIdx.x
-    ty = cuda.threadIdx.y
-    total = 0.0
-    for start in range(0, a.shape[1], T):
-        tile_a[ty, tx] = a[row, start + tx]
-        tile_b[ty, tx] = b[start + ty, column]
-        cuda.syncthreads()
-        for k in range(T):
-            total += tile_a[ty, k] * tile_b[k, tx]
-        cuda.syncthreads()
-    c[row, column] = total
-
-
 def arguments(rng):
     return rng.random((16, 24)), rng.random((24, 8)), np.zeros((16, 8))
 
@@ -53,5 +37,5 @@ def reference(a, b, c):
 
 CASES = (
     Case("float32_tiles", narrow_tiles, (1, 2), (T, T), arguments, defective=True),
-    Case("float64_tiles", wide_tiles, (1, 2), (T, T), arguments, reference, rtol=1e-12),
+    Case("float64_tiles", cuda.jit(tiled("float64", T)), (1, 2), (T, T), arguments, reference, rtol=1e-12),
 )

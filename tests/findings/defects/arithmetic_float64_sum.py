@@ -1,7 +1,6 @@
 """A sum that starts as a Python float: a product of float32 matrices is added up in float64."""
 
-import numpy as np
-from case import Case
+from case import Case, matrices, product
 from numba import cuda, float32
 
 
@@ -25,19 +24,8 @@ def own_width(a, b, c):
         c[row, column] = total
 
 
-def arguments(rng):
-    return (
-        rng.integers(-9, 9, (9, 6)).astype(np.float32),
-        rng.integers(-9, 9, (6, 10)).astype(np.float32),
-        np.zeros((9, 10), np.float32),
-    )
-
-
-def reference(a, b, c):
-    return {2: a @ b}
-
-
+OPERANDS = matrices(9, 6, 10)
 CASES = (
-    Case("float64_sum", python_float, (2, 2), (8, 8), arguments, defective=True),
-    Case("float32_sum", own_width, (2, 2), (8, 8), arguments, reference),
+    Case("float64_sum", python_float, (2, 2), (8, 8), OPERANDS, defective=True),
+    Case("float32_sum", own_width, (2, 2), (8, 8), OPERANDS, product),
 )

@@ -8,28 +8,14 @@ SOURCE = r"""
 .target sm_90
 .address_size 64
 
-.visible .entry of_forty_eight(.param .u64 out)
+.visible .entry meet(.param .u64 out, .param .u32 threads)
 {
     .reg .b32 %t, %threads;
     .reg .b64 %out, %wide;
     ld.param.u64 %out, [out];
     mov.u32 %t, %tid.x;
-    mov.u32 %threads, 48;
+    ld.param.u32 %threads, [threads];
     barrier.sync 1, %threads;  // finds: TW403
-    mul.wide.u32 %wide, %t, 4;
-    add.s64 %out, %out, %wide;
-    st.global.u32 [%out], %t;
-    ret;
-}
-
-.visible .entry of_sixty_four(.param .u64 out)
-{
-    .reg .b32 %t, %threads;
-    .reg .b64 %out, %wide;
-    ld.param.u64 %out, [out];
-    mov.u32 %t, %tid.x;
-    mov.u32 %threads, 64;
-    barrier.sync 1, %threads;
     mul.wide.u32 %wide, %t, 4;
     add.s64 %out, %out, %wide;
     st.global.u32 [%out], %t;
@@ -38,15 +24,15 @@ SOURCE = r"""
 """
 
 
-def arguments(rng):
-    return (np.zeros(64, np.uint32),)
+def with_barrier_of(threads):
+    return lambda rng: (np.zeros(64, np.uint32), np.uint32(threads))
 
 
-def reference(out):
+def reference(out, threads):
     return {0: np.arange(64)}
 
 
 CASES = (
-    Case("barrier_of_48", ptx(__file__, SOURCE, "of_forty_eight"), 1, 64, arguments, defective=True),
-    Case("barrier_of_64", ptx(__file__, SOURCE, "of_sixty_four"), 1, 64, arguments, reference),
+    Case("barrier_of_48", ptx(__file__, SOURCE, "meet"), 1, 64, with_barrier_of(48), defective=True),
+    Case("barrier_of_64", ptx(__file__, SOURCE, "meet"), 1, 64, with_barrier_of(64), reference),
 )

@@ -4,26 +4,14 @@ import numpy as np
 from case import Case, cuda_cpp
 
 SOURCE = r"""
-__global__ void at_two(const int *x, int *out) {
+__global__ void halves(const int *x, int *out) {
     __shared__ int tile[64];
     const int t = threadIdx.x;
     tile[t] = x[t];
     if (t < 32) {
         asm volatile("bar.sync 1, 64;" ::: "memory");  // finds: TW401
     } else {
-        asm volatile("bar.sync 2, 64;" ::: "memory");  // finds: TW401
-    }
-    out[t] = tile[63 - t];
-}
-
-__global__ void at_one(const int *x, int *out) {
-    __shared__ int tile[64];
-    const int t = threadIdx.x;
-    tile[t] = x[t];
-    if (t < 32) {
-        asm volatile("bar.sync 1, 64;" ::: "memory");
-    } else {
-        asm volatile("bar.sync 1, 64;" ::: "memory");
+        asm volatile("bar.sync %0, 64;" ::"n"(OTHER) : "memory");  // finds: TW401
     }
     out[t] = tile[63 - t];
 }
@@ -39,6 +27,8 @@ def reference(x, out):
 
 
 CASES = (
-    Case("waiting_at_two_barriers", cuda_cpp(__file__, SOURCE, "at_two"), 1, 64, arguments, defective=True),
-    Case("waiting_at_one_barrier", cuda_cpp(__file__, SOURCE, "at_one"), 1, 64, arguments, reference),
+    Case(
+        "waiting_at_two_barriers", cuda_cpp(__file__, SOURCE, "halves", "-DOTHER=2"), 1, 64, arguments, defective=True
+    ),
+    Case("waiting_at_one_barrier", cuda_cpp(__file__, SOURCE, "halves", "-DOTHER=1"), 1, 64, arguments, reference),
 )

@@ -7,31 +7,21 @@ from numba import cuda, int32
 BINS = 16
 
 
-@cuda.jit
-def any_value(x, counts):
-    bins = cuda.shared.array(BINS, int32)
-    t = cuda.threadIdx.x
-    if t < BINS:
-        bins[t] = 0
-    cuda.syncthreads()
-    cuda.atomic.add(bins, x[t], 1)  # finds: TW103
-    cuda.syncthreads()
-    if t < BINS:
-        cuda.atomic.add(counts, 2 * t, bins[t])  # finds: TW101
+def counted(*, guarded, step):
+    @cuda.jit
+    def count(x, counts):
+        bins = cuda.shared.array(BINS, int32)
+        t = cuda.threadIdx.x
+        if t < BINS:
+            bins[t] = 0
+        cuda.syncthreads()
+        if not guarded or x[t] < BINS:
+            cuda.atomic.add(bins, x[t], 1)  # finds: TW103
+        cuda.syncthreads()
+        if t < BINS:
+            cuda.atomic.add(counts, step * t, bins[t])  # finds: TW101
 
-
-@cuda.jit
-def values_that_fit(x, counts):
-    bins = cuda.shared.array(BINS, int32)
-    t = cuda.threadIdx.x
-    if t < BINS:
-        bins[t] = 0
-    cuda.syncthreads()
-    if x[t] < BINS:
-        cuda.atomic.add(bins, x[t], 1)
-    cuda.syncthreads()
-    if t < BINS:
-        cuda.atomic.add(counts, t, bins[t])
+    return count
 
 
 def arguments(rng):
@@ -43,6 +33,6 @@ def reference(x, counts):
 
 
 CASES = (
-    Case("atomic_past_the_bins", any_value, 1, 64, arguments, defective=True),
-    Case("atomic_on_the_bins", values_that_fit, 1, 64, arguments, reference),
+    Case("atomic_past_the_bins", counted(guarded=False, step=2), 1, 64, arguments, defective=True),
+    Case("atomic_on_the_bins", counted(guarded=True, step=1), 1, 64, arguments, reference),
 )

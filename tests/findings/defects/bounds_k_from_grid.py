@@ -1,7 +1,6 @@
 """The k loop's length is taken from the grid, which has more tiles than A has columns: rows run over."""
 
-import numpy as np
-from case import Case
+from case import Case, matrices, product
 from numba import cuda, float32
 
 T = 8
@@ -29,19 +28,8 @@ def steps_from_a(a, b, c):
     c[row, column] = total
 
 
-def arguments(rng):
-    return (
-        rng.integers(-9, 9, (8, 8)).astype(np.float32),
-        rng.integers(-9, 9, (8, 16)).astype(np.float32),
-        np.zeros((8, 16), np.float32),
-    )
-
-
-def reference(a, b, c):
-    return {2: a @ b}
-
-
+OPERANDS = matrices(8, 8, 16)
 CASES = (
-    Case("k_from_wider_grid", steps_from_grid, (2, 1), (T, T), arguments, defective=True),
-    Case("k_from_narrow_a", steps_from_a, (2, 1), (T, T), arguments, reference),
+    Case("k_from_wider_grid", steps_from_grid, (2, 1), (T, T), OPERANDS, defective=True),
+    Case("k_from_narrow_a", steps_from_a, (2, 1), (T, T), OPERANDS, product),
 )

@@ -5,38 +5,24 @@ from case import Case
 from numba import cuda, int32
 
 
-@cuda.jit
-def eight_digits(numbers, reversed_numbers):
-    digits = cuda.local.array(8, int32)
-    i = cuda.grid(1)
-    if i < numbers.size:
-        left = numbers[i]
-        count = 0
-        while left > 0:
-            digits[count] = left % 10  # finds: TW104
-            left //= 10
-            count += 1
-        total = 0
-        for d in range(min(count, 8)):
-            total = total * 10 + digits[d]
-        reversed_numbers[i] = total
+def reversed_through(places):
+    @cuda.jit
+    def reverse(numbers, reversed_numbers):
+        digits = cuda.local.array(places, int32)
+        i = cuda.grid(1)
+        if i < numbers.size:
+            left = numbers[i]
+            count = 0
+            while left > 0:
+                digits[count] = left % 10  # finds: TW104
+                left //= 10
+                count += 1
+            total = 0
+            for d in range(min(count, places)):
+                total = total * 10 + digits[d]
+            reversed_numbers[i] = total
 
-
-@cuda.jit
-def ten_digits(numbers, reversed_numbers):
-    digits = cuda.local.array(10, int32)
-    i = cuda.grid(1)
-    if i < numbers.size:
-        left = numbers[i]
-        count = 0
-        while left > 0:
-            digits[count] = left % 10
-            left //= 10
-            count += 1
-        total = 0
-        for d in range(min(count, 10)):
-            total = total * 10 + digits[d]
-        reversed_numbers[i] = total
+    return reverse
 
 
 def arguments(rng):
@@ -48,6 +34,6 @@ def reference(numbers, reversed_numbers):
 
 
 CASES = (
-    Case("local_too_small", eight_digits, 2, 32, arguments, defective=True),
-    Case("local_large_enough", ten_digits, 2, 32, arguments, reference),
+    Case("local_too_small", reversed_through(8), 2, 32, arguments, defective=True),
+    Case("local_large_enough", reversed_through(10), 2, 32, arguments, reference),
 )

@@ -4,24 +4,13 @@ import numpy as np
 from case import Case, cuda_cpp
 
 SOURCE = r"""
-__global__ void into_the_next(const int *x, int *out) {
-    __shared__ int first[32];
+__global__ void two_arrays(const int *x, int *out) {
+    __shared__ int first[FIRST];
     __shared__ int second[64];
     const int t = threadIdx.x;
     second[t] = 0;
     __syncthreads();
     first[t] = x[t];  // finds: TW103
-    __syncthreads();
-    out[t] = first[t % 32] + second[63 - t];
-}
-
-__global__ void into_its_own(const int *x, int *out) {
-    __shared__ int first[64];
-    __shared__ int second[64];
-    const int t = threadIdx.x;
-    second[t] = 0;
-    __syncthreads();
-    first[t] = x[t];
     __syncthreads();
     out[t] = first[t % 32] + second[63 - t];
 }
@@ -37,6 +26,6 @@ def reference(x, out):
 
 
 CASES = (
-    Case("into_the_next", cuda_cpp(__file__, SOURCE, "into_the_next"), 1, 64, arguments, defective=True),
-    Case("into_its_own", cuda_cpp(__file__, SOURCE, "into_its_own"), 1, 64, arguments, reference),
+    Case("into_the_next", cuda_cpp(__file__, SOURCE, "two_arrays", "-DFIRST=32"), 1, 64, arguments, defective=True),
+    Case("into_its_own", cuda_cpp(__file__, SOURCE, "two_arrays", "-DFIRST=64"), 1, 64, arguments, reference),
 )

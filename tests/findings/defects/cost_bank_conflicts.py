@@ -8,29 +8,20 @@ from case import Case
 from numba import cuda, float32
 
 T = 32
-PITCH = T + 1
 
 
-@cuda.jit
-def unpadded(a, out):
-    tile = cuda.shared.array((T, T), float32)
-    tx = cuda.threadIdx.x
-    ty = cuda.threadIdx.y
-    tile[ty, tx] = a[ty, tx]
-    cuda.syncthreads()
-    corner = tile[0, 0]
-    out[ty, tx] = corner + tile[tx, ty]  # finds: TW701
+def transposed(pitch):
+    @cuda.jit
+    def transpose(a, out):
+        tile = cuda.shared.array((T, pitch), float32)
+        tx = cuda.threadIdx.x
+        ty = cuda.threadIdx.y
+        tile[ty, tx] = a[ty, tx]
+        cuda.syncthreads()
+        corner = tile[0, 0]
+        out[ty, tx] = corner + tile[tx, ty]  # finds: TW701
 
-
-@cuda.jit
-def padded(a, out):
-    tile = cuda.shared.array((T, PITCH), float32)
-    tx = cuda.threadIdx.x
-    ty = cuda.threadIdx.y
-    tile[ty, tx] = a[ty, tx]
-    cuda.syncthreads()
-    corner = tile[0, 0]
-    out[ty, tx] = corner + tile[tx, ty]
+    return transpose
 
 
 def arguments(rng):
@@ -42,6 +33,6 @@ def reference(a, out):
 
 
 CASES = (
-    Case("rows_of_32_banks", unpadded, (1, 1), (T, T), arguments, defective=True),
-    Case("rows_of_33_words", padded, (1, 1), (T, T), arguments, reference),
+    Case("rows_of_32_banks", transposed(T), (1, 1), (T, T), arguments, defective=True),
+    Case("rows_of_33_words", transposed(T + 1), (1, 1), (T, T), arguments, reference),
 )

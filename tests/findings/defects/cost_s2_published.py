@@ -4,25 +4,11 @@ Lanes of a warp differ in tx, so each takes another row of A, B and C, and words
 What two threads of a column read of B's tile is one word: a broadcast.
 """
 
-import numpy as np
-from case import Case
+from case import Case, matrices, product
 from numba import cuda
 
-from tilewright.gpu.kernels.tiled import tiled
-from tilewright.gpu.kernels.tiled_published import tiled_published
-
-
-def arguments(rng):
-    return (
-        rng.integers(-9, 9, (32, 32)).astype(np.float32),
-        rng.integers(-9, 9, (32, 32)).astype(np.float32),
-        np.zeros((32, 32), np.float32),
-    )
-
-
-def reference(a, b, c):
-    return {2: a @ b}
-
+from tilewright.kernels.tiled import tiled
+from tilewright.kernels.tiled_published import tiled_published
 
 FINDS = {
     "sA[tx, ty] = A[x, ty + i * TPB]": ("TW701", "TW702"),
@@ -31,7 +17,8 @@ FINDS = {
     "C[x, y] = total": ("TW702",),
 }
 
+OPERANDS = matrices(32, 32, 32)
 CASES = (
-    Case("s2_strided", cuda.jit(tiled_published), (2, 2), (16, 16), arguments, defective=True, finds=FINDS),
-    Case("s2_coalesced", cuda.jit(tiled()), (2, 2), (16, 16), arguments, reference),
+    Case("s2_strided", cuda.jit(tiled_published), (2, 2), (16, 16), OPERANDS, defective=True, finds=FINDS),
+    Case("s2_coalesced", cuda.jit(tiled()), (2, 2), (16, 16), OPERANDS, product),
 )

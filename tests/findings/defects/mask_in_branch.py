@@ -4,27 +4,18 @@ import numpy as np
 from case import Case
 from numba import cuda
 
-FULL = 0xFFFFFFFF
 
+def in_branch(mask):
+    @cuda.jit
+    def neighbours(x, out):
+        i = cuda.grid(1)
+        lane = cuda.threadIdx.x % 32
+        value = x[i]
+        if lane < 16:
+            value += cuda.shfl_xor_sync(mask, value, 1)  # finds: TW404
+        out[i] = value
 
-@cuda.jit
-def whole_warp_in_branch(x, out):
-    i = cuda.grid(1)
-    lane = cuda.threadIdx.x % 32
-    value = x[i]
-    if lane < 16:
-        value += cuda.shfl_xor_sync(FULL, value, 1)  # finds: TW404
-    out[i] = value
-
-
-@cuda.jit
-def half_warp_in_branch(x, out):
-    i = cuda.grid(1)
-    lane = cuda.threadIdx.x % 32
-    value = x[i]
-    if lane < 16:
-        value += cuda.shfl_xor_sync(0xFFFF, value, 1)
-    out[i] = value
+    return neighbours
 
 
 def arguments(rng):
@@ -37,6 +28,6 @@ def reference(x, out):
 
 
 CASES = (
-    Case("whole_mask_in_branch", whole_warp_in_branch, 1, 64, arguments, defective=True),
-    Case("half_mask_in_branch", half_warp_in_branch, 1, 64, arguments, reference),
+    Case("whole_mask_in_branch", in_branch(0xFFFFFFFF), 1, 64, arguments, defective=True),
+    Case("half_mask_in_branch", in_branch(0xFFFF), 1, 64, arguments, reference),
 )

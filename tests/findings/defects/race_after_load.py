@@ -3,61 +3,15 @@
 A row of A's tile is used by the warp that loaded it, a column of B's tile by all: one race is among lanes, one among
 warps."""
 
-import numpy as np
-from case import Case
-from numba import cuda, float32
+from case import Case, matrices, product
+from tiles import LOAD_A, LOAD_B, tiles
 
 T = 32
-
-
-@cuda.jit
-def missing(a, b, c):
-    tile_a = cuda.shared.array((T, T), float32)
-    tile_b = cuda.shared.array((T, T), float32)
-    column, row = cuda.grid(2)
-    tx = cuda.threadIdx.x
-    ty = cuda.threadIdx.y
-    total = float32(0)
-    for start in range(0, a.shape[1], T):
-        tile_a[ty, tx] = a[row, start + tx]  # finds: TW304
-        tile_b[ty, tx] = b[start + ty, column]  # finds: TW301
-        for k in range(T):
-            total += tile_a[ty, k] * tile_b[k, tx]
-        cuda.syncthreads()
-    c[row, column] = total
-
-
-@cuda.jit
-def both(a, b, c):
-    tile_a = cuda.shared.array((T, T), float32)
-    tile_b = cuda.shared.array((T, T), float32)
-    column, row = cuda.grid(2)
-    tx = cuda.threadIdx.x
-    ty = cuda.threadIdx.y
-    total = float32(0)
-    for start in range(0, a.shape[1], T):
-        tile_a[ty, tx] = a[row, start + tx]
-        tile_b[ty, tx] = b[start + ty, column]
-        cuda.syncthreads()
-        for k in range(T):
-            total += tile_a[ty, k] * tile_b[k, tx]
-        cuda.syncthreads()
-    c[row, column] = total
-
-
-def arguments(rng):
-    return (
-        rng.random((T, T), np.float32),
-        rng.random((T, T), np.float32),
-        np.zeros((T, T), np.float32),
-    )
-
-
-def reference(a, b, c):
-    return {2: a @ b}
-
+OPERANDS = matrices(T, T, T)
+FINDS = {LOAD_A: ("TW304",), LOAD_B: ("TW301",)}
+DEFECTIVE = tiles(T, guarded=False, filled=False, after_load=False)
 
 CASES = (
-    Case("race_after_load", missing, (1, 1), (T, T), arguments, defective=True),
-    Case("race_after_load_both", both, (1, 1), (T, T), arguments, reference, rtol=1e-4),
+    Case("race_after_load", DEFECTIVE, (1, 1), (T, T), OPERANDS, defective=True, finds=FINDS),
+    Case("race_after_load_both", tiles(T), (1, 1), (T, T), OPERANDS, product),
 )

@@ -5,31 +5,22 @@ from case import Case
 from numba import cuda, int32
 
 
-@cuda.jit
-def used_again(x, out):
-    shared = cuda.shared.array(2, int32)
-    t = cuda.threadIdx.x
-    total = 0
-    for step in range(x.shape[0]):
-        if t < 2:
-            shared[t] = x[step] + t  # finds: TW301
-        cuda.syncthreads()
-        total += shared[t // 32]
-    out[t] = total
+def handed_on(*, barrier):
+    @cuda.jit
+    def hand_on(x, out):
+        shared = cuda.shared.array(2, int32)
+        t = cuda.threadIdx.x
+        total = 0
+        for step in range(x.shape[0]):
+            if barrier:
+                cuda.syncthreads()
+            if t < 2:
+                shared[t] = x[step] + t  # finds: TW301
+            cuda.syncthreads()
+            total += shared[t // 32]
+        out[t] = total
 
-
-@cuda.jit
-def used_after_a_barrier(x, out):
-    shared = cuda.shared.array(2, int32)
-    t = cuda.threadIdx.x
-    total = 0
-    for step in range(x.shape[0]):
-        cuda.syncthreads()
-        if t < 2:
-            shared[t] = x[step] + t
-        cuda.syncthreads()
-        total += shared[t // 32]
-    out[t] = total
+    return hand_on
 
 
 def arguments(rng):
@@ -41,6 +32,6 @@ def reference(x, out):
 
 
 CASES = (
-    Case("broadcast_used_again", used_again, 1, 64, arguments, defective=True),
-    Case("broadcast_after_a_barrier", used_after_a_barrier, 1, 64, arguments, reference),
+    Case("broadcast_used_again", handed_on(barrier=False), 1, 64, arguments, defective=True),
+    Case("broadcast_after_a_barrier", handed_on(barrier=True), 1, 64, arguments, reference),
 )

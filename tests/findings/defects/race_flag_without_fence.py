@@ -4,27 +4,11 @@ import numpy as np
 from case import Case, cuda_cpp
 
 SOURCE = r"""
-__global__ void flag_alone(const int *x, int *buffer, volatile int *ready, int *out) {
+__global__ void hand_over(const int *x, int *buffer, volatile int *ready, int *out) {
     const int lane = threadIdx.x;
     if (blockIdx.x == 0) {
         buffer[lane] = x[lane] + 1;  // finds: TW303
-        __syncthreads();
-        if (lane == 0) {
-            *ready = 1;
-        }
-    } else {
-        while (*ready == 0) {
-        }
-        __threadfence();
-        out[lane] = buffer[lane];
-    }
-}
-
-__global__ void flag_and_fence(const int *x, int *buffer, volatile int *ready, int *out) {
-    const int lane = threadIdx.x;
-    if (blockIdx.x == 0) {
-        buffer[lane] = x[lane] + 1;
-        __threadfence();
+        FENCE;
         __syncthreads();
         if (lane == 0) {
             *ready = 1;
@@ -49,6 +33,13 @@ def reference(x, buffer, ready, out):
 
 
 CASES = (
-    Case("flag_without_fence", cuda_cpp(__file__, SOURCE, "flag_alone"), 2, 32, arguments, defective=True),
-    Case("flag_with_fence", cuda_cpp(__file__, SOURCE, "flag_and_fence"), 2, 32, arguments, reference),
+    Case("flag_without_fence", cuda_cpp(__file__, SOURCE, "hand_over", "-DFENCE="), 2, 32, arguments, defective=True),
+    Case(
+        "flag_with_fence",
+        cuda_cpp(__file__, SOURCE, "hand_over", "-DFENCE=__threadfence()"),
+        2,
+        32,
+        arguments,
+        reference,
+    ),
 )

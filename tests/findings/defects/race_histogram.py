@@ -7,30 +7,23 @@ from numba import cuda, int32
 BINS = 32
 
 
-@cuda.jit
-def plain(x, counts):
-    bins = cuda.shared.array(BINS, int32)
-    t = cuda.threadIdx.x
-    if t < BINS:
-        bins[t] = 0
-    cuda.syncthreads()
-    bins[x[t]] += 1  # finds: TW301
-    cuda.syncthreads()
-    if t < BINS:
-        counts[t] = bins[t]
+def counted(*, atomic):
+    @cuda.jit
+    def count(x, counts):
+        bins = cuda.shared.array(BINS, int32)
+        t = cuda.threadIdx.x
+        if t < BINS:
+            bins[t] = 0
+        cuda.syncthreads()
+        if atomic:
+            cuda.atomic.add(bins, x[t], 1)
+        else:
+            bins[x[t]] += 1  # finds: TW301
+        cuda.syncthreads()
+        if t < BINS:
+            counts[t] = bins[t]
 
-
-@cuda.jit
-def atomic(x, counts):
-    bins = cuda.shared.array(BINS, int32)
-    t = cuda.threadIdx.x
-    if t < BINS:
-        bins[t] = 0
-    cuda.syncthreads()
-    cuda.atomic.add(bins, x[t], 1)
-    cuda.syncthreads()
-    if t < BINS:
-        counts[t] = bins[t]
+    return count
 
 
 def arguments(rng):
@@ -43,6 +36,6 @@ def reference(x, counts):
 
 
 CASES = (
-    Case("histogram_plain", plain, 1, 128, arguments, defective=True),
-    Case("histogram_atomic", atomic, 1, 128, arguments, reference),
+    Case("histogram_plain", counted(atomic=False), 1, 128, arguments, defective=True),
+    Case("histogram_atomic", counted(atomic=True), 1, 128, arguments, reference),
 )

@@ -5,24 +5,20 @@ from case import Case
 from numba import cuda
 
 
-@cuda.jit
-def no_fences(x, lock, total):
-    if cuda.threadIdx.x == 0:
-        while cuda.atomic.cas(lock, 0, 0, 1) != 0:
-            pass
-        total[0] += x[cuda.blockIdx.x]  # finds: TW303
-        cuda.atomic.exch(lock, 0, 0)
+def locked(*, fences):
+    @cuda.jit
+    def add(x, lock, total):
+        if cuda.threadIdx.x == 0:
+            while cuda.atomic.cas(lock, 0, 0, 1) != 0:
+                pass
+            if fences:
+                cuda.threadfence()
+            total[0] += x[cuda.blockIdx.x]  # finds: TW303
+            if fences:
+                cuda.threadfence()
+            cuda.atomic.exch(lock, 0, 0)
 
-
-@cuda.jit
-def fences(x, lock, total):
-    if cuda.threadIdx.x == 0:
-        while cuda.atomic.cas(lock, 0, 0, 1) != 0:
-            pass
-        cuda.threadfence()
-        total[0] += x[cuda.blockIdx.x]
-        cuda.threadfence()
-        cuda.atomic.exch(lock, 0, 0)
+    return add
 
 
 def arguments(rng):
@@ -34,6 +30,6 @@ def reference(x, lock, total):
 
 
 CASES = (
-    Case("lock_without_fence", no_fences, 6, 32, arguments, defective=True),
-    Case("lock_with_fence", fences, 6, 32, arguments, reference),
+    Case("lock_without_fence", locked(fences=False), 6, 32, arguments, defective=True),
+    Case("lock_with_fence", locked(fences=True), 6, 32, arguments, reference),
 )

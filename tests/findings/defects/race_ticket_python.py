@@ -5,31 +5,22 @@ from case import Case
 from numba import cuda
 
 
-@cuda.jit
-def fence_too_late(x, partial, tickets, total):
-    if cuda.threadIdx.x == 0:
-        partial[cuda.blockIdx.x] = x[cuda.blockIdx.x] * 3  # finds: TW303
-        ticket = cuda.atomic.add(tickets, 0, 1)
-        cuda.threadfence()
-        if ticket == cuda.gridDim.x - 1:
-            all_of_it = 0
-            for i in range(cuda.gridDim.x):
-                all_of_it += partial[i]
-            total[0] = all_of_it
+def ticketed(*, fence_before):
+    @cuda.jit
+    def last_block_sums(x, partial, tickets, total):
+        if cuda.threadIdx.x == 0:
+            partial[cuda.blockIdx.x] = x[cuda.blockIdx.x] * 3  # finds: TW303
+            if fence_before:
+                cuda.threadfence()
+            ticket = cuda.atomic.add(tickets, 0, 1)
+            cuda.threadfence()
+            if ticket == cuda.gridDim.x - 1:
+                all_of_it = 0
+                for i in range(cuda.gridDim.x):
+                    all_of_it += partial[i]
+                total[0] = all_of_it
 
-
-@cuda.jit
-def fence_before(x, partial, tickets, total):
-    if cuda.threadIdx.x == 0:
-        partial[cuda.blockIdx.x] = x[cuda.blockIdx.x] * 3
-        cuda.threadfence()
-        ticket = cuda.atomic.add(tickets, 0, 1)
-        cuda.threadfence()
-        if ticket == cuda.gridDim.x - 1:
-            all_of_it = 0
-            for i in range(cuda.gridDim.x):
-                all_of_it += partial[i]
-            total[0] = all_of_it
+    return last_block_sums
 
 
 def arguments(rng):
@@ -41,6 +32,6 @@ def reference(x, partial, tickets, total):
 
 
 CASES = (
-    Case("fence_too_late", fence_too_late, 7, 32, arguments, defective=True),
-    Case("fence_before", fence_before, 7, 32, arguments, reference),
+    Case("fence_too_late", ticketed(fence_before=False), 7, 32, arguments, defective=True),
+    Case("fence_before", ticketed(fence_before=True), 7, 32, arguments, reference),
 )

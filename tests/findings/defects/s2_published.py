@@ -4,25 +4,11 @@ C has one edge tile in each direction; A has more columns than the grid has tile
 shows, but for the order of its indices, which costs time only and is `profile`'s to report.
 """
 
-import numpy as np
-from case import Case
+from case import Case, matrices, product
 from numba import cuda
 
-from tilewright.gpu.kernels.tiled import tiled
-from tilewright.gpu.kernels.tiled_published import tiled_published
-
-
-def arguments(rng):
-    return (
-        rng.integers(-9, 9, (20, 40)).astype(np.float32),
-        rng.integers(-9, 9, (40, 20)).astype(np.float32),
-        np.zeros((20, 20), np.float32),
-    )
-
-
-def reference(a, b, c):
-    return {2: a @ b}
-
+from tilewright.kernels.tiled import tiled
+from tilewright.kernels.tiled_published import tiled_published
 
 FINDS = {
     # The k loop runs as often as C has tiles: columns 32 to 39 of A, and those rows of B, are never read.
@@ -36,7 +22,8 @@ FINDS = {
     "C[x, y] = total": ("TW101", "TW107"),
 }
 
+OPERANDS = matrices(20, 40, 20)
 CASES = (
-    Case("s2_published", cuda.jit(tiled_published), (2, 2), (16, 16), arguments, defective=True, finds=FINDS),
-    Case("s2_corrected", cuda.jit(tiled()), (2, 2), (16, 16), arguments, reference),
+    Case("s2_published", cuda.jit(tiled_published), (2, 2), (16, 16), OPERANDS, defective=True, finds=FINDS),
+    Case("s2_corrected", cuda.jit(tiled()), (2, 2), (16, 16), OPERANDS, product),
 )

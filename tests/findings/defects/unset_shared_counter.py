@@ -7,27 +7,21 @@ from numba import cuda, int32
 BINS = 16
 
 
-@cuda.jit
-def never_set(x, counts):
-    bins = cuda.shared.array(BINS, int32)
-    t = cuda.threadIdx.x
-    cuda.atomic.add(bins, x[cuda.grid(1)], 1)  # finds: TW202
-    cuda.syncthreads()
-    if t < BINS:
-        cuda.atomic.add(counts, t, bins[t])
+def counted(*, zeroed):
+    @cuda.jit
+    def count(x, counts):
+        bins = cuda.shared.array(BINS, int32)
+        t = cuda.threadIdx.x
+        if zeroed:
+            if t < BINS:
+                bins[t] = 0
+            cuda.syncthreads()
+        cuda.atomic.add(bins, x[cuda.grid(1)], 1)  # finds: TW202
+        cuda.syncthreads()
+        if t < BINS:
+            cuda.atomic.add(counts, t, bins[t])
 
-
-@cuda.jit
-def set_first(x, counts):
-    bins = cuda.shared.array(BINS, int32)
-    t = cuda.threadIdx.x
-    if t < BINS:
-        bins[t] = 0
-    cuda.syncthreads()
-    cuda.atomic.add(bins, x[cuda.grid(1)], 1)
-    cuda.syncthreads()
-    if t < BINS:
-        cuda.atomic.add(counts, t, bins[t])
+    return count
 
 
 def arguments(rng):
@@ -39,6 +33,6 @@ def reference(x, counts):
 
 
 CASES = (
-    Case("shared_counter_never_set", never_set, 2, 64, arguments, defective=True),
-    Case("shared_counter_set", set_first, 2, 64, arguments, reference),
+    Case("shared_counter_never_set", counted(zeroed=False), 2, 64, arguments, defective=True),
+    Case("shared_counter_set", counted(zeroed=True), 2, 64, arguments, reference),
 )

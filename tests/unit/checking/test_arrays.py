@@ -9,8 +9,8 @@ import pytest
 
 import tilewright as tw
 from tilewright.checking import arrays
-from tilewright.gpu import Program
 from tilewright.instruments.findings import Finding
+from tilewright.programs import Program
 from tilewright.simt.observer import ArgumentFact, Launch
 
 X, OUT = np.arange(64, dtype=np.float32), np.zeros((4, 16), np.float32)
@@ -87,7 +87,8 @@ BEFORE = ArgumentFact("x", np.dtype("f4"), (64,), (4,), 10_000)
 REVERSED = ArgumentFact("y", np.dtype("f8"), (2, 8), (64, -8), 1_000_056)
 EMPTY = ArgumentFact("z", np.dtype("f4"), (0,), (4,), 500_000)
 ALL = "the launch has `x` of shape (64,), `y` of shape (2, 8), `z` of shape (0,)"
-FOUND = Finding(code="TW101", message="m", kernel="k", details={"address": 0})
+CAME = {"how": "fault", "error": "m", "address": 0}
+FOUND = Finding(code="TW101", kernel="k", details=CAME)
 
 
 @pytest.mark.parametrize(
@@ -106,20 +107,20 @@ FOUND = Finding(code="TW101", message="m", kernel="k", details={"address": 0})
     ],
 )
 def test_without_a_text_the_nearest_array_is_named_as_such(address: int, words: str) -> None:
-    program = Program.from_ptx(KERNEL)
+    program = Program.from_ptx(KERNEL.replace("BODY", OF_Y))
     launch = Launch("k", program, (1, 1, 1), (1, 1, 1), 0, (BEFORE, REVERSED, EMPTY))
-    found = arrays.named(replace(FOUND, details={"address": address}), launch, None)
+    found = arrays.named(replace(FOUND, details=CAME | {"address": address}), launch, None)
     assert found.message == f"m; {words}"
     assert found.details.get("array") == (None if "no array" in words else words.split("`")[1])
 
 
 def test_what_is_no_access_of_global_memory_or_has_no_arrays_is_left_as_it_is() -> None:
-    program = Program.from_ptx(KERNEL)
+    program = Program.from_ptx(KERNEL.replace("BODY", OF_Y))
     launch = Launch("k", program, (1, 1, 1), (1, 1, 1), 0, (BEFORE,))
     for finding in (replace(FOUND, code="TW302"), replace(FOUND, details={})):
         assert arrays.named(finding, launch, None) is finding
     assert arrays.named(FOUND, replace(launch, arguments=(ArgumentFact("n"),)), None) is FOUND
     many = tuple(ArgumentFact(f"a{i}", np.dtype("f4"), (1,), (4,), 10**6 * (i + 1)) for i in range(8))
-    far = replace(FOUND, details={"address": FAR})
+    far = replace(FOUND, details=CAME | {"address": FAR})
     assert arrays.named(far, replace(launch, arguments=many), None).message.endswith("`a5` of shape (1,) and 2 more")
     assert arrays.named(FOUND, replace(launch, arguments=many), None).message == "m; the pointer is null"

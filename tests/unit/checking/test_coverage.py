@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from tilewright.checking.coverage import Coverage
-from tilewright.checking.values import Values, of_kernel
-from tilewright.gpu import Program
+from tilewright.checking.text.values import Values, of_kernel
 from tilewright.instruments.touched import TouchedResult
+from tilewright.programs import Program
 from tilewright.simt.events import GLOBAL_BASE
 from tilewright.simt.observer import ArgumentFact, Launch
 

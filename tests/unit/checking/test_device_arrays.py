@@ -8,7 +8,7 @@ import numpy as np
 from numba import cuda
 
 import tilewright as tw
-from tilewright.gpu import Program
+from tilewright.programs import Program
 from tilewright.simt import DeviceArray, Memory
 
 SHIFT = """

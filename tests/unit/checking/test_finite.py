@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tilewright.checking import check
-from tilewright.gpu import Program
+from tilewright.programs import Program
 
 HEAD = """.version 8.0
 .target sm_90

@@ -12,7 +12,7 @@ from numba import cuda
 
 import tilewright as tw
 from tilewright.checking import Checks
-from tilewright.simulated.session import simulated_gpu
+from tilewright.drivers.session import simulated_gpu
 
 pytestmark = pytest.mark.filterwarnings("ignore::numba.cuda.core.errors.NumbaPerformanceWarning")
 

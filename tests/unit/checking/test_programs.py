@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from checked_programs import checked
 from numba import cuda
 from numba.cuda.cudadrv.driver import CudaAPIError
 
 import tilewright as tw
-from tilewright.checking import Checks, Finding
-from tilewright.simulated.session import simulated_gpu
+from tilewright.drivers.session import simulated_gpu
 
 pytestmark = pytest.mark.filterwarnings("ignore::numba.cuda.core.errors.NumbaPerformanceWarning")
 
@@ -51,13 +51,6 @@ def past_the_tile(x):
     tile[cuda.threadIdx.x + 100_000] = x[0]
     cuda.syncthreads()
     x[0] = tile[0]
-
-
-def checked(program: Callable[[], None], **options: Any) -> tuple[Finding, ...]:
-    checks = Checks(**options)
-    with simulated_gpu(observers=(checks,)):
-        program()
-    return checks.findings
 
 
 def line_of(text: str) -> int:

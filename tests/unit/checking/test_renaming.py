@@ -10,8 +10,8 @@ import pytest
 from numba import cuda
 
 from tilewright.checking.renaming import renamed
-from tilewright.gpu import Program
 from tilewright.instruments.shadow.memory import MemoryCheck
+from tilewright.programs import Program
 from tilewright.simt import launch
 from tilewright.simt.events import Handler, Site
 

@@ -12,7 +12,7 @@ from tilewright.checking.suppressions import Suppression, checked, comments, sif
 from tilewright.errors import ArgumentValueError
 from tilewright.instruments.findings import Finding
 
-FOUND = Finding(code="TW601", message="m", kernel="k", source="a.py", line=3)
+FOUND = Finding(code="TW601", kernel="k", source="a.py", line=3)
 
 
 def test_comments_of_python_and_of_cpp(tmp_path: Path) -> None:

@@ -6,11 +6,12 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from checked_programs import checked
 from numba import cuda
 
 import tilewright as tw
 from tilewright.checking import Checks
-from tilewright.simulated.session import simulated_gpu
+from tilewright.drivers.session import simulated_gpu
 
 pytestmark = pytest.mark.filterwarnings("ignore::numba.cuda.core.errors.NumbaPerformanceWarning")
 
@@ -154,10 +155,7 @@ DEFECTS: dict[str, tuple[Callable[[], object], str]] = {
 
 
 def found(program: Callable[[], object]) -> list[tuple[str, str]]:
-    checks = Checks()
-    with simulated_gpu(observers=[checks]):
-        program()
-    return [(one.code, one.message) for one in checks.findings]
+    return [(one.code, one.message) for one in checked(program)]
 
 
 @pytest.mark.parametrize("name", DEFECTS)
@@ -172,7 +170,7 @@ def test_a_grid_that_is_too_small_is_told_of_one_launch() -> None:
     (one,) = tw.check(added, 1, 32, (ones(100), ones(100), zeros(100)))
     assert one.code == "TW501"
     pytest.importorskip("cuda.bindings.nvrtc")
-    program = tw.gpu.Program.from_cuda(CPP, "k")
+    program = tw.programs.Program.from_cuda(CPP, "k")
     assert [f.code for f in tw.check(program, 1, 32, (ones(100), zeros(100), 100))] == ["TW501"]
     assert [f.code for f in tw.check(program, 1, 32, (ones(100), zeros(100), 32))] == []
     assert [f.code for f in tw.check(program, 1, 64, (ones(100), zeros(100), 50))] == []

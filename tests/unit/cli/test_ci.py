@@ -18,10 +18,10 @@ import pytest
 from tilewright import configuration
 from tilewright.checking.suppressions import Sifted
 from tilewright.cli import check, formats
+from tilewright.drivers.script import Ended
 from tilewright.errors import ArgumentValueError, TilewrightWarning
 from tilewright.instruments.findings import Finding
 from tilewright.report import github
-from tilewright.simulated.script import Ended
 
 Run = Callable[..., Any]
 ROOT = Path(__file__).parents[3]
@@ -73,7 +73,7 @@ STATUSES = [
 @pytest.mark.parametrize(("options", "found", "own", "status"), STATUSES)
 def test_the_exit_status_says_what_happened(options: str, found: str, own: int, status: int) -> None:
     codes = {"none": (), "doubles": ("TW601",), "outside": ("TW101", "TW601")}[found]
-    sifted = Sifted(tuple(Finding(code=code, message="m", kernel="k") for code in codes), (), ())
+    sifted = Sifted(tuple(Finding(code=code, kernel="k") for code in codes), (), ())
     failing: Any = options.rpartition(" ")[2] or "warning"
     assert check._status(sifted, Ended(own), failing) == status
     assert check._status(sifted, Ended(130, KeyboardInterrupt()), failing) == 130
@@ -192,16 +192,17 @@ def test_where_all_forms_are_files_the_text_is_printed() -> None:
 def test_github_s_lines_come_in_order_and_escaped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Errors first; the file as the repository has it."""
     monkeypatch.setenv("GITHUB_WORKSPACE", str(tmp_path))
+    came = {"instructions": 50, "opcodes": [" % slower\nhere"], "dtypes": []}
     rows = [
-        Finding(code="TW601", message="50 % slower\nhere", kernel="k", source=str(tmp_path / "a, b:c.py"), line=3),
-        Finding(code="TW101", message="m", kernel="k", source="/elsewhere/d.py", line=0),
-        Finding(code="TW102", message="m", kernel="k"),
+        Finding(code="TW601", kernel="k", source=str(tmp_path / "a, b:c.py"), line=3, details=came),
+        Finding(code="TW101", kernel="k", source="/elsewhere/d.py", line=0),
+        Finding(code="TW102", kernel="k"),
     ]
     first, second, third = github.text(Sifted(tuple(rows), (), ()), Ended(0)).splitlines()
     assert first.startswith("::error file=/elsewhere/d.py,line=1,title=TW101 ")
     assert second.startswith("::error title=TW102 ")
     assert third.startswith("::warning file=a%2C b%3Ac.py,line=3,title=TW601 ")
-    assert third.partition("::50")[2].startswith(" %25 slower%0Ahere (kernel k). ")
+    assert third.partition("::50 float64 instructions (")[2].startswith(" %25 slower%0Ahere) ")
     (line,) = github.text(Sifted((), (), ()), Ended(1, KeyError("no"))).splitlines()
     assert line == "::error title=The program was ended by KeyError::'no'"
 

@@ -236,7 +236,8 @@ def test_ctrl_c_ends_a_climb_at_once() -> None:
 def test_any_width_shows_every_name(
     tilewright: Run, monkeypatch: pytest.MonkeyPatch, command: str, columns: str
 ) -> None:
-    from tilewright import catalogue, machine
+    from tilewright import machine
+    from tilewright.kernels import catalogue
 
     monkeypatch.setenv("COLUMNS", columns)
     out = tilewright(command).out

@@ -234,7 +234,7 @@ def test_wrong_use_is_one_message(tilewright: Run, catalogue_of: Run, arguments:
 
 
 def test_without_a_gpu_the_device_cuda_is_one_clear_line(tilewright: Run, catalogue_of: Run) -> None:
-    from tilewright.gpu import device
+    from tilewright.backends.cuda import device
 
     if device.available():
         pytest.skip("there is a GPU here")

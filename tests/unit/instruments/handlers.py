@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import re
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -13,7 +12,17 @@ from tilewright.simt.events import EventKind, Handler, Instrument, Site
 
 LANES = 32
 FULL = 0xFFFF_FFFF
-_WIDTHS = {"i32": ctypes.c_uint32, "i64": ctypes.c_uint64}
+_WIDTHS: dict[str, Any] = {"ptr": ctypes.c_void_p, "i32": ctypes.c_uint32, "i64": ctypes.c_uint64}
+
+
+#: An event that is no access.
+NO_ACCESS = Site(EventKind.RUN, 1, "", "mov.b32")
+
+
+def watched(instrument: Instrument, *sites: Site) -> list[bool]:
+    """Whether an instrument has a handler for each site."""
+    assert isinstance(instrument, Instrument)
+    return [instrument.handler(one) is not None for one in sites]
 
 
 class Harness:
@@ -43,7 +52,7 @@ class Harness:
     def pattern(self, base: int, offsets: tuple[int, ...], mask: int, size: int, space: str = "") -> list[int]:
         """One warp's access by a base and constant offsets; the counters it added."""
         handler = self._handler(EventKind.ACCESS, size, space, offsets)
-        assert handler.pattern
+        assert handler.affine
         return self._call(handler, mask, base)
 
     def run(self, mask: int) -> list[int]:
@@ -73,10 +82,14 @@ class Harness:
         """A compiled handler; its text may leave functions out that it only declares."""
         if handler.symbol not in self._compiled:
             module = llvm.parse_assembly(handler.text)
+            for part in handler.needs:
+                if isinstance(part, bytes):
+                    module.link_in(llvm.parse_bitcode(part))
             module.verify()
             if self._native:
                 builder = llvm.create_pass_builder(self._machine, llvm.create_pipeline_tuning_options(speed_level=2))
                 builder.getModulePassManager().run(module, builder)
+            kinds = [_WIDTHS[str(x.type)] for x in module.get_function(handler.symbol).arguments]
             library = (
                 llvm.JITLibraryBuilder()
                 .add_object_img(self._machine.emit_object(module))
@@ -84,9 +97,6 @@ class Harness:
                 .add_current_process()
                 .link(llvm.create_lljit_compiler(self._machine), handler.symbol)
             )
-            listed = re.search(rf"@{re.escape(handler.symbol)}\(([^)]*)\)[^\n]*{{", handler.text)
-            assert listed is not None
-            kinds = [ctypes.c_void_p if "ptr" in x else _WIDTHS[x.split()[0]] for x in listed[1].split(",")]
             self._compiled[handler.symbol] = (library, ctypes.CFUNCTYPE(None, *kinds)(library[handler.symbol]))
         return self._compiled[handler.symbol][1]
 

@@ -5,9 +5,8 @@ import numpy as np
 import pytest
 
 from tilewright.instruments import Banks
-from tilewright.simt.events import EventKind, Instrument, Site
 
-from .handlers import FULL, LANES, Harness, site
+from .handlers import FULL, LANES, NO_ACCESS, Harness, site, watched
 
 
 @pytest.fixture(scope="module", params=[True, False], ids=["host", "baseline"])
@@ -81,13 +80,8 @@ def test_groups_without_lanes_cost_nothing(harness):
 
 
 def test_which_sites():
-    instrument = Banks()
-    assert isinstance(instrument, Instrument)
-    assert instrument.handler(site("shared")) is not None
-    assert instrument.handler(site("shared", "atomic")) is not None
-    assert instrument.handler(site("global")) is None
-    assert instrument.handler(site("generic")) is None
-    assert instrument.handler(Site(EventKind.RUN, 1, "", "mov.b32")) is None
+    assert watched(Banks(), site("shared"), site("shared", "atomic")) == [True, True]
+    assert watched(Banks(), site("global"), site("generic"), NO_ACCESS) == [False, False, False]
 
 
 def test_totals_keep_kinds_of_access_apart():

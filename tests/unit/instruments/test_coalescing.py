@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from tilewright.instruments import Coalescing
-from tilewright.simt.events import EventKind, Instrument, Site
+from tilewright.simt.events import EventKind, Site
 
-from .handlers import FULL, LANES, Harness, site
+from .handlers import FULL, LANES, NO_ACCESS, Harness, site, watched
 
 
 @pytest.fixture(scope="module", params=[True, False], ids=["host", "baseline"])
@@ -84,13 +84,8 @@ def test_s7_totals():
 
 
 def test_which_sites():
-    instrument = Coalescing()
-    assert isinstance(instrument, Instrument)
-    assert instrument.handler(site("global")) is not None
-    assert instrument.handler(site("global", "store")) is not None
-    assert instrument.handler(site("shared")) is None
-    assert instrument.handler(site("local")) is None
-    assert instrument.handler(Site(EventKind.RUN, 1, "", "mov.b32")) is None
+    assert watched(Coalescing(), site("global"), site("global", "store")) == [True, True]
+    assert watched(Coalescing(), site("shared"), site("local"), NO_ACCESS) == [False, False, False]
 
 
 @pytest.mark.parametrize("opcode", ["ld.const.f32", "ld.param.u64", "ld.param::entry.u64"])

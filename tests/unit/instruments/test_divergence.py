@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from tilewright import simt
-from tilewright.gpu import Program
 from tilewright.instruments import Divergence
+from tilewright.programs import Program
 
 from .handlers import FULL, Harness
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from tilewright import simt
-from tilewright.gpu import Program
 from tilewright.instruments import Coalescing
 from tilewright.instruments.coalescing import CoalescingResult
 from tilewright.instruments.requests import LOCAL_SECTORS
+from tilewright.programs import Program
 from tilewright.simt.events import GLOBAL_BASE
 
 #: Loads a row by a pattern, gathers by addresses, stores by lanes below a limit, and uses local memory.

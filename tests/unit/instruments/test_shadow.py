@@ -14,8 +14,9 @@ from ptx_kernels import kernel
 from tilewright.errors import KernelError
 from tilewright.instruments.shadow import cells, records
 from tilewright.instruments.shadow.cells import SITE_MAX
-from tilewright.instruments.shadow.memory import MemoryCheck, narrowest_bytes
+from tilewright.instruments.shadow.memory import MemoryCheck
 from tilewright.instruments.shadow.patterns import how
+from tilewright.ptx import parse
 from tilewright.simt import Limits, launch
 from tilewright.simt.events import EventKind, Site
 
@@ -175,7 +176,7 @@ def told(steps: list[Step], space: str, seed: int | None) -> set[Told]:
     starts = list(itertools.accumulate((line.count("\n") + 1 for line in lines), initial=first + 1))
     step_of = {line: i for i in range(len(lines)) for line in range(starts[i], starts[i + 1])}
     memory = np.zeros(WORDS, np.uint32)
-    run = launch(program, (1, 1, 1), (THREADS, 1, 1), (memory,), instruments=[Records(program.ptx)], seed=seed)
+    run = launch(program, (1, 1, 1), (THREADS, 1, 1), (memory,), instruments=[Records(program.module)], seed=seed)
     return {
         Told(step_of[line], None if other is None else step_of[other], WHO[kind])
         for line, other, kind in run.results["memory"]
@@ -259,7 +260,7 @@ def test_an_access_of_all_lanes_in_order_is_judged_like_one_lane_by_lane(warps):
         found = []
         for kind in (MemoryCheck, LaneByLane):
             run = launch(
-                program, (1, 1, 1), (32 * warps, 1, 1), (np.zeros(1, np.int32),), instruments=[kind(program.ptx)]
+                program, (1, 1, 1), (32 * warps, 1, 1), (np.zeros(1, np.int32),), instruments=[kind(program.module)]
             )
             found.append({(f.code, f.ptx_line, f.block, f.thread, f.count) for f in run.results["memory"].findings})
         assert found[0] == found[1], (text, found)
@@ -273,9 +274,13 @@ class LaneByLane(MemoryCheck):
 
 
 def test_cells_are_as_fine_as_the_narrowest_access():
-    assert narrowest_bytes("ld.global.nc.v4.f32 {...}; st.shared.u16 [%r1], %h1; ld.param.u8 %r1, [p];") == 2
-    assert narrowest_bytes("ld.global.f64 %fd1, [%rd1];") == 4
-    assert narrowest_bytes("atom.global.add.u8x4") == 4
+    def cell_bytes(body: str) -> int:
+        return MemoryCheck(parse(f".version 8.0 .target sm_90 .entry k(.param .u8 p) {{ {body} }}")).cell_bytes
+
+    assert cell_bytes("ld.global.nc.v2.f32 {%f1, %f2}, [%rd1]; st.shared.u16 [%r1], %h1; ld.param.u8 %r1, [p];") == 2
+    assert cell_bytes("ld.global.f64 %fd1, [%rd1];") == 4
+    assert cell_bytes("atom.global.add.noftz.bf16x2 %r1, [%rd1], %r2;") == 2
+    assert cell_bytes("add.s16 %h1, %h2, %h3;") == 4
 
 
 def test_what_an_access_does_is_read_off_its_opcode():
@@ -298,7 +303,7 @@ def test_more_barriers_than_a_cell_can_count_give_no_false_race():
     declared = ".shared .align 4 .b8 s[256];"
     for after, codes in (("", set()), ("st.shared.u32 [%r4], %r1; ld.shared.u32 %r3, [%r6];", {"TW301"})):
         program = kernel(body.format(after=after), declarations=declared)
-        check = MemoryCheck(program.ptx)
+        check = MemoryCheck(program.module)
         result = launch(program, (1, 1, 1), (64, 1, 1), (np.zeros(64, np.uint32),), instruments=[check])
         assert {finding.code for finding in result.results["memory"].findings} == codes
 
@@ -309,7 +314,7 @@ def codes_of(body: str, *, grid: int = 1, block: int = 64, seeds: int = 6, decla
     for seed in (None, *range(1, seeds)):
         program = kernel(body, declarations=declared)
         out = np.zeros(grid * block, np.uint32)
-        check = MemoryCheck(program.ptx)
+        check = MemoryCheck(program.module)
         extents = (grid, 1, 1), (block, 1, 1)
         run = launch(program, *extents, (out,), instruments=[check], seed=seed)
         found.append({finding.code for finding in run.results["memory"].findings})
@@ -349,12 +354,16 @@ def test_a_flag_at_the_first_word_of_shared_memory_orders():
     assert codes_of(first + body, declared=".shared .align 4 .b8 s[256];") == [set()] * 6
 
 
-def test_lanes_that_arrive_and_go_on_are_not_ordered():
+@pytest.mark.parametrize(
+    ("not_enough", "enough"),
+    [("bar.arrive 0, 64;", "bar.sync 0, 32;"), ("membar.cta;", "bar.warp.sync 0xffffffff;")],
+)
+def test_an_arrival_or_a_fence_does_not_order_lanes(not_enough, enough):
     body = """mov.u32 %r1, %tid.x; mul.lo.u32 %r4, %r1, 4; xor.b32 %r5, %r4, 4; st.shared.u32 [%r4], %r1; {}
         ld.shared.u32 %r2, [%r5]; st.global.u32 [%at], %r2;"""
     declared = ".shared .align 4 .b8 s[128];"
-    assert codes_of(body.format("bar.arrive 0, 64;"), block=32, declared=declared) == [{"TW304"}] * 6
-    assert codes_of(body.format("bar.sync 0, 32;"), block=32, declared=declared) == [set()] * 6
+    assert codes_of(body.format(not_enough), block=32, declared=declared) == [{"TW304"}] * 6
+    assert codes_of(body.format(enough), block=32, declared=declared) == [set()] * 6
 
 
 @pytest.mark.parametrize("syncs", [0, 100])
@@ -384,7 +393,7 @@ def codes_in_every_order(body: str, blocks: int = 2) -> set[frozenset[str]]:
     found, orders = set(), set()
     for threads, seed in itertools.product((1, 2), (None, *range(1, 12))):
         out = np.full(blocks * 32, 7, np.uint32)
-        check = MemoryCheck(program.ptx)
+        check = MemoryCheck(program.module)
         run = launch(program, (blocks, 1, 1), (32, 1, 1), (out,), instruments=[check], seed=seed,
                      limits=Limits(seconds=30, threads=threads))  # fmt: skip
         found.add(frozenset(finding.code for finding in run.results["memory"].findings))
@@ -426,19 +435,11 @@ def test_what_was_stored_before_a_barrier_is_not_compared(later, codes):
     assert all(one <= codes and bool(one) == bool(codes) for one in found)
 
 
-def test_a_fence_does_not_order_lanes():
-    body = """mov.u32 %r1, %tid.x; mul.lo.u32 %r4, %r1, 4; xor.b32 %r5, %r4, 4; st.shared.u32 [%r4], %r1; {}
-        ld.shared.u32 %r2, [%r5]; st.global.u32 [%at], %r2;"""
-    declared = ".shared .align 4 .b8 s[128];"
-    assert codes_of(body.format("membar.cta;"), block=32, declared=declared) == [{"TW304"}] * 6
-    assert codes_of(body.format("bar.warp.sync 0xffffffff;"), block=32, declared=declared) == [set()] * 6
-
-
 @pytest.mark.parametrize("number", [16, 1000, 100_000, 4_000_000_000])
 def test_a_barrier_that_no_gpu_has_is_an_error_and_no_more(number):
     program = kernel(f"mov.u32 %r1, {number}; add.u32 %r1, %r1, %block; bar.sync %r1, 32;")
     with pytest.raises(KernelError, match="barrier"):
-        launch(program, (1, 1, 1), (32, 1, 1), (np.zeros(1, np.int32),), instruments=[MemoryCheck(program.ptx)])
+        launch(program, (1, 1, 1), (32, 1, 1), (np.zeros(1, np.int32),), instruments=[MemoryCheck(program.module)])
 
 
 def test_a_tree_without_barriers_gives_one_finding_whatever_the_order():
@@ -452,7 +453,7 @@ def test_a_tree_without_barriers_gives_one_finding_whatever_the_order():
                      declarations=".shared .align 4 .b8 s[1024];")  # fmt: skip
     seen = set()
     for seed in (None, *range(1, 8)):
-        check = MemoryCheck(program.ptx)
+        check = MemoryCheck(program.module)
         run = launch(program, (1, 1, 1), (256, 1, 1), (np.zeros(1, np.uint32),), instruments=[check], seed=seed)
         seen.add(tuple(sorted((finding.code, finding.ptx_line) for finding in run.results["memory"].findings)))
     assert len(seen) == 1

@@ -82,7 +82,7 @@ def random_body(choose: random.Random) -> str:
 def found(check: type[MemoryCheck], body: str, seed: int | None) -> set[tuple[Any, ...]]:
     program = kernel(body, declarations=f".shared .align 16 .b8 s[{4 * WORDS}];")
     memory = np.zeros(1, np.uint32)
-    run = launch(program, (2, 1, 1), (32 * WARPS, 1, 1), (memory,), instruments=[check(program.ptx)], seed=seed)
+    run = launch(program, (2, 1, 1), (32 * WARPS, 1, 1), (memory,), instruments=[check(program.module)], seed=seed)
     return {(f.code, f.ptx_line, f.block, f.thread, f.count) for f in run.results["memory"].findings}
 
 

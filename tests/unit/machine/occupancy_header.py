@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from tilewright import simt
-from tilewright.gpu import Program
 from tilewright.machine.gpu import Gpu, gpus
+from tilewright.programs import Program
 
 INT_MAX = 2**31 - 1
 #: What is asked of a kernel, in the order in which the reference reads it.

@@ -5,8 +5,8 @@ import pytest
 
 from tilewright import machine
 from tilewright.errors import ArgumentValueError
-from tilewright.machine import cache
 from tilewright.machine.gpu import gpu, gpus, names
+from tilewright.profiling import cache
 
 every = pytest.mark.parametrize("record", gpus().values(), ids=lambda record: record.key)
 

@@ -41,7 +41,7 @@ def test_this_host_has_some() -> None:
 @pytest.mark.parametrize(
     ("a", "b", "says"),
     [
-        ((20_000, 1), (1, 20_000), r"\(20000, 20000\) of float32 take 1.5 GiB .*have 1.0 GiB.* rows of `a`.*13,421 at"),
+        ((20_000, 1), (1, 20_000), r"\(20000, 20000\) of float32 take 1.5 GiB .*have 1 GiB.* rows of `a`.*13,421 at"),
         ((40, 4000, 1), (1, 4000), r"some matrices at a time \(16 at a time fit\).*numpy.memmap"),
         ((1, 1), (1, 500_000_000), r"rows of `a` at a time, or give"),
         ((1,), (1, 500_000_000), r"columns of `b` at a time \(268,435,456 at a time fit\)"),

@@ -171,8 +171,8 @@ def test_a_kernel_removed_meanwhile_is_made_anew(tmp_path: Path, monkeypatch: py
     """What a product needs is compiled again when another process has cleared the cache."""
     import numpy as np
 
-    from tilewright.cpu import kernels
-    from tilewright.engine import matmul
+    from tilewright.backends.cpu import kernels
+    from tilewright.engine.matmul import matmul
 
     monkeypatch.setenv("TILEWRIGHT_CACHE_DIR", str(tmp_path))
     a = np.arange(12, dtype=np.int16).reshape(3, 4)

@@ -12,31 +12,23 @@ def transpose_naive(a: Any, out: Any) -> None:
     out[x, y] = a[y, x]  # move
 
 
-def transpose_tile(a: Any, out: Any) -> None:
-    tile = cuda.shared.array((32, 32), float32)
-    x, y = cuda.grid(2)
-    tx, ty = cuda.threadIdx.x, cuda.threadIdx.y
-    tile[ty, tx] = a[y, x]
-    cuda.syncthreads()
-    out[cuda.blockIdx.x * 32 + ty, cuda.blockIdx.y * 32 + tx] = tile[tx, ty]  # move
+def through_tile(element: Any, pitch: int) -> Any:
+    """A transpose through a tile whose rows are `pitch` elements apart."""
+
+    def transpose(a: Any, out: Any) -> None:
+        tile = cuda.shared.array((32, pitch), element)
+        x, y = cuda.grid(2)
+        tx, ty = cuda.threadIdx.x, cuda.threadIdx.y
+        tile[ty, tx] = a[y, x]
+        cuda.syncthreads()
+        out[cuda.blockIdx.x * 32 + ty, cuda.blockIdx.y * 32 + tx] = tile[tx, ty]  # move
+
+    return transpose
 
 
-def transpose_padded(a: Any, out: Any) -> None:
-    tile = cuda.shared.array((32, 33), float32)
-    x, y = cuda.grid(2)
-    tx, ty = cuda.threadIdx.x, cuda.threadIdx.y
-    tile[ty, tx] = a[y, x]
-    cuda.syncthreads()
-    out[cuda.blockIdx.x * 32 + ty, cuda.blockIdx.y * 32 + tx] = tile[tx, ty]  # move
-
-
-def transpose_doubles(a: Any, out: Any) -> None:
-    tile = cuda.shared.array((32, 32), float64)
-    x, y = cuda.grid(2)
-    tx, ty = cuda.threadIdx.x, cuda.threadIdx.y
-    tile[ty, tx] = a[y, x]
-    cuda.syncthreads()
-    out[cuda.blockIdx.x * 32 + ty, cuda.blockIdx.y * 32 + tx] = tile[tx, ty]  # move
+transpose_tile = through_tile(float32, 32)
+transpose_padded = through_tile(float32, 33)
+transpose_doubles = through_tile(float64, 32)
 
 
 def reduction(a: Any, out: Any) -> None:

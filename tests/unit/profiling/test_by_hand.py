@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tilewright.gpu import Program
 from tilewright.profiling import Counts, Profile, profile
+from tilewright.programs import Program
 
 BLOCKS, THREADS = 200, 256
 WARPS, ELEMENTS = BLOCKS * THREADS // 32, BLOCKS * THREADS

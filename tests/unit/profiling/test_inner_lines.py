@@ -10,8 +10,8 @@ from rich.console import Console
 
 import tilewright as tw
 from tilewright.errors import MemoryAccessError
-from tilewright.gpu import Program
 from tilewright.profiling import profile
+from tilewright.programs import Program
 from tilewright.report.profile import show
 from tilewright.simt import launch
 

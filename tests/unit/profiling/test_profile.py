@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 import tilewright as tw
-from tilewright import catalogue, ladder
+from tilewright import ladder
 from tilewright.errors import MissingExtraError
-from tilewright.gpu import Program
+from tilewright.kernels import catalogue
 from tilewright.profiling import Counts, Profile, profile
+from tilewright.programs import Program
 
 
 def _load(name: str) -> ModuleType:
@@ -125,7 +126,7 @@ def test_without_the_assembler_it_says_so(monkeypatch: pytest.MonkeyPatch) -> No
     def nothing(*_: object) -> None:
         raise MissingExtraError("no ptxas; install tilewright[gpu]")
 
-    monkeypatch.setattr("tilewright.gpu.assembler.resources", nothing)
+    monkeypatch.setattr("tilewright.programs.assembler.resources", nothing)
     seen = of_record("tiled", 16, 16, 16, "float32")
     assert seen.resources is None and seen.occupancy is None
     assert seen.notes == ("registers, spills and occupancy are not known: no ptxas; install tilewright[gpu]",)

@@ -6,23 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from ptx_kernels import DOUBLE_IT
 
 from tilewright import simt
 from tilewright.errors import ArgumentValueError, MemoryAccessError
-from tilewright.gpu import Program
 from tilewright.profiling import Profiles, profile
+from tilewright.programs import Program
 from tilewright.simt.observer import Launch
 
-TEXT = """
-.version 8.0
-.target sm_90
-.address_size 64
-.visible .entry double_it(.param .u64 x) {
-  .reg .b32 %r<3>; .reg .b64 %rd<4>;
-  ld.param.u64 %rd1, [x]; mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 4; add.s64 %rd3, %rd1, %rd2;
-  ld.global.u32 %r2, [%rd3]; add.s32 %r2, %r2, %r2; st.global.u32 [%rd3], %r2; ret;
-}"""
-PROGRAM = Program.from_ptx(TEXT)
+PROGRAM = Program.from_ptx(DOUBLE_IT)
 
 
 def run_program(seen: Profiles, sizes: list[int], names: list[str]) -> None:

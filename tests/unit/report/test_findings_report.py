@@ -13,11 +13,11 @@ import pytest
 from rich.console import Console
 
 from tilewright.checking.suppressions import Sifted, Suppression
+from tilewright.drivers.script import Ended, run_script
 from tilewright.instruments.findings import Finding, codes
 from tilewright.report import findings as report
 from tilewright.report import sarif
 from tilewright.report.places import path
-from tilewright.simulated.script import Ended, run_script
 
 SOURCE = """def k(x):
     i = cuda.grid(1)
@@ -36,9 +36,9 @@ def found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Finding:
     file = tmp_path / "k.py"
     file.write_text(SOURCE)
     return Finding(
-        code="TW101", message="store of 4 bytes past the end of `x`", kernel="k", source=str(file), line=4,
-        opcode="st.global.u32", ptx_line=30, block=(1, 0, 0), thread=(31, 2, 0), count=1200, launch=3,
-        details={"array": "x", "other": f"{file}:2"},
+        code="TW101", kernel="k", source=str(file), line=4, opcode="st.global.u32", ptx_line=30, block=(1, 0, 0),
+        thread=(31, 2, 0), count=1200, launch=3,
+        details={"array": "x", "others": [f"{file}:2"], "access": "store", "bytes": 4},
     )  # fmt: skip
 
 
@@ -64,7 +64,7 @@ TW101 error: out-of-bounds global access
       |     ^^^^^^^^ st.global.u32
     5 | return
     6 | \n\
-  found store of 4 bytes past the end of `x`.
+  found store of 4 bytes outside every allocation.
   rule  An access to global memory must lie inside an allocation.
   do    Guard the access with the extents of the array that it goes to, or mend
         the index.
@@ -214,7 +214,7 @@ def test_sarif_places_a_finding(found: Finding, tmp_path: Path) -> None:
     assert result["locations"][0]["physicalLocation"]["region"] == {"startLine": 4}
     assert result["relatedLocations"][0]["physicalLocation"]["region"] == {"startLine": 2}
     assert result["message"]["text"] == (
-        "out-of-bounds global access: store of 4 bytes past the end of `x`. First in block (1, 0, 0), "
+        "out-of-bounds global access: store of 4 bytes outside every allocation. First in block (1, 0, 0), "
         "thread (31, 2, 0)."
     )
     assert places(replace(found, source="a b.py"))[1] == {"uri": "a%20b.py", "uriBaseId": "SRCROOT"}
@@ -249,7 +249,7 @@ def test_sarif_names_any_file_by_a_uri(found: Finding, tmp_path: Path, name: str
 
 def test_a_library_s_lines_are_told_beside_the_caller_s(found: Finding, tmp_path: Path) -> None:
     random = "/env/site-packages/lib/random.py"
-    found = replace(found, details={"other": "k.py:2, k.py:3", "inner": [f"{random}:7", f"{random}:12"]})
+    found = replace(found, details={"others": ["k.py:2", "k.py:3"], "inner": [f"{random}:7", f"{random}:12"]})
     sifted = Sifted((found,), (), ())
     assert "k.py:4  in lib/random.py:7, 12, kernel" in shown(sifted)
     (result,) = sarif.log(sifted, tmp_path, Ended(0))["runs"][0]["results"]

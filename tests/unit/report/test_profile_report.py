@@ -12,12 +12,12 @@ import pytest
 from rich.console import Console
 
 from tilewright import machine
-from tilewright.gpu.kernels.tiled_published import tiled_published
+from tilewright.drivers.script import Ended
+from tilewright.kernels.tiled_published import tiled_published
 from tilewright.machine.alternatives import Demand, alternatives
 from tilewright.profiling import Profile, profile
 from tilewright.report import document
 from tilewright.report import profile as report
-from tilewright.simulated.script import Ended
 
 
 @pytest.fixture(autouse=True)

@@ -9,38 +9,30 @@ from typing import Any
 
 import numpy as np
 import pytest
+from ptx_kernels import DOUBLE_IT
 from rich.cells import cell_len
 from rich.console import Console
 
 import tilewright as tw
 from tilewright.checking import Finding, Findings
-from tilewright.gpu import Program
 from tilewright.ladder import climb, operands, select
 from tilewright.machine.alternatives import Demand, alternatives
 from tilewright.machine.occupancy import occupancy
+from tilewright.programs import Program
 from tilewright.report import records, terminal
 from tilewright.report.console import PROSE_WIDTH
 
-PTX = """
-.version 8.0
-.target sm_90
-.address_size 64
-.visible .entry double_it(.param .u64 x) {
-  .reg .b32 %r<3>; .reg .b64 %rd<4>;
-  ld.param.u64 %rd1, [x]; mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 4; add.s64 %rd3, %rd1, %rd2;
-  ld.global.u32 %r2, [%rd3];
-  add.s32 %r2, %r2, %r2;
-  st.global.u32 [%rd3], %r2;
-  ret;
-}"""
 H100 = tw.machine.gpu("h100")
 #: Of each record with a report, how one is had, and words that its text and its page must have.
 SHOWN: dict[str, tuple[Any, tuple[str, ...]]] = {
     "Profile": (
-        lambda: tw.profile(Program.from_ptx(PTX), 1, 64, (np.arange(64, dtype=np.int32),)),
+        lambda: tw.profile(Program.from_ptx(DOUBLE_IT), 1, 64, (np.arange(64, dtype=np.int32),)),
         ("double_it", "ld.global.u32", "GPU time", "sectors"),
     ),
-    "Findings": (lambda: Findings([Finding(code="TW601", message="a < b & c", kernel="k")]), ("TW601", "1 warning")),
+    "Findings": (
+        lambda: Findings([Finding(code="TW102", kernel="k", details={"error": "a < b & c"})]),
+        ("TW102", "1 error"),
+    ),
     "Climb": (
         lambda: climb(*operands(8, 8, 8, "float32"), records=select(tw.catalogue.records(), ["S5"])),
         ("three_loops", "1 of 1 trusted", "GFLOPS", "the host, three loops"),
@@ -108,5 +100,5 @@ def test_every_report_is_tried() -> None:
 
 
 def test_a_page_escapes_what_a_program_named() -> None:
-    found = Findings([Finding(code="TW601", message="<script>alert(1)</script>", kernel="<b>")])
+    found = Findings([Finding(code="TW102", kernel="<b>", details={"error": "<script>alert(1)</script>"})])
     assert "<script>" not in found._repr_html_() and "<b>" not in found._repr_html_()

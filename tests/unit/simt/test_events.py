@@ -27,16 +27,16 @@ class Adder(Instrument):
 
     slots = 1
 
-    def __init__(self, kind: EventKind, text: str, *, pattern: bool = False, values: bool = False) -> None:
+    def __init__(self, kind: EventKind, text: str, *, affine: bool = False, values: bool = False) -> None:
         self.name = "adder"
-        self.kind, self.text, self.pattern, self.values = kind, text, pattern, values
+        self.kind, self.text, self.affine, self.values = kind, text, affine, values
 
     def handler(self, site: Site, offsets: tuple[int, ...] | None = None) -> Handler | None:
         if site.kind is not self.kind or (self.kind is EventKind.VALUE and not site.opcode.startswith("mad")):
             return None
         values = self.values and site.access == "store"
-        pattern = self.pattern and offsets is not None
-        listed = parameters(site.kind, pattern=pattern, values=values)
+        affine = self.affine and offsets is not None
+        listed = parameters(site.kind, affine=affine, values=values)
         text = f"""declare i32 @llvm.ctpop.i32(i32)
         define void @tw.adder({listed}) {{
           {self.text}
@@ -45,7 +45,7 @@ class Adder(Instrument):
           store i64 %new, ptr %counters
           ret void
         }}"""
-        return Handler("tw.adder", text, pattern, values)
+        return Handler("tw.adder", text, affine, values)
 
     def collect(self, sites: list[Site], counters: npt.NDArray[np.uint64]) -> Any:
         return {site.opcode: int(row[0]) for site, row in zip(sites, counters, strict=True)}
@@ -92,7 +92,7 @@ def test_a_uniform_branch_tells_all_or_none():
 
 
 def test_a_pattern_access_tells_its_base():
-    adder = Adder(EventKind.ACCESS, "%x = add i64 %base, 0", pattern=True)
+    adder = Adder(EventKind.ACCESS, "%x = add i64 %base, 0", affine=True)
     body = "mov.u32 %r1, %tid.x; mad.lo.u32 %r3, %r1, 4, 64; st.shared.u32 [%r3+8], %r2;"
     assert added(body, adder, block=32, declarations=".shared .align 8 .b8 s[256];") == {"st.shared.u32": 64}
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tilewright.gpu import Program
+from tilewright.programs import Program
 from tilewright.simt import Limits, launch
 from tilewright.simt.run import execution
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tilewright.gpu import Program
+from tilewright.programs import Program
 from tilewright.simt import launch
 
 _PTX = """

@@ -6,11 +6,13 @@ import time
 
 import numpy as np
 import pytest
+from ptx_kernels import kernel
 
-from tilewright import catalogue, simt
+from tilewright import simt
 from tilewright.errors import LimitError, PtxError
-from tilewright.gpu import Program
 from tilewright.instruments import Coalescing
+from tilewright.kernels import catalogue
+from tilewright.programs import Program
 
 
 def test_a_limit_of_seconds_holds_although_no_warp_runs_long() -> None:
@@ -32,39 +34,17 @@ def test_a_limit_of_seconds_holds_although_no_warp_runs_long() -> None:
 
 
 def test_a_loop_of_nothing_but_barriers_is_stopped() -> None:
-    text = """
-.version 8.0
-.target sm_90
-.address_size 64
-.visible .entry endless()
-{
-again:
-  bar.sync 0;
-  bra again;
-}
-"""
+    program = kernel("again: bar.sync 0; bra again;", 0, prelude=False)
     with pytest.raises(LimitError, match="10,000 warp instructions"):
-        simt.launch(Program.from_ptx(text), 1, 64, (), limits=simt.Limits(instructions=10_000))
+        simt.launch(program, 1, 64, (), limits=simt.Limits(instructions=10_000))
     with pytest.raises(LimitError, match=r"0\.2 seconds"):
-        simt.launch(Program.from_ptx(text), 1, 64, (), limits=simt.Limits(seconds=0.2))
+        simt.launch(program, 1, 64, (), limits=simt.Limits(seconds=0.2))
 
 
 def test_a_loop_through_a_uniform_indexed_branch_is_stopped() -> None:
-    text = """
-.version 8.0
-.target sm_90
-.address_size 64
-.visible .entry endless()
-{
-  .reg .b32 %index;
-  mov.u32 %index, 0;
-places: .branchtargets again;
-again:
-  brx.idx %index, places;
-}
-"""
+    program = kernel("mov.u32 %r1, 0; places: .branchtargets again; again: brx.idx %r1, places;", 0, prelude=False)
     with pytest.raises(LimitError, match="10,000 warp instructions"):
-        simt.launch(Program.from_ptx(text), 1, 64, (), limits=simt.Limits(instructions=10_000))
+        simt.launch(program, 1, 64, (), limits=simt.Limits(instructions=10_000))
 
 
 @pytest.mark.parametrize("arms", [2, 3])

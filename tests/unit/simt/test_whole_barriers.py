@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from tilewright.gpu import Program
+from tilewright.programs import Program
+from tilewright.ptx import parse
 from tilewright.simt import launch
-from tilewright.simt.ptx import parse
 from tilewright.simt.translate.special import LaunchClass
 from tilewright.simt.translate.translation import QUANTUM, translate
 
@@ -85,11 +85,11 @@ def test_warps_that_exited_are_not_waited_for(gone: list[int]) -> None:
 @pytest.mark.parametrize(("barrier", "points"), [(WHOLE, 0), ("bar.sync 5;", 0), (COUNTED, 1), ("bar.sync %r2;", 1)])
 def test_only_whole_barriers_are_not_counted(barrier: str, points: int) -> None:
     text = KERNEL.replace("BARRIER", barrier).replace("@%p1 exit;", "").replace("@%p2 bra count;", "")
-    made = translate(parse(text), "pass_on", LaunchClass((128, 1, 1), (True, True, True), frozenset()))
+    made = translate(parse(text), "pass_on", LaunchClass.of((128, 1, 1), (1, 1, 1)))
     assert made.points == points
 
 
 def test_a_barrier_some_lanes_may_miss_is_counted() -> None:
     text = KERNEL.replace("BARRIER", "setp.eq.u32 %p3, %r1, 7; @%p3 bra past; bar.sync 0; past:")
-    made = translate(parse(text), "pass_on", LaunchClass((128, 1, 1), (True, True, True), frozenset()))
+    made = translate(parse(text), "pass_on", LaunchClass.of((128, 1, 1), (1, 1, 1)))
     assert made.points == 1

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,25 +13,28 @@ import numpy.typing as npt
 from tilewright.instruments.findings import Finding
 from tilewright.instruments.shadow import clocks, orders, patterns, records
 from tilewright.instruments.shadow.cells import (
+    BLOCK_BYTES,
     GAP,
     LANES_BYTES,
     LAUNCH,
-    LAUNCH_WORDS,
-    SHARED_CELLS,
+    LAUNCH_BYTES,
     STRONG_BIT,
     WARPS_MAX,
 )
+from tilewright.instruments.shadow.found import finding_of, settled
 from tilewright.instruments.shadow.states import States, reserved
-from tilewright.instruments.shadow.words import finding_of, settled
+from tilewright.ptx.tree import Immediate, Instruction, Module
 from tilewright.simt.events import GLOBAL_BASE, RESERVED, EventKind, Facts, Handler, Instrument, Site, Storage, align_up
+from tilewright.simt.isa import Form, table
 
 #: Bytes between variables of shared and of local memory.
 GAP_BYTES = 512
 #: Local memory of a block beyond which it is not judged: every block begins with a copy of its states.
 _LOCAL_MAX_BYTES = 16 << 20
-_WIDTH = re.compile(r"\b(?:ld|ldu|st|atom|red)((?:\.[\w:]+)*)\.(?:[busf]|bf)(8|16|32|64|128)(?:x2)?\b")
-_PARTS = re.compile(r"\bbar\.warp\.sync\s+(?!-1\b|0x[fF]{8}\b|4294967295\b)")
-_FENCES = re.compile(r"\b(?:membar|fence)\.|\.(?:release|acquire|acq_rel)\b")
+#: The member mask of a whole warp.
+_WHOLE_WARP = (1 << 32) - 1
+#: Semantics of an access that orders others.
+_ORDERING = frozenset({"acquire", "release", "acq_rel"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +50,8 @@ class MemoryCheck(Instrument):
 
     Parameters
     ----------
-    ptx : str
-        The kernel's text: its narrowest access decides how finely races are told apart.
+    module : tilewright.ptx.tree.Module
+        The kernel's module: its narrowest access decides how finely races are told apart.
     kernel : str
         The kernel's name, for findings.
     states : States, optional
@@ -57,29 +59,32 @@ class MemoryCheck(Instrument):
 
     Examples
     --------
-    >>> MemoryCheck("ld.global.u8 %r1, [%rd1]; st.shared.v4.f32 [%r2], {%f1, %f2, %f3, %f4};").cell_bytes
+    >>> from tilewright.ptx import parse
+    >>> text = ".version 8.0 .target sm_90 .entry k() { ld.global.u8 %r1, [%rd1]; st.shared.f32 [%r2], %f1; }"
+    >>> MemoryCheck(parse(text)).cell_bytes
     1
     """
 
     gap_bytes = GAP_BYTES
 
-    def __init__(self, ptx: str, kernel: str = "", states: States | None = None) -> None:
+    def __init__(self, module: Module, kernel: str = "", states: States | None = None) -> None:
         self.name = "memory"
-        self.cell_bytes = narrowest_bytes(ptx)
-        self.orders = bool(_FENCES.search(ptx))
-        self._parts = bool(_PARTS.search(ptx))
+        forms = list(_forms(module))
+        self.cell_bytes = min((_width_bytes(form) for _, form in forms), default=4)
+        self.orders = any(form.row.kind == "fence" or form["sem"] in _ORDERING for _, form in forms)
+        self._parts = any(_is_of_lanes(instruction, form) for instruction, form in forms)
         self._kernel = kernel
         self._states = states
 
     def key(self) -> Any:
-        """The code depends on the size of cells, and on whether fences are told."""
-        return self.name, self.cell_bytes, self.orders
+        """The code depends on the size of cells: tables of patterns are of cells."""
+        return self.name, self.cell_bytes
 
     def handler(self, site: Site, offsets: tuple[int, ...] | None = None) -> Handler | None:
         """Every access, and every event that orders accesses."""
         if site.kind is EventKind.ACCESS:
-            return patterns.handler(site, offsets, self.cell_bytes, orders=self.orders)
-        return clocks.handler(site.kind, orders=self.orders)
+            return patterns.handler(site, offsets, self.cell_bytes)
+        return clocks.handler(site.kind)
 
     def together(self, sites: Sequence[Site], offsets: Sequence[tuple[int, ...]]) -> Handler | None:
         """Loads with one base, whose cells are judged at once."""
@@ -104,20 +109,21 @@ class MemoryCheck(Instrument):
         shared = _shared_cells(facts, self.cell_bytes)
         local = _local_states(facts, warps)
         lanes = np.zeros(warps * LANES_BYTES if self._parts else 0, np.uint8)
-        lanes_at = align_up(SHARED_CELLS + 2 * shared.nbytes + local.size, 64)
-        between = np.zeros(lanes_at - (SHARED_CELLS + 2 * shared.nbytes + local.size), np.uint8)
-        self._launch = np.zeros(LAUNCH_WORDS, np.uint64)
+        lanes_at = align_up(BLOCK_BYTES + 2 * shared.nbytes + local.size, 64)
+        between = np.zeros(lanes_at - (BLOCK_BYTES + 2 * shared.nbytes + local.size), np.uint8)
+        self._launch = np.zeros(LAUNCH_BYTES // 8, np.uint64)
+        begins = records.launch_words(self._table, facts)
+        self._launch[: begins.size] = begins
         words = {
+            "cell_bytes": self.cell_bytes,
+            "base": GLOBAL_BASE,
             "states": self._states.host_address,
             "writes": self._cells[0].ctypes.data,
             "reads": self._cells[1].ctypes.data,
             "stored": self._cells[2].ctypes.data,
-            "memory": facts.global_address,
-            "orders": int(self.orders),
             "order": facts.callback(self._orders.call, orders.ARGUMENTS, 0) if self.orders else 0,
-            "table": self._table.ctypes.data,
-            "shared_reads": SHARED_CELLS + shared.nbytes,
-            "local_states": SHARED_CELLS + 2 * shared.nbytes,
+            "shared_reads": BLOCK_BYTES + shared.nbytes,
+            "local_states": BLOCK_BYTES + 2 * shared.nbytes,
             "local_bytes": facts.layout.local_bytes if local.size else 0,
             "warps": warps,
         }
@@ -132,13 +138,30 @@ class MemoryCheck(Instrument):
     def collect(self, sites: list[Site], counters: npt.NDArray[np.uint64]) -> MemoryResult:
         """Turn the records into findings."""
         found = [finding_of(record, sites, self._facts, self._kernel) for record in records.read(self._table)]
-        return MemoryResult(tuple(settled(found)), int(self._launch[LAUNCH["lost"] // 8]))
+        return MemoryResult(tuple(settled(found)), int(self._launch[records.FOUND["lost"] // 8]))
 
 
-def narrowest_bytes(ptx: str) -> int:
-    """Bytes of the narrowest access of memory in a PTX text, at most 4."""
-    widths = [int(bits) // 8 for modifiers, bits in _WIDTH.findall(ptx) if ".param" not in modifiers]
-    return max(1, min([4, *widths]))
+def _forms(module: Module) -> Iterator[tuple[Instruction, Form]]:
+    """The instructions of a module that the machine knows."""
+    for function in module.functions.values():
+        for item in function.body:
+            if isinstance(item, Instruction) and (form := table().find(item.name)) is not None:
+                yield item, form
+
+
+def _width_bytes(form: Form) -> int:
+    """Bytes of one element of an access of memory, at most 4, which parameters and all else count as."""
+    if not form.row.access or form["ss"].startswith("param"):
+        return 4
+    return min(4, int(form["type"].partition("x")[0].lstrip("usbf")) // 8)
+
+
+def _is_of_lanes(instruction: Instruction, form: Form) -> bool:
+    """Whether some lanes of a warp wait for each other, and maybe not all."""
+    if form.row.kind != "barrier" or not form.has("warp"):
+        return False
+    members = instruction.operands[0]
+    return not isinstance(members, Immediate) or members.value & _WHOLE_WARP != _WHOLE_WARP
 
 
 def _shared_cells(facts: Facts, cell_bytes: int) -> npt.NDArray[np.uint64]:

@@ -20,19 +20,29 @@ import threading
 from collections import defaultdict
 from typing import Any, NamedTuple
 
-from tilewright.instruments.shadow.cells import READS as _READS
-from tilewright.instruments.shadow.cells import SEVERAL_WARPS, STRONG, THREAD_MAX, WARPS_MAX, WHO_MASK
-from tilewright.instruments.shadow.cells import WRITES as _WRITES
-
-ASK, ACCESS, FENCE, ARRIVE, RELEASE = range(5)
-#: Further bits of an access's `how`: it releases by itself, and its address is one of shared memory.
-RELEASES, SHARED = 16, 256
+from tilewright.instruments.shadow.cells import (
+    ACCESS,
+    ARRIVE,
+    ASK,
+    FENCE,
+    NOT_ORDERED,
+    READS,
+    RELEASE,
+    RELEASES,
+    SEVERAL_WARPS,
+    SHARED,
+    STRONG,
+    THREAD_MAX,
+    WARPS_MAX,
+    WHO_MASK,
+    WRITES,
+)
 
 _ALL = -1
 _BRANCHES = 16
 _LANES = 32
-#: Arguments of `Orders.call`, and its answer where two accesses are not ordered.
-ARGUMENTS, NOT_ORDERED = 6, 0x2ACE
+#: Arguments of `Orders.call`.
+ARGUMENTS = 6
 
 #: The clocks of a block's warps, below which what they did is known.
 _Clocks = tuple[int, ...]
@@ -114,14 +124,14 @@ class Orders:
 
     def _access(self, here: tuple[int, int], address: int, how: int, clock: int) -> None:
         place = (address, here[0] if how & SHARED else _ALL)
-        if how & _READS:
+        if how & READS:
             seen = self._seen[here]
             seen[place] = seen.pop(place, None)
             if len(seen) > _LANES:
                 del seen[next(iter(seen))]
         if how & RELEASES:
             self._releases[here] = self._all_of(here, clock)
-        if how & _WRITES and how & STRONG and here in self._releases:
+        if how & WRITES and how & STRONG and here in self._releases:
             self._write(place, here[0], self._releases[here])
 
     def _write(self, place: tuple[int, int], block: int, released: _Account) -> None:

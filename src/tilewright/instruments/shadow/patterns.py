@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from pathlib import Path
 
-from tilewright.instruments.shadow.cells import READS, STRONG, WRITES
-from tilewright.instruments.shadow.judgement import PATTERN, TURNS, text_of
-from tilewright.instruments.shadow.orders import RELEASES, SHARED
+from tilewright.instruments.shadow import records
+from tilewright.instruments.shadow.cells import READS, RELEASES, SHARED, STRONG, WRITES
 from tilewright.instruments.shadow.tables import PLAIN_TYPE, TOUCHED_TYPE, Table
-from tilewright.simt.events import EventKind, Handler, Site, parameters
+from tilewright.native.bitcode import bitcode
+from tilewright.simt.events import EventKind, Handler, Site, calling
 
+_FILES = ("shared.c", "shared_quick.c", "global.c", "global_quick.c", "patterns.c")
+_PARTS = (*(bitcode(Path(__file__).with_name(name)) for name in _FILES), records.PART)
 #: Rows of one table; wider accesses are judged lane by lane.
 _ROWS_MAX = 1024
 #: Forms that are at least relaxed at some scope: two of them do not race. Source: PTX ISA, 8.3 (morally strong) and
@@ -32,33 +35,21 @@ def how(site: Site) -> int:
     return strong | (WRITES if site.access == "store" else READS)
 
 
-def handler(site: Site, offsets: tuple[int, ...] | None, cell_bytes: int, *, orders: bool) -> Handler:
-    """The handler of an access; with `orders` strong ones are told to `orders.Orders`."""
+def handler(site: Site, offsets: tuple[int, ...] | None, cell_bytes: int) -> Handler:
+    """The handler of an access."""
     found = together([site], [offsets], cell_bytes) if offsets is not None else None
-    return found or _free(site, cell_bytes, orders=orders)
+    return found or _free(site)
 
 
-def _free(site: Site, cell_bytes: int, *, orders: bool) -> Handler:
+def _free(site: Site) -> Handler:
     """An access by addresses that are known only when it happens."""
-    does = how(site)
-    told = _told(site) if orders and does & STRONG and site.space != "local" else 0
-    values = site.access == "store"
-    name = f"{site.space}.{does}.{site.bytes_per_lane}.{_element_bytes(site)}.{told}"
-    symbol = f"tw.memory.access.{name}"
-    looks = "free" if site.space == "global" else "turns"
-    stored = "%values" if values else "null"
-    return Handler(
-        symbol,
-        f"""
-declare void @tw.memory.{looks}.{site.space}({TURNS})
-define void @{symbol}({parameters(EventKind.ACCESS, values=values)}) noinline {{
-  call void @tw.memory.{looks}.{site.space}(ptr %slot, ptr %warp, ptr %launch, ptr %block, i32 %row, i32 %mask,
-    ptr %addresses, i32 %bytes, i32 {does}, i32 {_element_bytes(site)}, i32 {told}, ptr {stored})
-  ret void
-}}
-""",
-        values=values, needs=(text_of(site.space, cell_bytes),),
-    )  # fmt: skip
+    does, values = how(site), site.access == "store"
+    heard = _heard(site) if does & STRONG and site.space != "local" else 0
+    facts = (does, _element_bytes(site), heard)
+    function = f"tw_shadow_{'free' if site.space == 'global' else 'turns'}_{site.space}"
+    constants = [*([] if values else ["ptr null"]), *(f"i32 {fact}" for fact in facts)]
+    symbol = f"tw.memory.access.{site.space}.{'.'.join(map(str, facts))}"
+    return calling(function, constants, symbol, EventKind.ACCESS, *_PARTS, values=values)
 
 
 def together(sites: Sequence[Site], offsets: Sequence[tuple[int, ...]], cell_bytes: int) -> Handler | None:
@@ -82,24 +73,18 @@ def together(sites: Sequence[Site], offsets: Sequence[tuple[int, ...]], cell_byt
         for word in (lanes[0], site.bytes_per_lane, _element_bytes(site))
     ]
     name = hashlib.sha256(repr((space, does, rows, members, offsets[0])).encode()).hexdigest()[:16]
-    symbol = f"tw.memory.{name}"
-    values = does == WRITES
-    listed = parameters(EventKind.ACCESS, pattern=True, values=values)
-    return Handler(
-        symbol,
-        f"""
+    symbol, values = f"tw.memory.{name}", does == WRITES
+    tables = f"""
 @{symbol}.rows = internal constant [{len(table.rows)} x {kind}] [{rows}], align 16
 @{symbol}.members = internal constant {_words(members)}, align 16
-@{symbol}.offsets = internal constant {_words(offsets[0])}, align 64
-declare void @tw.memory.pattern.{space}({PATTERN})
-define void @{symbol}({listed}) noinline {{
-  call void @tw.memory.pattern.{space}(ptr %slot, ptr %warp, ptr %launch, ptr %block, i32 %row, i32 %mask, i64 %base,
-    i32 {does}, ptr {"%values" if values else "null"}, ptr @{symbol}.rows, i64 {len(table.rows)},
-    ptr @{symbol}.members, i64 {len(sites)}, ptr @{symbol}.offsets)
-  ret void
-}}
-""",
-        pattern=True, values=values, ahead_bytes=first, needs=(text_of(space, cell_bytes),),
+@{symbol}.offsets = internal constant {_words(offsets[0])}, align 64"""
+    constants = [
+        *([] if values else ["ptr null"]), f"i32 {does}", f"ptr @{symbol}.rows", f"i64 {len(table.rows)}",
+        f"ptr @{symbol}.members", f"i64 {len(sites)}", f"ptr @{symbol}.offsets",
+    ]  # fmt: skip
+    return calling(
+        f"tw_shadow_pattern_{space}", constants, symbol, EventKind.ACCESS, *_PARTS,
+        affine=True, values=values, ahead_bytes=first, tables=tables,
     )  # fmt: skip
 
 
@@ -114,8 +99,8 @@ def _element_bytes(site: Site) -> int:
     return max(1, site.bytes_per_lane // count)
 
 
-def _told(site: Site) -> int:
-    """What `orders.Orders` is told of a strong access, as bits."""
+def _heard(site: Site) -> int:
+    """What `orders.Orders` hears of a strong access, as bits."""
     parts = site.opcode.split(".")
     releases = RELEASES if "release" in parts or "acq_rel" in parts else 0
     return how(site) | releases | (SHARED if site.space == "shared" else 0)

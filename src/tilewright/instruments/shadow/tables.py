@@ -10,14 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tilewright.instruments.shadow.cells import SITE_MAX, SITE_SHIFT, WARPS_MAX
+from tilewright.instruments.shadow.cells import RUN, SITE_MAX, SITE_SHIFT, WARPS_MAX
 
-#: Cells of a row: what AVX-512 holds in a register, as 64-bit values.
-RUN = 8
-#: Bytes of a row: of a table of shared memory, and of global memory, which has but the first two words.
-ROW_BYTES = 16 + 4 * RUN
-PLAIN_BYTES = 16
-#: LLVM types of the rows.
+#: LLVM types of the rows: `tw_touched_row` of shared memory, and `tw_plain_row` of global memory.
 TOUCHED_TYPE = f"<{{ i64, i32, i32, [{RUN} x i32] }}>"
 PLAIN_TYPE = "<{ i64, i64 }>"
 

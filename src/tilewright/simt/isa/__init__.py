@@ -8,7 +8,8 @@ from __future__ import annotations
 import importlib
 
 from tilewright.native.once import once
-from tilewright.simt.isa.table import Form, Row, Table, lower
+from tilewright.simt.isa.roles import Role, role_of
+from tilewright.simt.isa.table import Form, Linear, Row, Table, lower
 
 #: Modules with rows, in the order of the manual's chapter 9.
 MODULES = (
@@ -43,4 +44,4 @@ def table() -> Table:
     return joined
 
 
-__all__ = ["MODULES", "Form", "Row", "Table", "lower", "table"]
+__all__ = ["MODULES", "Form", "Linear", "Role", "Row", "Table", "lower", "role_of", "table"]

@@ -9,20 +9,12 @@ Source: PTX ISA, sections 9.7.3.8, 9.7.3.13 to 9.7.3.22 and 9.7.4.9, 9.7.4.10.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 from tilewright.simt.isa import elementary
 from tilewright.simt.isa.half import halves
-from tilewright.simt.isa.rounding import (
-    bits_of,
-    canonical,
-    float_of,
-    flush,
-    narrow,
-    one_bits,
-    rounded,
-    widen,
-)
+from tilewright.simt.isa.rounding import bits_of, canonical, float_of, flush, narrow, one_bits, rounded, widen
 from tilewright.simt.isa.table import Form, Table
 from tilewright.simt.translate.code import Code, Value
 
@@ -31,6 +23,12 @@ rows = Table()
 _F32 = dict.fromkeys("dab", "f32")
 _F64 = dict.fromkeys("da", "f64")
 _NEARLY = "error below 0.5001 ulp"
+_quick = functools.partial(rows.row, types=_F32, cost="float")
+_double = functools.partial(rows.row, types=_F64, cost="double")
+_single = functools.partial(rows.row, types=_F32, cost="transcendental")
+_half = functools.partial(rows.row, cost="transcendental")
+_TURNS = "manual: absolute 2**-20.5 in [-pi, pi]"
+_UPPER = "of the upper word of a, to 20 bits of fraction, rounded to nearest; the lower word is zero"
 
 
 def _one(code: Code, x: Value) -> Value:
@@ -45,24 +43,15 @@ def _flushing(code: Code, form: Form, meaning: Callable[..., Value], *operands: 
     return canonical(code, flush(code, meaning(*(flush(code, x) for x in operands))))
 
 
-@rows.row(
-    "div.full{.ftz}.f32 d, a, b;",
-    section="9.7.3.8",
-    fixed=1,
-    types=_F32,
-    cost="float",
-    note="error 0.5 ulp; manual: 2",
-)
+@_quick("div.full{.ftz}.f32 d, a, b;", section="9.7.3.8", fixed=1, note="error 0.5 ulp; manual: 2")
 def div_full(code: Code, form: Form, a: Value, b: Value) -> Value:
     """Quotient."""
     return _flushing(code, form, lambda x, y: code.binary("fdiv", x, y), a, b)
 
 
-@rows.row(
+@_quick(
     "div.approx{.ftz}.f32 d, a, b;",
     section="9.7.3.8",
-    types=_F32,
-    cost="float",
     note="error 0.5 ulp for |b| up to 2**126 (manual: 2); beyond, 0, or NaN for an infinite a, as the manual says",
 )
 def div_approx(code: Code, form: Form, a: Value, b: Value) -> Value:
@@ -78,15 +67,13 @@ def div_approx(code: Code, form: Form, a: Value, b: Value) -> Value:
     return _flushing(code, form, meaning, a, b)
 
 
-@rows.row("rcp.approx{.ftz}.f32 d, a;", section="9.7.3.13", types=_F32, cost="float", note="error 0.5 ulp; manual: 1")
+@_quick("rcp.approx{.ftz}.f32 d, a;", section="9.7.3.13", note="error 0.5 ulp; manual: 1")
 def rcp(code: Code, form: Form, a: Value) -> Value:
     """Reciprocal."""
     return _flushing(code, form, lambda x: code.binary("fdiv", _one(code, x), x), a)
 
 
-@rows.row(
-    "sqrt.approx{.ftz}.f32 d, a;", section="9.7.3.15", types=_F32, cost="float", note="error 0.5 ulp; manual: 2**-23"
-)
+@_quick("sqrt.approx{.ftz}.f32 d, a;", section="9.7.3.15", note="error 0.5 ulp; manual: 2**-23")
 def sqrt(code: Code, form: Form, a: Value) -> Value:
     """Square root."""
     return _flushing(code, form, lambda x: code.call("llvm.sqrt", "float", x), a)
@@ -111,37 +98,25 @@ def canonical_upper(code: Code, x: Value, result: Value) -> Value:
     return code.select(code.fcmp("uno", result, result), nan, x)
 
 
-@rows.row(
-    "rcp.approx.ftz.f64 d, a;",
-    section="9.7.3.14",
-    types=_F64,
-    cost="double",
-    note="of the upper word of a, to 20 bits of fraction, rounded to nearest; the lower word is zero",
-)
+@_double("rcp.approx.ftz.f64 d, a;", section="9.7.3.14", note=_UPPER)
 def rcp_upper(code: Code, form: Form, a: Value) -> Value:
     """Gross reciprocal."""
     return _upper_word(code, lambda x: code.binary("fdiv", _one(code, x), x), a)
 
 
-@rows.row(
-    "rsqrt.approx.ftz.f64 d, a;",
-    section="9.7.3.17",
-    types=_F64,
-    cost="double",
-    note="of the upper word of a, to 20 bits of fraction, rounded to nearest; the lower word is zero",
-)
+@_double("rsqrt.approx.ftz.f64 d, a;", section="9.7.3.17", note=_UPPER)
 def rsqrt_upper(code: Code, form: Form, a: Value) -> Value:
     """Gross reciprocal of the square root."""
     return _upper_word(code, lambda x: _reciprocal_root(code, x), a)
 
 
-@rows.row("rsqrt.approx.f64 d, a;", section="9.7.3.16", types=_F64, cost="double", note="error below 1.5 ulp")
+@_double("rsqrt.approx.f64 d, a;", section="9.7.3.16", note="error below 1.5 ulp")
 def rsqrt_f64(code: Code, form: Form, a: Value) -> Value:
     """Reciprocal of the square root of a double."""
     return _flushing(code, form, lambda x: _reciprocal_root(code, x), a)
 
 
-def _in_double(code: Code, form: Form, function: Callable[[Code, Value], Value], a: Value) -> Value:
+def _in_double(code: Code, form: Form, a: Value, function: Callable[[Code, Value], Value]) -> Value:
     """A function computed in double and rounded once to the operand's type."""
 
     def meaning(x: Value) -> Value:
@@ -150,94 +125,34 @@ def _in_double(code: Code, form: Form, function: Callable[[Code, Value], Value],
     return _flushing(code, form, meaning, a)
 
 
-@rows.row(
-    "rsqrt.approx{.ftz}.f32 d, a;",
-    section="9.7.3.16",
-    types=_F32,
-    cost="transcendental",
-    note=f"{_NEARLY}; manual: relative 2**-22.9",
+#: Functions of one float: name, section, function in double, and what its note says of the error.
+_BY_DOUBLE: tuple[tuple[str, str, Callable[[Code, Value], Value], str], ...] = (
+    ("rsqrt", "9.7.3.16", _reciprocal_root, "; manual: relative 2**-22.9"),
+    ("sin", "9.7.3.18", elementary.sine, f" for |a| < 2**32, 0 from 2**48 on; {_TURNS}"),
+    ("cos", "9.7.3.19", elementary.cosine, f" for |a| < 2**32, 1 from 2**48 on; {_TURNS}"),
+    ("lg2", "9.7.3.20", elementary.logarithm, "; manual: absolute 2**-22 in [0.5, 2], else relative 2**-22"),
 )
-def rsqrt(code: Code, form: Form, a: Value) -> Value:
-    """Reciprocal of the square root."""
-    return _in_double(code, form, _reciprocal_root, a)
+for _name, _section, _function, _error in _BY_DOUBLE:
+    _single(f"{_name}.approx{{.ftz}}.f32 d, a;", section=_section, note=f"{_NEARLY}{_error}")(
+        functools.partial(_in_double, function=_function)
+    )
 
 
-@rows.row(
-    "sin.approx{.ftz}.f32 d, a;",
-    section="9.7.3.18",
-    types=_F32,
-    cost="transcendental",
-    note=f"{_NEARLY} for |a| < 2**32, 0 from 2**48 on; manual: absolute 2**-20.5 in [-pi, pi]",
-)
-def sin(code: Code, form: Form, a: Value) -> Value:
-    """Sine of radians."""
-    return _in_double(code, form, elementary.sine, a)
-
-
-@rows.row(
-    "cos.approx{.ftz}.f32 d, a;",
-    section="9.7.3.19",
-    types=_F32,
-    cost="transcendental",
-    note=f"{_NEARLY} for |a| < 2**32, 1 from 2**48 on; manual: absolute 2**-20.5 in [-pi, pi]",
-)
-def cos(code: Code, form: Form, a: Value) -> Value:
-    """Cosine of radians."""
-    return _in_double(code, form, elementary.cosine, a)
-
-
-@rows.row(
-    "lg2.approx{.ftz}.f32 d, a;",
-    section="9.7.3.20",
-    types=_F32,
-    cost="transcendental",
-    note=f"{_NEARLY}; manual: absolute 2**-22 in [0.5, 2], else relative 2**-22",
-)
-def lg2(code: Code, form: Form, a: Value) -> Value:
-    """Logarithm to base 2."""
-    return _in_double(code, form, elementary.logarithm, a)
-
-
-@rows.row(
-    "ex2.approx{.ftz}.f32 d, a;",
-    section="9.7.3.21",
-    types=_F32,
-    cost="transcendental",
-    note=f"{_NEARLY}; manual: relative 2**-22",
-)
-@rows.row(
-    "ex2.approx.type d, a;",
-    section="9.7.4.10",
-    type="f16 f16x2",
-    cost="transcendental",
-    note=f"{_NEARLY}; manual: relative 2**-9.9",
-)
-@rows.row(
-    "ex2.approx.ftz.type d, a;",
-    section="9.7.4.10",
-    type="bf16 bf16x2",
-    cost="transcendental",
-    note=f"{_NEARLY}; manual: relative 2**-7",
-)
+@_single("ex2.approx{.ftz}.f32 d, a;", section="9.7.3.21", note=f"{_NEARLY}; manual: relative 2**-22")
+@_half("ex2.approx.type d, a;", section="9.7.4.10", type="f16 f16x2", note=f"{_NEARLY}; manual: relative 2**-9.9")
+@_half("ex2.approx.ftz.type d, a;", section="9.7.4.10", type="bf16 bf16x2", note=f"{_NEARLY}; manual: relative 2**-7")
 def ex2(code: Code, form: Form, a: Value) -> Value:
     """2 to a power."""
-    return halves(code, form, lambda x: _in_double(code, form, elementary.power_of_two, x), a)
+    return halves(code, form, lambda x: _in_double(code, form, x, elementary.power_of_two), a)
 
 
-@rows.row(
-    "tanh.approx.f32 d, a;",
-    section="9.7.3.22",
-    types=_F32,
-    cost="transcendental",
-    note=f"{_NEARLY}; manual: relative 2**-11",
-)
-@rows.row(
+@_single("tanh.approx.f32 d, a;", section="9.7.3.22", note=f"{_NEARLY}; manual: relative 2**-11")
+@_half(
     "tanh.approx.type d, a;",
     section="9.7.4.9",
     type="f16 f16x2 bf16 bf16x2",
-    cost="transcendental",
     note=f"{_NEARLY}; manual: absolute 2**-10.987 (f16), 2**-8 (bf16)",
 )
 def tanh(code: Code, form: Form, a: Value) -> Value:
     """Hyperbolic tangent."""
-    return halves(code, form, lambda x: _in_double(code, form, elementary.hyperbolic_tangent, x), a)
+    return halves(code, form, lambda x: _in_double(code, form, x, elementary.hyperbolic_tangent), a)

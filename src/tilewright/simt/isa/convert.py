@@ -10,6 +10,8 @@ Source: PTX ISA, section 9.7.9.21 "Data Movement and Conversion Instructions: cv
 
 from __future__ import annotations
 
+import functools
+
 from tilewright.simt.isa.rounding import (
     FORMATS,
     bits_of,
@@ -34,6 +36,10 @@ INTEGERS = "u8 u16 u32 u64 s8 s16 s32 s64"
 _DIRECTIONS = "rn rz rm rp"
 _WHOLE = "rni rzi rmi rpi"
 
+_cvt = functools.partial(rows.row, section=_SECTION, types=_PAIR, cost="convert")
+_cvt_rounded = functools.partial(_cvt, frnd=_DIRECTIONS)
+_cvt_whole = functools.partial(_cvt, irnd=_WHOLE)
+
 #: Rounding to an integral value -> LLVM intrinsic.
 _TO_WHOLE = {"rni": "llvm.roundeven", "rzi": "llvm.trunc", "rmi": "llvm.floor", "rpi": "llvm.ceil"}
 
@@ -44,15 +50,7 @@ def _range(type_: str) -> tuple[int, int]:
     return (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if type_[0] == "s" else (0, (1 << bits) - 1)
 
 
-@rows.row(
-    "cvt{.sat}.dtype.atype d, a;",
-    section=_SECTION,
-    types=_PAIR,
-    dtype=INTEGERS,
-    atype=INTEGERS,
-    linear="cvt",
-    cost="convert",
-)
+@_cvt("cvt{.sat}.dtype.atype d, a;", dtype=INTEGERS, atype=INTEGERS, linear="cvt")
 def integer_to_integer(code: Code, form: Form, a: Value) -> Value:
     """Truncated, or extended by the source's sign; with .sat clamped to the destination's range."""
     source, destination = form["atype"], form["dtype"]
@@ -67,24 +65,8 @@ def integer_to_integer(code: Code, form: Form, a: Value) -> Value:
     return code.resize(a, element_type(destination), signed=kind == "s")
 
 
-@rows.row(
-    "cvt.irnd{.sat}.dtype.atype d, a;",
-    section=_SECTION,
-    types=_PAIR,
-    irnd=_WHOLE,
-    dtype=INTEGERS,
-    atype="f16 bf16 f64",
-    cost="convert",
-)
-@rows.row(
-    "cvt.irnd{.ftz}{.sat}.dtype.atype d, a;",
-    section=_SECTION,
-    types=_PAIR,
-    irnd=_WHOLE,
-    dtype=INTEGERS,
-    atype="f32",
-    cost="convert",
-)
+@_cvt_whole("cvt.irnd{.sat}.dtype.atype d, a;", dtype=INTEGERS, atype="f16 bf16 f64")
+@_cvt_whole("cvt.irnd{.ftz}{.sat}.dtype.atype d, a;", dtype=INTEGERS, atype="f32")
 def float_to_integer(code: Code, form: Form, a: Value) -> Value:
     """Rounded to an integral value and clamped to the destination's range, with .sat or without."""
     x = flush(code, a) if form.has("ftz") else a
@@ -115,24 +97,8 @@ def _halves(code: Code, a: Value, *, signed: bool) -> tuple[Value, Value]:
     return code.binary("fmul", upper, code.float_const("double", 2.0**32)), lower
 
 
-@rows.row(
-    "cvt.frnd{.sat}.dtype.atype d, a;",
-    section=_SECTION,
-    types=_PAIR,
-    frnd=_DIRECTIONS,
-    dtype="f16 bf16 f64",
-    atype=INTEGERS,
-    cost="convert",
-)
-@rows.row(
-    "cvt.frnd{.ftz}{.sat}.dtype.atype d, a;",
-    section=_SECTION,
-    types=_PAIR,
-    frnd=_DIRECTIONS,
-    dtype="f32",
-    atype=INTEGERS,
-    cost="convert",
-)
+@_cvt_rounded("cvt.frnd{.sat}.dtype.atype d, a;", dtype="f16 bf16 f64", atype=INTEGERS)
+@_cvt_rounded("cvt.frnd{.ftz}{.sat}.dtype.atype d, a;", dtype="f32", atype=INTEGERS)
 def integer_to_float(code: Code, form: Form, a: Value) -> Value:
     """Rounded once. An integer is never subnormal, so .ftz changes nothing."""
     type_, mode, signed = element_type(form["dtype"]), form["frnd"], form["atype"][0] == "s"
@@ -151,51 +117,11 @@ def integer_to_float(code: Code, form: Form, a: Value) -> Value:
     return saturate(code, result) if form.has("sat") else result
 
 
-@rows.row(
-    "cvt.frnd{.ftz}{.sat}.dtype.atype d, a;",
-    section=_SECTION,
-    types=_PAIR,
-    frnd=_DIRECTIONS,
-    dtype="f16 bf16",
-    atype="f32",
-    cost="convert",
-)
-@rows.row(
-    "cvt.frnd{.ftz}{.sat}.dtype.atype d, a;",
-    section=_SECTION,
-    types=_PAIR,
-    frnd=_DIRECTIONS,
-    dtype="f32",
-    atype="f64",
-    cost="convert",
-)
-@rows.row(
-    "cvt.frnd{.sat}.dtype.atype d, a;",
-    section=_SECTION,
-    types=_PAIR,
-    frnd=_DIRECTIONS,
-    dtype="f16 bf16",
-    atype="f64",
-    cost="convert",
-)
-@rows.row(
-    "cvt.frnd{.sat}.dtype.atype d, a;",
-    section=_SECTION,
-    types=_PAIR,
-    frnd=_DIRECTIONS,
-    dtype="bf16",
-    atype="f16",
-    cost="convert",
-)
-@rows.row(
-    "cvt.frnd{.sat}.dtype.atype d, a;",
-    section=_SECTION,
-    types=_PAIR,
-    frnd=_DIRECTIONS,
-    dtype="f16",
-    atype="bf16",
-    cost="convert",
-)
+@_cvt_rounded("cvt.frnd{.ftz}{.sat}.dtype.atype d, a;", dtype="f16 bf16", atype="f32")
+@_cvt_rounded("cvt.frnd{.ftz}{.sat}.dtype.atype d, a;", dtype="f32", atype="f64")
+@_cvt_rounded("cvt.frnd{.sat}.dtype.atype d, a;", dtype="f16 bf16", atype="f64")
+@_cvt_rounded("cvt.frnd{.sat}.dtype.atype d, a;", dtype="bf16", atype="f16")
+@_cvt_rounded("cvt.frnd{.sat}.dtype.atype d, a;", dtype="f16", atype="bf16")
 def float_to_narrower(code: Code, form: Form, a: Value) -> Value:
     """Rounded once to a format that cannot hold every value; a half NaN is canonical."""
     type_ = element_type(form["dtype"])
@@ -207,16 +133,9 @@ def float_to_narrower(code: Code, form: Form, a: Value) -> Value:
     return flush(code, result) if form.has("ftz") and type_ == "float" else result
 
 
-@rows.row(
-    "cvt{.ftz}{.sat}.dtype.atype d, a;",
-    section=_SECTION,
-    types=_PAIR,
-    dtype="f32",
-    atype="f16 bf16",
-    cost="convert",
-)
-@rows.row("cvt{.sat}.dtype.atype d, a;", section=_SECTION, types=_PAIR, dtype="f64", atype="f16 bf16", cost="convert")
-@rows.row("cvt{.ftz}{.sat}.dtype.atype d, a;", section=_SECTION, types=_PAIR, dtype="f64", atype="f32", cost="convert")
+@_cvt("cvt{.ftz}{.sat}.dtype.atype d, a;", dtype="f32", atype="f16 bf16")
+@_cvt("cvt{.sat}.dtype.atype d, a;", dtype="f64", atype="f16 bf16")
+@_cvt("cvt{.ftz}{.sat}.dtype.atype d, a;", dtype="f64", atype="f32")
 def float_to_wider(code: Code, form: Form, a: Value) -> Value:
     """Exact; .ftz flushes a subnormal float."""
     ftz = form.has("ftz")
@@ -237,27 +156,15 @@ def _to_same(code: Code, form: Form, a: Value) -> Value:
     return narrow(code, saturate(code, x) if form.has("sat") else x, a.type)
 
 
-@rows.row(
-    "cvt{.irnd}{.ftz}{.sat}.f32.f32 d, a;",
-    section=_SECTION,
-    types={"d": "f32", "a": "f32"},
-    irnd=_WHOLE,
-    cost="convert",
-)
+@_cvt_whole("cvt{.irnd}{.ftz}{.sat}.f32.f32 d, a;", types={"d": "f32", "a": "f32"})
 def float_to_same(code: Code, form: Form, a: Value) -> Value:
     """Float to float."""
     return _to_same(code, form, a)
 
 
-@rows.row(
-    "cvt{.irnd}{.sat}.f64.f64 d, a;", section=_SECTION, types={"d": "f64", "a": "f64"}, irnd=_WHOLE, cost="convert"
-)
-@rows.row(
-    "cvt{.irnd}{.sat}.f16.f16 d, a;", section=_SECTION, types={"d": "f16", "a": "f16"}, irnd=_WHOLE, cost="convert"
-)
-@rows.row(
-    "cvt{.irnd}{.sat}.bf16.bf16 d, a;", section=_SECTION, types={"d": "bf16", "a": "bf16"}, irnd=_WHOLE, cost="convert"
-)
+@_cvt_whole("cvt{.irnd}{.sat}.f64.f64 d, a;", types={"d": "f64", "a": "f64"})
+@_cvt_whole("cvt{.irnd}{.sat}.f16.f16 d, a;", types={"d": "f16", "a": "f16"})
+@_cvt_whole("cvt{.irnd}{.sat}.bf16.bf16 d, a;", types={"d": "bf16", "a": "bf16"})
 def other_to_same(code: Code, form: Form, a: Value) -> Value:
     """Double to double, half to half."""
     return _to_same(code, form, a)
@@ -274,14 +181,12 @@ def finish_half(code: Code, form: Form, x: Value) -> Value:
     return relu(code, x) if form.has("relu") else canonical(code, x)
 
 
-@rows.row(
+@_cvt(
     "cvt.frnd2.relu{.satfinite}.dtype.f32 d, a;",
     "cvt.frnd2.satfinite.dtype.f32 d, a;",
-    section=_SECTION,
     types={"d": "dtype", "a": "f32"},
     frnd2="rn rz",
     dtype="f16 bf16",
-    cost="convert",
 )
 def float_to_half(code: Code, form: Form, a: Value) -> Value:
     """Rounded to half, clamped."""

@@ -7,25 +7,18 @@ Microscaling Formats specification 1.0.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 from tilewright.simt.isa.convert import finish_half
-from tilewright.simt.isa.rounding import (
-    bits_of,
-    float_of,
-    is_nan,
-    join,
-    narrow,
-    relu,
-    select_bits,
-    widen,
-)
+from tilewright.simt.isa.rounding import bits_of, float_of, is_nan, join, narrow, relu, select_bits, widen
 from tilewright.simt.isa.table import Form, Table
 from tilewright.simt.translate.code import Code, Value
 
 rows = Table()
 
-_SECTION = "9.7.9.21"
+_cvt = functools.partial(rows.row, section="9.7.9.21", cost="convert")
+_pack = functools.partial(rows.row, section="9.7.9.22", fixed=1, cost="convert")
 
 
 @dataclass(frozen=True)
@@ -56,20 +49,8 @@ SMALL = {
 }
 
 
-@rows.row(
-    "cvt.frnd2{.relu}{.satfinite}.f16x2.f32 d, a, b;",
-    section=_SECTION,
-    types={"d": "f16x2", "a": "f32", "b": "f32"},
-    frnd2="rn rz",
-    cost="convert",
-)
-@rows.row(
-    "cvt.frnd2{.relu}{.satfinite}.bf16x2.f32 d, a, b;",
-    section=_SECTION,
-    types={"d": "bf16x2", "a": "f32", "b": "f32"},
-    frnd2="rn rz",
-    cost="convert",
-)
+@_cvt("cvt.frnd2{.relu}{.satfinite}.f16x2.f32 d, a, b;", types={"d": "f16x2", "a": "f32", "b": "f32"}, frnd2="rn rz")
+@_cvt("cvt.frnd2{.relu}{.satfinite}.bf16x2.f32 d, a, b;", types={"d": "bf16x2", "a": "f32", "b": "f32"}, frnd2="rn rz")
 def floats_to_halves(code: Code, form: Form, a: Value, b: Value) -> Value:
     """`a` to the upper half, `b` to the lower."""
     type_ = "half" if form.type_of("d") == "f16x2" else "bfloat"
@@ -77,19 +58,8 @@ def floats_to_halves(code: Code, form: Form, a: Value, b: Value) -> Value:
     return join(code, low, high)
 
 
-@rows.row(
-    "cvt.rna{.satfinite}.tf32.f32 d, a;",
-    section=_SECTION,
-    types={"d": "tf32", "a": "f32"},
-    cost="convert",
-)
-@rows.row(
-    "cvt.frnd2{.satfinite}{.relu}.tf32.f32 d, a;",
-    section=_SECTION,
-    types={"d": "tf32", "a": "f32"},
-    frnd2="rn rz",
-    cost="convert",
-)
+@_cvt("cvt.rna{.satfinite}.tf32.f32 d, a;", types={"d": "tf32", "a": "f32"})
+@_cvt("cvt.frnd2{.satfinite}{.relu}.tf32.f32 d, a;", types={"d": "tf32", "a": "f32"}, frnd2="rn rz")
 def float_to_tf32(code: Code, form: Form, a: Value) -> Value:
     """10 bits of fraction, the lower 13 zero; a NaN becomes canonical."""
     bits = bits_of(code, a)
@@ -143,32 +113,14 @@ def _small_pair(code: Code, form: Form, a: Value, b: Value) -> Value:
 _EIGHT = "e4m3x2 e5m2x2 e2m3x2 e3m2x2"
 
 
-@rows.row(
-    "cvt.rn.satfinite{.relu}.small.f32 d, a, b;",
-    section=_SECTION,
-    types={"d": "b16", "a": "f32", "b": "f32"},
-    small=_EIGHT,
-    cost="convert",
-)
-@rows.row(
-    "cvt.rn.satfinite{.relu}.small.f32 d, a, b;",
-    section=_SECTION,
-    types={"d": "b8", "a": "f32", "b": "f32"},
-    small="e2m1x2",
-    cost="convert",
-)
+@_cvt("cvt.rn.satfinite{.relu}.small.f32 d, a, b;", types={"d": "b16", "a": "f32", "b": "f32"}, small=_EIGHT)
+@_cvt("cvt.rn.satfinite{.relu}.small.f32 d, a, b;", types={"d": "b8", "a": "f32", "b": "f32"}, small="e2m1x2")
 def floats_to_small(code: Code, form: Form, a: Value, b: Value) -> Value:
     """Two floats."""
     return _small_pair(code, form, a, b)
 
 
-@rows.row(
-    "cvt.rn.satfinite{.relu}.small.f16x2 d, a;",
-    section=_SECTION,
-    types={"d": "b16", "a": "f16x2"},
-    small="e4m3x2 e5m2x2",
-    cost="convert",
-)
+@_cvt("cvt.rn.satfinite{.relu}.small.f16x2 d, a;", types={"d": "b16", "a": "f16x2"}, small="e4m3x2 e5m2x2")
 def halves_to_small(code: Code, form: Form, a: Value) -> Value:
     """Two packed halves."""
     high = code.cast("trunc", code.binary("lshr", a, code.const("i32", 16)), "i16")
@@ -209,20 +161,8 @@ def _to_halves(code: Code, form: Form, a: Value) -> Value:
     return join(code, *parts)
 
 
-@rows.row(
-    "cvt.rn{.relu}.f16x2.small d, a;",
-    section=_SECTION,
-    types={"d": "f16x2", "a": "b16"},
-    small=_EIGHT,
-    cost="convert",
-)
-@rows.row(
-    "cvt.rn{.relu}.f16x2.small d, a;",
-    section=_SECTION,
-    types={"d": "f16x2", "a": "b8"},
-    small="e2m1x2",
-    cost="convert",
-)
+@_cvt("cvt.rn{.relu}.f16x2.small d, a;", types={"d": "f16x2", "a": "b16"}, small=_EIGHT)
+@_cvt("cvt.rn{.relu}.f16x2.small d, a;", types={"d": "f16x2", "a": "b8"}, small="e2m1x2")
 def small_to_halves(code: Code, form: Form, a: Value) -> Value:
     """Exact."""
     return _to_halves(code, form, a)
@@ -238,27 +178,17 @@ def _clamped(code: Code, a: Value, type_: str) -> Value:
     return code.and_(a, code.const("i32", (1 << bits) - 1))
 
 
-@rows.row(
-    "cvt.pack.sat.ctype.s32 d, a, b;",
-    section="9.7.9.22",
-    fixed=1,
-    types={"d": "b32", "a": "s32", "b": "s32"},
-    ctype="u16 s16",
-    cost="convert",
-)
+@_pack("cvt.pack.sat.ctype.s32 d, a, b;", types={"d": "b32", "a": "s32", "b": "s32"}, ctype="u16 s16")
 def pack(code: Code, form: Form, a: Value, b: Value) -> Value:
     """Two clamped integers, `a` above `b`."""
     bits = code.const("i32", int(form["ctype"][1:]))
     return code.or_(code.binary("shl", _clamped(code, a, form["ctype"]), bits), _clamped(code, b, form["ctype"]))
 
 
-@rows.row(
+@_pack(
     "cvt.pack.sat.ctype.s32.b32 d, a, b, c;",
-    section="9.7.9.22",
-    fixed=1,
     types={"d": "b32", "a": "s32", "b": "s32", "c": "b32"},
     ctype="u2 s2 u4 s4 u8 s8",
-    cost="convert",
 )
 def pack_onto(code: Code, form: Form, a: Value, b: Value, c: Value) -> Value:
     """Two clamped integers below what `c` shifts up."""

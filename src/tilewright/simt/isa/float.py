@@ -8,14 +8,9 @@ Source: PTX ISA, section 9.7.3 "Floating Point Instructions" and 9.7.5 "Mixed Pr
 
 from __future__ import annotations
 
-from tilewright.simt.isa.rounding import (
-    flush,
-    one_bits,
-    packed,
-    rounded,
-    saturate,
-    widen,
-)
+import functools
+
+from tilewright.simt.isa.rounding import flush, one_bits, packed, rounded, saturate, widen
 from tilewright.simt.isa.table import Form, Table
 from tilewright.simt.translate.code import Code, Value
 
@@ -38,88 +33,48 @@ def _arithmetic(code: Code, form: Form, operation: str, *operands: Value) -> Val
     return saturate(code, result) if form.has("sat") else result
 
 
-def _arithmetic_x2(code: Code, form: Form, operation: str, *operands: Value) -> Value:
+def _operation(code: Code, form: Form, *operands: Value) -> Value:
+    """The operation that the opcode names; mad is fma on every GPU since sm_20."""
+    return _arithmetic(code, form, form.row.opcode.replace("mad", "fma"), *operands)
+
+
+def _operation_x2(code: Code, form: Form, *operands: Value) -> Value:
     """The same on both floats of packed operands."""
-    return packed(code, "float", lambda *parts: _arithmetic(code, form, operation, *parts), *operands)
+    return packed(code, "float", lambda *parts: _operation(code, form, *parts), *operands)
 
 
-@rows.row("add{.rnd}{.ftz}{.sat}.f32 d, a, b;", section="9.7.3.3", types=F32, rnd=ROUNDINGS, cost="float")
-@rows.row("add{.rnd}.f64 d, a, b;", section="9.7.3.3", types=F64, rnd=ROUNDINGS, cost="double")
-def add(code: Code, form: Form, a: Value, b: Value) -> Value:
-    """Sum."""
-    return _arithmetic(code, form, "add", a, b)
+_f32 = functools.partial(rows.row, types=F32, rnd=ROUNDINGS, cost="float")
+_f64 = functools.partial(rows.row, types=F64, rnd=ROUNDINGS, cost="double")
+
+for _name, _operands, _section in (
+    ("add{.rnd}", "d, a, b;", "9.7.3.3"),
+    ("sub{.rnd}", "d, a, b;", "9.7.3.4"),
+    ("mul{.rnd}", "d, a, b;", "9.7.3.5"),
+    ("fma.rnd", "d, a, b, c;", "9.7.3.6"),
+    ("mad.rnd", "d, a, b, c;", "9.7.3.7"),
+):
+    _f64(f"{_name}.f64 {_operands}", section=_section)(_operation)
+    _f32(f"{_name}{{.ftz}}{{.sat}}.f32 {_operands}", section=_section)(_operation)
+    if not _name.startswith("mad"):
+        _f32(f"{_name}{{.ftz}}.f32x2 {_operands}", section=_section, types=F32X2)(_operation_x2)
 
 
-@rows.row("sub{.rnd}{.ftz}{.sat}.f32 d, a, b;", section="9.7.3.4", types=F32, rnd=ROUNDINGS, cost="float")
-@rows.row("sub{.rnd}.f64 d, a, b;", section="9.7.3.4", types=F64, rnd=ROUNDINGS, cost="double")
-def sub(code: Code, form: Form, a: Value, b: Value) -> Value:
-    """Difference."""
-    return _arithmetic(code, form, "sub", a, b)
-
-
-@rows.row("mul{.rnd}{.ftz}{.sat}.f32 d, a, b;", section="9.7.3.5", types=F32, rnd=ROUNDINGS, cost="float")
-@rows.row("mul{.rnd}.f64 d, a, b;", section="9.7.3.5", types=F64, rnd=ROUNDINGS, cost="double")
-def mul(code: Code, form: Form, a: Value, b: Value) -> Value:
-    """Product."""
-    return _arithmetic(code, form, "mul", a, b)
-
-
-@rows.row("fma.rnd{.ftz}{.sat}.f32 d, a, b, c;", section="9.7.3.6", types=F32, rnd=ROUNDINGS, cost="float")
-@rows.row("fma.rnd.f64 d, a, b, c;", section="9.7.3.6", types=F64, rnd=ROUNDINGS, cost="double")
-@rows.row("mad.rnd{.ftz}{.sat}.f32 d, a, b, c;", section="9.7.3.7", types=F32, rnd=ROUNDINGS, cost="float")
-@rows.row("mad.rnd.f64 d, a, b, c;", section="9.7.3.7", types=F64, rnd=ROUNDINGS, cost="double")
-def fma(code: Code, form: Form, a: Value, b: Value, c: Value) -> Value:
-    """Product and sum in one rounding; mad is the same operation on every GPU since sm_20."""
-    return _arithmetic(code, form, "fma", a, b, c)
-
-
-@rows.row("add{.rnd}{.ftz}.f32x2 d, a, b;", section="9.7.3.3", types=F32X2, rnd=ROUNDINGS, cost="float")
-def add_x2(code: Code, form: Form, a: Value, b: Value) -> Value:
-    """Two sums."""
-    return _arithmetic_x2(code, form, "add", a, b)
-
-
-@rows.row("sub{.rnd}{.ftz}.f32x2 d, a, b;", section="9.7.3.4", types=F32X2, rnd=ROUNDINGS, cost="float")
-def sub_x2(code: Code, form: Form, a: Value, b: Value) -> Value:
-    """Two differences."""
-    return _arithmetic_x2(code, form, "sub", a, b)
-
-
-@rows.row("mul{.rnd}{.ftz}.f32x2 d, a, b;", section="9.7.3.5", types=F32X2, rnd=ROUNDINGS, cost="float")
-def mul_x2(code: Code, form: Form, a: Value, b: Value) -> Value:
-    """Two products."""
-    return _arithmetic_x2(code, form, "mul", a, b)
-
-
-@rows.row("fma.rnd{.ftz}.f32x2 d, a, b, c;", section="9.7.3.6", types=F32X2, rnd=ROUNDINGS, cost="float")
-def fma_x2(code: Code, form: Form, a: Value, b: Value, c: Value) -> Value:
-    """Two fused products and sums."""
-    return _arithmetic_x2(code, form, "fma", a, b, c)
-
-
-@rows.row("div.rnd{.ftz}.f32 d, a, b;", section="9.7.3.8", types=F32, rnd=ROUNDINGS, cost="float")
-@rows.row("div.rnd.f64 d, a, b;", section="9.7.3.8", types=F64, rnd=ROUNDINGS, cost="double")
+@_f32("div.rnd{.ftz}.f32 d, a, b;", section="9.7.3.8")
+@_f64("div.rnd.f64 d, a, b;", section="9.7.3.8")
 def div(code: Code, form: Form, a: Value, b: Value) -> Value:
     """Quotient, correctly rounded."""
     return _arithmetic(code, form, "div", a, b)
 
 
-@rows.row("rcp.rnd{.ftz}.f32 d, a;", section="9.7.3.13", types=F32, rnd=ROUNDINGS, cost="float")
-@rows.row(
-    "rcp.rnd{.ftz}.f64 d, a;",
-    section="9.7.3.13",
-    types=F64,
-    rnd=ROUNDINGS,
-    cost="double",
-    note="ftz has no effect",
-)
+@_f32("rcp.rnd{.ftz}.f32 d, a;", section="9.7.3.13")
+@_f64("rcp.rnd{.ftz}.f64 d, a;", section="9.7.3.13", note="ftz has no effect")
 def rcp(code: Code, form: Form, a: Value) -> Value:
     """Reciprocal, correctly rounded."""
     return _arithmetic(code, form, "div", code.float_bits(a.type, one_bits(a.type)), a)
 
 
-@rows.row("sqrt.rnd{.ftz}.f32 d, a;", section="9.7.3.15", types=F32, rnd=ROUNDINGS, cost="float")
-@rows.row("sqrt.rnd.f64 d, a;", section="9.7.3.15", types=F64, rnd=ROUNDINGS, cost="double")
+@_f32("sqrt.rnd{.ftz}.f32 d, a;", section="9.7.3.15")
+@_f64("sqrt.rnd.f64 d, a;", section="9.7.3.15")
 def sqrt(code: Code, form: Form, a: Value) -> Value:
     """Square root, correctly rounded."""
     return _arithmetic(code, form, "sqrt", a)
@@ -147,6 +102,7 @@ def copysign(code: Code, form: Form, a: Value, b: Value) -> Value:
 
 
 _MIXED = {"d": "f32", "a": "atype", "b": "f32", "c": "f32"}
+_MIXED_FACTORS = {"d": "f32", "a": "abtype", "b": "abtype", "c": "f32"}
 
 
 def _mixed_sum(code: Code, form: Form, a: Value, c: Value) -> Value:
@@ -155,30 +111,19 @@ def _mixed_sum(code: Code, form: Form, a: Value, c: Value) -> Value:
     return saturate(code, result) if form.has("sat") else result
 
 
-@rows.row(
-    "add{.rnd}{.sat}.f32.atype d, a, c;", section="9.7.5.1", types=_MIXED, rnd=ROUNDINGS, atype="f16 bf16", cost="float"
-)
+@_f32("add{.rnd}{.sat}.f32.atype d, a, c;", section="9.7.5.1", types=_MIXED, atype="f16 bf16")
 def add_mixed(code: Code, form: Form, a: Value, c: Value) -> Value:
     """Sum of a half and a float."""
     return _mixed_sum(code, form, a, c)
 
 
-@rows.row(
-    "sub{.rnd}{.sat}.f32.atype d, a, c;", section="9.7.5.2", types=_MIXED, rnd=ROUNDINGS, atype="f16 bf16", cost="float"
-)
+@_f32("sub{.rnd}{.sat}.f32.atype d, a, c;", section="9.7.5.2", types=_MIXED, atype="f16 bf16")
 def sub_mixed(code: Code, form: Form, a: Value, c: Value) -> Value:
     """A half less a float."""
     return _mixed_sum(code, form, a, code.op(f"fneg {c}", c.type, c.lanes))
 
 
-@rows.row(
-    "fma.rnd{.sat}.f32.abtype d, a, b, c;",
-    section="9.7.5.3",
-    types={"d": "f32", "a": "abtype", "b": "abtype", "c": "f32"},
-    rnd=ROUNDINGS,
-    abtype="f16 bf16",
-    cost="float",
-)
+@_f32("fma.rnd{.sat}.f32.abtype d, a, b, c;", section="9.7.5.3", types=_MIXED_FACTORS, abtype="f16 bf16")
 def fma_mixed(code: Code, form: Form, a: Value, b: Value, c: Value) -> Value:
     """Product of two halves and a float, in one rounding."""
     result = rounded(code, "fma", form["rnd"], widen(code, a, "float"), widen(code, b, "float"), c)

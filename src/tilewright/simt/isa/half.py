@@ -140,22 +140,14 @@ def fma_out_of_bounds(code: Code, form: Form, a: Value, b: Value, c: Value) -> V
 
 
 @_family("neg", "d, a;", "9.7.4.5", half="{.ftz}", bfloat="")
-def neg(code: Code, form: Form, a: Value) -> Value:
-    """The value with its sign turned."""
-
-    def one(x: Value) -> Value:
-        x = flush(code, x) if form.has("ftz") else x
-        return float_of(code, code.xor(bits_of(code, x), code.const("i16", FORMATS[x.type].sign)), x.type)
-
-    return halves(code, form, one, a)
-
-
 @_family("abs", "d, a;", "9.7.4.6", half="{.ftz}", bfloat="")
-def abs_(code: Code, form: Form, a: Value) -> Value:
-    """The value with its sign cleared."""
+def with_other_sign(code: Code, form: Form, a: Value) -> Value:
+    """The value with its sign turned (neg) or cleared (abs)."""
 
     def one(x: Value) -> Value:
-        x = flush(code, x) if form.has("ftz") else x
-        return float_of(code, code.and_(bits_of(code, x), code.const("i16", FORMATS[x.type].nan)), x.type)
+        bits, formats = bits_of(code, flush(code, x) if form.has("ftz") else x), FORMATS[x.type]
+        if form.row.opcode == "neg":
+            return float_of(code, code.xor(bits, code.const("i16", formats.sign)), x.type)
+        return float_of(code, code.and_(bits, code.const("i16", formats.nan)), x.type)
 
     return halves(code, form, one, a)

@@ -94,13 +94,11 @@ def _extent(code: Code, value: Value, type_: str) -> Value:
     return code.and_(value, code.const("i32", 255)) if type_ == "i32" else code.resize(value, type_, signed=False)
 
 
-@rows.row(
-    "bfe.type d, a, b, c;",
-    section="9.7.1.19",
-    type="u32 u64 s32 s64",
-    types={"b": "u32", "c": "u32"},
-    note="a position or length above 255 counts modulo 256 in the 32-bit types alone",
-)
+_MODULO = "a position or length above 255 counts modulo 256 in the 32-bit types alone"
+_FIELD = {"b": "u32", "c": "u32"}
+
+
+@rows.row("bfe.type d, a, b, c;", section="9.7.1.19", type="u32 u64 s32 s64", types=_FIELD, note=_MODULO)
 def bfe(code: Code, form: Form, a: Value, b: Value, c: Value) -> Value:
     """Field of c bits from bit b, extended by zeros or by its highest bit; 0 when c is 0."""
     signed = is_signed(form["type"])
@@ -118,7 +116,7 @@ def bfe(code: Code, form: Form, a: Value, b: Value, c: Value) -> Value:
     section="9.7.1.20",
     type="b32 b64",
     types={"position": "u32", "length": "u32"},
-    note="the manual calls the operands f, a, b, c, d; a position or length above 255 counts modulo 256 in b32 alone",
+    note=f"the manual calls the operands f, a, b, c, d; {_MODULO}",
 )
 def bfi(code: Code, form: Form, a: Value, b: Value, position: Value, length: Value) -> Value:
     """Insert the lowest bits of a into b; bits past the top are dropped."""

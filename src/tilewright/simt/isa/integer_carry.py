@@ -40,37 +40,27 @@ def _product(code: Code, form: Form, a: Value, b: Value) -> Value:
     return high_product(code, a, b, signed=is_signed(form["type"])) if form.has("hi") else code.mul(a, b)
 
 
+def _taken(form: Form, carry: Value) -> Value | None:
+    """The carry, where the instruction takes it."""
+    return carry if form.row.takes_carry else None
+
+
 @rows.row("add.cc.type d, a, b;", section="9.7.2.1", kind="carry", type=_WORDS)
-def add_setting(code: Code, form: Form, a: Value, b: Value, carry: Value) -> tuple[Value, Value]:
-    """Sum a + b; sets the carry."""
-    return _sum(code, a, b, None)
-
-
 @rows.row("addc{.cc}.type d, a, b;", section="9.7.2.2", kind="carry", type=_WORDS)
-def add_with_carry(code: Code, form: Form, a: Value, b: Value, carry: Value) -> tuple[Value, Value]:
-    """Sum a + b + carry."""
-    return _sum(code, a, b, carry)
+def add(code: Code, form: Form, a: Value, b: Value, carry: Value) -> tuple[Value, Value]:
+    """Sum a + b; addc adds the carry."""
+    return _sum(code, a, b, _taken(form, carry))
 
 
 @rows.row("sub.cc.type d, a, b;", section="9.7.2.3", kind="carry", type=_WORDS)
-def sub_setting(code: Code, form: Form, a: Value, b: Value, carry: Value) -> tuple[Value, Value]:
-    """Difference a - b; sets the carry where nothing is borrowed."""
-    return _difference(code, a, b, None)
-
-
 @rows.row("subc{.cc}.type d, a, b;", section="9.7.2.4", kind="carry", type=_WORDS)
-def sub_with_carry(code: Code, form: Form, a: Value, b: Value, carry: Value) -> tuple[Value, Value]:
-    """Difference a - b, less 1 where the carry is not set."""
-    return _difference(code, a, b, carry)
+def sub(code: Code, form: Form, a: Value, b: Value, carry: Value) -> tuple[Value, Value]:
+    """Difference a - b, whose carry is set where nothing is borrowed; subc takes 1 away where it is not set."""
+    return _difference(code, a, b, _taken(form, carry))
 
 
 @rows.row("mad.half.cc.type d, a, b, c;", fixed=1, section="9.7.2.5", kind="carry", half="hi lo", type=_WORDS)
-def mad_setting(code: Code, form: Form, a: Value, b: Value, c: Value, carry: Value) -> tuple[Value, Value]:
-    """Half of a * b, plus c; sets the carry."""
-    return _sum(code, _product(code, form, a, b), c, None)
-
-
 @rows.row("madc.half{.cc}.type d, a, b, c;", fixed=1, section="9.7.2.6", kind="carry", half="hi lo", type=_WORDS)
-def mad_with_carry(code: Code, form: Form, a: Value, b: Value, c: Value, carry: Value) -> tuple[Value, Value]:
-    """Half of a * b, plus c, plus carry."""
-    return _sum(code, _product(code, form, a, b), c, carry)
+def mad(code: Code, form: Form, a: Value, b: Value, c: Value, carry: Value) -> tuple[Value, Value]:
+    """Half of a * b, plus c; madc adds the carry."""
+    return _sum(code, _product(code, form, a, b), c, _taken(form, carry))

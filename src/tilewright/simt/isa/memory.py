@@ -5,7 +5,7 @@ Cache operators and eviction hints change no value; they are accepted and have n
 
 from __future__ import annotations
 
-from typing import Any
+import functools
 
 from tilewright.simt.isa.table import Table
 
@@ -24,86 +24,51 @@ _EVICT = "L1::evict_normal L1::evict_unchanged L1::evict_first L1::evict_last L1
 _EVICT_2 = "L2::evict_normal L2::evict_first L2::evict_last"
 _PREFETCH = "L2::64B L2::128B L2::256B"
 
-
-def _placed(*_: Any) -> Any:
-    """Memory instructions are placed by `translate.access`, which knows addresses and masks."""
-    raise NotImplementedError("placed by the translator")
+_access = functools.partial(
+    rows.placed,
+    kind="memory",
+    cost="memory",
+    types={"policy": "b64"},
+    scope=_SCOPES,
+    os=_ORDERED,
+    vs=_VOLATILE,
+    evict=_EVICT,
+    evict2=_EVICT_2,
+    prefetch=_PREFETCH,
+    vec=_VECTOR,
+    type=_TYPE,
+)
+_load = functools.partial(_access, section="9.7.9.8")
+_store = functools.partial(_access, section="9.7.9.11")
 
 
 #: How accesses are ordered; each syntax stands for two: with a cache hint it has a policy as its last operand.
 for _hint, _policy in ("", ""), (".L2::cache_hint", ", policy"):
     _cached = f"{{.evict}}{{.evict2}}{_hint}"
-    rows.row(
+    _load(
         f"ld{{.weak}}{{.ss}}{{.cop}}{_cached}{{.prefetch}}{{.vec}}.type d, [a]{_policy};",
         f"ld{{.weak}}.global{{.cop}}.nc{_cached}{{.prefetch}}{{.vec}}.type d, [a]{_policy};",
         f"ld.sem.scope{{.os}}{_cached}{{.prefetch}}{{.vec}}.type d, [a]{_policy};",
-        section="9.7.9.8",
-        kind="memory",
-        cost="memory",
-        types={"policy": "b64"},
         ss=_READ,
-        os=_ORDERED,
         cop="ca cg cs lu cv",
         sem="relaxed acquire",
-        scope=_SCOPES,
-        evict=_EVICT,
-        evict2=_EVICT_2,
-        prefetch=_PREFETCH,
-        vec=_VECTOR,
-        type=_TYPE,
         note="b128, and vectors up to 256 bits; cache operators have no effect",
-    )(_placed)
-    rows.row(
+    )
+    _store(
         f"st{{.weak}}{{.ss}}{{.cop}}{_cached}{{.vec}}.type [a], b{_policy};",
         f"st.sem.scope{{.os}}{_cached}{{.vec}}.type [a], b{_policy};",
-        section="9.7.9.11",
-        kind="memory",
-        cost="memory",
-        types={"policy": "b64"},
         ss=_WRITTEN,
-        os=_ORDERED,
         cop="wb cg cs wt",
         sem="relaxed release",
-        scope=_SCOPES,
-        evict=_EVICT,
-        evict2=_EVICT_2,
-        vec=_VECTOR,
-        type=_TYPE,
-    )(_placed)
+    )
 
-rows.row(
-    "ld.volatile{.vs}{.prefetch}{.vec}.type d, [a];",
-    "ld.mmio.relaxed.sys{.global}.type d, [a];",
-    section="9.7.9.8",
-    kind="memory",
-    cost="memory",
-    vs=_VOLATILE,
-    prefetch=_PREFETCH,
-    vec=_VECTOR,
-    type=_TYPE,
-)(_placed)
+_load("ld.volatile{.vs}{.prefetch}{.vec}.type d, [a];", "ld.mmio.relaxed.sys{.global}.type d, [a];")
 
-rows.row(
-    "ldu{.global}{.vec}.type d, [a];",
-    section="9.7.9.10",
-    kind="memory",
-    cost="memory",
-    vec="v2 v4",
-    type=_TYPE,
-)(_placed)
+_access("ldu{.global}{.vec}.type d, [a];", section="9.7.9.10", vec="v2 v4")
 
-rows.row(
-    "st.volatile{.vs}{.vec}.type [a], b;",
-    "st.mmio.relaxed.sys{.global}.type [a], b;",
-    section="9.7.9.11",
-    kind="memory",
-    cost="memory",
-    vs=_VOLATILE,
-    vec=_VECTOR,
-    type=_TYPE,
-)(_placed)
+_store("st.volatile{.vs}{.vec}.type [a], b;", "st.mmio.relaxed.sys{.global}.type [a], b;")
 
-rows.row(
+rows.placed(
     "createpolicy.fractional.primary{.secondary}.type policy{, fraction};",
     "createpolicy.range{.global}.primary{.secondary}.type policy, [a], size, total;",
     "createpolicy.cvt.L2.type policy, b;",
@@ -116,9 +81,9 @@ rows.row(
     secondary="L2::evict_first L2::evict_unchanged",
     type="b64",
     note="loads and stores take it and do as without it",
-)(_placed)
+)
 
-rows.row(
+rows.placed(
     "prefetch{.ps}.level [a];",
     "prefetch{.global}.evict [a];",
     "prefetch{.ts}.tensormap [a];",
@@ -133,4 +98,4 @@ rows.row(
     evict="L2::evict_last L2::evict_normal",
     level="L1 L2",
     note="a hint: it reads nothing here",
-)(_placed)
+)

@@ -37,16 +37,7 @@ def mov_vector(code: Code, form: Form, *a: Value) -> tuple[Value, ...]:
     return a
 
 
-def _placed_by_translator(code: Code, form: Form, *sources: Value) -> Value:
-    """Refuse: only the translator knows where the state spaces lie."""
-    raise NotImplementedError(f"{form.name}: rows of kind '{form.row.kind}' have no meaning of their own")
-
-
 _SIZED = {"p": "size", "a": "size"}
 for _syntax, _fixed in (("cvta.space.size p, a;", 0), ("cvta.to.space.size p, a;", 1)):
-    rows.row(_syntax, section="9.7.9.20", fixed=_fixed, kind="cvta", types=_SIZED, space=_SPACES, size="u32 u64")(
-        _placed_by_translator
-    )
-rows.row("isspacep.space p, a;", section="9.7.9.19", kind="isspacep", types={"p": "pred", "a": "u64"}, space=_SPACES)(
-    _placed_by_translator
-)
+    rows.placed(_syntax, section="9.7.9.20", fixed=_fixed, kind="cvta", types=_SIZED, space=_SPACES, size="u32 u64")
+rows.placed("isspacep.space p, a;", section="9.7.9.19", kind="isspacep", types={"p": "pred", "a": "u64"}, space=_SPACES)

@@ -5,6 +5,7 @@ Source: PTX ISA, sections 9.7.9.5 (shfl) and 9.7.9.6 (shfl.sync). Called as all 
 
 from __future__ import annotations
 
+import functools
 import re
 
 from tilewright.simt.isa.table import Form, Table
@@ -78,33 +79,23 @@ def _variable_source(code: Code, mode: str, b: Value, c: Value) -> tuple[Value, 
     return code.select(valid, j, lane), valid
 
 
-_SHFL = {"p": "pred", "b": "b32", "c": "b32", "membermask": "b32"}
-
-
-@rows.row(
-    "shfl.sync.mode.type d{|p}, a, b, c, membermask;",
-    section="9.7.9.6",
-    types=_SHFL,
+_shuffle = functools.partial(
+    rows.row,
+    types={"p": "pred", "b": "b32", "c": "b32", "membermask": "b32"},
     kind="warp",
     cost="warp",
     mode="up down bfly idx",
     type="b32",
     note="a lane that reads from one that does not execute gets 0, as GPUs give",
 )
-@rows.row(
-    "shfl.mode.type d{|p}, a, b, c;",
-    section="9.7.9.5",
-    types=_SHFL,
-    kind="warp",
-    cost="warp",
-    mode="up down bfly idx",
-    type="b32",
-    note="a lane that reads from one that does not execute gets 0, as GPUs give",
-)
+
+
+@_shuffle("shfl.sync.mode.type d{|p}, a, b, c, membermask;", section="9.7.9.6")
+@_shuffle("shfl.mode.type d{|p}, a, b, c;", section="9.7.9.5")
 def shfl(
     code: Code, form: Form, mask: Value, a: Value, b: Value, c: Value, members: Value | None = None
 ) -> tuple[Value, Value]:
-    """Read another lane's value; p tells whether that lane was in range.
+    """Read another lane's value; p says whether that lane was in range.
 
     What comes from a lane that does not execute is undefined by the manual. GPUs give 0: a sum may come out right.
     Source: as measured in apache/tvm issue 12274 and PaddlePaddle/CINN pull request 938.
@@ -115,7 +106,7 @@ def shfl(
         plan = _source_lanes(form["mode"], at, limits)
         lanes = [lane for lane, _ in plan]
         moved, present = _from_fixed_lanes(code, a, lanes), _from_fixed_lanes(code, executing, lanes)
-        return code.select(present, moved, nothing), code.pattern("i1", [int(valid) for _, valid in plan])
+        return code.select(present, moved, nothing), code.constants("i1", [int(valid) for _, valid in plan])
     lane, valid = _variable_source(code, form["mode"], b, c)
     bit = code.and_(code.binary("lshr", mask, lane), code.const("i32", 1))
     present = code.icmp("ne", bit, code.const("i32", 0))

@@ -18,12 +18,15 @@ the syntax's order (`mul.hi`, `bar.red`). A test asks the assembler about every 
 from __future__ import annotations
 
 import difflib
+import enum
 import functools
 import itertools
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from tilewright.simt.isa.roles import Role, role_of
 
 if TYPE_CHECKING:
     from tilewright.simt.translate.code import Code, Value
@@ -46,11 +49,28 @@ KINDS = {
     "policy": "a cache policy, of which no access here takes notice: 0",
     "nothing": "no effect here",
 }
-#: Shapes of results that `translate.transfer` knows, for operands that are uniform or linear in the lane.
-LINEAR = ("", "move", "add", "sub", "neg", "mul", "mul.wide", "mad", "mad.wide", "shl", "shr", "and", "or", "cvt")
 #: Units that execute instructions.
 _TYPE = re.compile(r"[usb]\d+(x2)?|b?f\d+(x2)?|tf32|pred|e\dm\d(x2)?")
 COSTS = ("integer", "half", "float", "double", "transcendental", "convert", "memory", "control", "warp")
+
+
+class Linear(enum.StrEnum):
+    """What a row computes of integers, where `translate.transfer` knows the shape of the result."""
+
+    NONE = ""
+    MOVE = "move"
+    ADD = "add"
+    SUB = "sub"
+    NEG = "neg"
+    MUL = "mul"
+    MUL_WIDE = "mul.wide"
+    MAD = "mad"
+    MAD_WIDE = "mad.wide"
+    SHL = "shl"
+    SHR = "shr"
+    AND = "and"
+    OR = "or"
+    CVT = "cvt"
 
 
 @dataclass(frozen=True)
@@ -69,8 +89,8 @@ class Row:
         Operand letter -> type expression, where it is not `.type`.
     kind : str
         Who places the instruction: one of `KINDS`.
-    linear : str
-        How the result's shape follows from the operands', one of `LINEAR`; "" where only the general rule applies.
+    linear : Linear
+        How the result's shape follows from the operands'; `NONE` where only the general rule applies.
     cost : str
         The unit that executes it, one of `COSTS`; for instruments that say what bounds a kernel.
     emit : callable
@@ -87,19 +107,24 @@ class Row:
     where: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     types: Mapping[str, str] = field(default_factory=dict)
     kind: str = "lane"
-    linear: str = ""
+    linear: Linear = Linear.NONE
     cost: str = "integer"
     note: str = ""
     fixed: int = 0
 
     def __post_init__(self) -> None:
         """A row of an unknown kind would be placed by nobody."""
-        assert self.kind in KINDS and self.linear in LINEAR and self.cost in COSTS, self.syntax
+        assert isinstance(self.linear, Linear) and self.kind in KINDS and self.cost in COSTS, self.syntax
 
     @property
     def opcode(self) -> str:
         """The part before the first dot."""
         return re.split(r"[.{ ;]", self.syntax, maxsplit=1)[0]
+
+    @property
+    def role(self) -> Role:
+        """What programs use it for."""
+        return role_of(self.opcode)
 
     @functools.cached_property
     def operand_text(self) -> str:
@@ -124,6 +149,29 @@ class Row:
     def writes(self) -> bool:
         """Whether the first operand is written: the manual calls destinations d and p."""
         return self.kind != "control" and bool(self.operands) and self.operands[0][0] in "dp"
+
+    @functools.cached_property
+    def access(self) -> str:
+        """What it does to memory at its address: "load", "store" or "atomic", which is both; "" where nothing."""
+        if self.kind == "memory":
+            return "load" if self.writes else "store"
+        return "atomic" if self.kind == "atomic" else ""
+
+    @property
+    def loads(self) -> bool:
+        """Whether it gives what it finds in memory: loads, and atomics with a result."""
+        return bool(self.access) and self.writes
+
+    @property
+    def stores(self) -> bool:
+        """Whether it changes memory: stores and atomics."""
+        return self.access in ("store", "atomic")
+
+    @property
+    def members(self) -> int | None:
+        """Which source is the mask of the lanes that take part; None where there is none."""
+        sources = self.operands[self.writes :]
+        return sources.index("membermask") if "membermask" in sources else None
 
     @property
     def takes_carry(self) -> bool:
@@ -178,7 +226,7 @@ class Row:
 class Form:
     """An instruction's row with its placeholders bound; `name` has its parts in the syntax's order.
 
-    `form["type"]` is the bound value ("s32") or "" when an optional part is absent; `form.has("sat")` tells whether a
+    `form["type"]` is the bound value ("s32") or "" when an optional part is absent; `form.has("sat")` says whether a
     literal modifier is present; `form.type_of("a")` gives the PTX type of an operand.
     """
 
@@ -197,6 +245,14 @@ class Form:
     def has(self, modifier: str) -> bool:
         """Whether `.modifier` is among the name's dotted parts."""
         return modifier in self.name.split(".")[1:]
+
+    @property
+    def aligned(self) -> bool:
+        """Whether all lanes of a warp must come to this barrier together.
+
+        Source: PTX ISA, 9.7.13.1: `bar` is `barrier` with `.aligned`.
+        """
+        return self.row.opcode == "bar" or self.has("aligned")
 
     def type_of(self, operand: str) -> str:
         """PTX type (no dot) of an operand letter."""
@@ -234,6 +290,11 @@ def _head(syntax: str) -> str:
     return syntax
 
 
+def _placed(*_: Any) -> Any:
+    """Stand for the meaning of an instruction that the translator places, which knows the flow and the memory."""
+    raise NotImplementedError("placed by the translator")
+
+
 class Table:
     """All rows, indexed by opcode.
 
@@ -267,10 +328,14 @@ class Table:
 
         def register(emit: Meaning) -> Meaning:
             for syntax in syntaxes:
-                self.add(Row(syntax, section, emit, values, types or {}, kind, linear, cost, note, fixed))
+                self.add(Row(syntax, section, emit, values, types or {}, kind, Linear(linear), cost, note, fixed))
             return emit
 
         return register
+
+    def placed(self, *syntaxes: str, **stated: Any) -> None:
+        """Add rows that the translator places wholly: they have no meaning that can be called."""
+        self.row(*syntaxes, **stated)(_placed)
 
     def find(self, name: str) -> Form | None:
         """The form for a dotted name, or None."""

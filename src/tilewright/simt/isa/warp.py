@@ -9,12 +9,16 @@ to lane, each lane sees the lanes of its own mask: several groups may execute on
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 from tilewright.simt.isa.table import Form, Table
 from tilewright.simt.translate.code import LANES, Code, Value, mangle
 
 rows = Table()
+
+_MEMBERS = {"membermask": "b32"}
+_warp = functools.partial(rows.row, kind="warp", cost="warp", types=_MEMBERS)
 
 #: The NaN that arithmetic gives in single precision. Source: PTX ISA, section 9.7.3, canonical NaN.
 _CANONICAL_NAN = 0x7FFFFFFF
@@ -32,7 +36,7 @@ def _mask_of(code: Code, predicates: Value) -> Value:
 
 def laneid(code: Code) -> Value:
     """Each lane's own number."""
-    return code.pattern("i32", list(range(LANES)))
+    return code.constants("i32", list(range(LANES)))
 
 
 def _by_lane(
@@ -72,19 +76,8 @@ def _votes(code: Code, mask: Value, a: Value, members: Value | None) -> tuple[Va
     return voters, code.and_(_mask_of(code, a), voters)
 
 
-_MEMBERS = {"membermask": "b32"}
-
-
-@rows.row(
-    "vote.sync.mode.type d, {!}a, membermask;",
-    section="9.7.13.9",
-    types=_MEMBERS,
-    kind="warp",
-    cost="warp",
-    mode="all any uni",
-    type="pred",
-)
-@rows.row("vote.mode.type d, {!}a;", section="9.7.13.8", kind="warp", cost="warp", mode="all any uni", type="pred")
+@_warp("vote.sync.mode.type d, {!}a, membermask;", section="9.7.13.9", mode="all any uni", type="pred")
+@_warp("vote.mode.type d, {!}a;", section="9.7.13.8", mode="all any uni", type="pred")
 def vote(code: Code, form: Form, mask: Value, a: Value, members: Value | None = None) -> Value:
     """Whether a predicate holds in all lanes, in any, or alike in all."""
     voters, ayes = _votes(code, mask, a, members)
@@ -98,33 +91,20 @@ def vote(code: Code, form: Form, mask: Value, a: Value, members: Value | None = 
             return code.or_(none, code.icmp("eq", ayes, voters))
 
 
-@rows.row(
-    "vote.sync.ballot.type d, {!}a, membermask;",
-    section="9.7.13.9",
-    types=_MEMBERS | {"a": "pred"},
-    kind="warp",
-    cost="warp",
-    type="b32",
-)
-@rows.row("vote.ballot.type d, {!}a;", section="9.7.13.8", types={"a": "pred"}, kind="warp", cost="warp", type="b32")
+@_warp("vote.sync.ballot.type d, {!}a, membermask;", section="9.7.13.9", types=_MEMBERS | {"a": "pred"}, type="b32")
+@_warp("vote.ballot.type d, {!}a;", section="9.7.13.8", types={"a": "pred"}, type="b32")
 def ballot(code: Code, form: Form, mask: Value, a: Value, members: Value | None = None) -> Value:
     """A mask of the lanes in which a predicate holds."""
     return _votes(code, mask, a, members)[1]
 
 
-@rows.row("activemask.type d;", section="9.7.13.11", kind="warp", cost="warp", type="b32")
+@_warp("activemask.type d;", section="9.7.13.11", type="b32")
 def activemask(code: Code, form: Form, mask: Value) -> Value:
     """A mask of the lanes that execute."""
     return mask
 
 
-@rows.row(
-    "elect.sync d|p, membermask;",
-    section="9.7.13.14",
-    types={"d": "b32", "p": "pred"} | _MEMBERS,
-    kind="warp",
-    cost="warp",
-)
+@_warp("elect.sync d|p, membermask;", section="9.7.13.14", types={"d": "b32", "p": "pred"} | _MEMBERS)
 def elect(code: Code, form: Form, mask: Value, members: Value) -> tuple[Value, Value]:
     """Choose one lane, here the lowest: d is its number, p holds in it alone."""
     leader = code.call("llvm.cttz", "i32", code.and_(mask, members), flags="i1 false")
@@ -146,29 +126,20 @@ def _equal_lanes(code: Code, mask: Value, a: Value, members: Value) -> tuple[Val
     return voters, code.and_(equal, voters)
 
 
-@rows.row(
-    "match.any.sync.type d, a, membermask;",
-    section="9.7.13.10",
-    types={"d": "b32"} | _MEMBERS,
-    kind="warp",
-    cost="warp",
-    type="b32 b64",
-)
+@_warp("match.any.sync.type d, a, membermask;", section="9.7.13.10", types={"d": "b32"} | _MEMBERS, type="b32 b64")
 def match_any(code: Code, form: Form, mask: Value, a: Value, members: Value) -> Value:
     """A mask of the lanes that hold the same value."""
     return _equal_lanes(code, mask, a, members)[1]
 
 
-@rows.row(
+@_warp(
     "match.all.sync.type d{|p}, a, membermask;",
     section="9.7.13.10",
     types={"d": "b32", "p": "pred"} | _MEMBERS,
-    kind="warp",
-    cost="warp",
     type="b32 b64",
 )
 def match_all(code: Code, form: Form, mask: Value, a: Value, members: Value) -> tuple[Value, Value]:
-    """The mask of all lanes if all hold the same value, else 0; p tells which."""
+    """The mask of all lanes if all hold the same value, else 0; p says which."""
     voters, equal = _equal_lanes(code, mask, a, members)
     same = code.icmp("eq", equal, voters)
     return code.select(same, voters, code.const("i32", 0)), same
@@ -199,24 +170,8 @@ def _reduce_for_each(code: Code, operation: str, mask: Value, values: Value, mem
     return _by_lane(code, f"tw.redux.{operation}", [values, voters], "i32", one)
 
 
-@rows.row(
-    "redux.sync.op.type d, a, membermask;",
-    section="9.7.13.12",
-    types=_MEMBERS,
-    kind="warp",
-    cost="warp",
-    op="add min max",
-    type="u32 s32",
-)
-@rows.row(
-    "redux.sync.op.type d, a, membermask;",
-    section="9.7.13.12",
-    types=_MEMBERS,
-    kind="warp",
-    cost="warp",
-    op="and or xor",
-    type="b32",
-)
+@_warp("redux.sync.op.type d, a, membermask;", section="9.7.13.12", op="add min max", type="u32 s32")
+@_warp("redux.sync.op.type d, a, membermask;", section="9.7.13.12", op="and or xor", type="b32")
 def redux(code: Code, form: Form, mask: Value, a: Value, members: Value) -> Value:
     """Sum, extreme or bitwise combination of the lanes' values."""
     operation = form["op"]
@@ -225,15 +180,7 @@ def redux(code: Code, form: Form, mask: Value, a: Value, members: Value) -> Valu
     return _reduce_for_each(code, operation, mask, a, members)
 
 
-@rows.row(
-    "redux.sync.op{.abs}{.NaN}.type d, a, membermask;",
-    section="9.7.13.12",
-    types=_MEMBERS,
-    kind="warp",
-    cost="warp",
-    op="min max",
-    type="f32",
-)
+@_warp("redux.sync.op{.abs}{.NaN}.type d, a, membermask;", section="9.7.13.12", op="min max", type="f32")
 def redux_float(code: Code, form: Form, mask: Value, a: Value, members: Value) -> Value:
     """Extreme of floats, with -0 below +0; NaNs count only with .NaN, or when there is nothing else.
 

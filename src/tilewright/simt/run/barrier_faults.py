@@ -68,7 +68,7 @@ def rule_text(rule: Rule, got: int, other: int, threads: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """A barrier of a block that has begun and cannot complete.
+    """A barrier at which warps of a block wait, and which cannot complete.
 
     Attributes
     ----------
@@ -92,7 +92,7 @@ class Wait:
 
 
 def waits(slot: np.ndarray[Any, np.dtype[np.uint64]], warps: int, sites: Sequence[Site]) -> list[Wait]:
-    """Which barriers of a block have begun and cannot complete."""
+    """The barriers at which warps of a block wait, and which cannot complete."""
     words = slot.view(np.uint32)[state.SLOT_BARRIERS // 4 : state.SLOT_BYTES // 4].reshape(state.BARRIERS, -1)
     gone = int(slot[state.SLOT["gone"] // 8])
     found = []

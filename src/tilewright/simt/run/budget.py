@@ -43,7 +43,7 @@ class Budget:
 
     @property
     def passed(self) -> bool:
-        """Whether the threads have told of more than may be run."""
+        """Whether the threads have reported more than may be run."""
         return self._spent > self.limit
 
     def share(self) -> Share:
@@ -101,7 +101,7 @@ class Share:
             self.granted = spent
             budget._changed.notify_all()
 
-    def tell(self, spent: int) -> None:
+    def report(self, spent: int) -> None:
         """Say what was run so far."""
         with self._budget._changed:
             self._add(spent)

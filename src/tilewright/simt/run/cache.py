@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +26,7 @@ def store(folder: Path | None, key: str, translation: Translation, code: bytes) 
 
 def fingerprint() -> str:
     """Changes when a file of the machine or its compiler does: a checkout that is worked on keeps no stale entries."""
-    package = Path(__file__).parents[2]
-    return entries.digest(*(entries.fingerprint(os.fspath(package / x)) for x in ("simt", "native")))
+    return entries.fingerprint("simt", "ptx", "programs", "native")
 
 
 def _header(translation: Translation) -> dict[str, Any]:

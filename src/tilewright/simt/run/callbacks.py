@@ -18,7 +18,7 @@ class Callbacks:
     Parameters
     ----------
     failed : callable
-        Is told what a function raised; stops the launch.
+        Gets what a function raised; stops the launch.
     """
 
     def __init__(self, failed: Callable[[BaseException], None]) -> None:

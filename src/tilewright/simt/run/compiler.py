@@ -7,12 +7,14 @@ from pathlib import Path
 
 from tilewright.errors import PtxError
 from tilewright.native import store, upkeep
-from tilewright.native.compiler import Compiler, Library
+from tilewright.native.bitcode import bitcode
+from tilewright.native.compiler import Compiler, Library, Source
 from tilewright.native.once import once
 from tilewright.simt.run import cache
-from tilewright.simt.translate.runtime import runtime_ir
 
-_RUNTIME = ("tw.run", "tw.recheck", "tw.fault", "tw.stop", "tw.print", "tw.reach", "tw.pass", "tw.blame")
+#: What the runtime's files define for others.
+_RUNTIME = ("tw_run", "tw_recheck", "tw_fault", "tw_stop", "tw_print", "tw_copy", "tw_reach", "tw_pass", "tw_blame")
+_FILES = ("scheduler.c", "barriers.c", "faults.c", "frames.c", "printing.c")
 
 
 class Host(Compiler):
@@ -32,17 +34,18 @@ class Host(Compiler):
 
     def _runtime_code(self, folder: Path | None) -> bytes:
         """The runtime's machine code, kept in `folder` from one process to the next."""
+        runtime = [bitcode(Path(__file__).parents[1] / "runtime" / name) for name in _FILES]
         if folder is None:
-            return self.compile(runtime_ir())
+            return self.compile(runtime[0], runtime[1:], exports=_RUNTIME)
         key = store.digest(cache.fingerprint(), self.identity, "runtime")
         kept = store.read(folder, key, lambda header: None)
         if kept is not None:
             return kept[1]
-        code = self.compile(runtime_ir())
+        code = self.compile(runtime[0], runtime[1:], exports=_RUNTIME)
         store.write(folder, key, {}, code)
         return code
 
-    def compile_kernel(self, ir: str, handlers: Iterable[str], *, optimise: bool = True) -> bytes:
+    def compile_kernel(self, ir: str, handlers: Iterable[Source], symbol: str, *, optimise: bool = True) -> bytes:
         """Machine code of a translated kernel and the instruments' handlers that it calls.
 
         Raises
@@ -51,13 +54,15 @@ class Host(Compiler):
             The PTX had operands that make no valid LLVM module.
         """
         try:
-            return self.compile(ir, handlers, level=2 if optimise else 0, passes=1 if optimise else 0)
+            return self.compile(
+                ir, handlers, exports=(symbol,), level=2 if optimise else 0, passes=1 if optimise else 0
+            )
         except ValueError as error:
             raise PtxError(f"the kernel has operands that cannot be compiled ({error})") from error
 
     def link_kernel(self, code: bytes, symbol: str) -> Library:
         """Load a translated kernel, with the runtime's functions in reach."""
-        imports = {name: address for name, address in self.runtime.addresses.items() if name != "tw.run"}
+        imports = {name: address for name, address in self.runtime.addresses.items() if name != "tw_run"}
         return self.link(code, (symbol,), imports)
 
 

@@ -12,15 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.errors import DeadlockError, KernelError, LimitError, MemoryAccessError
-from tilewright.gpu.program import Program
+from tilewright.programs.device_runtime import ASSERTION_FORMAT
+from tilewright.ptx.frames import within
 from tilewright.simt.events import Site
-from tilewright.simt.ptx.frames import within
+from tilewright.simt.observer import Launch
 from tilewright.simt.run import barrier_faults, traps
 from tilewright.simt.run.budget import Budget
-from tilewright.simt.run.device_runtime import ASSERTION_FORMAT
 from tilewright.simt.run.grid_barrier import GridBarrier
-from tilewright.simt.run.limits import Limits
-from tilewright.simt.run.memory import Memory
+from tilewright.simt.run.job import Job, Placed
 from tilewright.simt.translate import state
 from tilewright.simt.translate.code import LANES
 from tilewright.simt.translate.translation import Translation
@@ -52,14 +51,9 @@ class Diagnosis:
 
     Attributes
     ----------
-    program : Program
-    translation : Translation
-        Its sites say where instructions stand.
-    grid, block : (int, int, int)
-    limits : Limits
-    memory : Memory
-    module_base : int
-        Device address of the module's variables.
+    job : Job
+        Its translation's sites say where instructions stand.
+    placed : Placed
     budget : Budget
         The launch's instructions.
     grid_barrier : GridBarrier, optional
@@ -68,16 +62,21 @@ class Diagnosis:
         When the launch is given up, by `time.monotonic`.
     """
 
-    program: Program
-    translation: Translation
-    grid: _Extent
-    block: _Extent
-    limits: Limits
-    memory: Memory
-    module_base: int
+    job: Job
+    placed: Placed
     budget: Budget
     grid_barrier: GridBarrier | None
     deadline_s: float | None
+
+    @property
+    def launch(self) -> Launch:
+        """What was launched."""
+        return self.job.launch
+
+    @property
+    def translation(self) -> Translation:
+        """Of its kernel."""
+        return self.job.ready.translation
 
     def fault(self, code: int, context: _Context, record: Any, printed: Iterator[traps.PrintRecord]) -> KernelError:
         """The error that machine code came back with.
@@ -97,8 +96,8 @@ class Diagnosis:
         def field(name: str) -> int:
             return int(context[state.CONTEXT[name] // 8])
 
-        block = place_of(field("fault_block"), self.grid)
-        name, threads = self.program.name, math.prod(self.block)
+        block = place_of(field("fault_block"), self.launch.grid)
+        name, threads = self.launch.program.name, math.prod(self.launch.block)
         if code == state.DEADLOCK:
             warps = -(-threads // LANES)
             return self._deadlock(block, barrier_faults.waits(record, warps, self.translation.sites))
@@ -106,7 +105,7 @@ class Diagnosis:
             return self.stopped(field("fault_block"), context)
         site = self.translation.sites[field("fault_site")]
         where = self._where(field("fault_site"))
-        thread = place_of(field("fault_warp") * LANES + field("fault_lane"), self.block)
+        thread = place_of(field("fault_warp") * LANES + field("fault_lane"), self.launch.block)
         kind, address = field("fault_kind"), field("fault_address")
         inner = self._inner(site)
         at = f"in block {block}, thread {thread}, at {where}" + (f", in {within(inner)}" if inner else "")
@@ -115,16 +114,17 @@ class Diagnosis:
             "opcode": site.opcode, "ptx_line": site.ptx_line,
         }  # fmt: skip
         if kind == state.TRAP:
-            at_barrier = self.grid_barrier is None and traps.at_grid_barrier(self.program.ptx, site, inner)
+            at_barrier = self.grid_barrier is None and traps.at_grid_barrier(self.launch.program.module, site, inner)
             return traps.error(name, self._assertion(printed, about), about, at_grid_barrier=at_barrier)
         if kind == state.CALL_DEPTH:
-            return LimitError(f"{name}: calls went deeper than {self.limits.call_depth} {at}", **about)
+            return LimitError(f"{name}: calls went deeper than {self.launch.limits.call_depth} {at}", **about)
         if kind == state.BAD_CALL:
             return KernelError(f"{name}: indirect call to no function {at}", **about)
         if kind in barrier_faults.RULES:
             rule = barrier_faults.RULES[kind]
             text = barrier_faults.rule_text(rule, field("fault_got"), field("fault_other"), threads)
-            return rule.error(f"{name}: `{site.opcode}` {at}: {text}", fault=rule.fault, **about)
+            about |= {"fault": rule.fault, "summary": f"`{site.opcode}`: {text}"}
+            return rule.error(f"{name}: `{site.opcode}` {at}: {text}", **about)
         lanes = field("fault_lanes").bit_count()
         return _access_error(name, site, at, lanes, address, misaligned=kind == state.MISALIGNED, about=about)
 
@@ -133,17 +133,19 @@ class Diagnosis:
         place = self.translation.layout.places.get(ASSERTION_FORMAT)
         if place is None:
             return None
-        block, thread = number_of(about["block"], self.grid), number_of(about["thread"], self.block)
-        return traps.failed_assertion(printed, self.module_base + place[1], block, thread, self.memory.read_text)
+        block, thread = number_of(about["block"], self.launch.grid), number_of(about["thread"], self.launch.block)
+        return traps.failed_assertion(
+            printed, self.placed.module_base + place[1], block, thread, self.placed.memory.read_text
+        )
 
     def _deadlock(self, block: _Extent, waits: list[barrier_faults.Wait]) -> DeadlockError:
-        """No warp of a block can run; the line is that of the first barrier that has begun."""
-        name = self.program.name
+        """No warp of a block can run; the line is that of the first barrier at which one waits."""
+        name = self.launch.program.name
         about: dict[str, Any] = {"kernel": name, "block": block, "fault": "deadlock"}
         sites = [(w.site.source or f"PTX line {w.site.ptx_line}", w.site.opcode, w.site.ptx_line) for w in waits]
         if waits:
             about |= dict(zip(("line", "opcode", "ptx_line"), sites[0], strict=True))
-            about |= {"thread": place_of(waits[0].warps[0] * LANES, self.block), "others": tuple(sites[1:])}
+            about |= {"thread": place_of(waits[0].warps[0] * LANES, self.launch.block), "others": tuple(sites[1:])}
         if len(waits) == 1 and waits[0].counted:
             about["fault"] = "barrier count"
         return DeadlockError(
@@ -155,17 +157,17 @@ class Diagnosis:
 
     def stopped(self, number: int, context: _Context | None = None) -> KernelError:
         """What ended the launch in a block; with a thread's context also at which loop, and which thread first."""
-        limits, name, block = self.limits, self.program.name, place_of(number, self.grid)
+        limits, name, block = self.launch.limits, self.launch.program.name, place_of(number, self.launch.grid)
         about: dict[str, Any] = {"kernel": name, "block": block}
         at = f"in block {block}"
         if context is not None and int(context[state.CONTEXT["fault_kind"] // 8]) == state.STOP_REQUEST:
             site, warp, lane = (int(context[state.CONTEXT[f"fault_{x}"] // 8]) for x in ("site", "warp", "lane"))
-            about |= {"thread": place_of(warp * LANES + lane, self.block), "line": self._where(site)}
+            about |= {"thread": place_of(warp * LANES + lane, self.launch.block), "line": self._where(site)}
             at += f", thread {about['thread']}, at {about['line']}"
         if self.grid_barrier is not None and self.grid_barrier.ended:
-            ended = f"{self.grid_barrier.ended:,} of {math.prod(self.grid):,} blocks ended"
-            text = f"{name}: {ended} without coming to a barrier of the grid, at which the others wait {at}"
-            return DeadlockError(text, fault="deadlock", **about)
+            ended = f"{self.grid_barrier.ended:,} of {math.prod(self.launch.grid):,} blocks ended"
+            text = f"{ended} without coming to a barrier of the grid, at which the others wait"
+            return DeadlockError(f"{name}: {text} {at}", fault="deadlock", summary=text, **about)
         if self.budget.passed:
             reason = f"{limits.instructions:,} warp instructions"
         elif self.deadline_s is not None and time.monotonic() > self.deadline_s:
@@ -182,7 +184,7 @@ class Diagnosis:
 
     def _inner(self, site: Site) -> str:
         """The source position in a library that a site's own calls; "" where it is of none."""
-        inner = self.program.inner_lines.get(site.ptx_line, "")
+        inner = self.launch.program.inner_lines.get(site.ptx_line, "")
         return inner if site.source and inner != site.source else ""
 
 
@@ -196,10 +198,7 @@ def _access_error(
     else:
         what, fault = "out of bounds", f"bounds {site.space}"
         reason = f"it lies outside the {site.space} memory in use"
-    return MemoryAccessError(
-        f"{name}: {what} {site.space} {site.access} of {site.bytes_per_lane} bytes at address {address:#x} {at} "
-        f"({lanes} lane{'s' * (lanes != 1)} of its warp; {site.opcode}): {reason}",
-        address=address,
-        fault=fault,
-        **about,
-    )
+    access = f"{what} {site.space} {site.access} of {site.bytes_per_lane} bytes at address {address:#x}"
+    lanes_text = f"({lanes} lane{'s' * (lanes != 1)} of its warp; {site.opcode}): {reason}"
+    about |= {"address": address, "fault": fault, "summary": f"{access} {lanes_text}"}
+    return MemoryAccessError(f"{name}: {access} {at} {lanes_text}", **about)

@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from tilewright.errors import KernelError
-from tilewright.gpu.program import Program
 from tilewright.machine.occupancy import most_resident
 from tilewright.native.interrupts import HeldBack
-from tilewright.simt.events import Facts, Instrument
+from tilewright.native.stacks import stack_bytes
+from tilewright.settings import Settings
+from tilewright.simt.events import Facts
 from tilewright.simt.run import traps
 from tilewright.simt.run.arena import Arena
 from tilewright.simt.run.budget import UNLIMITED, Budget
@@ -24,12 +25,10 @@ from tilewright.simt.run.callbacks import Callbacks
 from tilewright.simt.run.compiler import host
 from tilewright.simt.run.diagnosis import Diagnosis
 from tilewright.simt.run.grid_barrier import GridBarrier
+from tilewright.simt.run.job import Job, Placed
 from tilewright.simt.run.kernels import ReadyKernel
-from tilewright.simt.run.limits import Limits
-from tilewright.simt.run.memory import Memory
 from tilewright.simt.run.observed import Observed
 from tilewright.simt.run.printing import format_text
-from tilewright.simt.run.tiers import Improvement
 from tilewright.simt.translate import state
 from tilewright.simt.translate.code import LANES
 from tilewright.simt.translate.layout import RESERVED, align_up
@@ -44,8 +43,10 @@ _POLL_SECONDS = 0.02
 #: under a millisecond. A launch that is over by then waits for no thread; a busy host takes milliseconds to wake one.
 _QUICK_INSTRUCTIONS = 300_000
 _QUICK_QUANTUM = 20_000
-#: Longest PTX of which the calling thread's stack surely holds a frame: about 2,000 instructions, so a few hundred KB.
+#: Longest PTX that the calling thread runs, about 2,000 instructions and so a frame of a few hundred KB; and the stack
+#: that it needs for that.
 _QUICK_PTX_CHARACTERS = 1 << 16
+_QUICK_STACK_BYTES = 4 << 20
 #: Room for what one host thread's blocks print, about 14,000 lines.
 PRINT_BYTES = 4 << 20
 #: What fresh shared memory holds: as a float32 the pattern reads as a NaN, as an int32 as -1.
@@ -57,12 +58,12 @@ class Slot:
     """Memory of one resident block: its record, shared and local arenas, and its warps' records."""
 
     def __init__(self, execution: Execution) -> None:
-        translation = execution.ready.translation
+        translation = execution.job.ready.translation
         warps = execution.warps
         if execution.grid_barrier is not None:
-            execution.grid_barrier.begun()
+            execution.grid_barrier.entered()
         self.record = np.zeros(state.SLOT_BYTES // 8, np.uint64)
-        self.shared = Arena(max(execution.shared_bytes, 16))
+        self.shared = Arena(max(execution.job.shared_bytes, 16))
         stride = align_up(translation.layout.local_bytes, 16)
         self.local = Arena(max(stride * LANES * warps, 16))
         self._observed = execution.observed.area()
@@ -85,7 +86,7 @@ class Shift:
     """What one host thread works with: context record, blocks in progress, part of the budget, room for prints."""
 
     def __init__(self, execution: Execution) -> None:
-        prints = execution.ready.translation.prints
+        prints = execution.job.ready.translation.prints
         self.printed = np.zeros(PRINT_BYTES // 8, np.uint64) if prints else None
         self.context = execution.context(self.printed)
         self.slots = [Slot(execution)]
@@ -143,57 +144,42 @@ class Shift:
 
 
 class Execution:
-    """One launch while it runs."""
+    """One launch while it runs.
 
-    def __init__(
-        self,
-        *,
-        program: Program,
-        ready: ReadyKernel,
-        grid: tuple[int, int, int],
-        block: tuple[int, int, int],
-        memory: Memory,
-        params_address: int,
-        shared_bytes: int,
-        dynamic_shared_bytes: int,
-        instruments: tuple[Instrument, ...],
-        limits: Limits,
-        seed: int | None,
-        module_base: int,
-        grid_barrier: GridBarrier | None = None,
-    ) -> None:
-        self.program = program
-        self.grid_barrier = grid_barrier
-        self.ready = ready
-        self.grid, self.block = grid, block
-        self.instruments, self.limits = instruments, limits
-        self.shared_bytes = shared_bytes
-        self.threads = block[0] * block[1] * block[2]
+    Parameters
+    ----------
+    job : Job
+    placed : Placed
+    """
+
+    def __init__(self, job: Job, placed: Placed) -> None:
+        launch, ready = job.launch, job.ready
+        self.job, self.launch, self.placed = job, launch, placed
+        self.threads = math.prod(launch.block)
         self.warps = -(-self.threads // LANES)
-        self.blocks = grid[0] * grid[1] * grid[2]
+        self.blocks = math.prod(launch.grid)
+        self.grid_barrier = GridBarrier(placed.memory, placed.workspace, self.blocks) if placed.workspace else None
         self._resident = RESIDENT_MAX
         if ready.translation.spins and self.blocks > RESIDENT_MAX:
             self._resident = max(RESIDENT_MAX, most_resident(self.threads))
-        self.workers = min(limits.threads or 1, self.blocks)
-        self.budget = Budget(limits.instructions or UNLIMITED, self.workers)
+        self.workers = min(launch.limits.threads or Settings.from_environ().threads, self.blocks)
+        self.budget = Budget(launch.limits.instructions or UNLIMITED, self.workers)
         self.warp_instructions = 0
         self._stop = np.zeros(1, np.int32)
         self._next = np.zeros(1, np.uint64)
         self._failure: BaseException | None = None
         self._lock = threading.Lock()
-        self._params_address, self._module_base, self._memory = params_address, module_base, memory
-        self._dynamic = dynamic_shared_bytes
-        self._orders = self._make_orders(seed)
+        self._orders = self._make_orders(launch.seed)
         rows = ready.translation.counter_rows
-        self._counter_count = sum(i.slots * len(r) for i, r in zip(instruments, rows, strict=True))
+        self._counter_count = sum(i.slots * len(r) for i, r in zip(job.instruments, rows, strict=True))
         self._counters = np.zeros(self._counter_count, np.uint64)
         self._printed: list[tuple[int, str]] = []
         self._callbacks = Callbacks(self._fail)
-        self.improvement: Improvement | None = None  # of the code that it begins with
         self._better: ReadyKernel | None = None
         self._contexts: list[np.ndarray[Any, np.dtype[np.uint64]]] = []  # of all host threads
-        self.observed = Observed(instruments, self._facts)
-        self._deadline = time.monotonic() + limits.seconds if limits.seconds is not None else None
+        self.observed = Observed(job.instruments, self._facts)
+        seconds = launch.limits.seconds
+        self._deadline = time.monotonic() + seconds if seconds is not None else None
 
     def run(self) -> None:
         """Run all blocks; returns when the grid is finished.
@@ -217,23 +203,24 @@ class Execution:
         return max(0, min(int(self._next[0]), self.blocks) - self.workers)
 
     def stopped_by_hand(self) -> KernelError:
-        """Where Ctrl-C ended the launch, as far as a host thread told it."""
+        """Where Ctrl-C ended the launch, as far as a host thread reported it."""
         failure = self._failure
-        return failure if isinstance(failure, KernelError) else KernelError(f"{self.program.name}: stopped")
+        return failure if isinstance(failure, KernelError) else KernelError(f"{self.launch.name}: stopped")
 
     def _is_small(self) -> bool:
-        """Whether the calling thread may run it: a frame fits its stack, of a size unknown, and nothing calls back."""
+        """Whether the calling thread may run it: a frame fits its stack, and nothing calls back."""
         return (
-            not self.ready.translation.layout.calls
+            stack_bytes() >= _QUICK_STACK_BYTES
+            and not self.job.ready.translation.layout.calls
             and not self._callbacks.any
-            and len(self.program.ptx) <= _QUICK_PTX_CHARACTERS
+            and len(self.launch.program.ptx) <= _QUICK_PTX_CHARACTERS
         )
 
     def _run_crew(self, shift: Shift, interrupt: HeldBack) -> None:
         """Run on host threads of our own, the first of which goes on with a shift; wait, and look after Ctrl-C."""
         crew: list[threading.Event] = []
         if not self._enlist(crew, shift):
-            raise MemoryError(f"{self.program.name}: the host has no room for a thread's stack")
+            raise MemoryError(f"{self.launch.name}: the host has no room for a thread's stack")
         while len(crew) < self.workers and self._enlist(crew, None):
             pass
         try:
@@ -251,8 +238,8 @@ class Execution:
     def _enlist(self, crew: list[threading.Event], shift: Shift | None) -> bool:
         """Start a thread that runs blocks; False where the host has no room for one.
 
-        The event that is set when it ends joins the crew. `Thread.join` cannot tell: where Ctrl-C interrupts it, Python
-        3.11 takes a thread that runs for ended (`threading.Thread._wait_for_tstate_lock`).
+        The event that is set when it ends joins the crew. `Thread.join` does not serve: where Ctrl-C interrupts it,
+        Python 3.11 takes a thread that runs for ended (`threading.Thread._wait_for_tstate_lock`).
         """
         done = threading.Event()
 
@@ -281,7 +268,7 @@ class Execution:
     def _work(self, shift: Shift) -> bool:
         """Run blocks on this thread until none is left, or (False) until the shift pauses."""
         context, slots = shift.context, shift.slots
-        run = _RUN(host().runtime.addresses["tw.run"])
+        run = _RUN(host().runtime.addresses["tw_run"])
         while True:
             code = run(context.ctypes.data, slots[shift.current].address)
             if code == state.FINISHED:
@@ -297,7 +284,7 @@ class Execution:
                     continue  # the block stops at once, and says where it waits
                 shift.current = self._next_slot(slots, shift.current)
             elif code != state.PAUSED:
-                shift.share.tell(shift.spent)
+                shift.share.report(shift.spent)
                 self._fail(self._diagnosis.fault(code, context, slots[shift.current].record, shift.prints()))
                 break
             if self._stop[0] or not shift.may_go_on(self._asked_to_stop):
@@ -321,16 +308,16 @@ class Execution:
 
     def context(self, printed: Any = None) -> np.ndarray[Any, np.dtype[np.uint64]]:
         """A context record for one host thread; its counters follow it in the same array."""
-        translation = self.ready.translation
+        translation = self.job.ready.translation
         words = state.CONTEXT_BYTES // 8
         record = np.zeros(words + max(self._counter_count, 1), np.uint64)
         (factor, shift), warp_order = self._orders
         values = {
-            "global_base": self._memory.host_address,
-            "global_limit": self._memory.used_bytes,
-            "module_base": self._module_base,
-            "params": self._memory.host_address + self._params_address - state.GLOBAL_BASE,
-            "params_address": self._params_address,
+            "global_base": self.placed.memory.host_address,
+            "global_limit": self.placed.memory.used_bytes,
+            "module_base": self.placed.module_base,
+            "params": self.placed.memory.host_address + self.placed.params_address - state.GLOBAL_BASE,
+            "params_address": self.placed.params_address,
             "counters": record.ctypes.data + state.CONTEXT_BYTES,
             "observed_launch": self.observed.launch.ctypes.data,
             "observed_initial": self.observed.initial.ctypes.data,
@@ -340,23 +327,23 @@ class Execution:
             "blocks": self.blocks,
             "order_factor": factor,
             "order_shift": shift,
-            "grid_x": self.grid[0],
-            "grid_y": self.grid[1],
-            "grid_z": self.grid[2],
+            "grid_x": self.launch.grid[0],
+            "grid_y": self.launch.grid[1],
+            "grid_z": self.launch.grid[2],
             "quantum": self.quantum,
-            "warp_function": (self._better or self.ready).address,
+            "warp_function": (self._better or self.job.ready).address,
             "warps": self.warps,
             "threads": self.threads,
             "warp_bytes": translation.warp_bytes,
             "warp_order": warp_order.ctypes.data,
             "points": translation.points,
-            "shared_bytes": self.shared_bytes,
+            "shared_bytes": self.job.shared_bytes,
             "shared_fill": SHARED_FILL,
             "reserved_offset": translation.layout.places.get(RESERVED, ("shared", 0))[1],
             "reserved_bytes": translation.layout.sizes.get(RESERVED, 0),
             "may_stall": int(translation.spins and self.blocks > 1),
-            "call_depth": self.limits.call_depth,
-            "dynamic_shared_bytes": self._dynamic,
+            "call_depth": self.launch.limits.call_depth,
+            "dynamic_shared_bytes": self.launch.shared_bytes,
             "grid_workspace": 0 if self.grid_barrier is None else self.grid_barrier.workspace,
             "print_buffer": 0 if printed is None else printed.ctypes.data,
             "print_bytes": 0 if printed is None else printed.nbytes,
@@ -368,8 +355,8 @@ class Execution:
 
     def _improve(self) -> None:
         """Let warps go on in better code from their next visit on, once there is some."""
-        if self.improvement is not None and self._better is None:
-            self._better = self.improvement.found()
+        if self.job.improvement is not None and self._better is None:
+            self._better = self.job.improvement.found()
             if self._better is not None:
                 for record in list(self._contexts):
                     record[state.CONTEXT["warp_function"] // 8] = self._better.address
@@ -377,17 +364,16 @@ class Execution:
     @property
     def quantum(self) -> int:
         """Instructions that a warp may run at a time: all warps of a block together a portion of the budget."""
-        usual = SPIN_QUANTUM if self.ready.translation.spins else QUANTUM
+        usual = SPIN_QUANTUM if self.job.ready.translation.spins else QUANTUM
         return max(1, min(usual, self.budget.portion // self.warps))
 
     def _facts(self) -> Facts:
         """What instruments may know of the launch."""
-        from tilewright.simt.run.kernels import parsed
-
+        launch, memory = self.launch, self.placed.memory
         return Facts(
-            parsed(self.program.ptx), self.program.entry, self.ready.translation.layout, self.grid, self.block,
-            self.shared_bytes, self._dynamic, self._memory.used_bytes,
-            self._module_base, self._memory.host_address, self._callbacks.address,
+            launch.program.module, launch.program.entry, self.job.ready.translation.layout, launch.grid,
+            launch.block, self.job.shared_bytes, launch.shared_bytes, memory.used_bytes, self.placed.module_base,
+            memory.host_address, self._callbacks.address,
         )  # fmt: skip
 
     def _thread_counters(self, context: Any) -> Any:
@@ -431,10 +417,7 @@ class Execution:
     @property
     def _diagnosis(self) -> Diagnosis:
         """What this launch's errors are made of."""
-        return Diagnosis(
-            self.program, self.ready.translation, self.grid, self.block, self.limits, self._memory, self._module_base,
-            self.budget, self.grid_barrier, self._deadline,
-        )  # fmt: skip
+        return Diagnosis(self.job, self.placed, self.budget, self.grid_barrier, self._deadline)
 
     def _asked_to_stop(self) -> bool:
         return bool(self._stop[0])
@@ -445,8 +428,8 @@ class Execution:
         """Each instrument's result."""
         found: dict[str, Any] = {}
         at = 0
-        translation = self.ready.translation
-        for instrument, rows in zip(self.instruments, translation.counter_rows, strict=True):
+        translation = self.job.ready.translation
+        for instrument, rows in zip(self.job.instruments, translation.counter_rows, strict=True):
             count = instrument.slots * len(rows)
             counters = self._counters[at : at + count].reshape(len(rows), instrument.slots)
             found[instrument.name] = instrument.collect([translation.sites[r] for r in rows], counters)
@@ -459,14 +442,14 @@ class Execution:
 
     def _read_printed(self, shift: Shift) -> None:
         """Format one thread's records."""
-        read_text, used, buffer = self._memory.read_text, shift.printed_bytes, shift.printed
+        read_text, used, buffer = self.placed.memory.read_text, shift.printed_bytes, shift.printed
         for record in shift.prints():
             text = read_text(record.format_address)
             if text is not None:
                 self._printed.append((record.block, format_text(text, record.arguments, read_text)))
         if buffer is not None and used > buffer.nbytes:
             lost = (used - buffer.nbytes) // state.PRINT_RECORD_BYTES + 1
-            warnings.warn(f"{self.program.name}: the print buffer was full; {lost:,} lines were lost", stacklevel=2)
+            warnings.warn(f"{self.launch.name}: the print buffer was full; {lost:,} lines were lost", stacklevel=2)
 
 
 def start_crew(workers: int, work: Callable[[], object]) -> list[threading.Thread]:

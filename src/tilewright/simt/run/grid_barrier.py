@@ -43,13 +43,13 @@ class GridBarrier:
         self._live = 0
         self._lock = threading.Lock()
 
-    def begun(self) -> None:
-        """Take note of a host thread's place for one block after the other."""
+    def entered(self) -> None:
+        """Count a host thread, which runs one block after the other."""
         with self._lock:
             self._live += 1
 
     def left(self) -> None:
-        """Take note of a place that has had its last block."""
+        """Count a host thread less, after its last block."""
         with self._lock:
             self._live -= 1
 
@@ -59,7 +59,7 @@ class GridBarrier:
         Parameters
         ----------
         handed_out : int
-            Blocks that have begun, those that have ended included.
+            Blocks that have started, those that have ended included.
         """
         if handed_out < self._blocks:
             return False

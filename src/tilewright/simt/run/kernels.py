@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import os
 import pickle
 import threading
 import time
@@ -15,13 +14,13 @@ from pathlib import Path
 
 from tilewright.native import store, upkeep
 from tilewright.native.compiler import Library
-from tilewright.native.once import Once, once
+from tilewright.native.once import Once, bounded, once
+from tilewright.programs.listing import parsed
 from tilewright.simt.events import Instrument
-from tilewright.simt.ptx.parser import parse
-from tilewright.simt.ptx.tree import Module
-from tilewright.simt.run import cache, device_runtime, tiers
+from tilewright.simt.run import cache, tiers
 from tilewright.simt.run.compiler import host
 from tilewright.simt.run.tiers import Improvement
+from tilewright.simt.translate.hosts import HostVectors
 from tilewright.simt.translate.special import LaunchClass
 from tilewright.simt.translate.translation import Translation, translate
 
@@ -55,7 +54,7 @@ class KernelStore:
     ) -> tuple[ReadyKernel, Improvement | None]:
         """What a launch begins with: with instruments quickly made code, until better is there or worth making.
 
-        With it comes what makes the better, and is told when the launch is over.
+        With it comes what makes the better code, and hears when the launch is over.
         """
         if not instruments:
             return self.get(ptx, entry, launch, instruments), None
@@ -98,10 +97,12 @@ class KernelStore:
 def _make(
     ptx: str, entry: str, launch: LaunchClass, instruments: Sequence[Instrument], optimise: bool
 ) -> tuple[Translation, bytes]:
-    translation = translate(parsed(ptx), entry, launch, instruments)
+    translation = translate(parsed(ptx), entry, launch, instruments, HostVectors.of(host().features))
     translation.digest = store.digest(translation.ir)
     optimise = optimise or translation.layout.calls  # whose depth the host's stack bounds, so frames shall be small
-    return translation, host().compile_kernel(translation.ir, translation.handlers, optimise=optimise)
+    return translation, host().compile_kernel(
+        translation.ir, translation.handlers, translation.symbol, optimise=optimise
+    )
 
 
 @once
@@ -110,33 +111,60 @@ def kernel_store() -> KernelStore:
     return KernelStore()
 
 
-@functools.lru_cache(maxsize=64)
-def parsed(ptx: str) -> Module:
-    """The syntax tree of a PTX text, with what it declares of the device runtime."""
-    return device_runtime.link(parse(ptx), ptx.count("\n") + 1)
-
-
 def _key(ptx: str, entry: str, launch: LaunchClass, instruments: Sequence[Instrument], optimise: bool) -> str:
     observers = [_describe(i) for i in instruments]
-    shape = (launch.block, launch.grid_small, sorted(launch.small_params))
+    shape = (launch.block, launch.blocks_most, sorted(launch.small_params))
     return store.digest(cache.fingerprint(), host().identity, ptx, entry, repr(shape), str(optimise), *observers)
 
 
 def _describe(instrument: Instrument) -> str:
     """What the code made for an instrument depends on: its class's text, and the state that `handler` may ask."""
     classes = [c for c in type(instrument).__mro__ if c not in (Instrument, object)]
+    state = instrument.key()
+    fields = state.items() if isinstance(state, dict) else [("", state)]
+    texts = [_text_or_name(c) for c in classes] + [f"{name}={_value_or_name(value)}" for name, value in fields]
+    return f"{instrument.name}/{[c.__qualname__ for c in classes]}/{texts}"
+
+
+class _Same:
+    """An object as a key that no other equals, however alike."""
+
+    def __init__(self, value: object) -> None:
+        self.value = value  # kept, so that its identity is not given again
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.value is other.value
+
+
+@bounded(256)
+def _name(value: _Same) -> str:
+    """A name of an object that nothing describes in another process, such as a lock or a local function."""
+    return uuid.uuid4().hex
+
+
+def _value_or_name(value: object) -> str:
     try:
-        texts = [_text_of(c) for c in classes]
-        state = pickle.dumps(instrument.key()).hex()
-    except (OSError, TypeError, pickle.PicklingError, AttributeError):  # cannot be compared with another process's
-        return uuid.uuid4().hex
-    return f"{instrument.name}/{[c.__qualname__ for c in classes]}/{texts}/{state}"
+        return pickle.dumps(value).hex()
+    except (TypeError, pickle.PicklingError, AttributeError):
+        return _name(_Same(value))
+
+
+def _text_or_name(kind: type) -> str:
+    try:
+        return _text_of(kind)
+    except (OSError, TypeError):  # a class typed at the prompt
+        return _name(_Same(kind))
 
 
 @functools.lru_cache(maxsize=64)
 def _text_of(kind: type) -> str:
-    """Changes with the file that defines a class; in this package, with any file of its folder."""
+    """Changes with a class's file and bitcode beside it; in this package, with any file of its folder."""
     path = Path(inspect.getfile(kind))
     if kind.__module__.startswith(f"{__name__.split('.', maxsplit=1)[0]}."):
-        return store.fingerprint(os.fspath(path.parent))
-    return store.digest(path.read_text("utf-8"))
+        return store.fingerprint("/".join(kind.__module__.split(".")[1:-1]))
+    return store.digest(
+        path.read_text("utf-8"), *(part.read_bytes().hex() for part in sorted(path.parent.glob("*.bc")))
+    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -11,26 +10,23 @@ from typing import Any
 import numpy as np
 
 from tilewright import machine
-from tilewright.errors import ArgumentTypeError, ArgumentValueError, KernelError, LaunchError
-from tilewright.gpu import extent, residency
-from tilewright.gpu.program import Program, program_for
-from tilewright.settings import Settings
+from tilewright.errors import ArgumentTypeError, ArgumentValueError, KernelError, LaunchError, TilewrightError
+from tilewright.native.interrupts import HeldBack
+from tilewright.programs import extent, residency
+from tilewright.programs.program import Program, program_for
 from tilewright.simt.events import Instrument
+from tilewright.simt.observer import Launch, Observer
 from tilewright.simt.run.execution import Execution
-from tilewright.simt.run.grid_barrier import WORKSPACE_BYTES, GridBarrier
-from tilewright.simt.run.kernels import kernel_store
+from tilewright.simt.run.grid_barrier import WORKSPACE_BYTES
+from tilewright.simt.run.job import SHARED_REMEDY, Job, Placed, made_ready
 from tilewright.simt.run.limits import Limits
 from tilewright.simt.run.memory import ALIGNMENT_BYTES, Memory
 from tilewright.simt.run.staging import given_memory, needed_bytes, stage
 from tilewright.simt.run.variables import keeps_variables, loaded, place_module
-from tilewright.simt.translate.layout import Layout, align_up
-from tilewright.simt.translate.special import SMALL, LaunchClass
 from tilewright.waiting import announced
 
 #: Most bytes of one access to shared memory. Source: PTX ISA, 9.7.9.8 (ld: .v4 of 32 bits).
 _VECTOR_BYTES = 16
-#: What to do about too much shared memory.
-_REMEDY = "use smaller tiles, or another GPU (`gpu`, --gpu, TILEWRIGHT_GPU)"
 
 
 @dataclass(frozen=True)
@@ -124,11 +120,9 @@ def launch(
     Examples
     --------
     >>> import numpy as np
-    >>> from tilewright.gpu import Program
+    >>> from tilewright.programs import Program
     >>> text = '''
-    ... .version 8.0
-    ... .target sm_90
-    ... .address_size 64
+    ... .version 8.0 .target sm_90 .address_size 64
     ... .visible .entry double_it(.param .u64 x) {
     ...   .reg .b32 %r<3>; .reg .b64 %rd<4>;
     ...   ld.param.u64 %rd1, [x]; mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 4; add.s64 %rd3, %rd1, %rd2;
@@ -140,33 +134,34 @@ def launch(
     [0, 2, 4, 6]
     """
     _check_options(instruments, limits, seed, memory)
-    settings = Settings.from_environ()
-    limits = limits or Limits()
-    if limits.threads is None:
-        limits = replace(limits, threads=settings.threads)
     program = program_for(kernel, args)
     blocks, threads = extent.checked(program.name, grid, block)
-    target = machine.gpu(gpu or settings.gpu)
-    most = target.shared_per_block_optin_bytes
-    whole = isinstance(shared_bytes, int | np.integer) and not isinstance(shared_bytes, bool)
-    if not whole or not 0 <= shared_bytes <= most:
-        raise LaunchError(
-            f"{program.name}: `shared_bytes` must be between 0 and {most:,}, what a block of {target.name} may have "
-            f"(got {shared_bytes!r}); {_REMEDY}"
-        )
+    target = machine.chosen(gpu)
+    about = Launch(
+        program.name, program, blocks, threads, _checked_shared(program.name, shared_bytes, target), gpu=target,
+        limits=limits or Limits(), seed=seed, cooperative=cooperative or residency.waits_for_grid(program),
+    )  # fmt: skip
     observers = [instrument.name for instrument in instruments]
     if len(set(observers)) < len(observers):
         raise LaunchError(
             f"{program.name}: `instruments` must have names of their own, which results are found by (got "
             f"{', '.join(observers)}); leave one out, or give it another `name`"
         )
-    cooperative = cooperative or residency.waits_for_grid(program)
-    if cooperative and (wrong := residency.too_many(program, target, blocks, threads, int(shared_bytes))):
+    if about.cooperative and (wrong := residency.too_many(program, target, blocks, threads, about.shared_bytes)):
         raise LaunchError(f"{program.name}: {wrong}; launch fewer, and let each do several parts in a loop")
-    return _launch(
-        program, blocks, threads, args, int(shared_bytes), instruments, limits, seed, memory, target,
-        cooperative=cooperative,
-    )  # fmt: skip
+    return _staged(about, args, instruments, given_memory(program.name, args, memory))
+
+
+def _checked_shared(name: str, shared_bytes: Any, gpu: machine.Gpu) -> int:
+    """Dynamic shared memory of a block that a GPU may give one."""
+    most = gpu.shared_per_block_optin_bytes
+    whole = isinstance(shared_bytes, int | np.integer) and not isinstance(shared_bytes, bool)
+    if not whole or not 0 <= shared_bytes <= most:
+        raise LaunchError(
+            f"{name}: `shared_bytes` must be between 0 and {most:,}, what a block of {gpu.name} may have "
+            f"(got {shared_bytes!r}); {SHARED_REMEDY}"
+        )
+    return int(shared_bytes)
 
 
 def _check_options(instruments: Any, limits: Any, seed: Any, memory: Any) -> None:
@@ -192,24 +187,10 @@ def _check_options(instruments: Any, limits: Any, seed: Any, memory: Any) -> Non
             )
 
 
-def _launch(
-    program: Program,
-    grid: tuple[int, int, int],
-    block: tuple[int, int, int],
-    args: Sequence[Any],
-    shared_bytes: int,
-    instruments: Sequence[Instrument],
-    limits: Limits,
-    seed: int | None,
-    memory: Memory | None,
-    target: machine.Gpu,
-    *,
-    cooperative: bool,
-) -> Run:
-    memory = given_memory(program.name, args, memory)
-    # The kernel is made before anything is placed: it depends on the values of small parameters, on no address.
-    draft = program.marshal(args, lambda value: 0)
-    job = _Job(program, grid, block, draft, shared_bytes, instruments, limits, seed, target)
+def _staged(about: Launch, args: Sequence[Any], instruments: Sequence[Instrument], memory: Memory | None) -> Run:
+    """Copy arguments in, run, and copy them back; in a memory of the launch's own where none is given."""
+    program = about.program
+    job = made_ready(about, program.marshal(args, lambda value: 0), instruments)  # before anything is placed
     layout = job.ready.translation.layout
     kept = memory is not None and keeps_variables(program) and layout.module_bytes > 0
     if memory is None:
@@ -223,11 +204,10 @@ def _launch(
     try:
         # Arrays come last, so that running past the last one leaves the memory in use.
         module_base = loaded(program.ptx, memory) if kept else place_module(program, layout, memory, allocate)
-        workspace = allocate(WORKSPACE_BYTES) if cooperative else 0
-        params_address = allocate(job.param_bytes)
+        workspace = allocate(WORKSPACE_BYTES) if about.cooperative else 0
+        placed = Placed(memory, module_base, allocate(job.param_bytes), workspace)
         staged = stage(args, memory, allocate)
-        params = program.pack(program.marshal(args, lambda value: staged[id(value)].start))
-        run = job.run(memory, params, params_address, module_base, workspace)
+        run = _run(job, program.marshal(args, lambda value: staged[id(value)].start), placed)
         for item in staged.values():
             item.copy_back(memory)
         return run
@@ -236,153 +216,81 @@ def _launch(
             memory.free(address)
 
 
-def launch_packed(
-    program: Program,
-    grid: tuple[int, int, int],
-    block: tuple[int, int, int],
-    values: Sequence[bytes],
-    memory: Memory,
-    module_base: int,
-    target: machine.Gpu,
-    *,
-    shared_bytes: int = 0,
-    instruments: Sequence[Instrument] = (),
-    limits: Limits | None = None,
-    seed: int | None = None,
+def observed(
+    about: Launch, values: Sequence[bytes], memory: Memory, module_base: int, observers: Sequence[Observer],
     workspace: int = 0,
-) -> Run:
-    """Run a kernel whose arguments are bytes already, as a driver is given them, and wait for it.
+) -> Run:  # fmt: skip
+    """Run a kernel whose arguments are bytes already, as a driver is given them, with observers at each step.
 
     Parameters
     ----------
-    program : Program
-    grid, block : (int, int, int)
-        Checked by the caller.
+    about : Launch
+        Its extents are checked by the caller.
     values : sequence of bytes
         One for each of the program's parameters, of its size; addresses in them are of `memory`.
-    memory : Memory
-    module_base : int
-        Where the module's variables lie in it; see :mod:`tilewright.simt.run.variables`.
-    target : Gpu
-        Whose limits hold for shared and local memory.
-    shared_bytes, instruments, limits, seed
-        As :func:`launch` takes them.
-    workspace : int
-        Device address of a cooperative launch's workspace, `WORKSPACE_BYTES` of `memory`; 0 for any other launch, whose
-        blocks wait for ever where they wait for others that have ended.
+    memory, module_base, workspace
+        As :class:`tilewright.simt.run.job.Placed` has them.
+    observers : sequence of Observer
+        Each hears of the launch, may prepare the program and add instruments, and hears how it ended.
 
     Raises
     ------
     LaunchError, PtxError, KernelError
-        As :func:`launch`.
+        As :func:`launch`; observers have heard of it.
     """
-    limits = limits or Limits()
-    if limits.threads is None:
-        limits = replace(limits, threads=Settings.from_environ().threads)
-    job = _Job(program, grid, block, values, shared_bytes, instruments, limits, seed, target)
-    # Compilers read the end of dynamic shared memory by whole vectors, for a GPU gives it in larger pieces.
-    job.shared_bytes = align_up(job.shared_bytes, _VECTOR_BYTES)
-    params_address = memory.allocate(job.param_bytes)
+    program = about.program
+    for observer in observers:
+        observer.launching(about)
+    for observer in observers:
+        program = observer.prepared(program, about)
     try:
-        return job.run(memory, program.pack(values), params_address, module_base, workspace)
-    finally:
-        memory.free(params_address)
-
-
-class _Job:
-    """A launch whose kernel is ready, before its arguments are in memory."""
-
-    def __init__(
-        self,
-        program: Program,
-        grid: tuple[int, int, int],
-        block: tuple[int, int, int],
-        values: Sequence[bytes],
-        shared_bytes: int,
-        instruments: Sequence[Instrument],
-        limits: Limits,
-        seed: int | None,
-        target: machine.Gpu,
-    ) -> None:
-        self.program, self.grid, self.block = program, grid, block
-        self.instruments, self.limits, self.seed = tuple(instruments), limits, seed
-        kind = _launch_class(program, grid, block, values)
-        with announced("translating", program.name):
-            self.ready, self.improvement = kernel_store().first(program.ptx, program.entry, kind, instruments)
-        self.dynamic_shared_bytes = shared_bytes
-        self.shared_bytes = _checked_bytes(program, self.ready.translation.layout, shared_bytes, target)
-        self.shared_bytes += max((i.gap_bytes for i in instruments), default=0)  # behind the last variable too
-
-    @property
-    def param_bytes(self) -> int:
-        """Bytes of the parameter block, at least 1."""
-        return max(self.ready.translation.layout.param_bytes, 1)
-
-    def run(
-        self,
-        memory: Memory,
-        params: bytes,
-        params_address: int,
-        module_base: int,
-        workspace: int,
-    ) -> Run:
-        """Run it with packed parameters."""
-        memory.view(params_address, len(params))[:] = np.frombuffer(params, np.uint8)
-        execution = Execution(
-            program=self.program, ready=self.ready, grid=self.grid, block=self.block, memory=memory,
-            params_address=params_address, shared_bytes=self.shared_bytes,
-            dynamic_shared_bytes=self.dynamic_shared_bytes, instruments=self.instruments, limits=self.limits,
-            seed=self.seed, module_base=module_base,
-            grid_barrier=GridBarrier(memory, workspace, math.prod(self.grid)) if workspace else None,
-        )  # fmt: skip
-        execution.improvement = self.improvement
-        start = time.perf_counter()
+        instruments = [instrument for observer in observers for instrument in observer.instruments(about)]
+        # Compilers read the end of dynamic shared memory by whole vectors, for a GPU gives it in larger pieces.
+        job = made_ready(replace(about, program=program), values, instruments, _VECTOR_BYTES)
+        params_address = memory.allocate(job.param_bytes)
         try:
-            with announced("running", self.program.name, execution.blocks, "blocks", execution.blocks_done):
-                execution.run()
-        except KernelError as error:
-            error.results, error.printed = execution.results(), execution.printed()
-            raise
-        except KeyboardInterrupt:
-            stopped = execution.stopped_by_hand()
-            stopped.results = execution.results()
-            raise KeyboardInterrupt(stopped) from None  # of no class of ours: the interpreter's status asks for itself
-        seconds = time.perf_counter() - start
-        if self.improvement is not None:
-            self.improvement.over(seconds)
-        return Run(
-            seconds, self.ready.seconds, self.ready.cached, execution.warp_instructions, execution.printed(),
-            execution.results(), self.program, self.grid, self.block,
-        )  # fmt: skip
+            run = _run(job, values, Placed(memory, module_base, params_address, workspace))
+        finally:
+            memory.free(params_address)
+    except TilewrightError as error:
+        ended(about, observers, None, error)
+        raise
+    except KeyboardInterrupt as interrupt:  # with the place, where the kernel ran already
+        places = [one for one in interrupt.args if isinstance(one, KernelError)]
+        ended(about, observers, None, places[0] if places else KernelError(f"{about.name}: stopped"))
+        raise
+    ended(about, observers, run, None)
+    return run
 
 
-def _checked_bytes(program: Program, layout: Layout, shared_bytes: int, target: machine.Gpu) -> int:
-    """Shared memory of a block; refuses more shared or local memory than the GPU has."""
-    total = align_up(layout.shared_bytes, 16) + shared_bytes if shared_bytes else layout.shared_bytes
-    most = target.shared_per_block_optin_bytes
-    static = layout.shared_bytes - layout.shared_gap_bytes
-    if static + shared_bytes > most:
-        raise LaunchError(
-            f"{program.name}: shared memory of a block of {target.name} must be at most {most:,} bytes "
-            f"(got {static:,} static and {shared_bytes:,} dynamic); {_REMEDY}"
-        )
-    if layout.local_bytes > target.launch.local_per_thread_bytes:
-        raise LaunchError(
-            f"{program.name}: local memory of a thread must be at most {target.launch.local_per_thread_bytes:,} bytes "
-            f"(got {layout.local_bytes:,}); put large arrays in global memory"
-        )
-    return total
+def ended(about: Launch, observers: Sequence[Observer], run: Run | None, error: Exception | None) -> None:
+    """Let observers hear how a launch ended, all of them whatever key is pressed meanwhile."""
+    with HeldBack():
+        for observer in observers:
+            observer.finished(about, run, error)
 
 
-def _launch_class(
-    program: Program, grid: tuple[int, int, int], block: tuple[int, int, int], values: Sequence[bytes]
-) -> LaunchClass:
-    """What the translation may assume of this launch."""
-    small, offset = set(), 0
-    for parameter, value in zip(program.parameters, values, strict=True):
-        offset = align_up(offset, parameter.align)
-        if parameter.bytes == 4 and parameter.kind == "integer" and int.from_bytes(value, "little") <= SMALL:
-            small.add(offset)
-        offset += parameter.bytes
-    fits = tuple(g * b <= SMALL for g, b in zip(grid, block, strict=True))
-    return LaunchClass(block, (fits[0], fits[1], fits[2]), frozenset(small))
+def _run(job: Job, values: Sequence[bytes], placed: Placed) -> Run:
+    """Run a kernel that is ready and placed, with the bytes of its parameters."""
+    launch, program = job.launch, job.launch.program
+    params = program.pack(values)
+    placed.memory.view(placed.params_address, len(params))[:] = np.frombuffer(params, np.uint8)
+    execution = Execution(job, placed)
+    start = time.perf_counter()
+    try:
+        with announced("running", program.name, execution.blocks, "blocks", execution.blocks_done):
+            execution.run()
+    except KernelError as error:
+        error.results, error.printed = execution.results(), execution.printed()
+        raise
+    except KeyboardInterrupt:
+        stopped = execution.stopped_by_hand()
+        stopped.results = execution.results()
+        raise KeyboardInterrupt(stopped) from None  # of no class of ours: the interpreter's status asks for itself
+    seconds = time.perf_counter() - start
+    if job.improvement is not None:
+        job.improvement.over(seconds)
+    return Run(
+        seconds, job.ready.seconds, job.ready.cached, execution.warp_instructions, execution.printed(),
+        execution.results(), program, launch.grid, launch.block,
+    )  # fmt: skip

@@ -18,7 +18,7 @@ from tilewright.simt.run.arena import Addresses, Arena
 from tilewright.simt.translate.state import GLOBAL_BASE
 
 if TYPE_CHECKING:
-    from tilewright.gpu.program import Program
+    from tilewright.programs.program import Program
     from tilewright.simt.run.variables import Variables
 
 #: Allocations start at multiples of this, as cudaMalloc's do (CUDA C++ Programming Guide, "Device Memory Accesses").

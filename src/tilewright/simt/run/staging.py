@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.errors import ArgumentTypeError
-from tilewright.gpu.arguments import array_shape
-from tilewright.gpu.host_arrays import flat, stretches
+from tilewright.programs.arguments import array_shape
+from tilewright.programs.host_arrays import flat, stretches
 from tilewright.simt.run.memory import ALIGNMENT_BYTES, DeviceArray, Memory, current_memory
 
 #: Copies of arguments from this size on are given back one by one as they are written back.

@@ -31,7 +31,7 @@ class Improvement:
     make : callable
         Makes the better code, which the store keeps.
     over : callable
-        To be told at the launch's end how many seconds it ran.
+        Gets, at the launch's end, how many seconds it ran.
     """
 
     def __init__(

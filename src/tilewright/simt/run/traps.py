@@ -1,6 +1,6 @@
 """What a `trap` means: a failed assertion, a barrier of the grid in a launch that has none, or the kernel's own end.
 
-A failed assertion prints before it traps (`simt/device_runtime/assertion.ptx`); what it printed last tells where it
+A failed assertion prints before it traps (`programs/device_ptx/assertion.ptx`); what it printed last says where it
 stands in the source, in the words of the compiler.
 
 Source: CUDA C++ Programming Guide, "Assertion" and "Grid Synchronization".
@@ -17,15 +17,17 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.errors import AssertionFailedError, KernelError, TrapError
+from tilewright.programs.device_runtime import ASSERTION_ARGUMENTS, GRID_HANDLE
+from tilewright.ptx import tree
+from tilewright.ptx.substitution import parts
 from tilewright.simt.events import Site
-from tilewright.simt.run.device_runtime import ASSERTION_ARGUMENTS, GRID_HANDLE
 from tilewright.simt.run.printing import ReadText
 from tilewright.simt.translate.state import PRINT_RECORD_BYTES
 
 #: The header of CUDA C++ whose grid groups trap where the launch is not cooperative.
 _GROUPS = "cooperative_groups.h"
-#: What only a kernel that asks for its grid's barrier has.
-_GRID_WORDS = ("%envreg2", GRID_HANDLE)
+#: The register that only a kernel which asks for its grid's barrier reads, as C++ does by itself.
+_WORKSPACE = "%envreg2"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +75,18 @@ def failed_assertion(
     return Assertion(read_text(message) or "", read_text(file) or "", line, read_text(function) or "")
 
 
-def at_grid_barrier(ptx: str, site: Site, inner: str) -> bool:
-    """Whether a trap is that of a grid's barrier without a cooperative launch, as far as the kernel's text tells."""
-    if not any(word in ptx for word in _GRID_WORDS):
+def at_grid_barrier(module: tree.Module, site: Site, inner: str) -> bool:
+    """Whether a trap is that of a grid's barrier without a cooperative launch, as far as the kernel's module says."""
+    barrier = module.functions.get(GRID_HANDLE)
+    if barrier is None and not any(_WORKSPACE in names for names in map(_registers, module.functions.values())):
         return False
-    return _GROUPS in inner or not site.source or site.ptx_line > ptx.count("\n") + 1
+    return _GROUPS in inner or not site.source or (barrier is not None and site.ptx_line >= barrier.ptx_line)
+
+
+def _registers(function: tree.Function) -> set[str]:
+    """Registers that a function's instructions name."""
+    instructions = (item for item in function.body if isinstance(item, tree.Instruction))
+    return {part.name for item in instructions for operand in item.operands for part in parts(operand)}
 
 
 def error(name: str, assertion: Assertion | None, about: dict[str, Any], *, at_grid_barrier: bool) -> KernelError:
@@ -97,11 +106,13 @@ def error(name: str, assertion: Assertion | None, about: dict[str, Any], *, at_g
     where = f"in block {about['block']}, thread {about['thread']}, at "
     if assertion is not None:
         about |= {"line": f"{assertion.file}:{assertion.line}"}
-        text = f"{name}: assertion `{assertion.message}` failed {where}{about['line']}, in {assertion.function}"
-        return AssertionFailedError(text, fault="assertion", **about)
+        failed, within = f"assertion `{assertion.message}` failed", f", in {assertion.function}"
+        about |= {"fault": "assertion", "summary": failed + within}
+        return AssertionFailedError(f"{name}: {failed} {where}{about['line']}{within}", **about)
     inner = about["inner"]
     if at_grid_barrier:
-        rule = f"a barrier of the grid must be that of a cooperative launch, and this is none, {where}{about['line']}"
-        text = f"{name}: {rule}; pass `cooperative=True`"
-        return TrapError(text, fault="not cooperative", **about)
+        rule = "a barrier of the grid must be that of a cooperative launch, and this is none"
+        remedy = "pass `cooperative=True`"
+        about |= {"fault": "not cooperative", "summary": f"{rule}; {remedy}"}
+        return TrapError(f"{name}: {rule}, {where}{about['line']}; {remedy}", **about)
     return TrapError(f"{name}: `trap` {where}{about['line']}" + (f", in {inner}" if inner else ""), **about)

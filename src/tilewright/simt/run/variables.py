@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
-from tilewright.simt.ptx import tree
-from tilewright.simt.run.kernels import parsed
+from tilewright.programs.listing import parsed
+from tilewright.programs.mangling import mangled
+from tilewright.ptx import tree
 from tilewright.simt.run.memory import DeviceArray, Memory, current_memory
 from tilewright.simt.translate.inline import inline_calls
 from tilewright.simt.translate.layout import Layout, initial_data, lay_out
 
 if TYPE_CHECKING:
-    from tilewright.gpu.program import Program
+    from tilewright.programs.program import Program
 
 _SPACES = ("global", "const")
 #: Element types of which NumPy has no name by PTX's letter: bits, and floats that it lacks, are unsigned integers.
@@ -32,7 +33,7 @@ def place_module(program: Program, layout: Layout, memory: Memory, allocate: Cal
     if not layout.module_bytes:
         return 0
     base = allocate(layout.module_bytes)
-    module = parsed(program.ptx)
+    module = program.module
     _initialise(module, module.functions[program.entry], memory, base)
     return base
 
@@ -79,7 +80,7 @@ def _initialise(module: tree.Module, function: tree.Function, memory: Memory, ba
 class Variables(Mapping[str, DeviceArray]):
     """The variables of a program in a memory, by the names they have in the source.
 
-    A name that PTX does not have is one of a namespace of C++, `space::name`. PTX tells the type of a single number; of
+    A name that PTX does not have is one of a namespace of C++, `space::name`. PTX has the type of a single number; of
     an array or a structure only the bytes, which are then unsigned integers of 8 bits:
     ``variables["x"].view("float32")`` reads and writes them as what they are.
 
@@ -96,11 +97,9 @@ class Variables(Mapping[str, DeviceArray]):
 
     Examples
     --------
-    >>> from tilewright.gpu import Program
+    >>> from tilewright.programs import Program
     >>> text = '''
-    ... .version 8.0
-    ... .target sm_90
-    ... .address_size 64
+    ... .version 8.0 .target sm_90 .address_size 64
     ... .visible .global .align 4 .u32 count = 3;
     ... .visible .const .align 4 .b8 weights[8];
     ... .visible .entry step() { .reg .b32 %r<2>;
@@ -108,7 +107,7 @@ class Variables(Mapping[str, DeviceArray]):
     ... }'''
     >>> program = Program.from_ptx(text)
     >>> with Memory() as memory:
-    ...     variables = program.variables
+    ...     variables = memory.variables(program)
     ...     variables["weights"] = np.float32([0.25, 0.75])
     ...     variables["weights"].view("float32").tolist(), int(variables["count"][()])
     ([0.25, 0.75], 3)
@@ -122,7 +121,7 @@ class Variables(Mapping[str, DeviceArray]):
                 "`with tilewright.simt.Memory():` around them and the launches, or ask `memory.variables(program)`"
             )
         self._name, self._memory = program.name, memory
-        module = parsed(program.ptx)
+        module = program.module
         self._declared = {v.name: v for v in module.variables.values() if v.space in _SPACES and not v.is_extern}
         self._layout = lay_out(module, tree.Function("", is_entry=True))
         self._base = loaded(program.ptx, memory)
@@ -143,7 +142,7 @@ class Variables(Mapping[str, DeviceArray]):
         if not isinstance(value, np.ndarray | np.generic):
             raise ArgumentTypeError(
                 f"{self._name}: '{name}' must be given an array that has a dtype (got {type(value).__name__}), for PTX "
-                "does not tell its elements' type; write numpy.float32(...) or whatever it is"
+                "does not have its elements' type; write numpy.float32(...) or whatever it is"
             )
         if value.nbytes != target.nbytes or value.dtype.hasobject:
             raise ArgumentValueError(
@@ -159,20 +158,19 @@ class Variables(Mapping[str, DeviceArray]):
         return len(self._declared)
 
     def _find(self, name: str) -> tree.Variable:
-        parts = name.split("::")
-        mangled = f"_ZN{''.join(f'{len(part)}{part}' for part in parts)}E" if len(parts) > 1 else name
-        if mangled not in self._declared:
+        symbol = mangled(name)
+        if symbol not in self._declared:
             near = difflib.get_close_matches(name, self._declared, n=3) or [n for n in self if not n.startswith("_Z")]
             known = f"; there are {', '.join(near[:8])}" if near else ""
             raise ArgumentValueError(
                 f"{self._name}: `variables` must be asked for a `__device__` or `__constant__` one of the PTX (got "
                 f"{name!r}){known}; a compiler leaves out what no kernel uses"
             )
-        return self._declared[mangled]
+        return self._declared[symbol]
 
 
 def _kind(variable: tree.Variable) -> tuple[np.dtype[Any], tuple[int, ...]]:
-    """Dtype and shape, as far as PTX tells them."""
+    """Dtype and shape, as far as PTX has them."""
     size = variable.element_bytes // variable.vector
     letter = _LETTERS.get(variable.type[1], "u")
     dtype = np.dtype(f"{letter}{size}" if letter != "f" or size > 1 else "u1")

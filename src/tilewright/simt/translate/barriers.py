@@ -1,4 +1,4 @@
-"""What a warp's code does at a barrier: check the operands, tell the runtime, read a reduction's result.
+"""What a warp's code does at a barrier: check the operands, call the runtime, read a reduction's result.
 
 Source: PTX ISA, 9.7.13.1 (bar, barrier).
 """
@@ -6,9 +6,9 @@ Source: PTX ISA, 9.7.13.1 (bar, barrier).
 from __future__ import annotations
 
 from tilewright.errors import PtxError
+from tilewright.ptx import tree
 from tilewright.simt.events import EventKind, Site
-from tilewright.simt.ptx import tree
-from tilewright.simt.translate.access import declare_runtime
+from tilewright.simt.translate.bounds import declare_runtime
 from tilewright.simt.translate.code import LANES, Value
 from tilewright.simt.translate.emitter import Emitter
 from tilewright.simt.translate.graph import Op
@@ -72,17 +72,17 @@ def reach(emitter: Emitter, op: Op, point: int) -> None:
         _wait(e, point, lanes, (identity, count, code.const("i32", form_of(op)), code.const("i32", site)))
         return
     at = code.op(f"getelementptr i8, ptr %warp, i64 {point}", "ptr")
-    counted = "true" if count_of(op) is not None else "false"
-    declare_runtime(e, "tw.reach", "i1", "ptr, ptr, ptr, i32, i32, i32, i32, i32, i32, i1")
+    counted = int(count_of(op) is not None)
+    declare_runtime(e, "tw_reach", "i1", "ptr, ptr, ptr, i32, i32, i32, i32, i32, i32, i32")
     _or_fault(
         e,
-        f"call i1 @tw.reach(ptr %context, ptr %warp, {at}, i32 {site}, {e.mask}, i32 {form_of(op)}, {votes}, "
-        f"{identity}, {count}, i1 {counted})",
+        f"call i1 @tw_reach(ptr %context, ptr %warp, {at}, i32 {site}, {e.mask}, i32 {form_of(op)}, {votes}, "
+        f"{identity}, {count}, i32 {counted})",
     )
 
 
 def _wait(emitter: Emitter, point: int, lanes: dict[str, Value], facts: tuple[Value, ...]) -> None:
-    """What `tw.reach` does where literals leave nothing to check: `facts` are the fields from "id" on."""
+    """What `tw_reach` does where literals leave nothing to check: `facts` are the fields from "id" on."""
     e, code = emitter, emitter.code
     for name, more in lanes.items():
         at = point + POINT[name]
@@ -95,10 +95,10 @@ def pass_by(emitter: Emitter, op: Op) -> None:
     """A whole warp arrives and goes on."""
     site = _site(emitter, op)
     identity, count = _operands(emitter, op, site)
-    declare_runtime(emitter, "tw.pass", "i1", "ptr, ptr, ptr, i32, i32, i32, i32")
+    declare_runtime(emitter, "tw_pass", "i1", "ptr, ptr, ptr, i32, i32, i32, i32")
     _or_fault(
         emitter,
-        f"call i1 @tw.pass(ptr %context, ptr %slot, ptr %warp, i32 {site}, {emitter.mask}, {identity}, {count})",
+        f"call i1 @tw_pass(ptr %context, ptr %slot, ptr %warp, i32 {site}, {emitter.mask}, {identity}, {count})",
     )
 
 
@@ -116,8 +116,8 @@ def emit_reduction_result(emitter: Emitter, op: Op) -> Value:
     return code.icmp("ne", votes, code.const("i32", 0))
 
 
-def tell(emitter: Emitter, op: Op) -> None:
-    """Tell instruments that lanes have come to a barrier."""
+def notify(emitter: Emitter, op: Op) -> None:
+    """Notify instruments that lanes have come to a barrier."""
     if not emitter.instruments:
         return
     identity = emitter.first_lane(emitter.read(identity_of(op), "u32"))
@@ -155,8 +155,8 @@ def _agreed(emitter: Emitter, operand: tree.Operand, site: int, kind: int) -> Va
     code.place(bad)
     lane = code.and_(code.call("llvm.cttz", "i32", others, flags="i1 false"), code.const("i32", LANES - 1))
     got = code.lane(value, lane)
-    declare_runtime(e, "tw.blame", "void", "ptr, ptr, i32, i32, i64, i32, i32")
-    code.line(f"call void @tw.blame(ptr %context, ptr %warp, i32 {site}, {others}, i64 {kind}, {got}, {first})")
+    declare_runtime(e, "tw_blame", "void", "ptr, ptr, i32, i32, i64, i32, i32")
+    code.line(f"call void @tw_blame(ptr %context, ptr %warp, i32 {site}, {others}, i64 {kind}, {got}, {first})")
     code.branch("fault")
     code.place(fine)
     return first

@@ -12,13 +12,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tilewright.errors import PtxError
+from tilewright.ptx import tree
 from tilewright.simt.events import EventKind, Site
-from tilewright.simt.ptx import tree
-from tilewright.simt.translate.access import declare_runtime, local_stride
+from tilewright.simt.isa import Role, role_of
+from tilewright.simt.translate.access import local_stride
+from tilewright.simt.translate.bounds import declare_runtime
 from tilewright.simt.translate.code import LANES, Value
 from tilewright.simt.translate.graph import Op
 from tilewright.simt.translate.inline import call_arguments
-from tilewright.simt.translate.layout import Layout, align_up, element_alignment
+from tilewright.simt.translate.layout import Layout, align_up
+from tilewright.simt.translate.moves import gather, scatter
 from tilewright.simt.translate.state import BAD_CALL, CALL_DEPTH, LOCAL_WINDOW
 
 if TYPE_CHECKING:
@@ -28,29 +31,6 @@ if TYPE_CHECKING:
 STACK_BYTES = 64 << 10
 #: Bytes of an argument up to which each step of its copy is translated: the work is done for all lanes at once.
 _STEPS_BYTES_MAX = 64
-#: Copies an argument of any size, for one lane after another. What it overlaps may be its own source.
-_COPY_LANES = """define internal void @tw.copy(ptr %local, i64 %to, i64 %from, i64 %size, i64 %stride, i32 %lanes) {
-entry:
-  br label %next
-next:
-  %left = phi i32 [ %lanes, %entry ], [ %rest, %copy ]
-  %none = icmp eq i32 %left, 0
-  br i1 %none, label %done, label %copy
-copy:
-  %lane = call i32 @llvm.cttz.i32(i32 %left, i1 true)
-  %wide = zext i32 %lane to i64
-  %start = mul i64 %wide, %stride
-  %target = add i64 %start, %to
-  %origin = add i64 %start, %from
-  %target.pointer = getelementptr i8, ptr %local, i64 %target
-  %origin.pointer = getelementptr i8, ptr %local, i64 %origin
-  call void @llvm.memmove.p0.p0.i64(ptr %target.pointer, ptr %origin.pointer, i64 %size, i1 false)
-  %less = sub i32 %left, 1
-  %rest = and i32 %left, %less
-  br label %next
-done:
-  ret void
-}"""
 
 
 def called_functions(module: tree.Module, bodies: list[tree.Function]) -> list[tree.Function]:
@@ -58,7 +38,7 @@ def called_functions(module: tree.Module, bodies: list[tree.Function]) -> list[t
     names: set[str] = set()
     for body in bodies:
         for item in body.body:
-            if not isinstance(item, tree.Instruction) or item.opcode != "call":
+            if not isinstance(item, tree.Instruction) or role_of(item.opcode) is not Role.CALL:
                 continue
             target = call_arguments(item).target
             if isinstance(target, tree.Symbol):
@@ -90,7 +70,7 @@ def with_frame(function: tree.Function) -> tree.Function:
     names = {v.name for v in formals}
     body: list[tree.Instruction | tree.Label] = list(start)
     for item in function.body:
-        if isinstance(item, tree.Instruction) and item.opcode == "ret":
+        if isinstance(item, tree.Instruction) and role_of(item.opcode) is Role.RETURN:
             body += end
         body.append(_in_frame(item, names))
     return replace(
@@ -118,7 +98,7 @@ def frame_layout(whole: Layout, function: tree.Function) -> Layout:
     end = 0
     for variable in function.variables:
         if variable.space in ("local", "param"):
-            at = align_up(end, element_alignment(variable))
+            at = align_up(end, variable.alignment)
             layout.places[variable.name] = ("local", at)
             end = at + variable.size
     layout.frame_bytes = align_up(end, 16)
@@ -227,35 +207,27 @@ def _own(emitter: Emitter, item: tree.Instruction, actual: tree.Symbol) -> Value
 def _lane_pointers(emitter: Emitter, offset: Value) -> Value:
     code = emitter.code
     stride = local_stride(emitter)
-    lanes = code.add(code.splat(offset), code.pattern("i64", [lane * stride for lane in range(LANES)]))
+    lanes = code.add(code.splat(offset), code.constants("i64", [lane * stride for lane in range(LANES)]))
     return code.op(f"getelementptr i8, ptr %local, {lanes}", "ptr", LANES)
 
 
 def _store_lanes(emitter: Emitter, offset: Value, value: Value, lanes: Value) -> None:
-    from tilewright.simt.translate.access import _scatter
-
     if value.type == "i1":
         value = emitter.code.cast("zext", value, "i8")
-    mask = emitter.code.op(f"bitcast {lanes} to <{LANES} x i1>", "i1", LANES)
-    _scatter(emitter, _lane_pointers(emitter, offset), mask, value)
+    scatter(emitter, _lane_pointers(emitter, offset), lanes, value)
 
 
 def _load_lanes(emitter: Emitter, offset: Value, type_: str, lanes: Value) -> Value:
-    from tilewright.simt.translate.access import _gather
-
-    mask = emitter.code.op(f"bitcast {lanes} to <{LANES} x i1>", "i1", LANES)
-    return _gather(emitter, _lane_pointers(emitter, offset), mask, type_)
+    return gather(emitter, _lane_pointers(emitter, offset), lanes, type_)
 
 
 def _copy(emitter: Emitter, to: Value, source: Value, size: int, lanes: Value) -> None:
     """Copy bytes between two places of local memory: all lanes in the widest steps that fit, or lane by lane."""
     if size > _STEPS_BYTES_MAX:
         code = emitter.code
-        code.declare("llvm.memmove.p0.p0.i64", "declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)")
-        code.declare("llvm.cttz.i32", "declare i32 @llvm.cttz.i32(i32, i1)")
-        code.declare("tw.copy", _COPY_LANES)
+        declare_runtime(emitter, "tw_copy", "void", "ptr, i64, i64, i64, i64, i32")
         stride = code.const("i64", local_stride(emitter))
-        code.line(f"call void @tw.copy(ptr %local, {to}, {source}, i64 {size}, {stride}, {lanes})")
+        code.line(f"call void @tw_copy(ptr %local, {to}, {source}, i64 {size}, {stride}, {lanes})")
         return
     done = 0
     while done < size:
@@ -281,8 +253,8 @@ def _stop(emitter: Emitter, item: tree.Instruction, lanes: Value, kind: int) -> 
     """Leave with a fault; the caller starts the next block."""
     code = emitter.code
     site = emitter.add_site(Site(EventKind.RUN, item.ptx_line, emitter.source_of(item), item.name))
-    declare_runtime(emitter, "tw.stop", "void", "ptr, ptr, i32, i32, i64")
-    code.line(f"call void @tw.stop(ptr %context, ptr %warp, i32 {site}, {lanes}, i64 {kind})")
+    declare_runtime(emitter, "tw_stop", "void", "ptr, ptr, i32, i32, i64")
+    code.line(f"call void @tw_stop(ptr %context, ptr %warp, i32 {site}, {lanes}, i64 {kind})")
     code.branch("fault")
 
 
@@ -305,11 +277,11 @@ def _print(emitter: Emitter, item: tree.Instruction, call: tree.CallArguments) -
     code.line(f"store {format_}, ptr %addresses, align 64")
     offsets = code.sub(arguments, code.const("i64", LOCAL_WINDOW))
     code.line(f"store {offsets}, ptr %lanes.scratch, align 64")
-    declare_runtime(emitter, "tw.print", "void", "ptr, ptr, ptr, i32, ptr, ptr, ptr, i64, i64")
+    declare_runtime(emitter, "tw_print", "void", "ptr, ptr, ptr, i32, ptr, ptr, ptr, i64, i64")
     code.line(
-        f"call void @tw.print(ptr %context, ptr %slot, ptr %warp, {emitter.mask}, ptr %addresses, ptr %lanes.scratch, "
+        f"call void @tw_print(ptr %context, ptr %slot, ptr %warp, {emitter.mask}, ptr %addresses, ptr %lanes.scratch, "
         f"ptr %local, i64 {local_stride(emitter)}, i64 {emitter.layout.local_bytes})"
     )
-    for result in call.returns:  # a GPU tells the number of arguments, which only the format knows
+    for result in call.returns:  # a GPU reports the number of arguments, which only the format knows
         if isinstance(result, tree.Symbol):
             _store_lanes(emitter, _own(emitter, item, result), code.splat(code.const("i32", 0)), emitter.mask)

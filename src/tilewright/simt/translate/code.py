@@ -10,10 +10,11 @@ Source: LLVM Language Reference. Text, not llvmlite.ir, because the latter lacks
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from tilewright.machine import WARP_LANES
+from tilewright.simt.translate.hosts import HostVectors
 
 LANES = WARP_LANES
 
@@ -45,7 +46,8 @@ class Value:
 class Code:
     """A function body under construction, with the module-level declarations it needs."""
 
-    def __init__(self) -> None:
+    def __init__(self, host: HostVectors | None = None) -> None:
+        self.host = host or HostVectors()
         self.lines: list[str] = []
         self.declarations: dict[str, str] = {}
         self._count = 0
@@ -72,6 +74,14 @@ class Code:
         name = self.name()
         self.lines.append(f"{name} = {text}")
         return Value(name, type_, lanes)
+
+    def store(self, value: Value, pointer: str) -> None:
+        """Store to a place of the translation's own, aligned as the widest vectors are."""
+        self.line(f"store {value}, ptr {pointer}, align 64")
+
+    def put(self, value: Value, pointer: str) -> None:
+        """Store to a place that is aligned as its type wants."""
+        self.line(f"store {value}, ptr {pointer}")
 
     def place(self, label: str) -> None:
         """Start a basic block."""
@@ -114,7 +124,7 @@ class Code:
         """The zero of a value's type, one lane."""
         return Value("0.0" if like.type in _BITS else "false" if like.type == "i1" else "0", like.type)
 
-    def pattern(self, type_: str, items: Sequence[int]) -> Value:
+    def constants(self, type_: str, items: Sequence[int]) -> Value:
         """A constant vector, one integer a lane."""
         if all(item == items[0] for item in items):
             return self.splat(self.const(type_, items[0]))
@@ -140,6 +150,51 @@ class Code:
             return value
         at = f"i32 {index}" if isinstance(index, int) else str(index)
         return self.op(f"extractelement {value}, {at}", value.type)
+
+    def part(self, value: Value, first: int, count: int) -> Value:
+        """Neighbouring lanes of a vector."""
+        if count == value.lanes:
+            return value
+        order = ", ".join(f"i32 {lane}" for lane in range(first, first + count))
+        return self.op(f"shufflevector {value}, {value.ir_type} poison, <{count} x i32> <{order}>", value.type, count)
+
+    def concatenated(self, parts: Sequence[Value]) -> Value:
+        """Vectors one after another, of 32 lanes in all."""
+        whole, done = parts[0], 0
+        for part in parts:
+            lanes = [str(lane - done) if done <= lane < done + part.lanes else "poison" for lane in range(LANES)]
+            wide = self._shuffled(part, part, lanes)
+            kept = [str(lane if lane < done else LANES + lane) for lane in range(LANES)]
+            whole = self._shuffled(whole, wide, kept) if done else wide
+            done += part.lanes
+        return whole
+
+    def blend(self, a: Value, b: Value, lanes: Collection[int]) -> Value:
+        """Two vectors of 32 lanes in one: `b` in the given lanes, else `a`."""
+        return self._shuffled(a, b, [str(lane + LANES * (lane in lanes)) for lane in range(LANES)])
+
+    def _shuffled(self, a: Value, b: Value, lanes: Sequence[str]) -> Value:
+        order = ", ".join(f"i32 {lane}" for lane in lanes)
+        return self.op(f"shufflevector {a}, {b}, <{LANES} x i32> <{order}>", a.type, LANES)
+
+    def mask_bits(self, predicate: Value) -> Value:
+        """A predicate of one or 32 lanes as a mask: an i32, a bit a lane."""
+        if predicate.lanes == LANES:
+            return self.op(f"bitcast {predicate} to i32", "i32")
+        return self.const("i32", -1) if predicate.text == "true" else self.cast("sext", predicate, "i32")
+
+    def mask_lanes(self, mask: Value) -> Value:
+        """A mask as a predicate of 32 lanes.
+
+        Hosts without mask registers test a bit in each lane of 32 bits, the width of most data: of the cast LLVM makes
+        bytes first, and widens those.
+        """
+        if mask.text == "-1":
+            return self.splat(self.const("i1", 1))
+        if self.host.mask_registers:
+            return self.op(f"bitcast {mask} to <{LANES} x i1>", "i1", LANES)
+        bits = self.and_(self.splat(mask), self.constants("i32", [1 << lane for lane in range(LANES)]))
+        return self.icmp("ne", bits, self.const("i32", 0))
 
     def match(self, *values: Value) -> tuple[Value, ...]:
         """Bring values to the same number of lanes."""

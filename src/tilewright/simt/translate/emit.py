@@ -2,35 +2,29 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
-from tilewright.errors import PtxError
+from tilewright.errors import PtxError, TranslatorError
+from tilewright.ptx import tree
 from tilewright.simt.events import VALUES_MAX, EventKind, Handler, Site
-from tilewright.simt.isa import lower
-from tilewright.simt.ptx import tree
-from tilewright.simt.translate import barriers, calls, generic, lanes
-from tilewright.simt.translate.access import Access, emit_access, group_accesses, store_values
+from tilewright.simt.isa import Role, lower
+from tilewright.simt.translate import barriers, calls, generic, lanes, outline
+from tilewright.simt.translate.access import Access, group_accesses
+from tilewright.simt.translate.access_events import store_values
 from tilewright.simt.translate.code import LANES, Value, element_type
+from tilewright.simt.translate.comparing import narrowed
 from tilewright.simt.translate.emitter import Emitter, guard_value, storage_type
 from tilewright.simt.translate.flow import Flow
 from tilewright.simt.translate.graph import Block, Op
-from tilewright.simt.translate.shapes import ANY_UNIFORM, ANY_VECTOR, PATTERN, UNIFORM, VECTOR, Shape
+from tilewright.simt.translate.moves import emit_access
+from tilewright.simt.translate.shapes import AFFINE, ANY_UNIFORM, ANY_VECTOR, STRIDED, UNIFORM, VECTOR, Shape
 
 
 def emit_function(emitter: Emitter, symbol: str) -> Flow:
-    """Emit the whole function into `emitter.code`; returns the flow, which knows the warp record's size."""
-    code = emitter.code
+    """Emit a kernel into `emitter.code`; returns the flow, which knows the warp record's size."""
     flow = Flow(emitter)
-    # Where everything may follow everything, LLVM would take minutes to keep registers in registers.
-    effort = " noinline optnone" if flow.crowded else ""
-    code.line(f"define i32 @{symbol}(ptr noalias %context, ptr noalias %slot, ptr noalias %warp) #0{effort} {{")
-    flow.prologue()
-    for block in emitter.graph.blocks:
-        flow.enter(block)
-        emit_block(emitter, block)
-        flow.leave(block)
-    flow.epilogue()
-    code.line("}")
+    outline.emit_kernel(flow, symbol, functools.partial(emit_block, emitter))
     return flow
 
 
@@ -41,11 +35,17 @@ def emit_block(emitter: Emitter, block: Block) -> None:
         emitter.line = op.instruction.ptx_line
         try:
             emit_op(emitter, op, accesses.get(position))
-        except (NotImplementedError, KeyError, TypeError) as error:
-            item = op.instruction
-            raise PtxError(
-                f"{emitter.module.path}:{item.ptx_line}: '{item.name}' with these operands is not implemented ({error})"
+        except NotImplementedError as error:
+            raise PtxError(f"{_at(emitter, op)} with these operands is not implemented ({error})") from error
+        except (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError) as error:
+            raise TranslatorError(
+                f"{_at(emitter, op)} could not be translated ({type(error).__name__}: {error}); this is a defect of "
+                "Tilewright, not of the PTX; please report it with the PTX"
             ) from error
+
+
+def _at(emitter: Emitter, op: Op) -> str:
+    return f"{emitter.module.path}:{op.instruction.ptx_line}: '{op.instruction.name}'"
 
 
 def emit_op(emitter: Emitter, op: Op, access: Access | None) -> None:
@@ -58,21 +58,20 @@ def emit_op(emitter: Emitter, op: Op, access: Access | None) -> None:
     if guard.lanes == LANES and op.form.row.kind in ("lane", "carry", "cvta", "isspacep"):
         emit_unguarded(emitter, op, access, guard)  # no effect but its result: a select is enough
         return
-    outer = emitter.mask, emitter.mask_vector
+    outer = emitter.mask
     do, skip = code.label("do"), code.label("skip")
     if guard.lanes == 1:
         code.branch_if(guard, do, skip)
         code.place(do)
         emit_unguarded(emitter, op, access, None)
     else:
-        emitter.mask_vector = code.and_(emitter.mask_vector, guard)
-        emitter.mask = code.op(f"bitcast {emitter.mask_vector} to i32", "i32")
+        emitter.mask = code.and_(emitter.mask, code.mask_bits(guard))
         code.branch_if(code.icmp("ne", emitter.mask, code.const("i32", 0)), do, skip)
         code.place(do)
         emit_unguarded(emitter, op, access, guard)
     code.branch(skip)
     code.place(skip)
-    emitter.mask, emitter.mask_vector = outer
+    emitter.mask = outer
 
 
 def emit_unguarded(emitter: Emitter, op: Op, access: Access | None, guard: Value | None) -> None:
@@ -81,7 +80,7 @@ def emit_unguarded(emitter: Emitter, op: Op, access: Access | None, guard: Value
     if kind == "memory" and access is not None:
         _write_loaded(emitter, op, access, guard)
         return
-    if kind == "lane" and op.instruction.opcode == "mov" and _is_packed(op):
+    if kind == "lane" and op.form.row.role is Role.COPY and _is_packed(op):
         _write_unpacked(emitter, op, guard)
         return
     _EMITTERS[kind](emitter, op, guard)
@@ -134,7 +133,7 @@ def _shape_of(value: Value) -> Shape:
 
 
 def _emit_lane(emitter: Emitter, op: Op, guard: Value | None) -> None:
-    """A row's own meaning: in scalars when the result is uniform or a pattern, else over the lanes."""
+    """A row's own meaning: in scalars when the result is uniform or affine, else over the lanes."""
     code, form = emitter.code, op.form
     if emitter.instruments:
         _tell_values(emitter, op)
@@ -147,8 +146,9 @@ def _emit_lane(emitter: Emitter, op: Op, guard: Value | None) -> None:
         type_ = element_type(form.type_of(_letter(form.row.operands[0])))
         results: tuple[Value, ...] = (code.const(type_, shape.constant),) * len(op.destinations)
     else:
-        scalar = shape.kind in (UNIFORM, PATTERN)
-        results = lower(code, form, *read_sources(emitter, op, base=scalar))
+        scalar = shape.kind != VECTOR
+        results = lower(code, form, *(narrowed(emitter, op) or read_sources(emitter, op, base=scalar)))
+    stride = _stride(emitter, op, shape, results[0]) if shape.kind == STRIDED else None
     for index, name in enumerate(op.destinations):
         if name == "_":
             continue
@@ -156,11 +156,18 @@ def _emit_lane(emitter: Emitter, op: Op, guard: Value | None) -> None:
         letter = _letter(form.row.operands[0].split("|")[0] if index == 0 else form.row.operands[0].split("|")[-1])
         type_ = "pred" if value.type == "i1" else form.type_of(letter)
         result = shape if value.lanes == 1 and len(shapes) == 1 else _shape_of(value)
-        write(emitter, name, value, type_, result, guard)
+        write(emitter, name, value, type_, result, guard, stride)
+
+
+def _stride(emitter: Emitter, op: Op, shape: Shape, first: Value) -> Value:
+    """The stride of a result: by how much a lane one stride away differs from lane 0, whose value is given."""
+    code, lane = emitter.code, shape.rows.index(1)
+    (further,) = lower(code, op.form, *read_sources(emitter, op, base=True, lane=lane))
+    return code.sub(code.sub(further, first), code.const(first.type, shape.lane_offsets[lane]))
 
 
 def _tell_values(emitter: Emitter, op: Op) -> None:
-    """Tell instruments of an instruction's source operands."""
+    """Notify instruments of an instruction's source operands."""
 
     def arguments(handler: Handler) -> str:
         values = (
@@ -173,7 +180,7 @@ def _tell_values(emitter: Emitter, op: Op) -> None:
         return f"{emitter.mask}, ptr %values"
 
     item = op.instruction
-    emitter.tell(Site(EventKind.VALUE, item.ptx_line, emitter.source_of(item), item.name), arguments)
+    emitter.notify(Site(EventKind.VALUE, item.ptx_line, emitter.source_of(item), item.name), arguments)
 
 
 def widened(emitter: Emitter, value: Value, op: Op) -> Value:
@@ -192,13 +199,13 @@ def _unguarded_shape(emitter: Emitter, op: Op) -> Shape:
     return transfer(op, sources, emitter.launch, emitter.layout.params)[0]
 
 
-def read_sources(emitter: Emitter, op: Op, *, base: bool) -> list[Value]:
-    """Source operands as the row's types say."""
+def read_sources(emitter: Emitter, op: Op, *, base: bool, lane: int = 0) -> list[Value]:
+    """Source operands as the row's types say; with `base`, those of one lane."""
     letters = [_letter(o) for o in op.form.row.operands[1:]]
     values = []
     for index, operand in enumerate(op.sources):
         letter = letters[index] if index < len(letters) else "a"
-        values.append(emitter.read(operand, op.form.type_of(letter), base=base))
+        values.append(emitter.read(operand, op.form.type_of(letter), base=base, lane=lane))
     return values
 
 
@@ -241,7 +248,8 @@ def _emit_barrier(emitter: Emitter, op: Op, guard: Value | None) -> None:
     if ".warp" in op.instruction.modifiers:
         if emitter.instruments:
             members = emitter.code.splat(emitter.read(op.sources[0], "b32"))
-            emitter.event(EventKind.SYNC, op.instruction, emitter.mask, members)
+            emitter.code.line(f"store {members}, ptr %values, align 64")
+            emitter.event(EventKind.SYNC, op.instruction, emitter.mask, Value("%values", "ptr"))
             _tell_values(emitter, op)
     if op.destinations:
         type_ = "pred" if ".pred" in op.instruction.modifiers else "u32"
@@ -284,7 +292,15 @@ def _emit_control(emitter: Emitter, op: Op, guard: Value | None) -> None:
     calls.emit_call(emitter, op)
 
 
-def write(emitter: Emitter, name: str, value: Value, type_: str, shape: Shape, guard: Value | None) -> None:
+def write(
+    emitter: Emitter,
+    name: str,
+    value: Value,
+    type_: str,
+    shape: Shape,
+    guard: Value | None,
+    stride: Value | None = None,
+) -> None:
     """Write a result of a PTX type to a register, extended by its sign or zeros when the register is wider."""
     if name == "_" or name not in emitter.graph.registers:
         return
@@ -295,9 +311,10 @@ def write(emitter: Emitter, name: str, value: Value, type_: str, shape: Shape, g
         integer = code.cast("bitcast", value, f"i{value.bits}")
         integer = code.resize(integer, f"i{width}", signed=type_.startswith("s"))
         value = code.cast("bitcast", integer, target)
-        if shape.kind == PATTERN and width > value.bits:
-            raise PtxError(f"register '{name}' is wider than the pattern written to it")
-    emitter.store_register(name, value, shape, guard)
+        stride = code.resize(stride, f"i{width}", signed=True) if stride is not None else None
+        if shape.kind in (AFFINE, STRIDED) and width > value.bits:
+            raise PtxError(f"register '{name}' is wider than the affine value written to it")
+    emitter.store_register(name, value, shape, guard, stride)
 
 
 _EMITTERS: dict[str, Callable[[Emitter, Op, Value | None], None]] = {

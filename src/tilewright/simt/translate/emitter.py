@@ -11,20 +11,25 @@ import struct
 from collections.abc import Callable, Collection, Sequence
 
 from tilewright.errors import PtxError
+from tilewright.ptx import tree
+from tilewright.ptx.frames import frames, users_line
+from tilewright.ptx.printing import operand_text
 from tilewright.simt.events import EventKind, Handler, Instrument, Site, parameters
-from tilewright.simt.ptx import tree
-from tilewright.simt.ptx.frames import frames, told
-from tilewright.simt.ptx.printing import operand_text
 from tilewright.simt.translate.code import LANES, Code, Value, element_type
 from tilewright.simt.translate.graph import Graph, Op
+from tilewright.simt.translate.hosts import HostVectors
 from tilewright.simt.translate.layout import Layout
-from tilewright.simt.translate.shapes import PATTERN, UNIFORM, VECTOR, Shape, Shapes
+from tilewright.simt.translate.shapes import AFFINE, STRIDED, UNIFORM, VECTOR, Shape, Shapes
 from tilewright.simt.translate.special import LaunchClass, special_value
 from tilewright.simt.translate.state import CONTEXT, GLOBAL_BASE, SLOT, WARP
 
 TRUE = Value("true", "i1")
+#: The mask of a warp whose lanes all run, known when translating.
+ALL_LANES = Value("-1", "i32")
+#: What follows a register's name in that of its stride.
+STRIDE = "'stride"
 #: Events after which a block of the host's code ends.
-_PIECE_EVENTS = 64
+_BLOCK_EVENTS = 64
 
 
 @functools.cache
@@ -57,6 +62,7 @@ class Emitter:
         layout: Layout,
         launch: LaunchClass,
         instruments: Sequence[Instrument],
+        host: HostVectors | None = None,
     ) -> None:
         self.module = module
         self.graph = graph
@@ -64,15 +70,14 @@ class Emitter:
         self.layout = layout
         self.launch = launch
         self.instruments = instruments
-        self.code = Code()
+        self.code = Code(host)
         self.sites: list[Site] = []  # places of errors, and of events
         self.counter_rows: list[list[int]] = [[] for _ in instruments]  # site indices, by instrument
         self.handlers: dict[str, Handler] = {}  # called ones, by symbol
-        self.events = 0  # told so far
+        self.events = 0  # that instruments hear of, so far
         self.globals: list[str] = []  # module-level constants
         self.registers = self._name_registers()
-        self.mask = Value("-1", "i32")  # lanes that run now
-        self.mask_vector = Value("poison", "i1", LANES)
+        self.mask = ALL_LANES  # that run now
         self.block = 0
         self.line = 0  # of the instruction at work, for messages
         self._constants: dict[str, str] = {}
@@ -90,25 +95,26 @@ class Emitter:
     # -- registers --------------------------------------------------------------------------------------------
 
     def _name_registers(self) -> dict[str, tuple[str, str, int]]:
-        """Each written register's alloca, element type and lanes."""
+        """Each written register's alloca, element type and lanes; a stride is a register of its own."""
         found = {}
         for index, (name, declared) in enumerate(self.graph.registers.items()):
             shape = self.shapes.of.get(name)
             if shape is not None:
                 found[name] = (f"%R{index}", storage_type(declared), LANES if shape.kind == VECTOR else 1)
+                if shape.kind == STRIDED:
+                    found[name + STRIDE] = (f"%R{index}.stride", storage_type(declared), 1)
         return found
 
-    def declare_registers(self, placed: Collection[str] = ()) -> None:
-        """One alloca a register that has no place yet, zeroed: mem2reg turns them into SSA values."""
-        for name, (slot, type_, lanes) in self.registers.items():
-            if name in placed:
-                continue
+    def declare_registers(self, names: Collection[str]) -> None:
+        """One alloca a register, zeroed, and one for its stride: mem2reg turns them into SSA values."""
+        for name in sorted({n for each in names for n in (each, each + STRIDE) if n in self.registers}):
+            slot, type_, lanes = self.registers[name]
             full = type_ if lanes == 1 else f"<{lanes} x {type_}>"
             self.code.line(f"{slot} = alloca {full}, align 64")
             self.code.line(f"store {full} zeroinitializer, ptr {slot}, align 64")
 
     def load_register(self, name: str) -> Value:
-        """A register as it is kept: the base for a pattern."""
+        """A register as it is kept: the base of an affine value."""
         if name not in self.registers:  # never written
             return Value(self._zero(name), storage_type(self.graph.registers[name]))
         slot, type_, lanes = self.registers[name]
@@ -119,16 +125,29 @@ class Emitter:
         type_ = storage_type(self.graph.registers[name])
         return {"i1": "false", "float": "0.0", "double": "0.0"}.get(type_, "0")
 
-    def spread(self, value: Value, shape: Shape) -> Value:
-        """A base as a full vector, when its shape is a pattern."""
-        if shape.kind != PATTERN or value.lanes == LANES:
+    def spread(self, value: Value, shape: Shape, stride: Value | None = None) -> Value:
+        """A base as a full vector, when its shape is affine or has a stride."""
+        if shape.kind not in (AFFINE, STRIDED) or value.lanes == LANES:
             return value
-        return self.code.add(self.code.splat(value), self.code.pattern(value.type, shape.pattern))
+        spread = self.code.add(self.code.splat(value), self.code.constants(value.type, shape.lane_offsets))
+        if stride is None:
+            return spread
+        return self.code.add(
+            spread, self.code.mul(self.code.splat(stride), self.code.constants(value.type, shape.rows))
+        )
 
-    def store_register(self, name: str, value: Value, shape: Shape, guard: Value | None = None) -> None:
+    def stride_of(self, operand: tree.Operand) -> Value | None:
+        """The stride of a source operand whose shape has one."""
+        name = operand.name + STRIDE if isinstance(operand, tree.Register) else ""
+        return self.load_register(name) if name in self.registers else None
+
+    def store_register(
+        self, name: str, value: Value, shape: Shape, guard: Value | None = None, stride: Value | None = None
+    ) -> None:
         """Write a register, under the mask where lanes that wait still need the old value.
 
-        `value` has the register's width already. `guard` is the guard predicate when it differs between lanes.
+        `value` and `stride` have the register's width already. `guard` is the guard predicate when it differs between
+        lanes.
         """
         if name not in self.registers:
             return
@@ -136,15 +155,18 @@ class Emitter:
         value = self.code.cast("bitcast", value, type_)
         if lanes == 1:
             value = self.first_lane(value)
-            self.code.line(f"store {value}, ptr {slot}, align 64")
+            self.code.store(value, slot)
+            if name + STRIDE in self.registers:
+                self.code.store(stride or self.code.const(type_, 0), self.registers[name + STRIDE][0])
             return
-        value = self.code.splat(self.spread(value, shape))
+        value = self.code.splat(self.spread(value, shape, stride))
         condition = guard
         if self.shapes.blends(self.block, name):
-            condition = self.mask_vector if guard is None else self.code.and_(guard, self.mask_vector)
+            running = self.code.mask_lanes(self.mask)
+            condition = running if guard is None else self.code.and_(guard, running)
         if condition is not None:
             value = self.code.select(condition, value, self.load_register(name))
-        self.code.line(f"store {value}, ptr {slot}, align 64")
+        self.code.store(value, slot)
 
     def first_lane(self, value: Value) -> Value:
         """A vector known to be uniform, as a scalar: the value of the first lane that runs."""
@@ -155,21 +177,20 @@ class Emitter:
 
     # -- operands ---------------------------------------------------------------------------------------------
 
-    def read(self, operand: tree.Operand, type_: str, *, base: bool = False) -> Value:
+    def read(self, operand: tree.Operand, type_: str, *, base: bool = False, lane: int = 0) -> Value:
         """A source operand as a value of a PTX type.
 
-        With `base`, patterns are left as their value in lane 0; otherwise they are spread over the lanes.
+        With `base`, affine and strided values stay the value of one lane; otherwise they are spread over the lanes.
         """
         match operand:
-            case tree.Register(name) if name in self.graph.registers:
-                value = self.load_register(name)
-                if not base:
-                    value = self.spread(value, self.shapes.operand(operand))
-                return self.reinterpret(value, type_)
             case tree.Register(name):
-                value = special_value(self, name)
+                known = name in self.graph.registers
+                value = self.load_register(name) if known else special_value(self, name)
+                shape = self.shapes.operand(operand)
                 if not base:
-                    value = self.spread(value, self.shapes.operand(operand))
+                    value = self.spread(value, shape, self.stride_of(operand))
+                elif lane and value.lanes == 1:
+                    value = self._further(value, shape, self.stride_of(operand), lane)
                 return self.reinterpret(value, type_)
             case tree.Negated(inner):
                 return self.code.not_(self.read(inner, "pred", base=base))
@@ -183,6 +204,14 @@ class Emitter:
             f"{self.module.path}:{self.line}: an operand must be a value to be read as .{type_} "
             f"(got '{operand_text(operand)}'); load what is in memory first"
         )
+
+    def _further(self, value: Value, shape: Shape, stride: Value | None, lane: int) -> Value:
+        """A lane's value, from lane 0's."""
+        if shape.kind in (AFFINE, STRIDED):
+            value = self.code.add(value, self.code.const(value.type, shape.offsets[lane]))
+        if stride is None:
+            return value
+        return self.code.add(value, self.code.mul(stride, self.code.const(value.type, shape.rows[lane])))
 
     def operand_type(self, operand: tree.Operand, whole: str, count: int) -> str:
         """The type of one element of a packed operand."""
@@ -264,7 +293,7 @@ class Emitter:
 
     def source_of(self, instruction: tree.Instruction) -> str:
         """`file:line` of the user's source, or ""; where a library's code is inlined, of the line that calls it."""
-        return told(frames(instruction.location, self.module.files))
+        return users_line(frames(instruction.location, self.module.files))
 
     def add_site(self, site: Site) -> int:
         """Register a site; returns its index."""
@@ -282,7 +311,7 @@ class Emitter:
         return self.code.op(f"getelementptr i64, ptr {start.text}, i64 <{before}+{(len(rows) - 1) * slots}>", "ptr")
 
     def run_event(self, block_index: int) -> None:
-        """Tell instruments that a warp runs a block."""
+        """Notify instruments that a warp runs a block."""
         block = self.graph.blocks[block_index]
         if not self.instruments or not block.cost:
             return
@@ -290,37 +319,37 @@ class Emitter:
         steps = tuple((i.ptx_line, i.name, self.source_of(i)) for i in (op.instruction for op in ops))
         line, name, source = steps[0]
         site = Site(EventKind.RUN, line, source, name, block.cost, steps=steps)
-        self.tell(site, lambda handler: str(self.mask))
+        self.notify(site, lambda handler: str(self.mask))
 
     def event(self, kind: EventKind, instruction: tree.Instruction, *arguments: Value) -> None:
-        """Tell instruments of something that happens at an instruction."""
+        """Notify instruments of something that happens at an instruction."""
         if self.instruments:
             site = Site(kind, instruction.ptx_line, self.source_of(instruction), instruction.name)
-            self.tell(site, lambda handler: ", ".join(str(argument) for argument in arguments))
+            self.notify(site, lambda handler: ", ".join(str(argument) for argument in arguments))
 
-    def tell(
+    def notify(
         self,
         site: Site,
         arguments: Callable[[Handler], str],
         offsets: tuple[int, ...] | None = None,
-        told: Collection[int] = (),
+        notified: Collection[int] = (),
     ) -> None:
         """Call the handlers that instruments have for a site; `arguments` come after WHERE's.
 
-        `told` are instruments that know already, by number.
+        `notified` are instruments that know already, by number.
         """
-        found = [(i, t.handler(site, offsets)) for i, t in enumerate(self.instruments) if i not in told]
+        found = [(i, t.handler(site, offsets)) for i, t in enumerate(self.instruments) if i not in notified]
         wanted = [(i, handler) for i, handler in found if handler is not None]
         if wanted:
             index = self.add_site(site)
             for i, handler in wanted:
                 self._call_handler(i, handler, [index], site.kind, arguments)
-            self._end_piece()
+            self._count_event()
 
-    def tell_together(
+    def notify_together(
         self, sites: Sequence[Site], arguments: Callable[[Handler], str], offsets: Sequence[tuple[int, ...]]
     ) -> set[int]:
-        """Call the handlers of accesses with one base that instruments want to be told of at once; who did, by number.
+        """Call the handlers of accesses with one base that instruments want to hear of at once; who did, by number.
 
         Their rows follow each other.
         """
@@ -330,25 +359,28 @@ class Emitter:
             indices = [self.add_site(site) for site in sites]
             for i, handler in wanted:
                 self._call_handler(i, handler, indices, EventKind.ACCESS, arguments)
-            self._end_piece()
+            self._count_event()
         return {i for i, _ in wanted}
 
-    def _end_piece(self) -> None:
-        """Go on in a new block of the host's code after so many events.
-
-        Its compiler takes time with the square of a block's calls to allocate registers, and would join blocks again
-        if it could tell that the branch is always taken.
-        """
+    def _count_event(self) -> None:
+        """Go on in a new block of the host's code after so many events."""
         self.events += 1
-        if self.events % _PIECE_EVENTS:
-            return
+        if self.events % _BLOCK_EVENTS == 0:
+            on = self.code.label("part")
+            self.jump_apart(on)
+            self.code.place(on)
+
+    def jump_apart(self, label: str) -> None:
+        """Jump to a block that the host's compiler does not join with this one.
+
+        It takes time with the square of a block to select instructions and to schedule them, and would join blocks
+        again if it could prove that the branch is always taken.
+        """
         zero = "@tw.zero = internal global i32 0"
         if zero not in self.globals:
             self.globals.append(zero)
-        on = self.code.label("piece")
         value = self.code.op("load volatile i32, ptr @tw.zero", "i32")
-        self.code.branch_if(self.code.icmp("eq", value, self.code.const("i32", 0)), on, "fault", likely=True)
-        self.code.place(on)
+        self.code.branch_if(self.code.icmp("eq", value, self.code.const("i32", 0)), label, "fault", likely=True)
 
     def _call_handler(
         self,
@@ -361,7 +393,7 @@ class Emitter:
         """Call a handler of some sites, with the counters and the row of the first."""
         row = len(self.counter_rows[instrument])
         counters, *_ = [self.counters(instrument, site) for site in sites]
-        types = parameters(kind, pattern=handler.pattern, values=handler.values)
+        types = parameters(kind, affine=handler.affine, values=handler.values)
         self.handlers[handler.symbol] = handler
         self.code.declare(handler.symbol, f"declare void @{handler.symbol}({types})")
         self.code.line(

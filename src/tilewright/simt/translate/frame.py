@@ -1,12 +1,16 @@
-"""The part of a warp's record that keeps registers while the warp waits: those that are live where it goes on."""
+"""The part of a warp's record that keeps registers while the warp waits or runs another piece of its kernel."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
 from tilewright.simt.translate.code import LANES, Value
-from tilewright.simt.translate.emitter import Emitter
+from tilewright.simt.translate.emitter import STRIDE, Emitter
 from tilewright.simt.translate.layout import align_up
+from tilewright.simt.translate.pieces import Piece
+
+#: Moves of registers after which a block of the host's code ends.
+_BLOCK_MOVES = 16
 
 
 class Frame:
@@ -19,6 +23,8 @@ class Frame:
         Registers that have a place.
     start : int
         Byte offset of the first.
+    is_cut : bool
+        Whether the kernel is in several pieces.
 
     Attributes
     ----------
@@ -26,41 +32,62 @@ class Frame:
         Byte offsets.
     end : int
         Bytes of the record up to here, a multiple of 64.
-    held : set of str
-        Registers that live in their places all the time, and need not be moved.
+    held : frozenset of str
+        Registers that live in their places all the time while the piece at work runs, and need not be moved.
     """
 
-    def __init__(self, emitter: Emitter, names: Sequence[str], start: int) -> None:
+    def __init__(self, emitter: Emitter, names: Sequence[str], start: int, *, is_cut: bool) -> None:
         self.e = emitter
         self.at: dict[str, int] = {}
-        for name in names:
+        for name in [n for each in names for n in (each, each + STRIDE) if n in emitter.registers]:
             _, type_, lanes = emitter.registers[name]
             self.at[name] = align_up(start, 64 if lanes > 1 else 8)
             start = self.at[name] + max(1, Value("", type_).bits // 8) * lanes
         self.end = align_up(start, 64)
-        self.held: set[str] = set()
+        self.held: frozenset[str] = frozenset()
+        self.piece: Piece | None = None
+        self.is_cut = is_cut
 
-    def hold(self) -> None:
-        """Let vectors live in their places all the time; predicates do not, which are kept in another form."""
-        registers = self.e.registers
-        self.held = {name for name in self.at if registers[name][2] == LANES and registers[name][1] != "i1"}
+    def begin(self, piece: Piece | None, *, hold: bool) -> None:
+        """Move registers for one piece from now on; None: nothing is moved.
+
+        With `hold`, vectors live in their places all the time; predicates do not, which are kept in another form.
+        """
+        self.piece = piece
+        self.held = frozenset()
+        if piece is not None and hold:
+            registers = self.e.registers
+            vectors = [name for name in self.at if registers[name][2] == LANES and registers[name][1] != "i1"]
+            self.held = piece.touched.intersection(vectors)
 
     def declare(self) -> None:
         """Name the places of the registers that live there."""
         for name in sorted(self.held):
             self.e.code.line(f"{self.e.registers[name][0]} = getelementptr i8, ptr %warp, i64 {self.at[name]}")
 
-    def clear(self) -> None:
-        """Zeros in them, for a fresh warp."""
-        for name in sorted(self.held):
-            slot, type_, lanes = self.e.registers[name]
-            self.e.code.line(f"store <{lanes} x {type_}> zeroinitializer, ptr {slot}, align 64")
+    def clear(self, names: Iterable[str]) -> None:
+        """Zeros in the places of registers that a fresh warp may read before it writes them."""
+        for name in self._kept(names):
+            _, type_, lanes = self.e.registers[name]
+            pointer = self.e.code.op(f"getelementptr i8, ptr %warp, i64 {self.at[name]}", "ptr")
+            kind = type_ if type_ != "i1" else "i32" if lanes == LANES else "i8"
+            full = f"<{lanes} x {kind}>" if lanes == LANES and type_ != "i1" else kind
+            self.e.code.line(f"store {full} zeroinitializer, ptr {pointer.text}, align 4")
 
     def save(self, names: Iterable[str]) -> None:
-        """Keep registers' values; those that have no place are dead wherever the warp goes on."""
-        for name in sorted(names):
-            if name in self.at and name not in self.held:
-                self._store(name, self.e.load_register(name))
+        """Keep registers' values; those that have no place are dead wherever the warp goes on.
+
+        What the piece at work does not write is in its place already.
+        """
+        written = self.piece.written if self.piece is not None else frozenset()
+        moved = [name for name in self._kept(written.intersection(names)) if name not in self.held]
+        for number, name in enumerate(moved):
+            self._part(number)
+            self._store(name, self.e.load_register(name))
+
+    def _kept(self, names: Iterable[str]) -> list[str]:
+        """Those that have a place, with their strides."""
+        return sorted({n for name in names for n in (name, name + STRIDE) if n in self.at})
 
     def _store(self, name: str, value: Value) -> None:
         code = self.e.code
@@ -71,12 +98,20 @@ class Frame:
             )
         code.line(f"store {value}, ptr {pointer.text}, align 4")
 
+    def _part(self, number: int) -> None:
+        """Go on in a new block of the host's code after so many moves, in a long kernel."""
+        if self.is_cut and number and number % _BLOCK_MOVES == 0:
+            on = self.e.code.label("part")
+            self.e.jump_apart(on)
+            self.e.code.place(on)
+
     def restore(self, names: Iterable[str]) -> None:
-        """Put them back."""
+        """Put back those that the piece at work reads or writes."""
         code = self.e.code
-        for name in sorted(names):
-            if name not in self.at or name in self.held:
-                continue
+        touched = self.piece.touched if self.piece is not None else frozenset()
+        moved = [name for name in self._kept(touched.intersection(names)) if name not in self.held]
+        for number, name in enumerate(moved):
+            self._part(number)
             slot, type_, lanes = self.e.registers[name]
             full = type_ if lanes == 1 else f"<{lanes} x {type_}>"
             pointer = code.op(f"getelementptr i8, ptr %warp, i64 {self.at[name]}", "ptr")

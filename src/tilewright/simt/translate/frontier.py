@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator
 
+from tilewright.simt.translate.code import LANES
 from tilewright.simt.translate.graph import Graph
 
 
@@ -20,6 +21,7 @@ def thread_frontiers(graph: Graph, divergent: set[int]) -> list[set[int]]:
     # Sets of blocks are integers, a bit a block: kernels with a thousand blocks have a million pairs of them.
     frontiers = [0] * len(graph.blocks)
     sticky = _bits(graph.spin_headers)  # blocks that can wait while higher-numbered ones run
+    behind = 0  # blocks behind a barrier: lanes that it holds wait there even while others run that very block
     work = deque(block.index for block in graph.blocks)
     at_work = set(work)
     while work:
@@ -29,6 +31,7 @@ def thread_frontiers(graph: Graph, divergent: set[int]) -> list[set[int]]:
         waiting = frontiers[index]
         if block.kind == "barrier" and waiting:
             sticky |= 1 << block.successors[0]
+            behind |= 1 << block.successors[0]
         parks = block.meets and waiting != 0
         if parks:
             sticky |= 1 << index
@@ -40,7 +43,7 @@ def thread_frontiers(graph: Graph, divergent: set[int]) -> list[set[int]]:
             rotates = others & sticky != 0 or parks
             present = others | (1 << index if parks else 0)
             for chosen in _members(present if rotates else present & ((2 << top) - 1)):
-                left = present & ~(1 << chosen)
+                left = present & ~(1 << chosen & ~behind)
                 if not rotates:
                     left &= sticky | -1 << chosen
                 if left & ~frontiers[chosen]:
@@ -49,6 +52,23 @@ def thread_frontiers(graph: Graph, divergent: set[int]) -> list[set[int]]:
                         work.append(chosen)
                         at_work.add(chosen)
     return [set(_members(frontier)) for frontier in frontiers]
+
+
+def full_blocks(graph: Graph, frontiers: list[set[int]], threads: int) -> set[int]:
+    """Blocks in which all lanes of the warp run, whatever the data: no mask is needed there.
+
+    All lanes that have not exited run where none can wait elsewhere; and none has exited before, unless some can exit
+    while others wait.
+    """
+    if threads % LANES:
+        return set()
+    after = set().union(*(frontiers[b.index] for b in graph.blocks if not b.successors))
+    work = list(after)
+    while work:
+        fresh = set(graph.blocks[work.pop()].successors) - after
+        after |= fresh
+        work += fresh
+    return {block.index for block in graph.blocks if not frontiers[block.index]} - after
 
 
 def _bits(blocks: Iterable[int]) -> int:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+
 from tilewright.errors import PtxError
 from tilewright.simt.events import EventKind, Site
-from tilewright.simt.translate import meetings
-from tilewright.simt.translate.access import declare_runtime
+from tilewright.simt.isa import Role
+from tilewright.simt.translate import outline, reconvergence
+from tilewright.simt.translate.bounds import declare_runtime
 from tilewright.simt.translate.code import Value
 from tilewright.simt.translate.emit import emit_block
 from tilewright.simt.translate.emitter import Emitter
@@ -15,16 +18,16 @@ from tilewright.simt.translate.state import CALL_DEPTH, CONTEXT, FAULT, STOP_REQ
 
 
 class FunctionFlow(Flow):
-    """Flow of a called function: `ret` ends lanes, an empty tank is refilled after a look at the limits."""
+    """Flow of a called function: `ret` ends lanes, spent fuel is renewed after a look at the limits."""
 
     in_record = False  # a call may come back to itself
 
     def prologue(self) -> None:
         """Allocas, arena pointers, and a first look at the limits, for recursion without loops."""
-        self._allocas()
+        outline.allocas(self)
         code = self.e.code
         code.line("store i32 %mask.in, ptr %mask")
-        self._clear_pending()
+        outline.clear_pending(self)
         self._guard_stack()
         self._poll()
         code.branch("B0")
@@ -45,15 +48,15 @@ class FunctionFlow(Flow):
         items = [op.instruction for block in self.graph.blocks for op in block.ops]
         source = self.e.source_of(items[0]) if items else ""
         site = self.e.add_site(Site(EventKind.RUN, self.graph.blocks[0].ptx_line, source, "call"))
-        declare_runtime(self.e, "tw.stop", "void", "ptr, ptr, i32, i32, i64")
-        code.line(f"call void @tw.stop(ptr %context, ptr %warp, i32 {site}, i32 %mask.in, i64 {kind})")
+        declare_runtime(self.e, "tw_stop", "void", "ptr, ptr, i32, i32, i64")
+        code.line(f"call void @tw_stop(ptr %context, ptr %warp, i32 {site}, i32 %mask.in, i64 {kind})")
         code.branch("fault")
 
     def epilogue(self) -> None:
         """Leave with 0, or with a fault."""
         code = self.e.code
         if self.parks:
-            meetings.others(self)
+            reconvergence.others(self)
         code.place("fault")
         code.line(f"store i32 {FAULT}, ptr %status")
         code.branch("leave")
@@ -64,10 +67,10 @@ class FunctionFlow(Flow):
         self._account()
         status = code.op("load i32, ptr %status", "i32")
         code.line(f"ret {status}")
-        self.emit_shared()
+        outline.emit_shared(self)
 
     def _account(self) -> None:
-        """Add what was run to the context, and fill the tank."""
+        """Add what was run to the context, and renew the fuel."""
         code = self.e.code
         fuel = code.op("load i64, ptr %fuel", "i64")
         quantum = self.e.context("quantum")
@@ -115,7 +118,7 @@ class FunctionFlow(Flow):
         )
 
     def _exit(self, block: Block) -> None:
-        if block.end is not None and block.end.instruction.opcode == "exit":
+        if block.end is not None and block.end.form.row.role is Role.EXIT:
             raise PtxError(
                 f"{self.e.module.path}:{block.end.instruction.ptx_line}: 'exit' inside '{self.graph.name}', which is "
                 "called recursively or through a pointer, is not implemented"
@@ -134,10 +137,8 @@ def emit_called(emitter: Emitter, symbol: str) -> None:
         f"define internal i32 @{symbol}(ptr %context, ptr %slot, ptr %warp, i32 %mask.in, i64 %frame, i32 %depth) "
         "noinline #0 {"
     )
+    flow.begin(flow.pieces[0])
     flow.prologue()
-    for block in emitter.graph.blocks:
-        flow.enter(block)
-        emit_block(emitter, block)
-        flow.leave(block)
+    outline.emit_blocks(flow, flow.pieces[0], functools.partial(emit_block, emitter))
     flow.epilogue()
     code.line("}")

@@ -1,10 +1,12 @@
-"""Generic addresses: each lane's window tells its state space (PTX ISA 5.4, generic addressing)."""
+"""Generic addresses: each lane's window gives its state space (PTX ISA 5.4, generic addressing)."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from tilewright.simt.translate.access import Access, base_offset, fault_unless, limit, local_stride, tell
+from tilewright.simt.translate.access import Access, base_offset, limit, local_stride
+from tilewright.simt.translate.access_events import notify
+from tilewright.simt.translate.bounds import fault_unless, vector_pointers
 from tilewright.simt.translate.code import LANES, Value
 from tilewright.simt.translate.emitter import Emitter
 from tilewright.simt.translate.state import GLOBAL_BASE, LOCAL_WINDOW, SHARED_WINDOW
@@ -12,7 +14,14 @@ from tilewright.simt.translate.state import GLOBAL_BASE, LOCAL_WINDOW, SHARED_WI
 SPACES = ("global", "shared", "local", "const", "param")
 
 
-def generic_pointers(emitter: Emitter, access: Access, kind: str = "") -> Value:
+def access_pointers(emitter: Emitter, access: Access, kind: str = "") -> Value:
+    """Host pointers of all lanes of an access, checked under the mask and reported to instruments."""
+    if access.space == "generic":
+        return _generic_pointers(emitter, access, kind)
+    return vector_pointers(emitter, access, kind)
+
+
+def _generic_pointers(emitter: Emitter, access: Access, kind: str = "") -> Value:
     """Host pointers of a generic access, checked under the mask."""
     code = emitter.code
     addresses = code.splat(code.add(base_offset(emitter, access, base=False), code.const("i64", access.offset)))
@@ -20,7 +29,7 @@ def generic_pointers(emitter: Emitter, access: Access, kind: str = "") -> Value:
     spaces = (
         ("global", GLOBAL_BASE, code.const("i64", 0)),
         ("shared", SHARED_WINDOW, code.const("i64", 0)),
-        ("local", LOCAL_WINDOW, code.pattern("i64", [lane * stride for lane in range(LANES)])),
+        ("local", LOCAL_WINDOW, code.constants("i64", [lane * stride for lane in range(LANES)])),
     )
     pointers = Value("zeroinitializer", "ptr", LANES)
     inside = Value("zeroinitializer", "i1", LANES)
@@ -44,7 +53,7 @@ def generic_pointers(emitter: Emitter, access: Access, kind: str = "") -> Value:
 
 
 def _tell_by_space(emitter: Emitter, access: Access, addresses: Value, kind: str) -> None:
-    """Tell instruments of the lanes in each space apart, with the addresses of that space."""
+    """Notify instruments of the lanes in each space apart, with the addresses of that space."""
     code = emitter.code
     outer = emitter.mask
     windows = code.binary("lshr", addresses, code.const("i64", 32))
@@ -53,12 +62,12 @@ def _tell_by_space(emitter: Emitter, access: Access, addresses: Value, kind: str
             here = code.icmp("uge", addresses, code.const("i64", GLOBAL_BASE))
         else:
             here = code.icmp("eq", windows, code.const("i64", start >> 32))
-        lanes = code.and_(code.op(f"bitcast {code.splat(here)} to i32", "i32"), outer)
-        yes, no = code.label("told"), code.label("untold")
+        lanes = code.and_(code.mask_bits(here), outer)
+        yes, no = code.label("notify"), code.label("skip")
         code.branch_if(code.icmp("ne", lanes, code.const("i32", 0)), yes, no)
         code.place(yes)
         emitter.mask = lanes
-        tell(emitter, replace(access, space=space), code.sub(addresses, code.const("i64", start)), kind)
+        notify(emitter, replace(access, space=space), code.sub(addresses, code.const("i64", start)), kind)
         code.branch(no)
         code.place(no)
     emitter.mask = outer

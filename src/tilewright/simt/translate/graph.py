@@ -1,7 +1,7 @@
 """From a function's body to a flow graph: basic blocks in reverse post-order, with liveness.
 
 Blocks are cut at labels, after branches, around barriers, and before instructions at which lanes meet (`.sync`), so
-that every place where a lane can wait is the start of a block.
+that every place where a lane can wait is the start of a block. Long straight lines are cut too.
 """
 
 from __future__ import annotations
@@ -9,17 +9,19 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from tilewright.errors import PtxError
-from tilewright.simt.isa import Form, table
+from tilewright.ptx import tree
+from tilewright.ptx.printing import operand_text
+from tilewright.ptx.substitution import parts
+from tilewright.simt.isa import Form, Role, table
 from tilewright.simt.isa.absent import why_absent
-from tilewright.simt.ptx import tree
-from tilewright.simt.ptx.printing import operand_text
 from tilewright.simt.translate.operands import SINK, check_operands
 
-#: Instructions that end a block, and those that a guard turns into a branch around them.
-BARRIERS = ("bar", "barrier")
+#: Instructions of a block at most: LLVM selects machine instructions in time with the square of a block's.
+BLOCK_OPS = 125
 #: The condition code register CC.CF, which carry chains write and read.
 CARRY = "$cc"
-_BRANCHED = {"ret", "exit", "trap", "call", "brx", *BARRIERS}
+#: What a guard turns into a branch around it; barriers too.
+_BRANCHED = {Role.RETURN, Role.EXIT, Role.TRAP, Role.CALL, Role.SWITCH}
 
 
 @dataclass(slots=True)
@@ -98,13 +100,13 @@ def make_op(instruction: tree.Instruction, registers: dict[str, str], path: str)
         raise PtxError(f"{path}:{instruction.ptx_line}: '{instruction.name}' is not implemented; known forms: {known}")
     if form.name != instruction.name:  # its parts come in another order
         instruction = replace(instruction, modifiers=form.modifiers)
-    if form["vec"] and instruction.opcode == "mov":
+    if form["vec"] and form.row.role is Role.COPY:
         from tilewright.simt.translate import special  # which needs shapes, which need this
 
         instruction = replace(instruction, operands=tuple(map(special.elements, instruction.operands)))
     operands = list(instruction.operands)
     least, most = form.row.operand_counts
-    if instruction.opcode != "call" and not least <= len(operands) <= most:
+    if form.row.role is not Role.CALL and not least <= len(operands) <= most:
         rule = str(least) if least == most else f"{least} to {most}"
         raise PtxError(
             f"{path}:{instruction.ptx_line}: '{instruction.name}' takes {rule} "
@@ -119,10 +121,10 @@ def make_op(instruction: tree.Instruction, registers: dict[str, str], path: str)
                     f"{path}:{instruction.ptx_line}: '{instruction.name}' writes a register (got {operand_text(item)})"
                 )
             destinations.append(item.name)
-    if instruction.opcode == "call":  # a call that stays one writes the registers it returns into
+    if form.row.role is Role.CALL:  # a call that stays one writes the registers it returns into
         destinations = [r.name for o in operands if isinstance(o, tree.CallArguments) for r in _returned(o)]
     writes = tuple(d for d in destinations if d != SINK)
-    reads = [r for operand in operands for r in _registers(operand)]
+    reads = [r for operand in operands for r in registers_of(operand)]
     if instruction.guard is not None:
         reads.append(instruction.guard.register.name)
     if SINK in reads:
@@ -133,6 +135,12 @@ def make_op(instruction: tree.Instruction, registers: dict[str, str], path: str)
         reads += [CARRY] if form.row.takes_carry else []
         writes += (CARRY,) if form.has("cc") else ()
     return Op(instruction, form, writes, tuple(reads), tuple(destinations), tuple(operands))
+
+
+def _is_branched(item: tree.Instruction) -> bool:
+    """Whether a guard stands for a branch around an instruction."""
+    form = table().find(item.name)
+    return form is not None and (form.row.kind == "barrier" or form.row.role in _BRANCHED)
 
 
 def _destination_items(operand: tree.Operand) -> list[tree.Operand]:
@@ -147,23 +155,11 @@ def _returned(call: tree.CallArguments) -> list[tree.Register]:
     return [r for r in call.returns if isinstance(r, tree.Register)]
 
 
-def _registers(operand: tree.Operand) -> list[str]:
+def registers_of(operand: tree.Operand) -> list[str]:
     """Every register an operand reads."""
-    match operand:
-        case tree.Register(name):
-            return [name]
-        case tree.Address(base, _):
-            return [base.name] if isinstance(base, tree.Register) else []
-        case tree.Vector(items):
-            return [r for item in items for r in _registers(item)]
-        case tree.Negated(inner):
-            return [inner.name]
-        case tree.Pair(first, second):
-            return [first.name, second.name]
-        case tree.CallArguments(_, target, arguments, _):
-            found = [r for item in arguments for r in _registers(item)]
-            return found + ([target.name] if isinstance(target, tree.Register) else [])
-    return []
+    if isinstance(operand, tree.CallArguments):
+        operand = replace(operand, returns=())
+    return [part.name for part in parts(operand) if isinstance(part, tree.Register)]
 
 
 def build(function: tree.Function, path: str) -> Graph:
@@ -229,7 +225,7 @@ class _Cutter:
     def instruction(self, item: tree.Instruction) -> None:
         if not self.open:
             self.start(item.ptx_line)
-        if item.guard is not None and item.opcode in _BRANCHED:
+        if item.guard is not None and _is_branched(item):
             skip = f"$skip{item.ptx_line}.{len(self.blocks)}"
             inverse = tree.Guard(item.guard.register, not item.guard.negated)
             target = (tree.Symbol(skip),)
@@ -243,16 +239,17 @@ class _Cutter:
             return
         op = make_op(item, self.function.registers, self.path)
         block = self.blocks[-1]
-        match item.opcode:
-            case "bra":
+        row = op.form.row
+        match row.role:
+            case Role.JUMP:
                 self.branch(op)
-            case "brx":
+            case Role.SWITCH:
                 self.end(op, "switch", self.branch_targets(item))
-            case "ret" | "exit":
+            case Role.RETURN | Role.EXIT:
                 self.end(op, "exit", [])
-            case "trap":
+            case Role.TRAP:
                 self.end(op, "trap", [])
-            case "bar" | "barrier" if item.modifiers and ".warp" not in item.modifiers:
+            case _ if row.kind == "barrier" and row.members is None:
                 self.end(op, "barrier", [])
                 after = self.start(item.ptx_line)
                 block.successors = [after.index]
@@ -260,10 +257,12 @@ class _Cutter:
                     block.end = replace(op, writes=(), destinations=())
                     after.ops.append(replace(op, reads=(), sources=()))
             case _:
-                if ".sync" in item.modifiers and op.form.row.kind in ("warp", "barrier"):
+                if ".sync" in item.modifiers and row.kind in ("warp", "barrier"):
                     if block.ops or block.index == 0:
                         block = self.start(item.ptx_line)
                     block.meets = True
+                elif len(block.ops) >= BLOCK_OPS:
+                    block = self.start(item.ptx_line)
                 block.ops.append(op)
 
     def branch_targets(self, item: tree.Instruction) -> list[str]:
@@ -380,10 +379,12 @@ def _spins(graph: Graph, tail: int, header: int) -> bool:
     """Whether the loop of a back edge holds an instruction through which another thread could end it."""
     waits = {".volatile", ".relaxed", ".acquire", ".mmio", ".cv"}
     # After a fence a plain load sees what others wrote; what a call does is not known here.
-    meets_others = ("atom", "nanosleep", "membar", "fence", "call")
     for block in graph.blocks[header : tail + 1]:
         for op in block.ops:
-            item = op.instruction
-            if item.opcode in meets_others or (item.opcode == "ld" and waits & set(item.modifiers)):
+            row = op.form.row
+            asks = row.access == "atomic" and row.writes
+            if asks or row.kind == "fence" or row.role in (Role.SLEEP, Role.CALL):
+                return True
+            if row.access == "load" and waits & set(op.instruction.modifiers):
                 return True
     return False

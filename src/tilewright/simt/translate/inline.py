@@ -11,8 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from tilewright.errors import PtxError
-from tilewright.simt.ptx import tree
-from tilewright.simt.ptx.frames import called_from
+from tilewright.ptx import tree
+from tilewright.ptx.frames import called_from
+from tilewright.ptx.substitution import instruction_with_names
+from tilewright.simt.isa import Role, role_of
 from tilewright.simt.translate.promote import promote_params
 
 #: Functions that the machine provides itself.
@@ -34,7 +36,7 @@ def inline_calls(module: tree.Module, function: tree.Function) -> tree.Function:
             f"{module.path}:{function.ptx_line}: '{function.name}' must have at most {INSTRUCTIONS_MAX:,} instructions "
             f"(got {len(function.body):,}); unroll less"
         )
-    if not any(isinstance(i, tree.Instruction) and i.opcode == "call" for i in function.body):
+    if not any(isinstance(i, tree.Instruction) and role_of(i.opcode) is Role.CALL for i in function.body):
         return function
     inliner = _Inliner(module, recursive_functions(module))
     result = tree.Function(
@@ -63,7 +65,7 @@ def recursive_functions(module: tree.Module) -> set[str]:
 
 def _callees(function: tree.Function) -> Iterator[str]:
     for item in function.body:
-        if isinstance(item, tree.Instruction) and item.opcode == "call":
+        if isinstance(item, tree.Instruction) and role_of(item.opcode) is Role.CALL:
             target = call_arguments(item).target
             if isinstance(target, tree.Symbol):
                 yield target.name
@@ -88,39 +90,8 @@ class _Names:
     def __call__(self, name: str) -> str:
         return self.aliases.get(name, name)
 
-    def operand(self, operand: tree.Operand) -> tree.Operand:
-        match operand:
-            case tree.Register(name):
-                return tree.Register(self(name))
-            case tree.Symbol(name, offset):
-                return tree.Symbol(self(name), offset)
-            case tree.Address(base, offset):
-                if base is None:
-                    return operand
-                renamed = self.operand(base)
-                assert isinstance(renamed, tree.Register | tree.Symbol)
-                return tree.Address(renamed, offset)
-            case tree.Vector(items):
-                return tree.Vector(tuple(self.operand(i) for i in items))
-            case tree.Negated(inner):
-                return tree.Negated(tree.Register(self(inner.name)))
-            case tree.Pair(first, second):
-                return tree.Pair(tree.Register(self(first.name)), tree.Register(self(second.name)))
-            case tree.CallArguments(returns, target, arguments, prototype):
-                renamed = self.operand(target)
-                assert isinstance(renamed, tree.Register | tree.Symbol)
-                return tree.CallArguments(
-                    tuple(self.operand(r) for r in returns),
-                    renamed,
-                    tuple(self.operand(a) for a in arguments),
-                    self(prototype) if prototype else None,
-                )
-        return operand
-
     def instruction(self, item: tree.Instruction) -> tree.Instruction:
-        guard = item.guard and tree.Guard(tree.Register(self(item.guard.register.name)), item.guard.negated)
-        location = called_from(item.location, self.location)
-        return replace(item, operands=tuple(self.operand(o) for o in item.operands), guard=guard, location=location)
+        return replace(instruction_with_names(item, self), location=called_from(item.location, self.location))
 
 
 class _Inliner:
@@ -141,9 +112,9 @@ class _Inliner:
                 raise PtxError(
                     f"{self.module.path}:{renamed.ptx_line}: more than {INSTRUCTIONS_MAX:,} instructions after inlining"
                 )
-            if renamed.opcode == "call" and self.inlines(renamed):
+            if role_of(renamed.opcode) is Role.CALL and self.inlines(renamed):
                 self.call(renamed, into)
-            elif names.suffix and renamed.opcode == "ret":
+            elif names.suffix and role_of(renamed.opcode) is Role.RETURN:
                 end = tree.Symbol(f"$return{names.suffix}")
                 into.body.append(replace(renamed, opcode="bra", modifiers=(), operands=(end,)))
             else:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from tilewright.ptx import tree
 from tilewright.simt.isa import lower
-from tilewright.simt.ptx import tree
-from tilewright.simt.translate.access import Access, access_pointers, resolve
+from tilewright.simt.translate.access import Access, resolve
 from tilewright.simt.translate.code import LANES, Value, element_type
 from tilewright.simt.translate.emitter import Emitter
+from tilewright.simt.translate.generic import access_pointers
 from tilewright.simt.translate.graph import Op
 
 
@@ -25,7 +26,7 @@ def emit_atomic(emitter: Emitter, op: Op) -> list[Value]:
     """An atomic: one host atomic a lane and element, in lane order; returns the old values, none for `red`."""
     code = emitter.code
     item, form = op.instruction, op.form
-    returns = item.opcode == "atom"
+    returns = form.row.writes
     ptx_type = form.type_of("d" if returns else "b")
     count = int(form["vec"][1:] or 1)
     operands = list(op.sources)
@@ -51,10 +52,10 @@ def _each_lane(emitter: Emitter, op: Op, pointers: Value, values: list[Value], t
         at = index * LANES * 16
         slots.append(code.op(f"getelementptr i8, ptr %lanes.scratch, i64 {at}", "ptr").text)
     old_slots, value_slots = slots[1 : 1 + results], slots[1 + results :]
-    code.line(f"store {pointers}, ptr {slots[0]}, align 64")
+    code.store(pointers, slots[0])
     for value, slot in zip(values, value_slots, strict=True):
         if value.lanes == LANES:
-            code.line(f"store {value}, ptr {slot}, align 64")
+            code.store(value, slot)
     for slot in old_slots:
         code.line(f"store <{LANES} x {type_}> zeroinitializer, ptr {slot}, align 64")
     head, body, done = code.label("each"), code.label("lane"), code.label("all")

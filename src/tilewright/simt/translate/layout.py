@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from tilewright.errors import PtxError
-from tilewright.simt.ptx import tree
+from tilewright.ptx import tree
+from tilewright.simt.isa import Role, role_of
 
 #: What a GPU keeps of a block's shared memory for its own code, from sm_80 on: cooperative groups have the barriers of
 #: tiles wider than a warp there, and find them zero. Its registers are the offsets in it. Source: PTX ISA, 10.31
@@ -72,12 +73,6 @@ class Layout:
         return self.local_bytes > self.frame_bytes
 
 
-def element_alignment(variable: tree.Variable) -> int:
-    """A variable's alignment: as declared, else natural."""
-    natural = min(max(variable.element_bytes, 1), 16)
-    return max(variable.align, natural)
-
-
 def lay_out(module: tree.Module, entry: tree.Function, gap: int = 0) -> Layout:
     """Place every variable that a kernel can name, with `gap` unused bytes after each in shared and local memory."""
     layout = Layout()
@@ -85,7 +80,7 @@ def lay_out(module: tree.Module, entry: tree.Function, gap: int = 0) -> Layout:
     module_end = 0
     for variable in module.variables.values():
         if variable.space in ("global", "const"):
-            offset = align_up(module_end, element_alignment(variable))
+            offset = align_up(module_end, variable.alignment)
             layout.places[variable.name] = ("module", offset)
             module_end = offset + variable.size
     shared = [v for v in (*module.variables.values(), *entry.variables) if v.space == "shared"]
@@ -96,7 +91,7 @@ def lay_out(module: tree.Module, entry: tree.Function, gap: int = 0) -> Layout:
         if variable.is_extern or variable.count == 0:
             dynamic.append(variable.name)
             continue
-        offset = align_up(layout.shared_bytes, element_alignment(variable))
+        offset = align_up(layout.shared_bytes, variable.alignment)
         layout.places[variable.name] = ("shared", offset)
         layout.sizes[variable.name] = variable.size
         layout.shared_bytes = offset + variable.size + gap
@@ -105,18 +100,18 @@ def lay_out(module: tree.Module, entry: tree.Function, gap: int = 0) -> Layout:
         layout.places[name] = ("shared", align_up(layout.shared_bytes, 16))
     for variable in entry.variables:
         if variable.space in ("local", "param"):
-            offset = align_up(layout.local_bytes, element_alignment(variable))
+            offset = align_up(layout.local_bytes, variable.alignment)
             layout.places[variable.name] = ("local", offset)
             layout.sizes[variable.name] = variable.size
             layout.local_bytes = offset + variable.size + gap
         elif variable.space in ("global", "const"):
-            offset = align_up(module_end, element_alignment(variable))
+            offset = align_up(module_end, variable.alignment)
             layout.places[variable.name] = ("module", offset)
             module_end = offset + variable.size
     layout.module_bytes = module_end
     for parameter in entry.params:
         if isinstance(parameter, tree.Variable):
-            offset = align_up(layout.param_bytes, element_alignment(parameter))
+            offset = align_up(layout.param_bytes, parameter.alignment)
             layout.places[parameter.name] = ("param", offset)
             layout.param_bytes = offset + parameter.size
     layout.local_bytes = layout.frame_bytes = align_up(layout.local_bytes, 16)
@@ -130,7 +125,7 @@ def _reads_reserved(module: tree.Module, entry: tree.Function) -> bool:
         isinstance(operand, tree.Register) and operand.name in RESERVED_OFFSETS
         for function in (entry, *(f for f in module.functions.values() if not f.is_entry))
         for item in function.body
-        if isinstance(item, tree.Instruction) and item.opcode == "mov"
+        if isinstance(item, tree.Instruction) and role_of(item.opcode) is Role.COPY
         for operand in item.operands
     )
 

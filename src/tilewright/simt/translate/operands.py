@@ -13,20 +13,18 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from tilewright.errors import PtxError
-from tilewright.simt.isa import Form
-from tilewright.simt.ptx import tree
-from tilewright.simt.ptx.printing import operand_text
+from tilewright.ptx import tree
+from tilewright.ptx.printing import operand_text
+from tilewright.simt.isa import Form, Role
 
 #: Widths that a register can be declared with; 1 stands for a predicate.
 _WIDTHS = (1, 8, 16, 32, 64, 128)
-#: Operands whose registers may be wider than their type: loads and conversions extend, stores and conversions cut off.
-_MAY_BE_WIDER = {"ld": "d", "ldu": "d", "st": "b", "cvt": "dabc"}
+#: Operands whose registers may be wider than their type: loads extend them, stores cut them off.
+_MAY_BE_WIDER = {"load": "d", "store": "b"}
 #: Formats whose conversions take registers of their very width: the assembler's rule, which the manual leaves out.
 _EXACT_FORMATS = re.compile(r"\.(bf16|tf32|e\dm\d)")
-#: Operands without brackets that hold an address.
-_ADDRESSES = {"isspacep": "a"}
 #: Instructions that read special registers.
-_READ_SPECIALS = ("mov", "cvt")
+_READ_SPECIALS = (Role.COPY, Role.CONVERT)
 #: The destination that throws a result away.
 SINK = "_"
 _VECTOR = "their number follows .v2, .v4 or .v8 in the name"
@@ -126,7 +124,7 @@ class _Check:
     def vector(self, name: str, items: tuple[tree.Operand, ...]) -> None:
         """Check operands in braces: a vector's elements, or the pieces of what `mov` packs and unpacks."""
         rule, bits = self.rule(name), _bits(self.form["type"])
-        if self.instruction.opcode == "mov" and not self.form["vec"]:
+        if self.form.row.role is Role.COPY and not self.form["vec"]:
             if bits % len(items):
                 self.fail(f"operand {name}", f"pieces of {bits} bits", f"{len(items)} in braces", "give 2 or 4")
             rule = _exactly(bits // len(items))
@@ -140,18 +138,18 @@ class _Check:
 
     def elements(self, name: str) -> int:
         """How many registers an operand is, in braces where it is more than one."""
-        many = ("d", "a") if self.instruction.opcode == "mov" else ("d", "b")
+        many = ("d", "a") if self.form.row.role is Role.COPY else ("d", "b")
         return int(self.form["vec"][1:] or 1) if name in many else 1
 
     def rule(self, name: str) -> _Rule:
         """What the row says of an operand's width."""
-        opcode = self.instruction.opcode
-        type_ = self.form.type_of(name)
-        if name in _ADDRESSES.get(opcode, ()):
+        row, type_ = self.form.row, self.form.type_of(name)
+        if row.kind == "isspacep" and name == "a":  # an address without brackets
             return _ADDRESS
         if not type_:
             return _ANY
-        if name in _MAY_BE_WIDER.get(opcode, ()) and not (opcode == "cvt" and _EXACT_FORMATS.search(self.form.name)):
+        converts = row.role is Role.CONVERT and not _EXACT_FORMATS.search(self.form.name)
+        if converts or name in _MAY_BE_WIDER.get(row.access, ""):
             return _at_least(_bits(type_))
         return _exactly(_bits(type_))
 
@@ -169,7 +167,7 @@ class _Check:
         found = special.find(register.name)
         if found is None:
             raise PtxError(f"{self.where}: {special.why_unknown(register.name)}")
-        if self.instruction.opcode not in _READ_SPECIALS:
+        if self.form.row.role not in _READ_SPECIALS:
             self.fail(what, "a declared register", f"{register.name}", "read a special register with mov or cvt")
         if not set(found[0].widths) & set(rule.widths):
             widths = " or ".join("a predicate" if w == 1 else f"{w} bits" for w in found[0].widths)

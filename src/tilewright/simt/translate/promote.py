@@ -6,8 +6,9 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from tilewright.ptx import tree
+from tilewright.ptx.substitution import parts
 from tilewright.simt.isa import table
-from tilewright.simt.ptx import tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +47,20 @@ def promote_params(function: tree.Function) -> tree.Function:
 
 def _variable(item: tree.Instruction | tree.Label) -> str:
     """The variable that a plain `.param` load or store names; one without a value is refused with its form."""
-    if isinstance(item, tree.Instruction) and item.opcode in ("ld", "st") and len(item.operands) == 2:
-        address = item.operands[0 if item.opcode == "st" else 1]
+    if isinstance(item, tree.Instruction) and _access(item) in ("load", "store") and len(item.operands) == 2:
+        address = item.operands[0 if _stores(item) else 1]
         if isinstance(address, tree.Address) and isinstance(address.base, tree.Symbol):
             return address.base.name
     return ""
+
+
+def _access(item: tree.Instruction) -> str:
+    form = table().find(item.name)
+    return form.row.access if form is not None else ""
+
+
+def _stores(item: tree.Instruction) -> bool:
+    return _access(item) == "store"
 
 
 def _kept_in_memory(function: tree.Function, params: set[str]) -> set[str]:
@@ -62,7 +72,8 @@ def _kept_in_memory(function: tree.Function, params: set[str]) -> set[str]:
             continue
         name = _variable(item)
         for operand in item.operands:
-            kept |= params & set(_symbols(operand, inside_address=name in params))
+            if name not in params or not isinstance(operand, tree.Address):
+                kept |= params.intersection(part.name for part in parts(operand) if isinstance(part, tree.Symbol))
         if name not in params:
             continue
         for piece in _pieces(item):
@@ -76,23 +87,9 @@ def _kept_in_memory(function: tree.Function, params: set[str]) -> set[str]:
     return kept
 
 
-def _symbols(operand: tree.Operand, *, inside_address: bool) -> Iterator[str]:
-    match operand:
-        case tree.Symbol(name):
-            yield name
-        case tree.Address(tree.Symbol(name), _) if not inside_address:
-            yield name
-        case tree.CallArguments(returns, target, arguments, _):
-            for inner in (*returns, target, *arguments):
-                yield from _symbols(inner, inside_address=False)
-        case tree.Vector(items):
-            for inner in items:
-                yield from _symbols(inner, inside_address=False)
-
-
 def _pieces(item: tree.Instruction) -> list[_Piece]:
     bits = int("".join(c for c in _type_of(item) if c.isdigit()) or 32)
-    address = item.operands[0 if item.opcode == "st" else 1]
+    address = item.operands[0 if _stores(item) else 1]
     assert isinstance(address, tree.Address) and isinstance(address.base, tree.Symbol)
     start = address.offset + address.base.offset
     count = next((int(m[2:]) for m in item.modifiers if m in (".v2", ".v4", ".v8")), 1)
@@ -111,14 +108,14 @@ def _to_local(item: tree.Instruction) -> tree.Instruction:
 
 def _moves(item: tree.Instruction, function: tree.Function) -> Iterator[tree.Instruction]:
     """A `.param` access as moves between registers."""
-    moved = item.operands[1 if item.opcode == "st" else 0]
+    moved = item.operands[1 if _stores(item) else 0]
     values = moved.items if isinstance(moved, tree.Vector) else (moved,)
     for piece, value in zip(_pieces(item), values, strict=False):
         name = f"{piece.variable}@{piece.offset}"
         function.registers[name] = f".b{max(piece.bits, 16)}"
         kept = tree.Register(name)
         opcode, modifiers = _move(item, piece.bits, function.registers.get(getattr(value, "name", ""), ""))
-        operands = (kept, value) if item.opcode == "st" else (value, kept)
+        operands = (kept, value) if _stores(item) else (value, kept)
         yield replace(item, opcode=opcode, modifiers=modifiers, operands=operands)
 
 
@@ -126,10 +123,10 @@ def _move(item: tree.Instruction, bits: int, declared: str) -> tuple[str, tuple[
     """The instruction that moves a piece to or from a register, which may be wider than the piece."""
     type_ = _type_of(item)
     have = int("".join(c for c in declared if c.isdigit()) or max(bits, 16))
-    sign = "s" if type_.startswith(".s") and item.opcode == "ld" else "u"
+    sign = "s" if type_.startswith(".s") and not _stores(item) else "u"
     if bits == have:
         return "mov", (type_ if type_.startswith(".f") else f".b{bits}",)
     wide, narrow = f".{sign}{have}", f".{sign}{bits}"
-    if item.opcode == "st":  # an 8-bit piece is kept in a 16-bit register
+    if _stores(item):  # an 8-bit piece is kept in a 16-bit register
         return "cvt", (narrow, wide) if bits > 8 or have > 16 else (".u16", ".u8")
     return "cvt", (wide, narrow)

@@ -1,26 +1,30 @@
 """Which registers are the same in all lanes, or a base plus a constant per lane.
 
-Every register gets one :class:`Shape` for the whole kernel. Uniform registers are emitted as scalars, patterns as a
-scalar base (their value in lane 0), so an address known to be a pattern becomes one vector load instead of a gather.
-Intervals and alignments ride along: they prove that widening a pattern does not wrap, and fold comparisons and masks
-that Numba's index arithmetic is full of.
+Every register gets one :class:`Shape` for the whole kernel. Uniform registers are emitted as scalars, affine ones as a
+scalar base (their value in lane 0), so an address known to be affine becomes one vector load instead of a gather.
+Shapes have intervals and alignments too: these prove that widening an affine value does not wrap, and fold the
+comparisons and masks that Numba's index arithmetic is full of.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from tilewright.simt.ptx import tree
+from tilewright.ptx import tree
 from tilewright.simt.translate.code import LANES
+from tilewright.simt.translate.counters import Counters
 from tilewright.simt.translate.frontier import thread_frontiers
 from tilewright.simt.translate.graph import CARRY, Graph, Op
 
 if TYPE_CHECKING:
     from tilewright.simt.translate.special import LaunchClass
 
-UNIFORM, PATTERN, VECTOR = 0, 1, 2
+UNIFORM, AFFINE, STRIDED, VECTOR = 0, 1, 2, 3
+#: Different multiples of a stride, at most: rows of a block that one warp spans.
+ROWS_MAX = 8
 #: Alignment of zero: any power of two that matters divides it.
 ALIGN_MAX = 1 << 20
 
@@ -32,20 +36,27 @@ class Shape:
     Attributes
     ----------
     kind : int
-        UNIFORM, PATTERN or VECTOR.
-    pattern : tuple of int
-        For PATTERN: value minus the value in lane 0, per lane.
+        UNIFORM, AFFINE, STRIDED or VECTOR.
+    lane_offsets : tuple of int
+        For AFFINE: value minus the value in lane 0, per lane. For STRIDED too, but for multiples of the stride.
     lo, hi : int or None
         Bounds of every lane's value read as signed; None when unknown.
     align : int
         A power of two dividing the value (in lane 0).
+    rows : tuple of int
+        For STRIDED: by how many strides each lane's value is further than that in lane 0. The stride is one number of
+        the warp, which only the run knows; some lane is one stride away.
+    reach : int or None
+        For STRIDED: a bound of the stride's magnitude; None when unknown.
     """
 
     kind: int
-    pattern: tuple[int, ...] = ()
+    lane_offsets: tuple[int, ...] = ()
     lo: int | None = None
     hi: int | None = None
     align: int = 1
+    rows: tuple[int, ...] = ()
+    reach: int | None = None
 
     @property
     def constant(self) -> int | None:
@@ -54,8 +65,20 @@ class Shape:
 
     @property
     def offsets(self) -> tuple[int, ...]:
-        """The pattern, zeros for a uniform value."""
-        return self.pattern if self.kind == PATTERN else (0,) * LANES
+        """Each lane's value minus that of lane 0, zeros for a uniform value."""
+        return self.lane_offsets if self.kind in (AFFINE, STRIDED) else (0,) * LANES
+
+    @property
+    def spread(self) -> int | None:
+        """How far two lanes' values lie apart, at most; None when unknown."""
+        between = max(self.offsets) - min(self.offsets)
+        if self.kind == STRIDED:
+            return None if self.reach is None else between + self.reach * (max(self.rows) - min(self.rows))
+        return between
+
+    def free(self) -> Shape:
+        """The same bounds, and nothing known of how lanes differ."""
+        return Shape(VECTOR, (), self.lo, self.hi, self.align)
 
     def within(self, bits: int) -> Shape:
         """The same with bounds dropped where they leave the signed range of a width."""
@@ -78,17 +101,27 @@ def constant(value: int) -> Shape:
 def join(a: Shape, b: Shape) -> Shape:
     """The least shape that covers both."""
     kind = max(a.kind, b.kind)
-    if kind == PATTERN and a.offsets != b.offsets:
+    if kind in (AFFINE, STRIDED) and a.offsets != b.offsets:
+        kind = VECTOR
+    if kind == STRIDED and a.kind == b.kind and a.rows != b.rows:
         kind = VECTOR
     known = a.lo is not None and b.lo is not None and a.hi is not None and b.hi is not None
     lo = min(a.lo, b.lo) if known else None  # type: ignore[type-var]
     hi = max(a.hi, b.hi) if known else None  # type: ignore[type-var]
-    return Shape(kind, a.offsets if kind == PATTERN else (), lo, hi, min(a.align, b.align))
+    shape = Shape(kind, a.offsets if kind in (AFFINE, STRIDED) else (), lo, hi, min(a.align, b.align))
+    return _in_rows(shape, a, b, max) if kind == STRIDED else shape
 
 
-def _patterned(pattern: Sequence[int], lo: int | None, hi: int | None, align: int) -> Shape:
-    if any(pattern):
-        return Shape(PATTERN, tuple(pattern), lo, hi, align)
+def _in_rows(shape: Shape, a: Shape, b: Shape, reach: Callable[[int, int], int]) -> Shape:
+    """A shape with the rows of one or both operands, and a bound made of theirs (0 for one without a stride)."""
+    bounds = [x.reach if x.kind == STRIDED else 0 for x in (a, b)]
+    together = None if None in bounds else reach(*bounds)  # type: ignore[arg-type]
+    return replace(shape, kind=STRIDED, rows=a.rows or b.rows, reach=together)
+
+
+def _affine(lane_offsets: Sequence[int], lo: int | None, hi: int | None, align: int) -> Shape:
+    if any(lane_offsets):
+        return Shape(AFFINE, tuple(lane_offsets), lo, hi, align)
     return Shape(UNIFORM, (), lo, hi, align)
 
 
@@ -102,14 +135,16 @@ def _bounds(function: Callable[[int, int], int], a: Shape, b: Shape) -> tuple[in
 def add(a: Shape, b: Shape, sign: int = 1) -> Shape:
     """Sum, or difference with sign -1."""
     lo, hi = _bounds(lambda x, y: x + sign * y, a, b)
-    if VECTOR in (a.kind, b.kind):
+    if VECTOR in (a.kind, b.kind) or (a.kind == b.kind == STRIDED and a.rows != b.rows):
         return Shape(VECTOR, (), lo, hi)
-    pattern = [x + sign * y for x, y in zip(a.offsets, b.offsets, strict=True)]
-    return _patterned(pattern, lo, hi, min(a.align, b.align))
+    lane_offsets = [x + sign * y for x, y in zip(a.offsets, b.offsets, strict=True)]
+    if STRIDED in (a.kind, b.kind):
+        return _in_rows(Shape(STRIDED, tuple(lane_offsets), lo, hi, min(a.align, b.align)), a, b, lambda x, y: x + y)
+    return _affine(lane_offsets, lo, hi, min(a.align, b.align))
 
 
 def multiply(a: Shape, b: Shape) -> Shape:
-    """Product: a pattern stays one only when the other side is a known constant."""
+    """Product: affine where the other factor is a known constant, strided where that is uniform."""
     lo, hi = _bounds(lambda x, y: x * y, a, b)
     align = min(a.align * b.align, ALIGN_MAX)
     if a.kind == UNIFORM and b.kind == UNIFORM:
@@ -117,9 +152,27 @@ def multiply(a: Shape, b: Shape) -> Shape:
     if b.constant is None:
         a, b = b, a
     if b.constant is None or a.kind == VECTOR:
-        return Shape(VECTOR, (), lo, hi)
+        return _by_uniform(a, b, lo, hi, align) if b.kind == UNIFORM else _by_uniform(b, a, lo, hi, align)
     factor = b.constant
-    return _patterned([x * factor for x in a.offsets], lo, hi, align)
+    if a.kind == STRIDED and factor:
+        product = Shape(STRIDED, tuple(x * factor for x in a.offsets), lo, hi, align)
+        return _in_rows(product, a, constant(0), lambda x, y: x * abs(factor))
+    return _affine([x * factor for x in a.offsets], lo, hi, align)
+
+
+def _by_uniform(a: Shape, factor: Shape, lo: int | None, hi: int | None, align: int) -> Shape:
+    """A product with a number of the warp that only the run knows."""
+    product = Shape(VECTOR, (), lo, hi)
+    if factor.kind != UNIFORM or a.kind not in (AFFINE, STRIDED) or (a.kind == STRIDED and any(a.lane_offsets)):
+        return product
+    unit = math.gcd(*a.lane_offsets) if a.kind == AFFINE else 1
+    rows = tuple(x // unit for x in a.lane_offsets) if a.kind == AFFINE else a.rows
+    if 1 not in rows or len(set(rows)) > ROWS_MAX:
+        return product
+    most = None if factor.lo is None or factor.hi is None else max(abs(factor.lo), abs(factor.hi))
+    before = a.reach if a.kind == STRIDED else unit
+    reach = None if most is None or before is None else most * before
+    return Shape(STRIDED, (0,) * LANES, lo, hi, align, rows, reach)
 
 
 def and_(a: Shape, b: Shape, bits: int) -> Shape:
@@ -144,11 +197,11 @@ def and_(a: Shape, b: Shape, bits: int) -> Shape:
         low = 0
     if a.kind == UNIFORM:
         return Shape(UNIFORM, (), low, high, min(max(a.align, (mask & -mask) if mask else 1), ALIGN_MAX))
-    if a.kind == PATTERN:
+    if a.kind == AFFINE:
         period = _low_ones(mask) if mask >= 0 else _low_ones(~mask)
         if period and a.align >= 1 << period and min(a.offsets) >= 0 and (mask >= 0 or mask == -(1 << period)):
-            pattern = [x & mask for x in a.offsets]
-            return _patterned(pattern, low, high, ALIGN_MAX if mask >= 0 else a.align)
+            lane_offsets = [x & mask for x in a.offsets]
+            return _affine(lane_offsets, low, high, ALIGN_MAX if mask >= 0 else a.align)
     return Shape(VECTOR, (), low, high)
 
 
@@ -158,16 +211,16 @@ def _low_ones(mask: int) -> int:
 
 
 def or_(a: Shape, b: Shape) -> Shape:
-    """Bitwise or; adding low bits to an aligned pattern keeps it."""
+    """Bitwise or; adding low bits to an aligned affine value keeps it."""
     if b.constant is None:
         a, b = b, a
     if a.kind == UNIFORM and b.kind == UNIFORM:
         return ANY_UNIFORM
     low = b.constant
-    if a.kind == PATTERN and low is not None and low >= 0:
+    if a.kind == AFFINE and low is not None and low >= 0:
         unit = 1 << low.bit_length()
         if a.align >= unit and all(x % unit == 0 for x in a.offsets):
-            return Shape(PATTERN, a.pattern, None, None, 1)
+            return Shape(AFFINE, a.lane_offsets, None, None, 1)
     return ANY_VECTOR
 
 
@@ -176,28 +229,28 @@ def shift_right(a: Shape, b: Shape, bits: int, *, signed: bool) -> Shape:
     count = b.constant
     nonnegative = a.lo is not None and a.hi is not None and a.lo >= 0
     if count is None or count < 0 or not nonnegative:
-        return Shape(VECTOR if VECTOR in (a.kind, b.kind) or PATTERN in (a.kind, b.kind) else UNIFORM)
+        return Shape(UNIFORM if a.kind == b.kind == UNIFORM else VECTOR)
     count = min(count, bits)
     lo, hi = (a.lo or 0) >> count, (a.hi or 0) >> count
     if lo == hi == 0:
         return constant(0)
-    if a.kind == PATTERN and a.align >= 1 << count and min(a.offsets) >= 0:
-        return _patterned([x >> count for x in a.offsets], lo, hi, max(1, a.align >> count))
+    if a.kind == AFFINE and a.align >= 1 << count and min(a.offsets) >= 0:
+        return _affine([x >> count for x in a.offsets], lo, hi, max(1, a.align >> count))
     return Shape(UNIFORM if a.kind == UNIFORM else VECTOR, (), lo, hi, max(1, a.align >> count))
 
 
 def widen(a: Shape, bits: int, *, signed: bool) -> Shape:
-    """Extension from `bits`; a pattern survives only when no lane can wrap."""
+    """Extension from `bits`; an affine value stays one only when no lane can wrap."""
     known = a.lo is not None and a.hi is not None and (signed or a.lo >= 0)
-    if a.kind == PATTERN:
-        span = max(a.offsets) - min(a.offsets)
-        if not known or (a.hi or 0) - (a.lo or 0) + span >= 1 << (bits - 1):
+    if a.kind in (AFFINE, STRIDED):
+        span = a.spread
+        if not known or span is None or (a.hi or 0) - (a.lo or 0) + span >= 1 << (bits - 1):
             return Shape(VECTOR, (), a.lo if known else None, a.hi if known else None)
     if known:
         return a
     if not signed:  # zero extension bounds the result by itself
-        return Shape(a.kind, a.pattern, 0, (1 << bits) - 1, a.align)
-    return Shape(a.kind, a.pattern, -(1 << (bits - 1)), (1 << (bits - 1)) - 1, a.align)
+        return Shape(a.kind, a.lane_offsets, 0, (1 << bits) - 1, a.align)
+    return Shape(a.kind, a.lane_offsets, -(1 << (bits - 1)), (1 << (bits - 1)) - 1, a.align)
 
 
 def narrow(a: Shape, bits: int) -> Shape:
@@ -224,6 +277,17 @@ def compare(operator: str, a: Shape, b: Shape, *, signed: bool) -> Shape:
     if never.get(operator):
         return constant(0)
     return free
+
+
+def _around(shape: Shape, lo: int | None, hi: int | None) -> Shape:
+    """A shape with bounds that a loop's comparison sets the lanes that run.
+
+    The base is the value of lane 0, which may have left the loop: the bounds are widened until they hold for it too.
+    """
+    spread = shape.spread if shape.kind in (AFFINE, STRIDED) else 0
+    if lo is None or hi is None or spread is None:
+        return replace(shape, lo=None, hi=None)
+    return replace(shape, lo=lo - spread, hi=hi + spread)
 
 
 class Shapes:
@@ -291,7 +355,7 @@ class Shapes:
         shapes = self._transfer(op, sources)
         guard = op.guard
         if guard is not None and self.operand(guard.register).kind == VECTOR:
-            shapes = [replace(s, kind=VECTOR, pattern=()) for s in shapes]
+            shapes = [s.free() for s in shapes]
         return shapes
 
     def _iterate(self) -> None:
@@ -299,10 +363,15 @@ class Shapes:
         changes: dict[str, int] = {}
         self.of = {}
         ops = [op for block in self.graph.blocks for op in (*block.ops, block.end) if op is not None and op.writes]
+        counters = Counters(self.graph, ops, {name: self.bits(name) for name in self.graph.registers})
         readers: dict[str, list[int]] = {}
         for index, op in enumerate(ops):
             for name in op.reads:
                 readers.setdefault(name, []).append(index)
+        for counter in {id(c): c for c in counters.of.values()}.values():
+            for *_, limit in counter.limits:
+                if isinstance(limit, tree.Register):
+                    readers.setdefault(limit.name, []).extend(counter.inner)
         stale = [True] * len(ops)
         while any(stale):
             for index, op in enumerate(ops):
@@ -310,9 +379,22 @@ class Shapes:
                     continue
                 stale[index] = False
                 for name, shape in zip(op.writes, self._for_writes(op), strict=True):
-                    if self._absorb(name, shape, changes):
+                    found = shape
+                    counted = counters.of.get(name)
+                    if counted is not None and index in counters.inner:
+                        limits = [self._bounds(limit) for *_, limit in counted.limits]
+                        found = _around(shape, *counted.bounds(limits))
+                    elif counted is not None and counted.enter(shape.lo, shape.hi):
+                        for inner in counted.inner:
+                            stale[inner] = True
+                    if self._absorb(name, found, changes):
                         for reader in readers.get(name, ()):
                             stale[reader] = True
+
+    def _bounds(self, operand: tree.Operand) -> tuple[int | None, int | None]:
+        """An operand's bounds; none where nothing was written to it yet."""
+        shape = self.operand(operand)
+        return shape.lo, shape.hi
 
     def _for_writes(self, op: Op) -> list[Shape]:
         """One shape for each of `op.writes`."""
@@ -327,17 +409,15 @@ class Shapes:
         """Join a new shape into a register's; True when that changed it."""
         width = self.bits(name)
         shape = shape.within(width) if width > 1 else shape
-        if name in self.forced:
-            shape = replace(shape, kind=VECTOR, pattern=())
-        if shape.kind == PATTERN and max(map(abs, shape.pattern)) >= 1 << (width - 1):
-            shape = replace(shape, kind=VECTOR, pattern=())
+        if name in self.forced or max(map(abs, shape.offsets)) >= 1 << (width - 1):
+            shape = shape.free()
         old = self.of.get(name)
         new = shape if old is None else join(old, shape)
         if new == old:
             return False
         changes[name] = changes.get(name, 0) + 1
         if changes[name] > 4:  # a loop: give its bounds up, then the rest settles by itself
-            new = replace(new, lo=None, hi=None)
+            new = replace(new, lo=None, hi=None, reach=None)
         if changes[name] > 40:
             new = ANY_VECTOR
         self.of[name] = new

@@ -15,18 +15,22 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from tilewright.machine import launch_limits
-from tilewright.simt.ptx import tree
+from tilewright.ptx import tree
 from tilewright.simt.translate.code import LANES, Value
 from tilewright.simt.translate.layout import RESERVED, RESERVED_BYTES, RESERVED_OFFSETS
-from tilewright.simt.translate.shapes import ALIGN_MAX, ANY_UNIFORM, PATTERN, UNIFORM, VECTOR, Shape, constant
+from tilewright.simt.translate.shapes import AFFINE, ALIGN_MAX, ANY_UNIFORM, UNIFORM, VECTOR, Shape, constant
 from tilewright.simt.translate.state import SLOT, WARP
 
 if TYPE_CHECKING:
     from tilewright.simt.translate.emitter import Emitter
 
-#: Bound assumed of a grid's extent in threads, and of integer parameters, in a "small" launch: products of two such
+#: Bound assumed of a grid's extent in threads, and of 32-bit parameters, in a "small" launch: products of two such
 #: numbers fit a signed 32-bit register, so index arithmetic provably does not wrap.
 SMALL = 1 << 15
+#: The same of a 64-bit parameter.
+SMALL_WIDE = (1 << 31) - 1
+#: Bounds assumed of an axis in blocks. With the lowest, so are threads that compute up to 32 results each.
+_BLOCKS_MOST = (SMALL >> 5, SMALL)
 #: Shared memory is given out in these units. Source: PTX ISA, 10.28 (%total_smem_size).
 SHARED_UNIT_BYTES = 128
 _ENVIRONMENT_REGISTERS = 32
@@ -40,15 +44,29 @@ class LaunchClass:
     ----------
     block : (x, y, z)
         Threads of a block.
-    grid_small : tuple of bool
-        For each axis: blocks times threads is at most SMALL.
-    small_params : frozenset of int
-        Byte offsets of 4-byte parameters whose value lies in [0, SMALL].
+    blocks_most : tuple of int
+        For each axis: a bound of its blocks; 0 where none but the hardware's is assumed.
+    small_params : frozenset of (int, int)
+        Byte offset and bits of parameters whose value lies in [0, SMALL], or of 64-bit ones in [0, SMALL_WIDE].
     """
 
     block: tuple[int, int, int]
-    grid_small: tuple[bool, bool, bool] = (False, False, False)
-    small_params: frozenset[int] = field(default_factory=frozenset)
+    blocks_most: tuple[int, int, int] = (0, 0, 0)
+    small_params: frozenset[tuple[int, int]] = field(default_factory=frozenset)
+
+    @classmethod
+    def of(
+        cls,
+        block: tuple[int, int, int],
+        grid: tuple[int, int, int],
+        small_params: frozenset[tuple[int, int]] = frozenset(),
+    ) -> LaunchClass:
+        """The class of a launch: of few classes, so that launches of other sizes find its translation."""
+        x, y, z = (
+            next((most for bound in _BLOCKS_MOST if blocks <= (most := min(bound, SMALL // threads))), 0)
+            for blocks, threads in zip(grid, block, strict=True)
+        )
+        return cls(block, (x, y, z), small_params)
 
     @property
     def threads(self) -> int:
@@ -73,7 +91,7 @@ class Special:
     shape : callable
         ``shape(launch, axis) -> Shape``.
     value : callable
-        ``value(emitter, axis) -> Value`` of its own width; of a pattern, its value in lane 0.
+        ``value(emitter, axis) -> Value`` of its own width; if affine, its value in lane 0.
     axes : str
         Letters of the components; "" for a scalar, whose axis is 0. A fourth component, `w`, reads as 0.
     """
@@ -125,7 +143,7 @@ def special_shape(name: str, launch: LaunchClass) -> Shape:
 
 
 def special_value(emitter: Emitter, name: str) -> Value:
-    """The value of a special register; for a pattern, its value in lane 0."""
+    """The value of a special register; if affine, its value in lane 0."""
     special, axis = _known(name)
     return special.value(emitter, axis)
 
@@ -141,15 +159,28 @@ def _known(name: str) -> tuple[Special, int]:
 
 @functools.lru_cache(maxsize=64)
 def thread_indices(block: tuple[int, int, int]) -> tuple[tuple[tuple[int, ...], ...], ...]:
-    """tid.x, tid.y, tid.z of every lane: [axis][warp][lane]. Lanes past the block's end count on."""
+    """tid.x, tid.y, tid.z of every lane: [axis][warp][lane].
+
+    Lanes past the block's end never run. They get what keeps the last warp like the first, so that blocks of any number
+    of threads are affine.
+    """
     x, y, _ = block
-    warps = -(-(block[0] * block[1] * block[2]) // LANES)
-    warp_threads = [range(w * LANES, (w + 1) * LANES) for w in range(warps)]
-    return (
-        tuple(tuple(t % x for t in threads) for threads in warp_threads),
-        tuple(tuple(t // x % y for t in threads) for threads in warp_threads),
-        tuple(tuple(t // (x * y) for t in threads) for threads in warp_threads),
+    threads = block[0] * block[1] * block[2]
+    warps = [range(first, first + LANES) for first in range(0, threads, LANES)]
+    axes = (
+        [[t if x == threads else t % x for t in warp] for warp in warps],
+        [[t // x % y if x < threads else 0 for t in warp] for warp in warps],
+        [[t // (x * y) if x * y < threads else 0 for t in warp] for warp in warps],
     )
+    live = threads - (len(warps) - 1) * LANES
+    for rows in axes:
+        if len(rows) > 1:
+            rows[-1][live:] = [rows[-1][0] + v - rows[0][0] for v in rows[0][live:]]
+    return (_frozen(axes[0]), _frozen(axes[1]), _frozen(axes[2]))
+
+
+def _frozen(rows: list[list[int]]) -> tuple[tuple[int, ...], ...]:
+    return tuple(tuple(row) for row in rows)
 
 
 def _tid_shape(launch: LaunchClass, axis: int) -> Shape:
@@ -165,9 +196,9 @@ def _index_shape(block: tuple[int, int, int], axis: int) -> Shape:
         return constant(0)
     if len(differences) > 1:
         return Shape(VECTOR, (), low, high)
-    pattern = differences.pop()
+    lane_offsets = differences.pop()
     align = min((row[0] & -row[0] or ALIGN_MAX) for row in rows)
-    return Shape(PATTERN if any(pattern) else UNIFORM, pattern if any(pattern) else (), low, high, align)
+    return Shape(AFFINE if any(lane_offsets) else UNIFORM, lane_offsets if any(lane_offsets) else (), low, high, align)
 
 
 def _tid(emitter: Emitter, axis: int) -> Value:
@@ -188,9 +219,7 @@ def _tid(emitter: Emitter, axis: int) -> Value:
 
 def _blocks_most(launch: LaunchClass, axis: int) -> int:
     """Most blocks along an axis."""
-    if launch.grid_small[axis]:
-        return SMALL // launch.block[axis]
-    return launch_limits().grid_extents[axis]
+    return launch.blocks_most[axis] or launch_limits().grid_extents[axis]
 
 
 def _ctaid_shape(launch: LaunchClass, axis: int) -> Shape:
@@ -214,7 +243,7 @@ def _nctaid(emitter: Emitter, axis: int) -> Value:
 
 
 def _laneid_shape(launch: LaunchClass, axis: int) -> Shape:
-    return Shape(PATTERN, tuple(range(LANES)), 0, LANES - 1, ALIGN_MAX)
+    return Shape(AFFINE, tuple(range(LANES)), 0, LANES - 1, ALIGN_MAX)
 
 
 def _laneid(emitter: Emitter, axis: int) -> Value:
@@ -285,7 +314,7 @@ def _workspace_high(emitter: Emitter, axis: int) -> Value:
 
 
 def _of_launch(number: Callable[[LaunchClass, int], int], *widths: int, axes: str = "") -> Special:
-    """A register that a launch's class tells."""
+    """A register that a launch's class fixes."""
 
     def value(emitter: Emitter, axis: int) -> Value:
         return emitter.code.const(f"i{widths[0]}", number(emitter.launch, axis))
@@ -305,7 +334,7 @@ def _varying(value: Callable[[Emitter, int], Value], bits: int = 32) -> Special:
 
 def _lane_mask(mask: Callable[[int], int]) -> Special:
     def value(emitter: Emitter, axis: int) -> Value:
-        return emitter.code.pattern("i32", [mask(lane) for lane in range(LANES)])
+        return emitter.code.constants("i32", [mask(lane) for lane in range(LANES)])
 
     return Special((32,), lambda _launch, _axis: Shape(VECTOR), value)
 
@@ -356,7 +385,7 @@ SPECIAL_REGISTERS: Mapping[str, Special] = MappingProxyType(
         **{f"%pm{index}": _fixed(0, 32) for index in range(_MONITORS)},
         **{f"%pm{index}_64": _fixed(0, 64) for index in range(_MONITORS)},
         **{f"%envreg{index}": _fixed(0, 32) for index in range(_ENVIRONMENT_REGISTERS)},
-        # Where a driver tells a cooperative launch's workspace. Source: CUDA, cooperative_groups/details/driver_abi.h.
+        # The address of a cooperative launch's workspace. Source: CUDA, cooperative_groups/details/driver_abi.h.
         "%envreg1": _varying(_workspace_high),
         "%envreg2": _varying(_workspace_low),
     }

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
-from tilewright.simt.ptx.tree import Address, Symbol
+from tilewright.ptx.tree import Address, Symbol
+from tilewright.simt.isa import Linear, Role
 from tilewright.simt.translate import shapes as s
 from tilewright.simt.translate.graph import Op
 from tilewright.simt.translate.shapes import ANY_UNIFORM, ANY_VECTOR, UNIFORM, VECTOR, Shape
-from tilewright.simt.translate.special import SMALL, LaunchClass
-
-#: Warp-level instructions whose result is the same in all lanes that execute them with the same member mask.
-_UNIFORM_WARP = {"vote", "activemask", "redux"}
+from tilewright.simt.translate.special import SMALL, SMALL_WIDE, LaunchClass
 
 
 def transfer(op: Op, sources: list[Shape], launch: LaunchClass, params: Mapping[str, int]) -> list[Shape]:
@@ -21,16 +18,16 @@ def transfer(op: Op, sources: list[Shape], launch: LaunchClass, params: Mapping[
     if row.kind in ("lane", "cvta"):
         if row.linear and sources:
             return [_linear(op, sources)]
-        if op.instruction.opcode == "setp" and op.form["CmpOp"] and len(sources) == 2:
+        if row.role is Role.COMPARE and op.form.type_of("p") == "pred" and len(sources) == 2:
             return _setp(op, sources)
-        if op.instruction.opcode == "selp":
+        if row.role is Role.CHOOSE and op.form.type_of("c") == "pred":
             return [_selp(sources)]
         return [ANY_UNIFORM if all(x.kind == UNIFORM for x in sources) else ANY_VECTOR]
     if row.kind == "memory":
         return [_load(op, sources, launch, params)]
     if row.kind == "warp":
         one_group = ".sync" not in op.instruction.modifiers or sources[-1].kind == UNIFORM
-        return [ANY_UNIFORM if one_group and op.instruction.opcode in _UNIFORM_WARP else ANY_VECTOR]
+        return [ANY_UNIFORM if one_group and row.role is Role.AGREE else ANY_VECTOR]
     if row.kind in ("atomic", "control"):
         return [ANY_VECTOR]
     return [ANY_UNIFORM if all(x.kind == UNIFORM for x in sources) else ANY_VECTOR]
@@ -45,39 +42,39 @@ def _linear(op: Op, sources: list[Shape]) -> Shape:
     type_ = form["type"] or form.type_of("a")
     bits = _type_bits(type_)
     signed = type_.startswith("s")
-    wide = form.row.linear == "mad.wide"  # its third operand has twice the width
+    wide = form.row.linear is Linear.MAD_WIDE  # its third operand has twice the width
     sources = [_signed(x, 2 * bits if wide and i == 2 else bits) for i, x in enumerate(sources)]
     a = sources[0]
     b = sources[1] if len(sources) > 1 else ANY_UNIFORM
     match form.row.linear:
-        case "move" if len(op.destinations) == 1:  # pieces of a register have no shape of the whole
+        case Linear.MOVE if len(op.destinations) == 1:  # pieces of a register have no shape of the whole
             return a
-        case "add":
+        case Linear.ADD:
             return s.add(a, b).within(bits)
-        case "sub":
+        case Linear.SUB:
             return s.add(a, b, -1).within(bits)
-        case "neg":
+        case Linear.NEG:
             return s.add(s.constant(0), a, -1).within(bits)
-        case "mul":
+        case Linear.MUL:
             return s.multiply(a, b).within(bits)
-        case "mul.wide":
+        case Linear.MUL_WIDE:
             return s.multiply(_extended(a, bits, signed), _extended(b, bits, signed)).within(2 * bits)
-        case "mad":
+        case Linear.MAD:
             return s.add(s.multiply(a, b), sources[2]).within(bits)
-        case "mad.wide":
+        case Linear.MAD_WIDE:
             product = s.multiply(_extended(a, bits, signed), _extended(b, bits, signed))
             return s.add(product, sources[2]).within(2 * bits)
-        case "shl":
+        case Linear.SHL:
             count = b.constant
             if count is not None and 0 <= count < bits:
                 return s.multiply(a, s.constant(1 << count)).within(bits)
-        case "shr":
+        case Linear.SHR:
             return s.shift_right(a, b, bits, signed=signed)
-        case "and" if bits > 1:
+        case Linear.AND if bits > 1:
             return s.and_(a, b, bits)
-        case "or" if bits > 1:
+        case Linear.OR if bits > 1:
             return s.or_(a, b)
-        case "cvt":
+        case Linear.CVT:
             return _convert(op, a)
     return ANY_UNIFORM if all(x.kind == UNIFORM for x in sources) else ANY_VECTOR
 
@@ -104,7 +101,7 @@ def _convert(op: Op, a: Shape) -> Shape:
     if wide < narrow:
         low = s.narrow(a, wide)
         if low.lo is None and wide < 32:  # a register wider than the type is extended on the way in
-            return replace(low, kind=UNIFORM if low.kind == UNIFORM else VECTOR, pattern=())
+            return low if low.kind == UNIFORM else low.free()
         return low
     return a
 
@@ -124,12 +121,12 @@ def _selp(sources: list[Shape]) -> Shape:
     if p.constant is not None:
         return a if p.constant else b
     joined = s.join(a, b)
-    return joined if p.kind == UNIFORM else replace(joined, kind=VECTOR, pattern=())
+    return joined if p.kind == UNIFORM else joined.free()
 
 
 def _load(op: Op, sources: list[Shape], launch: LaunchClass, params: Mapping[str, int]) -> Shape:
     modifiers = op.instruction.modifiers
-    if op.instruction.opcode not in ("ld", "ldu"):
+    if op.form.row.access != "load":
         return ANY_VECTOR
     address = op.sources[0]
     spaces = {m.split("::")[0] for m in modifiers} & {".global", ".shared", ".const", ".param"}
@@ -137,7 +134,8 @@ def _load(op: Op, sources: list[Shape], launch: LaunchClass, params: Mapping[str
         return ANY_VECTOR
     if ".param" in spaces and isinstance(address, Address) and isinstance(address.base, Symbol):
         offset = params.get(address.base.name, -1) + address.offset + address.base.offset
-        if offset in launch.small_params and not op.form["vec"] and op.form["type"] in ("u32", "s32", "b32"):
-            return Shape(UNIFORM, (), 0, SMALL)
+        type_ = op.form["type"]
+        if type_[0] in "usb" and not op.form["vec"] and (offset, _type_bits(type_)) in launch.small_params:
+            return Shape(UNIFORM, (), 0, SMALL if _type_bits(type_) == 32 else SMALL_WIDE)
     bits = {"u8": 8, "u16": 16}.get(op.form["type"])
     return Shape(UNIFORM, (), 0, (1 << bits) - 1) if bits else ANY_UNIFORM

@@ -8,14 +8,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tilewright.errors import LaunchError, PtxError
+from tilewright.ptx import tree
 from tilewright.simt.events import Instrument, Site
-from tilewright.simt.ptx import tree
 from tilewright.simt.translate import graph, inline
 from tilewright.simt.translate.calls import STACK_BYTES, called_functions, frame_layout, with_frame
 from tilewright.simt.translate.emit import emit_function
 from tilewright.simt.translate.emitter import Emitter, register_bits
 from tilewright.simt.translate.function import emit_called
-from tilewright.simt.translate.layout import Layout, align_up, element_alignment, lay_out
+from tilewright.simt.translate.hosts import HostVectors
+from tilewright.simt.translate.layout import Layout, align_up, lay_out
 from tilewright.simt.translate.shapes import Shapes
 from tilewright.simt.translate.special import LaunchClass
 
@@ -49,8 +50,8 @@ class Translation:
     counter_rows : list of list of int
         For each instrument, the sites of its counters in order.
     layout : Layout
-    handlers : list of str
-        LLVM module texts of the instruments' handlers that `ir` calls, and of what they need; for compiling.
+    handlers : list of str or bytes
+        LLVM modules of the instruments' handlers that `ir` calls, and of what they need; for compiling.
     digest : str
         Of `ir`, which is not kept on disk: code of one digest goes on where other code of it has left a warp.
     """
@@ -64,14 +65,18 @@ class Translation:
     sites: list[Site]
     counter_rows: list[list[int]]
     layout: Layout = field(default_factory=Layout)
-    handlers: list[str] = field(default_factory=list)
+    handlers: list[str | bytes] = field(default_factory=list)
     digest: str = ""
 
 
 def translate(
-    module: tree.Module, entry: str, launch: LaunchClass, instruments: Sequence[Instrument] = ()
+    module: tree.Module,
+    entry: str,
+    launch: LaunchClass,
+    instruments: Sequence[Instrument] = (),
+    host: HostVectors | None = None,
 ) -> Translation:
-    """Translate one kernel for a class of launches.
+    """Translate one kernel for a class of launches, on a host with mask registers by default.
 
     Raises
     ------
@@ -83,7 +88,7 @@ def translate(
     if entry in module.functions:
         _check_directives(module, module.functions[entry], launch)
     try:
-        return _translate(module, entry, launch, instruments)
+        return _translate(module, entry, launch, instruments, host)
     except PtxError:
         raise
     except _MALFORMED as error:  # operands of kinds that no valid PTX has: PTX is untrusted input
@@ -118,7 +123,11 @@ def _check_directives(module: tree.Module, function: tree.Function, launch: Laun
 
 
 def _translate(
-    module: tree.Module, entry: str, launch: LaunchClass, instruments: Sequence[Instrument] = ()
+    module: tree.Module,
+    entry: str,
+    launch: LaunchClass,
+    instruments: Sequence[Instrument],
+    host: HostVectors | None,
 ) -> Translation:
     """The passes, in order."""
     function = module.functions.get(entry)
@@ -133,12 +142,12 @@ def _translate(
         _place_statics(layout, callee, gap)
     if called:
         layout.local_bytes += STACK_BYTES
-    main = _emitter(module, function, layout, launch, instruments)
+    main = _emitter(module, function, layout, launch, instruments, host)
     main.functions = {name: module.functions[name] for name in called}
     flow = emit_function(main, "tw.warp")
     lines = main.code.lines
     for name, callee in called.items():
-        emitter = _emitter(module, callee, frame_layout(layout, callee), launch, instruments)
+        emitter = _emitter(module, callee, frame_layout(layout, callee), launch, instruments, host)
         emitter.share(main)
         emit_called(emitter, f"function.{layout.functions.index(name)}")
         lines += emitter.code.lines
@@ -163,12 +172,13 @@ def _emitter(
     layout: Layout,
     launch: LaunchClass,
     instruments: Sequence[Instrument],
+    host: HostVectors | None,
 ) -> Emitter:
     """Graph and shapes of one function, ready to be emitted."""
     flow_graph = graph.build(function, module.path)
     registers = flow_graph.registers
     shapes = Shapes(flow_graph, launch, lambda name: register_bits(registers[name]), layout.params)
-    return Emitter(module, flow_graph, shapes, layout, launch, instruments)
+    return Emitter(module, flow_graph, shapes, layout, launch, instruments, host)
 
 
 def _called(module: tree.Module, function: tree.Function) -> dict[str, tree.Function]:
@@ -188,7 +198,7 @@ def _place_statics(layout: Layout, function: tree.Function, gap: int) -> None:
     """Shared variables declared inside a called function."""
     for variable in function.variables:
         if variable.space == "shared" and variable.name not in layout.places:
-            offset = align_up(layout.shared_bytes, element_alignment(variable))
+            offset = align_up(layout.shared_bytes, variable.alignment)
             layout.places[variable.name] = ("shared", offset)
             layout.sizes[variable.name] = variable.size
             layout.shared_bytes = offset + variable.size + gap

@@ -8,7 +8,7 @@ from ptx_kernels import kernel, run
 
 import tilewright as tw
 from tilewright.errors import ArgumentTypeError, MemoryAccessError
-from tilewright.gpu import Program
+from tilewright.programs import Program
 from tilewright.simt import DeviceArray, Memory, launch
 
 cuda = pytest.importorskip("numba.cuda")

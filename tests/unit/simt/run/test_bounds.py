@@ -10,7 +10,7 @@ import pytest
 from ptx_kernels import kernel, run
 
 from tilewright.errors import MemoryAccessError
-from tilewright.gpu import Program
+from tilewright.programs import Program
 from tilewright.simt import Memory, launch
 from tilewright.simt.run.arena import Arena
 from tilewright.simt.translate.state import GLOBAL_BASE, SLACK_BYTES

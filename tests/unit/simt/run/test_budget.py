@@ -141,5 +141,5 @@ def test_a_share_has_nothing_left_when_the_others_have_passed_the_limit() -> Non
     """The ceiling is an unsigned number in the context record, so it must not fall below zero."""
     budget = Budget(limit=100, threads=2)
     one, other = budget.share(), budget.share()
-    one.tell(101)
+    one.report(101)
     assert other.ceiling == 0

@@ -68,7 +68,7 @@ def test_the_runtime_is_compiled_once(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(Host, "compile", compile_again)
     second = Host(folder=tmp_path)
     assert second.identity == first.identity
-    assert second.runtime.addresses["tw.run"] != first.runtime.addresses["tw.run"]
+    assert second.runtime.addresses["tw_run"] != first.runtime.addresses["tw_run"]
 
 
 def test_other_processor_features_have_a_runtime_of_their_own(tmp_path: Path) -> None:

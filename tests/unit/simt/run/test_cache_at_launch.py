@@ -196,3 +196,22 @@ def test_what_is_kept_comes_back_whole(folder):
         kept.points,
         kept.warp_bytes,
     )
+
+
+class Locked(Mix):
+    """An instrument with state that cannot be pickled."""
+
+    def __init__(self, twice=False):
+        super().__init__()
+        self.twice, self.lock = twice, threading.Lock()
+
+
+def test_an_instrument_that_cannot_be_pickled_is_compiled_for_once(folder):
+    def cached(instrument):
+        return run(kernel(BODY), np.zeros(32, np.uint32), instruments=(instrument,)).cached
+
+    mine = Locked()
+    assert [cached(mine), cached(mine), cached(mine)] == [False, True, True]
+    mine.twice = True  # what can be compared still is
+    assert [cached(mine), cached(mine)] == [False, True]
+    assert not cached(Locked()), "another's lock is another state"

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 import tilewright as tw
-from tilewright.gpu import Program
 from tilewright.instruments.shadow import orders
 from tilewright.instruments.shadow.memory import MemoryCheck
+from tilewright.programs import Program
 from tilewright.simt.run import execution
 from tilewright.simt.run.diagnosis import Diagnosis
 from tilewright.simt.run.limits import Limits
@@ -51,7 +51,7 @@ def launch(threads: int = 1) -> tuple[Any, Any]:
     x = np.zeros(3, np.int32)
     program = Program.from_ptx(FLAG)
     run = tw.simt.launch(
-        program, 2, 1, (x,), instruments=[MemoryCheck(program.ptx)], limits=Limits(threads=threads, seconds=20)
+        program, 2, 1, (x,), instruments=[MemoryCheck(program.module)], limits=Limits(threads=threads, seconds=20)
     )
     return x, run.results["memory"].findings
 
@@ -160,7 +160,7 @@ from tilewright.simt.run.limits import Limits
 from tilewright.errors import LimitError
 calls = []
 signal.signal(signal.SIGINT, lambda *_: calls.append(time.monotonic()))
-endless = tw.gpu.Program.from_ptx({FLAG.replace("st.global.u32 [%rd1], 7;", "bra READ;")!r})
+endless = tw.programs.Program.from_ptx({FLAG.replace("st.global.u32 [%rd1], 7;", "bra READ;")!r})
 threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT)).start()
 try:
     tw.simt.launch(endless, 64, 1, (np.zeros(3, np.int32),), limits=Limits(seconds=2.5))

@@ -9,7 +9,7 @@ import pytest
 
 import tilewright as tw
 from tilewright.errors import DeadlockError, LaunchError, TrapError
-from tilewright.gpu import Program
+from tilewright.programs import Program
 from tilewright.simt import Limits, launch
 
 pytest.importorskip("cuda.bindings.nvrtc", reason="not run: NVRTC is not installed")

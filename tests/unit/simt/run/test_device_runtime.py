@@ -11,7 +11,7 @@ import pytest
 
 import tilewright as tw
 from tilewright.errors import AssertionFailedError, KernelError, PtxError, TrapError
-from tilewright.gpu import Program
+from tilewright.programs import Program
 from tilewright.simt import Memory, launch
 
 pytest.importorskip("cuda.bindings.nvrtc", reason="not run: NVRTC is not installed")

@@ -36,7 +36,7 @@ def test_it_is_stuck_where_all_have_ended_or_wait(
     word = rounds * (1 << 31) + first + max(came - 1, 0)  # each round changes the top bit
     memory.view(workspace + 4, 4).view(np.uint32)[0] = word % (1 << 32)
     for _ in range(live):
-        barrier.begun()
+        barrier.entered()
     assert barrier.is_stuck(handed_out) is stuck
     assert barrier.ended == (4 - live) * stuck
 

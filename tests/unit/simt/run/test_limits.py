@@ -96,7 +96,7 @@ def test_trap_names_line_block_and_thread():
 _ENDLESS_SCRIPT = """
 import sys
 import numpy as np
-from tilewright.gpu import Program
+from tilewright.programs import Program
 from tilewright.simt import launch
 text = '''.version 8.7
 .target sm_90
@@ -222,7 +222,7 @@ L: add.u32 %r3, %r3, 1; setp.lt.u32 %p1, %r3, %r2; @%p1 bra L;
 setp.gt.u32 %p2, %r1, 3; @%p2 bra END; add.u32 %r3, %r3, 1; add.u32 %r3, %r3, 1;
 END: ret; }
 """
-    from tilewright.gpu import Program
+    from tilewright.programs import Program
 
     done = launch(Program.from_ptx(text), 3, 40, ())
     first = 3 + 3 * 31 + 2 + 2 + 1  # lanes 0 to 3 add, all return

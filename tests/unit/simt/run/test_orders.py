@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tilewright.errors import LimitError
-from tilewright.gpu import Program
+from tilewright.programs import Program
 from tilewright.simt import Limits, launch
 
 #: Each block takes a ticket, and writes it in its place.

@@ -11,7 +11,7 @@ import struct
 import numpy as np
 import pytest
 
-from tilewright.gpu import Program
+from tilewright.programs import Program
 from tilewright.simt import Limits, launch
 from tilewright.simt.run.printing import format_text
 

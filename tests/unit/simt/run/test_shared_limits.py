@@ -8,10 +8,10 @@ from functools import partial
 import numpy as np
 import pytest
 
-from tilewright import catalogue
 from tilewright.errors import LaunchError, TilewrightError
-from tilewright.gpu import Program
+from tilewright.kernels import catalogue
 from tilewright.ladder.climber import Climber
+from tilewright.programs import Program
 from tilewright.simt import launch
 
 OUT = np.zeros(64, np.uint32)

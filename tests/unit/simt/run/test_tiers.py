@@ -26,9 +26,11 @@ def made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[bool]
     found: list[bool] = []
     original: Callable[..., bytes] = Host.compile_kernel
 
-    def compile_kernel(self: Host, ir: str, handlers: list[str], *, optimise: bool = True) -> bytes:
+    def compile_kernel(
+        self: Host, ir: str, handlers: list[str | bytes], symbol: str, *, optimise: bool = True
+    ) -> bytes:
         found.append(optimise)
-        return original(self, ir, handlers, optimise=optimise)
+        return original(self, ir, handlers, symbol, optimise=optimise)
 
     monkeypatch.setattr(Host, "compile_kernel", compile_kernel)
     monkeypatch.setenv("TILEWRIGHT_CACHE_DIR", str(tmp_path))
@@ -116,7 +118,7 @@ def test_translating_again_gives_the_same_text(made: list[bool]) -> None:
     program = kernel(LONG.replace("COUNT", "5"))
     from tilewright.simt.translate.special import LaunchClass
 
-    kind = LaunchClass((64, 1, 1), (True, True, True))
+    kind = LaunchClass.of((64, 1, 1), (1, 1, 1))
     instruments = (Mix(), Coalescing(), Banks())
     quick = store.get(program.ptx, program.entry, kind, instruments, optimise=False)
     best = store.get(program.ptx, program.entry, kind, instruments)

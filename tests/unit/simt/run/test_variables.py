@@ -12,8 +12,8 @@ import pytest
 
 import tilewright as tw
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
-from tilewright.gpu import Program
-from tilewright.simt import Memory, launch
+from tilewright.programs import Program
+from tilewright.simt import Memory, Variables, launch
 from tilewright.simt.run import variables
 from tilewright.simt.run.memory import current_memory
 
@@ -53,13 +53,13 @@ def test_constants_are_set_and_counts_read() -> None:
     x = np.float32([0, 1, 2, 3])
     y = np.zeros(4, np.float32)
     with Memory():
-        POLYNOMIAL.variables["coefficients"] = np.float32([1, 2, 3, 4])
+        Variables(POLYNOMIAL)["coefficients"] = np.float32([1, 2, 3, 4])
         for launches in (1, 2):
             launch(POLYNOMIAL, 1, 4, (x, y))
-            assert int(POLYNOMIAL.variables["total"][()]) == 4 * launches
+            assert int(Variables(POLYNOMIAL)["total"][()]) == 4 * launches
         assert (y == np.float32(2.5) * np.polyval([4, 3, 2, 1], x)).all()
-        POLYNOMIAL.variables["inner::scale"] = -1
-        POLYNOMIAL.variables["coefficients"].view("float32")[1:] = 0
+        Variables(POLYNOMIAL)["inner::scale"] = -1
+        Variables(POLYNOMIAL)["coefficients"].view("float32")[1:] = 0
         launch(POLYNOMIAL, 1, 4, (x, y))
         assert y.tolist() == [-1] * 4
 
@@ -67,7 +67,7 @@ def test_constants_are_set_and_counts_read() -> None:
 def test_kernels_of_one_text_share_their_variables() -> None:
     with Memory():
         launch(POLYNOMIAL, 1, 4, (np.zeros(4, np.float32), np.zeros(4, np.float32)))
-        assert int(OTHERS.variables["total"][()]) == 4
+        assert int(Variables(OTHERS)["total"][()]) == 4
 
 
 def test_every_kind_is_what_its_initialiser_says() -> None:
@@ -115,10 +115,10 @@ def test_each_memory_has_its_own_and_a_launch_without_one_begins_anew() -> None:
 def test_check_and_profile_use_them_too() -> None:
     x, y = np.float32([0, 1, 2, 3]), np.zeros(4, np.float32)
     with Memory() as memory:
-        POLYNOMIAL.variables["coefficients"] = np.float32([1, 2, 3, 4])
+        Variables(POLYNOMIAL)["coefficients"] = np.float32([1, 2, 3, 4])
         assert tw.check(POLYNOMIAL, 1, 4, (x, y)) == ()
         tw.profile(POLYNOMIAL, 1, 4, (x, y))
-        assert int(POLYNOMIAL.variables["total"][()]) == 8
+        assert int(Variables(POLYNOMIAL)["total"][()]) == 8
     assert y[0] == 2.5
     tw.check(POLYNOMIAL, 1, 4, (x, y), memory=memory)
     assert int(memory.variables(POLYNOMIAL)["total"][()]) == 12
@@ -158,7 +158,7 @@ def test_what_does_not_fit_is_refused(name: str, value: Any, error: type[Excepti
 
 def test_outside_of_any_memory_it_says_what_to_do() -> None:
     with pytest.raises(ArgumentValueError, match=r"write `with tilewright.simt.Memory\(\):` around them"):
-        _ = OTHERS.variables
+        _ = Variables(OTHERS)
 
 
 def test_arrays_of_another_memory_are_refused_in_a_block() -> None:
@@ -245,4 +245,4 @@ def test_threads_that_ask_first_get_the_same_variables(monkeypatch: pytest.Monke
         for thread in threads:
             thread.join()
         assert len(memory.allocations()) == 1  # the variables, and nothing else that lives on
-        assert int(OTHERS.variables["bins"].view("int32")[3]) == 4
+        assert int(Variables(OTHERS)["bins"].view("int32")[3]) == 4

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tilewright.gpu import Program
+from tilewright.programs import Program
 from tilewright.simt import launch
 
 cuda = pytest.importorskip("numba.cuda")

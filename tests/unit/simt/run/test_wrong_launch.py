@@ -7,8 +7,8 @@ import pytest
 from ptx_kernels import kernel
 
 from tilewright.errors import ArgumentTypeError, ArgumentValueError, LaunchError, PtxError, TilewrightError
-from tilewright.gpu import Program
 from tilewright.instruments import Banks
+from tilewright.programs import Program
 from tilewright.simt import Memory, launch
 
 PLAIN = ".version 8.7\n.target sm_90\n.address_size 64\n"

@@ -7,7 +7,7 @@ import pytest
 from ptx_kernels import kernel, run, words
 
 from tilewright.errors import KernelError, LaunchError, LimitError, PtxError
-from tilewright.gpu import Program
+from tilewright.programs import Program
 from tilewright.simt import Limits, launch
 
 SQUARE = """.func (.param .b32 result) square(.param .b32 x) { .reg .b32 %r<4>;

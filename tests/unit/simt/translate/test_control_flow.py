@@ -334,3 +334,27 @@ def test_a_signed_comparison_with_a_literal_above_the_signed_range():
         32,
     )
     assert got.tolist() == [121] * 32
+
+
+@pytest.mark.parametrize("block", [32, 64])
+@pytest.mark.parametrize(
+    ("body", "wanted"),
+    [
+        ("@%p1 bar.sync 0; add.u32 %r9, %r9, 1; @!%p1 bar.sync 0;", lambda lane: 1),
+        (
+            "L: @%p1 bar.sync 0; add.u32 %r9, %r9, 1; @!%p1 bar.sync 0; add.u32 %r3, %r3, 1; setp.lt.u32 %p2, %r3, 4; "
+            "@%p2 bra L;",
+            lambda lane: 4,
+        ),
+        (
+            "L: setp.lt.u32 %p3, %lane, %r3; @%p3 bra A; bar.sync 0; add.u32 %r9, %r9, 1; A: add.u32 %r3, %r3, 1; "
+            "setp.lt.u32 %p2, %r3, 40; @%p2 bra L;",
+            lambda lane: lane + 1,
+        ),
+    ],
+    ids=["twice", "loop", "fewer each time"],
+)
+def test_code_behind_a_barrier_runs_while_it_holds_other_lanes(block, body, wanted):
+    """Lanes that wait at the barrier go on where others of the warp run already: each counts for itself."""
+    text = f"mov.u32 %r9, 0; mov.u32 %r3, 0; setp.ge.u32 %p1, %lane, 5; {body} st.global.u32 [%at], %r9;"
+    assert words(text, block, block=block).tolist() == [wanted(t % 32) for t in range(block)]

@@ -60,7 +60,7 @@ def test_lanes_that_spin_let_others_go_on() -> None:
 
 def test_an_end_that_all_blocks_share_keeps_the_text_short() -> None:
     """A chain of n lanes' loops with a spin makes every block wait for every other: n squared tests."""
-    from tilewright.simt.ptx.parser import parse
+    from tilewright.ptx.parser import parse
     from tilewright.simt.translate.special import LaunchClass
     from tilewright.simt.translate.translation import translate
 
@@ -73,13 +73,13 @@ def test_an_end_that_all_blocks_share_keeps_the_text_short() -> None:
             ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 p) {\n.reg .b32 %r<3>;\n"
             ".reg .b64 %rd<2>;\n.reg .pred %p<2>;\nld.param.u64 %rd1, [p]; mov.u32 %r2, %tid.x;\n" + loops + "ret; }"
         )
-        return len(translate(parse(text), "k", LaunchClass((32, 1, 1), (True, True, True), frozenset())).ir)
+        return len(translate(parse(text), "k", LaunchClass.of((32, 1, 1), (1, 1, 1))).ir)
 
     assert length(200) < 3 * length(100)
 
 
 def test_frontiers_of_a_diamond() -> None:
-    from tilewright.simt.ptx.parser import parse
+    from tilewright.ptx.parser import parse
 
     text = (
         ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k() {\n.reg .b32 %r<3>;\n.reg .pred %p<2>;\n"

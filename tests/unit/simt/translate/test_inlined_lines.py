@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tilewright.simt.ptx import tree
-from tilewright.simt.ptx.parser import parse
+from tilewright.ptx import tree
+from tilewright.ptx.parser import parse
 from tilewright.simt.translate.inline import inline_calls
 
 TEXT = """.version 8.0

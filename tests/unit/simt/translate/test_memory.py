@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from ptx_kernels import kernel, run, words
 
-from tilewright.gpu import Program
+from tilewright.programs import Program
 from tilewright.simt import launch
 
 TYPES = ["u8", "s8", "b8", "u16", "s16", "u32", "s32", "u64", "s64", "f32", "f64"]

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from ptx_kernels import run
 
-from tilewright.gpu import Program
-from tilewright.simt.ptx.parser import parse
+from tilewright.programs import Program
+from tilewright.ptx.parser import parse
 from tilewright.simt.translate import graph
 from tilewright.simt.translate.emitter import register_bits
 from tilewright.simt.translate.frontier import thread_frontiers
-from tilewright.simt.translate.shapes import PATTERN, UNIFORM, VECTOR, Shapes
+from tilewright.simt.translate.shapes import AFFINE, STRIDED, UNIFORM, VECTOR, Shape, Shapes
 from tilewright.simt.translate.special import SMALL, LaunchClass
 
 BLOCKS = [(32, 1, 1), (64, 1, 1), (20, 1, 1), (16, 16, 1), (8, 8, 1), (10, 10, 1), (3, 5, 7), (1, 64, 1), (33, 3, 1)]
@@ -188,6 +188,18 @@ def evaluate(lines: list[Line], specials: dict[str, int]) -> list[int]:
     return [values[line.destination] for line in lines]
 
 
+def in_rows(values: list[int], shape: Shape, bits: int) -> bool:
+    """Whether one stride within its bound explains all lanes; a warp that ends before the second row has none."""
+    if 1 not in shape.rows[: len(values)]:
+        return True
+    lane = shape.rows.index(1)
+    stride = _signed(values[lane] - values[0] - shape.lane_offsets[lane], bits)
+    if shape.reach is not None and abs(stride) > shape.reach:
+        return False
+    places = zip(values, shape.lane_offsets, shape.rows, strict=False)
+    return all(v == _unsigned(values[0] + p + stride * row, bits) for v, p, row in places)
+
+
 def broken_claims(shapes: Shapes, lines: list[Line], warps: list[list[list[int]]]) -> list[str]:
     """Claims that some warp's values contradict."""
     found = []
@@ -198,9 +210,11 @@ def broken_claims(shapes: Shapes, lines: list[Line], warps: list[list[list[int]]
             about = f"{line} is claimed {shape} but holds {values[:8]}"
             if shape.kind == UNIFORM and len(set(values)) > 1:
                 found.append(about)
-            if shape.kind == PATTERN and any(
-                v != _unsigned(values[0] + p, bits) for v, p in zip(values, shape.pattern, strict=False)
+            if shape.kind == AFFINE and any(
+                v != _unsigned(values[0] + p, bits) for v, p in zip(values, shape.lane_offsets, strict=False)
             ):
+                found.append(about)
+            if shape.kind == STRIDED and not in_rows(values, shape, bits):
                 found.append(about)
             if shape.lo is not None and any(not shape.lo <= _signed(v, bits) <= shape.hi for v in values):
                 found.append(about)
@@ -224,7 +238,7 @@ def test_claims_hold_for_every_lane(block, far):
         rng = random.Random(f"{seed}{block}{far}")
         lines = random_lines(rng, 40)
         extents = [SMALL // e if not far else 65_535 for e in block]
-        launch = LaunchClass(block, (not far, not far, not far))
+        launch = LaunchClass(block) if far else LaunchClass.of(block, tuple(extents))
         warps = threads_of(block, (2, 2))
         for warp in warps[len(warps) // 2 :]:  # move the upper blocks to the far end of the grid
             for lane in warp:
@@ -237,7 +251,7 @@ def test_claims_hold_for_every_lane(block, far):
         found = broken_claims(shapes, lines, [[evaluate(lines, lane) for lane in warp] for warp in warps])
         assert not found, found[0]
         kinds |= {s.kind for s in shapes.of.values()}
-    assert kinds == {UNIFORM, PATTERN, VECTOR}  # else nothing was claimed
+    assert kinds - {STRIDED} == {UNIFORM, AFFINE, VECTOR}  # else nothing was claimed
 
 
 @pytest.mark.parametrize("block", BLOCKS, ids=str)
@@ -252,14 +266,15 @@ def test_values_are_right_with_all_claims_used(block):
 
 
 def claims(body: str, block=(32, 1, 1), small=True) -> dict[str, tuple[int, ...] | str]:
-    """Register -> "uniform", "vector", or the pattern's offsets."""
+    """Register -> "uniform", "vector", or the lanes' offsets."""
     text = f""".version 8.7
 .target sm_90
 .address_size 64
 .visible .entry k(.param .u64 p) {{ .reg .b32 %r<30>; .reg .b64 %d<30>; .reg .pred %p<9>; {body} ret; }}"""
-    shapes = shapes_of(text, LaunchClass(block, (small,) * 3))
+    shapes = shapes_of(text, LaunchClass.of(block, (1, 1, 1)) if small else LaunchClass(block))
     return {
-        name: {UNIFORM: "uniform", VECTOR: "vector"}.get(shape.kind, shape.pattern) for name, shape in shapes.of.items()
+        name: {UNIFORM: "uniform", VECTOR: "vector"}.get(shape.kind, shape.lane_offsets)
+        for name, shape in shapes.of.items()
     }
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tilewright.errors import PtxError
-from tilewright.gpu import Program
+from tilewright.programs import Program
 from tilewright.simt import launch
 from tilewright.simt.translate.special import SPECIAL_REGISTERS, find
 

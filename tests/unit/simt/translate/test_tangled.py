@@ -10,7 +10,7 @@ import pytest
 from ptx_kernels import kernel, run
 from scalar_ptx import random_flow
 
-from tilewright.simt.ptx.parser import parse
+from tilewright.ptx.parser import parse
 from tilewright.simt.run import kernels
 from tilewright.simt.run.compiler import host
 from tilewright.simt.translate import flow
@@ -38,9 +38,9 @@ def early_exits(count: int) -> str:
 
 
 def code_bytes(text: str) -> int:
-    launch = LaunchClass((32, 1, 1), (True, True, True), frozenset())
+    launch = LaunchClass.of((32, 1, 1), (1, 1, 1))
     made = translate(parse(text), "k", launch)
-    return len(host().compile_kernel(made.ir, made.handlers))
+    return len(host().compile_kernel(made.ir, made.handlers, made.symbol))
 
 
 def test_code_grows_with_the_text_not_with_values_times_places() -> None:

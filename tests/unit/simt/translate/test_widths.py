@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tilewright.errors import PtxError
-from tilewright.gpu import Program
+from tilewright.programs import Program
 from tilewright.simt import launch
 
 _HEAD = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 x)\n{\n"

@@ -1,0 +1,1 @@
+"""What products run on: one package a device. Nobody else names a device."""

@@ -1,0 +1,116 @@
+"""What a kernel is made for, and its tile: by the vector registers, and by the host's caches (`microarchitectures`).
+
+Source of the shapes: accumulators, one row of B and one broadcast fit the vector registers; measured in benchmarks/.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from tilewright.backends.cpu.finish import Finish
+from tilewright.backends.cpu.microarchitectures import of_host
+from tilewright.native.compiler import compiler
+from tilewright.problem.algebra import Semiring
+
+
+@dataclass(frozen=True, slots=True)
+class KernelKey:
+    """One kernel.
+
+    Attributes
+    ----------
+    a, b, c : str
+        Dtypes in memory.
+    register : str
+        LLVM type of the accumulator.
+    family : str
+        How a step is made: `fma`, `integer`, `dot` (dot products that add to the sums), `pairs` (products of words
+        added in pairs), `amx`, `semiring`.
+    vector_bytes : int
+        64 (AVX-512), 32 (AVX2) or 16 (SSE, NEON).
+    algebra : Semiring, optional
+        Of the family `semiring`.
+    finish : Finish, optional
+        What is computed from the sums; `c` is then the accumulator's dtype.
+    """
+
+    a: str
+    b: str
+    c: str
+    register: str
+    family: str
+    vector_bytes: int
+    algebra: Semiring | None = None
+    finish: Finish | None = None
+
+    @property
+    def order(self) -> Literal["canonical", "fast"]:
+        """`canonical`, or `fast` where the kernel sums floats in another order."""
+        return "fast" if self.family == "amx" and self.register == "float" else "canonical"
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """Register tile and cache blocks, in elements."""
+
+    mr: int
+    vectors: int  # of a row of B
+    width: int  # lanes of a vector
+    kc: int
+    nc: int
+
+    @property
+    def nr(self) -> int:
+        """Columns of a tile."""
+        return self.vectors * self.width
+
+
+#: vector bytes -> (rows of a tile, vectors across): 32 registers hold 6 x 4 + 4 + 1, 16 hold 6 x 2 + 2 + 1.
+_TILES = {64: (6, 4), 32: (6, 2), 16: (6, 2)}
+#: Bytes of each register type.
+REGISTER_BYTES = {"float": 4, "double": 8, "i8": 1, "i16": 2, "i32": 4, "i64": 8}
+#: Operations of a semiring's step up to which a tile fills the registers; beyond, code grows and speed does not.
+SHORT_STEP = 8
+#: The tile of longer steps, and of booleans in words, whose rows are short.
+_LONG_STEP_TILE, _WORD_TILE = (4, 1), (12, 1)
+
+
+#: AMX: bytes along k of a block (32 rows of A are then 32 KiB of a 48 KiB L1), and columns of B's block of 1 MiB.
+_AMX_KC_BYTES, _AMX_NC = 1024, 1024
+
+
+def tile_of(key: KernelKey) -> Tile:
+    """The tile of a kernel.
+
+    Examples
+    --------
+    >>> tile_of(KernelKey("float32", "float32", "float32", "float", "fma", 64)).nr
+    64
+    """
+    if key.family == "amx":
+        return Tile(32, 2, 16, _AMX_KC_BYTES // (2 if key.register == "float" else 1), _AMX_NC)
+    size = REGISTER_BYTES[key.register]
+    mr, vectors = _TILES[key.vector_bytes]
+    if key.algebra is not None and key.algebra.cost > SHORT_STEP:
+        mr, vectors = _LONG_STEP_TILE
+    elif "bool" in (key.a, key.b):
+        mr, vectors = _WORD_TILE
+    width = key.vector_bytes // size
+    nr = vectors * width
+    host = of_host(compiler().cpu)
+    return Tile(mr, vectors, width, host.kc, max(nr, host.packed_bytes // (size * host.kc) // nr * nr))
+
+
+def vector_bytes(features: str) -> int:
+    """The vector width of a host, from LLVM's feature string.
+
+    Examples
+    --------
+    >>> vector_bytes("+avx2,-avx512f")
+    32
+    """
+    present = set(features.split(","))
+    if {"+avx512f", "+avx512bw", "+avx512vl", "+avx512dq"} <= present:
+        return 64
+    return 32 if "+avx2" in present else 16

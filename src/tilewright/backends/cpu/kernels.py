@@ -1,0 +1,74 @@
+"""Kernels ready to run: made for a key, kept in memory and on disk."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tilewright.backends.cpu.amx_loops import amx_kernel_text
+from tilewright.backends.cpu.contexts import KernelKey
+from tilewright.backends.cpu.loops import SIGNATURE, kernel_text
+from tilewright.native import store, upkeep
+from tilewright.native.compiler import Library, Source, compiler
+from tilewright.native.once import bounded, once
+
+__all__ = ["SIGNATURE", "Kernel", "compiled", "kernel"]
+
+_KERNEL = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 6)
+
+
+class Kernel:
+    """Machine code, called without the interpreter lock.
+
+    Attributes
+    ----------
+    address : int
+        Of `void kernel(ptr record, ptr scratch, ptr a, ptr b, ptr out, ptr more)`.
+    call : callable
+        The same from Python: host addresses of an argument record, of the buffers' addresses, of three arrays and of a
+        table of further ones (or 0).
+    """
+
+    def __init__(self, library: Library) -> None:
+        self.address = library.addresses["kernel"]
+        call: Any = _KERNEL(self.address)
+        call.library = library  # whoever holds the function keeps its code loaded
+        self.call: Callable[[int, int, int, int, int, int], None] = call
+
+
+@bounded(1024)
+def kernel(key: KernelKey) -> Kernel:
+    """The kernel of a key: from disk, or compiled now."""
+    text = amx_kernel_text if key.family == "amx" else kernel_text
+    return Kernel(compiled(repr(key), lambda: text(key)))
+
+
+def compiled(
+    name: str,
+    text: Callable[[], str],
+    exports: tuple[str, ...] = ("kernel",),
+    imports: dict[str, int] | None = None,
+    parts: Sequence[Source] = (),
+) -> Library:
+    """Machine code kept under a name; its text is made only when it must be."""
+    folder = store.room(upkeep.CPU)
+    entry = store.digest(_fingerprint(), compiler().identity, name)
+    kept = store.read(folder, entry, lambda header: None)
+    if kept is None:
+        code = compiler().compile(text(), parts, exports=exports, level=3, passes=2)
+        store.write(folder, entry, {}, code)
+    else:
+        code = kept[1]
+    return compiler().link(code, exports, imports)
+
+
+def is_kept(name: str) -> bool:
+    """Whether machine code of that name lies on disk."""
+    return store.has(store.room(upkeep.CPU), store.digest(_fingerprint(), compiler().identity, name))
+
+
+@once
+def _fingerprint() -> str:
+    """Of all that writes or compiles kernels' text."""
+    return store.fingerprint("backends/cpu", "native", "problem")

@@ -1,0 +1,119 @@
+"""Matrix tiles of Intel AMX: 32 x 32 elements of C in four tile registers, advanced by 64 bytes of k a step.
+
+A tile register holds 16 rows of 64 bytes. One instruction multiplies 16 rows of A, 64 bytes along k, by 16 groups of
+4 bytes along k for 16 columns of B, and adds to 16 x 16 sums of 32 bits. Bytes of any two signs have an instruction of
+their own; its sums wrap, so they are exact modulo 2^32. Pairs of bfloat16 are summed in float32, which leaves the
+canonical order: see :func:`tilewright.problem.reference.error_bound`.
+
+Source: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 1, chapter 18 (palette 1: 8 tiles of 16
+rows of 64 bytes), and volume 2, LDTILECFG, TILELOADD, TDPBSSD, TDPBF16PS.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tilewright.backends.cpu.ir import Ir
+from tilewright.problem.dtypes import Dtype
+
+#: Rows of a tile register, and bytes of a row.
+ROWS = 16
+ROW_BYTES = 64
+TILE_BYTES = ROWS * ROW_BYTES
+#: Extent of C that four registers hold, each way.
+SIDE = 2 * ROWS
+#: What a step takes of a packed strip of 32 rows of A or columns of B.
+STEP_BYTES = 2 * TILE_BYTES
+
+_C = (0, 1, 2, 3)
+_A = (4, 5)
+_B = (6, 7)
+#: The configuration that LDTILECFG reads: palette, start row, 14 bytes reserved, 16 row lengths, 16 row counts.
+_CONFIGURATION = bytes([1, 0]) + bytes(14) + 8 * bytes([ROW_BYTES, 0]) + bytes(16) + bytes([ROWS]) * 8 + bytes(8)
+
+
+def multiplier(a: Dtype, b: Dtype) -> str:
+    """The instruction for two operand dtypes.
+
+    Examples
+    --------
+    >>> from tilewright.problem.dtypes import element
+    >>> multiplier(element("int8"), element("uint8"))
+    'tdpbsud'
+    """
+    return f"tdp{a.amx}ps" if a.is_float else f"tdpb{a.kind[0]}{b.kind[0]}d"
+
+
+def configuration() -> str:
+    """The constant `@tiles` for :func:`configure`."""
+    text = "".join(f"\\{value:02x}" for value in _CONFIGURATION)
+    return f'@tiles = internal constant [{len(_CONFIGURATION)} x i8] c"{text}", align 64'
+
+
+def configure(ir: Ir) -> None:
+    """Take the tile registers into use on this thread."""
+    ir.intrinsic("llvm.x86.ldtilecfg", "void", "ptr @tiles")
+
+
+def release(ir: Ir) -> None:
+    """Give them up: a thread that is switched out has 8 KiB less to save."""
+    ir.intrinsic("llvm.x86.tilerelease", "void")
+
+
+@dataclass(frozen=True)
+class AmxTile:
+    """Emits 32 x 32 tiles of C.
+
+    Attributes
+    ----------
+    ir : Ir
+    dot : str
+        The instruction that multiplies.
+    """
+
+    ir: Ir
+    dot: str
+
+    def emit(self, a: str, b: str, steps: str, start: tuple[str, str], end: tuple[str, str], first: str) -> None:
+        """One tile.
+
+        Parameters
+        ----------
+        a, b : str
+            Pointers to packed strips of A and B.
+        steps : str
+            Steps along k.
+        start, end : (pointer, stride)
+            Where sums of 32 bits are loaded from, unless `first`, and stored to.
+        first : str
+            i1: start from zero.
+        """
+        ir = self.ir
+        for c in _C:
+            ir.intrinsic("llvm.x86.tilezero", "void", f"i8 {c}")
+        with ir.when(ir.not_(first)):
+            self._each_sum("llvm.x86.tileloadd64", *start)
+        with ir.loop("0", steps) as s:
+            at = ir.mul(s, str(STEP_BYTES))
+            self._step(ir.at(a, at), ir.at(b, at))
+        self._each_sum("llvm.x86.tilestored64", *end)
+
+    def _step(self, a: str, b: str) -> None:
+        """Four products; A's strip stays in L1 while B's pass by, so B is loaded with the hint that says so."""
+        ir = self.ir
+        self._load("tileloadd64", _A[0], a)
+        self._load("tileloadd64", _A[1], ir.at(a, str(TILE_BYTES)))
+        for j, column in enumerate(_B):
+            self._load("tileloaddt164", column, ir.at(b, str(j * TILE_BYTES)))
+            for i, row in enumerate(_A):
+                ir.intrinsic(f"llvm.x86.{self.dot}", "void", f"i8 {_C[2 * i + j]}", f"i8 {row}", f"i8 {column}")
+
+    def _load(self, name: str, tile: int, pointer: str) -> None:
+        self.ir.intrinsic(f"llvm.x86.{name}", "void", f"i8 {tile}", f"ptr {pointer}", f"i64 {ROW_BYTES}")
+
+    def _each_sum(self, name: str, pointer: str, stride: str) -> None:
+        ir = self.ir
+        below = ir.at(pointer, ir.mul(stride, str(ROWS)))
+        for c in _C:
+            where = ir.at(below if c >= 2 else pointer, str(c % 2 * ROW_BYTES))
+            ir.intrinsic(name, "void", f"i8 {c}", f"ptr {where}", f"i64 {stride}")

@@ -1,0 +1,60 @@
+"""How a step `c = c (+) a (x) b` is written, by family."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tilewright.backends.cpu.contexts import KernelKey
+from tilewright.backends.cpu.elements import vector
+from tilewright.backends.cpu.ir import Ir, suffix
+from tilewright.backends.cpu.microkernel.dot import Dot, dot_of, emit_dot
+from tilewright.backends.cpu.microkernel.semiring import emit_step, zero_text
+from tilewright.problem.algebra import Semiring
+
+#: (ir, register type, width, c, a, b) -> new c
+Step = Callable[[Ir, str, int, str, str, str], str]
+
+
+@dataclass(frozen=True)
+class Family:
+    """A step, and the value that sums start from."""
+
+    name: str
+    step: Step
+    zero: str
+
+
+def _fma(ir: Ir, type_: str, width: int, c: str, a: str, b: str) -> str:
+    full = vector(type_, width)
+    lanes = f"v{width}" if width > 1 else ""
+    return ir.intrinsic(f"llvm.fma.{lanes}{suffix(type_)}", full, f"{full} {a}", f"{full} {b}", f"{full} {c}")
+
+
+def _integer(ir: Ir, type_: str, width: int, c: str, a: str, b: str) -> str:
+    full = vector(type_, width)
+    return ir.op(f"add {full} {c}, {ir.op(f'mul {full} {a}, {b}')}")
+
+
+def _dot(dot: Dot) -> Step:
+    def step(ir: Ir, type_: str, width: int, c: str, a: str, b: str) -> str:
+        return emit_dot(ir, width, dot, c, a, b)
+
+    return step
+
+
+def _semiring(algebra: Semiring) -> Step:
+    def step(ir: Ir, type_: str, width: int, c: str, a: str, b: str) -> str:
+        return emit_step(algebra, ir, width, c, a, b)
+
+    return step
+
+
+def family_of(key: KernelKey) -> Family:
+    """The family that a kernel's key names."""
+    if key.algebra is not None:
+        return Family("semiring", _semiring(key.algebra), zero_text(key.algebra))
+    dot = dot_of(key)
+    if dot is not None:
+        return Family(key.family, _dot(dot), "0")
+    return Family("fma", _fma, "0.0") if key.family == "fma" else Family("integer", _integer, "0")

@@ -1,0 +1,106 @@
+"""Argument records: what a kernel gets besides the arrays' addresses, never changed once made.
+
+A batch is cut into shares, runs of matrices along one axis; a kernel steps through a share by itself. Records are made
+in runs of bounded length, since a batch may broadcast along many axes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Words = npt.NDArray[np.int64]
+#: The batch's axes: extent, and bytes from one matrix to the next in A, B, C and further operands.
+Batch = tuple[tuple[int, ...], ...]
+#: Shares of a batch for each thread, so that a late thread holds nobody up for long.
+_SHARES = 4
+#: Matrices beside the last axis from which the longest axis is stepped along instead, whatever lies next to what.
+_OUTER = 64
+
+
+class Records:
+    """Records of one kernel, one after the other in memory.
+
+    Attributes
+    ----------
+    count, words : int
+        Records, and 64-bit words of each.
+    address : int
+        Of the first.
+    buffers : tuple of int
+        Bytes of each buffer that a thread needs; empty where the kernel needs none.
+    """
+
+    __slots__ = ("_held", "address", "buffers", "count", "words")
+
+    def __init__(self, rows: Words, buffers: tuple[int, ...] = ()) -> None:
+        self._held = np.ascontiguousarray(rows)
+        self.count, self.words = self._held.shape
+        self.address = int(self._held.ctypes.data)
+        self.buffers = buffers
+
+
+def table(names: Sequence[str], words: Mapping[str, Any], count: int) -> Words:
+    """Rows of words in the order of their names; each word one number, or one for every row.
+
+    Examples
+    --------
+    >>> table(("m", "a"), {"a": [5, 6], "m": 3}, 2)
+    array([[3, 5],
+           [3, 6]])
+    """
+    found = np.empty((count, len(names)), np.int64)
+    for column, name in enumerate(names):
+        found[:, column] = words[name]
+    return found
+
+
+class Shares:
+    """A batch in shares: matrices in a row, and where the first of them lies.
+
+    Attributes
+    ----------
+    count : int
+        Shares.
+    steps : tuple of int
+        Bytes from one matrix of a share to the next, in each array.
+
+    Examples
+    --------
+    >>> Shares(((6, 8, 0, 16),), 1).rows(0, 1)
+    (array([6]), array([[0, 0, 0]]))
+    >>> Shares(((100, 8, 0, 16), (2, 0, 4, 8)), 1).rows(0, 2)
+    (array([100, 100]), array([[0, 0, 0],
+           [0, 4, 8]]))
+    """
+
+    def __init__(self, batch: Batch, threads: int, arrays: int = 3) -> None:
+        if not batch:
+            batch = ((1, *[0] * arrays),)
+        if math.prod(axis[0] for axis in batch[:-1]) > _OUTER:
+            longest = max(range(len(batch)), key=lambda i: batch[i][0])
+            batch = (*batch[:longest], *batch[longest + 1 :], batch[longest])
+        self._outer = batch[:-1]
+        self._extent, *steps = batch[-1]
+        self.steps = tuple(steps)
+        outer = math.prod(axis[0] for axis in self._outer)
+        wanted = 1 if threads == 1 else -(-threads * _SHARES // outer)
+        self._share = max(1, -(-self._extent // wanted))
+        self._along = -(-self._extent // self._share)
+        self.count = outer * self._along
+
+    def rows(self, first: int, last: int) -> tuple[Words, Words]:
+        """How many matrices each of some shares has, and the offsets of its first one in each array, in bytes."""
+        numbers = np.arange(first, min(last, self.count))
+        outer, along = np.divmod(numbers, self._along)
+        start = along * self._share
+        offsets = start[:, None] * np.array(self.steps, np.int64)
+        if self._outer:
+            index = np.unravel_index(outer, [axis[0] for axis in self._outer])
+            for where, (_, *steps) in zip(index, self._outer, strict=True):
+                offsets += where[:, None] * np.array(steps, np.int64)
+        return np.minimum(self._share, self._extent - start), offsets

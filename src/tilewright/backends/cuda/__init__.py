@@ -1,0 +1,1 @@
+"""Products and launches on real GPUs through cuda.core."""

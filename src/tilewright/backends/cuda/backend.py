@@ -1,0 +1,31 @@
+"""NVIDIA GPUs, as a backend: kernels are launched on them; no product of `tw.matmul` runs there yet."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright.backends.protocol import Device
+
+
+def describe() -> list[Device]:
+    """Every GPU that the driver shows, or why there is none."""
+    from tilewright.backends.cuda import device
+
+    reason = device.unavailable()
+    if reason:
+        return [Device("cuda", "", "gpu", missing=f"{reason}; kernels run on the simulated GPU")]
+    return [_described(handle) for handle in _handles()]
+
+
+def _handles() -> Any:
+    from tilewright.programs.optional import require
+
+    return require("cuda.core", "Listing GPUs").Device.get_all_devices()
+
+
+def _described(handle: Any) -> Device:
+    capability = ".".join(str(part) for part in handle.compute_capability)
+    units = int(handle.properties.multiprocessor_count)
+    return Device(
+        "cuda", str(handle.name), "gpu", units, commands=("ladder", "tw.cuda.launch"), features=(f"sm {capability}",)
+    )

@@ -1,0 +1,294 @@
+"""Running a kernel on a real GPU, with the signature of the simulated launch.
+
+Arrays that are on the GPU already (anything with `__cuda_array_interface__`) are used where they are. NumPy arrays are
+copied there and, unless they are read-only, back. What runs is the machine code of the very assembler that
+:meth:`Program.resources` reports for, where it is installed; else the driver compiles the PTX.
+
+Source: cuda.core documentation; CUDA Driver API, "Memory Management" and "Library Management".
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tilewright.errors import ArgumentTypeError, CompileError, DeviceError, LaunchError, MissingExtraError
+from tilewright.machine import launch_limits
+from tilewright.native.once import bounded
+from tilewright.programs import assembler, extent
+from tilewright.programs.arguments import array_shape
+from tilewright.programs.host_arrays import Stretch, flat, stretches
+from tilewright.programs.optional import require
+from tilewright.programs.program import Program, program_for
+
+_PURPOSE = "Running on a real GPU"
+_ELSEWHERE = "run it on the simulated GPU instead (tilewright.simt.launch, --device simulated)"
+_WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
+
+
+@dataclass(frozen=True)
+class DeviceRun:
+    """What a launch on a real GPU gave.
+
+    Attributes
+    ----------
+    seconds : float
+        The kernel's time on the GPU, between two events.
+    translate_seconds : float
+        Always 0: nothing is translated.
+    cached : bool
+        Always True, for the same reason.
+    printed : str
+        Always empty: a GPU prints to the process's own standard output.
+    results : dict
+        Always empty: instruments observe the simulated GPU.
+    program : Program
+        What ran.
+    device : str
+        The GPU's name.
+    """
+
+    seconds: float
+    program: Program
+    device: str
+    translate_seconds: float = 0.0
+    cached: bool = True
+    printed: str = ""
+    results: dict[str, Any] = field(default_factory=dict)
+
+
+def unavailable() -> str:
+    """Why no GPU can be used, in one line; empty where one can.
+
+    Examples
+    --------
+    >>> isinstance(unavailable(), str)
+    True
+    """
+    try:
+        # cuda.core takes a while to import; a host without the driver need not wait for it.
+        ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return "no NVIDIA driver (libcuda.so.1) is installed"
+    try:
+        found = require("cuda.core", _PURPOSE).Device.get_all_devices()
+    except MissingExtraError as error:
+        return str(error)
+    except Exception as error:  # the driver's own errors have no common type
+        return f"the NVIDIA driver reports no usable GPU ({error})"
+    return "" if found else "the NVIDIA driver reports no GPU"
+
+
+def available() -> bool:
+    """Whether a GPU can be used."""
+    return not unavailable()
+
+
+def current() -> Any:
+    """The current `cuda.core.Device`, ready for use.
+
+    Raises
+    ------
+    DeviceError
+        There is no driver or no GPU.
+    """
+    reason = unavailable()
+    if reason:
+        raise DeviceError(f"a launch on a real GPU needs one ({reason}); {_ELSEWHERE}")
+    device = require("cuda.core", _PURPOSE).Device()
+    device.set_current()
+    return device
+
+
+def compute_capability() -> tuple[int, int]:
+    """The current GPU's compute capability.
+
+    Raises
+    ------
+    DeviceError
+        There is no driver or no GPU.
+    """
+    major, minor = current().compute_capability
+    return major, minor
+
+
+def launch(
+    kernel: Any,
+    grid: int | Sequence[int],
+    block: int | Sequence[int],
+    args: Sequence[Any],
+    shared_bytes: int = 0,
+    instruments: Sequence[Any] = (),
+    limits: Any = None,
+    seed: int | None = None,
+    memory: Any = None,
+    gpu: Any = None,
+) -> DeviceRun:
+    """Run a kernel on the current GPU and wait for it.
+
+    Parameters
+    ----------
+    kernel : Program, Python function or numba.cuda.jit object
+        The latter two are specialised for the arguments, and compiled for this GPU.
+    grid, block : int or sequence of 1 to 3 int
+        Blocks of the grid, threads of a block; x first.
+    args : sequence
+        Arrays (NumPy's of any strides, or the GPU's), numbers, and tuples of them; views that share elements are one
+        memory.
+    shared_bytes : int
+        Dynamic shared memory a block.
+    instruments, limits, seed, memory, gpu
+        Of the simulated GPU; a real one cannot honour them, so they must be left at their defaults.
+
+    Raises
+    ------
+    DeviceError
+        There is no GPU, or it reported an error.
+    LaunchError
+        Grid, block, shared memory or arguments are against the rules.
+
+    Examples
+    --------
+    >>> if available():
+    ...     run = launch(kernel, (4, 4), (16, 16), (a, b, c))  # doctest: +SKIP
+    """
+    simulated = {"instruments": instruments, "limits": limits, "seed": seed, "memory": memory, "gpu": gpu}
+    for name, value in simulated.items():
+        if value is not None and value != ():
+            raise LaunchError(f"`{name}` is for the simulated GPU (got {value!r}); leave it out, or {_ELSEWHERE}")
+    device = current()
+    program = program_for(kernel, args, tuple(device.compute_capability))
+    blocks, threads = extent.checked(program.name, grid, block)
+    if shared_bytes < 0:
+        raise LaunchError(f"{program.name}: `shared_bytes` must be at least 0 (got {shared_bytes})")
+    try:
+        return _run(device, program, blocks, threads, args, shared_bytes)
+    except (ArgumentTypeError, LaunchError, DeviceError, CompileError):
+        raise
+    except Exception as error:  # cuda.core's and the driver's, which have no common type
+        raise DeviceError(f"{program.name} failed on {device.name}: {error}") from error
+
+
+def _run(
+    device: Any, program: Program, grid: extent.Extent, block: extent.Extent, args: Sequence[Any], shared_bytes: int
+) -> DeviceRun:
+    core = require("cuda.core", _PURPOSE)
+    stream = device.create_stream()
+    copies = _Copies(device, stream)
+    try:
+        copies.hold(args)
+        words = _words(program, program.marshal(args, copies.address_of))
+        kernel = _loaded(program.ptx, program.entry, device.device_id, tuple(device.compute_capability))
+        if shared_bytes > launch_limits().shared_per_block_bytes:
+            _allow_shared(kernel, device, shared_bytes)
+        config = core.LaunchConfig(grid=grid, block=block, shmem_size=shared_bytes)
+        device.sync()  # arrays that were there already may still be written by other streams
+        timed = core.EventOptions(timing_enabled=True)
+        start, end = device.create_event(timed), device.create_event(timed)
+        stream.record(start)
+        core.launch(stream, config, kernel, *words)
+        stream.record(end)
+        end.sync()
+        copies.bring_back()
+        return DeviceRun((end - start) / 1e3, program, device.name)
+    finally:
+        copies.close()
+        stream.close()
+
+
+def _words(program: Program, values: Sequence[bytes]) -> list[Any]:
+    """Parameter bytes as the NumPy scalars cuda.core takes; bits are bits, so unsigned words serve for all."""
+    words = []
+    for parameter, value in zip(program.parameters, values, strict=True):
+        if parameter.kind == "bytes" and parameter.bytes not in _WORDS:
+            raise LaunchError(
+                f"{program.name}: a structure of {parameter.bytes} bytes by value cannot be passed on a real GPU yet; "
+                "pass an array that holds it"
+            )
+        words.append(np.frombuffer(value, _WORDS[len(value)])[0])
+    return words
+
+
+@bounded(256)
+def _loaded(ptx: str, entry: str, device_id: int, cc: tuple[int, int]) -> Any:
+    """The kernel, assembled and loaded on a device; `device_id` is part of the key only."""
+    core = require("cuda.core", _PURPOSE)
+    try:
+        code = core.ObjectCode.from_cubin(assembler.cubin(ptx, entry, cc))
+    except MissingExtraError:
+        code = core.ObjectCode.from_ptx(ptx.encode())
+    return code.get_kernel(entry)
+
+
+def _allow_shared(kernel: Any, device: Any, shared_bytes: int) -> None:
+    driver = require("cuda.bindings.driver", _PURPOSE)
+    attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+    id_ = driver.CUdevice(device.device_id)
+    _check(driver.cuKernelSetAttribute(attribute, shared_bytes, kernel.handle, id_)[0], "asking for shared memory")
+
+
+def _check(error: Any, action: str) -> None:
+    if int(error) != 0:
+        raise DeviceError(f"{action} failed: the driver reports {error.name}")
+
+
+class _Copies:
+    """Host arrays' copies on the GPU, for one launch."""
+
+    def __init__(self, device: Any, stream: Any) -> None:
+        self._device = device
+        self._stream = stream
+        self._driver = require("cuda.bindings.driver", _PURPOSE)
+        #: id of a host array -> its memory, which keeps the id its own, and the buffer
+        self._held: dict[int, tuple[Stretch, Any]] = {}
+
+    def hold(self, args: Sequence[Any]) -> None:
+        """Copy the host arrays among the arguments; those that share elements are one memory there too."""
+        for stretch in stretches([arg for arg in flat(args) if isinstance(arg, np.ndarray)]):
+            buffer = self._device.allocate(max(stretch.lead_bytes + stretch.size_bytes, 1), stream=self._stream)
+            for array in stretch.arrays:
+                self._held[id(array)] = (stretch, buffer)
+            if stretch.size_bytes:
+                start = int(buffer.handle) + stretch.lead_bytes
+                given = start, stretch.low, stretch.size_bytes, self._stream.handle
+                _check(self._driver.cuMemcpyHtoDAsync(*given)[0], f"copying {stretch.size_bytes} bytes to the GPU")
+
+    def address_of(self, array: Any) -> int:
+        """The device address of an array's element [0, 0, ...]; a host array is held."""
+        interface = getattr(array, "__cuda_array_interface__", None)
+        if interface is not None:
+            return int(interface["data"][0])
+        if not isinstance(array, np.ndarray):
+            shape = array_shape(array)
+            raise ArgumentTypeError(
+                f"an array on a real GPU must be NumPy's or have __cuda_array_interface__ (got {type(array).__name__}, "
+                f"{shape}); pass it as a NumPy array"
+            )
+        stretch, buffer = self._held[id(array)]
+        return int(buffer.handle) + stretch.offset(array)
+
+    def bring_back(self) -> None:
+        """Copy every array that may be written back to the host, its own elements only."""
+        for stretch, buffer in {id(held[0]): held for held in self._held.values()}.values():
+            writable = [array for array in stretch.arrays if array.flags.writeable and array.size]
+            if not writable:
+                continue
+            size = stretch.size_bytes
+            whole = np.empty(size, np.uint8)
+            start = int(buffer.handle) + stretch.lead_bytes
+            error = self._driver.cuMemcpyDtoHAsync(whole.ctypes.data, start, size, self._stream.handle)[0]
+            _check(error, f"copying {size} bytes from the GPU")
+            self._stream.sync()
+            for array in writable:
+                offset = stretch.offset(array) - stretch.lead_bytes
+                array[...] = np.ndarray(array.shape, array.dtype, whole, offset, array.strides)
+
+    def close(self) -> None:
+        """Give the copies' memory back."""
+        for buffer in {id(buffer): buffer for _, buffer in self._held.values()}.values():
+            buffer.close(self._stream)
+        self._stream.sync()

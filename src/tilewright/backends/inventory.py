@@ -1,0 +1,166 @@
+"""The table of backends: what this machine multiplies and runs kernels on.
+
+Examples
+--------
+>>> {"cpu", "simulated"} <= {found.device for found in devices()}
+True
+"""
+
+from __future__ import annotations
+
+import importlib
+import platform
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tilewright.backends.protocol import Backend, Device, DeviceArrays
+from tilewright.errors import ArgumentTypeError, ArgumentValueError
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One backend.
+
+    Attributes
+    ----------
+    name : str
+        What `device=` and `--device` take.
+    title : str
+        In sentences.
+    module : str
+        With `describe() -> list[Device]`; `opened(device) -> Backend` where it multiplies arrays of the host;
+        `arrays_of(a, b) -> DeviceArrays` where a library's arrays lie on it.
+    kernels : str
+        Which records of the kernels' catalogue run on it: their `backend`.
+    multiplies : bool
+        Whether `tw.matmul` takes it for arrays of the host.
+    several : bool
+        Whether `name:WHICH` chooses one of its devices.
+    arrays : (str, str), optional
+        Module and class of the arrays that lie on it.
+    """
+
+    name: str
+    title: str
+    module: str
+    kernels: str
+    multiplies: bool = False
+    several: bool = False
+    arrays: tuple[str, str] | None = None
+
+    @property
+    def place(self) -> str:
+        """Its devices, in sentences."""
+        return f"{self.title} devices" if self.several else self.title
+
+    @property
+    def own_kernels(self) -> bool:
+        """Whether it runs records of the catalogue that neither the host nor GPUs run."""
+        return self.kernels not in ("cpu", "gpu")
+
+    def load(self) -> Any:
+        """The module."""
+        return importlib.import_module(self.module)
+
+    def means(self, device: str) -> bool:
+        """Whether a caller's `device` is this one, or one of its devices."""
+        name, colon, _ = device.partition(":")
+        return name.strip().lower() == self.name and (self.several or not colon)
+
+    def owns(self, value: Any) -> bool:
+        """Whether a value is an array that lies on it; its library is not imported to find out."""
+        module = None if self.arrays is None else sys.modules.get(self.arrays[0])
+        return module is not None and self.arrays is not None and isinstance(value, getattr(module, self.arrays[1]))
+
+
+#: Every backend; the first multiplies where none is named.
+BACKENDS = (
+    Row("cpu", "the CPU", "tilewright.backends.cpu.backend", "cpu", multiplies=True),
+    Row("cuda", "NVIDIA GPUs", "tilewright.backends.cuda.backend", "gpu"),
+    Row(
+        "opencl", "OpenCL", "tilewright.backends.opencl.backend", "opencl", multiplies=True, several=True,
+        arrays=("pyopencl.array", "Array"),
+    ),
+    Row("simulated", "the simulated GPU", "tilewright.backends.simulated", "gpu"),
+)  # fmt: skip
+
+
+def host_name() -> str:
+    """The host processor's name, as the system gives it."""
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        for line in cpuinfo.read_text(errors="replace").splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    return platform.processor() or platform.machine()
+
+
+def devices() -> list[Device]:
+    """Everything that products and kernels can run on here, and what is missing."""
+    return [found for row in BACKENDS for found in row.load().describe()]
+
+
+def row_of(device: str) -> Row | None:
+    """The row that a caller's `device` means."""
+    return next((row for row in BACKENDS if row.means(device)), None)
+
+
+def spellings() -> list[str]:
+    """What `tw.matmul` takes for `device`.
+
+    Examples
+    --------
+    >>> spellings()
+    ['cpu', 'opencl', 'opencl:NAME']
+    """
+    return [name for row in BACKENDS if row.multiplies for name in (row.name, *[f"{row.name}:NAME"] * row.several)]
+
+
+def place_of(kernels: str) -> str:
+    """Where records of the catalogue of that backend run, in sentences."""
+    return next(row.place for row in BACKENDS if row.kernels == kernels)
+
+
+def opened(device: str | None = None) -> Backend:
+    """The backend that `device=` names; the first of the table by default.
+
+    Raises
+    ------
+    ArgumentTypeError, ArgumentValueError
+        It names none that multiplies arrays of the host.
+    DeviceError, MissingExtraError
+        There is no such device here.
+    """
+    if device is None:
+        row: Row | None = BACKENDS[0]
+    elif not isinstance(device, str):
+        raise ArgumentTypeError(f"`device` must be a name (got {type(device).__name__})")
+    else:
+        row = row_of(device)
+    if row is None or not row.multiplies:
+        names = spellings()
+        raise ArgumentValueError(
+            f"`device` must be {', '.join(names[:-1])} or {names[-1]} (got {device!r}); `tilewright devices` lists "
+            "what is found"
+        )
+    found: Backend = row.load().opened(device or row.name)
+    return found
+
+
+def owner(*values: Any) -> Row | None:
+    """The backend on which one of some arrays lies; None where all are of the host."""
+    return next((row for row in BACKENDS if row.arrays is not None and any(row.owns(x) for x in values)), None)
+
+
+def arrays_of(row: Row, a: Any, b: Any) -> DeviceArrays:
+    """The arrays of a product that lie on a backend.
+
+    Raises
+    ------
+    ArgumentTypeError, ArgumentValueError
+        One of them lies elsewhere.
+    """
+    found: DeviceArrays = row.load().arrays_of(a, b)
+    return found

@@ -1,0 +1,12 @@
+"""The ladder on OpenCL: kernels for AMD, Intel and Arm GPUs and for processors, of the same expressions as all others.
+
+`devices` finds what is there, `source` writes a product's OpenCL C, `programs` builds it, `tiles` says how C is cut,
+and `product` runs it on arrays of the host or of the device.
+"""
+
+from __future__ import annotations
+
+from tilewright.backends.opencl.devices import OpenclDevice, choose, devices, missing
+from tilewright.backends.opencl.product import host_products
+
+__all__ = ["OpenclDevice", "choose", "devices", "host_products", "missing"]

@@ -1,0 +1,287 @@
+"""OpenCL devices: what is on this machine, what each can do, and which one a name means.
+
+Source: OpenCL 1.2 Specification, table 4.3 (device queries).
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from tilewright.errors import ArgumentValueError, DeviceError, MissingExtraError
+from tilewright.native import private, store, upkeep
+from tilewright.native.once import once
+
+Kind = Literal["gpu", "accelerator", "cpu"]
+#: The one that is taken first where none is named.
+_KINDS: tuple[Kind, ...] = ("gpu", "accelerator", "cpu")
+_PREFIX = "opencl"
+
+
+@dataclass(frozen=True, slots=True)
+class OpenclDevice:
+    """One device of one platform.
+
+    Attributes
+    ----------
+    name, platform, vendor, version : str
+        As the driver gives them.
+    kind : {"gpu", "accelerator", "cpu"}
+    units : int
+        Compute units.
+    memory_bytes, allocation_bytes, local_bytes : int
+        Global memory; the largest buffer; local memory of a work-group.
+    group_items : int
+        Most work-items of a group.
+    axis_items : (int, int)
+        Most of them along its first and second axis.
+    vector_bytes : int
+        Of the device's own vectors of float32.
+    doubles : bool
+        64-bit floats (cl_khr_fp64).
+    divides : bool
+        Division and square root of float32 are rounded correctly on request.
+    subnormals : bool
+        float32 keeps them.
+    unified : bool
+        Host and device share memory, so that arrays need not be copied.
+    handle : pyopencl.Device
+    """
+
+    name: str
+    platform: str
+    vendor: str
+    version: str
+    kind: Kind
+    units: int
+    memory_bytes: int
+    allocation_bytes: int
+    local_bytes: int
+    group_items: int
+    axis_items: tuple[int, int]
+    vector_bytes: int
+    doubles: bool
+    divides: bool
+    subnormals: bool
+    unified: bool
+    handle: Any = field(repr=False, compare=True)
+
+
+def binding() -> Any:
+    """Return the module pyopencl.
+
+    Raises
+    ------
+    MissingExtraError
+    DeviceError
+        The process was forked from one that used it: drivers' threads and devices stay behind, and calls never end.
+    """
+    _keep_others_caches_private()
+    try:
+        import pyopencl
+    except ImportError as error:
+        raise MissingExtraError(
+            f"OpenCL devices need pyopencl, which is not installed ({error}); run: pip install 'tilewright[opencl]'",
+            "opencl",
+        ) from error
+    if _process() != os.getpid():
+        raise DeviceError(
+            f"OpenCL devices must stay in the process that found them (got {os.getpid()}, forked from {_process()}); "
+            'start processes with multiprocessing.get_context("spawn")'
+        )
+    return pyopencl
+
+
+@once
+def _keep_others_caches_private() -> None:
+    """Give PoCL, which loads machine code, and pyopencl, which loads pickles, no cache that another user could write.
+
+    PoCL's own choice without a home folder is one in `/tmp` that anybody may have made. A user's setting is kept.
+
+    Source: PoCL, "Environment variables"; pyopencl, "Caching".
+    """
+    folder = store.room(upkeep.POCL)
+    if folder is None:
+        os.environ.setdefault("POCL_KERNEL_CACHE", "0")
+    else:
+        os.environ.setdefault("POCL_CACHE_DIR", str(folder))
+    try:
+        import platformdirs
+
+        private.folder(Path(platformdirs.user_cache_dir()), "pytools")
+    except (RuntimeError, OSError):
+        os.environ.setdefault("PYOPENCL_NO_CACHE", "1")
+
+
+@once
+def _process() -> int:
+    """The process that first asked for OpenCL."""
+    return os.getpid()
+
+
+def devices() -> tuple[OpenclDevice, ...]:
+    """Every OpenCL device of this machine, GPUs first.
+
+    Raises
+    ------
+    MissingExtraError
+        pyopencl is not installed.
+    DeviceError
+        No platform has a device.
+    """
+    binding()
+    found, reasons = _search()
+    if not found:
+        raise _none("; ".join(reasons))
+    return found
+
+
+def missing() -> tuple[str, ...]:
+    """Which platforms have no device, and why.
+
+    Raises
+    ------
+    MissingExtraError, DeviceError
+        As :func:`devices`.
+    """
+    binding()
+    return _search()[1]
+
+
+@once
+def _search() -> tuple[tuple[OpenclDevice, ...], tuple[str, ...]]:
+    """The devices, and why platforms have none."""
+    cl = binding()
+    found: list[OpenclDevice] = []
+    reasons: list[str] = []
+    try:
+        platforms = cl.get_platforms()
+    except cl.Error as error:  # the loader says so where there is none
+        raise _none(str(error)) from error
+    for platform in platforms:
+        try:
+            found += (handles := [describe(handle) for handle in platform.get_devices()])
+        except cl.Error as error:
+            reasons.append(f"{platform.name.strip()}: {error}")
+            continue
+        if not handles:
+            hint = "; it needs a folder that it can write, set POCL_CACHE_DIR" if is_pocl(platform.name) else ""
+            reasons.append(f"{platform.name.strip()} has no devices{hint}")
+    return tuple(sorted(found, key=lambda device: _KINDS.index(device.kind))), tuple(reasons)
+
+
+def vector_bytes(version: str, reported: int) -> int:
+    """Bytes of a vector that a device computes at once, by what it reports and by its version text.
+
+    PoCL reports what the processor has, but compiles for the last one that its LLVM knows, which its version names. A
+    Zen 4 or 5 has registers of 64 bytes; LLVM 14 takes it for a `znver3`, with 32, and ends the process at some vectors
+    of 64 ("Do not know how to scalarize this operator's operand!").
+
+    Source: LLVM 14, `llvm/lib/Target/X86/X86.td`: `znver1` to `znver3` have no AVX-512.
+
+    Examples
+    --------
+    >>> vector_bytes("OpenCL 3.0 PoCL HSTR: pthread-x86_64-unknown-linux-gnu-znver3", 64)
+    32
+    >>> vector_bytes("OpenCL 3.0 PoCL HSTR: pthread-x86_64-unknown-linux-gnu-sapphirerapids", 64)
+    64
+    """
+    return min(reported, 32) if re.search(r"PoCL.*-znver[123]$", version) else reported
+
+
+def is_pocl(platform: str) -> bool:
+    """Whether a platform's name is PoCL's.
+
+    Examples
+    --------
+    >>> is_pocl("Portable Computing Language")
+    True
+    """
+    return platform.startswith("Portable Computing Language")
+
+
+def _none(reason: str) -> DeviceError:
+    return DeviceError(
+        f"there must be an OpenCL driver with a device (got {reason or 'none'}); install your GPU's, or "
+        "`pip install pocl-binary-distribution` for the processor"
+    )
+
+
+def _line(text: str) -> str:
+    """A driver's text as one line that a terminal shows."""
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+
+
+@functools.lru_cache(maxsize=64)
+def describe(handle: Any) -> OpenclDevice:
+    """The record of a `pyopencl.Device`."""
+    cl = binding()
+    config = handle.single_fp_config
+    flags = cl.device_type
+    kind: Kind = "gpu" if handle.type & flags.GPU else "accelerator" if handle.type & flags.ACCELERATOR else "cpu"
+    extensions = handle.extensions.split()
+    return OpenclDevice(
+        name=_line(handle.name),
+        platform=_line(handle.platform.name),
+        vendor=_line(handle.vendor),
+        version=_line(handle.version),
+        kind=kind,
+        units=handle.max_compute_units,
+        memory_bytes=handle.global_mem_size,
+        allocation_bytes=handle.max_mem_alloc_size,
+        local_bytes=handle.local_mem_size,
+        group_items=handle.max_work_group_size,
+        axis_items=(handle.max_work_item_sizes[0], handle.max_work_item_sizes[1]),
+        vector_bytes=vector_bytes(
+            _line(handle.version), 4 * max(handle.native_vector_width_float, handle.preferred_vector_width_float, 1)
+        ),
+        doubles="cl_khr_fp64" in extensions,
+        divides=bool(config & cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT),
+        subnormals=bool(config & cl.device_fp_config.DENORM),
+        unified=bool(handle.host_unified_memory),
+        handle=handle,
+    )
+
+
+def choose(name: str, known: Sequence[OpenclDevice] | None = None) -> OpenclDevice:
+    """The device that a name means.
+
+    Parameters
+    ----------
+    name : str
+        `opencl` for the first, GPUs before processors; `opencl:` and a number of the list, or a part of the platform's,
+        the device's or the vendor's name, for the first that has it: `opencl:1`, `opencl:portable`, `opencl:radeon`.
+    known : sequence of OpenclDevice, optional
+        To choose from; :func:`devices` by default.
+
+    Raises
+    ------
+    ArgumentValueError
+        No device has that in its names, or that number.
+    DeviceError, MissingExtraError
+        There is no device at all.
+    """
+    found = devices() if known is None else known
+    prefix, _, wanted = name.partition(":")
+    if prefix.strip().lower() != _PREFIX:
+        raise ArgumentValueError(f"an OpenCL device must be named `opencl` or `opencl:NAME` (got {name!r})")
+    wanted = wanted.strip().lower()
+    if wanted.isdecimal():
+        if int(wanted) < len(found):
+            return found[int(wanted)]
+        raise ArgumentValueError(
+            f"an OpenCL device must be one of 0 to {len(found) - 1} (got {wanted}): {_list(found)}"
+        )
+    fitting = [d for d in found if wanted in f"{d.platform} {d.name} {d.vendor}".lower()]
+    if not fitting:
+        raise ArgumentValueError(f"an OpenCL device must be one of this machine's (got {wanted!r}): {_list(found)}")
+    return fitting[0]
+
+
+def _list(found: Sequence[OpenclDevice]) -> str:
+    return "; ".join(f"{i} {d.platform}: {d.name}" for i, d in enumerate(found))

@@ -1,0 +1,329 @@
+"""Products of arrays on an OpenCL device: of its own memory, or of the host's, shared where the device can.
+
+A batch is one launch: its third axis counts matrices, and a table says where the operands of each start. So batches of
+any axes and strides, broadcast ones too, are one case.
+
+Source: OpenCL 1.2 Specification, sections 5.2.1 (buffers of the host's memory), 5.4 (mapping).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tilewright.backends.opencl.devices import OpenclDevice, binding, describe
+from tilewright.backends.opencl.programs import CONTEXTS, driver_errors, kernel
+from tilewright.backends.opencl.source import Form, Layout, Tile, needs_double
+from tilewright.backends.opencl.tiles import of_form
+from tilewright.backends.opencl.tiles import tile as tile_of
+from tilewright.backends.protocol import Planned, Strided
+from tilewright.errors import ArgumentValueError, DeviceError
+from tilewright.native.once import bounded
+from tilewright.problem.dtypes import element
+from tilewright.problem.kind import Kind
+
+Array = npt.NDArray[Any]
+#: Extents that a kernel's `int` counts to.
+_EXTENT_MAX = 2**31 - 256
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """An array in a device's memory.
+
+    Attributes
+    ----------
+    buffer : pyopencl.Buffer
+    start : int
+        Element of the buffer where the array starts.
+    shape : tuple of int
+    strides : tuple of int
+        In elements.
+    """
+
+    buffer: Any
+    start: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    def reshaped(self, shape: tuple[int, ...], strides: tuple[int, ...]) -> Placed:
+        """The same memory by other axes."""
+        return Placed(self.buffer, self.start, shape, strides)
+
+    def broadcast(self, shape: tuple[int, ...]) -> Placed:
+        """The array as one of a shape that it broadcasts to, as NumPy's rules have it."""
+        added = len(shape) - len(self.shape)
+        steps = (0 if n == 1 else s for n, s in zip(self.shape, self.strides, strict=True))
+        return self.reshaped(shape, (*(0,) * added, *steps))
+
+
+def run(
+    queue: Any,
+    a: Placed,
+    b: Placed,
+    out: Placed,
+    kind: Kind,
+    more: Sequence[Placed] = (),
+    cut: Tile | None = None,
+    wait_for: Sequence[Any] = (),
+) -> Any:
+    """Enqueue out = a b, in canonical order.
+
+    Parameters
+    ----------
+    queue : pyopencl.CommandQueue
+    a, b, out : Placed, shapes (..., m, k), (..., k, n) and (..., m, n)
+        The axes before the last two broadcast to `out`'s; `out` shares no memory with the operands.
+    kind : Kind
+    more : sequence of Placed
+        Operands of the finish, of `out`'s shape.
+    cut : Tile, optional
+        By default the one for this device and shape.
+    wait_for : sequence of pyopencl.Event
+        What must have ended before.
+
+    Returns
+    -------
+    pyopencl.Event
+
+    Raises
+    ------
+    ArgumentValueError
+        An extent is over 2**31.
+    DeviceError, CompileError
+        The device cannot, or its driver failed.
+    """
+    device = describe(queue.device)
+    (m, k), n = a.shape[-2:], b.shape[-1]
+    if max(m, n, k) > _EXTENT_MAX:
+        raise ArgumentValueError(f"extents on an OpenCL device must be below {_EXTENT_MAX:,} (got {max(m, n, k):,})")
+    why_not = lacks(device, kind)
+    if why_not:
+        raise DeviceError(f"{device.name}: {why_not}")
+    cut = tile_of(device, kind, m, n) if cut is None else cut
+    layout = _layout(a.strides, b.strides, kind)
+    made = kernel(queue.context, queue.device, kind, cut, layout)
+    arrays = (a, b, out, *more)
+    starts = _starts(arrays, out.shape[:-2])
+    cl = binding()
+    with driver_errors(device, "multiplying", starts.nbytes):
+        flags = cl.mem_flags
+        table = cl.Buffer(queue.context, flags.READ_ONLY | flags.COPY_HOST_PTR, hostbuf=starts)
+        strides = [np.int64(s) for x in arrays for s in x.strides[-2:]]
+        sizes = [np.int32(x) for x in (m, n, k)]
+        across, down = cut.items
+        groups = -(-n // cut.bn) * across, -(-m // cut.bm) * down, len(starts)
+        buffers = [x.buffer for x in arrays]
+        return made.launch(queue, groups, (across, down, 1), *buffers, table, *sizes, *strides, wait_for=wait_for)
+
+
+def lacks(device: OpenclDevice, kind: Kind) -> str:
+    """What a device lacks for products of a kind; "" where it can multiply them."""
+    if device.doubles or not needs_double(kind, device.divides):
+        return ""
+    division = " and leave out divisions and roots, which it does not round correctly" * (not device.divides)
+    return (
+        f"this product of {kind.a} with sums of {kind.accumulator} needs 64-bit floats, which the device lacks "
+        f"(cl_khr_fp64); use float32{division}, or another device"
+    )
+
+
+def _layout(a: Sequence[int], b: Sequence[int], kind: Kind) -> Layout:
+    """What kernels are made for, of strides in elements."""
+    a_by_columns, b_by_columns = (x[-2] == 1 != x[-1] for x in (a, b))
+    return Layout(a_by_columns, b_by_columns, b_vectors=b[-1] == 1 and kind.b != "bool")
+
+
+def _starts(arrays: Sequence[Placed], batch: tuple[int, ...]) -> Array:
+    """Where each matrix of a batch starts in each array, int64 (matrices, arrays), in elements."""
+    table: Array = np.empty((max(int(np.prod(batch)), 0), len(arrays)), np.int64)
+    for column, x in enumerate(arrays):
+        starts = np.full((), x.start, np.int64)
+        axes = len(batch) - (len(x.shape) - 2)
+        steps = [0] * axes + [s if n > 1 else 0 for n, s in zip(x.shape[:-2], x.strides[:-2], strict=True)]
+        for extent, step in zip(batch, steps, strict=True):
+            starts = starts[..., None] + np.arange(extent, dtype=np.int64) * step
+        table[:, column] = starts.reshape(-1)
+    return table
+
+
+class HostProducts:
+    """Products of NumPy arrays on a device, in the place of the CPU engine's.
+
+    Parameters
+    ----------
+    device : OpenclDevice
+
+    Examples
+    --------
+    >>> from tilewright.backends.opencl.devices import choose
+    >>> products = HostProducts(choose("opencl"))
+    >>> out = np.empty((2, 2), np.float32)
+    >>> products.multiply_into(np.eye(2, dtype=np.float32), np.ones((2, 2), np.float32), out, Kind(*["float32"] * 4))
+    >>> out
+    array([[1., 1.],
+           [1., 1.]], dtype=float32)
+    """
+
+    def __init__(self, device: OpenclDevice) -> None:
+        cl = binding()
+        self.device = device
+        with driver_errors(device, "opening it"):
+            self.context = cl.Context([device.handle])
+            self.queue = cl.CommandQueue(self.context, device.handle)
+
+    @property
+    def name(self) -> str:
+        """The device's name and its platform's."""
+        return f"{self.device.name} ({self.device.platform})"
+
+    def can(self, kind: Kind) -> str:
+        """What the device lacks for products of a kind; "" where it can multiply them."""
+        return lacks(self.device, kind)
+
+    def plan(self, arrays: Strided, kind: Kind, threads: int) -> Planned:
+        """The launch of a product: `parts` are work-groups of a matrix, `threads` their work-items."""
+        m, n, k = *arrays.out[-2:], arrays.a[-1]
+        cut = tile_of(self.device, kind, m, n)
+        a_steps = [stride // element(kind.a).bytes for stride in arrays.a_strides]
+        b_steps = [stride // element(kind.b).bytes for stride in arrays.b_strides]
+        across, down = cut.items
+        return Planned(
+            path=cut.form,
+            order="canonical",
+            kernel=_layout(a_steps, b_steps, kind),
+            tile=cut,
+            parts=-(-m // cut.bm) * -(-n // cut.bn),
+            threads=across * down,
+            buffer_bytes=cut.local_bytes(kind.accumulator),
+            flops=2 * math.prod(arrays.out) * k * element(kind.out).pairs ** 2,
+            text=f"{cut.form}: blocks of {cut.bm} x {cut.bn} in steps of {cut.bk}, {cut.tm} x {cut.tn} a work-item",
+        )
+
+    def multiply_into(
+        self,
+        a: Array,
+        b: Array,
+        out: Array,
+        kind: Kind,
+        threads: int | None = None,
+        more: Sequence[Array] = (),
+        cut: Tile | None = None,
+    ) -> None:
+        """Compute out = a b as the CPU's `multiply_into` does; `threads` are the device's own."""
+        if out.size == 0:
+            return
+        target = out if out.flags.c_contiguous and out.flags.aligned else np.empty(out.shape, out.dtype)
+        if any(np.may_share_memory(target, x) for x in more):
+            target = np.empty(out.shape, out.dtype)  # a kernel's arrays may not overlap
+        placed = [place(self.context, self.device, np.asarray(x), self.device.unified) for x in (a, b, *more)]
+        self._run(placed, target, kind, cut)
+        if target is not out:
+            out[...] = target
+
+    def timed(self, a: Array, b: Array, kind: Kind, form: Form) -> tuple[Array, float, float]:
+        """Multiply twice, as S4's driver does: arrays registered, then a launch with compilation, and one without.
+
+        Parameters
+        ----------
+        a, b : ndarray, shapes (m, k) and (k, n)
+        kind : Kind
+        form : {"naive", "tiled", "register_tiled"}
+
+        Returns
+        -------
+        c : ndarray, shape (m, n)
+        first_seconds, second_seconds : float
+            From the launch to its end; what the driver kept of an earlier process is not compiled again.
+        """
+        out: Array = np.empty((a.shape[0], b.shape[1]), kind.out)
+        cut = of_form(form, self.device, kind)
+        left, right = (place(self.context, self.device, x, self.device.unified) for x in (a, b))
+        buffer = self._registered(out)
+        result = Placed(buffer, 0, out.shape, _steps(out))
+        seconds = []
+        for _ in range(2):
+            start = time.perf_counter()
+            run(self.queue, left, right, result, kind, cut=cut)
+            with driver_errors(self.device, "multiplying"):
+                self.queue.finish()
+            seconds.append(time.perf_counter() - start)
+        self._bring_back(buffer, out)
+        return out, seconds[0], seconds[1]
+
+    def _run(self, placed: list[Placed], target: Array, kind: Kind, cut: Tile | None) -> None:
+        buffer = self._registered(target)
+        result = Placed(buffer, 0, target.shape, _steps(target))
+        try:
+            run(self.queue, placed[0], placed[1], result, kind, placed[2:], cut)
+            self._bring_back(buffer, target)
+        except BaseException:  # the device may still read and write the host's memory, which is let go now
+            self.queue.finish()
+            raise
+
+    def _registered(self, target: Array) -> Any:
+        """A buffer for a result: the array's own memory where host and device share it."""
+        cl = binding()
+        with driver_errors(self.device, "placing the result", target.nbytes):
+            if self.device.unified:
+                flags = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
+                return cl.Buffer(self.context, flags, hostbuf=target)
+            return cl.Buffer(self.context, cl.mem_flags.READ_WRITE, target.nbytes)
+
+    def _bring_back(self, buffer: Any, target: Array) -> None:
+        """Wait for the device, and have the result in the array."""
+        cl = binding()
+        with driver_errors(self.device, "multiplying", target.nbytes):
+            if self.device.unified:  # mapping shows the host what the device wrote
+                mapped, _ = cl.enqueue_map_buffer(
+                    self.queue, buffer, cl.map_flags.READ, 0, (target.nbytes,), np.uint8, is_blocking=True
+                )
+                mapped.base.release(self.queue)
+                self.queue.finish()
+            else:
+                cl.enqueue_copy(self.queue, target, buffer)
+
+
+def place(context: Any, device: OpenclDevice, x: Array, shared: bool) -> Placed:
+    """An array of the host as a device reads it: the host's memory itself, which must stay as it is, or a copy."""
+    cl = binding()
+    if x.size == 0:
+        return Placed(nothing(context), 0, x.shape, (0,) * x.ndim)
+    low, high = np.lib.array_utils.byte_bounds(x)
+    most = device.allocation_bytes if shared else min(2 * x.nbytes, device.allocation_bytes)
+    sparse = high - low > most
+    if sparse or not x.flags.aligned or any(s % x.itemsize for s in x.strides):
+        x = np.ascontiguousarray(x)
+        low, high = np.lib.array_utils.byte_bounds(x)
+    memory: Any = (ctypes.c_uint8 * (high - low)).from_address(low)
+    memory.array = x  # pyopencl keeps the buffer's memory alive, and this what it belongs to
+    how = cl.mem_flags.USE_HOST_PTR if shared else cl.mem_flags.COPY_HOST_PTR
+    with driver_errors(device, "placing an operand", high - low):
+        buffer = cl.Buffer(context, cl.mem_flags.READ_ONLY | how, hostbuf=np.frombuffer(memory, np.uint8))
+    start = (x.ctypes.data - low) // x.itemsize
+    return Placed(buffer, start, x.shape, _steps(x))
+
+
+def _steps(x: Array) -> tuple[int, ...]:
+    """Strides in elements."""
+    return tuple(s // x.itemsize for s in x.strides)
+
+
+@functools.lru_cache(maxsize=CONTEXTS)
+def nothing(context: Any) -> Any:
+    """A buffer for arrays without elements, which is never read."""
+    return binding().Buffer(context, binding().mem_flags.READ_WRITE, 16)
+
+
+@bounded(16)
+def host_products(device: OpenclDevice) -> HostProducts:
+    """The products of one device: one context and queue a process."""
+    return HostProducts(device)

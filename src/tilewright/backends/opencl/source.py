@@ -1,0 +1,240 @@
+"""The OpenCL C of a product: a kernel file behind macros and functions that say what its elements are and do.
+
+The kernel files know loops, tiles and barriers; what an element is read as, what a step of a sum does and what becomes
+of the sum is generated here from the product's :class:`~tilewright.problem.kind.Kind`, by the same expressions as on
+every other device. Contraction is off, so that no operation is fused but where `fma` says so.
+
+Source: OpenCL 1.2 Specification, sections 6.9 (FP_CONTRACT) and 6.12.2 (fma).
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from tilewright.backends.opencl.elements import cast, function, helpers, in_vectors, wrapping_type
+from tilewright.problem.dtypes import element
+from tilewright.problem.expression import Builder, Expression
+from tilewright.problem.kind import Kind
+from tilewright.problem.primitives import letter
+
+#: What a work-item's coordinates and the arrays are called in every kernel.
+_SIZES = "const int m, const int n, const int k"
+#: Stands in a step for what is added to a function's name where it takes vectors.
+_OF_VECTORS = "@"
+Form = Literal["naive", "tiled", "register_tiled"]
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """How a kernel cuts C: extents of a work-group's block, of a work-item's part of it, and of its vectors.
+
+    Attributes
+    ----------
+    form : {"naive", "tiled", "register_tiled"}
+        Whose file is used.
+    bm, bn, bk : int
+        Rows and columns of C a work-group computes, and steps of k it holds in local memory.
+    tm, tn : int
+        Rows and columns a work-item computes.
+    width : int
+        Elements of a vector: 1, 2, 4, 8 or 16.
+    """
+
+    form: Form
+    bm: int = 16
+    bn: int = 16
+    bk: int = 16
+    tm: int = 1
+    tn: int = 1
+    width: int = 1
+
+    @property
+    def items(self) -> tuple[int, int]:
+        """Work-items of a group along n and m."""
+        return self.bn // self.tn, self.bm // self.tm
+
+    def local_bytes(self, accumulator: str) -> int:
+        """Local memory of a group, for sums of a dtype."""
+        return 0 if self.form == "naive" else self.bk * (self.bm + self.bn) * element(accumulator).bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What is known of the operands' strides when a kernel is made.
+
+    Attributes
+    ----------
+    a_by_columns, b_by_columns : bool
+        The operand's columns are contiguous rather than its rows.
+    b_vectors : bool
+        B's rows are contiguous, so that vectors can be read along n.
+    """
+
+    a_by_columns: bool = False
+    b_by_columns: bool = False
+    b_vectors: bool = False
+
+
+#: Division and square root of float32 where the device's own are rounded correctly, and where they are not: a double's
+#: significand has more than twice a float's bits and two, so rounding twice is as rounding once.
+#: Source: Figueroa, When is double rounding innocuous?, SIGNUM Newsletter 30(3), 1995.
+_ROUNDED = {
+    True: ("#define DIVIDE(T, x, y) ((x) / (y))", "#define SQUARE_ROOT(T, x) sqrt(x)"),
+    False: (
+        "#define DIVIDE(T, x, y) ((T)((double)(x) / (double)(y)))", "#define SQUARE_ROOT(T, x) ((T)sqrt((double)(x)))",
+    ),
+}  # fmt: skip
+
+
+@functools.lru_cache(maxsize=256)
+def source(kind: Kind, tile: Tile, layout: Layout, divides: bool = True) -> str:
+    """The OpenCL C of a kernel.
+
+    Parameters
+    ----------
+    kind : Kind
+    tile : Tile
+    layout : Layout
+    divides : bool
+        Whether the device's own division and square root of float32 are rounded correctly.
+
+    Examples
+    --------
+    >>> text = source(Kind("float32", "float32", "float32", "float32"), Tile("naive"), Layout())
+    >>> "return fma(a, b, c);" in text
+    True
+    """
+    body = "\n".join((*_steps(kind, tile), *_operands(kind, tile, layout)))
+    if any(f"{name}(" in body for name in ("DIVIDE", "SQUARE_ROOT")):
+        body = "\n".join((*_ROUNDED[divides], body))
+    file = (Path(__file__).parent / "kernels" / f"{tile.form}.cl").read_text()
+    doubles = any("double" in element(x).c for x in _dtypes(kind)) or "double" in body
+    pragmas = ["#pragma OPENCL EXTENSION cl_khr_fp64 : enable"] * doubles + ["#pragma OPENCL FP_CONTRACT OFF"]
+    sizes = {"BM": tile.bm, "BN": tile.bn, "BK": tile.bk, "TM": tile.tm, "TN": tile.tn, "WIDTH": tile.width}
+    flags = {
+        "A_BY_COLUMNS": layout.a_by_columns, "B_BY_COLUMNS": layout.b_by_columns, "B_VECTORS": layout.b_vectors,
+    }  # fmt: skip
+    macros = [f"#define {name} {int(value)}" for name, value in (sizes | flags).items()]
+    return "\n".join((*pragmas, *macros, *helpers(body), body, file))
+
+
+def _dtypes(kind: Kind) -> set[str]:
+    found = {kind.a, kind.b, kind.out, kind.accumulator}
+    for expression in _expressions(kind):
+        found.update(step.dtype for step in expression.instructions)
+    return found
+
+
+def _expressions(kind: Kind) -> list[Expression]:
+    algebra = [] if kind.algebra is None else [kind.algebra.add, kind.algebra.multiply]
+    return algebra + ([] if kind.finish is None else [kind.finish])
+
+
+def needs_double(kind: Kind, divides: bool = True) -> bool:
+    """Whether a device must have 64-bit floats for this; those that do not divide by themselves divide in them."""
+    return "double" in source(kind, Tile("naive"), Layout(), divides)
+
+
+def _sum_type(kind: Kind) -> str:
+    """The C type of running sums: integers of plus-times are unsigned, where overflow is defined."""
+    name = kind.accumulator
+    if kind.algebra is None and letter(name) in "su":
+        return wrapping_type(name)
+    return element(name).c
+
+
+def _steps(kind: Kind, tile: Tile) -> list[str]:
+    """The type of sums, their zero and a step, of one sum and of a vector of them."""
+    made = _sum_type(kind)
+    lines = [f"typedef {made} T;", f"typedef {made}{tile.width if tile.width > 1 else ''} TV;"]
+    if kind.algebra is not None:
+        add, multiply = kind.algebra.add, kind.algebra.multiply
+        zero = Builder()
+        start = zero.finished(zero.add("constant", (), kind.algebra.dtype, kind.algebra.zero), 0)
+        product = f"times{_OF_VECTORS}({'b, a' if kind.algebra.swapped else 'a, b'})"
+        lines += [function("zero", start), function("plus", add), function("times", multiply), "#define ZERO zero()"]
+        if tile.width > 1:
+            lines += [function("plus_vector", add, tile.width), function("times_vector", multiply, tile.width)]
+        step = f"return plus{_OF_VECTORS}(c, {product});"
+    elif made.endswith("2"):
+        step = (
+            "c.x = fma(a.x, b.x, c.x); c.y = fma(a.x, b.y, c.y); "
+            "c.x = fma(a.y, -b.y, c.x); c.y = fma(a.y, b.x, c.y); return c;"
+        )
+        lines.append(f"#define ZERO ({made})(0)")
+    else:
+        step = "return fma(a, b, c);" if letter(kind.accumulator) == "f" else "return a * b + c;"
+        lines.append("#define ZERO ((T)0)")
+    lines.append(f"inline T accumulate(T c, T a, T b) {{ {step.replace(_OF_VECTORS, '')} }}")
+    if tile.width == 1:
+        vector = (
+            "#define accumulate_vector accumulate\n"
+            "#define LOAD_VECTOR(p) (*(p))\n#define STORE_VECTOR(v, p) (*(p) = (v))"
+        )
+    else:
+        vector = (
+            f"inline TV accumulate_vector(TV c, TV a, TV b) {{ {step.replace(_OF_VECTORS, '_vector')} }}\n"
+            f"#define LOAD_VECTOR(p) vload{tile.width}(0, p)\n#define STORE_VECTOR(v, p) vstore{tile.width}(v, 0, p)"
+        )
+    return [*lines, vector]
+
+
+def _read(name: str, kind: Kind) -> str:
+    """An element x of A or B as what sums are made of; a truth value is a word of it again and again."""
+    if name == "bool":
+        return "x != 0 ? (T)-1 : (T)0"
+    return "x" if name == kind.accumulator and element(name).pairs == 2 else f"(T){cast('x', name, kind.accumulator)}"
+
+
+def _operands(kind: Kind, tile: Tile, layout: Layout) -> list[str]:
+    """The kernel's parameters, and how elements are read and written."""
+    a, b, out = (element(x).c_memory for x in (kind.a, kind.b, kind.out))
+    more = [] if kind.finish is None else [step.dtype for step in kind.finish.instructions[1 : kind.finish.arity]]
+    arrays = [f"global const {a} *a", f"global const {b} *b", f"global {out} *out"]
+    arrays += [f"global const {element(x).c_memory} *x{i}" for i, x in enumerate(more)]
+    names = ["a", "b", "out", *(f"x{i}" for i in range(len(more)))]
+    strides = [f"const long {name}_row, const long {name}_column" for name in names]
+    parameters = ", ".join((*arrays, "global const long *starts", _SIZES, *strides))
+    starts = " ".join(f"{x} += starts[(z) * {len(names)} + {i}];" for i, x in enumerate(names))
+    others = "".join(f", x{i}[(i) * x{i}_row + (j) * x{i}_column]{' != 0' * (x == 'bool')}" for i, x in enumerate(more))
+    total = f"({element(kind.accumulator).c})(value)" if _sum_type(kind) != element(kind.accumulator).c else "(value)"
+    if kind.finish is None:
+        finished = cast(total, kind.accumulator, kind.out)
+        finish = []
+    else:
+        finished, finish = f"finish({total}{others})", [function("finish", kind.finish)]
+    return [
+        *finish,
+        f"inline T load_a({a} x) {{ return {_read(kind.a, kind)}; }}",
+        f"inline T load_b({b} x) {{ return {_read(kind.b, kind)}; }}",
+        f"#define PARAMETERS {parameters}",
+        f"#define OPERANDS(z) {starts}",
+        "#define A(i, p) load_a(a[(i) * a_row + (p) * a_column])",
+        "#define B(p, j) load_b(b[(p) * b_row + (j) * b_column])",
+        f"#define STORE(i, j, value) (out[(i) * out_row + (j) * out_column] = {finished})",
+        f"#define LOAD_B_VECTOR(p, j) {_vector(kind, tile, layout)}",
+    ]
+
+
+def _vector(kind: Kind, tile: Tile, layout: Layout) -> str:
+    """A vector of B along n; zeros, never read, where there is none."""
+    if not layout.b_vectors:
+        return "((TV)(ZERO))"
+    at, width = "b + (p) * b_row + (j)", tile.width if tile.width > 1 else ""
+    if not width:
+        return "B(p, j)"
+    record = element(kind.b)
+    how = "vload{width}(0, {at})" if record.carried is None else record.carried.c_vector
+    loaded, have = how.format(width=width, at=at), record.c_memory if record.carried is None else "float"
+    made = _sum_type(kind)
+    return loaded if have == made else f"convert_{made}{width}({loaded})"
+
+
+def takes_vectors(kind: Kind) -> bool:
+    """Whether sums of this kind are made in vectors: plain numbers' by plus-times, floats' by most algebras."""
+    if kind.algebra is not None:
+        return in_vectors(kind.algebra.add) and in_vectors(kind.algebra.multiply)
+    return element(kind.accumulator).pairs == 1

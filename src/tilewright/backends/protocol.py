@@ -1,0 +1,182 @@
+"""What a device is to the rest of the house: the protocol of all backends, and the records they answer with.
+
+`inventory` holds the table of backends. Who adds one writes a module with `describe`, with `opened` where it multiplies
+arrays of the host, and with `arrays_of` where a library's arrays lie on it, and adds a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from tilewright.errors import DeviceError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from tilewright.problem.kind import Kind
+
+    Array = npt.NDArray[Any]
+
+Extents = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """One device, or what stands where one is missing.
+
+    Attributes
+    ----------
+    device : str
+        What `device=` and `--device` take.
+    name : str
+        Its maker's name for it; "" where it is missing.
+    kind : {"processor", "gpu", "accelerator", "simulated"}
+    units : int
+        Threads of the processor, multiprocessors, compute units; 0 where that is not known.
+    memory_bytes : int
+        Its own; 0 where that is not known.
+    commands : tuple of str
+        What runs on it.
+    features : tuple of str
+        What it can do.
+    missing : str
+        Why it cannot be used, and what to do; "" where it can.
+    """
+
+    device: str
+    name: str
+    kind: str
+    units: int = 0
+    memory_bytes: int = 0
+    commands: tuple[str, ...] = ()
+    features: tuple[str, ...] = ()
+    missing: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Strided:
+    """Shapes and strides of a product's arrays.
+
+    Attributes
+    ----------
+    a, b, out : tuple of int
+        Shapes (..., m, k), (..., k, n) and (..., m, n); the axes before the last two broadcast to `out`'s.
+    a_strides, b_strides, out_strides : tuple of int
+        In bytes.
+    more : tuple of tuple of int
+        Strides of the finish's operands, which have `out`'s shape.
+    """
+
+    a: Extents
+    a_strides: Extents
+    b: Extents
+    b_strides: Extents
+    out: Extents
+    out_strides: Extents
+    more: tuple[Extents, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """What a backend will do for a product.
+
+    Attributes
+    ----------
+    path : str
+        How operands are read.
+    order : {"canonical", "fast"}
+        Of the sums.
+    kernel : object
+        What the kernel is made for.
+    tile : object
+        Its tile and blocks, in elements.
+    parts : int
+        Rectangles that one matrix of the result is cut into.
+    threads : int
+        How many threads, or groups of them, work at them.
+    buffer_bytes : int
+        Packing buffers of all threads.
+    flops : int
+        Multiplications and additions.
+    text : str
+        The kernel in a few words.
+    """
+
+    path: str
+    order: str
+    kernel: Any
+    tile: Any
+    parts: int
+    threads: int
+    buffer_bytes: int
+    flops: int
+    text: str
+
+
+class Backend(Protocol):
+    """A device that multiplies arrays of the host, in canonical order."""
+
+    @property
+    def name(self) -> str:
+        """The device's name, for people."""
+
+    def can(self, kind: Kind) -> str:
+        """Why it cannot multiply these; "" where it can."""
+
+    def plan(self, arrays: Strided, kind: Kind, threads: int) -> Planned:
+        """What :meth:`multiply_into` will do for arrays of these shapes and strides."""
+
+    def multiply_into(
+        self, a: Array, b: Array, out: Array, kind: Kind, threads: int | None = None, more: Sequence[Array] = ()
+    ) -> None:
+        """Out = a b.
+
+        Parameters
+        ----------
+        a, b, out : ndarray, shapes (..., m, k), (..., k, n) and (..., m, n)
+            Any strides; the axes before the last two broadcast to `out`'s. `out` shares no bytes with the operands.
+        kind : Kind
+            What the arrays' elements are taken for, the accumulator, and what is done to the sums.
+        threads : int, optional
+            At most so many; the process's limit by default.
+        more : sequence of ndarray
+            Operands of the finish, of `out`'s shape.
+        """
+
+
+def require(device: Backend, kind: Kind) -> None:
+    """Refuse a product that a device cannot make: every product and plan goes through here first.
+
+    Raises
+    ------
+    DeviceError
+    """
+    why_not = device.can(kind)
+    if why_not:
+        raise DeviceError(f"{device.name}: {why_not}")
+
+
+class Rungs(Backend, Protocol):
+    """A backend whose own kernels are rungs of the ladder."""
+
+    def timed(self, a: Array, b: Array, kind: Kind, form: Any) -> tuple[Array, float, float]:
+        """The product by a kernel of that form, and the seconds of its first and second launch."""
+
+
+class DeviceArrays(Protocol):
+    """The arrays of one product that lie on a device: what is done with them there."""
+
+    def check(self, name: str, value: Any) -> None:
+        """Refuse an array that no kernel can read where it lies; those of the host are copied."""
+
+    def output(self, out: Any, shape: Extents, dtype: np.dtype[Any]) -> Any:
+        """The array for a result: `out`, if it fits, or a new one."""
+
+    def converted(self, name: str, x: Any, wanted: np.dtype[Any]) -> Any:
+        """An operand in a dtype that kernels read."""
+
+    def multiply_into(self, a: Any, b: Any, out: Any, kind: Kind, more: Sequence[Any], shape: Extents) -> None:
+        """Out = a b, of `shape`, as :meth:`Backend.multiply_into`; the operands may be 1-D, and may share memory."""

@@ -1,0 +1,91 @@
+"""TW602: which 32-bit arithmetic feeds addresses of global memory, and what is found where it wraps around.
+
+From the address of each access back through 64-bit arithmetic to where a 32-bit value is widened, and from there back
+through sums and products of 32 bits. A value that is widened with its sign is read as signed, else as unsigned. What
+goes through a remainder, a mask or a shift to the right is a hash, not an index, and may wrap.
+
+Source: PTX ISA, 9.7.1.3 (mul), 9.7.1.4 (mad), 9.7.9.22 (cvt).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tilewright.checking.text.values import Values
+from tilewright.instruments.findings import Finding
+from tilewright.instruments.wraparound import WraparoundRow, operation_of
+from tilewright.ptx import tree
+from tilewright.simt.isa import Linear, Role
+from tilewright.simt.translate.graph import Op
+
+_OTHER_SPACES = ("shared", "local", "param", "const")
+#: What an index goes through on its way to an address in 64 bits; what 32 bits compute is the instrument's.
+_PASSING = (Linear.ADD, Linear.SUB, Linear.MUL, Linear.MAD, Linear.SHL, Linear.OR, Linear.MOVE, Linear.CVT)
+
+
+def lines(values: Values) -> dict[int, bool]:
+    """PTX lines of the arithmetic -> whether its result is read as signed; those that are read both ways are left out.
+
+    Examples
+    --------
+    >>> from tilewright.checking.text.values import of_kernel
+    >>> text = '''.version 8.0 .target sm_90 .address_size 64
+    ... .visible .entry k(.param .u64 x) { .reg .b32 %r<4>; .reg .b64 %rd<4>;
+    ... ld.param.u64 %rd1, [x]; mov.u32 %r1, %tid.x;
+    ... mul.lo.s32 %r2, %r1, %r1;
+    ... mul.wide.s32 %rd2, %r2, 4; add.s64 %rd3, %rd1, %rd2;
+    ... st.global.u32 [%rd3], %r1; ret; }'''
+    >>> lines(of_kernel(text, "k"))
+    {4: True}
+    """
+    found: dict[int, set[bool]] = {}
+    seen: set[tuple[str, bool]] = set()
+    for widening, signed in _widenings(values):
+        registers = [s.name for s in widening.sources if isinstance(s, tree.Register)]
+        narrow = [r for r in registers if values.type_of(r)[1:] == "32" and (r, signed) not in seen]
+        seen |= {(r, signed) for r in narrow}
+        for op in values.origins(narrow, through=_is_index):
+            if operation_of(op.instruction.name):
+                found.setdefault(op.instruction.ptx_line, set()).add(signed)
+    return {line: next(iter(signs)) for line, signs in sorted(found.items()) if len(signs) == 1}
+
+
+def findings(values: Values, kernel: str, rows: tuple[WraparoundRow, ...], signs: dict[int, bool]) -> list[Finding]:
+    """A finding for each instruction that wrapped."""
+    found = []
+    for row in rows:
+        op, signed = values.at_sites[row.site.ptx_line, row.site.opcode], signs[row.site.ptx_line]
+        details = {"sign": "signed" if signed else "unsigned", "most": (1 << 32 - signed) - 1}
+        found.append(values.finding("TW602", op, kernel, details, block=row.block, thread=row.thread, count=row.count))
+    return found
+
+
+def _widenings(values: Values) -> Iterator[tuple[Op, bool]]:
+    """The instructions that widen part of an address of global memory, and whether they do with its sign."""
+    bases = []
+    for op in values.ops:
+        if op.form.row.access and not any(op.form.has(space) for space in _OTHER_SPACES):
+            bases += values.address_registers(op)
+    for op in values.origins(dict.fromkeys(bases), through=_is_wide):
+        if narrow := _widened(op):
+            yield op, narrow == "s32"
+
+
+def _widened(op: Op) -> str:
+    """The type that an instruction makes 64 bits of, where that has 32; "" for any other instruction."""
+    form = op.form
+    source, result = form.type_of("a"), form.type_of("d")
+    known = form.row.linear in (Linear.MUL_WIDE, Linear.MAD_WIDE, Linear.CVT) and not form.has("sat")
+    return source if known and source in ("s32", "u32") and result in ("s64", "u64") else ""
+
+
+def _is_wide(op: Op) -> bool:
+    row = op.form.row
+    wide = row.linear in (*_PASSING, Linear.MUL_WIDE, Linear.MAD_WIDE) or row.kind == "cvta" or row.role is Role.CHOOSE
+    return wide and not _widened(op)
+
+
+def _is_index(op: Op) -> bool:
+    return (
+        bool(operation_of(op.instruction.name)) or op.form.row.linear is Linear.MOVE or op.form.row.role is Role.CHOOSE
+    )

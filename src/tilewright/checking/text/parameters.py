@@ -1,0 +1,21 @@
+"""Which argument of a launch a parameter of the kernel's text belongs to."""
+
+from __future__ import annotations
+
+from tilewright.programs.arguments import DATA, array_fields
+from tilewright.simt.observer import ArgumentFact, Launch
+
+
+def parameters(launch: Launch) -> dict[str, tuple[ArgumentFact, int]]:
+    """By name, the argument that a parameter is of, and its place among that argument's; empty where they do not fit.
+
+    An array of numba-cuda is several parameters; of C it is a pointer, whose place is then `DATA` too.
+    """
+    facts, names = launch.arguments, [parameter.name for parameter in launch.program.parameters]
+    if len(names) == len(facts):
+        return {name: (fact, 0 if fact.dtype is None else DATA) for name, fact in zip(names, facts, strict=True)}
+    counts = [1 if fact.dtype is None else array_fields(len(fact.shape)) for fact in facts]
+    if sum(counts) != len(names):
+        return {}
+    places = [(fact, at) for fact, count in zip(facts, counts, strict=True) for at in range(count)]
+    return dict(zip(names, places, strict=True))

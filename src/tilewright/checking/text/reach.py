@@ -1,0 +1,170 @@
+"""How far a launch reaches in an array, and what explains that it leaves the rest out."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tilewright.checking import launches
+from tilewright.checking.text.bounds import Bounds
+from tilewright.checking.text.dimensions import own_axes
+from tilewright.checking.text.values import Values
+from tilewright.instruments.findings import Finding
+from tilewright.simt.isa import Role
+from tilewright.simt.observer import ArgumentFact, Launch
+from tilewright.simt.translate.graph import Op
+
+#: Most elements that a thread is taken to do on one axis.
+_THREAD_ELEMENTS = 64
+#: Most elements that a stencil is taken to leave out at an end of an axis.
+_EDGE_ELEMENTS = 16
+#: What leaves something behind besides stores and atomics of memory that outlives the kernel.
+_LEAVING = (Role.CALL, Role.TRAP, Role.SLEEP)
+_Mask = npt.NDArray[np.bool_]
+
+
+def without_result(launch: Launch, values: Values) -> list[Finding]:
+    """TW501 of a kernel that is given arrays, and in whose text nothing is left that writes, prints or traps."""
+    given = [fact.name for fact in launch.arguments if fact.dtype is not None]
+    if not given or any(_leaves_something(op) for op in values.ops):
+        return []
+    return [launches.at(launch, "TW501", how="no store")]
+
+
+def _leaves_something(op: Op) -> bool:
+    if op.form.row.stores:
+        parts = op.instruction.name.split(".")
+        return not {"shared", "local", "param"} & {part.partition("::")[0] for part in parts}
+    return op.form.row.role in _LEAVING
+
+
+def left_out(
+    launch: Launch, argument: ArgumentFact, part: _Mask, access: str, values: Values | None, alike: bool
+) -> Iterator[Finding]:
+    """A finding where what is left out of an array is explained.
+
+    Parameters
+    ----------
+    part : array of bool
+        Which elements were touched: written, or read where `access` is "read".
+    alike : bool
+        Whether other arrays of this shape are touched in the very same part.
+    """
+    address = argument.given[0] if argument.given else argument.address
+    bounds = None if values is None else Bounds(launch, values)
+    unread = {} if bounds is None or access != "written" or bounds.shares_work else _unread(launch, bounds.values)
+    about = {"array": argument.name, "shape": list(argument.shape), "address": address}
+    if unread and part.sum() > 1:
+        counts = {"missing": part.size - int(part.sum()), "elements": part.size}
+        yield launches.at(launch, "TW501", how="index", **unread, **counts, **about)
+        return
+    touched = np.nonzero(part)
+    reached = [int(axis.max()) + 1 for axis in touched]
+    edges = [int(axis.min()) for axis in touched]  # a stencil leaves out as much at both ends
+    short = [axis for axis, extent in enumerate(argument.shape) if reached[axis] < extent - edges[axis]]
+    if not short or int(part.sum()) != int(np.prod(np.subtract(reached, edges))):
+        return
+    if max(edges) > (_EDGE_ELEMENTS if access == "written" and bounds is not None else 0):
+        return
+    if access == "written" and bounds is not None and bounds.by_data(argument):
+        return
+    about |= {"reached": reached, "ends": [[reached[axis], axis] for axis in short]}
+    extents = [(reached[axis], argument.shape[axis] - edges[axis]) for axis in short]
+    other = any(_made_for_another(launch, argument, reached[axis], bounds) for axis in short)
+    if not other and all(_by_floor(launch, *each) or _too_small(launch, *each, bounds, alike) for each in extents):
+        yield launches.at(launch, "TW501" if access == "written" else "TW506", how="grid", **about)
+    elif access == "written" and bounds is not None and _lacks_dimension(launch, reached, argument, short, bounds):
+        yield launches.at(launch, "TW503", how="grid", grid=list(launch.grid), block=list(launch.block), **about)
+    elif access == "read" and values is not None and all(_by_blocks(launch, reached[axis]) for axis in short):
+        if _blocks_bound_a_loop(values):
+            yield launches.at(launch, "TW506", how="loop", **about)
+
+
+def _made_for_another(launch: Launch, array: ArgumentFact, reached: int, bounds: Bounds | None) -> bool:
+    """Whether the kernel's guard, an array of another shape or a number among the arguments ends there too.
+
+    A guard of another axis of the array itself, which happens to be as long, explains nothing.
+    """
+    guarded = bounds is not None and reached not in array.shape and bounds.ends_at(reached)
+    return guarded or any(
+        (reached in argument.shape and argument.shape != array.shape) or argument.value == reached
+        for argument in launch.arguments
+    )
+
+
+def _by_threads(launch: Launch, reached: int) -> Iterator[tuple[int, int]]:
+    """Threads of a block and elements of each by which the threads on some axis of the launch reach so far."""
+    for blocks, threads in zip(launch.grid, launch.block, strict=True):
+        each, rest = divmod(reached, blocks * threads)
+        if blocks * threads > 1 and not rest and each <= _THREAD_ELEMENTS:
+            yield threads, each
+
+
+def _by_floor(launch: Launch, reached: int, extent: int) -> bool:
+    """Whether a grid from floor division reaches so far: less than a block's share is missing."""
+    return any(threads > 1 and extent - reached < threads * each for threads, each in _by_threads(launch, reached))
+
+
+def _too_small(launch: Launch, reached: int, extent: int, bounds: Bounds | None, alike: bool) -> bool:
+    """Whether the grid is just too small, for the kernel is meant for the whole array.
+
+    It compares its index with the array's extent, which no thread has come near; or, where it compares it with nothing,
+    several arrays of this shape are all done to the same element.
+    """
+    if bounds is None or all(each > 1 for _, each in _by_threads(launch, reached)):
+        return False
+    return extent in bounds.compared or (alike and not bounds.compared and not bounds.begins_where_given)
+
+
+def _unread(launch: Launch, values: Values) -> dict[str, Any]:
+    """An axis on which the launch has several threads or blocks, and whose index the kernel does not read."""
+    read = {name for op in values.ops for name in values.special(op)}
+    if any(name.startswith(("%laneid", "%warpid")) for name in read):
+        read |= {f"%tid.{axis}" for axis in "xyz"}
+    for what, register, extents in (("blocks", "ctaid", launch.grid), ("threads", "tid", launch.block)):
+        for axis, extent in zip("xyz", extents, strict=True):
+            if extent > 1 and f"%{register}.{axis}" not in read:
+                index = f"{'block' if what == 'blocks' else 'thread'}Idx.{axis}"
+                return {"extent": extent, "what": what, "axis": axis, "index": index}
+    return {}
+
+
+def _by_blocks(launch: Launch, reached: int) -> bool:
+    """Whether so many tiles as the grid has blocks on some axis reach so far."""
+    return any(b * t == reached and b * t > 1 for b, t in itertools.product(launch.grid, launch.block))
+
+
+def _lacks_dimension(
+    launch: Launch, reached: list[int], argument: ArgumentFact, short: list[int], bounds: Bounds
+) -> bool:
+    """Whether a launch of one dimension did one row (column) of an array that a kernel of two is for."""
+    one = launch.grid[1:] == (1, 1) == launch.block[1:]
+    rows = [axis for axis in short if reached[axis] == 1]
+    return (
+        one
+        and len(rows) > 0
+        and all(
+            axis in rows
+            or (
+                _by_floor(launch, reached[axis], argument.shape[axis])
+                and not _made_for_another(launch, argument, reached[axis], bounds)
+            )
+            for axis in short
+        )
+        and "y" in own_axes(bounds.values)
+    )
+
+
+def _blocks_bound_a_loop(values: Values) -> bool:
+    """Whether the grid's number of blocks decides when some loop ends."""
+    for block in values.graph.blocks:
+        in_loop = any(header <= block.index <= tail for tail, header in values.graph.back_edges)
+        if in_loop and block.kind == "branch":
+            deciding = values.origins([block.predicate])
+            if any(name.startswith("%nctaid.") for op in deciding for name in values.special(op)):
+                return True
+    return False

@@ -1,0 +1,131 @@
+"""What the PTX of a kernel says of its values: who computes them, and from what.
+
+The questions are asked of the flow graph that the machine runs, with device functions inlined. They do not depend on
+the order of instructions: a register stands for all that is ever written to it.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from tilewright.instruments.findings import Finding, split
+from tilewright.programs.listing import parsed
+from tilewright.ptx import tree
+from tilewright.ptx.frames import frames, users_line
+from tilewright.simt.isa import Linear
+from tilewright.simt.translate import graph, inline
+from tilewright.simt.translate.graph import Op
+
+#: What adds its last operand to what the others give.
+SUMS = (Linear.ADD, Linear.MAD, Linear.MAD_WIDE)
+
+
+@dataclass(frozen=True)
+class Values:
+    """The instructions of a kernel, and which of them write a register.
+
+    Attributes
+    ----------
+    graph : Graph
+    ops : tuple of Op
+        Every instruction that can be reached, in the graph's order; a block's end is one too.
+    """
+
+    module: tree.Module = field(repr=False)
+    graph: graph.Graph = field(repr=False)
+    ops: tuple[Op, ...] = field(repr=False)
+
+    @functools.cached_property
+    def writers(self) -> dict[str, list[Op]]:
+        """The instructions that write a register; a register that nothing writes is missing."""
+        return self._by_register(lambda op: op.writes)
+
+    @functools.cached_property
+    def readers(self) -> dict[str, list[Op]]:
+        """The instructions that read a register; a register that nothing reads is missing."""
+        return self._by_register(lambda op: op.reads)
+
+    def _by_register(self, registers: Callable[[Op], Iterable[str]]) -> dict[str, list[Op]]:
+        found: dict[str, list[Op]] = {}
+        for op in self.ops:
+            for register in registers(op):
+                found.setdefault(register, []).append(op)
+        return found
+
+    @functools.cached_property
+    def at_sites(self) -> dict[tuple[int, str], Op]:
+        """The instructions by PTX line and name, as instruments' sites have them."""
+        return {(op.instruction.ptx_line, op.instruction.name): op for op in self.ops}
+
+    def origins(self, registers: Iterable[str], through: Callable[[Op], bool] = lambda op: True) -> Iterator[Op]:
+        """Every instruction whose result can reach one of the registers; what `through` refuses is not looked behind.
+
+        Memory is not looked through: a load is where a value comes from.
+        """
+        seen: set[int] = set()
+        waiting = list(registers)
+        while waiting:
+            for op in self.writers.get(waiting.pop(), ()):
+                if id(op) not in seen:
+                    seen.add(id(op))
+                    yield op
+                    if not op.form.row.loads and through(op):
+                        waiting += op.reads
+
+    @staticmethod
+    def bases(op: Op) -> list[tree.Register | tree.Symbol]:
+        """What the addresses of an instruction begin with."""
+        operands = dict.fromkeys((*op.sources, *op.instruction.operands))  # an atomic's stands behind its result
+        return [o.base for o in operands if isinstance(o, tree.Address) and o.base is not None]
+
+    def address_registers(self, op: Op) -> list[str]:
+        """The registers that they begin with."""
+        return [base.name for base in self.bases(op) if isinstance(base, tree.Register)]
+
+    def type_of(self, register: str) -> str:
+        """A register's declared type without its dot, or "" of a special register."""
+        return self.graph.registers.get(register, "").lstrip(".")
+
+    def special(self, op: Op) -> list[str]:
+        """The special registers that an instruction reads, `%tid.x` and the like."""
+        names = [source.name for source in op.sources if isinstance(source, tree.Register)]
+        return [name for name in names if name not in self.graph.registers]
+
+    def place(self, op: Op) -> tuple[str, int]:
+        """The user's file and line that an instruction is reported at, ("", 0) where it has none."""
+        return split(users_line(self.frames(op)))
+
+    def frames(self, op: Op) -> tuple[str, ...]:
+        """`file:line` of an instruction, and of each line that it was inlined at."""
+        return frames(op.instruction.location, self.module.files)
+
+    def key(self, op: Op) -> tuple[str, int]:
+        """What instructions of one line share: their file and line, or the PTX line where there is no line table."""
+        place = self.place(op)
+        return place if place[0] else ("", op.instruction.ptx_line)
+
+    def finding(self, code: str, op: Op, kernel: str, details: dict[str, Any], **more: Any) -> Finding:
+        """A finding at an instruction."""
+        source, line = self.place(op)
+        return Finding(
+            code=code, kernel=kernel, source=source, line=line, opcode=op.instruction.name,
+            ptx_line=op.instruction.ptx_line, details=details, **more,
+        )  # fmt: skip
+
+
+@functools.lru_cache(maxsize=64)
+def of_kernel(ptx: str, entry: str) -> Values:
+    """Read a kernel.
+
+    Raises
+    ------
+    PtxError
+        The kernel has an instruction that the machine does not know, or is malformed.
+    """
+    module = parsed(ptx)
+    built = graph.build(inline.inline_calls(module, module.functions[entry]), module.path)
+    ops = [op for block in built.blocks for op in (*block.ops, block.end) if op is not None]
+    return Values(module, built, tuple(ops))

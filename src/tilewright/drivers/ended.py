@@ -1,0 +1,66 @@
+"""What is left of numba-cuda's objects when their simulated GPU ends: a use of their memory or handle is an error."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any, NoReturn
+
+from tilewright.errors import DeviceError
+
+#: Classes of numba-cuda's driver, and the attributes that hold a device address or a handle; the first class that fits.
+_HELD = (
+    ("OwnedPointer", ("device_ctypes_pointer", "_view.device_pointer", "_view.handle")),
+    ("MemoryPointer", ("device_pointer", "handle")),
+    ("Stream", ("handle",)),
+    ("Event", ("handle",)),
+)
+
+
+def advice(subject: str) -> str:
+    """What to do instead of using something after its GPU has ended.
+
+    Examples
+    --------
+    >>> advice("a stream").partition(":")[0]
+    'a stream must be used on the simulated GPU that it was made on, until that ends or is reset'
+    """
+    return (
+        f"{subject} must be used on the simulated GPU that it was made on, until that ends or is reset: copy results "
+        "to the host (`copy_to_host`) before `with tilewright.simulated_gpu()` ends, and make anew what is needed later"
+    )
+
+
+class Ended:
+    """Stands where a device address or a handle was; reading it is an error.
+
+    Examples
+    --------
+    >>> try:
+    ...     int(Ended("a stream"))
+    ... except DeviceError as error:
+    ...     print(str(error).partition(" on ")[0])
+    a stream must be used
+    """
+
+    def __init__(self, subject: str) -> None:
+        self._subject = subject
+
+    def __index__(self) -> NoReturn:
+        raise DeviceError(advice(self._subject))
+
+    @property
+    def value(self) -> NoReturn:
+        """As of a pointer of ctypes."""
+        raise DeviceError(advice(self._subject))
+
+
+def end(owner: Any, driver: Any) -> None:
+    """Let an object of numba-cuda's module `driver` have no device address and no handle; memory of the host stays."""
+    for name, attributes in _HELD:
+        if isinstance(owner, getattr(driver, name)):
+            kind = {"Stream": "a stream", "Event": "an event"}.get(name, "a device array")
+            for path in attributes:
+                *parts, last = path.split(".")
+                with suppress(ReferenceError):  # what it is a view of is gone
+                    setattr(getattr(owner, parts[0]) if parts else owner, last, Ended(kind))
+            return

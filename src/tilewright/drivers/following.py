@@ -1,0 +1,62 @@
+"""Running a program with an observer, as the commands do that report what its kernels did."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from tilewright.drivers.script import Ended, run_program
+from tilewright.drivers.session import in_children, simulated_gpu
+from tilewright.drivers.target import Target
+from tilewright.simt.observer import Observer
+from tilewright.simt.run.limits import Limits
+
+
+def follow(
+    target: Target,
+    argv: Sequence[str],
+    observer: Observer,
+    gpu: str,
+    *,
+    seed: int | None = None,
+    limits: Limits | None = None,
+    quiet: bool = False,
+) -> Ended:
+    """Run a program on a simulated GPU; the processes that it starts have one too, but are not followed.
+
+    Parameters
+    ----------
+    target, argv
+        As :func:`~tilewright.drivers.script.run_program` takes them.
+    observer : Observer
+        Hears of all that the program does on its GPU.
+    gpu, seed, limits
+        As :func:`~tilewright.drivers.session.simulated_gpu` takes them.
+    quiet : bool
+        Whether what the program prints goes to standard error.
+
+    Returns and raises what :func:`~tilewright.drivers.script.run_program` does.
+    """
+    with in_children(gpu, seed, limits) as others:
+        with (
+            _output_as_errors() if quiet else contextlib.nullcontext(),
+            simulated_gpu(gpu, observers=(observer, others), seed=seed, limits=limits),
+        ):
+            ended = run_program(target, argv)
+        return replace(ended, children_launched=others.any)
+
+
+@contextlib.contextmanager
+def _output_as_errors() -> Iterator[None]:
+    """Let all that is written to standard output go to standard error, also by C code and by child processes."""
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(OSError):  # one of them is closed: nobody writes there
+            kept = os.dup(1)
+            stack.callback(os.close, kept)
+            os.dup2(2, 1)
+            stack.callback(os.dup2, kept, 1)
+        stack.enter_context(contextlib.redirect_stdout(sys.stderr))
+        yield

@@ -1,0 +1,431 @@
+"""What one simulated GPU holds while a program runs on it: memory, contexts, streams, events, loaded modules."""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from tilewright import machine
+from tilewright.drivers.ended import advice
+from tilewright.drivers.outstanding import Outstanding
+from tilewright.errors import DeviceError, LaunchError
+from tilewright.native.interrupts import HeldBack
+from tilewright.native.once import once
+from tilewright.simt.observer import Observer
+from tilewright.simt.run.arena import Addresses, Arena
+from tilewright.simt.run.limits import Limits
+from tilewright.simt.run.memory import Memory
+from tilewright.simt.translate.state import GLOBAL_BASE
+
+if TYPE_CHECKING:
+    from tilewright.checking import Findings
+    from tilewright.drivers.modules import Library
+
+#: Address space of the arena, which every simulated GPU of a process uses; less where the host does not give as much.
+ARENA_BYTES, ARENA_LEAST_BYTES = 512 << 30, 4 << 30
+#: What was freed last stays unused, where observers look for accesses to freed memory.
+QUARANTINE_BYTES = 256 << 20
+#: Handles that stand for the default streams. Source: cuda.h, CU_STREAM_LEGACY and CU_STREAM_PER_THREAD.
+DEFAULT_STREAMS = frozenset({0, 1, 2})
+_FIRST_HANDLE = 0x1000
+_Thing = TypeVar("_Thing")
+
+
+class DriverError(Exception):
+    """A driver call failed.
+
+    Attributes
+    ----------
+    code : str
+        The name of the CUresult, such as `CUDA_ERROR_INVALID_VALUE`.
+    """
+
+    def __init__(self, code: str, message: str = "") -> None:
+        super().__init__(message or code)
+        self.code = code
+
+
+class EndedError(DriverError):
+    """What was asked for is of a simulated GPU that has ended, or from before a reset."""
+
+    def __init__(self, subject: str) -> None:
+        super().__init__("CUDA_ERROR_CONTEXT_IS_DESTROYED", f"CUDA_ERROR_CONTEXT_IS_DESTROYED: {advice(subject)}")
+
+
+class DeviceAddresses:
+    """The device addresses, which are the host's too, and handles that the simulated GPUs of a process share.
+
+    Each is used once, so that what outlives its GPU is not taken for something of the next.
+    """
+
+    def __init__(self) -> None:
+        self.addresses = Addresses(_arena(), once=True)
+        self.handles = itertools.count(_FIRST_HANDLE, 0x10)
+
+    def memory(self, size_bytes: int) -> Memory:
+        """Memory for one GPU, of so many bytes or what there is."""
+        return Memory(min(size_bytes, self.addresses.arena.size_bytes), addresses=self.addresses)
+
+
+def _arena() -> Arena:
+    """As large a one as the host gives, at the device's own addresses."""
+    size = ARENA_BYTES
+    while True:
+        try:
+            return Arena(size, GLOBAL_BASE)
+        except LaunchError:
+            if size <= ARENA_LEAST_BYTES:
+                raise
+            size //= 2
+
+
+@once
+def device_addresses() -> DeviceAddresses:
+    """The process's one."""
+    return DeviceAddresses()
+
+
+@dataclass(slots=True)
+class Stream:
+    """A stream: everything runs at once, but callbacks have a thread of their own."""
+
+    callbacks: list[Future[None]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Event:
+    """An event: when it was recorded, in seconds."""
+
+    timing: bool
+    recorded: float | None = None
+
+
+@dataclass(slots=True)
+class Registered:
+    """Host memory that was registered; where it is mapped, `address` is its copy in device memory, else 0."""
+
+    size_bytes: int
+    address: int
+
+
+class SimulatedGpu:
+    """One simulated GPU.
+
+    Parameters
+    ----------
+    name : str
+        As `tilewright gpus` lists it.
+    observers : sequence of Observer
+        They hear of memory and launches.
+    seed : int, optional
+        Shuffles the order of blocks and warps of every launch.
+    limits : Limits, optional
+        Of every launch.
+
+    Attributes
+    ----------
+    record : tilewright.machine.Gpu
+    memory : Memory
+    lock : threading.RLock
+        Held during every driver call: one at a time.
+    launches : int
+        How many there were.
+    process : int or None
+        The process that initialised the driver.
+    closed : bool
+        Whether the program that it was for has ended.
+    started_by : object
+        The session that put it in place until it is stopped; None where a `with` block did.
+    """
+
+    def __init__(
+        self,
+        name: str = "h100",
+        observers: Sequence[Observer] = (),
+        seed: int | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        self.record = machine.gpu(name)
+        self.observers: tuple[Observer, ...] = ()
+        self.started_by: object = None
+        self.seed = seed
+        self.limits = limits
+        self.memory = device_addresses().memory(self.record.memory_gb * 10**9)
+        self._observed_by(tuple(observers))
+        self.lock = threading.RLock()
+        self.launches = 0
+        self.closed = False
+        self.process: int | None = None
+        self.streams: dict[int, Stream] = {number: Stream() for number in DEFAULT_STREAMS}
+        self.events: dict[int, Event] = {}
+        self.libraries: dict[int, Library] = {}
+        self.registered: dict[int, Registered] = {}
+        self.host_visible: dict[int, int] = {}  # address -> bytes: pinned and managed memory
+        self.outstanding = Outstanding()
+        self.kernel_limits: dict[tuple[int, str], int] = {}  # most dynamic shared memory, where it was set
+        self.primary_retained = 0
+        self._users: dict[int, set[str]] = {}  # of each allocation, the kernels that it was passed to
+        self._handles_from = self.new_handle()
+        self._given_up: deque[int] = deque()  # addresses to be freed
+        self._called = False  # whether the thread that holds the lock may be at the lists of allocations
+        self._thread = threading.local()
+        self._callback_thread: ThreadPoolExecutor | None = None
+
+    def __repr__(self) -> str:
+        """What it is, for the cell that makes it."""
+        return f"<{self.record.name}, simulated{', ended' if self.closed else ''}>"
+
+    def stop(self) -> None:
+        """End it, where :meth:`Session.start` put it in place; nothing where it has ended.
+
+        Raises
+        ------
+        DeviceError
+            It is a `with` block's, and ends with it.
+        """
+        if self.closed:
+            return
+        session: Any = self.started_by
+        if session is None:
+            raise DeviceError(
+                "a simulated GPU that stops must have been started (got one of a `with` block); leave that"
+            )
+        session.stop()
+
+    def check_process(self) -> None:
+        """Refuse calls of a process that was forked after the driver was initialised, as a driver does."""
+        if self.process not in (None, os.getpid()):
+            raise DriverError("CUDA_ERROR_NOT_INITIALIZED")
+
+    def new_handle(self) -> int:
+        """A number that no other stream, event or library of this process has."""
+        return next(device_addresses().handles)
+
+    @property
+    def findings(self) -> Findings:
+        """What observers that check have found so far; see `tilewright.simulated_gpu(check=True)`."""
+        from tilewright.checking import Checks, Findings
+
+        checks = [observer for observer in self.observers if isinstance(observer, Checks)]
+        found = (finding for check in checks for finding in check.findings)
+        kernels = {name for check in checks for name in check.kernels}
+        return Findings(found, launches=self.launches, kernels=len(kernels))
+
+    def passed(self, kernel: str, addresses: Iterable[int]) -> None:
+        """Note which allocations a kernel is launched with."""
+        for address in addresses:
+            found = self.memory.extent(address)
+            if found is not None:
+                self._users.setdefault(found[0], set()).add(kernel)
+
+    @contextmanager
+    def observing(self, observer: Observer) -> Iterator[None]:
+        """Let one more observer follow the program meanwhile, to whom all memory there is was written by the host."""
+        before = self.observers
+        with self.lock:
+            self._observed_by((*before, observer), observer)
+            for address, size in self.memory.allocations():
+                observer.allocated(address, size)
+                observer.host_wrote(address, size)
+                observer.used_before(address, size, frozenset(self._users.get(address, ())))
+        try:
+            yield
+        finally:
+            with self.lock:
+                self._observed_by(before)
+
+    def _observed_by(self, observers: tuple[Observer, ...], *fresh: Observer) -> None:
+        """Put observers in place; those that are `fresh`, or all at first, hear of the memory."""
+        for observer in fresh or (() if self.observers else observers):
+            observer.started(self.memory.limit_bytes)
+        self.observers = observers
+        self.memory.red_zones = any(observer.red_zones for observer in observers)
+        self.memory.quarantine_bytes = QUARANTINE_BYTES if self.memory.red_zones else 0
+
+    @property
+    def host_races(self) -> bool:
+        """Whether an observer asks for them."""
+        return any(observer.host_races for observer in self.observers)
+
+    @property
+    def contexts(self) -> list[int]:
+        """The current thread's stack of contexts."""
+        if not hasattr(self._thread, "contexts"):
+            self._thread.contexts = []
+        return self._thread.contexts  # type: ignore[no-any-return]
+
+    def require_context(self) -> None:
+        """Refuse a call of a thread that has no current context."""
+        if not self.contexts:
+            raise DriverError("CUDA_ERROR_INVALID_CONTEXT")
+
+    # -- memory -------------------------------------------------------------------------------------------------
+
+    def allocate(self, size_bytes: int, *, host_visible: bool = False) -> int:
+        """Reserve device memory; observers hear of it."""
+        self.require_context()
+        if size_bytes <= 0:
+            raise DriverError("CUDA_ERROR_INVALID_VALUE")
+        self._free_given_up()
+        try:
+            address = self.memory.allocate(size_bytes)
+        except LaunchError as error:
+            raise DriverError("CUDA_ERROR_OUT_OF_MEMORY", str(error)) from error
+        for observer in self.observers:
+            observer.allocated(address, size_bytes)
+        if host_visible:
+            self.host_visible[address] = size_bytes
+        return address
+
+    def free(self, address: int) -> None:
+        """Give device memory back, now or at the end of the driver call at hand; it never waits.
+
+        Python may collect an array at any point of any thread: while this thread walks the allocations, or on a thread
+        that runs a kernel while another one holds the lock until it ends. What is asked here is one step of Python's.
+        """
+        if not self.memory.begins(address) or self._given_up.count(address):
+            raise DriverError("CUDA_ERROR_INVALID_VALUE")
+        self._given_up.append(address)
+        if not self._called and self.lock.acquire(blocking=False):
+            try:
+                if not self._called:
+                    self._free_given_up()
+            finally:
+                self.lock.release()
+
+    @contextmanager
+    def call(self) -> Iterator[None]:
+        """Make a driver call: alone, and with no memory freed before its end."""
+        with self.lock:
+            outer, self._called = self._called, True
+            try:
+                yield
+            finally:
+                self._called = outer
+                if not outer:
+                    self._free_given_up()
+
+    def _free_given_up(self) -> None:
+        """Free what was given up, under the lock; observers hear of it."""
+        if not self._given_up:
+            return
+        outer, self._called = self._called, True
+        try:
+            with HeldBack():
+                while self._given_up:
+                    self._free_now(self._given_up[0])
+                    self._given_up.popleft()
+        finally:
+            self._called = outer
+
+    def _free_now(self, address: int) -> None:
+        extent = self.memory.extent(address)
+        if extent is None:  # the context was reset meanwhile
+            return
+        self.memory.free(address)
+        self.host_visible.pop(address, None)
+        self.outstanding.freed(*extent)
+        self._users.pop(address, None)
+        for observer in self.observers:
+            observer.freed(*extent)
+
+    def refuse_ended(self, address: int) -> None:
+        """Refuse memory that was given, but not to this GPU, or before it was reset."""
+        given = 0 <= address - GLOBAL_BASE < device_addresses().addresses.end
+        if given and self.memory.extent(address) is None and not self.memory.has_given(address):
+            raise EndedError(f"memory at address {address:#x}")
+
+    def check_range(self, address: int, size_bytes: int) -> None:
+        """Refuse a range that does not lie in one allocation."""
+        self.refuse_ended(address)
+        extent = self.memory.extent(address)
+        if size_bytes and (extent is None or address + size_bytes > sum(extent)):
+            raise DriverError("CUDA_ERROR_INVALID_VALUE")
+
+    def wrote(self, address: int, size_bytes: int) -> None:
+        """Report to observers that the host wrote device memory."""
+        for observer in self.observers:
+            observer.host_wrote(address, size_bytes)
+
+    @contextmanager
+    def mapped_in_step(self) -> Iterator[None]:
+        """Device memory is used meanwhile: mapped host memory is what its copy is, before and after."""
+        mapped = [(host, found) for host, found in self.registered.copy().items() if found.address]
+        for host, found in mapped:
+            ctypes.memmove(found.address, host, found.size_bytes)
+        try:
+            yield
+        finally:
+            for host, found in mapped:
+                ctypes.memmove(host, found.address, found.size_bytes)
+
+    def reset(self) -> None:
+        """Destroy the primary context: its memory, streams, events and modules."""
+        self.wait()
+        self.outstanding.all_done()
+        for address, _ in self.memory.allocations():
+            self._free_now(address)
+        self.memory.retire()
+        self.libraries.clear()
+        self.registered.clear()
+        self.events.clear()
+        self.streams = {number: Stream() for number in DEFAULT_STREAMS}
+        self.primary_retained = 0
+        self._handles_from = self.new_handle()
+
+    # -- streams and events ---------------------------------------------------------------------------------------
+
+    def stream(self, handle: Any) -> Stream:
+        """A stream by its handle."""
+        return self._found(self.streams, int(handle), "a stream")
+
+    def event(self, handle: Any) -> Event:
+        """An event by its handle."""
+        return self._found(self.events, int(handle), "an event")
+
+    def _found(self, known: dict[int, _Thing], handle: int, subject: str) -> _Thing:
+        if handle not in known:
+            if _FIRST_HANDLE <= handle < self._handles_from:
+                raise EndedError(subject)
+            raise DriverError("CUDA_ERROR_INVALID_HANDLE")
+        return known[handle]
+
+    def call_back(self, stream: Stream, work: Callable[[], None]) -> None:
+        """Do work on the driver's thread, after what was asked for before."""
+        if self._callback_thread is None:
+            self._callback_thread = ThreadPoolExecutor(1, "tilewright-driver")
+        stream.callbacks = [future for future in stream.callbacks if not future.done()]
+        stream.callbacks.append(self._callback_thread.submit(work))
+
+    def wait(self, stream: Stream | None = None) -> None:
+        """Wait for callbacks, of one stream or of all; other threads may make driver calls meanwhile."""
+        for found in [stream] if stream else list(self.streams.values()):
+            for future in list(found.callbacks):
+                future.result()
+
+    def close(self) -> None:
+        """End everything; pinned and managed memory that the host's arrays may still use stays as it is."""
+        if self._callback_thread is not None:
+            self._callback_thread.shutdown()
+        self.closed = True
+        ours = {library.base for library in self.libraries.values()} | {r.address for r in self.registered.values()}
+        with self.call(), HeldBack():
+            self._free_given_up()
+            for address, _ in self.memory.allocations():
+                if address in ours or address not in self.host_visible:
+                    self.memory.free(address)
+            self.memory.retire()
+
+
+def now() -> float:
+    """The time that events record, in seconds."""
+    return time.perf_counter()

@@ -1,0 +1,63 @@
+"""Copies of device arrays to the host, reported to observers element by element."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tilewright.drivers.current import DRIVER
+from tilewright.drivers.gpu import SimulatedGpu
+from tilewright.drivers.internal_code import source_line
+from tilewright.drivers.views import ArrayView
+from tilewright.simt.observer import ArgumentFact
+
+
+def observed_copy(gpu: SimulatedGpu) -> Callable[..., None]:
+    """Stands for `device_to_host` of numba-cuda's driver."""
+    driver = importlib.import_module(DRIVER)
+    original: Callable[..., None] = driver.device_to_host
+
+    @functools.wraps(original)
+    def device_to_host(dst: Any, src: Any, size: int, stream: Any = 0) -> None:
+        address = int(driver.device_pointer(src) or 0)
+        if gpu.observers and gpu.memory.extent(address):  # what is of no live memory is refused, and read by nobody
+            known: Any = (getattr(src, name, None) for name in ("shape", "strides", "dtype"))
+            shape, strides, dtype = known
+            if not isinstance(dtype, np.dtype) or not shape:  # one element, or bytes that say nothing of themselves
+                shape, strides, dtype = (1,), (size,), np.dtype((np.void, size))
+            _report(gpu, ArgumentFact("", dtype, tuple(shape), tuple(strides), address))
+        original(dst, src, size, stream)
+
+    return device_to_host
+
+
+def observed_out(gpu: SimulatedGpu) -> Callable[..., Any]:
+    """Stands for `cuda.Out.to_device`: what it copies to the host after the launch was never copied to the device."""
+    original: Callable[..., Any] = importlib.import_module("numba.cuda.args").Out.to_device
+
+    @functools.wraps(original)
+    def to_device(hint: Any, after: list[Callable[[], Any]], stream: Any = 0) -> Any:
+        known = len(after)
+        array = original(hint, after, stream)
+        if gpu.observers and not hint.copy_input and len(after) > known:
+            after.insert(known, functools.partial(_report_view, gpu, array))
+        return array
+
+    return to_device
+
+
+def _report_view(gpu: SimulatedGpu, array: ArrayView) -> None:
+    strides = tuple(stride * array.dtype.itemsize for stride in array.strides)
+    if gpu.memory.extent(array.ptr) and min(strides, default=0) >= 0:
+        _report(gpu, ArgumentFact("", array.dtype, array.shape, strides, array.ptr))
+
+
+def _report(gpu: SimulatedGpu, fact: ArgumentFact) -> None:
+    place = source_line()
+    with gpu.lock:
+        for observer in gpu.observers:
+            observer.host_reads(fact, place)

@@ -1,0 +1,108 @@
+"""What stands for `cuda.core`'s device and stream in numba-cuda."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tilewright.drivers import contexts, streams
+from tilewright.drivers.contexts import PRIMARY, binding
+from tilewright.drivers.gpu import SimulatedGpu
+from tilewright.drivers.views import HeldMemory
+
+#: The part of the identifier that stands before the device's name.
+_UUID = "74696c65-7772-4967-8474-{:012x}"
+
+
+class DeviceNumber(int):
+    """The device's number, 0, which keeps apart what numba-cuda remembers for it.
+
+    numba-cuda keeps loaded kernels in dictionaries by device number. This one is equal to 0, but its hash is the
+    simulated GPU's own, so kernels loaded on another one, or on a real GPU, are not found by it.
+    """
+
+    gpu: SimulatedGpu
+
+    def __new__(cls, gpu: SimulatedGpu) -> DeviceNumber:  # noqa: D102
+        number = super().__new__(cls, 0)
+        number.gpu = gpu
+        return number
+
+    def __hash__(self) -> int:
+        return hash(id(self.gpu))
+
+    def __eq__(self, other: object) -> bool:
+        return int.__eq__(self, other) if isinstance(other, int) else NotImplemented
+
+    def __reduce__(self) -> Any:
+        return int, (0,)
+
+
+@dataclass(frozen=True, slots=True)
+class ContextHandle:
+    """The primary context, as `cuda.core.Context` describes it."""
+
+    handle: Any
+
+
+class Device:
+    """The one device."""
+
+    def __init__(self, gpu: SimulatedGpu, device_id: int | None = None) -> None:
+        self._gpu = gpu
+        contexts.cuDeviceGet(gpu, device_id or 0)
+        self.device_id = DeviceNumber(gpu)
+        self.compute_capability = gpu.record.compute_capability
+        self.name = gpu.record.name
+        self.uuid = _UUID.format(int.from_bytes(gpu.record.key.encode()[:6], "big"))
+
+    @property
+    def context(self) -> ContextHandle:
+        """The primary context."""
+        return ContextHandle(binding().CUcontext(PRIMARY))
+
+    def set_current(self, context: Any = None) -> None:
+        """Make the primary context this thread's."""
+        if not self._gpu.contexts or self._gpu.contexts[-1] != PRIMARY:
+            contexts.cuDevicePrimaryCtxRetain(self._gpu, 0)
+            contexts.cuCtxSetCurrent(self._gpu, PRIMARY)
+
+    @property
+    def memory_resource(self) -> None:
+        """What would free memory; memory frees itself here."""
+        return None
+
+    def allocate(self, size: int, *, stream: Any = None) -> HeldMemory:
+        """Device memory for as long as the result lives."""
+        return HeldMemory(self._gpu, size)
+
+    def sync(self) -> None:
+        """Wait for everything."""
+        contexts.cuCtxSynchronize(self._gpu)
+
+
+class CoreStream:
+    """A stream by its handle, as `cuda.core.Stream` is."""
+
+    def __init__(self, handle: Any) -> None:
+        self.handle = binding().CUstream(int(handle))
+
+    @classmethod
+    def from_handle(cls, handle: Any) -> CoreStream:
+        """The stream of a handle."""
+        return cls(handle)
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return 0, int(self.handle)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, CoreStream) and int(self.handle) == int(other.handle)
+
+    def __hash__(self) -> int:
+        return hash(int(self.handle))
+
+    def sync(self) -> None:
+        """Wait for the stream's work."""
+        from tilewright.drivers.current import current_gpu
+
+        streams.cuStreamSynchronize(current_gpu(), self.handle)

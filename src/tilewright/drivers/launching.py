@@ -1,0 +1,330 @@
+"""Launches: what stands for `cuda.core.launch`, and what observers hear of them.
+
+Source: CUDA Driver API, "cuLaunchKernelEx"; CUDA Programming Guide, appendix "Cooperative Groups".
+"""
+
+from __future__ import annotations
+
+import ctypes
+import inspect
+import math
+import struct
+import threading
+import weakref
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tilewright.drivers.gpu import DriverError, SimulatedGpu
+from tilewright.drivers.internal_code import source_line
+from tilewright.drivers.modules import Kernel, Library
+from tilewright.drivers.outstanding import Task, UsedBytes
+from tilewright.drivers.spacing import given_by_program
+from tilewright.drivers.views import HostPointer
+from tilewright.errors import (
+    AssertionFailedError,
+    DeadlockError,
+    KernelError,
+    LaunchError,
+    LimitError,
+    MemoryAccessError,
+    PtxError,
+    TilewrightError,
+)
+from tilewright.native.once import once
+from tilewright.programs import residency
+from tilewright.programs.arguments import DATA, ITEMSIZE, SHAPE, array_fields
+from tilewright.programs.listing import Parameter
+from tilewright.simt.observer import ArgumentFact, Launch
+from tilewright.simt.run.grid_barrier import WORKSPACE_BYTES
+from tilewright.simt.run.launch import Run, ended, observed
+from tilewright.simt.run.limits import Limits
+
+#: What a driver would report, by what the machine found; the first that fits.
+_CODES: tuple[tuple[type[TilewrightError], str], ...] = (
+    (MemoryAccessError, "CUDA_ERROR_ILLEGAL_ADDRESS"),
+    (AssertionFailedError, "CUDA_ERROR_ASSERT"),
+    (LimitError, "CUDA_ERROR_LAUNCH_TIMEOUT"),
+    (DeadlockError, "CUDA_ERROR_LAUNCH_TIMEOUT"),
+    (KernelError, "CUDA_ERROR_LAUNCH_FAILED"),
+    (PtxError, "CUDA_ERROR_INVALID_PTX"),
+    (LaunchError, "CUDA_ERROR_INVALID_VALUE"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchConfig:
+    """Extents and shared memory of a launch, as `cuda.core.LaunchConfig` has them."""
+
+    grid: Any = None
+    block: Any = None
+    cluster: Any = None
+    shmem_size: int = 0
+    is_cooperative: bool = False
+    cooperative_launch: bool = False
+
+    @property
+    def cooperative(self) -> bool:
+        """Whether all blocks must be resident at once."""
+        return self.is_cooperative or self.cooperative_launch
+
+
+class Launcher:
+    """Launches kernels on one simulated GPU."""
+
+    def __init__(self, gpu: SimulatedGpu) -> None:
+        self.gpu = gpu
+        self._noted = threading.local()
+
+    def note(self, kernel: Any, arguments: Sequence[Any]) -> None:
+        """Remember what this thread launches next: numba-cuda's kernel, which knows types, and what it is given."""
+        self._noted.kernel = kernel, arguments
+
+    def launch(self, stream: Any, config: Any, kernel: Kernel, *arguments: Any) -> None:
+        """Run a kernel and wait for it.
+
+        Raises
+        ------
+        CudaAPIError
+            With the driver's code; where the kernel went wrong, with the machine's own message too, and it is a
+            `tilewright.KernelError` besides.
+        """
+        gpu = self.gpu
+        with gpu.call():
+            noted, self._noted.kernel = getattr(self._noted, "kernel", None), None
+            library = kernel.code.library
+            program = library.entry(kernel.name)
+            grid, block = _extents(config.grid), _extents(config.block)
+            try:
+                handle = int(getattr(stream, "handle", stream) or 0)
+                gpu.stream(handle)
+                values = packed(program.parameters, arguments)
+                facts = tuple(_facts(noted[0], noted[1], values)) if noted else ()
+                for fact in facts:
+                    gpu.refuse_ended(fact.address)
+            except DriverError as error:
+                raise driver_error(error.code, f"{error} ({program.name}, grid {grid}, block {block})") from None
+            about = Launch(
+                program.name, program, grid, block, int(config.shmem_size or 0), facts, source_line(), gpu.launches,
+                _is_cooperative(config), gpu.record, gpu.limits or Limits(), gpu.seed,
+            )  # fmt: skip
+            gpu.launches += 1
+            gpu.passed(about.name, [(fact.given or (fact.address,))[0] for fact in facts])
+            try:
+                self._check(about, library, kernel.name)
+            except DriverError as error:
+                raise self._refused(about, error) from None
+            workspace = gpu.allocate(WORKSPACE_BYTES, host_visible=True) if about.cooperative else 0
+            try:
+                run = self._observed(library, about, values, workspace)
+            finally:
+                if workspace:
+                    gpu.free(workspace)
+            gpu.outstanding.queued(handle, self._task(about, run, workspace))
+        if run.printed:
+            print(run.printed, end="", flush=True)
+
+    def _observed(self, library: Library, about: Launch, values: Sequence[bytes], workspace: int) -> Run:
+        """Run a kernel; the host's view of memory is in step before and after."""
+        gpu = self.gpu
+        for observer in gpu.observers:
+            for address, size in gpu.host_visible.items():
+                observer.host_wrote(address, size)
+        try:
+            with gpu.mapped_in_step():
+                return observed(about, values, gpu.memory, library.base, gpu.observers, workspace)
+        except TilewrightError as error:
+            if isinstance(error, KernelError) and error.printed:
+                print(error.printed, end="", flush=True)
+            raise kernel_error(error) from None
+
+    def _task(self, about: Launch, run: Run, workspace: int) -> Task | None:
+        """What a launch uses of memory that is the host's too; None where nothing, or where nobody asks."""
+        used = [
+            (address, observer.used(run, address, size))
+            for observer in self.gpu.observers
+            if observer.host_races
+            for address, size in self.gpu.host_visible.items()
+            if address != workspace
+        ]
+        reads, writes = (tuple(s for at, both in used for s in UsedBytes.of(at, both[i])) for i in (0, 1))
+        return Task(f"`{about.name}`", about.name, about.source_line, reads, writes) if reads or writes else None
+
+    def _refused(self, about: Launch, error: DriverError) -> Exception:
+        """The program's error of a launch that a driver refuses; observers hear of it first."""
+        for observer in self.gpu.observers:
+            observer.launching(about)
+        ended(about, self.gpu.observers, None, LaunchError(f"{about.name}: {error}"))
+        return driver_error(error.code, f"{error} ({about.name}, grid {about.grid}, block {about.block})")
+
+    def _check(self, about: Launch, library: Library, entry: str) -> None:
+        """Refuse what a driver refuses."""
+        limits, dynamic = about.gpu.launch, about.shared_bytes
+        fits = all(0 < g <= most for g, most in zip(about.grid, limits.grid_extents, strict=True))
+        fits &= all(0 < b <= most for b, most in zip(about.block, limits.block_extents, strict=True))
+        allowed = self.gpu.kernel_limits.get((library.handle, entry), limits.shared_per_block_bytes)
+        fits &= math.prod(about.block) <= limits.threads_per_block and 0 <= dynamic
+        if min(*about.grid, *about.block) < 1:
+            raise DriverError("CUDA_ERROR_INVALID_VALUE", "CUDA_ERROR_INVALID_VALUE: the grid or the block is empty")
+        if not fits or (dynamic and dynamic + about.program.shared_bytes > allowed):
+            raise DriverError("CUDA_ERROR_INVALID_VALUE")
+        if about.cooperative:
+            wrong = residency.too_many(about.program, about.gpu, about.grid, about.block, dynamic)
+            if wrong:
+                code = "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE"
+                raise DriverError(code, f"{code}: {wrong}")
+
+
+def _is_cooperative(config: Any) -> bool:
+    return bool(config.cooperative if isinstance(config, LaunchConfig) else config.is_cooperative)
+
+
+def _extents(value: Any) -> tuple[int, int, int]:
+    """Three extents from what a launch configuration may hold."""
+    given = tuple(value) if isinstance(value, Sequence) else (value,)
+    x, y, z = (*(int(extent) for extent in given), 1, 1, 1)[:3]
+    return x, y, z
+
+
+def packed(parameters: Sequence[Parameter], arguments: Sequence[Any]) -> tuple[bytes, ...]:
+    """The bytes of each parameter: as a driver does, the first of what each argument points to.
+
+    Raises
+    ------
+    DriverError
+        The number of arguments is wrong.
+    """
+    if len(arguments) != len(parameters):
+        raise DriverError(
+            "CUDA_ERROR_INVALID_VALUE", f"takes {len(parameters)} kernel parameters (got {len(arguments)})"
+        )
+    return tuple(
+        _bytes(argument)[: parameter.bytes].ljust(parameter.bytes, b"\0")
+        for parameter, argument in zip(parameters, arguments, strict=True)
+    )
+
+
+def _bytes(argument: Any) -> bytes:
+    """An argument's bytes, by the types that `cuda.core.launch` takes."""
+    if isinstance(argument, bool):
+        return bytes([argument])
+    if isinstance(argument, int):
+        return (argument & (2**64 - 1)).to_bytes(8, "little")
+    if isinstance(argument, float):
+        return struct.pack("<d", argument)
+    if isinstance(argument, complex):
+        return struct.pack("<2d", argument.real, argument.imag)
+    if isinstance(argument, np.generic):
+        return argument.tobytes()
+    if isinstance(argument, ctypes._SimpleCData | ctypes.Structure | ctypes.Array):
+        return bytes(argument)
+    handle = getattr(argument, "handle", argument)  # a buffer's, or a CUdeviceptr itself
+    return (int(handle) & (2**64 - 1)).to_bytes(8, "little")
+
+
+def _facts(kernel: Any, given: Sequence[Any], values: Sequence[bytes]) -> Iterator[ArgumentFact]:
+    """What is known of each argument, by the types that numba-cuda compiled the kernel for, and by what was given."""
+    types = kernel.argument_types
+    function = getattr(kernel, "py_func", None)
+    names = list(inspect.signature(function).parameters) if function else []
+    names += [f"argument {index}" for index in range(len(names), len(types))]
+    words = [int.from_bytes(value, "little", signed=True) for value in values]
+    if sum(_fields(type_) for type_ in types) != len(words):  # an extension passes something else
+        return
+    at = 0
+    for name, type_, value in zip(names, types, given, strict=False):
+        yield from _fact(name, type_, words[at : at + _fields(type_)], value)
+        at += _fields(type_)
+
+
+def _fields(type_: Any) -> int:
+    """Kernel parameters that an argument takes. Source: numba-cuda, `dispatcher.py` (`_Kernel._prepare_args`)."""
+    from numba.cuda import types
+
+    if isinstance(type_, types.Array):
+        return array_fields(int(type_.ndim))
+    if isinstance(type_, types.BaseTuple):
+        return sum(_fields(item) for item in type_)
+    return 2 if isinstance(type_, types.Complex) else 1
+
+
+def _own(argument: Any) -> dict[str, Any]:
+    """Fields of a fact: the program's array that a launch has a copy of."""
+    argument = getattr(argument, "value", argument) if type(argument).__name__ in ("In", "Out", "InOut") else argument
+    own = given_by_program(argument)
+    if isinstance(own, np.ndarray):
+        owner = own
+        while isinstance(owner.base, np.ndarray):
+            owner = owner.base
+        return {"given": (int(own.__array_interface__["data"][0]), own.strides), "owner": weakref.ref(owner)}
+    return {} if own is argument else {"given": (int(own.device_ctypes_pointer.value or 0), tuple(own.strides))}
+
+
+def _fact(name: str, type_: Any, words: Sequence[int], given: Any) -> Iterator[ArgumentFact]:
+    from numba.cuda import types
+    from numba.cuda.np.numpy_support import as_dtype
+
+    if isinstance(type_, types.Array):
+        ndim = type_.ndim
+        try:
+            dtype = as_dtype(type_.dtype)
+        except NotImplementedError:  # a type that NumPy does not have
+            dtype = np.dtype((np.void, words[ITEMSIZE]))
+        shape, strides = tuple(words[SHAPE:][:ndim]), tuple(words[SHAPE + ndim :])
+        yield ArgumentFact(name, dtype, shape, strides, words[DATA], _copied_back_to(given), **_own(given))
+    elif isinstance(type_, types.BaseTuple):
+        at = 0
+        for index, item in enumerate(type_):
+            yield from _fact(f"{name}[{index}]", item, words[at : at + _fields(item)], given[index])
+            at += _fields(item)
+    else:
+        pointer = isinstance(type_, types.Record | types.CPointer)
+        value = words[0] if isinstance(type_, types.Integer) else None
+        yield ArgumentFact(name, address=words[0] if pointer else 0, value=value)
+
+
+def _copied_back_to(given: Any) -> int:
+    """Host address of a host array that numba-cuda copies back after the launch; 0 for any other argument."""
+    from numba.cuda import In
+
+    array = getattr(given, "value", given)
+    if isinstance(given, In) or not isinstance(array, np.ndarray) or hasattr(array, "__cuda_memory__"):
+        return 0
+    pointer = HostPointer.of(array)
+    return int(pointer) if pointer.writable_bytes else 0
+
+
+def driver_error(code: str, message: str) -> Exception:
+    """numba-cuda's error of a driver call, which `cuda.core`'s handlers take for theirs too."""
+    error: Exception = _error_class()(code, message, None)
+    return error
+
+
+def kernel_error(error: TilewrightError) -> Exception:
+    """The program's error of a launch that the machine refused or ended."""
+    code = next((code for kind, code in _CODES if isinstance(error, kind)), "CUDA_ERROR_UNKNOWN")
+    made: Exception = _error_class()(code, f"{code}: {error}", error)
+    return made
+
+
+@once
+def _error_class() -> Any:
+    """The class of errors of launches: numba-cuda's, cuda.core's and our own, so that any handler takes it."""
+    from cuda.bindings.driver import CUresult
+    from cuda.core._utils.cuda_utils import CUDAError
+    from numba.cuda.cudadrv.driver import CudaAPIError
+
+    class SimulatedLaunchError(CudaAPIError, CUDAError, KernelError):  # type: ignore[misc]
+        """A launch failed on the simulated GPU."""
+
+        def __init__(self, code: str, message: str, cause: TilewrightError | None) -> None:
+            KernelError.__init__(self, message, **(vars(cause) if isinstance(cause, KernelError) else {}))
+            self.code, self.msg = CUresult.__members__[code], message
+
+        def __str__(self) -> str:
+            return f"[{int(self.code)}] {self.msg}"
+
+    SimulatedLaunchError.__qualname__ = SimulatedLaunchError.__name__  # tracebacks name it so
+    return SimulatedLaunchError

@@ -1,0 +1,217 @@
+"""Compiling and linking device code with no driver: NVRTC, nvJitLink and the joining of PTX.
+
+These classes stand for `cuda.core`'s of the same name. What is linked is PTX and stays PTX, for that is what the
+machine runs; machine code of a GPU can be linked by none of them.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tilewright.drivers.current import current_gpu
+from tilewright.drivers.modules import Kernel, Library
+from tilewright.errors import CompileError, PtxError
+from tilewright.programs import assembler, listing
+from tilewright.programs.nvrtc import log, output
+from tilewright.ptx import parse, to_text
+from tilewright.ptx.joining import join
+
+#: The static library of the device runtime; what a kernel uses of it is defined where the machine reads the kernel.
+_RUNTIME_LIBRARY = "cudadevrt"
+#: Options of NVRTC with which its code names source lines.
+_TELLS_LINES = frozenset({b"--generate-line-info", b"-lineinfo", b"--device-debug", b"-G"})
+
+
+class ObjectCode:
+    """Device code: what a compiler made, or what a linker joined, which can be loaded.
+
+    Attributes
+    ----------
+    code_type : str
+        `ptx`, `ltoir`, `cubin` and so on; of what the linker made, `cubin`.
+    name : str
+    ptx : str
+        What the machine runs; empty where that is not known.
+    """
+
+    def __init__(self, code: bytes | str, code_type: str, name: str = "", ptx: str = "") -> None:
+        self._code: Any = code
+        self.code_type = code_type
+        self.name = name
+        self.ptx = ptx or (_text(self.code) if code_type == "ptx" else "")
+
+    @property
+    def code(self) -> bytes:
+        """The code's bytes; for what the linker made they are assembled when they are first asked for."""
+        if not self._code and self.ptx:
+            self._code = assembler.cubin(self.ptx, self.name, listing.target(listing.parsed(self.ptx)))
+        elif isinstance(self._code, str):
+            self._code = Path(self._code).read_bytes()
+        code: bytes = self._code
+        return code
+
+    @property
+    def library(self) -> Library:
+        """The code as it is loaded on the current simulated GPU."""
+        return Library.of(current_gpu(), self)
+
+    @property
+    def handle(self) -> Any:
+        """The loaded library's handle."""
+        from tilewright.drivers.contexts import binding
+
+        return binding().CUlibrary(self.library.handle)
+
+    def get_kernel(self, name: str | bytes) -> Kernel:
+        """A kernel by its name in PTX."""
+        text = name.decode() if isinstance(name, bytes) else name
+        self.library.entry(text)
+        return Kernel(self, text)
+
+
+def _maker(kind: str) -> Callable[..., ObjectCode]:
+    def make(code: bytes | str, *, name: str = "", symbol_mapping: Any = None) -> ObjectCode:
+        return ObjectCode(code, kind, name)
+
+    make.__doc__ = f"Device code of kind {kind}, as bytes or a path."
+    return make
+
+
+for _kind in ("ptx", "cubin", "ltoir", "fatbin", "object", "library"):
+    setattr(ObjectCode, f"from_{_kind}", staticmethod(_maker(_kind)))
+
+
+class Linker:
+    """Joins device code. Options are `cuda.core.LinkerOptions`."""
+
+    def __init__(self, *objects: Any, options: Any = None) -> None:
+        self._objects = objects
+        self._options = options
+
+    def link(self, target_type: str) -> ObjectCode:
+        """Link to `ptx` or to what can be loaded.
+
+        Raises
+        ------
+        cuda.core CUDAError
+            Some code is a GPU's own and not PTX.
+        """
+        texts: list[str] = []
+        intermediate = []
+        for code in self._objects:
+            if code.code_type == "ltoir":
+                intermediate.append(code)
+            elif code.code_type == "ptx":
+                texts.append(_text(code.code))
+            elif not (code.code_type == "library" and _RUNTIME_LIBRARY in code.name):
+                raise machine_code(code)
+        if intermediate:
+            texts.insert(0, _optimised(intermediate, self._options))
+        try:
+            ptx = texts[0] if len(texts) == 1 else to_text(join([parse(text) for text in texts]))
+        except PtxError as error:
+            raise no_binary(str(error)) from error
+        return ObjectCode(ptx.encode(), "ptx") if target_type == "ptx" else ObjectCode(b"", "cubin", ptx=ptx)
+
+    def get_info_log(self) -> str:
+        """What the linker has to say."""
+        return ""
+
+    def get_error_log(self) -> str:
+        """What went wrong."""
+        return ""
+
+    def close(self) -> None:
+        """End the linker."""
+
+
+def no_binary(message: str) -> Exception:
+    """The error of code that the device cannot run."""
+    from cuda.core._utils.cuda_utils import CUDAError
+
+    error: Exception = CUDAError(f"CUDA_ERROR_NO_BINARY_FOR_GPU: {message}")
+    return error
+
+
+def machine_code(code: Any) -> Exception:
+    """The error of code that is no PTX and cannot be made into it."""
+    return no_binary(f"{code.name or code.code_type} is machine code of a GPU, and the simulated GPU runs PTX")
+
+
+def _text(code: bytes | str) -> str:
+    return (code.decode(errors="replace") if isinstance(code, bytes) else code).strip("\0 \n") + "\n"
+
+
+def _optimised(objects: list[Any], options: Any) -> str:
+    """PTX of intermediate code, by nvJitLink."""
+    from cuda.bindings import nvjitlink
+
+    flags = [flag.decode() for flag in options.as_bytes("nvjitlink")] if options is not None else ["-lto"]
+    flags += [flag for flag in ("-ptx", "-lineinfo") if flag not in flags]
+    handle = nvjitlink.create(len(flags), flags)
+    try:
+        for code in objects:
+            data = code.code
+            nvjitlink.add_data(handle, nvjitlink.InputType.LTOIR, data, len(data), code.name or "code")
+        nvjitlink.complete(handle)
+        buffer = bytearray(nvjitlink.get_linked_ptx_size(handle))
+        nvjitlink.get_linked_ptx(handle, buffer)
+    except nvjitlink.nvJitLinkError as error:
+        log = bytearray(nvjitlink.get_error_log_size(handle))
+        nvjitlink.get_error_log(handle, log)
+        error.add_note(log.decode(errors="replace").strip("\0 \n"))
+        raise
+    finally:
+        nvjitlink.destroy(handle)
+    return _text(bytes(buffer))
+
+
+class Program:
+    """CUDA C++ on its way through NVRTC. Options are `cuda.core.ProgramOptions`."""
+
+    def __init__(self, code: str, code_type: str, options: Any = None) -> None:
+        self._code = code
+        self._options = options
+
+    def compile(self, target_type: str, name_expressions: Any = (), logs: Any = None) -> ObjectCode:
+        """Compile to `ptx` or `ltoir`.
+
+        Raises
+        ------
+        cuda.core NVRTCError
+            NVRTC refused the source; the message holds its text.
+        """
+        name = self._options.name or ""
+        flags = [*self._options.as_bytes("nvrtc", target_type)]
+        if target_type == "ptx" and not _TELLS_LINES & set(flags):
+            flags.append(b"-lineinfo")
+        code, log = _compiled(self._code, target_type, name, tuple(flags))
+        if logs is not None and log:
+            logs.write(log)
+        return ObjectCode(code, target_type, name)
+
+
+@functools.lru_cache(maxsize=64)
+def _compiled(source: str, target_type: str, name: str, flags: tuple[bytes, ...]) -> tuple[bytes, str]:
+    """What NVRTC makes of a source, and its log; numba-cuda compiles its own sources anew for every kernel."""
+    from cuda.bindings import nvrtc
+    from cuda.core._utils.cuda_utils import NVRTCError
+
+    readers = {
+        "ptx": (nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX),
+        "ltoir": (nvrtc.nvrtcGetLTOIRSize, nvrtc.nvrtcGetLTOIR),
+    }
+    if target_type not in readers:
+        raise CompileError(f"`target_type` must be ptx or ltoir (got {target_type!r})")
+    _, program = nvrtc.nvrtcCreateProgram(source.encode(), name.encode(), 0, None, None)
+    try:
+        (result,) = nvrtc.nvrtcCompileProgram(program, len(flags), list(flags))
+        text = log(nvrtc, program)
+        if result != nvrtc.nvrtcResult.NVRTC_SUCCESS:
+            raise NVRTCError(f"{result.name}, compilation log:\n\n{text}")
+        return output(nvrtc, program, *readers[target_type]), text
+    finally:
+        nvrtc.nvrtcDestroyProgram(program)

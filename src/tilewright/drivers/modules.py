@@ -1,0 +1,211 @@
+"""Loaded modules and their kernels, and the driver calls about them.
+
+Source: CUDA Driver API, "Library Management", "Execution Control" and "Occupancy".
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tilewright.drivers.contexts import binding
+from tilewright.drivers.current import current_gpu
+from tilewright.drivers.gpu import DriverError, SimulatedGpu
+from tilewright.machine.gpu import WARP_LANES
+from tilewright.programs.arguments import c_arguments
+from tilewright.programs.assembler import Resources
+from tilewright.programs.listing import parsed, read_entry, target
+from tilewright.programs.mangling import nested_name
+from tilewright.programs.program import Program
+from tilewright.programs.residency import active_blocks
+from tilewright.ptx import tree
+from tilewright.simt.run.variables import place_all
+from tilewright.simt.translate.layout import lay_out
+
+if TYPE_CHECKING:
+    from tilewright.drivers.linking import ObjectCode
+
+
+class Library:
+    """A module in a simulated GPU's memory.
+
+    Attributes
+    ----------
+    handle : int
+    code : ObjectCode
+    module : tilewright.ptx.tree.Module
+    base : int
+        Device address of its variables.
+    """
+
+    def __init__(self, gpu: SimulatedGpu, handle: int, code: ObjectCode) -> None:
+        self.handle = handle
+        self.code = code
+        self.module = parsed(code.ptx)
+        self._programs: dict[str, Program] = {}
+        self.base = place_all(self.module, gpu.memory, lambda size: gpu.allocate(size, host_visible=True))
+
+    @classmethod
+    def of(cls, gpu: SimulatedGpu, code: ObjectCode) -> Library:
+        """Device code as it is loaded on a GPU; loads it where it is not yet."""
+        if not code.ptx:
+            from tilewright.drivers.linking import machine_code
+
+            raise machine_code(code)
+        with gpu.call():
+            for found in gpu.libraries.copy().values():
+                if found.code is code:
+                    return found
+            library = cls(gpu, gpu.new_handle(), code)
+            gpu.libraries[library.handle] = library
+        return library
+
+    def entry(self, name: str) -> Program:
+        """The program of one kernel.
+
+        Raises
+        ------
+        cuda.core CUDAError
+            There is no such kernel.
+        """
+        if name not in self._programs:
+            if name not in {function.name for function in self.module.entries}:
+                from cuda.core._utils.cuda_utils import CUDAError
+
+                raise CUDAError(f"CUDA_ERROR_NOT_FOUND: the module has no kernel {name!r}")
+            found = read_entry(self.module, name)
+            self._programs[name] = Program(
+                nested_name(name) or name, self.code.ptx, name, target(self.module), found.parameters,
+                found.shared_bytes, c_arguments(found.parameters), "c",
+            )  # fmt: skip
+        return self._programs[name]
+
+    def variable(self, name: str) -> tuple[int, int]:
+        """Address and bytes of a variable."""
+        place = lay_out(self.module, tree.Function("", is_entry=True)).places.get(name)
+        declared = self.module.variables.get(name)
+        if place is None or place[0] != "module" or declared is None:
+            raise DriverError("CUDA_ERROR_NOT_FOUND")
+        return self.base + place[1], declared.size
+
+
+@dataclass(frozen=True, eq=False)
+class Kernel:
+    """A kernel of device code; it can be launched on whichever simulated GPU is in place."""
+
+    code: ObjectCode
+    name: str
+
+    @property
+    def handle(self) -> Kernel:
+        """What driver calls take."""
+        return self
+
+    @property
+    def program(self) -> Program:
+        """The kernel's program."""
+        return self.code.library.entry(self.name)
+
+    @property
+    def attributes(self) -> KernelAttributes:
+        """What the kernel needs."""
+        return KernelAttributes(self)
+
+
+class KernelAttributes:
+    """What a kernel needs: found out when it is asked for, for the assembler takes its time."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self._kernel = kernel
+
+    @property
+    def resources(self) -> Resources:
+        """As the assembler reports."""
+        program = self._kernel.program
+        return program.resources(program.cc)
+
+    @property
+    def num_regs(self) -> int:
+        """Registers of a thread."""
+        return self.resources.registers_per_thread
+
+    @property
+    def shared_size_bytes(self) -> int:
+        """Static shared memory of a block."""
+        return self._kernel.program.shared_bytes
+
+    @property
+    def local_size_bytes(self) -> int:
+        """Local memory of a thread."""
+        return self.resources.stack_bytes
+
+    @property
+    def const_size_bytes(self) -> int:
+        """Constant memory of the module's variables."""
+        variables = self._kernel.code.library.module.variables.values()
+        return sum(variable.size for variable in variables if variable.space == "const")
+
+    @property
+    def max_threads_per_block(self) -> int:
+        """Most threads that a block may have: by its launch bounds, and by its registers."""
+        record = current_gpu().record
+        directives = self._kernel.code.library.module.functions[self._kernel.name].directives
+        bounds = directives.get(".maxntid") or directives.get(".reqntid")
+        most = min(math.prod(bounds or (record.launch.threads_per_block,)), record.launch.threads_per_block)
+        while most > WARP_LANES and not active_blocks(record, self.num_regs, 0, most):
+            most -= WARP_LANES
+        return most
+
+    # The names that numba-cuda's own record has.
+    regs, const, local, shared, maxthreads = (
+        num_regs, const_size_bytes, local_size_bytes, shared_size_bytes, max_threads_per_block
+    )  # fmt: skip
+
+
+def cuLibraryGetGlobal(gpu: SimulatedGpu, library: Any, name: bytes) -> tuple[Any, int]:
+    """A variable's address and bytes."""
+    found = gpu.libraries.get(int(library))
+    if found is None:
+        raise DriverError("CUDA_ERROR_INVALID_HANDLE")
+    address, size = found.variable(name.decode())
+    return binding().CUdeviceptr(address), size
+
+
+def cuLibraryUnload(gpu: SimulatedGpu, library: Any) -> None:
+    """Unload a module and give its variables' memory back."""
+    found = gpu.libraries.pop(int(library), None)
+    if found is None:
+        raise DriverError("CUDA_ERROR_INVALID_HANDLE")
+    if found.base and gpu.memory.begins(found.base):
+        gpu.free(found.base)
+
+
+def cuKernelSetCacheConfig(gpu: SimulatedGpu, kernel: Kernel, config: Any, device: Any) -> None:
+    """Prefer first-level cache or shared memory, which changes nothing here."""
+
+
+def cuKernelSetAttribute(gpu: SimulatedGpu, attribute: Any, value: int, kernel: Kernel, device: Any) -> None:
+    """Set an attribute: the most dynamic shared memory of a block; a carve-out changes nothing here."""
+    names = binding().CUfunction_attribute
+    if attribute == names.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
+        if not 0 <= value <= gpu.record.shared_per_block_optin_bytes:
+            raise DriverError("CUDA_ERROR_INVALID_VALUE")
+        gpu.kernel_limits[kernel.code.library.handle, kernel.name] = value
+
+
+def cuOccupancyMaxActiveBlocksPerMultiprocessor(
+    gpu: SimulatedGpu, kernel: Kernel, block_threads: int, dynamic_shared_bytes: int
+) -> int:
+    """Blocks of a kernel that are resident at once."""
+    shared = kernel.program.shared_bytes + int(dynamic_shared_bytes)
+    if not 0 < block_threads <= gpu.record.launch.threads_per_block:
+        return 0
+    return active_blocks(gpu.record, KernelAttributes(kernel).num_regs, shared, int(block_threads))
+
+
+def cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+    gpu: SimulatedGpu, kernel: Kernel, block_threads: int, dynamic_shared_bytes: int, flags: int
+) -> int:
+    """The same, whatever the flags."""
+    return cuOccupancyMaxActiveBlocksPerMultiprocessor(gpu, kernel, block_threads, dynamic_shared_bytes)

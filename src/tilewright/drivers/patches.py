@@ -1,0 +1,259 @@
+"""The names of numba-cuda that are replaced while a simulated GPU is in place: a table.
+
+A row has a module of numba-cuda, a name in it (with dots for a name in a class), and what replaces it.
+All other code of numba-cuda stays, and so do the enumerations and codes of `cuda.bindings`. A test checks that
+numba-cuda has every name.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import threading
+import warnings
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from tilewright.drivers.compile_errors import add_line
+from tilewright.drivers.current import DRIVER
+from tilewright.drivers.driver_binding import Binding
+from tilewright.drivers.ended import end
+from tilewright.drivers.gpu import SimulatedGpu
+from tilewright.drivers.host_copies import observed_copy, observed_out
+from tilewright.drivers.host_side import CoreStream, Device
+from tilewright.drivers.launching import LaunchConfig, Launcher
+from tilewright.drivers.linking import Linker, ObjectCode, Program
+from tilewright.drivers.modules import KernelAttributes
+from tilewright.drivers.spacing import spacing_call
+from tilewright.drivers.views import ArrayView
+from tilewright.drivers.watched import WatchedNumPy, classes
+from tilewright.native.interrupts import HeldBack
+from tilewright.programs import numba_lines
+from tilewright.programs.optional import require
+from tilewright.simt.observer import Observer
+from tilewright.waiting import announced
+
+_PURPOSE = "Running programs on the simulated GPU"
+_DISPATCHER = "numba.cuda.dispatcher"
+_LOWERING = "numba.cuda.lowering"
+_NRT = "numba.cuda.memory_management.nrt"
+
+Row = tuple[str, str, Any]
+
+
+class Finalizers:
+    """Stands for the module `weakref` where numba-cuda frees memory: finalizers made meanwhile can be taken back.
+
+    After the simulated GPU is gone, an array that is still alive must not ask a driver to free what it had.
+    """
+
+    def __init__(self) -> None:
+        self._made: list[weakref.finalize[Any, Any]] = []
+        self._look_at = 1000
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(weakref, name)
+
+    def finalize(self, owner: Any, function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+        """As `weakref.finalize`."""
+        made: weakref.finalize[Any, Any] = weakref.finalize(owner, function, *arguments, **named)
+        self._made.append(made)
+        if len(self._made) > self._look_at:  # most are done by now
+            self._made = [finalizer for finalizer in self._made if finalizer.alive]
+            self._look_at = 1000 + 2 * len(self._made)
+        return made
+
+    def detach(self) -> None:
+        """Let no finalizer made here do anything any more, and what is still alive have nothing on the device."""
+        for made in self._made:
+            found = made.detach()
+            if found is not None:
+                end(found[0], importlib.import_module(DRIVER))
+
+
+def rows(gpu: SimulatedGpu, finalizers: Finalizers) -> Sequence[Row]:
+    """The table for one simulated GPU."""
+    launcher, lines = Launcher(gpu), Lines()
+    return (
+        *(_watching_rows() if gpu.host_races else ()),
+        (DRIVER, "binding", Binding(gpu)),
+        (DRIVER, "Linker", Linker),
+        (DRIVER, "ObjectCode", ObjectCode),
+        (DRIVER, "ExperimentalDevice", functools.partial(Device, gpu)),
+        (DRIVER, "ExperimentalStream", CoreStream),
+        (DRIVER, "get_cuda_native_handle", int),
+        (DRIVER, "find_driver", lambda: None),
+        (DRIVER, "weakref", finalizers),
+        (DRIVER, "device_to_host", observed_copy(gpu)),
+        ("numba.cuda.args", "Out.to_device", observed_out(gpu)),
+        (DRIVER, "CudaPythonFunction.__init__", _function_init),
+        (DRIVER, "_ActiveContext._tls_cache", threading.local()),
+        ("numba.cuda.cudadrv.nvrtc", "Program", Program),
+        ("numba.cuda.cudadrv.devicearray", "StridedMemoryView", ArrayView),
+        ("numba.cuda.typing.typeof", "StridedMemoryView", ArrayView),
+        ("numba.cuda.cudadrv.devices", "_runtime._tls", threading.local()),
+        (_DISPATCHER, "launch", launcher.launch),
+        (_DISPATCHER, "LaunchConfig", LaunchConfig),
+        (_DISPATCHER, "_Kernel.launch", _noting(launcher)),
+        (_DISPATCHER, "CUDADispatcher.call", spacing_call(gpu)),
+        (_DISPATCHER, "_Kernel.__init__", lines.kernel_init()),
+        (_DISPATCHER, "compile_cuda", lines.compiler()),
+        (_LOWERING, "BaseLower._compute_def_location", numba_lines.def_location()),
+        ("numba.cuda.debuginfo", "DIBuilder._set_module_flags", numba_lines.set_module_flags),
+        (_NRT, "launch", launcher.launch),
+        (_NRT, "LaunchConfig", LaunchConfig),
+    )
+
+
+def _watching_rows() -> Iterator[Row]:
+    """Rows that make arrays in shared memory report the host's uses."""
+    yield "numba.cuda.api", "np", WatchedNumPy()
+    for name, watched in classes().items():
+        yield "numba.cuda.cudadrv.devicearray", name, watched
+
+
+def _function_init(function: Any, module: Any, kernel: Any, name: str) -> None:
+    """What numba-cuda does when a kernel is loaded, but for its attributes, which wait until they are asked for."""
+    function.module, function.kernel, function.handle, function.name = module, kernel, kernel.handle, name
+    function.attrs = KernelAttributes(kernel)
+
+
+def _noting(launcher: Launcher) -> Callable[..., None]:
+    original = importlib.import_module(_DISPATCHER)._Kernel.launch
+
+    @functools.wraps(original)
+    def launch(kernel: Any, args: Sequence[Any], *options: Any, **named: Any) -> None:
+        launcher.note(kernel, args)
+        original(kernel, args, *options, **named)
+
+    return launch
+
+
+class Lines:
+    """Makes numba-cuda's compiler emit source lines where the code links with them; errors and instruments use them."""
+
+    def __init__(self) -> None:
+        dispatcher = importlib.import_module(_DISPATCHER)
+        self._compile, self._init = dispatcher.compile_cuda, dispatcher._Kernel.__init__
+        self._thread = threading.local()
+
+    def compiler(self) -> Callable[..., Any]:
+        """Stands for `compile_cuda`."""
+        from numba.cuda.core.errors import NumbaDebugInfoWarning
+
+        @functools.wraps(self._compile)
+        def compile_cuda(
+            function: Any, *arguments: Any, debug: bool = False, lineinfo: bool = False, **named: Any
+        ) -> Any:
+            arguments = (numba_lines.at_its_function(function), *arguments)
+            with announced("compiling", getattr(function, "__name__", "a kernel")):
+                return compiled(*arguments, debug=debug, lineinfo=lineinfo, **named)
+
+        def compiled(*arguments: Any, debug: bool, lineinfo: bool, **named: Any) -> Any:
+            if debug or lineinfo or getattr(self._thread, "off", False):
+                return self._compile(*arguments, debug=debug, lineinfo=lineinfo, **named)
+            with suppress(Exception), warnings.catch_warnings():
+                warnings.simplefilter("ignore", NumbaDebugInfoWarning)  # for lines that nobody asked for
+                return self._compile(*arguments, lineinfo=True, **named)
+            # Some types have no debugging information. Outside of the handler, so that an error is reported once.
+            try:
+                return self._compile(*arguments, **named)
+            except Exception as error:
+                add_line(error, arguments[0])
+                raise
+
+        return compile_cuda
+
+    def kernel_init(self) -> Callable[..., None]:
+        """Stands for `_Kernel.__init__`: a kernel that cannot be linked with lines is compiled without."""
+        from cuda.bindings.nvjitlink import nvJitLinkError
+
+        @functools.wraps(self._init)
+        def init(kernel: Any, *arguments: Any, **named: Any) -> None:
+            self._init(kernel, *arguments, **named)
+            if named.get("debug") or named.get("lineinfo"):
+                return
+            try:
+                kernel._codelibrary.get_cubin()
+            except nvJitLinkError:
+                self._thread.off = True
+                try:
+                    self._init(kernel, *arguments, **named)
+                finally:
+                    self._thread.off = False
+
+        return init
+
+
+def owner_of(module: str, name: str) -> tuple[Any, str]:
+    """The module or class that a row's name is in, and the name's last part.
+
+    Raises
+    ------
+    AttributeError
+        numba-cuda has no such name any more.
+    """
+    owner: Any = importlib.import_module(module)
+    *path, last = name.split(".")
+    for part in path:
+        owner = getattr(owner, part)
+    getattr(owner, last)
+    return owner, last
+
+
+@contextmanager
+def installed(gpu: SimulatedGpu) -> Iterator[None]:
+    """Put a simulated GPU in the driver's place, and everything back at the end."""
+    require("numba.cuda", _PURPOSE)
+    finalizers = Finalizers()
+    replaced: list[tuple[Any, str, Any]] = []
+    driver = importlib.import_module(DRIVER).driver
+    before = dict(vars(driver))
+    try:
+        with HeldBack():
+            _put(rows(gpu, finalizers), replaced)
+            _forget(driver)
+            driver.__init__()
+        yield
+    finally:
+        with HeldBack():
+            finalizers.detach()
+            _put_back(replaced)
+            _forget(driver)
+            vars(driver).update(before)
+
+
+@contextmanager
+def observing(gpu: SimulatedGpu, observer: Observer) -> Iterator[None]:
+    """Let one more observer follow the GPU in place meanwhile, with all that it asks for."""
+    replaced: list[tuple[Any, str, Any]] = []
+    with gpu.observing(observer):
+        try:
+            with HeldBack():
+                _put(_watching_rows() if gpu.host_races else (), replaced)
+            yield
+        finally:
+            with HeldBack():
+                _put_back(replaced)
+
+
+def _put(wanted: Iterable[Row], replaced: list[tuple[Any, str, Any]]) -> None:
+    """Replace what rows name; `replaced` gets what was there."""
+    for module, name, replacement in wanted:
+        owner, last = owner_of(module, name)
+        replaced.append((owner, last, vars(owner)[last]))
+        setattr(owner, last, replacement)
+
+
+def _put_back(replaced: list[tuple[Any, str, Any]]) -> None:
+    for owner, last, original in reversed(replaced):
+        setattr(owner, last, original)
+
+
+def _forget(driver: Any) -> None:
+    """Let numba-cuda's driver, its list of devices and its runtime of reference counts know nothing yet."""
+    vars(driver).clear()
+    importlib.import_module("numba.cuda.cudadrv.devices")._DeviceList.lst.fget.cache_clear()
+    importlib.import_module(_NRT).rtsys.close()

@@ -1,0 +1,269 @@
+"""`simulated_gpu`: a program's device for a while."""
+
+from __future__ import annotations
+
+import atexit
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import ContextDecorator, ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tilewright import machine
+from tilewright.drivers import patches
+from tilewright.drivers.current import placed_gpu
+from tilewright.drivers.gpu import SimulatedGpu
+from tilewright.errors import DeviceError
+from tilewright.native import private
+from tilewright.native.interrupts import none_lost
+from tilewright.simt.observer import Launch, Observer
+from tilewright.simt.run.limits import Limits
+
+if TYPE_CHECKING:
+    from tilewright.checking import Findings
+
+
+class Session(ContextDecorator):
+    """A simulated GPU that is a program's device within a `with` block, or from :meth:`start` to :meth:`stop`.
+
+    `with` gives the :class:`SimulatedGpu`. The names of :func:`simulated_gpu`'s parameters are its attributes.
+    """
+
+    def __init__(
+        self,
+        gpu: str = "h100",
+        observers: Sequence[Observer] = (),
+        seed: int | None = None,
+        limits: Limits | None = None,
+        *,
+        check: bool = False,
+    ) -> None:
+        machine.gpu(gpu)  # an unknown name is refused here, not by `start`, which may be far away
+        self.gpu = gpu
+        self.observers = tuple(observers)
+        self.seed = seed
+        self.limits = limits
+        self.check = check
+        self._device: SimulatedGpu | None = None
+        self._open = ExitStack()
+
+    def __repr__(self) -> str:
+        """What it is, and whether it is in place."""
+        state = "not in place" if self._device is None else "in place"
+        return f"<simulated_gpu({self.gpu!r}), {state}>"
+
+    def __enter__(self) -> SimulatedGpu:
+        """Put a fresh GPU in place."""
+        if self._device is not None:
+            raise DeviceError("a simulated GPU must have ended before it begins again (got one in place); end it first")
+        observers = self.observers
+        if self.check:
+            from tilewright.checking import Checks
+
+            observers = (*observers, Checks(gpu=self.gpu))
+        device = SimulatedGpu(self.gpu, observers, self.seed, self.limits)
+        with ExitStack() as stack:
+            stack.enter_context(none_lost())
+            stack.enter_context(patches.installed(device))
+            stack.callback(device.close)
+            self._open = stack.pop_all()
+        self._device = device
+        return device
+
+    def __exit__(self, *error: object) -> None:
+        """End the GPU, and put back what was in its place."""
+        self._device = None
+        self._open.close()
+
+    def start(self) -> SimulatedGpu:
+        """Put the GPU in place until :meth:`stop`, or until the process ends: for notebooks, whose cells go on with it.
+
+        One that was started before, by this or another session, ends first: a cell that is run again starts afresh.
+
+        Returns
+        -------
+        SimulatedGpu
+
+        Raises
+        ------
+        DeviceError
+            One that was started has since been covered by a `with` block.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from numba import cuda
+        >>> session = simulated_gpu("t4")
+        >>> device = session.start()
+        >>> x = cuda.to_device(np.arange(3))  # in one cell
+        >>> x.copy_to_host().tolist()  # in another
+        [0, 1, 2]
+        >>> session.stop()
+        """
+        before = placed_gpu()
+        started = before.started_by if before is not None else None
+        for session in (self, started):
+            if isinstance(session, Session):
+                session.stop()
+        device = self.__enter__()
+        device.started_by = self
+        atexit.register(self.stop)
+        return device
+
+    def stop(self) -> None:
+        """End a GPU that was started; nothing where none was."""
+        device = self._device
+        if device is None:
+            return
+        if placed_gpu() is not device:
+            raise DeviceError(
+                "the simulated GPU in place must be the one that stops (got another one, started since); end that first"
+            )
+        atexit.unregister(self.stop)
+        self.__exit__()
+
+    @property
+    def findings(self) -> Findings:
+        """What was found so far, where `check` is set; none after the end."""
+        from tilewright.checking import Findings
+
+        return Findings(()) if self._device is None else self._device.findings
+
+
+def simulated_gpu(
+    gpu: str = "h100",
+    observers: Sequence[Observer] = (),
+    seed: int | None = None,
+    limits: Limits | None = None,
+    *,
+    check: bool = False,
+) -> Session:
+    """Let programs that use `numba.cuda` run on a simulated GPU: in a `with` block, or from `start()` to `stop()`.
+
+    Parameters
+    ----------
+    gpu : str
+        Which one, as `tilewright gpus` lists it.
+    observers : sequence of Observer
+        Hears of its memory and of every launch.
+    seed : int, optional
+        Shuffles the order of blocks, and of warps in a block, of every launch.
+    limits : Limits, optional
+        When to give a launch up.
+    check : bool
+        Whether to look for what is wrong with the kernels; the GPU's `findings` say it. A launch that fails is an error
+        as without, and among them too.
+
+    Returns
+    -------
+    Session
+        `with` and `start()` give a :class:`SimulatedGpu`.
+
+    Raises
+    ------
+    MissingExtraError
+        numba-cuda is not installed; from `with` and `start()`.
+    ArgumentValueError
+        There is no such GPU.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from numba import cuda
+    >>> @cuda.jit
+    ... def double(x):
+    ...     i = cuda.grid(1)
+    ...     if i < x.size:
+    ...         x[i] *= 2
+    >>> x = np.arange(4, dtype=np.float32)
+    >>> with simulated_gpu("a100") as device:
+    ...     double[1, 32](x)
+    ...     device.record.name
+    'NVIDIA A100 SXM4 80GB'
+    >>> x.tolist()
+    [0.0, 2.0, 4.0, 6.0]
+    """
+    return Session(gpu, observers, seed, limits, check=check)
+
+
+class ChildLaunches(Observer):
+    """Notes that a process launched which is not the one that this was made for: what follows a program is in that one.
+
+    Parameters
+    ----------
+    note : path
+        File that is made then.
+    process : int
+        Number of the process whose launches are not noted.
+    """
+
+    def __init__(self, note: Path, process: int) -> None:
+        self._note = note
+        self._process = process
+
+    @property
+    def any(self) -> bool:
+        """Whether there were any."""
+        return self._note.exists()
+
+    def launching(self, launch: Launch) -> None:
+        """Note it, where it is of another process."""
+        if os.getpid() != self._process:
+            with suppress(OSError):  # the program that is followed has ended
+                self._note.touch()
+
+
+@contextmanager
+def in_children(gpu: str, seed: int | None = None, limits: Limits | None = None) -> Iterator[ChildLaunches]:
+    """Let Python processes that are started meanwhile have a simulated GPU too, each its own.
+
+    Parameters
+    ----------
+    gpu, seed, limits
+        As :func:`simulated_gpu` takes them; of the limits the seconds.
+
+    Yields
+    ------
+    ChildLaunches
+        To be among this process's observers, for processes that are forked from it.
+    """
+    startup = str(Path(__file__).parent / "startup")
+    seconds = None if limits is None else limits.seconds
+    with ExitStack() as stack:
+        try:
+            folder = stack.enter_context(private.working_folder())
+        except OSError:  # nowhere to note them: the file system is read-only, or full
+            folder = Path(os.devnull)
+        launches = ChildLaunches(folder / "launched", os.getpid())
+        wanted = {
+            "TILEWRIGHT_SIMULATED_GPU": gpu,
+            "TILEWRIGHT_SIMULATED_SEED": "" if seed is None else str(seed),
+            "TILEWRIGHT_SIMULATED_LIMIT": "" if seconds is None else repr(seconds),
+            "TILEWRIGHT_SIMULATED_NOTE": str(folder / "launched"),
+            "PYTHONPATH": os.pathsep.join(filter(None, [startup, os.environ.get("PYTHONPATH")])),
+        }
+        before = {name: os.environ.get(name) for name in wanted}
+        os.environ.update(wanted)
+        try:
+            yield launches
+        finally:
+            for name, value in before.items():
+                if value is None:
+                    del os.environ[name]
+                else:
+                    os.environ[name] = value
+
+
+def stay_simulated() -> None:
+    """Put the simulated GPU that a parent process asked for in place until this process ends."""
+    gpu, seed, limit, note = (os.environ[f"TILEWRIGHT_SIMULATED_{name}"] for name in ("GPU", "SEED", "LIMIT", "NOTE"))
+    stack = ExitStack()
+    stack.enter_context(
+        simulated_gpu(
+            gpu,
+            observers=[ChildLaunches(Path(note), process=0)],
+            seed=int(seed) if seed else None,
+            limits=Limits(seconds=float(limit)) if limit else None,
+        )
+    )
+    atexit.register(stack.close)

@@ -1,0 +1,120 @@
+"""Driver calls about streams and events. Work is done when it is asked for, so a stream is always ready.
+
+Source: CUDA Driver API, "Stream Management" and "Event Management".
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+from tilewright.drivers.contexts import binding
+from tilewright.drivers.gpu import DEFAULT_STREAMS, DriverError, Event, SimulatedGpu, Stream, now
+from tilewright.native.once import once
+
+_CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p)
+
+
+@once
+def handle_type() -> Any:
+    """The type of streams' handles, with their value under the name by which numba-cuda reads it."""
+
+    class CUstream(binding().CUstream):  # type: ignore[misc]
+        """A stream's handle."""
+
+        value = property(int)
+
+    return CUstream
+
+
+def cuStreamCreate(gpu: SimulatedGpu, flags: int) -> Any:
+    """A stream."""
+    gpu.require_context()
+    handle = gpu.new_handle()
+    gpu.streams[handle] = Stream()
+    if int(flags) & int(binding().CUstream_flags.CU_STREAM_NON_BLOCKING):
+        gpu.outstanding.made_independent(handle)
+    return handle_type()(handle)
+
+
+def cuStreamDestroy(gpu: SimulatedGpu, stream: Any) -> None:
+    """End a stream when its work is done."""
+    gpu.stream(stream)
+    if int(stream) in DEFAULT_STREAMS:
+        raise DriverError("CUDA_ERROR_INVALID_HANDLE")
+    gpu.streams.pop(int(stream))
+    gpu.outstanding.stream_ended(int(stream))
+
+
+def cuStreamSynchronize(gpu: SimulatedGpu, stream: Any) -> None:
+    """Wait for a stream's work."""
+    gpu.wait(gpu.stream(stream))
+    gpu.outstanding.synchronised(int(stream))
+
+
+def cuStreamQuery(gpu: SimulatedGpu, stream: Any) -> None:
+    """Whether a stream's work is done."""
+    if any(not future.done() for future in gpu.stream(stream).callbacks):
+        raise DriverError("CUDA_ERROR_NOT_READY")
+    gpu.outstanding.synchronised(int(stream))
+
+
+def cuStreamWaitEvent(gpu: SimulatedGpu, stream: Any, event: Any, flags: int) -> None:
+    """Let a stream wait for an event."""
+    gpu.stream(stream)
+    gpu.event(event)
+    gpu.outstanding.waits(int(stream), int(event))
+
+
+def cuStreamAddCallback(gpu: SimulatedGpu, stream: Any, callback: Any, data: Any, flags: int) -> None:
+    """Call a function on the driver's thread when the stream's work is done."""
+    found, handle = gpu.stream(stream or 0), int(stream or 0)
+    function = _CALLBACK(int(callback))
+    before = gpu.outstanding.before(handle)
+
+    def work() -> None:
+        gpu.outstanding.known_done(before)
+        function(handle, 0, int(data))
+
+    gpu.call_back(found, work)
+
+
+def cuEventCreate(gpu: SimulatedGpu, flags: int) -> Any:
+    """An event."""
+    gpu.require_context()
+    handle = gpu.new_handle()
+    gpu.events[handle] = Event(timing=not int(flags) & int(binding().CUevent_flags.CU_EVENT_DISABLE_TIMING))
+    return binding().CUevent(handle)
+
+
+def cuEventDestroy(gpu: SimulatedGpu, event: Any) -> None:
+    """End an event."""
+    gpu.event(event)
+    gpu.events.pop(int(event))
+
+
+def cuEventRecord(gpu: SimulatedGpu, event: Any, stream: Any) -> None:
+    """Note the time in a stream."""
+    gpu.stream(stream)
+    gpu.event(event).recorded = now()
+    gpu.outstanding.recorded(int(event), int(stream))
+
+
+def cuEventQuery(gpu: SimulatedGpu, event: Any) -> None:
+    """Whether an event has come."""
+    gpu.event(event)
+    gpu.outstanding.event_came(int(event))
+
+
+def cuEventSynchronize(gpu: SimulatedGpu, event: Any) -> None:
+    """Wait for an event."""
+    gpu.event(event)
+    gpu.outstanding.event_came(int(event))
+
+
+def cuEventElapsedTime(gpu: SimulatedGpu, start: Any, end: Any) -> float:
+    """Milliseconds between two events: the host's time, which is the simulator's and no GPU's."""
+    first, last = gpu.event(start), gpu.event(end)
+    if not (first.timing and last.timing) or first.recorded is None or last.recorded is None:
+        raise DriverError("CUDA_ERROR_INVALID_HANDLE")
+    return 1000 * (last.recorded - first.recorded)

@@ -1,0 +1,114 @@
+"""Arrays that lie on a device: the rules of `tw.matmul` for them, whatever the device."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tilewright.backends.inventory import Row, arrays_of
+from tilewright.engine.fusing import Arguments, Fused, fused
+from tilewright.engine.promotion import Types, byte_kind, real_kind
+from tilewright.engine.request import Request
+from tilewright.engine.shapes import Shape, result_shape
+from tilewright.errors import ArgumentTypeError, ArgumentValueError
+from tilewright.problem.algebra import Semiring
+from tilewright.problem.expression import identity
+from tilewright.problem.kind import Kind
+
+
+def matmul(a: Any, b: Any, out: Any, asked: Request, row: Row, axes: Any = None) -> Any:
+    """Multiply two arrays that lie on a device.
+
+    Parameters
+    ----------
+    a, b : array of the device's library, shapes (..., m, k) and (..., k, n), or (k,)
+        Any strides.
+    out : array of the same library, shape and dtype of the result, optional
+        Any strides; it may share memory with operands.
+    asked : Request
+    row : Row
+        Of the backend.
+    axes : list, optional
+        Must be left out.
+
+    Returns
+    -------
+    array of the library
+        Where A lies; the call does not wait for it.
+
+    Raises
+    ------
+    ArgumentTypeError, ArgumentValueError
+        As for arrays of the host, or an operand lies elsewhere.
+    DeviceError, CompileError
+        The device cannot, or its driver failed.
+    """
+    if axes is not None:
+        raise ArgumentTypeError(f"`axes` must be left out for {row.title} arrays; transpose them, which copies nothing")
+    if asked.device is not None:
+        raise ArgumentValueError(f"`device` must be left out for arrays that lie on one (got {asked.device!r})")
+    there = arrays_of(row, a, b)
+    found = asked.types(a.dtype, b.dtype, "same_kind" if asked.casting == "unsafe" else None)
+    if found.lowering == "words" or (found.lowering != "real" and asked.scale != (1, 0)):
+        raise ArgumentTypeError(
+            f"`alpha`, `beta` and an algebra must be left out for {row.title} arrays of {found.result}; convert them "
+            "with .astype, or multiply arrays of the host"
+        )
+    shape = result_shape(a.shape, b.shape)
+    stands = _StandIns(row)
+    made = _fused(found, asked, out, shape, stands)
+    kind = _kind(found, a.shape[-1], made, asked.semiring(found))
+    target = there.output(out, shape, found.result if made is None else made.result)
+    more = [] if made is None else stands.arrays(made.operands)
+    for name, value in (("a", a), ("b", b), ("out", target), *(("an operand of `epilogue`", x) for x in more)):
+        there.check(name, value)
+    left, right = there.converted("a", a, found.a), there.converted("b", b, found.b)
+    if target.size:
+        there.multiply_into(left, right, target, kind, more, shape)
+    return target
+
+
+class _StandIns:
+    """Arrays of the host in the places of a device's, of their shapes and dtypes, while expressions are traced."""
+
+    def __init__(self, row: Row) -> None:
+        self._row = row
+        self._found: dict[int, tuple[Any, Any]] = {}
+
+    def of(self, value: Any) -> Any:
+        if not self._row.owns(value):
+            return value
+        stand = np.broadcast_to(np.zeros((), value.dtype), value.shape)
+        self._found[id(stand)] = (stand, value)
+        return stand
+
+    def arguments(self, given: Arguments) -> Arguments:
+        if isinstance(given, Mapping):
+            return {name: self.of(value) for name, value in given.items()}
+        return [self.of(value) for value in given] if isinstance(given, Sequence) else given
+
+    def arrays(self, operands: Sequence[Any]) -> list[Any]:
+        """The device's arrays again, and NumPy's as they are."""
+        return [self._found[id(x)][1] if id(x) in self._found else x for x in operands]
+
+
+def _fused(found: Types, asked: Request, out: Any, shape: Shape, stands: _StandIns) -> Fused | None:
+    if found.lowering != "real":
+        if asked.epilogue is not None or len(asked.epilogue_args):
+            raise ArgumentTypeError(f"`epilogue` must be left out for {found.result}; compute afterwards")
+        return None
+    if asked.beta != 0 and out is None:
+        raise ArgumentValueError(f"`beta` must be 0 without `out`, which it scales (got {asked.beta})")
+    arguments = stands.arguments(asked.epilogue_args)
+    return fused(found, asked.wanted, asked.epilogue, arguments, asked.scale, stands.of(out), shape)
+
+
+def _kind(found: Types, k: int, made: Fused | None, algebra: Semiring | None) -> Kind:
+    if found.lowering == "bool":
+        counted = byte_kind(k)
+        return counted._replace(out="bool", finish=identity(counted.accumulator, "bool"))
+    if found.lowering == "complex":
+        return found.kind
+    return real_kind(found, algebra, None if made is None else made.signature)

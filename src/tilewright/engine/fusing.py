@@ -1,0 +1,272 @@
+"""What is done to sums before they become C: scale factors and a caller's epilogue, as one traced expression.
+
+Plainly: ``C = astype(epilogue(alpha * sum + beta * out, *operands), dtype)``, each operation rounded in the dtypes that
+NumPy's promotion gives, on top of the sum in the accumulator's.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tilewright.engine import operands
+from tilewright.engine.promotion import Types
+from tilewright.errors import ArgumentTypeError, ArgumentValueError
+from tilewright.problem import dtypes
+from tilewright.problem.expression import Expression, as_numpy, check_arity, identity, trace
+from tilewright.problem.fingerprint import fingerprint
+from tilewright.problem.tracing import Value
+
+Array = npt.NDArray[Any]
+Epilogue = Callable[..., Any]
+Arguments = Sequence[Any] | Mapping[str, Any]
+_NAMES = dtypes.NAMES | {"bool"}
+
+
+@dataclass(frozen=True, slots=True)
+class Fused:
+    """An expression of sums, with the arrays it reads.
+
+    Attributes
+    ----------
+    expression : Expression
+        Its first parameter is the sum, the others are the operands.
+    operands : tuple of ndarray
+        Each of a shape that broadcasts to the result's.
+    reads_out : bool
+        The last operand is `out`.
+    """
+
+    expression: Expression
+    operands: tuple[Array, ...] = ()
+    reads_out: bool = False
+
+    @property
+    def signature(self) -> tuple[Expression, bool]:
+        """What kernels depend on."""
+        return self.expression, self.reads_out
+
+    @property
+    def result(self) -> np.dtype[Any]:
+        """The dtype of C."""
+        return as_numpy(self.expression.dtype)
+
+    def laid(self, shape: tuple[int, ...], placed: Callable[[Array], Array]) -> list[Array]:
+        """The operands as views of C's shape, each with the axes that `placed` adds for 1-D factors."""
+        return [placed(np.broadcast_to(x, shape)) for x in self.operands]
+
+
+def fused(
+    found: Types,
+    wanted: np.dtype[Any] | None,
+    epilogue: Epilogue | None,
+    arguments: Arguments,
+    scale: tuple[complex, complex],
+    out: Array | None,
+    shape: tuple[int, ...],
+) -> Fused | None:
+    """The expression behind a real product; None where sums are C but for one conversion of the kernel's own.
+
+    Parameters
+    ----------
+    found : Types
+    wanted : dtype or None
+        The result's, where the caller gave it.
+    epilogue, arguments
+        As for :func:`tilewright.matmul`.
+    scale : (alpha, beta)
+    out : ndarray or None
+        What beta scales.
+    shape : tuple of int
+        Of the result.
+
+    Raises
+    ------
+    ArgumentTypeError, ArgumentValueError
+        An argument is none, or does not broadcast, or the function cannot be traced.
+    """
+    total = found.accumulator
+    if not isinstance(arguments, Sequence | Mapping) or isinstance(arguments, str):
+        raise ArgumentTypeError(
+            f"`epilogue_args` must be a sequence or a mapping of operands (got {type(arguments).__name__}); write "
+            "epilogue_args=(x,) for one"
+        )
+    if epilogue is None:
+        if len(arguments):
+            raise ArgumentTypeError("`epilogue_args` must be left out without `epilogue`, which takes them")
+        if scale == (1, 0):
+            return None if found.finishes_in_kernel else Fused(identity(total.name, found.result.name))
+    elif not callable(epilogue):
+        raise ArgumentTypeError(f"`epilogue` must be a function of the sum (got {type(epilogue).__name__})")
+    named = dict(arguments) if isinstance(arguments, Mapping) else None
+    labelled = named if named is not None else dict(enumerate(arguments))
+    arrays = [_operand(x, f"epilogue_args[{i!r}]", total, shape) for i, x in labelled.items()]
+    factors = [factor(value, name, total) for value, name in zip(scale, ("alpha", "beta"), strict=True)]
+    scaled, reads_out = [np.asarray(factors[0])] if scale[0] != 1 else [], False
+    if scale[1] != 0 and out is not None:
+        reads_out = out.dtype.isnative and dtypes.name_of(out.dtype) in _NAMES
+        scaled += [np.asarray(factors[1]), out if reads_out else out.astype(total)]
+    names = ["sum", *(f"x{i}" for i in range(len(arrays))), *_SCALES[scale[0] != 1, scale[1] != 0]]
+    values = (*arrays, *scaled)
+    kinds = [dtypes.name_of(x) for x in (total, *(value.dtype for value in values))]
+    parameters = tuple(zip(names, kinds, strict=True))
+    if epilogue is None:
+        expression = _scaling(parameters, (scale[0] != 1, scale[1] != 0), found, wanted)
+    elif isinstance(epilogue, Kept) and epilogue.expression.parameters == parameters:
+        expression = epilogue.expression
+    else:
+        keywords = tuple(named) if named is not None else None
+        scaled_by = (scale[0] != 1, scale[1] != 0)
+        key = fingerprint(epilogue)
+        if key is None:
+            expression = _traced(epilogue, parameters, keywords, len(arrays), scaled_by, found, wanted)
+        else:
+            told = _Told(key, epilogue)
+            expression = _traced_once(told, parameters, keywords, len(arrays), scaled_by, found, wanted)
+    return Fused(expression, values, reads_out)
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """An epilogue with what a plan traced it to, so that its calls need not trace it again."""
+
+    function: Epilogue
+    expression: Expression
+
+    def __call__(self, *values: Any, **named: Any) -> Any:
+        """The function itself, for operands of other dtypes."""
+        return self.function(*values, **named)
+
+
+def _traced(
+    epilogue: Epilogue | None,
+    parameters: tuple[tuple[str, str], ...],
+    keywords: tuple[str, ...] | None,
+    count: int,
+    scaled: tuple[bool, bool],
+    found: Types,
+    wanted: np.dtype[Any] | None,
+) -> Expression:
+    body = functools.partial(_body, epilogue, keywords, count, scaled, found, wanted)
+    return trace(body, dict(parameters))
+
+
+class _Told:
+    """A function that equals another where their fingerprints do."""
+
+    __slots__ = ("_hash", "function", "key")
+
+    def __init__(self, key: Hashable, function: Epilogue) -> None:
+        self.key, self.function, self._hash = key, function, hash(key)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Told) and self.key == other.key
+
+
+@functools.lru_cache(maxsize=256)
+def _traced_once(same: _Told, *asked: Any) -> Expression:
+    """What :func:`_traced` gives for functions of one fingerprint."""
+    return _traced(same.function, *asked)
+
+
+@functools.lru_cache(maxsize=256)
+def _scaling(
+    parameters: tuple[tuple[str, str], ...], scaled: tuple[bool, bool], found: Types, wanted: np.dtype[Any] | None
+) -> Expression:
+    """The expression of alpha and beta alone."""
+    return _traced(None, parameters, None, 0, scaled, found, wanted)
+
+
+#: What is scaled -> the further parameters' names.
+_SCALES = {
+    (False, False): (), (True, False): ("alpha",),
+    (False, True): ("beta", "out"), (True, True): ("alpha", "beta", "out"),
+}  # fmt: skip
+
+
+def _body(
+    epilogue: Epilogue | None,
+    keywords: tuple[str, ...] | None,
+    count: int,
+    scaled: tuple[bool, bool],
+    found: Types,
+    wanted: np.dtype[Any] | None,
+    total: Value,
+    *values: Value,
+) -> Any:
+    """What is traced."""
+    arguments, rest = values[:count], list(values[count:])
+    name = found.accumulator.name
+    result: Any = total
+    if scaled[0]:
+        result = result * rest.pop(0)
+    if scaled[1]:
+        beta, out = rest
+        result = result + out.cast(name) * beta
+    if epilogue is not None:
+        named = dict(zip(keywords, arguments, strict=True)) if keywords is not None else {}
+        placed = (result,) if keywords is not None else (result, *arguments)
+        check_arity(epilogue, placed, named)
+        result = epilogue(*placed, **named)
+        if isinstance(result, bool | int | float | np.generic):
+            result = total.like(result)
+        if not isinstance(result, Value):
+            return result  # refused by `trace`
+    kept = result.dtype in (name, total.dtype) or epilogue is None
+    target = wanted.name if wanted is not None else found.result.name if kept else result.dtype
+    return result.cast(target)
+
+
+def _operand(value: Any, name: str, total: np.dtype[Any], shape: tuple[int, ...]) -> Array:
+    """An epilogue's operand as an array that broadcasts to C; Python's numbers take a dtype as in NumPy 2."""
+    if isinstance(value, bool | int | float) and not isinstance(value, np.generic):
+        return np.asarray(value, np.result_type(total, value))
+    array = operands.array(value, name)
+    if dtypes.is_float8(dtypes.name_of(array.dtype)):
+        array = array.astype(np.float32)
+    array = array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+    if dtypes.name_of(array.dtype) not in _NAMES:
+        raise ArgumentTypeError(
+            f"`{name}` must be of booleans, integers or floats to 64 bits (got {array.dtype}); convert it with .astype"
+        )
+    try:
+        np.broadcast_to(array, shape)
+    except ValueError as error:
+        raise ArgumentValueError(
+            f"`{name}` must broadcast to the result's shape {shape} (got {array.shape}); a column has shape (m, 1)"
+        ) from error
+    return array
+
+
+def check_scale(value: Any, name: str) -> None:
+    """Refuse what is no number."""
+    if not np.isscalar(value) or isinstance(value, str | bytes):
+        raise ArgumentTypeError(
+            f"`{name}` must be a number (got {type(value).__name__}); scale by arrays in an epilogue"
+        )
+
+
+def factor(value: complex, name: str, total: np.dtype[Any]) -> Any:
+    """A scale factor in the accumulator's dtype; integers wrap."""
+    if total.kind == "b":
+        if value in (0, 1):
+            return value
+        raise ArgumentTypeError(f"`{name}` must be left out for booleans (got {value!r})")
+    if total.kind in "iu":
+        if not isinstance(value, int | np.integer):
+            raise ArgumentTypeError(f"`{name}` must be an integer for a product of integers (got {value!r})")
+        return np.array(int(value) % (1 << 64), np.uint64).astype(total)[()]
+    if isinstance(value, complex) and total.kind != "c":
+        raise ArgumentTypeError(f"`{name}` must be real for a real product (got {value!r})")
+    try:
+        return total.type(value)
+    except OverflowError as error:
+        raise ArgumentValueError(f"`{name}` must be a value of {total} (got a number too large for it)") from error

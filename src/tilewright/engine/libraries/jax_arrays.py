@@ -1,0 +1,33 @@
+"""JAX's arrays as operands and results; values that `jax.jit` or `jax.grad` trace have no memory to read."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from tilewright.engine import operands as numpy_operands
+from tilewright.engine.libraries import Array, Wrap
+from tilewright.errors import ArgumentTypeError
+
+
+def array(value: Any, name: str) -> Array:
+    """The array's memory; from another device a copy.
+
+    Raises
+    ------
+    ArgumentTypeError
+        It is traced.
+    """
+    if isinstance(value, sys.modules["jax"].core.Tracer):
+        raise ArgumentTypeError(
+            f"`{name}` must have values (got one that JAX traces); call tilewright in jax.pure_callback, or outside of "
+            "jax.jit and jax.grad"
+        )
+    return np.asarray(value)
+
+
+def operands(a: Any, b: Any) -> tuple[Array, Array, Wrap]:
+    """The arrays of two operands; their product is a JAX array, of a dtype that JAX allows at that time."""
+    return numpy_operands.array(a, "a"), numpy_operands.array(b, "b"), sys.modules["jax"].numpy.asarray

@@ -1,0 +1,97 @@
+"""Pandas' frames and series as operands: the product has their labels, as `numpy.matmul` of them has.
+
+The columns of A and the rows of B meet by label: where both have labels in another order, B's rows are put into that of
+their union, as pandas does; where one has labels that the other lacks, there is no product.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from tilewright.engine import operands as numpy_operands
+from tilewright.engine.libraries import Array, Wrap
+from tilewright.errors import ArgumentTypeError, ArgumentValueError
+
+
+def array(value: Any, name: str) -> Array:
+    """Never: one array alone has labels that would be lost.
+
+    Raises
+    ------
+    ArgumentTypeError
+    """
+    raise ArgumentTypeError(
+        f"`{name}` must be without labels (got a pandas {type(value).__name__}); pass {name}.to_numpy()"
+    )
+
+
+def operands(a: Any, b: Any) -> tuple[Array, Array, Wrap]:
+    """The values of two operands, put into one order of labels; their product is a frame or a series where NumPy's is.
+
+    Raises
+    ------
+    ArgumentValueError
+        The labels do not meet, or an operand has more than 2 dimensions.
+    """
+    index = sys.modules["pandas"].Index
+    is_index = any(isinstance(x, index) for x in (a, b))
+    a, b = (x.to_numpy() if isinstance(x, index) else x for x in (a, b))
+    if _is_labelled(a) and _is_labelled(b):
+        a, b = _aligned(a, b)
+    left, right = (
+        x.to_numpy() if _is_labelled(x) else numpy_operands.array(x, name) for x, name in ((a, "a"), (b, "b"))
+    )
+    for name, x in (("a", left), ("b", right)):
+        if x.ndim > 2:
+            raise ArgumentValueError(
+                f"`{name}` must have at most 2 dimensions beside a pandas operand (got {x.shape}); pass .to_numpy()"
+            )
+    return left, right, _labelling(a, b, is_index=is_index)
+
+
+def _is_labelled(value: Any) -> bool:
+    pandas = sys.modules["pandas"]
+    return isinstance(value, pandas.DataFrame | pandas.Series)
+
+
+def _is_frame(value: Any) -> bool:
+    return isinstance(value, sys.modules["pandas"].DataFrame)
+
+
+def _aligned(a: Any, b: Any) -> tuple[Any, Any]:
+    """Both operands with their inner labels in one order."""
+    inner = a.columns if _is_frame(a) else a.index
+    if inner.equals(b.index):
+        return a, b
+    common = inner.union(b.index)
+    if len(common) > len(inner) or len(common) > len(b.index):
+        raise ArgumentValueError(
+            f"the columns of `a` and the rows of `b` must have the same labels (matrices are not aligned; got "
+            f"{_some(inner)} and {_some(b.index)}); reindex one, or pass .to_numpy() to multiply by place"
+        )
+    return a.reindex(columns=common) if _is_frame(a) else a.reindex(index=common), b.reindex(index=common)
+
+
+def _some(labels: Any) -> str:
+    """Labels in short."""
+    first = ", ".join(str(x) for x in labels[:4])
+    return f"{first} ... ({len(labels)})" if len(labels) > 4 else first or "none"
+
+
+def _labelling(a: Any, b: Any, *, is_index: bool) -> Wrap:
+    """Labels the product; that of series and arrays alone is an array or a scalar, as `numpy.matmul`'s."""
+    pandas = sys.modules["pandas"]
+    if not (_is_frame(a) or _is_frame(b)):
+        return lambda result: pandas.Index(result) if is_index and result.ndim == 1 else result[()]
+    like = a if _is_frame(a) else b
+    rows = a.index if _is_frame(a) else None
+    columns = b.columns if _is_frame(b) else None
+    name = a.name if isinstance(a, pandas.Series) else None
+
+    def label(result: Array) -> Any:
+        if result.ndim == 2:
+            return like._constructor(result, index=rows, columns=columns)
+        return like._constructor_sliced(result, index=rows if rows is not None else columns, name=name)
+
+    return label

@@ -1,0 +1,122 @@
+"""Gradients of products of torch's tensors, which are products again.
+
+For c = alpha a b: the gradient of `a` is conj(alpha) g b^H, that of `b` conj(alpha) a^H g, each summed over the axes
+along which that operand was broadcast.
+
+Source: Giles, Collected matrix derivative results for forward and reverse mode algorithmic differentiation, 2008,
+section 2.2.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch.autograd.forward_ad import unpack_dual
+
+from tilewright.errors import ArgumentTypeError
+
+
+def wanted(a: Any, b: Any) -> bool:
+    """Whether torch records the product, or an operand stands for others: in `torch.func`, or as a dual number."""
+    tensors = [x for x in (a, b) if isinstance(x, torch.Tensor)]
+    if torch.is_grad_enabled() and any(x.requires_grad for x in tensors):
+        return True
+    return any(
+        torch._C._functorch.is_functorch_wrapped_tensor(x) or unpack_dual(x).tangent is not None for x in tensors
+    )
+
+
+#: What has no gradient here -> its value where it is not asked for.
+_WITHOUT = {"out": None, "axes": None, "beta": 0, "epilogue": None, "algebra": "plus-times"}
+
+
+def matmul(a: Any, b: Any, options: Mapping[str, Any], more: Mapping[str, Any]) -> Any:
+    """The product of two operands, of which one at least requires a gradient.
+
+    `options` are the arguments of :func:`tilewright.matmul` that the gradients are computed with too, `more` the
+    others.
+
+    Raises
+    ------
+    ArgumentTypeError
+        What was asked for has no gradient here.
+    """
+    given = {**options, **more}
+    for name, left_out in _WITHOUT.items():
+        if given[name] is not left_out and given[name] != left_out:
+            raise ArgumentTypeError(
+                f"`{name}` must be left out for tensors that require a gradient or that torch.func transforms (got "
+                "one); call .detach(), or apply torch's own function to the product"
+            )
+    left, right = (x if isinstance(x, torch.Tensor) else torch.as_tensor(x) for x in (a, b))
+    return _Product.apply(left, right, dict(options))
+
+
+class _Product(torch.autograd.Function):  # type: ignore[misc]
+    """A product with its gradients; these are products of the same kind, so that they have gradients themselves."""
+
+    @staticmethod
+    def forward(a: Any, b: Any, options: dict[str, Any]) -> Any:
+        from tilewright.engine.matmul import matmul as multiply
+
+        left, right = (unpack_dual(x.detach()).primal for x in (a, b))
+        found = multiply(left, right, **options)
+        return found if isinstance(found, torch.Tensor) else torch.as_tensor(found)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        ctx.save_for_backward(*inputs[:2])
+        ctx.save_for_forward(*inputs[:2])
+        ctx.options = inputs[2]
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> Any:
+        a, b = ctx.saved_tensors
+        of_a, of_b = tangents[:2]
+        terms = [
+            _Product.apply(left, right, ctx.options)
+            for left, right in ((of_a, b), (a, of_b))
+            if left is not None and right is not None
+        ]
+        return sum(terms[1:], terms[0])
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[Any, ...], a: Any, b: Any, options: dict[str, Any]) -> tuple[Any, int]:
+        first, second = (x if at is None else x.movedim(at, 0) for x, at in zip((a, b), in_dims, strict=False))
+        row, column = (x.ndim - (at is not None) == 1 for x, at in zip((a, b), in_dims, strict=False))
+        matrices = first.unsqueeze(-2) if row else first, second.unsqueeze(-1) if column else second
+        axes = max(x.ndim - (at is not None) for x, at in zip(matrices, in_dims, strict=False))
+        left, right = (
+            x if at is None else x.reshape(x.shape[0], *[1] * (axes + 1 - x.ndim), *x.shape[1:])
+            for x, at in zip(matrices, in_dims, strict=False)
+        )
+        found = _Product.apply(left, right, options)
+        found = found.squeeze(-1) if column else found
+        return found.squeeze(-1 if column else -2) if row else found, 0
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> tuple[Any, Any, None]:
+        (gradient,) = gradients
+        a, b = ctx.saved_tensors
+        alpha = ctx.options["alpha"]
+        options = ctx.options | {"alpha": alpha.conjugate() if isinstance(alpha, complex) else alpha, "dtype": None}
+        left, right = (x.to(gradient.dtype) for x in (a, b))
+        rows = left if a.ndim > 1 else left[None, :]
+        columns = right if b.ndim > 1 else right[:, None]
+        g = gradient.unsqueeze(-1) if b.ndim == 1 else gradient
+        g = g.unsqueeze(-2) if a.ndim == 1 else g
+        of_a = _Product.apply(g, columns.mH, options) if ctx.needs_input_grad[0] else None
+        of_b = _Product.apply(rows.mH, g, options) if ctx.needs_input_grad[1] else None
+        return _folded(of_a, rows, a), _folded(of_b, columns, b), None
+
+
+def _folded(gradient: Any, matrix: Any, operand: Any) -> Any:
+    """A gradient in the shape and dtype of its operand: summed over the axes it was broadcast along."""
+    if gradient is None:
+        return None
+    folded = gradient.sum_to_size(matrix.shape).reshape(operand.shape)
+    if folded.is_complex() and not operand.is_complex():
+        folded = folded.real
+    return folded.to(operand.dtype)

@@ -1,0 +1,307 @@
+"""`matmul`: NumPy's rules around the CPU engine's products, and `plan`, the same without operands."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any, TypeAlias, TypedDict, TypeVar, Unpack, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from tilewright.backends.inventory import opened, owner
+from tilewright.engine import device_arrays, operands
+from tilewright.engine.fusing import Arguments, Epilogue, Kept
+from tilewright.engine.known_layouts import at_once, thread_count
+from tilewright.engine.libraries import Frame, Tensor, of_operands
+from tilewright.engine.planning import Plan, planned
+from tilewright.engine.promotion import Casting, Order, as_dtype, check_order
+from tilewright.engine.request import NAMES, Request, multiply
+from tilewright.engine.shapes import Axes, Shape, checked_shape, matrices_at, matrices_last, placed, result_shape
+from tilewright.problem.algebra import Algebra, checked
+
+Array = npt.NDArray[Any]
+_T = TypeVar("_T", bound=np.generic)
+#: One of these in both operands: a type variable with a bound would join two to `generic`.
+_Same = TypeVar(
+    "_Same", np.bool_, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64, np.float16,
+    np.float32, np.float64, np.complex64, np.complex128,
+)  # fmt: skip
+_Out = TypeVar("_Out", bound=Array | Tensor)
+_Foreign = TypeVar("_Foreign", bound=Tensor | Frame)
+_Named: TypeAlias = type[_T] | np.dtype[_T]
+_ArrayLike: TypeAlias = Array | Sequence[Any]
+_Shape = tuple[int, ...]
+
+_NONE: Arguments = ()
+_ndarray = np.ndarray
+
+
+class Options(TypedDict, total=False):
+    """The arguments of :func:`matmul` that say nothing of what it returns."""
+
+    acc_dtype: npt.DTypeLike | None
+    alpha: complex
+    beta: complex
+    epilogue_args: Arguments
+    algebra: str | Algebra
+    threads: int | None
+    order: Order
+    device: str | None
+    casting: Casting
+    axes: list[Any] | None
+
+
+@overload
+def matmul(a: Any, b: Any, /, out: _Out, *, dtype: Any = ..., epilogue: Any = ..., **rest: Unpack[Options]) -> _Out: ...
+@overload
+def matmul(
+    a: _ArrayLike, b: _ArrayLike, /, out: None = ..., *, dtype: _Named[_T], epilogue: Any = ..., **rest: Unpack[Options]
+) -> npt.NDArray[_T]: ...
+@overload
+def matmul(
+    a: npt.NDArray[_Same], b: npt.NDArray[_Same], /, out: None = ..., *, dtype: None = ..., epilogue: None = ...,
+    **rest: Unpack[Options],
+) -> npt.NDArray[_Same]: ...  # fmt: skip
+@overload
+def matmul(
+    a: _ArrayLike, b: _ArrayLike, /, out: None = ..., *, dtype: Any = ..., epilogue: Any = ..., **rest: Unpack[Options]
+) -> npt.NDArray[Any]: ...
+@overload
+def matmul(
+    a: _Foreign, b: _Foreign, /, out: None = ..., *, dtype: Any = ..., epilogue: Any = ..., **rest: Unpack[Options]
+) -> _Foreign: ...
+@overload
+def matmul(
+    a: Any, b: Any, /, out: Any = ..., *, dtype: Any = ..., epilogue: Any = ..., **rest: Unpack[Options]
+) -> Any: ...
+def matmul(
+    a: Any,
+    b: Any,
+    /,
+    out: Any = None,
+    *,
+    dtype: npt.DTypeLike | None = None,
+    acc_dtype: npt.DTypeLike | None = None,
+    alpha: complex = 1,
+    beta: complex = 0,
+    epilogue: Epilogue | None = None,
+    epilogue_args: Arguments = _NONE,
+    algebra: str | Algebra = "plus-times",
+    threads: int | None = None,
+    order: Order = "canonical",
+    device: str | None = None,
+    casting: Casting = "same_kind",
+    axes: list[Any] | None = None,
+) -> Any:
+    """Multiply matrices in the canonical order: the same bits for any threads, batch size, strides and host.
+
+    Parameters
+    ----------
+    a, b : array_like, shapes (..., m, k) and (..., k, n), or (k,)
+        As for `numpy.matmul`: axes before the last two broadcast, and 1-D operands are a row and a column. Any strides,
+        read where they are: nothing is copied but operands whose values a kernel does not read (float8, another byte
+        order, a cast that rounds). NumPy arrays, sequences, whatever has `__array_interface__` or DLPack on the CPU,
+        CPU tensors of torch (their gradients are products of the same kind), JAX's arrays, pandas' frames and series,
+        whose labels meet as in `numpy.matmul`.
+    out : ndarray or torch.Tensor, shape of the result, optional
+        Where the result goes, cast by the rule `casting`; any strides, and it may overlap the operands. A
+        `numpy.memmap` takes what does not fit in memory.
+    dtype : dtype, optional
+        What the operands are taken for and the result has; their common dtype by default (float32 for float8).
+        Integers wrap modulo its bits: int8 by int8 sums exactly with `dtype="int32"`.
+    acc_dtype : dtype, optional
+        Of the running sums: by default float32 for floats of up to 32 bits, else `dtype`'s own width.
+    alpha, beta : number
+        The result is ``alpha * sum + beta * out``, each operation rounded in the accumulator's dtype, then rounded once
+        to `dtype`. With `beta` 0 what `out` holds is not read. Integers take integers.
+    epilogue : callable, optional
+        A function of the sum (after `alpha` and `beta`) and of `epilogue_args`, applied to every element before it is
+        stored: written with operators and `tilewright`'s functions, traced, and compiled into the product. Values
+        follow NumPy's promotion from the accumulator's dtype on. The result has `dtype` where that is given, else the
+        function's own dtype where that is not the accumulator's. Floats saturate on their way to integers. A number
+        written in the function is part of its kernel; one that changes from call to call belongs in `epilogue_args`.
+    epilogue_args : sequence or mapping
+        Its further arguments, by place or by name: scalars and arrays that broadcast to the result, so (n,) is a row
+        and (m, 1) a column. Any strides, read where they are.
+    algebra : str or Algebra
+        What takes the places of + and x: "plus-times", "min-plus", "max-plus", "max-min", "min-max", "max-times",
+        "or-and", "xor-and", "log-sum-exp" or a :class:`tilewright.Algebra`. Integers are then summed in `dtype` itself
+        and wrap: min-plus' zero is the largest one, but plus 1 that is the smallest. So take floats, whose infinity
+        stays, or half the largest for "no path".
+    threads : int, optional
+        At most so many; by default TILEWRIGHT_THREADS or the cores this process may use, or what threadpoolctl says.
+        A small product uses fewer.
+    order : {"canonical", "fast"}
+        "fast" allows another order of summation where that pays: bfloat16 summed in float32 on hosts with AMX, for
+        all but small products, within :func:`tilewright.problem.reference.error_bound` with `flushes`. All else stays
+        canonical; `plan(..., order="fast").order` says which it will be.
+    device : str, optional
+        Where arrays of the host are multiplied: "cpu", the default; "opencl" for this machine's first OpenCL device,
+        GPUs before processors; "opencl:NAME" or "opencl:1" for another, as `tilewright devices` lists them. The bits
+        are the same everywhere.
+    casting : {"no", "equiv", "safe", "same_kind", "unsafe"}
+        What operands may be cast to `dtype`, and the product to `out`'s dtype, as `numpy.can_cast` has it.
+    axes : list of three tuples of int, optional
+        The axes of the matrices in `a`, `b` and the result, as for `numpy.matmul`: ``[(-2, -1), (-2, -1), (-2, -1)]``
+        is the default for matrices; a vector has one axis, a scalar none.
+
+    Returns
+    -------
+    ndarray, scalar, or what the operands are
+        As `numpy.matmul` returns it: a scalar for two 1-D operands, `out` where it is given, a subclass of ndarray by
+        its `__array_wrap__`, a frame or series with labels; a tensor of torch or an array of JAX where one operand is.
+
+    Raises
+    ------
+    ArgumentValueError
+        Shapes do not fit, an operand is a scalar, `out` is read-only. It is a ValueError.
+    ArgumentTypeError
+        Dtypes that have no product here (object, longdouble, dates, strings) or cannot be cast. It is a TypeError.
+    OutOfMemoryError
+        The result has no room in this host's memory; the message says what would. It is a MemoryError.
+
+    Examples
+    --------
+    >>> import tilewright as tw
+    >>> tw.matmul([[1, 2], [3, 4]], [10, 1])
+    array([12, 34])
+    >>> a = np.full((1, 4), 100, np.int8)
+    >>> tw.matmul(a, a.T), tw.matmul(a, a.T, dtype="int32")
+    (array([[64]], dtype=int8), array([[40000]], dtype=int32))
+    >>> x, bias = np.eye(2, dtype=np.float32), np.float32([-3, 1])
+    >>> tw.matmul(x, x, epilogue=lambda total, bias: tw.relu(2 * total + bias), epilogue_args=[bias])
+    array([[0., 1.],
+           [0., 3.]], dtype=float32)
+    >>> tw.matmul(a, a.T, epilogue=lambda total: tw.requantise(total, 0.001))
+    array([[40]], dtype=int8)
+    """
+    if type(a) is type(b) is _ndarray and acc_dtype is None and epilogue is None and device is None:
+        plain = type(alpha) is type(beta) is int and alpha == 1 and beta == 0 and type(order) is str
+        plain = plain and epilogue_args is _NONE and axes is None and casting == "same_kind"
+        if plain and algebra == "plus-times" and (dtype is None or isinstance(dtype, NAMES)):
+            found = at_once(a, b, out, dtype, threads, order)
+            if found is not None:
+                return found
+    given = Request(dtype, acc_dtype, alpha, beta, epilogue, epilogue_args, algebra, threads, order, device, casting)
+    return _matmul(a, b, out, given, axes)
+
+
+def _matmul(a: Any, b: Any, out: Any, asked: Request, axes: list[Any] | None) -> Any:
+    """The product, with every rule looked at."""
+    asked.check()
+    row = owner(a, b)
+    if row is not None:
+        return device_arrays.matmul(a, b, out, asked, row, axes)
+    gradients, library = of_operands(a, b)
+    if gradients is not None:
+        return gradients.matmul(a, b, asked.options(), {"out": out, "axes": axes})
+    left, right, wrap = operands.pair(a, b, library)
+    given, target = operands.output(out)
+    own = None if axes is None else Axes.of(axes, left.ndim, right.ndim)
+    converted = left is not a or right is not b
+    if converted and given is own is None and asked.is_plain:
+        quick = at_once(left, right, None, asked.dtype, asked.threads, asked.order)
+        if quick is not None:
+            return quick if wrap is None else wrap(quick)
+    if own is not None:
+        left, right = matrices_last(left, own.a), matrices_last(right, own.b)
+        # An `out` with too few axes is refused for its shape.
+        target = (
+            matrices_last(target, own.out) if target is not None and target.ndim > max(own.out, default=-1) else target
+        )
+    result = multiply(left, right, target, asked)
+    if given is not None:
+        return given
+    if own is not None:
+        result = matrices_at(result, own.out)
+    return wrap(result) if wrap is not None else result[()] if result.ndim == 0 else result
+
+
+def plan(
+    a_shape: _Shape,
+    b_shape: _Shape,
+    a_dtype: npt.DTypeLike = "float64",
+    b_dtype: npt.DTypeLike | None = None,
+    *,
+    dtype: npt.DTypeLike | None = None,
+    acc_dtype: npt.DTypeLike | None = None,
+    epilogue: Epilogue | None = None,
+    epilogue_args: Arguments = (),
+    algebra: str | Algebra = "plus-times",
+    threads: int | None = None,
+    order: Order = "canonical",
+    device: str | None = None,
+) -> Plan:
+    """What :func:`matmul` will do for operands of these shapes and dtypes.
+
+    Parameters
+    ----------
+    a_shape, b_shape : tuple of int
+    a_dtype, b_dtype : dtype, optional
+        float64, and A's, by default.
+    dtype, acc_dtype, epilogue, epilogue_args, algebra, threads, order, device
+        As for :func:`matmul`. The plan keeps the epilogue as it is traced now, and its arguments.
+
+    Returns
+    -------
+    Plan
+        Its fields say path, kernel, tile, parts, threads and memory, and so does printing it; call it with operands to
+        multiply them.
+
+    Examples
+    --------
+    >>> p = plan((64, 48), (48, 32), "int8", dtype="int32")
+    >>> p.shape, p.acc_dtype.name, p.flops
+    ((64, 32), 'int32', 196608)
+    >>> p(np.ones((64, 48), np.int8), np.ones((48, 32), np.int8))[0, 0]
+    np.int32(48)
+    """
+    left = as_dtype(a_dtype, "a_dtype")
+    right = left if b_dtype is None else as_dtype(b_dtype, "b_dtype")
+    check_order(order)
+    asked = Request(
+        dtype, acc_dtype, epilogue=epilogue, epilogue_args=epilogue_args, algebra=algebra, threads=threads, order=order,
+        device=device,
+    )  # fmt: skip
+    shapes = checked_shape(a_shape, "a_shape"), checked_shape(b_shape, "b_shape")
+    return _plan(asked, *shapes, left, right)
+
+
+def _plan(asked: Request, a: Shape, b: Shape, a_dtype: np.dtype[Any], b_dtype: np.dtype[Any]) -> Plan:
+    """The plan of a product of operands with these shapes and dtypes."""
+    chosen, shape = checked(asked.algebra), checked_shape(result_shape(a, b), "result")
+    found = asked.types(a_dtype, b_dtype)
+    made = asked.fused(found, None, shape)
+    more = [] if made is None else made.laid(shape, functools.partial(placed, len(a), len(b)))
+    signature = None if made is None else made.signature
+    count = thread_count(asked.threads)
+    ready = planned(opened(asked.device), a, b, found, count, asked.semiring(found), signature, more)
+    kept = asked.epilogue if made is None or asked.epilogue is None else Kept(asked.epilogue, made.expression)
+    options: dict[str, Any] = {
+        "dtype": asked.wanted, "acc_dtype": asked.total, "algebra": chosen, "epilogue": kept, "order": asked.order,
+        "epilogue_args": asked.epilogue_args, "device": asked.device,
+        "threads": ready.threads if asked.device is None else asked.threads,
+    }  # fmt: skip
+    return Plan(
+        a_shape=a,
+        b_shape=b,
+        shape=shape,
+        a_dtype=a_dtype,
+        b_dtype=b_dtype,
+        dtype=made.result if made is not None else found.result,
+        acc_dtype=found.accumulator,
+        lowering=found.lowering,
+        algebra=chosen if isinstance(chosen, str) else chosen.name or "of its own",
+        order="fast" if ready.order == "fast" else "canonical",
+        path=ready.path,
+        kernel=ready.kernel,
+        tile=ready.tile,
+        parts=ready.parts,
+        threads=ready.threads,
+        buffer_bytes=ready.buffer_bytes,
+        flops=ready.flops * (32 if found.lowering == "words" else 1),
+        epilogue=str(made.expression) if made is not None else "",
+        kernel_text=ready.text,
+        options=options,
+    )

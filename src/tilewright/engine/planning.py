@@ -1,0 +1,151 @@
+"""What a product will be, before there are operands: shapes by NumPy's rules, kernel, threads and memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tilewright.backends.protocol import Backend, Planned, Strided, require
+from tilewright.engine.libraries import is_tensor
+from tilewright.engine.promotion import Lowering, Order, Types, byte_kind, real_kind
+from tilewright.engine.shapes import Shape, row_major
+from tilewright.errors import ArgumentTypeError, ArgumentValueError
+from tilewright.problem.algebra import WORD, Semiring
+from tilewright.problem.dtypes import element
+from tilewright.problem.expression import Expression, brief
+from tilewright.problem.kind import Kind
+from tilewright.shown import Shown
+
+
+@dataclass(frozen=True, slots=True)
+class Plan(Shown):
+    """A product laid out before there are operands; call it with them.
+
+    Attributes
+    ----------
+    a_shape, b_shape, shape : tuple of int
+    a_dtype, b_dtype, dtype, acc_dtype : numpy.dtype
+        Of the operands, the result and the running sums.
+    lowering : {"real", "complex", "bool", "words"}
+        Complex products are computed as real ones of twice the extents n and k; booleans are counted as bytes, and an
+        algebra's are words of 32.
+    algebra : str
+        What takes the places of addition and multiplication.
+    order : {"canonical", "fast"}
+        Of the sums, as they will be made: "fast" only where it was asked for and this host has a kernel for it.
+    path : {"packed", "tile registers", "skinny", "small"}
+        How operands are read: blocks packed for vectors or for tile registers; B in place for few rows (or columns) of
+        the result; all in place by a kernel for exact extents, once 10,000 matrices have been seen (32, where that
+        kernel is on disk).
+    kernel : KernelKey
+        What the kernel is made for; the packed one, where the path is "small". On other devices what they have
+        instead.
+    tile : Tile
+        The packed kernel's register tile and cache blocks, in elements.
+    parts : int
+        Rectangles that one matrix of the result is cut into.
+    threads : int
+        How many threads work at them.
+    buffer_bytes : int
+        Packing buffers of all threads, for row-major operands.
+    flops : int
+        Multiplications and additions of real numbers, or the algebra's in their places.
+    epilogue : str
+        The expression that the sums go through, or "".
+    kernel_text : str
+        Path, kernel and tile in a few words.
+    options : mapping
+        What a call passes on to :func:`tilewright.matmul`.
+    """
+
+    a_shape: Shape
+    b_shape: Shape
+    shape: Shape
+    a_dtype: np.dtype[Any]
+    b_dtype: np.dtype[Any]
+    dtype: np.dtype[Any]
+    acc_dtype: np.dtype[Any]
+    lowering: Lowering
+    algebra: str
+    order: Order
+    path: str
+    kernel: Any
+    tile: Any
+    parts: int
+    threads: int
+    buffer_bytes: int
+    flops: int
+    epilogue: str = ""
+    kernel_text: str = field(default="", repr=False, compare=False)
+    options: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    def __str__(self) -> str:
+        return "\n".join(f"{name:<9}{line}" for name, line in self.facts.items())
+
+    @property
+    def facts(self) -> Mapping[str, str]:
+        """What the plan says, by its label."""
+        factors = " @ ".join(f"{dtype} {shape}" for dtype, shape in self._operands)
+        lines = {
+            "product": f"{factors} -> {self.dtype} {self.shape}, {self.algebra}",
+            "sums": f"{self.acc_dtype}, {self.order} order",
+            "epilogue": brief(self.epilogue),
+            "kernel": self.kernel_text,
+            "threads": f"{self.threads}, a matrix of the result in {self.parts} part{'s' * (self.parts != 1)}",
+            "buffers": f"{self.buffer_bytes:,} bytes",
+            "work": f"{self.flops:,} operations",
+        }
+        return {name: line for name, line in lines.items() if line}
+
+    @property
+    def _operands(self) -> tuple[tuple[np.dtype[Any], Shape], ...]:
+        return (self.a_dtype, self.a_shape), (self.b_dtype, self.b_shape)
+
+    def __call__(self, a: Any, b: Any, /, out: Any = None) -> Any:
+        """Multiply operands of the plan's shapes and dtypes, of any strides.
+
+        Raises
+        ------
+        ArgumentValueError, ArgumentTypeError
+            The operands are not what was planned for.
+        """
+        from tilewright.engine import matmul as engine
+        from tilewright.engine import operands
+
+        for name, value, (dtype, shape) in zip("ab", (a, b), self._operands, strict=True):
+            found = operands.array(value.detach() if is_tensor(value) else value, name)
+            if found.shape != shape:
+                raise ArgumentValueError(f"`{name}.shape` must be the plan's {shape} (got {found.shape}); plan anew")
+            if found.dtype != dtype:
+                raise ArgumentTypeError(f"`{name}.dtype` must be the plan's {dtype} (got {found.dtype}); plan anew")
+        return engine.matmul(a, b, out, **self.options)
+
+
+def planned(
+    device: Backend,
+    a: Shape,
+    b: Shape,
+    found: Types,
+    threads: int,
+    algebra: Semiring | None = None,
+    finish: tuple[Expression, bool] | None = None,
+    more: Sequence[npt.NDArray[Any]] = (),
+) -> Planned:
+    """What a device will do for row-major operands of these shapes; `more` are the finish's, of the result's."""
+    left = a if len(a) > 1 else (1, *a)
+    right = b if len(b) > 1 else (*b, 1)
+    kind = byte_kind(left[-1]) if found.lowering == "bool" else real_kind(found, algebra, finish)
+    if found.lowering == "words":
+        kind = Kind("bool", WORD, WORD, WORD, algebra)
+        right = (*right[:-1], -(-right[-1] // 32))
+    out = (*np.broadcast_shapes(left[:-2], right[:-2]), left[-2], right[-1])
+    steps = [
+        row_major(shape, element(name).bytes) for shape, name in ((left, kind.a), (right, kind.b), (out, kind.out))
+    ]
+    arrays = Strided(left, steps[0], right, steps[1], out, steps[2], tuple(x.strides for x in more))
+    require(device, kind)
+    return device.plan(arrays, kind, threads)

@@ -1,1 +1,0 @@
-"""One kernel a file, in Python (numba-cuda) or CUDA C++; `tilewright.catalogue` holds a record of each."""

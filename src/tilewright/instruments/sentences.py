@@ -1,0 +1,80 @@
+"""What a finding says in one sentence: its data put into the words of its code.
+
+The words stand in `codes.toml` alone; nothing reads a sentence back.
+"""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+
+class _Words(string.Formatter):
+    """Formats lists as tuples, or joined by what stands behind the colon, and counts nouns that stand behind `*`."""
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        """One field."""
+        if isinstance(value, list | tuple):
+            return format_spec.join(map(str, value)) if format_spec else str(tuple(value))
+        if format_spec.startswith("*"):
+            return f"{value:,} {format_spec[1:]}{'s' * (value != 1)}"
+        return format(value, format_spec)
+
+    def fields(self, text: str) -> set[str]:
+        """Names of the fields of a text."""
+        return {name for _, name, _, _ in self.parse(text) if name}
+
+
+def sentence(text: str, clauses: Mapping[str, str], data: Mapping[str, Any], where: str = "") -> str:
+    """A text filled in, and each clause that follows it; "" where the data lack a field of the text.
+
+    Parameters
+    ----------
+    text : str
+        With fields, as `codes.toml` describes them.
+    clauses : mapping of str to str
+        By the field whose presence asks for it.
+    data : mapping
+        Values of the fields.
+    where : str
+        The place of the finding itself, which another place may repeat.
+
+    Examples
+    --------
+    >>> sentence("{n:*lane} read {shape}", {"line": "; line {line}"}, {"n": 2, "shape": [3, 4], "line": 5})
+    '2 lanes read (3, 4); line 5'
+    >>> sentence("a race at {there}", {}, {"others": ["a.py:3", "a.py:9"]}, "a.py:9")
+    'a race at a.py:3 and the same line'
+    """
+    words = _Words()
+    known = {"there": data.get("others", ()), **data}
+    if words.fields(text) - known.keys():
+        return ""
+    known |= {name: _OWN[name](known[name], where) for name in _OWN.keys() & known.keys()}
+    said = [text, *(clause for name, clause in clauses.items() if name in data)]
+    return "".join(words.vformat(part, (), known) for part in said)
+
+
+def _there(others: Sequence[str], where: str) -> str:
+    """The other lines of a race, as far as they are known."""
+    return " and ".join("the same line" if other == where else other for other in others) or "another line"
+
+
+def _ends(ends: Sequence[Sequence[int]], where: str) -> str:
+    """How far axes were reached: pairs of an index and its axis."""
+    return " and ".join(f"{index:,} of axis {axis}" for index, axis in ends)
+
+
+#: Arrays in one sentence.
+_LISTED = 6
+
+
+def _arrays(arrays: Sequence[tuple[str, Sequence[int]]], where: str) -> str:
+    """Names and shapes, as far as there is room."""
+    words = ", ".join(f"`{name}` of shape {tuple(shape)}" for name, shape in arrays[:_LISTED])
+    return words + (f" and {len(arrays) - _LISTED} more" if len(arrays) > _LISTED else "")
+
+
+#: Fields that are not said as they are.
+_OWN: Mapping[str, Callable[[Any, str], str]] = {"there": _there, "ends": _ends, "arrays": _arrays}

@@ -1,0 +1,179 @@
+// What shadow memory holds: the format of a cell, and where everything lies in an instrument's memory.
+//
+// A cell stands for a few bytes of memory and is one 64-bit value:
+//
+//     shared   clock 40                | site 12 | strong 1 | who 11
+//     global   block 24 | clock 16     | site 12 | strong 1 | who 11
+//
+// W says which write was the last (0: none), R which reads came since. `who` is a thread of the block (0 to 1023); 1024
+// + 32 * tile + a warp, of several of its lanes; or 2047, several warps. The site of several is 4095 where theirs
+// differ, their clock the least of theirs. A tile is 2, 4, 8, 16 or 32 neighbouring lanes, the fewest that hold all of
+// them, so there is one in each half of it; tiles are numbered like the nodes of a binary tree above the lanes, that of
+// all lanes 0.
+//
+// Strong accesses are atomic, volatile or stronger: two of them never race. `site` is the number of the accessing
+// instruction. All ones: in W of shared memory a gap between variables, in R of global memory reads by several blocks,
+// all ones but the strong bit where one of them was not strong.
+
+#ifndef TILEWRIGHT_SHADOW_CELLS_H
+#define TILEWRIGHT_SHADOW_CELLS_H
+
+#include "records.h"
+
+enum {
+    TW_THREAD_MAX = 1024,
+    TW_SEVERAL_WARPS = 2047,
+    TW_WHO_MASK = 2047,
+    TW_STRONG_BIT = 11,
+    TW_SITE_SHIFT = 12,
+    TW_SITE_MAX = 4095,
+    TW_CLOCK_SHIFT = 24,
+    TW_BLOCK_SHIFT = 40,
+    TW_CLOCK_MAX = 65534,
+    TW_BLOCK_MAX = 16777214,
+
+    TW_WARPS_MAX = 32,
+    TW_ROUNDS = 16,  // barriers of a block
+    TW_SETTLED_MAX = 16,
+    TW_CELL_RUN = 8,  // cells of a row: what AVX-512 holds in a register
+
+    // What unordered stores put into a cell of global memory: the value in the lower half, whether there were others,
+    // which W they came after (a part of its hash), and that there is one.
+    TW_MIXED_BIT = 62,
+    TW_PHASE_BITS = 30,
+
+    // State of a byte of global memory: bits, and why neither is set.
+    TW_READABLE = 1,  // it has been written
+    TW_WRITABLE = 2,
+    TW_FREE = 0,
+    TW_FREED = 16,
+    TW_ROW_GAP = 32,
+
+    // What can be wrong.
+    TW_SHARED_GAP = 1,
+    TW_SHARED_UNWRITTEN = 2,
+    TW_SHARED_RACE = 3,
+    TW_SHARED_LANES = 4,
+    TW_GLOBAL_OUTSIDE = 5,
+    TW_GLOBAL_FREED = 6,
+    TW_GLOBAL_CONSTANT = 7,
+    TW_GLOBAL_ROW_GAP = 8,
+    TW_GLOBAL_UNWRITTEN = 9,
+    TW_GLOBAL_RACE = 10,
+    TW_GLOBAL_BLOCKS = 11,
+    TW_GLOBAL_LANES = 12,
+    TW_LOCAL_OUTSIDE = 13,
+    TW_LOCAL_UNWRITTEN = 14,
+
+    // Bits of `how`: what an access does.
+    TW_READS = 1,
+    TW_WRITES = 2,
+    TW_IS_STRONG = 4,
+
+    // What orders.py is asked and what it hears of, and further bits of what it hears of an access: it releases by
+    // itself, and its address is one of shared memory.
+    TW_ASK = 0,
+    TW_ACCESS = 1,
+    TW_FENCE = 2,
+    TW_CAME = 3,
+    TW_WENT_ON = 4,
+    TW_RELEASES = 16,
+    TW_IN_SHARED = 256,
+    TW_NOT_ORDERED = 10958,  // the answer where two accesses are not ordered; any other is a mishap, and no finding
+};
+
+// A warp's clock, and the limit below which every cell is known to it.
+struct tw_clock {
+    uint64_t now;
+    uint64_t limit;
+};
+
+// A clock of each warp, or of each lane.
+struct tw_clocks {
+    uint32_t of[TW_WARPS_MAX];
+};
+
+// Where a warp waits: one more than the barrier, and its round.
+struct tw_wait {
+    uint32_t barrier;
+    uint32_t round;
+};
+
+// A barrier: how often it was completed, and what those that came since know.
+struct tw_round {
+    uint32_t number;
+    uint32_t spare[15];
+    struct tw_clocks joined;
+};
+
+// A read that found all of its cells saying already that several warps read them: one more than the instruction's row,
+// its base, and `version` and limit then.
+struct tw_settled {
+    uint64_t row;
+    uint64_t base;
+    uint64_t version;
+    uint64_t limit;
+};
+
+// A block's memory.
+struct tw_shadow_block {
+    uint64_t lanes_at;  // where clocks of lanes are: 32 rows a warp; 0 where only whole warps synchronise
+    uint64_t spare[7];
+    struct tw_clock clocks[TW_WARPS_MAX];
+    struct tw_clocks known[TW_WARPS_MAX];  // how far each warp knows each other's clock
+    struct tw_clocks inbox[TW_WARPS_MAX];  // the same, left for it by a barrier
+    struct tw_wait waits[TW_WARPS_MAX];
+    struct tw_clocks gone;        // the clock of each warp that has ended, plus one
+    uint64_t seen[TW_WARPS_MAX];  // the address of a warp's last strong load, while nothing else has happened to it
+    uint64_t whole[TW_WARPS_MAX];  // the clock of each warp below which all its lanes are ordered
+    struct tw_round rounds[TW_ROUNDS];
+    // How often cells of shared memory have changed in a way that a settled read may depend on, and the limit of the
+    // warps that read meanwhile.
+    uint64_t version;
+    uint64_t version_limit;
+    uint64_t spare_version[6];
+    struct tw_settled settled[TW_SETTLED_MAX];
+    // W of shared memory. Then R of it, and a byte for each byte of local memory, where the launch's memory says; then
+    // clocks of lanes.
+    uint64_t writes[];
+};
+
+// A launch's memory.
+struct tw_shadow_launch {
+    struct tw_found found;
+    uint64_t cell_bytes;  // 1, 2 or 4: those of the kernel's narrowest access
+    uint64_t base;        // device address at which global memory begins
+    uint8_t *states;      // of its bytes
+    uint64_t *writes;     // W of global memory
+    uint64_t *reads;      // R
+    uint64_t *stored;     // what was stored
+    // Asks about the order that fences and atomics made; null where the kernel has no fences.
+    int32_t (*order)(int64_t what, int64_t block, int64_t warp, int64_t a, int64_t b, int64_t clock);
+    uint64_t shared_reads;  // byte offset of R of shared memory in a block's memory
+    uint64_t local_states;  // and of the states of local memory
+    uint64_t local_bytes;   // of a thread; 0 where it is not judged
+    uint64_t warps;
+};
+
+// Rows of tables: cells from one on, and which of them are used; see tables.py.
+struct tw_plain_row {
+    int64_t cell;
+    uint64_t used;
+};
+
+// Of shared memory also where several lanes touch a cell, and which access and lane, or tile of lanes.
+struct tw_touched_row {
+    int64_t cell;
+    uint32_t used;
+    uint32_t several;
+    uint32_t low[TW_CELL_RUN];  // access << 12 | lane, or 32 * tile
+};
+
+// One of several accesses with one base.
+struct tw_member {
+    int64_t ahead;  // bytes from the base
+    uint64_t bytes;
+    uint64_t element_bytes;  // of a vector access
+};
+
+#endif

@@ -1,0 +1,165 @@
+// Clocks of warps: how far each knows the others, kept by what happens at barriers.
+//
+// A warp's clock grows when it comes to a barrier, and at `bar.warp.sync`. What warp q did at a clock below `known[w][q]`
+// is ordered before what warp w does now. Those that come to a barrier leave what they know there; the first that goes
+// on closes the barrier's round and hands the sum to all that waited, so a warp that has run ahead to the next round
+// adds nothing to this one. Behind a barrier of the whole block all clocks are the same again, so that a cell's one
+// clock is right for several readers.
+//
+// Lanes of a warp are ordered by a barrier that they wait at, and by `bar.warp.sync` where each is named: where that is
+// not always all of them, each lane has clocks of the others, in the warp's own time.
+//
+// Source: vector clocks, as in Flanagan and Freund, "FastTrack" (PLDI 2009), with warps for threads; PTX ISA, 8.9
+// (causality order), 9.7.13.1 (bar): a barrier orders the memory accesses of the threads that take part, and those of
+// threads that only arrive for the threads that wait; 9.7.13.2: bar.warp.sync orders those of the threads that take
+// part. `shfl.sync`, `vote.sync`, `match.sync` and `redux.sync` order nothing (CUDA C++ Programming Guide, warp vote,
+// match, reduce and shuffle functions: "These intrinsics do not imply a memory barrier"); racecheck sees it so too.
+
+#include <stdbool.h>
+
+#include "cells.h"
+#include "simt/runtime/instrument.h"
+
+static tw_u32_lanes load(const struct tw_clocks *from)
+{
+    tw_u32_lanes all;
+    __builtin_memcpy(&all, from->of, sizeof all);
+    return all;
+}
+
+static void store(struct tw_clocks *to, tw_u32_lanes all)
+{
+    __builtin_memcpy(to->of, &all, sizeof all);
+}
+
+static tw_u32_lanes later(tw_u32_lanes a, tw_u32_lanes b)
+{
+    tw_u32_lanes mask = (tw_u32_lanes)(a > b);
+    return (a & mask) | (b & ~mask);
+}
+
+static uint32_t latest(tw_u32_lanes clocks)
+{
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < TW_LANES; i++)
+        most = clocks[i] > most ? clocks[i] : most;
+    return most;
+}
+
+// Let orders.py hear of an event of the warp at its clock.
+static void hear_of(struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint64_t number, uint32_t warp,
+                 int64_t what)
+{
+    if (!launch->order)
+        return;
+    block->seen[warp] = 0;
+    launch->order(what, (int64_t)number, warp, 0, 0, (int64_t)block->clocks[warp].now);
+}
+
+void tw_shadow_arrive(TW_WHERE, uint32_t mask, uint32_t barrier, uint32_t threads, uint32_t waits)
+{
+    struct tw_shadow_block *mine = block;
+    uint32_t w = warp->index, known = barrier < TW_ROUNDS ? barrier : TW_ROUNDS - 1;  // others are a fault right after
+    struct tw_round *round = &mine->rounds[known];
+    uint64_t now = ++mine->clocks[w].now;
+    store(&round->joined, later(load(&round->joined), load(&mine->known[w])));
+    round->joined.of[w] = (uint32_t)now;
+    mine->waits[w] = (struct tw_wait){waits ? known + 1 : 0, round->number};
+    if (waits)  // lanes that only arrive do not wait for each other
+        mine->whole[w] = now;
+    hear_of(launch, block, slot->block, w, TW_CAME);
+}
+
+// What those know that go on; where no warp of the block is missing, all that anyone does.
+static tw_u32_lanes known_behind(const struct tw_shadow_block *block, uint64_t warps, struct tw_wait wait)
+{
+    tw_u32_lanes none = {0};
+    tw_u32_lanes known = later(load(&block->rounds[wait.barrier - 1].joined), load(&block->gone));
+    for (uint32_t q = 0; q < warps; q++)
+        if (!block->gone.of[q] && (block->waits[q].barrier != wait.barrier || block->waits[q].round != wait.round))
+            return known;
+    return none + latest(known);
+}
+
+// Begin a barrier's next round, and hand what is known behind this one to all that waited.
+static void close_round(struct tw_shadow_block *block, uint64_t warps, struct tw_wait wait)
+{
+    struct tw_round *round = &block->rounds[wait.barrier - 1];
+    tw_u32_lanes known = known_behind(block, warps, wait), none = {0};
+    round->number++;
+    store(&round->joined, none);
+    for (uint32_t q = 0; q < warps; q++)
+        if (block->waits[q].barrier == wait.barrier && block->waits[q].round == wait.round)
+            store(&block->inbox[q], known);
+}
+
+void tw_shadow_release(TW_WHERE, uint32_t mask)
+{
+    struct tw_shadow_launch *of = launch;
+    struct tw_shadow_block *mine = block;
+    uint32_t w = warp->index, least = UINT32_MAX;
+    struct tw_clock *clock = &mine->clocks[w];
+    struct tw_wait wait = mine->waits[w];
+    if (!wait.barrier)
+        return;
+    if (mine->rounds[wait.barrier - 1].number == wait.round)
+        close_round(mine, of->warps, wait);
+    mine->waits[w].barrier = 0;
+    store(&mine->known[w], later(load(&mine->known[w]), load(&mine->inbox[w])));
+    for (uint32_t q = 0; q < of->warps; q++)
+        if (q != w && mine->known[w].of[q] < least)
+            least = mine->known[w].of[q];
+    uint64_t bound = least == UINT32_MAX ? clock->now : least;  // a warp that is alone knows itself
+    clock->now = bound > clock->now ? bound : clock->now;
+    clock->limit = bound << TW_CLOCK_SHIFT;
+    hear_of(launch, block, slot->block, w, TW_WENT_ON);
+}
+
+// Lanes of a group know all that any of them does, and each other now.
+static void join_lanes(struct tw_clocks *lanes, uint32_t group, uint32_t now)
+{
+    tw_u32_lanes known = {0}, mask = (tw_u32_lanes)tw_mask32(group);
+    for (uint32_t left = group; left; left = tw_other_lanes(left))
+        known = later(known, load(&lanes[tw_first_lane(left)]));
+    known = (now & mask) | (known & ~mask);
+    for (uint32_t left = group; left; left = tw_other_lanes(left))
+        store(&lanes[tw_first_lane(left)], known);
+}
+
+// `bar.warp.sync`: all lanes that any of these names with the same mask are ordered; those that are named elsewhere are
+// TW404.
+void tw_shadow_sync(TW_WHERE, uint32_t mask, const uint32_t *members)
+{
+    struct tw_shadow_block *mine = block;
+    uint32_t w = warp->index, common = UINT32_MAX;
+    uint64_t now = ++mine->clocks[w].now;
+    for (uint32_t left = mask; left; left = tw_other_lanes(left))
+        common &= members[tw_first_lane(left)];
+    if (common == UINT32_MAX) {
+        mine->whole[w] = now;
+        return;
+    }
+    struct tw_clocks *lanes = (struct tw_clocks *)((char *)block + mine->lanes_at) + w * TW_LANES;
+    for (uint32_t left = mask, with; left; left &= ~with) {
+        uint32_t group = members[tw_first_lane(left)];
+        with = 0;
+        for (uint32_t lane = 0; lane < TW_LANES; lane++)
+            with |= (uint32_t)(members[lane] == group) << lane;
+        with &= left;
+        join_lanes(lanes, group | with, (uint32_t)now);
+    }
+}
+
+// A fence orders nothing by itself: lanes of a warp are not made to wait for each other.
+void tw_shadow_fence(TW_WHERE, uint32_t mask)
+{
+    hear_of(launch, block, slot->block, warp->index, TW_FENCE);
+}
+
+// A warp that has ended comes to every barrier: the others are not made to wait for it, nor to know more of it.
+void tw_shadow_exit(TW_WHERE, uint32_t mask)
+{
+    struct tw_shadow_block *mine = block;
+    if (!warp->live)
+        mine->gone.of[warp->index] = (uint32_t)mine->clocks[warp->index].now + 1;
+}

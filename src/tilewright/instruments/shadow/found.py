@@ -1,0 +1,134 @@
+"""From a record of shadow memory to a finding."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from tilewright.instruments.findings import Finding, split
+from tilewright.instruments.shadow import cells
+from tilewright.instruments.shadow.cells import SITE_MAX, THREAD_MAX, WHO_MASK
+from tilewright.instruments.shadow.records import Record
+from tilewright.simt.events import Facts, Site
+
+#: Codes of the kinds of record.
+_CODES = {
+    cells.SHARED_GAP: "TW103",
+    cells.SHARED_UNWRITTEN: "TW202",
+    cells.SHARED_RACE: "TW301",
+    cells.SHARED_LANES: "TW304",
+    cells.GLOBAL_OUTSIDE: "TW101",
+    cells.GLOBAL_FREED: "TW105",
+    cells.GLOBAL_CONSTANT: "TW106",
+    cells.GLOBAL_ROW_GAP: "TW107",
+    cells.GLOBAL_UNWRITTEN: "TW201",
+    cells.GLOBAL_RACE: "TW302",
+    cells.GLOBAL_BLOCKS: "TW303",
+    cells.GLOBAL_LANES: "TW304",
+    cells.LOCAL_OUTSIDE: "TW104",
+    cells.LOCAL_UNWRITTEN: "TW203",
+}
+#: Kinds of race from the widest on: a line that races in one way is not reported for a narrower one, which the order of
+#: execution may hide.
+_WIDEST = ("TW303", "TW302", "TW301", "TW304")
+#: Reads of what was never written, and the races that explain one.
+UNSET = {"TW201": ("TW302", "TW303", "TW304"), "TW202": ("TW301", "TW304"), "TW203": ()}
+
+
+def finding_of(record: Record, sites: list[Site], facts: Facts, kernel: str) -> Finding:
+    """The finding that a record stands for; of a race the later line where both wrote, else that of the write."""
+    code, site = _CODES[record.kind], sites[record.row]
+    details: dict[str, Any] = {"address": record.address, "space": site.space, "access": site.access}
+    if code in _WIDEST:
+        other = sites[record.other] if record.other < min(SITE_MAX, len(sites)) else None
+        site, other, wrote, other_wrote = _first_the_write(site, other, record)
+        details |= {"access": _verb(wrote), "other_access": _verb(other_wrote)}
+        details["others"] = [_line(other)] if other is not None else []
+        details |= _other_thread(record, facts)
+    details["bytes"] = site.bytes_per_lane
+    return Finding(
+        code=code, kernel=kernel, opcode=site.opcode, ptx_line=site.ptx_line, count=record.count, details=details,
+        **place_of(record, site, facts),
+    )  # fmt: skip
+
+
+def accessed(finding: Finding, kind: int) -> Finding:
+    """An access to no live memory as one of another kind: `cells.GLOBAL_OUTSIDE` or `cells.GLOBAL_FREED`."""
+    return replace(finding, code=_CODES[kind])
+
+
+def place_of(record: Record, site: Site, facts: Facts) -> dict[str, Any]:
+    """Where a record's first instance is, as a finding's fields."""
+    source, line = split(site.source)
+    block, thread = _unfold(record.block, facts.grid), _unfold(record.thread, facts.block)
+    return {"source": source, "line": line, "block": block, "thread": thread}
+
+
+def settled(findings: list[Finding]) -> list[Finding]:
+    """What does not depend on the order of execution: races at their widest, and no read that came before its write.
+
+    A read of what was never written that races with a write is that race.
+    """
+    best: dict[tuple[object, ...], str] = {}
+    racing: set[tuple[str, object]] = set()
+    for one in findings:
+        if one.code in _WIDEST:
+            best[_place(one)] = min(best.get(_place(one), one.code), one.code, key=_WIDEST.index)
+            racing |= {(one.code, place) for place in (one.where, *one.details["others"])}
+    kept: list[Finding] = []
+    races: dict[tuple[str, str], list[Finding]] = {}
+    for one in findings:
+        if one.code in _WIDEST:
+            if one.code == best[_place(one)]:
+                races.setdefault(_place(one), []).append(one)
+        elif not any((race, one.where) in racing for race in UNSET.get(one.code, ())):
+            kept.append(one)
+    return [*kept, *(_as_one(group) for group in races.values())]
+
+
+def _as_one(races: list[Finding]) -> Finding:
+    """All races of a line as one finding, which names the other lines as far as they are known."""
+    first = min(races, key=lambda one: one.first)
+    others = sorted({other for one in races for other in one.details["others"]})
+    return replace(first, count=sum(one.count for one in races), details=first.details | {"others": others})
+
+
+def _place(one: Finding) -> tuple[str, str]:
+    """The line of a race, and the space it is in."""
+    return one.where, one.details["space"]
+
+
+def _first_the_write(site: Site, other: Site | None, record: Record) -> tuple[Site, Site | None, bool, bool]:
+    """A race at the line of its write, of two writes the later line, whoever came first."""
+    here = (site, other, record.wrote, record.other_wrote)
+    if other is None:
+        return here
+    there = (other, site, record.other_wrote, record.wrote)
+    if record.wrote != record.other_wrote:
+        return here if record.wrote else there
+    return here if _order(site) >= _order(other) else there
+
+
+def _order(site: Site) -> tuple[str, int, int]:
+    return (*split(site.source), site.ptx_line)
+
+
+def _verb(wrote: bool) -> str:
+    return "write" if wrote else "read"
+
+
+def _line(site: Site) -> str:
+    return site.source or f"PTX line {site.ptx_line}"
+
+
+def _other_thread(record: Record, facts: Facts) -> dict[str, object]:
+    """The other access's thread, where one is kept."""
+    who = record.cell & WHO_MASK
+    if record.cell == cells.GAP or who >= THREAD_MAX:
+        return {}
+    return {"other_thread": list(_unfold(who, facts.block))}
+
+
+def _unfold(linear: int, extents: tuple[int, int, int]) -> tuple[int, int, int]:
+    x, y, _ = extents
+    return linear % x, linear // x % y, linear // (x * y)

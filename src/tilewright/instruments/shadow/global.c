@@ -1,0 +1,210 @@
+// The exact judgement of accesses of global memory, lane by lane: the state of its bytes, then races, cell by cell.
+//
+// Threads of the host run blocks at once, so cells are exchanged atomically: a write puts down its W and then looks at
+// R, a read puts down its R and then looks at W, and one of two such accesses always sees the other.
+
+#include "global.h"
+
+static uint64_t block_of(uint64_t cell)
+{
+    return cell >> TW_BLOCK_SHIFT;
+}
+
+static uint64_t clock_of(uint64_t cell)
+{
+    return cell >> TW_CLOCK_SHIFT & UINT16_MAX;
+}
+
+// 0, or the kind of race that the access has with that of a cell.
+static uint32_t race_of(const struct access *me, uint64_t cell, bool strong)
+{
+    if (!cell || (strong && cell & TW_STRONG))
+        return 0;
+    uint32_t kind = TW_GLOBAL_BLOCKS;
+    if (block_of(cell) == me->number) {
+        if (!races(me, cell, clock_of(cell), strong))
+            return 0;
+        kind = is_ours(me, cell) ? TW_GLOBAL_LANES : TW_GLOBAL_RACE;
+    }
+    return is_ordered(me, block_of(cell), cell, clock_of(cell)) ? 0 : kind;
+}
+
+// W after one more strong write: of two without an order, a weak access may race with either.
+static uint64_t over(const struct access *me, uint64_t cell, uint64_t mine)
+{
+    uint32_t kind = race_of(me, cell, false);
+    if (!kind)
+        return mine;
+    uint64_t joined = both(me, cell, mine);
+    return kind == TW_GLOBAL_BLOCKS ? joined | (TW_SEVERAL_BLOCKS & ~TW_SITES) : joined;
+}
+
+// R after one more read. By the same thread at the same clock nothing changes, so that most reads write nothing.
+static uint64_t joined(const struct access *me, uint64_t cell, uint64_t mine)
+{
+    if (!cell)
+        return mine;
+    if (mine & TW_STRONG & ~cell)  // a strong read does not cover a weak one up
+        return cell;
+    if (block_of(cell) != me->number) {
+        if (is_ordered(me, block_of(cell), cell, clock_of(cell)))
+            return mine;
+        return (cell & mine & TW_STRONG) | TW_SEVERAL_BLOCKS;
+    }
+    if (races(me, cell, clock_of(cell), false))
+        return is_ordered(me, me->number, cell, clock_of(cell)) ? mine : both(me, cell, mine);
+    return (cell ^ mine) & ~TW_SITES ? mine : cell;
+}
+
+// Remember whether unordered stores store the same. Those that come after one W begin anew together, whichever of them
+// is first; `joins` where that W is not ordered before us.
+static void store_value(uint64_t *stored, uint64_t written, bool joins, uint64_t value)
+{
+    const uint64_t golden = UINT64_C(0x9e3779b97f4a7c15), mixed = (uint64_t)1 << TW_MIXED_BIT;
+    uint64_t phase = (written * golden) >> (64 - TW_PHASE_BITS) << 32;
+    uint64_t phases = (((uint64_t)1 << TW_PHASE_BITS) - 1) << 32;
+    uint64_t fresh = (uint64_t)1 << 63 | phase | value;
+    uint64_t old = __atomic_load_n(stored, __ATOMIC_SEQ_CST);
+    for (;;) {
+        uint64_t next = fresh;
+        if (old && (joins || (old & phases) == phase))
+            next = (uint32_t)old == value ? old : old | mixed;
+        if (next == old || __atomic_compare_exchange_n(stored, &old, next, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+            return;
+    }
+}
+
+// The bytes that a lane stores in a cell.
+static uint64_t value_of(const struct access *me, uint64_t cell, uint64_t offset)
+{
+    uint64_t size = me->launch->cell_bytes, value = 0;
+    const uint8_t *from = value_at(me, me->lane, (uint32_t)(cell * size - offset));
+    for (uint64_t i = 0; i < size; i++)
+        value |= (uint64_t)from[i] << 8 * i;
+    return value;
+}
+
+// Put down a write; the W before it. A strong write does not cover a weak one up: others may race with that one only.
+static uint64_t put_write(const struct access *me, uint64_t *cell, uint64_t mine)
+{
+    if (!me->strong)
+        return __atomic_exchange_n(cell, mine, __ATOMIC_SEQ_CST);
+    uint64_t before = __atomic_load_n(cell, __ATOMIC_SEQ_CST);
+    for (;;) {
+        uint64_t next = before && !(before & TW_STRONG) ? before : over(me, before, mine);
+        if (next == before ||
+            __atomic_compare_exchange_n(cell, &before, next, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+            return before;
+    }
+}
+
+static void put_read(const struct access *me, uint64_t *cell, uint64_t mine)
+{
+    uint64_t before = __atomic_load_n(cell, __ATOMIC_RELAXED);
+    for (;;) {
+        uint64_t next = joined(me, before, mine);
+        if (next == before ||
+            __atomic_compare_exchange_n(cell, &before, next, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+            return;
+    }
+}
+
+// Whether all that wrote a cell without an order stored one value. All that meet there have said what they store
+// before; what an atomic left is not known.
+static bool stores_the_same(const struct access *me, uint64_t cell, uint64_t written)
+{
+    if (!me->writes || !me->values || written & TW_STRONG)
+        return false;
+    return !(__atomic_load_n(&me->launch->stored[cell], __ATOMIC_SEQ_CST) >> TW_MIXED_BIT & 1);
+}
+
+static void judge_cell(const struct access *me, uint64_t cell, uint64_t offset)
+{
+    uint64_t *write = &me->launch->writes[cell], *read = &me->launch->reads[cell];
+    uint64_t mine = me->number << TW_BLOCK_SHIFT | me->clock << TW_CLOCK_SHIFT | me->low;
+    uint64_t written, seen = 0;
+    if (me->writes) {
+        if (me->values) {
+            uint64_t now = __atomic_load_n(write, __ATOMIC_SEQ_CST);
+            bool own = !((now ^ mine) & ~(TW_SITES | TW_STRONG));
+            store_value(&me->launch->stored[cell], now, race_of(me, now, false) || own, value_of(me, cell, offset));
+        }
+        written = put_write(me, write, mine);
+        seen = __atomic_load_n(read, __ATOMIC_SEQ_CST);
+    } else {
+        put_read(me, read, mine);
+        written = __atomic_load_n(write, __ATOMIC_SEQ_CST);
+    }
+    uint32_t kind = race_of(me, written, me->strong);
+    if (kind && !stores_the_same(me, cell, written))
+        report(me, kind, written, true);
+    kind = race_of(me, seen, me->strong);
+    if (kind)
+        report(me, kind, seen, false);
+}
+
+static uint8_t state_at(const struct access *me, uint64_t byte)
+{
+    return __atomic_load_n(&me->launch->states[byte], __ATOMIC_RELAXED);
+}
+
+// What is wrong with accessing a byte of this state.
+static uint32_t wrong(uint8_t state)
+{
+    if (state & TW_READABLE)
+        return TW_GLOBAL_CONSTANT;
+    if (state & TW_WRITABLE)
+        return TW_GLOBAL_UNWRITTEN;
+    return state == TW_ROW_GAP ? TW_GLOBAL_ROW_GAP : state == TW_FREED ? TW_GLOBAL_FREED : TW_GLOBAL_OUTSIDE;
+}
+
+// Whether a byte that was never written is padding: an element of which some byte was written counts as written.
+static bool is_padding(const struct access *me, uint64_t offset, uint64_t byte)
+{
+    uint64_t from = offset + (byte - offset) / me->element * me->element;
+    uint8_t some = 0;
+    for (uint64_t i = from; i < from + me->element; i++)
+        some |= state_at(me, i);
+    return some & TW_READABLE;
+}
+
+// 0, or what is wrong with the first byte that may not be accessed; those before it count as written from now on.
+static uint32_t judge_bytes(const struct access *me, uint64_t offset)
+{
+    uint8_t need = (uint8_t)((me->reads ? TW_READABLE : 0) | (me->writes ? TW_WRITABLE : 0));
+    for (uint64_t byte = offset; byte < offset + me->bytes; byte++) {
+        uint8_t state = state_at(me, byte);
+        if ((state & need) != need && !(state == TW_WRITABLE && is_padding(me, offset, byte)))
+            return wrong(state);
+        if (me->writes && !(state & TW_READABLE))
+            __atomic_store_n(&me->launch->states[byte], (uint8_t)(state | TW_READABLE), __ATOMIC_RELAXED);
+    }
+    return 0;
+}
+
+static void judge_lane(const struct access *me)
+{
+    uint64_t size = me->launch->cell_bytes, offset = me->address - me->launch->base;
+    uint32_t kind = judge_bytes(me, offset);
+    if (kind)
+        report(me, kind, 0, false);
+    // what was not written another block may have yet to write: a race; beyond what a cell can say, nothing is said
+    if ((kind && kind != TW_GLOBAL_UNWRITTEN) || !fits(me->number, me->clock))
+        return;
+    for (uint64_t cell = offset / size; cell < (offset + me->bytes + size - 1) / size; cell++)
+        judge_cell(me, cell, offset);
+}
+
+// Judge an access of global memory lane by lane.
+__attribute__((noinline)) void tw_shadow_turns_global(TW_ACCESSES)
+{
+    struct access me = access_of(slot, warp, launch, block, counters, row, mask, addresses, bytes, values, how, element,
+                                 heard);
+    bool simple = how == TW_READS && bytes == me.launch->cell_bytes;
+    for (uint32_t left = mask; left; left = tw_other_lanes(left)) {
+        turn_to(&me, tw_first_lane(left));
+        hear(&me, heard);
+        if (!(simple && tw_global_reads_one(&me)))
+            judge_lane(&me);
+    }
+}

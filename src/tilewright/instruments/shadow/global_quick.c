@@ -1,0 +1,134 @@
+// The quick tests of a whole warp's loads of global memory, eight cells at a time: bytes that may be read, of cells that
+// other blocks have read and nothing has written.
+
+#include "global.h"
+#include "quick.h"
+
+// The thread sanitizer knows neither vectors nor fences.
+#if defined(__SANITIZE_THREAD__)
+enum { ONE_BY_ONE = 1, SPREAD_ORDER = __ATOMIC_SEQ_CST };
+#define FENCE() (void)0
+#else
+enum { ONE_BY_ONE = 0, SPREAD_ORDER = __ATOMIC_RELAXED };
+#define FENCE() __atomic_thread_fence(__ATOMIC_SEQ_CST)
+#endif
+
+// Eight neighbouring cells that other threads may change meanwhile. Each is one aligned word, which no vector load
+// tears; `volatile` has it loaded once. Source: Intel SDM 3A, 9.1.1 (aligned quadwords); Arm ARM, B2.2.1 (elements of a
+// vector).
+TW_INLINE static inline cells look_at(const uint64_t *from)
+{
+    typedef uint64_t anywhere __attribute__((vector_size(64), aligned(8)));
+    cells all = {0};
+    if (!ONE_BY_ONE)
+        return *(const volatile anywhere *)from;
+    for (int i = 0; i < TW_CELL_RUN; i++)
+        all[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
+    return all;
+}
+
+// Which of eight cells have bytes that may all be read. States change one by one too, and only gain bits.
+TW_INLINE static inline uint32_t readable(const uint8_t *states, uint32_t cell_bytes)
+{
+    typedef uint8_t of_1 __attribute__((vector_size(8), aligned(1)));
+    typedef uint16_t of_2 __attribute__((vector_size(16), aligned(1)));
+    typedef uint32_t of_4 __attribute__((vector_size(32), aligned(1)));
+    uint64_t ones = ((UINT64_C(1) << 8 * cell_bytes) - 1) / 255 * TW_READABLE;
+    cells all = {0};
+    for (uint32_t i = 0; ONE_BY_ONE && i < TW_CELL_RUN * cell_bytes; i++)
+        all[i / cell_bytes] |= (uint64_t)__atomic_load_n(&states[i], __ATOMIC_RELAXED) << 8 * (i % cell_bytes);
+    if (!ONE_BY_ONE && cell_bytes == 1)
+        all = __builtin_convertvector(*(const volatile of_1 *)states, cells);
+    if (!ONE_BY_ONE && cell_bytes == 2)
+        all = __builtin_convertvector(*(const volatile of_2 *)states, cells);
+    if (!ONE_BY_ONE && cell_bytes == 4)
+        all = __builtin_convertvector(*(const volatile of_4 *)states, cells);
+    return where((all & ones) == ones);
+}
+
+// A cell that another block has read becomes one that several have. Nothing else follows that, so it may simply be
+// stored, but before W is looked at. Others exchange these cells meanwhile, so each is stored atomically.
+static void spread(uint64_t *reads, uint32_t used)
+{
+    for (uint32_t left = used; left; left = tw_other_lanes(left))
+        __atomic_store_n(&reads[tw_first_lane(left)], TW_SEVERAL_BLOCKS, SPREAD_ORDER);
+}
+
+TW_INLINE static inline bool reads_rows(const struct access *me, int64_t start, const struct tw_plain_row *rows,
+                                        uint64_t count, uint32_t cell_bytes)
+{
+    const struct tw_shadow_launch *launch = me->launch;
+    bool stored = false;
+    for (uint64_t i = 0; i < count; i++) {
+        int64_t cell = start + rows[i].cell;
+        uint32_t unused = ~(uint32_t)rows[i].used & ALL_CELLS;
+        if ((readable(launch->states + cell * (int64_t)cell_bytes, cell_bytes) | unused) != ALL_CELLS)
+            return false;
+        cells read = look_at(launch->reads + cell);
+        uint32_t several = where(read == TW_SEVERAL_BLOCKS) | unused;
+        if (several == ALL_CELLS)
+            continue;
+        uint32_t far = where(read >> TW_BLOCK_SHIFT != me->number) & where(read != 0);
+        if ((far | several) != ALL_CELLS || !fits(me->number, me->clock))
+            return false;
+        spread(launch->reads + cell, ~unused & ALL_CELLS);
+        stored = true;
+    }
+    if (stored)
+        FENCE();
+    for (uint64_t i = 0; i < count; i++) {
+        uint32_t unused = ~(uint32_t)rows[i].used & ALL_CELLS;
+        if ((where(look_at(launch->writes + start + rows[i].cell) == 0) | unused) != ALL_CELLS)
+            return false;
+    }
+    return true;
+}
+
+static bool reads(const struct access *me, int64_t start, const struct tw_plain_row *rows, uint64_t count)
+{
+    switch (me->launch->cell_bytes) {
+    case 1:
+        return reads_rows(me, start, rows, count, 1);
+    case 2:
+        return reads_rows(me, start, rows, count, 2);
+    default:
+        return reads_rows(me, start, rows, count, 4);
+    }
+}
+
+// The same for addresses that are known now only: each eight lanes must lie in a row.
+static bool reads_runs(const struct access *me)
+{
+    enum { GROUPS = TW_LANES / TW_CELL_RUN, WIDEST_BYTES = 32 };
+    struct tw_plain_row rows[GROUPS * WIDEST_BYTES] __attribute__((aligned(64)));
+    const cells steps = {0, 1, 2, 3, 4, 5, 6, 7};
+    uint64_t size = me->launch->cell_bytes, cells_each = me->bytes / size, count = 0;
+    for (uint32_t group = 0; group < GROUPS; group++) {
+        const uint64_t *addresses = me->addresses + TW_CELL_RUN * group;
+        if (where(load(addresses) == addresses[0] + steps * me->bytes) != ALL_CELLS)
+            return false;
+        int64_t cell = (int64_t)((addresses[0] - me->launch->base) / size);
+        for (uint64_t i = 0; i < cells_each; i++)
+            rows[count++] = (struct tw_plain_row){cell + (int64_t)i * TW_CELL_RUN, ALL_CELLS};
+    }
+    return reads(me, 0, rows, count);
+}
+
+// Loads of global memory from addresses that are known now only: rows of lanes, or lanes that differ freely.
+void tw_shadow_free_global(TW_ACCESSES)
+{
+    struct access me = access_of(slot, warp, launch, block, counters, row, mask, addresses, bytes, values, how, element,
+                                 heard);
+    if (mask != UINT32_MAX || how != TW_READS || !reads_runs(&me))
+        tw_shadow_turns_global(slot, warp, launch, block, counters, row, mask, addresses, bytes, values, how, element,
+                               heard);
+}
+
+// Loads of global memory with one base; see tables.py.
+__attribute__((noinline)) bool tw_shadow_reads_global(const struct tw_slot *slot, const struct tw_warp *warp,
+                                                      struct tw_shadow_launch *launch, struct tw_shadow_block *block,
+                                                      int64_t base, const struct tw_plain_row *rows, uint64_t count)
+{
+    struct access me = {.launch = launch, .number = slot->block, .clock = block->clocks[warp->index].now};
+    return reads(&me, (base - (int64_t)launch->base) / (int64_t)launch->cell_bytes, rows, count);
+}

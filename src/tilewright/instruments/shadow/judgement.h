@@ -1,0 +1,220 @@
+// What judgements of accesses share: whether two are ordered or write the same, and what is recorded.
+
+#ifndef TILEWRIGHT_SHADOW_JUDGEMENT_H
+#define TILEWRIGHT_SHADOW_JUDGEMENT_H
+
+#include <stdbool.h>
+
+#include "cells.h"
+#include "simt/runtime/instrument.h"
+
+#define TW_STRONG ((uint64_t)1 << TW_STRONG_BIT)
+#define TW_SITES ((uint64_t)TW_SITE_MAX << TW_SITE_SHIFT)
+#define TW_GAP UINT64_MAX
+// R of global memory that several blocks read.
+#define TW_SEVERAL_BLOCKS (~TW_STRONG)
+
+// What the handlers of accesses by addresses take: bytes of a lane's access, the values that are stored, or null, what it
+// does (`how`), the bytes of an element of a vector access, and what orders.py hears of it (0: nothing).
+#define TW_ACCESSES                                                                                            \
+    TW_WHERE, uint32_t mask, const uint64_t *addresses, uint32_t bytes, const uint8_t *values, uint32_t how,   \
+        uint32_t element, uint32_t heard
+
+// One lane's access.
+struct access {
+    struct tw_shadow_launch *launch;
+    struct tw_shadow_block *block;
+    const uint8_t *shared;      // host address of the block's shared memory
+    const uint64_t *addresses;  // of all lanes
+    const uint8_t *values;      // that are stored; null where none are
+    uint64_t number;            // of the block
+    uint64_t clock;
+    uint64_t address;
+    uint64_t low;  // the lower part of its cell: site, strong, thread
+    uint32_t warp;
+    uint32_t lane;
+    uint32_t thread;
+    uint32_t row;
+    uint32_t mask;
+    uint32_t bytes;
+    uint32_t element;
+    uint32_t reads;
+    uint32_t writes;
+    uint32_t strong;
+};
+
+static inline struct access access_of(TW_ACCESSES)
+{
+    struct tw_shadow_block *mine = block;
+    (void)counters, (void)heard;
+    return (struct access){
+        .launch = launch,
+        .block = mine,
+        .shared = (const uint8_t *)slot->shared,
+        .addresses = addresses,
+        .values = values,
+        .number = slot->block,
+        .clock = mine->clocks[warp->index].now,
+        .warp = warp->index,
+        .row = row,
+        .mask = mask,
+        .bytes = bytes,
+        .element = element,
+        .reads = (how & TW_READS) != 0,
+        .writes = (how & TW_WRITES) != 0,
+        .strong = (how & TW_IS_STRONG) != 0,
+    };
+}
+
+// The same access, of one of its lanes.
+static inline void turn_to(struct access *me, uint32_t lane)
+{
+    uint64_t site = me->row < TW_SITE_MAX ? me->row : TW_SITE_MAX;
+    me->lane = lane;
+    me->thread = me->warp << 5 | lane;
+    me->address = me->addresses[lane];
+    me->low = site << TW_SITE_SHIFT | (uint64_t)me->strong << TW_STRONG_BIT | me->thread;
+}
+
+// Record a finding; of a race with what shadow memory says of the other access, and whether that wrote.
+static inline void report(const struct access *me, uint32_t kind, uint64_t cell, bool other_wrote)
+{
+    struct tw_record finding = {
+        .kind = kind,
+        .row = me->row,
+        .other = (cell & TW_SITES) >> TW_SITE_SHIFT,
+        .wrote = (me->writes ? TW_WROTE : 0) | (other_wrote ? TW_OTHER_WROTE : 0),
+        .count = 1,
+        .first = me->number << 10 | me->thread,
+        .address = me->address,
+        .cell = cell,
+    };
+    tw_found_add(&me->launch->found, &finding);
+}
+
+static inline tw_u32_lanes clocks_of(const struct tw_clocks *clocks)
+{
+    tw_u32_lanes all;
+    __builtin_memcpy(&all, clocks->of, sizeof all);
+    return all;
+}
+
+static inline uint32_t who_of(uint64_t cell)
+{
+    return (uint32_t)(cell & TW_WHO_MASK);
+}
+
+// The warp of one that is not several warps.
+static inline uint32_t warp_of(uint32_t who)
+{
+    return who >= TW_THREAD_MAX ? who % TW_WARPS_MAX : who >> 5;
+}
+
+// Whether a cell's access was by this warp alone.
+static inline bool is_ours(const struct access *me, uint64_t cell)
+{
+    return who_of(cell) != TW_SEVERAL_WARPS && warp_of(who_of(cell)) == me->warp;
+}
+
+static inline uint32_t leading_zeros(uint32_t x)
+{
+    return x ? (uint32_t)__builtin_clz(x) : 32;
+}
+
+// A lane or tile of a warp as a node of the tree above 32 leaves: 1 all lanes, 2 and 3 halves of them.
+static inline uint32_t node_of(uint32_t who)
+{
+    return who >= TW_THREAD_MAX ? (who >> 5) - (TW_THREAD_MAX / TW_WARPS_MAX - 1) : (who & 31) | 32;
+}
+
+// The fewest lanes of a warp that hold two parts of it, as `who`.
+static inline uint32_t both_parts(uint32_t a, uint32_t b, uint32_t warp)
+{
+    uint32_t one = node_of(a), other = node_of(b);
+    uint32_t one_depth = 32 - leading_zeros(one), other_depth = 32 - leading_zeros(other);
+    if (one_depth > other_depth)
+        one >>= one_depth - other_depth;
+    else
+        other >>= other_depth - one_depth;
+    uint32_t node = one >> (32 - leading_zeros(one ^ other));
+    return node >= 32 ? warp << 5 | (node & 31) : (node + TW_THREAD_MAX / TW_WARPS_MAX - 1) << 5 | warp;
+}
+
+// The cell of two accesses of a block that nothing orders.
+static inline uint64_t both(const struct access *me, uint64_t cell, uint64_t mine)
+{
+    uint64_t its = cell >> TW_CLOCK_SHIFT, now = mine >> TW_CLOCK_SHIFT;
+    uint64_t time = (its < now ? its : now) << TW_CLOCK_SHIFT;
+    uint64_t site = (cell ^ mine) & TW_SITES ? TW_SITES : mine & TW_SITES;
+    uint32_t who = is_ours(me, cell) ? both_parts(who_of(cell), who_of(mine), me->warp) : TW_SEVERAL_WARPS;
+    return time | site | (cell & mine & TW_STRONG) | who;
+}
+
+// Whether an access by lanes of our warp, since all of them were ordered, is not known to our lane. A tile has an
+// accessing lane in each half, so a half that we know nothing of decides.
+static inline bool is_apart(const struct access *me, uint32_t who, uint64_t its)
+{
+    if (!me->block->lanes_at)
+        return true;
+    const struct tw_clocks *lanes = (const struct tw_clocks *)((const char *)me->block + me->block->lanes_at);
+    uint32_t unknown = tw_where32(clocks_of(&lanes[me->thread]) <= (uint32_t)its) & ~(1u << me->lane);
+    if (who < TW_THREAD_MAX)
+        return unknown >> (who & 31) & 1;
+    uint32_t node = node_of(who);
+    uint32_t levels = leading_zeros(node) - 26;  // from its tile down to single lanes
+    uint32_t size = 1u << (levels - 1);
+    uint32_t lower = ((1u << size) - 1) << ((node << levels) - 32);
+    uint32_t upper = lower << size;
+    return (unknown & lower) == lower || (unknown & upper) == upper;
+}
+
+// Whether the access that a cell of this block stands for is not ordered before ours. `its` is its clock.
+static inline bool races(const struct access *me, uint64_t cell, uint64_t its, bool strong)
+{
+    uint32_t who = who_of(cell);
+    const struct tw_clocks *known = &me->block->known[me->warp];
+    if ((strong && cell & TW_STRONG) || who == me->thread)
+        return false;
+    if (who == TW_SEVERAL_WARPS) {  // which is not kept: it is a race only if it is one with the warp we know best
+        uint32_t most = 0;
+        for (uint32_t warp = 0; warp < TW_WARPS_MAX; warp++)
+            if (warp != me->warp && known->of[warp] > most)
+                most = known->of[warp];
+        return its >= most;
+    }
+    if (warp_of(who) == me->warp)
+        return its >= me->block->whole[me->warp] && is_apart(me, who, its);
+    return its >= known->of[warp_of(who)];
+}
+
+// Whether fences and atomics ordered the access of a block's cell before ours.
+static inline bool is_ordered(const struct access *me, uint64_t its_block, uint64_t cell, uint64_t its)
+{
+    if (!me->launch->order)
+        return false;
+    me->block->seen[me->warp] = 0;
+    int64_t block = its_block == TW_BLOCK_MAX + 1 ? -1 : (int64_t)its_block;
+    return me->launch->order(TW_ASK, (int64_t)me->number, me->warp, block, who_of(cell), (int64_t)its) != TW_NOT_ORDERED;
+}
+
+// Let orders.py hear of a lane's strong access; of a load that is repeated while it waits once.
+static inline void hear(const struct access *me, uint32_t heard)
+{
+    if (!heard || !me->launch->order)
+        return;
+    uint64_t place = (me->address + 1) | (heard & TW_IN_SHARED ? (uint64_t)1 << 48 : 0);  // 0 is no place
+    uint64_t mark = me->reads && !me->writes ? place : 0;
+    uint64_t *seen = &me->block->seen[me->warp];
+    if (mark && *seen == mark)
+        return;
+    *seen = mark;
+    me->launch->order(TW_ACCESS, (int64_t)me->number, me->warp, (int64_t)me->address, heard, (int64_t)me->clock);
+}
+
+// Where the bytes of a lane's value are, from byte `at` of its access on.
+static inline const uint8_t *value_at(const struct access *me, uint32_t lane, uint32_t at)
+{
+    return me->values + at / me->element * TW_VALUES_STRIDE_BYTES + lane * me->element + at % me->element;
+}
+
+#endif

@@ -1,0 +1,1 @@
+"""The catalogue: one kernel a file, in Python (numba-cuda) or CUDA C++; `catalogue` holds a record of each."""

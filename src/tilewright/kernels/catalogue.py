@@ -1,0 +1,389 @@
+"""Every kernel's record. The command line, the ladder and the tests iterate these; there is no second list.
+
+A record says where a kernel comes from, what it takes, in which order it sums, how it is launched and what it is
+known to get wrong. It compiles nothing before it is asked to.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from tilewright.backends import inventory
+from tilewright.errors import ArgumentTypeError, ArgumentValueError
+from tilewright.machine import launch_limits
+from tilewright.problem.dtypes import DTYPES, element
+
+if TYPE_CHECKING:
+    from tilewright.programs.program import Program
+
+Array = npt.NDArray[Any]
+#: (a, b) -> c on the host
+Multiply = Callable[[Array, Array], Array]
+#: (dtype, compute capability) -> Program
+Compile = Callable[[str, tuple[int, int]], "Program"]
+
+_CANONICAL = ("float32", "float64", "int32")
+_INTEGERS_FIRST = ("int32", "float32", "float64")
+
+
+#: What the rows are that kernels come from: `docs/sources.md` says more of each.
+SOURCES: Mapping[str, str] = MappingProxyType(
+    {
+        "S1": "Numba, one thread an element",
+        "S2": "Numba, tiles of 16 x 16 in shared memory",
+        "S3": "CUDA C++, blocks of C, as the vendor's sample",
+        "S4": "OpenCL, for Numba's removed AMD target",
+        "S5": "the host, three loops",
+        "S6": "CUDA C++, one thread an element, integers",
+        "S9": "CUDA C++, tiles in shared memory, integers",
+        "S11": "CUDA C++, several results a thread",
+        "CPU": "the host, the engine behind tw.matmul",
+        "OpenCL": "OpenCL, tiles in registers",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchShape:
+    """Grid and block of a launch, each (x, y, z)."""
+
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One kernel.
+
+    Attributes
+    ----------
+    name : str
+        Stable and short; what the command line takes.
+    title : str
+        One line for people.
+    source : str
+        Row of the source systems, `S2`; `CPU` for Tilewright's own CPU engine.
+    backend : str
+        What runs it, as the table of backends has it: `cpu` for the host, `gpu` for a GPU real or simulated, else a
+        device with kernels of its own.
+    dtypes : tuple of str
+        NumPy names of the dtypes it takes, the source's own first.
+    order : {"fma", "rounded-product"}
+        How it sums: the canonical order, or each product rounded to the dtype and summed in float64.
+    published : bool
+        A specimen, kept as published with its defects: shown, not trusted.
+    limits : str
+        What it takes only, or where it is right only; empty where it takes every shape.
+    notes : str
+        What to look for in its counts.
+    tile : (int, int)
+        Rows and columns of C a block computes; (0, 0) on the CPU.
+    block : (int, int)
+        Threads of a block in x and y; (0, 0) on the CPU.
+    rows_by_x : bool
+        The rows of C follow x (as the published Python kernels have it), not y.
+    compiler : callable, optional
+        Makes the Program; None on the CPU.
+    multiply : callable, optional
+        Multiplies on the host; None on a GPU.
+    operands : str
+        Order of the kernel's arguments: `abc` (arrays only), `abc m n k`, or `cab m k n`.
+    form : {"", "naive", "tiled", "register_tiled"}
+        Of a kernel whose tile depends on the device; "" elsewhere.
+    """
+
+    name: str
+    title: str
+    source: str
+    backend: str
+    dtypes: tuple[str, ...] = _CANONICAL
+    order: Literal["fma", "rounded-product"] = "fma"
+    published: bool = False
+    limits: str = ""
+    notes: str = ""
+    tile: tuple[int, int] = (0, 0)
+    block: tuple[int, int] = (0, 0)
+    rows_by_x: bool = False
+    compiler: Compile | None = None
+    operands: Literal["abc", "abc m n k", "cab m k n"] = "abc"
+    multiply: Multiply | None = None
+    form: Literal["", "naive", "tiled", "register_tiled"] = ""
+
+    def runs_on(self, device: str) -> bool:
+        """Whether the kernel runs where a device's rungs run: on it, or on the host.
+
+        Examples
+        --------
+        >>> find("tiled").runs_on("simulated"), find("tiled").runs_on("opencl"), find("three_loops").runs_on("opencl")
+        (True, False, True)
+        """
+        row = inventory.row_of(device)
+        return self.backend in ("cpu", "gpu" if row is None else row.kernels)
+
+    def program(self, dtype: str, cc: tuple[int, int] = (9, 0)) -> Program:
+        """Compile the kernel for a dtype; the same Program for the same question.
+
+        Raises
+        ------
+        ArgumentValueError
+            A CPU record has no Program.
+        ArgumentTypeError
+            The kernel does not take the dtype.
+        MissingExtraError
+            The `gpu` extra is not installed.
+        """
+        if self.compiler is None:
+            raise ArgumentValueError(
+                f"kernel {self.name!r} runs on {inventory.place_of(self.backend)} and has no GPU program"
+            )
+        if dtype not in self.dtypes:
+            raise ArgumentTypeError(f"kernel {self.name!r} takes {', '.join(self.dtypes)} (got {dtype})")
+        return self.compiler(dtype, cc)
+
+    def launch_rule(self, m: int, n: int, k: int) -> LaunchShape:
+        """The grid and block for C of shape (m, n); `k` never changes them.
+
+        Examples
+        --------
+        >>> find("global_memory").launch_rule(32, 32, 32)
+        LaunchShape(grid=(1, 1, 1), block=(32, 32, 1))
+        """
+        if self.backend != "gpu":
+            raise ArgumentValueError(
+                f"kernel {self.name!r} runs on {inventory.place_of(self.backend)} and has no launch shape"
+            )
+        rows, columns = -(-m // self.tile[0]), -(-n // self.tile[1])
+        grid = (rows, columns, 1) if self.rows_by_x else (columns, rows, 1)
+        return LaunchShape(grid, (*self.block, 1))
+
+    def arguments(self, a: Array, b: Array, c: Array) -> tuple[Any, ...]:
+        """The kernel's arguments; operands that are not row-major are copied, as the kernels' C++ takes flat arrays.
+
+        Parameters
+        ----------
+        a, b : ndarray, shapes (m, k) and (k, n)
+        c : ndarray, shape (m, n)
+            Row-major; the kernel writes into it.
+
+        Raises
+        ------
+        ArgumentValueError
+            `c` has another shape or is not row-major.
+        """
+        (m, k), n = a.shape, b.shape[1]
+        if c.shape != (m, n) or not c.flags.c_contiguous:
+            raise ArgumentValueError(
+                f"`c` must be row-major of shape {(m, n)} (got {c.shape}, strides {c.strides}); make it with np.empty"
+            )
+        # A copy even where only the write flag differs: a Program is specialised for arrays that may be written.
+        a, b = (np.require(operand, requirements=["C", "W", "A"]) for operand in (a, b))
+        if self.operands == "abc":
+            return a, b, c
+        sizes = (m, n, k) if self.operands == "abc m n k" else (m, k, n)
+        arrays = (a, b, c) if self.operands == "abc m n k" else (c, a, b)
+        return *arrays, *(np.int32(size) for size in sizes)
+
+    def accepts(self, m: int, n: int, k: int, dtype: str) -> str | None:
+        """Why the kernel cannot be launched for a product, or None when it can.
+
+        A published specimen is launched for any shape that fits a grid, right or wrong: its `limits` say when it is
+        right.
+
+        Examples
+        --------
+        >>> find("tiled_published").accepts(16, 16, 16, "float64")
+        'takes float32 only, not float64'
+        """
+        if dtype not in self.dtypes:
+            return f"takes {', '.join(self.dtypes)} only, not {dtype}"
+        if min(m, n, k) < 1:
+            return f"takes extents of at least 1, not {(m, n, k)}"
+        if self.backend != "gpu":
+            return None
+        # Flat indices are 32-bit, as in the sources; the margin is a tile's overhang.
+        if self.operands != "abc" and max(m * k, k * n, m * n) >= 2**31 - 64 * max(n, k):
+            return "indexes with 32 bits: each matrix must have fewer than 2**31 elements"
+        for axis, blocks, most in zip("xyz", self.launch_rule(m, n, k).grid, launch_limits().grid_extents, strict=True):
+            if blocks > most:
+                return f"needs a grid of {blocks} blocks in {axis}, over the limit of {most}"
+        return None
+
+    def run_cpu(self, a: Array, b: Array) -> Array:
+        """Multiply on the host.
+
+        Raises
+        ------
+        ArgumentValueError
+            The record is a GPU kernel.
+        """
+        if self.multiply is None:
+            raise ArgumentValueError(
+                f"kernel {self.name!r} runs on a GPU; launch its program with tilewright.simt.launch"
+            )
+        return self.multiply(a, b)
+
+    def reference(self, a: Array, b: Array) -> Array:
+        """The product this kernel must give, bit for bit: the canonical one, or that of its own stated order."""
+        from tilewright.problem.reference import canonical
+
+        if self.order == "rounded-product" and a.dtype != np.float64:
+            return canonical(a, b, acc_dtype="float64", out_dtype=a.dtype, order="rounded-product")
+        return canonical(a, b)
+
+
+def records() -> tuple[Record, ...]:
+    """Every kernel, from the foot of the ladder up.
+
+    Examples
+    --------
+    >>> [record.name for record in records()][:3]
+    ['three_loops', 'cpu_engine', 'naive_published']
+    """
+    return _RECORDS
+
+
+def find(name: str) -> Record:
+    """The record of a name.
+
+    Raises
+    ------
+    ArgumentValueError
+        There is none.
+    """
+    for record in records():
+        if record.name == name:
+            return record
+    raise ArgumentValueError(f"a kernel must be one of {', '.join(record.name for record in records())} (got {name!r})")
+
+
+@functools.lru_cache(maxsize=256)
+def _python(module: str, kernel: str, dtype: str, cc: tuple[int, int], made: bool) -> Program:
+    """Compile a Python kernel for row-major matrices; `made` says that it is a factory over dtypes."""
+    from tilewright.programs.optional import require
+    from tilewright.programs.program import Program
+
+    require("numba.cuda", "Compiling Python kernels")
+    function = getattr(require(f"tilewright.kernels.{module}", "The kernel"), kernel)
+    matrix = f"{dtype}[:, ::1]"
+    return Program.from_python(function(dtype) if made else function, f"void({matrix}, {matrix}, {matrix})", cc)
+
+
+@functools.lru_cache(maxsize=256)
+def _cuda(file: str, entry: str, dtype: str, cc: tuple[int, int]) -> Program:
+    """Compile a template instance of a CUDA C++ kernel; `TYPE` in `entry` stands for the element type."""
+    from tilewright.programs.program import Program
+
+    path = Path(__file__).parent / file
+    return Program.from_cuda(path, entry.replace("TYPE", element(dtype).cuda), cc)
+
+
+def _three_loops(a: Array, b: Array) -> Array:
+    from tilewright.backends.cpu.three_loops import multiply
+
+    return multiply(a, b)
+
+
+def _cpu_engine(a: Array, b: Array) -> Array:
+    from tilewright.backends.cpu.product import multiply
+
+    return multiply(a, b)
+
+
+#: What the host's engine and OpenCL's kernels take: every number that NumPy has by itself.
+_NUMBERS = tuple(dict.fromkeys((*_CANONICAL, *(x.name for x in DTYPES if not x.extends_numpy))))
+
+
+def _numba(name: str, module: str, title: str, source: str, *, made: bool = True, **more: Any) -> Record:
+    """A Python kernel of 16 x 16 threads; `made` says that its function is a factory over dtypes."""
+    compiler = functools.partial(_python, module, name, made=made)
+    return Record(name, title, source, "gpu", tile=(16, 16), block=(16, 16), compiler=compiler, **more)
+
+
+def _template(
+    name: str, file: str, entry: str, title: str, source: str, size: int, operands: Any, rows: int = 0, **more: Any
+) -> Record:
+    """A CUDA C++ kernel of square blocks of C, with `rows` rows of threads where these are fewer."""
+    return Record(
+        name, f"CUDA C++: {title}", source, "gpu", tile=(size, size), block=(size, rows or size), operands=operands,
+        compiler=functools.partial(_cuda, file, entry), **more,
+    )  # fmt: skip
+
+
+def _block_partitioned(size: int) -> Record:
+    return _template(
+        f"block_partitioned_{size}", "block_partitioned.cu", f"MatrixMulCUDA<{size}, TYPE>",
+        f"block-partitioned product, {size}x{size}", "S3", size, "cab m k n",
+        notes="guarded edges; the source takes multiples of the block only",
+    )  # fmt: skip
+
+
+def _shared_memory(size: int) -> Record:
+    return _template(
+        f"shared_memory_{size}", "shared_memory.cu", f"shared_memory<{size}, TYPE>",
+        f"shared memory, {size}x{size}", "S9", size, "abc m n k", dtypes=_INTEGERS_FIRST,
+        notes="S10 blames bank conflicts for the 8x8 and 16x16 tiles; compare the conflicts counted",
+    )  # fmt: skip
+
+
+def _several_results(count: int) -> Record:
+    s = "s" * (count > 1)
+    return _template(
+        f"results_{count}", "several_results.cu", f"several_results<TYPE, 32, {count}>",
+        f"{count} result{s} a thread, 32x32", "S11", 32, "abc m n k", 32 // count,
+        notes=f"rows {32 // count} apart; one read of B's tile serves {count} multiply-add{s}",
+    )  # fmt: skip
+
+
+def _opencl(form: Literal["naive", "tiled", "register_tiled"], source: str, title: str, notes: str) -> Record:
+    return Record(f"opencl_{form}", f"OpenCL: {title}", source, "opencl", _NUMBERS, notes=notes, form=form)
+
+
+_RECORDS = (
+    Record(
+        "three_loops", "CPU: three loops", "S5", "cpu", multiply=_three_loops,
+        notes="one running sum, nothing blocked: the foot of the ladder",
+    ),
+    Record(
+        "cpu_engine", "CPU: the engine behind tw.matmul", "CPU", "cpu", _NUMBERS, multiply=_cpu_engine,
+        notes="packed, tiled in registers, vectors and threads: the same bits as the three loops",
+    ),
+    _numba(
+        "naive_published", "numba_naive", "Numba CUDA: naive kernel, as published", "S1", made=False,
+        dtypes=("float32", "float64"), order="rounded-product", published=True, rows_by_x=True,
+        limits="right for every shape, in an order of its own for float32",
+        notes="sums float32 products in float64, and is uncoalesced: the row follows threadIdx.x",
+    ),
+    _numba(
+        "naive", "numba_naive", "Numba CUDA: naive kernel, typed sum, coalesced", "S1",
+        notes="the column follows threadIdx.x and the sum has the operands' width",
+    ),
+    _numba(
+        "tiled_published", "tiled_published", "Numba CUDA: shared-memory tiles, as published", "S2", made=False,
+        dtypes=("float32",), order="rounded-product", published=True, rows_by_x=True,
+        limits="right only where m, n and k are multiples of 16 and k equals m",
+        notes="guard with `and`, no filled edges, k loop of gridDim.x steps, tiles indexed [tx, ty]",
+    ),
+    _numba(
+        "tiled", "tiled", "Numba CUDA: shared-memory tiles, corrected", "S2", notes="any shape; tiles indexed [ty, tx]"
+    ),
+    *(_block_partitioned(size) for size in (16, 32)),
+    _template(
+        "global_memory", "global_memory.cu", "global_memory<TYPE>", "global memory only", "S6", 32, "abc m n k",
+        dtypes=_INTEGERS_FIRST, notes="S7 counts it at width 32: 5,120 load and 128 store transactions",
+    ),
+    *(_shared_memory(size) for size in (8, 16, 32)),
+    *(_several_results(count) for count in (1, 2, 4, 8, 16, 32)),
+    _opencl("naive", "S4", "naive kernel", "a work-item an element of C"),
+    _opencl("tiled", "S4", "tiles in local memory, 16x16", "any shape; the source takes multiples of 16"),
+    _opencl(
+        "register_tiled", "OpenCL", "tiles in local memory and registers, vectors", "tiles by the device's kind"
+    ),
+)  # fmt: skip

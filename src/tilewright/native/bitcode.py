@@ -1,0 +1,50 @@
+"""Compiled C: LLVM bitcode beside its source, which any supported host links into what it compiles.
+
+`tilewright.native.clang` makes it when the project is built; here it is only read. A file's module is named after its
+source and the digest of all that it was made from, so a source that was edited and not compiled can be seen.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from pathlib import Path
+
+from tilewright.native.once import once
+
+#: Part of every digest: how `tilewright.native.clang` compiles and strips. It changes when that does.
+FORMAT = "1"
+#: Headers are found beside the file that includes them, or from here.
+PACKAGE = Path(__file__).parents[1]
+_INCLUDE = re.compile(r'^#include "(.+)"$', re.MULTILINE)
+
+
+@once
+def bitcode(source: Path) -> bytes:
+    """The bitcode that stands beside a C file.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is none: `make runtime` makes it.
+    """
+    return source.with_suffix(".bc").read_bytes()
+
+
+def module_name(source: Path) -> str:
+    """What the bitcode of a C file is named while it agrees with its source."""
+    hasher = hashlib.sha256(FORMAT.encode())
+    for path in sources(source):
+        hasher.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    return f"{source.name} {hasher.hexdigest()}"
+
+
+def sources(source: Path) -> list[Path]:
+    """A C file and the project's headers that it includes, each once."""
+    found = [source]
+    for path in found:
+        for name in _INCLUDE.findall(path.read_text("utf-8")):
+            header = next(place / name for place in (path.parent, PACKAGE) if (place / name).exists())
+            if header not in found:
+                found.append(header)
+    return found

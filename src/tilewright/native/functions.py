@@ -1,0 +1,73 @@
+"""Compiled C as Python calls it: the functions that bitcode exports, with the parameters that it says they have."""
+
+from __future__ import annotations
+
+import ctypes
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import llvmlite.binding as llvm
+
+from tilewright.native import store, upkeep
+from tilewright.native.bitcode import bitcode
+from tilewright.native.calls import calls
+from tilewright.native.compiler import Compiler, compiler
+from tilewright.native.once import once
+
+#: What LLVM's types are to ctypes.
+_TYPES: dict[str, Any] = {
+    "void": None, "ptr": ctypes.c_void_p, "i1": ctypes.c_bool, "i32": ctypes.c_uint32, "i64": ctypes.c_uint64,
+    "float": ctypes.c_float, "double": ctypes.c_double,
+}  # fmt: skip
+_Signatures = dict[str, list[str]]
+
+
+@once
+def functions(prefix: str, *sources: Path, target: Compiler | None = None) -> Any:
+    """What C files export, by name and without `prefix`; whoever holds it keeps the code loaded.
+
+    Their machine code is kept on disk from one process to the next: compiling takes a tenth of a second.
+
+    Parameters
+    ----------
+    prefix : str
+        What the names begin with that are exported, such as `tw_cache_`.
+    sources : pathlib.Path
+        C files with their bitcode beside them.
+    target : Compiler, optional
+        What compiles them; the process's own by default.
+    """
+    made = target or compiler()
+    signatures, code = _made(prefix, sources, made)
+    library = made.link(code, tuple(signatures))
+    found: dict[str, Any] = {}
+    for symbol, (result, *arguments) in signatures.items():
+        prototype = ctypes.CFUNCTYPE(_TYPES[result], *(_TYPES[kind] for kind in arguments))
+        found[symbol.removeprefix(prefix)] = prototype(library.addresses[symbol])
+    return SimpleNamespace(**found, library=library)
+
+
+def _made(prefix: str, sources: tuple[Path, ...], made: Compiler) -> tuple[_Signatures, bytes]:
+    """What each function gives and takes, and the machine code of all."""
+    first, *others = parts = [bitcode(source) for source in sources]
+    folder = store.room(upkeep.TRANSLATIONS)
+    key = store.digest(store.fingerprint("native"), made.identity, prefix, *(part.hex() for part in parts))
+    kept = store.read(folder, key, lambda header: {name: list(types) for name, types in header.items()})
+    if kept is not None:
+        return kept
+    read = calls().run(lambda check: [_signatures(part) for part in parts])
+    signatures = {name: types for part in read for name, types in part.items() if name.startswith(prefix)}
+    code = made.compile(first, others, exports=tuple(signatures), level=3, passes=2)
+    store.write(folder, key, signatures, code)
+    return signatures, code
+
+
+def _signatures(code: bytes) -> _Signatures:
+    """The types of the result and of the parameters of each function that a module defines for others."""
+    module = llvm.parse_bitcode(code, context=llvm.context.create_context())
+    return {
+        function.name: [str(type_) for type_ in function.global_value_type.elements]
+        for function in module.functions
+        if not function.is_declaration and function.linkage is llvm.Linkage.external
+    }

@@ -1,0 +1,49 @@
+"""How much stack the calling thread has."""
+
+from __future__ import annotations
+
+import ctypes
+import resource
+import sys
+import threading
+
+from tilewright.native.once import once
+
+#: Room for a `pthread_attr_t`. Source: glibc and musl, `bits/pthreadtypes*.h` (56 and 64 bytes at most).
+_ATTRIBUTES_BYTES = 256
+
+
+@once
+def _process() -> ctypes.CDLL:
+    return ctypes.CDLL(None)
+
+
+def stack_bytes() -> int:
+    """Size of the calling thread's stack in bytes; 0 where the host does not say.
+
+    Source: pthread_getattr_np(3) and getrlimit(2), whose `RLIMIT_STACK` bounds the main thread's; macOS,
+    `pthread_get_stacksize_np`.
+
+    Examples
+    --------
+    >>> stack_bytes() > 0
+    True
+    """
+    if threading.current_thread() is threading.main_thread():
+        limit = resource.getrlimit(resource.RLIMIT_STACK)[0]
+        return sys.maxsize if limit == resource.RLIM_INFINITY else limit
+    thread, process = ctypes.c_void_p(threading.get_ident()), _process()
+    try:
+        if sys.platform == "darwin":
+            size = process.pthread_get_stacksize_np
+            size.restype = ctypes.c_size_t
+            return int(size(thread))
+        attributes = ctypes.create_string_buffer(_ATTRIBUTES_BYTES)
+        address, found = ctypes.c_void_p(), ctypes.c_size_t()
+        if process.pthread_getattr_np(thread, attributes):
+            return 0
+        wrong = process.pthread_attr_getstack(attributes, ctypes.byref(address), ctypes.byref(found))
+        process.pthread_attr_destroy(attributes)
+        return 0 if wrong else found.value
+    except AttributeError:  # a C library without them
+        return 0

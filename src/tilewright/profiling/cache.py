@@ -1,0 +1,331 @@
+"""Where the sectors that a launch asks for are found: a stated, deterministic model of a GPU's two levels of cache.
+
+The model, of which nothing is fitted to a measurement:
+
+- **Order.** Blocks enter in their order, one to each multiprocessor in turn until each holds as many as occupancy
+  lets it; the place of a block that has ended is taken by the next one. The multiprocessors have their turns one after
+  the other, and in a turn each live warp makes one request, the lowest first: warps advance side by side. Barriers are
+  not modelled; neither is time.
+- **First level**, one a multiprocessor: what shared memory leaves of the unified data cache, which is set to the
+  smallest size that holds the resident blocks' shared memory. `L1_SETS` sets. A cached load that misses brings its
+  sector in; a store writes through, brings nothing in, and leaves what is there where it is; an atomic is done at the
+  second level, and the first forgets the sector.
+- **Second level**, one for all: `L2_WAYS` ways. Loads and atomics that miss read their sector from memory; a store
+  takes a place without reading; what was written goes back to memory when its line is replaced.
+- **Both**: lines of 128 bytes, filled by sectors of 32. A line's set is its number modulo the sets, without hashing.
+  The line that was not used for longest is replaced. Both are empty when the launch begins.
+
+What is known to differ: hardware hashes addresses, replaces by rules that are not published, splits the second level of
+large GPUs in two halves, and runs warps as latencies have it.
+
+Sources: CUDA Programming Guide, appendix "Compute Capabilities", on each architecture's unified data cache and on how
+the driver chooses its split; Nsight Compute, Profiling Guide, "Memory Tables" (lines, sectors, and caches flushed
+before a kernel, `--cache-control all`); Khairy, Shen, Aamodt, Rogers, Accel-Sim, ISCA 2020: four sets of the first
+level measured, a sectored write-back second level, 16 ways assumed; Hill, Smith, IEEE Trans. Computers 38(12), 1989:
+compulsory, capacity and conflict misses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tilewright.errors import ArgumentTypeError, ArgumentValueError
+from tilewright.instruments.requests import LINE_BYTES, SECTOR_BYTES
+from tilewright.machine.gpu import Gpu
+from tilewright.machine.occupancy import allocated_shared, shared_memory
+from tilewright.native.functions import functions
+from tilewright.native.header import header
+
+L1_SETS, L2_WAYS = 4, 16
+
+_SOURCES = tuple(Path(__file__).with_name(name) for name in ("cache.c", "cache_requests.c"))
+_SHARED = header(_SOURCES[0].with_suffix(".h"))
+_NUMBERS = _SHARED.numbers
+_LAUNCH, _CACHES, _LINE, _MULTIPROCESSOR, _REGION = (
+    _SHARED.structs[f"tw_{name}"].dtype
+    for name in ("cache_launch", "caches", "cache_line", "multiprocessor", "cache_region")
+)
+#: Kinds of site: a load through the first level, a load past it, a store, an atomic.
+LOAD, LOAD_L2, STORE, ATOMIC = (_NUMBERS[f"TW_CACHE_{name}"] for name in ("LOAD", "LOAD_L2", "STORE", "ATOMIC"))
+#: Columns of the counts. All but the first are sectors.
+OUTCOMES = tuple(_SHARED.structs["tw_cache_counts"].offsets)
+
+_MOST_WARPS = _NUMBERS["TW_CACHE_WARPS"]
+_REGION_LINES = 1 << _NUMBERS["TW_CACHE_REGION_BITS"]
+#: Words between looks at Ctrl-C: less than a tenth of a second.
+_SLICE = 1 << 20
+#: Places of the directory of regions, at first; half of them hold 2 MiB of addresses each.
+_DIRECTORY = 1 << 12
+#: Most bytes of what first levels hold, where that is a byte a line, for each word that is asked for.
+_PRESENT_BYTES = 16
+
+Words = npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True, slots=True)
+class Caches:
+    """What the model knows of a GPU.
+
+    Attributes
+    ----------
+    multiprocessors : int
+    l1_bytes, l1_sets : int
+        First level of one multiprocessor.
+    l2_bytes, l2_ways : int
+        Second level of all.
+
+    Examples
+    --------
+    >>> from tilewright.machine.gpu import gpu
+    >>> Caches.of(gpu("a100"), shared_bytes=20_000, resident_blocks=3).l1_bytes >> 10
+    128
+    """
+
+    multiprocessors: int
+    l1_bytes: int
+    l2_bytes: int
+    l1_sets: int = L1_SETS
+    l2_ways: int = L2_WAYS
+
+    def __post_init__(self) -> None:
+        for name, lines in (("l1", self.l1_bytes // LINE_BYTES), ("l2", self.l2_bytes // LINE_BYTES)):
+            ways = self.l1_sets if name == "l1" else self.l2_ways
+            if not 1 <= ways <= lines:
+                raise ArgumentValueError(
+                    f"`{name}_bytes` must hold a line of {LINE_BYTES} bytes for each of its sets or ways (got "
+                    f"{lines} lines, and {ways}); give it more bytes"
+                )
+
+    @classmethod
+    def of(cls, gpu: Gpu, *, shared_bytes: int, resident_blocks: int) -> Caches:
+        """A GPU's caches beside a kernel.
+
+        Parameters
+        ----------
+        gpu : Gpu
+        shared_bytes : int
+            Shared memory of one block, static and dynamic.
+        resident_blocks : int
+            Blocks that a multiprocessor holds, from its occupancy.
+        """
+        taken = shared_memory(gpu, resident_blocks * allocated_shared(gpu, shared_bytes), carveout=0)
+        return cls(gpu.multiprocessors, gpu.unified_bytes - taken, gpu.l2_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """Where the sectors of a launch were found.
+
+    Attributes
+    ----------
+    counts : ndarray of uint64, shape (sites, len(OUTCOMES))
+    written_sectors : int
+        Sectors that went back to memory during the launch.
+    dirty_sectors : int
+        Sectors of the second level that were written and have not gone back at the launch's end.
+    """
+
+    counts: Words
+    written_sectors: int
+    dirty_sectors: int
+
+    def of(self, site: int, outcome: str) -> int:
+        """One site's count of one of `OUTCOMES`."""
+        return int(self.counts[site, OUTCOMES.index(outcome)])
+
+    def total(self, outcome: str) -> int:
+        """The sum over all sites of one of `OUTCOMES`."""
+        return int(self.counts[:, OUTCOMES.index(outcome)].sum())
+
+    @property
+    def dram_read_bytes(self) -> int:
+        """Bytes read from memory."""
+        return SECTOR_BYTES * sum(self.total(name) for name in OUTCOMES if name.startswith("dram_"))
+
+
+def simulate(
+    buffers: Sequence[Words],
+    kinds: npt.ArrayLike,
+    caches: Caches,
+    *,
+    blocks: int,
+    warps_per_block: int,
+    resident_blocks: int,
+) -> Traffic:
+    """Follow every sector that a launch asked for.
+
+    Parameters
+    ----------
+    buffers : sequence of ndarray of uint64
+        Requests, in any order but that of each warp, which holds within a buffer and from one to the next: a header
+        `warp << 24 | site << 8 | words`, then that many words `line << 4 | sectors`: the number of a line (address
+        divided by 128), and a bit for each of its sectors. `warp` is `block * warps_per_block +` the warp of the block.
+    kinds : array_like of int, shape (sites,)
+        `LOAD`, `LOAD_L2`, `STORE` or `ATOMIC` for each site.
+    caches : Caches
+    blocks : int
+        Blocks of the grid, numbered x first.
+    warps_per_block, resident_blocks : int
+        Together at most 64 warps on a multiprocessor.
+
+    Raises
+    ------
+    ArgumentTypeError, ArgumentValueError
+        The buffers hold no requests of these warps and sites, or a number is out of range.
+
+    Examples
+    --------
+    Two warps of a block read the same four sectors; the second finds them.
+
+    >>> words = np.array([0 << 24 | 1, 2 << 4 | 15, 1 << 24 | 1, 2 << 4 | 15], np.uint64)
+    >>> traffic = simulate([words], [LOAD], Caches(1, 4096, 65536), blocks=1, warps_per_block=2, resident_blocks=1)
+    >>> traffic.total("sectors"), traffic.total("l1_hits"), traffic.total("dram_compulsory"), traffic.dram_read_bytes
+    (8, 4, 4, 128)
+    """
+    sites = _checked_kinds(kinds)
+    words = [_checked_words(buffer) for buffer in buffers]
+    if blocks < 0 or warps_per_block < 1 or not 1 <= resident_blocks * warps_per_block <= _MOST_WARPS:
+        raise ArgumentValueError(
+            f"`resident_blocks` of `warps_per_block` warps must be 1 to {_MOST_WARPS} warps, of 0 or more `blocks` "
+            f"(got {resident_blocks} of {warps_per_block}, and {blocks}); take them from the occupancy"
+        )
+    counts = np.zeros((len(sites), len(OUTCOMES)), np.uint64)
+    sizes = _sizes(words, blocks * warps_per_block, len(sites))
+    starts = np.zeros(len(sizes) + 1, np.uint64)
+    np.cumsum(sizes, out=starts[1:])
+    ordered, homes = _ordered(words, starts)
+    many = min(caches.multiprocessors, blocks)
+    lines = len(homes) * _REGION_LINES
+    fields = {
+        "words": ordered, "kinds": sites, "counts": counts, "homes": homes, "many": many, "starts": starts,
+        "blocks": blocks, "warps": warps_per_block, "resident": resident_blocks,
+    }  # fmt: skip
+    # Most launches fill no first level; where one is filled, all begins again in the way that knows what to replace.
+    roomy = many * lines <= _PRESENT_BYTES * int(starts[-1])
+    while True:
+        levels = _Levels(caches, many, len(homes), int(starts[-1]), roomy=roomy)
+        launch = _Filled(_LAUNCH, **fields, **levels.fields(lines), known=np.zeros(lines, np.uint8),
+                         multiprocessors=np.zeros(many, _MULTIPROCESSOR))  # fmt: skip
+        if _ended(launch):
+            break
+        roomy = False
+        counts[:] = 0
+    counts[:, OUTCOMES.index("sectors")] = counts[:, OUTCOMES.index("sectors") + 1 :].sum(axis=1)
+    written, soiled = levels.written(int(launch.record["soiled"]))
+    return Traffic(counts, written, soiled - written)
+
+
+def _ended(launch: _Filled) -> bool:
+    """Let the multiprocessors make their requests; False where a first level must know which line to replace."""
+    code().start(launch.address)
+    while (end := code().run(launch.address, _SLICE)) == _NUMBERS["TW_CACHE_MORE"]:
+        pass
+    return bool(end == _NUMBERS["TW_CACHE_ENDED"])
+
+
+def code() -> Any:
+    """The model's functions."""
+    return functions("tw_cache_", *_SOURCES)
+
+
+def _checked_kinds(kinds: npt.ArrayLike) -> npt.NDArray[np.uint8]:
+    given = np.asarray(kinds)
+    if given.ndim != 1 or len(given) > 1 << 16 or not np.isin(given, (LOAD, LOAD_L2, STORE, ATOMIC)).all():
+        raise ArgumentValueError(
+            f"`kinds` must be LOAD, LOAD_L2, STORE or ATOMIC for each of at most 65,536 sites (got shape {given.shape})"
+        )
+    return np.ascontiguousarray(given, np.uint8)
+
+
+def _checked_words(buffer: Any) -> Words:
+    if not isinstance(buffer, np.ndarray) or buffer.dtype != np.uint64 or buffer.ndim != 1:
+        got = f"{buffer.dtype} of shape {buffer.shape}" if isinstance(buffer, np.ndarray) else type(buffer).__name__
+        raise ArgumentTypeError(f"`buffers` must be one-dimensional arrays of uint64 (got {got}); convert them")
+    return np.ascontiguousarray(buffer)
+
+
+def _sizes(buffers: Sequence[Words], warps: int, sites: int) -> Words:
+    """The words of each warp."""
+    sizes = np.zeros(warps, np.uint64)
+    if any(code().count(buffer.ctypes.data, len(buffer), sizes.ctypes.data, warps, sites) for buffer in buffers):
+        raise ArgumentValueError(
+            f"`buffers` must hold requests of {warps:,} warps and {sites:,} sites, each with its lines (got "
+            "others); give as many `blocks`, `warps_per_block` and `kinds` as the launch had"
+        )
+    return sizes
+
+
+def _ordered(buffers: Sequence[Words], starts: Words) -> tuple[Words, Words]:
+    """All requests, those of a warp together and their lines numbered by region; and each region's first line."""
+    ordered, slots = np.empty(starts[-1], np.uint64), _DIRECTORY
+    while True:
+        directory, homes = np.zeros(slots, _REGION), np.zeros(slots // 2, np.uint64)
+        regions, places = np.zeros(1, np.uint64), starts[:-1].copy()
+        to = [part.ctypes.data for part in (places, ordered, directory)]
+        found = (homes.ctypes.data, regions.ctypes.data)
+        if not any(code().place(b.ctypes.data, len(b), *to, slots - 1, *found) for b in buffers):
+            return ordered, homes[: int(regions[0])]
+        slots *= 4
+
+
+class _Filled:
+    """A record of `cache.h` in memory, and the arrays that it points to."""
+
+    def __init__(self, kind: np.dtype[Any], **fields: Any) -> None:
+        self.record, self._held = np.zeros((), kind), fields
+        for name, value in fields.items():
+            self.record[name] = value.ctypes.data if isinstance(value, np.ndarray) else value
+
+    @property
+    def address(self) -> int:
+        """Where it is."""
+        return int(self.record.ctypes.data)
+
+
+class _Levels:
+    """The caches: first levels, second level and its shadow; none holds more lines than the launch has words."""
+
+    def __init__(self, caches: Caches, multiprocessors: int, regions: int, words: int, *, roomy: bool) -> None:
+        l1_ways = caches.l1_bytes // LINE_BYTES // caches.l1_sets
+        l2_lines = caches.l2_bytes // LINE_BYTES
+        l2_sets = l2_lines // caches.l2_ways
+        self._roomy, self._many, self._sets = roomy, multiprocessors, multiprocessors * caches.l1_sets
+        self.first = _caches(multiprocessors, caches.l1_sets, l1_ways, 0 if roomy else words)
+        # A region gives each set no more lines than this. Where all have room, none is ever replaced: what was touched
+        # is there, and nothing else need be known.
+        self.endless = regions * -(-_REGION_LINES // l2_sets) <= caches.l2_ways
+        self.second = None if self.endless else _caches(1, l2_sets, caches.l2_ways, words)
+        self.shadow = None if self.endless else _caches(1, 1, l2_sets * caches.l2_ways, words)
+
+    def fields(self, lines: int) -> dict[str, Any]:
+        """Those of a launch's record, whose regions have so many lines."""
+        levels = {"first": self.first, "second": self.second, "shadow": self.shadow}
+        found: dict[str, Any] = {name: level.address for name, level in levels.items() if level}
+        if self._roomy:
+            found["present"], found["present_lines"] = np.zeros(self._many * lines, np.uint8), lines
+            found["filled"] = np.zeros(self._sets, np.uint32)
+        return found
+
+    def written(self, soiled: int) -> tuple[int, int]:
+        """Sectors written back, and those that became dirty, which an endless second level has counted apart."""
+        return (int(self.second.record["written"]), int(self.second.record["soiled"])) if self.second else (0, soiled)
+
+
+def _caches(many: int, sets: int, ways: int, words: int) -> _Filled:
+    """The record of equal caches, which are empty."""
+    heads, lines = many * sets, min(many * sets * ways, words)
+    bits = max(1, (lines - 1).bit_length())
+    room = np.empty(heads + lines, _LINE)  # a line is written whole when it is taken
+    room[:heads] = 0
+    room["prev"][:heads] = room["next"][:heads] = np.arange(heads)
+    mask = sets - 1 if sets & (sets - 1) == 0 and sets <= _REGION_LINES else (1 << 64) - 1
+    return _Filled(
+        _CACHES, lines=room, buckets=np.zeros(1 << bits, np.uint32), sets=sets, mask=mask, ways=ways, shift=64 - bits,
+        taken=heads,
+    )  # fmt: skip

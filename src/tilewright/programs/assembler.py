@@ -1,0 +1,191 @@
+"""What the vendor's assembler says of a kernel: registers, spills, stack, shared memory. Nothing is estimated.
+
+Source: CUDA Binary Utilities and `ptxas --verbose`.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from tilewright.errors import CompileError
+from tilewright.native import private, store, upkeep
+from tilewright.native.once import bounded
+from tilewright.programs import device_runtime, listing
+from tilewright.programs.optional import missing
+
+_PURPOSE = "Reading a kernel's registers"
+#: Longest time one kernel may take to assemble; heavily unrolled ones take tens of seconds.
+_SECONDS = 300
+_UNRESOLVED = "Unresolved extern function"
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """What one kernel needs of a multiprocessor.
+
+    Attributes
+    ----------
+    registers_per_thread : int
+        32-bit registers.
+    spill_store_bytes, spill_load_bytes : int
+        Traffic a thread to local memory that registers did not suffice for.
+    stack_bytes : int
+        Stack frame a thread.
+    shared_bytes : int
+        Static shared memory a block.
+    barriers : int
+        Hardware barriers used.
+    """
+
+    registers_per_thread: int
+    spill_store_bytes: int = 0
+    spill_load_bytes: int = 0
+    stack_bytes: int = 0
+    shared_bytes: int = 0
+    barriers: int = 0
+
+
+def find_assembler() -> Path:
+    """The `ptxas` program: of the installed wheel, else of the search path.
+
+    Raises
+    ------
+    MissingExtraError
+        There is none.
+    """
+    try:
+        from cuda import pathfinder
+
+        found = pathfinder.find_nvidia_binary_utility("ptxas")
+    except ImportError:
+        found = None
+    found = found or shutil.which("ptxas")
+    if not found:
+        raise missing("the vendor's assembler ptxas", _PURPOSE)
+    return Path(found)
+
+
+def resources(ptx: str, entry: str, cc: tuple[int, int]) -> Resources:
+    """Assemble PTX and read what a kernel needs; remembered in memory and on disk.
+
+    Parameters
+    ----------
+    ptx : str
+        PTX text.
+    entry : str
+        The kernel's name in it.
+    cc : (int, int)
+        Compute capability to assemble for.
+
+    Raises
+    ------
+    MissingExtraError
+        The assembler is not installed.
+    CompileError
+        The assembler refused the text.
+    """
+    return _resources(ptx, entry, cc, find_assembler(), store.room(upkeep.RESOURCES))
+
+
+@bounded(512)
+def _resources(ptx: str, entry: str, cc: tuple[int, int], ptxas: Path, cache: Path | None) -> Resources:
+    key = store.digest(ptx, entry, str(cc), _version(ptxas))
+    kept = store.read(cache, key, lambda header: Resources(**header))
+    if kept is not None:
+        return kept[0]
+    with private.working_folder() as folder:
+        result = _read_report(_assemble(ptxas, ptx, entry, cc, folder / "kernel.cubin"), entry)
+    store.write(cache, key, asdict(result), b"")
+    return result
+
+
+def cubin(ptx: str, entry: str, cc: tuple[int, int]) -> bytes:
+    """Assemble PTX to machine code for a GPU; parameters and errors are those of :func:`resources`."""
+    with private.working_folder() as folder:
+        output = folder / "kernel.cubin"
+        _assemble(find_assembler(), ptx, entry, cc, output)
+        return output.read_bytes()
+
+
+@bounded(8)
+def _version(ptxas: Path) -> str:
+    done = _run([str(ptxas), "--version"], "its version")
+    if done.returncode:
+        raise CompileError(f"{ptxas} --version failed ({done.stderr.strip() or done.returncode}); install it again")
+    return done.stdout
+
+
+def _run(command: list[str], wanted: str) -> subprocess.CompletedProcess[str]:
+    """Run the assembler for so long at most.
+
+    Raises
+    ------
+    CompileError
+        It takes longer, or cannot be run.
+    """
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False, umask=0o077)
+    except subprocess.TimeoutExpired as error:
+        raise CompileError(f"{wanted}: the assembler had not ended after {_SECONDS} s; unroll less") from error
+    except OSError as error:
+        raise CompileError(f"{wanted}: {command[0]} cannot be run ({error.strerror}); install it again") from error
+
+
+def _assemble(ptxas: Path, ptx: str, entry: str, cc: tuple[int, int], output: Path) -> str:
+    """Run the assembler and give its report."""
+    source = output.with_suffix(".ptx")
+    private.write(source, ptx.encode())
+    command = [
+        str(ptxas),
+        "-v",
+        f"-arch={listing.architecture(listing.parsed(ptx), cc)}",
+        "-lineinfo",
+        str(source),
+        "-o",
+        str(output),
+    ]
+    done = _run(command, entry)
+    if done.returncode and _UNRESOLVED in done.stderr:  # the device runtime's, which a linker adds
+        private.write(source, device_runtime.with_grid_barrier(ptx).encode())
+        done = _run(command, entry)
+    if done.returncode:
+        text = (done.stderr + done.stdout).replace(str(source), "kernel.ptx")
+        raise CompileError(f"{entry}: the assembler refused it for sm_{cc[0]}{cc[1]}:\n{_marked(text, ptx)}".rstrip())
+    return done.stderr + done.stdout
+
+
+def _marked(text: str, ptx: str) -> str:
+    """The assembler's text with the PTX line of its first complaint under it."""
+    first = re.search(r"line (\d+)", text)
+    lines = ptx.splitlines()
+    if first is None or not 0 < int(first[1]) <= len(lines):
+        return text
+    return f"{text.rstrip()}\n  {first[1]} | {lines[int(first[1]) - 1].strip()}"
+
+
+def _read_report(report: str, entry: str) -> Resources:
+    """The figures of one entry in the assembler's verbose report."""
+    _, found, section = report.partition(f"Compiling entry function '{entry}'")
+    if not found:
+        raise CompileError(f"{entry}: the assembler's report names no such kernel:\n{report}")
+    section = section.split("Compiling entry function '")[0]
+    # Device functions have properties of their own; the kernel's follow its own name.
+    _, named, own = section.partition(f"Function properties for {entry}\n")
+    section = own if named else section
+
+    def figure(pattern: str) -> int:
+        match = re.search(pattern, section)
+        return int(match[1]) if match else 0
+
+    return Resources(
+        registers_per_thread=figure(r"Used (\d+) registers"),
+        spill_store_bytes=figure(r"(\d+) bytes spill stores"),
+        spill_load_bytes=figure(r"(\d+) bytes spill loads"),
+        stack_bytes=figure(r"(\d+) bytes stack frame"),
+        shared_bytes=figure(r"(\d+) bytes smem"),
+        barriers=figure(r"used (\d+) barriers"),
+    )

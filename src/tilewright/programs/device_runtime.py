@@ -1,0 +1,59 @@
+"""What CUDA gives to every kernel: malloc and free, what a failed assertion does, the barrier of a cooperative grid.
+
+A kernel only declares these functions; on a GPU the driver or the device runtime defines them. Here their definitions
+are PTX of our own, and a module that declares one gets it when it is read, whoever launches it. Its lines count on
+behind those of the module's own text, so that no line means two instructions.
+"""
+
+from __future__ import annotations
+
+from importlib import resources
+
+from tilewright.ptx import to_text
+from tilewright.ptx.parser import parse
+from tilewright.ptx.tree import Module
+
+#: What a kernel of Numba asks for where it waits for its grid; numba-cuda then launches it cooperatively.
+#: Source: numba-cuda, `dispatcher.py` (`_Kernel.cooperative`).
+GRID_HANDLE = "cudaCGGetIntrinsicHandle"
+_GRID_BARRIER = ("grid_sync.ptx", (GRID_HANDLE, "cudaCGSynchronize"))
+#: The functions of each file of `programs/device_ptx`.
+_DEFINED = (
+    _GRID_BARRIER,
+    ("heap.ptx", ("malloc", "free")),
+    ("assertion.ptx", ("__assertfail",)),
+)
+#: The format that a failed assertion is printed by, and what it is given: file, line, function, block and thread as
+#: x, y, z each, message.
+ASSERTION_FORMAT = "tilewright_assertion"
+ASSERTION_ARGUMENTS = "<QIxxxxQ6IQ"
+
+
+def with_grid_barrier(ptx: str) -> str:
+    """A text with the definitions of the grid's barrier, which the vendor's assembler does not know by itself."""
+    return to_text(link(parse(ptx), 0, (_GRID_BARRIER,)))
+
+
+def link(module: Module, lines: int, files: tuple[tuple[str, tuple[str, ...]], ...] = _DEFINED) -> Module:
+    """Give a module the definitions of what it only declares.
+
+    Parameters
+    ----------
+    module : Module
+    lines : int
+        Lines of its text.
+    files : tuple of (str, tuple of str), optional
+        Which files of `programs/device_ptx` may be added, each with the functions it is for.
+    """
+    for file, names in files:
+        if any(name in module.functions and module.functions[name].is_declaration for name in names):
+            text = resources.files("tilewright.programs").joinpath("device_ptx", file).read_text("utf-8")
+            found = parse("\n" * lines + text)
+            lines += text.count("\n")
+            module.functions |= {
+                name: function
+                for name, function in found.functions.items()
+                if name not in module.functions or not function.is_declaration
+            }
+            module.variables |= found.variables
+    return module

@@ -1,0 +1,185 @@
+"""What a launch must know of PTX: its tree, kernels, their parameters, static shared memory, lines.
+
+Source: PTX ISA, 5.2 (Types), 7.1 (Function Declarations), 11.1 (Version, Target).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tilewright.errors import CompileError
+from tilewright.programs import device_runtime
+from tilewright.ptx.frames import frames
+from tilewright.ptx.parser import parse
+from tilewright.ptx.substitution import parts
+from tilewright.ptx.tree import Function, Instruction, Module, Symbol, Variable
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One kernel parameter, as PTX declares it.
+
+    Attributes
+    ----------
+    name : str
+    bytes : int
+        Size in the parameter space.
+    align : int
+        Alignment in bytes.
+    kind : str
+        `integer`, `float`, `pointer` (an integer that PTX marks `.ptr`) or `bytes` (an array: a structure by value).
+    """
+
+    name: str
+    bytes: int
+    align: int
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What PTX says of one kernel."""
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    shared_bytes: int
+
+
+@functools.lru_cache(maxsize=64)
+def parsed(ptx: str) -> Module:
+    """The syntax tree of a PTX text, with what it declares of the device runtime; read it only.
+
+    Raises
+    ------
+    PtxError
+        The text is not PTX.
+    """
+    return device_runtime.link(parse(ptx), ptx.count("\n") + 1)
+
+
+def target(module: Module) -> tuple[int, int]:
+    r"""The compute capability that a module names in `.target`.
+
+    Raises
+    ------
+    CompileError
+        It names none.
+
+    Examples
+    --------
+    >>> target(parse(".version 8.0\n.target sm_90a\n"))
+    (9, 0)
+    """
+    digits = _digits(module)
+    if not (module.target.startswith("sm_") and digits.isdigit() and 2 <= len(digits) <= 5):
+        raise CompileError(f"PTX must name its GPU in `.target sm_NN` (got {module.target[:20]!r})")
+    return int(digits[:-1]), int(digits[-1])
+
+
+def architecture(module: Module, cc: tuple[int, int]) -> str:
+    r"""What the assembler calls a compute capability, with the letter of PTX that was made for it alone.
+
+    Source: PTX ISA, 11.1.2 (`.target`, architecture-specific targets).
+
+    Examples
+    --------
+    >>> [architecture(parse(f".version 8.0\n.target {name}\n"), (9, 0)) for name in ("sm_90a", "sm_80")]
+    ['sm_90a', 'sm_90']
+    """
+    plain = f"sm_{cc[0]}{cc[1]}"
+    return module.target if plain == f"sm_{_digits(module)}" else plain
+
+
+def _digits(module: Module) -> str:
+    return module.target.removeprefix("sm_").rstrip("abcdefghijklmnopqrstuvwxyz")
+
+
+def read_entry(module: Module, name: str | None = None) -> Entry:
+    """Find a kernel in a module.
+
+    Parameters
+    ----------
+    module : Module
+    name : str, optional
+        The entry's name in PTX; needed only where there are several.
+
+    Raises
+    ------
+    CompileError
+        There is no such entry, or several and no name.
+    """
+    found = {function.name: function for function in module.entries}
+    if not found:
+        raise CompileError("PTX text must define a kernel with `.entry` (found none)")
+    if name is None and len(found) > 1:
+        raise CompileError(f"`entry` must name one of the kernels {', '.join(found)}; the text has {len(found)}")
+    chosen = next(iter(found)) if name is None else name
+    if chosen not in found:
+        raise CompileError(f"`entry` must be one of {', '.join(found)} (got {chosen!r})")
+    parameters = tuple(_parameter(p) for p in found[chosen].params if isinstance(p, Variable))
+    return Entry(chosen, parameters, _static_shared(module, found[chosen]))
+
+
+def _parameter(variable: Variable) -> Parameter:
+    if variable.count != 1 or variable.type == ".b8":  # compilers give a structure as an array of bytes
+        return Parameter(variable.name, variable.size, variable.align or variable.element_bytes, "bytes")
+    kind = "pointer" if variable.is_pointer else "float" if variable.type[1] == "f" else "integer"
+    return Parameter(variable.name, variable.size, variable.element_bytes, kind)
+
+
+def _static_shared(module: Module, entry: Function) -> int:
+    """Bytes of shared variables with a size that a kernel and the functions it reaches declare or name."""
+    reached, named = _reached(module, entry)
+    total = 0
+    for variable in (*module.variables.values(), *(v for function in reached for v in function.variables)):
+        own = variable.name not in module.variables
+        if variable.space == "shared" and not variable.is_extern and (own or variable.name in named):
+            total = -(-total // variable.alignment) * variable.alignment + variable.size
+    return total
+
+
+def _reached(module: Module, entry: Function) -> tuple[list[Function], set[str]]:
+    """A kernel and the functions that it may call, and the names that stand in them."""
+    reached, named = [entry], set[str]()
+    if not any(v.space == "shared" for f in (module, entry) for v in _variables(f)) and len(module.functions) == 1:
+        return reached, named
+    for function in reached:  # grows while it is walked
+        new = {name for name in _symbols(function) if name not in named}
+        named |= new
+        reached += [found for name in sorted(new) if (found := module.functions.get(name)) and not found.is_entry]
+    return reached, named
+
+
+def _variables(owner: Module | Function) -> Iterable[Variable]:
+    return owner.variables.values() if isinstance(owner, Module) else owner.variables
+
+
+def _symbols(function: Function) -> Iterable[str]:
+    for item in function.body:
+        if isinstance(item, Instruction):
+            yield from (part.name for o in item.operands for part in parts(o) if isinstance(part, Symbol))
+    yield from (name for names in function.targets.values() for name in names)
+
+
+def line_table(module: Module) -> dict[int, tuple[str, ...]]:
+    r"""Where each line of PTX text comes from: PTX line (from 1) to its frames; empty without a line table.
+
+    The frames are `file:line`, the line itself first and then those that it was inlined at. Where a function is called
+    from, and not inlined, is not known here.
+
+    Examples
+    --------
+    >>> line_table(parse('''.version 8.0 .target sm_90 .file 1 "k.cu" .file 2 "k.h"
+    ... .entry k() { .loc 1 7 3
+    ... .loc 2 9 1, function_name $s, inlined_at 1 7 3
+    ... ret; }'''))
+    {4: ('k.h:9', 'k.cu:7')}
+    """
+    table = {}
+    for function in module.functions.values():
+        for item in function.body:
+            if isinstance(item, Instruction) and (where := frames(item.location, module.files)):
+                table[item.ptx_line] = where
+    return table

@@ -1,0 +1,222 @@
+"""C++ parameter types, read from a kernel's mangled name, so that a launch can check dtypes.
+
+PTX says only that a parameter has eight bytes; the name says that it is a `const float *`. What a kernel's parameters
+rarely are (function pointers, pack expansions, expressions) is not read: the whole signature is then unknown, and
+unchecked.
+
+Source: Itanium C++ ABI, 5.1 (External Names) and 5.1.10 (Compression).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+#: Code -> (C++ name, NumPy dtype). `char` has no dtype of its own: its sign is a matter of taste.
+_BUILTIN = {
+    "v": ("void", ""),
+    "b": ("bool", "|b1"),
+    "c": ("char", ""),
+    "a": ("signed char", "|i1"),
+    "h": ("unsigned char", "|u1"),
+    "s": ("short", "<i2"),
+    "t": ("unsigned short", "<u2"),
+    "i": ("int", "<i4"),
+    "j": ("unsigned int", "<u4"),
+    "l": ("long", "<i8"),
+    "m": ("unsigned long", "<u8"),
+    "x": ("long long", "<i8"),
+    "y": ("unsigned long long", "<u8"),
+    "f": ("float", "<f4"),
+    "d": ("double", "<f8"),
+}
+#: What the name of a member of a namespace or a class begins with.
+_NESTED = "_ZN"
+#: Classes of CUDA's headers that are one NumPy scalar.
+_CLASSES = {"__half": "<f2"}
+
+
+@dataclass(frozen=True, slots=True)
+class CType:
+    """A parameter's type.
+
+    Attributes
+    ----------
+    name : str
+        As C++ writes it, `const float *`.
+    dtype : str
+        NumPy's, of the value or of what a pointer points to; empty where NumPy has none.
+    pointer : bool
+    const : bool
+        What a pointer points to cannot be written.
+    """
+
+    name: str
+    dtype: str = ""
+    pointer: bool = False
+    const: bool = False
+
+
+class _UnreadError(Exception):
+    """The name holds something this reader does not know."""
+
+
+def parameter_types(symbol: str) -> tuple[CType, ...] | None:
+    """The parameter types of a mangled function name, or None where the name does not have them.
+
+    Examples
+    --------
+    >>> [type_.name for type_ in parameter_types("_Z13global_memoryIfEvPKT_S2_PS0_iii")]
+    ['const float *', 'const float *', 'float *', 'int', 'int', 'int']
+    >>> parameter_types("saxpy") is None
+    True
+    """
+    if not symbol.startswith("_Z"):
+        return None
+    try:
+        return _Reader(symbol[2:]).parameters()
+    except (_UnreadError, IndexError):
+        return None
+
+
+def nested_name(symbol: str) -> str:
+    """The last part of a name in namespaces or classes, as the source has it; "" for any other symbol.
+
+    Examples
+    --------
+    >>> nested_name("_ZN8__main__4fillB2v1B3abcEf"), nested_name("saxpy")
+    ('fill', '')
+    """
+    reader, name = _Reader(symbol.removeprefix(_NESTED)), ""
+    while symbol.startswith(_NESTED) and reader.rest[:1].isdigit():
+        name = reader.identifier()
+    return name
+
+
+def mangled(name: str) -> str:
+    """The symbol of a variable: one of a namespace is mangled, `space::name`.
+
+    Examples
+    --------
+    >>> mangled("here"), mangled("space::there")
+    ('here', '_ZN5space5thereE')
+    """
+    parts = name.split("::")
+    return f"{_NESTED}{''.join(f'{len(part)}{part}' for part in parts)}E" if len(parts) > 1 else name
+
+
+class _Reader:
+    """Reads a mangled name from left to right; `seen` is the table that `S_`, `S0_` ... refer to."""
+
+    def __init__(self, rest: str) -> None:
+        self.rest = rest
+        self.seen: list[CType] = []
+        self.arguments: list[CType] = []
+
+    def parameters(self) -> tuple[CType, ...]:
+        self.name()
+        types: list[CType] = []
+        if self.arguments:
+            self.type()  # templates state their return type first
+        while self.rest:
+            types.append(self.type())
+        return () if [type_.name for type_ in types] == ["void"] else tuple(types)
+
+    def take(self, pattern: str) -> re.Match[str] | None:
+        """Consume a match at the front."""
+        match = re.match(pattern, self.rest)
+        if match:
+            self.rest = self.rest[match.end() :]
+        return match
+
+    def need(self, pattern: str) -> re.Match[str]:
+        match = self.take(pattern)
+        if match is None:
+            raise _UnreadError(self.rest)
+        return match
+
+    def identifier(self) -> str:
+        length = int(self.need(r"\d{1,9}")[0])
+        name, self.rest = self.rest[:length], self.rest[length:]
+        return name
+
+    def name(self) -> None:
+        """The function's own name; every prefix of it can be referred to, its last instance cannot."""
+        if not self.take("N"):
+            self.take("L")  # internal linkage
+            name = self.identifier()
+            if self.rest.startswith("I"):
+                self.seen.append(CType(name))
+                self.arguments = self.template_arguments()
+            return
+        while not self.take("E"):
+            if self.rest.startswith("I"):
+                self.arguments = self.template_arguments()
+                if self.rest.startswith("E"):
+                    continue
+                self.seen.append(CType("instance"))
+                continue
+            self.arguments = []
+            name = self.identifier()
+            if not self.rest.startswith("E"):
+                self.seen.append(CType(name))
+
+    def template_arguments(self) -> list[CType]:
+        self.need("I")
+        found: list[CType] = []
+        while not self.take("E"):
+            if self.take("L"):
+                self.type()
+                found.append(CType(self.need(r"n?\d+E")[0][:-1]))
+            else:
+                found.append(self.type())
+        return found
+
+    def type(self) -> CType:
+        """One type; all but plain builtins enter the table."""
+        if builtin := self.take("[" + "".join(_BUILTIN) + "]"):
+            return CType(*_BUILTIN[builtin[0]])
+        if reference := self.take(r"S([0-9A-Z]*)_"):
+            return self.seen[_number(reference[1], 36)]
+        if parameter := self.take(r"T(\d*)_"):
+            found = self.arguments[_number(parameter[1], 10)]
+        elif self.take("P"):
+            target = self.type()
+            found = replace(target, name=f"{target.name} *", pointer=True, dtype="" if target.pointer else target.dtype)
+        elif qualifiers := self.take("(?=[rVK])r?V?(K?)"):
+            inner = self.type()
+            # A pointer that is itself const or restrict is passed as any other.
+            is_const = bool(qualifiers[1]) and not inner.pointer
+            found = replace(inner, name=f"const {inner.name}", const=True) if is_const else inner
+        elif self.take("N"):
+            found = self.nested_class()
+        elif re.match(r"\d", self.rest):
+            name = self.identifier()
+            found = CType(name, _CLASSES.get(name, ""))
+            if self.rest.startswith("I"):
+                self.seen.append(found)
+                self.template_arguments()
+        else:
+            raise _UnreadError(self.rest)
+        self.seen.append(found)
+        return found
+
+    def nested_class(self) -> CType:
+        """A class inside namespaces or classes, known by its last name."""
+        found = CType("")
+        while not self.take("E"):
+            if reference := self.take(r"S([0-9A-Z]*)_"):
+                found = self.seen[_number(reference[1], 36)]
+                continue
+            if self.rest.startswith("I"):
+                self.template_arguments()
+            else:
+                found = CType(self.identifier())
+            if not self.rest.startswith("E"):
+                self.seen.append(found)
+        return found
+
+
+def _number(digits: str, base: int) -> int:
+    """`_` is 0, `0_` is 1, and so on."""
+    return int(digits, base) + 1 if digits else 0

@@ -1,0 +1,125 @@
+"""CUDA C++ to PTX through NVRTC, which needs no GPU and no driver.
+
+`cuda.core.Program` asks the driver for its version before it gives PTX, so the bindings are used directly.
+
+Source: NVRTC documentation, "Accessing Lowered Names" and "Supported Compile Options".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from tilewright.errors import ArgumentValueError, CompileError
+from tilewright.programs.optional import missing, require
+from tilewright.waiting import announced
+
+_PURPOSE = "Compiling CUDA C++ kernels"
+#: Headers of C that files of kernels include for what NVRTC knows without them, and of which it has none.
+#: Source: NVRTC documentation, "Predefined Types", "Builtin Functions": printf, assert, malloc and free, mathematics.
+_HEADERS = MappingProxyType(
+    dict.fromkeys(("assert.h", "cassert", "math.h", "stdio.h", "cstdio", "stdlib.h", "cstdlib"), "\n")
+    | dict.fromkeys(
+        ("cstdint", "stdint.h"),
+        "#include <cuda/std/cstdint>\n"
+        + "".join(f"using cuda::std::{u}int{bits}_t;\n" for u in ("", "u") for bits in (8, 16, 32, 64)),
+    )
+)
+_ERROR = re.compile(r"^(?P<file>.*?)\((?P<line>\d+)\): (?P<text>(?:catastrophic )?error.*)$", re.MULTILINE)
+
+
+def compile_cuda(
+    source: str, entry: str, cc: tuple[int, int], options: Sequence[str], path: str, *, lineinfo: bool
+) -> tuple[str, str]:
+    """Compile CUDA C++ and give its PTX and the entry's name in it.
+
+    Parameters
+    ----------
+    source : str
+        Program text.
+    entry : str
+        A name expression: `kernel`, `space::kernel`, or a template instance such as `MatrixMulCUDA<16>`.
+    cc : (int, int)
+        Compute capability.
+    options : sequence of str
+        Further NVRTC options, such as `-DNAME=1` or `--use_fast_math`.
+    path : str
+        File name for messages and the line table.
+    lineinfo : bool
+        Whether to emit a line table.
+
+    Raises
+    ------
+    CompileError
+        NVRTC refused the source, or it has no such kernel.
+    """
+    nvrtc = require("cuda.bindings.nvrtc", _PURPOSE)
+    ok = nvrtc.nvrtcResult.NVRTC_SUCCESS
+    try:
+        texts, names = ([part.encode() for part in parts] for parts in (_HEADERS.values(), _HEADERS))
+        error, program = nvrtc.nvrtcCreateProgram(source.encode(), path.encode(), len(names), texts, names)
+    except RuntimeError as cause:  # the bindings load the library at the first call
+        raise missing("the NVRTC library", _PURPOSE, cause) from cause
+    _check(nvrtc, error)
+    try:
+        _check(nvrtc, nvrtc.nvrtcAddNameExpression(program, entry.encode())[0])
+        flags = [f"--gpu-architecture=compute_{cc[0]}{cc[1]}", *_includes(), *options]
+        if lineinfo:
+            flags.append("-lineinfo")
+        with announced("compiling", entry):
+            (error,) = nvrtc.nvrtcCompileProgram(program, len(flags), [flag.encode() for flag in flags])
+        if error == nvrtc.nvrtcResult.NVRTC_ERROR_INVALID_OPTION:
+            raise ArgumentValueError(f"`options` must be NVRTC options (got {' '.join(flags)}): {log(nvrtc, program)}")
+        if error != ok:
+            raise CompileError(_explained(log(nvrtc, program), source, path, entry))
+        error, lowered = nvrtc.nvrtcGetLoweredName(program, entry.encode())
+        _check(nvrtc, error)
+        ptx = output(nvrtc, program, nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX).rstrip(b"\0").decode()
+    finally:
+        nvrtc.nvrtcDestroyProgram(program)
+    # NVRTC makes a relative path absolute; undone, so that the PTX does not depend on the folder one is in.
+    return ptx.replace(f'"{Path.cwd() / path}"', f'"{path}"'), str(lowered.decode())
+
+
+def _check(nvrtc: Any, error: Any) -> None:
+    if error != nvrtc.nvrtcResult.NVRTC_SUCCESS:
+        raise CompileError(f"NVRTC reports {error.name}")
+
+
+def _includes() -> list[str]:
+    """The folders of CUDA's own headers (cuda_fp16.h, and cuda/std of CCCL, which they use), where installed."""
+    pathfinder = require("cuda.pathfinder", _PURPOSE)
+    folders = (pathfinder.find_nvidia_header_directory(name) for name in ("cudart", "cccl"))
+    return [f"--include-path={folder}" for folder in folders if folder]
+
+
+def output(nvrtc: Any, program: Any, size_of: Any, read: Any) -> bytes:
+    """What NVRTC holds of a program: its code or its log, which ends with a NUL."""
+    error, size = size_of(program)
+    _check(nvrtc, error)
+    # NVRTC writes into the object. Python has one object for each `bytes` of length 1, so an empty log, one NUL,
+    # would stand for that byte in the whole process; one byte more makes an object that is nobody else's.
+    buffer = bytes(size + 1)
+    _check(nvrtc, read(program, buffer)[0])
+    return buffer[:size]
+
+
+def log(nvrtc: Any, program: Any) -> str:
+    """What NVRTC says of a program."""
+    text = output(nvrtc, program, nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog)
+    return text.rstrip(b"\0").decode(errors="replace").strip()
+
+
+def _explained(text: str, source: str, path: str, entry: str) -> str:
+    """NVRTC's log, led by its first error with the source line under it."""
+    first = _ERROR.search(text)
+    if first is None:
+        return f"{path}: NVRTC could not compile `{entry}`:\n{text}"
+    number, lines = int(first["line"]), source.splitlines()
+    marked = ""
+    if first["file"].endswith(path) and 0 < number <= len(lines):
+        marked = f"\n  {number} | {lines[number - 1]}"
+    return f"{first['file']}:{number}: NVRTC could not compile `{entry}`: {first['text']}{marked}\n\n{text}"

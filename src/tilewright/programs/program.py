@@ -1,0 +1,311 @@
+"""A kernel, from Python, CUDA C++ or PTX, as everything else takes it."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tilewright.errors import ArgumentTypeError, ArgumentValueError, CompileError
+from tilewright.native.once import bounded
+from tilewright.programs import arguments as marshalling
+from tilewright.programs import assembler, listing, mangling, numba_compiler, nvrtc
+from tilewright.programs.arguments import AddressOf, Argument
+from tilewright.programs.assembler import Resources
+from tilewright.programs.listing import Parameter
+from tilewright.ptx.frames import users_line
+from tilewright.ptx.tree import Module
+from tilewright.waiting import announced
+
+#: Compute capability compiled for unless another is asked for: Hopper, the H100's.
+DEFAULT_CC = (9, 0)
+#: The oldest GPU that kernels are compiled for. Source: CUDA 13.0 release notes, "Deprecated or dropped
+#: features": Maxwell, Pascal and Volta.
+OLDEST_CC = (7, 5)
+
+
+@dataclass(frozen=True)
+class Program:
+    """One kernel: its PTX and what a launch must know.
+
+    Make one with :meth:`from_python`, :meth:`from_cuda` or :meth:`from_ptx`.
+
+    Attributes
+    ----------
+    name : str
+        What the source calls it: `tiled`, `MatrixMulCUDA<16>`.
+    ptx : str
+        PTX text.
+    entry : str
+        The kernel's name in it.
+    cc : (int, int)
+        Compute capability the PTX was made for.
+    parameters : tuple of Parameter
+        Kernel parameters in PTX.
+    shared_bytes : int
+        Static shared memory a block, in bytes.
+    arguments : tuple of Argument
+        What a caller passes.
+    abi : str
+        `numba` (an array is flattened to Numba's fields) or `c` (an array is a pointer).
+
+    Examples
+    --------
+    >>> text = '''
+    ... .version 8.0
+    ... .target sm_90
+    ... .address_size 64
+    ... .visible .entry nothing(.param .u64 p, .param .f32 x) { ret; }
+    ... '''
+    >>> program = Program.from_ptx(text)
+    >>> program.entry, [parameter.bytes for parameter in program.parameters]
+    ('nothing', [8, 4])
+    """
+
+    name: str
+    ptx: str = field(repr=False)
+    entry: str
+    cc: tuple[int, int]
+    parameters: tuple[Parameter, ...] = field(repr=False)
+    shared_bytes: int
+    arguments: tuple[Argument, ...] = field(repr=False)
+    abi: str
+
+    @classmethod
+    def from_python(
+        cls,
+        function: Any,
+        argtypes: Any,
+        cc: tuple[int, int] = DEFAULT_CC,
+        *,
+        fastmath: bool | None = None,
+        lineinfo: bool = True,
+        opt: bool = True,
+    ) -> Program:
+        """Compile a Python kernel with numba-cuda; no GPU is needed.
+
+        Parameters
+        ----------
+        function : function or numba.cuda.jit object
+            The kernel. A jit object's own options hold where they are not given here.
+        argtypes : str or sequence
+            A signature (`"void(float32[:, ::1], int64)"`), or Numba types, dtypes and type strings.
+        cc : (int, int)
+            Compute capability.
+        fastmath : bool, optional
+            Flush denormals, approximate divisions and roots; as the jit object says by default, else off.
+        lineinfo : bool
+            Whether the PTX has source lines.
+        opt : bool
+            Whether libNVVM optimises.
+
+        Raises
+        ------
+        CompileError
+            Numba refused it.
+        ArgumentTypeError
+            `function` is no kernel, or `argtypes` are no types.
+        MissingExtraError
+            numba-cuda is not installed.
+        """
+        python = numba_compiler.python_function(function)
+        types = numba_compiler.types_of(argtypes)
+        options = numba_compiler.options_of(function) | {"lineinfo": lineinfo}
+        if fastmath is not None:
+            options["fastmath"] = fastmath
+        if not opt:
+            options["opt"] = False
+        ptx, entry = numba_compiler.compile_python(python, types, _checked_cc(cc), options)
+        arguments = numba_compiler.arguments_of(python, types)
+        return _program(python.__name__, ptx, entry, arguments, "numba")
+
+    @classmethod
+    def from_cuda(
+        cls,
+        source: str | Path,
+        entry: str,
+        cc: tuple[int, int] = DEFAULT_CC,
+        options: Sequence[str] = (),
+        *,
+        lineinfo: bool = True,
+        path: str | None = None,
+    ) -> Program:
+        """Compile CUDA C++ with NVRTC; no GPU is needed.
+
+        Parameters
+        ----------
+        source : str or pathlib.Path
+            Program text, or the file that holds it (a `Path`).
+        entry : str
+            The kernel by name expression: `kernel`, `space::kernel`, `MatrixMulCUDA<16>`.
+        cc : (int, int)
+            Compute capability.
+        options : sequence of str
+            Further NVRTC options.
+        lineinfo : bool
+            Whether the PTX has source lines.
+        path : str, optional
+            File name for messages and the line table, where `source` is text.
+
+        Raises
+        ------
+        CompileError
+            NVRTC refused it; the message marks the source line.
+        MissingExtraError
+            NVRTC is not installed.
+        """
+        if isinstance(options, str):
+            raise ArgumentTypeError(f"`options` must be a sequence of strings (got {options!r}); write [{options!r}]")
+        text = _read(source) if isinstance(source, Path) else source
+        file = str(source) if isinstance(source, Path) else path or "kernel.cu"
+        ptx, lowered = nvrtc.compile_cuda(text, entry, _checked_cc(cc), tuple(options), file, lineinfo=lineinfo)
+        return _program(entry, ptx, lowered, None, "c")
+
+    @classmethod
+    def from_ptx(cls, text_or_path: str | Path, entry: str | None = None) -> Program:
+        """Take PTX as it is.
+
+        Parameters
+        ----------
+        text_or_path : str or pathlib.Path
+            PTX text, or a file that holds it. A `str` of one line is a path, unless it ends with a brace.
+        entry : str, optional
+            The kernel's name; needed only where there are several.
+
+        Raises
+        ------
+        CompileError
+            The text has no such kernel.
+        PtxError
+            The text is not PTX.
+        """
+        if not isinstance(text_or_path, str | Path):
+            raise ArgumentTypeError(
+                f"`text_or_path` must be PTX text or a path (got {type(text_or_path).__name__}); decode bytes first"
+            )
+        if not str(text_or_path).strip() or text_or_path == Path():
+            raise ArgumentValueError("`text_or_path` must be PTX text or a path (got nothing); name a file")
+        is_text = isinstance(text_or_path, str) and ("\n" in text_or_path or text_or_path.rstrip().endswith("}"))
+        ptx = str(text_or_path) if is_text else _read(Path(text_or_path))
+        try:
+            ptx.encode()
+        except UnicodeEncodeError as error:
+            raise CompileError(f"PTX text must be text that UTF-8 can hold ({error})") from error
+        found = listing.read_entry(listing.parsed(ptx), entry)
+        return _program(found.name, ptx, found.name, None, "c")
+
+    def resources(self, cc: tuple[int, int] | None = None) -> Resources:
+        """Registers, spills, stack and shared memory, as the vendor's assembler reports them.
+
+        Parameters
+        ----------
+        cc : (int, int), optional
+            Compute capability; the program's own by default.
+
+        Raises
+        ------
+        MissingExtraError
+            The assembler is not installed.
+        CompileError
+            The assembler refused the PTX.
+        """
+        with announced("assembling", self.name):
+            return assembler.resources(self.ptx, self.entry, _checked_cc(cc or self.cc))
+
+    @property
+    def module(self) -> Module:
+        """The PTX as a syntax tree, with what it declares of the device runtime; read it only."""
+        return listing.parsed(self.ptx)
+
+    @functools.cached_property
+    def source_lines(self) -> Mapping[int, str]:
+        """PTX line (from 1) to `file:line` of the user's source; empty without a line table.
+
+        What a library does in a line is that line's, as `tilewright.ptx.frames` says.
+        """
+        return {number: users_line(frames) for number, frames in self._line_table.items()}
+
+    @functools.cached_property
+    def inner_lines(self) -> Mapping[int, str]:
+        """PTX line (from 1) to `file:line` of what it was compiled from, be it the user's or a library's."""
+        return {number: frames[0] for number, frames in self._line_table.items()}
+
+    @functools.cached_property
+    def _line_table(self) -> Mapping[int, tuple[str, ...]]:
+        return listing.line_table(self.module)
+
+    def marshal(self, args: Sequence[Any], address_of: AddressOf) -> tuple[bytes, ...]:
+        """Turn arguments into the bytes of each kernel parameter.
+
+        Parameters
+        ----------
+        args : sequence
+            One for each of `arguments`.
+        address_of : callable
+            Gives an array argument's device address, that of its element [0, 0, ...].
+
+        Raises
+        ------
+        LaunchError
+            The number of arguments is wrong, or a scalar does not fit.
+        ArgumentTypeError
+            An argument has the wrong type, dtype, dimensions or layout.
+        """
+        return marshalling.marshal(self.name, self.arguments, self.parameters, args, address_of)
+
+    def pack(self, values: Sequence[bytes]) -> bytes:
+        """Lay out what :meth:`marshal` gave as the parameter space has it, each value aligned."""
+        return marshalling.pack(self.parameters, values)
+
+
+def _program(name: str, ptx: str, entry: str, arguments: tuple[Argument, ...] | None, abi: str) -> Program:
+    module = listing.parsed(ptx)
+    found = listing.read_entry(module, entry)
+    if arguments is None:
+        arguments = marshalling.c_arguments(found.parameters, mangling.parameter_types(entry))
+    return Program(name, ptx, entry, listing.target(module), found.parameters, found.shared_bytes, arguments, abi)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text()
+    except (OSError, ValueError) as error:  # no such file, no text in it, or a name that no file can have
+        raise ArgumentValueError(f"{path} must be a readable text file ({error})") from error
+
+
+def _checked_cc(cc: Any) -> tuple[int, int]:
+    if not (isinstance(cc, tuple) and len(cc) == 2 and all(isinstance(part, int) for part in cc)):
+        raise ArgumentTypeError(f"`cc` must be a pair of integers such as (9, 0) (got {cc!r})")
+    return cc
+
+
+def program_for(kernel: Any, args: Sequence[Any], cc: tuple[int, int] = DEFAULT_CC) -> Program:
+    """The Program of anything that can be launched, specialised for the arguments as Numba does.
+
+    Parameters
+    ----------
+    kernel : Program, function or numba.cuda.jit object
+        A Program passes through.
+    args : sequence
+        The launch's arguments; their types choose the specialisation.
+    cc : (int, int)
+        Compute capability to compile for.
+
+    Raises
+    ------
+    ArgumentTypeError
+        `kernel` cannot be launched, or Numba has no type for an argument.
+    CompileError
+        Numba refused the kernel for these types.
+    """
+    if isinstance(kernel, Program):
+        return kernel
+    numba_compiler.python_function(kernel)
+    return _specialised(kernel, tuple(numba_compiler.typeof(arg) for arg in args), cc)
+
+
+@bounded(256)
+def _specialised(kernel: Any, types: tuple[Any, ...], cc: tuple[int, int]) -> Program:
+    return Program.from_python(kernel, types, cc)

@@ -1,0 +1,72 @@
+"""What programs use an instruction for, by its opcode, where passes and checks ask and the row does not say it already.
+
+Rows say what an instruction computes, what it does to memory and who places it. That `selp` chooses and `trap` ends a
+program is said here, once, and asked by the role's name.
+"""
+
+from __future__ import annotations
+
+import enum
+
+
+class Role(enum.StrEnum):
+    """A use of instructions."""
+
+    NONE = ""
+    COPY = "copy"  # its operands as they are
+    CONVERT = "convert"  # a number in another type
+    COMPARE = "compare"  # two numbers, which gives true or false
+    CHOOSE = "choose"  # one of its operands, by another
+    PIECE = "piece"  # bits of one operand among those of another
+    SUM = "sum"
+    PRODUCT = "product"
+    MULTIPLY_ADD = "multiply-add"
+    FUNCTION = "function"  # a quotient, root, logarithm and so on
+    LEAST = "least"
+    GREATEST = "greatest"
+    SHUFFLE = "shuffle"  # the value of another lane
+    AGREE = "agree"  # one result for all lanes that execute it together
+    SLEEP = "sleep"
+    JUMP = "jump"
+    SWITCH = "switch"  # a jump to one of a list
+    CALL = "call"
+    RETURN = "return"
+    EXIT = "exit"
+    TRAP = "trap"
+
+
+#: The opcodes of each role. Source: PTX ISA, chapter 9, by the manual's own description of each.
+OPCODES = {
+    Role.COPY: "mov",
+    Role.CONVERT: "cvt",
+    Role.COMPARE: "setp set",
+    Role.CHOOSE: "selp slct",
+    Role.PIECE: "prmt bfi",
+    Role.SUM: "add sub",
+    Role.PRODUCT: "mul mul24",
+    Role.MULTIPLY_ADD: "fma mad mad24",
+    Role.FUNCTION: "div rcp sqrt rsqrt ex2 lg2",
+    Role.LEAST: "min",
+    Role.GREATEST: "max",
+    Role.SHUFFLE: "shfl",
+    Role.AGREE: "vote activemask redux",
+    Role.SLEEP: "nanosleep",
+    Role.JUMP: "bra",
+    Role.SWITCH: "brx",
+    Role.CALL: "call",
+    Role.RETURN: "ret",
+    Role.EXIT: "exit",
+    Role.TRAP: "trap",
+}
+_ROLES = {opcode: role for role, opcodes in OPCODES.items() for opcode in opcodes.split()}
+
+
+def role_of(name: str) -> Role:
+    """The role of an instruction, by its opcode or its full name.
+
+    Examples
+    --------
+    >>> role_of("selp.b32") is Role.CHOOSE, role_of("popc")
+    (True, <Role.NONE: ''>)
+    """
+    return _ROLES.get(name.partition(".")[0], Role.NONE)

@@ -1,0 +1,126 @@
+"""A launch whose kernel is machine code, and where it lies in memory: what an execution needs to know."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tilewright.errors import LaunchError
+from tilewright.simt.events import Instrument
+from tilewright.simt.observer import Launch
+from tilewright.simt.run.kernels import ReadyKernel, kernel_store
+from tilewright.simt.run.memory import Memory
+from tilewright.simt.run.tiers import Improvement
+from tilewright.simt.translate.layout import Layout, align_up
+from tilewright.simt.translate.special import SMALL, SMALL_WIDE, LaunchClass
+from tilewright.waiting import announced
+
+#: What to do about too much shared memory.
+SHARED_REMEDY = "use smaller tiles, or another GPU (`gpu`, --gpu, TILEWRIGHT_GPU)"
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Where the parts of a launch lie.
+
+    Attributes
+    ----------
+    memory : Memory
+    module_base : int
+        Device address of the module's variables; see :mod:`tilewright.simt.run.variables`.
+    params_address : int
+        Device address of the parameter block.
+    workspace : int
+        Device address of a cooperative launch's workspace, `WORKSPACE_BYTES`; 0 for any other launch, whose blocks wait
+        for ever where they wait for others that have ended.
+    """
+
+    memory: Memory
+    module_base: int
+    params_address: int
+    workspace: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A launch whose kernel is ready, before its arguments are in memory.
+
+    Attributes
+    ----------
+    launch : Launch
+    instruments : tuple of Instrument
+    ready : ReadyKernel
+        The code that it begins with.
+    improvement : Improvement, optional
+        What makes better code meanwhile.
+    shared_bytes : int
+        Of a block, with the gaps that instruments want.
+    """
+
+    launch: Launch
+    instruments: tuple[Instrument, ...]
+    ready: ReadyKernel
+    improvement: Improvement | None
+    shared_bytes: int
+
+    @property
+    def param_bytes(self) -> int:
+        """Bytes of the parameter block, at least 1."""
+        return max(self.ready.translation.layout.param_bytes, 1)
+
+
+def made_ready(
+    launch: Launch, values: Sequence[bytes], instruments: Sequence[Instrument], vector_bytes: int = 1
+) -> Job:
+    """Translate a launch's kernel, or take it from the store.
+
+    Parameters
+    ----------
+    launch : Launch
+    values : sequence of bytes
+        One for each of the program's parameters. The code depends on the values of small ones, on no address.
+    instruments : sequence of Instrument
+    vector_bytes : int
+        What a block's shared memory is a multiple of.
+
+    Raises
+    ------
+    LaunchError, PtxError
+        The GPU has less shared or local memory, or the machine does not have an instruction.
+    """
+    program = launch.program
+    kind = _launch_class(launch, values)
+    with announced("translating", program.name):
+        ready, improvement = kernel_store().first(program.ptx, program.entry, kind, instruments)
+    shared_bytes = _checked_bytes(launch, ready.translation.layout)
+    shared_bytes += max((i.gap_bytes for i in instruments), default=0)  # behind the last variable too
+    return Job(launch, tuple(instruments), ready, improvement, align_up(shared_bytes, vector_bytes))
+
+
+def _checked_bytes(launch: Launch, layout: Layout) -> int:
+    """Shared memory of a block; refuses more shared or local memory than the GPU has."""
+    dynamic, gpu = launch.shared_bytes, launch.gpu
+    static, most = layout.shared_bytes - layout.shared_gap_bytes, gpu.shared_per_block_optin_bytes
+    if static + dynamic > most:
+        raise LaunchError(
+            f"{launch.name}: shared memory of a block of {gpu.name} must be at most {most:,} bytes "
+            f"(got {static:,} static and {dynamic:,} dynamic); {SHARED_REMEDY}"
+        )
+    if layout.local_bytes > gpu.launch.local_per_thread_bytes:
+        raise LaunchError(
+            f"{launch.name}: local memory of a thread must be at most {gpu.launch.local_per_thread_bytes:,} bytes "
+            f"(got {layout.local_bytes:,}); put large arrays in global memory"
+        )
+    return align_up(layout.shared_bytes, 16) + dynamic if dynamic else layout.shared_bytes
+
+
+def _launch_class(launch: Launch, values: Sequence[bytes]) -> LaunchClass:
+    """What the translation may assume of this launch."""
+    small, offset = set(), 0
+    for parameter, value in zip(launch.program.parameters, values, strict=True):
+        offset = align_up(offset, parameter.align)
+        most = {4: SMALL, 8: SMALL_WIDE}.get(parameter.bytes, -1)
+        if parameter.kind == "integer" and int.from_bytes(value, "little") <= most:
+            small.add((offset, 8 * parameter.bytes))
+        offset += parameter.bytes
+    return LaunchClass.of(launch.block, launch.grid, frozenset(small))

@@ -1,0 +1,174 @@
+// The records that translated code, the runtime and Python share, and the numbers in them.
+//
+// This file is the one place where they are laid out: C includes it, and Python reads it (`tilewright.native.header`,
+// which says what may stand in such a file). The *context* is one per host thread, the *slot* one per resident block.
+
+#ifndef TILEWRIGHT_SIMT_RECORDS_H
+#define TILEWRIGHT_SIMT_RECORDS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    TW_LANES = 32,
+
+    // What a warp's function returns, and what a warp's `status` holds.
+    TW_READY = -1,
+    TW_DONE = 0,
+    TW_BLOCKED = 1,
+    TW_YIELDED = 2,
+    TW_FAULT = 3,
+
+    // What `tw_run` returns besides.
+    TW_FINISHED = 10,  // the grid
+    TW_STALLED = 11,   // a block waits for another
+    TW_DEADLOCK = 12,  // nothing can move
+    TW_STOPPED = 13,   // somebody asked for it, or the instruction limit is reached
+    TW_PAUSED = 14,    // enough was run for now
+
+    // Kinds of fault.
+    TW_OUT_OF_BOUNDS = 1,
+    TW_MISALIGNED = 2,
+    TW_TRAP = 3,
+    TW_CALL_DEPTH = 4,
+    TW_BAD_CALL = 5,
+    TW_STOP_REQUEST = 6,
+    TW_BARRIER_ID = 7,
+    TW_BARRIER_COUNT = 8,
+    TW_BARRIER_COUNTS = 9,
+    TW_BARRIER_IDS = 10,
+    TW_BARRIER_FORMS = 11,
+    TW_BARRIER_REDUCED = 12,
+
+    // What instructions of one barrier do, as bits.
+    TW_SYNC = 1,
+    TW_ARRIVE = 2,
+    TW_REDUCE = 4,
+
+    // Barriers of a block. Source: PTX ISA, 9.7.13.1 ("sixteen barriers numbered 0..15").
+    TW_BARRIERS = 16,
+
+    TW_PRINT_ARGUMENT_BYTES = 256,
+
+    // How much of a worker's stack called functions may fill; the rest is for one frame.
+    TW_CALL_STACK_BYTES = 100663296,
+};
+
+struct tw_context;
+struct tw_slot;
+struct tw_warp;
+
+struct tw_context {
+    char *global_base;         // the arena's first byte
+    uint64_t global_limit;     // bytes of the arena in use
+    uint64_t module_base;      // device address of the module's variables
+    char *params;              // the parameter block
+    uint64_t params_address;   // its device address
+    uint64_t *counters;        // of this thread
+    char *observed_launch;     // a table: each instrument's own memory of the launch
+    char *observed_initial;    // what instruments' memory of a block begins with
+    uint64_t observed_bytes;   // bytes of that
+    uint32_t *stop;            // asks everyone to stop
+    uint64_t *next_block;      // the shared block counter
+    uint64_t blocks;           // number of blocks
+    uint64_t order_factor;     // the i-th block to run is (i * factor + shift) modulo the number of blocks
+    uint64_t order_shift;
+    uint64_t grid_x;
+    uint64_t grid_y;
+    uint64_t grid_z;
+    uint64_t quantum;            // instructions a warp may run before it must return
+    uint64_t instructions;       // warp instructions run by this thread
+    uint64_t instruction_limit;  // of this thread
+    uint64_t pause_at;           // instructions after which `tw_run` returns, to be called again
+    int32_t (*warp_function)(struct tw_context *context, struct tw_slot *slot, struct tw_warp *warp);
+    uint64_t warps;
+    uint64_t threads;
+    uint64_t warp_bytes;  // of one warp record with its points and saved registers
+    uint32_t *warp_order;  // a permutation of the warps
+    uint64_t points;       // barrier points whose arrivals are counted
+    uint64_t shared_bytes;  // arena of one block
+    uint64_t shared_fill;   // the byte that fresh shared memory holds
+    uint64_t reserved_offset;  // of shared memory that begins with zeros
+    uint64_t reserved_bytes;
+    uint64_t local_bytes;  // local arena of one thread
+    uint64_t may_stall;    // 1 when other blocks may be needed for progress
+    char *print_buffer;
+    uint64_t print_bytes;
+    uint64_t print_used;
+    uint64_t call_depth;
+    uint64_t dynamic_shared_bytes;
+    uint64_t grid_workspace;  // device address of a cooperative launch's workspace; 0 in any other launch
+    char *stack_low;          // called functions must not go below it
+    uint64_t fault_kind;
+    uint64_t fault_site;
+    uint64_t fault_lanes;
+    uint64_t fault_address;
+    uint64_t fault_got;  // of a barrier: the value that is wrong, and the one it should agree with
+    uint64_t fault_other;
+    uint64_t fault_block;
+    uint64_t fault_warp;
+    uint64_t fault_lane;
+};
+
+struct tw_barrier {
+    uint32_t arrived;  // threads that arrived in this generation, in whole warps; 0: it has not begun
+    uint32_t count;    // threads it takes; 0: all that have not exited
+    uint32_t joined;   // bit mask of the warps that arrived
+    uint32_t forms;    // bits of the forms by which they did
+    uint32_t votes;    // threads whose predicate was true
+    uint32_t voters;   // threads that gave one
+    uint32_t site;     // where the first warp arrived
+    uint32_t spare;
+};
+
+struct tw_slot {
+    uint64_t active;  // a block is in progress
+    uint64_t block;   // its linear index
+    uint64_t ctaid_x;
+    uint64_t ctaid_y;
+    uint64_t ctaid_z;
+    char *shared;         // its shared arena
+    char *local;          // its local arena
+    char *warp_records;   // `warp_bytes` apart
+    uint64_t gone;        // bit mask of the warps all of whose threads have exited
+    char *observed;       // a table: each instrument's own memory of the block
+    char *observed_area;  // that memory, all instruments' together
+    struct tw_barrier barriers[TW_BARRIERS];
+};
+
+// Where lanes of a warp wait: one for each barrier instruction of the kernel.
+struct tw_point {
+    uint32_t blocked;    // lanes that wait here
+    uint32_t ready;      // lanes that may go on
+    uint32_t predicate;  // lanes whose predicate is true
+    uint32_t id;
+    uint32_t count;  // 0: all threads
+    uint32_t form;
+    uint32_t site;
+};
+
+struct tw_warp {
+    int32_t status;
+    uint32_t live;        // lanes that have not exited
+    uint32_t loop_site;   // one more than the site of the branch back or barrier at which it last returned; 0 before
+    uint32_t loop_lanes;  // and the lanes that were there
+    int32_t resume;       // where to go on: 0 start, block + 1, or -1 for the dispatcher
+    uint32_t index;
+    uint32_t mask;
+    uint32_t votes;    // result of the last barrier's reduction: how many predicates were true
+    uint32_t voters;   // of how many
+    uint32_t barrier;  // where it waits
+    uint32_t depth;
+    struct tw_point points[];
+};
+
+// One line that a lane prints, as Python reads it from the print buffer.
+struct tw_print_record {
+    uint64_t block;
+    uint64_t thread;
+    uint64_t format;      // device address
+    uint64_t room_bytes;  // arguments that follow
+    uint8_t arguments[TW_PRINT_ARGUMENT_BYTES];
+};
+
+#endif

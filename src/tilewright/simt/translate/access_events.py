@@ -1,0 +1,71 @@
+"""What instruments hear of loads, stores and atomics."""
+
+from __future__ import annotations
+
+from tilewright.simt.events import VALUES_STRIDE_BYTES, EventKind, Handler, Site
+from tilewright.simt.translate.access import Access
+from tilewright.simt.translate.code import Value
+from tilewright.simt.translate.emitter import Emitter
+from tilewright.simt.translate.shapes import Shape
+from tilewright.simt.translate.state import GLOBAL_BASE
+
+
+def notify_affine(emitter: Emitter, access: Access, relative: Value, shape: Shape) -> None:
+    """Notify instruments of a checked access with an affine address."""
+    if not emitter.instruments:
+        return
+    code = emitter.code
+    start = code.const("i64", GLOBAL_BASE if access.space == "global" else 0)
+    offsets = tuple(o + access.offset for o in shape.offsets)
+
+    def arguments(handler: Handler) -> str:
+        base = code.add(relative, start)
+        if handler.affine:
+            base = code.add(base, code.const("i64", handler.ahead_bytes))
+            return f"{emitter.mask}, {base}{_told_values(emitter, access, handler)}"
+        addresses = code.add(code.splat(base), code.constants("i64", offsets))
+        return _told_addresses(emitter, access, addresses, handler)
+
+    notified: set[int] = set()
+    if access.together is not None and len(access.together.members) > 1:
+        if access.together.notified is None:
+            sites = [event_site(emitter, member) for member in access.together.members]
+            each = [tuple(o + member.offset for o in shape.offsets) for member in access.together.members]
+            access.together.notified = emitter.notify_together(sites, arguments, each)
+        notified = access.together.notified
+    emitter.notify(event_site(emitter, access), arguments, offsets, notified)
+
+
+def notify(emitter: Emitter, access: Access, addresses: Value, kind: str = "") -> None:
+    """Notify instruments of an access; `addresses` are those of its own state space."""
+    emitter.notify(
+        event_site(emitter, access, kind), lambda handler: _told_addresses(emitter, access, addresses, handler)
+    )
+
+
+def event_site(emitter: Emitter, access: Access, kind: str = "") -> Site:
+    """The site of an access; `kind` where it is neither a load nor a store."""
+    item = access.op.instruction
+    action = kind or ("store" if access.store else "load")
+    source = emitter.source_of(item)
+    return Site(EventKind.ACCESS, item.ptx_line, source, item.name, 1, access.space, action, access.total_bytes)
+
+
+def _told_addresses(emitter: Emitter, access: Access, addresses: Value, handler: Handler) -> str:
+    emitter.code.store(emitter.code.splat(addresses), "%addresses")
+    return f"{emitter.mask}, ptr %addresses, i32 {access.total_bytes}{_told_values(emitter, access, handler)}"
+
+
+def _told_values(emitter: Emitter, access: Access, handler: Handler) -> str:
+    """The last argument of a handler that asks for the values of a store."""
+    if not handler.values:
+        return ""
+    for index, value in enumerate(access.values):
+        store_values(emitter, index, value)
+    return ", ptr %values"
+
+
+def store_values(emitter: Emitter, index: int, value: Value) -> None:
+    """Leave a value where handlers read it."""
+    at = emitter.code.op(f"getelementptr i8, ptr %values, i64 {index * VALUES_STRIDE_BYTES}", "ptr")
+    emitter.code.store(emitter.code.splat(value), at.text)

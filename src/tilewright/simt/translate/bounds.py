@@ -1,0 +1,128 @@
+"""The check that an access lies in its arena, under the mask.
+
+Accesses of one straight line that share a base register and have no guard are checked together, once. Outside, a cold
+path (`tw_recheck`) looks lane by lane, and either records the fault or finds that only switched-off lanes are outside,
+which the arena's slack makes harmless.
+"""
+
+from __future__ import annotations
+
+from tilewright.simt.translate.access import Access, Group, arena, base_offset, limit, local_stride
+from tilewright.simt.translate.access_events import event_site, notify
+from tilewright.simt.translate.code import LANES, Value
+from tilewright.simt.translate.emitter import Emitter
+from tilewright.simt.translate.shapes import Shape
+from tilewright.simt.translate.state import GLOBAL_BASE
+
+
+def vector_pointers(emitter: Emitter, access: Access, kind: str) -> Value:
+    """Host pointers of an access whose address differs freely between lanes, checked under the mask."""
+    offsets = checked_offsets(emitter, access, kind)
+    if access.space == "local":
+        stride = local_stride(emitter)
+        offsets = emitter.code.add(offsets, emitter.code.constants("i64", [lane * stride for lane in range(LANES)]))
+    return emitter.code.op(f"getelementptr i8, ptr {arena(emitter, access.space)}, {offsets}", "ptr", LANES)
+
+
+def checked_offsets(emitter: Emitter, access: Access, kind: str = "") -> Value:
+    """Arena offsets of all lanes, after a check of those that run; also notifies instruments."""
+    code = emitter.code
+    offsets = code.splat(code.add(base_offset(emitter, access, base=False), code.const("i64", access.offset)))
+    bound = limit(emitter, access.space)
+    size = code.const("i64", access.total_bytes)
+    end = code.add(offsets, size)
+    inside = code.and_(code.icmp("ule", offsets, bound), code.icmp("ule", end, bound))
+    natural = access.total_bytes & -access.total_bytes
+    if natural > 1:
+        low = code.and_(offsets, code.const("i64", natural - 1))
+        inside = code.and_(inside, code.icmp("eq", low, code.const("i64", 0)))
+    fault_unless(emitter, access, inside, offsets, GLOBAL_BASE if access.space == "global" else 0)
+    if emitter.instruments:
+        start = GLOBAL_BASE if access.space == "global" else 0
+        notify(emitter, access, code.add(offsets, code.const("i64", start)), kind)
+    return offsets
+
+
+def fault_unless(emitter: Emitter, access: Access, inside: Value, offsets: Value, start: int) -> None:
+    """Leave with a fault when a lane that runs is not inside."""
+    code = emitter.code
+    bad = code.and_(emitter.mask, code.not_(code.mask_bits(inside)))
+    fine, cold = code.label("inside"), code.label("outside")
+    code.branch_if(code.icmp("eq", bad, code.const("i32", 0)), fine, cold, likely=True)
+    code.place(cold)
+    code.store(code.splat(code.add(offsets, code.const("i64", start))), "%addresses")
+    declare_runtime(emitter, "tw_fault", "void", "ptr, ptr, i32, i32, ptr, i32")
+    site = _site(emitter, access)
+    code.line(
+        f"call void @tw_fault(ptr %context, ptr %warp, i32 {site}, {bad}, ptr %addresses, i32 {access.total_bytes})"
+    )
+    code.branch("fault")
+    code.place(fine)
+
+
+def check_group(emitter: Emitter, access: Access, shape: Shape) -> Value:
+    """The arena offset of lane 0's base, checked for the whole group at its first access."""
+    group = access.group
+    assert group is not None
+    if group.relative is not None:
+        return group.relative
+    code = emitter.code
+    relative = group.relative = base_offset(emitter, access, base=True)
+    offsets = shape.offsets
+    low = min(m.offset for m in group.members) + min(offsets)
+    high = max(m.offset + m.total_bytes for m in group.members) + max(offsets)
+    bound = limit(emitter, access.space)
+    start = code.add(relative, code.const("i64", low))
+    end = code.add(start, code.const("i64", high - low))
+    good = code.and_(code.icmp("ule", start, bound), code.icmp("ule", end, bound))
+    alignment, always = _alignment(group, offsets)
+    if always:
+        good = code.const("i1", 0)
+    elif alignment > shape.align:
+        low_bits = code.and_(relative, code.const("i64", alignment - 1))
+        good = code.and_(good, code.icmp("eq", low_bits, code.const("i64", 0)))
+    fine, cold = code.label("inside"), code.label("outside")
+    code.branch_if(good, fine, cold, likely=True)
+    code.place(cold)
+    bad = _recheck(emitter, group, relative, bound, offsets)
+    code.branch_if(bad, "fault", fine, likely=False)
+    code.place(fine)
+    return relative
+
+
+def _alignment(group: Group, offsets: tuple[int, ...]) -> tuple[int, bool]:
+    """The alignment the base must have, and whether some access is misaligned whatever the base is."""
+    needed = 1
+    for member in group.members:
+        natural = member.total_bytes
+        natural &= -natural
+        if any((member.offset + o) % natural for o in set(offsets)):
+            return needed, True
+        needed = max(needed, natural)
+    return needed, False
+
+
+def _recheck(emitter: Emitter, group: Group, relative: Value, bound: Value, offsets: tuple[int, ...]) -> Value:
+    """Call the cold path; an i1 that is set if a lane that runs is outside or misaligned."""
+    rows: list[int] = []
+    for member in group.members:
+        rows += [_site(emitter, member), member.offset, member.total_bytes]
+    table = emitter.constant_array("i32", rows)
+    apart = emitter.constant_array("i32", offsets)
+    start = emitter.code.const("i64", GLOBAL_BASE if group.members[0].space == "global" else 0)
+    declare_runtime(emitter, "tw_recheck", "i1", "ptr, ptr, i64, i64, i64, i32, ptr, ptr, i32")
+    return emitter.code.op(
+        f"call i1 @tw_recheck(ptr %context, ptr %warp, {relative}, {bound}, {start}, {emitter.mask}, ptr {apart}, "
+        f"ptr {table}, i32 {len(group.members)})",
+        "i1",
+    )
+
+
+def declare_runtime(emitter: Emitter, symbol: str, result: str, arguments: str) -> None:
+    """Declare a function of the runtime module."""
+    emitter.code.declare(symbol, f"declare {result} @{symbol}({arguments})")
+
+
+def _site(emitter: Emitter, access: Access) -> int:
+    kind = "atomic" if access.op.form.row.access == "atomic" else ""
+    return emitter.add_site(event_site(emitter, access, kind))

@@ -1,0 +1,84 @@
+"""Reconvergence: lanes of a warp wait for each other at an instruction that names them, such as `shfl.sync`.
+
+Source: PTX ISA, 9.7.9 (`.sync` instructions wait until all lanes of `membermask` execute the same instruction).
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING
+
+from tilewright.simt.translate.code import LANES, Value
+from tilewright.simt.translate.emitter import Emitter
+from tilewright.simt.translate.graph import Block
+from tilewright.simt.translate.state import WARP
+
+if TYPE_CHECKING:
+    from tilewright.simt.translate.flow import Flow
+
+
+def wait(flow: Flow, block: Block) -> None:
+    """Wait for the lanes that the instruction's member mask names, while any of them can still come.
+
+    Lanes park in this block's own pending mask; when nobody else of the warp can run, they go on as they are. So
+    they do when all others wait to reconverge too: nothing has run since each pending block parked once.
+    """
+    code, e = flow.e.code, flow.e
+    here = block.index
+    if here not in flow.waitable_at:
+        return
+    mask = code.op("load i32, ptr %mask", "i32")
+    e.mask = mask
+    first = block.ops[0]
+    member = _all_named(e, e.read(first.instruction.operands[-1], "b32"))
+    live = e.field("%warp", WARP["live"], "i32")
+    missing = code.and_(code.and_(member, live), code.not_(mask))
+    go, wait = f"B{here}.met", f"B{here}.wait"
+    code.branch_if(code.icmp("eq", missing, code.const("i32", 0)), go, wait)
+    code.place(wait)
+    anyone = code.const("i32", 0)
+    for other in sorted(flow.frontiers[here] - {here}):
+        anyone = code.or_(anyone, code.op(f"load i32, ptr {flow.pending(other)}", "i32"))
+    rest = f"B{here}.rest"
+    hopeful = code.icmp("ne", anyone, code.const("i32", 0))
+    if flow.counts_parks:
+        parks = code.op("load i32, ptr %parks", "i32")
+        code.put(code.add(parks, code.const("i32", 1)), "%parks")
+        hopeful = code.and_(hopeful, code.icmp("ule", parks, code.const("i32", len(flow.waitable))))
+    code.branch_if(hopeful, rest, go)
+    code.place(rest)
+    flow.add_pending(here, mask)
+    code.put(code.const("i32", here), "%avoid")
+    flow.parks = True
+    flow.share("others")
+    code.place(go)
+
+
+def others(flow: Flow) -> None:
+    """Shared by all that wait: run the next pending block after the one that `%avoid` names, in a round."""
+    code = flow.e.code
+    code.place("others")
+    avoid = code.op("load i32, ptr %avoid", "i32")
+    for predicate, block in itertools.product(("ult", "ugt"), flow.waitable):
+        pending = code.op(f"load i32, ptr {flow.pending(block)}", "i32")
+        waits = code.icmp("ne", pending, code.const("i32", 0))
+        runs = code.and_(waits, code.icmp(predicate, avoid, code.const("i32", block)))
+        yes, no = code.label("run"), code.label("skip")
+        code.branch_if(runs, yes, no)
+        code.place(yes)
+        flow.run(block, pending)
+        code.place(no)
+    flow.dispatch(flow.waitable)  # nobody else can run, so the block to be avoided does
+    code.branch("finish")
+
+
+def _all_named(emitter: Emitter, members: Value) -> Value:
+    """The lanes that any running lane's member mask names: groups may reconverge at one instruction together."""
+    code = emitter.code
+    if members.lanes == 1:
+        return members
+    running = code.op(f"bitcast {emitter.mask} to <{LANES} x i1>", "i1", LANES)
+    kept = code.select(running, members, code.const("i32", 0))
+    symbol = f"llvm.vector.reduce.or.v{LANES}i32"
+    code.declare(symbol, f"declare i32 @{symbol}(<{LANES} x i32>)")
+    return code.op(f"call i32 @{symbol}({kept})", "i32")

@@ -1,0 +1,124 @@
+"""Loads and stores whose lanes lie in rows of one stride: a plain move for each row, where all lie in the arena.
+
+``a[row * n + column]`` in a block of 16 x 16 threads is two rows a warp, `n` elements apart. One check covers the least
+and the greatest address that any lane can have; where it fails, each lane is looked at by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tilewright.simt.translate.access import Access, arena, base_offset, limit
+from tilewright.simt.translate.code import LANES, Value, element_type
+from tilewright.simt.translate.emitter import ALL_LANES, Emitter
+from tilewright.simt.translate.moves import RUNS_MAX, load_lanes, plain_stores, unit_runs
+from tilewright.simt.translate.shapes import STRIDED, Shape
+from tilewright.simt.translate.state import AFFINE_SPAN_MAX
+
+#: Strides are below this, so that no sum in the check can wrap.
+_STRIDE_BITS = 40
+
+
+def in_rows(emitter: Emitter, access: Access) -> Shape | None:
+    """The shape of an access's address where it can be moved by rows, else None."""
+    shape = emitter.shapes.operand(access.address)
+    if shape.kind != STRIDED or access.space not in ("global", "shared") or emitter.instruments:
+        return None
+    natural = access.total_bytes & -access.total_bytes
+    lane_offsets = shape.lane_offsets
+    if any(p % natural for p in lane_offsets) or max(lane_offsets) - min(lane_offsets) > AFFINE_SPAN_MAX:
+        return None
+    if access.store and (access.count > 1 or len(_runs(access, shape)) > RUNS_MAX):
+        return None
+    return shape
+
+
+def move_rows(emitter: Emitter, access: Access, shape: Shape, lane_by_lane: Callable[[], list[Value]]) -> list[Value]:
+    """Move by rows, or lane by lane where the run finds that rows will not do."""
+    code = emitter.code
+    stride = emitter.stride_of(access.address)
+    assert stride is not None
+    stride = code.resize(stride, "i64", signed=True)
+    relative = base_offset(emitter, access, base=True)
+    good = _inside(emitter, access, shape, relative, stride)
+    if access.store:
+        good = code.and_(good, code.icmp("eq", emitter.mask, ALL_LANES))
+    fast, slow, done = code.label("rows"), code.label("lanes"), code.label("moved")
+    code.branch_if(good, fast, slow, likely=True)
+    code.place(fast)
+    starts = {row: _start(emitter, access, relative, stride, row) for row in sorted(set(shape.rows))}
+    by_rows = [] if access.store else _load_rows(emitter, access, shape, starts)
+    if access.store:
+        _store_rows(emitter, access, shape, starts)
+    fast_end = code.label("rows")
+    code.branch(fast_end)
+    code.place(fast_end)
+    code.branch(done)
+    code.place(slow)
+    by_lanes = lane_by_lane()
+    slow_end = code.label("lanes")
+    code.branch(slow_end)
+    code.place(slow_end)
+    code.branch(done)
+    code.place(done)
+    results = []
+    for a, b in zip(by_rows, by_lanes, strict=True):
+        results.append(code.op(f"phi {a.ir_type} [ {a.text}, %{fast_end} ], [ {b.text}, %{slow_end} ]", a.type, LANES))
+    return results
+
+
+def _inside(emitter: Emitter, access: Access, shape: Shape, relative: Value, stride: Value) -> Value:
+    """Whether every lane, whether it runs or not, lies in the arena and is aligned."""
+    code = emitter.code
+    rows = [code.mul(stride, code.const("i64", row)) for row in {min(shape.rows), max(shape.rows), 0}]
+    lowest = highest = rows[0]
+    for row in rows[1:]:
+        lowest, highest = code.call("llvm.smin", "i64", lowest, row), code.call("llvm.smax", "i64", highest, row)
+    first = code.add(relative, code.const("i64", access.offset + min(shape.lane_offsets)))
+    last = code.add(relative, code.const("i64", access.offset + max(shape.lane_offsets) + access.total_bytes))
+    bound = limit(emitter, access.space)
+    good = code.and_(code.icmp("ule", code.add(first, lowest), bound), code.icmp("ule", code.add(last, highest), bound))
+    around = code.add(stride, code.const("i64", 1 << _STRIDE_BITS))
+    good = code.and_(good, code.icmp("ule", around, code.const("i64", 2 << _STRIDE_BITS)))
+    natural = access.total_bytes & -access.total_bytes
+    if natural > 1:
+        low = code.or_(code.add(relative, code.const("i64", access.offset)), stride)
+        low = code.and_(low, code.const("i64", natural - 1))
+        good = code.and_(good, code.icmp("eq", low, code.const("i64", 0)))
+    return good
+
+
+def _start(emitter: Emitter, access: Access, relative: Value, stride: Value, row: int) -> Value:
+    """A pointer to where lane 0 would be in a row."""
+    code = emitter.code
+    offset = code.add(relative, code.mul(stride, code.const("i64", row)))
+    return code.op(f"getelementptr i8, ptr {arena(emitter, access.space)}, {offset}", "ptr")
+
+
+def _load_rows(emitter: Emitter, access: Access, shape: Shape, starts: dict[int, Value]) -> list[Value]:
+    code = emitter.code
+    results = []
+    for index in range(access.count):
+        at = access.offset + index * access.element_bytes
+        whole: Value | None = None
+        for row, start in starts.items():
+            lanes = [lane for lane in range(LANES) if shape.rows[lane] == row]
+            # the other lanes repeat one of this row
+            lane_offsets = [shape.lane_offsets[lane if lane in lanes else lanes[0]] for lane in range(LANES)]
+            part = code.splat(load_lanes(emitter, start, at, lane_offsets, element_type(access.type)))
+            whole = part if whole is None else code.blend(whole, part, lanes)
+        assert whole is not None
+        results.append(whole)
+    return results
+
+
+def _runs(access: Access, shape: Shape) -> list[tuple[int, int]]:
+    """Neighbouring elements of one row: the first lane and the number of each run."""
+    apart = [p + (row << 30) for p, row in zip(shape.lane_offsets, shape.rows, strict=True)]
+    return unit_runs(apart, access.element_bytes)
+
+
+def _store_rows(emitter: Emitter, access: Access, shape: Shape, starts: dict[int, Value]) -> None:
+    value = emitter.code.splat(access.values[0])
+    for lane, count in _runs(access, shape):
+        plain_stores(emitter, starts[shape.rows[lane]], access.offset, shape.lane_offsets, value, [(lane, count)])

@@ -1,0 +1,88 @@
+"""docs/design/extending.md lists the files that an addition touches, all of them."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+import pytest
+from source_tree import ROOT, SOURCE, modules
+
+from tilewright.instruments.findings import codes
+
+PAGE = (ROOT / "docs" / "design" / "extending.md").read_text(encoding="utf-8")
+SECTIONS = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL))
+WRITTEN = {head: text for head, text in SECTIONS.items() if "Not written yet" not in text}
+#: Files outside its own that an addition may touch, tests and pages included.
+MOST = 3
+
+
+def listed(text: str) -> dict[str, bool]:
+    """The files of a section, and whether each is the addition's own."""
+    return {path: bool(own) for path, own in re.findall(r"^- `([^`]+)`( \(own\))?:", text, re.MULTILINE)}
+
+
+def samples(text: str) -> list[str]:
+    (line,) = re.findall(r"^Samples: (.*)$", text, re.MULTILINE)
+    return re.findall(r"`([^`]+)`", line)
+
+
+def code_names(tree: ast.Module) -> set[str]:
+    """The names and whole texts of a module's code; docstrings and comments are for readers."""
+    spoken = {
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
+        and node.body
+        and isinstance(node.body[0], ast.Expr)
+    }
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in spoken:
+            found |= {node.value}
+        elif isinstance(node, ast.Name):
+            found.add(node.id)
+        elif isinstance(node, ast.ClassDef | ast.FunctionDef):
+            found.add(node.name)
+    return found
+
+
+def naming(sample: str) -> set[str]:
+    """The files of the package that name something, or are called so."""
+    found = {m.path for m in modules() if sample in code_names(m.tree)}
+    for path in SOURCE.rglob("*"):
+        if path.suffix == ".toml" and re.search(rf"\b{re.escape(sample)}\b", path.read_text(encoding="utf-8")):
+            found.add(path)
+        if path.name == sample and path.is_file():
+            found.add(path)
+    return {str(path.relative_to(ROOT)) for path in found}
+
+
+@pytest.mark.parametrize("head", WRITTEN)
+def test_a_section_s_files_are_there_and_few(head: str) -> None:
+    files = listed(WRITTEN[head])
+    assert [path for path in files if not (ROOT / path).is_file()] == []
+    assert True in files.values()
+    assert list(files.values()).count(False) <= MOST
+
+
+@pytest.mark.parametrize(("head", "sample"), [(head, name) for head, text in WRITTEN.items() for name in samples(text)])
+def test_no_other_file_of_the_package_names_a_sample(head: str, sample: str) -> None:
+    files = {path for path in listed(WRITTEN[head]) if path.startswith("src/")}
+    named = naming(sample)
+    assert named <= files
+    assert {path for path, own in listed(WRITTEN[head]).items() if own and path.startswith("src/")} <= named
+
+
+@pytest.mark.parametrize("code", codes())
+def test_a_code_is_named_by_its_record_and_its_finder_and_hardly_anywhere_else(code: str) -> None:
+    finder = f"src/tilewright/{codes()[code].found_by}"
+    named = naming(code)
+    assert (ROOT / finder).is_file()
+    assert finder in named or codes()[code].faults  # whose record alone names the fault
+    assert len(named - {finder}) <= MOST, named
+
+
+def test_the_rule_sees_a_name_in_code_and_not_in_a_docstring() -> None:
+    text = '"""TW101."""\nx = {"TW102"}  # TW103\ndef f():\n    """TW104."""\n    return Banks\n'
+    assert code_names(ast.parse(text)) & {"TW101", "TW102", "TW103", "TW104", "Banks"} == {"TW102", "Banks"}

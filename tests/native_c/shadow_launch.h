@@ -1,0 +1,79 @@
+// A launch and a block of the shadow-memory instrument, for the tests of its parts.
+
+#ifndef TILEWRIGHT_TESTS_SHADOW_LAUNCH_H
+#define TILEWRIGHT_TESTS_SHADOW_LAUNCH_H
+
+#include <string.h>
+
+#include "check.h"
+#include "instruments/shadow/records.c"
+#include "instruments/shadow/judgement.h"
+
+enum { CELLS = 128, WARPS = 3, EVERY = -1 };
+
+struct shadow {
+    struct tw_shadow_launch launch;
+    struct tw_record table[TW_RECORDS];
+    struct tw_slot slot;
+    struct tw_warp warps[WARPS];
+    struct {
+        struct tw_shadow_block block;
+        uint64_t writes[CELLS];
+        uint64_t reads[CELLS];
+    } of;
+    uint8_t shared[4 * CELLS];
+};
+
+static inline struct shadow *fresh(uint64_t number)
+{
+    struct shadow *s = calloc(1, sizeof *s);
+    CHECK(s);
+    s->launch.found.table = s->table;
+    s->launch.found.threads = WARPS * TW_LANES;
+    s->launch.cell_bytes = 4;
+    s->launch.warps = WARPS;
+    s->launch.shared_reads = sizeof s->of.block + sizeof s->of.writes;
+    s->slot.block = number;
+    s->slot.shared = (char *)s->shared;
+    for (uint32_t w = 0; w < TW_WARPS_MAX; w++) {
+        s->of.block.clocks[w] = (struct tw_clock){1, (uint64_t)1 << TW_CLOCK_SHIFT};
+        s->of.block.whole[w] = 1;
+        for (uint32_t q = 0; q < TW_WARPS_MAX; q++)
+            s->of.block.known[w].of[q] = 1;
+    }
+    for (uint32_t w = 0; w < WARPS; w++) {
+        s->warps[w].index = w;
+        s->warps[w].live = UINT32_MAX;
+    }
+    return s;
+}
+
+// All warps behind a barrier of the whole block.
+static inline void synchronise(struct shadow *s)
+{
+    for (uint32_t w = 0; w < WARPS; w++) {
+        uint64_t now = ++s->of.block.clocks[w].now;
+        s->of.block.clocks[w].limit = now << TW_CLOCK_SHIFT;
+        s->of.block.whole[w] = now;
+        for (uint32_t q = 0; q < WARPS; q++)
+            s->of.block.known[w].of[q] = (uint32_t)now;
+    }
+}
+
+// How many findings of a kind there are, or of every kind.
+static inline uint64_t findings(const struct shadow *s, int32_t kind)
+{
+    uint64_t count = 0;
+    for (uint32_t i = 0; i < TW_RECORDS; i++)
+        if (s->table[i].kind && (kind == EVERY || s->table[i].kind == (uint64_t)kind))
+            count += s->table[i].count;
+    return count;
+}
+
+static inline void lanes_from(uint64_t *addresses, uint64_t first, uint64_t step)
+{
+    for (uint32_t i = 0; i < TW_LANES; i++)
+        addresses[i] = first + i * step;
+}
+
+#endif

@@ -1,0 +1,326 @@
+// The scheduler and the barriers, driven by warps that are C functions.
+
+#include <pthread.h>
+
+#include "check.h"
+#include "simt/runtime/barriers.c"
+#include "simt/runtime/faults.c"
+#include "simt/runtime/scheduler.c"
+
+enum { WARPS = 3, POINTS = 2, THREADS = 70, SHARED = 64 };
+enum { WARP_BYTES = sizeof(struct tw_warp) + POINTS * sizeof(struct tw_point) };
+
+// One launch: a thread's context, its only slot, and the warps' records.
+struct launch {
+    struct tw_context context;
+    struct tw_slot slot;
+    _Alignas(8) char warps[WARPS][WARP_BYTES];
+    uint32_t order[WARPS];
+    uint32_t stop;
+    uint64_t next;
+    char shared[SHARED];
+    char observed[8], initial[8];
+    uint64_t visits[WARPS];
+    uint64_t blocks_seen[16];
+    uint64_t blocks;
+};
+
+typedef int32_t warp_function(struct tw_context *, struct tw_slot *, struct tw_warp *);
+
+static struct launch *launch_of(struct tw_slot *slot)
+{
+    return (struct launch *)((char *)slot - offsetof(struct launch, slot));
+}
+
+static struct launch *prepared(warp_function *function, uint64_t blocks, uint64_t points)
+{
+    struct launch *launch = calloc(1, sizeof *launch);
+    struct tw_context *context = &launch->context;
+    CHECK(launch);
+    context->warp_function = function;
+    context->warps = WARPS;
+    context->threads = THREADS;
+    context->warp_bytes = sizeof launch->warps[0];
+    context->points = points;
+    context->warp_order = launch->order;
+    context->stop = &launch->stop;
+    context->next_block = &launch->next;
+    context->blocks = blocks;
+    context->order_factor = 1;
+    context->grid_x = 2;
+    context->grid_y = 2;
+    context->grid_z = blocks / 4 + 1;
+    context->instruction_limit = context->pause_at = UINT64_MAX;
+    context->shared_bytes = SHARED;
+    context->shared_fill = 0xff;
+    context->reserved_offset = 8;
+    context->reserved_bytes = 8;
+    context->observed_initial = launch->initial;
+    context->observed_bytes = sizeof launch->initial;
+    for (uint32_t i = 0; i < WARPS; i++)
+        launch->order[i] = WARPS - 1 - i;
+    launch->slot.shared = launch->shared;
+    launch->slot.observed_area = launch->observed;
+    launch->slot.warp_records = launch->warps[0];
+    return launch;
+}
+
+static int32_t ends_at_once(struct tw_context *context, struct tw_slot *slot, struct tw_warp *warp)
+{
+    struct launch *launch = launch_of(slot);
+    (void)context;
+    if (warp->index == 0) {
+        CHECK(slot->block == slot->ctaid_x + 2 * (slot->ctaid_y + 2 * slot->ctaid_z));
+        launch->blocks_seen[slot->block]++;
+    }
+    CHECK(warp->live == (warp->index == 2 ? 0x3fu : UINT32_MAX));
+    if (warp->index == WARPS - 1)  // the first in the order
+        CHECK((uint8_t)slot->shared[0] == 0xff && slot->shared[8] == 0 && (uint8_t)slot->shared[16] == 0xff);
+    slot->shared[0] = 1;
+    return TW_DONE;
+}
+
+static void every_block_is_run_once_in_the_order_asked_for(void)
+{
+    struct launch *launch = prepared(ends_at_once, 6, 0);
+    launch->context.order_factor = 5;
+    launch->context.order_shift = 2;
+    CHECK(tw_run(&launch->context, &launch->slot) == TW_FINISHED);
+    for (uint64_t i = 0; i < 16; i++)
+        CHECK(launch->blocks_seen[i] == (i < 6));
+    CHECK(!launch->slot.active);
+    free(launch);
+}
+
+// Waits twice at the whole barrier: no warp may be a phase ahead of another.
+static int32_t waits_twice(struct tw_context *context, struct tw_slot *slot, struct tw_warp *warp)
+{
+    struct launch *launch = launch_of(slot);
+    (void)context;
+    uint64_t visit = launch->visits[warp->index]++;
+    for (uint32_t i = 0; i < WARPS; i++)
+        CHECK(launch->visits[i] >= visit);
+    return visit == 2 ? TW_DONE : TW_BLOCKED;
+}
+
+static void whole_barriers_keep_warps_together(void)
+{
+    struct launch *launch = prepared(waits_twice, 1, 0);
+    CHECK(tw_run(&launch->context, &launch->slot) == TW_FINISHED);
+    for (uint32_t i = 0; i < WARPS; i++)
+        CHECK(launch->visits[i] == 3);
+    free(launch);
+}
+
+static int32_t never_ends(struct tw_context *context, struct tw_slot *slot, struct tw_warp *warp)
+{
+    (void)slot;
+    context->instructions += 10;
+    warp->loop_site = 7;
+    warp->loop_lanes = 6;
+    return TW_YIELDED;
+}
+
+static void limits_end_a_spinning_block_and_say_where(void)
+{
+    struct launch *launch = prepared(never_ends, 1, 0);
+    launch->context.instruction_limit = 1000;
+    CHECK(tw_run(&launch->context, &launch->slot) == TW_STOPPED);
+    CHECK(launch->context.instructions == 1010);
+    CHECK(launch->context.fault_kind == TW_STOP_REQUEST && launch->context.fault_site == 6);
+    CHECK(launch->context.fault_lane == 1 && launch->context.fault_warp == 0);
+    launch->context.instruction_limit = UINT64_MAX;
+    launch->context.pause_at = 2000;
+    CHECK(tw_run(&launch->context, &launch->slot) == TW_PAUSED);
+    launch->context.pause_at = UINT64_MAX;
+    launch->context.may_stall = 1;
+    CHECK(tw_run(&launch->context, &launch->slot) == TW_STALLED);
+    launch->stop = 1;
+    CHECK(tw_run(&launch->context, &launch->slot) == TW_STOPPED);
+    free(launch);
+}
+
+// Warp 0 waits at barrier 1 for 64 threads, warp 1 arrives there and goes on, warp 2 ends.
+static int32_t counted(struct tw_context *context, struct tw_slot *slot, struct tw_warp *warp)
+{
+    struct launch *launch = launch_of(slot);
+    launch->visits[warp->index]++;
+    if (warp->index == 0 && launch->visits[0] == 1) {
+        CHECK(!tw_reach(context, warp, &warp->points[0], 3, 0xffff, TW_SYNC, 0, 1, 64, 1));
+        CHECK(!tw_reach(context, warp, &warp->points[1], 4, 0xffff0000u, TW_SYNC, 0, 1, 64, 1));
+        return TW_BLOCKED;
+    }
+    if (warp->index == 0)
+        CHECK(warp->points[0].ready == 0xffff && warp->points[1].ready == 0xffff0000u && !warp->points[0].blocked);
+    if (warp->index == 1)
+        CHECK(!tw_pass(context, slot, warp, 5, UINT32_MAX, 1, 64));
+    return TW_DONE;
+}
+
+static void counted_barriers_release_who_waits(void)
+{
+    struct launch *launch = prepared(counted, 1, POINTS);
+    CHECK(tw_run(&launch->context, &launch->slot) == TW_FINISHED);
+    CHECK(launch->visits[0] == 2 && launch->visits[1] == 1);
+    CHECK(launch->slot.barriers[1].arrived == 0);
+    CHECK(launch->slot.gone == 7);
+    free(launch);
+}
+
+static int32_t votes(struct tw_context *context, struct tw_slot *slot, struct tw_warp *warp)
+{
+    struct launch *launch = launch_of(slot);
+    if (launch->visits[warp->index]++ == 0) {
+        tw_reach(context, warp, &warp->points[0], 3, warp->live, TW_REDUCE, warp->live & 3, 0, 0, 0);
+        return TW_BLOCKED;
+    }
+    CHECK(warp->votes == 6 && warp->voters == THREADS);
+    return TW_DONE;
+}
+
+static void reductions_count_every_lane(void)
+{
+    struct launch *launch = prepared(votes, 1, POINTS);
+    CHECK(tw_run(&launch->context, &launch->slot) == TW_FINISHED);
+    free(launch);
+}
+
+static int32_t waits_alone(struct tw_context *context, struct tw_slot *slot, struct tw_warp *warp)
+{
+    (void)slot;
+    if (tw_reach(context, warp, &warp->points[0], 3, warp->live, TW_SYNC, 0, warp->index, 96, 1))
+        return TW_FAULT;
+    return TW_BLOCKED;
+}
+
+static void barriers_that_nobody_completes_are_a_deadlock(void)
+{
+    struct launch *launch = prepared(waits_alone, 1, POINTS);
+    CHECK(tw_run(&launch->context, &launch->slot) == TW_DEADLOCK);
+    free(launch);
+}
+
+static int32_t breaks_rules(struct tw_context *context, struct tw_slot *slot, struct tw_warp *warp)
+{
+    struct launch *launch = launch_of(slot);
+    tw_reach(context, warp, &warp->points[0], 3, 1, TW_SYNC, 0, 1, 0, 0);
+    switch (launch->blocks) {
+    case 0:
+        return tw_reach(context, warp, &warp->points[1], 4, 2, TW_SYNC, 0, 16, 0, 0) ? TW_FAULT : TW_DONE;
+    case 1:
+        return tw_reach(context, warp, &warp->points[1], 4, 2, TW_SYNC, 0, 1, 33, 1) ? TW_FAULT : TW_DONE;
+    case 2:
+        tw_reach(context, warp, &warp->points[1], 4, 2, TW_SYNC, 0, 2, 0, 0);
+        return TW_BLOCKED;
+    case 3:
+        tw_reach(context, warp, &warp->points[1], 4, 2, TW_SYNC, 0, 1, 64, 1);
+        return TW_BLOCKED;
+    default:
+        tw_reach(context, warp, &warp->points[1], 4, 2, TW_ARRIVE, 0, 1, 0, 0);
+        return TW_BLOCKED;
+    }
+}
+
+static void broken_rules_are_faults_with_their_values(void)
+{
+    static const struct {
+        uint64_t kind, got, other;
+    } expected[] = {{TW_BARRIER_ID, 16, 0},
+                    {TW_BARRIER_COUNT, 33, 0},
+                    {TW_BARRIER_IDS, 2, 1},
+                    {TW_BARRIER_COUNTS, 64, 0},
+                    {TW_BARRIER_FORMS, 1, 0}};
+    for (uint64_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+        struct launch *launch = prepared(breaks_rules, 1, POINTS);
+        launch->blocks = i;
+        CHECK(tw_run(&launch->context, &launch->slot) == TW_FAULT);
+        CHECK(launch->context.fault_kind == expected[i].kind);
+        CHECK(launch->context.fault_got == expected[i].got && launch->context.fault_other == expected[i].other);
+        CHECK(launch->context.fault_site == 4 && launch->context.fault_lanes == 2 && launch->context.fault_warp == 2);
+        free(launch);
+    }
+}
+
+static void rechecks_forgive_lanes_that_are_off(void)
+{
+    struct launch *launch = prepared(ends_at_once, 1, 0);
+    int32_t lanes[TW_LANES];
+    const struct member members[] = {{8, 0, 4}, {9, 4, 4}, {10, 2, 4}};
+    for (int32_t i = 0; i < TW_LANES; i++)
+        lanes[i] = 4 * i;
+    struct tw_context *context = &launch->context;
+    const struct tw_warp *warp = (const struct tw_warp *)launch->warps[1];
+    CHECK(!tw_recheck(context, warp, 0, 128, 1000, UINT32_MAX, lanes, members, 1));
+    CHECK(!tw_recheck(context, warp, 0, 128, 1000, UINT32_MAX >> 1, lanes, members, 2));
+    CHECK(tw_recheck(context, warp, 0, 128, 1000, UINT32_MAX, lanes, members, 2));
+    CHECK(context->fault_kind == TW_OUT_OF_BOUNDS && context->fault_site == 9 && context->fault_lane == 31);
+    CHECK(context->fault_address == 1000 + 128 && context->fault_lanes == 1u << 31);
+    CHECK(tw_recheck(context, warp, (uint64_t)-4, 128, 1000, 1, lanes, members, 1));
+    CHECK(context->fault_kind == TW_OUT_OF_BOUNDS && context->fault_address == 996);
+    CHECK(tw_recheck(context, warp, 0, 128, 1000, 4, lanes, members + 2, 1));
+    CHECK(context->fault_kind == TW_MISALIGNED && context->fault_lane == 2);
+    free(launch);
+}
+
+static uint64_t shared_next;
+static uint32_t shared_stop;
+static uint64_t times_seen[1000];
+
+static int32_t notes_its_block(struct tw_context *context, struct tw_slot *slot, struct tw_warp *warp)
+{
+    context->instructions++;
+    if (warp->index == 0)
+        times_seen[slot->block]++;
+    return TW_DONE;
+}
+
+static void *runs_blocks(void *unused)
+{
+    struct launch *launch = prepared(notes_its_block, 1000, 0);
+    (void)unused;
+    launch->context.next_block = &shared_next;
+    launch->context.stop = &shared_stop;
+    CHECK(tw_run(&launch->context, &launch->slot) == TW_FINISHED);
+    free(launch);
+    return 0;
+}
+
+static void *never_returns_by_itself(void *unused)
+{
+    struct launch *launch = prepared(never_ends, 1, 0);
+    (void)unused;
+    launch->context.stop = &shared_stop;
+    CHECK(tw_run(&launch->context, &launch->slot) == TW_STOPPED);
+    free(launch);
+    return 0;
+}
+
+static void threads_share_the_blocks_and_the_word_that_stops_them(void)
+{
+    pthread_t threads[4];
+    for (int i = 0; i < 4; i++)
+        CHECK(pthread_create(&threads[i], 0, runs_blocks, 0) == 0);
+    for (int i = 0; i < 4; i++)
+        CHECK(pthread_join(threads[i], 0) == 0);
+    for (int i = 0; i < 1000; i++)
+        CHECK(times_seen[i] == 1);
+    for (int i = 0; i < 2; i++)
+        CHECK(pthread_create(&threads[i], 0, never_returns_by_itself, 0) == 0);
+    __atomic_store_n(&shared_stop, 1, __ATOMIC_RELAXED);
+    for (int i = 0; i < 2; i++)
+        CHECK(pthread_join(threads[i], 0) == 0);
+}
+
+int main(void)
+{
+    every_block_is_run_once_in_the_order_asked_for();
+    whole_barriers_keep_warps_together();
+    limits_end_a_spinning_block_and_say_where();
+    counted_barriers_release_who_waits();
+    reductions_count_every_lane();
+    barriers_that_nobody_completes_are_a_deadlock();
+    broken_rules_are_faults_with_their_values();
+    rechecks_forgive_lanes_that_are_off();
+    threads_share_the_blocks_and_the_word_that_stops_them();
+    return 0;
+}

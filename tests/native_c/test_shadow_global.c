@@ -1,0 +1,160 @@
+// Shadow memory of global memory, driven access by access, and from several threads at once.
+
+#define _POSIX_C_SOURCE 200809L  // barriers of threads
+
+#include <pthread.h>
+
+#include "shadow_launch.h"
+#include "instruments/shadow/global.c"
+#include "instruments/shadow/global_quick.c"
+
+enum { ROUNDS = 3000 };
+
+// Global memory and its cells, which blocks share.
+static uint8_t states[4 * CELLS + 64];
+static uint64_t writes[CELLS + 8], reads_of[CELLS + 8], stored[CELLS + 8];
+static uint8_t values[TW_VALUES_STRIDE_BYTES];
+static const struct tw_plain_row ROWS[4] = {{0, 255}, {8, 255}, {16, 255}, {24, 255}};
+
+static struct shadow *block_of_launch(uint64_t number, struct shadow *first)
+{
+    struct shadow *s = fresh(number);
+    s->launch.base = (uint64_t)1 << 36;
+    s->launch.states = states;
+    s->launch.writes = writes;
+    s->launch.reads = reads_of;
+    s->launch.stored = stored;
+    if (first)
+        s->launch.found = first->launch.found;
+    return s;
+}
+
+static void clear(uint8_t state)
+{
+    memset(states, state, sizeof states);
+    memset(writes, 0, sizeof writes);
+    memset(reads_of, 0, sizeof reads_of);
+    memset(stored, 0, sizeof stored);
+}
+
+static void access_global(struct shadow *s, struct tw_shadow_launch *launch, uint64_t step, uint32_t how)
+{
+    uint64_t addresses[TW_LANES];
+    lanes_from(addresses, s->launch.base, step);
+    tw_shadow_turns_global(&s->slot, &s->warps[0], launch, &s->of, 0, how, UINT32_MAX, addresses, 4,
+                           how & TW_WRITES && !(how & TW_IS_STRONG) ? values : 0, how, 4, 0);
+}
+
+static void test_states_of_bytes(void)
+{
+    const struct {
+        uint8_t state;
+        uint32_t how;
+        uint32_t kind;
+    } cases[] = {
+        {TW_FREE, TW_READS, TW_GLOBAL_OUTSIDE},      {TW_FREED, TW_WRITES, TW_GLOBAL_FREED},
+        {TW_ROW_GAP, TW_READS, TW_GLOBAL_ROW_GAP},   {TW_READABLE, TW_WRITES, TW_GLOBAL_CONSTANT},
+        {TW_WRITABLE, TW_READS, TW_GLOBAL_UNWRITTEN}, {TW_WRITABLE, TW_WRITES, 0},
+    };
+    for (uint32_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        clear(cases[i].state);
+        struct shadow *s = block_of_launch(0, 0);
+        access_global(s, &s->launch, 4, cases[i].how);
+        CHECK(findings(s, EVERY) == (cases[i].kind ? 32 : 0) && findings(s, (int32_t)cases[i].kind) == findings(s, EVERY));
+        CHECK(cases[i].kind || states[127] == (TW_READABLE | TW_WRITABLE));
+        free(s);
+    }
+}
+
+static void test_blocks_race_unless_they_store_the_same_or_are_strong(void)
+{
+    const uint32_t strong = TW_READS | TW_WRITES | TW_IS_STRONG;
+    for (uint32_t turn = 0; turn < 3; turn++) {
+        clear(TW_READABLE | TW_WRITABLE);
+        struct shadow *one = block_of_launch(1, 0), *other = block_of_launch(2, one);
+        uint32_t how = turn == 2 ? strong : TW_WRITES;
+        memset(values, 3, sizeof values);
+        access_global(one, &one->launch, 4, how);
+        values[8] = turn == 1 ? 4 : 3;  // of lane 2
+        access_global(other, &other->launch, 4, how);
+        CHECK(findings(one, TW_GLOBAL_BLOCKS) == (turn == 1) && findings(one, EVERY) == (turn == 1));
+        free(one);
+        free(other);
+    }
+}
+
+static void test_the_quick_test_passes_what_other_blocks_have_read(void)
+{
+    for (uint32_t cell_bytes = 1; cell_bytes <= 4; cell_bytes *= 2) {
+        clear(TW_READABLE);
+        struct shadow *one = block_of_launch(1, 0), *other = block_of_launch(2, one);
+        one->launch.cell_bytes = other->launch.cell_bytes = cell_bytes;
+        int64_t base = (int64_t)one->launch.base;
+        CHECK(!tw_shadow_reads_global(&one->slot, one->warps, &one->launch, &one->of.block, base, ROWS, 4));
+        for (uint32_t i = 0; i < TW_LANES; i++)
+            reads_of[i] = (uint64_t)7 << TW_BLOCK_SHIFT;
+        CHECK(tw_shadow_reads_global(&one->slot, one->warps, &one->launch, &one->of.block, base, ROWS, 4));
+        CHECK(reads_of[0] == TW_SEVERAL_BLOCKS && reads_of[31] == TW_SEVERAL_BLOCKS && reads_of[32] == 0);
+        states[9 * cell_bytes] = TW_WRITABLE;
+        CHECK(!tw_shadow_reads_global(&other->slot, other->warps, &other->launch, &other->of.block, base, ROWS, 4));
+        states[9 * cell_bytes] = TW_READABLE;
+        writes[30] = 1;
+        CHECK(!tw_shadow_reads_global(&other->slot, other->warps, &other->launch, &other->of.block, base, ROWS, 4));
+        free(one);
+        free(other);
+    }
+}
+
+// Two blocks that meet at the same cells: one stores, the other reads, by the quick test where that passes.
+struct meeting {
+    struct shadow *reader;
+    struct shadow *writer;
+    struct tw_shadow_launch *launch;
+    pthread_barrier_t round;
+};
+
+static void *read_all(void *given)
+{
+    struct meeting *meeting = given;
+    struct shadow *s = meeting->reader;
+    for (uint32_t i = 0; i < ROUNDS; i++) {
+        pthread_barrier_wait(&meeting->round);
+        if (!tw_shadow_reads_global(&s->slot, s->warps, meeting->launch, &s->of.block, (int64_t)s->launch.base, ROWS, 4))
+            access_global(s, meeting->launch, 4, TW_READS);
+        pthread_barrier_wait(&meeting->round);
+    }
+    return 0;
+}
+
+static void test_a_read_and_a_write_that_meet_are_always_seen(void)
+{
+    struct meeting meeting = {.reader = block_of_launch(1, 0), .writer = block_of_launch(2, 0)};
+    struct shadow *seen = meeting.reader;
+    pthread_t thread;
+    meeting.launch = &seen->launch;
+    pthread_barrier_init(&meeting.round, 0, 2);
+    CHECK(pthread_create(&thread, 0, read_all, &meeting) == 0);
+    for (uint32_t i = 0; i < ROUNDS; i++) {
+        clear(TW_READABLE | TW_WRITABLE);
+        memset(seen->table, 0, sizeof seen->table);
+        for (uint32_t cell = 0; cell < TW_LANES; cell++)
+            reads_of[cell] = (uint64_t)2 << TW_BLOCK_SHIFT;  // the writer's own, which is no race
+        pthread_barrier_wait(&meeting.round);
+        access_global(meeting.writer, meeting.launch, 4, TW_WRITES);
+        pthread_barrier_wait(&meeting.round);
+        CHECK(findings(seen, TW_GLOBAL_BLOCKS) >= 32 && findings(seen, EVERY) == findings(seen, TW_GLOBAL_BLOCKS));
+    }
+    pthread_join(thread, 0);
+    pthread_barrier_destroy(&meeting.round);
+    free(meeting.reader);
+    free(meeting.writer);
+}
+
+int main(void)
+{
+    test_states_of_bytes();
+    test_blocks_race_unless_they_store_the_same_or_are_strong();
+    test_the_quick_test_passes_what_other_blocks_have_read();
+    test_a_read_and_a_write_that_meet_are_always_seen();
+    return 0;
+}

@@ -1,0 +1,249 @@
+"""The real launch's own part, on a driver that stands in: host memory plays the GPU's, and a function the kernel.
+
+What the real cuda.core makes of it is tested under tests/hardware, where there is a GPU.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tilewright.backends.cuda import device
+from tilewright.backends.cuda.device import launch
+from tilewright.errors import ArgumentTypeError, CompileError, DeviceError, LaunchError
+from tilewright.programs import Program
+
+PTX = """
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 a, .param .u64 b, .param .u32 n, .param .f32 x, .param .u16 h) { ret; }
+"""
+
+
+class Timed:
+    """An event; a difference of two is in milliseconds."""
+
+    def __init__(self) -> None:
+        self.time = 0.0
+
+    def sync(self) -> None:
+        pass
+
+    def __sub__(self, other: Timed) -> float:
+        return self.time - other.time
+
+
+class Buffer:
+    def __init__(self, size: int) -> None:
+        self.memory = (ctypes.c_char * size)()
+        self.handle = ctypes.addressof(self.memory)
+        self.size = size
+        self.closed = False
+
+    def close(self, stream: Any) -> None:
+        self.closed = True
+
+
+class Gpu:
+    """Stands for cuda.core, its Device and its stream, and for the driver's bindings."""
+
+    def __init__(self) -> None:
+        self.name, self.device_id, self.compute_capability = "stand-in", 0, (9, 0)
+        self.buffers: list[Buffer] = []
+        self.launched: list[tuple[Any, ...]] = []
+        self.kernel: Callable[..., None] = lambda *words: None
+        self.handle = "stream"
+        self.clock = 0.0
+
+    # the device
+    def allocate(self, size: int, *, stream: Any) -> Buffer:
+        self.buffers.append(Buffer(size))
+        return self.buffers[-1]
+
+    def create_stream(self) -> Gpu:
+        return self
+
+    def create_event(self, options: Any) -> Timed:
+        assert options.timing_enabled
+        return Timed()
+
+    # the stream
+    def sync(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+    def record(self, event: Timed) -> None:
+        self.clock += 2.0
+        event.time = self.clock
+
+    # the driver
+    def cuMemcpyHtoDAsync(self, to: int, source: int, size: int, stream: Any) -> tuple[int]:
+        ctypes.memmove(to, source, size)
+        return (0,)
+
+    def cuMemcpyDtoHAsync(self, to: int, source: int, size: int, stream: Any) -> tuple[int]:
+        ctypes.memmove(to, source, size)
+        return (0,)
+
+
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch) -> Gpu:
+    stand_in = Gpu()
+
+    def run(stream: Any, config: Any, kernel: Any, *words: Any) -> None:
+        stand_in.launched.append((config.grid, config.block, config.shmem_size, words))
+        stand_in.kernel(*words)
+
+    core = SimpleNamespace(launch=run, LaunchConfig=SimpleNamespace, EventOptions=SimpleNamespace)
+    modules = {"cuda.core": core, "cuda.bindings.driver": stand_in}
+    monkeypatch.setattr(device, "require", lambda module, purpose: modules[module])
+    monkeypatch.setattr(device, "current", lambda: stand_in)
+    monkeypatch.setattr(device, "_loaded", lambda ptx, entry, device_id, cc: entry)
+    return stand_in
+
+
+def at(address: Any, dtype: str, count: int) -> Any:
+    """The stand-in's memory as an array."""
+    size = np.dtype(dtype).itemsize * count
+    return np.frombuffer((ctypes.c_char * size).from_address(int(address)), dtype)
+
+
+def test_parameters_arrays_and_time(gpu: Gpu) -> None:
+    def kernel(a: Any, b: Any, n: Any, x: Any, h: Any) -> None:
+        at(b, "f4", 4)[:] = at(a, "f4", 4) * 2 + n
+
+    gpu.kernel = kernel
+    a, b = np.arange(4, dtype=np.float32), np.zeros(4, np.float32)
+    run = launch(Program.from_ptx(PTX), (2, 3), 8, (a, b, 7, 0.5, 9), shared_bytes=16)
+    assert b.tolist() == [7, 9, 11, 13]
+    assert run.seconds == pytest.approx(0.002)
+    ((grid, block, shared, words),) = gpu.launched
+    assert (grid, block, shared) == ((2, 3, 1), (8, 1, 1), 16)
+    assert [word.dtype.name for word in words] == ["uint64", "uint64", "uint32", "uint32", "uint16"]
+    assert int(words[3]) == 0x3F000000
+    assert all(buffer.closed for buffer in gpu.buffers)
+
+
+def test_strided_arrays_keep_what_lies_between(gpu: Gpu) -> None:
+    def kernel(a: Any, *_: Any) -> None:
+        # The element [0] is the last in memory: the array runs backwards in steps of two.
+        whole = at(int(a) - 8 * 4, "i4", 9)
+        assert whole.tolist() == list(range(1, 10))
+        whole[:] = -whole
+
+    gpu.kernel = kernel
+    base = np.arange(12, dtype=np.int32)
+    view = base[9:0:-2]
+    launch(Program.from_ptx(PTX), 1, 1, (view, view, 0, 0.0, 0))
+    assert base.tolist() == [0, -1, 2, -3, 4, -5, 6, -7, 8, -9, 10, 11]
+    assert len(gpu.buffers) == 1  # the same array twice is one copy
+
+
+def test_views_that_share_elements_are_one_copy(gpu: Gpu) -> None:
+    def kernel(part: Any, whole: Any, *_: Any) -> None:
+        assert int(part) - int(whole) == 8 * 4
+        assert int(whole) % 256 == int(gpu.buffers[0].handle) % 256, "aligned as in the whole"
+        at(part, "i4", 4)[:] = 7
+
+    gpu.kernel = kernel
+    base = np.arange(16, dtype=np.int32)
+    launch(Program.from_ptx(PTX), 1, 1, (base[8:12], base, 0, 0.0, 0))
+    assert base.tolist() == [*range(8), 7, 7, 7, 7, *range(12, 16)]
+    assert len(gpu.buffers) == 1
+    assert all(buffer.closed for buffer in gpu.buffers)
+
+
+def test_read_only_and_empty_arrays(gpu: Gpu) -> None:
+    def kernel(a: Any, *_: Any) -> None:
+        at(a, "i4", 2)[:] = 5
+
+    gpu.kernel = kernel
+    a = np.array([1, 2], np.int32)
+    a.flags.writeable = False
+    launch(Program.from_ptx(PTX), 1, 1, (a, np.zeros((0, 3)), 0, 0.0, 0))
+    assert a.tolist() == [1, 2]
+
+
+def test_arrays_of_the_gpu_are_used_where_they_are(gpu: Gpu) -> None:
+    class OnGpu:
+        def __init__(self) -> None:
+            self.__cuda_array_interface__ = {"typestr": "<f4", "shape": (4,), "strides": None, "data": (4096, False)}
+
+    launch(Program.from_ptx(PTX), 1, 1, (OnGpu(), OnGpu(), 0, 0.0, 0))
+    assert [int(word) for word in gpu.launched[0][3][:2]] == [4096, 4096]
+    assert gpu.buffers == []
+
+
+def test_what_the_driver_reports_becomes_an_error(gpu: Gpu) -> None:
+    def kernel(*_: Any) -> None:
+        raise RuntimeError("CUDA_ERROR_ILLEGAL_ADDRESS")
+
+    gpu.kernel = kernel
+    with pytest.raises(DeviceError, match="k failed on stand-in: CUDA_ERROR_ILLEGAL_ADDRESS"):
+        launch(Program.from_ptx(PTX), 1, 1, (np.zeros(1), np.zeros(1), 0, 0.0, 0))
+    assert all(buffer.closed for buffer in gpu.buffers)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "text"),
+    [
+        ({"grid": 0}, LaunchError, "`grid` must be between"),
+        ({"block": 2048}, LaunchError, "`block` must be between"),
+        ({"shared_bytes": -1}, LaunchError, "`shared_bytes` must be at least 0"),
+        ({"args": (1,)}, LaunchError, "takes 5 arguments"),
+        ({"args": ("a", 1, 2, 3.0, 4)}, ArgumentTypeError, "argument 0"),
+        ({"seed": 3}, LaunchError, "`seed` is for the simulated GPU"),
+        ({"gpu": "v100"}, LaunchError, "`gpu` is for the simulated GPU"),
+        ({"instruments": (object(),)}, LaunchError, "`instruments` is for the simulated GPU"),
+    ],
+)
+def test_wrong_use(gpu: Gpu, change: dict[str, Any], error: type[Exception], text: str) -> None:
+    arguments = {"grid": 1, "block": 1, "args": (np.zeros(1), np.zeros(1), 0, 0.0, 0)} | change
+    with pytest.raises(error, match=text):
+        launch(Program.from_ptx(PTX), **arguments)
+    assert gpu.launched == []
+
+
+def test_the_words_are_ones_that_cuda_core_takes() -> None:
+    """cuda.core lays the very bytes out; this needs no driver."""
+    holder = importlib.import_module("cuda.core._kernel_arg_handler").ParamHolder
+    program = Program.from_ptx(PTX)
+    values = program.marshal((2**63 + 1, 5, -1, 0.5, 77), lambda array: 0)
+    words = device._words(program, values)
+    held = holder(words)
+    pointers = (ctypes.c_void_p * len(words)).from_address(held.ptr)
+    assert [ctypes.string_at(p, len(v)) for p, v in zip(pointers, values, strict=True)] == list(values)
+
+
+def test_a_large_structure_is_refused() -> None:
+    program = Program.from_ptx(PTX.replace(".param .u16 h", ".param .align 8 .b8 h[24]"))
+    values = program.marshal((0, 0, 0, 0.0, bytes(24)), lambda array: 0)
+    with pytest.raises(LaunchError, match="structure of 24 bytes"):
+        device._words(program, values)
+
+
+@pytest.mark.skipif(device.available(), reason="there is a GPU: tests/hardware launches on it")
+def test_without_a_gpu_there_is_one_clear_line() -> None:
+    with pytest.raises(DeviceError) as caught:
+        launch(Program.from_ptx(PTX), 1, 1, ())
+    assert str(caught.value).startswith("a launch on a real GPU needs one (no NVIDIA driver")
+    assert "\n" not in str(caught.value)
+    with pytest.raises(DeviceError):
+        device.compute_capability()
+
+
+def test_compile_errors_are_not_the_devices(gpu: Gpu) -> None:
+    def kernel(x: Any) -> None:
+        x.nothing()
+
+    with pytest.raises(CompileError):
+        launch(kernel, 1, 1, (np.zeros(1),))

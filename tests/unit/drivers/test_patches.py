@@ -1,0 +1,121 @@
+"""The table of names: all are there, all are put back."""
+
+from __future__ import annotations
+
+import gc
+from typing import Any
+
+import numpy as np
+import pytest
+from numba import cuda
+from numba.cuda.cudadrv import driver as numba_driver
+
+import tilewright as tw
+from tilewright.drivers import patches
+from tilewright.drivers.current import current_gpu
+from tilewright.drivers.driver_binding import CALLS
+from tilewright.drivers.gpu import SimulatedGpu
+from tilewright.errors import DeviceError
+
+pytestmark = pytest.mark.filterwarnings("ignore::numba.cuda.core.errors.NumbaPerformanceWarning")
+NAMES = [(module, name) for module, name, _ in patches.rows(SimulatedGpu(), patches.Finalizers())]
+
+
+@cuda.jit
+def add_one(x: Any) -> None:
+    i = cuda.grid(1)
+    if i < x.size:
+        x[i] += 1
+
+
+@pytest.mark.parametrize(("module", "name"), NAMES, ids=lambda part: part)
+def test_numba_cuda_has_the_name(module: str, name: str) -> None:
+    patches.owner_of(module, name)
+
+
+def test_a_name_that_is_gone_is_told_by_its_name() -> None:
+    with pytest.raises(AttributeError, match="launch_everything"):
+        patches.owner_of("numba.cuda.dispatcher", "_Kernel.launch_everything")
+
+
+@pytest.mark.parametrize("name", sorted(CALLS))
+def test_every_driver_call_is_one_of_the_driver_s(name: str) -> None:
+    from cuda.bindings import driver
+
+    assert hasattr(driver, name)
+
+
+def state() -> list[Any]:
+    """What stands under each name, and what numba-cuda's driver knows."""
+    found = []
+    for module, name in NAMES:
+        owner, last = patches.owner_of(module, name)
+        found.append(vars(owner)[last])
+    return [*found, dict(vars(numba_driver.driver))]
+
+
+def test_everything_is_put_back() -> None:
+    before = state()
+    with tw.simulated_gpu():
+        assert all(now is not then for now, then in zip(state()[:-1], before[:-1], strict=True))
+        add_one[1, 32](np.zeros(3))
+    assert state() == before
+
+
+def test_everything_is_put_back_after_an_error() -> None:
+    before = state()
+    with pytest.raises(KeyError), tw.simulated_gpu():
+        raise KeyError
+    assert state() == before
+    with pytest.raises(DeviceError, match="none in place"):
+        current_gpu()
+
+
+def test_arrays_that_outlive_the_gpu_free_nothing(recwarn: pytest.WarningsRecorder, capfd: Any) -> None:
+    with tw.simulated_gpu():
+        device = cuda.to_device(np.arange(5))
+        managed = cuda.managed_array(5, np.float32)
+        managed[:] = 7
+        pinned = cuda.pinned_array(5, np.float32)
+        pinned[:] = 8
+    assert managed.tolist() == [7] * 5
+    assert pinned.tolist() == [8] * 5
+    del device, managed, pinned
+    gc.collect()
+    assert capfd.readouterr().err == ""
+
+
+def test_a_kernel_is_loaded_anew_on_each_gpu() -> None:
+    x = np.zeros(4, np.int64)
+    for name in ("h100", "a100", "h100"):
+        with tw.simulated_gpu(name) as gpu:
+            add_one[1, 32](x)
+            assert len(gpu.libraries) == 1
+            assert gpu.libraries.popitem()[1].module.target.startswith("sm_9" if name == "h100" else "sm_80")
+    assert x.tolist() == [3] * 4
+
+
+def test_an_unknown_gpu_is_refused_before_anything_is_replaced() -> None:
+    before = state()
+    with pytest.raises(tw.errors.ArgumentValueError, match="known names"), tw.simulated_gpu("voodoo"):
+        pass
+    assert state() == before
+
+
+def test_device_functions_of_a_session_are_joined_with_kernels_compiled_without_one() -> None:
+    function = cuda.jit(device=True)(lambda x: x + 1)  # Numba keeps what it compiled of it
+
+    def kernel(x):
+        x[0] = function(x[0])
+
+    def again(x):
+        x[0] = function(function(x[0]))
+
+    x = np.zeros(1)
+    with tw.simulated_gpu():
+        cuda.jit(kernel)[1, 1](x)
+    tw.simt.launch(cuda.jit(lineinfo=True)(again), 1, 1, (x,))
+    assert tw.check(kernel, 1, 1, (x,)) == ()
+    with tw.simulated_gpu():
+        cuda.jit(again)[1, 1](x)
+    assert x[0] == 6

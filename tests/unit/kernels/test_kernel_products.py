@@ -1,0 +1,83 @@
+"""Every GPU record on the simulated GPU: its reference's bits, at whole tiles, at edges and below one tile."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tilewright import simt
+from tilewright.errors import TilewrightError
+from tilewright.instruments import Coalescing
+from tilewright.kernels import catalogue
+from tilewright.ladder import operands
+from tilewright.problem.reference import same_bits
+
+RECORDS = [r for r in catalogue.records() if r.backend == "gpu" and r.name != "tiled_published"]
+CASES = [(r, d) for r in RECORDS for d in r.dtypes]
+SHAPES = [(1, 1, 1), (7, 9, 8), (31, 33, 32), (64, 64, 64), (100, 37, 61)]
+
+
+def product(record: catalogue.Record, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """What a record makes of two operands; what it does not write stays recognisable."""
+    c = np.full((a.shape[0], b.shape[1]), 77, a.dtype)
+    shape = record.launch_rule(*c.shape, a.shape[1])
+    simt.launch(record.program(a.dtype.name), shape.grid, shape.block, record.arguments(a, b, c))
+    return c
+
+
+@pytest.mark.parametrize(("record", "dtype"), CASES, ids=[f"{r.name}-{d}" for r, d in CASES])
+def test_a_record_gives_its_reference(record: catalogue.Record, dtype: str) -> None:
+    for m, n, k in SHAPES:
+        a, b = operands(m, n, k, dtype)
+        assert same_bits(product(record, a, b), record.reference(a, b)), (m, n, k)
+
+
+def test_integers_wrap() -> None:
+    a, b = np.full((9, 9), 2**31 - 1, np.int32), np.full((9, 9), 3, np.int32)
+    for record in RECORDS:
+        if "int32" in record.dtypes:
+            assert same_bits(product(record, a, b), record.reference(a, b)), record.name
+
+
+def test_a_step_past_the_edge_keeps_a_negative_zero() -> None:
+    # The products underflow to -0. Edge tiles hold +0 in A and -0 in B; with +0 in both the sum would become +0.
+    a, b = np.full((5, 3), -1e-30, np.float32), np.full((3, 5), 1e-30, np.float32)
+    for record in RECORDS:
+        if record.order == "fma":
+            c = product(record, a, b)
+            assert not c.any(), record.name
+            assert np.signbit(c).all(), record.name
+
+
+def test_infinities_and_nans_stay_in_their_rows() -> None:
+    a, b = operands(18, 20, 19, "float32")
+    a[3, 5], a[4, 6], b[7, 8] = np.inf, np.nan, -np.inf
+    for record in RECORDS:
+        assert same_bits(product(record, a, b), record.reference(a, b)), record.name
+
+
+def test_the_published_tiles_are_right_only_where_their_limits_say() -> None:
+    record = catalogue.find("tiled_published")
+    for m, n, k in ((16, 16, 16), (48, 32, 48)):
+        a, b = operands(m, n, k, "float32")
+        assert same_bits(product(record, a, b), record.reference(a, b))
+    for m, n, k in ((48, 32, 16), (16, 16, 32), (20, 16, 20), (16, 20, 16)):
+        a, b = operands(m, n, k, "float32")
+        try:
+            right = same_bits(product(record, a, b), record.reference(a, b))
+        except TilewrightError:
+            right = False
+        assert not right, (m, n, k)
+
+
+def test_the_transaction_analysis() -> None:
+    """S7: 5,120 load and 128 store transactions at width 32."""
+    record = catalogue.find("global_memory")
+    a, b = operands(32, 32, 32, "int32")
+    c = np.zeros((32, 32), np.int32)
+    shape = record.launch_rule(32, 32, 32)
+    run = simt.launch(
+        record.program("int32"), shape.grid, shape.block, record.arguments(a, b, c), instruments=(Coalescing(),)
+    )
+    counted = run.results["coalescing"]
+    assert (counted.global_load_sectors, counted.global_store_sectors) == (5120, 128)

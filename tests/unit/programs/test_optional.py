@@ -1,0 +1,27 @@
+"""Optional parts that are there in another form than is needed."""
+
+from __future__ import annotations
+
+import importlib.util
+from importlib.machinery import ModuleSpec
+from typing import Any
+
+import pytest
+
+from tilewright.errors import MissingExtraError
+from tilewright.programs import optional
+
+
+def test_numba_s_own_cuda_is_not_taken_for_numba_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Folders of PYTHONPATH have no .pth files read, by which numba-cuda takes the place of Numba's own."""
+    found = importlib.util.find_spec
+
+    def finding(name: str, *more: Any) -> ModuleSpec | None:
+        own = ModuleSpec(name, None, origin="/packages/numba/cuda/__init__.py")
+        return own if name == "numba.cuda" else found(name, *more)
+
+    pytest.importorskip("numba_cuda", reason="not run: numba-cuda is not installed")
+    optional.require("numba.cuda", "This")
+    monkeypatch.setattr(importlib.util, "find_spec", finding)
+    with pytest.raises(MissingExtraError, match=r"needs numba-cuda, but numba\.cuda is Numba's own .*environment"):
+        optional.require("numba.cuda", "This")

@@ -1,0 +1,25 @@
+"""A failure of the translator is Tilewright's, and no word of it blames the PTX."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from ptx_kernels import kernel
+
+from tilewright.errors import PtxError, TranslatorError
+from tilewright.simt import launch
+from tilewright.simt.translate import emit
+
+
+@pytest.mark.parametrize("error", [KeyError("u7"), TypeError("add: i32 and i64"), IndexError(3)])
+def test_a_defect_of_ours_is_called_that(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*asked: object) -> None:
+        raise error
+
+    monkeypatch.setattr(emit, "emit_op", broken)
+    with pytest.raises(
+        TranslatorError, match=r"'ld.param.u64' could not be translated .*defect of Tilewright"
+    ) as raised:
+        launch(kernel("st.global.u32 [%at], 7;"), 1, 2, (np.zeros(2, np.uint32),))
+    assert not isinstance(raised.value, PtxError)
+    assert raised.value.__cause__ is error
