@@ -7,8 +7,8 @@ arrays of the host, and with `arrays_of` where a library's arrays lie on it, and
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from tilewright.errors import DeviceError
 
@@ -86,34 +86,36 @@ class Planned:
     Attributes
     ----------
     path : str
-        How operands are read.
+        How operands are read. On the processor "packed" or "tile registers": blocks packed for vectors or for tile
+        registers; "skinny": B in place for few rows (or columns) of the result; "small": all in place by a kernel for
+        exact extents, once 10,000 matrices have been seen (32, where that kernel is on disk).
     order : {"canonical", "fast"}
-        Of the sums.
+        Of the sums, as they will be made: "fast" only where it was asked for and the device has a kernel for it.
     kernel : object
-        What the kernel is made for.
+        What the kernel is made for; the packed one, where the path is "small". A `KernelKey` on the processor.
     tile : object
-        Its tile and blocks, in elements.
+        The (packed) kernel's tile and cache blocks, in elements.
     parts : int
         Rectangles that one matrix of the result is cut into.
     threads : int
         How many threads, or groups of them, work at them.
     buffer_bytes : int
-        Packing buffers of all threads.
+        Packing buffers of all threads, for row-major operands.
     flops : int
-        Multiplications and additions.
+        Multiplications and additions of real numbers, or the algebra's in their places.
     text : str
-        The kernel in a few words.
+        Path, kernel and tile in a few words.
     """
 
     path: str
-    order: str
+    order: Literal["canonical", "fast"]
     kernel: Any
     tile: Any
     parts: int
     threads: int
     buffer_bytes: int
     flops: int
-    text: str
+    text: str = field(repr=False, compare=False)
 
 
 class Backend(Protocol):

@@ -50,27 +50,14 @@ def check(
 
     Parameters
     ----------
-    kernel : Program, Python function or numba.cuda.jit object
-    grid, block : int or sequence of 1 to 3 int
-        Blocks of the grid and threads of a block, x first.
+    kernel, grid, block, shared_bytes, seed, gpu, limits, memory, cooperative
+        As for :func:`tilewright.simt.launch`. Findings do not depend on `seed`.
     args : sequence
         NumPy arrays, `DeviceArray`, numbers. Arrays are copied in, and back where the kernel ran to its end, so that
         there is unused memory around each; a `DeviceArray` for whose copy its memory has no room is used where it is.
         One that `Memory.empty` made and nothing has been put into counts as never written.
-    shared_bytes : int
-        Dynamic shared memory of a block.
-    seed : int, optional
-        Shuffles the order of blocks and warps; findings do not depend on it.
-    gpu : str, optional
-        GPU whose limits hold, as `tilewright gpus` lists it; `TILEWRIGHT_GPU`, or the H100, by default.
     ignore : sequence of str
         Codes that are not wanted.
-    limits : Limits, optional
-        When to give up.
-    memory : Memory, optional
-        As for :func:`tilewright.simt.launch`: the one whose variables the kernel uses.
-    cooperative : bool
-        Whether the grid's blocks can wait for each other.
 
     Returns
     -------

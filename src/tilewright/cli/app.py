@@ -8,8 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from tilewright.cli import cache, check, devices, gpus, kernels, ladder, matmul, occupancy, profile, program
-from tilewright.cli import ptx_support as page
+from tilewright.cli import cache, check, ladder, lists, matmul, occupancy, profile, program
 from tilewright.cli.run import run
 from tilewright.cli.statuses import listed
 from tilewright.report import console
@@ -76,7 +75,7 @@ COMMANDS = (
             ("a.npy b.npy -o c.npy --kernel tiled", "by a kernel of the catalogue, simulated"),
         ),
     ),
-    Command("kernels", kernels.kernels, "List the catalogue of kernels.", (("", "names, sources, dtypes"),)),
+    Command("kernels", lists.kernels, "List the catalogue of kernels.", (("", "names, sources, dtypes"),)),
     Command(
         "run",
         run,
@@ -109,8 +108,8 @@ COMMANDS = (
             ("--json program.py > profile.json", "for a program"),
         ),
     ),
-    Command("devices", devices.devices, "List what products and kernels run on here.", (("", "and what is missing"),)),
-    Command("gpus", gpus.gpus, "List the GPUs that --gpu takes.", (("", "names and limits"),)),
+    Command("devices", lists.devices, "List what products and kernels run on here.", (("", "and what is missing"),)),
+    Command("gpus", lists.gpus, "List the GPUs that --gpu takes.", (("", "names and limits"),)),
     Command(
         "occupancy",
         occupancy.occupancy,
@@ -128,7 +127,7 @@ COMMANDS = (
     ),
     Command(
         "ptx-support",
-        page.ptx_support,
+        lists.ptx_support,
         "Print the page of supported PTX.",
         (("> ptx-support.md", "the page of the documentation"),),
     ),
@@ -162,9 +161,9 @@ for _row in COMMANDS:
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import version
+        from tilewright.version import __version__
 
-        console.plain(f"tilewright {version('tilewright')}")
+        console.plain(f"tilewright {__version__}")
         raise typer.Exit
 
 

@@ -92,8 +92,7 @@ def check(
 
 
 def _list_codes(*, json: bool) -> NoReturn:
-    from tilewright.report import console
-    from tilewright.report import findings as report
+    from tilewright.report import console, findings as report
 
     if json:
         console.plain(report.codes_json())

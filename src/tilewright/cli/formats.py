@@ -86,8 +86,7 @@ def write(forms: dict[str, Path | None], checks: Checks, sifted: Sifted, ended: 
     What goes wrong with a file is raised after the others are made, so that no finding is lost with it.
     """
     from tilewright.cli import files
-    from tilewright.report import console, github, places, sarif
-    from tilewright.report import findings as report
+    from tilewright.report import console, findings as report, github, places, sarif
 
     def prose(name: str, file: Path | None) -> str:
         """A report for people goes where colour and width are known, so a file's is made apart."""

@@ -68,8 +68,7 @@ def ladder(
     from tilewright.cli import values
     from tilewright.kernels import catalogue
     from tilewright.ladder import climb_dtypes, select
-    from tilewright.report import climb as climb_report
-    from tilewright.report import console, document
+    from tilewright.report import climb as climb_report, console, document
 
     row = row_of(device)
     where = device if row is not None and ":" in device else values.one_of("--device", device, DEVICES)

@@ -66,8 +66,7 @@ def occupancy(
 
 
 def _print(found: Sequence[Alternatives], *, json: bool, compared: bool) -> None:
-    from tilewright.report import console
-    from tilewright.report import occupancy as report
+    from tilewright.report import console, occupancy as report
 
     if json:
         console.plain(report.comparison_json(found) if compared else report.as_json(found[0]))

@@ -39,8 +39,7 @@ def profile(
     from tilewright.cli import values
     from tilewright.drivers.following import follow
     from tilewright.profiling import Profiles
-    from tilewright.report import console, document
-    from tilewright.report import profile as report
+    from tilewright.report import console, document, profile as report
 
     number = None if launch is None else values.whole("--launch", launch, 0, "0")
     seen = Profiles(gpu=what.gpu, kernel=kernel, launch=number)

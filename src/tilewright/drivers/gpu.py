@@ -122,14 +122,8 @@ class SimulatedGpu:
 
     Parameters
     ----------
-    name : str
-        As `tilewright gpus` lists it.
-    observers : sequence of Observer
-        They hear of memory and launches.
-    seed : int, optional
-        Shuffles the order of blocks and warps of every launch.
-    limits : Limits, optional
-        Of every launch.
+    name, observers, seed, limits
+        As :func:`tilewright.simulated_gpu` takes them.
 
     Attributes
     ----------
@@ -185,7 +179,7 @@ class SimulatedGpu:
         return f"<{self.record.name}, simulated{', ended' if self.closed else ''}>"
 
     def stop(self) -> None:
-        """End it, where :meth:`Session.start` put it in place; nothing where it has ended.
+        """End it, where :meth:`simulated_gpu.start` put it in place; nothing where it has ended.
 
         Raises
         ------

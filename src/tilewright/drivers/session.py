@@ -23,10 +23,48 @@ if TYPE_CHECKING:
     from tilewright.checking import Findings
 
 
-class Session(ContextDecorator):
-    """A simulated GPU that is a program's device within a `with` block, or from :meth:`start` to :meth:`stop`.
+class simulated_gpu(ContextDecorator):  # noqa: N801  # called as a function, as what contextlib has
+    """Let programs that use `numba.cuda` run on a simulated GPU: in a `with` block, or from `start()` to `stop()`.
 
-    `with` gives the :class:`SimulatedGpu`. The names of :func:`simulated_gpu`'s parameters are its attributes.
+    Both give the :class:`SimulatedGpu`. The parameters are attributes too.
+
+    Parameters
+    ----------
+    gpu : str
+        Which one, as `tilewright gpus` lists it.
+    observers : sequence of Observer
+        Hears of its memory and of every launch.
+    seed : int, optional
+        Shuffles the order of blocks, and of warps in a block, of every launch.
+    limits : Limits, optional
+        When to give a launch up.
+    check : bool
+        Whether to look for what is wrong with the kernels; the GPU's `findings` say it. A launch that fails is an error
+        as without, and among them too.
+
+    Raises
+    ------
+    MissingExtraError
+        numba-cuda is not installed; from `with` and `start()`.
+    ArgumentValueError
+        There is no such GPU.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from numba import cuda
+    >>> @cuda.jit
+    ... def double(x):
+    ...     i = cuda.grid(1)
+    ...     if i < x.size:
+    ...         x[i] *= 2
+    >>> x = np.arange(4, dtype=np.float32)
+    >>> with simulated_gpu("a100") as device:
+    ...     double[1, 32](x)
+    ...     device.record.name
+    'NVIDIA A100 SXM4 80GB'
+    >>> x.tolist()
+    [0.0, 2.0, 4.0, 6.0]
     """
 
     def __init__(
@@ -103,7 +141,7 @@ class Session(ContextDecorator):
         before = placed_gpu()
         started = before.started_by if before is not None else None
         for session in (self, started):
-            if isinstance(session, Session):
+            if isinstance(session, simulated_gpu):
                 session.stop()
         device = self.__enter__()
         device.started_by = self
@@ -128,62 +166,6 @@ class Session(ContextDecorator):
         from tilewright.checking import Findings
 
         return Findings(()) if self._device is None else self._device.findings
-
-
-def simulated_gpu(
-    gpu: str = "h100",
-    observers: Sequence[Observer] = (),
-    seed: int | None = None,
-    limits: Limits | None = None,
-    *,
-    check: bool = False,
-) -> Session:
-    """Let programs that use `numba.cuda` run on a simulated GPU: in a `with` block, or from `start()` to `stop()`.
-
-    Parameters
-    ----------
-    gpu : str
-        Which one, as `tilewright gpus` lists it.
-    observers : sequence of Observer
-        Hears of its memory and of every launch.
-    seed : int, optional
-        Shuffles the order of blocks, and of warps in a block, of every launch.
-    limits : Limits, optional
-        When to give a launch up.
-    check : bool
-        Whether to look for what is wrong with the kernels; the GPU's `findings` say it. A launch that fails is an error
-        as without, and among them too.
-
-    Returns
-    -------
-    Session
-        `with` and `start()` give a :class:`SimulatedGpu`.
-
-    Raises
-    ------
-    MissingExtraError
-        numba-cuda is not installed; from `with` and `start()`.
-    ArgumentValueError
-        There is no such GPU.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from numba import cuda
-    >>> @cuda.jit
-    ... def double(x):
-    ...     i = cuda.grid(1)
-    ...     if i < x.size:
-    ...         x[i] *= 2
-    >>> x = np.arange(4, dtype=np.float32)
-    >>> with simulated_gpu("a100") as device:
-    ...     double[1, 32](x)
-    ...     device.record.name
-    'NVIDIA A100 SXM4 80GB'
-    >>> x.tolist()
-    [0.0, 2.0, 4.0, 6.0]
-    """
-    return Session(gpu, observers, seed, limits, check=check)
 
 
 class ChildLaunches(Observer):

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -107,28 +107,19 @@ def fused(
     labelled = named if named is not None else dict(enumerate(arguments))
     arrays = [_operand(x, f"epilogue_args[{i!r}]", total, shape) for i, x in labelled.items()]
     factors = [factor(value, name, total) for value, name in zip(scale, ("alpha", "beta"), strict=True)]
-    scaled, reads_out = [np.asarray(factors[0])] if scale[0] != 1 else [], False
+    scaled: dict[str, Array] = {} if scale[0] == 1 else {"alpha": np.asarray(factors[0])}
+    reads_out = False
     if scale[1] != 0 and out is not None:
         reads_out = out.dtype.isnative and dtypes.name_of(out.dtype) in _NAMES
-        scaled += [np.asarray(factors[1]), out if reads_out else out.astype(total)]
-    names = ["sum", *(f"x{i}" for i in range(len(arrays))), *_SCALES[scale[0] != 1, scale[1] != 0]]
-    values = (*arrays, *scaled)
+        scaled |= {"beta": np.asarray(factors[1]), "out": out if reads_out else out.astype(total)}
+    names = ["sum", *(f"x{i}" for i in range(len(arrays))), *scaled]
+    values = (*arrays, *scaled.values())
     kinds = [dtypes.name_of(x) for x in (total, *(value.dtype for value in values))]
-    parameters = tuple(zip(names, kinds, strict=True))
-    if epilogue is None:
-        expression = _scaling(parameters, (scale[0] != 1, scale[1] != 0), found, wanted)
-    elif isinstance(epilogue, Kept) and epilogue.expression.parameters == parameters:
-        expression = epilogue.expression
-    else:
-        keywords = tuple(named) if named is not None else None
-        scaled_by = (scale[0] != 1, scale[1] != 0)
-        key = fingerprint(epilogue)
-        if key is None:
-            expression = _traced(epilogue, parameters, keywords, len(arrays), scaled_by, found, wanted)
-        else:
-            told = _Told(key, epilogue)
-            expression = _traced_once(told, parameters, keywords, len(arrays), scaled_by, found, wanted)
-    return Fused(expression, values, reads_out)
+    recipe = _Recipe(
+        tuple(zip(names, kinds, strict=True)), len(arrays), tuple(named) if named is not None else None,
+        (scale[0] != 1, scale[1] != 0), found, wanted,
+    )  # fmt: skip
+    return Fused(_expression(epilogue, recipe), values, reads_out)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,86 +134,65 @@ class Kept:
         return self.function(*values, **named)
 
 
-def _traced(
-    epilogue: Epilogue | None,
-    parameters: tuple[tuple[str, str], ...],
-    keywords: tuple[str, ...] | None,
-    count: int,
-    scaled: tuple[bool, bool],
-    found: Types,
-    wanted: np.dtype[Any] | None,
-) -> Expression:
-    body = functools.partial(_body, epilogue, keywords, count, scaled, found, wanted)
-    return trace(body, dict(parameters))
+class _Recipe(NamedTuple):
+    """What an expression depends on besides the epilogue."""
+
+    parameters: tuple[tuple[str, str], ...]  # names and dtypes: the sum, the epilogue's operands, what scales the sum
+    operands: int
+    keywords: tuple[str, ...] | None  # the epilogue's names of its operands, where they were given by name
+    scaled: tuple[bool, bool]  # by alpha; and by beta, with what `out` holds
+    types: Types
+    wanted: np.dtype[Any] | None
+
+    def traced(self, epilogue: Epilogue | None) -> Expression:
+        """The expression of an epilogue, or of the scale factors alone."""
+        return trace(functools.partial(self._body, epilogue), dict(self.parameters))
+
+    def _body(self, epilogue: Epilogue | None, total: Value, *values: Value) -> Any:
+        """What is traced."""
+        arguments, rest = values[: self.operands], list(values[self.operands :])
+        name = self.types.accumulator.name
+        result: Any = total
+        if self.scaled[0]:
+            result = result * rest.pop(0)
+        if self.scaled[1]:
+            beta, out = rest
+            result = result + out.cast(name) * beta
+        if epilogue is not None:
+            named = dict(zip(self.keywords, arguments, strict=True)) if self.keywords is not None else {}
+            placed = (result,) if self.keywords is not None else (result, *arguments)
+            check_arity(epilogue, placed, named)
+            result = epilogue(*placed, **named)
+            if isinstance(result, bool | int | float | np.generic):
+                result = total.like(result)
+            if not isinstance(result, Value):
+                return result  # refused by `trace`
+        kept = result.dtype in (name, total.dtype) or epilogue is None
+        target = self.wanted.name if self.wanted is not None else self.types.result.name if kept else result.dtype
+        return result.cast(target)
 
 
-class _Told:
+@dataclass(frozen=True, slots=True)
+class _Same:
     """A function that equals another where their fingerprints do."""
 
-    __slots__ = ("_hash", "function", "key")
-
-    def __init__(self, key: Hashable, function: Epilogue) -> None:
-        self.key, self.function, self._hash = key, function, hash(key)
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Told) and self.key == other.key
+    key: Hashable
+    function: Epilogue | None = field(compare=False)
 
 
-@functools.lru_cache(maxsize=256)
-def _traced_once(same: _Told, *asked: Any) -> Expression:
-    """What :func:`_traced` gives for functions of one fingerprint."""
-    return _traced(same.function, *asked)
+def _expression(epilogue: Epilogue | None, recipe: _Recipe) -> Expression:
+    if isinstance(epilogue, Kept) and epilogue.expression.parameters == recipe.parameters:
+        return epilogue.expression
+    key = None if epilogue is None else fingerprint(epilogue)
+    if epilogue is not None and key is None:
+        return recipe.traced(epilogue)
+    return _traced_once(_Same(key, epilogue), recipe)
 
 
 @functools.lru_cache(maxsize=256)
-def _scaling(
-    parameters: tuple[tuple[str, str], ...], scaled: tuple[bool, bool], found: Types, wanted: np.dtype[Any] | None
-) -> Expression:
-    """The expression of alpha and beta alone."""
-    return _traced(None, parameters, None, 0, scaled, found, wanted)
-
-
-#: What is scaled -> the further parameters' names.
-_SCALES = {
-    (False, False): (), (True, False): ("alpha",),
-    (False, True): ("beta", "out"), (True, True): ("alpha", "beta", "out"),
-}  # fmt: skip
-
-
-def _body(
-    epilogue: Epilogue | None,
-    keywords: tuple[str, ...] | None,
-    count: int,
-    scaled: tuple[bool, bool],
-    found: Types,
-    wanted: np.dtype[Any] | None,
-    total: Value,
-    *values: Value,
-) -> Any:
-    """What is traced."""
-    arguments, rest = values[:count], list(values[count:])
-    name = found.accumulator.name
-    result: Any = total
-    if scaled[0]:
-        result = result * rest.pop(0)
-    if scaled[1]:
-        beta, out = rest
-        result = result + out.cast(name) * beta
-    if epilogue is not None:
-        named = dict(zip(keywords, arguments, strict=True)) if keywords is not None else {}
-        placed = (result,) if keywords is not None else (result, *arguments)
-        check_arity(epilogue, placed, named)
-        result = epilogue(*placed, **named)
-        if isinstance(result, bool | int | float | np.generic):
-            result = total.like(result)
-        if not isinstance(result, Value):
-            return result  # refused by `trace`
-    kept = result.dtype in (name, total.dtype) or epilogue is None
-    target = wanted.name if wanted is not None else found.result.name if kept else result.dtype
-    return result.cast(target)
+def _traced_once(same: _Same, recipe: _Recipe) -> Expression:
+    """What is traced of functions of one fingerprint."""
+    return recipe.traced(same.function)
 
 
 def _operand(value: Any, name: str, total: np.dtype[Any], shape: tuple[int, ...]) -> Array:

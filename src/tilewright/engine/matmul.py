@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from dataclasses import fields
 from typing import Any, TypeAlias, TypedDict, TypeVar, Unpack, overload
 
 import numpy as np
@@ -283,7 +284,9 @@ def _plan(asked: Request, a: Shape, b: Shape, a_dtype: np.dtype[Any], b_dtype: n
         "epilogue_args": asked.epilogue_args, "device": asked.device,
         "threads": ready.threads if asked.device is None else asked.threads,
     }  # fmt: skip
+    words = 32 if found.lowering == "words" else 1
     return Plan(
+        **{x.name: getattr(ready, x.name) for x in fields(ready)} | {"flops": ready.flops * words},
         a_shape=a,
         b_shape=b,
         shape=shape,
@@ -293,15 +296,6 @@ def _plan(asked: Request, a: Shape, b: Shape, a_dtype: np.dtype[Any], b_dtype: n
         acc_dtype=found.accumulator,
         lowering=found.lowering,
         algebra=chosen if isinstance(chosen, str) else chosen.name or "of its own",
-        order="fast" if ready.order == "fast" else "canonical",
-        path=ready.path,
-        kernel=ready.kernel,
-        tile=ready.tile,
-        parts=ready.parts,
-        threads=ready.threads,
-        buffer_bytes=ready.buffer_bytes,
-        flops=ready.flops * (32 if found.lowering == "words" else 1),
         epilogue=str(made.expression) if made is not None else "",
-        kernel_text=ready.text,
         options=options,
     )

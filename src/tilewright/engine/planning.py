@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from tilewright.backends.protocol import Backend, Planned, Strided, require
 from tilewright.engine.libraries import is_tensor
-from tilewright.engine.promotion import Lowering, Order, Types, byte_kind, real_kind
+from tilewright.engine.promotion import Lowering, Types, byte_kind, real_kind
 from tilewright.engine.shapes import Shape, row_major
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
 from tilewright.problem.algebra import WORD, Semiring
@@ -22,8 +22,11 @@ from tilewright.shown import Shown
 
 
 @dataclass(frozen=True, slots=True)
-class Plan(Shown):
+class Plan(Shown, Planned):
     """A product laid out before there are operands; call it with them.
+
+    It has the fields of :class:`~tilewright.backends.protocol.Planned` too: path, order, kernel, tile, parts, threads,
+    buffer_bytes, flops and text.
 
     Attributes
     ----------
@@ -35,29 +38,8 @@ class Plan(Shown):
         algebra's are words of 32.
     algebra : str
         What takes the places of addition and multiplication.
-    order : {"canonical", "fast"}
-        Of the sums, as they will be made: "fast" only where it was asked for and this host has a kernel for it.
-    path : {"packed", "tile registers", "skinny", "small"}
-        How operands are read: blocks packed for vectors or for tile registers; B in place for few rows (or columns) of
-        the result; all in place by a kernel for exact extents, once 10,000 matrices have been seen (32, where that
-        kernel is on disk).
-    kernel : KernelKey
-        What the kernel is made for; the packed one, where the path is "small". On other devices what they have
-        instead.
-    tile : Tile
-        The packed kernel's register tile and cache blocks, in elements.
-    parts : int
-        Rectangles that one matrix of the result is cut into.
-    threads : int
-        How many threads work at them.
-    buffer_bytes : int
-        Packing buffers of all threads, for row-major operands.
-    flops : int
-        Multiplications and additions of real numbers, or the algebra's in their places.
     epilogue : str
         The expression that the sums go through, or "".
-    kernel_text : str
-        Path, kernel and tile in a few words.
     options : mapping
         What a call passes on to :func:`tilewright.matmul`.
     """
@@ -71,16 +53,7 @@ class Plan(Shown):
     acc_dtype: np.dtype[Any]
     lowering: Lowering
     algebra: str
-    order: Order
-    path: str
-    kernel: Any
-    tile: Any
-    parts: int
-    threads: int
-    buffer_bytes: int
-    flops: int
     epilogue: str = ""
-    kernel_text: str = field(default="", repr=False, compare=False)
     options: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def __str__(self) -> str:
@@ -94,7 +67,7 @@ class Plan(Shown):
             "product": f"{factors} -> {self.dtype} {self.shape}, {self.algebra}",
             "sums": f"{self.acc_dtype}, {self.order} order",
             "epilogue": brief(self.epilogue),
-            "kernel": self.kernel_text,
+            "kernel": self.text,
             "threads": f"{self.threads}, a matrix of the result in {self.parts} part{'s' * (self.parts != 1)}",
             "buffers": f"{self.buffer_bytes:,} bytes",
             "work": f"{self.flops:,} operations",
@@ -113,8 +86,7 @@ class Plan(Shown):
         ArgumentValueError, ArgumentTypeError
             The operands are not what was planned for.
         """
-        from tilewright.engine import matmul as engine
-        from tilewright.engine import operands
+        from tilewright.engine import matmul as engine, operands
 
         for name, value, (dtype, shape) in zip("ab", (a, b), self._operands, strict=True):
             found = operands.array(value.detach() if is_tensor(value) else value, name)

@@ -6,44 +6,22 @@ An instrument never changes what a kernel computes, and a run without it holds n
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from tilewright.public import names_of
 
 if TYPE_CHECKING:
-    from tilewright.instruments.banks import Banks, BanksResult
-    from tilewright.instruments.coalescing import Coalescing, CoalescingResult
-    from tilewright.instruments.divergence import Divergence, DivergenceResult
-    from tilewright.instruments.mix import Mix, MixResult
+    from tilewright.instruments.banks import Banks as Banks, BanksResult as BanksResult
+    from tilewright.instruments.coalescing import Coalescing as Coalescing, CoalescingResult as CoalescingResult
+    from tilewright.instruments.divergence import Divergence as Divergence, DivergenceResult as DivergenceResult
+    from tilewright.instruments.mix import Mix as Mix, MixResult as MixResult
 
-_HOME = {
-    "Banks": "banks",
-    "BanksResult": "banks",
-    "Coalescing": "coalescing",
-    "CoalescingResult": "coalescing",
-    "Divergence": "divergence",
-    "DivergenceResult": "divergence",
-    "Mix": "mix",
-    "MixResult": "mix",
-}
-
-__all__ = [
-    "Banks",
-    "BanksResult",
-    "Coalescing",
-    "CoalescingResult",
-    "Divergence",
-    "DivergenceResult",
-    "Mix",
-    "MixResult",
-]
-
-
-def __getattr__(name: str) -> Any:
-    """Import an instrument when it is first asked for."""
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has {', '.join(__all__)}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__, __all__ = names_of(
+    __name__,
+    {
+        "banks": "Banks BanksResult",
+        "coalescing": "Coalescing CoalescingResult",
+        "divergence": "Divergence DivergenceResult",
+        "mix": "Mix MixResult",
+    },
+)

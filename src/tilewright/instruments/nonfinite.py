@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.instruments.places import PART as PLACES_PART
-from tilewright.instruments.places import Place, Places
+from tilewright.instruments.places import PART as PLACES_PART, Place, Places
 from tilewright.native.bitcode import bitcode
 from tilewright.simt.events import GLOBAL_BASE, EventKind, Facts, Handler, Instrument, Site, Storage, calling
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from tilewright.ladder.matrices import Array, operands
 from tilewright.ladder.rung import Counts, Footprint, Machine, OffMultiples, Rung
 from tilewright.problem.reference import canonical
 from tilewright.settings import Settings
+from tilewright.version import __version__
 
 if TYPE_CHECKING:
     from tilewright.backends.protocol import Rungs
@@ -116,7 +116,7 @@ class Climber:
             device=self.device,
             host=inventory.host_name(),
             threads=Settings.from_environ().threads,
-            tilewright=version("tilewright"),
+            tilewright=__version__,
         )
 
     def rung(self, record: Record, pairs: Pairs) -> Rung:

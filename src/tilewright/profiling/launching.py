@@ -47,20 +47,11 @@ def profile(
 
     Parameters
     ----------
-    kernel : Program, Python function or numba.cuda.jit object
-    grid, block : int or sequence of 1 to 3 int
-        Blocks of the grid and threads of a block, x first.
-    args : sequence
-        NumPy arrays (copied in, and back), `DeviceArray`, numbers.
-    shared_bytes : int
-        Dynamic shared memory of a block.
+    kernel, grid, block, args, shared_bytes, seed, limits, memory, cooperative
+        As for :func:`tilewright.simt.launch`. Counts do not depend on `seed`.
     gpu : str, optional
         The GPU whose rates, caches and limits are the model, as `tilewright gpus` lists it; `TILEWRIGHT_GPU`, or the
         H100, by default.
-    seed : int, optional
-        Shuffles the order of blocks and warps; counts do not depend on it.
-    limits, memory, cooperative
-        As for :func:`tilewright.simt.launch`.
 
     Returns
     -------

@@ -12,8 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tilewright.machine import Gpu
-from tilewright.machine import roofline as roofs
+from tilewright.machine import Gpu, roofline as roofs
 from tilewright.profiling.counts import LANES, SECTOR_BYTES, WAVEFRONT_BYTES, Counts, Served
 from tilewright.profiling.record import Position, Traffic, Unit
 

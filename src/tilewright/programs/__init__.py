@@ -13,32 +13,17 @@ No compiler is imported before it is used; without the `gpu` extra only :meth:`P
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from tilewright.public import names_of
 
 if TYPE_CHECKING:
     from tilewright.programs.arguments import Argument as Argument
     from tilewright.programs.assembler import Resources as Resources
     from tilewright.programs.listing import Parameter as Parameter
-    from tilewright.programs.program import Program as Program
-    from tilewright.programs.program import program_for as program_for
+    from tilewright.programs.program import Program as Program, program_for as program_for
 
-_HOMES = {
-    "Argument": "arguments",
-    "Parameter": "listing",
-    "Program": "program",
-    "Resources": "assembler",
-    "program_for": "program",
-}
-
-__all__ = ["Argument", "Parameter", "Program", "Resources", "program_for"]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__, __all__ = names_of(
+    __name__,
+    {"arguments": "Argument", "assembler": "Resources", "listing": "Parameter", "program": "Program program_for"},
+)

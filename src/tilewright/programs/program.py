@@ -10,8 +10,7 @@ from typing import Any
 
 from tilewright.errors import ArgumentTypeError, ArgumentValueError, CompileError
 from tilewright.native.once import bounded
-from tilewright.programs import arguments as marshalling
-from tilewright.programs import assembler, listing, mangling, numba_compiler, nvrtc
+from tilewright.programs import arguments as marshalling, assembler, listing, mangling, numba_compiler, nvrtc
 from tilewright.programs.arguments import AddressOf, Argument
 from tilewright.programs.assembler import Resources
 from tilewright.programs.listing import Parameter

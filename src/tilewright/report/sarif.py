@@ -11,7 +11,6 @@ import json
 import linecache
 import os
 from collections.abc import Sequence
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -21,6 +20,7 @@ from tilewright.checking.suppressions import Sifted
 from tilewright.drivers.script import Ended
 from tilewright.instruments.findings import Code, Finding, codes, split
 from tilewright.report import program
+from tilewright.version import __version__
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 #: Where relative paths begin: `places.repository`.
@@ -48,7 +48,7 @@ def log(sifted: Sifted, root: Path, ended: Ended) -> dict[str, Any]:
     results += [_result(finding, root) | {"suppressions": [{"kind": "inSource"}]} for finding in sifted.suppressed]
     driver = {
         "name": "Tilewright",
-        "version": version("tilewright"),
+        "version": __version__,
         "informationUri": "https://github.com/tilewright/tilewright",
         "rules": [_rule(code) for code in codes().values()],
     }

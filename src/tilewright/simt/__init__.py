@@ -5,29 +5,22 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from tilewright.public import names_of
 
 if TYPE_CHECKING:
-    from tilewright.simt.run.launch import Run, launch
-    from tilewright.simt.run.limits import Limits
-    from tilewright.simt.run.memory import DeviceArray, Memory
-    from tilewright.simt.run.variables import Variables
+    from tilewright.simt.run.launch import Run as Run, launch as launch
+    from tilewright.simt.run.limits import Limits as Limits
+    from tilewright.simt.run.memory import DeviceArray as DeviceArray, Memory as Memory
+    from tilewright.simt.run.variables import Variables as Variables
 
-_HOME = {
-    "DeviceArray": "memory",
-    "Limits": "limits",
-    "Memory": "memory",
-    "Run": "launch",
-    "launch": "launch",
-    "Variables": "variables",
-}
-
-__all__ = ["DeviceArray", "Limits", "Memory", "Run", "Variables", "launch"]
-
-
-def __getattr__(name: str) -> Any:
-    """Import a public name when it is first asked for."""
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"tilewright.simt.run.{_HOME[name]}"), name)
+__getattr__, __dir__, __all__ = names_of(
+    __name__,
+    {
+        "run.launch": "Run launch",
+        "run.limits": "Limits",
+        "run.memory": "DeviceArray Memory",
+        "run.variables": "Variables",
+    },
+)

@@ -22,8 +22,7 @@ from tilewright.checking.suppressions import Sifted
 from tilewright.drivers.current import free_pending
 from tilewright.errors import ArgumentValueError
 from tilewright.instruments.findings import Finding
-from tilewright.report import findings as report
-from tilewright.report import records
+from tilewright.report import findings as report, records
 
 _KEY = "tilewright_rest"
 

@@ -12,8 +12,7 @@ from tilewright.checking import Finding, Findings, causes, check
 from tilewright.checking.suppressions import Sifted, Suppression, sift
 from tilewright.drivers.script import Ended
 from tilewright.programs import Program
-from tilewright.report import findings as report
-from tilewright.report import sarif
+from tilewright.report import findings as report, sarif
 
 
 def race(line: int, *others: int, code: str = "TW301", kernel: str = "k", file: str = "a.py") -> Finding:

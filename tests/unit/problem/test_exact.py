@@ -6,8 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tilewright.problem.dtypes import dtype
 from tilewright.problem.exact import canonical_scalar, convert, fma, round_to, wrap

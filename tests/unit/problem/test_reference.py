@@ -1,8 +1,7 @@
 import ml_dtypes  # noqa: F401  (makes "bfloat16" a NumPy name)
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
 from tilewright.problem import reference

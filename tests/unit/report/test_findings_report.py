@@ -15,8 +15,7 @@ from rich.console import Console
 from tilewright.checking.suppressions import Sifted, Suppression
 from tilewright.drivers.script import Ended, run_script
 from tilewright.instruments.findings import Finding, codes
-from tilewright.report import findings as report
-from tilewright.report import sarif
+from tilewright.report import findings as report, sarif
 from tilewright.report.places import path
 
 SOURCE = """def k(x):

@@ -16,8 +16,7 @@ from tilewright.drivers.script import Ended
 from tilewright.kernels.tiled_published import tiled_published
 from tilewright.machine.alternatives import Demand, alternatives
 from tilewright.profiling import Profile, profile
-from tilewright.report import document
-from tilewright.report import profile as report
+from tilewright.report import document, profile as report
 
 
 @pytest.fixture(autouse=True)

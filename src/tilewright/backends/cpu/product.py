@@ -28,8 +28,7 @@ from tilewright.backends.cpu.pool import JOB, NEXT, caller, crew
 from tilewright.backends.cpu.records import Records, Shares, table
 from tilewright.backends.cpu.scratch import Scratch, store
 from tilewright.backends.cpu.skinny import ROWS_MAX, STEPS, SkinnyKey, skinny_kernel
-from tilewright.backends.cpu.small import ARGUMENTS as SMALL_ARGUMENTS
-from tilewright.backends.cpu.small import EXTENT_MAX, SmallKey, small_kernel
+from tilewright.backends.cpu.small import ARGUMENTS as SMALL_ARGUMENTS, EXTENT_MAX, SmallKey, small_kernel
 from tilewright.backends.cpu.threads import limit
 from tilewright.problem.dtypes import dtype, element
 from tilewright.problem.expression import Expression

@@ -54,9 +54,9 @@ def show_to_threadpoolctl() -> None:
             limit().set(num_threads)
 
         def get_version(self) -> str:
-            from importlib.metadata import version
+            from tilewright.version import __version__
 
-            return version("tilewright")
+            return __version__
 
         def set_additional_attributes(self) -> None:
             self.architecture = None

@@ -132,15 +132,11 @@ def launch(
 
     Parameters
     ----------
-    kernel : Program, Python function or numba.cuda.jit object
-        The latter two are specialised for the arguments, and compiled for this GPU.
-    grid, block : int or sequence of 1 to 3 int
-        Blocks of the grid, threads of a block; x first.
+    kernel, grid, block, shared_bytes
+        As for :func:`tilewright.simt.launch`; kernels are compiled for this GPU.
     args : sequence
         Arrays (NumPy's of any strides, or the GPU's), numbers, and tuples of them; views that share elements are one
         memory.
-    shared_bytes : int
-        Dynamic shared memory a block.
     instruments, limits, seed, memory, gpu
         Of the simulated GPU; a real one cannot honour them, so they must be left at their defaults.
 

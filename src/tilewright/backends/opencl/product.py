@@ -22,8 +22,7 @@ import numpy.typing as npt
 from tilewright.backends.opencl.devices import OpenclDevice, binding, describe
 from tilewright.backends.opencl.programs import CONTEXTS, driver_errors, kernel
 from tilewright.backends.opencl.source import Form, Layout, Tile, needs_double
-from tilewright.backends.opencl.tiles import of_form
-from tilewright.backends.opencl.tiles import tile as tile_of
+from tilewright.backends.opencl.tiles import of_form, tile as tile_of
 from tilewright.backends.protocol import Planned, Strided
 from tilewright.errors import ArgumentValueError, DeviceError
 from tilewright.native.once import bounded

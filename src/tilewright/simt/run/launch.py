@@ -99,7 +99,7 @@ def launch(
         Global memory to use; by default that of the `with` block or of the `DeviceArray` arguments, or a fresh one. The
         variables of C++ and PTX programs live in it from launch to launch.
     gpu : str, optional
-        GPU whose shared memory is the limit, as `tilewright gpus` lists it; `TILEWRIGHT_GPU`, or the H100, by default.
+        GPU whose limits hold, as `tilewright gpus` lists it; `TILEWRIGHT_GPU`, or the H100, by default.
     cooperative : bool
         Whether the grid's blocks can wait for each other (`cooperative_groups::this_grid().sync()`): such a grid may
         have no more blocks than the GPU holds at once. Kernels of Numba that do are launched so in any case.

@@ -9,8 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from tilewright.backends.cpu import pool
-from tilewright.backends.cpu import product as product_module
+from tilewright.backends.cpu import pool, product as product_module
 from tilewright.backends.cpu.choice import kernel_key, parts
 from tilewright.backends.cpu.contexts import KernelKey, tile_of
 from tilewright.backends.cpu.layout import Layout

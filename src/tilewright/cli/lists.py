@@ -1,0 +1,45 @@
+"""`tilewright devices`, `gpus`, `kernels` and `ptx-support`: what there is."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+
+def devices(
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """List what products and kernels run on here, what each can do, and why something is missing."""
+    from tilewright.backends import inventory
+    from tilewright.report import console, document, listing
+
+    found = inventory.devices()
+    if json:
+        console.plain(document.devices_json(found))
+    else:
+        listing.devices(found, console.output())
+
+
+def gpus() -> None:
+    """List the GPUs that --gpu takes: what sets occupancy, their caches and their rates."""
+    from tilewright import machine
+    from tilewright.report import console, listing
+
+    listing.gpus([machine.gpu(name) for name in machine.names()], console.output())
+
+
+def kernels() -> None:
+    """List every kernel, the source row it comes from, and what it takes."""
+    from tilewright.kernels import catalogue
+    from tilewright.report import console, listing
+
+    listing.kernels(catalogue.records(), console.output())
+
+
+def ptx_support() -> None:
+    """Print the page of supported PTX forms, in Markdown."""
+    from tilewright.report import console, ptx_support
+    from tilewright.simt import isa
+
+    console.plain(ptx_support.page(isa.table().rows))
