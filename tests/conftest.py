@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,10 @@ from hypothesis import settings
 # A slow or busy host is no failure; what is random is printed by Hypothesis and can be replayed.
 settings.register_profile("tilewright", deadline=None, print_blob=True)
 settings.load_profile("tilewright")
+
+# A shell that is not interactive starts jobs in the background with Ctrl-C ignored, and children inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session", autouse=True)
