@@ -36,33 +36,15 @@ FAILURES: dict[FailOn, tuple[str, ...]] = {"error": ("error",), "warning": ("err
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """The table's values; None, or nothing, where it has none.
+    """The table's values; None, or nothing, where it has none."""
 
-    Attributes
-    ----------
-    gpu : str, optional
-        GPU whose limits hold.
-    seed : int, optional
-        Shuffles the order of blocks and warps.
-    limit : float, optional
-        Seconds after which a launch is given up.
-    ignore : tuple of str
-        Codes that are not wanted.
-    fail_on : {"error", "warning", "never"}, optional
-        From which severity on findings are a failure.
-    format : tuple of str
-        Forms of the report, as `--format` takes them.
-    file : pathlib.Path, optional
-        Where they come from.
-    """
-
-    gpu: str | None = None
-    seed: int | None = None
-    limit: float | None = None
-    ignore: tuple[str, ...] = ()
-    fail_on: FailOn | None = None
-    format: tuple[str, ...] = ()
-    file: Path | None = None
+    gpu: str | None = None  #: GPU whose limits hold.
+    seed: int | None = None  #: Shuffles the order of blocks and warps.
+    limit: float | None = None  #: Seconds after which a launch is given up.
+    ignore: tuple[str, ...] = ()  #: Codes that are not wanted.
+    fail_on: FailOn | None = None  #: From which severity on findings are a failure.
+    format: tuple[str, ...] = ()  #: Forms of the report, as `--format` takes them.
+    file: Path | None = None  #: Where they come from.
 
 
 def _is_text(value: Any) -> bool:

@@ -19,30 +19,14 @@ from tilewright.native.once import once
 
 @dataclass(eq=False, slots=True)
 class Activity:
-    """Something that is being done.
+    """Something that is being done."""
 
-    Attributes
-    ----------
-    doing : str
-        `translating`, `running`, `multiplying`.
-    what : str
-        What it is done to: a kernel's name, a product's extents; "" where the verb says it.
-    parts : int
-        Of how many parts it is; 0 where nobody knows.
-    unit : str
-        What the parts are, in the plural; "" where only their share says something.
-    done : callable, optional
-        Gives how many are done, from any thread.
-    began_s : float
-        When, by `time.monotonic`.
-    """
-
-    doing: str
-    what: str
-    parts: int = 0
-    unit: str = ""
-    done: Callable[[], int] | None = None
-    began_s: float = field(default_factory=time.monotonic)
+    doing: str  #: `translating`, `running`, `multiplying`.
+    what: str  #: What it is done to: a kernel's name, a product's extents; "" where the verb says it.
+    parts: int = 0  #: Of how many parts it is; 0 where nobody knows.
+    unit: str = ""  #: What the parts are, in the plural; "" where only their share says something.
+    done: Callable[[], int] | None = None  #: Gives how many are done, from any thread.
+    began_s: float = field(default_factory=time.monotonic)  #: When, by `time.monotonic`.
 
     def share(self) -> float:
         """The part that is done, from 0 to 1; 0 where nobody knows."""

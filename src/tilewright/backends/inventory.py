@@ -21,34 +21,17 @@ from tilewright.errors import ArgumentTypeError, ArgumentValueError
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One backend.
+    """One backend."""
 
-    Attributes
-    ----------
-    name : str
-        What `device=` and `--device` take.
-    title : str
-        In sentences.
-    module : str
-        With `describe() -> list[Device]`; `opened(device) -> Backend` where it multiplies arrays of the host;
-        `arrays_of(a, b) -> DeviceArrays` where a library's arrays lie on it.
-    kernels : str
-        Which records of the kernels' catalogue run on it: their `backend`.
-    multiplies : bool
-        Whether `tw.matmul` takes it for arrays of the host.
-    several : bool
-        Whether `name:WHICH` chooses one of its devices.
-    arrays : (str, str), optional
-        Module and class of the arrays that lie on it.
-    """
-
-    name: str
-    title: str
+    name: str  #: What `device=` and `--device` take.
+    title: str  #: In sentences.
+    #: With `describe() -> list[Device]`; `opened(device) -> Backend` where it multiplies arrays of the host;
+    #: `arrays_of(a, b) -> DeviceArrays` where a library's arrays lie on it.
     module: str
-    kernels: str
-    multiplies: bool = False
-    several: bool = False
-    arrays: tuple[str, str] | None = None
+    kernels: str  #: Which records of the kernels' catalogue run on it: their `backend`.
+    multiplies: bool = False  #: Whether `tw.matmul` takes it for arrays of the host.
+    several: bool = False  #: Whether `name:WHICH` chooses one of its devices.
+    arrays: tuple[str, str] | None = None  #: Module and class of the arrays that lie on it.
 
     @property
     def place(self) -> str:

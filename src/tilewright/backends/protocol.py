@@ -58,25 +58,18 @@ class Device:
 
 @dataclass(frozen=True, slots=True)
 class Strided:
-    """Shapes and strides of a product's arrays.
+    """Shapes and strides of a product's arrays."""
 
-    Attributes
-    ----------
-    a, b, out : tuple of int
-        Shapes (..., m, k), (..., k, n) and (..., m, n); the axes before the last two broadcast to `out`'s.
-    a_strides, b_strides, out_strides : tuple of int
-        In bytes.
-    more : tuple of tuple of int
-        Strides of the finish's operands, which have `out`'s shape.
-    """
-
+    #: `a`, `b`, `out`: shapes (..., m, k), (..., k, n) and (..., m, n); the axes before the last two broadcast to
+    #: `out`'s.
     a: Extents
+    #: `a_strides`, `b_strides`, `out_strides`: in bytes.
     a_strides: Extents
     b: Extents
     b_strides: Extents
     out: Extents
     out_strides: Extents
-    more: tuple[Extents, ...] = ()
+    more: tuple[Extents, ...] = ()  #: Strides of the finish's operands, which have `out`'s shape.
 
 
 @dataclass(frozen=True, slots=True)

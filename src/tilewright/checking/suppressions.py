@@ -49,23 +49,12 @@ _LIBRARIES = (("numba_cuda", "TW4"),)
 
 @dataclass(frozen=True, slots=True)
 class Sifted:
-    """Findings after suppressions.
+    """Findings after suppressions."""
 
-    Attributes
-    ----------
-    findings : tuple of Finding
-        What is left.
-    suppressed : tuple of Finding
-        What is not.
-    unused : tuple of Suppression
-        Suppressions that nothing was found for.
-    wrong : tuple of str
-        What is wrong with comments that name no code, each with its line and the form that is meant.
-    """
-
-    findings: tuple[Finding, ...]
-    suppressed: tuple[Finding, ...]
-    unused: tuple[Suppression, ...]
+    findings: tuple[Finding, ...]  #: What is left.
+    suppressed: tuple[Finding, ...]  #: What is not.
+    unused: tuple[Suppression, ...]  #: Suppressions that nothing was found for.
+    #: What is wrong with comments that name no code, each with its line and the form that is meant.
     wrong: tuple[str, ...] = ()
 
 

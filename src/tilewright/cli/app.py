@@ -19,23 +19,12 @@ _HELP_WIDTH = 100
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One subcommand.
-
-    Attributes
-    ----------
-    name : str
-    function : callable
-        Its parameters are the options, its docstring the help.
-    short : str
-        What the list of commands says; it has a line of 80 columns for it.
-    examples : tuple of (str, str)
-        Command lines, without the program's name, and what each does.
-    """
+    """One subcommand."""
 
     name: str
-    function: Callable[..., None]
-    short: str
-    examples: tuple[tuple[str, str], ...]
+    function: Callable[..., None]  #: Its parameters are the options, its docstring the help.
+    short: str  #: What the list of commands says; it has a line of 80 columns for it.
+    examples: tuple[tuple[str, str], ...]  #: Command lines, without the program's name, and what each does.
 
     @property
     def takes_a_program(self) -> bool:

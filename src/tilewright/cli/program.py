@@ -85,26 +85,14 @@ class ProgramCommand(TyperCommand):
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """What is to be run, and how.
-
-    Attributes
-    ----------
-    program : Target
-    argv : tuple of str
-        Its arguments.
-    gpu : str
-    seed : int, optional
-    limits : Limits, optional
-    project : Project
-        What its `pyproject.toml` says.
-    """
+    """What is to be run, and how."""
 
     program: Target
-    argv: tuple[str, ...]
+    argv: tuple[str, ...]  #: Its arguments.
     gpu: str
     seed: int | None
     limits: Limits | None
-    project: Project
+    project: Project  #: What its `pyproject.toml` says.
 
 
 def chosen(

@@ -81,28 +81,15 @@ def used_by(array: npt.NDArray[Any], selected: Bytes | None = None) -> UsedBytes
 
 @dataclass(eq=False, slots=True)
 class Task:
-    """A launch or a copy.
+    """A launch or a copy."""
 
-    Attributes
-    ----------
-    what : str
-        As a sentence calls it.
-    kernel : str
-        A launch's kernel.
-    line : str
-        `file:line` where the program asked for it.
-    reads, writes : tuple of UsedBytes
-        Of memory that the host has too.
-    reported : set
-        Lines at which its races were reported.
-    """
-
-    what: str
-    kernel: str
-    line: str
+    what: str  #: As a sentence calls it.
+    kernel: str  #: A launch's kernel.
+    line: str  #: `file:line` where the program asked for it.
+    #: `reads`, `writes`: of memory that the host has too.
     reads: tuple[UsedBytes, ...]
     writes: tuple[UsedBytes, ...]
-    reported: set[str] = field(default_factory=set)
+    reported: set[str] = field(default_factory=set)  #: Lines at which its races were reported.
 
     @property
     def size_bytes(self) -> int:

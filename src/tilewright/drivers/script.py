@@ -29,23 +29,14 @@ _LIBRARIES = (OURS, *(sysconfig.get_path(name) for name in ("stdlib", "purelib",
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a program ended.
+    """How a program ended."""
 
-    Attributes
-    ----------
-    status : int
-        The exit status that the interpreter would leave with.
-    error : BaseException, optional
-        The exception that the program did not handle; `sys.exit` is none, Ctrl-C is.
-    hook : callable
-        The hook of the program, or else of the interpreter, that reports such an exception.
-    children_launched : bool
-        Whether processes that it started launched kernels, which nobody has followed.
-    """
-
-    status: int
+    status: int  #: The exit status that the interpreter would leave with.
+    #: The exception that the program did not handle; `sys.exit` is none, Ctrl-C is.
     error: BaseException | None = None
+    #: The hook of the program, or else of the interpreter, that reports such an exception.
     hook: Callable[..., object] = sys.__excepthook__
+    #: Whether processes that it started launched kernels, which nobody has followed.
     children_launched: bool = False
 
     @property

@@ -30,18 +30,10 @@ class NoProgramError(ArgumentValueError):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A program.
+    """A program."""
 
-    Attributes
-    ----------
-    text : str
-        A path (`-` is standard input), a module's name, or code.
-    kind : {"script", "module", "code"}
-        Which of these it is.
-    """
-
-    text: str
-    kind: Literal["script", "module", "code"] = "script"
+    text: str  #: A path (`-` is standard input), a module's name, or code.
+    kind: Literal["script", "module", "code"] = "script"  #: Which of these it is.
 
     @property
     def name(self) -> str:

@@ -43,10 +43,6 @@ class HostPointer(int):
     numba-cuda copies as many bytes as all elements have, from an array's first element on: beyond the memory of an
     array whose strides are negative or 0, and back into one that must not be written.
 
-    Attributes
-    ----------
-    readable_bytes, writable_bytes : int
-
     Examples
     --------
     >>> x = np.broadcast_to(np.float32(1), 8)

@@ -30,21 +30,11 @@ _NAMES = dtypes.NAMES | {"bool"}
 
 @dataclass(frozen=True, slots=True)
 class Fused:
-    """An expression of sums, with the arrays it reads.
+    """An expression of sums, with the arrays it reads."""
 
-    Attributes
-    ----------
-    expression : Expression
-        Its first parameter is the sum, the others are the operands.
-    operands : tuple of ndarray
-        Each of a shape that broadcasts to the result's.
-    reads_out : bool
-        The last operand is `out`.
-    """
-
-    expression: Expression
-    operands: tuple[Array, ...] = ()
-    reads_out: bool = False
+    expression: Expression  #: Its first parameter is the sum, the others are the operands.
+    operands: tuple[Array, ...] = ()  #: Each of a shape that broadcasts to the result's.
+    reads_out: bool = False  #: The last operand is `out`.
 
     @property
     def signature(self) -> tuple[Expression, bool]:

@@ -29,26 +29,15 @@ _BYTE_SUMS = 66_051
 
 @dataclass(frozen=True)
 class Types:
-    """The dtypes of a product.
+    """The dtypes of a product."""
 
-    Attributes
-    ----------
-    result : numpy.dtype
-        What sums are rounded or wrapped to.
-    accumulator : numpy.dtype
-        What they are kept in.
-    a, b : numpy.dtype
-        What the kernels read; operands of other dtypes are converted to it first.
-    lowering : {"real", "complex", "bool", "words"}
-    order : {"canonical", "fast"}
-        "fast" where the caller allows another order of summation and dtypes are such that a kernel may have one.
-    """
-
-    result: np.dtype[Any]
-    accumulator: np.dtype[Any]
+    result: np.dtype[Any]  #: What sums are rounded or wrapped to.
+    accumulator: np.dtype[Any]  #: What they are kept in.
+    #: `a`, `b`: what the kernels read; operands of other dtypes are converted to it first.
     a: np.dtype[Any]
     b: np.dtype[Any]
     lowering: Lowering
+    #: "fast" where the caller allows another order of summation and dtypes are such that a kernel may have one.
     order: Order = "canonical"
 
     @functools.cached_property

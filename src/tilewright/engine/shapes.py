@@ -106,14 +106,9 @@ def placed(a_ndim: int, b_ndim: int, x: Array) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class Axes:
-    """The axes of the matrices in both operands and the result, none negative.
+    """The axes of the matrices in both operands and the result, none negative."""
 
-    Attributes
-    ----------
-    a, b, out : tuple of int
-        Two axes of a matrix, one of a vector, none of a scalar.
-    """
-
+    #: `a`, `b`, `out`: two axes of a matrix, one of a vector, none of a scalar.
     a: tuple[int, ...]
     b: tuple[int, ...]
     out: tuple[int, ...]

@@ -51,30 +51,14 @@ def mismatches(c: Array, expected: Array) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Climber:
-    """Runs records on one machine.
+    """Runs records on one machine."""
 
-    Attributes
-    ----------
-    gpu : Gpu
-        Whose limits give occupancy.
-    device : str
-        The row of the table of backends where records run that are not the host's.
-    seed : int or None
-        Order of warps and blocks on the simulated GPU.
-    cc : (int, int)
-        Compute capability that kernels are compiled for.
-    name : str
-        The device's name; a simulated GPU's.
-    own : Rungs, optional
-        The device, where it has kernels of its own.
-    """
-
-    gpu: Gpu
-    device: Device
-    seed: int | None
-    cc: tuple[int, int]
-    name: str
-    own: Rungs | None = None
+    gpu: Gpu  #: Whose limits give occupancy.
+    device: Device  #: The row of the table of backends where records run that are not the host's.
+    seed: int | None  #: Order of warps and blocks on the simulated GPU.
+    cc: tuple[int, int]  #: Compute capability that kernels are compiled for.
+    name: str  #: The device's name; a simulated GPU's.
+    own: Rungs | None = None  #: The device, where it has kernels of its own.
 
     @classmethod
     def on(cls, device: Device, gpu: str | None, seed: int | None) -> Climber:

@@ -36,21 +36,12 @@ _FIELD = re.compile(r"(?:const )?(?:struct )?(\w+) (\**)(\w+)(\[\w*\])?;")
 
 @dataclass(frozen=True, slots=True)
 class Struct:
-    """A record's layout.
+    """A record's layout."""
 
-    Attributes
-    ----------
-    offsets : dict
-        Byte offset of each field.
-    bytes, alignment : int
-    formats : dict
-        Each field's type, as NumPy writes it; pointers are unsigned integers.
-    """
-
-    offsets: dict[str, int]
+    offsets: dict[str, int]  #: Byte offset of each field.
     bytes: int
     alignment: int
-    formats: dict[str, Any]
+    formats: dict[str, Any]  #: Each field's type, as NumPy writes it; pointers are unsigned integers.
 
     @property
     def dtype(self) -> np.dtype[Any]:

@@ -43,24 +43,14 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What a cache holds.
-
-    Attributes
-    ----------
-    folder : str
-    entries, bytes : int
-        Files, and their length together.
-    removed_bytes : int
-        What was removed just now.
-    unusable : str
-        Why nothing is read there; "" where it is.
-    """
+    """What a cache holds."""
 
     folder: str
+    #: `entries`, `bytes`: files, and their length together.
     entries: int
     bytes: int
-    removed_bytes: int = 0
-    unusable: str = ""
+    removed_bytes: int = 0  #: What was removed just now.
+    unusable: str = ""  #: Why nothing is read there; "" where it is.
 
 
 def contents(root: Path | None, removed_bytes: int = 0) -> Contents:

@@ -24,73 +24,38 @@ from tilewright.errors import ArgumentTypeError, MissingExtraError
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """How a float that no unit computes with becomes float32, exactly, and comes of one by a single rounding.
+    """How a float that no unit computes with becomes float32, exactly, and comes of one by a single rounding."""
 
-    Attributes
-    ----------
-    c_widen, c_narrow : str
-        Functions `from_NAME` and `to_NAME`.
-    c_vector : str
-        Reads a vector of floats, `{width}` of them from the address `{at}`.
-    llvm_widen, llvm_narrow : tuple of str
-        Lines for those that LLVM has no type for, or whose conversions are library calls; empty for `fpext` and
-        `fptrunc`.
-    """
-
+    #: `c_widen`, `c_narrow`: functions `from_NAME` and `to_NAME`.
     c_widen: str
     c_narrow: str
-    c_vector: str
+    c_vector: str  #: Reads a vector of floats, `{width}` of them from the address `{at}`.
+    #: `llvm_widen`, `llvm_narrow`: lines for those that LLVM has no type for, or whose conversions are library calls;
+    #: empty for `fpext` and `fptrunc`.
     llvm_widen: tuple[str, ...] = ()
     llvm_narrow: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Dtype:
-    """One element type.
+    """One element type."""
 
-    Attributes
-    ----------
-    name : str
-        NumPy's name, and torch's, JAX's and `ml_dtypes`'.
-    bytes : int
-        Size of one element.
-    kind : {"float", "signed", "unsigned", "bool", "complex"}
-    accumulator : str
-        Name of the type that products are summed in unless the caller says otherwise.
-    precision : int
-        Significand bits with the hidden one; for integers the bits of a magnitude.
-    emin, emax : int
-        Exponents of the smallest and largest normal power of two; 0 for integers.
-    memory : str
-        LLVM's type of an element in memory.
-    c : str
-        OpenCL C's type of one in a register, and in memory for all but booleans.
-    ptx : str
-        PTX's type of one; "" where there is none.
-    cuda : str
-        CUDA C++'s type, where the catalogue's kernels are templates over it.
-    amx : str
-        What the feature and instructions of AMX that multiply it are named by; "" where there are none.
-    extends_numpy : bool
-        NumPy has it from the package `ml_dtypes`.
-    carried : Carried, optional
-        For floats that are read and written only, and computed with as float32.
-    """
-
-    name: str
-    bytes: int
+    name: str  #: NumPy's name, and torch's, JAX's and `ml_dtypes`'.
+    bytes: int  #: Size of one element.
     kind: Literal["float", "signed", "unsigned", "bool", "complex"]
-    accumulator: str
-    precision: int
+    accumulator: str  #: Name of the type that products are summed in unless the caller says otherwise.
+    precision: int  #: Significand bits with the hidden one; for integers the bits of a magnitude.
+    #: `emin`, `emax`: exponents of the smallest and largest normal power of two; 0 for integers.
     emin: int = 0
     emax: int = 0
-    memory: str = ""
-    c: str = ""
-    ptx: str = ""
-    cuda: str = ""
+    memory: str = ""  #: LLVM's type of an element in memory.
+    c: str = ""  #: OpenCL C's type of one in a register, and in memory for all but booleans.
+    ptx: str = ""  #: PTX's type of one; "" where there is none.
+    cuda: str = ""  #: CUDA C++'s type, where the catalogue's kernels are templates over it.
+    #: What the feature and instructions of AMX that multiply it are named by; "" where there are none.
     amx: str = ""
-    extends_numpy: bool = False
-    carried: Carried | None = None
+    extends_numpy: bool = False  #: NumPy has it from the package `ml_dtypes`.
+    carried: Carried | None = None  #: For floats that are read and written only, and computed with as float32.
 
     @property
     def pairs(self) -> int:

@@ -37,43 +37,22 @@ _BRIEF_STEPS = 12
 
 
 class Instruction(NamedTuple):
-    """One step.
+    """One step."""
 
-    Attributes
-    ----------
-    op : str
-        A primitive, or `parameter`, `constant`, `cast`, `bits`, `copy`.
-    args : tuple of int
-        Earlier instructions.
-    dtype : str
-        Of the value.
-    text : str
-        A parameter's name; a constant's value (floats in Python's hexadecimal form).
-    """
-
-    op: str
-    args: tuple[int, ...]
-    dtype: str
-    text: str = ""
+    op: str  #: A primitive, or `parameter`, `constant`, `cast`, `bits`, `copy`.
+    args: tuple[int, ...]  #: Earlier instructions.
+    dtype: str  #: Of the value.
+    text: str = ""  #: A parameter's name; a constant's value (floats in Python's hexadecimal form).
 
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """An elementwise function of some arrays.
+    """An elementwise function of some arrays."""
 
-    Attributes
-    ----------
-    text : str
-        The expression in full: parameters, then a step for every further instruction.
-    instructions : tuple of Instruction
-        The parameters first; the last one is the result.
-    arity : int
-        How many parameters.
-    """
-
-    text: str
+    text: str  #: The expression in full: parameters, then a step for every further instruction.
+    #: The parameters first; the last one is the result.
     instructions: tuple[Instruction, ...] = field(compare=False, repr=False)
-    arity: int = field(compare=False, repr=False)
+    arity: int = field(compare=False, repr=False)  #: How many parameters.
 
     @property
     def parameters(self) -> tuple[tuple[str, str], ...]:

@@ -11,30 +11,19 @@ from tilewright.problem.expression import Expression
 class Kind(NamedTuple):
     """The dtypes of a product and what is done to them.
 
-    Attributes
-    ----------
-    a, b, out, accumulator : str
-        Dtypes of A, B, C and of the running sums.
-    algebra : Semiring, optional
-        By default plus-times.
-    finish : Expression, optional
-        Of the sum and of further operands, whose value is C; by default the sum itself.
-    reads_out : bool
-        One of these operands is C, so that no sums may lie there.
-    order : {"canonical", "fast"}
-        Of the sums: what is allowed.
-
     Examples
     --------
     >>> Kind("int8", "int8", "int32", "int32").order
     'canonical'
     """
 
+    #: `a`, `b`, `out`, `accumulator`: dtypes of A, B, C and of the running sums.
     a: str
     b: str
     out: str
     accumulator: str
-    algebra: Semiring | None = None
+    algebra: Semiring | None = None  #: By default plus-times.
+    #: Of the sum and of further operands, whose value is C; by default the sum itself.
     finish: Expression | None = None
-    reads_out: bool = False
-    order: str = "canonical"
+    reads_out: bool = False  #: One of these operands is C, so that no sums may lie there.
+    order: str = "canonical"  #: Of the sums: "canonical", or what "fast" allows.

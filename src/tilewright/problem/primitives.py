@@ -38,30 +38,16 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class Primitive:
-    """One operation.
-
-    Attributes
-    ----------
-    name : str
-    arity : int
-    kinds : str
-        Letters of the operands' dtypes: f, s, u, b for floats, signed and unsigned integers, booleans.
-    result : {"same", "bool"}
-    meaning : callable
-        On arrays of one dtype.
-    llvm : dict of str to tuple of str
-        Lines by the letters they serve.
-    c : dict of str to str
-        Expressions by the letters they serve.
-    """
+    """One operation."""
 
     name: str
     arity: int
+    #: Letters of the operands' dtypes: f, s, u, b for floats, signed and unsigned integers, booleans.
     kinds: str
-    result: str
-    meaning: Callable[..., Any]
-    llvm: dict[str, tuple[str, ...]]
-    c: dict[str, str]
+    result: str  #: Of which dtype: "same" or "bool".
+    meaning: Callable[..., Any]  #: On arrays of one dtype.
+    llvm: dict[str, tuple[str, ...]]  #: Lines by the letters they serve.
+    c: dict[str, str]  #: Expressions by the letters they serve.
 
     def lines(self, kind: str) -> tuple[str, ...]:
         """The LLVM lines for a kind of operand."""

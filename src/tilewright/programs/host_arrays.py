@@ -42,14 +42,6 @@ def shares(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> bool:
 class Stretch:
     """Host memory that one copy on the device stands for: that of an array, or of several that share elements.
 
-    Attributes
-    ----------
-    arrays : tuple of numpy.ndarray
-    low, size_bytes : int
-        Host address of its first byte, and bytes to its last.
-    lead_bytes : int
-        Unused bytes before it in the device's copy: views are aligned there as if the whole array were.
-
     Examples
     --------
     >>> x = np.zeros(64, np.float32)
@@ -59,8 +51,10 @@ class Stretch:
     """
 
     arrays: tuple[npt.NDArray[Any], ...]
+    #: `low`, `size_bytes`: host address of its first byte, and bytes to its last.
     low: int
     size_bytes: int
+    #: Unused bytes before it in the device's copy: views are aligned there as if the whole array were.
     lead_bytes: int
 
     def offset(self, array: npt.NDArray[Any]) -> int:

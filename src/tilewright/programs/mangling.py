@@ -38,23 +38,12 @@ _CLASSES = {"__half": "<f2"}
 
 @dataclass(frozen=True, slots=True)
 class CType:
-    """A parameter's type.
+    """A parameter's type."""
 
-    Attributes
-    ----------
-    name : str
-        As C++ writes it, `const float *`.
-    dtype : str
-        NumPy's, of the value or of what a pointer points to; empty where NumPy has none.
-    pointer : bool
-    const : bool
-        What a pointer points to cannot be written.
-    """
-
-    name: str
-    dtype: str = ""
+    name: str  #: As C++ writes it, `const float *`.
+    dtype: str = ""  #: NumPy's, of the value or of what a pointer points to; empty where NumPy has none.
     pointer: bool = False
-    const: bool = False
+    const: bool = False  #: What a pointer points to cannot be written.
 
 
 class _UnreadError(Exception):

@@ -42,29 +42,14 @@ RATE = Form(figures.rate, figures.rate)
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column.
+    """One column."""
 
-    Attributes
-    ----------
-    title : str
-        Lines separated by newlines.
-    value : callable
-        Of a row: what `form` writes; None where nothing is known.
-    form : Form
-    style : str or callable
-        Of all cells, or of a row's.
-    wrap_at : int
-        Cells from which words wrap; 0 keeps every cell in one line.
-    legend : str
-        What the title means, where that is not plain.
-    """
-
-    title: str
-    value: Callable[[Any], Any]
+    title: str  #: Lines separated by newlines.
+    value: Callable[[Any], Any]  #: Of a row: what `form` writes; None where nothing is known.
     form: Form = TEXT
-    style: str | Callable[[Any], str] = ""
-    wrap_at: int = 0
-    legend: str = ""
+    style: str | Callable[[Any], str] = ""  #: Of all cells, or of a row's.
+    wrap_at: int = 0  #: Cells from which words wrap; 0 keeps every cell in one line.
+    legend: str = ""  #: What the title means, where that is not plain.
 
     def cell(self, row: Any, *, brief: bool = False) -> Text:
         """What stands in a row."""
@@ -96,18 +81,12 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table: the first of the key's columns is repeated wherever the table goes on.
-
-    Attributes
-    ----------
-    key, groups, rows
-    text : Column, optional
-        Lines of any length, which stand at the right, or above what else there is of a row.
-    """
+    """A table: the first of the key's columns is repeated wherever the table goes on."""
 
     key: Group
     groups: tuple[Group, ...]
     rows: Sequence[Any] = field(repr=False)
+    #: Lines of any length, which stand at the right, or above what else there is of a row.
     text: Column | None = None
 
     def __post_init__(self) -> None:

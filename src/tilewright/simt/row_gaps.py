@@ -20,13 +20,6 @@ _GAPS_MAX_BYTES = 1 << 28
 class RowGaps:
     """An array in C order with a gap after each row; one of one dimension is one row.
 
-    Attributes
-    ----------
-    shape : tuple of int
-        No extent is 0.
-    item_bytes : int
-        Of an element.
-
     Examples
     --------
     >>> rows = RowGaps((2, 3, 4), 4)
@@ -36,8 +29,8 @@ class RowGaps:
     Rows(address=1016, count=6, step_bytes=272, size_bytes=256)
     """
 
-    shape: tuple[int, ...]
-    item_bytes: int
+    shape: tuple[int, ...]  #: No extent is 0.
+    item_bytes: int  #: Of an element.
 
     @property
     def row_bytes(self) -> int:

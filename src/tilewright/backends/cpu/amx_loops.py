@@ -83,22 +83,14 @@ class _Block:
 
 @dataclass(frozen=True)
 class _Loops:
-    """Emits the loops of one matrix.
-
-    Attributes
-    ----------
-    step : int
-        Elements along k of a step.
-    converts : str
-        i1: C is not just the sums.
-    """
+    """Emits the loops of one matrix."""
 
     ir: Ir
     key: KernelKey
     tile: Tile
-    step: int
+    step: int  #: Elements along k of a step.
     code: AmxTile
-    converts: str
+    converts: str  #: i1: C is not just the sums.
 
     def k_blocks(self) -> None:
         """All of C. Without anything to sum there is one block of no steps, which stores zeros."""

@@ -16,33 +16,19 @@ from tilewright.problem.algebra import Semiring
 
 @dataclass(frozen=True, slots=True)
 class KernelKey:
-    """One kernel.
+    """One kernel."""
 
-    Attributes
-    ----------
-    a, b, c : str
-        Dtypes in memory.
-    register : str
-        LLVM type of the accumulator.
-    family : str
-        How a step is made: `fma`, `integer`, `dot` (dot products that add to the sums), `pairs` (products of words
-        added in pairs), `amx`, `semiring`.
-    vector_bytes : int
-        64 (AVX-512), 32 (AVX2) or 16 (SSE, NEON).
-    algebra : Semiring, optional
-        Of the family `semiring`.
-    finish : Finish, optional
-        What is computed from the sums; `c` is then the accumulator's dtype.
-    """
-
+    #: `a`, `b`, `c`: dtypes in memory.
     a: str
     b: str
     c: str
-    register: str
+    register: str  #: LLVM type of the accumulator.
+    #: How a step is made: `fma`, `integer`, `dot` (dot products that add to the sums), `pairs` (products of words added
+    #: in pairs), `amx`, `semiring`.
     family: str
-    vector_bytes: int
-    algebra: Semiring | None = None
-    finish: Finish | None = None
+    vector_bytes: int  #: 64 (AVX-512), 32 (AVX2) or 16 (SSE, NEON).
+    algebra: Semiring | None = None  #: Of the family `semiring`.
+    finish: Finish | None = None  #: What is computed from the sums; `c` is then the accumulator's dtype.
 
     @property
     def order(self) -> Literal["canonical", "fast"]:

@@ -23,18 +23,11 @@ OPERAND_WORDS = ("step", "first", "rs", "cs")
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """What a kernel is made for beside the product itself.
+    """What a kernel is made for beside the product itself."""
 
-    Attributes
-    ----------
-    expression : Expression
-        Of the sum, in the accumulator's dtype, and the operands; its result's dtype is C's.
-    patterns : tuple of str
-        One an operand.
-    """
-
+    #: Of the sum, in the accumulator's dtype, and the operands; its result's dtype is C's.
     expression: Expression
-    patterns: tuple[Pattern, ...]
+    patterns: tuple[Pattern, ...]  #: One an operand.
 
     @property
     def operands(self) -> tuple[str, ...]:

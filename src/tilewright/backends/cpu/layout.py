@@ -7,29 +7,19 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A batch of products.
-
-    Attributes
-    ----------
-    m, n, k : int
-    a, b, out : (int, int)
-        Bytes from row to row and from column to column.
-    batch : tuple of (extent, a, b, out, ...)
-        The batch's axes, outer before inner, with bytes from one matrix to the next (0 where one is used again).
-    swapped : bool
-        A and B have changed places: the transposed product is computed.
-    more : tuple of (int, int)
-        Strides of further operands of C's extents; their steps follow the others in `batch`.
-    """
+    """A batch of products."""
 
     m: int
     n: int
     k: int
+    #: `a`, `b`, `out`: bytes from row to row and from column to column.
     a: tuple[int, int]
     b: tuple[int, int]
     out: tuple[int, int]
+    #: The batch's axes, outer before inner, with bytes from one matrix to the next (0 where one is used again).
     batch: tuple[tuple[int, ...], ...] = ()
-    swapped: bool = False
+    swapped: bool = False  #: A and B have changed places: the transposed product is computed.
+    #: Strides of further operands of C's extents; their steps follow the others in `batch`.
     more: tuple[tuple[int, int], ...] = ()
 
     @classmethod

@@ -14,33 +14,17 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Microarchitecture:
-    """One family of processor cores.
-
-    Attributes
-    ----------
-    title : str
-    names : tuple of str
-        LLVM's names of such hosts.
-    l1_bytes, l2_bytes : int
-        Data caches of one core.
-    kc : int
-        Steps of a block along k.
-    packed_bytes : int
-        B's packed block.
-    source : str
-        Of the caches.
-    measured : bool
-        Whether the blocks were timed on one.
-    """
+    """One family of processor cores."""
 
     title: str
-    names: tuple[str, ...]
+    names: tuple[str, ...]  #: LLVM's names of such hosts.
+    #: `l1_bytes`, `l2_bytes`: data caches of one core.
     l1_bytes: int
     l2_bytes: int
-    kc: int
-    packed_bytes: int
-    source: str
-    measured: bool = False
+    kc: int  #: Steps of a block along k.
+    packed_bytes: int  #: B's packed block.
+    source: str  #: Of the caches.
+    measured: bool = False  #: Whether the blocks were timed on one.
 
 
 _K, _M = 1 << 10, 1 << 20

@@ -352,26 +352,14 @@ class Product:
 
 @dataclass(frozen=True, slots=True)
 class _Ready:
-    """What a product runs, all of it held by whoever runs it.
-
-    Attributes
-    ----------
-    code : Kernel
-    made : callable
-        Records of shares, from one number up to another.
-    records : Records
-        Of the first shares.
-    words : ndarray
-        The kernel's and the records' addresses, at the address `pair`.
-    call : callable, optional
-        Where one call does it all: the function of `pair` and of three array objects.
-    """
+    """What a product runs, all of it held by whoever runs it."""
 
     code: Kernel
-    made: Callable[[int, int], Records]
-    records: Records
-    words: Array
+    made: Callable[[int, int], Records]  #: Records of shares, from one number up to another.
+    records: Records  #: Of the first shares.
+    words: Array  #: The kernel's and the records' addresses, at the address `pair`.
     pair: int
+    #: Where one call does it all: the function of `pair` and of three array objects.
     call: Callable[[int, int, int, int], None] | None
 
     @classmethod

@@ -38,20 +38,11 @@ Along = Literal["rows", "columns"]
 
 @dataclass(frozen=True, slots=True)
 class SkinnyKey:
-    """One skinny kernel.
-
-    Attributes
-    ----------
-    key : KernelKey
-    rows : int
-        Of C.
-    along : {"rows", "columns"}
-        What of B is contiguous.
-    """
+    """One skinny kernel."""
 
     key: KernelKey
-    rows: int
-    along: Along
+    rows: int  #: Of C.
+    along: Along  #: What of B is contiguous.
 
 
 def skinny_text(skinny: SkinnyKey) -> str:

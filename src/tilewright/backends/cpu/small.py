@@ -29,17 +29,9 @@ ARGUMENTS = ("batch", "a_step", "b_step", "out_step", "a", "b", "out")
 
 @dataclass(frozen=True, slots=True)
 class SmallKey:
-    """One small kernel: extents, and strides in bytes (rows of B and of C are contiguous).
+    """One small kernel: extents, and strides in bytes (rows of B and of C are contiguous)."""
 
-    Attributes
-    ----------
-    key : KernelKey
-        Dtypes, register type, family and vector width; the dtypes are the register type itself.
-    m, n, k : int
-    a_rs, a_cs, b_rs, c_rs : int
-    """
-
-    key: KernelKey
+    key: KernelKey  #: Dtypes, register type, family and vector width; the dtypes are the register type itself.
     m: int
     n: int
     k: int

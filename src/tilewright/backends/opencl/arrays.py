@@ -32,18 +32,10 @@ def is_opencl(value: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class OpenclArrays:
-    """The arrays of one product.
+    """The arrays of one product."""
 
-    Attributes
-    ----------
-    queue : pyopencl.CommandQueue
-        A's, or B's: the result's too.
-    allocator : callable or None
-        A's.
-    """
-
-    queue: Any
-    allocator: Any
+    queue: Any  #: A's pyopencl.CommandQueue, or B's: the result's too.
+    allocator: Any  #: A's, a callable or None.
 
     @classmethod
     def of(cls, a: Any, b: Any) -> OpenclArrays:

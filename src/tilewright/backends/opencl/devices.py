@@ -25,51 +25,28 @@ _PREFIX = "opencl"
 
 @dataclass(frozen=True, slots=True)
 class OpenclDevice:
-    """One device of one platform.
+    """One device of one platform."""
 
-    Attributes
-    ----------
-    name, platform, vendor, version : str
-        As the driver gives them.
-    kind : {"gpu", "accelerator", "cpu"}
-    units : int
-        Compute units.
-    memory_bytes, allocation_bytes, local_bytes : int
-        Global memory; the largest buffer; local memory of a work-group.
-    group_items : int
-        Most work-items of a group.
-    axis_items : (int, int)
-        Most of them along its first and second axis.
-    vector_bytes : int
-        Of the device's own vectors of float32.
-    doubles : bool
-        64-bit floats (cl_khr_fp64).
-    divides : bool
-        Division and square root of float32 are rounded correctly on request.
-    subnormals : bool
-        float32 keeps them.
-    unified : bool
-        Host and device share memory, so that arrays need not be copied.
-    handle : pyopencl.Device
-    """
-
+    #: `name`, `platform`, `vendor`, `version`: as the driver gives them.
     name: str
     platform: str
     vendor: str
     version: str
     kind: Kind
-    units: int
+    units: int  #: Compute units.
+    #: `memory_bytes`, `allocation_bytes`, `local_bytes`: global memory; the largest buffer; local memory of a
+    #: work-group.
     memory_bytes: int
     allocation_bytes: int
     local_bytes: int
-    group_items: int
-    axis_items: tuple[int, int]
-    vector_bytes: int
-    doubles: bool
-    divides: bool
-    subnormals: bool
-    unified: bool
-    handle: Any = field(repr=False, compare=True)
+    group_items: int  #: Most work-items of a group.
+    axis_items: tuple[int, int]  #: Most of them along its first and second axis.
+    vector_bytes: int  #: Of the device's own vectors of float32.
+    doubles: bool  #: 64-bit floats (cl_khr_fp64).
+    divides: bool  #: Division and square root of float32 are rounded correctly on request.
+    subnormals: bool  #: float32 keeps them.
+    unified: bool  #: Host and device share memory, so that arrays need not be copied.
+    handle: Any = field(repr=False, compare=True)  #: pyopencl.Device.
 
 
 def binding() -> Any:

@@ -36,22 +36,12 @@ _EXTENT_MAX = 2**31 - 256
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """An array in a device's memory.
+    """An array in a device's memory."""
 
-    Attributes
-    ----------
-    buffer : pyopencl.Buffer
-    start : int
-        Element of the buffer where the array starts.
-    shape : tuple of int
-    strides : tuple of int
-        In elements.
-    """
-
-    buffer: Any
-    start: int
+    buffer: Any  #: pyopencl.Buffer.
+    start: int  #: Element of the buffer where the array starts.
     shape: tuple[int, ...]
-    strides: tuple[int, ...]
+    strides: tuple[int, ...]  #: In elements.
 
     def reshaped(self, shape: tuple[int, ...], strides: tuple[int, ...]) -> Placed:
         """The same memory by other axes."""

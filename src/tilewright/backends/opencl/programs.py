@@ -142,13 +142,9 @@ class Built:
     """A kernel that was built.
 
     Its arguments are state of its own: whoever sets them and launches it holds the lock meanwhile.
-
-    Attributes
-    ----------
-    kernel : pyopencl.Kernel
     """
 
-    kernel: Any
+    kernel: Any  #: pyopencl.Kernel.
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def launch(

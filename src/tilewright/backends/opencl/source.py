@@ -29,27 +29,17 @@ Form = Literal["naive", "tiled", "register_tiled"]
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """How a kernel cuts C: extents of a work-group's block, of a work-item's part of it, and of its vectors.
+    """How a kernel cuts C: extents of a work-group's block, of a work-item's part of it, and of its vectors."""
 
-    Attributes
-    ----------
-    form : {"naive", "tiled", "register_tiled"}
-        Whose file is used.
-    bm, bn, bk : int
-        Rows and columns of C a work-group computes, and steps of k it holds in local memory.
-    tm, tn : int
-        Rows and columns a work-item computes.
-    width : int
-        Elements of a vector: 1, 2, 4, 8 or 16.
-    """
-
-    form: Form
+    form: Form  #: Whose file is used.
+    #: `bm`, `bn`, `bk`: rows and columns of C a work-group computes, and steps of k it holds in local memory.
     bm: int = 16
     bn: int = 16
     bk: int = 16
+    #: `tm`, `tn`: rows and columns a work-item computes.
     tm: int = 1
     tn: int = 1
-    width: int = 1
+    width: int = 1  #: Elements of a vector: 1, 2, 4, 8 or 16.
 
     @property
     def items(self) -> tuple[int, int]:
@@ -63,19 +53,12 @@ class Tile:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What is known of the operands' strides when a kernel is made.
+    """What is known of the operands' strides when a kernel is made."""
 
-    Attributes
-    ----------
-    a_by_columns, b_by_columns : bool
-        The operand's columns are contiguous rather than its rows.
-    b_vectors : bool
-        B's rows are contiguous, so that vectors can be read along n.
-    """
-
+    #: `a_by_columns`, `b_by_columns`: the operand's columns are contiguous rather than its rows.
     a_by_columns: bool = False
     b_by_columns: bool = False
-    b_vectors: bool = False
+    b_vectors: bool = False  #: B's rows are contiguous, so that vectors can be read along n.
 
 
 #: Division and square root of float32 where the device's own are rounded correctly, and where they are not: a double's

@@ -25,17 +25,11 @@ SUMS = (Linear.ADD, Linear.MAD, Linear.MAD_WIDE)
 
 @dataclass(frozen=True)
 class Values:
-    """The instructions of a kernel, and which of them write a register.
-
-    Attributes
-    ----------
-    graph : Graph
-    ops : tuple of Op
-        Every instruction that can be reached, in the graph's order; a block's end is one too.
-    """
+    """The instructions of a kernel, and which of them write a register."""
 
     module: tree.Module = field(repr=False)
     graph: graph.Graph = field(repr=False)
+    #: Every instruction that can be reached, in the graph's order; a block's end is one too.
     ops: tuple[Op, ...] = field(repr=False)
 
     @functools.cached_property

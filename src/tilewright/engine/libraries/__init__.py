@@ -38,21 +38,12 @@ class Frame(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """A library with arrays of its own.
+    """A library with arrays of its own."""
 
-    Attributes
-    ----------
-    name : str
-        Of the module that is loaded where such arrays are about.
-    types : tuple of str
-        Names of their classes in that module.
-    adapter : str
-        Module with `array(value, name)`, the NumPy array of one operand, and `operands(a, b)`, those of two operands
-        and what the product becomes; one of the two operands may be no array of the library.
-    """
-
-    name: str
-    types: tuple[str, ...]
+    name: str  #: Of the module that is loaded where such arrays are about.
+    types: tuple[str, ...]  #: Names of their classes in that module.
+    #: Module with `array(value, name)`, the NumPy array of one operand, and `operands(a, b)`, those of two operands and
+    #: what the product becomes; one of the two operands may be no array of the library.
     adapter: str
 
     def owns(self, value: Any) -> bool:

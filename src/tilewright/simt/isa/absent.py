@@ -11,19 +11,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Absent:
-    """Instructions that are refused.
+    """Instructions that are refused."""
 
-    Attributes
-    ----------
-    names : str
-        Words of their names, space-separated: `cp` stands for all of cp.async, `addc.sat` for addc.s32.sat too.
-    section : str
-        Section of the PTX ISA manual; "" for what it does not have.
-    reason : str
-    """
-
+    #: Words of their names, space-separated: `cp` stands for all of cp.async, `addc.sat` for addc.s32.sat too.
     names: str
-    section: str
+    section: str  #: Section of the PTX ISA manual; "" for what it does not have.
     reason: str
 
 

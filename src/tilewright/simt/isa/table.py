@@ -75,41 +75,23 @@ class Linear(enum.StrEnum):
 
 @dataclass(frozen=True)
 class Row:
-    """One family of instruction forms.
+    """One family of instruction forms."""
 
-    Attributes
-    ----------
-    syntax : str
-        As the manual prints it.
-    section : str
-        Section of the PTX ISA manual.
-    where : dict
-        Placeholder -> allowed values (without dots).
-    types : dict
-        Operand letter -> type expression, where it is not `.type`.
-    kind : str
-        Who places the instruction: one of `KINDS`.
-    linear : Linear
-        How the result's shape follows from the operands'; `NONE` where only the general rule applies.
-    cost : str
-        The unit that executes it, one of `COSTS`; for instruments that say what bounds a kernel.
-    emit : callable
-        The meaning, called as the kind says. Kinds that the translator places wholly have none that can be called.
-    note : str
-        What a reader of the support page should know besides.
-    fixed : int
-        How many of the syntax's dotted parts stand first in a name, in their order; the others come in any.
-    """
-
-    syntax: str
-    section: str
+    syntax: str  #: As the manual prints it.
+    section: str  #: Section of the PTX ISA manual.
+    #: The meaning, called as the kind says. Kinds that the translator places wholly have none that can be called.
     emit: Meaning
+    #: Placeholder -> allowed values (without dots).
     where: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    #: Operand letter -> type expression, where it is not `.type`.
     types: Mapping[str, str] = field(default_factory=dict)
-    kind: str = "lane"
+    kind: str = "lane"  #: Who places the instruction: one of `KINDS`.
+    #: How the result's shape follows from the operands'; `NONE` where only the general rule applies.
     linear: Linear = Linear.NONE
+    #: The unit that executes it, one of `COSTS`; for instruments that say what bounds a kernel.
     cost: str = "integer"
-    note: str = ""
+    note: str = ""  #: What a reader of the support page should know besides.
+    #: How many of the syntax's dotted parts stand first in a name, in their order; the others come in any.
     fixed: int = 0
 
     def __post_init__(self) -> None:

@@ -68,27 +68,15 @@ def rule_text(rule: Rule, got: int, other: int, threads: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """A barrier at which warps of a block wait, and which cannot complete.
-
-    Attributes
-    ----------
-    barrier : int
-    arrived, needed : int
-        Threads.
-    counted : bool
-        Whether it names the number of threads; else all that have not exited are meant.
-    warps : tuple of int
-        Those that have arrived.
-    site : Site
-        Where the first of them did.
-    """
+    """A barrier at which warps of a block wait, and which cannot complete."""
 
     barrier: int
+    #: `arrived`, `needed`: threads.
     arrived: int
     needed: int
-    counted: bool
-    warps: tuple[int, ...]
-    site: Site
+    counted: bool  #: Whether it names the number of threads; else all that have not exited are meant.
+    warps: tuple[int, ...]  #: Those that have arrived.
+    site: Site  #: Where the first of them did.
 
 
 def waits(slot: np.ndarray[Any, np.dtype[np.uint64]], warps: int, sites: Sequence[Site]) -> list[Wait]:

@@ -47,26 +47,13 @@ def number_of(place: _Extent, extents: _Extent) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """What the errors of one launch are made of.
+    """What the errors of one launch are made of."""
 
-    Attributes
-    ----------
-    job : Job
-        Its translation's sites say where instructions stand.
-    placed : Placed
-    budget : Budget
-        The launch's instructions.
-    grid_barrier : GridBarrier, optional
-        That of a cooperative launch.
-    deadline_s : float, optional
-        When the launch is given up, by `time.monotonic`.
-    """
-
-    job: Job
+    job: Job  #: Its translation's sites say where instructions stand.
     placed: Placed
-    budget: Budget
-    grid_barrier: GridBarrier | None
-    deadline_s: float | None
+    budget: Budget  #: The launch's instructions.
+    grid_barrier: GridBarrier | None  #: That of a cooperative launch.
+    deadline_s: float | None  #: When the launch is given up, by `time.monotonic`.
 
     @property
     def launch(self) -> Launch:

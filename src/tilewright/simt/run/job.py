@@ -21,47 +21,25 @@ SHARED_REMEDY = "use smaller tiles, or another GPU (`gpu`, --gpu, TILEWRIGHT_GPU
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """Where the parts of a launch lie.
-
-    Attributes
-    ----------
-    memory : Memory
-    module_base : int
-        Device address of the module's variables; see :mod:`tilewright.simt.run.variables`.
-    params_address : int
-        Device address of the parameter block.
-    workspace : int
-        Device address of a cooperative launch's workspace, `WORKSPACE_BYTES`; 0 for any other launch, whose blocks wait
-        for ever where they wait for others that have ended.
-    """
+    """Where the parts of a launch lie."""
 
     memory: Memory
-    module_base: int
-    params_address: int
+    module_base: int  #: Device address of the module's variables; see :mod:`tilewright.simt.run.variables`.
+    params_address: int  #: Device address of the parameter block.
+    #: Device address of a cooperative launch's workspace, `WORKSPACE_BYTES`; 0 for any other launch, whose blocks wait
+    #: for ever where they wait for others that have ended.
     workspace: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A launch whose kernel is ready, before its arguments are in memory.
-
-    Attributes
-    ----------
-    launch : Launch
-    instruments : tuple of Instrument
-    ready : ReadyKernel
-        The code that it begins with.
-    improvement : Improvement, optional
-        What makes better code meanwhile.
-    shared_bytes : int
-        Of a block, with the gaps that instruments want.
-    """
+    """A launch whose kernel is ready, before its arguments are in memory."""
 
     launch: Launch
     instruments: tuple[Instrument, ...]
-    ready: ReadyKernel
-    improvement: Improvement | None
-    shared_bytes: int
+    ready: ReadyKernel  #: The code that it begins with.
+    improvement: Improvement | None  #: What makes better code meanwhile.
+    shared_bytes: int  #: Of a block, with the gaps that instruments want.
 
     @property
     def param_bytes(self) -> int:

@@ -62,17 +62,10 @@ def release(ir: Ir) -> None:
 
 @dataclass(frozen=True)
 class AmxTile:
-    """Emits 32 x 32 tiles of C.
-
-    Attributes
-    ----------
-    ir : Ir
-    dot : str
-        The instruction that multiplies.
-    """
+    """Emits 32 x 32 tiles of C."""
 
     ir: Ir
-    dot: str
+    dot: str  #: The instruction that multiplies.
 
     def emit(self, a: str, b: str, steps: str, start: tuple[str, str], end: tuple[str, str], first: str) -> None:
         """One tile.

@@ -29,27 +29,13 @@ _INSTRUCTIONS = {
 
 @dataclass(frozen=True, slots=True)
 class Dot:
-    """How one pair of operand dtypes is multiplied.
+    """How one pair of operand dtypes is multiplied."""
 
-    Attributes
-    ----------
-    family : str
-        `dot` or `pairs` (see :class:`~tilewright.backends.cpu.contexts.KernelKey`).
-    bytes : int
-        Of an element as it is packed.
-    flip : int
-        What A's elements are xor-ed with while packing (128: signed to unsigned or back).
-    a_first : bool
-        Whether A is the instruction's first (unsigned) operand.
-    correction : int
-        Multiple of B's column sums that is added to the sums.
-    """
-
-    family: str
-    bytes: int
-    flip: int = 0
-    a_first: bool = True
-    correction: int = 0
+    family: str  #: `dot` or `pairs` (see :class:`~tilewright.backends.cpu.contexts.KernelKey`).
+    bytes: int  #: Of an element as it is packed.
+    flip: int = 0  #: What A's elements are xor-ed with while packing (128: signed to unsigned or back).
+    a_first: bool = True  #: Whether A is the instruction's first (unsigned) operand.
+    correction: int = 0  #: Multiple of B's column sums that is added to the sums.
 
     @property
     def group(self) -> int:

@@ -19,27 +19,14 @@ UNROLL = 4
 
 @dataclass(frozen=True)
 class TileCode:
-    """Emits tiles of one kind.
-
-    Attributes
-    ----------
-    ir : Ir
-    tile : Tile
-    family : Family
-    type : str
-        Register type.
-    bytes : int
-        Its size.
-    corrected : bool
-        Whether a row of corrections behind the panel is added to the sums.
-    """
+    """Emits tiles of one kind."""
 
     ir: Ir
     tile: Tile
     family: Family
-    type: str
-    bytes: int
-    corrected: bool = False
+    type: str  #: Register type.
+    bytes: int  #: Its size.
+    corrected: bool = False  #: Whether a row of corrections behind the panel is added to the sums.
 
     @property
     def vector(self) -> str:
