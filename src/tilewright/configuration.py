@@ -69,10 +69,7 @@ _KEYS: dict[str, tuple[Callable[[Any], bool], str]] = {
 def of(*folders: Path) -> Project:
     r"""The first table that is found in a folder or above it, each folder in turn; an empty one where there is none.
 
-    Raises
-    ------
-    ArgumentValueError
-        The file is no TOML, or the table has an unknown key, or a wrong value.
+    Raises ArgumentValueError: the file is no TOML, or the table has an unknown key, or a wrong value.
 
     Examples
     --------

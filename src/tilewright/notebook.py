@@ -54,10 +54,7 @@ def _as_asked(shell: Any, name: str, magic: Any, line: str, cell: str | None = N
 def _options(name: str, line: str) -> dict[str, Any] | None:
     """The values of a command's options; None where only its help was asked for.
 
-    Raises
-    ------
-    ArgumentValueError
-        There is no such option, or it is not one of cells.
+    Raises ArgumentValueError: there is no such option, or it is not one of cells.
     """
     import typer
     from typer.main import get_command
@@ -121,10 +118,7 @@ def _profile(shell: Any, head: str, cell: str, options: dict[str, Any]) -> BaseE
 def _gpu(options: dict[str, Any]) -> str:
     """The GPU that is meant: the one in place, or that of the option or the settings.
 
-    Raises
-    ------
-    ArgumentValueError
-        There is no such GPU, or another one is in place.
+    Raises ArgumentValueError: there is no such GPU, or another one is in place.
     """
     from tilewright.cli import values
     from tilewright.drivers.current import placed_gpu

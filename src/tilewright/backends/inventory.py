@@ -109,12 +109,8 @@ def place_of(kernels: str) -> str:
 def opened(device: str | None = None) -> Backend:
     """The backend that `device=` names; the first of the table by default.
 
-    Raises
-    ------
-    ArgumentTypeError, ArgumentValueError
-        It names none that multiplies arrays of the host.
-    DeviceError, MissingExtraError
-        There is no such device here.
+    Raises ArgumentTypeError, ArgumentValueError: it names none that multiplies arrays of the host; DeviceError,
+    MissingExtraError: there is no such device here.
     """
     if device is None:
         row: Row | None = BACKENDS[0]
@@ -140,10 +136,7 @@ def owner(*values: Any) -> Row | None:
 def arrays_of(row: Row, a: Any, b: Any) -> DeviceArrays:
     """The arrays of a product that lie on a backend.
 
-    Raises
-    ------
-    ArgumentTypeError, ArgumentValueError
-        One of them lies elsewhere.
+    Raises ArgumentTypeError, ArgumentValueError: one of them lies elsewhere.
     """
     found: DeviceArrays = row.load().arrays_of(a, b)
     return found

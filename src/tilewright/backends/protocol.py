@@ -145,9 +145,7 @@ class Backend(Protocol):
 def require(device: Backend, kind: Kind) -> None:
     """Refuse a product that a device cannot make: every product and plan goes through here first.
 
-    Raises
-    ------
-    DeviceError
+    Raises DeviceError.
     """
     why_not = device.can(kind)
     if why_not:

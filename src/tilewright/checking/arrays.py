@@ -38,15 +38,8 @@ def named(
     An access to no live memory is one to freed memory (TW105) where the array's own memory was freed, and else an
     overrun (TW101), whatever was in that place before.
 
-    Parameters
-    ----------
-    finding : Finding
-        With `address` among its details, or it is left as it is.
-    launch : Launch
-    values : Values or None
-        What the kernel's text says; None where it cannot be read.
-    freed : callable
-        Whether the memory at an address was freed.
+    Without `address` among its details the finding is left as it is. `values` is what the kernel's text says, None
+    where it cannot be read; `freed` says of an address whether the memory there was freed.
     """
     address = finding.details.get("address")
     arrays = [fact for fact in launch.arguments if fact.dtype is not None]

@@ -106,12 +106,8 @@ class Checks(Observer):
     def fresh(self, *, raised: bool = True, ended: bool = False) -> Sifted:
         """What was found since this was asked last.
 
-        Parameters
-        ----------
-        raised : bool
-            Whether what a launch has raised as an exception is among it.
-        ended : bool
-            Whether arrays that are not freed yet have had their last launch too.
+        `raised`: with what a launch has raised as an exception. `ended`: arrays that are not freed yet have had their
+        last launch too.
         """
         unreached = self._coverage.findings() if ended else self._coverage.settled
         rows = [*self._found[self._given[0] :], *unreached[self._given[1] :]]

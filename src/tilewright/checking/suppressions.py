@@ -61,10 +61,7 @@ class Sifted:
 def checked(codes: Sequence[str], where: str = "`ignore`") -> tuple[str, ...]:
     """Codes as a user gave them, each once.
 
-    Raises
-    ------
-    ArgumentValueError
-        Something is no code; the message says where it stands, and which codes there are.
+    Raises ArgumentValueError: something is no code; the message says where it stands, and which codes there are.
 
     Examples
     --------

@@ -27,12 +27,8 @@ _ZIP = b"PK"
 def read(path: Path) -> npt.NDArray[Any]:
     """Read one array; pickled objects are never loaded.
 
-    Raises
-    ------
-    ArgumentValueError
-        The file is missing, cannot be read, is no .npy file, or is shorter than its header says.
-    ArgumentTypeError
-        The file holds something other than one array.
+    Raises ArgumentValueError: the file is missing, cannot be read, is no .npy file, or is shorter than its header says;
+    ArgumentTypeError: the file holds something other than one array.
     """
     try:
         if not path.is_file() and path.exists():  # a pipe would be waited for
@@ -65,10 +61,7 @@ def read(path: Path) -> npt.NDArray[Any]:
 def _check_header(path: Path, file: IO[bytes], size: int) -> None:
     """Refuse what is no array of numbers, or is shorter than its header says, before room is made for it.
 
-    Raises
-    ------
-    ValueError
-        With the reason.
+    Raises ValueError: with the reason.
     """
     start = file.read(len(npy.MAGIC_PREFIX))
     if start.startswith(_ZIP):
@@ -92,10 +85,7 @@ def _check_header(path: Path, file: IO[bytes], size: int) -> None:
 def check_output(path: Path, *, force: bool) -> None:
     """Refuse an output that exists or cannot be made, before any work is done.
 
-    Raises
-    ------
-    ArgumentValueError
-        The file exists and `force` is False, is no regular file, or its folder does not exist.
+    Raises ArgumentValueError: the file exists and `force` is False, is no regular file, or its folder does not exist.
     """
     try:
         if path.is_dir():

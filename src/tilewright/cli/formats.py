@@ -27,10 +27,8 @@ _WHOLE = ("json", "sarif")
 def chosen(given: Sequence[str], *, json: bool, where: str = "--format") -> dict[str, Path | None]:
     """The forms of the report, each with its file; None is standard output.
 
-    Raises
-    ------
-    ArgumentValueError
-        There is no such form, its file cannot be made, or forms that each want standard output alone.
+    Raises ArgumentValueError: there is no such form, its file cannot be made, or forms that each want standard output
+    alone.
 
     Examples
     --------
@@ -61,10 +59,7 @@ def chosen(given: Sequence[str], *, json: bool, where: str = "--format") -> dict
 def _check_file(form: str, file: Path, others: Sequence[Path | None]) -> None:
     """Refuse a file that cannot be made, or that another form goes to, before the program runs.
 
-    Raises
-    ------
-    ArgumentValueError
-        With what came.
+    Raises ArgumentValueError: with what came.
     """
     from tilewright.cli import files
 

@@ -62,10 +62,7 @@ def profile(
 def _say_why_nothing(seen: Profiles, ended: Ended, kernel: str | None, number: int | None) -> None:
     """Say why there is no profile; that is wrong use where options name what a program that ran well never launched.
 
-    Raises
-    ------
-    ArgumentValueError
-        They do.
+    Raises ArgumentValueError: they do.
     """
     from tilewright.report import console
 

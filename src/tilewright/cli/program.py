@@ -107,10 +107,7 @@ def chosen(
 ) -> Chosen:
     """The program that options name, with what they leave open as the environment or its project has it.
 
-    Raises
-    ------
-    ArgumentValueError
-        No program is named, or a value is wrong.
+    Raises ArgumentValueError: no program is named, or a value is wrong.
     """
     from tilewright import configuration
     from tilewright.cli import values

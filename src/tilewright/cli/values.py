@@ -22,10 +22,7 @@ _SECONDS = re.compile(r"\d{1,9}(\.\d{1,9})?", re.ASCII)
 def limits(text: str | None) -> Limits | None:
     """What `--limit` says a launch may take; None where it says nothing.
 
-    Raises
-    ------
-    ArgumentValueError
-        The text is no number of seconds, or 0.
+    Raises ArgumentValueError: the text is no number of seconds, or 0.
     """
     from tilewright.simt import Limits
 
@@ -41,10 +38,7 @@ def limits(text: str | None) -> Limits | None:
 def whole(option: str, text: str, least: int, example: str, most: int = _MOST) -> int:
     """Return a whole number of at least `least` and at most `most`.
 
-    Raises
-    ------
-    ArgumentValueError
-        The text is something else.
+    Raises ArgumentValueError: the text is something else.
 
     Examples
     --------

@@ -14,12 +14,7 @@ _LOOKED_AT = ("inst", "constraint", "interp", "self")
 def add_line(error: Exception, function: Any) -> None:
     """Add a note with the line of the kernel to an error of numba-cuda's that does not say it.
 
-    Parameters
-    ----------
-    error : Exception
-        As it was caught: the compiler's frames, whose locals know the place, are in its traceback.
-    function
-        What is compiled.
+    The error is as it was caught: the compiler's frames, whose locals know the place, are in its traceback.
 
     Examples
     --------

@@ -27,17 +27,7 @@ def follow(
 ) -> Ended:
     """Run a program on a simulated GPU; the processes that it starts have one too, but are not followed.
 
-    Parameters
-    ----------
-    target, argv
-        As :func:`~tilewright.drivers.script.run_program` takes them.
-    observer : Observer
-        Hears of all that the program does on its GPU.
-    gpu, seed, limits
-        As :func:`~tilewright.drivers.session.simulated_gpu` takes them.
-    quiet : bool
-        Whether what the program prints goes to standard error.
-
+    `observer` hears of all that the program does on its GPU. `quiet` sends what it prints to standard error.
     Returns and raises what :func:`~tilewright.drivers.script.run_program` does.
     """
     with in_children(gpu, seed, limits) as others:

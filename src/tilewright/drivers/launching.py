@@ -85,11 +85,8 @@ class Launcher:
     def launch(self, stream: Any, config: Any, kernel: Kernel, *arguments: Any) -> None:
         """Run a kernel and wait for it.
 
-        Raises
-        ------
-        CudaAPIError
-            With the driver's code; where the kernel went wrong, with the machine's own message too, and it is a
-            `tilewright.KernelError` besides.
+        Raises CudaAPIError: with the driver's code; where the kernel went wrong, with the machine's own message too,
+        and it is a `tilewright.KernelError` besides.
         """
         gpu = self.gpu
         with gpu.call():
@@ -191,10 +188,7 @@ def _extents(value: Any) -> tuple[int, int, int]:
 def packed(parameters: Sequence[Parameter], arguments: Sequence[Any]) -> tuple[bytes, ...]:
     """The bytes of each parameter: as a driver does, the first of what each argument points to.
 
-    Raises
-    ------
-    DriverError
-        The number of arguments is wrong.
+    Raises DriverError: the number of arguments is wrong.
     """
     if len(arguments) != len(parameters):
         raise DriverError(

@@ -94,10 +94,7 @@ class Linker:
     def link(self, target_type: str) -> ObjectCode:
         """Link to `ptx` or to what can be loaded.
 
-        Raises
-        ------
-        cuda.core CUDAError
-            Some code is a GPU's own and not PTX.
+        Raises cuda.core CUDAError: some code is a GPU's own and not PTX.
         """
         texts: list[str] = []
         intermediate = []
@@ -179,10 +176,7 @@ class Program:
     def compile(self, target_type: str, name_expressions: Any = (), logs: Any = None) -> ObjectCode:
         """Compile to `ptx` or `ltoir`.
 
-        Raises
-        ------
-        cuda.core NVRTCError
-            NVRTC refused the source; the message holds its text.
+        Raises cuda.core NVRTCError: NVRTC refused the source; the message holds its text.
         """
         name = self._options.name or ""
         flags = [*self._options.as_bytes("nvrtc", target_type)]

@@ -64,10 +64,7 @@ class Library:
     def entry(self, name: str) -> Program:
         """The program of one kernel.
 
-        Raises
-        ------
-        cuda.core CUDAError
-            There is no such kernel.
+        Raises cuda.core CUDAError: there is no such kernel.
         """
         if name not in self._programs:
             if name not in {function.name for function in self.module.entries}:

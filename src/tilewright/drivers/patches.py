@@ -190,10 +190,7 @@ class Lines:
 def owner_of(module: str, name: str) -> tuple[Any, str]:
     """The module or class that a row's name is in, and the name's last part.
 
-    Raises
-    ------
-    AttributeError
-        numba-cuda has no such name any more.
+    Raises AttributeError: numba-cuda has no such name any more.
     """
     owner: Any = importlib.import_module(module)
     *path, last = name.split(".")

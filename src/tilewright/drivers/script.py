@@ -72,22 +72,9 @@ class Ended:
 def run_script(path: str | os.PathLike[str], argv: Sequence[str] = ()) -> Ended:
     """Run a program as `__main__` and wait for its threads.
 
-    Parameters
-    ----------
-    path : path
-        The program's file.
-    argv : sequence of str
-        Its arguments, without its own name.
+    `argv` has no name of the program's own. The exception that it did not handle is not reported yet.
 
-    Returns
-    -------
-    Ended
-        With the exception that it did not handle, which is not reported yet.
-
-    Raises
-    ------
-    NoProgramError
-        The file cannot be read.
+    Raises NoProgramError: the file cannot be read.
     """
     return run_program(Target(os.fspath(path)), argv)
 
@@ -95,20 +82,7 @@ def run_script(path: str | os.PathLike[str], argv: Sequence[str] = ()) -> Ended:
 def run_program(program: Target, argv: Sequence[str] = ()) -> Ended:
     """The same for anything that Python's command line takes as a program.
 
-    Parameters
-    ----------
-    program : Target
-    argv : sequence of str
-        Its arguments, without its own name.
-
-    Returns
-    -------
-    Ended
-
-    Raises
-    ------
-    NoProgramError
-        There is none that can be run.
+    Raises NoProgramError: there is none that can be run.
 
     Examples
     --------

@@ -67,12 +67,8 @@ class Target:
     def load(self, main: types.ModuleType) -> types.CodeType:
         """Compile the program and give its module the attributes that the interpreter would give it.
 
-        Raises
-        ------
-        NoProgramError
-            There is no such program, or it cannot be read.
-        SyntaxError
-            It is wrong. What the packages raise that a module is in comes as it is.
+        Raises NoProgramError: there is no such program, or it cannot be read; SyntaxError: it is wrong. What the
+        packages raise that a module is in comes as it is.
         """
         if self.kind == "module":
             return _of_module(self.text, main)

@@ -139,10 +139,7 @@ class ArrayView:
     def from_dlpack(cls, value: Any, stream_ptr: Any = None) -> ArrayView:
         """A view of an array of the host.
 
-        Raises
-        ------
-        BufferError
-            It lies on another device.
+        Raises BufferError: it lies on another device.
         """
         if value.__dlpack_device__()[0] != _DLPACK_CPU:
             raise BufferError("a simulated GPU must be given arrays of the host or its own (got one of another device)")

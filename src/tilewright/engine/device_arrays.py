@@ -21,29 +21,12 @@ from tilewright.problem.kind import Kind
 def matmul(a: Any, b: Any, out: Any, asked: Request, row: Row, axes: Any = None) -> Any:
     """Multiply two arrays that lie on a device.
 
-    Parameters
-    ----------
-    a, b : array of the device's library, shapes (..., m, k) and (..., k, n), or (k,)
-        Any strides.
-    out : array of the same library, shape and dtype of the result, optional
-        Any strides; it may share memory with operands.
-    asked : Request
-    row : Row
-        Of the backend.
-    axes : list, optional
-        Must be left out.
+    `a`, `b` and `out` are as for :func:`tilewright.matmul`, arrays of the device's library with any strides; `out` has
+    the shape and dtype of the result, and may share memory with operands. `axes` must be left out. The result lies
+    where A lies, and the call does not wait for it.
 
-    Returns
-    -------
-    array of the library
-        Where A lies; the call does not wait for it.
-
-    Raises
-    ------
-    ArgumentTypeError, ArgumentValueError
-        As for arrays of the host, or an operand lies elsewhere.
-    DeviceError, CompileError
-        The device cannot, or its driver failed.
+    Raises ArgumentTypeError, ArgumentValueError: as for arrays of the host, or an operand lies elsewhere; DeviceError,
+    CompileError: the device cannot, or its driver failed.
     """
     if axes is not None:
         raise ArgumentTypeError(f"`axes` must be left out for {row.title} arrays; transpose them, which copies nothing")

@@ -62,23 +62,11 @@ def fused(
 ) -> Fused | None:
     """The expression behind a real product; None where sums are C but for one conversion of the kernel's own.
 
-    Parameters
-    ----------
-    found : Types
-    wanted : dtype or None
-        The result's, where the caller gave it.
-    epilogue, arguments
-        As for :func:`tilewright.matmul`.
-    scale : (alpha, beta)
-    out : ndarray or None
-        What beta scales.
-    shape : tuple of int
-        Of the result.
+    `epilogue` and `arguments` are as for :func:`tilewright.matmul`, `scale` is (alpha, beta), `wanted` the result's
+    dtype where the caller gave it, and `shape` the result's.
 
-    Raises
-    ------
-    ArgumentTypeError, ArgumentValueError
-        An argument is none, or does not broadcast, or the function cannot be traced.
+    Raises ArgumentTypeError, ArgumentValueError: an argument is none, or does not broadcast, or the function cannot be
+    traced.
     """
     total = found.accumulator
     if not isinstance(arguments, Sequence | Mapping) or isinstance(arguments, str):

@@ -129,10 +129,7 @@ def _quick(
 def thread_count(wanted: int | None) -> int:
     """The most threads that a product may use: what was asked for, or what the process may.
 
-    Raises
-    ------
-    ArgumentTypeError, ArgumentValueError
-        No whole number, or less than 1.
+    Raises ArgumentTypeError, ArgumentValueError: no whole number, or less than 1.
     """
     if wanted is None:
         return _limit().count

@@ -46,10 +46,7 @@ def compute(
     `out` has 2 dimensions or more, the result's dtype and no bytes of the operands; `more` are those of `fused`, of its
     shape.
 
-    Raises
-    ------
-    DeviceError
-        The device cannot make such a product.
+    Raises DeviceError: the device cannot make such a product.
     """
     if out.size == 0:
         return

@@ -22,10 +22,7 @@ _INSTEAD = {
 def array(value: Any, name: str) -> Array:
     """The array of an operand, without a copy where it has memory of its own.
 
-    Raises
-    ------
-    ArgumentTypeError
-        The operand has rules of its own for products, or cannot be seen as an array on this host.
+    Raises ArgumentTypeError: the operand has rules of its own for products, or cannot be seen as an array on this host.
     """
     if type(value) is np.ndarray:
         return value
@@ -74,10 +71,7 @@ def pair(a: Any, b: Any, library: Library | None) -> tuple[Array, Array, Wrap | 
 
     `library` is the one that they belong to, or None.
 
-    Raises
-    ------
-    ArgumentTypeError, ArgumentValueError
-        An operand cannot be multiplied, or the two do not belong together.
+    Raises ArgumentTypeError, ArgumentValueError: an operand cannot be multiplied, or the two do not belong together.
     """
     if type(a) is type(b) is np.ndarray:
         return a, b, None
@@ -102,10 +96,7 @@ def _wrapping(a: Any, b: Any) -> Wrap | None:
 def output(value: Any) -> tuple[Any, Array | None]:
     """`out` as the caller gave it, without the one-tuple a ufunc takes, and the array to write to.
 
-    Raises
-    ------
-    ArgumentTypeError, ArgumentValueError
-        It is no array, or may not be written.
+    Raises ArgumentTypeError, ArgumentValueError: it is no array, or may not be written.
     """
     if isinstance(value, tuple):
         if len(value) != 1:

@@ -85,9 +85,7 @@ def as_dtype(like: Any, name: str) -> np.dtype[Any]:
 def check_casting(casting: Any) -> None:
     """Refuse what is no rule of NumPy's.
 
-    Raises
-    ------
-    ArgumentTypeError, ArgumentValueError
+    Raises ArgumentTypeError, ArgumentValueError.
     """
     if not isinstance(casting, str):
         raise ArgumentTypeError(f"`casting` must be the name of a rule (got {type(casting).__name__})")
@@ -98,9 +96,7 @@ def check_casting(casting: Any) -> None:
 def check_order(order: Any) -> None:
     """Refuse what is no order of sums.
 
-    Raises
-    ------
-    ArgumentValueError
+    Raises ArgumentValueError.
     """
     if not isinstance(order, str) or order not in ORDERS:
         raise ArgumentValueError(f"`order` must be {' or '.join(ORDERS)} (got {order!r})")
@@ -120,10 +116,7 @@ def types(
     Without `dtype` the result has the operands' common dtype (float32 for float8, which has no arithmetic); with it
     the operands are taken for that dtype first, which `casting` must allow.
 
-    Raises
-    ------
-    ArgumentTypeError
-        No such product, or the casting rule forbids it.
+    Raises ArgumentTypeError: no such product, or the casting rule forbids it.
 
     Examples
     --------

@@ -26,10 +26,7 @@ _WHAT = ("a", "b", "the result")
 def checked_shape(shape: Any, name: str) -> Shape:
     """A shape as it was given, of an operand that an address space has room for.
 
-    Raises
-    ------
-    ArgumentTypeError, ArgumentValueError
-        It is no shape, or one that no array can have.
+    Raises ArgumentTypeError, ArgumentValueError: it is no shape, or one that no array can have.
     """
     try:
         found = tuple(operator.index(x) for x in shape)
@@ -50,10 +47,7 @@ def checked_shape(shape: Any, name: str) -> Shape:
 def result_shape(a: Shape, b: Shape) -> Shape:
     """The shape of a product.
 
-    Raises
-    ------
-    ArgumentValueError
-        An operand is a scalar, or extents do not fit.
+    Raises ArgumentValueError: an operand is a scalar, or extents do not fit.
 
     Examples
     --------
@@ -117,17 +111,10 @@ class Axes:
     def of(cls, axes: Any, a_ndim: int, b_ndim: int) -> Axes:
         """Check what the caller gave.
 
-        Parameters
-        ----------
-        axes : list of tuple of int
-            For `a`, `b` and the result; an int stands for a tuple of one.
-        a_ndim, b_ndim : int
-            Dimensions of the operands.
+        `axes` has a tuple each for `a`, `b` and the result; an int stands for a tuple of one.
 
-        Raises
-        ------
-        ArgumentTypeError, ArgumentValueError
-            Not a list of three tuples, or an axis is missing, repeated or out of bounds.
+        Raises ArgumentTypeError, ArgumentValueError: not a list of three tuples, or an axis is missing, repeated or out
+        of bounds.
 
         Examples
         --------

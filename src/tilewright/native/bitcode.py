@@ -23,10 +23,7 @@ _INCLUDE = re.compile(r'^#include "(.+)"$', re.MULTILINE)
 def bitcode(source: Path) -> bytes:
     """The bitcode that stands beside a C file.
 
-    Raises
-    ------
-    FileNotFoundError
-        There is none: `make runtime` makes it.
+    Raises FileNotFoundError: there is none: `make runtime` makes it.
     """
     return source.with_suffix(".bc").read_bytes()
 

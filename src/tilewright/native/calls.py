@@ -44,10 +44,7 @@ class Calls:
     def run(self, work: Callable[[Callable[[], None]], _T]) -> _T:
         """Do a piece of work and wait for it.
 
-        Parameters
-        ----------
-        work : callable
-            It is given a function to call between its steps, which raises where the work was given up.
+        It is given a function to call between its steps, which raises where the work was given up.
         """
         if not on_main_thread():
             with self._lock:

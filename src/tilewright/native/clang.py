@@ -50,16 +50,10 @@ _EXTENDED = re.compile(r"\b(zeroext|signext|dso_local) ")
 def compile_c(source: Path, compiler: Sequence[str] | None = None) -> bytes:
     """The bitcode of a C file.
 
-    Parameters
-    ----------
-    source : pathlib.Path
-    compiler : sequence of str, optional
-        The command of a clang; that of the `ziglang` wheel by default.
+    `compiler` is the command of a clang, by default that of the `ziglang` wheel.
 
-    Raises
-    ------
-    ValueError
-        It is no valid C, warns, or means different things on different processors; the message says which.
+    Raises ValueError: it is no valid C, warns, or means different things on different processors; the message says
+    which.
     """
     text, other = (stripped(_text(source, target, compiler)) for target in TARGETS)
     for line, twin in zip_longest(_promises(text), _promises(other), fillvalue=""):

@@ -29,10 +29,7 @@ class Library:
 class Compiler:
     """The host's processor as a compilation target, and one JIT that keeps what is linked into it alive.
 
-    Parameters
-    ----------
-    features : str, optional
-        LLVM feature string; the host's own by default. Part of every cache key.
+    `features` are by default the host's own; they are part of every cache key.
     """
 
     def __init__(self, features: str | None = None) -> None:
@@ -72,23 +69,12 @@ class Compiler:
     ) -> bytes:
         """Machine code of an LLVM module and further `parts` it calls, as an object file's bytes.
 
-        Parameters
-        ----------
-        ir : str or bytes
-            LLVM text, or bitcode (see `tilewright.native.bitcode`).
-        parts : iterable of str or bytes
-            Modules to link in, each once.
-        exports : collection of str, optional
-            Functions that are looked for in the result; where they are given, others that they do not call are dropped.
-        level : int
-            Effort of code generation, 0 to 3.
-        passes : int
-            Effort of optimisation, 1 to 3; 0 for none. Loops are left as they are written.
+        `ir` and the `parts` that are linked in, each once, are LLVM text or bitcode (see `tilewright.native.bitcode`).
+        Where `exports` are given, functions that these do not call are dropped. `level` is the effort of code
+        generation, 0 to 3, and `passes` that of optimisation, 1 to 3, or 0 for none; loops are left as they are
+        written.
 
-        Raises
-        ------
-        ValueError
-            The text is no valid module; the message is LLVM's.
+        Raises ValueError: the text is no valid module; the message is LLVM's.
         """
         texts = sorted({part for part in parts if isinstance(part, str)})
         codes = sorted({part for part in parts if isinstance(part, bytes)})

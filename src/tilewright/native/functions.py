@@ -29,14 +29,7 @@ def functions(prefix: str, *sources: Path, target: Compiler | None = None) -> An
 
     Their machine code is kept on disk from one process to the next: compiling takes a tenth of a second.
 
-    Parameters
-    ----------
-    prefix : str
-        What the names begin with that are exported, such as `tw_cache_`.
-    sources : pathlib.Path
-        C files with their bitcode beside them.
-    target : Compiler, optional
-        What compiles them; the process's own by default.
+    The C files have their bitcode beside them. The process's own compiler is the default target.
     """
     made = target or compiler()
     signatures, code = _made(prefix, sources, made)

@@ -18,10 +18,7 @@ _T = TypeVar("_T")
 class Once(Generic[_T]):
     """Results by key. Who asks while one is being made waits for it; where making it fails, the next one tries.
 
-    Parameters
-    ----------
-    capacity : int, optional
-        Most results that are kept; the oldest are dropped.
+    At most `capacity` results are kept; the oldest are dropped.
 
     Examples
     --------

@@ -37,20 +37,7 @@ class ExposedError(OSError):
 def folder(root: Path, room: str, *, make: bool = True) -> Path:
     """A folder of the cache at `root`, with no links in its path; only the user may enter it.
 
-    Parameters
-    ----------
-    root : pathlib.Path
-    room : str
-        Name of the folder in it.
-    make : bool
-        Whether folders that are missing are made.
-
-    Raises
-    ------
-    ExposedError
-        Another user could write there.
-    OSError
-        It is missing, or cannot be made.
+    Raises ExposedError: another user could write there; OSError: it is missing, or cannot be made.
     """
     path = f"{_real(root.absolute(), make=make).rstrip('/')}/{room}"
     status = _status(path, make=make)
@@ -66,12 +53,8 @@ def folder(root: Path, room: str, *, make: bool = True) -> Path:
 def read(path: Path) -> bytes:
     """All bytes of a file.
 
-    Raises
-    ------
-    ExposedError
-        The file is another user's, others may write it, or it is no regular file.
-    OSError
-        It is missing, or cannot be read.
+    Raises ExposedError: the file is another user's, others may write it, or it is no regular file; OSError: it is
+    missing, or cannot be read.
     """
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -94,10 +77,7 @@ def read(path: Path) -> bytes:
 def write(path: Path, data: bytes) -> None:
     """Write a file whole or not at all, for the user alone whatever the umask is.
 
-    Raises
-    ------
-    OSError
-        It cannot be written.
+    Raises OSError: it cannot be written.
     """
     with HeldBack():  # no half-written file stays behind
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=".new-")
@@ -115,10 +95,7 @@ def write(path: Path, data: bytes) -> None:
 def temporary_folder() -> Path:
     """Make a folder under a name that nobody can guess.
 
-    Raises
-    ------
-    OSError
-        There is no room for temporary files.
+    Raises OSError: there is no room for temporary files.
     """
     made = Path(tempfile.mkdtemp(prefix="tilewright-"))
     made.chmod(_OWN)  # the umask may have taken even our own rights
@@ -129,10 +106,7 @@ def temporary_folder() -> Path:
 def working_folder() -> Iterator[Path]:
     """A temporary folder that is removed afterwards.
 
-    Raises
-    ------
-    OSError
-        There is no room for temporary files.
+    Raises OSError: there is no room for temporary files.
     """
     made = None
     try:

@@ -245,10 +245,7 @@ def dtype(like: Dtype | npt.DTypeLike) -> Dtype:
     like : Dtype or anything `numpy.dtype` takes
         Names work for all, `"bfloat16"` included; byte order is ignored.
 
-    Raises
-    ------
-    ArgumentTypeError
-        When there is no record for it.
+    Raises ArgumentTypeError: when there is no record for it.
 
     Examples
     --------
@@ -272,10 +269,7 @@ def dtype(like: Dtype | npt.DTypeLike) -> Dtype:
 def common(a: Dtype, b: Dtype) -> Dtype:
     """The narrowest record that holds all values of both.
 
-    Raises
-    ------
-    ArgumentTypeError
-        When there is none, as for int64 with uint64 or an integer with a float.
+    Raises ArgumentTypeError: when there is none, as for int64 with uint64 or an integer with a float.
 
     Examples
     --------

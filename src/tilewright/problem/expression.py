@@ -72,10 +72,7 @@ class Expression:
     def evaluate(self, *values: npt.ArrayLike) -> Array:
         """The value by NumPy, an instruction at a time.
 
-        Parameters
-        ----------
-        *values : array_like
-            One a parameter, broadcast against each other; taken for the parameters' dtypes.
+        Values, one a parameter, broadcast against each other; they are taken for the parameters' dtypes.
         """
         arrays = [np.asarray(v) for v in values]
         shape = np.broadcast_shapes(*(x.shape for x in arrays))
@@ -209,17 +206,9 @@ def _text(steps: tuple[Instruction, ...], arity: int) -> str:
 def trace(function: Callable[..., Any], parameters: Mapping[str, str]) -> Expression:
     """The expression that a Python function computes.
 
-    Parameters
-    ----------
-    function : callable
-        Called once, with a :class:`~tilewright.problem.tracing.Value` for each parameter, by position.
-    parameters : mapping of str to str
-        Names and dtypes.
+    It is called once, with a :class:`~tilewright.problem.tracing.Value` for each parameter, by position.
 
-    Raises
-    ------
-    ArgumentTypeError
-        It does what cannot be traced, or returns no value.
+    Raises ArgumentTypeError: it does what cannot be traced, or returns no value.
 
     Examples
     --------
@@ -254,9 +243,7 @@ def trace(function: Callable[..., Any], parameters: Mapping[str, str]) -> Expres
 def check_arity(function: Callable[..., Any], values: Sequence[Any], named: Mapping[str, Any]) -> None:
     """Refuse a function that does not take so many values by place, and these by name.
 
-    Raises
-    ------
-    ArgumentTypeError
+    Raises ArgumentTypeError.
     """
     try:
         inspect.signature(function).bind(*values, **named)

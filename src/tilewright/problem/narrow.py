@@ -76,14 +76,9 @@ def convert(values: npt.NDArray[Any], out: Dtype) -> npt.NDArray[Any]:
 def sum_products(a: npt.NDArray[Any], b: npt.NDArray[Any], product: Dtype | None, total: Dtype) -> npt.NDArray[Any]:
     """Sum products in ascending k, each step rounded to `total`, for operands of at most 24 significand bits.
 
-    Parameters
-    ----------
-    a, b : ndarray, shapes (m, k) and (k, n)
-        float16, bfloat16 or float32, as float64.
-    product : Dtype or None
-        What each product is rounded to first; None fuses.
-    total : Dtype
-        The accumulator; float16, bfloat16 or float32 (any, when products are rounded).
+    `a` and `b` are float16, bfloat16 or float32, as float64, of shapes (m, k) and (k, n). Each product is rounded to
+    `product` first; None fuses. `total`, the accumulator, is float16, bfloat16 or float32 (any, when products are
+    rounded).
     """
     sums = np.zeros((a.shape[0], b.shape[1]))
     for step in range(a.shape[1]):

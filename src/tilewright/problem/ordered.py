@@ -46,16 +46,8 @@ def _baseline() -> Compiler:
 def kernel(product: str, total: str, *, fused: bool, native: bool = True) -> Kernel:
     """The compiled function of one pair of dtypes.
 
-    Parameters
-    ----------
-    product : str
-        Dtype of the operands; products are rounded to it unless fused.
-    total : str
-        Dtype of the sums.
-    fused : bool
-        One rounding a step, or two; of floats of one dtype.
-    native : bool
-        Whether it may use instructions beyond the baseline.
+    Products are rounded to the operands' dtype `product` unless `fused`: one rounding a step, of floats of one dtype.
+    `native` allows instructions beyond the baseline.
     """
     loops = functions("tw_ordered_", Path(__file__).with_name("ordered.c"), target=None if native else _baseline())
     found: Kernel = getattr(loops, f"{'fused' if fused else 'separate'}_{product}_{total}")

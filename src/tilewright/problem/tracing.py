@@ -176,10 +176,7 @@ class Value:
     def like(self, value: Any) -> Value:
         """A scalar as a constant that can meet this value.
 
-        Raises
-        ------
-        ArgumentTypeError, ArgumentValueError
-            It is no real scalar, or does not fit.
+        Raises ArgumentTypeError, ArgumentValueError: it is no real scalar, or does not fit.
         """
         if isinstance(value, Value):
             if value.builder is not self.builder:
@@ -332,10 +329,7 @@ class Value:
 def apply(op: str, *operands: Any) -> Value:
     """A primitive of values and scalars, at least one of them a value, after promotion to one dtype.
 
-    Raises
-    ------
-    ArgumentTypeError
-        The operation is not for that dtype.
+    Raises ArgumentTypeError: the operation is not for that dtype.
     """
     row = PRIMITIVES[op]
     first = next(x for x in operands if isinstance(x, Value))

@@ -124,25 +124,11 @@ def marshal(
 ) -> tuple[bytes, ...]:
     """Turn Python arguments into one piece of bytes a kernel parameter.
 
-    Parameters
-    ----------
-    kernel : str
-        The kernel's name, for messages.
-    arguments : sequence of Argument
-        What each argument must be.
-    parameters : sequence of Parameter
-        The kernel's parameters in PTX.
-    args : sequence
-        The arguments.
-    address : callable
-        Gives an array argument's device address, that of its element [0, 0, ...]; the argument's own strides hold.
+    `address` gives an array argument's device address, that of its element [0, 0, ...]; the argument's own strides
+    hold. `kernel` is its name, for messages.
 
-    Raises
-    ------
-    LaunchError
-        The number of arguments is wrong, or a scalar does not fit its type.
-    ArgumentTypeError
-        An argument's type, dtype, dimensions or layout is wrong.
+    Raises LaunchError: the number of arguments is wrong, or a scalar does not fit its type; ArgumentTypeError: an
+    argument's type, dtype, dimensions or layout is wrong.
     """
     if len(args) != len(arguments):
         names = ", ".join(f"{a.name}: {a.type_name}" for a in arguments)
@@ -307,12 +293,7 @@ def _mismatch(kernel: str, argument: Argument, value: Any) -> ArgumentTypeError:
 def c_arguments(parameters: Sequence[Parameter], types: Sequence[CType] | None = None) -> tuple[Argument, ...]:
     """Descriptors for a kernel of C's convention.
 
-    Parameters
-    ----------
-    parameters : sequence of Parameter
-        The kernel's parameters in PTX.
-    types : sequence of CType, optional
-        Their C++ types, where the kernel's name has them.
+    `types` are the parameters' C++ types, where the kernel's name has them.
     """
     known = types if types is not None and len(types) == len(parameters) else [None] * len(parameters)
     return tuple(

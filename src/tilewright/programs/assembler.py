@@ -52,10 +52,7 @@ class Resources:
 def find_assembler() -> Path:
     """The `ptxas` program: of the installed wheel, else of the search path.
 
-    Raises
-    ------
-    MissingExtraError
-        There is none.
+    Raises MissingExtraError: there is none.
     """
     try:
         from cuda import pathfinder
@@ -72,21 +69,7 @@ def find_assembler() -> Path:
 def resources(ptx: str, entry: str, cc: tuple[int, int]) -> Resources:
     """Assemble PTX and read what a kernel needs; remembered in memory and on disk.
 
-    Parameters
-    ----------
-    ptx : str
-        PTX text.
-    entry : str
-        The kernel's name in it.
-    cc : (int, int)
-        Compute capability to assemble for.
-
-    Raises
-    ------
-    MissingExtraError
-        The assembler is not installed.
-    CompileError
-        The assembler refused the text.
+    Raises MissingExtraError: the assembler is not installed; CompileError: the assembler refused the text.
     """
     return _resources(ptx, entry, cc, find_assembler(), store.room(upkeep.RESOURCES))
 
@@ -122,10 +105,7 @@ def _version(ptxas: Path) -> str:
 def _run(command: list[str], wanted: str) -> subprocess.CompletedProcess[str]:
     """Run the assembler for so long at most.
 
-    Raises
-    ------
-    CompileError
-        It takes longer, or cannot be run.
+    Raises CompileError: it takes longer, or cannot be run.
     """
     try:
         return subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False, umask=0o077)

@@ -37,13 +37,8 @@ def with_grid_barrier(ptx: str) -> str:
 def link(module: Module, lines: int, files: tuple[tuple[str, tuple[str, ...]], ...] = _DEFINED) -> Module:
     """Give a module the definitions of what it only declares.
 
-    Parameters
-    ----------
-    module : Module
-    lines : int
-        Lines of its text.
-    files : tuple of (str, tuple of str), optional
-        Which files of `programs/device_ptx` may be added, each with the functions it is for.
+    The module's text has so many `lines`. `files` says which of `programs/device_ptx` may be added, each with the
+    functions that it is for.
     """
     for file, names in files:
         if any(name in module.functions and module.functions[name].is_declaration for name in names):

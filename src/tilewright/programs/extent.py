@@ -16,17 +16,9 @@ Extent = tuple[int, int, int]
 def checked(kernel: str, grid: int | Sequence[int], block: int | Sequence[int]) -> tuple[Extent, Extent]:
     """Return the grid and the block of a launch as (x, y, z) each.
 
-    Parameters
-    ----------
-    kernel : str
-        The kernel's name, for messages.
-    grid, block : int or sequence of 1 to 3 int
-        Missing extents are 1.
+    Extents that are missing are 1; `kernel` is the kernel's name, for messages.
 
-    Raises
-    ------
-    LaunchError
-        No GPU would accept them.
+    Raises LaunchError: no GPU would accept them.
 
     Examples
     --------

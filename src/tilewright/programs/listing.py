@@ -51,10 +51,7 @@ class Entry:
 def parsed(ptx: str) -> Module:
     """The syntax tree of a PTX text, with what it declares of the device runtime; read it only.
 
-    Raises
-    ------
-    PtxError
-        The text is not PTX.
+    Raises PtxError: the text is not PTX.
     """
     return device_runtime.link(parse(ptx), ptx.count("\n") + 1)
 
@@ -62,10 +59,7 @@ def parsed(ptx: str) -> Module:
 def target(module: Module) -> tuple[int, int]:
     r"""The compute capability that a module names in `.target`.
 
-    Raises
-    ------
-    CompileError
-        It names none.
+    Raises CompileError: it names none.
 
     Examples
     --------
@@ -99,16 +93,9 @@ def _digits(module: Module) -> str:
 def read_entry(module: Module, name: str | None = None) -> Entry:
     """Find a kernel in a module.
 
-    Parameters
-    ----------
-    module : Module
-    name : str, optional
-        The entry's name in PTX; needed only where there are several.
+    `name` is needed only where there are several.
 
-    Raises
-    ------
-    CompileError
-        There is no such entry, or several and no name.
+    Raises CompileError: there is no such entry, or several and no name.
     """
     found = {function.name: function for function in module.entries}
     if not found:

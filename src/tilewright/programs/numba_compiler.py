@@ -72,10 +72,7 @@ def options_of(kernel: Any) -> dict[str, Any]:
 def types_of(argtypes: Any) -> tuple[Any, ...]:
     """Numba types from what a caller may write: a signature string, or a sequence of types, dtypes and strings.
 
-    Raises
-    ------
-    ArgumentTypeError
-        Something is no type.
+    Raises ArgumentTypeError: something is no type.
     """
     numba_types = require("numba.cuda.types", _PURPOSE)
     sigutils = require("numba.cuda.core.sigutils", _PURPOSE)
@@ -119,10 +116,7 @@ def _signature(sigutils: Any, signature: Any) -> tuple[Any, ...]:
 def typeof(value: Any) -> Any:
     """The Numba type of an argument, as Numba would choose it for a launch.
 
-    Raises
-    ------
-    ArgumentTypeError
-        Numba has no type for it.
+    Raises ArgumentTypeError: Numba has no type for it.
     """
     shape = array_shape(value)
     try:
@@ -146,10 +140,7 @@ def compile_python(
 ) -> tuple[str, str]:
     """Compile a kernel and give its PTX and the name of its entry.
 
-    Raises
-    ------
-    CompileError
-        Numba or libNVVM refused it; the message holds their text, which marks the source line.
+    Raises CompileError: Numba or libNVVM refused it; the message holds their text, which marks the source line.
     """
     cuda = require("numba.cuda", _PURPOSE)
     try:

@@ -36,25 +36,11 @@ def compile_cuda(
 ) -> tuple[str, str]:
     """Compile CUDA C++ and give its PTX and the entry's name in it.
 
-    Parameters
-    ----------
-    source : str
-        Program text.
-    entry : str
-        A name expression: `kernel`, `space::kernel`, or a template instance such as `MatrixMulCUDA<16>`.
-    cc : (int, int)
-        Compute capability.
-    options : sequence of str
-        Further NVRTC options, such as `-DNAME=1` or `--use_fast_math`.
-    path : str
-        File name for messages and the line table.
-    lineinfo : bool
-        Whether to emit a line table.
+    `entry` is a name expression: `kernel`, `space::kernel`, or a template instance such as `MatrixMulCUDA<16>`.
+    `options` are further ones of NVRTC, such as `-DNAME=1` or `--use_fast_math`; `path` stands in messages and in the
+    line table.
 
-    Raises
-    ------
-    CompileError
-        NVRTC refused the source, or it has no such kernel.
+    Raises CompileError: NVRTC refused the source, or it has no such kernel.
     """
     nvrtc = require("cuda.bindings.nvrtc", _PURPOSE)
     ok = nvrtc.nvrtcResult.NVRTC_SUCCESS

@@ -17,17 +17,9 @@ _PACKAGES = {"numba": "numba-cuda", "cuda": "NVIDIA's package cuda"}
 def require(module: str, purpose: str) -> Any:
     """Import `module`, or say which extra brings it.
 
-    Parameters
-    ----------
-    module : str
-        Dotted name.
-    purpose : str
-        What it is needed for, to start the message: "Compiling Python kernels".
+    `purpose` starts the message: "Compiling Python kernels".
 
-    Raises
-    ------
-    MissingExtraError
-        The module cannot be imported.
+    Raises MissingExtraError: the module cannot be imported.
 
     Examples
     --------

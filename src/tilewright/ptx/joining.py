@@ -27,15 +27,9 @@ _WEAK = ("weak", "common")
 def join(modules: Sequence[Module]) -> Module:
     """One module from several; the modules stay as they are.
 
-    Parameters
-    ----------
-    modules : sequence of Module
-        At least one; one alone is given back.
+    One alone is given back.
 
-    Raises
-    ------
-    PtxError
-        A name is defined twice.
+    Raises PtxError: A name is defined twice.
 
     Examples
     --------

@@ -19,21 +19,9 @@ from tilewright.ptx.tree import Function, Module, Register, Symbol, Variable
 def parse(text: str, path: str = "kernel.ptx") -> Module:
     """Parse a PTX module.
 
-    Parameters
-    ----------
-    text : str
-        The module. Everything the PTX ISA's grammar allows is read, whether or not the machine can run it.
-    path : str
-        Name for error messages.
+    Everything the PTX ISA's grammar allows is read, whether or not the machine can run it. Error messages name `path`.
 
-    Returns
-    -------
-    Module
-
-    Raises
-    ------
-    PtxError
-        If the text is not PTX: where, what was expected, and what came.
+    Raises PtxError: if the text is not PTX: where, what was expected, and what came.
 
     Examples
     --------

@@ -14,14 +14,6 @@ _NAMELESS = "$L__inlined"
 def to_text(module: tree.Module) -> str:
     """A module as PTX text.
 
-    Parameters
-    ----------
-    module : tree.Module
-
-    Returns
-    -------
-    str
-
     Examples
     --------
     >>> from tilewright.ptx import parse

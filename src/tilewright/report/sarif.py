@@ -30,14 +30,8 @@ ROOT = "SRCROOT"
 def text(sifted: Sifted, root: Path, ended: Ended) -> str:
     """A SARIF log of one run, in ASCII.
 
-    Parameters
-    ----------
-    sifted : Sifted
-        What is suppressed is in the log too, and says so.
-    root : pathlib.Path
-        Folder that paths in the log are relative to, where they lie in it.
-    ended : Ended
-        How the program ended: what was not run to its end is not checked to its end.
+    What is suppressed is in the log too, and says so. Paths are relative to `root` where they lie in it. Where the
+    program did not run to its end, neither did the check, and the log says so.
     """
     return json.dumps(log(sifted, root, ended), indent=2)
 

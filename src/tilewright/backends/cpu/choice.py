@@ -48,16 +48,8 @@ def kernel_key(
 ) -> KernelKey:
     """The kernel for operand, output and accumulator dtypes on this host.
 
-    Parameters
-    ----------
-    a, b, c, accumulator : str
-        Dtypes.
-    algebra : Semiring, optional
-        Instead of plus-times.
-    order : str
-        `fast` allows kernels that sum floats in another order than the canonical one.
-    extents : (m, n, k)
-        Of one product: some kernels pay for large ones only.
+    `extents` (m, n, k) are those of one product: some kernels pay for large ones only. The order `fast` allows kernels
+    that sum floats in another one than the canonical.
     """
     features = compiler().features
     if algebra is not None:  # its operations are not the same modulo a narrower width

@@ -51,12 +51,7 @@ def pattern(name: str, stride: int, columns: int) -> Pattern:
 def emit_finish(ir: Ir, symbol: str, finish: Finish, source: str, size: int, width: int) -> None:
     """`void symbol(sums, pitch, rows, columns, out, rs, cs, then pointer, rs, cs of each operand)`; strides in bytes.
 
-    Parameters
-    ----------
-    source : str
-        LLVM type of the sums.
-    size, width : int
-        Its bytes, and lanes of a vector.
+    `source` is the LLVM type of the sums, `size` its bytes, `width` the lanes of a vector.
     """
     more = "".join(f", ptr %x{i}, i64 %x{i}_rs, i64 %x{i}_cs" for i in range(len(finish.operands)))
     ir.line(

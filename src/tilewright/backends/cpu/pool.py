@@ -46,10 +46,7 @@ _BOX_WORDS = _SHARED.structs["tw_mailbox"].bytes // 8
 def host_text(pause: str) -> str:
     """What `pool.c` asks of a host, as LLVM text.
 
-    Parameters
-    ----------
-    pause : str
-        The processor's instruction for a thread that waits, as LLVM writes it; may be empty.
+    `pause` is the processor's instruction for a thread that waits, as LLVM writes it; it may be empty.
     """
     return f"""
 @tw_array_data_bytes = constant i64 {DATA_BYTES}

@@ -27,22 +27,10 @@ _SLICE = 50_000_000
 def multiply(a: Array, b: Array) -> Array:
     """Multiply with the three loops.
 
-    Parameters
-    ----------
-    a, b : ndarray, shapes (m, k) and (k, n)
-        One dtype of float32, float64 and int32; any strides (others than row-major are copied first).
+    `a` and `b` have shapes (m, k) and (k, n), any strides (others than row-major are copied first), and one dtype of
+    float32, float64 and int32, which wraps.
 
-    Returns
-    -------
-    ndarray, shape (m, n)
-        The canonical product; int32 wraps.
-
-    Raises
-    ------
-    ArgumentTypeError
-        The dtypes differ or are none of the three.
-    ArgumentValueError
-        The shapes do not fit.
+    Raises ArgumentTypeError: the dtypes differ or are none of the three; ArgumentValueError: the shapes do not fit.
 
     Examples
     --------

@@ -22,16 +22,9 @@ def available() -> bool:
 def multiply(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], float]:
     """Multiply on the current GPU.
 
-    Parameters
-    ----------
-    a, b : ndarray, shapes (m, k) and (k, n), float32 or float64
-
-    Returns
-    -------
-    c : ndarray, shape (m, n)
-    seconds : float
-        The fastest of a few runs on arrays already on the GPU, between two events. float32 products are not
-        rounded to TF32 unless the environment asks CuPy for it.
+    `a` and `b` have shapes (m, k) and (k, n), float32 or float64. Gives C, of shape (m, n), and the seconds of the
+    fastest of a few runs on arrays already on the GPU, between two events. float32 products are not rounded to TF32
+    unless the environment asks CuPy for it.
     """
     cupy = require("cupy", "Multiplying with cuBLAS")
     left, right = cupy.asarray(a), cupy.asarray(b)

@@ -41,9 +41,7 @@ class OpenclArrays:
     def of(cls, a: Any, b: Any) -> OpenclArrays:
         """Check that both operands lie on a device.
 
-        Raises
-        ------
-        ArgumentTypeError, ArgumentValueError
+        Raises ArgumentTypeError, ArgumentValueError.
         """
         for name, value in (("a", a), ("b", b)):
             if not is_opencl(value):

@@ -52,11 +52,8 @@ class OpenclDevice:
 def binding() -> Any:
     """Return the module pyopencl.
 
-    Raises
-    ------
-    MissingExtraError
-    DeviceError
-        The process was forked from one that used it: drivers' threads and devices stay behind, and calls never end.
+    Raises MissingExtraError; DeviceError: the process was forked from one that used it: drivers' threads and devices
+    stay behind, and calls never end.
     """
     _keep_others_caches_private()
     try:
@@ -104,12 +101,7 @@ def _process() -> int:
 def devices() -> tuple[OpenclDevice, ...]:
     """Every OpenCL device of this machine, GPUs first.
 
-    Raises
-    ------
-    MissingExtraError
-        pyopencl is not installed.
-    DeviceError
-        No platform has a device.
+    Raises MissingExtraError: pyopencl is not installed; DeviceError: no platform has a device.
     """
     binding()
     found, reasons = _search()
@@ -121,10 +113,7 @@ def devices() -> tuple[OpenclDevice, ...]:
 def missing() -> tuple[str, ...]:
     """Which platforms have no device, and why.
 
-    Raises
-    ------
-    MissingExtraError, DeviceError
-        As :func:`devices`.
+    Raises MissingExtraError, DeviceError: as :func:`devices`.
     """
     binding()
     return _search()[1]
@@ -228,20 +217,11 @@ def describe(handle: Any) -> OpenclDevice:
 def choose(name: str, known: Sequence[OpenclDevice] | None = None) -> OpenclDevice:
     """The device that a name means.
 
-    Parameters
-    ----------
-    name : str
-        `opencl` for the first, GPUs before processors; `opencl:` and a number of the list, or a part of the platform's,
-        the device's or the vendor's name, for the first that has it: `opencl:1`, `opencl:portable`, `opencl:radeon`.
-    known : sequence of OpenclDevice, optional
-        To choose from; :func:`devices` by default.
+    `opencl` means the first, GPUs before processors; `opencl:` and a number of the list, or a part of the platform's,
+    the device's or the vendor's name, the first that has it: `opencl:1`, `opencl:portable`, `opencl:radeon`.
 
-    Raises
-    ------
-    ArgumentValueError
-        No device has that in its names, or that number.
-    DeviceError, MissingExtraError
-        There is no device at all.
+    Raises ArgumentValueError: no device has that in its names, or that number; DeviceError, MissingExtraError: there is
+    no device at all.
     """
     found = devices() if known is None else known
     prefix, _, wanted = name.partition(":")

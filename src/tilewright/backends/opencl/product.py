@@ -66,29 +66,12 @@ def run(
 ) -> Any:
     """Enqueue out = a b, in canonical order.
 
-    Parameters
-    ----------
-    queue : pyopencl.CommandQueue
-    a, b, out : Placed, shapes (..., m, k), (..., k, n) and (..., m, n)
-        The axes before the last two broadcast to `out`'s; `out` shares no memory with the operands.
-    kind : Kind
-    more : sequence of Placed
-        Operands of the finish, of `out`'s shape.
-    cut : Tile, optional
-        By default the one for this device and shape.
-    wait_for : sequence of pyopencl.Event
-        What must have ended before.
+    `a`, `b` and `out` have shapes (..., m, k), (..., k, n) and (..., m, n); the axes before the last two broadcast to
+    `out`'s, which shares no memory with the operands. `more` are operands of the finish, of `out`'s shape. The tile is
+    by default the one for this device and shape. Gives the event; those of `wait_for` must have ended before.
 
-    Returns
-    -------
-    pyopencl.Event
-
-    Raises
-    ------
-    ArgumentValueError
-        An extent is over 2**31.
-    DeviceError, CompileError
-        The device cannot, or its driver failed.
+    Raises ArgumentValueError: an extent is over 2**31; DeviceError, CompileError: the device cannot, or its driver
+    failed.
     """
     device = describe(queue.device)
     (m, k), n = a.shape[-2:], b.shape[-1]
@@ -221,17 +204,8 @@ class HostProducts:
     def timed(self, a: Array, b: Array, kind: Kind, form: Form) -> tuple[Array, float, float]:
         """Multiply twice, as S4's driver does: arrays registered, then a launch with compilation, and one without.
 
-        Parameters
-        ----------
-        a, b : ndarray, shapes (m, k) and (k, n)
-        kind : Kind
-        form : {"naive", "tiled", "register_tiled"}
-
-        Returns
-        -------
-        c : ndarray, shape (m, n)
-        first_seconds, second_seconds : float
-            From the launch to its end; what the driver kept of an earlier process is not compiled again.
+        `a` and `b` have shapes (m, k) and (k, n). Gives C and the seconds of both launches, each to its end; what the
+        driver kept of an earlier process is not compiled again.
         """
         out: Array = np.empty((a.shape[0], b.shape[1]), kind.out)
         cut = of_form(form, self.device, kind)

@@ -66,10 +66,7 @@ _OF_DOUBLES = 2
 def driver_errors(device: OpenclDevice, what: str, needed_bytes: int = 0) -> Iterator[None]:
     """Turn a driver's errors into ours.
 
-    Raises
-    ------
-    DeviceError
-        Memory is exhausted, the device is lost, or whatever else the driver says.
+    Raises DeviceError: memory is exhausted, the device is lost, or whatever else the driver says.
     """
     cl = binding()
     try:
@@ -93,10 +90,7 @@ def _short(error: Exception) -> str:
 def check_arithmetic(context: Any, handle: Any) -> None:
     """Run what the canonical order needs on a device.
 
-    Raises
-    ------
-    DeviceError
-        Its arithmetic is another.
+    Raises DeviceError: its arithmetic is another.
     """
     cl, device = binding(), describe(handle)
     if is_pocl(device.platform) and shutil.which("ld") is None:
@@ -158,12 +152,8 @@ class Built:
 def kernel(context: Any, handle: Any, kind: Kind, tile: Tile, layout: Layout) -> Built:
     """The built kernel of a product; the same for the same question.
 
-    Raises
-    ------
-    CompileError
-        The device's compiler refuses it; the message carries its log.
-    DeviceError
-        The device's arithmetic does not give the canonical order.
+    Raises CompileError: the device's compiler refuses it; the message carries its log; DeviceError: the device's
+    arithmetic does not give the canonical order.
     """
     return _kernels(context)(handle, kind, tile, layout)
 

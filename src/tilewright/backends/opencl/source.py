@@ -76,13 +76,7 @@ _ROUNDED = {
 def source(kind: Kind, tile: Tile, layout: Layout, divides: bool = True) -> str:
     """The OpenCL C of a kernel.
 
-    Parameters
-    ----------
-    kind : Kind
-    tile : Tile
-    layout : Layout
-    divides : bool
-        Whether the device's own division and square root of float32 are rounded correctly.
+    `divides` says whether the device's own division and square root of float32 are rounded correctly.
 
     Examples
     --------

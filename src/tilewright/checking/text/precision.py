@@ -36,15 +36,7 @@ _TILES = ("shared", "local")
 def findings(values: Values, kernel: str, dtypes: Sequence[np.dtype[Any]], file: str = "") -> list[Finding]:
     """The findings of a kernel launched with arrays of these dtypes.
 
-    Parameters
-    ----------
-    values : Values
-    kernel : str
-        Its name.
-    dtypes : sequence of numpy.dtype
-        Of the array arguments.
-    file : str
-        The file with the kernel, which is the user's even where it lies among installed packages.
+    `file` has the kernel: it is the user's even where it lies among installed packages.
     """
     kinds = {part for dtype in dtypes for part in _parts(dtype)}
     found = _narrowed(values, kernel)

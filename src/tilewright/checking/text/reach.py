@@ -47,12 +47,8 @@ def left_out(
 ) -> Iterator[Finding]:
     """A finding where what is left out of an array is explained.
 
-    Parameters
-    ----------
-    part : array of bool
-        Which elements were touched: written, or read where `access` is "read".
-    alike : bool
-        Whether other arrays of this shape are touched in the very same part.
+    `part` says which elements were touched: written, or read where `access` is "read"; `alike` whether other arrays of
+    this shape are touched in the very same part.
     """
     address = argument.given[0] if argument.given else argument.address
     bounds = None if values is None else Bounds(launch, values)

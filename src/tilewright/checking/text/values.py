@@ -114,10 +114,7 @@ class Values:
 def of_kernel(ptx: str, entry: str) -> Values:
     """Read a kernel.
 
-    Raises
-    ------
-    PtxError
-        The kernel has an instruction that the machine does not know, or is malformed.
+    Raises PtxError: the kernel has an instruction that the machine does not know, or is malformed.
     """
     module = parsed(ptx)
     built = graph.build(inline.inline_calls(module, module.functions[entry]), module.path)

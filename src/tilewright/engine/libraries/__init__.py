@@ -54,10 +54,7 @@ class Library:
     def array(self, value: Any, name: str) -> Array:
         """The NumPy array of one of its arrays, without a copy where that is possible.
 
-        Raises
-        ------
-        ArgumentTypeError
-            It lies elsewhere, or NumPy has nothing like it.
+        Raises ArgumentTypeError: it lies elsewhere, or NumPy has nothing like it.
         """
         found: Array = importlib.import_module(self.adapter).array(value, name)
         return found
@@ -65,10 +62,7 @@ class Library:
     def operands(self, a: Any, b: Any) -> tuple[Array, Array, Wrap]:
         """The NumPy arrays of two operands, and what their product becomes.
 
-        Raises
-        ------
-        ArgumentTypeError, ArgumentValueError
-            As :meth:`array`, or the operands' labels do not fit.
+        Raises ArgumentTypeError, ArgumentValueError: as :meth:`array`, or the operands' labels do not fit.
         """
         found: tuple[Array, Array, Wrap] = importlib.import_module(self.adapter).operands(a, b)
         return found
@@ -87,10 +81,7 @@ LIBRARIES = (
 def library_of(*values: Any) -> Library | None:
     """The library that arrays belong to; None where all are NumPy's, or sequences, or known by a protocol.
 
-    Raises
-    ------
-    ArgumentTypeError
-        They belong to two.
+    Raises ArgumentTypeError: they belong to two.
     """
     others = [x for x in values if type(x) not in _COMMON]
     if not others:
@@ -112,10 +103,7 @@ def is_tensor(value: Any) -> bool:
 def of_operands(a: Any, b: Any) -> tuple[Any, Library | None]:
     """The module of gradients where torch records the product of two operands; else the library that they belong to.
 
-    Raises
-    ------
-    ArgumentTypeError
-        They belong to two.
+    Raises ArgumentTypeError: they belong to two.
     """
     if type(a) in _COMMON and type(b) in _COMMON:
         return None, None

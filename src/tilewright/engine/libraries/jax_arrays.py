@@ -15,10 +15,7 @@ from tilewright.errors import ArgumentTypeError
 def array(value: Any, name: str) -> Array:
     """The array's memory; from another device a copy.
 
-    Raises
-    ------
-    ArgumentTypeError
-        It is traced.
+    Raises ArgumentTypeError: it is traced.
     """
     if isinstance(value, sys.modules["jax"].core.Tracer):
         raise ArgumentTypeError(

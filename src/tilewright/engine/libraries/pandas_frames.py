@@ -17,9 +17,7 @@ from tilewright.errors import ArgumentTypeError, ArgumentValueError
 def array(value: Any, name: str) -> Array:
     """Never: one array alone has labels that would be lost.
 
-    Raises
-    ------
-    ArgumentTypeError
+    Raises ArgumentTypeError.
     """
     raise ArgumentTypeError(
         f"`{name}` must be without labels (got a pandas {type(value).__name__}); pass {name}.to_numpy()"
@@ -29,10 +27,7 @@ def array(value: Any, name: str) -> Array:
 def operands(a: Any, b: Any) -> tuple[Array, Array, Wrap]:
     """The values of two operands, put into one order of labels; their product is a frame or a series where NumPy's is.
 
-    Raises
-    ------
-    ArgumentValueError
-        The labels do not meet, or an operand has more than 2 dimensions.
+    Raises ArgumentValueError: the labels do not meet, or an operand has more than 2 dimensions.
     """
     index = sys.modules["pandas"].Index
     is_index = any(isinstance(x, index) for x in (a, b))

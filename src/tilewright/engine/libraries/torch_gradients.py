@@ -38,10 +38,7 @@ def matmul(a: Any, b: Any, options: Mapping[str, Any], more: Mapping[str, Any]) 
     `options` are the arguments of :func:`tilewright.matmul` that the gradients are computed with too, `more` the
     others.
 
-    Raises
-    ------
-    ArgumentTypeError
-        What was asked for has no gradient here.
+    Raises ArgumentTypeError: what was asked for has no gradient here.
     """
     given = {**options, **more}
     for name, left_out in _WITHOUT.items():

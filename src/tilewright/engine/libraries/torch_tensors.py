@@ -19,10 +19,8 @@ _CARRIERS = {1: "uint8", 2: "int16"}
 def array(value: Any, name: str) -> Array:
     """The tensor's memory; lazily conjugated or negated ones are copied.
 
-    Raises
-    ------
-    ArgumentTypeError
-        It does not lie on the CPU, its gradient is wanted, or it has a dtype or layout that NumPy lacks.
+    Raises ArgumentTypeError: it does not lie on the CPU, its gradient is wanted, or it has a dtype or layout that NumPy
+    lacks.
     """
     if value.device.type != "cpu":
         raise ArgumentTypeError(f"`{name}` must be a CPU tensor (this one lies on {value.device}); call .cpu()")

@@ -23,13 +23,6 @@ class Budget:
     is stopped is its limit and a sixteenth, give or take the stretches of code without a loop or barrier. Only inside
     functions that are called recursively or through a pointer, where no round ends, does a thread know the others'
     part as of its last round alone.
-
-    Parameters
-    ----------
-    limit : int
-        Warp instructions of the launch.
-    threads : int
-        Host threads that may work.
     """
 
     def __init__(self, limit: int, threads: int) -> None:

@@ -15,10 +15,7 @@ from typing import Any
 class Callbacks:
     """Those of one launch.
 
-    Parameters
-    ----------
-    failed : callable
-        Gets what a function raised; stops the launch.
+    `failed` gets what a function raised; it stops the launch.
     """
 
     def __init__(self, failed: Callable[[BaseException], None]) -> None:

@@ -20,12 +20,7 @@ _FILES = ("scheduler.c", "barriers.c", "faults.c", "frames.c", "printing.c")
 class Host(Compiler):
     """A compiler that has the runtime's functions at hand.
 
-    Parameters
-    ----------
-    features : str, optional
-        LLVM feature string; the host's own by default. Part of every cache key.
-    folder : pathlib.Path, optional
-        Where the runtime's machine code is kept; without it, it is compiled.
+    The runtime's machine code is kept in `folder`; without one, it is compiled.
     """
 
     def __init__(self, features: str | None = None, folder: Path | None = None) -> None:
@@ -48,10 +43,7 @@ class Host(Compiler):
     def compile_kernel(self, ir: str, handlers: Iterable[Source], symbol: str, *, optimise: bool = True) -> bytes:
         """Machine code of a translated kernel and the instruments' handlers that it calls.
 
-        Raises
-        ------
-        PtxError
-            The PTX had operands that make no valid LLVM module.
+        Raises PtxError: the PTX had operands that make no valid LLVM module.
         """
         try:
             return self.compile(

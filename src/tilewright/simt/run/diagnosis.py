@@ -68,16 +68,8 @@ class Diagnosis:
     def fault(self, code: int, context: _Context, record: Any, printed: Iterator[traps.PrintRecord]) -> KernelError:
         """The error that machine code came back with.
 
-        Parameters
-        ----------
-        code : int
-            What it gave back, of `state`.
-        context : array of uint64
-            The host thread's context, with the fault's place.
-        record : array
-            That of the block at work.
-        printed : iterator of PrintRecord
-            What the host thread's blocks have printed.
+        `code` is what it gave back, of `state`; `context` is the host thread's, with the fault's place, `record` that
+        of the block at work, and `printed` what the thread's blocks have printed.
         """
 
         def field(name: str) -> int:

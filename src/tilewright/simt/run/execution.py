@@ -144,13 +144,7 @@ class Shift:
 
 
 class Execution:
-    """One launch while it runs.
-
-    Parameters
-    ----------
-    job : Job
-    placed : Placed
-    """
+    """One launch while it runs."""
 
     def __init__(self, job: Job, placed: Placed) -> None:
         launch, ready = job.launch, job.ready
@@ -184,10 +178,7 @@ class Execution:
     def run(self) -> None:
         """Run all blocks; returns when the grid is finished.
 
-        Raises
-        ------
-        KernelError
-            What went wrong first.
+        Raises KernelError: what went wrong first.
         """
         with HeldBack() as interrupt:
             shift = Shift(self)

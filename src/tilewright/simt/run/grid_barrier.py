@@ -24,13 +24,7 @@ _TOP_BIT = 1 << 31
 class GridBarrier:
     """The barrier of one launch.
 
-    Parameters
-    ----------
-    memory : Memory
-    workspace : int
-        Device address of its workspace, of `WORKSPACE_BYTES` in `memory`, zeroed here.
-    blocks : int
-        Blocks of the grid.
+    `workspace` is the device address of `WORKSPACE_BYTES` in `memory`, which are zeroed here.
     """
 
     def __init__(self, memory: Memory, workspace: int, blocks: int) -> None:
@@ -56,10 +50,7 @@ class GridBarrier:
     def is_stuck(self, handed_out: int) -> bool:
         """Whether every block has ended or waits for those that have.
 
-        Parameters
-        ----------
-        handed_out : int
-            Blocks that have started, those that have ended included.
+        `handed_out` blocks have started, those that have ended included.
         """
         if handed_out < self._blocks:
             return False

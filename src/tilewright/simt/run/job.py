@@ -52,19 +52,10 @@ def made_ready(
 ) -> Job:
     """Translate a launch's kernel, or take it from the store.
 
-    Parameters
-    ----------
-    launch : Launch
-    values : sequence of bytes
-        One for each of the program's parameters. The code depends on the values of small ones, on no address.
-    instruments : sequence of Instrument
-    vector_bytes : int
-        What a block's shared memory is a multiple of.
+    `values` has the bytes of each of the program's parameters: the code depends on the values of small ones, on no
+    address. A block's shared memory is a multiple of `vector_bytes`.
 
-    Raises
-    ------
-    LaunchError, PtxError
-        The GPU has less shared or local memory, or the machine does not have an instruction.
+    Raises LaunchError, PtxError: the GPU has less shared or local memory, or the machine does not have an instruction.
     """
     program = launch.program
     kind = _launch_class(launch, values)

@@ -22,16 +22,8 @@ WORTH_SECONDS = 0.5
 class Improvement:
     """Better code for a kernel, made on another thread once quickly made code has run for long.
 
-    Parameters
-    ----------
-    quick : ReadyKernel
-        What runs.
-    spent_seconds : float
-        How long it ran before this launch.
-    make : callable
-        Makes the better code, which the store keeps.
-    over : callable
-        Gets, at the launch's end, how many seconds it ran.
+    `quick` is what runs, and ran for `spent_seconds` before this launch. `make` makes the better code, which the store
+    keeps; `over` gets, at the launch's end, how many seconds it ran.
     """
 
     def __init__(

@@ -92,16 +92,9 @@ def _registers(function: tree.Function) -> set[str]:
 def error(name: str, assertion: Assertion | None, about: dict[str, Any], *, at_grid_barrier: bool) -> KernelError:
     """The error of a trap.
 
-    Parameters
-    ----------
-    name : str
-        The kernel's.
-    assertion : Assertion or None
-        That the thread had failed.
-    about : dict
-        Where it happened, as :class:`KernelError` takes it.
-    at_grid_barrier : bool
-        Whether the kernel waits for its grid there, and the launch was not cooperative.
+    `name` is the kernel's, `assertion` the one that the thread had failed, `about` where it happened, as
+    :class:`KernelError` takes it. `at_grid_barrier` says whether the kernel waits for its grid there, and the launch
+    was not cooperative.
     """
     where = f"in block {about['block']}, thread {about['thread']}, at "
     if assertion is not None:

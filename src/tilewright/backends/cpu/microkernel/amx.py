@@ -70,16 +70,8 @@ class AmxTile:
     def emit(self, a: str, b: str, steps: str, start: tuple[str, str], end: tuple[str, str], first: str) -> None:
         """One tile.
 
-        Parameters
-        ----------
-        a, b : str
-            Pointers to packed strips of A and B.
-        steps : str
-            Steps along k.
-        start, end : (pointer, stride)
-            Where sums of 32 bits are loaded from, unless `first`, and stored to.
-        first : str
-            i1: start from zero.
+        `a` and `b` point to packed strips, and `steps` are those along k. Sums of 32 bits are loaded from `start`, a
+        pointer and a stride, unless `first` (i1), and stored to `end`.
         """
         ir = self.ir
         for c in _C:

@@ -43,18 +43,9 @@ class TileCode:
     ) -> None:
         """One tile.
 
-        Parameters
-        ----------
-        a, b, c : str
-            Pointers to the first row of A, the packed panel of B, the tile of C.
-        a_stride, c_stride : str
-            Bytes between rows.
-        steps : str
-            Steps along k.
-        first : str
-            i1: start from the family's zero instead of C.
-        edge : (rows, columns), optional
-            Extents of an edge tile.
+        `a`, `b` and `c` point to the first row of A, the packed panel of B and the tile of C; the strides are bytes
+        between rows, `steps` those along k. `first` (i1) starts from the family's zero instead of C, and `edge` has
+        rows and columns of an edge tile.
         """
         ir = self.ir
         rows_a = self._rows(a, a_stride, edge)
