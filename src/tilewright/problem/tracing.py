@@ -10,6 +10,7 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np
@@ -34,26 +35,23 @@ _INSTEAD = {
 }
 
 
-def _refusing(name: str) -> Callable[..., NoReturn]:
-    what, instead = _INSTEAD[name]
-
+def _refusing(what: str, instead: str) -> Callable[..., NoReturn]:
     def method(self: Value, *_: Any, **__: Any) -> NoReturn:
         self._refuse(what, instead)
 
     return method
 
 
-def _binary(op: str, *, swapped: bool = False) -> Callable[[Value, Any], Value]:
-    def method(self: Value, other: Any) -> Value:
-        if isinstance(other, np.ndarray) and other.ndim:
-            self.like(other)
-        return apply(op, other, self) if swapped else apply(op, self, other)
-
-    return method
+_Method = Callable[["Value", Any], "Value"]
 
 
-def _unary(op: str) -> Callable[[Value], Value]:
-    return lambda self: apply(op, self)
+def _both(function: Callable[[Any, Any], Value]) -> tuple[_Method, _Method]:
+    """A method of the left operand, and one of the right."""
+    return function, lambda self, other: function(other, self)
+
+
+def _binary(op: str) -> tuple[_Method, _Method]:
+    return _both(lambda x, y: apply(op, x, y))
 
 
 def _power(self: Value, exponent: Any) -> Value:
@@ -97,6 +95,9 @@ def _shift(op: str) -> Callable[[Value, Any], Value]:
 
 def _floor_divide(x: Any, y: Any) -> Value:
     """Towards minus infinity: the truncated quotient, less 1 where signs differ and something is left."""
+    for value in (x, y):
+        if isinstance(value, Value) and letter(value.dtype) not in "su":
+            value._refuse("a quotient of floats that is rounded down", "write tw.floor(x / y)")
     quotient = apply("quotient", x, y)
     if letter(quotient.dtype) == "u":
         return quotient
@@ -111,15 +112,6 @@ def _remainder(x: Any, y: Any) -> Value:
     quotient = _floor_divide(x, y)
     divisor = quotient.like(y)
     return apply("where", divisor == 0, 0, quotient.like(x) - quotient * divisor)
-
-
-def _integers_only(function: Callable[[Any, Any], Value], *, swapped: bool = False) -> Callable[[Value, Any], Value]:
-    def method(self: Value, other: Any) -> Value:
-        if letter(self.dtype) not in "su" or (isinstance(other, Value) and letter(other.dtype) not in "su"):
-            self._refuse("a quotient of floats that is rounded down", "write tw.floor(x / y)")
-        return function(other, self) if swapped else function(self, other)
-
-    return method
 
 
 class TracedAttributeError(ArgumentTypeError, AttributeError):
@@ -153,25 +145,14 @@ def _attribute(value: Value, name: str) -> str:
     return f"a value of a traced expression has no attribute {name!r} (got one of {value.dtype}); {instead}"
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Value:
-    """A value of an expression that is being traced.
+    """A value of an expression that is being traced."""
 
-    Attributes
-    ----------
-    builder : Builder
-        Of the expression.
-    number : int
-        Of the instruction.
-    dtype : str
-    """
-
-    __slots__ = ("builder", "dtype", "number")
+    builder: Builder  #: Of the expression.
+    number: int  #: Of the instruction.
+    dtype: str
     __hash__ = None  # type: ignore[assignment]
-
-    def __init__(self, builder: Builder, number: int, dtype: str) -> None:
-        self.builder = builder
-        self.number = number
-        self.dtype = dtype
 
     def like(self, value: Any) -> Value:
         """A scalar as a constant that can meet this value.
@@ -230,15 +211,23 @@ class Value:
         return Value(self.builder, self.builder.add("bits", (self.number,), to), to)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Value:
+        result: Value = self._ours(ufunc, method == "__call__" and not options)(*[self.like(x) for x in inputs])
+        return result
+
+    def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Value:
+        result: Value = self._ours(function)(*args, **options)
+        return result
+
+    def _ours(self, function: Any, plain: bool = True) -> Callable[..., Any]:
+        """What a function of NumPy's is here."""
         from tilewright.problem import functions
 
-        found = functions.of_numpy(ufunc)
-        if method != "__call__" or options or found is None:
+        found = functions.of_numpy(function)
+        if found is None or not plain:
             self._refuse(
-                f"numpy.{ufunc.__name__}", "write it with tw.* functions; numpy's are traced where tw has them"
+                f"numpy.{function.__name__}", "write it with tw.* functions; numpy's are traced where tw has them"
             )
-        result: Value = found(*[self.like(x) for x in inputs])
-        return result
+        return found
 
     @classmethod
     def __torch_function__(cls, function: Any, types: Any, args: Any = (), options: Any = None) -> Value:
@@ -258,17 +247,6 @@ class Value:
             raise AttributeError(name)
         raise TracedAttributeError(_attribute(self, name))
 
-    def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Value:
-        from tilewright.problem import functions
-
-        found = functions.of_numpy(function)
-        if found is None:
-            self._refuse(
-                f"numpy.{function.__name__}", "write it with tw.* functions; numpy's are traced where tw has them"
-            )
-        result: Value = found(*args, **options)
-        return result
-
     def _refuse(self, what: str, instead: str) -> NoReturn:
         raise ArgumentTypeError(
             f"a value of a traced expression has no number yet, so it cannot be traced through {what} (got one of "
@@ -284,46 +262,32 @@ class Value:
     def __abs__(self) -> Value:
         return self if letter(self.dtype) == "u" else apply("absolute", self)
 
-    __add__ = _binary("add")
-    __radd__ = _binary("add", swapped=True)
-    __sub__ = _binary("subtract")
-    __rsub__ = _binary("subtract", swapped=True)
-    __mul__ = _binary("multiply")
-    __rmul__ = _binary("multiply", swapped=True)
-    __truediv__ = _binary("divide")
-    __rtruediv__ = _binary("divide", swapped=True)
-    __and__ = _binary("bitwise_and")
-    __rand__ = _binary("bitwise_and", swapped=True)
-    __or__ = _binary("bitwise_or")
-    __ror__ = _binary("bitwise_or", swapped=True)
-    __xor__ = _binary("bitwise_xor")
-    __rxor__ = _binary("bitwise_xor", swapped=True)
-    __lt__ = _binary("less")
-    __gt__ = _binary("less", swapped=True)
-    __le__ = _binary("less_equal")
-    __ge__ = _binary("less_equal", swapped=True)
-    __eq__ = _binary("equal")  # type: ignore[assignment]
-    __ne__ = _binary("not_equal")  # type: ignore[assignment]
-    __neg__ = _unary("negative")
-    __invert__ = _unary("invert")
+    def __neg__(self) -> Value:
+        return apply("negative", self)
+
+    def __invert__(self) -> Value:
+        return apply("invert", self)
+
+    __add__, __radd__ = _binary("add")
+    __sub__, __rsub__ = _binary("subtract")
+    __mul__, __rmul__ = _binary("multiply")
+    __truediv__, __rtruediv__ = _binary("divide")
+    __floordiv__, __rfloordiv__ = _both(_floor_divide)
+    __mod__, __rmod__ = _both(_remainder)
+    __and__, __rand__ = _binary("bitwise_and")
+    __or__, __ror__ = _binary("bitwise_or")
+    __xor__, __rxor__ = _binary("bitwise_xor")
+    __lt__, __gt__ = _binary("less")
+    __le__, __ge__ = _binary("less_equal")
+    __eq__ = _binary("equal")[0]  # type: ignore[assignment]
+    __ne__ = _binary("not_equal")[0]  # type: ignore[assignment]
     __pow__ = _power
-    __rpow__ = _refusing("__rpow__")
     __lshift__ = _shift("left_shift")
     __rshift__ = _shift("right_shift")
-    __floordiv__ = _integers_only(_floor_divide)
-    __rfloordiv__ = _integers_only(_floor_divide, swapped=True)
-    __mod__ = _integers_only(_remainder)
-    __rmod__ = _integers_only(_remainder, swapped=True)
 
-    __bool__ = _refusing("__bool__")
-    __len__ = _refusing("__len__")
-    __iter__ = _refusing("__iter__")
-    __getitem__ = _refusing("__getitem__")
-    __float__ = _refusing("__float__")
-    __int__ = _refusing("__int__")
-    __index__ = _refusing("__index__")
-    __complex__ = _refusing("__complex__")
-    __array__ = _refusing("__array__")
+
+for _name, _texts in _INSTEAD.items():
+    setattr(Value, _name, _refusing(*_texts))
 
 
 def apply(op: str, *operands: Any) -> Value:
