@@ -26,12 +26,7 @@ UNLOCKED = frozenset(
 
 
 class Binding:
-    """The driver's functions for one simulated GPU; each returns a CUresult and what it gives.
-
-    Attributes
-    ----------
-    gpu : SimulatedGpu
-    """
+    """The driver's functions for one simulated GPU; each returns a CUresult and what it gives."""
 
     def __init__(self, gpu: SimulatedGpu) -> None:
         self.gpu = gpu

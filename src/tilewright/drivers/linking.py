@@ -26,21 +26,13 @@ _TELLS_LINES = frozenset({b"--generate-line-info", b"-lineinfo", b"--device-debu
 
 
 class ObjectCode:
-    """Device code: what a compiler made, or what a linker joined, which can be loaded.
-
-    Attributes
-    ----------
-    code_type : str
-        `ptx`, `ltoir`, `cubin` and so on; of what the linker made, `cubin`.
-    name : str
-    ptx : str
-        What the machine runs; empty where that is not known.
-    """
+    """Device code: what a compiler made, or what a linker joined, which can be loaded."""
 
     def __init__(self, code: bytes | str, code_type: str, name: str = "", ptx: str = "") -> None:
         self._code: Any = code
-        self.code_type = code_type
+        self.code_type = code_type  #: `ptx`, `ltoir`, `cubin` and so on; of what the linker made, `cubin`.
         self.name = name
+        #: What the machine runs; empty where that is not known.
         self.ptx = ptx or (_text(self.code) if code_type == "ptx" else "")
 
     @property

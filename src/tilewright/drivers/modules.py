@@ -28,22 +28,14 @@ if TYPE_CHECKING:
 
 
 class Library:
-    """A module in a simulated GPU's memory.
-
-    Attributes
-    ----------
-    handle : int
-    code : ObjectCode
-    module : tilewright.ptx.tree.Module
-    base : int
-        Device address of its variables.
-    """
+    """A module in a simulated GPU's memory."""
 
     def __init__(self, gpu: SimulatedGpu, handle: int, code: ObjectCode) -> None:
         self.handle = handle
         self.code = code
         self.module = parsed(code.ptx)
         self._programs: dict[str, Program] = {}
+        #: Device address of its variables.
         self.base = place_all(self.module, gpu.memory, lambda size: gpu.allocate(size, host_visible=True))
 
     @classmethod

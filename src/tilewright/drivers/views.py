@@ -9,26 +9,18 @@ import numpy as np
 
 from tilewright.drivers.gpu import SimulatedGpu
 from tilewright.programs.arguments import ArrayShape
-from tilewright.programs.host_arrays import span
+from tilewright.programs.host_arrays import row_major, span
 
 _DLPACK_CPU = 1  # kDLCPU of dlpack.h
 
 
 class HeldMemory:
-    """Device memory for as long as this object lives.
-
-    Attributes
-    ----------
-    handle : int
-        Device address.
-    size : int
-        Bytes.
-    """
+    """Device memory for as long as this object lives."""
 
     def __init__(self, gpu: SimulatedGpu, size: int) -> None:
         self._gpu = gpu
-        self.size = size
-        self.handle = 0
+        self.size = size  #: Bytes.
+        self.handle = 0  #: Device address.
         with gpu.call():
             self.handle = gpu.allocate(size)
 
@@ -132,7 +124,7 @@ class ArrayView:
         """A view of an array on the device."""
         described = value.__cuda_array_interface__
         dtype, shape = np.dtype(described["typestr"]), tuple(described["shape"])
-        strides = described.get("strides") or c_strides(shape, dtype.itemsize)
+        strides = described.get("strides") or row_major(shape, dtype.itemsize)
         return cls(described["data"][0] or 0, shape, tuple(strides), dtype, value, bool(described["data"][1]))
 
     @classmethod
@@ -151,17 +143,6 @@ class ArrayView:
     ) -> ArrayView:
         """A view of device memory; strides in elements, C order by default."""
         kind = np.dtype(dtype)
-        if strides is None:
-            in_bytes = c_strides(shape, kind.itemsize)
-        else:
-            in_bytes = tuple(stride * kind.itemsize for stride in strides)
+        elements = row_major(shape, 1) if strides is None else strides
+        in_bytes = tuple(stride * kind.itemsize for stride in elements)
         return cls(int(buffer.handle), tuple(shape), in_bytes, kind, buffer)
-
-
-def c_strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
-    """Strides in bytes of an array in C order."""
-    strides: list[int] = []
-    for extent in reversed(shape):
-        strides.insert(0, itemsize)
-        itemsize *= extent
-    return tuple(strides)

@@ -12,10 +12,11 @@ import numpy.typing as npt
 from tilewright.backends.cpu.product import Product, product
 from tilewright.backends.cpu.threads import Limit, limit
 from tilewright.engine.promotion import ORDERS, Order, as_dtype, types
-from tilewright.engine.shapes import repeats, result_shape, row_major
+from tilewright.engine.shapes import repeats, result_shape
 from tilewright.errors import ArgumentTypeError, ArgumentValueError, TilewrightError
 from tilewright.machine import host_memory
 from tilewright.native.once import once
+from tilewright.programs.host_arrays import row_major
 
 Array = npt.NDArray[Any]
 _Shape = tuple[int, ...]

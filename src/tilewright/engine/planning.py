@@ -12,12 +12,13 @@ import numpy.typing as npt
 from tilewright.backends.protocol import Backend, Planned, Strided, require
 from tilewright.engine.libraries import is_tensor
 from tilewright.engine.promotion import Lowering, Types, byte_kind, real_kind
-from tilewright.engine.shapes import Shape, row_major
+from tilewright.engine.shapes import Shape
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
 from tilewright.problem.algebra import WORD, Semiring
 from tilewright.problem.dtypes import element
 from tilewright.problem.expression import Expression, brief
 from tilewright.problem.kind import Kind
+from tilewright.programs.host_arrays import row_major
 from tilewright.shown import Shown
 
 

@@ -72,15 +72,6 @@ def result_shape(a: Shape, b: Shape) -> Shape:
     return (*batch, *(a[-2:-1] if len(a) > 1 else ()), *(b[-1:] if len(b) > 1 else ()))
 
 
-def row_major(shape: Shape, itemsize: int) -> Shape:
-    """Byte strides of a row-major array."""
-    strides, step = [], itemsize
-    for extent in reversed(shape):
-        strides.append(step)
-        step *= max(extent, 1)
-    return tuple(reversed(strides))
-
-
 def repeats(shape: Shape, strides: Shape, itemsize: int) -> bool:
     """Whether elements may share bytes: the steps of an axis are shorter than what the axes of shorter steps span."""
     span = itemsize

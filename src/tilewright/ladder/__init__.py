@@ -6,24 +6,15 @@ runs them all, and `rung` holds what they found.
 
 from __future__ import annotations
 
-from tilewright.ladder.choice import choose, select
-from tilewright.ladder.climbing import climb, climb_dtypes, multiply
-from tilewright.ladder.matrices import check_operands, operands
-from tilewright.ladder.rung import Climb, Counts, Footprint, Machine, OffMultiples, Product, Rung
-
-__all__ = [
-    "Climb",
-    "Counts",
-    "Footprint",
-    "Machine",
-    "OffMultiples",
-    "Product",
-    "Rung",
-    "check_operands",
-    "choose",
-    "climb",
-    "climb_dtypes",
-    "multiply",
-    "operands",
-    "select",
-]
+from tilewright.ladder.choice import choose as choose, select as select
+from tilewright.ladder.climbing import climb as climb, climb_dtypes as climb_dtypes, multiply as multiply
+from tilewright.ladder.matrices import check_operands as check_operands, operands as operands
+from tilewright.ladder.rung import (
+    Climb as Climb,
+    Counts as Counts,
+    Footprint as Footprint,
+    Machine as Machine,
+    OffMultiples as OffMultiples,
+    Product as Product,
+    Rung as Rung,
+)

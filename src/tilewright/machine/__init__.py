@@ -7,18 +7,14 @@ Examples
 132
 """
 
-from tilewright.machine import occupancy, roofline
-from tilewright.machine.gpu import WARP_LANES, Gpu, LaunchLimits, chosen, gpu, gpus, launch_limits, names
-
-__all__ = [
-    "WARP_LANES",
-    "Gpu",
-    "LaunchLimits",
-    "chosen",
-    "gpu",
-    "gpus",
-    "launch_limits",
-    "names",
-    "occupancy",
-    "roofline",
-]
+from tilewright.machine import occupancy as occupancy, roofline as roofline
+from tilewright.machine.gpu import (
+    WARP_LANES as WARP_LANES,
+    Gpu as Gpu,
+    LaunchLimits as LaunchLimits,
+    chosen as chosen,
+    gpu as gpu,
+    gpus as gpus,
+    launch_limits as launch_limits,
+    names as names,
+)

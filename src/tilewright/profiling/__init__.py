@@ -6,37 +6,23 @@ sectors were found, `units` bounds times, `verdict` says what bounds a launch, a
 
 from __future__ import annotations
 
-from tilewright.profiling.counts import Counts, Mix, Operations, Sectors, Served, Wavefronts
-from tilewright.profiling.launching import instruments, of_run, profile
-from tilewright.profiling.programs import Profiles
-from tilewright.profiling.record import (
-    Cause,
-    LineCounts,
-    Position,
-    Profile,
-    SiteCounts,
-    Traffic,
-    Unit,
-    Verdict,
+from tilewright.profiling.counts import (
+    Counts as Counts,
+    Mix as Mix,
+    Operations as Operations,
+    Sectors as Sectors,
+    Served as Served,
+    Wavefronts as Wavefronts,
 )
-
-__all__ = [
-    "Cause",
-    "Counts",
-    "LineCounts",
-    "Mix",
-    "Operations",
-    "Position",
-    "Profile",
-    "Profiles",
-    "Sectors",
-    "Served",
-    "SiteCounts",
-    "Traffic",
-    "Unit",
-    "Verdict",
-    "Wavefronts",
-    "instruments",
-    "of_run",
-    "profile",
-]
+from tilewright.profiling.launching import instruments as instruments, of_run as of_run, profile as profile
+from tilewright.profiling.programs import Profiles as Profiles
+from tilewright.profiling.record import (
+    Cause as Cause,
+    LineCounts as LineCounts,
+    Position as Position,
+    Profile as Profile,
+    SiteCounts as SiteCounts,
+    Traffic as Traffic,
+    Unit as Unit,
+    Verdict as Verdict,
+)

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.errors import ArgumentTypeError, LaunchError
+from tilewright.programs.host_arrays import row_major
 from tilewright.programs.listing import Parameter
 from tilewright.programs.mangling import CType
 
@@ -103,20 +104,12 @@ def array_shape(value: Any) -> ArrayShape | None:
     interface = getattr(value, "__cuda_array_interface__", None)
     if interface is not None:
         dtype, shape = np.dtype(interface["typestr"]), tuple(interface["shape"])
-        strides = interface.get("strides") or _c_strides(shape, dtype.itemsize)
+        strides = interface.get("strides") or row_major(shape, dtype.itemsize)
         return ArrayShape(dtype, shape, tuple(strides), bool(interface["data"][1]))
     if all(hasattr(value, name) for name in ("dtype", "shape", "strides")):
         readonly = bool(getattr(value, "readonly", False))
         return ArrayShape(np.dtype(value.dtype), tuple(value.shape), tuple(value.strides), readonly)
     return None
-
-
-def _c_strides(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
-    strides: list[int] = []
-    for extent in reversed(shape):
-        strides.insert(0, itemsize)
-        itemsize *= extent
-    return tuple(strides)
 
 
 def marshal(

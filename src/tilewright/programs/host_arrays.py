@@ -24,6 +24,15 @@ def flat(args: Sequence[Any]) -> Iterator[Any]:
             yield arg
 
 
+def row_major(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
+    """Strides in bytes of an array in C order; as NumPy has it, an extent of 0 counts as 1."""
+    strides, step = [], itemsize
+    for extent in reversed(shape):
+        strides.append(step)
+        step *= max(extent, 1)
+    return tuple(reversed(strides))
+
+
 def span(array: npt.NDArray[Any]) -> tuple[int, int]:
     """Host addresses of an array's first byte and of the one after its last, gaps between elements included."""
     low, high = np.lib.array_utils.byte_bounds(array) if array.size else (array.ctypes.data,) * 2

@@ -12,7 +12,7 @@ from tilewright.profiling.units import ARITHMETIC, DRAM, ISSUE, L1, L2
 from tilewright.report import bank_claim, figures, styles, terminal
 from tilewright.report.blocks import Block, Gap, words
 from tilewright.report.listing import KERNEL, ROW, rows_of
-from tilewright.report.tables import COUNT, PERCENT, RATE, SECONDS, SIZE, Column, Group, Table
+from tilewright.report.tables import COUNT, PERCENT, RATE, SECONDS, SIZE, Column, Group, Table, group
 
 
 def show(climb: Climb, console: Console) -> None:
@@ -24,7 +24,7 @@ def blocks(climb: Climb) -> Iterator[Block]:
     """What :func:`show` prints."""
     yield from _heading(climb)
     yield Gap()
-    yield Table(Group((KERNEL, ROW)), tuple(_groups(climb)), climb.rungs)
+    yield Table(group(KERNEL, ROW), tuple(_groups(climb)), climb.rungs)
     yield Gap()
     yield from _summary(climb)
     yield from _notes(climb.rungs)
@@ -53,25 +53,21 @@ def _groups(climb: Climb) -> Iterator[Group]:
         return
     real = climb.machine.device == "cuda"
     of = climb.problem.operations
-    yield Group(
-        (
-            _DTYPE,
-            _BITS,
-            Column("time" if real else "host\ntime", lambda r: r.seconds, SECONDS),
-            Column(
-                "G oper-\nations/s" if real else "host\nGFLOPS",
-                lambda r: _rate(of, r.seconds) if real or r.device == "cpu" else None,
-                RATE,
-            ),
-        )
+    yield group(
+        _DTYPE,
+        _BITS,
+        Column("time" if real else "host\ntime", lambda r: r.seconds, SECONDS),
+        Column(
+            "G oper-\nations/s" if real else "host\nGFLOPS",
+            lambda r: _rate(of, r.seconds) if real or r.device == "cpu" else None,
+            RATE,
+        ),
     )
-    yield Group(
-        (
-            Column("regs", lambda r: r.footprint.registers_per_thread, COUNT),
-            Column("shared\nmemory", lambda r: r.footprint.shared_bytes, SIZE),
-            Column("occu-\npancy", lambda r: r.footprint.occupancy, PERCENT),
-            Column("limited\nby", _limiter, wrap_at=11),
-        )
+    yield group(
+        Column("regs", lambda r: r.footprint.registers_per_thread, COUNT),
+        Column("shared\nmemory", lambda r: r.footprint.shared_bytes, SIZE),
+        Column("occu-\npancy", lambda r: r.footprint.occupancy, PERCENT),
+        Column("limited\nby", _limiter, wrap_at=11),
     )
     if not real:
         yield from _limits(climb)
@@ -96,7 +92,7 @@ def _limits(climb: Climb) -> Iterator[Group]:
             ("issue", (ISSUE,)), ("arithm.", ARITHMETIC), ("sh., L1", (L1,)), ("L2", (L2,)), ("DRAM", (DRAM,))
         )
     ]  # fmt: skip
-    yield Group((*columns, Column("bound by", _bound)))
+    yield group(*columns, Column("bound by", _bound))
 
 
 def _bound(rung: Rung) -> str:
@@ -117,34 +113,28 @@ def _bold_where(units: Sequence[str]) -> Callable[[Rung], str]:
 
 def _counts(climb: Climb) -> Iterator[Group]:
     most = max((r.counts.global_load_sectors or 0 for r in climb.rungs), default=0)
-    yield Group(
-        (
-            Column("warp\ninstr.", lambda r: r.counts.warp_instructions, COUNT),
-            Column("global\nload\nsectors", lambda r: r.counts.global_load_sectors, COUNT),
-            Column("global\nstore\nsectors", lambda r: r.counts.global_store_sectors, COUNT),
-        )
+    yield group(
+        Column("warp\ninstr.", lambda r: r.counts.warp_instructions, COUNT),
+        Column("global\nload\nsectors", lambda r: r.counts.global_load_sectors, COUNT),
+        Column("global\nstore\nsectors", lambda r: r.counts.global_store_sectors, COUNT),
     )
-    yield Group(
-        (
-            Column("shared\nload\nwavefr.", lambda r: r.counts.shared_load_wavefronts, COUNT),
-            Column("shared\nstore\nwavefr.", lambda r: r.counts.shared_store_wavefronts, COUNT),
-            Column("bank\nconflicts", lambda r: r.counts.shared_bank_conflicts, COUNT, _in_red),
-        )
+    yield group(
+        Column("shared\nload\nwavefr.", lambda r: r.counts.shared_load_wavefronts, COUNT),
+        Column("shared\nstore\nwavefr.", lambda r: r.counts.shared_store_wavefronts, COUNT),
+        Column("bank\nconflicts", lambda r: r.counts.shared_bank_conflicts, COUNT, _in_red),
     )
     bar = Column("global\nloads", lambda r: figures.bar(r.counts.global_load_sectors, most), style=styles.BAR)
-    yield Group((bar,), optional=True)
+    yield group(bar, optional=True)
 
 
 def _own_groups(climb: Climb) -> Iterator[Group]:
     """What S4's driver prints: both launches, and whether the product is close to np.dot's."""
     close = Column("close to\nnp.dot", lambda r: figures.MISSING if r.close is None else "yes" if r.close else "no")
-    yield Group((_DTYPE, _BITS, close))
-    yield Group(
-        (
-            Column("compiled\nand run", lambda r: _sum(r.translate_seconds, r.seconds), SECONDS),
-            Column("run\nagain", lambda r: r.seconds, SECONDS),
-            Column("G oper-\nations/s", lambda r: _rate(climb.problem.operations, r.seconds), RATE),
-        )
+    yield group(_DTYPE, _BITS, close)
+    yield group(
+        Column("compiled\nand run", lambda r: _sum(r.translate_seconds, r.seconds), SECONDS),
+        Column("run\nagain", lambda r: r.seconds, SECONDS),
+        Column("G oper-\nations/s", lambda r: _rate(climb.problem.operations, r.seconds), RATE),
     )
 
 

@@ -18,7 +18,7 @@ from tilewright.instruments.findings import Code, Finding, codes
 from tilewright.report import figures, inner_lines, program, styles, terminal
 from tilewright.report.blocks import Block, Gap, Line, words
 from tilewright.report.places import path
-from tilewright.report.tables import Column, Group, Table
+from tilewright.report.tables import Column, Table, group
 
 #: Lines of source shown before and after the one concerned.
 CONTEXT_LINES = 2
@@ -120,14 +120,12 @@ def as_json(sifted: Sifted, ended: Ended, *, launches: int, kernels: Sequence[st
 
 def table(console: Console) -> None:
     """Print every code with its rule and what to do."""
-    key = Group(
-        (
-            Column("code", lambda c: c.code, style="bold"),
-            Column("severity", lambda c: c.severity, style=lambda c: styles.SEVERITIES[c.severity]),
-        )
+    key = group(
+        Column("code", lambda c: c.code, style="bold"),
+        Column("severity", lambda c: c.severity, style=lambda c: styles.SEVERITIES[c.severity]),
     )
-    title = Group((Column("finding", lambda c: c.title, wrap_at=20),))
-    advice = Group((Column("rule", lambda c: c.rule, wrap_at=32), Column("what to do", lambda c: c.remedy, wrap_at=32)))
+    title = group(Column("finding", lambda c: c.title, wrap_at=20))
+    advice = group(Column("rule", lambda c: c.rule, wrap_at=32), Column("what to do", lambda c: c.remedy, wrap_at=32))
     terminal.show([Table(key, (title, advice), list(codes().values()))], console)
 
 

@@ -11,7 +11,7 @@ from rich.text import Text
 from tilewright.kernels.catalogue import SOURCES
 from tilewright.report import figures, styles, terminal
 from tilewright.report.blocks import Block, Gap, Line, words
-from tilewright.report.tables import COUNT, RIGHT, SIZE, Column, Group, Table
+from tilewright.report.tables import COUNT, RIGHT, SIZE, Column, Table, group
 
 if TYPE_CHECKING:
     from tilewright.backends.protocol import Device
@@ -23,13 +23,11 @@ if TYPE_CHECKING:
 
 def kernels(records: Sequence[Record], console: Console) -> None:
     """Print the catalogue, a row a record; below it what their sources are, and the order of sums."""
-    key = Group((KERNEL, ROW))
-    takes = Group(
-        (
-            Column("runs on", lambda r: r.backend),
-            Column("dtypes", lambda r: _families(r.dtypes), wrap_at=18),
-            Column("what it is", lambda r: r.title, wrap_at=24),
-        )
+    key = group(KERNEL, ROW)
+    takes = group(
+        Column("runs on", lambda r: r.backend),
+        Column("dtypes", lambda r: _families(r.dtypes), wrap_at=18),
+        Column("what it is", lambda r: r.title, wrap_at=24),
     )
     terminal.show([Table(key, (takes,), records), Gap(), *_orders(records), *rows_of(records)], console)
 
@@ -79,23 +77,19 @@ def _families(dtypes: Sequence[str]) -> str:
 
 def gpus(machines: Sequence[Gpu], console: Console) -> None:
     """Print the known GPUs by the names that `--gpu` takes: what sets occupancy, their caches and their rates."""
-    key = Group((Column("--gpu", lambda g: g.key, style="bold"),))
-    name = Group((Column("name", lambda g: g.name),))
-    limits = Group(
-        (
-            Column("compute\ncap.", lambda g: Text(".".join(map(str, g.compute_capability))), RIGHT),
-            Column("multi-\nproc.", lambda g: g.multiprocessors, COUNT),
-            Column("threads\neach", lambda g: g.threads_per_multiprocessor, COUNT),
-            Column("shared\neach", lambda g: g.shared_per_multiprocessor_bytes, SIZE),
-        )
+    key = group(Column("--gpu", lambda g: g.key, style="bold"))
+    name = group(Column("name", lambda g: g.name))
+    limits = group(
+        Column("compute\ncap.", lambda g: Text(".".join(map(str, g.compute_capability))), RIGHT),
+        Column("multi-\nproc.", lambda g: g.multiprocessors, COUNT),
+        Column("threads\neach", lambda g: g.threads_per_multiprocessor, COUNT),
+        Column("shared\neach", lambda g: g.shared_per_multiprocessor_bytes, SIZE),
     )
-    memory = Group(
-        (
-            Column("L1 and\nshared", lambda g: g.unified_bytes, SIZE),
-            Column("L2", lambda g: g.l2_bytes, SIZE),
-            Column("memory\nGB/s", lambda g: g.memory_gb_per_s, COUNT),
-            Column("float32\nTFLOPS", lambda g: f"{g.peak_gflops() / 1000:.1f}", RIGHT),
-        )
+    memory = group(
+        Column("L1 and\nshared", lambda g: g.unified_bytes, SIZE),
+        Column("L2", lambda g: g.l2_bytes, SIZE),
+        Column("memory\nGB/s", lambda g: g.memory_gb_per_s, COUNT),
+        Column("float32\nTFLOPS", lambda g: f"{g.peak_gflops() / 1000:.1f}", RIGHT),
     )
     terminal.show([Table(key, (name, limits, memory), machines)], console)
 
@@ -106,19 +100,14 @@ def devices(found: Sequence[Device], console: Console) -> None:
 
 
 def _devices(found: Sequence[Device]) -> Iterator[Block]:
-    key = Group((Column("device", lambda d: d.device, style="bold"),))
-    name = Group((Column("name", lambda d: d.name, wrap_at=24), Column("kind", lambda d: d.kind)))
-    size = Group(
-        (
-            Column("units", lambda d: d.units or None, COUNT),
-            Column("memory", lambda d: d.memory_bytes or None, SIZE),
-        )
+    key = group(Column("device", lambda d: d.device, style="bold"))
+    name = group(Column("name", lambda d: d.name, wrap_at=24), Column("kind", lambda d: d.kind))
+    size = group(
+        Column("units", lambda d: d.units or None, COUNT), Column("memory", lambda d: d.memory_bytes or None, SIZE)
     )
-    can = Group(
-        (
-            Column("runs", lambda d: ", ".join(d.commands), wrap_at=16),
-            Column("has", lambda d: ", ".join(d.features), wrap_at=24),
-        )
+    can = group(
+        Column("runs", lambda d: ", ".join(d.commands), wrap_at=16),
+        Column("has", lambda d: ", ".join(d.features), wrap_at=24),
     )
     yield Table(key, (name, size, can), [device for device in found if not device.missing])
     for device in found:

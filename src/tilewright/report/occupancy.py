@@ -13,7 +13,7 @@ from tilewright.machine.alternatives import Alternative, Alternatives, Demand
 from tilewright.machine.occupancy import Occupancy
 from tilewright.report import figures, styles, terminal
 from tilewright.report.blocks import Block, Gap, words
-from tilewright.report.tables import COUNT, PERCENT, Column, Group, Table
+from tilewright.report.tables import COUNT, PERCENT, Column, Group, Table, group
 
 #: Block sizes that have a row; JSON has every whole number of warps.
 BLOCKS = (32, 64, 96, 128, 160, 192, 224, 256, 320, 384, 448, 512, 640, 768, 896, 1024)
@@ -70,7 +70,7 @@ def alone(now: Occupancy, warps: int | None = None) -> Iterator[Block]:
 
 def compare(found: Sequence[Alternatives], console: Console) -> None:
     """Print a kernel's occupancy on several GPUs, a row each."""
-    key = Group((Column("--gpu", lambda f: f.gpu.key, style="bold"),))
+    key = group(Column("--gpu", lambda f: f.gpu.key, style="bold"))
     terminal.show([words((_asked(found[0].demand), styles.QUIET)), Table(key, _EFFECT, found)], console)
 
 
@@ -131,7 +131,7 @@ def _key(found: Alternatives, heading: str, field: str, rows: Any) -> Group:
         return f"bold {styles.PLACE}" if row is current else ""
 
     mark = Column("", lambda r: ">" if r is current else " ")
-    return Group((mark, Column(heading, lambda r: getattr(r.demand, field), COUNT, style)))
+    return group(mark, Column(heading, lambda r: getattr(r.demand, field), COUNT, style))
 
 
 def _value(field: str) -> Any:
@@ -144,14 +144,12 @@ def _percent(occupied: Occupancy) -> str:
 
 #: What each row comes to.
 _EFFECT = (
-    Group(
-        (
-            Column("blocks", lambda r: r.occupancy.active_blocks, COUNT),
-            Column("warps", lambda r: r.occupancy.active_warps, COUNT),
-            Column("occupancy", lambda r: r.occupancy.fraction, PERCENT),
-            Column("", lambda r: figures.bar(r.occupancy.fraction, 1), style=styles.BAR),
-            Column("limited by", lambda r: ", ".join(_NAMES[name] for name in r.occupancy.limiters)),
-        )
+    group(
+        Column("blocks", lambda r: r.occupancy.active_blocks, COUNT),
+        Column("warps", lambda r: r.occupancy.active_warps, COUNT),
+        Column("occupancy", lambda r: r.occupancy.fraction, PERCENT),
+        Column("", lambda r: figures.bar(r.occupancy.fraction, 1), style=styles.BAR),
+        Column("limited by", lambda r: ", ".join(_NAMES[name] for name in r.occupancy.limiters)),
     ),
 )
 

@@ -17,7 +17,7 @@ from tilewright.report import figures, occupancy, styles, tables, terminal
 from tilewright.report.blocks import Block, Facts, Gap, legend, words
 from tilewright.report.inner_lines import listed
 from tilewright.report.places import path
-from tilewright.report.tables import COUNT, PERCENT, SECONDS, SOME, Column, Form, Group, Table
+from tilewright.report.tables import COUNT, PERCENT, SECONDS, SOME, Column, Form, Group, Table, group
 
 #: Block sizes that have a word.
 _BLOCKS = (32, 64, 128, 256, 512, 1024)
@@ -82,18 +82,16 @@ def _launches(profiles: Sequence[Profile], shown: Sequence[Profile]) -> Table:
     def bold(profile: Profile) -> str:
         return "bold" if profile in shown else ""
 
-    key = Group((Column("launch", lambda p: p.launch, COUNT, bold), Column("kernel", lambda p: p.kernel, style=bold)))
+    key = group(Column("launch", lambda p: p.launch, COUNT, bold), Column("kernel", lambda p: p.kernel, style=bold))
     extent = Form(_extent, _extent)
-    what = Group((Column("grid", lambda p: p.grid, extent), Column("block", lambda p: p.block, extent)))
-    work = Group((Column("warp\ninstr.", lambda p: p.totals.warp_instructions, COUNT),))
-    bound = Group(
-        (
-            Column("GPU time\nat least", _least, SECONDS),
-            Column("bound by", lambda p: p.verdict.bound if p.verdict else "", wrap_at=12),
-            Column("findings", lambda p: len(p.findings), SOME),
-        )
+    what = group(Column("grid", lambda p: p.grid, extent), Column("block", lambda p: p.block, extent))
+    work = group(Column("warp\ninstr.", lambda p: p.totals.warp_instructions, COUNT))
+    bound = group(
+        Column("GPU time\nat least", _least, SECONDS),
+        Column("bound by", lambda p: p.verdict.bound if p.verdict else "", wrap_at=12),
+        Column("findings", lambda p: len(p.findings), SOME),
     )
-    where = Group((Column("launched at", lambda p: path(p.launched_at)),))
+    where = group(Column("launched at", lambda p: path(p.launched_at)))
     return Table(key, (what, work, bound, where), list(profiles))
 
 
@@ -123,13 +121,11 @@ def _extent(extent: Extent) -> str:
 
 def _limits(units: Sequence[Unit]) -> Table:
     """How long each unit of the GPU must work at least: the longest of them bounds the launch."""
-    key = Group((Column("limits on the GPU", lambda u: u.name),))
-    work = Group((Column("has to do", lambda u: f"{figures.short(u.amount)} {u.of}"),))
-    time = Group(
-        (
-            Column("GPU time\nat least", lambda u: u.seconds, SECONDS),
-            Column("", lambda u: figures.bar(u.seconds, units[0].seconds), style=styles.BAR),
-        )
+    key = group(Column("limits on the GPU", lambda u: u.name))
+    work = group(Column("has to do", lambda u: f"{figures.short(u.amount)} {u.of}"))
+    time = group(
+        Column("GPU time\nat least", lambda u: u.seconds, SECONDS),
+        Column("", lambda u: figures.bar(u.seconds, units[0].seconds), style=styles.BAR),
     )
     return Table(key, (work, time), list(units))
 
@@ -142,7 +138,7 @@ def _sources(profile: Profile) -> Iterator[tuple[str, Table]]:
         indent = min((len(row.text) - len(row.text.lstrip()) for row in rows if row.text.strip()), default=0)
         number = Column("line", lambda row: figures.count(row.line) if row.line else "...", Form(str, str))
         code = Column("source", lambda row, start=indent: row.text[start:].expandtabs(4))  # type: ignore[misc]
-        yield file, Table(Group((number,)), tuple(_groups(profile.totals)), rows, text=code)
+        yield file, Table(group(number), tuple(_groups(profile.totals)), rows, text=code)
 
 
 def _meanings(profiles: Sequence[Profile]) -> list[Block]:
@@ -191,11 +187,9 @@ def _groups(totals: Counts) -> Iterator[Group]:
         if getattr(totals, name):
             yield _sectors(space, name, served=bool(getattr(totals, name).served))
     if totals.in_shared:
-        yield Group(
-            (
-                _of_counts("shared\nreq.", lambda c: c.in_shared.requests or None, COUNT, "requests of warps"),
-                _of_counts("wave-\nfronts\na req.", lambda c: _beside(c.in_shared), meaning=_WOULD_DO),
-            )
+        yield group(
+            _of_counts("shared\nreq.", lambda c: c.in_shared.requests or None, COUNT, "requests of warps"),
+            _of_counts("wave-\nfronts\na req.", lambda c: _beside(c.in_shared), meaning=_WOULD_DO),
         )
 
 

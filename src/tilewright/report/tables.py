@@ -79,6 +79,11 @@ class Group:
     optional: bool = False
 
 
+def group(*columns: Column, optional: bool = False) -> Group:
+    """A group of columns."""
+    return Group(columns, optional)
+
+
 @dataclass(frozen=True, slots=True)
 class Table:
     """A table: the first of the key's columns is repeated wherever the table goes on."""

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tilewright.programs.host_arrays import row_major
 from tilewright.simt.observer import Rows
 
 #: Least bytes of a gap: as far as a warp's 32 float64 reach past a row.
@@ -46,11 +47,7 @@ class RowGaps:
     @property
     def strides(self) -> tuple[int, ...]:
         """As NumPy's, in bytes."""
-        strides, step = [self.item_bytes], self.row_bytes + self.gap_bytes
-        for extent in reversed(self.shape[:-1]):
-            strides.append(step)
-            step *= extent
-        return tuple(reversed(strides))
+        return (*row_major(self.shape[:-1], self.row_bytes + self.gap_bytes), self.item_bytes)
 
     @property
     def span_bytes(self) -> int:

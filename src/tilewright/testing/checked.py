@@ -43,11 +43,6 @@ class CheckedTests:
     config : pytest.Config
     gpu_name : str
 
-    Attributes
-    ----------
-    checks : Checks
-        The simulated GPU's observer.
-
     Raises
     ------
     ArgumentValueError
@@ -57,7 +52,7 @@ class CheckedTests:
     def __init__(self, config: pytest.Config, gpu_name: str) -> None:
         project = configuration.of(config.rootpath)
         unwanted = suppressions.checked(project.ignore, f"{project.file}: ignore")
-        self.checks = Checks(gpu=gpu_name, ignore=unwanted)
+        self.checks = Checks(gpu=gpu_name, ignore=unwanted)  #: The simulated GPU's observer.
         self._failing = configuration.FAILURES[project.fail_on or "warning"]
         self._rest: list[str] = []  # shown at the end: findings of no test, and those that are no failure
         self._failed = False  # whether some of these are a failure

@@ -19,21 +19,15 @@ _KERNEL = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 6)
 
 
 class Kernel:
-    """Machine code, called without the interpreter lock.
-
-    Attributes
-    ----------
-    address : int
-        Of `void kernel(ptr record, ptr scratch, ptr a, ptr b, ptr out, ptr more)`.
-    call : callable
-        The same from Python: host addresses of an argument record, of the buffers' addresses, of three arrays and of a
-        table of further ones (or 0).
-    """
+    """Machine code, called without the interpreter lock."""
 
     def __init__(self, library: Library) -> None:
+        #: Of `void kernel(ptr record, ptr scratch, ptr a, ptr b, ptr out, ptr more)`.
         self.address = library.addresses["kernel"]
         call: Any = _KERNEL(self.address)
         call.library = library  # whoever holds the function keeps its code loaded
+        #: The same from Python: host addresses of an argument record, of the buffers' addresses, of three arrays and of
+        #: a table of further ones (or 0).
         self.call: Callable[[int, int, int, int, int, int], None] = call
 
 

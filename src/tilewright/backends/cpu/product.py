@@ -95,24 +95,7 @@ def _is_small(layout: Layout, size: int) -> bool:
 
 
 class Product:
-    """The products of one layout, ready to run.
-
-    Attributes
-    ----------
-    layout : Layout
-    key : KernelKey
-    tile : Tile
-    threads : int
-        At most so many are used.
-    pieces : list of Piece
-        Parts of one matrix.
-    in_place : bool
-        Sums are kept in C itself.
-    keeps_sums : bool
-        They are kept in a buffer.
-    pairs : int
-        2 for complex products, whose parts and kernels count real numbers; else 1.
-    """
+    """The products of one layout, ready to run."""
 
     def __init__(self, layout: Layout, kind: Kind, threads: int) -> None:
         c = element(kind.out)
@@ -134,13 +117,14 @@ class Product:
             self.key = self.skinny.key
         self.tile: Tile = tile_of(self.key)
         self.size = REGISTER_BYTES[self.key.register]
-        self.pairs = c.pairs
+        self.pairs = c.pairs  #: 2 for complex products, whose parts and kernels count real numbers; else 1.
         alike = kind.finish is not None or (c.kind in ("float", "complex")) == (self.key.register in _FLOATS)
         same = alike and c.bytes == self.pairs * self.size and not kind.reads_out
-        self.in_place = same and (layout.out[1] == c.bytes or layout.n == 1)
+        self.in_place = same and (layout.out[1] == c.bytes or layout.n == 1)  #: Sums are kept in C itself.
+        #: Sums are kept in a buffer.
         self.keeps_sums = not self.in_place and not (self.key.family == "amx" and layout.k <= self.tile.kc)
-        self.threads = min(threads, 1 + self._effort() // THREAD_WORK)
-        self.pieces = [self._piece(p) for p in self._cut()]
+        self.threads = min(threads, 1 + self._effort() // THREAD_WORK)  #: At most so many are used.
+        self.pieces = [self._piece(p) for p in self._cut()]  #: Parts of one matrix.
         self._small_key = self._exact()
         self._seen, self._hot, self._counts = 0, _HOT_KEPT, self._small_key is not None
         self._shares = Shares(layout.batch, self.threads, 3 + len(layout.more))

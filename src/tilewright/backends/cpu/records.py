@@ -62,13 +62,6 @@ def table(names: Sequence[str], words: Mapping[str, Any], count: int) -> Words:
 class Shares:
     """A batch in shares: matrices in a row, and where the first of them lies.
 
-    Attributes
-    ----------
-    count : int
-        Shares.
-    steps : tuple of int
-        Bytes from one matrix of a share to the next, in each array.
-
     Examples
     --------
     >>> Shares(((6, 8, 0, 16),), 1).rows(0, 1)
@@ -86,12 +79,12 @@ class Shares:
             batch = (*batch[:longest], *batch[longest + 1 :], batch[longest])
         self._outer = batch[:-1]
         self._extent, *steps = batch[-1]
-        self.steps = tuple(steps)
+        self.steps = tuple(steps)  #: Bytes from one matrix of a share to the next, in each array.
         outer = math.prod(axis[0] for axis in self._outer)
         wanted = 1 if threads == 1 else -(-threads * _SHARES // outer)
         self._share = max(1, -(-self._extent // wanted))
         self._along = -(-self._extent // self._share)
-        self.count = outer * self._along
+        self.count = outer * self._along  #: Shares.
 
     def rows(self, first: int, last: int) -> tuple[Words, Words]:
         """How many matrices each of some shares has, and the offsets of its first one in each array, in bytes."""

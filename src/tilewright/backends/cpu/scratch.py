@@ -37,18 +37,12 @@ class _Buffer:
 
 
 class Scratch:
-    """What one call uses, kept for the next.
-
-    Attributes
-    ----------
-    job : memoryview
-        A job for the crew, at `job_address`.
-    """
+    """What one call uses, kept for the next."""
 
     def __init__(self) -> None:
         self._words = np.zeros(JOB.size // 8 + 8, np.int64)
         words = self._words[-self._words.ctypes.data % _ALIGNED_BYTES // 8 :]
-        self.job = memoryview(words.data).cast("B")
+        self.job = memoryview(words.data).cast("B")  #: A job for the crew, at `job_address`.
         self.job_address = int(words.ctypes.data)
         self._buffers: list[tuple[_Buffer, ...]] = []
         self._table: Array = np.empty(0, np.int64)

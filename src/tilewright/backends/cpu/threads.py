@@ -7,16 +7,11 @@ from tilewright.settings import Settings
 
 
 class Limit:
-    """How many threads a product may use where its caller does not say.
-
-    Attributes
-    ----------
-    count : int
-        At first what TILEWRIGHT_THREADS says when it is first asked for, or the cores this process may use;
-        threadpoolctl sets it.
-    """
+    """How many threads a product may use where its caller does not say."""
 
     def __init__(self) -> None:
+        #: At first what TILEWRIGHT_THREADS says when it is first asked for, or the cores this process may use;
+        #: threadpoolctl sets it.
         self.count = Settings.from_environ().threads
 
     def set(self, count: int) -> None:

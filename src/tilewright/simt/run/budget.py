@@ -52,16 +52,10 @@ class Budget:
 
 
 class Share:
-    """One host thread's part of a budget.
-
-    Attributes
-    ----------
-    granted : int
-        Instructions that were handed to it so far.
-    """
+    """One host thread's part of a budget."""
 
     def __init__(self, budget: Budget, granted: int) -> None:
-        self.granted = granted
+        self.granted = granted  #: Instructions that were handed to it so far.
         self._budget = budget
         self._spent = 0
 

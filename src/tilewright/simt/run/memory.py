@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from tilewright.errors import ArgumentTypeError, ArgumentValueError, LaunchError
 from tilewright.native.interrupts import HeldBack
+from tilewright.programs.host_arrays import row_major
 from tilewright.simt.run.arena import Addresses, Arena
 from tilewright.simt.translate.state import GLOBAL_BASE
 
@@ -314,7 +315,7 @@ class DeviceArray:
         self.shape = shape
         self.dtype = dtype
         self.host_written = False
-        self.strides = np.empty(shape, np.uint8).strides if 0 in shape else _strides(shape, dtype.itemsize)
+        self.strides = row_major(shape, dtype.itemsize)
 
     @property
     def size(self) -> int:
@@ -357,11 +358,3 @@ class DeviceArray:
 
     def __repr__(self) -> str:
         return f"DeviceArray(shape={self.shape}, dtype={self.dtype}, address={self.address:#x})"
-
-
-def _strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
-    strides = []
-    for extent in reversed(shape):
-        strides.append(itemsize)
-        itemsize *= extent
-    return tuple(reversed(strides))

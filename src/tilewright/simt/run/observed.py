@@ -14,22 +14,16 @@ _ALIGNMENT_BYTES = 64
 
 
 class Observed:
-    """What the instruments of a launch asked for.
-
-    Attributes
-    ----------
-    launch : array of uint64
-        Host addresses of each instrument's memory of the launch, 0 for none.
-    initial : array of uint8
-        What the memory of a block begins with, all instruments' together, each at a multiple of 64 bytes.
-    """
+    """What the instruments of a launch asked for."""
 
     def __init__(self, instruments: Sequence[Instrument], facts: Callable[[], Facts]) -> None:
         known = facts() if instruments else None  # asked only where somebody wants to know: it parses the kernel
         self._storages = [instrument.begin(known) for instrument in instruments if known]  # addresses point into them
+        #: Host addresses of each instrument's memory of the launch, 0 for none.
         self.launch = np.array([0 if s.launch is None else s.launch.ctypes.data for s in self._storages], np.uint64)
         sizes = [0 if s.block is None else s.block.nbytes for s in self._storages]
         self._starts = np.concatenate([[0], np.cumsum([align_up(size, _ALIGNMENT_BYTES) for size in sizes])])
+        #: What the memory of a block begins with, all instruments' together, each at a multiple of 64 bytes.
         self.initial = np.zeros(int(self._starts[-1]), np.uint8)
         for storage, start in zip(self._storages, self._starts[:-1], strict=True):
             if storage.block is not None:
