@@ -27,46 +27,23 @@ DISTINGUISHING = ("array", "ptx_line")
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """What a code means.
+    """What a code means."""
 
-    Attributes
-    ----------
-    code : str
-        `TW101` and the like; never changes its meaning.
-    title : str
-        What was found, as a heading.
-    rule, remedy : str
-        What is required, and what to do, in one sentence each.
-    severity : {"error", "warning", "note"}
-        Wrong on any GPU; right on some, slow or lossy; costs time.
-    found_by : str
-        The module that makes it, below `src/tilewright`.
-    says : mapping of str to str
-        What came, in one sentence of the finding's data, by `Finding.details["how"]`; "" where that is not there.
-    clauses : mapping of str to str
-        What follows the sentence, by the key of `Finding.details` that asks for it.
-    faults : tuple of str
-        Rules of `KernelError.fault` whose breach is this finding.
-    refines : str
-        The code whose finding at the same line this one says more about; "" for none.
-    one_cause : str
-        What findings of one cause share: "race", "mask" and "guard" at a line, "kernel" in a kernel; "" for none.
-    follows : tuple of str
-        Codes of the same kernel that it is a consequence of.
-    """
-
-    code: str
-    title: str
+    code: str  #: `TW101` and the like; never changes its meaning.
+    title: str  #: What was found, as a heading.
+    #: `rule`, `remedy`: what is required, and what to do, in one sentence each.
     rule: str
     remedy: str
-    severity: Severity
-    found_by: str
+    severity: Severity  #: Wrong on any GPU; right on some, slow or lossy; costs time.
+    found_by: str  #: The module that makes it, below `src/tilewright`.
+    #: What came, in one sentence of the finding's data, by `Finding.details["how"]`; "" where that is not there.
     says: Mapping[str, str]
-    clauses: Mapping[str, str]
-    faults: tuple[str, ...] = ()
-    refines: str = ""
+    clauses: Mapping[str, str]  #: What follows the sentence, by the key of `Finding.details` that asks for it.
+    faults: tuple[str, ...] = ()  #: Rules of `KernelError.fault` whose breach is this finding.
+    refines: str = ""  #: The code whose finding at the same line this one says more about; "" for none.
+    #: What findings of one cause share: "race", "mask" and "guard" at a line, "kernel" in a kernel; "" for none.
     one_cause: str = ""
-    follows: tuple[str, ...] = ()
+    follows: tuple[str, ...] = ()  #: Codes of the same kernel that it is a consequence of.
 
 
 @functools.cache
@@ -96,10 +73,7 @@ def _read(code: str, row: dict[str, Any], clauses: dict[str, dict[str, str]]) ->
 def code(name: str) -> Code:
     """The meaning of one code.
 
-    Raises
-    ------
-    ArgumentValueError
-        There is no such code; the message lists the nearest, or all.
+    Raises ArgumentValueError: there is no such code; the message lists the nearest, or all.
 
     Examples
     --------

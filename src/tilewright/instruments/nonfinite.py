@@ -40,42 +40,23 @@ class FloatArray:
 
 @dataclass(frozen=True, slots=True)
 class NonfiniteRow:
-    """One store, and one kind of value.
-
-    Attributes
-    ----------
-    site : Site
-    type : str
-        The floating-point type that its values were judged as: `f16`, `f32`, `f64`.
-    kind : str
-        One of KINDS.
-    count : int
-        Lanes that stored it.
-    block, thread : (int, int, int) or None
-        The first of them; None where it is not known.
-    """
+    """One store, and one kind of value."""
 
     site: Site
-    type: str
-    kind: str
-    count: int
+    type: str  #: The floating-point type that its values were judged as: `f16`, `f32`, `f64`.
+    kind: str  #: One of KINDS.
+    count: int  #: Lanes that stored it.
+    #: `block`, `thread`: the first of them; None where it is not known.
     block: Place | None
     thread: Place | None
 
 
 @dataclass(frozen=True, slots=True)
 class NonfiniteResult:
-    """What a launch stored, and what its arrays held.
+    """What a launch stored, and what its arrays held."""
 
-    Attributes
-    ----------
-    rows : tuple of NonfiniteRow
-        Of the stores that wrote NaN or infinity.
-    before, after : tuple of array of uint8
-        One for each array, in its shape: 0 where an element is finite, 1 infinity, 2 NaN.
-    """
-
-    rows: tuple[NonfiniteRow, ...]
+    rows: tuple[NonfiniteRow, ...]  #: Of the stores that wrote NaN or infinity.
+    #: `before`, `after`: one for each array, in its shape: 0 where an element is finite, 1 infinity, 2 NaN.
     before: tuple[npt.NDArray[np.uint8], ...]
     after: tuple[npt.NDArray[np.uint8], ...]
 

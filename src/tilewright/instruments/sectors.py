@@ -30,22 +30,12 @@ _PART = bitcode(Path(__file__).with_name("sectors.c"))
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """How a state space is cut into sectors.
-
-    Attributes
-    ----------
-    name : str
-    modulus : int
-        What the sectors of an access are beside those of its base depends on the base modulo this.
-    place : callable
-        Where a byte at an address of a lane lies, for sectors and bytes.
-    line : int
-        Bits of an address below the number of its line; an access's lines count from that of its base.
-    """
+    """How a state space is cut into sectors."""
 
     name: str
-    modulus: int
-    place: Callable[[int, int], int]
+    modulus: int  #: What the sectors of an access are beside those of its base depends on the base modulo this.
+    place: Callable[[int, int], int]  #: Where a byte at an address of a lane lies, for sectors and bytes.
+    #: Bits of an address below the number of its line; an access's lines count from that of its base.
     line: int
 
 

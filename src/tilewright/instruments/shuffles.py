@@ -33,18 +33,10 @@ CHAINS = _SHARED.numbers["TW_CHAINS"]
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A shuffle whose result is used by every lane that gets it.
+    """A shuffle whose result is used by every lane that gets it."""
 
-    Attributes
-    ----------
-    chain : int
-        The chain that it belongs to, below CHAINS.
-    fresh : bool
-        Whether what it moves comes of no shuffle: nothing of it is undefined.
-    """
-
-    chain: int
-    fresh: bool
+    chain: int  #: The chain that it belongs to, below CHAINS.
+    fresh: bool  #: Whether what it moves comes of no shuffle: nothing of it is undefined.
 
 
 class Shuffles(Instrument):

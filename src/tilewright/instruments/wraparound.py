@@ -32,19 +32,11 @@ OPERATIONS = {
 
 @dataclass(frozen=True, slots=True)
 class WraparoundRow:
-    """One instruction that wrapped.
-
-    Attributes
-    ----------
-    site : Site
-    count : int
-        Lanes.
-    block, thread : (int, int, int) or None
-        The first of them.
-    """
+    """One instruction that wrapped."""
 
     site: Site
-    count: int
+    count: int  #: Lanes.
+    #: `block`, `thread`: the first of them.
     block: Place | None
     thread: Place | None
 

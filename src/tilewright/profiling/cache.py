@@ -72,14 +72,6 @@ Words = npt.NDArray[np.uint64]
 class Caches:
     """What the model knows of a GPU.
 
-    Attributes
-    ----------
-    multiprocessors : int
-    l1_bytes, l1_sets : int
-        First level of one multiprocessor.
-    l2_bytes, l2_ways : int
-        Second level of all.
-
     Examples
     --------
     >>> from tilewright.machine.gpu import gpu
@@ -88,7 +80,9 @@ class Caches:
     """
 
     multiprocessors: int
+    #: `l1_bytes`, `l1_sets`: first level of one multiprocessor.
     l1_bytes: int
+    #: `l2_bytes`, `l2_ways`: second level of all.
     l2_bytes: int
     l1_sets: int = L1_SETS
     l2_ways: int = L2_WAYS
@@ -120,19 +114,11 @@ class Caches:
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """Where the sectors of a launch were found.
-
-    Attributes
-    ----------
-    counts : ndarray of uint64, shape (sites, len(OUTCOMES))
-    written_sectors : int
-        Sectors that went back to memory during the launch.
-    dirty_sectors : int
-        Sectors of the second level that were written and have not gone back at the launch's end.
-    """
+    """Where the sectors of a launch were found."""
 
     counts: Words
-    written_sectors: int
+    written_sectors: int  #: Sectors that went back to memory during the launch.
+    #: Sectors of the second level that were written and have not gone back at the launch's end.
     dirty_sectors: int
 
     def of(self, site: int, outcome: str) -> int:

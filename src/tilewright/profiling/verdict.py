@@ -67,27 +67,15 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule: when it holds, what it says, and where its threshold is from.
-
-    Attributes
-    ----------
-    name : str
-    threshold : float
-        What `measure` must pass.
-    source : str
-    measure : callable
-        Of the evidence; 0 where the rule does not apply.
-    sentence : str
-        With `{bound}`, `{value}` (what was measured, in percent), `{blocks}` and `{multiprocessors}`.
-    weight : callable, optional
-        What of a line's counts causes it; the slowest unit's work by default.
-    """
+    """One rule: when it holds, what it says, and where its threshold is from."""
 
     name: str
-    threshold: float
+    threshold: float  #: What `measure` must pass.
     source: str
-    measure: Callable[[Evidence], float]
+    measure: Callable[[Evidence], float]  #: Of the evidence; 0 where the rule does not apply.
+    #: With `{bound}`, `{value}` (what was measured, in percent), `{blocks}` and `{multiprocessors}`.
     sentence: str
+    #: What of a line's counts causes it; the slowest unit's work by default.
     weight: Callable[[Counts], int] | None = None
 
 

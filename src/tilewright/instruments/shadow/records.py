@@ -25,35 +25,19 @@ PART = bitcode(Path(__file__).with_name("records.c"))
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One kind of finding at one instruction, or pair of them.
+    """One kind of finding at one instruction, or pair of them."""
 
-    Attributes
-    ----------
-    kind : int
-        As the instrument numbers them.
-    row : int
-        The instruction, as the instrument numbers its sites.
-    other : int
-        The other instruction of a race; SITE_MAX where it is not known.
-    wrote, other_wrote : bool
-    count : int
-    block, thread : int
-        Linear; of the first place.
-    address : int
-    cell : int
-        The other access's cell at the first place.
-    """
-
-    kind: int
-    row: int
-    other: int
+    kind: int  #: As the instrument numbers them.
+    row: int  #: The instruction, as the instrument numbers its sites.
+    other: int  #: The other instruction of a race; SITE_MAX where it is not known.
     wrote: bool
     other_wrote: bool
     count: int
+    #: `block`, `thread`: linear; of the first place.
     block: int
     thread: int
     address: int
-    cell: int
+    cell: int  #: The other access's cell at the first place.
 
 
 def read(table: npt.NDArray[Any]) -> list[Record]:

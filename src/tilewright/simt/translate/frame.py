@@ -25,25 +25,17 @@ class Frame:
         Byte offset of the first.
     is_cut : bool
         Whether the kernel is in several pieces.
-
-    Attributes
-    ----------
-    at : dict of str to int
-        Byte offsets.
-    end : int
-        Bytes of the record up to here, a multiple of 64.
-    held : frozenset of str
-        Registers that live in their places all the time while the piece at work runs, and need not be moved.
     """
 
     def __init__(self, emitter: Emitter, names: Sequence[str], start: int, *, is_cut: bool) -> None:
         self.e = emitter
-        self.at: dict[str, int] = {}
+        self.at: dict[str, int] = {}  #: Byte offsets.
         for name in [n for each in names for n in (each, each + STRIDE) if n in emitter.registers]:
             _, type_, lanes = emitter.registers[name]
             self.at[name] = align_up(start, 64 if lanes > 1 else 8)
             start = self.at[name] + max(1, Value("", type_).bits // 8) * lanes
-        self.end = align_up(start, 64)
+        self.end = align_up(start, 64)  #: Bytes of the record up to here, a multiple of 64.
+        #: Registers that live in their places all the time while the piece at work runs, and need not be moved.
         self.held: frozenset[str] = frozenset()
         self.piece: Piece | None = None
         self.is_cut = is_cut

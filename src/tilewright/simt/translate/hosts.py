@@ -7,15 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class HostVectors:
-    """How a host holds masks.
+    """How a host holds masks."""
 
-    Attributes
-    ----------
-    mask_registers : bool
-        Masks have registers of their own, a bit a lane, and masked stores are as fast as others. Elsewhere a mask is a
-        vector as wide as the data, and a masked store is slow (AVX2 on AMD) or a branch for each lane (SSE, NEON).
-    """
-
+    #: Masks have registers of their own, a bit a lane, and masked stores are as fast as others. Elsewhere a mask is a
+    #: vector as wide as the data, and a masked store is slow (AVX2 on AMD) or a branch for each lane (SSE, NEON).
     mask_registers: bool = True
 
     @classmethod

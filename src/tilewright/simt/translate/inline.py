@@ -26,10 +26,7 @@ INSTRUCTIONS_MAX = 100_000
 def inline_calls(module: tree.Module, function: tree.Function) -> tree.Function:
     """A copy of a function in which direct, non-recursive calls are replaced by their callee's body.
 
-    Raises
-    ------
-    PtxError
-        For a call to a function that the module does not define, or with the wrong number of arguments.
+    Raises PtxError: for a call to a function that the module does not define, or with the wrong number of arguments.
     """
     if len(function.body) > INSTRUCTIONS_MAX:
         raise PtxError(

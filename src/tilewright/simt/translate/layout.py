@@ -30,36 +30,21 @@ def align_up(offset: int, alignment: int) -> int:
 
 @dataclass(slots=True)
 class Layout:
-    """Offsets by variable name, and the bytes each space needs.
+    """Offsets by variable name, and the bytes each space needs."""
 
-    Attributes
-    ----------
-    places : dict of str to (str, int)
-        Variable -> (space, offset); space is "shared", "local", "param" or "module".
-    shared_bytes : int
-        Static shared memory; dynamic shared memory starts here, rounded up to 16.
-    local_bytes : int
-        Local memory of a thread.
-    param_bytes : int
-    module_bytes : int
-    functions : list of str
-        All functions of the module; the address of the i-th is i + 1.
-    frame_bytes : int
-        Local memory of the function's own variables; `local_bytes` counts the frames of called functions too.
-    shared_gap_bytes : int
-        Bytes of `shared_bytes` that lie between variables for an instrument's sake, and are no GPU's.
-    sizes : dict of str to int
-        Variable of shared or local memory -> bytes; 0 for dynamic shared memory.
-    """
-
+    #: Variable -> (space, offset); space is "shared", "local", "param" or "module".
     places: dict[str, tuple[str, int]] = field(default_factory=dict)
-    shared_bytes: int = 0
-    local_bytes: int = 0
+    shared_bytes: int = 0  #: Static shared memory; dynamic shared memory starts here, rounded up to 16.
+    local_bytes: int = 0  #: Local memory of a thread.
     param_bytes: int = 0
     module_bytes: int = 0
+    #: All functions of the module; the address of the i-th is i + 1.
     functions: list[str] = field(default_factory=list)
+    #: Local memory of the function's own variables; `local_bytes` counts the frames of called functions too.
     frame_bytes: int = 0
+    #: Bytes of `shared_bytes` that lie between variables for an instrument's sake, and are no GPU's.
     shared_gap_bytes: int = 0
+    #: Variable of shared or local memory -> bytes; 0 for dynamic shared memory.
     sizes: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -133,10 +118,7 @@ def _reads_reserved(module: tree.Module, entry: tree.Function) -> bool:
 def initial_data(module: tree.Module, entry: tree.Function, layout: Layout, base: int) -> Iterator[tuple[int, bytes]]:
     """(offset, bytes) of every initialised variable, the module's variables placed at device address `base`.
 
-    Raises
-    ------
-    PtxError
-        When an initialiser names something without an address, or is longer than its variable.
+    Raises PtxError: when an initialiser names something without an address, or is longer than its variable.
     """
     for variable in (*module.variables.values(), *entry.variables):
         place = layout.places.get(variable.name)

@@ -72,11 +72,9 @@ def _in_brackets(syntax: str) -> frozenset[str]:
 def check_operands(instruction: tree.Instruction, form: Form, registers: dict[str, str], path: str) -> None:
     """Check that an instruction's registers exist and fit its form.
 
-    Raises
-    ------
-    PtxError
-        For a register that is neither declared nor special, or has another width than its operand; for braces around
-        the wrong number of registers; for a special register that is written or that the instruction cannot read.
+    Raises PtxError: for a register that is neither declared nor special, or has another width than its operand; for
+    braces around the wrong number of registers; for a special register that is written or that the instruction cannot
+    read.
     """
     check = _Check(instruction, form, registers, path)
     if instruction.guard is not None:

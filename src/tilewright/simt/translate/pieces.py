@@ -20,17 +20,10 @@ _ACCESS_COST = 4
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A run of blocks that one LLVM function runs.
+    """A run of blocks that one LLVM function runs."""
 
-    Attributes
-    ----------
-    blocks : range
-        Their indices.
-    touched, written : frozenset of str
-        Registers that their instructions read or write, and those that they write.
-    """
-
-    blocks: range
+    blocks: range  #: Their indices.
+    #: `touched`, `written`: registers that their instructions read or write, and those that they write.
     touched: frozenset[str]
     written: frozenset[str]
 

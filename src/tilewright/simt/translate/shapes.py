@@ -31,32 +31,19 @@ ALIGN_MAX = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What is known of a value in all active lanes.
+    """What is known of a value in all active lanes."""
 
-    Attributes
-    ----------
-    kind : int
-        UNIFORM, AFFINE, STRIDED or VECTOR.
-    lane_offsets : tuple of int
-        For AFFINE: value minus the value in lane 0, per lane. For STRIDED too, but for multiples of the stride.
-    lo, hi : int or None
-        Bounds of every lane's value read as signed; None when unknown.
-    align : int
-        A power of two dividing the value (in lane 0).
-    rows : tuple of int
-        For STRIDED: by how many strides each lane's value is further than that in lane 0. The stride is one number of
-        the warp, which only the run knows; some lane is one stride away.
-    reach : int or None
-        For STRIDED: a bound of the stride's magnitude; None when unknown.
-    """
-
-    kind: int
+    kind: int  #: UNIFORM, AFFINE, STRIDED or VECTOR.
+    #: For AFFINE: value minus the value in lane 0, per lane. For STRIDED too, but for multiples of the stride.
     lane_offsets: tuple[int, ...] = ()
+    #: `lo`, `hi`: bounds of every lane's value read as signed; None when unknown.
     lo: int | None = None
     hi: int | None = None
-    align: int = 1
+    align: int = 1  #: A power of two dividing the value (in lane 0).
+    #: For STRIDED: by how many strides each lane's value is further than that in lane 0. The stride is one number of
+    #: the warp, which only the run knows; some lane is one stride away.
     rows: tuple[int, ...] = ()
-    reach: int | None = None
+    reach: int | None = None  #: For STRIDED: a bound of the stride's magnitude; None when unknown.
 
     @property
     def constant(self) -> int | None:
@@ -291,17 +278,7 @@ def _around(shape: Shape, lo: int | None, hi: int | None) -> Shape:
 
 
 class Shapes:
-    """The fixed point of shapes, divergent branches and thread frontiers of one kernel.
-
-    Attributes
-    ----------
-    of : dict of str to Shape
-        Every register's shape.
-    divergent : set of int
-        Blocks whose end can split a warp.
-    frontiers : list of set of int
-        Thread frontier of each block.
-    """
+    """The fixed point of shapes, divergent branches and thread frontiers of one kernel."""
 
     def __init__(
         self, graph: Graph, launch: LaunchClass, bits: Callable[[str], int], params: Mapping[str, int]
@@ -311,9 +288,9 @@ class Shapes:
         self.bits = bits
         self.params = params
         self.forced: set[str] = set()
-        self.of: dict[str, Shape] = {}
-        self.divergent: set[int] = set()
-        self.frontiers: list[set[int]] = [set() for _ in graph.blocks]
+        self.of: dict[str, Shape] = {}  #: Every register's shape.
+        self.divergent: set[int] = set()  #: Blocks whose end can split a warp.
+        self.frontiers: list[set[int]] = [set() for _ in graph.blocks]  #: Thread frontier of each block.
         while True:
             self._iterate()
             self.divergent = {b.index for b in graph.blocks if self._splits(b.index)}
