@@ -70,31 +70,21 @@ class ViewLayout:
         return self.is_contiguous_c or self.is_contiguous_f
 
 
+@dataclass(eq=False)
 class ArrayView:
-    """An array in memory of the host or the device, as `cuda.core.utils.StridedMemoryView` describes it.
+    """An array in memory of the host or the device, as `cuda.core.utils.StridedMemoryView` describes it."""
 
-    Attributes
-    ----------
-    ptr : int
-    shape : tuple of int
-    dtype : numpy.dtype
-    owner : object
-        What keeps the memory alive.
-    """
+    ptr: int
+    shape: tuple[int, ...]
+    strides_in_bytes: tuple[int, ...]
+    dtype: np.dtype[Any]
+    owner: Any  #: What keeps the memory alive.
+    readonly: bool = False
 
-    def __init__(
-        self,
-        ptr: int,
-        shape: tuple[int, ...],
-        strides_in_bytes: tuple[int, ...],
-        dtype: np.dtype[Any],
-        owner: Any,
-        readonly: bool = False,
-    ) -> None:
-        self.ptr, self.shape, self.dtype, self.owner, self.readonly = ptr, shape, dtype, owner, readonly
-        forward = ArrayShape(dtype, shape, strides_in_bytes, readonly)
-        backward = ArrayShape(dtype, shape[::-1], strides_in_bytes[::-1], readonly)
-        self._layout = ViewLayout(strides_in_bytes, forward.layout == "C", backward.layout == "C")
+    def __post_init__(self) -> None:
+        forward = ArrayShape(self.dtype, self.shape, self.strides_in_bytes, self.readonly)
+        backward = ArrayShape(self.dtype, self.shape[::-1], self.strides_in_bytes[::-1], self.readonly)
+        self._layout = ViewLayout(self.strides_in_bytes, forward.layout == "C", backward.layout == "C")
 
     @property
     def size(self) -> int:
@@ -104,7 +94,7 @@ class ArrayView:
     @property
     def strides(self) -> tuple[int, ...]:
         """In elements."""
-        return tuple(stride // max(self.dtype.itemsize, 1) for stride in self._layout.strides_in_bytes)
+        return tuple(stride // max(self.dtype.itemsize, 1) for stride in self.strides_in_bytes)
 
     @classmethod
     def from_array_interface(cls, value: Any) -> ArrayView:

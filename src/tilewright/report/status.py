@@ -26,12 +26,8 @@ Show = Callable[[str], object]
 class StatusLine:
     """Watches work, and shows what takes long, from a thread of its own.
 
-    Parameters
-    ----------
-    show : callable
-        Takes a line of text; "" where nothing is waited for any more.
-    first_seconds, every_seconds : float
-        After how many seconds work is shown first, and how often from then on.
+    `show` takes a line of text; "" where nothing is waited for any more. Work is shown first after `first_seconds`, and
+    from then on every `every_seconds`.
     """
 
     def __init__(self, show: Show, first_seconds: float, every_seconds: float) -> None:

@@ -23,25 +23,15 @@ _OUTER = 64
 
 
 class Records:
-    """Records of one kernel, one after the other in memory.
-
-    Attributes
-    ----------
-    count, words : int
-        Records, and 64-bit words of each.
-    address : int
-        Of the first.
-    buffers : tuple of int
-        Bytes of each buffer that a thread needs; empty where the kernel needs none.
-    """
+    """Records of one kernel, one after the other in memory."""
 
     __slots__ = ("_held", "address", "buffers", "count", "words")
 
     def __init__(self, rows: Words, buffers: tuple[int, ...] = ()) -> None:
         self._held = np.ascontiguousarray(rows)
-        self.count, self.words = self._held.shape
-        self.address = int(self._held.ctypes.data)
-        self.buffers = buffers
+        self.count, self.words = self._held.shape  #: Records, and 64-bit words of each.
+        self.address = int(self._held.ctypes.data)  #: Of the first.
+        self.buffers = buffers  #: Bytes of each buffer that a thread needs; empty where the kernel needs none.
 
 
 def table(names: Sequence[str], words: Mapping[str, Any], count: int) -> Words:

@@ -22,22 +22,10 @@ _FIXED_NOREPLACE = 0x100000  # MAP_FIXED_NOREPLACE on Linux, since 4.17: at this
 class Arena:
     """A zeroed stretch of host memory with slack on both sides.
 
-    Parameters
-    ----------
-    size_bytes : int
-    at : int, optional
-        Host address that the first byte shall have, a multiple of the page size; such an arena is never given back.
+    `at` is the host address that the first byte shall have, a multiple of the page size; such an arena is never given
+    back. `address` is that of the first byte after the leading slack.
 
-    Attributes
-    ----------
-    address : int
-        Host address of the first byte after the leading slack.
-    size_bytes : int
-
-    Raises
-    ------
-    LaunchError
-        The host has no such stretch of addresses.
+    Raises LaunchError: the host has no such stretch of addresses.
     """
 
     def __init__(self, size_bytes: int, at: int | None = None) -> None:
@@ -96,17 +84,8 @@ def _exactly(total: int, address: int) -> Any:
 class Addresses:
     """Offsets in an arena for fresh allocations, one after the other; several memories may share them.
 
-    Parameters
-    ----------
-    arena : Arena
-    once : bool
-        Whether each is given once: pointers that outlive their memory then point to no other. What was retired is given
-        again only when no fresh ones are left.
-
-    Attributes
-    ----------
-    end : int
-        All that were given are below it.
+    With `once` each is given once: pointers that outlive their memory then point to no other. What was retired is given
+    again only when no fresh ones are left. All that were given are below `end`.
 
     Examples
     --------
