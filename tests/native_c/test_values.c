@@ -37,7 +37,7 @@ static void test_infinity_and_nan(void)
     second[3] = second[4] = -__builtin_nanf("");
     second[5] = 1e38f;
     counters[0] = counters[1] = 0;
-    tw_nonfinite_pattern(&SLOT, &WARP, places, 0, counters, 8, ~(1u << 4), 0, values, 32, 2, 0x7f800000);
+    tw_nonfinite_affine(&SLOT, &WARP, places, 0, counters, 8, ~(1u << 4), 0, values, 32, 2, 0x7f800000);
     CHECK(counters[0] == 1 && counters[1] == 1 && ~places[16] == (3 << 10 | 34) && ~places[17] == (3 << 10 | 35));
 }
 
@@ -55,7 +55,7 @@ static void test_what_a_shuffle_reads_from_nobody(void)
     }
     tw_shuffles_move(&SLOT, &WARP, &found, chains, counters, 4, 0xffff, values, TW_DOWN, 1, 2, 1);
     CHECK(chains->chains[2].of[1].lanes == 0xff00 && chains->chains[2].of[1].row == 4);
-    tw_shuffles_pattern(&SLOT, &WARP, &found, chains, counters, 9, 0xff, 0, 1u << 2);
+    tw_shuffles_affine(&SLOT, &WARP, &found, chains, counters, 9, 0xff, 0, 1u << 2);
     for (uint32_t i = 0; i < TW_RECORDS; i++)
         CHECK(!table[i].kind);
     tw_shuffles_store(&SLOT, &WARP, &found, chains, counters, 9, 0x300, 0, 4, 1u << 2);

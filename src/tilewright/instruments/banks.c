@@ -54,7 +54,7 @@ static __attribute__((noinline, cold)) void some_lanes(TW_WHERE, uint32_t mask, 
     tw_banks_access(slot, warp, launch, block, counters, row, mask, &addresses, bytes);
 }
 
-TW_INLINE void tw_banks_pattern(TW_WHERE, uint32_t mask, uint64_t base, const uint64_t *rows, uint64_t many,
+TW_INLINE void tw_banks_affine(TW_WHERE, uint32_t mask, uint64_t base, const uint64_t *rows, uint64_t many,
                                 const tw_addresses *offsets, uint64_t bytes)
 {
     if (__builtin_expect(mask == UINT32_MAX, 1))

@@ -163,7 +163,7 @@ class Banks(Instrument):
         moved = tuple(offset - offsets[0] + offsets[0] % BANK_BYTES for offset in offsets)
         modulus = BANK_BYTES if size < BANK_BYTES else 1
         return by_offsets(
-            "tw_banks_pattern", _PART, moved, size, modulus, lambda base: counts([base + at for at in moved], size)
+            "tw_banks_affine", _PART, moved, size, modulus, lambda base: counts([base + at for at in moved], size)
         )
 
     def collect(self, sites: list[Site], counters: npt.NDArray[np.uint64]) -> BanksResult:

@@ -2,15 +2,17 @@
 
 Most accesses of a kernel have constant offsets between lanes and run with all lanes. What such an access adds to the
 counters depends on no more than its base's alignment; so it is worked out in Python when the handler is made, and the
-handler adds a row of a small table (`counting.h`). With lanes switched off it takes the way of addresses.
+handler adds a row of a small table (`counting.h`). Where it depends on nothing, the machine counts how often the
+straight line ran (`Handler.each`). With lanes switched off the handler takes the way of addresses.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
-from tilewright.simt.events import EventKind, Handler, calling
+from tilewright.simt.events import EventKind, Handler, calling, words
 
 LANES = 32
 FULL = (1 << LANES) - 1
@@ -24,6 +26,8 @@ def by_offsets(
     modulus: int,
     counts: Callable[[int], Sequence[int]],
     constants: Sequence[int | Sequence[int]] = (),
+    *,
+    only_counts: bool = True,
 ) -> Handler:
     """A handler that is given the base of an access.
 
@@ -44,6 +48,8 @@ def by_offsets(
         What an access of all lanes adds to each counter, for a base below `modulus`.
     constants : sequence of int or of sequence of int
         What else the function takes: numbers of 64 bits, and tables of them.
+    only_counts : bool
+        Whether the function does nothing else.
     """
     rows = [tuple(counts(base)) for base in range(modulus)]
     if len(set(rows)) == 1:
@@ -51,9 +57,10 @@ def by_offsets(
     passed = ([n for row in rows for n in row], len(rows), offsets, size, *constants)
     symbol = f"{function}.{hashlib.sha256(repr(passed).encode()).hexdigest()[:16]}"
     tables = "".join(
-        f"@{symbol}.{i} = private constant [{len(each)} x i64] [{', '.join(f'i64 {n}' for n in each)}], align 64\n"
+        f"@{symbol}.{i} = private constant {words(each)}, align 64\n"
         for i, each in enumerate(passed)
         if not isinstance(each, int)
     )
     listed = [f"i64 {each}" if isinstance(each, int) else f"ptr @{symbol}.{i}" for i, each in enumerate(passed)]
-    return calling(function, listed, symbol, EventKind.ACCESS, part, affine=True, inline=True, tables=tables)
+    handler = calling(function, listed, symbol, EventKind.ACCESS, part, affine=True, inline=True, tables=tables)
+    return replace(handler, each=rows[0]) if only_counts and len(rows) == 1 else handler

@@ -13,7 +13,7 @@ from tilewright.simt.events import EventKind, Handler, Instrument, Site
 
 _LANES = 32
 
-_HANDLER = Handler("tw_mix_run", needs=(bitcode(Path(__file__).with_name("mix.c")),))
+_HANDLER = Handler("tw_mix_run", needs=(bitcode(Path(__file__).with_name("mix.c")),), each=(1, _LANES))
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,7 @@ void tw_nonfinite_store(TW_WHERE, uint32_t mask, const uint64_t *addresses, uint
     note(slot, warp, launch, counters, row, mask, values, bits, elements, exponent);
 }
 
-void tw_nonfinite_pattern(TW_WHERE, uint32_t mask, uint64_t base, const uint8_t *values, uint32_t bits,
+void tw_nonfinite_affine(TW_WHERE, uint32_t mask, uint64_t base, const uint8_t *values, uint32_t bits,
                           uint32_t elements, uint64_t exponent)
 {
     note(slot, warp, launch, counters, row, mask, values, bits, elements, exponent);

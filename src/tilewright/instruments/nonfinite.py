@@ -90,7 +90,7 @@ class Nonfinite(Instrument):
             return None
         bits = int(kind.lstrip("bf"))
         elements, affine = site.bytes_per_lane * 8 // bits, offsets is not None
-        name = "pattern" if affine else "store"
+        name = "affine" if affine else "store"
         return calling(
             f"tw_nonfinite_{name}", [f"i32 {bits}", f"i32 {elements}", f"i64 {_EXPONENTS[kind]}"],
             f"tw.nonfinite.{name}.{kind}.{elements}", EventKind.ACCESS,

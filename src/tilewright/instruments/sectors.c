@@ -59,28 +59,22 @@ static inline uint32_t distinct(uint64_t *counters, const struct access *access,
 }
 
 // A quicker way for all lanes, where none's address is below that of the lane before it and no two overlap in part:
-// sectors are distinct where they change from one lane to the next. Returns 0 where this does not hold.
-static inline uint32_t rising(uint64_t *counters, tw_u64_lanes address, uint32_t bytes, bool record, uint64_t *out)
+// sectors are distinct where they change from one lane to the next. Returns false where this does not hold.
+static inline bool rising(uint64_t *counters, tw_u64_lanes address, uint32_t bytes)
 {
     const tw_u64_lanes sector = address / TW_SECTOR_BYTES;
     const tw_i64_lanes step = (tw_i64_lanes)(address - tw_lane_before(address)), apart = step >= (int64_t)bytes;
     if (tw_where64((step == 0) | apart) != UINT32_MAX)
-        return 0;
-    uint32_t changes = tw_where64(sector != tw_lane_before(sector)) | 1;
-    if (record)
-        for (uint32_t left = changes; left; left = tw_other_lanes(left))
-            *out++ = sector[tw_first_lane(left)];
-    add(counters, UINT32_MAX, tw_lane_count(changes), (tw_lane_count(tw_where64(apart)) + 1) * bytes);
-    return tw_lane_count(changes);
+        return false;
+    uint32_t sectors = tw_lane_count(tw_where64(sector != tw_lane_before(sector)) | 1);
+    add(counters, UINT32_MAX, sectors, (tw_lane_count(tw_where64(apart)) + 1) * bytes);
+    return true;
 }
 
 static inline uint32_t of_global(uint64_t *counters, uint32_t mask, const tw_addresses *addresses, uint32_t bytes,
-                                 bool record, uint64_t *out)
+                                 uint64_t *out)
 {
     const tw_u64_lanes address = *addresses;
-    uint32_t found = mask == UINT32_MAX ? rising(counters, address, bytes, record, out) : 0;
-    if (found)
-        return found;
     struct access access;
     access.sectors[0] = address / TW_SECTOR_BYTES;
     tw_u32_lanes low = __builtin_convertvector(address, tw_u32_lanes);
@@ -106,8 +100,8 @@ static inline uint32_t of_local(uint64_t *counters, uint32_t mask, const tw_addr
 void tw_coalescing_global(TW_WHERE, uint32_t mask, const tw_addresses *addresses, uint32_t bytes)
 {
     uint64_t out[TW_LANES];
-    if (mask)
-        of_global(counters, mask, addresses, bytes, false, out);
+    if (mask && !(mask == UINT32_MAX && rising(counters, *addresses, bytes)))
+        of_global(counters, mask, addresses, bytes, out);
 }
 
 void tw_coalescing_local(TW_WHERE, uint32_t mask, const tw_addresses *addresses, uint32_t bytes)
@@ -143,13 +137,33 @@ static inline uint32_t words_of(uint64_t *sectors, uint32_t many)
     return words;
 }
 
+// The words of addresses that rise from lane to lane: a line's lanes are neighbours.
+static inline uint32_t rising_words(const tw_addresses *addresses, uint64_t *out)
+{
+    const tw_u64_lanes line = *addresses / TW_LINE_BYTES;
+    const tw_u32_lanes sector = __builtin_convertvector(*addresses / TW_SECTOR_BYTES, tw_u32_lanes) % TW_LINE_SECTORS;
+    uint32_t in[TW_LINE_SECTORS], words = 0;
+    for (uint32_t s = 0; s < TW_LINE_SECTORS; s++)
+        in[s] = tw_where32(sector == s);
+    for (uint32_t left = tw_where64(line != tw_lane_before(line)) | 1; left; left = tw_other_lanes(left)) {
+        uint32_t after = tw_other_lanes(left), lanes = (after & -after) - (left & -left);
+        uint64_t sectors = 0;
+        for (uint32_t s = 0; s < TW_LINE_SECTORS; s++)
+            sectors |= (uint64_t)((in[s] & lanes) != 0) << s;
+        out[words++] = (*addresses)[tw_first_lane(left)] / TW_LINE_BYTES << TW_LINE_SECTORS | sectors;
+    }
+    return words;
+}
+
 void tw_coalescing_global_recorded(TW_WHERE, uint32_t mask, const tw_addresses *addresses, uint32_t bytes)
 {
     if (!mask)
         return;
     uint64_t **state = state_of(counters, row), *room = tw_room(launch, state, TW_LANES + 1);
-    uint32_t many = of_global(counters, mask, addresses, bytes, true, room + 1);
-    tw_keep(tw_warp_number(launch, slot, warp), row, state, room, words_of(room + 1, many));
+    bool rises = mask == UINT32_MAX && rising(counters, *addresses, bytes);
+    uint32_t words = rises ? rising_words(addresses, room + 1)
+                           : words_of(room + 1, of_global(counters, mask, addresses, bytes, room + 1));
+    tw_keep(tw_warp_number(launch, slot, warp), row, state, room, words);
 }
 
 void tw_coalescing_local_recorded(TW_WHERE, uint32_t mask, const tw_addresses *addresses, uint32_t bytes)
@@ -171,7 +185,7 @@ static __attribute__((noinline, cold)) void part(TW_WHERE, uint32_t mask, uint64
 }
 
 // An access of known offsets: `rows` is what one of all lanes adds, of a base modulo `many`.
-TW_INLINE void tw_coalescing_pattern(TW_WHERE, uint32_t mask, uint64_t base, const uint64_t *rows, uint64_t many,
+TW_INLINE void tw_coalescing_affine(TW_WHERE, uint32_t mask, uint64_t base, const uint64_t *rows, uint64_t many,
                                   const tw_addresses *offsets, uint64_t bytes, uint64_t local)
 {
     if (__builtin_expect(mask == UINT32_MAX, 1))
@@ -183,7 +197,7 @@ TW_INLINE void tw_coalescing_pattern(TW_WHERE, uint32_t mask, uint64_t base, con
 
 // The same where requests are written down. `words` has a row for each place of the base in a line, by `shift`: how many
 // words, and those, filled up to `most`. What is written past their number the next request writes over.
-TW_INLINE void tw_coalescing_pattern_recorded(TW_WHERE, uint32_t mask, uint64_t base, const uint64_t *rows, uint64_t many,
+TW_INLINE void tw_coalescing_affine_recorded(TW_WHERE, uint32_t mask, uint64_t base, const uint64_t *rows, uint64_t many,
                                            const tw_addresses *offsets, uint64_t bytes, uint64_t local,
                                            const uint64_t *words, uint64_t places, uint64_t shift, uint64_t most)
 {

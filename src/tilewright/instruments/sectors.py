@@ -69,7 +69,8 @@ def handler(space: Space, size: int, offsets: Sequence[int] | None, *, record: b
         return counted(space.place(base + at + byte, lane) for lane, at in enumerate(offsets) for byte in range(size))
 
     constants = (int(space.name == "local"), *(_recorded(space, offsets, size) if record else ()))
-    return by_offsets(f"tw_coalescing_pattern{recorded}", _PART, offsets, size, space.modulus, counts, constants)
+    function = f"tw_coalescing_affine{recorded}"
+    return by_offsets(function, _PART, offsets, size, space.modulus, counts, constants, only_counts=not record)
 
 
 def _words(space: Space, offsets: Sequence[int], size: int, base: int) -> list[int]:

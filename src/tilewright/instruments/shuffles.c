@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "instruments/shadow/records.h"
+#include "reporting.h"
 
 // Whether a lane reads from one that its mask does not name, or that is not there. Source: PTX ISA, 9.7.9.6, Semantics.
 static bool reads_undefined(uint32_t mode, uint32_t lane, uint32_t b, uint32_t c, uint32_t members, uint32_t there)
@@ -20,18 +20,11 @@ static bool reads_undefined(uint32_t mode, uint32_t lane, uint32_t b, uint32_t c
     return valid && from != lane && !((members & there) >> from & 1);
 }
 
-// The lanes that a warp began with.
-static uint32_t initial(const struct tw_found *found, const struct tw_warp *warp)
-{
-    uint64_t threads = found->threads - warp->index * TW_LANES;
-    return threads >= TW_LANES ? UINT32_MAX : (1u << threads) - 1;
-}
-
 void tw_shuffles_move(TW_WHERE, uint32_t mask, const uint64_t *values, uint32_t mode, uint32_t sync, uint32_t number,
                       uint32_t fresh)
 {
     struct tw_chain_lanes *chain = &((struct tw_chains *)block)->chains[number].of[warp->index];
-    uint32_t there = sync ? mask | initial(launch, warp) : mask, undefined = 0;
+    uint32_t there = sync ? mask | tw_initial(launch, warp) : mask, undefined = 0;
     for (uint32_t left = mask; left; left = tw_other_lanes(left)) {
         uint32_t lane = tw_first_lane(left);
         uint32_t b = (uint32_t)values[TW_LANES + lane], c = (uint32_t)values[2 * TW_LANES + lane];
@@ -51,7 +44,7 @@ static void store(const struct tw_slot *slot, const struct tw_warp *warp, struct
         const struct tw_chain_lanes *chain = &block->chains[tw_first_lane(left)].of[warp->index];
         uint32_t here = chain->lanes & mask;
         if (here)
-            tw_found_at(found, TW_UNDEFINED, chain->row, slot->block << 10 | warp->index << 5 | tw_first_lane(here));
+            tw_report(found, slot, warp, TW_UNDEFINED, chain->row, here);
     }
 }
 
@@ -61,7 +54,7 @@ void tw_shuffles_store(TW_WHERE, uint32_t mask, const uint64_t *addresses, uint3
     store(slot, warp, launch, block, mask, chains);
 }
 
-void tw_shuffles_pattern(TW_WHERE, uint32_t mask, uint64_t base, uint32_t chains)
+void tw_shuffles_affine(TW_WHERE, uint32_t mask, uint64_t base, uint32_t chains)
 {
     store(slot, warp, launch, block, mask, chains);
 }

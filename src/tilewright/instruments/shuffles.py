@@ -71,7 +71,7 @@ class Shuffles(Instrument):
             return calling("tw_shuffles_move", constants, symbol, site.kind, _PART, records.PART)
         if site.kind is EventKind.ACCESS and site.access != "load" and site.ptx_line in self._stores:
             chains, affine = sum(1 << chain for chain in self._stores[site.ptx_line]), offsets is not None
-            name = "pattern" if affine else "store"
+            name = "affine" if affine else "store"
             symbol = f"tw.shuffles.{name}.{chains}"
             return calling(
                 f"tw_shuffles_{name}", [f"i32 {chains}"], symbol, site.kind, _PART, records.PART, affine=affine

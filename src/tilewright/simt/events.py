@@ -132,6 +132,10 @@ class Handler:
         Of ACCESS with `affine`: what is added to the base that the handler is given.
     needs : tuple of str or bytes
         LLVM modules, as text or bitcode, that define what is called; many handlers may need one.
+    each : tuple of int
+        Of RUN and ACCESS: what an event of all lanes adds to the site's counters, where that is always the same. The
+        machine then counts how often the straight line ran, multiplies when the launch has ended, and calls the
+        handler only where lanes are switched off. Empty: it is called each time.
     """
 
     symbol: str
@@ -140,6 +144,7 @@ class Handler:
     values: bool = False
     ahead_bytes: int = 0
     needs: tuple[str | bytes, ...] = ()
+    each: tuple[int, ...] = ()
 
 
 def parameters(kind: EventKind, *, affine: bool = False, values: bool = False) -> str:
@@ -209,6 +214,17 @@ define void @{symbol}({listed}){" alwaysinline" * inline} {{
 }}
 """
     return Handler(symbol, text, affine, values, ahead_bytes, (part, *more))
+
+
+def words(items: Sequence[int]) -> str:
+    """LLVM text of a constant of 64-bit integers.
+
+    Examples
+    --------
+    >>> words([1, -2])
+    '[2 x i64] [i64 1, i64 -2]'
+    """
+    return f"[{len(items)} x i64] [{', '.join(f'i64 {item}' for item in items)}]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,4 +341,5 @@ __all__ = [
     "align_up",
     "calling",
     "parameters",
+    "words",
 ]

@@ -13,9 +13,9 @@ from ptx_kernels import kernel
 
 from tilewright.errors import KernelError
 from tilewright.instruments.shadow import cells, records
+from tilewright.instruments.shadow.accesses import how
 from tilewright.instruments.shadow.cells import SITE_MAX
 from tilewright.instruments.shadow.memory import MemoryCheck
-from tilewright.instruments.shadow.patterns import how
 from tilewright.ptx import parse
 from tilewright.simt import Limits, launch
 from tilewright.simt.events import EventKind, Site

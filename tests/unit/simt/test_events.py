@@ -27,9 +27,17 @@ class Adder(Instrument):
 
     slots = 1
 
-    def __init__(self, kind: EventKind, text: str, *, affine: bool = False, values: bool = False) -> None:
+    def __init__(
+        self,
+        kind: EventKind,
+        text: str,
+        *,
+        affine: bool = False,
+        values: bool = False,
+        each: tuple[int, ...] = (),
+    ) -> None:
         self.name = "adder"
-        self.kind, self.text, self.affine, self.values = kind, text, affine, values
+        self.kind, self.text, self.affine, self.values, self.each = kind, text, affine, values, each
 
     def handler(self, site: Site, offsets: tuple[int, ...] | None = None) -> Handler | None:
         if site.kind is not self.kind or (self.kind is EventKind.VALUE and not site.opcode.startswith("mad")):
@@ -45,7 +53,7 @@ class Adder(Instrument):
           store i64 %new, ptr %counters
           ret void
         }}"""
-        return Handler("tw.adder", text, affine, values)
+        return Handler("tw.adder", text, affine, values, each=self.each)
 
     def collect(self, sites: list[Site], counters: npt.NDArray[np.uint64]) -> Any:
         return {site.opcode: int(row[0]) for site, row in zip(sites, counters, strict=True)}
@@ -122,6 +130,30 @@ def test_a_computation_tells_its_operands_by_sign():
         %x = load i64, ptr %p"""
     body = "mov.u32 %r1, -7; mad.lo.s32 %r2, %lane, 3, %r1; st.global.u32 [%at], %r2;"
     assert added(body, Adder(EventKind.VALUE, text), block=32)["mad.lo.s32"] == (1 << 64) - 7
+
+
+#: A loop of three rounds, lanes that part, and a guard that holds in one block.
+LINES = """mov.u32 %r9, 0;
+    L: brev.b32 %r1, %r9; st.shared.b32 [s], %r1; add.u32 %r9, %r9, 1; setp.lt.u32 %p1, %r9, 3; @%p1 bra L;
+    setp.lt.u32 %p1, %lane, 5; @%p1 bra M; popc.b32 %r2, %r1; st.shared.b16 [s], %h1; M:
+    st.shared.v2.b16 [s], {%h1, %h1}; mov.u32 %r8, %ctaid.x; setp.eq.u32 %p2, %r8, 1; @%p2 st.shared.b8 [s], %h1;
+    @%p1 st.shared.b64 [s], %d1;"""
+
+
+@pytest.mark.parametrize(
+    ("block", "whole", "parts"), [(64, 2, 0), (40, 1, 1)], ids=["whole warps", "a warp of eight lanes"]
+)
+def test_what_is_always_the_same_is_multiplied_and_told_of_some_lanes_only(block, whole, parts):
+    options = {"grid": 2, "block": block, "declarations": ".shared .align 8 .b8 s[8];"}
+    both, each = 2 * (1000 * whole + parts), (1000,)
+    ran = added(LINES, Adder(EventKind.RUN, COUNT, each=each), **options)
+    assert (ran["brev.b32"], ran["popc.b32"]) == (3 * both, 2 * (whole + parts))
+    stored = added(LINES, Adder(EventKind.ACCESS, COUNT, affine=True, each=each), **options)
+    some = 2 * (whole + parts)
+    assert {name: n for name, n in stored.items() if ".shared" in name} == {
+        "st.shared.b32": 3 * both, "st.shared.v2.b16": both, "st.shared.b8": both // 2,
+        "st.shared.b16": some, "st.shared.b64": some,
+    }  # fmt: skip
 
 
 class Memories(Instrument):

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.instruments.findings import Finding
-from tilewright.instruments.shadow import clocks, orders, patterns, records
+from tilewright.instruments.shadow import accesses, clocks, orders, records
 from tilewright.instruments.shadow.cells import (
     BLOCK_BYTES,
     GAP,
@@ -77,18 +77,18 @@ class MemoryCheck(Instrument):
         self._states = states
 
     def key(self) -> Any:
-        """The code depends on the size of cells: tables of patterns are of cells."""
+        """The code depends on the size of cells: tables of affine accesses are of cells."""
         return self.name, self.cell_bytes
 
     def handler(self, site: Site, offsets: tuple[int, ...] | None = None) -> Handler | None:
         """Every access, and every event that orders accesses."""
         if site.kind is EventKind.ACCESS:
-            return patterns.handler(site, offsets, self.cell_bytes)
+            return accesses.handler(site, offsets, self.cell_bytes)
         return clocks.handler(site.kind)
 
     def together(self, sites: Sequence[Site], offsets: Sequence[tuple[int, ...]]) -> Handler | None:
         """Loads with one base, whose cells are judged at once."""
-        return patterns.together(sites, offsets, self.cell_bytes)
+        return accesses.together(sites, offsets, self.cell_bytes)
 
     def begin(self, facts: Facts) -> Storage:
         """Cells of global memory and records for the launch; clocks, cells and local states for each block."""

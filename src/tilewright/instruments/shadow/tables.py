@@ -1,4 +1,4 @@
-"""The cells of accesses with known patterns, as tables that the quick tests walk through: eight cells a row.
+"""The cells of affine accesses, as tables that the quick tests walk through: eight cells a row.
 
 A row is a run of cells from one cell on, of which some are *used*. For shared memory it also says who of a warp reads
 or writes each, and at which of the accesses: a cell that several accesses touch says what the exact judgement

@@ -38,6 +38,8 @@ def _header(translation: Translation) -> dict[str, Any]:
         "prints": translation.prints,
         "sites": [[s.kind.value, *(getattr(s, name) for name in _SITE_FIELDS)] for s in translation.sites],
         "counter_rows": translation.counter_rows,
+        "tallies": translation.tallies,
+        "multiples": translation.multiples,
         "layout": dataclasses.asdict(translation.layout),
         "digest": translation.digest,
     }
@@ -55,6 +57,8 @@ def _translation(header: dict[str, Any]) -> Translation:
         prints=header["prints"],
         sites=[_site(*row) for row in header["sites"]],
         counter_rows=header["counter_rows"],
+        tallies=header["tallies"],
+        multiples=header["multiples"],
         layout=Layout(**layout),
         digest=header["digest"],
     )

@@ -164,8 +164,9 @@ class Execution:
         self._failure: BaseException | None = None
         self._lock = threading.Lock()
         self._orders = self._make_orders(launch.seed)
-        rows = ready.translation.counter_rows
-        self._counter_count = sum(i.slots * len(r) for i, r in zip(job.instruments, rows, strict=True))
+        translation = ready.translation
+        sizes = [i.slots * len(r) for i, r in zip(job.instruments, translation.counter_rows, strict=True)]
+        self._counter_count = translation.tallies + sum(sizes)
         self._counters = np.zeros(self._counter_count, np.uint64)
         self._printed: list[tuple[int, str]] = []
         self._callbacks = Callbacks(self._fail)
@@ -418,11 +419,16 @@ class Execution:
     def results(self) -> dict[str, Any]:
         """Each instrument's result."""
         found: dict[str, Any] = {}
-        at = 0
         translation = self.job.ready.translation
-        for instrument, rows in zip(self.job.instruments, translation.counter_rows, strict=True):
+        at = translation.tallies
+        tallies = self._counters[:at]
+        each = zip(self.job.instruments, translation.counter_rows, translation.multiples, strict=True)
+        for instrument, rows, multiples in each:
             count = instrument.slots * len(rows)
-            counters = self._counters[at : at + count].reshape(len(rows), instrument.slots)
+            counters = self._counters[at : at + count].reshape(len(rows), instrument.slots).copy()
+            if multiples:
+                added = np.array(multiples, np.uint64)
+                counters[added[:, 0]] += tallies[added[:, 1], None] * added[:, 2:]
             found[instrument.name] = instrument.collect([translation.sites[r] for r in rows], counters)
             at += count
         return found

@@ -38,6 +38,7 @@ class Access:
     group: Group | None = None
     together: Together | None = None
     values: list[Value] = field(default_factory=list)  # what a store writes, once read
+    notified: bool = False  # instruments have heard of it
 
     @property
     def element_bytes(self) -> int:

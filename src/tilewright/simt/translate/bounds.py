@@ -25,7 +25,7 @@ def vector_pointers(emitter: Emitter, access: Access, kind: str) -> Value:
 
 
 def checked_offsets(emitter: Emitter, access: Access, kind: str = "") -> Value:
-    """Arena offsets of all lanes, after a check of those that run; also notifies instruments."""
+    """Arena offsets of all lanes, after a check of those that run; notifies instruments that have not heard of it."""
     code = emitter.code
     offsets = code.splat(code.add(base_offset(emitter, access, base=False), code.const("i64", access.offset)))
     bound = limit(emitter, access.space)
@@ -37,7 +37,7 @@ def checked_offsets(emitter: Emitter, access: Access, kind: str = "") -> Value:
         low = code.and_(offsets, code.const("i64", natural - 1))
         inside = code.and_(inside, code.icmp("eq", low, code.const("i64", 0)))
     fault_unless(emitter, access, inside, offsets, GLOBAL_BASE if access.space == "global" else 0)
-    if emitter.instruments:
+    if emitter.instruments and not access.notified:
         start = GLOBAL_BASE if access.space == "global" else 0
         notify(emitter, access, code.add(offsets, code.const("i64", start)), kind)
     return offsets

@@ -58,7 +58,8 @@ def emit_op(emitter: Emitter, op: Op, access: Access | None) -> None:
     if guard.lanes == LANES and op.form.row.kind in ("lane", "carry", "cvta", "isspacep"):
         emit_unguarded(emitter, op, access, guard)  # no effect but its result: a select is enough
         return
-    outer = emitter.mask
+    outer, tallied = emitter.mask, emitter.tallied
+    emitter.tallied = {}  # what a guard lets through is counted by itself
     do, skip = code.label("do"), code.label("skip")
     if guard.lanes == 1:
         code.branch_if(guard, do, skip)
@@ -71,7 +72,7 @@ def emit_op(emitter: Emitter, op: Op, access: Access | None) -> None:
         emit_unguarded(emitter, op, access, guard)
     code.branch(skip)
     code.place(skip)
-    emitter.mask = outer
+    emitter.mask, emitter.tallied = outer, tallied
 
 
 def emit_unguarded(emitter: Emitter, op: Op, access: Access | None, guard: Value | None) -> None:

@@ -75,6 +75,9 @@ class Emitter:
         self.counter_rows: list[list[int]] = [[] for _ in instruments]  # site indices, by instrument
         self.handlers: dict[str, Handler] = {}  # called ones, by symbol
         self.events = 0  # that instruments hear of, so far
+        self.tallies: list[int] = []  # blocks whose runs by all lanes are counted
+        self.tallied: dict[str, int] = {}  # in this straight line, by the mask
+        self.multiples: list[list[list[int]]] = [[] for _ in instruments]  # rows, their tallies, and what each adds
         self.globals: list[str] = []  # module-level constants
         self.registers = self._name_registers()
         self.mask = ALL_LANES  # that run now
@@ -90,6 +93,7 @@ class Emitter:
         """Add to another emitter's sites, counters, constants and declarations."""
         self.sites, self.counter_rows, self.globals = other.sites, other.counter_rows, other.globals
         self._constants, self.functions, self.handlers = other._constants, other.functions, other.handlers
+        self.tallies, self.multiples = other.tallies, other.multiples
         self.code.declarations = other.code.declarations
 
     # -- registers --------------------------------------------------------------------------------------------
@@ -304,11 +308,23 @@ class Emitter:
         """A pointer to an instrument's counters of a site."""
         rows = self.counter_rows[instrument]
         rows.append(site)
-        before = f"counters.{instrument}"
+        return self._counter(str(instrument), (len(rows) - 1) * self.instruments[instrument].slots)
+
+    def _counter(self, of: str, number: int) -> Value:
+        """A pointer to a counter of an instrument, or of the tallies."""
         start = self.context("counters", "ptr")
-        # the instrument's first row is known only when all sites are: a placeholder, replaced when the text is joined
-        slots = self.instruments[instrument].slots
-        return self.code.op(f"getelementptr i64, ptr {start.text}, i64 <{before}+{(len(rows) - 1) * slots}>", "ptr")
+        # the first one is known only when all sites are: a placeholder, replaced when the text is joined
+        return self.code.op(f"getelementptr i64, ptr {start.text}, i64 <counters.{of}+{number}>", "ptr")
+
+    def _tally(self) -> int:
+        """The number of the counter of this straight line's runs by all lanes, which is emitted where it is new."""
+        if self.mask.text not in self.tallied:
+            self.tallied[self.mask.text] = len(self.tallies)
+            place = self._counter("tally", len(self.tallies)).text
+            self.tallies.append(self.block)
+            full = self.code.cast("zext", self.code.icmp("eq", self.mask, ALL_LANES), "i64")
+            self.code.put(self.code.add(self.code.op(f"load i64, ptr {place}", "i64"), full), place)
+        return self.tallied[self.mask.text]
 
     def run_event(self, block_index: int) -> None:
         """Notify instruments that a warp runs a block."""
@@ -390,8 +406,15 @@ class Emitter:
         kind: EventKind,
         arguments: Callable[[Handler], str],
     ) -> None:
-        """Call a handler of some sites, with the counters and the row of the first."""
-        row = len(self.counter_rows[instrument])
+        """Call a handler of some sites, with the counters and the row of the first; or count for it, see `each`."""
+        row, done = len(self.counter_rows[instrument]), ""
+        if handler.each:
+            assert len(sites) == 1, "accesses that are heard of together are told each time"
+            none = (0,) * (self.instruments[instrument].slots - len(handler.each))
+            self.multiples[instrument].append([row, self._tally(), *handler.each, *none])
+            some, done = self.code.label("some"), self.code.label("counted")
+            self.code.branch_if(self.code.icmp("eq", self.mask, ALL_LANES), done, some, likely=True)
+            self.code.place(some)
         counters, *_ = [self.counters(instrument, site) for site in sites]
         types = parameters(kind, affine=handler.affine, values=handler.values)
         self.handlers[handler.symbol] = handler
@@ -400,6 +423,9 @@ class Emitter:
             f"call void @{handler.symbol}(ptr %slot, ptr %warp, ptr %observed.launch.{instrument}, "
             f"ptr %observed.block.{instrument}, {counters}, i32 {row}, {arguments(handler)})"
         )
+        if done:
+            self.code.branch(done)
+            self.code.place(done)
 
 
 def guard_value(emitter: Emitter, op: Op) -> Value | None:

@@ -140,6 +140,7 @@ class Flow:
         if block.cost:
             fuel = code.op("load i64, ptr %fuel", "i64")
             code.put(code.sub(fuel, code.const("i64", block.cost)), "%fuel")
+        e.tallied = {}
         e.run_event(block.index)
 
     def share(self, name: str) -> None:

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tilewright.simt.translate.access import Access, arena, base_offset, limit
+from tilewright.simt.translate.access_events import notify
+from tilewright.simt.translate.bounds import checked_offsets
 from tilewright.simt.translate.code import LANES, Value, element_type
 from tilewright.simt.translate.emitter import ALL_LANES, Emitter
 from tilewright.simt.translate.moves import RUNS_MAX, load_lanes, plain_stores, unit_runs
 from tilewright.simt.translate.shapes import STRIDED, Shape
-from tilewright.simt.translate.state import AFFINE_SPAN_MAX
+from tilewright.simt.translate.state import AFFINE_SPAN_MAX, GLOBAL_BASE
 
 #: Strides are below this, so that no sum in the check can wrap.
 _STRIDE_BITS = 40
@@ -22,7 +24,7 @@ _STRIDE_BITS = 40
 def in_rows(emitter: Emitter, access: Access) -> Shape | None:
     """The shape of an access's address where it can be moved by rows, else None."""
     shape = emitter.shapes.operand(access.address)
-    if shape.kind != STRIDED or access.space not in ("global", "shared") or emitter.instruments:
+    if shape.kind != STRIDED or access.space not in ("global", "shared"):
         return None
     natural = access.total_bytes & -access.total_bytes
     lane_offsets = shape.lane_offsets
@@ -41,6 +43,8 @@ def move_rows(emitter: Emitter, access: Access, shape: Shape, lane_by_lane: Call
     stride = code.resize(stride, "i64", signed=True)
     relative = base_offset(emitter, access, base=True)
     good = _inside(emitter, access, shape, relative, stride)
+    if emitter.instruments:
+        _notify(emitter, access, good)
     if access.store:
         good = code.and_(good, code.icmp("eq", emitter.mask, ALL_LANES))
     fast, slow, done = code.label("rows"), code.label("lanes"), code.label("moved")
@@ -65,6 +69,20 @@ def move_rows(emitter: Emitter, access: Access, shape: Shape, lane_by_lane: Call
     for a, b in zip(by_rows, by_lanes, strict=True):
         results.append(code.op(f"phi {a.ir_type} [ {a.text}, %{fast_end} ], [ {b.text}, %{slow_end} ]", a.type, LANES))
     return results
+
+
+def _notify(emitter: Emitter, access: Access, good: Value) -> None:
+    """Notify instruments of an access, once all lanes that run are known to lie inside."""
+    code = emitter.code
+    access.notified = True
+    fine, look = code.label("heard"), code.label("look")
+    code.branch_if(good, fine, look, likely=True)
+    code.place(look)
+    checked_offsets(emitter, access)
+    code.branch(fine)
+    code.place(fine)
+    start = access.offset + (GLOBAL_BASE if access.space == "global" else 0)
+    notify(emitter, access, code.add(base_offset(emitter, access, base=False), code.const("i64", start)))
 
 
 def _inside(emitter: Emitter, access: Access, shape: Shape, relative: Value, stride: Value) -> Value:

@@ -49,6 +49,10 @@ class Translation:
     sites : list of Site
     counter_rows : list of list of int
         For each instrument, the sites of its counters in order.
+    tallies : int
+        Counters before those of the instruments: how often straight lines ran with all lanes.
+    multiples : list of list of list of int
+        For each instrument, what tallies add to its counters: row, number of the tally, and how much of each slot.
     layout : Layout
     handlers : list of str or bytes
         LLVM modules of the instruments' handlers that `ir` calls, and of what they need; for compiling.
@@ -64,6 +68,8 @@ class Translation:
     prints: bool
     sites: list[Site]
     counter_rows: list[list[int]]
+    tallies: int
+    multiples: list[list[list[int]]]
     layout: Layout = field(default_factory=Layout)
     handlers: list[str | bytes] = field(default_factory=list)
     digest: str = ""
@@ -161,6 +167,8 @@ def _translate(
         prints=main.prints,
         sites=main.sites,
         counter_rows=main.counter_rows,
+        tallies=len(main.tallies),
+        multiples=main.multiples,
         layout=layout,
         handlers=[*dict.fromkeys(t for handler in main.handlers.values() for t in (*handler.needs, handler.text))],
     )
@@ -206,12 +214,12 @@ def _place_statics(layout: Layout, function: tree.Function, gap: int) -> None:
 
 
 def _join(emitter: Emitter, instruments: Sequence[Instrument]) -> str:
-    """The module's text, with each instrument's counters placed after those of the one before."""
-    starts, total = [], 0
-    for instrument, rows in zip(instruments, emitter.counter_rows, strict=True):
-        starts.append(total)
+    """The module's text, with each instrument's counters placed after the tallies and those of the one before."""
+    starts, total = {"tally": 0}, len(emitter.tallies)
+    for number, (instrument, rows) in enumerate(zip(instruments, emitter.counter_rows, strict=True)):
+        starts[str(number)] = total
         total += instrument.slots * len(rows)
     body = "\n".join(emitter.code.lines)
     if instruments:
-        body = re.sub(r"<counters\.(\d+)\+(\d+)>", lambda match: str(starts[int(match[1])] + int(match[2])), body)
+        body = re.sub(r"<counters\.(\w+)\+(\d+)>", lambda match: str(starts[match[1]] + int(match[2])), body)
     return "\n".join([*emitter.globals, body, *emitter.code.declarations.values(), _ATTRIBUTES, _WEIGHTS])

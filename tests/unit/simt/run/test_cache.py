@@ -20,6 +20,8 @@ KERNEL = Translation(
     prints=False,
     sites=[Site(EventKind.ACCESS, 12, "kernel.cu:3", "ld.global.f32", 1, "global", "load", 4)],
     counter_rows=[[0], []],
+    tallies=1,
+    multiples=[[[0, 0, 1, 32]], []],
     layout=Layout(places={"x": ("param", 8)}, shared_bytes=64, functions=["f"]),
 )
 

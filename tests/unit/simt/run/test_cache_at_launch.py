@@ -191,6 +191,7 @@ def test_what_is_kept_comes_back_whole(folder):
     assert translation.sites == kept.sites and translation.sites
     assert translation.layout == kept.layout
     assert translation.counter_rows == kept.counter_rows
+    assert (translation.tallies, translation.multiples) == (kept.tallies, kept.multiples)
     assert (translation.symbol, translation.points, translation.warp_bytes) == (
         kept.symbol,
         kept.points,

@@ -10,7 +10,11 @@ import pytest
 from narrow_hosts import WITHOUT, use_host
 from ptx_kernels import kernel, run
 
+from tilewright.errors import KernelError
+from tilewright.instruments import Coalescing
+from tilewright.instruments.touched import Touched
 from tilewright.ptx.parser import parse
+from tilewright.simt import Memory
 from tilewright.simt.translate.hosts import HostVectors
 from tilewright.simt.translate.special import LaunchClass
 from tilewright.simt.translate.translation import translate
@@ -105,13 +109,14 @@ def test_rows_of_a_stride_that_only_the_run_knows_are_loaded_whole():
 
 # -- what they compute, in every host's form ---------------------------------------------------------------------------
 
-#: Rows of `a` by a stride of the launch: in 32 or 64 bits, the element's index or its address.
+#: Rows of `a` by a stride of the launch: in 32 or 64 bits, the element's index or its address. Registers are written
+#: once, for each has one shape.
 INDEX = {
-    "32 bits": "mad.lo.s32 %r5, %r2, %r9, %r1; mul.wide.s32 %d1, %r5, 4; add.s64 %d1, %a1, %d1;",
+    "32 bits": "mad.lo.s32 %r5, %r2, %r9, %r1; mul.wide.s32 %d2, %r5, 4; add.s64 %d1, %a1, %d2;",
     "64 bits": "cvt.s64.s32 %d2, %r9; cvt.u64.u32 %d3, %r2; cvt.u64.u32 %d4, %r1; mad.lo.s64 %d5, %d3, %d2, %d4; "
-    "shl.b64 %d5, %d5, 2; add.s64 %d1, %a1, %d5;",
-    "a row's address": "cvt.s64.s32 %d2, %r9; shl.b64 %d2, %d2, 2; cvt.u64.u32 %d3, %r2; mul.lo.s64 %d3, %d3, %d2; "
-    "add.s64 %d3, %d3, %a1; mad.wide.u32 %d1, %r1, 4, %d3;",
+    "shl.b64 %d6, %d5, 2; add.s64 %d1, %a1, %d6;",
+    "a row's address": "cvt.s64.s32 %d2, %r9; shl.b64 %d3, %d2, 2; cvt.u64.u32 %d4, %r2; mul.lo.s64 %d5, %d4, %d3; "
+    "add.s64 %d6, %d5, %a1; mad.wide.u32 %d1, %r1, 4, %d6;",
 }
 COPY = """ld.global.s32 %r9, [%a2]; ld.global.s32 %r8, [%a2+4]; mov.u32 %r1, %tid.x; mov.u32 %r2, %tid.y;
     setp.ge.s32 %p1, %tid, %r8; mov.u32 %r3, 7; @%p1 bra JOIN; {index} ld.global.u32 %r3, [%d1]; add.u32 %r4, %r3, 1;
@@ -150,6 +155,36 @@ def test_lanes_that_are_off_may_lie_outside_in_rows(monkeypatch, host):
     run(kernel(COPY.format(index=INDEX["64 bits"]), 3), out, a, np.array([1 << 28, 16], np.int32), block=(16, 16, 1))
     assert out.tolist() == [*range(16), *[7] * 240]
     assert a.tolist() == list(range(1, 17))
+
+
+@pytest.mark.parametrize("index", INDEX)
+@pytest.mark.parametrize("block", [(16, 4), (8, 8), (20, 3)], ids=str)
+def test_instruments_hear_of_each_lane_that_is_moved_in_rows(index, block):
+    x, y = block
+    program = kernel(COPY.format(index=INDEX[index]), 3)
+    for stride, limit in ((x, x * y), (x + 3, x * y - 1), (1000, 37), (1000, 1), (0, 1), (1 << 28, min(x, 5))):
+        memory = Memory()
+        a = memory.array(np.zeros(1000 * y + x, np.uint32))
+        facts = memory.array(np.array([stride, limit], np.int32))
+        watching = [Touched(), Coalescing()]
+        done = run(program, memory.empty(x * y, np.uint32), a, facts, block=(x, y, 1), instruments=watching)
+        touched = done.results["touched"]
+        places = [thread // x * stride + thread % x for thread in range(limit)]
+        for bytes_ in (touched.read, touched.written):
+            assert np.flatnonzero(touched.of(bytes_, a.address, a.shape, a.strides)).tolist() == sorted(set(places))
+        loads = [row for row in done.results["coalescing"].rows if row.site.opcode == "ld.global.u32"]
+        assert [row.lanes for row in loads] == [limit]  # each access is one site, told once
+
+
+def test_instruments_do_not_hear_of_rows_that_a_lane_leaves_memory_in():
+    memory = Memory()
+    a, facts = memory.array(np.zeros(64, np.uint32)), memory.array(np.array([1 << 28, 17], np.int32))
+    program = kernel(COPY.format(index=INDEX["64 bits"]), 3)
+    with pytest.raises(KernelError) as caught:
+        run(program, memory.empty(256, np.uint32), a, facts, block=(16, 16, 1), instruments=[Touched()])
+    assert caught.value.thread == (0, 1, 0)
+    touched = caught.value.results["touched"]
+    assert not touched.of(touched.read, a.address, a.shape, a.strides).any()
 
 
 RELATIONS = {

@@ -1,8 +1,8 @@
 """Handlers of accesses: what each says of itself, and a call of the one judgement of its state space.
 
-Accesses whose pattern is known, alone or several with one base, have a table of their cells, by which a quick test
-judges all of them at once. It passes when nothing can be wrong and what is put down does not depend on the order of
-the lanes: all lanes run, every cell was written at a clock that the warp knows of, and no reader is overwritten.
+Affine accesses, alone or several with one base, have a table of their cells, by which a quick test judges all of them
+at once. It passes when nothing can be wrong and what is put down does not depend on the order of the lanes: all lanes
+run, every cell was written at a clock that the warp knows of, and no reader is overwritten.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from tilewright.instruments.shadow import records
 from tilewright.instruments.shadow.cells import READS, RELEASES, SHARED, STRONG, WRITES
 from tilewright.instruments.shadow.tables import PLAIN_TYPE, TOUCHED_TYPE, Table
 from tilewright.native.bitcode import bitcode
-from tilewright.simt.events import EventKind, Handler, Site, calling
+from tilewright.simt.events import EventKind, Handler, Site, calling, words
 
-_FILES = ("shared.c", "shared_quick.c", "global.c", "global_quick.c", "patterns.c")
+_FILES = ("shared.c", "shared_quick.c", "global.c", "global_quick.c", "accesses.c")
 _PARTS = (*(bitcode(Path(__file__).with_name(name)) for name in _FILES), records.PART)
 #: Rows of one table; wider accesses are judged lane by lane.
 _ROWS_MAX = 1024
@@ -76,21 +76,16 @@ def together(sites: Sequence[Site], offsets: Sequence[tuple[int, ...]], cell_byt
     symbol, values = f"tw.memory.{name}", does == WRITES
     tables = f"""
 @{symbol}.rows = internal constant [{len(table.rows)} x {kind}] [{rows}], align 16
-@{symbol}.members = internal constant {_words(members)}, align 16
-@{symbol}.offsets = internal constant {_words(offsets[0])}, align 64"""
+@{symbol}.members = internal constant {words(members)}, align 16
+@{symbol}.offsets = internal constant {words(offsets[0])}, align 64"""
     constants = [
         *([] if values else ["ptr null"]), f"i32 {does}", f"ptr @{symbol}.rows", f"i64 {len(table.rows)}",
         f"ptr @{symbol}.members", f"i64 {len(sites)}", f"ptr @{symbol}.offsets",
     ]  # fmt: skip
     return calling(
-        f"tw_shadow_pattern_{space}", constants, symbol, EventKind.ACCESS, *_PARTS,
+        f"tw_shadow_affine_{space}", constants, symbol, EventKind.ACCESS, *_PARTS,
         affine=True, values=values, ahead_bytes=first, tables=tables,
     )  # fmt: skip
-
-
-def _words(items: Sequence[int]) -> str:
-    """A constant of i64."""
-    return f"[{len(items)} x i64] [{', '.join(f'i64 {item}' for item in items)}]"
 
 
 def _element_bytes(site: Site) -> int:

@@ -1,10 +1,10 @@
-// Accesses with a known pattern: all at once where a quick test passes, else one after the other, lane by lane.
+// Affine accesses: all at once where a quick test passes, else one after the other, lane by lane.
 
 #include "judgement.h"
 
 // What the handlers of such accesses take: the base, the values that are stored, what the accesses do, the rows of a
 // table of their cells, the accesses, and the lanes' offsets.
-#define TW_PATTERN                                                                                          \
+#define TW_AFFINE                                                                                          \
     TW_WHERE, uint32_t mask, int64_t base, const uint8_t *values, uint32_t how, const void *rows,          \
         uint64_t count, const struct tw_member *members, uint64_t of, const uint64_t *offsets
 
@@ -20,7 +20,7 @@ bool tw_shadow_reads_global(const struct tw_slot *slot, const struct tw_warp *wa
 
 typedef void turns(TW_ACCESSES);
 
-TW_INLINE static inline void one_by_one(turns *judge, TW_PATTERN)
+TW_INLINE static inline void one_by_one(turns *judge, TW_AFFINE)
 {
     tw_u64_lanes steps, addresses;
     (void)rows, (void)count;
@@ -34,7 +34,7 @@ TW_INLINE static inline void one_by_one(turns *judge, TW_PATTERN)
     }
 }
 
-void tw_shadow_pattern_shared(TW_PATTERN)
+void tw_shadow_affine_shared(TW_AFFINE)
 {
     if (mask == UINT32_MAX &&
         (how == TW_WRITES ? tw_shadow_writes_shared(launch, block, row, warp->index, base, rows, count)
@@ -44,7 +44,7 @@ void tw_shadow_pattern_shared(TW_PATTERN)
                members, of, offsets);
 }
 
-void tw_shadow_pattern_global(TW_PATTERN)
+void tw_shadow_affine_global(TW_AFFINE)
 {
     if (mask == UINT32_MAX && tw_shadow_reads_global(slot, warp, launch, block, base, rows, count))
         return;

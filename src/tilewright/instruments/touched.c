@@ -1,0 +1,70 @@
+// Which bytes of global memory are read and written: a byte of a map for each. All host threads set the same value, so
+// they need no order.
+
+#include "touched.h"
+
+#include <stdbool.h>
+
+enum { ROW = 8, WORD = 8 };
+
+#define ROW_STARTS 0x01010101u
+
+// As handlers are given them.
+typedef uint64_t addresses_of __attribute__((vector_size(256), aligned(8)));
+
+static inline void set_map(uint8_t *map, uint64_t bytes)
+{
+    typedef uint64_t word __attribute__((aligned(1)));
+    uint64_t done = 0;
+    for (; done + WORD <= bytes; done += WORD)
+        *(word *)(map + done) = UINT64_MAX / UINT8_MAX;
+    for (; done < bytes; done++)
+        map[done] = 1;
+}
+
+// Notes neighbouring bytes.
+static inline void set(const struct tw_touched *touched, uint64_t at, uint64_t bytes, uint32_t how)
+{
+    if (how & TW_TOUCHED_READS)
+        set_map(touched->reads + at, bytes);
+    if (how & TW_TOUCHED_WRITES)
+        set_map(touched->writes + at, bytes);
+}
+
+// Lanes outside of memory are left out.
+static inline void set_lanes(const struct tw_touched *touched, uint32_t mask, const uint64_t *addresses, uint64_t bytes,
+                             uint32_t how)
+{
+    for (uint32_t left = mask; left; left = tw_other_lanes(left)) {
+        uint64_t at = addresses[tw_first_lane(left)] - touched->base;
+        if (at < touched->bytes && bytes <= touched->bytes - at)
+            set(touched, at, bytes, how);
+    }
+}
+
+// Addresses that differ freely: often each eight lanes lie in a row.
+void tw_touched_free(TW_WHERE, uint32_t mask, const uint64_t *addresses, uint32_t bytes, uint32_t how)
+{
+    const tw_u64_lanes all = *(const addresses_of *)addresses;
+    bool rows = (tw_where64(all - tw_lane_before(all) == bytes) | ROW_STARTS) == UINT32_MAX;
+    if (mask == UINT32_MAX && rows)
+        set_lanes(launch, ROW_STARTS, addresses, (uint64_t)bytes * ROW, how);
+    else
+        set_lanes(launch, mask, addresses, bytes, how);
+}
+
+// Constant offsets from a base: `runs` is what all lanes touch.
+TW_INLINE void tw_touched_affine(TW_WHERE, uint32_t mask, uint64_t base, const struct tw_touched_run *runs,
+                                 uint64_t many, const uint64_t *offsets, uint64_t bytes, uint32_t how)
+{
+    const struct tw_touched *touched = launch;
+    if (__builtin_expect(mask == UINT32_MAX, 1)) {
+        for (uint64_t i = 0; i < many; i++)
+            set(touched, base + runs[i].ahead - touched->base, runs[i].bytes, how);
+        return;
+    }
+    tw_u64_lanes addresses = base + *(const addresses_of *)offsets;
+    uint64_t lanes[TW_LANES] __attribute__((aligned(64)));
+    __builtin_memcpy(lanes, &addresses, sizeof lanes);
+    set_lanes(touched, mask, lanes, bytes, how);
+}

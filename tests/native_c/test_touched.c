@@ -1,0 +1,77 @@
+// Maps of the bytes that accesses touch, against setting them byte by byte.
+
+#include <string.h>
+
+#include "check.h"
+#include "instruments/touched.c"
+
+enum { BASE = 4096, BYTES = 2048, TRIES = 2000 };
+
+static uint32_t seed = 1;
+
+static uint32_t chance(uint32_t below)
+{
+    seed = seed * 1664525 + 1013904223;
+    return (seed >> 8) % below;
+}
+
+static uint8_t reads[BYTES], writes[BYTES], wanted[BYTES];
+static struct tw_touched launch_ = {BASE, BYTES, reads, writes};
+
+static void clear(void)
+{
+    memset(reads, 0, sizeof reads);
+    memset(writes, 0, sizeof writes);
+    memset(wanted, 0, sizeof wanted);
+}
+
+static void want(const uint64_t *addresses, uint32_t mask, uint32_t bytes)
+{
+    for (uint32_t lane = 0; lane < TW_LANES; lane++)
+        for (uint32_t i = 0; (mask >> lane & 1) && i < bytes; i++)
+            if (addresses[lane] >= BASE && addresses[lane] + bytes <= BASE + BYTES)
+                wanted[addresses[lane] - BASE + i] = 1;
+}
+
+// Lanes in a row, rows of some lanes each, or anywhere, and some of them before or behind the memory.
+static void free_addresses(void)
+{
+    for (int i = 0; i < TRIES; i++) {
+        uint32_t bytes = 1u << chance(6), kind = chance(3), row = 8u << chance(3), start = BASE + bytes * chance(8);
+        uint32_t mask = chance(2) ? UINT32_MAX : chance(1 << 24) << chance(9);
+        uint64_t addresses[TW_LANES] __attribute__((aligned(64)));
+        for (uint32_t lane = 0; lane < TW_LANES; lane++)
+            addresses[lane] = kind ? start + lane * bytes + lane / row * 64 : BASE - 64 + bytes * chance(2176 / bytes);
+        clear();
+        want(addresses, mask, bytes);
+        tw_touched_free(0, 0, &launch_, 0, 0, 0, mask, addresses, bytes, TW_TOUCHED_READS | TW_TOUCHED_WRITES);
+        CHECK(!memcmp(reads, wanted, BYTES) && !memcmp(writes, wanted, BYTES));
+    }
+}
+
+static void constant_offsets(void)
+{
+    static const struct tw_touched_run runs[] = {{(uint64_t)0 - 8, 12}, {40, 4}};
+    uint64_t offsets[TW_LANES] __attribute__((aligned(64))), addresses[TW_LANES];
+    for (uint32_t lane = 0; lane < TW_LANES; lane++) {
+        offsets[lane] = lane == 31 ? 40 : (uint64_t)4 * (lane % 3) - 8;
+        addresses[lane] = BASE + 512 + offsets[lane];
+    }
+    for (uint32_t mask = UINT32_MAX;; mask = 6) {
+        clear();
+        want(addresses, mask, 4);
+        tw_touched_affine(0, 0, &launch_, 0, 0, 0, mask, BASE + 512, runs, 2, offsets, 4, TW_TOUCHED_WRITES);
+        CHECK(!memcmp(writes, wanted, BYTES));
+        memset(wanted, 0, sizeof wanted);
+        CHECK(!memcmp(reads, wanted, BYTES));
+        if (mask == 6)
+            return;
+    }
+}
+
+int main(void)
+{
+    free_addresses();
+    constant_offsets();
+    return 0;
+}
