@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from tilewright.instruments.areas import areas
 from tilewright.native.header import header
 from tilewright.simt.events import Facts
 
@@ -53,13 +54,14 @@ def area(facts: Facts, most_bytes: int = MOST_BYTES) -> Words:
     threads = facts.block[0] * facts.block[1] * facts.block[2]
     while True:
         try:
-            memory = np.zeros(_HEAD.itemsize // 8 + (chunks + 1) * _CHUNK_WORDS, np.uint64)
+            memory = areas().take(_HEAD.itemsize + 8 * (chunks + 1) * _CHUNK_WORDS, clear=False).view(np.uint64)
             break
-        except MemoryError:  # a host that gives no more address space than it has memory
+        except OSError:  # a host that gives no more address space than it has memory
             if chunks == 1:
                 raise
             chunks //= 2
     head = _head(memory)
+    head[:] = np.zeros(1, _HEAD)
     head["chunks"], head["warps"] = chunks, -(-threads // 32)
     head["local"] = LINE_SECTORS * -(-facts.layout.local_bytes // 4)  # a word of all lanes is a line
     return memory

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.instruments.shadow.states import reserved
+from tilewright.instruments.areas import areas
 from tilewright.native.bitcode import bitcode
 from tilewright.native.header import header
 from tilewright.simt.events import GLOBAL_BASE, EventKind, Facts, Handler, Instrument, Site, Storage, calling, words
@@ -87,7 +87,7 @@ class Touched(Instrument):
     def begin(self, facts: Facts) -> Storage:
         """Two maps of zeros; pages of them cost nothing until they are touched."""
         size = facts.global_bytes
-        self._maps = reserved(2 * size)[: 2 * size].reshape(2, size)
+        self._maps = areas().take(2 * size).reshape(2, size)
         launch = np.zeros(1, _SHARED.structs["tw_touched"].dtype)
         reads, writes = (part.ctypes.data for part in self._maps)
         launch[0] = (GLOBAL_BASE, size, reads, writes)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tilewright.instruments.areas import areas
 from tilewright.instruments.findings import Finding
 from tilewright.instruments.shadow import accesses, clocks, orders, records
 from tilewright.instruments.shadow.cells import (
@@ -22,7 +23,7 @@ from tilewright.instruments.shadow.cells import (
     WARPS_MAX,
 )
 from tilewright.instruments.shadow.found import finding_of, settled
-from tilewright.instruments.shadow.states import States, reserved
+from tilewright.instruments.shadow.states import States
 from tilewright.ptx.tree import Immediate, Instruction, Module
 from tilewright.simt.events import GLOBAL_BASE, RESERVED, EventKind, Facts, Handler, Instrument, Site, Storage, align_up
 from tilewright.simt.isa import Form, table
@@ -98,7 +99,7 @@ class MemoryCheck(Instrument):
         self._orders = orders.Orders(math.prod(facts.grid))
         cells = facts.global_bytes // self.cell_bytes + 8
         # one mapping for all: large pages are had for whole ones only
-        self._cells = np.split(reserved(3 * 8 * cells).view(np.uint64)[: 3 * cells], 3)
+        self._cells = np.split(areas().take(3 * 8 * cells).view(np.uint64), 3)
         if self._states is None:
             self._states = States(facts.global_bytes)
             self._states.allocated(GLOBAL_BASE, facts.global_bytes)

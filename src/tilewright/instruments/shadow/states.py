@@ -5,28 +5,13 @@ It lives as long as the memory it describes, across launches: what a launch writ
 
 from __future__ import annotations
 
-import contextlib
 import mmap
 
 import numpy as np
 
+from tilewright.instruments.areas import areas
 from tilewright.instruments.shadow.cells import FREE, FREED, READABLE, WRITABLE
 from tilewright.simt.events import GLOBAL_BASE
-
-#: A large page; a mapping has one more, since it may begin within one.
-_LARGE_BYTES = 2 << 20
-_NORESERVE = 0x4000  # MAP_NORESERVE on Linux: address space now, pages when they are touched
-
-
-def reserved(size_bytes: int) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
-    """Zeros that take address space now, and memory where they are touched; at least so many bytes."""
-    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NORESERVE
-    size = (-(-size_bytes // _LARGE_BYTES) + 1) * _LARGE_BYTES
-    memory = mmap.mmap(-1, size, flags=flags)
-    if hasattr(mmap, "MADV_HUGEPAGE"):  # Linux: a fault for each 2 MiB and not for each 4 KiB
-        with contextlib.suppress(OSError):
-            memory.madvise(mmap.MADV_HUGEPAGE)
-    return np.frombuffer(memory, np.uint8)
 
 
 class States:
@@ -53,7 +38,7 @@ class States:
 
     def __init__(self, capacity_bytes: int) -> None:
         self.size_bytes = capacity_bytes
-        self._bytes = reserved(capacity_bytes + mmap.PAGESIZE)
+        self._bytes = areas().take(capacity_bytes + mmap.PAGESIZE)
 
     @property
     def host_address(self) -> int:
