@@ -69,18 +69,10 @@ class Ended:
             self.hook(type(self.error), self.error, self.error.__traceback__)
 
 
-def run_script(path: str | os.PathLike[str], argv: Sequence[str] = ()) -> Ended:
+def run_program(program: Target, argv: Sequence[str] = ()) -> Ended:
     """Run a program as `__main__` and wait for its threads.
 
     `argv` has no name of the program's own. The exception that it did not handle is not reported yet.
-
-    Raises NoProgramError: the file cannot be read.
-    """
-    return run_program(Target(os.fspath(path)), argv)
-
-
-def run_program(program: Target, argv: Sequence[str] = ()) -> Ended:
-    """The same for anything that Python's command line takes as a program.
 
     Raises NoProgramError: there is none that can be run.
 

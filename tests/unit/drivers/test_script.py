@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 import tilewright as tw
-from tilewright.drivers.script import run_script
+from tilewright.drivers.script import run_program
+from tilewright.drivers.target import Target
 
 PROGRAM = """
     import sys
@@ -94,7 +95,7 @@ def test_exit_statuses(tmp_path: Path, text: str, status: int, capsys: Any) -> N
     file = tmp_path / "small.py"
     file.write_text(text)
     before = sys.argv, list(sys.path), sys.modules["__main__"], sys.excepthook
-    ended = run_script(file, ["a"])
+    ended = run_program(Target(str(file)), ["a"])
     assert (ended.status, type(ended.error)) == (status, ZeroDivisionError if text == "1/0" else type(None))
     assert (sys.argv, sys.path, sys.modules["__main__"], sys.excepthook) == before
     assert ("bad" in capsys.readouterr().err) == ("bad" in text)
@@ -105,7 +106,7 @@ def test_a_program_s_own_hook_tells_what_ended_it(tmp_path: Path, capsys: Any) -
     file.write_text(
         "import sys\nsys.excepthook = lambda kind, error, frames: print('mine', error, frames.tb_lineno)\n1/0\n"
     )
-    ended = run_script(file)
+    ended = run_program(Target(str(file)))
     assert capsys.readouterr() == ("", "")
     ended.report()
     assert capsys.readouterr() == ("mine division by zero 3\n", "")
@@ -129,7 +130,7 @@ def test_a_kernel_that_does_not_compile_is_told_once_with_its_line(
         f"import numpy as np\nfrom numba import cuda\n@cuda.jit\ndef k(x, n):\n{lines}\nk[1, 32](np.zeros(32), 3)\n"
     )
     with tw.simulated_gpu():
-        ended = run_script(file)
+        ended = run_program(Target(str(file)))
         ended.report()
     told = capsys.readouterr().err
     launch = 5 + len(lines.splitlines())
@@ -141,7 +142,7 @@ def test_a_kernel_that_does_not_compile_is_told_once_with_its_line(
         assert part.format(file=file) in told
     monkeypatch.setenv("TILEWRIGHT_DEBUG", "1")  # all frames are the exception's own still
     with tw.simulated_gpu():
-        run_script(file).report()
+        run_program(Target(str(file))).report()
     told = capsys.readouterr().err
     assert told.count("Traceback") == 1
     assert "compiler.py" in told
@@ -152,7 +153,7 @@ def test_the_frames_of_other_libraries_are_told(tmp_path: Path, capsys: pytest.C
     file.write_text(
         "import json\ntry:\n    json.loads('{')\nexcept ValueError as error:\n    raise KeyError from error\n"
     )
-    run_script(file).report()
+    run_program(Target(str(file))).report()
     told = capsys.readouterr().err
     assert told.count("Traceback") == 2
     assert "decoder.py" in told
@@ -164,7 +165,7 @@ def test_threads_of_the_program_are_waited_for(tmp_path: Path) -> None:
         "import threading, time, sys\n"
         "threading.Thread(target=lambda: (time.sleep(0.2), open(sys.argv[1], 'w').write('done'))).start()\n"
     )
-    run_script(file, [str(tmp_path / "out")])
+    run_program(Target(str(file)), [str(tmp_path / "out")])
     assert (tmp_path / "out").read_text() == "done"
 
 
@@ -198,6 +199,6 @@ def test_pytest_s_option_that_took_a_file_for_a_name_says_so(tmp_path: Path, tak
 
 def test_the_script_sees_the_gpu_in_place(program: Path, capsys: Any) -> None:
     with tw.simulated_gpu("a100") as gpu:
-        assert run_script(program, ["0", "0"]).status == 0
+        assert run_program(Target(str(program)), ["0", "0"]).status == 0
         assert gpu.launches == 1
     assert "A100" in capsys.readouterr().out

@@ -13,7 +13,8 @@ import pytest
 from rich.console import Console
 
 from tilewright.checking.suppressions import Sifted, Suppression
-from tilewright.drivers.script import Ended, run_script
+from tilewright.drivers.script import Ended, run_program
+from tilewright.drivers.target import Target
 from tilewright.instruments.findings import Finding, codes
 from tilewright.report import findings as report, sarif
 from tilewright.report.places import path
@@ -190,7 +191,7 @@ def test_sarif_says_how_the_program_ended(tmp_path: Path) -> None:
     assert invocation(Ended(3)) == {"executionSuccessful": True, "exitCode": 3}
     file = tmp_path / "program.py"
     file.write_text("def f():\n    raise ValueError('no data')\nf()\n")
-    failed = invocation(run_script(file))
+    failed = invocation(run_program(Target(str(file))))
     assert (failed["executionSuccessful"], failed["exitCode"]) == (True, 1)
     (notice,) = failed["toolExecutionNotifications"]
     assert notice["message"]["text"] == "The program was ended by ValueError: no data"

@@ -56,16 +56,13 @@ def buffer_bytes(tile: Tile, element_bytes: int, columns: int, k: int) -> dict[s
 
 def _emit_copy(ir: Ir) -> None:
     """`void copy(src, src_pitch, dst, dst_pitch, rows, columns)`: part of a tile of 32-bit sums."""
-    ir.line("define internal void @copy(ptr %src, i64 %sp, ptr %dst, i64 %dp, i64 %rows, i64 %columns) #0 {")
-    ir.place("entry")
-    masks = [ir.lanes_below(ROWS, "%columns"), ir.lanes_below(ROWS, ir.sub("%columns", str(ROWS)))]
-    with ir.loop("0", "%rows") as row:
-        src, dst = ir.at("%src", ir.mul(row, "%sp")), ir.at("%dst", ir.mul(row, "%dp"))
-        for j, mask in enumerate(masks):
-            value = ir.masked_load("i32", ROWS, ir.at(src, str(64 * j)), mask)
-            ir.masked_store("i32", ROWS, value, ir.at(dst, str(64 * j)), mask)
-    ir.line("ret void")
-    ir.line("}")
+    with ir.function("copy", "ptr %src, i64 %sp, ptr %dst, i64 %dp, i64 %rows, i64 %columns"):
+        masks = [ir.lanes_below(ROWS, "%columns"), ir.lanes_below(ROWS, ir.sub("%columns", str(ROWS)))]
+        with ir.loop("0", "%rows") as row:
+            src, dst = ir.at("%src", ir.mul(row, "%sp")), ir.at("%dst", ir.mul(row, "%dp"))
+            for j, mask in enumerate(masks):
+                value = ir.masked_load("i32", ROWS, ir.at(src, str(64 * j)), mask)
+                ir.masked_store("i32", ROWS, value, ir.at(dst, str(64 * j)), mask)
 
 
 @dataclass(frozen=True)

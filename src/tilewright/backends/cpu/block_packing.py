@@ -21,23 +21,20 @@ _WORDS = f"<{ROWS} x i32>"
 
 def emit_pack_block(ir: Ir, symbol: str, source: Dtype, *, by_groups: bool) -> None:
     """`void symbol(src, rs, ks, rows, steps, dst)`: one block; strides in bytes, extents may exceed the block's."""
-    ir.line(f"define internal void @{symbol}(ptr %src, i64 %rs, i64 %ks, i64 %rows, i64 %steps, ptr %dst) #0 {{")
-    ir.place("entry")
-    block = _Block(ir, source, by_groups)
-    along = ir.compare("eq", "%ks", str(source.bytes))
-    across = ir.op(f"and i1 {ir.compare('eq', '%rs', str(source.bytes))}, {ir.not_(along)}")
-    neither = ir.not_(ir.op(f"or i1 {along}, {across}"))
-    all_rows = ir.compare("sge", "%rows", str(ROWS))
-    whole = ir.op(f"and i1 {all_rows}, {ir.compare('sge', '%steps', str(block.elements))}")
-    part = ir.not_(whole)
-    for kind, load in ((along, block.rows), (across, block.groups)):
-        for condition, masked in ((whole, False), (part, True)):
-            with ir.when(ir.op(f"and i1 {kind}, {condition}")):
-                load(masked=masked)
-    with ir.when(neither):
-        block.one_by_one()
-    ir.line("ret void")
-    ir.line("}")
+    with ir.function(symbol, "ptr %src, i64 %rs, i64 %ks, i64 %rows, i64 %steps, ptr %dst"):
+        block = _Block(ir, source, by_groups)
+        along = ir.compare("eq", "%ks", str(source.bytes))
+        across = ir.op(f"and i1 {ir.compare('eq', '%rs', str(source.bytes))}, {ir.not_(along)}")
+        neither = ir.not_(ir.op(f"or i1 {along}, {across}"))
+        all_rows = ir.compare("sge", "%rows", str(ROWS))
+        whole = ir.op(f"and i1 {all_rows}, {ir.compare('sge', '%steps', str(block.elements))}")
+        part = ir.not_(whole)
+        for kind, load in ((along, block.rows), (across, block.groups)):
+            for condition, masked in ((whole, False), (part, True)):
+                with ir.when(ir.op(f"and i1 {kind}, {condition}")):
+                    load(masked=masked)
+        with ir.when(neither):
+            block.one_by_one()
 
 
 @dataclass(frozen=True)

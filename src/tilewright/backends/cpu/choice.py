@@ -35,6 +35,14 @@ class Part:
     column: int
     columns: int
 
+    def cut(self, rows: int, columns: int) -> list[Part]:
+        """It in parts of so many rows and columns, less at its end; those of a column of parts one after the other."""
+        return [
+            Part(self.row + i, min(rows, self.rows - i), self.column + j, min(columns, self.columns - j))
+            for j in range(0, self.columns, columns)
+            for i in range(0, self.rows, rows)
+        ]
+
 
 def kernel_key(
     a: str,
@@ -135,11 +143,7 @@ def parts(
             columns = min(columns, _whole(n, threads, tile.nr))
         else:
             rows = min(rows, _whole(m, threads, tile.mr))
-    return [
-        Part(row, min(rows, m - row), column, min(columns, n - column))
-        for column in range(0, n, columns)
-        for row in range(0, m, rows)
-    ]
+    return Part(0, m, 0, n).cut(rows, columns)
 
 
 def strips(m: int, n: int, tile: Tile, threads: int, *, in_place: bool, sum_bytes: int) -> list[Part]:
@@ -168,11 +172,7 @@ def shorter(found: list[Part], tile: Tile, most: int) -> list[Part]:
     for part in found:
         columns = min(part.columns, max(tile.nr, most // max(part.rows, 1) // tile.nr * tile.nr))
         rows = min(part.rows, max(tile.mr, most // max(columns, 1) // tile.mr * tile.mr))
-        cut += [
-            Part(part.row + i, min(rows, part.rows - i), part.column + j, min(columns, part.columns - j))
-            for j in range(0, part.columns, columns)
-            for i in range(0, part.rows, rows)
-        ]
+        cut += part.cut(rows, columns)
     return cut
 
 
@@ -193,11 +193,7 @@ def grid_parts(m: int, n: int, tile: Tile, threads: int, *, in_place: bool, sum_
     if not in_place:  # the sums of a part must fit their buffer
         columns = min(columns, max(1, _GRID_SUMS_BYTES // (sum_bytes * tile.mr) // tile.nr) * tile.nr)
         rows = min(rows, max(1, _GRID_SUMS_BYTES // (sum_bytes * columns) // tile.mr) * tile.mr)
-    return [
-        Part(row, min(rows, m - row), column, min(columns, n - column))
-        for column in range(0, n, columns)
-        for row in range(0, m, rows)
-    ]
+    return Part(0, m, 0, n).cut(rows, columns)
 
 
 def _whole(extent: int, threads: int, unit: int) -> int:

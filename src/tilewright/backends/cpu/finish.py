@@ -54,17 +54,11 @@ def emit_finish(ir: Ir, symbol: str, finish: Finish, source: str, size: int, wid
     `source` is the LLVM type of the sums, `size` its bytes, `width` the lanes of a vector.
     """
     more = "".join(f", ptr %x{i}, i64 %x{i}_rs, i64 %x{i}_cs" for i in range(len(finish.operands)))
-    ir.line(
-        f"define internal void @{symbol}(ptr %sums, i64 %pitch, i64 %rows, i64 %columns, ptr %out, i64 %rs, i64 %cs"
-        f"{more}) #0 {{"
-    )
-    ir.place("entry")
-    ir.line("%lanes = alloca <64 x i64>, align 64")
-    code = _Rows(ir, finish, source, size, width)
-    with ir.loop("0", "%rows") as row:
-        code.row(row)
-    ir.line("ret void")
-    ir.line("}")
+    with ir.function(symbol, f"ptr %sums, i64 %pitch, i64 %rows, i64 %columns, ptr %out, i64 %rs, i64 %cs{more}"):
+        ir.line("%lanes = alloca <64 x i64>, align 64")
+        code = _Rows(ir, finish, source, size, width)
+        with ir.loop("0", "%rows") as row:
+            code.row(row)
 
 
 class _Rows:

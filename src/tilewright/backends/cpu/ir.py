@@ -37,6 +37,15 @@ class Ir:
         self.block = label
 
     @contextmanager
+    def function(self, symbol: str, parameters: str, *, internal: bool = True) -> Iterator[None]:
+        """`void symbol(parameters)`, whose body is emitted meanwhile."""
+        self.line(f"define {'internal ' * internal}void @{symbol}({parameters}) #0 {{")
+        self.place("entry")
+        yield
+        self.line("ret void")
+        self.line("}")
+
+    @contextmanager
     def loop(self, start: I64, end: I64, step: I64 = "1") -> Iterator[I64]:
         """For i from start below end."""
         self._count += 1

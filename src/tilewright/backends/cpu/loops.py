@@ -72,33 +72,30 @@ def batches(ir: Ir, key: KernelKey, declare: Callable[[], None], *, converts: bo
         emit_unpack(ir, "unpack", c.memory, c.bytes, c, key.vector_bytes // c.bytes)
     else:
         emit_unpack(ir, "unpack", key.register, size, c, key.vector_bytes // size)
-    ir.line(f"define void @kernel({SIGNATURE}) #0 {{")
-    ir.place("entry")
-    declare()
-    for index, name in enumerate(ARGUMENTS):
-        offset = "first_" if name in ("a", "b", "out") else ""
-        ir.line(f"%{offset}{name} = load i64, ptr {ir.at('%record', str(8 * index))}, align 8")
-    for index, name in enumerate(SCRATCH):
-        ir.line(f"%{name} = load ptr, ptr {ir.at('%scratch', str(8 * index))}, align 8")
-    _load_operands(ir, key)
-    in_place = ir.compare("ne", "%in_place", "0")
-    with ir.loop("0", "%batch") as t:
-        for name in ("a", "b", "out"):
-            offset = ir.add(f"%first_{name}", ir.mul(t, f"%{name}_step"))
-            ir.line(f"%{name} = getelementptr i8, ptr %{name}_base, i64 {offset}")
-        ir.line(f"%sums = select i1 {in_place}, ptr %out, ptr %sums_pack")
-        for x in _operands(key):
-            ir.line(f"%{x} = getelementptr i8, ptr %{x}_base, i64 {ir.add(f'%{x}_first', ir.mul(t, f'%{x}_step'))}")
-        yield
-        if key.finish is None and converts:
-            with ir.when(ir.not_(in_place)):
-                count = _units(ir, "%n", c.pairs)
-                ir.line(
-                    f"call void @unpack(ptr %sums, i64 %sums_rs, i64 %m, i64 {count}, ptr %out, i64 %out_rs, "
-                    "i64 %out_cs)"
-                )
-    ir.line("ret void")
-    ir.line("}")
+    with ir.function("kernel", SIGNATURE, internal=False):
+        declare()
+        for index, name in enumerate(ARGUMENTS):
+            offset = "first_" if name in ("a", "b", "out") else ""
+            ir.line(f"%{offset}{name} = load i64, ptr {ir.at('%record', str(8 * index))}, align 8")
+        for index, name in enumerate(SCRATCH):
+            ir.line(f"%{name} = load ptr, ptr {ir.at('%scratch', str(8 * index))}, align 8")
+        _load_operands(ir, key)
+        in_place = ir.compare("ne", "%in_place", "0")
+        with ir.loop("0", "%batch") as t:
+            for name in ("a", "b", "out"):
+                offset = ir.add(f"%first_{name}", ir.mul(t, f"%{name}_step"))
+                ir.line(f"%{name} = getelementptr i8, ptr %{name}_base, i64 {offset}")
+            ir.line(f"%sums = select i1 {in_place}, ptr %out, ptr %sums_pack")
+            for x in _operands(key):
+                ir.line(f"%{x} = getelementptr i8, ptr %{x}_base, i64 {ir.add(f'%{x}_first', ir.mul(t, f'%{x}_step'))}")
+            yield
+            if key.finish is None and converts:
+                with ir.when(ir.not_(in_place)):
+                    count = _units(ir, "%n", c.pairs)
+                    ir.line(
+                        f"call void @unpack(ptr %sums, i64 %sums_rs, i64 %m, i64 {count}, ptr %out, i64 %out_rs, "
+                        "i64 %out_cs)"
+                    )
 
 
 def module(ir: Ir, key: KernelKey) -> str:

@@ -10,6 +10,8 @@ from tilewright.problem.dtypes import Dtype
 _VECTOR_STEPS = (1, 2, -1)
 #: Dtypes of a round where each is copied by itself.
 _UNROLL = 8
+#: What the functions that pack take.
+_PACKS = "ptr %src, i64 %rs, i64 %cs, i64 %rows, i64 %columns, ptr %dst, i64 %pitch"
 
 
 def emit_pack(ir: Ir, symbol: str, source: Dtype, target: str, target_bytes: int, width: int) -> None:
@@ -18,26 +20,22 @@ def emit_pack(ir: Ir, symbol: str, source: Dtype, target: str, target_bytes: int
     Columns at a step of 1, 2 or -1 elements are read in vectors; contiguous rows in blocks transposed in registers; any
     other stride element by element.
     """
-    arguments = "ptr %src, i64 %rs, i64 %cs, i64 %rows, i64 %columns, ptr %dst, i64 %pitch"
-    ir.line(f"define internal void @{symbol}({arguments}) #0 {{")
-    ir.place("entry")
-    size = source.bytes
-    across = ir.compare("eq", "%rs", str(size))
-    others = across
-    for step in _VECTOR_STEPS:
-        here = ir.compare("eq", "%cs", str(step * size))
-        with ir.when(here), ir.loop("0", "%rows") as row:
-            _copy_row(ir, source, target, target_bytes, width, row, step)
-        others = ir.op(f"or i1 {others}, {here}")
-    across = ir.op(f"and i1 {across}, {ir.not_(ir.compare('eq', '%cs', str(size)))}")
-    for step in _VECTOR_STEPS[1:]:
-        across = ir.op(f"and i1 {across}, {ir.not_(ir.compare('eq', '%cs', str(step * size)))}")
-    with ir.when(across):
-        _transpose(ir, source, target, target_bytes, width)
-    with ir.when(ir.not_(others)), ir.loop("0", "%rows") as row:
-        _rest_of_row(ir, source, target, target_bytes, row, "0")
-    ir.line("ret void")
-    ir.line("}")
+    with ir.function(symbol, _PACKS):
+        size = source.bytes
+        across = ir.compare("eq", "%rs", str(size))
+        others = across
+        for step in _VECTOR_STEPS:
+            here = ir.compare("eq", "%cs", str(step * size))
+            with ir.when(here), ir.loop("0", "%rows") as row:
+                _copy_row(ir, source, target, target_bytes, width, row, step)
+            others = ir.op(f"or i1 {others}, {here}")
+        across = ir.op(f"and i1 {across}, {ir.not_(ir.compare('eq', '%cs', str(size)))}")
+        for step in _VECTOR_STEPS[1:]:
+            across = ir.op(f"and i1 {across}, {ir.not_(ir.compare('eq', '%cs', str(step * size)))}")
+        with ir.when(across):
+            _transpose(ir, source, target, target_bytes, width)
+        with ir.when(ir.not_(others)), ir.loop("0", "%rows") as row:
+            _rest_of_row(ir, source, target, target_bytes, row, "0")
 
 
 def unit_lanes(width: int) -> int:
@@ -52,46 +50,40 @@ def emit_pack_pairs(ir: Ir, symbol: str, source: Dtype, part: str, width: int) -
     complex numbers, the pitch is that of a real row. `width` is of a vector of parts.
     """
     emit_pack(ir, f"{symbol}_units", source, source.memory, source.bytes, unit_lanes(width))
-    arguments = "ptr %src, i64 %rs, i64 %cs, i64 %rows, i64 %columns, ptr %dst, i64 %pitch"
-    ir.line(f"define internal void @{symbol}({arguments}) #0 {{")
-    ir.place("entry")
-    apart = ir.mul("%pitch", "2")
-    ir.line(f"call void @{symbol}_units(ptr %src, i64 %rs, i64 %cs, i64 %rows, i64 %columns, ptr %dst, i64 {apart})")
-    whole = ir.op(f"and i64 %columns, -{width // 2}")
-    with ir.loop("0", "%rows") as row:
-        first = ir.at("%dst", ir.mul(row, apart))
-        second = ir.at(first, "%pitch")
-        for start, end, lanes in (("0", whole, width), (whole, "%columns", 2)):
-            full = vector(part, lanes)
-            with ir.loop(start, end, str(lanes // 2)) as c:
-                offset = ir.mul(c, str(source.bytes))
-                value = ir.load(full, ir.at(first, offset))
-                negative = ir.op(f"fneg {full} {value}")
-                # Even lanes take the next one's negative, odd lanes the one before.
-                order = [lanes + 1 + lane if not lane % 2 else lane - 1 for lane in range(lanes)]
-                ir.store(full, _shuffle(ir, full, value, negative, order), ir.at(second, offset))
-    ir.line("ret void")
-    ir.line("}")
+    with ir.function(symbol, _PACKS):
+        apart = ir.mul("%pitch", "2")
+        ir.line(
+            f"call void @{symbol}_units(ptr %src, i64 %rs, i64 %cs, i64 %rows, i64 %columns, ptr %dst, i64 {apart})"
+        )
+        whole = ir.op(f"and i64 %columns, -{width // 2}")
+        with ir.loop("0", "%rows") as row:
+            first = ir.at("%dst", ir.mul(row, apart))
+            second = ir.at(first, "%pitch")
+            for start, end, lanes in (("0", whole, width), (whole, "%columns", 2)):
+                full = vector(part, lanes)
+                with ir.loop(start, end, str(lanes // 2)) as c:
+                    offset = ir.mul(c, str(source.bytes))
+                    value = ir.load(full, ir.at(first, offset))
+                    negative = ir.op(f"fneg {full} {value}")
+                    # Even lanes take the next one's negative, odd lanes the one before.
+                    order = [lanes + 1 + lane if not lane % 2 else lane - 1 for lane in range(lanes)]
+                    ir.store(full, _shuffle(ir, full, value, negative, order), ir.at(second, offset))
 
 
 def emit_unpack(ir: Ir, symbol: str, source: str, source_bytes: int, target: Dtype, width: int) -> None:
     """`void symbol(src, pitch, rows, columns, dst, rs, cs)`: the way back, with one rounding to the output dtype."""
-    arguments = "ptr %src, i64 %pitch, i64 %rows, i64 %columns, ptr %dst, i64 %rs, i64 %cs"
-    ir.line(f"define internal void @{symbol}({arguments}) #0 {{")
-    ir.place("entry")
-    along = ir.compare("eq", "%cs", str(target.bytes))
-    whole = ir.op(f"select i1 {along}, i64 {ir.op(f'and i64 %columns, -{width}')}, i64 0")
-    with ir.loop("0", "%rows") as row:
-        src, dst = ir.at("%src", ir.mul(row, "%pitch")), ir.at("%dst", ir.mul(row, "%rs"))
-        with ir.loop("0", whole, str(width)) as c:
-            value = ir.load(vector(source, width), ir.at(src, ir.mul(c, str(source_bytes))))
-            result = narrow(ir, value, source, target, width)
-            ir.store(vector(target.memory, width), result, ir.at(dst, ir.mul(c, str(target.bytes))))
-        with ir.loop(whole, "%columns") as c:
-            value = ir.load(source, ir.at(src, ir.mul(c, str(source_bytes))))
-            ir.store(target.memory, narrow(ir, value, source, target, 1), ir.at(dst, ir.mul(c, "%cs")))
-    ir.line("ret void")
-    ir.line("}")
+    with ir.function(symbol, "ptr %src, i64 %pitch, i64 %rows, i64 %columns, ptr %dst, i64 %rs, i64 %cs"):
+        along = ir.compare("eq", "%cs", str(target.bytes))
+        whole = ir.op(f"select i1 {along}, i64 {ir.op(f'and i64 %columns, -{width}')}, i64 0")
+        with ir.loop("0", "%rows") as row:
+            src, dst = ir.at("%src", ir.mul(row, "%pitch")), ir.at("%dst", ir.mul(row, "%rs"))
+            with ir.loop("0", whole, str(width)) as c:
+                value = ir.load(vector(source, width), ir.at(src, ir.mul(c, str(source_bytes))))
+                result = narrow(ir, value, source, target, width)
+                ir.store(vector(target.memory, width), result, ir.at(dst, ir.mul(c, str(target.bytes))))
+            with ir.loop(whole, "%columns") as c:
+                value = ir.load(source, ir.at(src, ir.mul(c, str(source_bytes))))
+                ir.store(target.memory, narrow(ir, value, source, target, 1), ir.at(dst, ir.mul(c, "%cs")))
 
 
 def _copy_row(ir: Ir, source: Dtype, target: str, target_bytes: int, width: int, row: str, step: int) -> None:

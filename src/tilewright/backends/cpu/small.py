@@ -63,19 +63,16 @@ def _columns(n: int, width: int) -> list[_Column]:
 def small_text(small: SmallKey) -> str:
     """The LLVM module that defines `void kernel` (see `loops.SIGNATURE`) for a small key."""
     ir = Ir()
-    ir.line(f"define void @kernel({SIGNATURE}) #0 {{")
-    ir.place("entry")
-    for index, name in enumerate(ARGUMENTS):
-        ir.line(f"%{name} = load i64, ptr {ir.at('%record', str(8 * index))}, align 8")
-    code = _Small(ir, small)
-    code.declare()
-    with ir.loop("0", "%batch") as t:
-        for x in ("a", "b", "out"):
-            following = ir.add(f"%{x}", ir.mul(ir.add(t, "1"), f"%{x}_step"))
-            ir.line(f"%{x}_next = getelementptr i8, ptr %{x}_base, i64 {following}")
-        code.product(*(ir.at(f"%{x}_base", ir.add(f"%{x}", ir.mul(t, f"%{x}_step"))) for x in ("a", "b", "out")))
-    ir.line("ret void")
-    ir.line("}")
+    with ir.function("kernel", SIGNATURE, internal=False):
+        for index, name in enumerate(ARGUMENTS):
+            ir.line(f"%{name} = load i64, ptr {ir.at('%record', str(8 * index))}, align 8")
+        code = _Small(ir, small)
+        code.declare()
+        with ir.loop("0", "%batch") as t:
+            for x in ("a", "b", "out"):
+                following = ir.add(f"%{x}", ir.mul(ir.add(t, "1"), f"%{x}_step"))
+                ir.line(f"%{x}_next = getelementptr i8, ptr %{x}_base, i64 {following}")
+            code.product(*(ir.at(f"%{x}_base", ir.add(f"%{x}", ir.mul(t, f"%{x}_step"))) for x in ("a", "b", "out")))
     return module(ir, small.key)
 
 

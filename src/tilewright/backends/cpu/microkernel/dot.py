@@ -84,29 +84,25 @@ def emit_dot(ir: Ir, width: int, dot: Dot, sums: str, a: str, b: str) -> str:
 def emit_pack_dot_a(ir: Ir, symbol: str, source: Dtype, dot: Dot, vector_bytes: int) -> None:
     """`void symbol(src, rs, cs, rows, columns, dst, pitch)`: rows of A, flipped, zeros to whole groups."""
     lanes = vector_bytes // dot.bytes
-    ir.line(
-        f"define internal void @{symbol}(ptr %src, i64 %rs, i64 %cs, i64 %rows, i64 %columns, ptr %dst, i64 %pitch) "
-        "#0 {"
-    )
-    ir.place("entry")
-    along = ir.compare("eq", "%cs", str(source.bytes))
-    whole = ir.op(f"select i1 {along}, i64 {ir.op(f'and i64 %columns, -{lanes}')}, i64 0")
-    filled = ir.op(f"and i64 {ir.add('%columns', str(dot.group - 1))}, -{dot.group}")
-    with ir.loop("0", "%rows") as row:
-        src, dst = ir.at("%src", ir.mul(row, "%rs")), ir.at("%dst", ir.mul(row, "%pitch"))
-        with ir.loop("0", whole, str(lanes)) as c:
-            value = ir.load(f"<{lanes} x {source.memory}>", ir.at(src, ir.mul(c, str(source.bytes))))
-            wide = widen(ir, source, value, dot.type, lanes)
-            flipped = ir.op(f"xor <{lanes} x {dot.type}> {wide}, splat ({dot.type} {_signed(dot.flip, dot.bytes)})")
-            ir.store(f"<{lanes} x {dot.type}>", flipped, ir.at(dst, ir.mul(c, str(dot.bytes))))
-        with ir.loop(whole, "%columns") as c:
-            value = ir.load(source.memory, ir.at(src, ir.mul(c, "%cs")))
-            flipped = ir.op(f"xor {dot.type} {widen(ir, source, value, dot.type, 1)}, {_signed(dot.flip, dot.bytes)}")
-            ir.store(dot.type, flipped, ir.at(dst, ir.mul(c, str(dot.bytes))))
-        with ir.loop("%columns", filled) as c:
-            ir.store(dot.type, "0", ir.at(dst, ir.mul(c, str(dot.bytes))))
-    ir.line("ret void")
-    ir.line("}")
+    with ir.function(symbol, "ptr %src, i64 %rs, i64 %cs, i64 %rows, i64 %columns, ptr %dst, i64 %pitch"):
+        along = ir.compare("eq", "%cs", str(source.bytes))
+        whole = ir.op(f"select i1 {along}, i64 {ir.op(f'and i64 %columns, -{lanes}')}, i64 0")
+        filled = ir.op(f"and i64 {ir.add('%columns', str(dot.group - 1))}, -{dot.group}")
+        with ir.loop("0", "%rows") as row:
+            src, dst = ir.at("%src", ir.mul(row, "%rs")), ir.at("%dst", ir.mul(row, "%pitch"))
+            with ir.loop("0", whole, str(lanes)) as c:
+                value = ir.load(f"<{lanes} x {source.memory}>", ir.at(src, ir.mul(c, str(source.bytes))))
+                wide = widen(ir, source, value, dot.type, lanes)
+                flipped = ir.op(f"xor <{lanes} x {dot.type}> {wide}, splat ({dot.type} {_signed(dot.flip, dot.bytes)})")
+                ir.store(f"<{lanes} x {dot.type}>", flipped, ir.at(dst, ir.mul(c, str(dot.bytes))))
+            with ir.loop(whole, "%columns") as c:
+                value = ir.load(source.memory, ir.at(src, ir.mul(c, "%cs")))
+                flipped = ir.op(
+                    f"xor {dot.type} {widen(ir, source, value, dot.type, 1)}, {_signed(dot.flip, dot.bytes)}"
+                )
+                ir.store(dot.type, flipped, ir.at(dst, ir.mul(c, str(dot.bytes))))
+            with ir.loop("%columns", filled) as c:
+                ir.store(dot.type, "0", ir.at(dst, ir.mul(c, str(dot.bytes))))
 
 
 def _signed(value: int, size: int) -> int:
@@ -116,26 +112,23 @@ def _signed(value: int, size: int) -> int:
 
 def emit_pack_dot_b(ir: Ir, symbol: str, source: Dtype, dot: Dot, width: int, vectors: int) -> None:
     """`void symbol(src, rs, cs, rows, columns, dst)`: one panel, groups of rows interleaved, corrections behind it."""
-    ir.line(f"define internal void @{symbol}(ptr %src, i64 %rs, i64 %cs, i64 %rows, i64 %columns, ptr %dst) #0 {{")
-    ir.place("entry")
-    pack = _PanelPacker(ir, source, dot, width, vectors)
-    pack.declare()
-    groups = ir.op(f"sdiv i64 {ir.add('%rows', str(dot.group - 1))}, {dot.group}")
-    along = ir.compare("eq", "%cs", str(source.bytes))
-    across = ir.op(f"and i1 {ir.compare('eq', '%rs', str(source.bytes))}, {ir.not_(along)}")
-    if 4 * width < _MASKED_BYTES:  # a panel at the edge goes one by one
-        along = ir.op(f"and i1 {along}, {ir.compare('sge', '%columns', str(pack.nr))}")
-    whole = ir.op(f"sdiv i64 %rows, {dot.group}")
-    fast = ir.op(f"select i1 {ir.op(f'or i1 {along}, {across}')}, i64 {whole}, i64 0")
-    with ir.when(along):
-        pack.interleave(fast)
-    with ir.when(across):
-        pack.copy_groups(fast)
-    pack.one_by_one(fast, groups)
-    if dot.correction:
-        pack.corrections(groups)
-    ir.line("ret void")
-    ir.line("}")
+    with ir.function(symbol, "ptr %src, i64 %rs, i64 %cs, i64 %rows, i64 %columns, ptr %dst"):
+        pack = _PanelPacker(ir, source, dot, width, vectors)
+        pack.declare()
+        groups = ir.op(f"sdiv i64 {ir.add('%rows', str(dot.group - 1))}, {dot.group}")
+        along = ir.compare("eq", "%cs", str(source.bytes))
+        across = ir.op(f"and i1 {ir.compare('eq', '%rs', str(source.bytes))}, {ir.not_(along)}")
+        if 4 * width < _MASKED_BYTES:  # a panel at the edge goes one by one
+            along = ir.op(f"and i1 {along}, {ir.compare('sge', '%columns', str(pack.nr))}")
+        whole = ir.op(f"sdiv i64 %rows, {dot.group}")
+        fast = ir.op(f"select i1 {ir.op(f'or i1 {along}, {across}')}, i64 {whole}, i64 0")
+        with ir.when(along):
+            pack.interleave(fast)
+        with ir.when(across):
+            pack.copy_groups(fast)
+        pack.one_by_one(fast, groups)
+        if dot.correction:
+            pack.corrections(groups)
 
 
 @dataclass(frozen=True)
