@@ -112,40 +112,33 @@ class Watched(np.ndarray[Any, Any]):
         return np.ndarray.view(found, type=self._plain_class)
 
 
-def _reading(name: str) -> Callable[..., Any]:
+def _reads(gpu: SimulatedGpu, array: Watched, name: str, arguments: tuple[Any, ...]) -> None:
+    _read(gpu, array, arguments)
+
+
+def _chooses(gpu: SimulatedGpu, array: Watched, name: str, arguments: tuple[Any, ...]) -> None:
+    selected = np.zeros(array.size, np.bool_)
+    selected[getattr(np.arange(array.size).reshape(array.shape), name)(*_plain(arguments))] = True
+    _used(gpu, array, selected.reshape(array.shape), writes=False, whole=array)
+
+
+def _writes(gpu: SimulatedGpu, array: Watched, name: str, arguments: tuple[Any, ...]) -> None:
+    _read(gpu, arguments)
+    _written(gpu, array)
+
+
+def _noting(name: str, note: Callable[[SimulatedGpu, Watched, str, tuple[Any, ...]], None]) -> Callable[..., Any]:
     def method(self: Watched, *arguments: Any, **named: Any) -> Any:
         if (gpu := _racing()) is not None:
-            _read(gpu, self, arguments)
+            note(gpu, self, name, arguments)
         return _as_plain(getattr(_plain(self), name), arguments, named)
 
     return method
 
 
-def _choosing(name: str) -> Callable[..., Any]:
-    def method(self: Watched, *arguments: Any, **named: Any) -> Any:
-        if (gpu := _racing()) is not None:
-            selected = np.zeros(self.size, np.bool_)
-            chosen = getattr(np.arange(self.size).reshape(self.shape), name)(*_plain(arguments))
-            selected[chosen] = True
-            _used(gpu, self, selected.reshape(self.shape), writes=False, whole=self)
-        return _as_plain(getattr(_plain(self), name), arguments, named)
-
-    return method
-
-
-def _writing(name: str) -> Callable[..., Any]:
-    def method(self: Watched, *arguments: Any, **named: Any) -> Any:
-        if (gpu := _racing()) is not None:
-            _read(gpu, arguments)
-            _written(gpu, self)
-        return getattr(_plain(self), name)(*_plain(arguments), **named)
-
-    return method
-
-
-for _make, _names in ((_reading, _READING), (_choosing, _CHOOSING), (_writing, _WRITING)):
+for _note, _names in ((_reads, _READING), (_chooses, _CHOOSING), (_writes, _WRITING)):
     for _name in _names:
-        setattr(Watched, _name, _make(_name))
+        setattr(Watched, _name, _noting(_name, _note))
 
 
 class WatchedNumPy:

@@ -42,9 +42,10 @@ class Places:
         if row >= ROWS or not self.table[row]:
             return None
         key = int(~self.table[row])
-        return _place(key >> _THREAD_BITS, grid), _place(key & ((1 << _THREAD_BITS) - 1), block)
+        return place(key >> _THREAD_BITS, grid), place(key & ((1 << _THREAD_BITS) - 1), block)
 
 
-def _place(linear: int, extents: Place) -> Place:
+def place(linear: int, extents: Place) -> Place:
+    """The (x, y, z) of a block of a grid, or of a thread of a block, by its number."""
     x, y, _ = extents
     return linear % x, linear // x % y, linear // (x * y)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from tilewright.instruments.findings import Finding, split
+from tilewright.instruments.places import place
 from tilewright.instruments.shadow import cells
 from tilewright.instruments.shadow.cells import SITE_MAX, THREAD_MAX, WHO_MASK
 from tilewright.instruments.shadow.records import Record
@@ -60,7 +61,7 @@ def accessed(finding: Finding, kind: int) -> Finding:
 def place_of(record: Record, site: Site, facts: Facts) -> dict[str, Any]:
     """Where a record's first instance is, as a finding's fields."""
     source, line = split(site.source)
-    block, thread = _unfold(record.block, facts.grid), _unfold(record.thread, facts.block)
+    block, thread = place(record.block, facts.grid), place(record.thread, facts.block)
     return {"source": source, "line": line, "block": block, "thread": thread}
 
 
@@ -126,9 +127,4 @@ def _other_thread(record: Record, facts: Facts) -> dict[str, object]:
     who = record.cell & WHO_MASK
     if record.cell == cells.GAP or who >= THREAD_MAX:
         return {}
-    return {"other_thread": list(_unfold(who, facts.block))}
-
-
-def _unfold(linear: int, extents: tuple[int, int, int]) -> tuple[int, int, int]:
-    x, y, _ = extents
-    return linear % x, linear // x % y, linear // (x * y)
+    return {"other_thread": list(place(who, facts.block))}
