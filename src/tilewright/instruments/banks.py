@@ -51,26 +51,13 @@ def counts(addresses: Sequence[int], size: int) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class BanksRow:
-    """One shared-memory instruction.
-
-    Attributes
-    ----------
-    site : Site
-    requests : int
-        Warps that executed it with at least one active lane.
-    lanes : int
-        Active lanes, summed over the requests.
-    wavefronts : int
-        What the model above counts.
-    ideal_wavefronts : int
-        The same without conflicts: one for each group of lanes with an active lane.
-    """
+    """One shared-memory instruction."""
 
     site: Site
-    requests: int
-    lanes: int
-    wavefronts: int
-    ideal_wavefronts: int
+    requests: int  #: Warps that executed it with at least one active lane.
+    lanes: int  #: Active lanes, summed over the requests.
+    wavefronts: int  #: What the model above counts.
+    ideal_wavefronts: int  #: The same without conflicts: one for each group of lanes with an active lane.
 
     @property
     def excess_wavefronts(self) -> int:

@@ -20,22 +20,12 @@ _HANDLER = Handler("tw_divergence_branch", needs=(bitcode(Path(__file__).with_na
 
 @dataclass(frozen=True, slots=True)
 class DivergenceRow:
-    """One conditional branch.
-
-    Attributes
-    ----------
-    site : Site
-    branches : int
-        Warps that executed it.
-    divergent : int
-        Those whose active lanes went both ways.
-    lanes, taken : int
-        Active lanes, and those that took it, summed over the warps.
-    """
+    """One conditional branch."""
 
     site: Site
-    branches: int
-    divergent: int
+    branches: int  #: Warps that executed it.
+    divergent: int  #: Those whose active lanes went both ways.
+    #: `lanes`, `taken`: active lanes, and those that took it, summed over the warps.
     lanes: int
     taken: int
 

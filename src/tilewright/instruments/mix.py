@@ -18,20 +18,11 @@ _HANDLER = Handler("tw_mix_run", needs=(bitcode(Path(__file__).with_name("mix.c"
 
 @dataclass(frozen=True, slots=True)
 class MixRow:
-    """One straight line of instructions.
-
-    Attributes
-    ----------
-    site : Site
-    executions : int
-        How often a warp ran it.
-    lanes : int
-        Active lanes, summed over the executions.
-    """
+    """One straight line of instructions."""
 
     site: Site
-    executions: int
-    lanes: int
+    executions: int  #: How often a warp ran it.
+    lanes: int  #: Active lanes, summed over the executions.
 
     @property
     def warp_instructions(self) -> int:

@@ -114,26 +114,14 @@ def _of_dtype(function: Callable[..., Any], names: tuple[str, str], dtype: str) 
 
 @dataclass(frozen=True, slots=True)
 class Semiring:
-    """An algebra on one dtype: what kernels are made for.
-
-    Attributes
-    ----------
-    name : str
-    dtype : str
-        Of the accumulator.
-    add, multiply : Expression
-    zero : str
-        As a constant's text.
-    swapped : bool
-        A and B have changed places: `multiply` takes B's element first.
-    """
+    """An algebra on one dtype: what kernels are made for."""
 
     name: str
-    dtype: str
+    dtype: str  #: Of the accumulator.
     add: Expression
     multiply: Expression
-    zero: str
-    swapped: bool = False
+    zero: str  #: As a constant's text.
+    swapped: bool = False  #: A and B have changed places: `multiply` takes B's element first.
 
     @property
     def cost(self) -> int:
