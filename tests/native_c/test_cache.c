@@ -75,17 +75,18 @@ static void requests_are_counted_and_placed(void)
 {
     const uint64_t line = 7, far = (uint64_t)3 << TW_CACHE_REGION_BITS;
     const uint64_t words[] = {1 << 24 | 2, line << 4 | 1, (far + line) << 4 | 15, 0 << 24 | 1, line << 4 | 8};
-    uint64_t sizes[2] = {0}, places[2] = {0, 2}, ordered[5], homes[2], regions = 0;
+    uint64_t sizes[2] = {0}, places[2] = {0, 2}, ordered[5], homes[2], regions = 0, used = 0;
     struct tw_cache_region directory[4] = {{0}};
     CHECK(tw_cache_count(words, 5, sizes, 2, 1) == 0 && sizes[0] == 2 && sizes[1] == 3);
     CHECK(tw_cache_count(words, 4, sizes, 2, 1) == 1);  // the last request lacks its word
     CHECK(tw_cache_count(words, 5, sizes, 1, 1) == 1 && tw_cache_count(words, 5, sizes, 2, 0) == 1);
-    CHECK(tw_cache_place(words, 5, places, ordered, directory, 3, homes, &regions) == 1);  // room for one region
+    CHECK(tw_cache_place(words, 5, places, ordered, directory, 3, homes, &regions, &used) == 1);  // room for one region
     memset(directory, 0, sizeof directory);
     struct tw_cache_region larger[8] = {{0}};
     places[0] = regions = 0;
     places[1] = 2;
-    CHECK(tw_cache_place(words, 5, places, ordered, larger, 7, homes, &regions) == 0 && regions == 2);
+    CHECK(tw_cache_place(words, 5, places, ordered, larger, 7, homes, &regions, &used) == 0 && regions == 2);
+    CHECK(used == ((uint64_t)1 << TW_CACHE_REGION_BITS) + line + 1);
     CHECK(homes[0] == 0 && homes[1] == far && places[0] == 2 && places[1] == 5);
     const uint64_t second = (uint64_t)1 << TW_CACHE_REGION_BITS;
     const uint64_t wanted[] = {words[3], words[4], words[0], words[1], (second + line) << 4 | 15};

@@ -146,6 +146,12 @@ class Coalescing(Instrument):
             return None
         return sectors.handler(sectors.SPACES[site.space], site.bytes_per_lane, offsets, record=self.record)
 
+    def strided(self, site: Site, offsets: tuple[int, ...], rows: tuple[int, ...]) -> Handler | None:
+        """Accesses to global memory that are written down."""
+        if not self.record or site.space != "global" or self.handler(site) is None:
+            return None
+        return sectors.in_rows(site.bytes_per_lane, offsets, rows)
+
     def begin(self, facts: Facts) -> Storage:
         """Room for the requests."""
         if self.record:

@@ -196,7 +196,8 @@ TW_INLINE void tw_coalescing_affine(TW_WHERE, uint32_t mask, uint64_t base, cons
 }
 
 // The same where requests are written down. `words` has a row for each place of the base in a line, by `shift`: how many
-// words, and those, filled up to `most`. What is written past their number the next request writes over.
+// words, above 32 bits how many sectors, and the words, filled up to `most`. What is written past their number the next
+// request writes over.
 TW_INLINE void tw_coalescing_affine_recorded(TW_WHERE, uint32_t mask, uint64_t base, const uint64_t *rows, uint64_t many,
                                            const tw_addresses *offsets, uint64_t bytes, uint64_t local,
                                            const uint64_t *words, uint64_t places, uint64_t shift, uint64_t most)
@@ -212,5 +213,31 @@ TW_INLINE void tw_coalescing_affine_recorded(TW_WHERE, uint32_t mask, uint64_t b
     uint64_t **state = state_of(counters, row), *room = tw_room(launch, state, most + 1);
     for (uint64_t i = 1; i <= most; i += FOUR)
         *(tw_four *)(room + i) = *(const tw_four *)(beside + i) + (line << TW_LINE_SECTORS);
-    tw_keep(tw_warp_number(launch, slot, warp), row, state, room, *beside);
+    tw_keep(tw_warp_number(launch, slot, warp), row, state, room, (uint32_t)*beside);
+}
+
+// An access whose lanes lie in rows of one stride: each row is one of constant offsets, of which `words` has a table.
+// Where rows lie so far `apart` that none shares a line with another, the request is all of theirs together.
+TW_INLINE void tw_coalescing_rows_recorded(TW_WHERE, uint32_t mask, uint64_t base, uint64_t stride,
+                                           const uint64_t *numbers, const uint64_t *words, const tw_addresses *offsets,
+                                           const tw_addresses *rows, uint64_t many, uint64_t used, uint64_t apart,
+                                           uint64_t places, uint64_t shift, uint64_t most, uint64_t bytes)
+{
+    if (__builtin_expect(mask != UINT32_MAX || stride + apart < 2 * apart, 0)) {
+        const tw_addresses steps = *offsets + stride * *rows;
+        part(slot, warp, launch, block, counters, row, mask, base, &steps, (uint32_t)bytes,
+             tw_coalescing_global_recorded);
+        return;
+    }
+    uint64_t **state = state_of(counters, row), *room = tw_room(launch, state, many * most + 1);
+    uint64_t found = 0;
+    for (uint64_t i = 0; i < many; i++) {
+        uint64_t start = base + stride * numbers[i], line = start >> LINE_SHIFT, *to = room + (uint32_t)found;
+        const uint64_t *beside = words + (i * places + ((start >> shift) & (places - 1))) * (most + 1);
+        for (uint64_t j = 1; j <= most; j += FOUR)
+            *(tw_four *)(to + j) = *(const tw_four *)(beside + j) + (line << TW_LINE_SECTORS);
+        found += *beside;
+    }
+    add(counters, UINT32_MAX, (uint32_t)(found >> 32), (uint32_t)used);
+    tw_keep(tw_warp_number(launch, slot, warp), row, state, room, (uint32_t)found);
 }

@@ -9,14 +9,15 @@ Source: CUDA C++ Best Practices Guide, 13.2.1 "Coalesced Access to Global Memory
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from tilewright.instruments.counting import LANES, by_offsets
-from tilewright.instruments.requests import LINE_SECTORS, SECTOR_BYTES
+from tilewright.instruments.requests import LINE_BYTES, LINE_SECTORS, SECTOR_BYTES
 from tilewright.native.bitcode import bitcode
-from tilewright.simt.events import Handler
+from tilewright.simt.events import EventKind, Handler, calling, words as constant
 
 #: Source: CUDA C++ Programming Guide, "Local Memory": consecutive 32-bit words belong to consecutive threads.
 WORD_BYTES = 4
@@ -25,6 +26,8 @@ ROW_BYTES = WORD_BYTES * LANES
 SLOTS = 5
 #: Words of a request are written so many at a time.
 _WRITTEN = 4
+#: Rows of one stride that an access may have, to be written down row by row.
+_ROWS_MOST = 8
 _PART = bitcode(Path(__file__).with_name("sectors.c"))
 
 
@@ -73,6 +76,32 @@ def handler(space: Space, size: int, offsets: Sequence[int] | None, *, record: b
     return by_offsets(function, _PART, offsets, size, space.modulus, counts, constants, only_counts=not record)
 
 
+def in_rows(size: int, offsets: Sequence[int], rows: Sequence[int]) -> Handler | None:
+    """The handler that counts and writes down an access whose lanes lie in rows of one stride; None for many rows.
+
+    Each row is an access of constant offsets; what a request counts and writes down is the sum, where no two rows share
+    a line.
+    """
+    space, numbers = SPACES["global"], list(dict.fromkeys(rows))
+    parts = [[at for at, row in zip(offsets, rows, strict=True) if row == number] for number in numbers]
+    if len(parts) > _ROWS_MOST:
+        return None
+    most = max(_recorded(space, part, size)[-1] for part in parts)
+    recorded = [_recorded(space, part, size, most) for part in parts]
+    _, places, shift, _ = recorded[0]
+    words = [word for part in recorded for word in part[0]]
+    used = sum(len({at + byte for at in part for byte in range(size)}) for part in parts)
+    apart = max(offsets) - min(offsets) + size + LINE_BYTES
+    facts = (len(parts), used, apart, places, shift, most, size)
+    listed = {"numbers": numbers, "words": words, "offsets": offsets, "rows": rows}
+    symbol = f"tw.coalescing.rows.{hashlib.sha256(repr((facts, listed)).encode()).hexdigest()[:16]}"
+    tables = "".join(f"@{symbol}.{name} = private constant {constant(x)}, align 64\n" for name, x in listed.items())
+    return calling(
+        "tw_coalescing_rows_recorded", [*(f"ptr @{symbol}.{name}" for name in listed), *(f"i64 {n}" for n in facts)],
+        symbol, EventKind.ACCESS, _PART, strided=True, tables=tables, inline=True,
+    )  # fmt: skip
+
+
 def _words(space: Space, offsets: Sequence[int], size: int, base: int) -> list[int]:
     """The words of a request of lanes at constant offsets: lines beside that of its base, `line << 4 | sectors` each.
 
@@ -89,17 +118,22 @@ def _words(space: Space, offsets: Sequence[int], size: int, base: int) -> list[i
     return [line << LINE_SECTORS | lines[line] for line in sorted(lines)]
 
 
-def _recorded(space: Space, offsets: Sequence[int], size: int) -> tuple[list[int], int, int, int]:
+def _recorded(space: Space, offsets: Sequence[int], size: int, least: int = 0) -> tuple[list[int], int, int, int]:
     """What an access of a whole warp writes down, by the base's place in a line.
 
-    A table whose rows are a number of words and then those, filled up; rows; bits of a base below its place; and words
-    of a row. Accesses are naturally aligned, and so is the base.
+    A table whose rows are a head (see `_head`) and then words, filled up to `least` at least; rows; bits of a base
+    below its place; and words of a row. Accesses are naturally aligned, and so is the base.
     """
     step = min(size, 1 << space.line)
     rows = [_words(space, offsets, size, base) for base in range(0, 1 << space.line, step)]
-    most = -(-max(map(len, rows)) // _WRITTEN) * _WRITTEN
-    table = [word for row in rows for word in (len(row), *row, *[0] * (most - len(row)))]
+    most = max(least, -(-max(map(len, rows)) // _WRITTEN) * _WRITTEN)
+    table = [word for row in rows for word in (_head(row), *row, *[0] * (most - len(row)))]
     return table, len(rows), step.bit_length() - 1, most
+
+
+def _head(words: Sequence[int]) -> int:
+    """How many words there are, and above 32 bits how many sectors they name."""
+    return len(words) | sum((word & (1 << LINE_SECTORS) - 1).bit_count() for word in words) << 32
 
 
 def counted(touched: Iterable[int]) -> list[int]:

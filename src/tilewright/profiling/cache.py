@@ -185,9 +185,8 @@ def simulate(
     sizes = _sizes(words, blocks * warps_per_block, len(sites))
     starts = np.zeros(len(sizes) + 1, np.uint64)
     np.cumsum(sizes, out=starts[1:])
-    ordered, homes = _ordered(words, starts)
+    ordered, homes, lines = _ordered(words, starts)
     many = min(caches.multiprocessors, blocks)
-    lines = len(homes) * _REGION_LINES
     fields = {
         "words": ordered, "kinds": sites, "counts": counts, "homes": homes, "many": many, "starts": starts,
         "blocks": blocks, "warps": warps_per_block, "resident": resident_blocks,
@@ -247,16 +246,16 @@ def _sizes(buffers: Sequence[Words], warps: int, sites: int) -> Words:
     return sizes
 
 
-def _ordered(buffers: Sequence[Words], starts: Words) -> tuple[Words, Words]:
-    """All requests, those of a warp together and their lines numbered by region; and each region's first line."""
+def _ordered(buffers: Sequence[Words], starts: Words) -> tuple[Words, Words, int]:
+    """All requests, those of a warp together, lines numbered by region; each region's first line; how many lines."""
     ordered, slots = np.empty(starts[-1], np.uint64), _DIRECTORY
     while True:
         directory, homes = np.zeros(slots, _REGION), np.zeros(slots // 2, np.uint64)
-        regions, places = np.zeros(1, np.uint64), starts[:-1].copy()
+        regions, used, places = np.zeros(1, np.uint64), np.zeros(1, np.uint64), starts[:-1].copy()
         to = [part.ctypes.data for part in (places, ordered, directory)]
-        found = (homes.ctypes.data, regions.ctypes.data)
+        found = (homes.ctypes.data, regions.ctypes.data, used.ctypes.data)
         if not any(code().place(b.ctypes.data, len(b), *to, slots - 1, *found) for b in buffers):
-            return ordered, homes[: int(regions[0])]
+            return ordered, homes[: int(regions[0])], int(used[0])
         slots *= 4
 
 

@@ -44,9 +44,10 @@ static const uint64_t *number_of(struct tw_cache_region *directory, uint64_t mas
 }
 
 // Copies requests to the places of their warps, with the numbers of regions instead of the regions, so that what is
-// known of lines is a plain array. Returns 1 where the directory has no room.
+// known of lines is a plain array of `used` ones. Returns 1 where the directory has no room.
 uint32_t tw_cache_place(const uint64_t *words, uint64_t n, uint64_t *places, uint64_t *ordered,
-                        struct tw_cache_region *directory, uint64_t mask, uint64_t *homes, uint64_t *regions)
+                        struct tw_cache_region *directory, uint64_t mask, uint64_t *homes, uint64_t *regions,
+                        uint64_t *used)
 {
     uint64_t known = UINT64_MAX, base = 0;
     for (uint64_t i = 0; i < n;) {
@@ -63,7 +64,9 @@ uint32_t tw_cache_place(const uint64_t *words, uint64_t n, uint64_t *places, uin
                 known = region;
                 base = *number << LOW_BITS;
             }
-            *to++ = base | (words[i] & ((1 << LOW_BITS) - 1));
+            uint64_t word = base | (words[i] & ((1 << LOW_BITS) - 1)), line = word >> TW_LINE_SECTORS;
+            *used = line < *used ? *used : line + 1;
+            *to++ = word;
         }
     }
     return 0;

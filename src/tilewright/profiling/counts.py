@@ -10,8 +10,9 @@ Source: Nsight Compute, Profiling Guide, "Metrics Reference" and "Metrics Decode
 
 from __future__ import annotations
 
+import functools
 import operator
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 from typing import Any, Self
 
@@ -27,27 +28,27 @@ class Summable:
     """A record of counts, all zero at first, which adds up field by field."""
 
     @classmethod
-    def total(cls, parts: Iterable[Self]) -> Self:
-        """The sum of records of this class.
+    def total(cls, parts: Iterable[Self], times: Iterable[int] = ()) -> Self:
+        """The sum of records of this class, each taken so many `times`, or once.
 
         Examples
         --------
         >>> Mix.total([Mix(integer=2), Mix(integer=1, memory=5)])
         Mix(integer=3, half=0, float=0, double=0, transcendental=0, convert=0, memory=5, control=0, warp=0)
         """
-        every = list(parts)
-        zero = cls()
-        if len(every) < 2:
-            return every[0] if every else zero
-        names: tuple[str, ...] = cls.__slots__
-        fields_of = operator.attrgetter(names[0], *names[1:])
+        every, weights = list(parts), list(times)
+        if len(every) < 2 and weights in ([], [1]):
+            return every[0] if every else cls()
+        weights = weights or [1] * len(every)
+        kind: Any = cls
+        fields_of, zeros = _fields(kind)
         sums: list[Any] = []
-        for none, column in zip(fields_of(zero), zip(*map(fields_of, every), strict=True), strict=True):
-            if isinstance(none, int):
-                sums.append(sum(column))
+        for none, column in zip(zeros, zip(*map(fields_of, every), strict=True), strict=True):
+            if none == 0:
+                sums.append(sum(map(operator.mul, column, weights)))
             else:  # most parts count few things: what they leave out is the one record of zeros
-                kept = [value for value in column if value is not none]
-                sums.append(type(none).total(kept) if kept else none)
+                kept = [(value, weight) for value, weight in zip(column, weights, strict=True) if value is not none]
+                sums.append(type(none).total(*zip(*kept, strict=True)) if kept else none)
         return cls(*sums)
 
     def __add__(self, other: Self) -> Self:
@@ -56,6 +57,14 @@ class Summable:
     def __bool__(self) -> bool:
         """Whether anything was counted."""
         return any(getattr(self, f.name) for f in fields(self))
+
+
+@functools.cache
+def _fields(kind: type[Summable]) -> tuple[Callable[[Any], tuple[Any, ...]], tuple[Any, ...]]:
+    """What gives a record's fields in order, and what they are where nothing was counted."""
+    names: tuple[str, ...] = kind.__slots__
+    fields_of = operator.attrgetter(names[0], *names[1:])
+    return fields_of, fields_of(kind())
 
 
 @dataclass(frozen=True, slots=True)

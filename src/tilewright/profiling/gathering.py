@@ -5,6 +5,7 @@ from __future__ import annotations
 import bisect
 import functools
 import linecache
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -155,10 +156,10 @@ class _Places:
 
 def lines(counted: Iterable[SiteCounts], ptx: str) -> tuple[LineCounts, ...]:
     """Sum sites by source line, in order of files and lines; without a line table, by line of the PTX text."""
-    found: dict[tuple[str, int], list[SiteCounts]] = {}
+    by_source: dict[str | int, list[SiteCounts]] = {}
     for site in counted:
-        file, number = split(site.source)
-        found.setdefault((file, number or site.ptx_line), []).append(site)
+        by_source.setdefault(site.source or site.ptx_line, []).append(site)
+    found = {(split(of) if isinstance(of, str) else ("", of)): sites for of, sites in by_source.items()}
     text = ptx.splitlines()
     for file in {file for file, _ in found}:
         linecache.checkcache(file)  # another program of that name may have been here before
@@ -180,5 +181,6 @@ def _text(file: str, line: int, ptx: list[str]) -> str:
 
 
 def total(counted: Iterable[SiteCounts | LineCounts]) -> Counts:
-    """The sum of all sites, or of all lines."""
-    return Counts.total(part.counts for part in counted)
+    """The sum of all sites, or of all lines; sites of a straight line have records in common."""
+    every = [part.counts for part in counted]
+    return Counts.total({id(one): one for one in every}.values(), Counter(map(id, every)).values())

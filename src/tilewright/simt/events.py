@@ -42,7 +42,8 @@ class EventKind(enum.Enum):
     #: One warp runs a straight line of instructions once.
     RUN = "run"
     #: One warp executes one memory instruction; called before memory is touched. With `affine`: `i64 %base`, to which
-    #: a lane's constant offset is added; else `ptr %addresses`, 32 i64 byte addresses in the site's own state space,
+    #: a lane's constant offset is added; with `strided` `i64 %stride` too, some of which are added besides; else
+    #: `ptr %addresses`, 32 i64 byte addresses in the site's own state space,
     #: and `i32 %bytes`, the width of a lane's access. With `values`, of stores: `ptr %values`, 32 elements each.
     ACCESS = "access"
     #: A conditional branch: `i32 %taken`, those of the lanes that take it.
@@ -136,6 +137,8 @@ class Handler:
         Of RUN and ACCESS: what an event of all lanes adds to the site's counters, where that is always the same. The
         machine then counts how often the straight line ran, multiplies when the launch has ended, and calls the
         handler only where lanes are switched off. Empty: it is called each time.
+    strided : bool
+        Of ACCESS: takes a base and a stride instead of addresses; see :meth:`Instrument.strided`.
     """
 
     symbol: str
@@ -145,9 +148,10 @@ class Handler:
     ahead_bytes: int = 0
     needs: tuple[str | bytes, ...] = ()
     each: tuple[int, ...] = ()
+    strided: bool = False
 
 
-def parameters(kind: EventKind, *, affine: bool = False, values: bool = False) -> str:
+def parameters(kind: EventKind, *, affine: bool = False, values: bool = False, strided: bool = False) -> str:
     """The parameter list of a handler, as its definition must write it.
 
     Examples
@@ -157,7 +161,7 @@ def parameters(kind: EventKind, *, affine: bool = False, values: bool = False) -
     """
     if kind is not EventKind.ACCESS:
         return f"{WHERE}, {_PARAMETERS[kind]}"
-    place = "i64 %base" if affine else "ptr %addresses, i32 %bytes"
+    place = "i64 %base, i64 %stride" if strided else "i64 %base" if affine else "ptr %addresses, i32 %bytes"
     return f"{WHERE}, i32 %mask, {place}" + (", ptr %values" if values else "")
 
 
@@ -173,6 +177,7 @@ def calling(
     ahead_bytes: int = 0,
     tables: str = "",
     inline: bool = False,
+    strided: bool = False,
 ) -> Handler:
     """A handler that calls a C function with all that it is given, and then with constants of its own.
 
@@ -187,7 +192,7 @@ def calling(
     kind : EventKind
     part, *more : bytes
         The bitcode of the function, and of what it calls.
-    affine, values, ahead_bytes
+    affine, values, ahead_bytes, strided
         As of a :class:`Handler`.
     tables : str, optional
         LLVM text of globals.
@@ -203,7 +208,7 @@ def calling(
       ret void
     }
     """
-    listed = parameters(kind, affine=affine, values=values)
+    listed = parameters(kind, affine=affine, values=values, strided=strided)
     passed = ", ".join([listed, *constants])
     types = ", ".join(one.split()[0] for one in passed.split(", "))
     text = f"""{tables}
@@ -213,7 +218,7 @@ define void @{symbol}({listed}){" alwaysinline" * inline} {{
   ret void
 }}
 """
-    return Handler(symbol, text, affine, values, ahead_bytes, (part, *more))
+    return Handler(symbol, text, affine, values, ahead_bytes, (part, *more), strided=strided)
 
 
 def words(items: Sequence[int]) -> str:
@@ -304,6 +309,13 @@ class Instrument:
         `offsets` are the lanes' constant byte offsets from the base of an access, None where addresses differ freely.
         """
         raise NotImplementedError
+
+    def strided(self, site: Site, offsets: tuple[int, ...], rows: tuple[int, ...]) -> Handler | None:
+        """Code for an access whose lanes lie in rows of a stride that only the run knows; None: `handler` has it.
+
+        A lane's address is the base plus its offset plus so many strides as `rows` says of it, 0 of lane 0.
+        """
+        return None
 
     def together(self, sites: Sequence[Site], offsets: Sequence[tuple[int, ...]]) -> Handler | None:
         """Code for loads with one base in a straight line, between which nothing is written; None: for each alone.

@@ -7,13 +7,14 @@ from collections import defaultdict
 
 import numpy as np
 import pytest
+from ptx_kernels import kernel, run
 
 from tilewright import simt
 from tilewright.instruments import Coalescing
 from tilewright.instruments.coalescing import CoalescingResult
 from tilewright.instruments.requests import LOCAL_SECTORS
 from tilewright.programs import Program
-from tilewright.simt.events import GLOBAL_BASE
+from tilewright.simt.events import GLOBAL_BASE, Handler, Site
 
 #: Loads a row by a pattern, gathers by addresses, stores by lanes below a limit, and uses local memory.
 TEXT = """
@@ -137,3 +138,34 @@ def test_without_room_it_says_so_and_keeps_what_there_is(places: np.ndarray) -> 
     assert found.rows[0].requests == many * 3
     assert sum(len(buffer) for buffer in found.requests.buffers) <= 1 << 16
     assert read(found)
+
+
+class ByAddresses(Coalescing):
+    """Never told of rows."""
+
+    def strided(self, site: Site, offsets: tuple[int, ...], rows: tuple[int, ...]) -> Handler | None:
+        return None
+
+
+#: Lanes of a block of 16 or 8 threads a row lie in rows of a stride that only the run knows; some of them store.
+ROWS = """
+ld.global.s32 %r9, [%a2]; ld.global.s32 %r8, [%a2+4]; mov.u32 %r1, %tid.x; mov.u32 %r2, %tid.y;
+cvt.s64.s32 %d2, %r9; cvt.u64.u32 %d3, %r2; cvt.u64.u32 %d4, %r1; mad.lo.s64 %d5, %d3, %d2, %d4;
+shl.b64 %d6, %d5, 3; add.s64 %d1, %a1, %d6;
+ld.global.u64 %d7, [%d1+40]; setp.ge.s32 %p1, %tid, %r8; @%p1 bra JOIN; st.global.u64 [%d1], %d7; JOIN:"""
+
+
+@pytest.mark.parametrize("block", [(16, 4), (8, 8), (2, 16)], ids=str)
+@pytest.mark.parametrize("stride", [200, -200, 37, 33, 16, 3, 0])
+def test_rows_are_counted_and_written_down_as_their_addresses_are(block: tuple[int, int], stride: int) -> None:
+    program = kernel(ROWS, 3)
+    seen = []
+    for instrument in (Coalescing(record=True), ByAddresses(record=True)):
+        memory = simt.Memory()
+        room = memory.array(np.zeros(8000, np.uint64))
+        facts = memory.array(np.array([stride, 40], np.int32))
+        done = run(program, memory.empty(1, np.uint64), room[3500:], facts, block=block, instruments=[instrument])
+        result = done.results["coalescing"]
+        seen.append(([(row.site, row.requests, row.lanes, row.sectors, row.bytes_used, row.ideal_sectors)
+                      for row in result.rows], read(result)))  # fmt: skip
+    assert seen[0] == seen[1]

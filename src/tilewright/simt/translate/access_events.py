@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tilewright.simt.events import VALUES_STRIDE_BYTES, EventKind, Handler, Site
-from tilewright.simt.translate.access import Access
+from tilewright.simt.translate.access import Access, base_offset
 from tilewright.simt.translate.code import Value
 from tilewright.simt.translate.emitter import Emitter
 from tilewright.simt.translate.shapes import Shape
@@ -41,6 +41,20 @@ def notify(emitter: Emitter, access: Access, addresses: Value, kind: str = "") -
     emitter.notify(
         event_site(emitter, access, kind), lambda handler: _told_addresses(emitter, access, addresses, handler)
     )
+
+
+def notify_strided(emitter: Emitter, access: Access, relative: Value, stride: Value, shape: Shape) -> None:
+    """Notify instruments of a checked access whose lanes lie in rows of one stride."""
+    code = emitter.code
+    start = code.const("i64", access.offset + (GLOBAL_BASE if access.space == "global" else 0))
+
+    def arguments(handler: Handler) -> str:
+        if handler.strided:
+            return f"{emitter.mask}, {code.add(relative, start)}, {stride}{_told_values(emitter, access, handler)}"
+        addresses = code.add(base_offset(emitter, access, base=False), start)
+        return _told_addresses(emitter, access, addresses, handler)
+
+    emitter.notify(event_site(emitter, access), arguments, strided=shape)
 
 
 def event_site(emitter: Emitter, access: Access, kind: str = "") -> Site:

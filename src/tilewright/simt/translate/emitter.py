@@ -349,12 +349,17 @@ class Emitter:
         arguments: Callable[[Handler], str],
         offsets: tuple[int, ...] | None = None,
         notified: Collection[int] = (),
+        strided: Shape | None = None,
     ) -> None:
         """Call the handlers that instruments have for a site; `arguments` come after WHERE's.
 
-        `notified` are instruments that know already, by number.
+        `notified` are instruments that know already, by number; `strided` is the shape of an address that has rows.
         """
-        found = [(i, t.handler(site, offsets)) for i, t in enumerate(self.instruments) if i not in notified]
+        found = [
+            (i, (strided and t.strided(site, strided.lane_offsets, strided.rows)) or t.handler(site, offsets))
+            for i, t in enumerate(self.instruments)
+            if i not in notified
+        ]
         wanted = [(i, handler) for i, handler in found if handler is not None]
         if wanted:
             index = self.add_site(site)
@@ -416,7 +421,7 @@ class Emitter:
             self.code.branch_if(self.code.icmp("eq", self.mask, ALL_LANES), done, some, likely=True)
             self.code.place(some)
         counters, *_ = [self.counters(instrument, site) for site in sites]
-        types = parameters(kind, affine=handler.affine, values=handler.values)
+        types = parameters(kind, affine=handler.affine, values=handler.values, strided=handler.strided)
         self.handlers[handler.symbol] = handler
         self.code.declare(handler.symbol, f"declare void @{handler.symbol}({types})")
         self.code.line(

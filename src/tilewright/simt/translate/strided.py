@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tilewright.simt.translate.access import Access, arena, base_offset, limit
-from tilewright.simt.translate.access_events import notify
+from tilewright.simt.translate.access_events import notify_strided
 from tilewright.simt.translate.bounds import checked_offsets
 from tilewright.simt.translate.code import LANES, Value, element_type
 from tilewright.simt.translate.emitter import ALL_LANES, Emitter
 from tilewright.simt.translate.moves import RUNS_MAX, load_lanes, plain_stores, unit_runs
 from tilewright.simt.translate.shapes import STRIDED, Shape
-from tilewright.simt.translate.state import AFFINE_SPAN_MAX, GLOBAL_BASE
+from tilewright.simt.translate.state import AFFINE_SPAN_MAX
 
 #: Strides are below this, so that no sum in the check can wrap.
 _STRIDE_BITS = 40
@@ -44,7 +44,8 @@ def move_rows(emitter: Emitter, access: Access, shape: Shape, lane_by_lane: Call
     relative = base_offset(emitter, access, base=True)
     good = _inside(emitter, access, shape, relative, stride)
     if emitter.instruments:
-        _notify(emitter, access, good)
+        _check(emitter, access, good)
+        notify_strided(emitter, access, relative, stride, shape)
     if access.store:
         good = code.and_(good, code.icmp("eq", emitter.mask, ALL_LANES))
     fast, slow, done = code.label("rows"), code.label("lanes"), code.label("moved")
@@ -71,18 +72,16 @@ def move_rows(emitter: Emitter, access: Access, shape: Shape, lane_by_lane: Call
     return results
 
 
-def _notify(emitter: Emitter, access: Access, good: Value) -> None:
-    """Notify instruments of an access, once all lanes that run are known to lie inside."""
+def _check(emitter: Emitter, access: Access, good: Value) -> None:
+    """Go on where all lanes that run lie inside, so that instruments may hear of them at once."""
     code = emitter.code
     access.notified = True
-    fine, look = code.label("heard"), code.label("look")
+    fine, look = code.label("fine"), code.label("look")
     code.branch_if(good, fine, look, likely=True)
     code.place(look)
     checked_offsets(emitter, access)
     code.branch(fine)
     code.place(fine)
-    start = access.offset + (GLOBAL_BASE if access.space == "global" else 0)
-    notify(emitter, access, code.add(base_offset(emitter, access, base=False), code.const("i64", start)))
 
 
 def _inside(emitter: Emitter, access: Access, shape: Shape, relative: Value, stride: Value) -> Value:
