@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import signal
@@ -48,6 +49,12 @@ def opencl_device() -> Any:
     if found.platform.startswith("Portable") and shutil.which("ld") is None:
         pytest.skip("not run: PoCL links its kernels with `ld`, which is not installed")
     return found
+
+
+def pytest_collection_finish() -> None:
+    """Collections look only at what tests make: ten thousand collected tests live as long as the session."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

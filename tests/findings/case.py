@@ -56,14 +56,19 @@ def _placed(file: str, text: str) -> tuple[Path, str]:
     return path, "\n" * before.count("\n") + text
 
 
+#: What stands above every PTX kernel of the corpus, on the first line.
+_HEADER = ".version 8.0 .target sm_90 .address_size 64"
+
+
 def cuda_cpp(file: str, text: str, entry: str, *options: str) -> Text:
     """CUDA C++ that stands as a raw string in the Python file `file` (`__file__`)."""
     return Text(*_placed(file, text), entry, options)
 
 
 def ptx(file: str, text: str, entry: str) -> Text:
-    """PTX that stands as a raw string in the Python file `file` (`__file__`)."""
-    return Text(*_placed(file, text), entry, language="ptx")
+    """PTX without its header that stands as a raw string in the Python file `file` (`__file__`)."""
+    path, placed = _placed(file, text)
+    return Text(path, _HEADER + placed, entry, language="ptx")
 
 
 def matrices(m: int, k: int, n: int) -> Arguments:
@@ -74,6 +79,16 @@ def matrices(m: int, k: int, n: int) -> Arguments:
         return a, b, np.zeros((m, n), np.float32)
 
     return arguments
+
+
+def numbers(size: int) -> Arguments:
+    """The arguments of a kernel of two int32 arrays: numbers from 1 to 98, and as many zeros."""
+    return lambda rng: (rng.integers(1, 99, size).astype(np.int32), np.zeros(size, np.int32))
+
+
+def zeros(size: int) -> Arguments:
+    """The argument of a kernel of one int32 array."""
+    return lambda rng: (np.zeros(size, np.int32),)
 
 
 def product(a: Any, b: Any, c: Any) -> dict[int, Any]:

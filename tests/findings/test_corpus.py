@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import corpus
@@ -43,29 +44,6 @@ INSTRUCTIONS = {
     "TW801": r"st\.param",
 }
 DEFECTS = corpus.files("defects")
-#: Mistakes in first CUDA products that a checker must find, and the files of `defects` that make them.
-MISTAKES = {
-    "`and` for `or` in the exit guard": ("bounds_and_for_or", "s2_published"),
-    "an early `return` before a barrier": ("barrier_early_return", "s2_published"),
-    "a barrier in divergent code": ("barrier_divergent", "barrier_in_guard"),
-    "the barrier after the load missing": ("race_after_load", "race_reversal"),
-    "the barrier after the compute missing": ("race_after_compute", "race_buffer_reuse"),
-    "an edge tile not zero-filled": ("unset_edge_tile", "unset_shared_tail", "s2_published"),
-    "uninitialised shared memory read": ("unset_shared_counter",),
-    "an out-of-bounds tile load": ("bounds_tile_load",),
-    "bounds of C used for A or B": ("bounds_of_c",),
-    "the k loop's length taken from the grid": ("launch_k_from_grid", "bounds_k_from_grid", "s2_published"),
-    "floor division in the grid size": ("launch_floor_division", "launch_floor_division_2d"),
-    "a 1-D launch of a 2-D kernel": ("launch_one_dimension",),
-    "x/y and row/column swapped": ("bounds_swapped_axes", "bounds_swapped_index", "cost_uncoalesced"),
-    "bank conflicts (same word is a broadcast)": ("cost_bank_conflicts", "cost_s2_published"),
-    "a non-atomic update of shared memory": ("race_histogram", "race_lanes_histogram"),
-    "order between blocks assumed": ("race_block_order", "race_halo_in_place"),
-    "float32 tiles fed float64": ("arithmetic_float32_tiles",),
-    "accidental float64 arithmetic in a float32 kernel": ("arithmetic_float64_sum", "arithmetic_float64_literal"),
-    "blocks of more than 1024 threads": ("launch_too_many_threads",),
-    "grid y or z over 65,535": ("launch_grid_too_tall",),
-}
 
 
 def instructions(program: Program, path: Path, line: int) -> list[str]:
@@ -101,7 +79,9 @@ def test_every_code_has_a_defect() -> None:
 
 
 def test_every_mistake_has_a_defect() -> None:
-    assert {name for names in MISTAKES.values() for name in names} <= {path.stem for path in DEFECTS}
+    mistakes = tomllib.loads((corpus.HERE / "mistakes.toml").read_text(encoding="utf-8"))
+    assert {name for names in mistakes.values() for name in names} <= {path.stem for path in DEFECTS}
+    assert len(mistakes) == 20
 
 
 def test_names_are_unique() -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
+from pathlib import Path
 
 import pytest
 from source_tree import ROOT, SOURCE, modules
@@ -47,13 +49,18 @@ def code_names(tree: ast.Module) -> set[str]:
     return found
 
 
+@functools.cache
+def names_of_files() -> dict[Path, set[str]]:
+    """The files of the package, and the names in the code of each."""
+    found = {path: set[str]() for path in SOURCE.rglob("*") if path.is_file()}
+    return found | {m.path: code_names(m.tree) for m in modules()}
+
+
 def naming(sample: str) -> set[str]:
     """The files of the package that name something, or are called so."""
-    found = {m.path for m in modules() if sample in code_names(m.tree)}
-    for path in SOURCE.rglob("*"):
+    found = {path for path, names in names_of_files().items() if sample in names or path.name == sample}
+    for path in names_of_files():
         if path.suffix == ".toml" and re.search(rf"\b{re.escape(sample)}\b", path.read_text(encoding="utf-8")):
-            found.add(path)
-        if path.name == sample and path.is_file():
             found.add(path)
     return {str(path.relative_to(ROOT)) for path in found}
 

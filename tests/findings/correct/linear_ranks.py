@@ -3,7 +3,7 @@
 import numpy as np
 from case import Case, cuda_cpp
 
-SOURCE = r"""
+RANK = r"""
 #include <cooperative_groups.h>
 namespace cg = cooperative_groups;
 
@@ -13,7 +13,8 @@ __global__ void by_rank(int *out, int n) {
         out[i] = static_cast<int>(i) + threadIdx.y + blockDim.z - 1;
     }
 }
-
+"""
+SOURCE = r"""
 __global__ void by_hand(int *out, int n) {
     __shared__ int first;
     const int block = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);
@@ -46,6 +47,6 @@ def reference(out, n):
 
 
 CASES = tuple(
-    Case(name, cuda_cpp(__file__, SOURCE, name), 3, 64, arguments, reference, unwritten=(0,))
-    for name in ("by_rank", "by_hand", "by_rows")
+    Case(name, cuda_cpp(__file__, source, name), 3, 64, arguments, reference, unwritten=(0,))
+    for source, name in ((RANK, "by_rank"), (SOURCE, "by_hand"), (SOURCE, "by_rows"))
 )

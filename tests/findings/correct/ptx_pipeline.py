@@ -4,10 +4,6 @@ import numpy as np
 from case import Case, ptx
 
 SOURCE = r"""
-.version 8.0
-.target sm_90
-.address_size 64
-
 .visible .entry ptx_pipeline(.param .u64 x, .param .u64 out)
 {
     .reg .pred %p, %all;

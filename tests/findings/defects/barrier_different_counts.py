@@ -1,7 +1,6 @@
 """Two warps name different numbers of threads for one barrier."""
 
-import numpy as np
-from case import Case, cuda_cpp
+from case import Case, cuda_cpp, numbers
 
 SOURCE = r"""
 __global__ void meet(const int *x, int *out) {
@@ -15,10 +14,6 @@ __global__ void meet(const int *x, int *out) {
 """
 
 
-def arguments(rng):
-    return rng.integers(1, 99, 64).astype(np.int32), np.zeros(64, np.int32)
-
-
 def reference(x, out):
     return {1: x[::-1]}
 
@@ -29,8 +24,8 @@ CASES = (
         cuda_cpp(__file__, SOURCE, "meet", "-DCOUNT=32+t/32*32+32"),
         1,
         64,
-        arguments,
+        numbers(64),
         defective=True,
     ),
-    Case("one_count", cuda_cpp(__file__, SOURCE, "meet", "-DCOUNT=blockDim.x"), 1, 64, arguments, reference),
+    Case("one_count", cuda_cpp(__file__, SOURCE, "meet", "-DCOUNT=blockDim.x"), 1, 64, numbers(64), reference),
 )

@@ -1,7 +1,7 @@
 """A barrier in each branch: lanes of one warp wait at two different ones."""
 
 import numpy as np
-from case import Case
+from case import Case, numbers
 from numba import cuda, int32
 
 
@@ -34,16 +34,12 @@ def one_for_both(x, out):
         out[t] = tile[t - 1] * 2
 
 
-def arguments(rng):
-    return rng.integers(1, 99, 64).astype(np.int32), np.zeros(64, np.int32)
-
-
 def reference(x, out):
     even = np.arange(64) % 2 == 0
     return {1: np.where(even, -np.roll(x, -1), 2 * np.roll(x, 1))}
 
 
 CASES = (
-    Case("barrier_in_each_branch", one_in_each_branch, 1, 64, arguments, defective=True),
-    Case("barrier_for_both", one_for_both, 1, 64, arguments, reference),
+    Case("barrier_in_each_branch", one_in_each_branch, 1, 64, numbers(64), defective=True),
+    Case("barrier_for_both", one_for_both, 1, 64, numbers(64), reference),
 )

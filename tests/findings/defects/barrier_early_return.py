@@ -1,7 +1,7 @@
 """Threads past the end return before the barrier that the rest of their block waits at."""
 
 import numpy as np
-from case import Case
+from case import Case, numbers
 from numba import cuda, int32
 
 BLOCK = 64
@@ -31,10 +31,6 @@ def guards_accesses(x, out):
         out[i] = tile[t] + tile[max(t - 1, 0)]
 
 
-def arguments(rng):
-    return rng.integers(1, 99, 100).astype(np.int32), np.zeros(100, np.int32)
-
-
 def reference(x, out):
     before = np.roll(x, 1)
     before[::BLOCK] = x[::BLOCK]
@@ -42,6 +38,6 @@ def reference(x, out):
 
 
 CASES = (
-    Case("early_return", returns_early, 2, BLOCK, arguments, defective=True),
-    Case("guarded_accesses", guards_accesses, 2, BLOCK, arguments, reference),
+    Case("early_return", returns_early, 2, BLOCK, numbers(100), defective=True),
+    Case("guarded_accesses", guards_accesses, 2, BLOCK, numbers(100), reference),
 )

@@ -1,7 +1,6 @@
 """Two warps wait at two barriers, each for the other."""
 
-import numpy as np
-from case import Case, cuda_cpp
+from case import Case, cuda_cpp, numbers
 
 SOURCE = r"""
 __global__ void halves(const int *x, int *out) {
@@ -18,17 +17,13 @@ __global__ void halves(const int *x, int *out) {
 """
 
 
-def arguments(rng):
-    return rng.integers(1, 99, 64).astype(np.int32), np.zeros(64, np.int32)
-
-
 def reference(x, out):
     return {1: x[::-1]}
 
 
 CASES = (
     Case(
-        "waiting_at_two_barriers", cuda_cpp(__file__, SOURCE, "halves", "-DOTHER=2"), 1, 64, arguments, defective=True
+        "waiting_at_two_barriers", cuda_cpp(__file__, SOURCE, "halves", "-DOTHER=2"), 1, 64, numbers(64), defective=True
     ),
-    Case("waiting_at_one_barrier", cuda_cpp(__file__, SOURCE, "halves", "-DOTHER=1"), 1, 64, arguments, reference),
+    Case("waiting_at_one_barrier", cuda_cpp(__file__, SOURCE, "halves", "-DOTHER=1"), 1, 64, numbers(64), reference),
 )

@@ -1,7 +1,7 @@
 """A grid of 65,536 blocks in y: the long axis stands in y instead of x."""
 
 import numpy as np
-from case import Case
+from case import Case, zeros
 from numba import cuda
 
 
@@ -12,15 +12,11 @@ def one_a_block(out):  # finds: TW504
         out[row] = row
 
 
-def arguments(rng):
-    return (np.zeros(65536, np.int32),)
-
-
 def reference(out):
     return {0: np.arange(65536)}
 
 
 CASES = (
-    Case("grid_too_tall", one_a_block, (1, 65536), 32, arguments, defective=True),
-    Case("grid_wide", one_a_block, (65536, 1), 32, arguments, reference),
+    Case("grid_too_tall", one_a_block, (1, 65536), 32, zeros(65536), defective=True),
+    Case("grid_wide", one_a_block, (65536, 1), 32, zeros(65536), reference),
 )

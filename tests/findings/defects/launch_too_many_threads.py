@@ -1,7 +1,7 @@
 """A block of 2,048 threads."""
 
 import numpy as np
-from case import Case
+from case import Case, zeros
 from numba import cuda
 
 
@@ -12,15 +12,11 @@ def count_up(out):  # finds: TW502
         out[i] = i
 
 
-def arguments(rng):
-    return (np.zeros(2048, np.int32),)
-
-
 def reference(out):
     return {0: np.arange(2048)}
 
 
 CASES = (
-    Case("block_of_2048", count_up, 1, 2048, arguments, defective=True),
-    Case("block_of_1024", count_up, 2, 1024, arguments, reference),
+    Case("block_of_2048", count_up, 1, 2048, zeros(2048), defective=True),
+    Case("block_of_1024", count_up, 2, 1024, zeros(2048), reference),
 )

@@ -1,7 +1,7 @@
 """A shuffle of the whole warp inside a branch that half of its lanes take."""
 
 import numpy as np
-from case import Case
+from case import Case, numbers
 from numba import cuda
 
 
@@ -18,16 +18,12 @@ def in_branch(mask):
     return neighbours
 
 
-def arguments(rng):
-    return rng.integers(1, 99, 64).astype(np.int32), np.zeros(64, np.int32)
-
-
 def reference(x, out):
     i = np.arange(64)
     return {1: x + np.where(i % 32 < 16, x[i ^ 1], 0)}
 
 
 CASES = (
-    Case("whole_mask_in_branch", in_branch(0xFFFFFFFF), 1, 64, arguments, defective=True),
-    Case("half_mask_in_branch", in_branch(0xFFFF), 1, 64, arguments, reference),
+    Case("whole_mask_in_branch", in_branch(0xFFFFFFFF), 1, 64, numbers(64), defective=True),
+    Case("half_mask_in_branch", in_branch(0xFFFF), 1, 64, numbers(64), reference),
 )

@@ -1,7 +1,7 @@
 """A warp's sum after some of its lanes have returned: the mask still names them."""
 
 import numpy as np
-from case import Case
+from case import Case, numbers
 from numba import cuda, int32
 
 FULL = 0xFFFFFFFF
@@ -26,10 +26,6 @@ def all_have_stayed(x, sums):
         sums[i] = total
 
 
-def arguments(rng):
-    return rng.integers(1, 99, 50).astype(np.int32), np.zeros(50, np.int32)
-
-
 def reference(x, sums):
     rows = np.pad(x, (0, 14)).reshape(2, 32)
     moved = np.concatenate([rows[:, 16:], rows[:, 16:]], axis=1)
@@ -37,6 +33,6 @@ def reference(x, sums):
 
 
 CASES = (
-    Case("mask_of_exited_lanes", some_have_left, 1, 64, arguments, defective=True),
-    Case("mask_of_all_lanes", all_have_stayed, 1, 64, arguments, reference),
+    Case("mask_of_exited_lanes", some_have_left, 1, 64, numbers(50), defective=True),
+    Case("mask_of_all_lanes", all_have_stayed, 1, 64, numbers(50), reference),
 )

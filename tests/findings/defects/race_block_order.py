@@ -1,7 +1,7 @@
 """Order between blocks assumed: each block continues from what the block before it is thought to have stored."""
 
 import numpy as np
-from case import Case, cuda_cpp
+from case import Case, cuda_cpp, numbers
 
 SOURCE = r"""
 __global__ void in_order(const int *x, int *sums) {
@@ -23,15 +23,11 @@ __global__ void on_its_own(const int *x, int *sums) {
 """
 
 
-def arguments(rng):
-    return rng.integers(1, 99, 6).astype(np.int32), np.zeros(6, np.int32)
-
-
 def reference(x, sums):
     return {1: np.cumsum(x)}
 
 
 CASES = (
-    Case("blocks_in_order", cuda_cpp(__file__, SOURCE, "in_order"), 6, 32, arguments, defective=True),
-    Case("blocks_on_their_own", cuda_cpp(__file__, SOURCE, "on_its_own"), 6, 32, arguments, reference),
+    Case("blocks_in_order", cuda_cpp(__file__, SOURCE, "in_order"), 6, 32, numbers(6), defective=True),
+    Case("blocks_on_their_own", cuda_cpp(__file__, SOURCE, "on_its_own"), 6, 32, numbers(6), reference),
 )

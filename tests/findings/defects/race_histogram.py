@@ -12,8 +12,8 @@ def counted(*, atomic):
     def count(x, counts):
         bins = cuda.shared.array(BINS, int32)
         t = cuda.threadIdx.x
-        if t < BINS:
-            bins[t] = 0
+        for b in range(t, BINS, cuda.blockDim.x):
+            bins[b] = 0
         cuda.syncthreads()
         if atomic:
             cuda.atomic.add(bins, x[t], 1)

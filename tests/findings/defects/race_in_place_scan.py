@@ -1,45 +1,33 @@
 """A scan in one buffer: a lane reads its neighbour's sum while the neighbour may be writing it."""
 
 import numpy as np
-from case import Case
+from case import Case, numbers
 from numba import cuda, int32
 
 BLOCK = 32
 
 
-@cuda.jit
-def in_place(x, out):
-    s = cuda.shared.array(BLOCK, int32)
-    t = cuda.threadIdx.x
-    s[t] = x[t]
-    cuda.syncthreads()
-    shift = 1
-    while shift < BLOCK:
-        if t >= shift:
-            s[t] += s[t - shift]  # finds: TW304
+def scan(*, in_place):
+    @cuda.jit
+    def scanned(x, out):
+        s = cuda.shared.array(BLOCK, int32)
+        t = cuda.threadIdx.x
+        s[t] = x[t]
         cuda.syncthreads()
-        shift *= 2
-    out[t] = s[t]
+        shift = 1
+        while shift < BLOCK:
+            if in_place:
+                if t >= shift:
+                    s[t] += s[t - shift]  # finds: TW304
+            else:
+                left = s[t - shift] if t >= shift else int32(0)
+                cuda.syncthreads()
+                s[t] += left
+            cuda.syncthreads()
+            shift *= 2
+        out[t] = s[t]
 
-
-@cuda.jit
-def read_then_write(x, out):
-    s = cuda.shared.array(BLOCK, int32)
-    t = cuda.threadIdx.x
-    s[t] = x[t]
-    cuda.syncthreads()
-    shift = 1
-    while shift < BLOCK:
-        left = s[t - shift] if t >= shift else int32(0)
-        cuda.syncthreads()
-        s[t] += left
-        cuda.syncthreads()
-        shift *= 2
-    out[t] = s[t]
-
-
-def arguments(rng):
-    return rng.integers(1, 99, BLOCK).astype(np.int32), np.zeros(BLOCK, np.int32)
+    return scanned
 
 
 def reference(x, out):
@@ -47,6 +35,6 @@ def reference(x, out):
 
 
 CASES = (
-    Case("scan_in_place", in_place, 1, BLOCK, arguments, defective=True),
-    Case("scan_read_then_write", read_then_write, 1, BLOCK, arguments, reference),
+    Case("scan_in_place", scan(in_place=True), 1, BLOCK, numbers(BLOCK), defective=True),
+    Case("scan_read_then_write", scan(in_place=False), 1, BLOCK, numbers(BLOCK), reference),
 )

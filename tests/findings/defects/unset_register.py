@@ -6,21 +6,16 @@ import numpy as np
 from case import Case, ptx
 
 SOURCE = r"""
-.version 8.0
-.target sm_90
-.address_size 64
-
 .visible .entry sums(.param .u64 x, .param .u64 out)
 {
     .reg .pred %p;
     .reg .b32 %t, %value, %sum, %i;
-    .reg .b64 %x, %out, %wide;
-    ld.param.u64 %x, [x];
-    ld.param.u64 %out, [out];
+    .reg .b64 %x, %out;
     mov.u32 %t, %tid.x;
-    mul.wide.u32 %wide, %t, 4;
-    add.s64 %x, %x, %wide;
-    add.s64 %out, %out, %wide;
+    ld.param.u64 %x, [x];
+    mad.wide.u32 %x, %t, 4, %x;
+    ld.param.u64 %out, [out];
+    mad.wide.u32 %out, %t, 4, %out;
     mov.b32 %i, 0;
 NEXT:
     ld.global.u32 %value, [%x];

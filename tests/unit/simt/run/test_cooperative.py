@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -55,7 +56,16 @@ extern "C" __global__ void asks(int *x) {
     x[0] = cg::this_grid().is_valid();
 }
 """
-PROGRAMS = {name: Program.from_cuda(SOURCE, name) for name in ("rounds", "split", "leaves", "asks")}
+
+
+@functools.cache
+def ptx() -> str:
+    """All four kernels: the headers take NVRTC a second."""
+    return Program.from_cuda(SOURCE, "rounds").ptx
+
+
+def program(name: str) -> Program:
+    return Program.from_ptx(ptx(), name)
 
 
 @pytest.mark.parametrize("seed", [None, 1])
@@ -66,26 +76,26 @@ PROGRAMS = {name: Program.from_cuda(SOURCE, name) for name in ("rounds", "split"
 def test_the_grid_waits_for_itself(grid: Any, block: Any, seed: int | None) -> None:
     size = int(np.prod(grid) * np.prod(block))
     x = np.arange(size, dtype=np.int32)
-    launch(PROGRAMS["rounds"], grid, block, (x, 3), cooperative=True, seed=seed, limits=Limits(seconds=60))
+    launch(program("rounds"), grid, block, (x, 3), cooperative=True, seed=seed, limits=Limits(seconds=60))
     assert (x == np.roll(np.arange(size), 3) + 3).all()
 
 
 def test_arriving_and_waiting_may_be_apart() -> None:
     x = np.zeros(96, np.int32)
-    launch(PROGRAMS["split"], 3, 32, (x,), cooperative=True)
+    launch(program("split"), 3, 32, (x,), cooperative=True)
     assert x.tolist() == [96] * 32 + [1] * 64
 
 
 def test_a_grid_is_valid_only_in_a_cooperative_launch() -> None:
     x = np.full(1, 9, np.int32)
-    assert [launch(PROGRAMS["asks"], 1, 1, (x,), cooperative=c) and int(x[0]) for c in (True, False)] == [1, 0]
+    assert [launch(program("asks"), 1, 1, (x,), cooperative=c) and int(x[0]) for c in (True, False)] == [1, 0]
 
 
 def test_a_plain_launch_says_what_it_lacks() -> None:
     with pytest.raises(TrapError, match=r"barrier of the grid must be that of a cooperative launch") as told:
-        launch(PROGRAMS["rounds"], 2, 32, (np.zeros(64, np.int32), 1))
+        launch(program("rounds"), 2, 32, (np.zeros(64, np.int32), 1))
     assert told.value.line == "kernel.cu:10"
-    assert [f.code for f in tw.check(PROGRAMS["rounds"], 2, 32, (np.zeros(64, np.int32), 1))] == ["TW509"]
+    assert [f.code for f in tw.check(program("rounds"), 2, 32, (np.zeros(64, np.int32), 1))] == ["TW509"]
 
 
 def test_a_trap_of_the_kernels_own_stays_one() -> None:
@@ -97,12 +107,12 @@ def test_a_trap_of_the_kernels_own_stays_one() -> None:
 
 def test_blocks_that_leave_are_told() -> None:
     with pytest.raises(DeadlockError, match="1 of 4 blocks ended without coming to a barrier of the grid"):
-        launch(PROGRAMS["leaves"], 4, 32, (np.zeros(128, np.int32),), cooperative=True)
+        launch(program("leaves"), 4, 32, (np.zeros(128, np.int32),), cooperative=True)
 
 
 @pytest.mark.parametrize(("grid", "shared_bytes", "resident"), [(4225, 0, 4224), (265, 100_000, 264)])
 def test_no_more_blocks_than_the_gpu_holds(grid: int, shared_bytes: int, resident: int) -> None:
-    given = (PROGRAMS["asks"], grid, 32, (np.zeros(1, np.int32),))
+    given = (program("asks"), grid, 32, (np.zeros(1, np.int32),))
     with pytest.raises(LaunchError, match=f"has {grid:,} blocks of 32 threads, and the .* holds {resident:,} of them"):
         launch(*given, shared_bytes=shared_bytes, gpu="h100", cooperative=True)
     launch(*given, shared_bytes=shared_bytes, gpu="h100")
@@ -112,7 +122,7 @@ def test_no_more_blocks_than_the_gpu_holds(grid: int, shared_bytes: int, residen
 
 def test_profile_launches_cooperatively_too() -> None:
     x = np.arange(64, dtype=np.int32)
-    seen = tw.profile(PROGRAMS["rounds"], 2, 32, (x, 1), cooperative=True)
+    seen = tw.profile(program("rounds"), 2, 32, (x, 1), cooperative=True)
     assert seen.totals.warp_instructions > 0
     assert (x == np.roll(np.arange(64), 1) + 1).all()
 
