@@ -21,18 +21,9 @@ Array = npt.NDArray[Any]
 
 
 def folded(a: Array, b: Array, algebra: str | Algebra = "plus-times", *, acc_dtype: npt.DTypeLike | str) -> Array:
-    """The sums of a product, in the accumulator's dtype.
+    """The sums of a product of shapes (m, k) and (k, n), in the accumulator's dtype.
 
-    Parameters
-    ----------
-    a, b : ndarray, shapes (m, k) and (k, n)
-    algebra : str or Algebra
-        "plus-times" is fused, as :func:`~tilewright.problem.reference.canonical` has it.
-    acc_dtype : dtype
-
-    Returns
-    -------
-    ndarray, shape (m, n)
+    "plus-times" is fused, as :func:`~tilewright.problem.reference.canonical` has it.
 
     Examples
     --------

@@ -38,15 +38,7 @@ class _Test(NamedTuple):
 class CheckedTests:
     """A plugin that asks the checks after each phase of each test what is new.
 
-    Parameters
-    ----------
-    config : pytest.Config
-    gpu_name : str
-
-    Raises
-    ------
-    ArgumentValueError
-        The project's settings are wrong.
+    Raises ArgumentValueError: the project's settings are wrong.
     """
 
     def __init__(self, config: pytest.Config, gpu_name: str) -> None:

@@ -130,10 +130,6 @@ def _starts(arrays: Sequence[Placed], batch: tuple[int, ...]) -> Array:
 class HostProducts:
     """Products of NumPy arrays on a device, in the place of the CPU engine's.
 
-    Parameters
-    ----------
-    device : OpenclDevice
-
     Examples
     --------
     >>> from tilewright.backends.opencl.devices import choose
