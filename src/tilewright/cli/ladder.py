@@ -68,7 +68,7 @@ def ladder(
     from tilewright.cli import values
     from tilewright.kernels import catalogue
     from tilewright.ladder import climb_dtypes, select
-    from tilewright.report import climb as climb_report, console, document
+    from tilewright.report import climb as climb_report, console, document, terminal
 
     row = row_of(device)
     where = device if row is not None and ":" in device else values.one_of("--device", device, DEVICES)
@@ -86,7 +86,7 @@ def ladder(
     if json:
         console.plain(document.climb_json(result))
     else:
-        climb_report.show(result, console.output())
+        terminal.show(climb_report.blocks(result), console.output())
     if not result.trusted:
         raise typer.Exit(FOUND)
 

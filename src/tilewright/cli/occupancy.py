@@ -66,11 +66,11 @@ def occupancy(
 
 
 def _print(found: Sequence[Alternatives], *, json: bool, compared: bool) -> None:
-    from tilewright.report import console, occupancy as report
+    from tilewright.report import console, occupancy as report, terminal
 
     if json:
         console.plain(report.comparison_json(found) if compared else report.as_json(found[0]))
     elif compared:
         report.compare(found, console.output())
     else:
-        report.show(found[0], console.output())
+        terminal.show(report.blocks(found[0]), console.output())

@@ -39,7 +39,7 @@ def profile(
     from tilewright.cli import values
     from tilewright.drivers.following import follow
     from tilewright.profiling import Profiles
-    from tilewright.report import console, document, profile as report
+    from tilewright.report import console, document, profile as report, terminal
 
     number = None if launch is None else values.whole("--launch", launch, 0, "0")
     seen = Profiles(gpu=what.gpu, kernel=kernel, launch=number)
@@ -55,7 +55,7 @@ def profile(
     if json:
         console.plain(document.profiles_json(seen.profiles, seen.failed, ended))
     elif seen.profiles:
-        report.show_program(seen.profiles, console.output())
+        terminal.show(report.of_program(seen.profiles), console.output())
     raise typer.Exit(ended.status)
 
 

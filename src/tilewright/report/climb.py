@@ -4,24 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from rich.console import Console
 from rich.text import Text
 
 from tilewright.ladder.rung import Climb, Rung
 from tilewright.profiling.units import ARITHMETIC, DRAM, ISSUE, L1, L2
-from tilewright.report import bank_claim, figures, styles, terminal
+from tilewright.report import bank_claim, figures, styles
 from tilewright.report.blocks import Block, Gap, words
 from tilewright.report.listing import KERNEL, ROW, rows_of
 from tilewright.report.tables import COUNT, PERCENT, RATE, SECONDS, SIZE, Column, Group, Table, group
 
 
-def show(climb: Climb, console: Console) -> None:
-    """Print what ran, a row a rung, and what to make of it."""
-    terminal.show(blocks(climb), console)
-
-
 def blocks(climb: Climb) -> Iterator[Block]:
-    """What :func:`show` prints."""
+    """What ran, a row a rung, and what to make of it."""
     yield from _heading(climb)
     yield Gap()
     yield Table(group(KERNEL, ROW), tuple(_groups(climb)), climb.rungs)

@@ -30,13 +30,8 @@ _CHANGES = (
 )
 
 
-def show(found: Alternatives, console: Console) -> None:
-    """Print the occupancy and its limiter, the next steps up, and what each change would give."""
-    terminal.show(blocks(found), console)
-
-
 def blocks(found: Alternatives) -> Iterator[Block]:
-    """What :func:`show` prints."""
+    """The occupancy and its limiter, the next steps up, and what each change would give."""
     yield words((found.gpu.name, f"bold {styles.PLACE}"), (f": {_asked(found.demand)}", styles.QUIET), hang=2)
     yield from alone(found.occupancy, found.gpu.warps_per_multiprocessor)
     for sentence in steps(found):

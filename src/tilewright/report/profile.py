@@ -7,13 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from rich.console import Console
 from rich.text import Text
 
 from tilewright.machine.alternatives import Alternative, Demand
 from tilewright.profiling import Counts, Profile, Sectors, Served, Unit, Wavefronts
 from tilewright.profiling.record import Extent, LineCounts
-from tilewright.report import figures, occupancy, styles, tables, terminal
+from tilewright.report import figures, occupancy, styles, tables
 from tilewright.report.blocks import Block, Facts, Gap, legend, words
 from tilewright.report.inner_lines import listed
 from tilewright.report.places import path
@@ -33,16 +32,6 @@ class _Row:
     line: int
     text: str
     counts: Counts | None = None
-
-
-def show_program(profiles: Sequence[Profile], console: Console) -> None:
-    """Print a table of a program's launches, and for each kernel that of its launches which takes longest."""
-    terminal.show(of_program(profiles), console)
-
-
-def show(profile: Profile, console: Console) -> None:
-    """Print one launch's profile."""
-    terminal.show(blocks(profile), console)
 
 
 def of_program(profiles: Sequence[Profile]) -> Iterator[Block]:
@@ -156,7 +145,7 @@ def _files(lines: Sequence[LineCounts]) -> Iterator[tuple[str, list[_Row]]]:
             if not file:
                 between = range(0)  # PTX lines in between hold no instruction
             if len(between) <= GAP_LINES:
-                rows += [_Row(number, linecache.getline(file, number).rstrip("")) for number in between]
+                rows += [_Row(number, linecache.getline(file, number).rstrip()) for number in between]
             else:
                 rows.append(_Row(0, ""))
             rows.append(_Row(line.line, line.text, line.counts))

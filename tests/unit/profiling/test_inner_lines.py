@@ -12,7 +12,7 @@ import tilewright as tw
 from tilewright.errors import MemoryAccessError
 from tilewright.profiling import profile
 from tilewright.programs import Program
-from tilewright.report.profile import show
+from tilewright.report import profile as report, terminal
 from tilewright.simt import launch
 
 LIBRARY = "/env/site-packages/lib/random.py"
@@ -59,7 +59,7 @@ def test_a_profile_counts_a_library_s_instructions_at_the_caller_s_line() -> Non
     inner = {site.opcode: site.inner for site in seen.sites if site.source == "mine.py:5"}
     assert inner == {"ld.param.u64": "", "ld.global.u64": f"{LIBRARY}:9", "add.u64": f"{LIBRARY}:7"}
     text = io.StringIO()
-    show(seen, Console(file=text, width=200))
+    terminal.show(report.blocks(seen), Console(file=text, width=200))
     assert "line 5 includes lib/random.py:7, 9\nline 6 includes lib/random.py:30\n" in text.getvalue()
 
 

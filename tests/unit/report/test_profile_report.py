@@ -16,7 +16,7 @@ from tilewright.drivers.script import Ended
 from tilewright.kernels.tiled_published import tiled_published
 from tilewright.machine.alternatives import Demand, alternatives
 from tilewright.profiling import Profile, profile
-from tilewright.report import document, profile as report
+from tilewright.report import document, profile as report, terminal
 
 
 @pytest.fixture(autouse=True)
@@ -33,7 +33,7 @@ def seen() -> Profile:
 
 def text(seen: Profile, width: int = 240) -> str:
     buffer = io.StringIO()
-    report.show(seen, Console(file=buffer, width=width, highlight=False))
+    terminal.show(report.blocks(seen), Console(file=buffer, width=width, highlight=False))
     return buffer.getvalue()
 
 
@@ -110,7 +110,7 @@ def test_a_program_has_a_table_and_each_kernels_slowest_launch(seen: Profile) ->
     fewer = replace(seen, launch=1, units=tuple(replace(u, seconds=u.seconds / 2) for u in seen.units))
     other = replace(seen, launch=2, kernel="other", launched_at="p.py:7")
     buffer = io.StringIO()
-    report.show_program([fewer, seen, other], Console(file=buffer, width=240, highlight=False))
+    terminal.show(report.of_program([fewer, seen, other]), Console(file=buffer, width=240, highlight=False))
     told = buffer.getvalue()
     rows = [line.split() for line in told.splitlines()]
     assert [row[:2] for row in rows if row and row[0] in ("0", "1", "2")] == [
