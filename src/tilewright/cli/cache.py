@@ -20,6 +20,6 @@ def cache(
     removed = upkeep.clear(settings.cache_dir) if clear else 0
     found = upkeep.contents(settings.cache_dir, removed)
     if json:
-        console.plain(document.cache_json(found, settings.cache_bytes))
+        console.document(document.cache(found, settings.cache_bytes))
     else:
         listing.cache(found, settings.cache_bytes, console.output())

@@ -95,7 +95,7 @@ def _list_codes(*, json: bool) -> NoReturn:
     from tilewright.report import console, findings as report
 
     if json:
-        console.plain(report.codes_json())
+        console.document(report.meanings())
     else:
         report.table(console.output(console.PROSE_WIDTH))
     raise typer.Exit

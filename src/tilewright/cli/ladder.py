@@ -84,7 +84,7 @@ def ladder(
     pairs = _pairs(records, size, shape, a, b, _dtype(dtype, records if own else ()), order)
     result = climb_dtypes(pairs, records=records, device=where, gpu=limits, seed=order)
     if json:
-        console.plain(document.climb_json(result))
+        console.document(document.climb(result))
     else:
         terminal.show(climb_report.blocks(result), console.output())
     if not result.trusted:

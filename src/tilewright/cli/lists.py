@@ -16,7 +16,7 @@ def devices(
 
     found = inventory.devices()
     if json:
-        console.plain(document.devices_json(found))
+        console.document(document.devices(found))
     else:
         listing.devices(found, console.output())
 

@@ -69,7 +69,8 @@ def _print(found: Sequence[Alternatives], *, json: bool, compared: bool) -> None
     from tilewright.report import console, occupancy as report, terminal
 
     if json:
-        console.plain(report.comparison_json(found) if compared else report.as_json(found[0]))
+        documents = [report.document(one) for one in found]
+        console.document({"gpus": documents} if compared else documents[0])
     elif compared:
         report.compare(found, console.output())
     else:

@@ -53,7 +53,7 @@ def profile(
     if not seen.profiles and not seen.failed:
         _say_why_nothing(seen, ended, kernel, number)
     if json:
-        console.plain(document.profiles_json(seen.profiles, seen.failed, ended))
+        console.document(document.profiles(seen.profiles, seen.failed, ended))
     elif seen.profiles:
         terminal.show(report.of_program(seen.profiles), console.output())
     raise typer.Exit(ended.status)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import sys
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from rich.console import Console
 from rich.text import Text
@@ -84,6 +85,11 @@ def plain(text: str) -> None:
         sys.stdout.flush()
     except BrokenPipeError:
         _leave_quietly()
+
+
+def document(values: Any) -> None:
+    """Write a document of JSON, in ASCII: it is valid whatever the terminal's encoding."""
+    plain(json.dumps(values, indent=2))
 
 
 def _speak_as_it_can() -> None:

@@ -1,8 +1,7 @@
-"""Findings as JSON."""
+"""What commands have found, as values of JSON documents."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields, is_dataclass
 from typing import Any
@@ -16,43 +15,29 @@ from tilewright.profiling.counts import Summable
 from tilewright.report import program
 
 
-def climb_document(climb: Climb) -> dict[str, Any]:
+def climb(found: Climb) -> dict[str, Any]:
     """Return {"machine", "problem", "rungs"}; counts and footprint stand beside a rung's other fields.
 
     What was not counted is null, never 0.
     """
     return {
-        "machine": asdict(climb.machine),
-        "problem": {**asdict(climb.problem), "operations": climb.problem.operations},
-        "rungs": [_rung_document(rung) for rung in climb.rungs],
+        "machine": asdict(found.machine),
+        "problem": {**asdict(found.problem), "operations": found.problem.operations},
+        "rungs": [_rung_document(rung) for rung in found.rungs],
     }
 
 
-def climb_json(climb: Climb) -> str:
-    """Return the document as text, in ASCII: it is valid whatever the terminal's encoding."""
-    return json.dumps(climb_document(climb), indent=2)
+def profiles(found: Sequence[Profile], failed: Sequence[tuple[str, str]], ended: Ended) -> dict[str, Any]:
+    """Return {"profiles": [...], "failed": [...], "program": {...}}.
 
-
-def profile_document(profile: Profile) -> dict[str, Any]:
-    """Return a profile's fields, and the means and shares that follow from its counts.
-
-    Counts that are all zero are left out; what is not known is null.
+    One profile a launch, with the means and shares that follow from its counts; those that are all zero are left out,
+    and what is not known is null. Then kernel and error of each launch that has none, and how the program ended.
     """
-    document: dict[str, Any] = _plain(profile)
-    return document
-
-
-def profiles_json(profiles: Sequence[Profile], failed: Sequence[tuple[str, str]], ended: Ended) -> str:
-    """Return {"profiles": [...], "failed": [...], "program": {...}} as text in ASCII.
-
-    One profile a launch, kernel and error of each launch that has none, and how the program ended.
-    """
-    document = {
-        "profiles": [profile_document(profile) for profile in profiles],
+    return {
+        "profiles": [_plain(profile) for profile in found],
         "failed": [{"kernel": kernel, "error": error} for kernel, error in failed],
         "program": program.document(ended),
     }
-    return json.dumps(document, indent=2)
 
 
 def _plain(value: Any) -> Any:
@@ -71,14 +56,14 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def cache_json(contents: Contents, limit_bytes: int) -> str:
-    """Return what the cache holds, and may hold, as text."""
-    return json.dumps({**asdict(contents), "limit_bytes": limit_bytes}, indent=2)
+def cache(contents: Contents, limit_bytes: int) -> dict[str, Any]:
+    """Return what the cache holds, and may hold."""
+    return {**asdict(contents), "limit_bytes": limit_bytes}
 
 
-def devices_json(found: Sequence[Device]) -> str:
+def devices(found: Sequence[Device]) -> dict[str, Any]:
     """Return {"devices": [...]}, each with what it can do or why it is missing."""
-    return json.dumps({"devices": [asdict(device) for device in found]}, indent=2)
+    return {"devices": [asdict(device) for device in found]}
 
 
 def _rung_document(rung: Rung) -> dict[str, Any]:

@@ -129,9 +129,9 @@ def table(console: Console) -> None:
     terminal.show([Table(key, (title, advice), list(codes().values()))], console)
 
 
-def codes_json() -> str:
-    """Every code as text."""
-    return json.dumps({code.code: _meaning(code) for code in codes().values()}, indent=2)
+def meanings() -> dict[str, dict[str, str]]:
+    """Every code as JSON values."""
+    return {code.code: _meaning(code) for code in codes().values()}
 
 
 def _meaning(code: Code) -> dict[str, str]:

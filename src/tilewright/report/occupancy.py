@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -69,18 +68,8 @@ def compare(found: Sequence[Alternatives], console: Console) -> None:
     terminal.show([words((_asked(found[0].demand), styles.QUIET)), Table(key, _EFFECT, found)], console)
 
 
-def as_json(found: Alternatives) -> str:
-    """Return everything as text; an alternative is its demand and its occupancy."""
-    return json.dumps(document(found), indent=2)
-
-
-def comparison_json(found: Sequence[Alternatives]) -> str:
-    """Return {"gpus": [...]}, everything of each, as text."""
-    return json.dumps({"gpus": [document(one) for one in found]}, indent=2)
-
-
 def document(found: Alternatives) -> dict[str, Any]:
-    """Return everything as JSON values."""
+    """Return everything as JSON values; an alternative is its demand and its occupancy."""
     return {
         "gpu": {"key": found.gpu.key, "name": found.gpu.name},
         **_entry(Alternative(found.demand, found.occupancy)),

@@ -77,7 +77,7 @@ def test_a_pipe_has_no_colour(seen: Profile) -> None:
 
 
 def test_json_holds_everything(seen: Profile) -> None:
-    (found,) = json.loads(document.profiles_json([seen], [], Ended(0)))["profiles"]
+    (found,) = json.loads(json.dumps(document.profiles([seen], [], Ended(0))))["profiles"]
     assert found["totals"]["global_loads"]["sectors"] == seen.totals.global_loads.sectors
     assert found["totals"]["global_loads"]["efficiency"] == 0.25
     assert [line["line"] for line in found["lines"]] == [line.line for line in seen.lines]
