@@ -81,20 +81,21 @@ def write(forms: dict[str, Path | None], checks: Checks, sifted: Sifted, ended: 
     What goes wrong with a file is raised after the others are made, so that no finding is lost with it.
     """
     from tilewright.cli import files
-    from tilewright.report import console, findings as report, github, places, sarif
+    from tilewright.report import console, findings as report, github, places, sarif, terminal
 
     def prose(name: str, file: Path | None) -> str:
         """A report for people goes where colour and width are known, so a file's is made apart."""
         kept = io.StringIO()
-        report.show(
+        parts = report.blocks(
             sifted,
-            console.output() if file is None else Console(file=kept, width=console.PIPE_WIDTH, emoji=False),
             launches=checks.launches,
             kernels=len(checks.kernels),
             verbose=verbose,
             brief=name == "brief",
             interrupted=ended.interrupted,
         )
+        to_file = Console(file=kept, width=console.PIPE_WIDTH, emoji=False)
+        terminal.show(parts, console.output() if file is None else to_file)
         return kept.getvalue()
 
     documents: dict[str, Callable[[], str]] = {

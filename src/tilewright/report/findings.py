@@ -15,31 +15,13 @@ from tilewright.checking.causes import Cause, causes
 from tilewright.checking.suppressions import Sifted
 from tilewright.drivers.script import Ended
 from tilewright.instruments.findings import Code, Finding, codes
-from tilewright.report import figures, inner_lines, program, styles, terminal
+from tilewright.report import figures, program, styles, terminal
 from tilewright.report.blocks import Block, Gap, Line, words
-from tilewright.report.places import path
+from tilewright.report.places import listed, path
 from tilewright.report.tables import Column, Table, group
 
 #: Lines of source shown before and after the one concerned.
 CONTEXT_LINES = 2
-
-
-def show(
-    sifted: Sifted,
-    console: Console,
-    *,
-    launches: int,
-    kernels: int,
-    verbose: bool = False,
-    brief: bool = False,
-    interrupted: bool = False,
-) -> None:
-    """Print findings and a summary of one line; with `verbose` what was suppressed, and suppressions without use.
-
-    With `brief` a place is one line, as compilers and editors have them: `file:line: code severity: what was found`.
-    """
-    parts = blocks(sifted, launches=launches, kernels=kernels, verbose=verbose, brief=brief, interrupted=interrupted)
-    terminal.show(parts, console)
 
 
 def blocks(
@@ -51,7 +33,10 @@ def blocks(
     brief: bool = False,
     interrupted: bool = False,
 ) -> Iterator[Block]:
-    """What :func:`show` prints."""
+    """Findings and a summary of one line; with `verbose` what was suppressed, and suppressions without use.
+
+    With `brief` a place is one line, as compilers and editors have them: `file:line: code severity: what was found`.
+    """
     for finding in sifted.findings if brief else ():
         yield Line(_line(finding))
     for cause in () if brief else causes(sifted.findings):
@@ -140,7 +125,7 @@ def _meaning(code: Code) -> dict[str, str]:
 
 def inner(finding: Finding) -> str:
     """The library's lines that a finding's own calls, where it happened there; else ""."""
-    return inner_lines.listed(finding.details.get("inner", ()))
+    return listed(finding.details.get("inner", ()))
 
 
 def _line(finding: Finding) -> Text:

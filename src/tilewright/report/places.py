@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections.abc import Iterable
 from pathlib import Path
+
+from tilewright.ptx.frames import within
 
 #: Where notebooks and IPython's shell say that a cell's code is.
 _CELL = re.compile(r"<ipython-input-[^>]*>|[^\s:]*/ipykernel_\d+/[^\s:/]+\.py")
@@ -37,3 +40,18 @@ def _cell(file: str) -> str:
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     number = getattr(getattr(shell, "compile", None), "_filename_map", {}).get(file)
     return file if number is None else f"cell [{number}]"
+
+
+def listed(places: Iterable[str]) -> str:
+    """Lines of libraries, as they are named beside the user's line that calls them: those of one file together.
+
+    Examples
+    --------
+    >>> listed([*(f"/env/site-packages/lib/a.py:{line}" for line in (7, 9, 12)), "/usr/local/cuda/include/b.h:3"])
+    'lib/a.py:7, 9, 12 and include/b.h:3'
+    """
+    files: dict[str, list[str]] = {}
+    for place in places:
+        file, _, line = within(place).rpartition(":")
+        files.setdefault(file, []).append(line)
+    return " and ".join(f"{file}:{', '.join(lines)}" for file, lines in files.items())

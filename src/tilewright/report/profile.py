@@ -14,8 +14,7 @@ from tilewright.profiling import Counts, Profile, Sectors, Served, Unit, Wavefro
 from tilewright.profiling.record import Extent, LineCounts
 from tilewright.report import figures, occupancy, styles, tables
 from tilewright.report.blocks import Block, Facts, Gap, legend, words
-from tilewright.report.inner_lines import listed
-from tilewright.report.places import path
+from tilewright.report.places import listed, path
 from tilewright.report.tables import COUNT, PERCENT, SECONDS, SOME, Column, Form, Group, Table, group
 
 #: Block sizes that have a word.

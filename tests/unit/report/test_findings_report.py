@@ -16,7 +16,7 @@ from tilewright.checking.suppressions import Sifted, Suppression
 from tilewright.drivers.script import Ended, run_program
 from tilewright.drivers.target import Target
 from tilewright.instruments.findings import Finding, codes
-from tilewright.report import findings as report, sarif
+from tilewright.report import findings as report, sarif, terminal as screen
 from tilewright.report.places import path
 
 SOURCE = """def k(x):
@@ -47,7 +47,7 @@ def shown(sifted: Sifted, *, terminal: bool = False, encoding: str = "utf-8", ve
     stream = io.TextIOWrapper(raw, encoding, write_through=True)
     system: Any = "256" if terminal else None
     console = Console(file=stream, force_terminal=terminal, color_system=system, width=80, highlight=False)
-    report.show(sifted, console, launches=4, kernels=2, verbose=verbose)
+    screen.show(report.blocks(sifted, launches=4, kernels=2, verbose=verbose), console)
     return raw.getvalue().decode(encoding)
 
 
@@ -79,7 +79,7 @@ def test_brief_is_a_line_a_finding_as_editors_have_them(
 ) -> None:
     def shown() -> list[str]:
         console = Console(file=io.StringIO(), width=200)
-        report.show(Sifted((found,), (), ()), console, launches=1, kernels=1, brief=True)
+        screen.show(report.blocks(Sifted((found,), (), ()), launches=1, kernels=1, brief=True), console)
         return console.file.getvalue().splitlines()
 
     times = f" ({found.count:,} times)" if found.count > 1 else ""
