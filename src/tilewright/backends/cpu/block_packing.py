@@ -62,14 +62,16 @@ class _Block:
         block = []
         for i in range(ROWS):
             where = ir.at("%src", ir.mul("%rs", str(i)))
-            if masked:
-                exists = ir.compare("sgt", "%rows", str(i))
-                mask = ir.op(f"select i1 {exists}, <{lanes} x i1> {inside}, <{lanes} x i1> zeroinitializer")
-                value = ir.masked_load(type_, lanes, where, mask)
-            else:
-                value = ir.load(f"<{lanes} x {type_}>", where)
+            value = ir.masked_load(type_, lanes, where, self._mask("%rows", i, lanes, inside))
             block.append(ir.op(f"bitcast <{lanes} x {type_}> {value} to {_WORDS}"))
         self._store(transposed(ir, block, "i32", ROWS) if self.by_groups else block)
+
+    def _mask(self, extent: str, index: int, lanes: int, inside: str) -> str | None:
+        """The lanes that are `inside` in a row or step that exists; None where there is no edge."""
+        if not inside:
+            return None
+        exists = self.ir.compare("sgt", extent, str(index))
+        return self.ir.op(f"select i1 {exists}, <{lanes} x i1> {inside}, <{lanes} x i1> zeroinitializer")
 
     def groups(self, *, masked: bool) -> None:
         """Contiguous along the rows: for each group, vectors of 16 elements, interleaved."""
@@ -84,12 +86,7 @@ class _Block:
         parts = []
         for step in range(first, first + self.group):
             where = ir.at("%src", ir.mul("%ks", str(step)))
-            if inside:
-                exists = ir.compare("sgt", "%steps", str(step))
-                mask = ir.op(f"select i1 {exists}, <{ROWS} x i1> {inside}, <{ROWS} x i1> zeroinitializer")
-                parts.append(ir.masked_load(type_, ROWS, where, mask))
-            else:
-                parts.append(ir.load(f"<{ROWS} x {type_}>", where))
+            parts.append(ir.masked_load(type_, ROWS, where, self._mask("%steps", step, ROWS, inside)))
         width = ROWS
         while len(parts) > 1:
             order = ", ".join(f"i32 {lane}" for lane in range(2 * width))

@@ -133,16 +133,21 @@ class Ir:
         bound = self.splat("i64", width, count)
         return self.op(f"icmp slt <{width} x i64> <{numbers}>, {bound}")
 
-    def masked_load(self, type_: str, width: int, pointer: str, mask: str) -> str:
-        """Lanes of a mask from memory, zeros elsewhere."""
+    def masked_load(self, type_: str, width: int, pointer: str, mask: str | None) -> str:
+        """Lanes of a mask from memory, zeros elsewhere; without one all of a vector."""
+        if mask is None:
+            return self.load(f"<{width} x {type_}>" if width > 1 else type_, pointer)
         vector = f"<{width} x {type_}>"
         return self.intrinsic(
             f"llvm.masked.load.v{width}{suffix(type_)}.p0", vector,
             f"ptr align 1 {pointer}", f"<{width} x i1> {mask}", f"{vector} zeroinitializer",
         )  # fmt: skip
 
-    def masked_store(self, type_: str, width: int, value: str, pointer: str, mask: str) -> None:
-        """Lanes of a mask to memory."""
+    def masked_store(self, type_: str, width: int, value: str, pointer: str, mask: str | None) -> None:
+        """Lanes of a mask to memory; without one all of a vector."""
+        if mask is None:
+            self.store(f"<{width} x {type_}>" if width > 1 else type_, value, pointer)
+            return
         self.intrinsic(
             f"llvm.masked.store.v{width}{suffix(type_)}.p0", "void",
             f"<{width} x {type_}> {value}", f"ptr align 1 {pointer}", f"<{width} x i1> {mask}",

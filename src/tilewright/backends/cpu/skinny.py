@@ -127,7 +127,7 @@ class _Skinny:
             for v, mask in enumerate(masks)
         ]
         for slot, where, mask in places:
-            self._keep(slot, self._load(self.type, where, mask))
+            self._keep(slot, ir.masked_load(self.type, width, where, mask))
         with ir.loop(*steps) as p:
             row = ir.at(ir.at(b, ir.mul(p, "%b_rs")), ir.mul(j, str(self.b.bytes)))
             values = []
@@ -135,7 +135,7 @@ class _Skinny:
                 if mask is None:
                     ahead = ir.at(row, str(v * width * self.b.bytes + _AHEAD_BYTES))
                     ir.intrinsic("llvm.prefetch.p0", "void", f"ptr {ahead}", "i32 0", "i32 3", "i32 1")
-                value = self._load(self.b.memory, ir.at(row, str(v * width * self.b.bytes)), mask)
+                value = ir.masked_load(self.b.memory, width, ir.at(row, str(v * width * self.b.bytes)), mask)
                 values.append(widen(ir, self.b, value, self.type, width))
             for i, line in enumerate(a):
                 spread = ir.splat(self.type, width, ir.load(self.type, ir.at(line, ir.mul(p, str(self.size)))))
@@ -143,18 +143,10 @@ class _Skinny:
                     self._step(f"%sum.{i}.{v}", spread, value)
         for slot, where, mask in places:
             value = ir.op(f"load {self.full}, ptr {slot}, align 64")
-            if mask is None:
-                ir.store(self.full, value, where)
-            else:
-                ir.masked_store(self.type, width, value, where, mask)
+            ir.masked_store(self.type, width, value, where, mask)
 
     def _lines(self) -> list[str]:
         return [self.ir.at("%sums", self.ir.mul("%sums_rs", str(i))) for i in range(self.rows)]
-
-    def _load(self, type_: str, where: str, mask: str | None) -> str:
-        if mask is None:
-            return self.ir.load(vector(type_, self.width), where)
-        return self.ir.masked_load(type_, self.width, where, mask)
 
     def _keep(self, slot: str, value: str) -> None:
         self.ir.line(f"store {self.full} {value}, ptr {slot}, align 64")
@@ -175,7 +167,7 @@ class _Skinny:
             lines = [ir.at(b, ir.mul(ir.least(ir.add(j, str(lane)), last), "%b_cs")) for lane in range(width)]
             places = [ir.at(line, ir.mul(j, str(self.size))) for line in self._lines()]
             for i, where in enumerate(places):
-                self._keep(f"%sum.{i}.0", self._load(self.type, where, present))
+                self._keep(f"%sum.{i}.0", ir.masked_load(self.type, width, where, present))
             with ir.loop("0", whole, str(width)) as p:
                 block = []
                 for line in lines:

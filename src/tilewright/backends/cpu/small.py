@@ -113,23 +113,21 @@ class _Small:
 
     def written_out(self, a: str, b: str, c: str, rows: range, columns: list[_Column]) -> None:
         """Every step in a line."""
-        sums = {(i, x.first): self.zero(x) for i in rows for x in columns}
+        sums = {(i, x): self.zero(x) for i in rows for x in columns}
         for p in range(self.s.k):
             values = [self.load(self.ir.at(b, str(p * self.s.b_rs + x.first * self.size)), x) for x in columns]
             for i in rows:
                 scalar = self.ir.load(self.type, self.ir.at(a, str(i * self.s.a_rs + p * self.s.a_cs)))
                 for x, value in zip(columns, values, strict=True):
-                    sums[i, x.first] = self.step(sums[i, x.first], scalar, value, x)
-        for (i, first), value in sums.items():
-            x = next(x for x in columns if x.first == first)
-            self.store(value, self.ir.at(c, str(i * self.s.c_rs + first * self.size)), x)
+                    sums[i, x] = self.step(sums[i, x], scalar, value, x)
+        for (i, x), value in sums.items():
+            self.store(value, self.ir.at(c, str(i * self.s.c_rs + x.first * self.size)), x)
 
     def looped(self, a: str, b: str, c: str, rows: range, columns: list[_Column]) -> None:
         """A loop along k, accumulators in registers."""
         ir = self.ir
-        slots = {(i, x.first): f"%acc.{i - rows[0]}.{j}" for i in rows for j, x in enumerate(columns)}
-        for (_, first), slot in slots.items():
-            x = next(x for x in columns if x.first == first)
+        slots = {(i, x): f"%acc.{i - rows[0]}.{j}" for i in rows for j, x in enumerate(columns)}
+        for (_, x), slot in slots.items():
             ir.line(f"store {vector(self.type, x.width)} {self.zero(x)}, ptr {slot}, align 64")
         with ir.loop("0", str(self.s.k)) as p:
             line = ir.at(b, ir.mul(p, str(self.s.b_rs)))
@@ -139,13 +137,12 @@ class _Small:
             for i in rows:
                 scalar = ir.load(self.type, ir.at(along, str(i * self.s.a_rs)))
                 for x, value in zip(columns, values, strict=True):
-                    slot, full = slots[i, x.first], vector(self.type, x.width)
+                    slot, full = slots[i, x], vector(self.type, x.width)
                     old = ir.op(f"load {full}, ptr {slot}, align 64")
                     ir.line(f"store {full} {self.step(old, scalar, value, x)}, ptr {slot}, align 64")
-        for (i, first), slot in slots.items():
-            x = next(x for x in columns if x.first == first)
+        for (i, x), slot in slots.items():
             value = ir.op(f"load {vector(self.type, x.width)}, ptr {slot}, align 64")
-            self.store(value, ir.at(c, str(i * self.s.c_rs + first * self.size)), x)
+            self.store(value, ir.at(c, str(i * self.s.c_rs + x.first * self.size)), x)
 
     def fetch(self, p: str, rows: range, columns: list[_Column]) -> None:
         """Ask for a share of the next matrices: they start on other pages, where no prefetcher follows.
@@ -179,19 +176,17 @@ class _Small:
 
     def load(self, where: str, x: _Column) -> str:
         """Part of a row of B."""
-        if x.count == x.width:
-            return self.ir.load(vector(self.type, x.width), where)
         return self.ir.masked_load(self.type, x.width, where, _mask(x))
 
     def store(self, value: str, where: str, x: _Column) -> None:
         """Part of a row of C."""
-        if x.count == x.width:
-            self.ir.store(vector(self.type, x.width), value, where)
-        else:
-            self.ir.masked_store(self.type, x.width, value, where, _mask(x))
+        self.ir.masked_store(self.type, x.width, value, where, _mask(x))
 
 
-def _mask(x: _Column) -> str:
+def _mask(x: _Column) -> str | None:
+    """The lanes that exist; None for all."""
+    if x.count == x.width:
+        return None
     return f"<{', '.join('i1 true' if lane < x.count else 'i1 false' for lane in range(x.width))}>"
 
 

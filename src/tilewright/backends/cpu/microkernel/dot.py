@@ -170,11 +170,7 @@ class _PanelPacker:
     def _lanes(self, where: str, mask: str | None, place: int) -> str:
         """A vector of a row, each element at its place within a group's word."""
         ir, lanes, memory = self.ir, self.width, self.source.memory
-        if mask is None:
-            value = ir.load(f"<{lanes} x {memory}>", where)
-        else:
-            value = ir.masked_load(memory, lanes, where, mask)
-        packed = widen(ir, self.source, value, self.dot.type, lanes)
+        packed = widen(ir, self.source, ir.masked_load(memory, lanes, where, mask), self.dot.type, lanes)
         wide = ir.op(f"zext <{lanes} x {self.dot.type}> {packed} to <{lanes} x i32>")
         return ir.op(f"shl <{lanes} x i32> {wide}, splat (i32 {8 * self.dot.bytes * place})")
 

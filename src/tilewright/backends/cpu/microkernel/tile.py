@@ -99,10 +99,7 @@ class TileCode:
         with ir.when(ir.not_(first)):
             for i, j, name in self._each():
                 where = ir.at(rows[i], str(j * self.tile.width * self.bytes))
-                if masks is None:
-                    value = ir.load(self.vector, where)
-                else:
-                    value = ir.masked_load(self.type, self.tile.width, where, masks[i][j])
+                value = ir.masked_load(self.type, self.tile.width, where, masks[i][j] if masks else None)
                 ir.line(f"store {self.vector} {value}, ptr {name}, align 64")
 
     def _correct(self, behind: str) -> None:
@@ -132,7 +129,4 @@ class TileCode:
         for i, j, name in self._each():
             value = ir.op(f"load {self.vector}, ptr {name}, align 64")
             where = ir.at(rows[i], str(j * width * self.bytes))
-            if masks is None:
-                ir.store(self.vector, value, where)
-            else:
-                ir.masked_store(self.type, width, value, where, masks[i][j])
+            ir.masked_store(self.type, width, value, where, masks[i][j] if masks else None)
