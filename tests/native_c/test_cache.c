@@ -129,10 +129,10 @@ static void a_launch_ends(bool roomy)
     CHECK(counts[0].dram_compulsory == 2 && counts[0].l2_hits == 2 && counts[0].l1_hits == 8);
     CHECK(counts[1].l2_hits == 6 && counts[1].l2_allocated == 0);
     forget_first(&launch, 1, 9, 1);
-    CHECK(use_first(&launch, 1, 9, 3) == 2);
+    CHECK(use_first(&launch, at_hand(&launch, 1), 1, 9, 3) == 2);
     for (uint64_t line = 0; line < 1 + WAYS && roomy; line++) {
         CHECK(!launch.crowded);
-        use_first(&launch, 0, SETS * line, 1);  // one of these, of the set of line 9, is there
+        use_first(&launch, at_hand(&launch, 0), 0, SETS * line, 1);  // one of these, of the set of line 9, is there
     }
     CHECK(launch.crowded == roomy && tw_cache_run(&launch, 1) == (roomy ? TW_CACHE_CROWDED : TW_CACHE_ENDED));
 }

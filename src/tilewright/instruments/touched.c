@@ -12,12 +12,15 @@ enum { ROW = 8, WORD = 8 };
 // As handlers are given them.
 typedef uint64_t addresses_of __attribute__((vector_size(256), aligned(8)));
 
+// Sets neighbouring bytes of a map. Most are set already: what is only read stays in the caches of all cores.
 static inline void set_map(uint8_t *map, uint64_t bytes)
 {
     typedef uint64_t word __attribute__((aligned(1)));
+    const uint64_t ones = UINT64_MAX / UINT8_MAX;
     uint64_t done = 0;
     for (; done + WORD <= bytes; done += WORD)
-        *(word *)(map + done) = UINT64_MAX / UINT8_MAX;
+        if (*(word *)(map + done) != ones)
+            *(word *)(map + done) = ones;
     for (; done < bytes; done++)
         map[done] = 1;
 }

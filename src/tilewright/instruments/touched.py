@@ -94,8 +94,10 @@ class Touched(Instrument):
         return Storage(launch)
 
     def collect(self, sites: list[Site], counters: npt.NDArray[np.uint64]) -> TouchedResult:
-        """The maps."""
-        return TouchedResult(*self._maps)
+        """The maps, which are the result's alone."""
+        read, written = self._maps
+        self._maps = np.zeros((2, 0), np.uint8)
+        return TouchedResult(read, written)
 
 
 def _affine(site: Site, offsets: tuple[int, ...]) -> Handler:

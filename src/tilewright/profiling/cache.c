@@ -127,13 +127,30 @@ INLINE uint8_t *present(const struct tw_cache_launch *launch, uint64_t multiproc
     return &launch->present[multiprocessor * launch->present_lines + line];
 }
 
+// What a multiprocessor's turn looks at all the time. The compiler keeps it in registers, while it would read what
+// `launch` points to again after each byte that is written.
+struct at_hand {
+    const uint64_t *words;
+    const uint8_t *kinds;
+    struct tw_cache_counts *counts;
+    uint8_t *present;  // of the multiprocessor, or null
+    uint8_t *known;
+};
+
+INLINE struct at_hand at_hand(const struct tw_cache_launch *launch, uint64_t multiprocessor)
+{
+    uint8_t *mine = launch->present ? present(launch, multiprocessor, 0) : NULL;
+    return (struct at_hand){launch->words, launch->kinds, launch->counts, mine, launch->known};
+}
+
 // Uses sectors of a line at a first level; returns which of them were there. While no set is full, nothing need be known
 // of lines but that they are there: an order of use and buckets take four times as long.
-INLINE uint32_t use_first(struct tw_cache_launch *launch, uint64_t multiprocessor, uint64_t line, uint32_t valid)
+INLINE uint32_t use_first(struct tw_cache_launch *launch, struct at_hand hand, uint64_t multiprocessor, uint64_t line,
+                          uint32_t valid)
 {
-    if (!launch->present)
+    if (!hand.present)
         return use(launch->first, multiprocessor, launch->homes, line, valid);
-    uint8_t *state = present(launch, multiprocessor, line);
+    uint8_t *state = &hand.present[line];
     uint32_t before = *state;
     if (!before) {
         uint32_t *filled = &launch->filled[set_of(launch->first, multiprocessor, launch->homes, line)];
@@ -152,13 +169,13 @@ static void forget_first(struct tw_cache_launch *launch, uint64_t multiprocessor
 }
 
 // What becomes of sectors of a line at the second level.
-INLINE void second_level(struct tw_cache_launch *launch, bool endless, uint64_t line, uint32_t valid, uint32_t kind,
-                         struct tw_cache_counts *counts)
+INLINE void second_level(struct tw_cache_launch *launch, struct at_hand hand, bool endless, uint64_t line,
+                         uint32_t valid, uint32_t kind, struct tw_cache_counts *counts)
 {
     bool writes = kind >= TW_CACHE_STORE;
-    uint32_t known = launch->known[line], before = known & valid, found = before, kept = 0;
+    uint32_t known = hand.known[line], before = known & valid, found = before, kept = 0;
     uint32_t bits = valid | (writes ? valid << DIRTY_SHIFT : 0);
-    launch->known[line] = (uint8_t)(known | bits);
+    hand.known[line] = (uint8_t)(known | bits);
     if (endless) {  // what was touched is there
         if (writes)
             launch->soiled += count((bits & ~known) >> DIRTY_SHIFT);
@@ -180,17 +197,18 @@ INLINE void second_level(struct tw_cache_launch *launch, bool endless, uint64_t 
 }
 
 // One request of a warp of a multiprocessor, at a word; returns the word after it.
-INLINE uint64_t request(struct tw_cache_launch *launch, bool endless, uint64_t multiprocessor, uint64_t at)
+INLINE uint64_t request(struct tw_cache_launch *launch, struct at_hand hand, bool endless, uint64_t multiprocessor,
+                        uint64_t at)
 {
-    uint64_t header = launch->words[at], end = at + 1 + tw_request_words(header);
-    uint32_t kind = launch->kinds[tw_request_site(header)];
-    struct tw_cache_counts *counts = &launch->counts[tw_request_site(header)];
+    uint64_t header = hand.words[at], end = at + 1 + tw_request_words(header);
+    uint32_t kind = hand.kinds[tw_request_site(header)];
+    struct tw_cache_counts *counts = &hand.counts[tw_request_site(header)];
     counts->requests++;
     for (at++; at < end; at++) {
-        uint64_t line = launch->words[at] >> TW_LINE_SECTORS;
-        uint32_t valid = (uint32_t)launch->words[at] & VALID;
+        uint64_t line = hand.words[at] >> TW_LINE_SECTORS;
+        uint32_t valid = (uint32_t)hand.words[at] & VALID;
         if (kind == TW_CACHE_LOAD) {
-            uint32_t found = use_first(launch, multiprocessor, line, valid);
+            uint32_t found = use_first(launch, hand, multiprocessor, line, valid);
             counts->l1_hits += count(found);
             valid ^= found;
             if (!valid)
@@ -198,7 +216,7 @@ INLINE uint64_t request(struct tw_cache_launch *launch, bool endless, uint64_t m
         } else if (kind == TW_CACHE_ATOMIC) {
             forget_first(launch, multiprocessor, line, valid);
         }
-        second_level(launch, endless, line, valid, kind, counts);
+        second_level(launch, hand, endless, line, valid, kind, counts);
     }
     return end;
 }
@@ -255,13 +273,14 @@ void tw_cache_start(struct tw_cache_launch *launch)
 INLINE uint64_t turn(struct tw_cache_launch *launch, bool endless, uint64_t number)
 {
     struct tw_multiprocessor *m = &launch->multiprocessors[number];
+    const struct at_hand hand = at_hand(launch, number);
     uint64_t used = 0;
     for (uint64_t left = m->live; left; left &= left - 1)
         foresee(launch, number, m->at[__builtin_ctzll(left)]);
     for (uint64_t left = m->live; left; left &= left - 1) {
         uint32_t slot = (uint32_t)__builtin_ctzll(left);
-        uint64_t after = request(launch, endless, number, m->at[slot]);
-        used += after - m->at[slot];
+        uint64_t before = m->at[slot], after = request(launch, hand, endless, number, before);
+        used += after - before;
         m->at[slot] = after;
         if (after == m->end[slot])
             end_warp(launch, m, slot);

@@ -221,7 +221,7 @@ def code() -> Any:
 
 def _checked_kinds(kinds: npt.ArrayLike) -> npt.NDArray[np.uint8]:
     given = np.asarray(kinds)
-    if given.ndim != 1 or len(given) > 1 << 16 or not np.isin(given, (LOAD, LOAD_L2, STORE, ATOMIC)).all():
+    if given.ndim != 1 or len(given) > 1 << 16 or not {LOAD, LOAD_L2, STORE, ATOMIC}.issuperset(given.tolist()):
         raise ArgumentValueError(
             f"`kinds` must be LOAD, LOAD_L2, STORE or ATOMIC for each of at most 65,536 sites (got shape {given.shape})"
         )

@@ -1,5 +1,5 @@
 // The quick tests of a whole warp's loads of global memory, eight cells at a time: bytes that may be read, of cells that
-// other blocks have read and nothing has written.
+// other blocks or nobody have read and nothing has written.
 
 #include "global.h"
 #include "quick.h"
@@ -54,8 +54,24 @@ static void spread(uint64_t *reads, uint32_t used)
         __atomic_store_n(&reads[tw_first_lane(left)], TW_SEVERAL_BLOCKS, SPREAD_ORDER);
 }
 
+// Cells that nobody has read are put down as read by lanes from one on; which of them another block took meanwhile.
+static uint32_t claim(const struct access *me, uint64_t *reads, uint32_t free, uint32_t lane)
+{
+    uint64_t site = me->row < TW_SITE_MAX ? me->row : TW_SITE_MAX;
+    uint64_t mine = me->number << TW_BLOCK_SHIFT | me->clock << TW_CLOCK_SHIFT | site << TW_SITE_SHIFT |
+                    (me->warp << 5 | lane);
+    for (uint32_t left = free; left; left = tw_other_lanes(left)) {
+        uint32_t i = tw_first_lane(left);
+        uint64_t nobody = 0;
+        if (__atomic_compare_exchange_n(&reads[i], &nobody, mine + i, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+            free ^= 1u << i;
+    }
+    return free;
+}
+
+// With `by_lane`, each row's cells are those of eight lanes, in their order.
 TW_INLINE static inline bool reads_rows(const struct access *me, int64_t start, const struct tw_plain_row *rows,
-                                        uint64_t count, uint32_t cell_bytes)
+                                        uint64_t count, uint32_t cell_bytes, bool by_lane)
 {
     const struct tw_shadow_launch *launch = me->launch;
     bool stored = false;
@@ -68,10 +84,13 @@ TW_INLINE static inline bool reads_rows(const struct access *me, int64_t start, 
         uint32_t several = where(read == TW_SEVERAL_BLOCKS) | unused;
         if (several == ALL_CELLS)
             continue;
-        uint32_t far = where(read >> TW_BLOCK_SHIFT != me->number) & where(read != 0);
-        if ((far | several) != ALL_CELLS || !fits(me->number, me->clock))
+        uint32_t free = where(read == 0) & ~several;
+        uint32_t far = where(read >> TW_BLOCK_SHIFT != me->number) & ~(free | several);
+        if ((far | several | (by_lane ? free : 0)) != ALL_CELLS || !fits(me->number, me->clock))
             return false;
-        spread(launch->reads + cell, ~unused & ALL_CELLS);
+        if (free && claim(me, launch->reads + cell, free, (uint32_t)i * TW_CELL_RUN))
+            return false;
+        spread(launch->reads + cell, far);
         stored = true;
     }
     if (stored)
@@ -84,15 +103,31 @@ TW_INLINE static inline bool reads_rows(const struct access *me, int64_t start, 
     return true;
 }
 
-static bool reads(const struct access *me, int64_t start, const struct tw_plain_row *rows, uint64_t count)
+TW_INLINE static inline bool reads(const struct access *me, int64_t start, const struct tw_plain_row *rows,
+                                   uint64_t count, bool by_lane)
 {
     switch (me->launch->cell_bytes) {
     case 1:
-        return reads_rows(me, start, rows, count, 1);
+        return reads_rows(me, start, rows, count, 1, by_lane);
     case 2:
-        return reads_rows(me, start, rows, count, 2);
+        return reads_rows(me, start, rows, count, 2, by_lane);
     default:
-        return reads_rows(me, start, rows, count, 4);
+        return reads_rows(me, start, rows, count, 4, by_lane);
+    }
+}
+
+// Has what is known of each eighth lane's cell fetched, all at once: it lies far apart, and the tests wait for one after
+// the other. Of a cell of 1, 2 or 4 bytes the number of bits below its number is half its size.
+static inline void foresee(const struct access *me)
+{
+    const struct tw_shadow_launch *launch = me->launch;
+    for (uint32_t lane = 0; lane < TW_LANES; lane += TW_CELL_RUN) {
+        uint64_t offset = me->addresses[lane] - launch->base, cell = offset >> (launch->cell_bytes >> 1);
+        __builtin_prefetch(launch->states + offset);
+        __builtin_prefetch(launch->reads + cell);
+        __builtin_prefetch(launch->writes + cell);
+        if (me->writes)
+            __builtin_prefetch(launch->stored + cell);
     }
 }
 
@@ -111,7 +146,7 @@ static bool reads_runs(const struct access *me)
         for (uint64_t i = 0; i < cells_each; i++)
             rows[count++] = (struct tw_plain_row){cell + (int64_t)i * TW_CELL_RUN, ALL_CELLS};
     }
-    return reads(me, 0, rows, count);
+    return reads(me, 0, rows, count, cells_each == 1);
 }
 
 // Loads of global memory from addresses that are known now only: rows of lanes, or lanes that differ freely.
@@ -119,6 +154,7 @@ void tw_shadow_free_global(TW_ACCESSES)
 {
     struct access me = access_of(slot, warp, launch, block, counters, row, mask, addresses, bytes, values, how, element,
                                  heard);
+    foresee(&me);
     if (mask != UINT32_MAX || how != TW_READS || !reads_runs(&me))
         tw_shadow_turns_global(slot, warp, launch, block, counters, row, mask, addresses, bytes, values, how, element,
                                heard);
@@ -130,5 +166,5 @@ __attribute__((noinline)) bool tw_shadow_reads_global(const struct tw_slot *slot
                                                       int64_t base, const struct tw_plain_row *rows, uint64_t count)
 {
     struct access me = {.launch = launch, .number = slot->block, .clock = block->clocks[warp->index].now};
-    return reads(&me, (base - (int64_t)launch->base) / (int64_t)launch->cell_bytes, rows, count);
+    return reads(&me, (base - (int64_t)launch->base) / (int64_t)launch->cell_bytes, rows, count, false);
 }

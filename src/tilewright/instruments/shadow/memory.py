@@ -137,7 +137,8 @@ class MemoryCheck(Instrument):
         return Storage(self._launch, block)
 
     def collect(self, sites: list[Site], counters: npt.NDArray[np.uint64]) -> MemoryResult:
-        """Turn the records into findings."""
+        """Turn the records into findings; cells are given back."""
+        self._cells = []
         found = [finding_of(record, sites, self._facts, self._kernel) for record in records.read(self._table)]
         return MemoryResult(tuple(settled(found)), int(self._launch[records.FOUND["lost"] // 8]))
 
