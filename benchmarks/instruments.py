@@ -3,7 +3,7 @@
 A pair's ratio is of the host's seconds of running blocks. `whole` is what a user waits for: the whole call, with what
 is made of the counts afterwards (for a profile the cache model too), over the whole call without instruments; and the
 same of processor time, all threads together, which another load on the host disturbs less. Arrays stay in simulated
-memory, and kernels are translated and optimised before.
+memory, kernels are translated and optimised before, and instruments work in memory that earlier launches gave back.
 
     python benchmarks/instruments.py [--size 256] [--threads 2] [--rounds 15] [--json]
 """

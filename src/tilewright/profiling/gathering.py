@@ -66,17 +66,16 @@ def sites(results: Mapping[str, Any], program: Program, served: Sequence[Served]
     for key, fields in _parts(results, served):
         found.setdefault(key, []).append(fields)
     place = _Places(program)
-    alike: dict[int, Counts] = {}  # instructions of a straight line that count the same have one record
+    alike: dict[tuple[int, ...], Counts] = {}  # instructions of a straight line that count the same have one record
     counted = []
     for key in sorted(found):
         line, opcode, source = key
-        first, *others = found[key]
-        counts = None if others else alike.get(id(first))
-        if counts is None:
-            counts = Counts(**functools.reduce(_joined, others, first))
-            if not others:
-                alike[id(first)] = counts
-        counted.append(SiteCounts(line, opcode, source or place.before(line), counts, place.inner(line, source)))
+        parts = found[key]
+        which = tuple(map(id, parts))
+        if which not in alike:
+            alike[which] = Counts(**functools.reduce(_joined, parts))
+        inner = place.inner(line, source)
+        counted.append(SiteCounts(line, opcode, source or place.before(line), alike[which], inner))
     return tuple(counted)
 
 
@@ -103,9 +102,13 @@ def _parts(results: Mapping[str, Any], served: Sequence[Served]) -> Iterator[tup
         found = served[index] if served else Served()
         sectors = Sectors(row.requests, row.lanes, row.sectors, row.ideal_sectors, row.bytes_used, found)
         yield _key(row.site), {_ACCESSES[row.site.space, row.site.access]: sectors}
+    same: dict[tuple[Any, ...], dict[str, Any]] = {}
     for row in results["banks"].rows:
-        fronts = Wavefronts(row.requests, row.lanes, row.wavefronts, row.ideal_wavefronts)
-        yield _key(row.site), {_ACCESSES[row.site.space, row.site.access]: fronts}
+        counted = row.requests, row.lanes, row.wavefronts, row.ideal_wavefronts
+        kind_of = row.site.space, row.site.access
+        if (kind_of, counted) not in same:
+            same[kind_of, counted] = {_ACCESSES[kind_of]: Wavefronts(*counted)}
+        yield _key(row.site), same[kind_of, counted]
 
 
 def _key(site: Site) -> _Key:
