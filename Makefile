@@ -14,8 +14,9 @@ help:  ## Show this list
 run: $(STAMP)  ## Run the ladder: every kernel, verified and counted, on a simulated GPU
 	@$(BIN)/tilewright ladder
 
+# The tests start a hundred interpreters; each would compile all modules again where bytecode must not be kept.
 test: lint  ## Lint, types and the test suite
-	@$(BIN)/pytest
+	@unset PYTHONDONTWRITEBYTECODE; $(BIN)/pytest
 
 volume: $(STAMP)  ## The slow, high-volume tests that `make test` leaves out
 	@$(BIN)/pytest -m volume

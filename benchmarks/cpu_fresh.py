@@ -23,20 +23,12 @@ SIZE = 2048
 
 @dataclass(frozen=True)
 class Start:
-    """A statement timed in a fresh process, and what it may cost.
-
-    Attributes
-    ----------
-    name : str
-    before, statement : str
-        What comes first, untimed, and what is timed.
-    empty, filled : float, optional
-        At most so many seconds with an empty cache of kernels, and with what that run left in it.
-    """
+    """A statement timed in a fresh process, and what it may cost."""
 
     name: str
-    before: str
+    before: str  # what comes first, untimed
     statement: str
+    #: At most so many seconds with an empty cache of kernels, and with what that run left in it.
     empty: float | None = None
     filled: float | None = None
 
@@ -91,21 +83,12 @@ def seconds(start: Start, cache: str) -> float:
 
 @dataclass(frozen=True)
 class Extra:
-    """Peak memory of a product beyond its operands and result.
-
-    Attributes
-    ----------
-    name : str
-    extra_bytes, operand_bytes : int
-        The latter of the operand that is strided, as a contiguous copy of it.
-    bar : int
-        16 MB a thread, and no copy of the operand.
-    """
+    """Peak memory of a product beyond its operands and result."""
 
     name: str
     extra_bytes: int
-    operand_bytes: int
-    bar: int
+    operand_bytes: int  # of the operand that is strided, as a contiguous copy of it
+    bar: int  # 16 MB a thread, and no copy of the operand
 
     @property
     def met(self) -> bool:

@@ -9,14 +9,13 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
+from typing import NamedTuple
 
 Magnitude = Fraction | str
 
 
-@dataclass(frozen=True)
-class Format:
+class Format(NamedTuple):
     """Widths of a binary format's exponent and fraction."""
 
     exponent: int

@@ -54,6 +54,17 @@ class Case:
     results: list[list[int]] = field(default_factory=list)
 
 
+#: How a register and memory at %at exchange a value: of any type but a predicate, and a predicate.
+_LOAD = (
+    "ld.global.{type} {register}, [%at+{offset}];",
+    "ld.global.u8 %byte, [%at+{offset}]; setp.ne.u16 {register}, %byte, 0;",
+)
+_STORE = (
+    "st.global.{type} [%at+{offset}], {register};",
+    "selp.u16 %byte, 1, 0, {register}; st.global.u8 [%at+{offset}], %byte;",
+)
+
+
 class _Kernel:
     """PTX text under construction, and the bytes it reads and writes."""
 
@@ -79,10 +90,7 @@ class _Kernel:
         register = self.register(ptx_type)
         index = "%warp" if uniform else "%thread"
         self.lines.append(f"mad.wide.u32 %at, {index}, {size}, %in;")
-        if register.startswith("%p"):
-            self.lines.append(f"ld.global.u8 %byte, [%at+{offset}]; setp.ne.u16 {register}, %byte, 0;")
-        else:
-            self.lines.append(f"ld.global.{_TYPE[register[:2]]} {register}, [%at+{offset}];")
+        self._move(_LOAD, register, offset)
         return register
 
     def destination(self, ptx_type: str) -> str:
@@ -101,11 +109,12 @@ class _Kernel:
         offset = self.out_bytes
         self.out_bytes += size * 32 * self.warps
         self.lines.append(f"mad.wide.u32 %at, %thread, {size}, %out;")
-        if register.startswith("%p"):
-            self.lines.append(f"selp.u16 %byte, 1, 0, {register}; st.global.u8 [%at+{offset}], %byte;")
-        else:
-            self.lines.append(f"st.global.{_TYPE[register[:2]]} [%at+{offset}], {register};")
+        self._move(_STORE, register, offset)
         return offset
+
+    def _move(self, forms: tuple[str, str], register: str, offset: int) -> None:
+        form = forms[register.startswith("%p")]
+        self.lines.append(form.format(register=register, offset=offset, type=_TYPE[register[:2]]))
 
     def text(self) -> str:
         kinds = {"%p": "pred", "%h": "b16", "%r": "b32", "%l": "b64", "%f": "f32", "%d": "f64"}

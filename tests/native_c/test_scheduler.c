@@ -65,6 +65,14 @@ static struct launch *prepared(warp_function *function, uint64_t blocks, uint64_
     return launch;
 }
 
+// A launch of one block that has run, and ended so.
+static struct launch *ended(warp_function *function, uint64_t points, int32_t end)
+{
+    struct launch *launch = prepared(function, 1, points);
+    CHECK(tw_run(&launch->context, &launch->slot) == end);
+    return launch;
+}
+
 static int32_t ends_at_once(struct tw_context *context, struct tw_slot *slot, struct tw_warp *warp)
 {
     struct launch *launch = launch_of(slot);
@@ -105,8 +113,7 @@ static int32_t waits_twice(struct tw_context *context, struct tw_slot *slot, str
 
 static void whole_barriers_keep_warps_together(void)
 {
-    struct launch *launch = prepared(waits_twice, 1, 0);
-    CHECK(tw_run(&launch->context, &launch->slot) == TW_FINISHED);
+    struct launch *launch = ended(waits_twice, 0, TW_FINISHED);
     for (uint32_t i = 0; i < WARPS; i++)
         CHECK(launch->visits[i] == 3);
     free(launch);
@@ -159,8 +166,7 @@ static int32_t counted(struct tw_context *context, struct tw_slot *slot, struct 
 
 static void counted_barriers_release_who_waits(void)
 {
-    struct launch *launch = prepared(counted, 1, POINTS);
-    CHECK(tw_run(&launch->context, &launch->slot) == TW_FINISHED);
+    struct launch *launch = ended(counted, POINTS, TW_FINISHED);
     CHECK(launch->visits[0] == 2 && launch->visits[1] == 1);
     CHECK(launch->slot.barriers[1].arrived == 0);
     CHECK(launch->slot.gone == 7);
@@ -180,9 +186,7 @@ static int32_t votes(struct tw_context *context, struct tw_slot *slot, struct tw
 
 static void reductions_count_every_lane(void)
 {
-    struct launch *launch = prepared(votes, 1, POINTS);
-    CHECK(tw_run(&launch->context, &launch->slot) == TW_FINISHED);
-    free(launch);
+    free(ended(votes, POINTS, TW_FINISHED));
 }
 
 static int32_t waits_alone(struct tw_context *context, struct tw_slot *slot, struct tw_warp *warp)
@@ -195,9 +199,7 @@ static int32_t waits_alone(struct tw_context *context, struct tw_slot *slot, str
 
 static void barriers_that_nobody_completes_are_a_deadlock(void)
 {
-    struct launch *launch = prepared(waits_alone, 1, POINTS);
-    CHECK(tw_run(&launch->context, &launch->slot) == TW_DEADLOCK);
-    free(launch);
+    free(ended(waits_alone, POINTS, TW_DEADLOCK));
 }
 
 static int32_t breaks_rules(struct tw_context *context, struct tw_slot *slot, struct tw_warp *warp)

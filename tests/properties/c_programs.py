@@ -9,6 +9,7 @@ Source: ISO C17 and the CUDA C++ Programming Guide (device functions, mathematic
 from __future__ import annotations
 
 import random
+from collections.abc import Callable, Sequence
 
 INPUTS, OUTPUTS = 6, 8  # 64-bit words a thread
 
@@ -68,15 +69,24 @@ class Function:
 
     # -- expressions -------------------------------------------------------------------------------------------
 
+    def leaf(self, depth: int, types: Sequence[str], likely: float, literal: Callable[[], str]) -> str | None:
+        """A late variable of these types, or a literal; None where the expression goes on."""
+        names = [n for scope in self.variables for n, t in scope.items() if t in types]
+        if depth > 0 and self.draw.random() >= 0.15:
+            return None
+        if names and self.draw.random() < likely:
+            return self.draw.choice(names[-8:])
+        return literal()
+
+    def edge(self) -> str:
+        edges = (0, 1, 2, 7, 31, 255, 65535, 0x80000000, 0x123456789, self.draw.getrandbits(32))
+        return f"{self.draw.choice(edges)}ull"
+
     def integer(self, depth: int) -> str:
         """An expression of type u64, u32, or narrower, unsigned where it can overflow."""
         depth = min(depth, self.most)
-        names = [n for scope in self.variables for n, t in scope.items() if t in _INTEGERS]
-        if depth <= 0 or self.draw.random() < 0.15:
-            if names and self.draw.random() < 0.75:
-                return self.draw.choice(names[-8:])
-            edges = (0, 1, 2, 7, 31, 255, 65535, 0x80000000, 0x123456789, self.draw.getrandbits(32))
-            return f"{self.draw.choice(edges)}ull"
+        if leaf := self.leaf(depth, _INTEGERS, 0.75, self.edge):
+            return leaf
         a, b = self.integer(depth - 1), self.integer(depth - 1)
         width = self.draw.choice(("u32", "u64"))
         to_integer = ("to_i((float)", "to_u((float)", "to_l((double)", "to_ul((double)")
@@ -108,11 +118,9 @@ class Function:
     def floating(self, depth: int) -> str:
         """An expression of type float or double."""
         depth = min(depth, self.most)
-        names = [n for scope in self.variables for n, t in scope.items() if t in _FLOATS]
-        if depth <= 0 or self.draw.random() < 0.15:
-            if names and self.draw.random() < 0.8:
-                return self.draw.choice(names[-8:])
-            return self.draw.choice(("0.0f", "1.0f", "-2.5f", "3.0", "0.1", "1e30f", "1e-40f", "s.x", "s.y"))
+        literals = ("0.0f", "1.0f", "-2.5f", "3.0", "0.1", "1e30f", "1e-40f", "s.x", "s.y")
+        if leaf := self.leaf(depth, _FLOATS, 0.8, lambda: self.draw.choice(literals)):
+            return leaf
         a, b = self.floating(depth - 1), self.floating(depth - 1)
         kind = self.draw.choice(_FLOATS)
         end = "f" if kind == "float" else ""

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from checked_programs import flipped
 from numba import cuda
 from ptx_kernels import kernel
 
@@ -27,13 +28,6 @@ def codes(body: str, *args: Any, grid: Any = (1, 1, 1), block: Any = (32, 1, 1),
 
 
 @cuda.jit
-def flipped(image, out):
-    row, column = cuda.grid(2)
-    if row < image.shape[0] and column < image.shape[1]:
-        out[column, row] = image[row, column]
-
-
-@cuda.jit
 def total_of_rows(image, out):
     i = cuda.grid(1)
     if i < out.size:
@@ -47,10 +41,7 @@ def total_of_rows(image, out):
 def quiet_total(image, out):
     i = cuda.grid(1)
     if i < out.size:
-        total = 0.0
-        for j in range(image.shape[1]):
-            total += image[i, j]  # tilewright: ignore[TW601]
-        out[i] = total
+        out[i] = 0.5 * image[i, 0] + 0.1 * image[i, 1]  # tilewright: ignore[TW601]
 
 
 def test_check_is_public() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from checked_programs import checked
+from checked_programs import added, checked
 from numba import cuda
 from numba.cuda.cudadrv.driver import CudaAPIError
 
@@ -24,13 +25,6 @@ def filled(x, value):
     i = cuda.grid(1)
     if i < x.size:
         x[i] = value
-
-
-@cuda.jit
-def added(x, y, out):
-    i = cuda.grid(1)
-    if i < out.size:
-        out[i] = x[i] + y[i]
 
 
 @cuda.jit
@@ -53,8 +47,8 @@ def past_the_tile(x):
     x[0] = tile[0]
 
 
-def line_of(text: str) -> int:
-    lines = Path(__file__).read_text(encoding="utf-8").splitlines()
+def line_of(text: str, file: str = __file__) -> int:
+    lines = Path(file).read_text(encoding="utf-8").splitlines()
     return next(number for number, line in enumerate(lines, 1) if line.strip() == text)
 
 
@@ -77,7 +71,8 @@ def test_the_launch_and_the_array_that_was_not_set_are_told() -> None:
 
     (found,) = checked(program)
     assert (found.code, found.launch, found.details["array"]) == ("TW201", 1, "y")
-    assert (found.source, found.line) == (__file__, line_of("out[i] = x[i] + y[i]"))
+    file = inspect.getfile(added.py_func)
+    assert (found.source, found.line) == (file, line_of("out[i] = x[i] + y[i]", file))
     assert (found.block, found.thread, found.count) == ((0, 0, 0), (0, 0, 0), 64)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from checked_programs import checked
+from checked_programs import added, checked, flipped
 from numba import cuda
 
 import tilewright as tw
@@ -47,13 +47,6 @@ def by_thread(a, out):
 @cuda.jit
 def by_thread_unguarded(a, out):
     out[cuda.threadIdx.x] = a[cuda.threadIdx.x] + 10
-
-
-@cuda.jit
-def added(a, b, out):
-    i = cuda.grid(1)
-    if i < out.size:
-        out[i] = a[i] + b[i]
 
 
 @cuda.jit
@@ -99,13 +92,6 @@ def unused_index(a, out):
 
 
 @cuda.jit
-def transposed(a, out):
-    i, j = cuda.grid(2)
-    if i < out.shape[0] and j < out.shape[1]:
-        out[i, j] = a[j, i]
-
-
-@cuda.jit
 def in_place_2d(x):
     i, j = cuda.grid(2)
     if i < x.shape[0] and j < x.shape[1]:
@@ -146,7 +132,7 @@ DEFECTS: dict[str, tuple[Callable[[], object], str]] = {
     "an index not used": (lambda: unused_index[(2, 2), (4, 4)](ones(8, 8), zeros(8, 8)), "56 of the 64 elements"),
     "32 times too small": (lambda: added[1, 32](ones(1024), ones(1024), zeros(1024)), "from 32 of axis 0"),
     "two dimensions, divided once too often": (
-        lambda: transposed[(2, 2), (8, 8)](ones(64, 64), zeros(64, 64)), "from 16 of axis 0 and 16 of axis 1"
+        lambda: flipped[(2, 2), (8, 8)](ones(64, 64), zeros(64, 64)), "from 16 of axis 0 and 16 of axis 1"
     ),
     "the second of two launches": (
         lambda: [added[g, 32](ones(100), ones(100), zeros(100)) for g in (4, 1)], "from 32 of axis 0"
@@ -338,7 +324,7 @@ def halves(make: Callable[[np.ndarray], object]) -> None:
 def rows(make: Callable[[np.ndarray], object]) -> None:
     out = make(zeros(8, 8))
     for start in (0, 4):
-        transposed[1, (4, 8)](ones(8, 8), out[start : start + 4])
+        flipped[1, (8, 4)](ones(8, 4), out[start : start + 4])
 
 
 def warm_up() -> None:
@@ -390,7 +376,7 @@ CORRECT: dict[str, Callable[[], object]] = {
     "blocks that take work in turn": lambda: taken_in_turn[3, 32](np.zeros(1, np.int32), ones(100), zeros(128), 100),
     "rows from one on": lambda: rows_from[(2, 5), 32](zeros(10, 64), zeros(10, 64), 0),
     "a queue that is filled in part": breadth,
-    "two dimensions": lambda: transposed[(3, 3), (16, 16)](ones(40, 40), zeros(40, 40)),
+    "two dimensions": lambda: flipped[(3, 3), (16, 16)](ones(40, 40), zeros(40, 40)),
 }
 
 

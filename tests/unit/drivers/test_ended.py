@@ -19,17 +19,17 @@ SAID = "must be used on the simulated GPU that it was made on, until that ends o
 
 
 @cuda.jit
-def doubled(x, out):
-    i = cuda.grid(1)
-    if i < out.size:
-        out[i] = x[i] + x[i]
-
-
-@cuda.jit
 def summed(pair, out):
     i = cuda.grid(1)
     if i < out.size:
         out[i] = pair[0][i] + pair[1][i]
+
+
+@cuda.jit
+def doubled(x, out):
+    i = cuda.grid(1)
+    if i < out.size:
+        out[i] = x[i] + x[i]
 
 
 class Alias:

@@ -30,6 +30,8 @@ PROGRAM = """
         print(sys.argv[1:], beside.NAME, cuda.get_current_device().name, int(x.copy_to_host().sum()))
         sys.exit(int(sys.argv[2]))
 """
+#: Hypothesis's plugin takes a second to import.
+PYTEST = [sys.executable, "-m", "pytest", "-p", "no:hypothesispytest"]
 
 
 @pytest.fixture
@@ -174,14 +176,14 @@ def test_pytest_s_option(tmp_path: Path, option: str, found: str) -> None:
     (tmp_path / "test_it.py").write_text(
         f"from numba import cuda\ndef test_it():\n    assert {found!r} in cuda.get_current_device().name\n"
     )
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:xdist", str(tmp_path), option]
+    command = [*PYTEST, "-p", "no:cacheprovider", "-p", "no:xdist", str(tmp_path), option]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stdout
     assert f"simulated GPU: NVIDIA {found}" in done.stdout
 
 
 def test_pytest_s_option_refuses_what_there_is_not(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "pytest", str(tmp_path), "--simulated-gpu=voodoo"]
+    command = [*PYTEST, str(tmp_path), "--simulated-gpu=voodoo"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 4
     assert "--simulated-gpu: a GPU must be one there is a record of" in done.stderr
@@ -191,7 +193,7 @@ def test_pytest_s_option_refuses_what_there_is_not(tmp_path: Path) -> None:
 @pytest.mark.parametrize("taken", ["test_it.py", "test_it.py::test_it"])
 def test_pytest_s_option_that_took_a_file_for_a_name_says_so(tmp_path: Path, taken: str) -> None:
     (tmp_path / "test_it.py").write_text("def test_it():\n    pass\n")
-    command = [sys.executable, "-m", "pytest", "--simulated-gpu", taken]
+    command = [*PYTEST, "--simulated-gpu", taken]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 4
     assert "write --simulated-gpu=NAME, or put the option behind the files" in done.stderr

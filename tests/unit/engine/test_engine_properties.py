@@ -20,6 +20,7 @@ REAL = [
 LAYOUTS = ["rows", "columns", "reversed", "spread", "repeated"]
 extents = st.integers(0, 40)
 seeds = st.integers(0, 2**32 - 1)
+two_layouts = st.tuples(st.sampled_from(LAYOUTS), st.sampled_from(LAYOUTS))
 
 
 def matrix(random: np.random.Generator, shape: tuple[int, ...], name: str, layout: str) -> Array:
@@ -51,7 +52,7 @@ def laid(x: Array, layout: str) -> Array:
 @given(
     st.tuples(extents, extents, extents),
     st.sampled_from(REAL),
-    st.tuples(st.sampled_from(LAYOUTS), st.sampled_from(LAYOUTS)),
+    two_layouts,
     seeds,
 )
 def test_every_layout_gives_the_canonical_bits(
@@ -134,7 +135,7 @@ def complex_truth(a: Array, b: Array) -> Array:
 @given(
     st.tuples(st.integers(0, 9), st.integers(0, 9), st.integers(0, 12)),
     st.sampled_from(["complex64", "complex128"]),
-    st.tuples(st.sampled_from(LAYOUTS), st.sampled_from(LAYOUTS)),
+    two_layouts,
     seeds,
 )
 def test_complex_products_have_canonical_parts(
@@ -149,7 +150,7 @@ def test_complex_products_have_canonical_parts(
 @settings(max_examples=60, deadline=None)
 @given(
     st.tuples(extents, extents, st.integers(0, 400)),
-    st.tuples(st.sampled_from(LAYOUTS), st.sampled_from(LAYOUTS)),
+    two_layouts,
     seeds,
 )
 def test_booleans_are_or_of_and(shape: tuple[int, int, int], layouts: tuple[str, str], seed: int) -> None:

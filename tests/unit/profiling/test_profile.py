@@ -64,9 +64,7 @@ def test_sites_and_lines_have_the_same_sum() -> None:
 
 
 STRAIGHT = """
-.version 8.0
-.target sm_90
-.address_size 64
+.version 8.0 .target sm_90 .address_size 64
 .visible .entry twice(.param .u64 x, .param .u64 y) {
   .reg .b32 %r<4>; .reg .b64 %d<6>;
   ld.param.u64 %d1, [x]; mov.u32 %r1, %tid.x; mul.wide.u32 %d2, %r1, 4; add.s64 %d3, %d1, %d2;

@@ -47,12 +47,10 @@ FORMS = {
 @pytest.mark.parametrize("form", FORMS.values(), ids=list(FORMS))
 @pytest.mark.parametrize(
     ("identity", "count", "rule"),
-    [
-        ("16", "96", "the barrier of '{name}' must be 0 to 15 (got 16)"),
-        ("-1", "96", "the barrier of '{name}' must be 0 to 15 (got -1)"),
-        ("3", "48", "the threads of '{name}' must be a positive multiple of 32 (got 48)"),
-        ("3", "0", "the threads of '{name}' must be a positive multiple of 32 (got 0)"),
-        ("3", "-32", "the threads of '{name}' must be a positive multiple of 32 (got -32)"),
+    [*((one, "96", f"the barrier of '{{name}}' must be 0 to 15 (got {one})") for one in ("16", "-1"))]
+    + [
+        ("3", count, f"the threads of '{{name}}' must be a positive multiple of 32 (got {count})")
+        for count in ("48", "0", "-32")
     ],
 )
 def test_literals_are_checked_before_anything_runs(form: str, identity: str, count: str, rule: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from ptx_kernels import kernel, run
-from scalar_ptx import random_flow
+from random_graphs import wrong_threads
 
 from tilewright.errors import MemoryAccessError
 from tilewright.instruments import Coalescing, Divergence, Mix
@@ -94,13 +93,7 @@ def test_random_flow_in_small_pieces(quantum: int | None, monkeypatch: pytest.Mo
     if quantum:
         monkeypatch.setattr("tilewright.simt.run.execution.QUANTUM", quantum)
     for seed in range(300, 310):
-        rng = random.Random(seed)
-        flow = random_flow(rng, blocks=rng.randrange(4, 11))
-        out = np.zeros((88, flow.registers), np.uint32)
-        program = kernel(flow.text(), 2, declarations=flow.DECLARATIONS)
-        run(program, out, np.zeros(4 * 88 + 4, np.uint32), grid=2, block=44, seed=seed)
-        wanted = [flow.execute({"%tid": t % 44, "%lane": t % 44 % 32, "%block": t // 44}) for t in range(88)]
-        assert out.tolist() == wanted, f"seed {seed}"
+        assert wrong_threads(seed) == []
 
 
 @pytest.mark.usefixtures("cut_everywhere")
