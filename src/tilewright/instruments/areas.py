@@ -9,8 +9,9 @@ from __future__ import annotations
 import contextlib
 import functools
 import mmap
+import threading
 import weakref
-from collections import defaultdict, deque
+from collections import deque
 
 import numpy as np
 import numpy.typing as npt
@@ -18,14 +19,14 @@ import numpy.typing as npt
 #: A large page; a mapping has one more, since it may begin within one.
 _LARGE_BYTES = 2 << 20
 _NORESERVE = 0x4000  # MAP_NORESERVE on Linux: address space now, pages when they are touched
-#: Of an area that waits, so many bytes keep their pages, and so many areas of a size wait.
-_KEPT_BYTES, _KEPT_AREAS = 8 << 20, 3
+#: Areas wait for their next use where they are no larger than this; so many of them, which keep so many bytes of pages.
+_WAITING_BYTES, _KEPT_AREAS, _KEPT_BYTES = 4 << 30, 4, 8 << 20
 
 Bytes = npt.NDArray[np.uint8]
 
 
 class Areas:
-    """Areas of zeros, by their sizes: powers of two.
+    """Areas of zeros, by their sizes: powers of two as far as they are used again.
 
     Examples
     --------
@@ -36,7 +37,8 @@ class Areas:
     """
 
     def __init__(self) -> None:
-        self._waiting: defaultdict[int, deque[mmap.mmap]] = defaultdict(lambda: deque(maxlen=_KEPT_AREAS))
+        self._lock = threading.Lock()
+        self._waiting: dict[int, deque[mmap.mmap]] = {}
         self._held: dict[int, weakref.ref[Bytes]] = {}
 
     def take(self, size_bytes: int, *, clear: bool = True) -> Bytes:
@@ -44,33 +46,45 @@ class Areas:
 
         They are given back when the last array over them is gone. Without `clear` anything may stand there.
         """
+        if size_bytes > _WAITING_BYTES or not hasattr(mmap, "MADV_DONTNEED"):
+            return np.frombuffer(_mapped(size_bytes), np.uint8, size_bytes)
         size = max(_LARGE_BYTES, 1 << max(0, size_bytes - 1).bit_length())
-        try:
-            memory = self._waiting[size].pop()
-            if clear:
-                np.frombuffer(memory, np.uint8, min(size_bytes, _KEPT_BYTES))[:] = 0
-        except IndexError:
+        memory, waiting = self._of(size)
+        if memory is None:
             memory = _mapped(size)
+        elif clear:
+            np.frombuffer(memory, np.uint8, min(size_bytes, _KEPT_BYTES))[:] = 0
         area = np.frombuffer(memory, np.uint8, size_bytes)
-        key = id(area)
+        key, kept, advice = id(area), _KEPT_BYTES, mmap.MADV_DONTNEED
 
-        def gone(_: object) -> None:  # in any thread, at any time: no lock is taken here
+        def gone(
+            _: object,
+        ) -> None:  # in any thread, at any time, of an interpreter that ends too: without lock or global
             del self._held[key]
-            self._give_back(memory, size)
+            if size > kept:
+                memory.madvise(advice, kept, size - kept)
+            waiting.append(memory)
 
         self._held[key] = weakref.ref(area, gone)
         return area
 
-    def _give_back(self, memory: mmap.mmap, size: int) -> None:
-        if hasattr(mmap, "MADV_DONTNEED") and size > _KEPT_BYTES:
-            memory.madvise(mmap.MADV_DONTNEED, _KEPT_BYTES, size - _KEPT_BYTES)
-        if hasattr(mmap, "MADV_DONTNEED") or size <= _KEPT_BYTES:
-            self._waiting[size].append(memory)
+    def _of(self, size: int) -> tuple[mmap.mmap | None, deque[mmap.mmap]]:
+        """An area of a size, if one waits, and where to give it back; areas of other sizes go where too many wait."""
+        with self._lock:
+            own = self._waiting.setdefault(size, deque(maxlen=_KEPT_AREAS))
+            found = own.pop() if own else None
+            many = sum(map(len, self._waiting.values()))
+            for waiting in self._waiting.values():
+                while waiting is not own and waiting and many > _KEPT_AREAS:
+                    waiting.popleft()
+                    many -= 1
+            return found, own
 
 
 def _mapped(size: int) -> mmap.mmap:
     """A fresh mapping, of large pages where the host has them."""
-    memory = mmap.mmap(-1, size + _LARGE_BYTES, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NORESERVE)
+    size = (-(-size // _LARGE_BYTES) + 1) * _LARGE_BYTES
+    memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NORESERVE)
     if hasattr(mmap, "MADV_HUGEPAGE"):  # Linux: a fault for each 2 MiB and not for each 4 KiB
         with contextlib.suppress(OSError):
             memory.madvise(mmap.MADV_HUGEPAGE)

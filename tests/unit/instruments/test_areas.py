@@ -35,9 +35,25 @@ def test_a_large_area_is_zeros_though_its_pages_were_used() -> None:
     assert (again.ctypes.data, bool(again.any())) == (where, False)
 
 
+def waiting(areas: Areas) -> int:
+    return sum(map(len, areas._waiting.values()))
+
+
 def test_no_more_wait_than_are_kept() -> None:
     areas = Areas()
     many = [areas.take(1000) for _ in range(8)]
     assert len({area.ctypes.data for area in many}) == 8
     del many
-    assert sum(map(len, areas._waiting.values())) == 3
+    assert waiting(areas) == 4
+    many = [areas.take(3 << 20 << i) for i in range(3)]
+    del many
+    areas.take(1 << 10)
+    assert waiting(areas) <= 5  # the next one that is taken lets others go
+
+
+def test_what_is_very_large_does_not_wait() -> None:
+    areas = Areas()
+    area = areas.take(5 << 30)
+    assert area.size == 5 << 30 and not area[:5].any()
+    del area
+    assert waiting(areas) == 0
