@@ -12,13 +12,6 @@ from tilewright.drivers.session import simulated_gpu
 
 
 @cuda.jit
-def flipped(image, out):
-    row, column = cuda.grid(2)
-    if row < image.shape[0] and column < image.shape[1]:
-        out[column, row] = image[row, column]
-
-
-@cuda.jit
 def added(x, y, out):
     i = cuda.grid(1)
     if i < out.size:
@@ -31,3 +24,10 @@ def checked(program: Callable[[], object], **options: Any) -> tuple[Finding, ...
     with simulated_gpu(observers=(checks,)):
         program()
     return checks.findings
+
+
+@cuda.jit
+def flipped(image, out):
+    row, column = cuda.grid(2)
+    if row < image.shape[0] and column < image.shape[1]:
+        out[column, row] = image[row, column]

@@ -10,8 +10,8 @@ BINS = 32
 def counted(*, atomic):
     @cuda.jit
     def count(x, counts):
-        bins = cuda.shared.array(BINS, int32)
         t = cuda.threadIdx.x
+        bins = cuda.shared.array(BINS, int32)
         for b in range(t, BINS, cuda.blockDim.x):
             bins[b] = 0
         cuda.syncthreads()

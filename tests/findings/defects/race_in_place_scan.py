@@ -10,11 +10,11 @@ BLOCK = 32
 def scan(*, in_place):
     @cuda.jit
     def scanned(x, out):
-        s = cuda.shared.array(BLOCK, int32)
         t = cuda.threadIdx.x
+        shift = 1
+        s = cuda.shared.array(BLOCK, int32)
         s[t] = x[t]
         cuda.syncthreads()
-        shift = 1
         while shift < BLOCK:
             if in_place:
                 if t >= shift:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fakes import FakeRecord
+from fakes import COUNTED, FakeRecord
 
 from tilewright.errors import MemoryAccessError
 
@@ -33,12 +33,7 @@ def test_json_has_every_field_of_the_issue(tilewright: Run, catalogue_of: Run) -
         "dtype": "float32",
         "verified": True,
         "seconds": 0.25,
-        "warp_instructions": 1000,
-        "global_load_sectors": 200,
-        "global_store_sectors": 30,
-        "shared_load_wavefronts": 400,
-        "shared_store_wavefronts": 50,
-        "shared_bank_conflicts": 0,
+        **COUNTED,
         "registers_per_thread": 40,
         "shared_bytes": 2048,
     }

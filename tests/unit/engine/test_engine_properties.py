@@ -17,6 +17,8 @@ REAL = [
     "float16", "bfloat16", "float32", "float64", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64",
     "uint64",
 ]  # fmt: skip
+Extents = tuple[int, int, int]
+Two = tuple[str, str]
 LAYOUTS = ["rows", "columns", "reversed", "spread", "repeated"]
 extents = st.integers(0, 40)
 seeds = st.integers(0, 2**32 - 1)
@@ -55,9 +57,7 @@ def laid(x: Array, layout: str) -> Array:
     two_layouts,
     seeds,
 )
-def test_every_layout_gives_the_canonical_bits(
-    shape: tuple[int, int, int], name: str, layouts: tuple[str, str], seed: int
-) -> None:
+def test_every_layout_gives_the_canonical_bits(shape: Extents, name: str, layouts: Two, seed: int) -> None:
     random, (m, n, k) = np.random.default_rng(seed), shape
     a, b = matrix(random, (m, k), name, layouts[0]), matrix(random, (k, n), name, layouts[1])
     assert same_bits(tw.matmul(a, b), canonical(a, b))
@@ -70,9 +70,7 @@ def test_every_layout_gives_the_canonical_bits(
                      ("bfloat16", "float32"), ("float32", "float64"), ("float16", "float64")]),
     seeds,
 )  # fmt: skip
-def test_a_wider_result_is_that_of_wider_operands(
-    shape: tuple[int, int, int], names: tuple[str, str], seed: int
-) -> None:
+def test_a_wider_result_is_that_of_wider_operands(shape: Extents, names: Two, seed: int) -> None:
     random, (m, n, k) = np.random.default_rng(seed), shape
     a, b = (matrix(random, s, names[0], "rows") for s in ((m, k), (k, n)))
     wide = canonical(a.astype(names[1]), b.astype(names[1]))
@@ -85,7 +83,7 @@ def test_a_wider_result_is_that_of_wider_operands(
     st.sampled_from([("float16", "float64"), ("bfloat16", "float64"), ("float32", "float64"), ("int8", "int64")]),
     seeds,
 )
-def test_an_accumulator_by_request(shape: tuple[int, int, int], names: tuple[str, str], seed: int) -> None:
+def test_an_accumulator_by_request(shape: Extents, names: Two, seed: int) -> None:
     random, (m, n, k) = np.random.default_rng(seed), shape
     a, b = (matrix(random, s, names[0], "rows") for s in ((m, k), (k, n)))
     assert same_bits(tw.matmul(a, b, acc_dtype=names[1]), canonical(a, b, acc_dtype=names[1]))
@@ -100,7 +98,7 @@ def test_an_accumulator_by_request(shape: tuple[int, int, int], names: tuple[str
     seeds,
 )
 def test_scaled_sums_are_rounded_step_by_step(
-    shape: tuple[int, int, int], name: str, scale: tuple[int, int], layout: str, seed: int
+    shape: Extents, name: str, scale: tuple[int, int], layout: str, seed: int
 ) -> None:
     random, (m, n, k) = np.random.default_rng(seed), shape
     a, b, out = (matrix(random, s, name, "rows") for s in ((m, k), (k, n), (m, n)))
@@ -138,9 +136,7 @@ def complex_truth(a: Array, b: Array) -> Array:
     two_layouts,
     seeds,
 )
-def test_complex_products_have_canonical_parts(
-    shape: tuple[int, int, int], name: str, layouts: tuple[str, str], seed: int
-) -> None:
+def test_complex_products_have_canonical_parts(shape: Extents, name: str, layouts: Two, seed: int) -> None:
     random, (m, n, k) = np.random.default_rng(seed), shape
     a, b = ((random.normal(size=s) + 1j * random.normal(size=s)).astype(name) for s in ((m, k), (k, n)))
     a, b = laid(a, layouts[0]), laid(b, layouts[1])
@@ -153,7 +149,7 @@ def test_complex_products_have_canonical_parts(
     two_layouts,
     seeds,
 )
-def test_booleans_are_or_of_and(shape: tuple[int, int, int], layouts: tuple[str, str], seed: int) -> None:
+def test_booleans_are_or_of_and(shape: Extents, layouts: Two, seed: int) -> None:
     random, (m, n, k) = np.random.default_rng(seed), shape
     a, b = (laid(random.random(s) < 0.1, x) for s, x in zip(((m, k), (k, n)), layouts, strict=True))
     truth = (a[:, :, None] & b[None]).any(1)
@@ -178,7 +174,7 @@ batches = st.sampled_from(
     seeds,
 )
 def test_a_batch_is_its_matrices(
-    shape: tuple[int, int, int],
+    shape: Extents,
     batch: tuple[tuple[int, ...], tuple[int, ...]],
     name: str,
     layout: str,
