@@ -24,7 +24,9 @@ def test_the_kernels_themselves_run(kernel: str) -> None:
     assert np.count_nonzero(target[:64]) > 32
 
 
-@pytest.mark.parametrize("first", range(0, 320, 40))
+@pytest.mark.parametrize(
+    "first", [*range(0, 160, 40), *(pytest.param(n, marks=pytest.mark.volume) for n in range(160, 1000, 40))]
+)
 def test_programs(first: int) -> None:
     arena = mutation.HostArrays()
     outcomes = [mutation.run(STOCK, arena, seed) for seed in range(first, first + 40)]
