@@ -99,7 +99,7 @@ def _quick(
         shape = result_shape(a_shape, b_shape)
         found = types(a_dtype, b_dtype, wanted, None, "result", order)
     except TilewrightError:
-        return None  # told where the operands' names are known
+        return None  # the error is raised where the operands' names are known
     direct = found.lowering == "real" or (found.lowering == "complex" and found.accumulator == found.result)
     if not direct or (found.a, found.b) != (a_dtype, b_dtype) or 0 in shape:
         return None

@@ -145,9 +145,9 @@ class Orders:
     def _take_over(self, here: tuple[int, int]) -> None:
         """Acquire from the places that were read before now.
 
-        An access is told of before it sees what is there, and its other lanes are told of and judged in between. So a
-        place is kept until a fence or barrier shows that the access is over, or as many others have followed it as one
-        access may read.
+        The handler runs before the access reads memory, and the other lanes are judged between the two. So a place is
+        kept until a fence or barrier shows that the access is over, or until as many others have followed as one access
+        may read.
         """
         seen = self._seen[here]
         for place, taken in seen.items():
