@@ -57,9 +57,8 @@ class Areas:
         area = np.frombuffer(memory, np.uint8, size_bytes)
         key, kept, advice = id(area), _KEPT_BYTES, mmap.MADV_DONTNEED
 
-        def gone(
-            _: object,
-        ) -> None:  # in any thread, at any time, of an interpreter that ends too: without lock or global
+        # It runs in any thread, at any time, in an interpreter that ends too: it takes no lock and reads no global.
+        def gone(_: object) -> None:
             del self._held[key]
             if size > kept:
                 memory.madvise(advice, kept, size - kept)
