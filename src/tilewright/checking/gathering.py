@@ -12,7 +12,6 @@ import numpy.typing as npt
 from tilewright import machine
 from tilewright.checking import copies, faults, finite, hosts, launches, suppressions
 from tilewright.checking.coverage import Coverage
-from tilewright.checking.rows import with_unit_strides
 from tilewright.checking.suppressions import Sifted, Suppression
 from tilewright.checking.text import indices, precision, reach, shuffling, unset, values
 from tilewright.checking.text.speculation import speculated
@@ -27,7 +26,6 @@ from tilewright.instruments.shadow.memory import MemoryCheck
 from tilewright.instruments.shadow.states import States
 from tilewright.instruments.touched import Touched
 from tilewright.instruments.wraparound import Wraparound
-from tilewright.programs.program import Program
 from tilewright.simt.events import GLOBAL_BASE, Instrument
 from tilewright.simt.observer import ArgumentFact, HostRace, Launch, Observer, Rows
 from tilewright.simt.run.launch import Run
@@ -80,7 +78,6 @@ class Checks(Observer):
         self._given = 0, 0  # how many of those found, and of those not reached, `fresh` has given
         self._states = States(0)
         self._looked_at: set[Any] = set()
-        self._prepared: dict[Any, Program] = {}
         self._lost: dict[tuple[str, str], list[Finding]] = {}  # what a kernel that writes nothing loses, if it ends
         self._signs: dict[tuple[str, str], dict[int, bool]] = {}  # of a kernel, see `indices.lines`
 
@@ -173,14 +170,6 @@ class Checks(Observer):
     def host_raced(self, race: HostRace) -> None:
         """A line of the program that comes too early."""
         self._found.append(hosts.finding(race))
-
-    def prepared(self, program: Program, launch: Launch) -> Program:
-        """The program with the strides that are known, for accesses are judged faster where lanes are neighbours."""
-        units = tuple(a.dtype is not None and a.strides[-1:] == (a.dtype.itemsize,) for a in launch.arguments)
-        key = (program.ptx, program.entry, units)
-        if key not in self._prepared:
-            self._prepared[key] = with_unit_strides(program, launch)
-        return self._prepared[key]
 
     def launching(self, launch: Launch) -> None:
         """Look at the launch and the kernel's text."""

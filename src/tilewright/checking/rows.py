@@ -6,21 +6,15 @@ contiguous memory), it is launched with the arrays as they are.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.checking.renaming import renamed
-from tilewright.checking.text.parameters import parameters
 from tilewright.errors import CompileError
-from tilewright.programs.arguments import array_fields
 from tilewright.programs.host_arrays import flat, shares
 from tilewright.programs.program import Program, program_for
-from tilewright.simt.observer import Launch
 from tilewright.simt.row_gaps import RowGaps, suits
 from tilewright.simt.run.memory import DeviceArray
 
@@ -73,20 +67,6 @@ def spaced(kernel: Any, args: Sequence[Any]) -> tuple[Program, list[Any]]:
             except CompileError:
                 pass
     return program_for(kernel, args), list(args)
-
-
-def with_unit_strides(program: Program, launch: Launch) -> Program:
-    """Write last strides of one element into a kernel's text, so that neighbouring lanes are seen to be neighbours.
-
-    Where nothing of the kind can be written, the program is returned as it is.
-    """
-    ptx = program.ptx
-    for name, (fact, at) in parameters(launch).items():
-        last = array_fields(len(fact.shape)) - 1
-        if fact.dtype is not None and fact.shape and at == last and fact.strides[-1] == fact.dtype.itemsize:
-            loads = rf"\bld\.param\.[bus]64(\s+%\w+), \[{re.escape(name)}\];"
-            ptx = re.sub(loads, rf"mov.b64\1, {fact.strides[-1]};", ptx)
-    return program if ptx == program.ptx else replace(program, ptx=renamed(replace(program, ptx=ptx)))
 
 
 def _shares(arg: Any, args: Sequence[Any]) -> bool:

@@ -9,7 +9,7 @@ Source: numba-cuda, `dispatcher.py` (`_Kernel._prepare_args`); CUDA C++ Programm
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,6 +66,17 @@ class Argument:
     layout: str = "A"
     writable: bool = True
     items: tuple[Argument, ...] = ()
+
+
+def fields_of(argument: Argument) -> Iterator[tuple[int, int]]:
+    """How many parameters numba-cuda makes of an argument, and its dimensions; of a tuple, for each item."""
+    if argument.kind == "tuple":
+        for item in argument.items:
+            yield from fields_of(item)
+    elif argument.kind == "array":
+        yield array_fields(argument.ndim), argument.ndim
+    else:
+        yield 2 if argument.kind == "scalar" and np.dtype(argument.dtype).kind == "c" else 1, 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -209,10 +209,6 @@ class Observer:
     def row_gaps_at(self, gaps: Rows) -> None:
         """Bytes between the rows of an array, which no kernel must touch."""
 
-    def prepared(self, program: Program, launch: Launch) -> Program:
-        """The program to run: one that computes the same, instruction by instruction and line by line."""
-        return program
-
     def launching(self, launch: Launch) -> None:
         """A launch begins."""
 

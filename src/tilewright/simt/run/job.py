@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tilewright.errors import LaunchError
+from tilewright.programs.arguments import ITEMSIZE, array_fields, fields_of
 from tilewright.simt.events import Instrument
 from tilewright.simt.observer import Launch
 from tilewright.simt.run.kernels import ReadyKernel, kernel_store
@@ -52,8 +53,9 @@ def made_ready(
 ) -> Job:
     """Translate a launch's kernel, or take it from the store.
 
-    `values` has the bytes of each of the program's parameters: the code depends on the values of small ones, on no
-    address. A block's shared memory is a multiple of `vector_bytes`.
+    `values` has the bytes of each of the program's parameters: the code depends on which of them are small, and on
+    arrays' last strides where these are one element; on no address. A block's shared memory is a multiple of
+    `vector_bytes`.
 
     Raises LaunchError, PtxError: the GPU has less shared or local memory, or the machine does not have an instruction.
     """
@@ -85,11 +87,36 @@ def _checked_bytes(launch: Launch, layout: Layout) -> int:
 
 def _launch_class(launch: Launch, values: Sequence[bytes]) -> LaunchClass:
     """What the translation may assume of this launch."""
-    small, offset = set(), 0
+    small: set[tuple[int, int]] = set()
+    offsets, end = [], 0
     for parameter, value in zip(launch.program.parameters, values, strict=True):
-        offset = align_up(offset, parameter.align)
+        offsets.append(align_up(end, parameter.align))
         most = {4: SMALL, 8: SMALL_WIDE}.get(parameter.bytes, -1)
         if parameter.kind == "integer" and int.from_bytes(value, "little") <= most:
-            small.add((offset, 8 * parameter.bytes))
-        offset += parameter.bytes
-    return LaunchClass.of(launch.block, launch.grid, frozenset(small))
+            small.add((offsets[-1], 8 * parameter.bytes))
+        end = offsets[-1] + parameter.bytes
+    strides = {
+        (offsets[stride], int.from_bytes(values[stride], "little"))
+        for itemsize, stride in _last_strides(launch)
+        if values[itemsize] == values[stride]
+    }
+    return LaunchClass.of(launch.block, launch.grid, frozenset(small), frozenset(strides))
+
+
+def _last_strides(launch: Launch) -> Iterator[tuple[int, int]]:
+    """For each array of numba-cuda's, the numbers of the parameters that hold an element's bytes and the last stride.
+
+    What compiled the program knows its arrays; of a program that a driver was given, what launches it does.
+    """
+    program, facts = launch.program, launch.arguments
+    if program.abi == "numba":
+        fields = [pair for argument in program.arguments for pair in fields_of(argument)]
+    else:
+        fields = [(1, 0) if fact.dtype is None else (array_fields(len(fact.shape)), len(fact.shape)) for fact in facts]
+    if sum(count for count, _ in fields) != len(program.parameters):
+        return
+    start = 0
+    for count, ndim in fields:
+        if ndim:
+            yield start + ITEMSIZE, start + count - 1
+        start += count

@@ -113,7 +113,7 @@ def kernel_store() -> KernelStore:
 
 def _key(ptx: str, entry: str, launch: LaunchClass, instruments: Sequence[Instrument], optimise: bool) -> str:
     observers = [_describe(i) for i in instruments]
-    shape = (launch.block, launch.blocks_most, sorted(launch.small_params))
+    shape = (launch.block, launch.blocks_most, sorted(launch.small_params), sorted(launch.unit_strides))
     return store.digest(cache.fingerprint(), host().identity, ptx, entry, repr(shape), str(optimise), *observers)
 
 

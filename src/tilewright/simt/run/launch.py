@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from tilewright.errors import ArgumentTypeError, ArgumentValueError, KernelError
 from tilewright.native.interrupts import HeldBack
 from tilewright.programs import extent, residency
 from tilewright.programs.program import Program, program_for
-from tilewright.simt.events import Instrument
+from tilewright.simt.events import GLOBAL_BASE, Instrument
 from tilewright.simt.observer import Launch, Observer
 from tilewright.simt.run.execution import Execution
 from tilewright.simt.run.grid_barrier import WORKSPACE_BYTES
@@ -190,7 +190,8 @@ def _check_options(instruments: Any, limits: Any, seed: Any, memory: Any) -> Non
 def _staged(about: Launch, args: Sequence[Any], instruments: Sequence[Instrument], memory: Memory | None) -> Run:
     """Copy arguments in, run, and copy them back; in a memory of the launch's own where none is given."""
     program = about.program
-    job = made_ready(about, program.marshal(args, lambda value: 0), instruments)  # before anything is placed
+    # Before anything is placed: any address will do that no parameter takes for a small number.
+    job = made_ready(about, program.marshal(args, lambda value: GLOBAL_BASE), instruments)
     layout = job.ready.translation.layout
     kept = memory is not None and keeps_variables(program) and layout.module_bytes > 0
     if memory is None:
@@ -231,22 +232,19 @@ def observed(
     memory, module_base, workspace
         As :class:`tilewright.simt.run.job.Placed` has them.
     observers : sequence of Observer
-        Each hears of the launch, may prepare the program and add instruments, and hears how it ended.
+        Each hears of the launch, may add instruments, and hears how it ended.
 
     Raises
     ------
     LaunchError, PtxError, KernelError
         As :func:`launch`; observers have heard of it.
     """
-    program = about.program
     for observer in observers:
         observer.launching(about)
-    for observer in observers:
-        program = observer.prepared(program, about)
     try:
         instruments = [instrument for observer in observers for instrument in observer.instruments(about)]
         # Compilers read the end of dynamic shared memory by whole vectors, for a GPU gives it in larger pieces.
-        job = made_ready(replace(about, program=program), values, instruments, _VECTOR_BYTES)
+        job = made_ready(about, values, instruments, _VECTOR_BYTES)
         params_address = memory.allocate(job.param_bytes)
         try:
             run = _run(job, values, Placed(memory, module_base, params_address, workspace))

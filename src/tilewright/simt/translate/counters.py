@@ -256,7 +256,7 @@ def _after(op: Op, state: int, moves: Mapping[int, tuple[str, str, int]], bit: M
 def _move(op: Op, bits: Mapping[str, int]) -> tuple[str, str, int] | None:
     """A copy or a step by a constant: the register written, the one read, and the step (0 for a copy)."""
     linear = op.form.row.linear
-    if linear not in ("move", "add", "sub") or len(op.destinations) != 1 or op.form["vec"] or not op.writes:
+    if linear not in ("move", "add", "sub") or len(op.destinations) != 1 or op.form["vec"] or len(op.writes) != 1:
         return None
     target, source = op.writes[0], op.sources[0]
     step: tree.Operand = op.sources[1] if len(op.sources) > 1 else tree.Immediate(0)

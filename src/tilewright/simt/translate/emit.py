@@ -19,6 +19,7 @@ from tilewright.simt.translate.flow import Flow
 from tilewright.simt.translate.graph import Block, Op
 from tilewright.simt.translate.moves import emit_access
 from tilewright.simt.translate.shapes import AFFINE, ANY_UNIFORM, ANY_VECTOR, STRIDED, UNIFORM, VECTOR, Shape
+from tilewright.simt.translate.webs import ptx_name
 
 
 def emit_function(emitter: Emitter, symbol: str) -> Flow:
@@ -95,6 +96,8 @@ def _write_loaded(emitter: Emitter, op: Op, access: Access, guard: Value | None)
     values = emit_access(emitter, access)
     if access.store:
         return
+    if access.space == "param" and (known := emitter.shapes.results(op)[0].constant) is not None:
+        values = [emitter.code.const(value.type, known) for value in values]
     for name, value in zip(op.destinations, values, strict=True):
         write(emitter, name, value, access.type, ANY_UNIFORM if value.lanes == 1 else ANY_VECTOR, guard)
 
@@ -314,8 +317,10 @@ def write(
         value = code.cast("bitcast", integer, target)
         stride = code.resize(stride, f"i{width}", signed=True) if stride is not None else None
         if shape.kind in (AFFINE, STRIDED) and width > value.bits:
-            raise PtxError(f"register '{name}' is wider than the affine value written to it")
+            raise PtxError(f"register '{ptx_name(name)}' is wider than the affine value written to it")
     emitter.store_register(name, value, shape, guard, stride)
+    if name in emitter.graph.copies:
+        emitter.store_register(emitter.graph.copies[name], value, shape, guard, stride)
 
 
 _EMITTERS: dict[str, Callable[[Emitter, Op, Value | None], None]] = {

@@ -82,6 +82,8 @@ class Graph:
     back_edges: set[tuple[int, int]]
     #: loop headers whose loop reads memory that others may write while it spins
     spin_headers: set[int]
+    #: registers whose value goes to another one too, with the other one
+    copies: dict[str, str] = field(default_factory=dict)
 
 
 def make_op(instruction: tree.Instruction, registers: dict[str, str], path: str) -> Op:
@@ -348,6 +350,7 @@ def find_liveness(graph: Graph) -> None:
     uses: list[set[str]] = []
     kills: list[set[str]] = []
     for block in graph.blocks:
+        block.live_in = set()
         used: set[str] = set()
         killed: set[str] = set()
         for op in block.ops:

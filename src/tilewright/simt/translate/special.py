@@ -48,11 +48,14 @@ class LaunchClass:
         For each axis: a bound of its blocks; 0 where none but the hardware's is assumed.
     small_params : frozenset of (int, int)
         Byte offset and bits of parameters whose value lies in [0, SMALL], or of 64-bit ones in [0, SMALL_WIDE].
+    unit_strides : frozenset of (int, int)
+        Byte offset and value of 64-bit parameters that hold an array's last stride, where that is one element.
     """
 
     block: tuple[int, int, int]
     blocks_most: tuple[int, int, int] = (0, 0, 0)
     small_params: frozenset[tuple[int, int]] = field(default_factory=frozenset)
+    unit_strides: frozenset[tuple[int, int]] = field(default_factory=frozenset)
 
     @classmethod
     def of(
@@ -60,13 +63,14 @@ class LaunchClass:
         block: tuple[int, int, int],
         grid: tuple[int, int, int],
         small_params: frozenset[tuple[int, int]] = frozenset(),
+        unit_strides: frozenset[tuple[int, int]] = frozenset(),
     ) -> LaunchClass:
         """The class of a launch: of few classes, so that launches of other sizes find its translation."""
         x, y, z = (
             next((most for bound in _BLOCKS_MOST if blocks <= (most := min(bound, SMALL // threads))), 0)
             for blocks, threads in zip(grid, block, strict=True)
         )
-        return cls(block, (x, y, z), small_params)
+        return cls(block, (x, y, z), small_params, unit_strides)
 
     @property
     def threads(self) -> int:

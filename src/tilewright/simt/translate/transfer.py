@@ -135,7 +135,11 @@ def _load(op: Op, sources: list[Shape], launch: LaunchClass, params: Mapping[str
     if ".param" in spaces and isinstance(address, Address) and isinstance(address.base, Symbol):
         offset = params.get(address.base.name, -1) + address.offset + address.base.offset
         type_ = op.form["type"]
-        if type_[0] in "usb" and not op.form["vec"] and (offset, _type_bits(type_)) in launch.small_params:
-            return Shape(UNIFORM, (), 0, SMALL if _type_bits(type_) == 32 else SMALL_WIDE)
+        if type_[0] in "usb" and not op.form["vec"]:
+            stride = dict(launch.unit_strides).get(offset) if _type_bits(type_) == 64 else None
+            if stride is not None:
+                return s.constant(stride)
+            if (offset, _type_bits(type_)) in launch.small_params:
+                return Shape(UNIFORM, (), 0, SMALL if _type_bits(type_) == 32 else SMALL_WIDE)
     bits = {"u8": 8, "u16": 16}.get(op.form["type"])
     return Shape(UNIFORM, (), 0, (1 << bits) - 1) if bits else ANY_UNIFORM

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from tilewright.errors import LaunchError, PtxError
 from tilewright.ptx import tree
 from tilewright.simt.events import Instrument, Site
-from tilewright.simt.translate import graph, inline
+from tilewright.simt.translate import graph, inline, webs
 from tilewright.simt.translate.calls import STACK_BYTES, called_functions, frame_layout, with_frame
 from tilewright.simt.translate.emit import emit_function
 from tilewright.simt.translate.emitter import Emitter, register_bits
@@ -184,6 +184,7 @@ def _emitter(
 ) -> Emitter:
     """Graph and shapes of one function, ready to be emitted."""
     flow_graph = graph.build(function, module.path)
+    webs.split(flow_graph)
     registers = flow_graph.registers
     shapes = Shapes(flow_graph, launch, lambda name: register_bits(registers[name]), layout.params)
     return Emitter(module, flow_graph, shapes, layout, launch, instruments, host)

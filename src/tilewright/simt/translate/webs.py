@@ -1,0 +1,271 @@
+"""One name for each value that a register holds, so that each gets a shape of its own.
+
+Compilers and people use a register for one value after another. Definitions and uses fall into *webs*: a use belongs
+with every definition that reaches it. Each web of a register gets a name. A definition outside of all loops whose
+value meets others further on (a loop's counter that begins as a thread's index) gets two: instructions that only it
+reaches read a name of its own, the others that of the web.
+
+Webs of data, such as what is loaded and sums of that, share one name, for their lanes follow no pattern: long kernels
+have thousands. A register of which no part is read apart from the rest keeps its name; so does the carry flag. What a
+register held before the kernel wrote it counts as written at the entry, and a guarded write as one that reads the old
+value.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from tilewright.ptx import tree
+from tilewright.ptx.substitution import with_names
+from tilewright.simt.translate.graph import CARRY, Block, Graph, Op, find_liveness
+
+#: What stands between a register's name in the PTX and the number of its web; no PTX name has it.
+_MARK = "'"
+
+
+def split(graph: Graph) -> None:
+    """Give the webs of a graph's registers names of their own, in place.
+
+    Registers that are written in one place, or only with data, are not looked at.
+    """
+    names = _written_often(graph)
+    if not names:
+        return
+    webs = _Webs(graph, names)
+    registers = dict(graph.registers)
+    for block, steps in zip(graph.blocks, webs.steps, strict=True):
+        for step in steps:
+            op = webs.renamed(step)
+            if step.at < len(block.ops):
+                block.ops[step.at] = op
+            else:
+                block.end = op
+                if block.kind == "branch" and op.guard is not None:
+                    block.predicate = op.guard.register.name
+    for name in webs.fresh:
+        registers[name] = registers[ptx_name(name)]
+    graph.registers = registers
+    graph.copies = webs.copies
+    if webs.fresh:
+        find_liveness(graph)
+
+
+def ptx_name(name: str) -> str:
+    """What the PTX calls a register.
+
+    Examples
+    --------
+    >>> ptx_name("%r1'2"), ptx_name("%r1")
+    ('%r1', '%r1')
+    """
+    return name.partition(_MARK)[0]
+
+
+def _written_often(graph: Graph) -> set[str]:
+    """Registers that are written in several places, and hold an index or a predicate in one of them at least."""
+    once: set[str] = set()
+    often: set[str] = set()
+    shaped = {name for name, type_ in graph.registers.items() if type_ == ".pred"}
+    for op in (op for block in graph.blocks for op in block.ops):
+        for name in op.writes:
+            (often if name in once else once).add(name)
+            if op.form.row.linear:
+                shaped.add(name)
+    return often & shaped - {CARRY}
+
+
+@dataclass(slots=True)
+class _Step:
+    """An instruction that uses registers which are written often.
+
+    Attributes
+    ----------
+    at : int
+        Its position in the block; behind the last one for the block's end.
+    op : Op
+    reads, writes : dict of str to int
+        For each such register the value that the instruction reads there, and the one that it writes.
+    """
+
+    at: int
+    op: Op
+    reads: dict[str, int]
+    writes: dict[str, int]
+
+
+class _Webs:
+    """The values of some registers, joined where one instruction can read either.
+
+    Values are numbers. There is one for each definition, and one for each register and block where several meet.
+
+    Attributes
+    ----------
+    steps : list of list of _Step
+        By block.
+    fresh : dict of str to None
+        The new names, in the order of the text.
+    copies : dict of str to str
+        Names of definitions of their own, and the names of their webs.
+    """
+
+    def __init__(self, graph: Graph, names: set[str]) -> None:
+        self.graph = graph
+        self.fresh: dict[str, None] = {}
+        self.copies: dict[str, str] = {}
+        self._parents: list[int] = []
+        self._live = [sorted(block.live_in & names) for block in graph.blocks]
+        self.steps = [list(self._steps(block, names)) for block in graph.blocks]
+        self._merges: list[dict[str, int]] = [{} for _ in graph.blocks]
+        self._apart: set[int] = set()  # definitions outside of loops that can have a name of their own
+        self._alone: set[int] = set()  # those that some instruction reads which no other definition reaches
+        self._meet()
+        sizes = Counter(map(self._root, range(len(self._parents))))
+        self._joined = {root for root, values in sizes.items() if values > 1}
+        self._indices = {self._root(value) for steps in self.steps for value in self._indices_of(steps)}
+        self._names: dict[int | str, str] = {}
+        self._counts: dict[str, int] = {}
+
+    def _value(self) -> int:
+        self._parents.append(len(self._parents))
+        return len(self._parents) - 1
+
+    def _root(self, value: int) -> int:
+        parents = self._parents
+        while parents[value] != value:
+            parents[value] = value = parents[parents[value]]
+        return value
+
+    def _join(self, one: int, other: int) -> None:
+        self._parents[self._root(one)] = self._root(other)
+
+    def _steps(self, block: Block, names: set[str]) -> Iterator[_Step]:
+        for at, op in enumerate((*block.ops, block.end)):
+            if op is not None and not (names.isdisjoint(op.reads) and names.isdisjoint(op.writes)):
+                reads = {name: -1 for name in op.reads if name in names}
+                yield _Step(at, op, reads, {name: self._value() for name in op.writes if name in names})
+
+    def _reach(self) -> tuple[list[dict[str, int]], list[dict[str, int]]]:
+        """The values at each block's entry and those that it leaves; where several come in, a value of their own."""
+        leave = [{name: value for step in steps for name, value in step.writes.items()} for steps in self.steps]
+        enter: list[dict[str, int]] = [{} for _ in self.steps]
+        self._merges[0] = enter[0] = {name: self._value() for name in self._live[0]}
+        work = deque(range(len(enter)))
+        waiting = set(work)
+        while work:
+            index = work.popleft()
+            waiting.discard(index)
+            out = {**enter[index], **leave[index]}
+            for successor in self.graph.blocks[index].successors:
+                known, merges = enter[successor], self._merges[successor]
+                changed = False
+                for name in self._live[successor]:
+                    value = out[name]
+                    if name not in known:
+                        known[name] = value
+                    elif name not in merges and known[name] != value:
+                        known[name] = merges[name] = self._value()
+                        changed = True
+                if changed and successor not in waiting:
+                    work.append(successor)
+                    waiting.add(successor)
+        return enter, [{**before, **after} for before, after in zip(enter, leave, strict=True)]
+
+    def _meet(self) -> None:
+        """Join values where an instruction can read either, and find those that some instruction reads alone."""
+        enter, leave = self._reach()
+        looping = set().union(*(range(header, tail + 1) for tail, header in self.graph.back_edges))
+        for index, block in enumerate(self.graph.blocks):
+            for successor in block.successors:
+                for name, value in self._merges[successor].items():
+                    self._join(value, leave[index][name])
+            current = enter[index]
+            for step in self.steps[index]:
+                self._follow(step, current, index in looping)
+                current.update(step.writes)
+
+    def _follow(self, step: _Step, current: Mapping[str, int], loops: bool) -> None:
+        """Note what one instruction reads, where values so far are known."""
+        linear = step.op.form.row.linear
+        step.reads = {name: current[name] for name in step.reads}
+        for name, value in step.writes.items():
+            # A sum of other numbers than indices has the shape of what it adds to: one name for both is enough.
+            if name in current and (step.op.guard is not None or (name in step.reads and not linear)):
+                self._join(value, current[name])
+                if name in step.reads:
+                    step.reads[name] = value
+            elif linear and not loops:
+                self._apart.add(value)
+        self._alone |= self._apart.intersection(step.reads.values())
+
+    # -- names --------------------------------------------------------------------------------------------------
+
+    def renamed(self, step: _Step) -> Op:
+        """An instruction with the new names."""
+        reads = {name: self._name(name, value) for name, value in step.reads.items()}
+        writes = {name: self._name(name, value) for name, value in step.writes.items()}
+        if all(old == new for names in (reads, writes) for old, new in names.items()):
+            return step.op
+        return _with_names(step.op, reads, writes, self.copies)
+
+    def _name(self, register: str, value: int) -> str:
+        """The name of a value's web, or its own."""
+        root = self._root(value)
+        web = root if root in self._indices else register  # data's webs share one name
+        if web not in self._names:
+            self._names[web] = self._next(register)
+        if value not in self._alone or root not in self._joined:
+            return self._names[web]
+        own = -1 - value
+        if own not in self._names:
+            self._names[own] = self._next(register)
+            self.copies[self._names[own]] = self._names[web]
+        return self._names[own]
+
+    def _indices_of(self, steps: list[_Step]) -> Iterator[int]:
+        """Definitions that can be indices or predicates."""
+        for step in steps:
+            for name, value in step.writes.items():
+                if step.op.form.row.linear or self.graph.registers[name] == ".pred":
+                    yield value
+
+    def _next(self, register: str) -> str:
+        count = self._counts[register] = self._counts.get(register, -1) + 1
+        if not count:
+            return register
+        self.fresh[f"{register}{_MARK}{count}"] = None
+        return f"{register}{_MARK}{count}"
+
+
+def _with_names(op: Op, reads: Mapping[str, str], writes: Mapping[str, str], copies: Mapping[str, str]) -> Op:
+    """An instruction with other names for the registers that it reads and for those that it writes."""
+
+    def read_name(name: str) -> str:
+        return reads.get(name, name)
+
+    def written_name(name: str) -> str:
+        return writes.get(name, name)
+
+    def read(operand: tree.Operand) -> tree.Operand:
+        named = with_names(operand, read_name)
+        if isinstance(operand, tree.CallArguments) and isinstance(named, tree.CallArguments):
+            return replace(named, returns=tuple(map(written, operand.returns)))
+        return named
+
+    def written(operand: tree.Operand) -> tree.Operand:
+        return with_names(operand, written_name)
+
+    item = op.instruction
+    results = int(op.form.row.writes)
+    operands = (*map(written, item.operands[:results]), *map(read, item.operands[results:]))
+    guard = item.guard and replace(item.guard, register=tree.Register(read_name(item.guard.register.name)))
+    names = list(map(written_name, op.writes))
+    return Op(
+        replace(item, operands=operands, guard=guard),
+        op.form,
+        (*names, *(copies[name] for name in names if name in copies)),
+        tuple(map(read_name, op.reads)),
+        tuple(map(written_name, op.destinations)),
+        tuple(map(read, op.sources)),
+    )
