@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,6 +38,14 @@ def modules() -> tuple[Module, ...]:
         text = path.read_text(encoding="utf-8")
         found.append(Module(".".join(parts), path, text, ast.parse(text)))
     return tuple(found)
+
+
+def offenders(
+    rule: Callable[[Module], Iterable[object]], among: Iterable[Module] | None = None
+) -> dict[str, list[object]]:
+    """What a rule says of each module of which it says something, by the module's name."""
+    said = {m.name: list(rule(m)) for m in (modules() if among is None else among)}
+    return {name: words for name, words in said.items() if words}
 
 
 def imports(module: Module) -> set[tuple[int, str]]:
