@@ -30,7 +30,7 @@ def harness(request: pytest.FixtureRequest) -> Harness:
 @pytest.mark.parametrize("name", PATTERNS)
 def test_a_pattern_counts_as_its_addresses_do(harness: Harness, name: str, size: int) -> None:
     rng = random.Random(f"{name} {size}")
-    for shift in (0, 3):
+    for shift in (0, 3) if size == 4 else (3,):  # each has code of its own; at 0 the pattern starts where its base does
         offsets = tuple(size * (PATTERNS[name](lane, rng) + shift) for lane in range(LANES))
         for _ in range(12):
             base = 1 << 20 | size * rng.randrange(1 << 10)
