@@ -16,7 +16,7 @@ ROOMS = ("ptx", "programs", "simt", "instruments", "checking", "profiling", "dri
 #: Who may name opcodes: the table; and the parser, for the operands of `call` and `mov` have a grammar of their own.
 ALLOWED = ("simt.isa.", "ptx.body", "ptx.operands")
 #: Two modules list LLVM's operations, which have the names of some opcodes.
-OF_LLVM = ("simt.translate.code", "simt.translate.shapes")
+OF_LLVM = ("simt.translate.code", "simt.translate.shape")
 
 
 def _strings(node: ast.AST) -> list[str]:

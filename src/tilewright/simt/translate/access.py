@@ -13,7 +13,7 @@ from tilewright.simt.translate.code import Value, element_type
 from tilewright.simt.translate.emitter import Emitter, storage_type
 from tilewright.simt.translate.graph import Block, Op
 from tilewright.simt.translate.layout import align_up
-from tilewright.simt.translate.shapes import AFFINE, UNIFORM, VECTOR, Shape
+from tilewright.simt.translate.shape import AFFINE, UNIFORM, VECTOR, Shape
 from tilewright.simt.translate.state import AFFINE_SPAN_MAX, GLOBAL_BASE
 
 _SPACES = {"global": "global", "const": "global", "shared": "shared", "local": "local", "param": "param"}

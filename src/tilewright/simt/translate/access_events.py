@@ -6,7 +6,7 @@ from tilewright.simt.events import VALUES_STRIDE_BYTES, EventKind, Handler, Site
 from tilewright.simt.translate.access import Access, base_offset
 from tilewright.simt.translate.code import Value
 from tilewright.simt.translate.emitter import Emitter
-from tilewright.simt.translate.shapes import Shape
+from tilewright.simt.translate.shape import Shape
 from tilewright.simt.translate.state import GLOBAL_BASE
 
 

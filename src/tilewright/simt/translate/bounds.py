@@ -11,7 +11,7 @@ from tilewright.simt.translate.access import Access, Group, arena, base_offset, 
 from tilewright.simt.translate.access_events import event_site, notify
 from tilewright.simt.translate.code import LANES, Value
 from tilewright.simt.translate.emitter import Emitter
-from tilewright.simt.translate.shapes import Shape
+from tilewright.simt.translate.shape import Shape
 from tilewright.simt.translate.state import GLOBAL_BASE
 
 

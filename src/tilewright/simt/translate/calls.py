@@ -17,11 +17,12 @@ from tilewright.simt.events import EventKind, Site
 from tilewright.simt.isa import Role, role_of
 from tilewright.simt.translate.access import local_stride
 from tilewright.simt.translate.bounds import declare_runtime
-from tilewright.simt.translate.code import LANES, Value
+from tilewright.simt.translate.code import LANES, Value, element_type
 from tilewright.simt.translate.graph import Op
 from tilewright.simt.translate.inline import call_arguments
 from tilewright.simt.translate.layout import Layout, align_up
 from tilewright.simt.translate.moves import gather, scatter
+from tilewright.simt.translate.shape import ANY_VECTOR
 from tilewright.simt.translate.state import BAD_CALL, CALL_DEPTH, LOCAL_WINDOW
 
 if TYPE_CHECKING:
@@ -240,9 +241,7 @@ def _copy(emitter: Emitter, to: Value, source: Value, size: int, lanes: Value) -
 
 def _fetch(emitter: Emitter, register: tree.Register, at: Value, type_: str, lanes: Value) -> None:
     """Load a result into a register, for the lanes of this call only."""
-    from tilewright.simt.translate.code import element_type
-    from tilewright.simt.translate.emit import write
-    from tilewright.simt.translate.shapes import ANY_VECTOR
+    from tilewright.simt.translate.emit import write  # which emits calls
 
     value = _load_lanes(emitter, at, element_type(type_), lanes)
     guard = emitter.code.op(f"bitcast {lanes} to <{LANES} x i1>", "i1", LANES)

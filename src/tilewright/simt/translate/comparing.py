@@ -11,7 +11,7 @@ from tilewright.simt.isa import Form, Role
 from tilewright.simt.translate.code import Value
 from tilewright.simt.translate.emitter import Emitter
 from tilewright.simt.translate.graph import Op
-from tilewright.simt.translate.shapes import AFFINE, UNIFORM, Shape
+from tilewright.simt.translate.shape import AFFINE, UNIFORM, Shape
 
 
 def narrowed(emitter: Emitter, op: Op) -> list[Value] | None:

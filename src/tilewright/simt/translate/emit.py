@@ -16,9 +16,10 @@ from tilewright.simt.translate.code import LANES, Value, element_type
 from tilewright.simt.translate.comparing import narrowed
 from tilewright.simt.translate.emitter import Emitter, guard_value, storage_type
 from tilewright.simt.translate.flow import Flow
-from tilewright.simt.translate.graph import Block, Op
+from tilewright.simt.translate.graph import CARRY, Block, Op
 from tilewright.simt.translate.moves import emit_access
-from tilewright.simt.translate.shapes import AFFINE, ANY_UNIFORM, ANY_VECTOR, STRIDED, UNIFORM, VECTOR, Shape
+from tilewright.simt.translate.shape import AFFINE, ANY_UNIFORM, ANY_VECTOR, STRIDED, UNIFORM, VECTOR, Shape
+from tilewright.simt.translate.transfer import transfer
 from tilewright.simt.translate.webs import ptx_name
 
 
@@ -197,8 +198,6 @@ def widened(emitter: Emitter, value: Value, op: Op) -> Value:
 
 def _unguarded_shape(emitter: Emitter, op: Op) -> Shape:
     """The result's shape as if there were no guard: lanes that the guard leaves out keep their old value anyway."""
-    from tilewright.simt.translate.transfer import transfer
-
     sources = [emitter.shapes.operand(s) for s in op.sources]
     return transfer(op, sources, emitter.launch, emitter.layout.params)[0]
 
@@ -219,8 +218,6 @@ def _letter(operand: str) -> str:
 
 
 def _emit_carry(emitter: Emitter, op: Op, guard: Value | None) -> None:
-    from tilewright.simt.translate.graph import CARRY
-
     code = emitter.code
     carry = code.const("i1", 0)
     if op.form.row.takes_carry:

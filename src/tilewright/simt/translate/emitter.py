@@ -19,7 +19,8 @@ from tilewright.simt.translate.code import LANES, Code, Value, element_type
 from tilewright.simt.translate.graph import Graph, Op
 from tilewright.simt.translate.hosts import HostVectors
 from tilewright.simt.translate.layout import Layout
-from tilewright.simt.translate.shapes import AFFINE, STRIDED, UNIFORM, VECTOR, Shape, Shapes
+from tilewright.simt.translate.shape import AFFINE, STRIDED, UNIFORM, VECTOR, Shape
+from tilewright.simt.translate.shapes import Shapes
 from tilewright.simt.translate.special import LaunchClass, special_value
 from tilewright.simt.translate.state import CONTEXT, GLOBAL_BASE, SLOT, WARP
 

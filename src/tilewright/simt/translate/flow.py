@@ -1,8 +1,7 @@
-"""Control flow: which block runs next, who waits where, and how a warp leaves and comes back.
+"""Control flow: how blocks begin and end.
 
-A block whose frontier is empty jumps plainly. Elsewhere every block that can be waited in has a pending mask, and the
-end of a block tests the candidates in order of their numbers. A warp returns to the scheduler at barriers and, when its
-fuel is spent, at back edges; it saves the registers that are live where it will go on.
+A block whose frontier is empty jumps plainly. Elsewhere the end of a block asks whose turn it is (`turns.py`). A warp
+that returns to the scheduler saves the registers that are live where it will go on.
 """
 
 from __future__ import annotations
@@ -18,32 +17,17 @@ from tilewright.simt.translate.frontier import full_blocks
 from tilewright.simt.translate.graph import Block
 from tilewright.simt.translate.layout import align_up
 from tilewright.simt.translate.pieces import Piece, cut, is_long, whole
-from tilewright.simt.translate.state import (
-    ARRIVE,
-    BLOCKED,
-    POINT_BYTES,
-    TRAP,
-    WARP,
-    WARP_POINTS,
-    YIELDED,
-)
+from tilewright.simt.translate.state import ARRIVE, BLOCKED, POINT_BYTES, TRAP, WARP, WARP_POINTS
+from tilewright.simt.translate.turns import ELSEWHERE, Turns
 
-#: A lane that spins lets the others go first every so many rounds.
-SPIN_ROUNDS = 32
 #: Tests of pending blocks, over all blocks' ends, from which on they are shared: the text would grow with the square.
 CROWD_TESTS = 4000
 #: Registers times places, over all blocks' ends, from which on vectors are not held in values of LLVM's but in memory;
 #: the same in a piece of a long kernel.
 TANGLED, TANGLED_PIECE = 1500, 300
-#: What a piece returns when the warp goes on in another one; never seen outside.
-ELSEWHERE = 5
-#: Where a warp resumes: at the lowest block with waiting lanes, or at the next one after the block that `avoid` names.
-AGAIN, OTHERS = -1, -2
-#: As many tests a crowded function still makes in place.
-_TESTS_IN_PLACE = 4
 
 
-class Flow:
+class Flow(Turns):
     """Emits what stands between blocks."""
 
     #: Whether the warp's record is this function's own, so that masks and registers may live there.
@@ -61,14 +45,13 @@ class Flow:
         self.waitable = sorted(waitable)
         self.is_cut = self.in_record and is_long(self.graph, self.frontiers)
         self.pieces = cut(self.graph) if self.is_cut else [whole(self.graph)]
-        self.piece: Piece | None = None  # the one at work; None in the function that runs the pieces
+        self.piece = None
         self.crowded = self.is_cut or sum(len(frontier) for frontier in self.frontiers) > CROWD_TESTS
-        self.shared: set[str] = set()  # of "dispatch", "yield.all" and "others", those that some block's end goes to
+        self.shared = set()
         barriers = [] if self._every_barrier_is_whole() else [b for b in self.graph.blocks if b.kind == "barrier"]
         self.points = {b.index: i for i, b in enumerate(barriers)}  # where arrivals must be counted
-        self.resumes: set[int] = set()  # blocks a warp can resume at with one mask
-        self.parks = False  # whether lanes wait for others before they reconverge
-        self.dispatches = False  # whether the general dispatcher is needed
+        self.resumes = set()
+        self.parks = self.dispatches = False
         self.counters_at = align_up(WARP_POINTS + POINT_BYTES * len(self.points), 64)  # what pieces share
         at = self.counters_at + 64 * self.is_cut
         self.pending_offset = at
@@ -142,11 +125,6 @@ class Flow:
             code.put(code.sub(fuel, code.const("i64", block.cost)), "%fuel")
         e.tallied = {}
         e.run_event(block.index)
-
-    def share(self, name: str) -> None:
-        """End a block in one that all have in common."""
-        self.shared.add(name)
-        self.e.code.branch(name)
 
     def leave(self, block: Block) -> None:
         """Emit a block's end."""
@@ -232,8 +210,8 @@ class Flow:
         if not waiting or (target not in self.waitable_at and not waiting - {target}):
             self._go_plainly(target)
             return
-        crowd = self.crowded and len(waiting) > _TESTS_IN_PLACE
-        if target in self.waitable_at and (crowd or not self._is_here(target)):
+        crowd = self.looks_elsewhere(len(waiting))
+        if target in self.waitable_at and (crowd or not self.is_here(target)):
             self.add_pending(target, e.mask)
             self.share("dispatch")
             return
@@ -247,13 +225,9 @@ class Flow:
             code.put(code.or_(e.mask, pending), "%mask")
         code.branch(f"B{target}")
 
-    def _is_here(self, block: int) -> bool:
-        """Whether a block belongs to the piece at work, or to a function that can go to any."""
-        return self.piece is None or block in self.piece.blocks
-
     def _go_plainly(self, target: int) -> None:
         """All lanes of the warp that can run go on at one block, which may belong to another piece."""
-        if self._is_here(target):
+        if self.is_here(target):
             if self.is_cut and self.piece is not None:
                 self.e.jump_apart(f"B{target}")
             else:
@@ -274,139 +248,6 @@ class Flow:
             self._pay_split(block, backs[0])
         self.dispatch(sorted(waiting | {t for t, _ in parts}))
         code.branch("finish")
-
-    def _try(self, other: int, waits: list[tuple[int, Value]]) -> None:
-        """Run a block if lanes wait there, leaving the given lanes pending."""
-        code = self.e.code
-        pending = code.op(f"load i32, ptr {self.pending(other)}", "i32")
-        yes, no = code.label("run"), code.label("skip")
-        code.branch_if(code.icmp("ne", pending, code.const("i32", 0)), yes, no)
-        code.place(yes)
-        for target, mask in waits:
-            self.add_pending(target, mask)
-        self.run(other, code.op(f"load i32, ptr {self.pending(other)}", "i32"))
-        code.place(no)
-
-    def run(self, block: int, mask: Value) -> None:
-        """Go to a block with these lanes, which were pending there; in another piece they still are."""
-        code = self.e.code
-        if not self._is_here(block):
-            self.share("dispatch")
-            return
-        code.put(code.const("i32", 0), self.pending(block))
-        code.put(mask, "%mask")
-        code.branch(f"B{block}")
-
-    def dispatch(self, candidates: list[int]) -> None:
-        """Run the first candidate with pending lanes; falls through when there is none.
-
-        Only candidates can have any, so a crowded function looks through all blocks, in a place for all.
-        """
-        code = self.e.code
-        if self.crowded and len(candidates) > _TESTS_IN_PLACE:
-            self.share("dispatch")
-            code.place(code.label("never"))
-            return
-        for block in candidates:
-            if block not in self.waitable_at:
-                continue
-            pending = code.op(f"load i32, ptr {self.pending(block)}", "i32")
-            yes, no = code.label("run"), code.label("skip")
-            code.branch_if(code.icmp("ne", pending, code.const("i32", 0)), yes, no)
-            code.place(yes)
-            self.run(block, pending)
-            code.place(no)
-
-    def pending(self, block: int) -> str:
-        """The place of the mask of lanes that wait for their turn at a block."""
-        return self.e.code.op(f"getelementptr i32, ptr %pending, i64 {self.waitable_at[block]}", "ptr").text
-
-    def add_pending(self, block: int, mask: Value) -> None:
-        """Let lanes wait for their turn at a block."""
-        code = self.e.code
-        place = self.pending(block)
-        old = code.op(f"load i32, ptr {place}", "i32")
-        code.put(code.or_(old, mask), place)
-
-    # -- fuel, waits, ends --------------------------------------------------------------------------------------
-
-    def _empty(self) -> Value:
-        fuel = self.e.code.op("load i64, ptr %fuel", "i64")
-        return self.e.code.icmp("slt", fuel, self.e.code.const("i64", 0))
-
-    def _pay(self, block: Block, target: int) -> None:
-        """At a back edge that all lanes take: return when the fuel is spent, let others by when spinning."""
-        code, e = self.e.code, self.e
-        on, out = code.label("on"), code.label("out")
-        code.branch_if(self._empty(), out, on, likely=False)
-        code.place(out)
-        self._note_loop(block)
-        if self.frontiers[block.index]:
-            self.add_pending(target, e.mask)
-            self._yield_all()
-        else:
-            self.resumes.add(target)
-            self.frame.save(self.graph.blocks[target].live_in)
-            e.set_field("%warp", WARP["mask"], e.mask)
-            self.leave_with(YIELDED, resume=target + 1)
-        code.place(on)
-        if target in self.graph.spin_headers and self.frontiers[block.index]:
-            self._rotate(block, target, [(target, e.mask)])
-
-    def _pay_split(self, block: Block, target: int) -> None:
-        """The same where lanes part: all of them are pending already."""
-        code = self.e.code
-        on, out = code.label("on"), code.label("out")
-        code.branch_if(self._empty(), out, on, likely=False)
-        code.place(out)
-        self._note_loop(block)
-        self._yield_all()
-        code.place(on)
-        if target in self.graph.spin_headers:
-            self._rotate(block, target, [])
-
-    def _yield_all(self) -> None:
-        """Return with everything saved, to go on with the lowest block that has lanes."""
-        if self.crowded:
-            self.dispatches = True
-            self.share("yield.all")
-            return
-        self.save_all()
-        self.leave_with(YIELDED, resume=AGAIN)
-
-    def _note_loop(self, block: Block) -> None:
-        """Leave in the warp's record which branch back or barrier it is at: what an error about a limit says."""
-        e = self.e
-        item = (block.end or block.ops[-1]).instruction if block.end or block.ops else None
-        site = Site(EventKind.RUN, item.ptx_line, e.source_of(item), item.name) if item is not None else None
-        number = 0 if site is None else e.add_site(site) + 1
-        e.set_field("%warp", WARP["loop_site"], e.code.const("i32", number))
-        e.set_field("%warp", WARP["loop_lanes"], e.mask)
-
-    def _rotate(self, block: Block, target: int, waits: list[tuple[int, Value]]) -> None:
-        """Every SPIN_ROUNDS rounds, run any other pending block first."""
-        code = self.e.code
-        spins = code.op("load i32, ptr %spins", "i32")
-        more = code.add(spins, code.const("i32", 1))
-        code.put(more, "%spins")
-        low = code.and_(more, code.const("i32", SPIN_ROUNDS - 1))
-        turn, stay = code.label("turn"), code.label("stay")
-        code.branch_if(code.icmp("eq", low, code.const("i32", 0)), turn, stay, likely=False)
-        code.place(turn)
-        if self.crowded and target in self.waitable_at:
-            for waiting, mask in waits:
-                self.add_pending(waiting, mask)
-            code.put(code.const("i32", target), "%avoid")
-            self.parks = True
-            self.share("others")
-            code.place(stay)
-            return
-        others = self.frontiers[block.index] | set(block.successors)
-        for other in sorted(others - {target}):
-            if other in self.waitable_at:
-                self._try(other, waits)
-        code.branch(stay)
-        code.place(stay)
 
     def point_at(self, point: int) -> int:
         """Byte offset of a barrier point in the warp's record."""
@@ -456,15 +297,3 @@ class Flow:
         declare_runtime(e, "tw_stop", "void", "ptr, ptr, i32, i32, i64")
         e.code.line(f"call void @tw_stop(ptr %context, ptr %warp, i32 {site}, {e.mask}, i64 {TRAP})")
         e.code.branch("fault")
-
-    def leave_with(self, status: int, resume: int) -> None:
-        """Return a status; the warp goes on at block `resume` - 1, or as `AGAIN` and `OTHERS` say."""
-        code = self.e.code
-        code.put(code.const("i32", status), "%status")
-        self.e.set_field("%warp", WARP["resume"], code.const("i32", resume))
-        code.branch("leave")
-
-    def save_all(self) -> None:
-        """Everything that can be live in any block where lanes wait."""
-        self.dispatches = True
-        self.frame.save(self.frame.at)

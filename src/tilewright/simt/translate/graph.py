@@ -14,6 +14,7 @@ from tilewright.ptx.printing import operand_text
 from tilewright.ptx.substitution import parts
 from tilewright.simt.isa import Form, Role, table
 from tilewright.simt.isa.absent import why_absent
+from tilewright.simt.translate import special
 from tilewright.simt.translate.operands import SINK, check_operands
 
 #: Instructions of a block at most: LLVM selects machine instructions in time with the square of a block's.
@@ -103,8 +104,6 @@ def make_op(instruction: tree.Instruction, registers: dict[str, str], path: str)
     if form.name != instruction.name:  # its parts come in another order
         instruction = replace(instruction, modifiers=form.modifiers)
     if form["vec"] and form.row.role is Role.COPY:
-        from tilewright.simt.translate import special  # which needs shapes, which need this
-
         instruction = replace(instruction, operands=tuple(map(special.elements, instruction.operands)))
     operands = list(instruction.operands)
     least, most = form.row.operand_counts

@@ -12,7 +12,7 @@ from tilewright.simt.translate.bounds import check_group
 from tilewright.simt.translate.code import LANES, Value, element_type
 from tilewright.simt.translate.emitter import ALL_LANES, Emitter
 from tilewright.simt.translate.generic import access_pointers
-from tilewright.simt.translate.shapes import VECTOR
+from tilewright.simt.translate.shape import VECTOR
 
 #: Nothing in memory is known across this, and nothing is executed for it.
 _CLOBBER = 'call void asm sideeffect "", "~{memory}"()'

@@ -16,6 +16,7 @@ from tilewright.errors import PtxError
 from tilewright.ptx import tree
 from tilewright.ptx.printing import operand_text
 from tilewright.simt.isa import Form, Role
+from tilewright.simt.translate import special
 
 #: Widths that a register can be declared with; 1 stands for a predicate.
 _WIDTHS = (1, 8, 16, 32, 64, 128)
@@ -160,8 +161,6 @@ class _Check:
             return
         if register.name == SINK:
             return
-        from tilewright.simt.translate import special  # which needs shapes, which need the graph, which needs this
-
         found = special.find(register.name)
         if found is None:
             raise PtxError(f"{self.where}: {special.why_unknown(register.name)}")

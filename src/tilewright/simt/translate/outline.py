@@ -11,11 +11,12 @@ from collections.abc import Callable
 from tilewright.simt.events import VALUES_MAX, VALUES_STRIDE_BYTES
 from tilewright.simt.translate import reconvergence
 from tilewright.simt.translate.code import LANES, Value
-from tilewright.simt.translate.flow import AGAIN, ELSEWHERE, OTHERS, Flow
+from tilewright.simt.translate.flow import Flow
 from tilewright.simt.translate.graph import Block
 from tilewright.simt.translate.layout import align_up
 from tilewright.simt.translate.pieces import Piece
 from tilewright.simt.translate.state import BLOCKED, CONTEXT, DONE, FAULT, POINT, SLOT, WARP, YIELDED
+from tilewright.simt.translate.turns import AGAIN, ELSEWHERE, OTHERS
 
 _PARAMETERS = "ptr noalias %context, ptr noalias %slot, ptr noalias %warp"
 #: What pieces share of a function's counters: byte offsets behind `Flow.counters_at`.

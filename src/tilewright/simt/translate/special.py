@@ -18,7 +18,7 @@ from tilewright.machine import launch_limits
 from tilewright.ptx import tree
 from tilewright.simt.translate.code import LANES, Value
 from tilewright.simt.translate.layout import RESERVED, RESERVED_BYTES, RESERVED_OFFSETS
-from tilewright.simt.translate.shapes import AFFINE, ALIGN_MAX, ANY_UNIFORM, UNIFORM, VECTOR, Shape, constant
+from tilewright.simt.translate.shape import AFFINE, ALIGN_MAX, ANY_UNIFORM, UNIFORM, VECTOR, Shape, constant
 from tilewright.simt.translate.state import SLOT, WARP
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from tilewright.ptx.tree import Address, Symbol
 from tilewright.simt.isa import Linear, Role
-from tilewright.simt.translate import shapes as s
+from tilewright.simt.translate import shape as s
 from tilewright.simt.translate.graph import Op
-from tilewright.simt.translate.shapes import ANY_UNIFORM, ANY_VECTOR, UNIFORM, VECTOR, Shape
+from tilewright.simt.translate.shape import ANY_UNIFORM, ANY_VECTOR, UNIFORM, VECTOR, Shape
 from tilewright.simt.translate.special import SMALL, SMALL_WIDE, LaunchClass
 
 

@@ -10,7 +10,8 @@ import pytest
 from tilewright.ptx.parser import parse
 from tilewright.simt.translate import graph
 from tilewright.simt.translate.emitter import register_bits
-from tilewright.simt.translate.shapes import AFFINE, UNIFORM, VECTOR, Shape, Shapes
+from tilewright.simt.translate.shape import AFFINE, UNIFORM, VECTOR, Shape
+from tilewright.simt.translate.shapes import Shapes
 from tilewright.simt.translate.special import SMALL, LaunchClass
 
 RELATIONS = {

@@ -9,7 +9,7 @@ import pytest
 from ptx_kernels import words
 
 from tilewright.simt.run import kernels
-from tilewright.simt.translate import flow
+from tilewright.simt.translate import flow, turns
 from tilewright.simt.translate.frontier import thread_frontiers
 from tilewright.simt.translate.graph import build
 
@@ -34,7 +34,7 @@ MEET = """and.b32 %r1, %tid, 3; setp.eq.u32 %p1, %r1, 0; @%p1 bra APART;
 def crowded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     """Every function is crowded, and no translation of another one is found."""
     monkeypatch.setattr(flow, "CROWD_TESTS", -1)
-    monkeypatch.setattr(flow, "_TESTS_IN_PLACE", 0)
+    monkeypatch.setattr(turns, "_TESTS_IN_PLACE", 0)
     monkeypatch.setenv("TILEWRIGHT_CACHE_DIR", str(tmp_path))
     kernels.kernel_store.cache_clear()
     yield

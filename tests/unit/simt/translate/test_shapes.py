@@ -14,7 +14,8 @@ from tilewright.ptx.parser import parse
 from tilewright.simt.translate import graph
 from tilewright.simt.translate.emitter import register_bits
 from tilewright.simt.translate.frontier import thread_frontiers
-from tilewright.simt.translate.shapes import AFFINE, STRIDED, UNIFORM, VECTOR, Shape, Shapes
+from tilewright.simt.translate.shape import AFFINE, STRIDED, UNIFORM, VECTOR, Shape
+from tilewright.simt.translate.shapes import Shapes
 from tilewright.simt.translate.special import SMALL, LaunchClass
 
 BLOCKS = [(32, 1, 1), (64, 1, 1), (20, 1, 1), (16, 16, 1), (8, 8, 1), (10, 10, 1), (3, 5, 7), (1, 64, 1), (33, 3, 1)]

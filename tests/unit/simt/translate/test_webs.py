@@ -18,7 +18,8 @@ from tilewright.ptx.substitution import parts
 from tilewright.simt.translate import graph, webs
 from tilewright.simt.translate.emitter import register_bits
 from tilewright.simt.translate.graph import Graph, Op
-from tilewright.simt.translate.shapes import AFFINE, Shape, Shapes
+from tilewright.simt.translate.shape import AFFINE, Shape
+from tilewright.simt.translate.shapes import Shapes
 from tilewright.simt.translate.special import LaunchClass
 
 HEAD = """.version 8.7
