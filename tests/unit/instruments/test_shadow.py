@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from ptx_kernels import kernel
 
-from tilewright.errors import KernelError
+from tilewright.errors import KernelError, PtxError
 from tilewright.instruments.shadow import cells, records
 from tilewright.instruments.shadow.accesses import how
 from tilewright.instruments.shadow.cells import SITE_MAX
@@ -458,3 +458,9 @@ def test_a_tree_without_barriers_gives_one_finding_whatever_the_order():
         seen.add(tuple(sorted((finding.code, finding.ptx_line) for finding in run.results["memory"].findings)))
     assert len(seen) == 1
     assert {code for code, _ in seen.pop()} == {"TW301", "TW304"}  # the last round stays within a warp
+
+
+def test_a_barrier_of_a_warp_without_its_lanes_is_the_translator_s_to_refuse():
+    program = kernel("bar.warp.sync;")
+    with pytest.raises(PtxError, match=r"'bar.warp.sync' takes 1 operands"):
+        launch(program, 1, THREADS, [np.zeros(WORDS, np.uint32)], instruments=[MemoryCheck(program.module)])

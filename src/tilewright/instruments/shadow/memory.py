@@ -162,7 +162,7 @@ def _is_of_lanes(instruction: Instruction, form: Form) -> bool:
     """Whether some lanes of a warp wait for each other, and maybe not all."""
     if form.row.kind != "barrier" or not form.has("warp"):
         return False
-    members = instruction.operands[0]
+    members = next(iter(instruction.operands), None)  # without any, the translator refuses the instruction
     return not isinstance(members, Immediate) or members.value & _WHOLE_WARP != _WHOLE_WARP
 
 
