@@ -11,7 +11,7 @@ from harness import array_type, forms_of, sample, signature
 from ptx_batch import SENTINEL, Case, run
 from test_integer_rows import ORACLES, lane_forms, oracle_for
 
-from tilewright.simt.isa import shuffle, warp
+from tilewright.simt.isa import shuffle, table, warp
 
 MASKS = [0xFFFFFFFF, 0x0000FFFF, 0x80000001, 0xAAAAAAAA, 0x00010000, 0]
 FORMS_A_ROW = 2
@@ -120,3 +120,12 @@ def test_warp_forms(placed):
             answers.append(oracle(case.form.name, oracle_warp.named(mask), *columns))
         found += wrong_lanes(case, lambda i, answers=answers: [int(c[i % 32]) for c in answers[i // 32]])
     assert not found, "\n".join(found[:30])
+
+
+@pytest.mark.parametrize("placed", ["guard", "branch"])
+def test_a_subnormal_bfloat_of_all_lanes_is_no_zero(placed):
+    form = table().find("setp.eq.bf16")
+    count = 32 * len(MASKS)
+    case = Case(form, [([0, 0x8000, 0x8001, 0x3F80] * count)[:count], [0x8001] * count], frozenset({1}))
+    run([case], MASKS, placed)
+    assert wrong_lanes(case, lambda i: [int(case.columns[0][i] == 0x8001)]) == []

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tilewright.simt.isa.packed import join, piece
+from tilewright.simt.isa.rounding import widen
 from tilewright.simt.isa.table import Form, Meaning, Table
 from tilewright.simt.translate.code import Code, Value, element_type
 
@@ -52,7 +53,7 @@ def _holds(code: Code, form: Form, ptx_type: str, a: Value, b: Value) -> Value:
     if form.has("ftz"):
         a, b = _flushed(code, a), _flushed(code, b)
     if a.bits == 16:
-        a, b = (code.cast("fpext", v, "float") for v in (a, b))
+        a, b = widen(code, a, "float"), widen(code, b, "float")
     return code.fcmp(_FLOAT[form["CmpOp"]], a, b)
 
 

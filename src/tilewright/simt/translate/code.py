@@ -137,6 +137,8 @@ class Code:
             return value
         if not value.text.startswith("%"):
             return Value(f"splat ({value.type} {value.text})", value.type, LANES)
+        if value.type == "bfloat":  # as bits: see `cast`
+            return self.cast("bitcast", self.splat(self.cast("bitcast", value, "i16")), "bfloat")
         single = self.op(f"insertelement <{LANES} x {value.type}> poison, {value}, i32 0", value.type, LANES)
         return self.op(
             f"shufflevector {single}, <{LANES} x {value.type}> poison, <{LANES} x i32> zeroinitializer",
