@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import mmap
-import threading
 import weakref
 from collections import deque
 
@@ -19,8 +18,9 @@ import numpy.typing as npt
 #: A large page; a mapping has one more, since it may begin within one.
 _LARGE_BYTES = 2 << 20
 _NORESERVE = 0x4000  # MAP_NORESERVE on Linux: address space now, pages when they are touched
-#: Areas wait for their next use where they are no larger than this; so many of them, which keep so many bytes of pages.
-_WAITING_BYTES, _KEPT_AREAS, _KEPT_BYTES = 4 << 30, 4, 8 << 20
+_WAITING_BYTES = 4 << 30  # an area that is larger does not wait for its next use
+_KEPT_AREAS = 8  # so many wait, those given back last: a check takes four at a time
+_KEPT_BYTES = 8 << 20  # pages that each of them keeps
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -37,8 +37,7 @@ class Areas:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._waiting: dict[int, deque[mmap.mmap]] = {}
+        self._waiting: deque[tuple[int, mmap.mmap]] = deque(maxlen=_KEPT_AREAS)
         self._held: dict[int, weakref.ref[Bytes]] = {}
 
     def take(self, size_bytes: int, *, clear: bool = True) -> Bytes:
@@ -49,7 +48,7 @@ class Areas:
         if size_bytes > _WAITING_BYTES or not hasattr(mmap, "MADV_DONTNEED"):
             return np.frombuffer(_mapped(size_bytes), np.uint8, size_bytes)
         size = max(_LARGE_BYTES, 1 << max(0, size_bytes - 1).bit_length())
-        memory, waiting = self._of(size)
+        memory = self._waiting_of(size)
         if memory is None:
             memory = _mapped(size)
         elif clear:
@@ -62,22 +61,20 @@ class Areas:
             del self._held[key]
             if size > kept:
                 memory.madvise(advice, kept, size - kept)
-            waiting.append(memory)
+            self._waiting.append((size, memory))
 
         self._held[key] = weakref.ref(area, gone)
         return area
 
-    def _of(self, size: int) -> tuple[mmap.mmap | None, deque[mmap.mmap]]:
-        """An area of a size, if one waits, and where to give it back; areas of other sizes go where too many wait."""
-        with self._lock:
-            own = self._waiting.setdefault(size, deque(maxlen=_KEPT_AREAS))
-            found = own.pop() if own else None
-            many = sum(map(len, self._waiting.values()))
-            for waiting in self._waiting.values():
-                while waiting is not own and waiting and many > _KEPT_AREAS:
-                    waiting.popleft()
-                    many -= 1
-            return found, own
+    def _waiting_of(self, size: int) -> mmap.mmap | None:
+        """An area of a size, if one waits."""
+        with contextlib.suppress(IndexError):  # another thread took the last one
+            for _ in range(len(self._waiting)):
+                found, memory = self._waiting.pop()
+                if found == size:
+                    return memory
+                self._waiting.appendleft((found, memory))
+        return None
 
 
 def _mapped(size: int) -> mmap.mmap:

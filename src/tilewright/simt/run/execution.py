@@ -43,6 +43,8 @@ _POLL_SECONDS = 0.02
 #: under a millisecond. A launch that is over by then waits for no thread; a busy host takes milliseconds to wake one.
 _QUICK_INSTRUCTIONS = 300_000
 _QUICK_QUANTUM = 20_000
+#: Where instruments call Python, 32 lanes of one instruction take a millisecond: a limit is to be noticed nonetheless.
+_CALLING_QUANTUM = 1_000
 #: Longest PTX that the calling thread runs, about 2,000 instructions and so a frame of a few hundred KB; and the stack
 #: that it needs for that.
 _QUICK_PTX_CHARACTERS = 1 << 16
@@ -357,6 +359,8 @@ class Execution:
     def quantum(self) -> int:
         """Instructions that a warp may run at a time: all warps of a block together a portion of the budget."""
         usual = SPIN_QUANTUM if self.job.ready.translation.spins else QUANTUM
+        if self._callbacks.any:
+            usual = min(usual, _CALLING_QUANTUM)
         return max(1, min(usual, self.budget.portion // self.warps))
 
     def _facts(self) -> Facts:

@@ -134,12 +134,12 @@ class Emitter:
         """A base as a full vector, when its shape is affine or has a stride."""
         if shape.kind not in (AFFINE, STRIDED) or value.lanes == LANES:
             return value
-        spread = self.code.add(self.code.splat(value), self.code.constants(value.type, shape.lane_offsets))
-        if stride is None:
-            return spread
-        return self.code.add(
-            spread, self.code.mul(self.code.splat(stride), self.code.constants(value.type, shape.rows))
-        )
+        code, type_ = self.code, f"i{value.bits}"  # a register declared as a float may hold an index
+        lanes = code.add(code.splat(code.cast("bitcast", value, type_)), code.constants(type_, shape.lane_offsets))
+        if stride is not None:
+            steps = code.splat(code.cast("bitcast", stride, type_))
+            lanes = code.add(lanes, code.mul(steps, code.constants(type_, shape.rows)))
+        return code.cast("bitcast", lanes, value.type)
 
     def stride_of(self, operand: tree.Operand) -> Value | None:
         """The stride of a source operand whose shape has one."""

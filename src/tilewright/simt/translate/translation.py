@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from tilewright.errors import LaunchError, PtxError
+from tilewright.errors import LaunchError, PtxError, TilewrightError, TranslatorError
 from tilewright.ptx import tree
 from tilewright.simt.events import Instrument, Site
 from tilewright.simt.translate import graph, inline, webs
@@ -27,7 +28,7 @@ QUANTUM = 2_000_000
 _ATTRIBUTES = (
     'attributes #0 = { nounwind "prefer-vector-width"="512" "min-legal-vector-width"="512" "no-trapping-math"="true" }'
 )
-_MALFORMED = (IndexError, KeyError, TypeError, ValueError, AttributeError, AssertionError, RecursionError)
+_UNFORESEEN = (IndexError, KeyError, TypeError, ValueError, AttributeError, AssertionError, RecursionError)
 _WEIGHTS = '!0 = !{!"branch_weights", i32 2000, i32 1}\n!1 = !{!"branch_weights", i32 1, i32 2000}'
 
 
@@ -95,10 +96,24 @@ def translate(
         _check_directives(module, module.functions[entry], launch)
     try:
         return _translate(module, entry, launch, instruments, host)
-    except PtxError:
+    except TilewrightError:
         raise
-    except _MALFORMED as error:  # operands of kinds that no valid PTX has: PTX is untrusted input
-        raise PtxError(f"{module.path}: '{entry}' is malformed ({type(error).__name__}: {error})") from error
+    except _UNFORESEEN as error:
+        raise TranslatorError(
+            f"{module.path}: '{entry}' could not be translated ({type(error).__name__}: {error}); this is a defect of "
+            "Tilewright, not of the PTX; please report it with the PTX"
+        ) from error
+
+
+@contextlib.contextmanager
+def _reading(module: tree.Module, name: str) -> Iterator[None]:
+    """While a function is read, what is unforeseen is an operand that no valid PTX has: PTX is untrusted input."""
+    try:
+        yield
+    except TilewrightError:
+        raise
+    except _UNFORESEEN as error:
+        raise PtxError(f"{module.path}: '{name}' is malformed ({type(error).__name__}: {error})") from error
 
 
 def _check_directives(module: tree.Module, function: tree.Function, launch: LaunchClass) -> None:
@@ -140,12 +155,13 @@ def _translate(
     if function is None or not function.is_entry:
         known = ", ".join(f.name for f in module.entries) or "none"
         raise PtxError(f"{module.path}: no kernel '{entry}'; kernels here: {known}")
-    function = inline.inline_calls(module, function)
-    called = _called(module, function)
     gap = max((i.gap_bytes for i in instruments), default=0)
-    layout = lay_out(module, function, gap)
-    for callee in called.values():
-        _place_statics(layout, callee, gap)
+    with _reading(module, entry):
+        function = inline.inline_calls(module, function)
+        called = _called(module, function)
+        layout = lay_out(module, function, gap)
+        for callee in called.values():
+            _place_statics(layout, callee, gap)
     if called:
         layout.local_bytes += STACK_BYTES
     main = _emitter(module, function, layout, launch, instruments, host)
@@ -183,7 +199,8 @@ def _emitter(
     host: HostVectors | None,
 ) -> Emitter:
     """Graph and shapes of one function, ready to be emitted."""
-    flow_graph = graph.build(function, module.path)
+    with _reading(module, function.name):
+        flow_graph = graph.build(function, module.path)
     webs.split(flow_graph)
     registers = flow_graph.registers
     shapes = Shapes(flow_graph, launch, lambda name: register_bits(registers[name]), layout.params)

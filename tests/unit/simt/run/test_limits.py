@@ -15,6 +15,7 @@ import pytest
 from ptx_kernels import kernel, run
 
 from tilewright.errors import KernelError, LimitError
+from tilewright.instruments.shadow.memory import MemoryCheck
 from tilewright.simt import Limits, launch
 
 #: Loops that never end, each in another way: plain, of one lane, with a barrier, waiting for memory, in other blocks.
@@ -251,3 +252,19 @@ def test_the_number_of_host_threads_is_a_setting(monkeypatch):
     assert max(seen) == 1
     assert set(threading.enumerate()) <= before  # none is left behind
     assert os.environ["TILEWRIGHT_THREADS"] == "1"
+
+
+def test_a_limit_is_noticed_where_each_access_calls_python():
+    """Check judges atomics in an order of its own, in Python: a turn of a warp must not take long for that."""
+    program = kernel("L: atom.acq_rel.gpu.global.add.u32 %r1, [%out], 1; bra L;")
+    start = time.perf_counter()
+    with pytest.raises(LimitError):
+        launch(
+            program,
+            1,
+            64,
+            (np.zeros(1, np.uint32),),
+            instruments=[MemoryCheck(program.module)],
+            limits=Limits(seconds=0.2),
+        )
+    assert time.perf_counter() - start < 5  # 0.4 s; 9 s with turns of 20,000 instructions

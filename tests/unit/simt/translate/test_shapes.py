@@ -11,6 +11,7 @@ from ptx_kernels import run
 
 from tilewright.programs import Program
 from tilewright.ptx.parser import parse
+from tilewright.simt import launch
 from tilewright.simt.translate import graph
 from tilewright.simt.translate.emitter import register_bits
 from tilewright.simt.translate.frontier import thread_frontiers
@@ -347,3 +348,15 @@ ld.param.u64 %d1, [p]; mov.u32 %r1, %tid.x; mad.wide.u32 %d2, %r1, 8, %d1;
 mad.wide.{sign}32 %d3, %r1, 3, 0xFFFFFFFF; st.global.u64 [%d2], %d3; ret; }}"""
     run(Program.from_ptx(text), out)
     assert out.tolist() == [3 * t + 0xFFFFFFFF for t in range(32)]
+
+
+def test_a_register_declared_as_a_float_may_hold_an_index():
+    out = np.zeros(32, np.uint32)
+    text = """.version 8.7
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 p, .param .u32 last) { .reg .b32 %r<9>; .reg .f32 %f<9>; .reg .b64 %d<9>;
+ld.param.u64 %d1, [p]; ld.param.u32 %r2, [last]; mov.u32 %r1, %tid.x; sub.u32 %f1, %r2, %r1;
+mul.wide.u32 %d2, %f1, 4; add.u64 %d3, %d1, %d2; st.global.u32 [%d3], %r1; ret; }"""
+    launch(Program.from_ptx(text), 1, 32, (out, 31))
+    assert out.tolist() == list(range(31, -1, -1))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from types import ModuleType
+
 import numpy as np
 import pytest
 from ptx_kernels import kernel
 
 from tilewright.errors import PtxError, TranslatorError
 from tilewright.simt import launch
-from tilewright.simt.translate import emit
+from tilewright.simt.translate import emit, translation, webs
 
 
 @pytest.mark.parametrize("error", [KeyError("u7"), TypeError("add: i32 and i64"), IndexError(3)])
@@ -23,3 +25,15 @@ def test_a_defect_of_ours_is_called_that(error: Exception, monkeypatch: pytest.M
         launch(kernel("st.global.u32 [%at], 7;"), 1, 2, (np.zeros(2, np.uint32),))
     assert not isinstance(raised.value, PtxError)
     assert raised.value.__cause__ is error
+
+
+@pytest.mark.parametrize("defective", [(webs, "split"), (translation, "Shapes"), (translation, "emit_function")])
+def test_a_defect_of_a_pass_is_called_that_too(
+    defective: tuple[ModuleType, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*asked: object) -> None:
+        raise KeyError("u7")
+
+    monkeypatch.setattr(*defective, broken)
+    with pytest.raises(TranslatorError, match=r"'k' could not be translated \(KeyError: 'u7'\); this is a defect"):
+        launch(kernel("st.global.u32 [%at], 7;"), 1, 2, (np.zeros(2, np.uint32),))
