@@ -9,7 +9,7 @@ import sys
 import pytest
 from source_tree import SOURCE, Module, imports, modules, offenders
 
-#: Rooms from the ground up; a module imports from its own floor and those below (design.md, "The house").
+#: Rooms from the ground up; a module imports from its own floor and those below (docs/design/house.md).
 FLOORS = (
     {"errors", "settings", "configuration", "shown", "public", "version"},
     {"native", "waiting"},
