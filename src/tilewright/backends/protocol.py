@@ -1,7 +1,7 @@
-"""What a device is to the rest of the house: the protocol of all backends, and the records they answer with.
+"""What a device is to the rest of the house: the records it answers with, and the protocol of those that multiply.
 
 `inventory` holds the table of backends. Who adds one writes a module with `describe`, with `opened` where it multiplies
-arrays of the host, and with `arrays_of` where a library's arrays lie on it, and adds a row.
+arrays of the host (a `Backend`), and with `arrays_of` where a library's arrays lie on it, and adds a row.
 """
 
 from __future__ import annotations

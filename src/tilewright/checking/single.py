@@ -54,7 +54,7 @@ def check(
         As for :func:`tilewright.simt.launch`. Findings do not depend on `seed`.
     args : sequence
         NumPy arrays, `DeviceArray`, numbers. Arrays are copied in, and back where the kernel ran to its end, so that
-        there is unused memory around each; a `DeviceArray` for whose copy its memory has no room is used where it is.
+        there is unused memory around each; a `DeviceArray` stays in place if its memory has no room for a copy.
         One that `Memory.empty` made and nothing has been put into counts as never written.
     ignore : sequence of str
         Codes that are not wanted.

@@ -23,9 +23,7 @@ from tilewright.instruments.counting import LANES, by_offsets
 from tilewright.native.bitcode import bitcode
 from tilewright.simt.events import EventKind, Handler, Instrument, Site
 
-#: Source: CUDA C++ Programming Guide, compute capability 5.x and later, "Shared Memory".
-BANKS = 32
-#: Source: as above; successive 32-bit words lie in successive banks.
+#: Successive 32-bit words lie in successive banks. Source: CUDA C++ Programming Guide, as above.
 BANK_BYTES = 4
 
 _PART = bitcode(Path(__file__).with_name("banks.c"))

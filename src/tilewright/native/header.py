@@ -68,7 +68,7 @@ class Header:
 def header(path: Path) -> Header:
     """Read a header, and those of the project that it includes.
 
-    Raises ValueError: A line inside an `enum` or a `struct` is none that this module reads.
+    Raises ValueError: a line inside an `enum` or a `struct` is none that this module reads.
     """
     found = Header({}, {})
     texts = (part.read_text("utf-8") for part in reversed(sources(path)))

@@ -2,7 +2,8 @@
 
 An instrument observes a run and never changes it. The translator asks each instrument for its handler of every site
 and emits a call of it there and nowhere else, so a run without instruments holds no code for them. A handler is a
-piece of LLVM IR; what depends only on the site, such as constant offsets of the lanes, is worked out when it is made.
+piece of LLVM IR, or C compiled to it; what depends only on the site, such as constant offsets of the lanes, is worked
+out when it is made.
 """
 
 from __future__ import annotations
@@ -42,9 +43,9 @@ class EventKind(enum.Enum):
     #: One warp runs a straight line of instructions once.
     RUN = "run"
     #: One warp executes one memory instruction; called before memory is touched. With `affine`: `i64 %base`, to which
-    #: a lane's constant offset is added; with `strided` `i64 %stride` too, some of which are added besides; else
-    #: `ptr %addresses`, 32 i64 byte addresses in the site's own state space,
-    #: and `i32 %bytes`, the width of a lane's access. With `values`, of stores: `ptr %values`, 32 elements each.
+    #: a lane's constant offset is added; with `strided` `i64 %stride` too: each lane adds a constant multiple of
+    #: it; else `ptr %addresses`, 32 i64 byte addresses in the site's own state space. And `i32 %bytes`, the width of
+    #: a lane's access. With `values`, of stores: `ptr %values`, 32 elements each.
     ACCESS = "access"
     #: A conditional branch: `i32 %taken`, those of the lanes that take it.
     BRANCH = "branch"
@@ -121,7 +122,8 @@ class Handler:
     Attributes
     ----------
     symbol : str
-        The function's name without `@`; starts with `tw.` or `tw_` and the instrument's name. One symbol, one text.
+        The function's name without `@`; starts with `tw.` or `tw_` and the instrument's name. Equal
+        symbols must have equal text.
     text : str
         LLVM IR of a module that defines it as `define void @SYMBOL(WHERE, ...)`; see :func:`parameters`. Empty where
         it is written in C (`simt/runtime/instrument.h`): then its bitcode stands in `needs`.

@@ -1,8 +1,8 @@
 """Microarchitectures of host processors: the caches that decide how products are blocked, one record each.
 
 A register tile is decided by the vector registers alone (`contexts`). How long a block is along k and n is decided by
-caches, which differ between processors of one vector width. `measured` says whether the blocks were timed beside their
-neighbours on such a processor; else they are those of the ones that were.
+caches, which differ between processors of one vector width. One choice of `kc` and `packed_bytes` serves all rows
+today; `measured` says whether it was timed beside its neighbours on such a processor.
 
 Blocks never change a bit of a product: partial sums continue in the accumulator's dtype.
 """
@@ -18,7 +18,7 @@ class Microarchitecture:
 
     title: str
     names: tuple[str, ...]  #: LLVM's names of such hosts.
-    #: `l1_bytes`, `l2_bytes`: data caches of one core.
+    #: `l1_bytes`, `l2_bytes`: a core's data cache, and its second level; Apple's cores share theirs in a cluster.
     l1_bytes: int
     l2_bytes: int
     kc: int  #: Steps of a block along k.

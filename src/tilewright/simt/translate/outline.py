@@ -286,7 +286,7 @@ def _enter_piece(flow: Flow, piece: Piece) -> None:
     mask = e.field("%warp", WARP["mask"], "i32")
     code.put(mask, "%mask")
     entries = sorted(flow.entries.intersection(piece.blocks))
-    among = [block for block in entries if flow.frontiers[block]]  # others of the warp may wait, whose registers count
+    among = [block for block in entries if flow.frontiers[block]]  # other lanes may wait: restore their registers too
     alone = [block for block in entries if not flow.frontiers[block]]
     cases = " ".join(f"i32 {block}, label %enter.{block}" for block in alone)
     code.line(f"switch i32 %at, label %enter.all [{cases}]")

@@ -57,7 +57,6 @@ SLOT_BYTES: Final = _STRUCTS["tw_slot"].bytes
 (BARRIERS,) = _numbers("BARRIERS")
 SLOT_BARRIERS: Final = SLOT["barriers"]
 BARRIER: Final = _STRUCTS["tw_barrier"].offsets
-BARRIER_BYTES: Final = _STRUCTS["tw_barrier"].bytes
 #: What instructions of one barrier do, as bits.
 SYNC, ARRIVE, REDUCE = _numbers("SYNC", "ARRIVE", "REDUCE")
 

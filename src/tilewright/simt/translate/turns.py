@@ -21,12 +21,12 @@ SPIN_ROUNDS = 32
 ELSEWHERE = 5
 #: Where a warp resumes: at the lowest block with waiting lanes, or at the next one after the block that `avoid` names.
 AGAIN, OTHERS = -1, -2
-#: As many tests a crowded function still makes in place.
+#: Most tests that a crowded function emits in place.
 _TESTS_IN_PLACE = 4
 
 
 class Turns:
-    """Emits whose turn it is.
+    """Emits the code that chooses which lanes run next.
 
     Attributes
     ----------

@@ -2,8 +2,8 @@
 
 Compilers and people use a register for one value after another. Definitions and uses fall into *webs*: a use belongs
 with every definition that reaches it. Each web of a register gets a name. A definition outside of all loops whose
-value meets others further on (a loop's counter that begins as a thread's index) gets two: instructions that only it
-reaches read a name of its own, the others that of the web.
+value meets others further on (a loop's counter that begins as a thread's index) gets two names: one for
+instructions that only this definition reaches, one for the rest.
 
 Webs of data, such as what is loaded and sums of that, share one name, for their lanes follow no pattern: long kernels
 have thousands. A register of which no part is read apart from the rest keeps its name; so does the carry flag. What a
@@ -190,7 +190,7 @@ class _Webs:
         linear = step.op.form.row.linear
         step.reads = {name: current[name] for name in step.reads}
         for name, value in step.writes.items():
-            # A sum of other numbers than indices has the shape of what it adds to: one name for both is enough.
+            # Data keeps its operand's shape, and a guarded write the old value in some lanes: one name serves both.
             if name in current and (step.op.guard is not None or (name in step.reads and not linear)):
                 self._join(value, current[name])
                 if name in step.reads:
@@ -207,7 +207,7 @@ class _Webs:
         writes = {name: self._name(name, value) for name, value in step.writes.items()}
         if all(old == new for names in (reads, writes) for old, new in names.items()):
             return step.op
-        return _with_names(step.op, reads, writes, self.copies)
+        return _renamed_op(step.op, reads, writes, self.copies)
 
     def _name(self, register: str, value: int) -> str:
         """The name of a value's web, or its own."""
@@ -238,7 +238,7 @@ class _Webs:
         return f"{register}{_MARK}{count}"
 
 
-def _with_names(op: Op, reads: Mapping[str, str], writes: Mapping[str, str], copies: Mapping[str, str]) -> Op:
+def _renamed_op(op: Op, reads: Mapping[str, str], writes: Mapping[str, str], copies: Mapping[str, str]) -> Op:
     """An instruction with other names for the registers that it reads and for those that it writes."""
 
     def read_name(name: str) -> str:
