@@ -10,6 +10,7 @@ import hashlib
 import re
 from pathlib import Path
 
+from tilewright.errors import CompileError
 from tilewright.native.once import once
 
 #: Part of every digest: how `tilewright.native.clang` compiles and strips. It changes when that does.
@@ -23,9 +24,19 @@ _INCLUDE = re.compile(r'^#include "(.+)"$', re.MULTILINE)
 def bitcode(source: Path) -> bytes:
     """The bitcode that stands beside a C file.
 
-    Raises FileNotFoundError: there is none: `make runtime` makes it.
+    Raises FileNotFoundError: there is none (`make runtime` makes it). CompileError: a user's C file was edited since.
     """
-    return source.with_suffix(".bc").read_bytes()
+    code = source.with_suffix(".bc").read_bytes()
+    if PACKAGE not in source.resolve().parents:  # of the package's own files a test says it
+        import llvmlite.binding as llvm
+
+        text = str(llvm.parse_bitcode(code, context=llvm.context.create_context()))
+        if f'source_filename = "{module_name(source)}"' not in text:
+            raise CompileError(
+                f"{source.with_suffix('.bc')} must be made from the C file beside it (that or a header was edited "
+                f"since); run: python -m tilewright.native.clang {source}"
+            )
+    return code
 
 
 def module_name(source: Path) -> str:

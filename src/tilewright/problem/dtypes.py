@@ -194,7 +194,7 @@ COMPOSED: tuple[Dtype, ...] = (
 )
 NAMES = frozenset(record.name for record in DTYPES)
 _BY_NAME = {record.name: record for record in DTYPES + COMPOSED}
-#: Floats of 8 bits have no record: operands of them are converted before they are multiplied.
+#: Floats of 8 bits without a record are converted before they are multiplied.
 _FLOAT8 = "float8"
 
 

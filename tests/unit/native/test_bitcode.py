@@ -9,6 +9,7 @@ from pathlib import Path
 import llvmlite.binding as llvm
 import pytest
 
+from tilewright.errors import CompileError
 from tilewright.native.bitcode import bitcode, module_name, sources
 from tilewright.native.clang import compile_c
 
@@ -76,3 +77,17 @@ def test_what_depends_on_the_target_is_refused(text: str, message: str, tmp_path
     source.write_text(text)
     with pytest.raises(ValueError, match=message):
         compile_c(source)
+
+
+@needs_compiler
+def test_a_user_s_bitcode_that_is_older_than_its_source_is_refused(tmp_path: Path) -> None:
+    source = tmp_path / "mine.c"
+    source.write_text("int mine(int x)\n{\n    return x;\n}\n")
+    source.with_suffix(".bc").write_bytes(compile_c(source))
+    other = tmp_path / "other.c"  # what was read once is kept for the process
+    other.write_bytes(source.read_bytes())
+    other.with_suffix(".bc").write_bytes(compile_c(other))
+    assert bitcode(source) == source.with_suffix(".bc").read_bytes()
+    other.write_text("int mine(int x)\n{\n    return x + 1;\n}\n")
+    with pytest.raises(CompileError, match=r"other\.bc must be made from the C file beside it .* run: python -m"):
+        bitcode(other)
