@@ -194,6 +194,8 @@ class Emitter:
                 shape = self.shapes.operand(operand)
                 if not base:
                     value = self.spread(value, shape, self.stride_of(operand))
+                elif value.lanes == LANES and shape.constant is not None:  # kept a lane each, the same in all that run
+                    value = self.code.cast("bitcast", self.code.const(f"i{value.bits}", shape.constant), value.type)
                 elif lane and value.lanes == 1:
                     value = self._further(value, shape, self.stride_of(operand), lane)
                 return self.reinterpret(value, type_)

@@ -360,3 +360,20 @@ ld.param.u64 %d1, [p]; ld.param.u32 %r2, [last]; mov.u32 %r1, %tid.x; sub.u32 %f
 mul.wide.u32 %d2, %f1, 4; add.u64 %d3, %d1, %d2; st.global.u32 [%d3], %r1; ret; }"""
     launch(Program.from_ptx(text), 1, 32, (out, 31))
     assert out.tolist() == list(range(31, -1, -1))
+
+
+@pytest.mark.parametrize("combine", ["and.b32 %r4, %r1, %r3;", "mul.lo.u32 %r4, %r1, %r3;", "shl.b32 %r4, %r1, %r3;"])
+def test_a_constant_that_lanes_write_apart_combines_with_an_index(combine):
+    """Both arms write 3, so the register is kept lane by lane, but its value is known."""
+    out = np.full(32, 99, np.uint32)
+    text = f""".version 8.7
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 p) {{ .reg .b32 %r<9>; .reg .pred %p<3>; .reg .b64 %d<9>;
+ld.param.u64 %d1, [p]; mov.u32 %r1, %tid.x; mad.wide.u32 %d2, %r1, 4, %d1; mov.u32 %r3, 3; mov.u32 %r4, 7;
+setp.lt.s32 %p1, %r1, 10; @%p1 bra L; mov.u32 %r3, 3;
+L: @%p1 {combine}
+st.global.u32 [%d2], %r4; ret; }}"""
+    run(Program.from_ptx(text), out)
+    wanted = {"and": lambda t: t & 3, "mul": lambda t: t * 3, "shl": lambda t: t << 3}[combine[:3]]
+    assert out.tolist() == [wanted(t) if t < 10 else 7 for t in range(32)]
