@@ -22,7 +22,7 @@ from tilewright.instruments.shadow import records
 from tilewright.instruments.shadow.found import place_of
 from tilewright.native.bitcode import bitcode
 from tilewright.native.header import header
-from tilewright.simt.events import EventKind, Facts, Handler, Instrument, Site, Storage, calling
+from tilewright.simt.events import CFunction, EventKind, Facts, Handler, Instrument, Site, Storage
 from tilewright.simt.isa import table
 
 _SHARED = header(Path(__file__).with_name("convergence.h"))
@@ -30,6 +30,7 @@ _DIVERGENT, _LEFT, _NOT_NAMED, _NOT_THERE = (
     _SHARED.numbers[f"TW_{name}"] for name in ("DIVERGENT", "LEFT", "NOT_NAMED", "NOT_THERE")
 )
 _PARTS = (bitcode(Path(__file__).with_name("convergence.c")), records.PART)
+_MEMBERS = CFunction("tw_convergence_members", EventKind.VALUE, _PARTS)
 #: Code of each, and which of its sentences is meant.
 _CODES = {
     _DIVERGENT: ("TW401", {}),
@@ -64,8 +65,7 @@ class Convergence(Instrument):
         if site.kind is EventKind.EXIT:
             return Handler("tw_convergence_exit", needs=_PARTS)
         if form is not None and site.kind is EventKind.VALUE and form.row.members is not None:
-            symbol, operand = f"tw.convergence.members.{form.row.members}", f"i32 {form.row.members}"
-            return calling("tw_convergence_members", [operand], symbol, EventKind.VALUE, *_PARTS)
+            return _MEMBERS.handler(f"tw.convergence.members.{form.row.members}", [f"i32 {form.row.members}"])
         return None
 
     def begin(self, facts: Facts) -> Storage:

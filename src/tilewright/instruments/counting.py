@@ -12,7 +12,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from tilewright.simt.events import EventKind, Handler, calling, words
+from tilewright.simt.events import CFunction, EventKind, Handler, words
 
 LANES = 32
 FULL = (1 << LANES) - 1
@@ -62,5 +62,6 @@ def by_offsets(
         if not isinstance(each, int)
     )
     listed = [f"i64 {each}" if isinstance(each, int) else f"ptr @{symbol}.{i}" for i, each in enumerate(passed)]
-    handler = calling(function, listed, symbol, EventKind.ACCESS, part, affine=True, inline=True, tables=tables)
+    called = CFunction(function, EventKind.ACCESS, (part,), affine=True, inline=True)
+    handler = called.handler(symbol, listed, tables)
     return replace(handler, each=rows[0]) if only_counts and len(rows) == 1 else handler

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from tilewright.instruments.places import PART as PLACES_PART, Place, Places
 from tilewright.native.bitcode import bitcode
-from tilewright.simt.events import GLOBAL_BASE, EventKind, Facts, Handler, Instrument, Site, Storage, calling
+from tilewright.simt.events import GLOBAL_BASE, CFunction, EventKind, Facts, Handler, Instrument, Site, Storage
 
 #: Bits of the exponent by element type; all of them set says NaN or infinity. Source: IEEE 754-2019, 3.4.
 _EXPONENTS = {"f16": 0x7C00, "bf16": 0x7F80, "f32": 0x7F80_0000, "f64": 0x7FF0_0000_0000_0000}
@@ -91,11 +91,10 @@ class Nonfinite(Instrument):
         bits = int(kind.lstrip("bf"))
         elements, affine = site.bytes_per_lane * 8 // bits, offsets is not None
         name = "affine" if affine else "store"
-        return calling(
-            f"tw_nonfinite_{name}", [f"i32 {bits}", f"i32 {elements}", f"i64 {_EXPONENTS[kind]}"],
-            f"tw.nonfinite.{name}.{kind}.{elements}", EventKind.ACCESS,
-            bitcode(Path(__file__).with_name("nonfinite.c")), PLACES_PART, affine=affine, values=True,
-        )  # fmt: skip
+        parts = (bitcode(Path(__file__).with_name("nonfinite.c")), PLACES_PART)
+        function = CFunction(f"tw_nonfinite_{name}", EventKind.ACCESS, parts, affine=affine, values=True)
+        constants = [f"i32 {bits}", f"i32 {elements}", f"i64 {_EXPONENTS[kind]}"]
+        return function.handler(f"tw.nonfinite.{name}.{kind}.{elements}", constants)
 
     def begin(self, facts: Facts) -> Storage:
         """The table of first places."""

@@ -17,7 +17,7 @@ from pathlib import Path
 from tilewright.instruments.counting import LANES, by_offsets
 from tilewright.instruments.requests import LINE_BYTES, LINE_SECTORS, SECTOR_BYTES
 from tilewright.native.bitcode import bitcode
-from tilewright.simt.events import EventKind, Handler, calling, words as constant
+from tilewright.simt.events import CFunction, EventKind, Handler, words as constant
 
 #: Source: CUDA C++ Programming Guide, "Local Memory": consecutive 32-bit words belong to consecutive threads.
 WORD_BYTES = 4
@@ -29,6 +29,7 @@ _WRITTEN = 4
 #: Rows of one stride that an access may have, to be written down row by row.
 _ROWS_MOST = 8
 _PART = bitcode(Path(__file__).with_name("sectors.c"))
+_ROWS = CFunction("tw_coalescing_rows_recorded", EventKind.ACCESS, (_PART,), strided=True, inline=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +97,8 @@ def in_rows(size: int, offsets: Sequence[int], rows: Sequence[int]) -> Handler |
     listed = {"numbers": numbers, "words": words, "offsets": offsets, "rows": rows}
     symbol = f"tw.coalescing.rows.{hashlib.sha256(repr((facts, listed)).encode()).hexdigest()[:16]}"
     tables = "".join(f"@{symbol}.{name} = private constant {constant(x)}, align 64\n" for name, x in listed.items())
-    return calling(
-        "tw_coalescing_rows_recorded", [*(f"ptr @{symbol}.{name}" for name in listed), *(f"i64 {n}" for n in facts)],
-        symbol, EventKind.ACCESS, _PART, strided=True, tables=tables, inline=True,
-    )  # fmt: skip
+    constants = [*(f"ptr @{symbol}.{name}" for name in listed), *(f"i64 {n}" for n in facts)]
+    return _ROWS.handler(symbol, constants, tables)
 
 
 def _words(space: Space, offsets: Sequence[int], size: int, base: int) -> list[int]:

@@ -22,11 +22,12 @@ from tilewright.instruments.shadow import records
 from tilewright.instruments.shadow.found import place_of
 from tilewright.native.bitcode import bitcode
 from tilewright.native.header import header
-from tilewright.simt.events import EventKind, Facts, Handler, Instrument, Site, Storage, calling
+from tilewright.simt.events import CFunction, EventKind, Facts, Handler, Instrument, Site, Storage
 from tilewright.simt.isa import Role, role_of
 
 _SHARED = header(Path(__file__).with_name("shuffles.h"))
-_PART = bitcode(Path(__file__).with_name("shuffles.c"))
+_PARTS = (bitcode(Path(__file__).with_name("shuffles.c")), records.PART)
+_MOVE = CFunction("tw_shuffles_move", EventKind.VALUE, _PARTS)
 #: Chains of a kernel that are followed.
 CHAINS = _SHARED.numbers["TW_CHAINS"]
 
@@ -66,16 +67,12 @@ class Shuffles(Instrument):
             link = self._links[site.ptx_line]
             parts = site.opcode.split(".")
             facts = _SHARED.numbers[f"TW_{parts[-2].upper()}"], int("sync" in parts), link.chain, int(link.fresh)
-            constants = [f"i32 {fact}" for fact in facts]
-            symbol = f"tw.shuffles.{'.'.join(map(str, facts))}"
-            return calling("tw_shuffles_move", constants, symbol, site.kind, _PART, records.PART)
+            return _MOVE.handler(f"tw.shuffles.{'.'.join(map(str, facts))}", [f"i32 {fact}" for fact in facts])
         if site.kind is EventKind.ACCESS and site.access != "load" and site.ptx_line in self._stores:
             chains, affine = sum(1 << chain for chain in self._stores[site.ptx_line]), offsets is not None
             name = "affine" if affine else "store"
-            symbol = f"tw.shuffles.{name}.{chains}"
-            return calling(
-                f"tw_shuffles_{name}", [f"i32 {chains}"], symbol, site.kind, _PART, records.PART, affine=affine
-            )
+            function = CFunction(f"tw_shuffles_{name}", EventKind.ACCESS, _PARTS, affine=affine)
+            return function.handler(f"tw.shuffles.{name}.{chains}", [f"i32 {chains}"])
         return None
 
     def begin(self, facts: Facts) -> Storage:

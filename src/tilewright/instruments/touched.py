@@ -17,10 +17,12 @@ import numpy.typing as npt
 from tilewright.instruments.areas import areas
 from tilewright.native.bitcode import bitcode
 from tilewright.native.header import header
-from tilewright.simt.events import GLOBAL_BASE, EventKind, Facts, Handler, Instrument, Site, Storage, calling, words
+from tilewright.simt.events import GLOBAL_BASE, CFunction, EventKind, Facts, Handler, Instrument, Site, Storage, words
 
 _SHARED = header(Path(__file__).with_name("touched.h"))
-_PART = bitcode(Path(__file__).with_name("touched.c"))
+_PARTS = (bitcode(Path(__file__).with_name("touched.c")),)
+_FREE = CFunction("tw_touched_free", EventKind.ACCESS, _PARTS)
+_AFFINE = CFunction("tw_touched_affine", EventKind.ACCESS, _PARTS, affine=True, inline=True)
 _READS, _WRITES = _SHARED.numbers["TW_TOUCHED_READS"], _SHARED.numbers["TW_TOUCHED_WRITES"]
 _HOW = {"load": _READS, "store": _WRITES, "atomic": _READS | _WRITES}
 
@@ -82,7 +84,7 @@ class Touched(Instrument):
         if offsets is not None:
             return _affine(site, offsets)
         how = _HOW[site.access]
-        return calling("tw_touched_free", [f"i32 {how}"], f"tw.touched.free.{how}", site.kind, _PART)
+        return _FREE.handler(f"tw.touched.free.{how}", [f"i32 {how}"])
 
     def begin(self, facts: Facts) -> Storage:
         """Two maps of zeros; pages of them cost nothing until they are touched."""
@@ -109,7 +111,7 @@ def _affine(site: Site, offsets: tuple[int, ...]) -> Handler:
 @{symbol}.runs = private constant {words(runs)}, align 16
 @{symbol}.offsets = private constant {words(offsets)}, align 64"""
     facts = [f"ptr @{symbol}.runs", f"i64 {len(runs) // 2}", f"ptr @{symbol}.offsets", f"i64 {size}", f"i32 {how}"]
-    return calling("tw_touched_affine", facts, symbol, site.kind, _PART, affine=True, tables=tables, inline=True)
+    return _AFFINE.handler(symbol, facts, tables)
 
 
 def _runs(offsets: Sequence[int], size: int) -> list[tuple[int, int]]:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from tilewright.instruments.places import PART as PLACES_PART, Place, Places
 from tilewright.native.bitcode import bitcode
 from tilewright.native.header import header
-from tilewright.simt.events import EventKind, Facts, Handler, Instrument, Site, Storage, calling
+from tilewright.simt.events import CFunction, EventKind, Facts, Handler, Instrument, Site, Storage
 from tilewright.simt.isa import Linear, table
 
 #: Types of 32 bits.
@@ -68,10 +68,9 @@ class Wraparound(Instrument):
         if site.kind is not EventKind.VALUE or site.ptx_line not in self.lines or not operation:
             return None
         facts = OPERATIONS[operation], int(self.lines[site.ptx_line])
-        constants = [f"i32 {fact}" for fact in facts]
-        symbol = "tw.wraparound.{}.{}".format(*facts)
-        part = bitcode(Path(__file__).with_name("wraparound.c"))
-        return calling("tw_wraparound_value", constants, symbol, EventKind.VALUE, part, PLACES_PART)
+        parts = (bitcode(Path(__file__).with_name("wraparound.c")), PLACES_PART)
+        function = CFunction("tw_wraparound_value", EventKind.VALUE, parts)
+        return function.handler("tw.wraparound.{}.{}".format(*facts), [f"i32 {fact}" for fact in facts])
 
     def begin(self, facts: Facts) -> Storage:
         """The table of first places."""

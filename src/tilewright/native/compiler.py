@@ -115,8 +115,9 @@ class Compiler:
         return library
 
 
-def _parsed(source: Source) -> Any:
-    return llvm.parse_assembly(source) if isinstance(source, str) else llvm.parse_bitcode(source)
+def parsed(source: Source, context: Any = None) -> Any:
+    """An LLVM module, in LLVM's global context where no other is given."""
+    return (llvm.parse_assembly if isinstance(source, str) else llvm.parse_bitcode)(source, context)
 
 
 def _joined(ir: Source, parts: Sequence[Source], exports: Collection[str]) -> Any:
@@ -125,11 +126,11 @@ def _joined(ir: Source, parts: Sequence[Source], exports: Collection[str]) -> An
     LLVM looks through all of the target each time, so one by one takes n^2.
     """
     try:
-        module = _parsed(ir)
+        module = parsed(ir)
         module.verify()
     except RuntimeError as error:
         raise ValueError(str(error)) from error
-    modules = [_parsed(part) for part in parts]
+    modules = [parsed(part) for part in parts]
     while len(modules) > 1:
         for one, other in zip(modules[::2], modules[1::2], strict=False):
             one.link_in(other)

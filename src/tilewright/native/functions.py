@@ -12,8 +12,8 @@ import llvmlite.binding as llvm
 from tilewright.native import store, upkeep
 from tilewright.native.bitcode import bitcode
 from tilewright.native.calls import calls
-from tilewright.native.compiler import Compiler, compiler
-from tilewright.native.once import once
+from tilewright.native.compiler import Compiler, Source, compiler, parsed
+from tilewright.native.once import bounded, once
 
 #: What LLVM's types are to ctypes.
 _TYPES: dict[str, Any] = {
@@ -32,10 +32,10 @@ def functions(prefix: str, *sources: Path, target: Compiler | None = None) -> An
     The C files have their bitcode beside them. The process's own compiler is the default target.
     """
     made = target or compiler()
-    signatures, code = _made(prefix, sources, made)
-    library = made.link(code, tuple(signatures))
+    exported, code = _made(prefix, sources, made)
+    library = made.link(code, tuple(exported))
     found: dict[str, Any] = {}
-    for symbol, (result, *arguments) in signatures.items():
+    for symbol, (result, *arguments) in exported.items():
         prototype = ctypes.CFUNCTYPE(_TYPES[result], *(_TYPES[kind] for kind in arguments))
         found[symbol.removeprefix(prefix)] = prototype(library.addresses[symbol])
     return SimpleNamespace(**found, library=library)
@@ -49,16 +49,21 @@ def _made(prefix: str, sources: tuple[Path, ...], made: Compiler) -> tuple[_Sign
     kept = store.read(folder, key, lambda header: {name: list(types) for name, types in header.items()})
     if kept is not None:
         return kept
-    read = calls().run(lambda check: [_signatures(part) for part in parts])
-    signatures = {name: types for part in read for name, types in part.items() if name.startswith(prefix)}
-    code = made.compile(first, others, exports=tuple(signatures), level=3, passes=2)
-    store.write(folder, key, signatures, code)
-    return signatures, code
+    read = [signatures(part) for part in parts]
+    found = {name: types for part in read for name, types in part.items() if name.startswith(prefix)}
+    code = made.compile(first, others, exports=tuple(found), level=3, passes=2)
+    store.write(folder, key, found, code)
+    return found, code
 
 
-def _signatures(code: bytes) -> _Signatures:
+@bounded(256)
+def signatures(source: Source) -> _Signatures:
     """The types of the result and of the parameters of each function that a module defines for others."""
-    module = llvm.parse_bitcode(code, context=llvm.context.create_context())
+    return calls().run(lambda check: _read(source))
+
+
+def _read(source: Source) -> _Signatures:
+    module = parsed(source, llvm.context.create_context())
     return {
         function.name: [str(type_) for type_ in function.global_value_type.elements]
         for function in module.functions

@@ -15,7 +15,7 @@ from tilewright.instruments.shadow import records
 from tilewright.instruments.shadow.cells import READS, RELEASES, SHARED, STRONG, WRITES
 from tilewright.instruments.shadow.tables import PLAIN_TYPE, TOUCHED_TYPE, Table
 from tilewright.native.bitcode import bitcode
-from tilewright.simt.events import EventKind, Handler, Site, calling, words
+from tilewright.simt.events import CFunction, EventKind, Handler, Site, words
 
 _FILES = ("shared.c", "shared_quick.c", "global.c", "global_quick.c", "accesses.c")
 _PARTS = (*(bitcode(Path(__file__).with_name(name)) for name in _FILES), records.PART)
@@ -46,10 +46,10 @@ def _free(site: Site) -> Handler:
     does, values = how(site), site.access == "store"
     heard = _heard(site) if does & STRONG and site.space != "local" else 0
     facts = (does, _element_bytes(site), heard)
-    function = f"tw_shadow_{'free' if site.space == 'global' else 'turns'}_{site.space}"
+    name = f"tw_shadow_{'free' if site.space == 'global' else 'turns'}_{site.space}"
     constants = [*([] if values else ["ptr null"]), *(f"i32 {fact}" for fact in facts)]
-    symbol = f"tw.memory.access.{site.space}.{'.'.join(map(str, facts))}"
-    return calling(function, constants, symbol, EventKind.ACCESS, *_PARTS, values=values)
+    function = CFunction(name, EventKind.ACCESS, _PARTS, values=values)
+    return function.handler(f"tw.memory.access.{site.space}.{'.'.join(map(str, facts))}", constants)
 
 
 def together(sites: Sequence[Site], offsets: Sequence[tuple[int, ...]], cell_bytes: int) -> Handler | None:
@@ -82,10 +82,8 @@ def together(sites: Sequence[Site], offsets: Sequence[tuple[int, ...]], cell_byt
         *([] if values else ["ptr null"]), f"i32 {does}", f"ptr @{symbol}.rows", f"i64 {len(table.rows)}",
         f"ptr @{symbol}.members", f"i64 {len(sites)}", f"ptr @{symbol}.offsets",
     ]  # fmt: skip
-    return calling(
-        f"tw_shadow_affine_{space}", constants, symbol, EventKind.ACCESS, *_PARTS,
-        affine=True, values=values, ahead_bytes=first, tables=tables,
-    )  # fmt: skip
+    function = CFunction(f"tw_shadow_affine_{space}", EventKind.ACCESS, _PARTS, affine=True, values=values)
+    return function.handler(symbol, constants, tables, ahead_bytes=first)
 
 
 def _element_bytes(site: Site) -> int:

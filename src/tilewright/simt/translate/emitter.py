@@ -14,7 +14,8 @@ from tilewright.errors import PtxError
 from tilewright.ptx import tree
 from tilewright.ptx.frames import frames, users_line
 from tilewright.ptx.printing import operand_text
-from tilewright.simt.events import EventKind, Handler, Instrument, Site, parameters
+from tilewright.simt.events import EventKind, Handler, Instrument, Site
+from tilewright.simt.handlers import check_c, parameters
 from tilewright.simt.translate.code import LANES, Code, Value, element_type
 from tilewright.simt.translate.graph import Graph, Op
 from tilewright.simt.translate.hosts import HostVectors
@@ -425,6 +426,8 @@ class Emitter:
             self.code.place(some)
         counters, *_ = [self.counters(instrument, site) for site in sites]
         types = parameters(kind, affine=handler.affine, values=handler.values, strided=handler.strided)
+        if not handler.text:
+            check_c(handler.symbol, types, handler.needs)
         self.handlers[handler.symbol] = handler
         self.code.declare(handler.symbol, f"declare void @{handler.symbol}({types})")
         self.code.line(

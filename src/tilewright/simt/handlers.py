@@ -1,0 +1,211 @@
+"""Handlers: what an instrument gives for a site, as LLVM text, as C, or as a call of C with facts of its own."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tilewright.errors import ArgumentValueError
+from tilewright.native.header import header
+from tilewright.simt.translate.state import SLOT, WARP
+
+#: The parameters that every handler begins with: the block's and the warp's record (see FIELDS), the instrument's own
+#: memory of the launch and of the block (see Storage), its counters of the site, and the site's number among them.
+WHERE = "ptr %slot, ptr %warp, ptr %launch, ptr %block, ptr %counters, i32 %row"
+#: Byte offsets a handler may read: `slot.block`, the block's linear index (i64); `slot.ctaid_x` ... (i64);
+#: `slot.shared`, the host address of its shared memory;
+#: `warp.index`, of the warp in its block (i32); `warp.live`, the lanes that have not exited (i32).
+FIELDS = {
+    **{f"slot.{name}": SLOT[name] for name in ("block", "ctaid_x", "ctaid_y", "ctaid_z", "shared")},
+    **{f"warp.{name}": WARP[name] for name in ("index", "live")},
+}
+#: Bytes between the elements of a vector access, and between operands, where a handler reads `values`; and how many.
+VALUES_STRIDE_BYTES = header(Path(__file__).parent / "runtime" / "instrument.h").numbers["TW_VALUES_STRIDE_BYTES"]
+VALUES_MAX = 8
+#: LLVM's types as C writes them.
+_IN_C = {"i1": "bool", "i32": "uint32_t", "i64": "uint64_t", "ptr": "const void *"}
+
+
+class EventKind(enum.Enum):
+    """The kinds of event; after WHERE each handler takes `i32 %mask`, the lanes concerned, and what its kind says."""
+
+    #: One warp runs a straight line of instructions once.
+    RUN = "run"
+    #: One warp executes one memory instruction; called before memory is touched. With `affine`: `i64 %base`, to which
+    #: a lane's constant offset is added; with `strided` `i64 %stride` too: each lane adds a constant multiple of
+    #: it; else `ptr %addresses`, 32 i64 byte addresses in the site's own state space. And `i32 %bytes`, the width of
+    #: a lane's access. With `values`, of stores: `ptr %values`, 32 elements each.
+    ACCESS = "access"
+    #: A conditional branch: `i32 %taken`, those of the lanes that take it.
+    BRANCH = "branch"
+    #: Lanes have come to a barrier: `i32 %barrier`, its number, `i32 %threads`, how many it takes (0: all of the
+    #: block), and `i32 %waits`, 0 where they only arrive.
+    ARRIVE = "arrive"
+    #: Lanes go on that have come to a barrier and waited there, or whose turn was over meanwhile.
+    RELEASE = "release"
+    #: `bar.warp.sync`: `ptr %members`, 32 i32: the lanes that each of these names and is ordered with.
+    SYNC = "sync"
+    #: A fence; the opcode has its scope.
+    FENCE = "fence"
+    #: Lanes end.
+    EXIT = "exit"
+    #: An instruction that computes, asked for by its opcode: `ptr %values`, its source operands as integers' or floats'
+    #: bits, 32 i64 each; called before the result is written.
+    VALUE = "value"
+
+
+#: What a handler takes after WHERE, by kind; ACCESS depends on the handler.
+_PARAMETERS = {
+    EventKind.RUN: "i32 %mask",
+    EventKind.BRANCH: "i32 %mask, i32 %taken",
+    EventKind.ARRIVE: "i32 %mask, i32 %barrier, i32 %threads, i32 %waits",
+    EventKind.RELEASE: "i32 %mask",
+    EventKind.SYNC: "i32 %mask, ptr %members",
+    EventKind.FENCE: "i32 %mask",
+    EventKind.EXIT: "i32 %mask",
+    EventKind.VALUE: "i32 %mask, ptr %values",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Handler:
+    """The code for one site.
+
+    Attributes
+    ----------
+    symbol : str
+        The function's name without `@`; starts with `tw.` or `tw_` and the instrument's name. Equal
+        symbols must have equal text.
+    text : str
+        LLVM IR of a module that defines it as `define void @SYMBOL(WHERE, ...)`; see :func:`parameters`. Empty where
+        it is written in C (`simt/runtime/instrument.h`): then its bitcode stands in `needs`.
+    affine : bool
+        Of ACCESS: takes a base instead of addresses; only for sites with constant offsets.
+    values : bool
+        Of ACCESS: takes the values that are stored.
+    ahead_bytes : int
+        Of ACCESS with `affine`: what is added to the base that the handler is given.
+    needs : tuple of str or bytes
+        LLVM modules, as text or bitcode, that define what is called; many handlers may need one.
+    each : tuple of int
+        Of RUN and ACCESS: what an event of all lanes adds to the site's counters, where that is always the same. The
+        machine then counts how often the straight line ran, multiplies when the launch has ended, and calls the
+        handler only where lanes are switched off. Empty: it is called each time.
+    strided : bool
+        Of ACCESS: takes a base and a stride instead of addresses; see :meth:`Instrument.strided`.
+    """
+
+    symbol: str
+    text: str = ""
+    affine: bool = False
+    values: bool = False
+    ahead_bytes: int = 0
+    needs: tuple[str | bytes, ...] = ()
+    each: tuple[int, ...] = ()
+    strided: bool = False
+
+
+def parameters(kind: EventKind, *, affine: bool = False, values: bool = False, strided: bool = False) -> str:
+    """The parameter list of a handler, as its definition must write it.
+
+    Examples
+    --------
+    >>> parameters(EventKind.ACCESS, affine=True).removeprefix(WHERE)
+    ', i32 %mask, i64 %base'
+    """
+    if kind is not EventKind.ACCESS:
+        return f"{WHERE}, {_PARAMETERS[kind]}"
+    place = "i64 %base, i64 %stride" if strided else "i64 %base" if affine else "ptr %addresses, i32 %bytes"
+    return f"{WHERE}, i32 %mask, {place}" + (", ptr %values" if values else "")
+
+
+@dataclass(frozen=True, slots=True)
+class CFunction:
+    """A C function that handlers call with all that they are given, and then with constants of their own.
+
+    Attributes
+    ----------
+    name : str
+    kind : EventKind
+        Of the events that its handlers hear of.
+    parts : tuple of bytes
+        The bitcode of the function, and of what it calls.
+    affine, values, strided : bool
+        As of a :class:`Handler`.
+    inline : bool
+        Whether handlers always become part of the kernel.
+    """
+
+    name: str
+    kind: EventKind
+    parts: tuple[bytes, ...]
+    affine: bool = False
+    values: bool = False
+    strided: bool = False
+    inline: bool = False
+
+    def handler(self, symbol: str, constants: Sequence[str], tables: str = "", ahead_bytes: int = 0) -> Handler:
+        """A handler named unlike those with other constants, each LLVM text such as `i32 4` or `ptr @x` of `tables`.
+
+        Raises ArgumentValueError: the function has other parameters.
+        """
+        listed = parameters(self.kind, affine=self.affine, values=self.values, strided=self.strided)
+        passed = ", ".join([listed, *constants])
+        check_c(self.name, passed, self.parts)
+        text = f"""{tables}
+declare void @{self.name}({", ".join(_types(passed))})
+define void @{symbol}({listed}){" alwaysinline" * self.inline} {{
+  call void @{self.name}({passed})
+  ret void
+}}
+"""
+        return Handler(symbol, text, self.affine, self.values, ahead_bytes, self.parts, strided=self.strided)
+
+
+def check_c(name: str, listed: str, parts: Sequence[str | bytes]) -> None:
+    """Refuse a C function that its bitcode lacks, or that has other parameters than those that it is given.
+
+    Raises ArgumentValueError.
+    """
+    from tilewright.native.functions import signatures
+
+    defined = {symbol: types for part in parts for symbol, types in signatures(part).items()}
+    wanted = _prototype(name, "void", listed.removeprefix(WHERE).split(", ")[1:])
+    if name not in defined:
+        raise ArgumentValueError(
+            f"a handler in C must be a function that its bitcode defines, got '{name}', and there are "
+            f"{', '.join(sorted(defined)) or 'none'}; correct the name, or define `{wanted}` and compile it"
+        )
+    result, *types = defined[name]
+    if [result, *types] != ["void", *_types(listed)]:
+        given, where = types, len(_types(WHERE))
+        named = given[:where] == _types(WHERE)
+        came = _prototype(name, result, given[where:] if named else given, where=named)
+        raise ArgumentValueError(
+            f"'{name}' must have the parameters that its event passes, `{wanted}`, got `{came}`; correct the C and "
+            "compile it, or the event or what else the handler asks for"
+        )
+
+
+def _types(listed: str) -> list[str]:
+    return [one.split()[0] for one in listed.split(", ")]
+
+
+def _prototype(name: str, result: str, listed: Sequence[str], *, where: bool = True) -> str:
+    """A C function's head, from parameters in LLVM's words, with or without their names."""
+    parts = (one.partition(" %") for one in listed)  # a constant is no name
+    written = [f"{_IN_C.get(type_.split()[0], type_)} {name}".rstrip() for type_, _, name in parts]
+    return f"{_IN_C.get(result, result)} {name}({', '.join(['TW_WHERE'] * where + written)})".replace("* ", "*")
+
+
+def words(items: Sequence[int]) -> str:
+    """LLVM text of a constant of 64-bit integers.
+
+    Examples
+    --------
+    >>> words([1, -2])
+    '[2 x i64] [i64 1, i64 -2]'
+    """
+    return f"[{len(items)} x i64] [{', '.join(f'i64 {item}' for item in items)}]"
