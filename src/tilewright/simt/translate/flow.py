@@ -17,9 +17,13 @@ from tilewright.simt.translate.frontier import full_blocks
 from tilewright.simt.translate.graph import Block
 from tilewright.simt.translate.layout import align_up
 from tilewright.simt.translate.pieces import Piece, cut, is_long, whole
-from tilewright.simt.translate.state import ARRIVE, BLOCKED, POINT_BYTES, TRAP, WARP, WARP_POINTS
-from tilewright.simt.translate.turns import ELSEWHERE, Turns
+from tilewright.simt.translate.state import ARRIVE, BLOCKED, POINT_BYTES, TRAP, WARP, WARP_POINTS, YIELDED
+from tilewright.simt.translate.turns import Turns
 
+#: What a piece returns when the warp goes on in another one; never seen outside.
+ELSEWHERE = 5
+#: Where a warp resumes: at the lowest block with waiting lanes, or at the next one after the block that `avoid` names.
+AGAIN, OTHERS = -1, -2
 #: Tests of pending blocks, over all blocks' ends, from which on they are shared: the text would grow with the square.
 CROWD_TESTS = 4000
 #: Registers times places, over all blocks' ends, from which on vectors are not held in values of LLVM's but in memory;
@@ -27,7 +31,7 @@ CROWD_TESTS = 4000
 TANGLED, TANGLED_PIECE = 1500, 300
 
 
-class Flow(Turns):
+class Flow:
     """Emits what stands between blocks."""
 
     #: Whether the warp's record is this function's own, so that masks and registers may live there.
@@ -42,23 +46,20 @@ class Flow(Turns):
         for block in self.graph.blocks:
             if block.index in emitter.shapes.divergent or self.frontiers[block.index]:
                 waitable |= set(block.successors)
-        self.waitable = sorted(waitable)
         self.is_cut = self.in_record and is_long(self.graph, self.frontiers)
         self.pieces = cut(self.graph) if self.is_cut else [whole(self.graph)]
-        self.piece = None
-        self.crowded = self.is_cut or sum(len(frontier) for frontier in self.frontiers) > CROWD_TESTS
-        self.shared = set()
+        crowded = self.is_cut or sum(len(frontier) for frontier in self.frontiers) > CROWD_TESTS
+        self.turns = Turns(emitter, sorted(waitable), crowded=crowded)
         barriers = [] if self._every_barrier_is_whole() else [b for b in self.graph.blocks if b.kind == "barrier"]
         self.points = {b.index: i for i, b in enumerate(barriers)}  # where arrivals must be counted
-        self.resumes = set()
-        self.parks = self.dispatches = False
+        self.resumes: set[int] = set()  # blocks that a warp can resume at with one mask
+        self.dispatches = False  # whether a warp can resume at any block with waiting lanes
         self.counters_at = align_up(WARP_POINTS + POINT_BYTES * len(self.points), 64)  # what pieces share
         at = self.counters_at + 64 * self.is_cut
         self.pending_offset = at
-        self.waitable_at = {block: i for i, block in enumerate(self.waitable)}
         waits = [b for b in self.graph.blocks if b.meets and self.frontiers[b.index]]
         self.counts_parks = len(waits) > 1  # lanes could wait for each other at different instructions
-        at = align_up(at + 4 * len(self.waitable), 64)
+        at = align_up(at + 4 * len(waitable), 64)
         self.entries = self._entries()
         live = set().union(*(self.graph.blocks[entry].live_in for entry in self.entries))
         self.frame = Frame(emitter, sorted(name for name in live if name in emitter.registers), at, is_cut=self.is_cut)
@@ -66,8 +67,7 @@ class Flow(Turns):
 
     def begin(self, piece: Piece | None) -> None:
         """Emit blocks of one piece from now on; None: the function that runs the pieces."""
-        self.piece = piece
-        self.shared = set()
+        self.turns.begin(piece)
         self.frame.begin(piece, hold=self._holds(piece))
 
     def _every_barrier_is_whole(self) -> bool:
@@ -90,7 +90,7 @@ class Flow(Turns):
         for piece in self.pieces:
             found |= {s for i in piece.blocks for s in self.graph.blocks[i].successors if s not in piece.blocks}
         found |= {s for b in self.graph.blocks if b.kind == "barrier" for s in b.successors}
-        return found | {target for _, target in self.graph.back_edges} | set(self.waitable)
+        return found | {target for _, target in self.graph.back_edges} | set(self.turns.waitable)
 
     def _holds(self, piece: Piece | None) -> bool:
         """Whether a piece's vectors live in the warp's record."""
@@ -207,19 +207,19 @@ class Flow(Turns):
         code, e = self.e.code, self.e
         if back:
             self._pay(block, target)
-        if not waiting or (target not in self.waitable_at and not waiting - {target}):
+        if not waiting or (target not in self.turns.places and not waiting - {target}):
             self._go_plainly(target)
             return
-        crowd = self.looks_elsewhere(len(waiting))
-        if target in self.waitable_at and (crowd or not self.is_here(target)):
-            self.add_pending(target, e.mask)
-            self.share("dispatch")
+        crowd = self.turns.looks_elsewhere(len(waiting))
+        if target in self.turns.places and (crowd or not self.turns.is_here(target)):
+            self.turns.add_pending(target, e.mask)
+            self.turns.share("dispatch")
             return
         # a lower block may have lanes waiting; sticky ones were left there on purpose
         for other in sorted(w for w in waiting if w < target):
-            self._try(other, [(target, e.mask)])
-        if target in self.waitable_at:
-            place = self.pending(target)
+            self.turns.try_(other, [(target, e.mask)])
+        if target in self.turns.places:
+            place = self.turns.pending(target)
             pending = code.op(f"load i32, ptr {place}", "i32")
             code.put(code.const("i32", 0), place)
             code.put(code.or_(e.mask, pending), "%mask")
@@ -227,8 +227,8 @@ class Flow(Turns):
 
     def _go_plainly(self, target: int) -> None:
         """All lanes of the warp that can run go on at one block, which may belong to another piece."""
-        if self.is_here(target):
-            if self.is_cut and self.piece is not None:
+        if self.turns.is_here(target):
+            if self.is_cut and self.turns.piece is not None:
                 self.e.jump_apart(f"B{target}")
             else:
                 self.e.code.branch(f"B{target}")
@@ -243,10 +243,10 @@ class Flow(Turns):
         backs = [t for t, _ in parts if (block.index, t) in self.graph.back_edges]
         waiting = self.frontiers[block.index]
         for target, mask in parts:
-            self.add_pending(target, mask)
+            self.turns.add_pending(target, mask)
         if backs:
             self._pay_split(block, backs[0])
-        self.dispatch(sorted(waiting | {t for t, _ in parts}))
+        self.turns.dispatch(sorted(waiting | {t for t, _ in parts}))
         code.branch("finish")
 
     def point_at(self, point: int) -> int:
@@ -263,7 +263,7 @@ class Flow(Turns):
         elif others:
             barriers.reach(self.e, op, self.point_at(self.points[block.index]))
             self.dispatches = True
-            self.dispatch(sorted(others | {after}))
+            self.turns.dispatch(sorted(others | {after}))
             self.e.code.branch("finish")
         elif barriers.form_of(op) == ARRIVE:
             barriers.pass_by(self.e, op)
@@ -286,7 +286,7 @@ class Flow(Turns):
         e.set_field("%warp", WARP["live"], code.and_(live, code.not_(e.mask)))
         if block.end is not None:
             e.event(EventKind.EXIT, block.end.instruction, e.mask)
-        self.dispatch(sorted(self.frontiers[block.index]))
+        self.turns.dispatch(sorted(self.frontiers[block.index]))
         code.branch("finish")
 
     def _trap(self, block: Block) -> None:
@@ -297,3 +297,70 @@ class Flow(Turns):
         declare_runtime(e, "tw_stop", "void", "ptr, ptr, i32, i32, i64")
         e.code.line(f"call void @tw_stop(ptr %context, ptr %warp, i32 {site}, {e.mask}, i64 {TRAP})")
         e.code.branch("fault")
+
+    # -- fuel and leaving ---------------------------------------------------------------------------------------
+
+    def _empty(self) -> Value:
+        fuel = self.e.code.op("load i64, ptr %fuel", "i64")
+        return self.e.code.icmp("slt", fuel, self.e.code.const("i64", 0))
+
+    def _pay(self, block: Block, target: int) -> None:
+        """At a back edge that all lanes take: return when the fuel is spent, let others by when spinning."""
+        code, e = self.e.code, self.e
+        on, out = code.label("on"), code.label("out")
+        code.branch_if(self._empty(), out, on, likely=False)
+        code.place(out)
+        self._note_loop(block)
+        if self.frontiers[block.index]:
+            self.turns.add_pending(target, e.mask)
+            self._yield_all()
+        else:
+            self.resumes.add(target)
+            self.frame.save(self.graph.blocks[target].live_in)
+            e.set_field("%warp", WARP["mask"], e.mask)
+            self.leave_with(YIELDED, resume=target + 1)
+        code.place(on)
+        if target in self.graph.spin_headers and self.frontiers[block.index]:
+            self.turns.rotate(block, target, [(target, e.mask)])
+
+    def _pay_split(self, block: Block, target: int) -> None:
+        """The same where lanes part: all of them are pending already."""
+        code = self.e.code
+        on, out = code.label("on"), code.label("out")
+        code.branch_if(self._empty(), out, on, likely=False)
+        code.place(out)
+        self._note_loop(block)
+        self._yield_all()
+        code.place(on)
+        if target in self.graph.spin_headers:
+            self.turns.rotate(block, target, [])
+
+    def _yield_all(self) -> None:
+        """Return with everything saved, to go on with the lowest block that has lanes."""
+        if self.turns.crowded:
+            self.dispatches = True
+            self.turns.share("yield.all")
+            return
+        self.save_all()
+        self.leave_with(YIELDED, resume=AGAIN)
+
+    def _note_loop(self, block: Block) -> None:
+        """Leave in the warp's record which branch back or barrier it is at: what an error about a limit says."""
+        e = self.e
+        item = (block.end or block.ops[-1]).instruction if block.end or block.ops else None
+        site = Site(EventKind.RUN, item.ptx_line, e.source_of(item), item.name) if item is not None else None
+        number = 0 if site is None else e.add_site(site) + 1
+        e.set_field("%warp", WARP["loop_site"], e.code.const("i32", number))
+        e.set_field("%warp", WARP["loop_lanes"], e.mask)
+
+    def leave_with(self, status: int, resume: int) -> None:
+        """Return a status; the warp goes on at block `resume` - 1, or as `AGAIN` and `OTHERS` say."""
+        code = self.e.code
+        code.put(code.const("i32", status), "%status")
+        self.e.set_field("%warp", WARP["resume"], code.const("i32", resume))
+        code.branch("leave")
+
+    def save_all(self) -> None:
+        """Everything that can be live in any block where lanes wait."""
+        self.dispatches = True
+        self.frame.save(self.frame.at)

@@ -55,7 +55,7 @@ class FunctionFlow(Flow):
     def epilogue(self) -> None:
         """Leave with 0, or with a fault."""
         code = self.e.code
-        if self.parks:
+        if self.turns.parks:
             reconvergence.others(self)
         code.place("fault")
         code.line(f"store i32 {FAULT}, ptr %status")
@@ -95,12 +95,12 @@ class FunctionFlow(Flow):
     def _pay(self, block: Block, target: int) -> None:
         self._pay_here()
         if target in self.graph.spin_headers and self.frontiers[block.index]:
-            self._rotate(block, target, [(target, self.e.mask)])
+            self.turns.rotate(block, target, [(target, self.e.mask)])
 
     def _pay_split(self, block: Block, target: int) -> None:
         self._pay_here()
         if target in self.graph.spin_headers:
-            self._rotate(block, target, [])
+            self.turns.rotate(block, target, [])
 
     def _pay_here(self) -> None:
         code = self.e.code
@@ -123,7 +123,7 @@ class FunctionFlow(Flow):
                 f"{self.e.module.path}:{block.end.instruction.ptx_line}: 'exit' inside '{self.graph.name}', which is "
                 "called recursively or through a pointer, is not implemented"
             )
-        self.dispatch(sorted(self.frontiers[block.index]))
+        self.turns.dispatch(sorted(self.frontiers[block.index]))
         self.e.code.branch("finish")
 
 

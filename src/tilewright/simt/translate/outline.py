@@ -11,12 +11,11 @@ from collections.abc import Callable
 from tilewright.simt.events import VALUES_MAX, VALUES_STRIDE_BYTES
 from tilewright.simt.translate import reconvergence
 from tilewright.simt.translate.code import LANES, Value
-from tilewright.simt.translate.flow import Flow
+from tilewright.simt.translate.flow import AGAIN, ELSEWHERE, OTHERS, Flow
 from tilewright.simt.translate.graph import Block
 from tilewright.simt.translate.layout import align_up
 from tilewright.simt.translate.pieces import Piece
 from tilewright.simt.translate.state import BLOCKED, CONTEXT, DONE, FAULT, POINT, SLOT, WARP, YIELDED
-from tilewright.simt.translate.turns import AGAIN, ELSEWHERE, OTHERS
 
 _PARAMETERS = "ptr noalias %context, ptr noalias %slot, ptr noalias %warp"
 #: What pieces share of a function's counters: byte offsets behind `Flow.counters_at`.
@@ -83,10 +82,10 @@ def allocas(flow: Flow) -> None:
     code.line(f"%lanes.scratch = alloca [{18 * 2 * LANES} x i64], align 64")
     # In memory: as values of LLVM's, all masks would meet wherever blocks meet, in thousands of phis.
     in_record = f"getelementptr i8, ptr %warp, i64 {flow.pending_offset}"
-    code.line(f"%pending = {in_record if flow.in_record else f'alloca [{len(flow.waitable)} x i32], align 64'}")
+    code.line(f"%pending = {in_record if flow.in_record else f'alloca [{len(flow.turns.waitable)} x i32], align 64'}")
     flow.frame.declare()
-    if flow.piece is not None:
-        e.declare_registers(flow.piece.touched - flow.frame.held)
+    if flow.turns.piece is not None:
+        e.declare_registers(flow.turns.piece.touched - flow.frame.held)
     _arenas(flow)
 
 
@@ -122,7 +121,7 @@ def _observer(flow: Flow, index: int) -> None:
 def _end_kernel(flow: Flow) -> None:
     """The common exits, and the resume points that turned out to be needed."""
     code, e = flow.e.code, flow.e
-    if flow.parks:
+    if flow.turns.parks:
         reconvergence.others(flow)
     code.place("fault")
     code.put(code.const("i32", FAULT), "%status")
@@ -177,8 +176,8 @@ def _resume_switch(flow: Flow) -> None:
 
 def clear_pending(flow: Flow) -> None:
     """No lane waits anywhere."""
-    for block in flow.waitable:
-        flow.e.code.put(flow.e.code.const("i32", 0), flow.pending(block))
+    for block in flow.turns.waitable:
+        flow.e.code.put(flow.e.code.const("i32", 0), flow.turns.pending(block))
 
 
 def _resume_all(flow: Flow) -> None:
@@ -193,26 +192,26 @@ def _resume_all(flow: Flow) -> None:
         ready = e.field("%warp", flow.point_at(point) + POINT["ready"], "i32")
         e.set_field("%warp", flow.point_at(point) + POINT["ready"], code.const("i32", 0))
         flow.released(after, ready)
-        flow.add_pending(after, ready)
-    flow.dispatch(flow.waitable)
+        flow.turns.add_pending(after, ready)
+    flow.turns.dispatch(flow.turns.waitable)
     code.branch("finish")
 
 
 def emit_shared(flow: Flow) -> None:
     """What the ends of many blocks have in common, in a crowded function."""
     code = flow.e.code
-    if "yield.all" in flow.shared:
+    if "yield.all" in flow.turns.shared:
         code.place("yield.all")
         flow.save_all()
         flow.leave_with(YIELDED, resume=AGAIN)
-    if "dispatch" not in flow.shared:
+    if "dispatch" not in flow.turns.shared:
         return
     code.place("dispatch")
     code.branch("dispatch.look")
     code.place("dispatch.look")
     code.line("%dispatch.at = phi i64 [ 0, %dispatch ], [ %dispatch.next, %dispatch.on ]")
     at = Value("%dispatch.at", "i64")
-    code.branch_if(code.icmp("uge", at, code.const("i64", len(flow.waitable))), "finish", "dispatch.test")
+    code.branch_if(code.icmp("uge", at, code.const("i64", len(flow.turns.waitable))), "finish", "dispatch.test")
     code.place("dispatch.test")
     place = code.op(f"getelementptr i32, ptr %pending, {at}", "ptr")
     pending = code.op(f"load i32, ptr {place.text}", "i32")
@@ -223,7 +222,7 @@ def emit_shared(flow: Flow) -> None:
     code.place("dispatch.found")
     code.put(code.const("i32", 0), place.text)
     code.put(pending, "%mask")
-    cases = " ".join(f"i64 {index}, label %B{block}" for index, block in enumerate(flow.waitable))
+    cases = " ".join(f"i64 {index}, label %B{block}" for index, block in enumerate(flow.turns.waitable))
     code.line(f"switch {at}, label %finish [{cases}]")
 
 
@@ -243,10 +242,10 @@ def _call_pieces(flow: Flow, symbol: str) -> None:
     code.place("next")
     code.put(e.field("%warp", WARP["mask"], "i32"), "%mask")
     cases = [f"i32 {block + 1}, label %B{block}" for block in sorted(flow.entries)]
-    cases += [f"i32 {OTHERS}, label %others"] if flow.parks else []
+    cases += [f"i32 {OTHERS}, label %others"] if flow.turns.parks else []
     code.line(f"switch {e.field('%warp', WARP['resume'], 'i32')}, label %next.any [{' '.join(cases)}]")
     code.place("next.any")
-    flow.dispatch(flow.waitable)
+    flow.turns.dispatch(flow.turns.waitable)
     code.branch("finish")
 
 
@@ -256,15 +255,15 @@ def _call_pieces(flow: Flow, symbol: str) -> None:
 def _end_piece(flow: Flow, piece: Piece) -> None:
     """The exits of a piece, and the blocks at which it can be entered."""
     code = flow.e.code
-    if "others" in flow.shared:
+    if "others" in flow.turns.shared:
         code.place("others")
         flow.save_all()
         flow.leave_with(ELSEWHERE, resume=OTHERS)
-    if "yield.all" in flow.shared:
+    if "yield.all" in flow.turns.shared:
         code.place("yield.all")
         flow.save_all()
         flow.leave_with(YIELDED, resume=AGAIN)
-    if "dispatch" in flow.shared:
+    if "dispatch" in flow.turns.shared:
         code.place("dispatch")
         code.branch("finish")
     code.place("finish")

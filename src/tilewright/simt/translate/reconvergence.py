@@ -25,7 +25,7 @@ def wait(flow: Flow, block: Block) -> None:
     """
     code, e = flow.e.code, flow.e
     here = block.index
-    if here not in flow.waitable_at:
+    if here not in flow.turns.places:
         return
     mask = code.op("load i32, ptr %mask", "i32")
     e.mask = mask
@@ -38,19 +38,19 @@ def wait(flow: Flow, block: Block) -> None:
     code.place(wait)
     anyone = code.const("i32", 0)
     for other in sorted(flow.frontiers[here] - {here}):
-        anyone = code.or_(anyone, code.op(f"load i32, ptr {flow.pending(other)}", "i32"))
+        anyone = code.or_(anyone, code.op(f"load i32, ptr {flow.turns.pending(other)}", "i32"))
     rest = f"B{here}.rest"
     hopeful = code.icmp("ne", anyone, code.const("i32", 0))
     if flow.counts_parks:
         parks = code.op("load i32, ptr %parks", "i32")
         code.put(code.add(parks, code.const("i32", 1)), "%parks")
-        hopeful = code.and_(hopeful, code.icmp("ule", parks, code.const("i32", len(flow.waitable))))
+        hopeful = code.and_(hopeful, code.icmp("ule", parks, code.const("i32", len(flow.turns.waitable))))
     code.branch_if(hopeful, rest, go)
     code.place(rest)
-    flow.add_pending(here, mask)
+    flow.turns.add_pending(here, mask)
     code.put(code.const("i32", here), "%avoid")
-    flow.parks = True
-    flow.share("others")
+    flow.turns.parks = True
+    flow.turns.share("others")
     code.place(go)
 
 
@@ -59,16 +59,16 @@ def others(flow: Flow) -> None:
     code = flow.e.code
     code.place("others")
     avoid = code.op("load i32, ptr %avoid", "i32")
-    for predicate, block in itertools.product(("ult", "ugt"), flow.waitable):
-        pending = code.op(f"load i32, ptr {flow.pending(block)}", "i32")
+    for predicate, block in itertools.product(("ult", "ugt"), flow.turns.waitable):
+        pending = code.op(f"load i32, ptr {flow.turns.pending(block)}", "i32")
         waits = code.icmp("ne", pending, code.const("i32", 0))
         runs = code.and_(waits, code.icmp(predicate, avoid, code.const("i32", block)))
         yes, no = code.label("run"), code.label("skip")
         code.branch_if(runs, yes, no)
         code.place(yes)
-        flow.run(block, pending)
+        flow.turns.run(block, pending)
         code.place(no)
-    flow.dispatch(flow.waitable)  # nobody else can run, so the block to be avoided does
+    flow.turns.dispatch(flow.turns.waitable)  # nobody else can run, so the block to be avoided does
     code.branch("finish")
 
 
