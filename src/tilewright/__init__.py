@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tilewright.public import names_of
+from tilewright.public import publish
 
-if TYPE_CHECKING:  # what `names_of` is given, for type checkers; a meta test holds the two together
+if TYPE_CHECKING:  # what `publish` is given, for type checkers; a meta test holds the two together
     from tilewright import (
         errors as errors,
         instruments as instruments,
@@ -66,7 +66,7 @@ if TYPE_CHECKING:  # what `names_of` is given, for type checkers; a meta test ho
 
     cuda = _cuda
 
-__getattr__, __dir__, __all__ = names_of(
+publish(
     __name__,
     {
         "backends.inventory": "devices",

@@ -36,8 +36,8 @@ FORBIDDEN = {
 }
 #: All that instruments may know of the machine.
 INSTRUMENTS_MAY = (
-    "errors", "settings", "public", "instruments", "native.bitcode", "native.header", "ptx.tree", "simt.events",
-    "simt.isa",
+    "errors", "settings", "public", "instruments", "native.bitcode", "native.header", "native.once", "native.pages",
+    "ptx.tree", "simt.events", "simt.isa",
 )  # fmt: skip
 #: Modules that may not be loaded by `import tilewright`: they take longer than everything else together.
 HEAVY = ("numpy", "llvmlite", "numba", "rich", "typer", "cuda", "platformdirs", "tilewright.errors")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tilewright.public import names_of
+from tilewright.public import publish
 
 if TYPE_CHECKING:
     from tilewright.instruments.banks import Banks as Banks, BanksResult as BanksResult
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tilewright.instruments.divergence import Divergence as Divergence, DivergenceResult as DivergenceResult
     from tilewright.instruments.mix import Mix as Mix, MixResult as MixResult
 
-__getattr__, __dir__, __all__ = names_of(
+publish(
     __name__,
     {
         "banks": "Banks BanksResult",

@@ -7,7 +7,6 @@ an area whose arrays are all gone is used again.
 from __future__ import annotations
 
 import contextlib
-import functools
 import mmap
 import weakref
 from collections import deque
@@ -15,9 +14,11 @@ from collections import deque
 import numpy as np
 import numpy.typing as npt
 
+from tilewright.native.once import once
+from tilewright.native.pages import reserved
+
 #: A large page; a mapping has one more, since it may begin within one.
 _LARGE_BYTES = 2 << 20
-_NORESERVE = 0x4000  # MAP_NORESERVE on Linux: address space now, pages when they are touched
 _WAITING_BYTES = 4 << 30  # an area that is larger does not wait for its next use
 _KEPT_AREAS = 8  # so many wait, those given back last: a check takes four at a time
 _KEPT_BYTES = 8 << 20  # pages that each of them keeps
@@ -80,14 +81,14 @@ class Areas:
 def _mapped(size: int) -> mmap.mmap:
     """A fresh mapping, of large pages where the host has them."""
     size = (-(-size // _LARGE_BYTES) + 1) * _LARGE_BYTES
-    memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NORESERVE)
+    memory = reserved(size)
     if hasattr(mmap, "MADV_HUGEPAGE"):  # Linux: a fault for each 2 MiB and not for each 4 KiB
         with contextlib.suppress(OSError):
             memory.madvise(mmap.MADV_HUGEPAGE)
     return memory
 
 
-@functools.cache
+@once
 def areas() -> Areas:
     """The process's areas."""
     return Areas()

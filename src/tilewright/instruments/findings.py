@@ -6,7 +6,6 @@ A finding is data: what was found, where, how often, and where first. Its words 
 from __future__ import annotations
 
 import difflib
-import functools
 import json
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,6 +16,7 @@ from typing import Any, Literal
 
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
 from tilewright.instruments.sentences import sentence
+from tilewright.native.once import once
 
 Severity = Literal["error", "warning", "note"]
 Place = tuple[int, int, int]
@@ -46,7 +46,7 @@ class Code:
     follows: tuple[str, ...] = ()  #: Codes of the same kernel that it is a consequence of.
 
 
-@functools.cache
+@once
 def codes() -> Mapping[str, Code]:
     """Every code by its name, in order.
 

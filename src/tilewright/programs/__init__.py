@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tilewright.public import names_of
+from tilewright.public import publish
 
 if TYPE_CHECKING:
     from tilewright.programs.arguments import Argument as Argument
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tilewright.programs.listing import Parameter as Parameter
     from tilewright.programs.program import Program as Program, program_for as program_for
 
-__getattr__, __dir__, __all__ = names_of(
+publish(
     __name__,
     {"arguments": "Argument", "assembler": "Resources", "listing": "Parameter", "program": "Program program_for"},
 )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tilewright.public import names_of
+from tilewright.public import publish
 
 if TYPE_CHECKING:
     from tilewright.simt.run.launch import Run as Run, launch as launch
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tilewright.simt.run.memory import DeviceArray as DeviceArray, Memory as Memory
     from tilewright.simt.run.variables import Variables as Variables
 
-__getattr__, __dir__, __all__ = names_of(
+publish(
     __name__,
     {
         "run.launch": "Run launch",

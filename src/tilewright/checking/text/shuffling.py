@@ -63,7 +63,7 @@ class _Uses:
 
     def __init__(self, values: Values) -> None:
         self._values = values
-        self._block = {id(op): block.index for block, op in _placed(values)}
+        self._block = {id(op): block.index for block, op in _instructions(values)}
         self._certain = _post_dominators(values)
 
     def always(self, move: Op) -> bool:
@@ -85,7 +85,7 @@ class _Uses:
         return sinks > 0
 
 
-def _placed(values: Values) -> Iterator[tuple[Block, Op]]:
+def _instructions(values: Values) -> Iterator[tuple[Block, Op]]:
     for block in values.graph.blocks:
         for op in (*block.ops, *([block.end] if block.end else [])):
             yield block, op

@@ -272,7 +272,7 @@ def _head(syntax: str) -> str:
     return syntax
 
 
-def _placed(*_: Any) -> Any:
+def _no_meaning(*_: Any) -> Any:
     """Stand for the meaning of an instruction that the translator places, which knows the flow and the memory."""
     raise NotImplementedError("placed by the translator")
 
@@ -317,7 +317,7 @@ class Table:
 
     def placed(self, *syntaxes: str, **stated: Any) -> None:
         """Add rows that the translator places wholly: they have no meaning that can be called."""
-        self.row(*syntaxes, **stated)(_placed)
+        self.row(*syntaxes, **stated)(_no_meaning)
 
     def find(self, name: str) -> Form | None:
         """The form for a dotted name, or None."""

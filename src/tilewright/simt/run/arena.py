@@ -12,11 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.errors import LaunchError
-from tilewright.native.once import once
+from tilewright.native import pages
 from tilewright.simt.translate.state import SLACK_BYTES
-
-_NORESERVE = 0x4000  # MAP_NORESERVE on Linux: address space now, pages when they are touched
-_FIXED_NOREPLACE = 0x100000  # MAP_FIXED_NOREPLACE on Linux, since 4.17: at this address or not at all
 
 
 class Arena:
@@ -32,7 +29,7 @@ class Arena:
         self.size_bytes = size_bytes
         total = -(-(size_bytes + 2 * SLACK_BYTES) // mmap.PAGESIZE) * mmap.PAGESIZE
         try:
-            self._map: Any = _anywhere(total) if at is None else _exactly(total, at - SLACK_BYTES)
+            self._map: Any = pages.reserved(total) if at is None else pages.reserved_at(at - SLACK_BYTES, total)
         except OSError as error:
             raise LaunchError(
                 f"the host must have {total:,} bytes of address space for simulated memory ({error}); "
@@ -49,36 +46,12 @@ class Arena:
             ctypes.memset(start, 0, count)
             return
         ctypes.memset(start, 0, first - start)
-        if _libc().madvise(first, last - first, mmap.MADV_DONTNEED):
-            ctypes.memset(first, 0, last - first)
+        pages.zero(first, last - first)
         ctypes.memset(last, 0, end - last)
 
     def bytes_at(self, offset: int, count: int) -> npt.NDArray[np.uint8]:
         """A writable view of bytes; it keeps the arena alive."""
         return np.frombuffer(self._map, np.uint8, count, SLACK_BYTES + offset)
-
-
-@once
-def _libc() -> Any:
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.mmap.restype = ctypes.c_void_p
-    libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
-    libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
-    return libc
-
-
-def _anywhere(total: int) -> mmap.mmap:
-    """Private memory where the host likes; given back when nothing refers to it."""
-    return mmap.mmap(-1, total, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NORESERVE)
-
-
-def _exactly(total: int, address: int) -> Any:
-    """Private memory at an address."""
-    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NORESERVE | _FIXED_NOREPLACE
-    found = _libc().mmap(address, total, mmap.PROT_READ | mmap.PROT_WRITE, flags, -1, 0)
-    if found != address:  # an old kernel takes the address for a wish
-        raise OSError(ctypes.get_errno(), f"address {address:#x} is taken")
-    return (ctypes.c_char * total).from_address(address)
 
 
 class Addresses:

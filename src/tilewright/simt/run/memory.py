@@ -74,7 +74,7 @@ class Memory:
         self.quarantine_bytes = 0
         self._addresses = addresses or Addresses(Arena(capacity_bytes))
         self._arena = self._addresses.arena
-        self._placed = False  # whether it has had an allocation
+        self._in_use = False  # whether it has had an allocation
         self._taken = 0  # bytes in allocations, with their padding and red zones
         self._waiting = 0  # bytes in quarantine
         self.lock = threading.RLock()  # Python may collect what frees memory while it is held
@@ -165,13 +165,13 @@ class Memory:
 
     def _fresh(self, taken: int, needed: int) -> int | None:
         """A place that was never used, within the capacity; the first one has a red zone before it too."""
-        lead = 0 if self._placed or not self.red_zones else RED_ZONE_MIN_BYTES
+        lead = 0 if self._in_use or not self.red_zones else RED_ZONE_MIN_BYTES
         if lead + self.allocated_bytes + needed > self.capacity_bytes:
             return None
         offset = self._addresses.fresh(lead + taken, lead + needed)
         if offset is None:
             return None
-        self._placed = True
+        self._in_use = True
         return offset + lead
 
     def free(self, address: int) -> None:

@@ -1,0 +1,44 @@
+"""Host memory as the system maps it: address space at once, pages when they are touched."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+from typing import Any
+
+from tilewright.native.once import once
+
+_NORESERVE = 0x4000  # MAP_NORESERVE on Linux
+_FIXED_NOREPLACE = 0x100000  # MAP_FIXED_NOREPLACE on Linux, since 4.17: at this address or not at all
+_FLAGS = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NORESERVE
+
+
+def reserved(size_bytes: int) -> mmap.mmap:
+    """Zeros where the host likes, given back when nothing refers to them."""
+    return mmap.mmap(-1, size_bytes, flags=_FLAGS)
+
+
+def reserved_at(address: int, size_bytes: int) -> Any:
+    """Zeros at an address, which are never given back, as an array of `ctypes`.
+
+    Raises OSError: something else lies there.
+    """
+    found = _libc().mmap(address, size_bytes, mmap.PROT_READ | mmap.PROT_WRITE, _FLAGS | _FIXED_NOREPLACE, -1, 0)
+    if found != address:  # an old kernel takes the address for a wish
+        raise OSError(ctypes.get_errno(), f"address {address:#x} is taken")
+    return (ctypes.c_char * size_bytes).from_address(address)
+
+
+def zero(address: int, size_bytes: int) -> None:
+    """Make whole pages zero by giving them back to the host."""
+    if _libc().madvise(address, size_bytes, mmap.MADV_DONTNEED):
+        ctypes.memset(address, 0, size_bytes)
+
+
+@once
+def _libc() -> Any:
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.mmap.restype = ctypes.c_void_p
+    libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+    libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    return libc
