@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
@@ -41,8 +42,14 @@ class Spread:
 
     def text(self, scale: float = 1.0, form: str = ",.3g") -> str:
         """`median (least - most)`, times a scale."""
-        median, least, most = (format(value * scale, form) for value in (self.median, self.least, self.most))
-        return f"{median} ({least} - {most})"
+        return "{} ({} - {})".format(*self._written(scale, form))
+
+    def stacked(self, scale: float = 1.0, form: str = ",.3g") -> str:
+        """The median, and below it `least-most`: for tables of many columns."""
+        return "{}\n{}-{}".format(*self._written(scale, form))
+
+    def _written(self, scale: float, form: str) -> list[str]:
+        return [format(value * scale, form) for value in (self.median, self.least, self.most)]
 
 
 def host(packages: Sequence[str] = ()) -> dict[str, Any]:
@@ -89,7 +96,14 @@ def host_line(facts: dict[str, Any]) -> str:
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]], caption: str = "") -> Table:
     """A table whose first column is text and whose others are figures."""
-    built = Table(title=title, caption=caption or None, title_justify="left", caption_justify="left")
+    built = Table(
+        title=title,
+        caption=caption or None,
+        title_justify="left",
+        caption_justify="left",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+    )
     for index, column in enumerate(columns):
         built.add_column(column, justify="right" if index else "left")
     for row in rows:

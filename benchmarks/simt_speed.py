@@ -124,36 +124,22 @@ def prepared(record: catalogue.Record, dtype: str, size: int, threads: int) -> t
 
 def speed_table(results: dict[str, Any]) -> Any:
     """The table of kernels."""
+    figures = {
+        "seconds": (1e3, ",.3g"),
+        "host_gflops": (1, ",.3g"),
+        "processor_gflops": (1, ",.3g"),
+        "warp_instructions_per_second": (1e-6, ",.0f"),
+    }
     rows = []
     for row in results["kernels"]:
-        figures = ("", "", "", "", "")
-        if "seconds" in row:
-            counted = "warp_instructions" in row
-            figures = (
-                row["seconds"].text(1e3),
-                row["host_gflops"].text(),
-                row["processor_gflops"].text() if counted else "",
-                f"{row['warp_instructions']:,}" if counted else "",
-                row["warp_instructions_per_second"].text(1e-6, ",.0f") if counted else "",
-            )
-        verified = "yes" if row["verified"] else "NO"
-        rows.append((row["name"], row["source"], row["dtype"], row["host"], verified, *figures))
+        facts = (row["source"], row["dtype"], "" if row["host"] == "own" else row["host"])
+        kernel = "\n".join((row["name"], " ".join(filter(None, facts)), *["WRONG PRODUCT"] * (not row["verified"])))
+        rows.append((kernel, *(row[name].stacked(*form) if name in row else "" for name, form in figures.items())))
     return measuring.table(
         f"The simulator at {results['size']}^3 on {results['threads']} host threads, no instrument",
-        (
-            "kernel",
-            "source",
-            "dtype",
-            "vectors",
-            "verified",
-            "ms",
-            "host GFLOPS",
-            "by processor time",
-            "warp instr.",
-            "M instr./s",
-        ),
+        ("kernel", "ms", "host\nGFLOPS", "by processor\ntime", "million\ninstr./s"),
         rows,
-        "median (least - most); rates of the simulator on this host, not of a GPU",
+        "median, least-most; rates of the simulator on this host, not of a GPU",
     )
 
 
