@@ -33,7 +33,8 @@ static void want(const uint64_t *addresses, uint32_t mask, uint32_t bytes)
                 wanted[addresses[lane] - BASE + i] = 1;
 }
 
-// Lanes in a row, rows of some lanes each, or anywhere, and some of them before or behind the memory.
+// Lanes in a row, rows of some lanes each, or anywhere, and some of them before or behind the memory, or across its end.
+// Some of the bytes were touched before.
 static void free_addresses(void)
 {
     for (int i = 0; i < TRIES; i++) {
@@ -42,7 +43,11 @@ static void free_addresses(void)
         uint64_t addresses[TW_LANES] __attribute__((aligned(64)));
         for (uint32_t lane = 0; lane < TW_LANES; lane++)
             addresses[lane] = kind ? start + lane * bytes + lane / row * 64 : BASE - 64 + bytes * chance(2176 / bytes);
-        clear();
+        if (chance(2)) {  // else what was touched before stays
+            uint32_t lane = chance(TW_LANES);
+            clear();
+            addresses[lane] = BASE + BYTES - bytes / 2;
+        }
         want(addresses, mask, bytes);
         tw_touched_free(0, 0, &launch_, 0, 0, 0, mask, addresses, bytes, TW_TOUCHED_READS | TW_TOUCHED_WRITES);
         CHECK(!memcmp(reads, wanted, BYTES) && !memcmp(writes, wanted, BYTES));
