@@ -50,7 +50,7 @@ def _declare(ir: Ir, full: str, line: str, text: str) -> None:
     """Declare an intrinsic that is called: every operand has the result's type, but for a flag i1."""
     symbol = text[text.index("@") + 1 : text.index("(", text.index("@"))]
     types = ["i1" if part.strip().startswith("i1 ") else full for part in line[line.index("(") + 1 : -1].split(",")]
-    ir.declarations.setdefault(symbol, f"declare {full} @{symbol}({', '.join(types)})")
+    ir.declare(symbol, f"declare {full} @{symbol}({', '.join(types)})")
 
 
 def widen(ir: Ir, source: Dtype, value: str, target: str, width: int) -> str:

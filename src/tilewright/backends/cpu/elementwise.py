@@ -9,7 +9,8 @@ Source: LLVM Language Reference, "Fast-Math Flags".
 from __future__ import annotations
 
 from tilewright.backends.cpu.elements import filled, narrow, real, spread, vector, widen
-from tilewright.backends.cpu.ir import Ir, suffix
+from tilewright.backends.cpu.ir import Ir
+from tilewright.native.text import mangle
 from tilewright.problem.dtypes import element
 from tilewright.problem.expression import Expression, Instruction, number
 from tilewright.problem.primitives import PRIMITIVES, letter
@@ -51,7 +52,7 @@ def _operation(ir: Ir, step: Instruction, of: str, args: list[str], width: int) 
     type_ = register(of)
     words = {
         "T": vector(type_, width), "R": vector(register(step.dtype), width), "M": vector("i1", width),
-        "S": (f"v{width}" if width > 1 else "") + suffix(type_),
+        "S": mangle(type_, width),
         "Z": spread(type_, 0, width), "O": spread(type_, "true" if type_ == "i1" else 1, width),
         "Q": spread(type_, real(float("nan")), width),
         "A": spread(type_, "true" if type_ == "i1" else -1, width),

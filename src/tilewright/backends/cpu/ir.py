@@ -1,39 +1,27 @@
-"""A small builder of LLVM text: structured loops and branches, byte addresses, vectors of any width.
-
-Source: LLVM Language Reference.
-"""
+"""LLVM text with structured loops and branches, byte addresses, and vectors of any width."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from tilewright.native.text import Text, mangle
+
 I64 = str  # an i64 operand: an SSA name or a literal
 
 
-class Ir:
+class Ir(Text):
     """One function's text under construction. Pointers advance in bytes; extents and strides are i64."""
 
     def __init__(self) -> None:
-        self.lines: list[str] = []
-        self.declarations: dict[str, str] = {}
+        super().__init__()
         self.block = "entry"
-        self._count = 0
 
-    def line(self, text: str) -> None:
-        """Append one line."""
-        self.lines.append(text)
-
-    def op(self, text: str) -> str:
-        """Append an instruction; returns its name."""
-        self._count += 1
-        name = f"%v{self._count}"
-        self.lines.append(f"{name} = {text}")
-        return name
+    op = Text.assign
 
     def place(self, label: str) -> None:
         """Start a basic block."""
-        self.lines.append(f"{label}:")
+        super().place(label)
         self.block = label
 
     @contextmanager
@@ -114,7 +102,7 @@ class Ir:
     def intrinsic(self, symbol: str, result: str, *arguments: str) -> str:
         """Call an intrinsic, declared from its typed arguments."""
         types = ", ".join(_type_of(a) for a in arguments)
-        self.declarations.setdefault(symbol, f"declare {result} @{symbol}({types})")
+        self.declare(symbol, f"declare {result} @{symbol}({types})")
         text = f"call {result} @{symbol}({', '.join(arguments)})"
         if result == "void":
             self.line(text)
@@ -139,7 +127,7 @@ class Ir:
             return self.load(f"<{width} x {type_}>" if width > 1 else type_, pointer)
         vector = f"<{width} x {type_}>"
         return self.intrinsic(
-            f"llvm.masked.load.v{width}{suffix(type_)}.p0", vector,
+            f"llvm.masked.load.{mangle(type_, width)}.p0", vector,
             f"ptr align 1 {pointer}", f"<{width} x i1> {mask}", f"{vector} zeroinitializer",
         )  # fmt: skip
 
@@ -149,14 +137,9 @@ class Ir:
             self.store(f"<{width} x {type_}>" if width > 1 else type_, value, pointer)
             return
         self.intrinsic(
-            f"llvm.masked.store.v{width}{suffix(type_)}.p0", "void",
+            f"llvm.masked.store.{mangle(type_, width)}.p0", "void",
             f"<{width} x {type_}> {value}", f"ptr align 1 {pointer}", f"<{width} x i1> {mask}",
         )  # fmt: skip
-
-
-def suffix(type_: str) -> str:
-    """LLVM's name of a type inside an intrinsic's."""
-    return {"half": "f16", "float": "f32", "double": "f64"}.get(type_, type_)
 
 
 def _type_of(argument: str) -> str:

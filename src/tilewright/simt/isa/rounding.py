@@ -16,7 +16,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tilewright.simt.translate.code import Code, Value, mangle
+from tilewright.native.text import mangle
+from tilewright.simt.translate.code import Code, Value
 
 
 @dataclass(frozen=True)

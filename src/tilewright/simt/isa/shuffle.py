@@ -8,9 +8,10 @@ from __future__ import annotations
 import functools
 import re
 
+from tilewright.native.text import mangle
 from tilewright.simt.isa.table import Form, Table
 from tilewright.simt.isa.warp import laneid, lanes_of
-from tilewright.simt.translate.code import LANES, Code, Value, mangle
+from tilewright.simt.translate.code import LANES, Code, Value
 
 rows = Table()
 

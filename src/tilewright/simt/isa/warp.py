@@ -12,8 +12,9 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
+from tilewright.native.text import mangle
 from tilewright.simt.isa.table import Form, Table
-from tilewright.simt.translate.code import LANES, Code, Value, mangle
+from tilewright.simt.translate.code import LANES, Code, Value
 
 rows = Table()
 

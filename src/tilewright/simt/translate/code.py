@@ -3,8 +3,6 @@
 A :class:`Value` has an element type and either 1 lane (the same in every lane: uniform) or 32. Every operation of
 :class:`Code` takes any mixture, splats where lanes differ, and gives a scalar when all its operands are scalars; so an
 instruction's meaning is written once and a uniform instruction costs one scalar operation.
-
-Source: LLVM Language Reference. Text, not llvmlite.ir, because the latter lacks vector intrinsics.
 """
 
 from __future__ import annotations
@@ -14,6 +12,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from tilewright.machine import WARP_LANES
+from tilewright.native.text import Text, mangle
 from tilewright.simt.translate.hosts import HostVectors
 
 LANES = WARP_LANES
@@ -43,37 +42,19 @@ class Value:
         return f"{self.ir_type} {self.text}"
 
 
-class Code:
-    """A function body under construction, with the module-level declarations it needs."""
+class Code(Text):
+    """Text whose values know their types."""
 
     def __init__(self, host: HostVectors | None = None) -> None:
+        super().__init__()
         self.host = host or HostVectors()
-        self.lines: list[str] = []
-        self.declarations: dict[str, str] = {}
-        self._count = 0
         self._bitcasts: dict[str, Value] = {}
 
     # -- plumbing ---------------------------------------------------------------------------------------------
 
-    def name(self, hint: str = "v") -> str:
-        """A fresh SSA name."""
-        self._count += 1
-        return f"%{hint}{self._count}"
-
-    def label(self, hint: str = "b") -> str:
-        """A fresh block label (without the percent sign)."""
-        self._count += 1
-        return f"{hint}{self._count}"
-
-    def line(self, text: str) -> None:
-        """Append one line of IR."""
-        self.lines.append(text)
-
     def op(self, text: str, type_: str, lanes: int = 1) -> Value:
         """Append `%new = text` and return it as a value."""
-        name = self.name()
-        self.lines.append(f"{name} = {text}")
-        return Value(name, type_, lanes)
+        return Value(self.assign(text), type_, lanes)
 
     def store(self, value: Value, pointer: str) -> None:
         """Store to a place of the translation's own, aligned as the widest vectors are."""
@@ -82,14 +63,6 @@ class Code:
     def put(self, value: Value, pointer: str) -> None:
         """Store to a place that is aligned as its type wants."""
         self.line(f"store {value}, ptr {pointer}")
-
-    def place(self, label: str) -> None:
-        """Start a basic block."""
-        self.lines.append(f"{label}:")
-
-    def branch(self, label: str) -> None:
-        """Jump."""
-        self.lines.append(f"br label %{label}")
 
     def branch_if(self, condition: Value, then: str, otherwise: str, *, likely: bool | None = None) -> None:
         """Branch on a scalar i1; `likely` weighs the `then` side."""
@@ -304,16 +277,6 @@ class Code:
         kinds = [v.ir_type for v in values] + ([flags.rsplit(" ", 1)[0]] if flags else [])
         self.declare(symbol, f"declare {returned} @{symbol}({', '.join(kinds)})")
         return self.op(f"call {returned} @{symbol}({', '.join(parts)})", result, lanes)
-
-    def declare(self, symbol: str, text: str) -> None:
-        """Add a module-level declaration or definition once."""
-        self.declarations.setdefault(symbol, text)
-
-
-def mangle(type_: str, lanes: int) -> str:
-    """LLVM's intrinsic suffix of a type: `v32f32`, `i64`."""
-    short = {"half": "f16", "bfloat": "bf16", "float": "f32", "double": "f64", "ptr": "p0"}.get(type_, type_)
-    return short if lanes == 1 else f"v{lanes}{short}"
 
 
 def element_type(ptx_type: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tilewright.errors import PtxError
+from tilewright.native.text import mangle
 from tilewright.ptx import tree
 from tilewright.simt.translate.access import Access, address_shape, arena, local_stride
 from tilewright.simt.translate.access_events import notify_affine
@@ -177,7 +178,7 @@ def _store_lanes(emitter: Emitter, pointer: Value, at: int, offsets: list[int], 
 
     def masked() -> None:
         if len(runs) == 1:
-            symbol = f"llvm.masked.store.v{LANES}{_suffix(value)}.p0"
+            symbol = f"llvm.masked.store.{mangle(value.type, LANES)}.p0"
             code.declare(symbol, f"declare void @{symbol}({value.ir_type}, ptr, <{LANES} x i1>)")
             place = _at(emitter, pointer, at + offsets[0])
             code.line(f"call void @{symbol}({value}, ptr align 1 {place}, {code.mask_lanes(emitter.mask)})")
@@ -246,15 +247,11 @@ def _at(emitter: Emitter, pointer: Value, offset: int) -> str:
     return emitter.code.op(f"getelementptr i8, ptr {pointer.text}, i64 {offset}", "ptr").text
 
 
-def _suffix(value: Value) -> str:
-    return {"float": "f32", "double": "f64"}.get(value.type, value.type)
-
-
 def gather(emitter: Emitter, pointers: Value, mask: Value, type_: str) -> Value:
     """Load from each lane's own place under a mask; zeros where it is off."""
     code = emitter.code
     result = f"<{LANES} x {type_}>"
-    symbol = f"llvm.masked.gather.v{LANES}{_suffix(Value('', type_))}.v{LANES}p0"
+    symbol = f"llvm.masked.gather.{mangle(type_, LANES)}.v{LANES}p0"
     code.declare(symbol, f"declare {result} @{symbol}(<{LANES} x ptr>, <{LANES} x i1>, {result})")
     lanes = code.mask_lanes(mask)
     arguments = f"<{LANES} x ptr> align 1 {pointers.text}, {lanes}, {result} zeroinitializer"
@@ -264,7 +261,7 @@ def gather(emitter: Emitter, pointers: Value, mask: Value, type_: str) -> Value:
 def scatter(emitter: Emitter, pointers: Value, mask: Value, value: Value) -> None:
     """Store to each lane's own place under a mask; where two write the same one, the later lane's value stays."""
     code = emitter.code
-    symbol = f"llvm.masked.scatter.v{LANES}{_suffix(value)}.v{LANES}p0"
+    symbol = f"llvm.masked.scatter.{mangle(value.type, LANES)}.v{LANES}p0"
     code.declare(symbol, f"declare void @{symbol}({value.ir_type}, <{LANES} x ptr>, <{LANES} x i1>)")
     lanes = code.mask_lanes(mask)
     code.line(f"call void @{symbol}({value}, <{LANES} x ptr> align 1 {pointers.text}, {lanes})")

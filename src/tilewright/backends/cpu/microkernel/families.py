@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from tilewright.backends.cpu.contexts import KernelKey
 from tilewright.backends.cpu.elements import vector
-from tilewright.backends.cpu.ir import Ir, suffix
+from tilewright.backends.cpu.ir import Ir
 from tilewright.backends.cpu.microkernel.dot import Dot, dot_of, emit_dot
 from tilewright.backends.cpu.microkernel.semiring import emit_step, zero_text
+from tilewright.native.text import mangle
 from tilewright.problem.algebra import Semiring
 
 #: (ir, register type, width, c, a, b) -> new c
@@ -27,8 +28,7 @@ class Family:
 
 def _fma(ir: Ir, type_: str, width: int, c: str, a: str, b: str) -> str:
     full = vector(type_, width)
-    lanes = f"v{width}" if width > 1 else ""
-    return ir.intrinsic(f"llvm.fma.{lanes}{suffix(type_)}", full, f"{full} {a}", f"{full} {b}", f"{full} {c}")
+    return ir.intrinsic(f"llvm.fma.{mangle(type_, width)}", full, f"{full} {a}", f"{full} {b}", f"{full} {c}")
 
 
 def _integer(ir: Ir, type_: str, width: int, c: str, a: str, b: str) -> str:
