@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numba import cuda
 
+import tilewright as tw
 from tilewright.backends.cuda.device import launch
 from tilewright.errors import DeviceError, LaunchError
 from tilewright.kernels import catalogue
@@ -32,6 +33,14 @@ def test_a_record_gives_its_reference(
     run = launch(record.program(dtype, compute_capability), shape.grid, shape.block, record.arguments(a, b, c))
     assert run.seconds > 0
     assert same_bits(c, record.reference(a, b))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int32", "uint8", "bool"])
+def test_products_have_the_cpus_bits(dtype: str) -> None:
+    a, b = (x.astype(dtype) for x in operands(2 * 70, 50, 33, "float32"))
+    assert same_bits(tw.matmul(a, b, device="cuda"), tw.matmul(a, b))
+    batch = a.reshape(2, 70, 33)[..., ::-1]
+    assert same_bits(tw.matmul(batch, b, device="cuda"), tw.matmul(batch, b))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

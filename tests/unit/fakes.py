@@ -65,9 +65,6 @@ class FakeRecord:
     form: str = ""
     counts: dict[str, Any] = field(default_factory=dict)
 
-    def runs_on(self, device: str) -> bool:
-        return True
-
     def accepts(self, m: int, n: int, k: int, dtype: str) -> str | None:
         return self.refuses or (None if dtype in self.dtypes else f"takes {self.dtypes}")
 

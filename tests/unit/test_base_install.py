@@ -57,6 +57,7 @@ COMMANDS = {
     "matmul a.npy a.npy -o c.npy": (0, ""),
     "matmul a.npy a.npy -o d.npy --kernel tiled": (2, _GPU),
     "matmul a.npy a.npy -o d.npy --device opencl": (2, _OPENCL),
+    "matmul a.npy a.npy -o d.npy --device simulated": (2, _GPU),
 }
 
 
@@ -120,6 +121,8 @@ _CALLS = {
     "tw.devices()": None,
     "tw.cuda.available()": None,
     "tw.matmul(a, a, device='opencl')": "opencl",
+    "tw.matmul(a, a, device='simulated:h100')": "gpu",
+    "tw.plan((4, 4), (4, 4), 'float32', device='simulated')": None,
     "Program.from_python(kernel, 'void(int32[::1])')": "gpu",
     "Program.from_cuda('extern \"C\" __global__ void f() {}', 'f')": "gpu",
     "tw.simt.launch(kernel, 1, 1, [out])": "gpu",

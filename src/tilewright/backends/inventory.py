@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.backends.protocol import Backend, Device, DeviceArrays
-from tilewright.errors import ArgumentTypeError, ArgumentValueError
+from tilewright.errors import ArgumentTypeError, ArgumentValueError, DeviceError
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,12 @@ class Row:
     #: With `describe() -> list[Device]`; `opened(device) -> Backend` where it multiplies arrays of the host;
     #: `arrays_of(a, b) -> DeviceArrays` where a library's arrays lie on it.
     module: str
-    kernels: str  #: Which records of the kernels' catalogue run on it: their `backend`.
+    #: Which records of the kernels' catalogue run there, by their `backend`: its own and the host's. Where there are
+    #: none, it is no device of the ladder.
+    kernels: tuple[str, ...] = ()
+    #: Whether it makes its kernels itself, for any real dtype; the others launch compiled programs, within a GPU's
+    #: limits.
+    own_kernels: bool = False
     multiplies: bool = False  #: Whether `tw.matmul` takes it for arrays of the host.
     several: bool = False  #: Whether `name:WHICH` chooses one of its devices.
     arrays: tuple[str, str] | None = None  #: Module and class of the arrays that lie on it.
@@ -36,16 +41,31 @@ class Row:
     @property
     def place(self) -> str:
         """Its devices, in sentences."""
-        return f"{self.title} devices" if self.several else self.title
-
-    @property
-    def own_kernels(self) -> bool:
-        """Whether it runs records of the catalogue that neither the host nor GPUs run."""
-        return self.kernels not in ("cpu", "gpu")
+        return f"{self.title} devices" if self.several and self.own_kernels else self.title
 
     def load(self) -> Any:
-        """The module."""
-        return importlib.import_module(self.module)
+        """The module.
+
+        Raises DeviceError: it cannot be imported, whatever its first lines do.
+        """
+        try:
+            return importlib.import_module(self.module)
+        except Exception as error:
+            reason = f"its module {self.module} cannot be imported ({type(error).__name__}: {error})"
+            raise DeviceError(f"{self.title} cannot be used: {reason}") from error
+
+    def described(self) -> list[Device]:
+        """Its devices, or why it has none."""
+        try:
+            module = self.load()
+        except DeviceError as error:
+            return [Device(self.name, "", "accelerator", missing=str(error))]
+        found: list[Device] = module.describe()
+        return found
+
+    def runs(self, record: Any) -> bool:
+        """Whether a record of the catalogue runs where this row's rungs run: on it, or on the host."""
+        return record.backend in self.kernels
 
     def means(self, device: str) -> bool:
         """Whether a caller's `device` is this one, or one of its devices."""
@@ -60,13 +80,15 @@ class Row:
 
 #: Every backend; the first multiplies where none is named.
 BACKENDS = (
-    Row("cpu", "the CPU", "tilewright.backends.cpu.backend", "cpu", multiplies=True),
-    Row("cuda", "NVIDIA GPUs", "tilewright.backends.cuda.backend", "gpu"),
+    Row("cpu", "the CPU", "tilewright.backends.cpu.backend", ("cpu",), own_kernels=True, multiplies=True),
+    Row("cuda", "NVIDIA GPUs", "tilewright.backends.cuda.backend", ("cpu", "gpu"), multiplies=True),
     Row(
-        "opencl", "OpenCL", "tilewright.backends.opencl.backend", "opencl", multiplies=True, several=True,
-        arrays=("pyopencl.array", "Array"),
+        "opencl", "OpenCL", "tilewright.backends.opencl.backend", ("cpu", "opencl"), own_kernels=True, multiplies=True,
+        several=True, arrays=("pyopencl.array", "Array"),
     ),
-    Row("simulated", "the simulated GPU", "tilewright.backends.simulated", "gpu"),
+    Row(
+        "simulated", "the simulated GPU", "tilewright.backends.simulated", ("cpu", "gpu"), multiplies=True, several=True
+    ),
 )  # fmt: skip
 
 
@@ -82,7 +104,7 @@ def host_name() -> str:
 
 def devices() -> list[Device]:
     """Everything that products and kernels can run on here, and what is missing."""
-    return [found for row in BACKENDS for found in row.load().describe()]
+    return [found for row in BACKENDS for found in row.described()]
 
 
 def row_of(device: str) -> Row | None:
@@ -96,21 +118,32 @@ def spellings() -> list[str]:
     Examples
     --------
     >>> spellings()
-    ['cpu', 'opencl', 'opencl:NAME']
+    ['cpu', 'cuda', 'opencl', 'opencl:NAME', 'simulated', 'simulated:NAME']
     """
     return [name for row in BACKENDS if row.multiplies for name in (row.name, *[f"{row.name}:NAME"] * row.several)]
 
 
+def with_kernels() -> list[str]:
+    """Where the ladder climbs: the backends that run records of the catalogue, the simulated GPU first.
+
+    Examples
+    --------
+    >>> with_kernels()
+    ['simulated', 'cpu', 'cuda', 'opencl']
+    """
+    return sorted((row.name for row in BACKENDS if row.kernels), key=lambda name: (name != "simulated", name))
+
+
 def place_of(kernels: str) -> str:
     """Where records of the catalogue of that backend run, in sentences."""
-    return next(row.place for row in BACKENDS if row.kernels == kernels)
+    return next(row.place for row in BACKENDS if kernels in row.kernels)
 
 
 def opened(device: str | None = None) -> Backend:
     """The backend that `device=` names; the first of the table by default.
 
     Raises ArgumentTypeError, ArgumentValueError: it names none that multiplies arrays of the host; DeviceError,
-    MissingExtraError: there is no such device here.
+    MissingExtraError: there is no such device here, or its module cannot be imported.
     """
     if device is None:
         row: Row | None = BACKENDS[0]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tilewright.backends.inventory import BACKENDS, row_of
+from tilewright.backends.inventory import BACKENDS, row_of, with_kernels
 from tilewright.cli import completion
 from tilewright.cli.statuses import FOUND
 from tilewright.errors import ArgumentValueError
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 DEFAULT_SIZE = 256
 DTYPES = ("float32", "float64", "int32")
 #: Where kernels run, the default first.
-DEVICES = ("simulated", *(row.name for row in BACKENDS if row.kernels != "cpu" and row.name != "simulated"))
+DEVICES = with_kernels()
 _OWN = " and ".join(row.place for row in BACKENDS if row.own_kernels)
 _ONES = " or ".join(f"{row.name}:NAME" for row in BACKENDS if row.several)
 
@@ -71,15 +71,15 @@ def ladder(
     from tilewright.report import climb as climb_report, console, document, terminal
 
     row = row_of(device)
-    where = device if row is not None and ":" in device else values.one_of("--device", device, DEVICES)
+    where = device if row is not None and ":" in device else values.one_of("--device", device, with_kernels())
     own = row is not None and row.own_kernels
-    if gpu is not None and own:
+    if gpu is not None and (own or ":" in where):
         raise ArgumentValueError(
             f"--gpu must be left out with --device {where}, whose limits are its own (got {gpu!r})"
         )
     limits = None if gpu is None else values.gpu_name("--gpu", gpu)
     order = None if seed is None else values.whole("--seed", seed, 0, "1")
-    there = [record for record in catalogue.records() if record.runs_on(where)]
+    there = [record for record in catalogue.records() if row is not None and row.runs(record)]
     records = select(catalogue.records(), _names(",".join(kernels))) if kernels else there
     pairs = _pairs(records, size, shape, a, b, _dtype(dtype, records if own else ()), order)
     result = climb_dtypes(pairs, records=records, device=where, gpu=limits, seed=order)

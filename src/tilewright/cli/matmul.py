@@ -35,7 +35,7 @@ def matmul(
     ] = None,
     gpu: Annotated[
         str | None,
-        typer.Option(help="GPU to simulate, for GPU kernels.", show_default="h100", autocompletion=completion.gpus),
+        typer.Option(help="GPU to simulate.", show_default="h100", autocompletion=completion.gpus),
     ] = None,
     device: Annotated[
         str | None,
@@ -62,6 +62,8 @@ def matmul(
                 f"{option} must be left out with --kernel, which has one of its own (got {given!r} and {kernel!r})"
             )
     simulated = None if gpu is None else values.gpu_name("--gpu", gpu)
+    if device == "simulated" and simulated is not None:
+        device = f"{device}:{simulated}"
     files.check_output(output, force=force)
     left, right = files.read(a), files.read(b)
     if kernel is None:

@@ -88,13 +88,19 @@ def _plain(x: Array) -> Array:
 
 
 def _booleans(a: Array, b: Array, out: Array, threads: int, device: Backend) -> None:
-    if min(out.shape[-2:]) >= _WORDS_SIDE and out.size * a.shape[-1] >= _WORDS_WORK:
-        _words(a, b, out, semiring("or-and", "bool").in_words(), threads, device)
+    words = semiring("or-and", "bool").in_words()
+    large = min(out.shape[-2:]) >= _WORDS_SIDE and out.size * a.shape[-1] >= _WORDS_WORK
+    if large and not device.can(_word_kind(words)):
+        _words(a, b, out, words, threads, device)
         return
     kind = byte_kind(a.shape[-1])
     counts: Array = np.empty(out.shape, kind.out)
     _multiply(device, _plain(a), _plain(b), counts, kind, threads)
     np.not_equal(counts, 0, out=out)
+
+
+def _word_kind(algebra: Semiring) -> Kind:
+    return Kind("bool", WORD, WORD, WORD, algebra)
 
 
 def _words(a: Array, b: Array, out: Array, algebra: Semiring, threads: int, device: Backend) -> None:
@@ -112,5 +118,5 @@ def _words(a: Array, b: Array, out: Array, algebra: Semiring, threads: int, devi
     packed: Array = np.zeros((*b.shape[:-1], 4 * words), np.uint8)
     packed[..., : -(-n // 8)] = np.packbits(b, axis=-1, bitorder="little")
     found: Array = np.empty((*out.shape[:-1], words), WORD)
-    _multiply(device, _plain(a), packed.view(WORD), found, Kind("bool", WORD, WORD, WORD, algebra), threads)
+    _multiply(device, _plain(a), packed.view(WORD), found, _word_kind(algebra), threads)
     out[...] = np.unpackbits(found.view(np.uint8), axis=-1, count=n, bitorder="little")

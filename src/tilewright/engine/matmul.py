@@ -139,8 +139,9 @@ def matmul(
         canonical; `plan(..., order="fast").order` says which it will be.
     device : str, optional
         Where arrays of the host are multiplied: "cpu", the default; "opencl" for this machine's first OpenCL device,
-        GPUs before processors; "opencl:NAME" or "opencl:1" for another, as `tilewright devices` lists them. The bits
-        are the same everywhere.
+        GPUs before processors; "opencl:NAME" or "opencl:1" for another, as `tilewright devices` lists them; "cuda" for
+        its NVIDIA GPU; "simulated" or "simulated:h100" for a simulated one. The bits are the same everywhere. GPUs take
+        no epilogue, no other algebra, and sums in float32, float64 and 32-bit integers alone.
     casting : {"no", "equiv", "safe", "same_kind", "unsafe"}
         What operands may be cast to `dtype`, and the product to `out`'s dtype, as `numpy.can_cast` has it.
     axes : list of three tuples of int, optional
@@ -159,6 +160,8 @@ def matmul(
         Shapes do not fit, an operand is a scalar, `out` is read-only. It is a ValueError.
     ArgumentTypeError
         Dtypes that have no product here (object, longdouble, dates, strings) or cannot be cast. It is a TypeError.
+    DeviceError, MissingExtraError
+        There is no such device here, it cannot make such a product, or what it needs is not installed.
     OutOfMemoryError
         The result has no room in this host's memory; the message says what would. It is a MemoryError.
 

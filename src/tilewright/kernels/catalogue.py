@@ -7,6 +7,7 @@ known to get wrong. It compiles nothing before it is asked to.
 from __future__ import annotations
 
 import functools
+import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.backends import inventory
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
 from tilewright.machine import launch_limits
 from tilewright.problem.dtypes import DTYPES, element
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from tilewright.programs.program import Program
 
 Array = npt.NDArray[Any]
-#: (a, b) -> c on the host
-Multiply = Callable[[Array, Array], Array]
 #: (dtype, compute capability) -> Program
 Compile = Callable[[str, tuple[int, int]], "Program"]
 
@@ -92,8 +90,8 @@ class Record:
         The rows of C follow x (as the published Python kernels have it), not y.
     compiler : callable, optional
         Makes the Program; None on the CPU.
-    multiply : callable, optional
-        Multiplies on the host; None on a GPU.
+    module : str
+        Of a kernel of the host: where its function `multiply(a, b)` is; "" elsewhere.
     operands : str
         Order of the kernel's arguments: `abc` (arrays only), `abc m n k`, or `cab m k n`.
     form : {"", "naive", "tiled", "register_tiled"}
@@ -114,19 +112,8 @@ class Record:
     rows_by_x: bool = False
     compiler: Compile | None = None
     operands: Literal["abc", "abc m n k", "cab m k n"] = "abc"
-    multiply: Multiply | None = None
+    module: str = ""
     form: Literal["", "naive", "tiled", "register_tiled"] = ""
-
-    def runs_on(self, device: str) -> bool:
-        """Whether the kernel runs where a device's rungs run: on it, or on the host.
-
-        Examples
-        --------
-        >>> find("tiled").runs_on("simulated"), find("tiled").runs_on("opencl"), find("three_loops").runs_on("opencl")
-        (True, False, True)
-        """
-        row = inventory.row_of(device)
-        return self.backend in ("cpu", "gpu" if row is None else row.kernels)
 
     def program(self, dtype: str, cc: tuple[int, int] = (9, 0)) -> Program:
         """Compile the kernel for a dtype; the same Program for the same question.
@@ -141,9 +128,7 @@ class Record:
             The `gpu` extra is not installed.
         """
         if self.compiler is None:
-            raise ArgumentValueError(
-                f"kernel {self.name!r} runs on {inventory.place_of(self.backend)} and has no GPU program"
-            )
+            raise ArgumentValueError(f"kernel {self.name!r} is one of {self.backend!r} and has no GPU program")
         if dtype not in self.dtypes:
             raise ArgumentTypeError(f"kernel {self.name!r} takes {', '.join(self.dtypes)} (got {dtype})")
         return self.compiler(dtype, cc)
@@ -157,9 +142,7 @@ class Record:
         LaunchShape(grid=(1, 1, 1), block=(32, 32, 1))
         """
         if self.backend != "gpu":
-            raise ArgumentValueError(
-                f"kernel {self.name!r} runs on {inventory.place_of(self.backend)} and has no launch shape"
-            )
+            raise ArgumentValueError(f"kernel {self.name!r} is one of {self.backend!r} and has no launch shape")
         rows, columns = -(-m // self.tile[0]), -(-n // self.tile[1])
         grid = (rows, columns, 1) if self.rows_by_x else (columns, rows, 1)
         return LaunchShape(grid, (*self.block, 1))
@@ -183,8 +166,9 @@ class Record:
             raise ArgumentValueError(
                 f"`c` must be row-major of shape {(m, n)} (got {c.shape}, strides {c.strides}); make it with np.empty"
             )
-        # A copy even where only the write flag differs: a Program is specialised for arrays that may be written.
-        a, b = (np.require(operand, requirements=["C", "W", "A"]) for operand in (a, b))
+        # Python's Programs are specialised for arrays that may be written: a copy even where only that flag differs.
+        wanted: Literal["W", "A"] = "W" if self.operands == "abc" else "A"
+        a, b = (np.require(operand, requirements=["C", "A", wanted]) for operand in (a, b))
         if self.operands == "abc":
             return a, b, c
         sizes = (m, n, k) if self.operands == "abc m n k" else (m, k, n)
@@ -224,11 +208,12 @@ class Record:
         ArgumentValueError
             The record is a GPU kernel.
         """
-        if self.multiply is None:
+        if not self.module:
             raise ArgumentValueError(
                 f"kernel {self.name!r} runs on a GPU; launch its program with tilewright.simt.launch"
             )
-        return self.multiply(a, b)
+        c: Array = importlib.import_module(self.module).multiply(a, b)
+        return c
 
     def reference(self, a: Array, b: Array) -> Array:
         """The product this kernel must give, bit for bit: the canonical one, or that of its own stated order."""
@@ -285,18 +270,6 @@ def _cuda(file: str, entry: str, dtype: str, cc: tuple[int, int]) -> Program:
     return Program.from_cuda(path, entry.replace("TYPE", element(dtype).cuda), cc)
 
 
-def _three_loops(a: Array, b: Array) -> Array:
-    from tilewright.backends.cpu.three_loops import multiply
-
-    return multiply(a, b)
-
-
-def _cpu_engine(a: Array, b: Array) -> Array:
-    from tilewright.backends.cpu.product import multiply
-
-    return multiply(a, b)
-
-
 #: What the host's engine and OpenCL's kernels take: every number that NumPy has by itself.
 _NUMBERS = tuple(dict.fromkeys((*_CANONICAL, *(x.name for x in DTYPES if not x.extends_numpy))))
 
@@ -348,11 +321,12 @@ def _opencl(form: Literal["naive", "tiled", "register_tiled"], source: str, titl
 
 _RECORDS = (
     Record(
-        "three_loops", "CPU: three loops", "S5", "cpu", multiply=_three_loops,
+        "three_loops", "CPU: three loops", "S5", "cpu", module="tilewright.backends.cpu.three_loops",
         notes="one running sum, nothing blocked: the foot of the ladder",
     ),
     Record(
-        "cpu_engine", "CPU: the engine behind tw.matmul", "CPU", "cpu", _NUMBERS, multiply=_cpu_engine,
+        "cpu_engine", "CPU: the engine behind tw.matmul", "CPU", "cpu", _NUMBERS,
+        module="tilewright.backends.cpu.product",
         notes="packed, tiled in registers, vectors and threads: the same bits as the three loops",
     ),
     _numba(

@@ -18,7 +18,7 @@ from tilewright.settings import Settings
 from tilewright.version import __version__
 
 if TYPE_CHECKING:
-    from tilewright.backends.protocol import Rungs
+    from tilewright.backends.inventory import Row
     from tilewright.kernels.catalogue import Record
     from tilewright.machine import Gpu
     from tilewright.profiling import Unit
@@ -54,11 +54,10 @@ class Climber:
     """Runs records on one machine."""
 
     gpu: Gpu  #: Whose limits give occupancy.
-    device: Device  #: The row of the table of backends where records run that are not the host's.
+    row: Row  #: Where records run that are not the host's.
     seed: int | None  #: Order of warps and blocks on the simulated GPU.
-    cc: tuple[int, int]  #: Compute capability that kernels are compiled for.
-    name: str  #: The device's name; a simulated GPU's.
-    own: Rungs | None = None  #: The device, where it has kernels of its own.
+    #: The device: `Rungs` where it makes its kernels itself, else `LaunchedProducts`.
+    backend: Any
 
     @classmethod
     def on(cls, device: Device, gpu: str | None, seed: int | None) -> Climber:
@@ -67,37 +66,35 @@ class Climber:
         Raises
         ------
         ArgumentValueError
-            No GPU has that name, or no compiler makes kernels for it any more.
+            No device with kernels has that name, or no compiler makes kernels for the GPU any more.
         DeviceError
             There is no such device here.
         """
         from tilewright import machine
-        from tilewright.programs.program import OLDEST_CC
 
-        limits = machine.chosen(gpu)
-        row = inventory.row_of(device)
-        if row is not None and row.own_kernels:
-            found: Any = inventory.opened(device)
-            return cls(limits, row.name, seed, limits.compute_capability, found.name, found)
-        if device == "simulated":
-            if limits.compute_capability < OLDEST_CC:
-                least, got = (".".join(map(str, cc)) for cc in (OLDEST_CC, limits.compute_capability))
-                raise ArgumentValueError(
-                    f"the kernels must be compiled for compute capability {least} or more (got {limits.name}, {got}); "
-                    f"choose a newer one of `tilewright gpus`"
-                )
-            return cls(limits, device, seed, limits.compute_capability, limits.name)
-        from tilewright.backends.cuda import device as real
+        limits, row = machine.chosen(gpu), inventory.row_of(device)
+        if row is None or not row.kernels:
+            known = ", ".join(inventory.with_kernels())
+            raise ArgumentValueError(
+                f"`device` must be one that the catalogue has kernels for: {known} (got {device!r})"
+            )
+        backend: Any = inventory.opened(f"{device}:{limits.key}" if device == "simulated" else device)
+        simulated = None if row.own_kernels else backend.gpu
+        return cls(simulated or limits, row, seed, backend)
 
-        return cls(limits, device, seed, real.compute_capability(), real.current().name)
+    @property
+    def simulates(self) -> bool:
+        """Whether the device is simulated, which observes what it runs."""
+        return not self.row.own_kernels and self.backend.gpu is not None
 
     def machine(self) -> Machine:
         """What `Climb.machine` says."""
+        own = self.row.own_kernels
         return Machine(
-            gpu=self.name,
-            compute_capability="" if self.own else ".".join(map(str, self.cc)),
-            limits="" if self.own else self.gpu.name,
-            device=self.device,
+            gpu=self.gpu.name if self.simulates else self.backend.name,
+            compute_capability="" if own else ".".join(map(str, self.backend.cc)),
+            limits="" if own else self.gpu.name,
+            device=self.row.name,
             host=inventory.host_name(),
             threads=Settings.from_environ().threads,
             tilewright=__version__,
@@ -112,13 +109,13 @@ class Climber:
             source=record.source,
             order=record.order,
             published=record.published,
-            device="cpu" if record.backend == "cpu" else self.device,
+            device="cpu" if record.backend == "cpu" else self.row.name,
             dtype=dtype or record.dtypes[0],
             note="; ".join(filter(None, (record.limits, record.notes))),
         )
         if not dtype:
             return replace(blank, note=f"not run: takes {', '.join(record.dtypes)}, not {', '.join(pairs)}")
-        if not record.runs_on(self.device):
+        if not self.row.runs(record):
             return replace(blank, note=f"not run: {inventory.place_of(record.backend)} run it")
         a, b = pairs[dtype]
         reason = record.accepts(a.shape[0], b.shape[1], a.shape[1], dtype)
@@ -138,18 +135,18 @@ class Climber:
         """Run a specimen off its multiples: always simulated, as what leaves its arrays could harm a real GPU's run."""
         m, n, k = OFF_MULTIPLES
         a, b = operands(m, n, k, dtype)
-        simulated = replace(self, device="simulated")
+        simulated = self if self.simulates else Climber.on("simulated", self.gpu.key, self.seed)
         try:
-            c = simulated.launch(record, record.program(dtype, self.cc), a, b)[0]
+            c = simulated.launch(record, record.program(dtype, self.backend.cc), a, b)[0]
         except KernelError as error:
             return OffMultiples(m, n, k, error=str(error))
         return OffMultiples(m, n, k, mismatches(c, record.reference(a, b)))
 
     def vendor_rungs(self, pairs: Pairs) -> list[Rung]:
         """Return the library beside the kernels: cuBLAS on a real GPU where CuPy is installed, else np.dot."""
-        if self.own:
+        if self.row.own_kernels:
             return [self._dot(dtype, a, b) for dtype, (a, b) in pairs.items()]
-        if self.device != "cuda":
+        if self.simulates:
             return []
         from tilewright.backends.cuda import cublas
 
@@ -200,18 +197,19 @@ class Climber:
         from tilewright.problem.dtypes import dtype
         from tilewright.problem.kind import Kind
 
-        if self.own is None or record.backend != self.device:
+        if not self.row.own_kernels:
             raise ArgumentValueError(
                 f"kernel {record.name!r} must run on {inventory.place_of(record.backend)}; choose --device "
                 f"{record.backend}"
             )
         operand = dtype(a.dtype)
         kind = Kind(operand.name, operand.name, operand.name, operand.accumulator)
-        return self.own.timed(a, b, kind, record.form)
+        timed: tuple[Array, float, float] = self.backend.timed(a, b, kind, record.form)
+        return timed
 
     def _gpu(self, blank: Rung, record: Record, a: Array, b: Array) -> Rung:
         """Run a GPU record plain for its time and bits, and once more with instruments for its counts."""
-        program = record.program(blank.dtype, self.cc)
+        program = record.program(blank.dtype, self.backend.cc)
         launch = record.launch_rule(a.shape[0], b.shape[1], a.shape[1])
         rung = replace(blank, grid=launch.grid, block=launch.block)
         try:
@@ -223,7 +221,7 @@ class Climber:
             seconds = run.seconds
             for _ in range(REPEATS - 1 if seconds < REPEAT_BELOW_SECONDS else 0):
                 seconds = min(seconds, self.launch(record, program, a, b)[1].seconds)
-            counts, limits = self._counted(record, program, a, b) if self.device == "simulated" else (Counts(), ())
+            counts, limits = self._counted(record, program, a, b) if self.simulates else (Counts(), ())
         except TilewrightError as error:
             return replace(rung, verified=False, error=str(error))
         wrong = mismatches(c, record.reference(a, b))
@@ -244,23 +242,8 @@ class Climber:
         m, n, k = a.shape[0], b.shape[1], a.shape[1]
         c: Array = np.zeros((m, n), a.dtype)
         shape = record.launch_rule(m, n, k)
-        arguments = record.arguments(a, b, c)
-        if self.device == "cuda":
-            from tilewright.backends.cuda import device
-
-            return c, device.launch(program, shape.grid, shape.block, arguments)
-        from tilewright import simt
-
-        run = simt.launch(
-            program,
-            shape.grid,
-            shape.block,
-            arguments,
-            instruments=tuple(instruments),
-            seed=self.seed,
-            gpu=self.gpu.key,
-        )
-        return c, run
+        options = {"instruments": tuple(instruments), "seed": self.seed} if self.simulates else {}
+        return c, self.backend.launch(program, shape.grid, shape.block, record.arguments(a, b, c), **options)
 
     def _counted(self, record: Record, program: Program, a: Array, b: Array) -> tuple[Counts, tuple[Unit, ...]]:
         """Launch with the counting instruments; the counts, and the least times of the GPU's units for them."""

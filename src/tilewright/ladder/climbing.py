@@ -38,8 +38,8 @@ def climb(
     records : sequence of catalogue.Record, optional
         By default every record of the catalogue that runs there.
     device : str
-        Where GPU records run, as `tilewright devices` names it: `simulated`, `cuda`, or a device with kernels of its
-        own. CPU records always run on the host.
+        Where GPU records run, as `tilewright devices` names it: `simulated`, `cuda`, a device with kernels of its own,
+        or `cpu` for none. CPU records always run on the host.
     gpu : str, optional
         GPU to take limits from; the settings' by default.
     seed : int, optional
@@ -80,8 +80,8 @@ def climb_dtypes(
     seed: int | None = None,
 ) -> Climb:
     """Run every record in the first of its dtypes that `pairs` has operands for; see `climb`."""
-    chosen = tuple(r for r in catalogue.records() if r.runs_on(device)) if records is None else tuple(records)
     climber = Climber.on(device, gpu, seed)
+    chosen = tuple(r for r in catalogue.records() if climber.row.runs(r)) if records is None else tuple(records)
     rungs: list[Rung] = []
     with announced("climbing", "", len(chosen), "rungs", lambda: len(rungs)):
         for record in chosen:
@@ -119,4 +119,4 @@ def multiply(record: catalogue.Record, a: Array, b: Array, *, gpu: str | None = 
         climber = Climber.on(record.backend, None, None)
         return climber.own_product(record, a, b)[0]
     climber = Climber.on("simulated", gpu, None)
-    return climber.launch(record, record.program(a.dtype.name, climber.cc), a, b)[0]
+    return climber.launch(record, record.program(a.dtype.name, climber.backend.cc), a, b)[0]

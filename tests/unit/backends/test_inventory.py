@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -71,7 +72,7 @@ def test_a_real_gpu_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tilewright.backends.cuda.device.unavailable", lambda: "")
     monkeypatch.setattr("tilewright.backends.cuda.backend._handles", lambda: [Handle])
     found = next(d for d in inventory.devices() if d.device == "cuda")
-    assert found == Device("cuda", Handle.name, "gpu", 132, 0, ("ladder", "tw.cuda.launch"), ("sm 9.0",))
+    assert found == Device("cuda", Handle.name, "gpu", 132, 0, ("tw.matmul", "ladder", "tw.cuda.launch"), ("sm 9.0",))
 
 
 @pytest.mark.parametrize(("name", "which"), [
@@ -105,3 +106,41 @@ def test_every_device_is_told_at_any_width(tilewright: Run, monkeypatch: pytest.
         any(line.startswith(f"{name} ") for line in out.splitlines()) for name in ("cpu", "opencl:0", "opencl:1")
     )
     assert "…" not in out
+
+
+@pytest.mark.parametrize(("text", "reason"), [
+    ("import no_such_library", "ModuleNotFoundError: No module named 'no_such_library'"),
+    ("import ctypes; ctypes.CDLL('libnone.so.1')", "OSError: libnone.so.1"),
+    ("1 / 0", "ZeroDivisionError: division by zero"),
+])  # fmt: skip
+def test_a_module_that_cannot_be_imported_is_a_missing_device(
+    text: str, reason: str, tilewright: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "torn_backend.py").write_text(text + "\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    row = inventory.Row("torn", "the torn device", "torn_backend", multiplies=True)
+    monkeypatch.setattr(inventory, "BACKENDS", (*inventory.BACKENDS, row))
+    done = tilewright("devices", "--json")
+    assert done.status == 0
+    found = {d["device"]: d["missing"] for d in json.loads(done.out)["devices"]}
+    assert found["cpu"] == found["simulated"] == ""
+    assert f"the torn device cannot be used: its module torn_backend cannot be imported ({reason}" in found["torn"]
+    with pytest.raises(DeviceError, match="the torn device cannot be used"):
+        inventory.opened("torn")
+
+
+def test_the_ladder_climbs_on_the_host_alone(tilewright: Run) -> None:
+    done = tilewright("ladder", "--device", "cpu", "--size", "8", "--dtype", "float16", "--json")
+    assert done.status == 0
+    rungs = json.loads(done.out)["rungs"]
+    assert [(rung["name"], rung["device"], rung["verified"]) for rung in rungs[:2]] == [
+        ("three_loops", "cpu", None), ("cpu_engine", "cpu", True),
+    ]  # fmt: skip
+    assert {rung["device"] for rung in rungs} == {"cpu"}
+
+
+def test_the_ladder_climbs_on_the_gpu_that_is_named(tilewright: Run) -> None:
+    done = tilewright("ladder", "--device", "simulated:t4", "--size", "8", "--kernels", "results_8", "--json")
+    about = json.loads(done.out)["machine"]
+    assert (done.status, about["gpu"], about["limits"], about["device"]) == (0, "NVIDIA T4", "NVIDIA T4", "simulated")
+    assert tilewright("ladder", "--device", "simulated:t4", "--gpu", "h100").status == 2

@@ -50,7 +50,9 @@ def test_the_product_is_made_on_a_device(tilewright: Run, folder: Path, opencl_d
     assert "--device must be left out with --kernel" in done.err
     done = tilewright("matmul", *files, "--force", "--device", "gpu")
     assert done.status == 2
-    assert "must be cpu, opencl or opencl:NAME" in done.err and "(got 'gpu')" in done.err
+    assert (
+        "must be cpu, cuda, opencl, opencl:NAME, simulated or simulated:NAME" in done.err and "(got 'gpu')" in done.err
+    )
 
 
 def test_an_existing_output_is_kept_unless_forced(tilewright: Run, folder: Path) -> None:

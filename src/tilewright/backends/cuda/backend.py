@@ -1,10 +1,13 @@
-"""NVIDIA GPUs, as a backend: kernels are launched on them; no product of `tw.matmul` runs there yet."""
+"""NVIDIA GPUs, as a backend."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tilewright.backends.protocol import Device
+
+if TYPE_CHECKING:
+    from tilewright.backends.launched import LaunchedProducts
 
 
 def describe() -> list[Device]:
@@ -27,5 +30,18 @@ def _described(handle: Any) -> Device:
     capability = ".".join(str(part) for part in handle.compute_capability)
     units = int(handle.properties.multiprocessor_count)
     return Device(
-        "cuda", str(handle.name), "gpu", units, commands=("ladder", "tw.cuda.launch"), features=(f"sm {capability}",)
-    )
+        "cuda", str(handle.name), "gpu", units, commands=("tw.matmul", "ladder", "tw.cuda.launch"),
+        features=(f"sm {capability}",),
+    )  # fmt: skip
+
+
+def opened(device: str) -> LaunchedProducts:
+    """The products of the current GPU.
+
+    Raises DeviceError: there is none.
+    """
+    # It needs the catalogue, which nobody needs who lists devices.
+    from tilewright.backends.cuda import device as real
+    from tilewright.backends.launched import LaunchedProducts
+
+    return LaunchedProducts(str(real.current().name), real.compute_capability(), real.launch)

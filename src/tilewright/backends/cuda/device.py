@@ -26,7 +26,7 @@ from tilewright.programs.optional import require
 from tilewright.programs.program import Program, program_for
 
 _PURPOSE = "Running on a real GPU"
-_ELSEWHERE = "run it on the simulated GPU instead (tilewright.simt.launch, --device simulated)"
+_ELSEWHERE = 'run it on the simulated GPU instead (tilewright.simt.launch, device="simulated")'
 _WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 

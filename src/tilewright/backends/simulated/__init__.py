@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import functools
+from typing import TYPE_CHECKING
+
 from tilewright import machine
 from tilewright.backends.protocol import Device
-from tilewright.errors import TilewrightError
+from tilewright.errors import ArgumentValueError, TilewrightError
 from tilewright.settings import Settings
+
+if TYPE_CHECKING:
+    from tilewright.backends.launched import LaunchedProducts
 
 
 def describe() -> list[Device]:
@@ -17,9 +23,30 @@ def describe() -> list[Device]:
     except TilewrightError as error:
         return [Device("simulated", "", "simulated", missing=f"TILEWRIGHT_GPU: {error}")]
     also = f"limits of {len(machine.names())} GPUs (tilewright gpus)"
-    commands: tuple[str, ...] = ("ladder", "run", "check", "profile")
+    commands: tuple[str, ...] = ("tw.matmul", "ladder", "run", "check", "profile")
     lacks: tuple[str, ...] = ()
     if not has_compilers():
         commands = ("tw.simt.launch", "tw.check", "tw.profile")
         lacks = ("PTX alone: kernels of Numba and CUDA C++ need pip install 'tilewright[gpu]'",)
     return [Device("simulated", name, "simulated", commands=commands, features=(also, *lacks))]
+
+
+def opened(device: str) -> LaunchedProducts:
+    """The products of the GPU that a name means, "simulated:h100"; of that which settings choose without one.
+
+    Raises ArgumentValueError: no GPU has that name, or no compiler makes kernels for it any more.
+    """
+    from tilewright import simt
+    from tilewright.backends.launched import LaunchedProducts
+    from tilewright.programs.program import OLDEST_CC
+
+    gpu = machine.chosen(device.partition(":")[2].strip())
+    if gpu.compute_capability < OLDEST_CC:
+        least, got = (".".join(map(str, cc)) for cc in (OLDEST_CC, gpu.compute_capability))
+        raise ArgumentValueError(
+            f"the kernels must be compiled for compute capability {least} or more (got {gpu.name}, {got}); choose a "
+            "newer one of `tilewright gpus`"
+        )
+    return LaunchedProducts(
+        f"{gpu.name}, simulated", gpu.compute_capability, functools.partial(simt.launch, gpu=gpu.key), gpu
+    )

@@ -60,9 +60,9 @@ def test_a_climb_on_a_gpu_keeps_its_limits() -> None:
     large = replace(catalogue.find("global_memory"), compiler=lambda dtype, cc: program, operands="abc")
     a = np.ones((4, 4), np.float32)
     for gpu, refused in (("t4", True), ("h100", False)):
-        climber = Climber.on("simulated", gpu, None)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("tilewright.simt.launch", partial(launch, shared_bytes=100_000))
+            climber = Climber.on("simulated", gpu, None)
             if refused:
                 with pytest.raises(LaunchError, match="between 0 and 65,536, what a block of NVIDIA T4 may have"):
                     climber.launch(large, program, a, a)

@@ -1,0 +1,291 @@
+"""Products by the catalogue's kernels: the CPU engine's bits for whatever they take, on the simulated GPU and through
+the launcher of a real one, whose driver the simulated driver plays.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import tilewright as tw
+from tilewright import machine
+from tilewright.backends import launched
+from tilewright.backends.cuda import device as real
+from tilewright.backends.inventory import opened
+from tilewright.drivers import host_side, launching, linking, session, views
+from tilewright.drivers.driver_binding import Binding
+from tilewright.errors import ArgumentValueError, DeviceError, MissingExtraError
+from tilewright.kernels import catalogue
+from tilewright.problem.reference import same_bits
+
+Array = npt.NDArray[Any]
+DTYPES = ("float32", "float64", "int32", "uint32", "float16", "bfloat16", "int8", "uint8", "int16", "uint16", "bool")
+#: Shapes of A and B: tiles' edges, one row and one column, vectors, batches that broadcast, nothing.
+SHAPES = {
+    "one": ((1, 1), (1, 1)),
+    "edges": ((33, 17), (17, 31)),
+    "blocks": ((64, 40), (40, 64)),
+    "row": ((1, 70), (70, 5)),
+    "vectors": ((9,), (9,)),
+    "vector and matrices": ((9,), (2, 9, 4)),
+    "matrices and vector": ((3, 4, 9), (9,)),
+    "batches": ((3, 1, 5, 6), (2, 6, 7)),
+    "no sums": ((4, 0), (0, 3)),
+    "no rows": ((0, 4), (4, 3)),
+    "no matrices": ((0, 4, 5), (5, 3)),
+}
+
+
+def drawn(shape: tuple[int, ...], dtype: str, seed: int = 0) -> Array:
+    """Numbers that round and cancel, wrap, and both zeros among the floats."""
+    random = np.random.default_rng(seed)
+    kind = np.dtype(getattr(ml_dtypes, dtype, dtype))
+    if kind.kind in "iu":
+        bounds = np.iinfo(kind)
+        return random.integers(bounds.min, bounds.max, shape, kind, endpoint=True)
+    if kind.kind == "b":
+        return random.random(shape) < 0.2
+    values = random.standard_normal(shape) * (random.random(shape) < 0.8)
+    return (values * np.where(random.random(shape) < 0.5, 1, -1)).astype(kind)
+
+
+def same(found: Any, expected: Any) -> bool:
+    found, expected = np.asarray(found), np.asarray(expected)
+    return (
+        found.dtype == expected.dtype
+        and found.shape == expected.shape
+        and bool((found.tobytes() == expected.tobytes()) if found.dtype.kind not in "f" else same_bits(found, expected))
+    )
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("case", SHAPES)
+def test_the_bits_are_the_cpu_engines(case: str, dtype: str) -> None:
+    a, b = (drawn(shape, dtype, seed) for seed, shape in enumerate(SHAPES[case]))
+    assert same(tw.matmul(a, b, device="simulated"), tw.matmul(a, b))
+
+
+@pytest.mark.parametrize("asked", [
+    {"dtype": "int32"}, {"dtype": "float32"}, {"acc_dtype": "int32"}, {"dtype": "float64", "order": "fast"},
+    {"dtype": "float16", "casting": "unsafe"}, {"dtype": "float32", "acc_dtype": "float64"},
+], ids=str)  # fmt: skip
+def test_other_dtypes_of_sums_and_results(asked: dict[str, Any]) -> None:
+    a, b = drawn((20, 33), "int8"), drawn((33, 9), "int8", 1)
+    assert same(tw.matmul(a, b, device="simulated", **asked), tw.matmul(a, b, **asked))
+
+
+def test_mixed_operands_are_converted_as_the_engine_reads_them() -> None:
+    long, single = drawn((6, 7), "int64"), drawn((7, 8), "float32")
+    assert same(tw.matmul(long, single, device="simulated"), tw.matmul(long, single))
+    assert same(tw.matmul(long, single, dtype="float32", device="simulated"), tw.matmul(long, single, dtype="float32"))
+
+
+@pytest.mark.parametrize("shape", [(40, 50), (2, 40, 50)], ids=str)
+def test_any_strides_and_any_out(shape: tuple[int, ...]) -> None:
+    whole = drawn((*shape[:-2], 120, 120), "float32")
+    a, b = whole[..., 80::-2, 1:100:3], whole[..., 3:36, 7:109:2].swapaxes(-1, -2)[..., :33].swapaxes(-1, -2)
+    assert a.shape[-1] == b.shape[-2]
+    read_only = a.copy()
+    read_only.flags.writeable = False
+    expected = tw.matmul(a, b)
+    for left in (a, np.asfortranarray(a), read_only):
+        before = whole.copy()
+        assert same(tw.matmul(left, b, device="simulated"), expected)
+        assert (whole == before).all()
+    for out in (
+        np.full(expected.shape, np.nan, np.float32),
+        np.full((*expected.shape[:-1], 2 * expected.shape[-1]), np.nan, np.float32)[..., ::2],
+        np.full(expected.shape, np.nan, np.float64),
+    ):
+        assert tw.matmul(a, b, out, device="simulated") is out
+        assert (out == expected).all()
+    square = drawn((20, 20), "float32", 5)
+    product = tw.matmul(square, square)
+    assert same(tw.matmul(square, square, square, device="simulated"), product)
+
+
+def test_negative_zeros_and_infinities_stay() -> None:
+    a = np.float32([[-0.0, 0.0], [np.inf, 1.0], [np.nan, 1]])
+    b = np.float32([[1.0, -1.0, 0.0], [-0.0, 0.0, 5.0]])
+    found, expected = tw.matmul(a, b, device="simulated"), tw.matmul(a, b)
+    assert same(found, expected)
+    assert (np.signbit(found) == np.signbit(expected))[:2].all()
+
+
+def test_the_kernel_goes_by_the_shape() -> None:
+    assert launched.choice(16, 16, 512, "float32")[0].name == "shared_memory_16"
+    assert launched.choice(512, 512, 4, "int32")[0].name == "results_8"
+    # 2**31 elements of A: only kernels of 64-bit indices are left.
+    assert launched.choice(2**16, 16, 2**16, "float64")[0].name == "tiled"
+    assert all(record.order == "fma" and not record.published for record in launched._CANONICAL)
+
+
+def test_more_rows_than_a_grid_has_are_launched_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    limits = SimpleNamespace(grid_extents=(2**31 - 1, 2, 65_535))
+    monkeypatch.setattr(launched, "launch_limits", lambda: limits)
+    a, b = drawn((100, 40), "float32"), drawn((40, 70), "float32", 1)
+    asked: list[Any] = []
+    products = opened("simulated")
+    launch = products.launch
+
+    def counting(program: Any, grid: Any, *rest: Any, **options: Any) -> Any:
+        asked.append(grid)
+        return launch(program, grid, *rest, **options)
+
+    out = np.empty((100, 70), np.float32)
+    kind = launched.Kind(*["float32"] * 4)
+    launched.LaunchedProducts("", products.cc, counting).multiply_into(a, b, out, kind)
+    assert len(asked) > 1
+    assert max(grid[1] for grid in asked) == 2
+    assert same(out, tw.matmul(a, b))
+    plan = tw.plan((100, 40), (40, 70), "float32", device="simulated")
+    assert plan.parts >= sum(grid[0] * grid[1] for grid in asked)
+
+
+def test_a_plan_says_kernel_tile_and_work() -> None:
+    plan = tw.plan((3, 100, 200), (200, 300), "float32", device="simulated:a100")
+    assert (plan.path, plan.tile, plan.parts, plan.threads) == ("results_8", (32, 32), 4 * 10, 128)
+    assert (plan.kernel, plan.order) == (catalogue.find("results_8"), "canonical")
+    assert plan.flops == 2 * 3 * 100 * 300 * 200
+    assert plan.buffer_bytes == 4 * (100 * 200 + 200 * 300 + 100 * 300)
+    assert "results_8: CUDA C++: 8 results a thread" in str(plan)
+    a, b = drawn((3, 100, 200), "float32"), drawn((200, 300), "float32", 1)
+    assert same(plan(a, b), tw.matmul(a, b))
+    assert tw.plan((4, 0), (0, 3), "float16", device="simulated").flops == 0
+
+
+@pytest.mark.parametrize(("asked", "why"), [
+    ({"algebra": "min-plus"}, "no kernel for GPUs has another algebra"),
+    ({"epilogue": tw.relu}, "no kernel for GPUs has an epilogue"),
+    ({"alpha": 2}, "no kernel for GPUs has an epilogue"),
+    ({"dtype": "int64"}, "kernels for GPUs sum in float32, float64, int32, not in int64"),
+    ({"dtype": "complex64"}, ".*not in complex64; convert the operands, or leave `device` out"),
+], ids=str)  # fmt: skip
+def test_what_no_kernel_does_is_refused(asked: dict[str, Any], why: str) -> None:
+    one = np.ones((2, 2), np.int32)
+    with pytest.raises(DeviceError, match=f"NVIDIA A100.*, simulated: {why}"):
+        tw.matmul(one, one, device="simulated:a100", **asked)
+    if "alpha" not in asked:
+        with pytest.raises(DeviceError, match=why):
+            tw.plan((2, 2), (2, 2), "int32", device="simulated:a100", **asked)
+
+
+def test_large_products_of_booleans_are_counted_where_words_have_no_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tilewright.engine.lowering._WORDS_WORK", 1)
+    p, q = drawn((70, 80), "bool"), drawn((80, 66), "bool", 1)
+    assert same(tw.matmul(p, q, device="simulated"), p @ q)
+
+
+@pytest.mark.parametrize("name", ["simulated:t4", "simulated:RTX 4090", "simulated: nvidia-t4", "Simulated:h100"])
+def test_a_gpu_is_named_as_its_record_is(name: str) -> None:
+    backend: Any = opened(name)
+    assert backend.gpu is machine.gpu(name.partition(":")[2].strip())
+    a, b = drawn((5, 6), "float32"), drawn((6, 7), "float32", 1)
+    assert same(tw.matmul(a, b, device=name), tw.matmul(a, b))
+
+
+def test_without_a_name_settings_choose(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_GPU", "t4")
+    found: Any = opened("simulated")
+    assert (found.gpu.key, found.cc) == ("t4", (7, 5))
+
+
+@pytest.mark.parametrize(("name", "words"), [
+    ("simulated:h10", r"a GPU must be one there is a record of \(got 'h10'\).*h100"),
+    ("simulated:v100", r"compute capability 7.5 or more \(got NVIDIA V100.*, 7.0\)"),
+    ("cuda:1", r"`device` must be cpu, cuda, .* simulated or simulated:NAME \(got 'cuda:1'\)"),
+])  # fmt: skip
+def test_names_that_mean_no_device(name: str, words: str) -> None:
+    with pytest.raises(ArgumentValueError, match=words):
+        tw.matmul([[1.0]], [[1.0]], device=name)
+
+
+@pytest.mark.skipif(real.available(), reason="there is a GPU: tests/hardware multiplies on it")
+def test_without_a_gpu_cuda_says_so() -> None:
+    with pytest.raises(DeviceError, match=r"a launch on a real GPU needs one \(no NVIDIA driver") as caught:
+        tw.matmul([[1.0]], [[1.0]], device="cuda")
+    assert 'device="simulated"' in str(caught.value)
+
+
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """The simulated driver in the place of cuda.core and of the driver's bindings: no cuda.core goes without a driver.
+
+    Its own classes stand for cuda.core's in numba-cuda too; what they lack is made of the driver's calls here.
+    """
+    with session.simulated_gpu("a100") as inner:
+        driver = Binding(inner)
+
+        class Stream(host_side.CoreStream):
+            def record(self, event: Any) -> None:
+                driver.cuEventRecord(event.handle, self.handle)
+
+            def close(self) -> None:
+                driver.cuStreamDestroy(self.handle)
+
+        class Event:
+            def __init__(self) -> None:
+                self.handle = driver.cuEventCreate(0)[1]
+
+            def sync(self) -> None:
+                driver.cuEventSynchronize(self.handle)
+
+            def __sub__(self, other: Any) -> float:
+                return float(driver.cuEventElapsedTime(other.handle, self.handle)[1])
+
+        class Memory(views.HeldMemory):
+            def close(self, stream: Any) -> None:
+                driver.cuMemFree(self.handle)
+
+            def __del__(self) -> None:
+                """Nothing is given back by itself."""
+
+        class Device(host_side.Device):
+            def create_stream(self) -> Stream:
+                return Stream(driver.cuStreamCreate(0)[1])
+
+            def create_event(self, options: Any) -> Event:
+                return Event()
+
+            def allocate(self, size: int, *, stream: Any = None) -> Any:
+                return Memory(inner, size)
+
+        core = SimpleNamespace(
+            Device=functools.partial(Device, inner), ObjectCode=linking.ObjectCode, EventOptions=SimpleNamespace,
+            LaunchConfig=launching.LaunchConfig, launch=launching.Launcher(inner).launch,
+        )  # fmt: skip
+        modules = {"cuda.core": core, "cuda.bindings.driver": driver}
+
+        def no_assembler(*given: Any) -> bytes:
+            raise MissingExtraError("the simulated driver runs PTX", "gpu")
+
+        monkeypatch.setattr(real, "require", lambda module, purpose: modules[module])
+        monkeypatch.setattr(real, "unavailable", lambda: "")
+        monkeypatch.setattr(real.assembler, "cubin", no_assembler)
+        yield inner
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "float16", "uint8"])
+@pytest.mark.parametrize("case", ["edges", "vectors", "batches", "no sums"])
+def test_the_launcher_of_a_real_gpu_gives_the_same_bits(gpu: Any, case: str, dtype: str) -> None:
+    a, b = (drawn(shape, dtype, seed) for seed, shape in enumerate(SHAPES[case]))
+    before, held = gpu.launches, gpu.memory.allocated_bytes
+    found = tw.matmul(a, b, device="cuda")
+    expected = tw.matmul(a, b)
+    assert same(found, expected)
+    matrices = int(np.prod(np.shape(expected)[:-2])) if case != "no sums" else 0
+    assert gpu.launches - before == matrices, "on the driver, and one launch a matrix"
+    assert gpu.memory.allocated_bytes == held, "all memory is given back"
+
+
+def test_a_real_gpu_has_a_plan_and_its_name_in_refusals(gpu: Any) -> None:
+    assert tw.plan((100, 200), (200, 300), device="cuda").path == "results_8"
+    with pytest.raises(DeviceError, match=r"NVIDIA A100.*: no kernel for GPUs has another algebra"):
+        tw.matmul([[1.0]], [[1.0]], device="cuda", algebra="max-plus")
