@@ -42,8 +42,6 @@ def causes(findings: Iterable[Finding]) -> tuple[Cause, ...]:
     one guard; and shared memory that is too small is so for all. Each code's record says which of these it is, and
     what it may follow from: threads that left have not written what others read.
 
-    Examples
-    --------
     >>> store = Finding(code="TW301", kernel="k", source="a.py", line=3, details={"others": ["a.py:9"]})
     >>> other = Finding(code="TW304", kernel="k", source="a.py", line=4, details={"others": ["a.py:9"]})
     >>> [[place.line for place in cause.places] for cause in causes([store, other])]

@@ -21,8 +21,6 @@ _WINDOWS = {SHARED_WINDOW >> 32: "bounds shared", LOCAL_WINDOW >> 32: "bounds lo
 def code_of(error: KernelError) -> str | None:
     """The code of an error; None where it is no fault of these.
 
-    Examples
-    --------
     >>> [code_of(KernelError("k", fault="bounds generic", address=at)) for at in (0, (1 << 32) + 64)]
     ['TW101', 'TW103']
     """
@@ -34,8 +32,6 @@ def code_of(error: KernelError) -> str | None:
 def findings(error: KernelError, launch: Launch, found: Sequence[Finding]) -> list[Finding]:
     r"""The finding of an error; none where it is no fault of these, or an instrument found it at the same line.
 
-    Examples
-    --------
     >>> from tilewright.errors import MemoryAccessError
     >>> from tilewright.programs import Program
     >>> program = Program.from_ptx(".version 8.0\n.target sm_90\n.visible .entry k() { ret; }")

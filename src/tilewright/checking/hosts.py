@@ -9,8 +9,6 @@ from tilewright.simt.observer import HostRace
 def finding(race: HostRace) -> Finding:
     """The finding at the host's line.
 
-    Examples
-    --------
     >>> found = finding(HostRace("`x`", False, "a.py:9", "`double`", "double", "a.py:8", True))
     >>> found.line, found.message
     (9, 'the host reads `x` without waiting for `double`, launched at a.py:8, which writes there')

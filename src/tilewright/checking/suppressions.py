@@ -63,8 +63,6 @@ def checked(codes: Sequence[str], where: str = "`ignore`") -> tuple[str, ...]:
 
     Raises ArgumentValueError: something is no code; the message says where it stands, and which codes there are.
 
-    Examples
-    --------
     >>> checked(["TW601", " TW604", "TW601"])
     ('TW601', 'TW604')
     """
@@ -108,8 +106,6 @@ def _is_of_a_library(finding: Finding) -> bool:
 def sift(findings: Iterable[Finding], suppressions: Sequence[Suppression], wrong: Sequence[str] = ()) -> Sifted:
     """Take out the findings that suppressions cover, and those of a library's own kernels that no user can mend.
 
-    Examples
-    --------
     >>> rows = [Finding(code=c, kernel="k", source="a.py", line=3) for c in ("TW601", "TW301")]
     >>> sifted = sift(rows, [Suppression("TW601", "a.py", 3), Suppression("TW101")])
     >>> [f.code for f in sifted.findings], [str(s) for s in sifted.unused]

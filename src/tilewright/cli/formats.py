@@ -30,8 +30,6 @@ def chosen(given: Sequence[str], *, json: bool, where: str = "--format") -> dict
     Raises ArgumentValueError: there is no such form, its file cannot be made, or forms that each want standard output
     alone.
 
-    Examples
-    --------
     >>> chosen(["text", "sarif=out.sarif"], json=False)
     {'text': None, 'sarif': PosixPath('out.sarif')}
     """

@@ -18,8 +18,6 @@ MEANINGS = {
 def listed() -> str:
     """Every status in one line.
 
-    Examples
-    --------
     >>> listed().partition(";")[0]
     '0 done'
     """

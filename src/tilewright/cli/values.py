@@ -40,8 +40,6 @@ def whole(option: str, text: str, least: int, example: str, most: int = _MOST) -
 
     Raises ArgumentValueError: the text is something else.
 
-    Examples
-    --------
     >>> whole("--size", "256", 1, "256")
     256
     """
@@ -55,8 +53,6 @@ def whole(option: str, text: str, least: int, example: str, most: int = _MOST) -
 def extents(option: str, text: str) -> tuple[int, int, int]:
     """Return three extents of at least 1, from `M,N,K` or `MxNxK`.
 
-    Examples
-    --------
     >>> extents("--shape", "31x33x32")
     (31, 33, 32)
     """

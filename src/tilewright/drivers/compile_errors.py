@@ -16,8 +16,6 @@ def add_line(error: Exception, function: Any) -> None:
 
     The error is as it was caught: the compiler's frames, whose locals know the place, are in its traceback.
 
-    Examples
-    --------
     >>> error = TypeError("no such type")
     >>> add_line(error, compile)  # no Python function: nothing is known
     >>> getattr(error, "__notes__", [])

@@ -19,8 +19,6 @@ _HELD = (
 def advice(subject: str) -> str:
     """What to do instead of using something after its GPU has ended.
 
-    Examples
-    --------
     >>> advice("a stream").partition(":")[0]
     'a stream must be used on the simulated GPU that it was made on, until that ends or is reset'
     """
@@ -33,8 +31,6 @@ def advice(subject: str) -> str:
 class Ended:
     """Stands where a device address or a handle was; reading it is an error.
 
-    Examples
-    --------
     >>> try:
     ...     int(Ended("a stream"))
     ... except DeviceError as error:

@@ -15,8 +15,6 @@ _PACKAGES = ("numba", "numba.cuda", "cuda.core", "cuda.bindings", "numpy")
 def internal_folders() -> tuple[str, ...]:
     """Folders, each with a separator at its end, of this package and of those of what is loaded by now.
 
-    Examples
-    --------
     >>> __file__.startswith(internal_folders())
     True
     >>> "/projects/tilewright/numba/program.py".startswith(internal_folders())

@@ -63,8 +63,6 @@ class UsedBytes:
 def used_by(array: npt.NDArray[Any], selected: Bytes | None = None) -> UsedBytes:
     """The bytes of an array's elements, of all or of those selected.
 
-    Examples
-    --------
     >>> x = np.zeros(4, np.uint8)
     >>> used_by(x[::2]).used.tolist(), used_by(x, x == 1).meets(used_by(x))
     ([True, False, True], False)
@@ -100,8 +98,6 @@ class Task:
 class Outstanding:
     """The tasks of one GPU that the host does not know to be done; streams and events by their handles.
 
-    Examples
-    --------
     >>> outstanding, memory = Outstanding(), np.zeros(4, np.uint8)
     >>> outstanding.queued(16, Task("`k`", "k", "", (), (used_by(memory[:2]),)))
     >>> [task.what for task, _ in outstanding.races(used_by(memory), writes=False)]

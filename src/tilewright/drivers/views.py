@@ -35,8 +35,6 @@ class HostPointer(int):
     numba-cuda copies as many bytes as all elements have, from an array's first element on: beyond the memory of an
     array whose strides are negative or 0, and back into one that must not be written.
 
-    Examples
-    --------
     >>> x = np.broadcast_to(np.float32(1), 8)
     >>> pointer = HostPointer.of(x)
     >>> x.nbytes, pointer.readable_bytes, pointer.writable_bytes

@@ -118,8 +118,6 @@ def types(
 
     Raises ArgumentTypeError: no such product, or the casting rule forbids it.
 
-    Examples
-    --------
     >>> types(np.dtype("int8"), np.dtype("float32")).result
     dtype('float32')
     >>> types(np.dtype("q"), np.dtype("q")).result.char  # NumPy keeps longlong apart from int64, which equals it
@@ -196,8 +194,6 @@ def _is_float(given: np.dtype[Any]) -> bool:
 def castable(given: np.dtype[Any], wanted: np.dtype[Any], casting: Casting = "same_kind") -> bool:
     """NumPy's rule for a cast, with ml_dtypes' floats taken for floats.
 
-    Examples
-    --------
     >>> castable(np.dtype("f8"), np.dtype("f4")), castable(np.dtype("f8"), np.dtype("f4"), "safe")
     (True, False)
     """

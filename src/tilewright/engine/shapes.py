@@ -49,8 +49,6 @@ def result_shape(a: Shape, b: Shape) -> Shape:
 
     Raises ArgumentValueError: an operand is a scalar, or extents do not fit.
 
-    Examples
-    --------
     >>> result_shape((5, 1, 2, 3), (4, 3, 7))
     (5, 4, 2, 7)
     """
@@ -107,8 +105,6 @@ class Axes:
         Raises ArgumentTypeError, ArgumentValueError: not a list of three tuples, or an axis is missing, repeated or out
         of bounds.
 
-        Examples
-        --------
         >>> Axes.of([(0, 1), (-1, -2), (1, 0)], 2, 3)
         Axes(a=(0, 1), b=(2, 1), out=(1, 0))
         """

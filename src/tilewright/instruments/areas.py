@@ -29,8 +29,6 @@ Bytes = npt.NDArray[np.uint8]
 class Areas:
     """Areas of zeros, by their sizes: powers of two as far as they are used again.
 
-    Examples
-    --------
     >>> areas = Areas()
     >>> area = areas.take(100)
     >>> area.size, int(area.max())

@@ -33,8 +33,6 @@ _BY_ADDRESS = Handler("tw_banks_access", needs=(_PART,))
 def counts(addresses: Sequence[int], size: int) -> list[int]:
     """What a request of all lanes adds to the counters: requests, lanes, wavefronts and ideal wavefronts.
 
-    Examples
-    --------
     >>> counts([8 * lane for lane in range(32)], 4)
     [1, 32, 2, 1]
     """

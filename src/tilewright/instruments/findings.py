@@ -50,8 +50,6 @@ class Code:
 def codes() -> Mapping[str, Code]:
     """Every code by its name, in order.
 
-    Examples
-    --------
     >>> codes()["TW101"].title
     'out-of-bounds global access'
     """
@@ -75,8 +73,6 @@ def code(name: str) -> Code:
 
     Raises ArgumentValueError: there is no such code; the message lists the nearest, or all.
 
-    Examples
-    --------
     >>> code("TW502").severity
     'error'
     """
@@ -91,8 +87,6 @@ def code(name: str) -> Code:
 def nearest(name: str) -> str:
     """The code that was probably meant; "" where none is near.
 
-    Examples
-    --------
     >>> nearest("tw5O2"), nearest("all")
     ('TW502', '')
     """
@@ -214,8 +208,6 @@ def merged(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
     The order is that of the source: by file, line and code, launches of other files after each other.
 
-    Examples
-    --------
     >>> late = Finding(code="TW101", kernel="k", ptx_line=9, block=(1, 0, 0), count=2, details={"address": 4})
     >>> early = replace(late, block=(0, 0, 0), count=3, details={"address": 0})
     >>> [(f.details["address"], f.count) for f in merged([late, early])]
@@ -239,8 +231,6 @@ def _as_one(group: Sequence[Finding]) -> Finding:
 def split(place: str) -> tuple[str, int]:
     """`file:line` as its parts; line 0 where there is none.
 
-    Examples
-    --------
     >>> split("C:/k.py:12"), split("PTX line 3")
     (('C:/k.py', 12), ('', 0))
     """

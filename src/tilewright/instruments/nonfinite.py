@@ -128,8 +128,6 @@ def _kinds(array: FloatArray, facts: Facts) -> npt.NDArray[np.uint8]:
 def stored_type(opcode: str) -> str:
     """The floating-point type of a store, or ""; an untyped one may hold any.
 
-    Examples
-    --------
     >>> stored_type("st.global.v4.f32"), stored_type("st.global.b64"), stored_type("st.global.u32")
     ('f32', 'f64', '')
     """

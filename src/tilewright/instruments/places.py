@@ -32,8 +32,6 @@ class Places:
     def first(self, row: int, grid: Place, block: Place) -> tuple[Place, Place] | None:
         """Block and thread, x first; None where nothing was noted.
 
-        Examples
-        --------
         >>> places = Places()
         >>> places.table[2] = ~np.uint64(5 << 10 | 33)
         >>> places.first(2, (4, 2, 1), (32, 2, 1)), places.first(3, (4, 2, 1), (32, 2, 1))

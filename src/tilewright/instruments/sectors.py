@@ -49,8 +49,6 @@ def local_place(address: int, lane: int) -> int:
     Local memory is laid out so that the same 32-bit word of neighbouring threads lies side by side.
     Source: CUDA C++ Programming Guide, "Local Memory".
 
-    Examples
-    --------
     >>> local_place(0, 1), local_place(4, 0), local_place(6, 31)
     (4, 128, 254)
     """
@@ -104,8 +102,6 @@ def in_rows(size: int, offsets: Sequence[int], rows: Sequence[int]) -> Handler |
 def _words(space: Space, offsets: Sequence[int], size: int, base: int) -> list[int]:
     """The words of a request of lanes at constant offsets: lines beside that of its base, `line << 4 | sectors` each.
 
-    Examples
-    --------
     >>> [(word >> 4, word & 15) for word in _words(SPACES["global"], [4 * lane for lane in range(32)], 4, 64)]
     [(0, 12), (1, 3)]
     """
@@ -138,8 +134,6 @@ def _head(words: Sequence[int]) -> int:
 def counted(touched: Iterable[int]) -> list[int]:
     """What a request of all lanes adds to the counters, by the places of the bytes it touches.
 
-    Examples
-    --------
     >>> counted(range(1024, 1152))
     [1, 32, 4, 128, 4]
     """

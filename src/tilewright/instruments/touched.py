@@ -117,8 +117,6 @@ def _affine(site: Site, offsets: tuple[int, ...]) -> Handler:
 def _runs(offsets: Sequence[int], size: int) -> list[tuple[int, int]]:
     """The bytes that lanes touch, as intervals apart from each other.
 
-    Examples
-    --------
     >>> _runs([8, 0, 4, 32], 4)
     [(0, 12), (32, 36)]
     """

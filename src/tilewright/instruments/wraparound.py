@@ -91,8 +91,6 @@ class Wraparound(Instrument):
 def operation_of(opcode: str) -> Linear:
     """The operation of a 32-bit instruction that can wrap, or `Linear.NONE`.
 
-    Examples
-    --------
     >>> [str(operation_of(opcode)) for opcode in ("mad.lo.s32", "add.s64", "shl.b32", "add.sat.s32")]
     ['mad', '', 'shl', '']
     """

@@ -71,8 +71,6 @@ def compile_c(source: Path, compiler: Sequence[str] | None = None) -> bytes:
 def stripped(text: str) -> str:
     r"""LLVM text without what belongs to one processor or one compiler.
 
-    Examples
-    --------
     >>> stripped('target triple = "x"\ndefine zeroext i1 @f() #0 {\nattributes #0 = { nounwind "target-cpu"="y" }')
     'define i1 @f() #0 {\nattributes #0 = { nounwind }'
     """

@@ -22,8 +22,6 @@ _NATIVE = {"half": "+avx512fp16", "bfloat": "+avx512bf16"}
 def needed(ir: str, triple: str, features: str) -> bool:
     """Whether an LLVM module may call a conversion that its processor has no instruction for.
 
-    Examples
-    --------
     >>> needed("%y = fpext half %x to float", "x86_64-unknown-linux-gnu", "+avx2")
     True
     >>> needed("%y = fpext half %x to float", "aarch64-unknown-linux-gnu", "+neon")

@@ -26,8 +26,6 @@ class HeldBack:
 
     The handler itself is called at once. On other threads than the main one, where none strikes, this does nothing.
 
-    Examples
-    --------
     >>> with HeldBack() as interrupt:
     ...     interrupt.came
     False

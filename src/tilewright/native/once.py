@@ -20,8 +20,6 @@ class Once(Generic[_T]):
 
     At most `capacity` results are kept; the oldest are dropped.
 
-    Examples
-    --------
     >>> squares = Once[int]()
     >>> squares.get(3, lambda: 9), squares.get(3, lambda: 0)
     (9, 9)
@@ -60,8 +58,6 @@ class Once(Generic[_T]):
 def once(function: Callable[_P, _T]) -> Callable[_P, _T]:
     """`functools.cache` for what must exist once: a function of no or hashable positional arguments.
 
-    Examples
-    --------
     >>> @once
     ... def table():
     ...     return [1, 2]

@@ -24,8 +24,6 @@ def stack_bytes() -> int:
     Source: pthread_getattr_np(3) and getrlimit(2), whose `RLIMIT_STACK` bounds the main thread's; macOS,
     `pthread_get_stacksize_np`.
 
-    Examples
-    --------
     >>> stack_bytes() > 0
     True
     """

@@ -193,8 +193,6 @@ def _named(name: str, dtype: str) -> Semiring:
 def semiring(algebra: str | Algebra, dtype: str) -> Semiring:
     """An algebra on a dtype; traced anew for a user's own, whose functions may mean something else by now.
 
-    Examples
-    --------
     >>> semiring("or-and", "bool").in_words().cost, semiring("min-plus", "int16").zero
     (2, '32767')
     """

@@ -93,8 +93,6 @@ class Dtype:
     def exact_range(self) -> tuple[int, int]:
         """The widest interval of integers around zero that the type holds one and all.
 
-        Examples
-        --------
         >>> dtype("float16").exact_range
         (-2048, 2048)
         >>> dtype("uint8").exact_range
@@ -201,8 +199,6 @@ _FLOAT8 = "float8"
 def element(name: str) -> Dtype:
     """The record of what may lie in an array: numbers, truth values, complex numbers.
 
-    Examples
-    --------
     >>> element("bfloat16").memory, element("complex64").pairs
     ('i16', 2)
     """
@@ -212,8 +208,6 @@ def element(name: str) -> Dtype:
 def extends_numpy(name: str) -> bool:
     """Whether NumPy has a dtype from the package `ml_dtypes` alone.
 
-    Examples
-    --------
     >>> extends_numpy("float8_e4m3fn"), extends_numpy("float16")
     (True, False)
     """
@@ -229,8 +223,6 @@ def is_float8(name: str) -> bool:
 def name_of(given: np.dtype[Any]) -> str:
     """A dtype's name, which NumPy puts together anew each time it is asked for.
 
-    Examples
-    --------
     >>> name_of(np.dtype("f4"))
     'float32'
     """

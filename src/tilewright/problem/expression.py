@@ -98,8 +98,6 @@ class Expression:
 def brief(text: str) -> str:
     """An expression's text where a person can take it in, else what it takes and how much of it there is.
 
-    Examples
-    --------
     >>> brief("sum:float32 -> add(sum, 1.0:float32)")
     'sum:float32 -> add(sum, 1.0:float32)'
     """
@@ -210,8 +208,6 @@ def trace(function: Callable[..., Any], parameters: Mapping[str, str]) -> Expres
 
     Raises ArgumentTypeError: it does what cannot be traced, or returns no value.
 
-    Examples
-    --------
     >>> from tilewright.problem.functions import relu
     >>> print(trace(relu, {"x": "int32"}))
     x:int32 -> maximum(x, 0:int32)

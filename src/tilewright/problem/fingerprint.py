@@ -36,8 +36,6 @@ class _UntoldError(Exception):
 def fingerprint(function: Callable[..., Any]) -> Hashable | None:
     """What distinguishes a function from others; None where its result may depend on what can change.
 
-    Examples
-    --------
     >>> fingerprint(lambda x: x + 1) is not None
     True
     >>> fingerprint(lambda x, scale=[1.0]: x * scale[0]) is None

@@ -25,8 +25,6 @@ def folded(a: Array, b: Array, algebra: str | Algebra = "plus-times", *, acc_dty
 
     "plus-times" is fused, as :func:`~tilewright.problem.reference.canonical` has it.
 
-    Examples
-    --------
     >>> folded(np.array([[1, 5]]), np.array([[3], [0]]), "max-plus", acc_dtype="int64")
     array([[5]])
     """
@@ -52,8 +50,6 @@ def finished(
 ) -> Array:
     """An epilogue of sums, rounded once to a dtype; to the function's own by default.
 
-    Examples
-    --------
     >>> finished(np.array([[-2, 3]]), lambda total, x: total * x, [np.array([10])])
     array([[-20,  30]])
     """

@@ -11,8 +11,6 @@ from tilewright.problem.expression import Expression
 class Kind(NamedTuple):
     """The dtypes of a product and what is done to them.
 
-    Examples
-    --------
     >>> Kind("int8", "int8", "int32", "int32").order
     'canonical'
     """

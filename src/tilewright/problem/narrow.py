@@ -49,8 +49,6 @@ def rounded(values: npt.NDArray[Any], wanted: np.dtype[Any]) -> npt.NDArray[Any]
 
     NumPy's own casts from float64 to the floats of ml_dtypes round to float32 on the way.
 
-    Examples
-    --------
     >>> import ml_dtypes
     >>> float(rounded(np.array(1 + 2**-8 + 2**-40), np.dtype(ml_dtypes.bfloat16)))
     1.0078125
@@ -64,8 +62,6 @@ def rounded(values: npt.NDArray[Any], wanted: np.dtype[Any]) -> npt.NDArray[Any]
 def convert(values: npt.NDArray[Any], out: Dtype) -> npt.NDArray[Any]:
     """An array rounded once to a dtype; integers wrap.
 
-    Examples
-    --------
     >>> from tilewright.problem.dtypes import dtype
     >>> convert(np.array([300, -1]), dtype("uint8"))
     array([ 44, 255], dtype=uint8)

@@ -62,8 +62,6 @@ class Primitive:
 def letter(name: str) -> str:
     """The kind of a dtype, as a letter.
 
-    Examples
-    --------
     >>> letter("float32"), letter("uint8"), letter("bool")
     ('f', 'u', 'b')
     """
@@ -234,8 +232,6 @@ def cast(values: Array, to: str) -> Array:
 
     An integer goes to a 16-bit float by way of float64.
 
-    Examples
-    --------
     >>> cast(np.array([300.7, -1.5, np.nan]), "uint8").tolist()
     [255, 0, 0]
     >>> cast(np.array([300, -1]), "int8").tolist()

@@ -13,8 +13,6 @@ from tilewright.problem.dtypes import Dtype, common, dtype
 class Problem(NamedTuple):
     """A product of (m, k) by (k, n).
 
-    Examples
-    --------
     >>> import numpy as np
     >>> problem = Problem.of(np.ones((4, 5), np.float16), np.ones((5, 3), np.float32))
     >>> problem.m, problem.n, problem.k, problem.out_dtype.name

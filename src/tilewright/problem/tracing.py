@@ -335,8 +335,6 @@ def _allowed(kinds: str) -> str:
 def promoted(a: str, b: str) -> str:
     """The dtype that two are computed in.
 
-    Examples
-    --------
     >>> promoted("float32", "int16"), promoted("float16", "float16"), promoted("int32", "float32")
     ('float32', 'float32', 'float64')
     """

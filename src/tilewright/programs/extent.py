@@ -20,8 +20,6 @@ def checked(kernel: str, grid: int | Sequence[int], block: int | Sequence[int]) 
 
     Raises LaunchError: no GPU would accept them.
 
-    Examples
-    --------
     >>> checked("k", 5, (16, 16))
     ((5, 1, 1), (16, 16, 1))
     """

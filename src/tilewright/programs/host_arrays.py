@@ -51,8 +51,6 @@ def shares(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> bool:
 class Stretch:
     """Host memory that one copy on the device stands for: that of an array, or of several that share elements.
 
-    Examples
-    --------
     >>> x = np.zeros(64, np.float32)
     >>> (one,), (other,) = stretches([x[8:]]), stretches([x[4:32], x[8:]])
     >>> (one.lead_bytes, one.offset(x[8:])), (other.lead_bytes, other.offset(x[8:]), other.size_bytes)

@@ -61,8 +61,6 @@ def target(module: Module) -> tuple[int, int]:
 
     Raises CompileError: it names none.
 
-    Examples
-    --------
     >>> target(parse(".version 8.0\n.target sm_90a\n"))
     (9, 0)
     """
@@ -77,8 +75,6 @@ def architecture(module: Module, cc: tuple[int, int]) -> str:
 
     Source: PTX ISA, 11.1.2 (`.target`, architecture-specific targets).
 
-    Examples
-    --------
     >>> [architecture(parse(f".version 8.0\n.target {name}\n"), (9, 0)) for name in ("sm_90a", "sm_80")]
     ['sm_90a', 'sm_90']
     """
@@ -156,8 +152,6 @@ def line_table(module: Module) -> dict[int, tuple[str, ...]]:
     The frames are `file:line`, the line itself first and then those that it was inlined at. Where a function is called
     from, and not inlined, is not known here.
 
-    Examples
-    --------
     >>> line_table(parse('''.version 8.0 .target sm_90 .file 1 "k.cu" .file 2 "k.h"
     ... .entry k() { .loc 1 7 3
     ... .loc 2 9 1, function_name $s, inlined_at 1 7 3

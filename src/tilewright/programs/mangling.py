@@ -53,8 +53,6 @@ class _UnreadError(Exception):
 def parameter_types(symbol: str) -> tuple[CType, ...] | None:
     """The parameter types of a mangled function name, or None where the name does not have them.
 
-    Examples
-    --------
     >>> [type_.name for type_ in parameter_types("_Z13global_memoryIfEvPKT_S2_PS0_iii")]
     ['const float *', 'const float *', 'float *', 'int', 'int', 'int']
     >>> parameter_types("saxpy") is None
@@ -71,8 +69,6 @@ def parameter_types(symbol: str) -> tuple[CType, ...] | None:
 def nested_name(symbol: str) -> str:
     """The last part of a name in namespaces or classes, as the source has it; "" for any other symbol.
 
-    Examples
-    --------
     >>> nested_name("_ZN8__main__4fillB2v1B3abcEf"), nested_name("saxpy")
     ('fill', '')
     """
@@ -85,8 +81,6 @@ def nested_name(symbol: str) -> str:
 def mangled(name: str) -> str:
     """The symbol of a variable: one of a namespace is mangled, `space::name`.
 
-    Examples
-    --------
     >>> mangled("here"), mangled("space::there")
     ('here', '_ZN5space5thereE')
     """

@@ -28,8 +28,6 @@ _PROLOGUE = ("RESUME", "COPY_FREE_VARS", "MAKE_CELL", "NOP")
 def at_its_function(function: Any) -> Any:
     """A kernel that numba-cuda has written with the file and line of the function it is for; any other as it is.
 
-    Examples
-    --------
     >>> at_its_function(len) is len
     True
     """
@@ -81,8 +79,6 @@ def set_module_flags(builder: Any) -> None:
 def _first_statement(code: types.CodeType) -> int:
     r"""The first line of a function that is no decorator's and no `def` of its own.
 
-    Examples
-    --------
     >>> _first_statement(compile("\n\n1 + x", "f", "eval")) - 2
     1
     """

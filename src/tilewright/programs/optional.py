@@ -21,8 +21,6 @@ def require(module: str, purpose: str) -> Any:
 
     Raises MissingExtraError: the module cannot be imported.
 
-    Examples
-    --------
     >>> require("json", "Reading JSON").loads("[1]")
     [1]
     """

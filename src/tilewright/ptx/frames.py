@@ -38,8 +38,6 @@ _LETTERS = {b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t"}
 class Inlining:
     """Makes the locations of one function's `.loc` directives, in the order of the text.
 
-    Examples
-    --------
     >>> inlining = Inlining()
     >>> call = inlining.located((1, 20, 3))
     >>> inlining.located((2, 9, 1), (1, 20, 3)).inlined_at is call
@@ -73,8 +71,6 @@ def file_name(quoted: str) -> str:
 
     Text that is in no file, such as a notebook's cell, has a name in angle brackets, and compilers a folder before it.
 
-    Examples
-    --------
     >>> file_name(r"d\303\251j\303\240 \"vu\"\\k.py") == 'd\u00e9j\u00e0 "vu"\\k.py'
     True
     """
@@ -90,8 +86,6 @@ def _byte(match: re.Match[bytes]) -> bytes:
 def quoted(file: str) -> str:
     r"""A file's name as it stands between the quotes of `.file`: what :func:`file_name` reads.
 
-    Examples
-    --------
     >>> quoted("d\u00e9j\u00e0.py"), file_name(quoted("a\n\t7\"\\.py")) == "a\n\t7\"\\.py"
     ('d\\303\\251j\\303\\240.py', True)
     """
@@ -101,8 +95,6 @@ def quoted(file: str) -> str:
 def called_from(location: Location | None, call: Location | None) -> Location | None:
     """A location in a function that was called from another: as if that function had been inlined there.
 
-    Examples
-    --------
     >>> called_from(Location(2, 9), Location(1, 20))
     Location(file=2, line=9, column=0, inlined_at=Location(file=1, line=20, column=0, inlined_at=None))
     """
@@ -114,8 +106,6 @@ def called_from(location: Location | None, call: Location | None) -> Location | 
 def frames(location: Location | None, files: Mapping[int, str]) -> tuple[str, ...]:
     """`file:line` of a location and of each one it was inlined at, from the innermost on; those without a line are not.
 
-    Examples
-    --------
     >>> frames(Location(2, 9, 1, Location(1, 20, 3)), {1: "mine.py", 2: "random.py"})
     ('random.py:9', 'mine.py:20')
     """
@@ -131,8 +121,6 @@ def frames(location: Location | None, files: Mapping[int, str]) -> tuple[str, ..
 def package(place: str) -> str:
     """The installed package that a file or `file:line` belongs to, by its folder; "" for what the user wrote.
 
-    Examples
-    --------
     >>> package("/env/lib/python3.12/site-packages/numba_cuda/numba/cuda/random.py:107")
     '/env/lib/python3.12/site-packages/numba_cuda'
     >>> package("/usr/local/cuda-13.0/include/cuda_fp16.hpp:9"), package("/mine/cuda/scan.py:7")
@@ -145,8 +133,6 @@ def package(place: str) -> str:
 def within(place: str) -> str:
     """A library's `file:line` by its package, without the folder that packages are installed in.
 
-    Examples
-    --------
     >>> within("/env/site-packages/numba_cuda/numba/cuda/random.py:107"), within("mine.py:12")
     ('numba_cuda/numba/cuda/random.py:107', 'mine.py:12')
     """
@@ -158,8 +144,6 @@ def users_line(places: Sequence[str]) -> str:
 
     A library is an installed package, but for the one that the kernel itself is of: its developer looks at that.
 
-    Examples
-    --------
     >>> random = "/env/site-packages/numba_cuda/numba/cuda/random.py:107"
     >>> users_line([random, "mine.py:12", "kernel.py:20"]), users_line([random]) == random, users_line([])
     ('mine.py:12', True, '')

@@ -31,8 +31,6 @@ def join(modules: Sequence[Module]) -> Module:
 
     Raises PtxError: A name is defined twice.
 
-    Examples
-    --------
     >>> from tilewright.ptx import parse
     >>> head = ".version 8.0 .target sm_90 .address_size 64 "
     >>> joined = join([parse(head + ".extern .global .u32 x;"), parse(head + ".visible .global .u32 x = 3;")])

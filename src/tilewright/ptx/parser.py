@@ -23,8 +23,6 @@ def parse(text: str, path: str = "kernel.ptx") -> Module:
 
     Raises PtxError: if the text is not PTX: where, what was expected, and what came.
 
-    Examples
-    --------
     >>> module = parse('''
     ... .version 8.0
     ... .target sm_90

@@ -14,8 +14,6 @@ _NAMELESS = "$L__inlined"
 def to_text(module: tree.Module) -> str:
     """A module as PTX text.
 
-    Examples
-    --------
     >>> from tilewright.ptx import parse
     >>> print(to_text(parse(".version 8.0 .target sm_90 .address_size 64 .global .u32 x=1+2;")))
     .version 8.0

@@ -25,8 +25,6 @@ Rename = Callable[[str], str]
 def parts(operand: Operand) -> Iterator[Register | Symbol]:
     """The registers and symbols of an operand, from left to right.
 
-    Examples
-    --------
     >>> [part.name for part in parts(Vector((Register("%r1"), Address(Symbol("table"), 4))))]
     ['%r1', 'table']
     """
@@ -51,8 +49,6 @@ def parts(operand: Operand) -> Iterator[Register | Symbol]:
 def with_names(operand: Operand, rename: Rename) -> Operand:
     """An operand with other names.
 
-    Examples
-    --------
     >>> with_names(Address(Register("%r1"), 8), lambda name: name + "$2")
     Address(base=Register(name='%r1$2'), offset=8, coordinates=())
     """

@@ -39,8 +39,6 @@ _WORD_STARTS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_$
 def with_words(text: str, prefix: str, rename: Callable[[str], str]) -> str:
     """A text in which every word that begins with a prefix is another, in comments and strings too.
 
-    Examples
-    --------
     >>> with_words(".func _ZN3one(); // _ZN3one", "_ZN", lambda word: "one")
     '.func one(); // one'
     """

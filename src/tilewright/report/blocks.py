@@ -44,8 +44,6 @@ Block = Words | Line | Facts | Gap | Table
 def words(*parts: str | Text | tuple[str, str], indent: int = 0, hang: int = 0) -> Words:
     """A paragraph of texts, each plain or with its style.
 
-    Examples
-    --------
     >>> words(("TW101", "bold"), " found").text.plain
     'TW101 found'
     """

@@ -224,8 +224,6 @@ def _notes(rungs: Sequence[Rung]) -> Iterator[Block]:
 def off_multiples(rung: Rung) -> str:
     """Say what a published specimen did at a shape that is no multiple of its tile; "" where that was not tried.
 
-    Examples
-    --------
     >>> from tilewright.ladder import OffMultiples
     >>> rung = Rung("x", "", "S2", "fma", True, "simulated", "float32", off_multiples=OffMultiples(3, 2, 5, 4))
     >>> off_multiples(rung)

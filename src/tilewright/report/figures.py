@@ -12,8 +12,6 @@ BAR_CELLS = 10
 def count(value: int | None) -> str:
     """Return a count with thousands separators.
 
-    Examples
-    --------
     >>> count(1234567), count(None)
     ('1,234,567', '-')
     """
@@ -23,8 +21,6 @@ def count(value: int | None) -> str:
 def short(value: int | None) -> str:
     """Return a count in at most five cells: k, M and G are thousands, millions and 10^9.
 
-    Examples
-    --------
     >>> [short(value) for value in (None, 999, 4096, 46_080, 131_072, 12_605_440, 999_950)]
     ['-', '999', '4.1k', '46.1k', '131k', '12.6M', '1.0M']
     """
@@ -40,8 +36,6 @@ def short(value: int | None) -> str:
 def rate(value: float | None) -> str:
     """Return a rate with three digits.
 
-    Examples
-    --------
     >>> rate(0.1234), rate(12.34), rate(1234.5), rate(None)
     ('0.12', '12.3', '1,234', '-')
     """
@@ -53,8 +47,6 @@ def rate(value: float | None) -> str:
 def amount(value: int, noun: str) -> str:
     """Return a count of things.
 
-    Examples
-    --------
     >>> amount(1, "kernel"), amount(2000, "kernel")
     ('1 kernel', '2,000 kernels')
     """
@@ -64,8 +56,6 @@ def amount(value: int, noun: str) -> str:
 def seconds(value: float | None) -> str:
     """Return a time with three digits and its unit.
 
-    Examples
-    --------
     >>> seconds(0.00001234), seconds(0.0345), seconds(2.5), seconds(150), seconds(567e-9)
     ('12.3 us', '34.5 ms', '2.50 s', '150 s', '567 ns')
     """
@@ -80,8 +70,6 @@ def seconds(value: float | None) -> str:
 def size(value: int | None) -> str:
     """Return a number of bytes as the powers of 1024 it is made of.
 
-    Examples
-    --------
     >>> size(2560), size(None)
     ('2.5 KiB', '-')
     """
@@ -91,8 +79,6 @@ def size(value: int | None) -> str:
 def percent(value: float | None) -> str:
     """Return a fraction as a percentage; only nothing is 0 %, and only the whole 100 %.
 
-    Examples
-    --------
     >>> percent(0.75), percent(0.3333), percent(0.0001), percent(0.9999)
     ('75 %', '33 %', '<1 %', '>99 %')
     """
@@ -106,8 +92,6 @@ def percent(value: float | None) -> str:
 def bar(value: float | None, most: float) -> str:
     """Return a bar in eighths of a cell, never empty for a value above 0.
 
-    Examples
-    --------
     >>> bar(50, 100), bar(1, 10_000), bar(0, 100)
     ('█████', '▏', '')
     """

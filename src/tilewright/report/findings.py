@@ -56,8 +56,6 @@ def blocks(
 def summary(sifted: Sifted, *, launches: int, kernels: int) -> str:
     """What was found, in one line.
 
-    Examples
-    --------
     >>> rows = [Finding(code=code, kernel="k") for code in ("TW101", "TW601", "TW604")]
     >>> summary(Sifted(tuple(rows), (), ()), launches=3, kernels=1)
     '3 findings (1 error, 2 warnings) in 3 launches of 1 kernel'

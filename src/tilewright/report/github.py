@@ -36,8 +36,6 @@ def _lines(sifted: Sifted, ended: Ended) -> Iterator[str]:
 def command(level: str, title: str, message: str, place: dict[str, str]) -> str:
     r"""One workflow command.
 
-    Examples
-    --------
     >>> command("error", "TW101 a, b: c", "100 % wrong\nhere", {"file": "a.py", "line": "3"})
     '::error file=a.py,line=3,title=TW101 a%2C b%3A c::100 %25 wrong%0Ahere'
     """

@@ -58,8 +58,6 @@ def _orders(records: Sequence[Record]) -> Iterator[Block]:
 def _families(dtypes: Sequence[str]) -> str:
     """Names of dtypes, those of one kind as a range where none between is left out.
 
-    Examples
-    --------
     >>> _families(("int32", "float32", "float64")), _families(("uint8", "uint16"))
     ('int32, float32-64', 'uint8-16')
     """

@@ -31,8 +31,6 @@ _SHEET = """
 def html_of(blocks: Iterable[Block]) -> str:
     """One `div` with its own style sheet.
 
-    Examples
-    --------
     >>> from tilewright.report.blocks import words
     >>> html_of([words("a < ", ("b", "bold"))]).splitlines()[-1]
     '<p>a &lt; <span style="font-weight: bold">b</span></p></div>'

@@ -24,8 +24,6 @@ def path(text: str) -> str:
 
     A notebook's cell is called by its number.
 
-    Examples
-    --------
     >>> path("/elsewhere/k.py:3"), path(f"at {Path.cwd()}/k.py:3")
     ('/elsewhere/k.py:3', 'at k.py:3')
     """
@@ -45,8 +43,6 @@ def _cell(file: str) -> str:
 def listed(places: Iterable[str]) -> str:
     """Lines of libraries, as they are named beside the user's line that calls them: those of one file together.
 
-    Examples
-    --------
     >>> listed([*(f"/env/site-packages/lib/a.py:{line}" for line in (7, 9, 12)), "/usr/local/cuda/include/b.h:3"])
     'lib/a.py:7, 9, 12 and include/b.h:3'
     """

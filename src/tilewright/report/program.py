@@ -11,8 +11,6 @@ from tilewright.drivers.script import Ended
 def document(ended: Ended) -> dict[str, Any]:
     """How a program ended, as JSON values.
 
-    Examples
-    --------
     >>> document(Ended(3))
     {'status': 3, 'interrupted': False, 'children_launched': False, 'exception': None}
     >>> document(Ended(1, ValueError("no data")))["exception"]

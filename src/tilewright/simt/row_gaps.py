@@ -21,8 +21,6 @@ _GAPS_MAX_BYTES = 1 << 28
 class RowGaps:
     """An array in C order with a gap after each row; one of one dimension is one row.
 
-    Examples
-    --------
     >>> rows = RowGaps((2, 3, 4), 4)
     >>> rows.strides, rows.span_bytes
     ((816, 272, 4), 1632)

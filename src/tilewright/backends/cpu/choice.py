@@ -80,8 +80,6 @@ def dot_family(a: str, b: str, c: str, features: str) -> str | None:
 
     Bytes of any signs do. Words must be signed, or the result be cut to 16 bits, where signs do not matter.
 
-    Examples
-    --------
     >>> dot_family("int8", "uint8", "int32", "+avx2,+avxvnni"), dot_family("int16", "int8", "int32", "+sse2")
     ('dot', 'pairs')
     >>> dot_family("uint16", "uint16", "int32", "+sse2") is None
@@ -103,8 +101,6 @@ def amx_fits(a: str, b: str, accumulator: str, order: str, features: str) -> boo
 
     Bytes of any signs summed in 32 bits are exact in any order.
 
-    Examples
-    --------
     >>> amx_fits("int8", "uint8", "int32", "canonical", "+amx-tile,+amx-int8,+avx512f,+avx512bw,+avx512vl,+avx512dq")
     True
     """
@@ -160,8 +156,6 @@ def strips(m: int, n: int, tile: Tile, threads: int, *, in_place: bool, sum_byte
 def shorter(found: list[Part], tile: Tile, most: int) -> list[Part]:
     """Parts cut further, into whole tiles of at most `most` elements where one tile has no more.
 
-    Examples
-    --------
     >>> tile = Tile(mr=6, vectors=4, width=16, kc=512, nc=512)
     >>> [part.columns for part in shorter([Part(0, 60, 0, 640)], tile, 20_000)]
     [320, 320]

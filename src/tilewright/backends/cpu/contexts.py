@@ -69,8 +69,6 @@ _AMX_KC_BYTES, _AMX_NC = 1024, 1024
 def tile_of(key: KernelKey) -> Tile:
     """The tile of a kernel.
 
-    Examples
-    --------
     >>> tile_of(KernelKey("float32", "float32", "float32", "float", "fma", 64)).nr
     64
     """
@@ -91,8 +89,6 @@ def tile_of(key: KernelKey) -> Tile:
 def vector_bytes(features: str) -> int:
     """The vector width of a host, from LLVM's feature string.
 
-    Examples
-    --------
     >>> vector_bytes("+avx2,-avx512f")
     32
     """

@@ -38,8 +38,6 @@ class Finish:
 def pattern(name: str, stride: int, columns: int) -> Pattern:
     """The pattern of a dtype's elements a stride apart.
 
-    Examples
-    --------
     >>> pattern("float32", 4, 64), pattern("float32", 0, 64), pattern("float32", -4, 64)
     ('row', 'column', 'strided')
     """

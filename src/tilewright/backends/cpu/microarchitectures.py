@@ -60,8 +60,6 @@ UNKNOWN = Microarchitecture("unknown", (), 48 * _K, 2 * _M, 512, _M, "assumed")
 def of_host(name: str) -> Microarchitecture:
     """The record of LLVM's name for a host.
 
-    Examples
-    --------
     >>> of_host("znver3").packed_bytes, of_host("alderlake").title
     (1048576, 'unknown')
     """

@@ -396,8 +396,6 @@ def multiply_into(
 def multiply(a: Array, b: Array) -> Array:
     """The canonical product of two matrices of one real dtype, as the catalogue runs it.
 
-    Examples
-    --------
     >>> multiply(np.eye(2, dtype=np.int8), np.full((2, 3), 5, np.int8))
     array([[5, 5, 5],
            [5, 5, 5]], dtype=int8)

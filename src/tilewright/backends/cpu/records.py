@@ -37,8 +37,6 @@ class Records:
 def table(names: Sequence[str], words: Mapping[str, Any], count: int) -> Words:
     """Rows of words in the order of their names; each word one number, or one for every row.
 
-    Examples
-    --------
     >>> table(("m", "a"), {"a": [5, 6], "m": 3}, 2)
     array([[3, 5],
            [3, 6]])
@@ -52,8 +50,6 @@ def table(names: Sequence[str], words: Mapping[str, Any], count: int) -> Words:
 class Shares:
     """A batch in shares: matrices in a row, and where the first of them lies.
 
-    Examples
-    --------
     >>> Shares(((6, 8, 0, 16),), 1).rows(0, 1)
     (array([6]), array([[0, 0, 0]]))
     >>> Shares(((100, 8, 0, 16), (2, 0, 4, 8)), 1).rows(0, 2)

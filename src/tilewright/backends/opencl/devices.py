@@ -150,8 +150,6 @@ def vector_bytes(version: str, reported: int) -> int:
 
     Source: LLVM 14, `llvm/lib/Target/X86/X86.td`: `znver1` to `znver3` have no AVX-512.
 
-    Examples
-    --------
     >>> vector_bytes("OpenCL 3.0 PoCL HSTR: pthread-x86_64-unknown-linux-gnu-znver3", 64)
     32
     >>> vector_bytes("OpenCL 3.0 PoCL HSTR: pthread-x86_64-unknown-linux-gnu-sapphirerapids", 64)
@@ -163,8 +161,6 @@ def vector_bytes(version: str, reported: int) -> int:
 def is_pocl(platform: str) -> bool:
     """Whether a platform's name is PoCL's.
 
-    Examples
-    --------
     >>> is_pocl("Portable Computing Language")
     True
     """

@@ -35,8 +35,6 @@ HELPERS = {
 def wrapping_type(name: str) -> str:
     """The unsigned C type in which integers of a dtype wrap: at least 32 bits, so that C does not widen it to `int`.
 
-    Examples
-    --------
     >>> wrapping_type("int8"), wrapping_type("int64")
     ('uint', 'ulong')
     """
@@ -63,8 +61,6 @@ def cast(value: str, source: str, target: str) -> str:
 
     Floats are rounded once, to integers saturating, NaN to 0; integers wrap; what is not 0 is true.
 
-    Examples
-    --------
     >>> cast("x", "float64", "float16")
     'to_float16(to_odd(x))'
     """
@@ -97,8 +93,6 @@ def in_vectors(expression: Expression) -> bool:
 def function(name: str, expression: Expression, width: int = 1) -> str:
     """An expression as a C function of its parameters, or of vectors of them where `in_vectors` allows.
 
-    Examples
-    --------
     >>> from tilewright.problem.expression import trace
     >>> print(function("halved", trace(lambda x: x * 0.5, {"x": "float32"})))
     inline float halved(float v0) {

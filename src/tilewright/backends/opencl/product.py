@@ -130,8 +130,6 @@ def _starts(arrays: Sequence[Placed], batch: tuple[int, ...]) -> Array:
 class HostProducts:
     """Products of NumPy arrays on a device, in the place of the CPU engine's.
 
-    Examples
-    --------
     >>> from tilewright.backends.opencl.devices import choose
     >>> products = HostProducts(choose("opencl"))
     >>> out = np.empty((2, 2), np.float32)

@@ -78,8 +78,6 @@ def source(kind: Kind, tile: Tile, layout: Layout, divides: bool = True) -> str:
 
     `divides` says whether the device's own division and square root of float32 are rounded correctly.
 
-    Examples
-    --------
     >>> text = source(Kind("float32", "float32", "float32", "float32"), Tile("naive"), Layout())
     >>> "return fma(a, b, c);" in text
     True

@@ -22,8 +22,6 @@ _AXES = "xyz"
 def own_axes(values: Values) -> frozenset[str]:
     """Those of "y" and "z" whose index addresses memory by itself.
 
-    Examples
-    --------
     >>> from tilewright.checking.text.values import of_kernel
     >>> text = '''.version 8.0 .target sm_90 .address_size 64
     ... .visible .entry k(.param .u64 x) { .reg .b32 %r<6>; .reg .b64 %rd<4>;

@@ -26,8 +26,6 @@ _PASSING = (Linear.ADD, Linear.SUB, Linear.MUL, Linear.MAD, Linear.SHL, Linear.O
 def lines(values: Values) -> dict[int, bool]:
     """PTX lines of the arithmetic -> whether its result is read as signed; those that are read both ways are left out.
 
-    Examples
-    --------
     >>> from tilewright.checking.text.values import of_kernel
     >>> text = '''.version 8.0 .target sm_90 .address_size 64
     ... .visible .entry k(.param .u64 x) { .reg .b32 %r<4>; .reg .b64 %rd<4>;

@@ -20,8 +20,6 @@ _PASSING = (Role.COPY, Role.CHOOSE, Role.PIECE)
 def findings(values: Values, kernel: str) -> list[Finding]:
     """A finding for each first use of a register that nothing has set before.
 
-    Examples
-    --------
     >>> from tilewright.checking.text.values import of_kernel
     >>> text = '''.version 8.0 .target sm_90 .address_size 64
     ... .visible .entry k(.param .u64 out) { .reg .b32 %r<3>; .reg .b64 %rd<2>;

@@ -51,8 +51,6 @@ ABSENT = (
 def why_absent(name: str) -> str:
     """The reason why a form that no row has is refused; "" for one that this list does not have either.
 
-    Examples
-    --------
     >>> why_absent("mma.sync.aligned.m8n8k4.row.col.f16.f16.f16.f16"), why_absent("mad.lo.u32")
     ('matrix instructions come later', '')
     """

@@ -64,8 +64,6 @@ _ROLES = {opcode: role for role, opcodes in OPCODES.items() for opcode in opcode
 def role_of(name: str) -> Role:
     """The role of an instruction, by its opcode or its full name.
 
-    Examples
-    --------
     >>> role_of("selp.b32") is Role.CHOOSE, role_of("popc")
     (True, <Role.NONE: ''>)
     """

@@ -60,8 +60,6 @@ class Addresses:
     With `once` each is given once: pointers that outlive their memory then point to no other. What was retired is given
     again only when no fresh ones are left. All that were given are below `end`.
 
-    Examples
-    --------
     >>> addresses = Addresses(Arena(1 << 20), once=True)
     >>> addresses.fresh(256), addresses.fresh(256), addresses.fresh(1 << 20)
     (0, 256, None)

@@ -98,8 +98,6 @@ def waits(slot: np.ndarray[Any, np.dtype[np.uint64]], warps: int, sites: Sequenc
 def waits_text(found: Sequence[Wait]) -> str:
     """The same in words: who has arrived, and how many threads a barrier takes.
 
-    Examples
-    --------
     >>> slot = np.zeros(state.SLOT_BYTES // 8, np.uint64)
     >>> first = slot.view(np.uint32)[state.SLOT_BARRIERS // 4 :]
     >>> first[:3] = [64, 96, 0b11]  # arrived, count, joined

@@ -31,8 +31,6 @@ _Context = npt.NDArray[np.uint64]
 def place_of(linear: int, extents: _Extent) -> _Extent:
     """The (x, y, z) of a block of a grid, or of a thread of a block, by its number.
 
-    Examples
-    --------
     >>> place_of(17, (4, 3, 2)), number_of((1, 1, 1), (4, 3, 2))
     ((1, 1, 1), 17)
     """

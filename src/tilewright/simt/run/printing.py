@@ -25,8 +25,6 @@ _ELSEWHERE = "(not in global memory)"
 def format_text(text: str, arguments: bytes, read_text: ReadText) -> str:
     """The text that printf makes of a format and packed arguments.
 
-    Examples
-    --------
     >>> format_text("%d and %.1f", (7).to_bytes(8, "little") + struct.pack("<d", 2.5), lambda a: None)
     '7 and 2.5'
     """

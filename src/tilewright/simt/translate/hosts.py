@@ -17,8 +17,6 @@ class HostVectors:
     def of(cls, features: str) -> HostVectors:
         """Read off LLVM's feature string.
 
-        Examples
-        --------
         >>> HostVectors.of("+avx2,-avx512vl,-avx512bw")
         HostVectors(mask_registers=False)
         """

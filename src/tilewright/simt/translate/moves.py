@@ -139,8 +139,6 @@ def load_lanes(emitter: Emitter, pointer: Value, at: int, offsets: list[int], ty
 def unit_runs(offsets: Sequence[int], size: int) -> list[tuple[int, int]]:
     """Where neighbouring lanes have neighbouring elements: the first lane and the number of each such run.
 
-    Examples
-    --------
     >>> unit_runs([0, 4, 64, 68, 72], 4)
     [(0, 2), (2, 3)]
     """

@@ -55,8 +55,6 @@ def split(graph: Graph) -> None:
 def ptx_name(name: str) -> str:
     """What the PTX calls a register.
 
-    Examples
-    --------
     >>> ptx_name("%r1'2"), ptx_name("%r1")
     ('%r1', '%r1')
     """

@@ -35,8 +35,6 @@ _CONFIGURATION = bytes([1, 0]) + bytes(14) + 8 * bytes([ROW_BYTES, 0]) + bytes(1
 def multiplier(a: Dtype, b: Dtype) -> str:
     """The instruction for two operand dtypes.
 
-    Examples
-    --------
     >>> from tilewright.problem.dtypes import element
     >>> multiplier(element("int8"), element("uint8"))
     'tdpbsud'

@@ -51,8 +51,6 @@ class Dot:
 def dot_of(key: KernelKey) -> Dot | None:
     """The form for a key's operand dtypes; none for families without one.
 
-    Examples
-    --------
     >>> dot_of(KernelKey("int8", "int8", "int32", "i32", "dot", 64)).correction
     -128
     >>> dot_of(KernelKey("int8", "int8", "int32", "i32", "pairs", 32)).bytes
