@@ -11,18 +11,10 @@ from tilewright.instruments.findings import Finding, codes, split
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """What is wrong, once.
+    """What is wrong, once."""
 
-    Attributes
-    ----------
-    finding : Finding
-        The first of the code that says most.
-    others : tuple of Finding
-        Where else it shows, in the order of the source.
-    """
-
-    finding: Finding
-    others: tuple[Finding, ...] = ()
+    finding: Finding  #: The first of the code that says most.
+    others: tuple[Finding, ...] = ()  #: Where else it shows, in the order of the source.
 
     @property
     def places(self) -> tuple[Finding, ...]:

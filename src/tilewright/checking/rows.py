@@ -20,27 +20,17 @@ from tilewright.simt.run.memory import DeviceArray
 
 
 class SpacedArray:
-    """How an array lies in memory with gaps; as an argument it stands for the array itself.
-
-    Attributes
-    ----------
-    source : numpy.ndarray or DeviceArray
-        The user's array.
-    dtype, shape, strides, readonly
-        Of the array with gaps.
-    span_bytes : int
-        Bytes from its first to its last, the last gap included.
-    rows : RowGaps
-    """
+    """How an array lies in memory with gaps; as an argument it stands for the array itself."""
 
     def __init__(self, source: Any) -> None:
-        self.source = source
+        self.source = source  #: The user's array.
+        #: Type, extents, strides, and whether it may be written, are those of the array with gaps.
         self.dtype: np.dtype[Any] = source.dtype
         self.shape: tuple[int, ...] = source.shape
         self.readonly = isinstance(source, np.ndarray) and not source.flags.writeable
         self.rows = RowGaps(self.shape, self.dtype.itemsize)
         self.strides = self.rows.strides
-        self.span_bytes = self.rows.span_bytes
+        self.span_bytes = self.rows.span_bytes  #: Bytes from its first to its last, the last gap included.
 
     def elements(self, memory: npt.NDArray[np.uint8]) -> npt.NDArray[Any]:
         """The elements where they lie in the bytes of the whole span."""

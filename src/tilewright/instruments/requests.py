@@ -34,18 +34,11 @@ Words = npt.NDArray[np.uint64]
 
 @dataclass(frozen=True, slots=True)
 class Requests:
-    """What a launch asked for.
+    """What a launch asked for."""
 
-    Attributes
-    ----------
-    buffers : tuple of array
-        As :func:`tilewright.profiling.cache.simulate` takes them; sites are rows of the instrument's result.
-    complete : bool
-        False when there was no room for all.
-    """
-
+    #: As :func:`tilewright.profiling.cache.simulate` takes them; sites are rows of the instrument's result.
     buffers: tuple[Words, ...]
-    complete: bool
+    complete: bool  #: False when there was no room for all.
 
 
 def area(facts: Facts, most_bytes: int = MOST_BYTES) -> Words:

@@ -13,33 +13,15 @@ Extent = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What the climb ran on.
+    """What the climb ran on."""
 
-    Attributes
-    ----------
-    gpu : str
-        The GPU that ran, simulated or real, or another device.
-    limits : str
-        The GPU whose limits give occupancy; "" for devices with kernels of their own.
-    compute_capability : str
-        What the kernels were compiled for, `9.0`; "" for devices with kernels of their own.
-    device : str
-        As `--device` takes it, without its number or name.
-    host : str
-        The host's processor.
-    threads : int
-        Host threads a simulated launch uses.
-    tilewright : str
-        This package's version.
-    """
-
-    gpu: str
-    limits: str
-    compute_capability: str
-    device: str
-    host: str
-    threads: int
-    tilewright: str
+    gpu: str  #: The GPU that ran, simulated or real, or another device.
+    limits: str  #: The GPU whose limits give occupancy; "" for devices with kernels of their own.
+    compute_capability: str  #: What the kernels were compiled for, `9.0`; "" for devices with kernels of their own.
+    device: str  #: As `--device` takes it, without its number or name.
+    host: str  #: The host's processor.
+    threads: int  #: Host threads a simulated launch uses.
+    tilewright: str  #: This package's version.
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,66 +83,37 @@ class OffMultiples:
 
 @dataclass(frozen=True, slots=True)
 class Rung:
-    """What one record did.
+    """What one record did."""
 
-    Attributes
-    ----------
-    name, title, source, order
-        The record's.
-    published : bool
-        Shown, not trusted: a specimen as published, or the vendor's library.
-    device : str
-        `cpu`, or the machine's.
-    dtype : str
-        Of the operands.
-    verified : bool or None
-        Whether every element equals the canonical product, bit for bit; None when the rung did not run.
-    mismatches : int or None
-        Elements that differ.
-    seconds : float or None
-        Host time of the execution without instruments; on device `cuda`, the GPU's own time.
-    translate_seconds : float or None
-        Host time spent making the kernel runnable before that.
-    close : bool or None
-        On devices with kernels of their own: whether no element is further from np.dot's than 1e-5 of its largest.
-    grid, block : tuple of int, optional
-        The launch.
-    counts : Counts
-    footprint : Footprint
-    error : str
-        Why the kernel stopped; "" when it did not.
-    off_multiples : OffMultiples, optional
-        For published specimens: what they did at a small shape that is no multiple of their tile.
-    note : str
-        What to know beside the numbers.
-    limits : tuple of Unit
-        How long each unit of the GPU must work at least for what was counted, the slowest first; empty where nothing
-        was counted.
-    missing : str
-        The extra without which it cannot run here; "" where it can.
-    """
-
+    #: Name, title, source and order are the record's.
     name: str
     title: str
     source: str
     order: str
-    published: bool
-    device: str
-    dtype: str
+    published: bool  #: Shown, not trusted: a specimen as published, or the vendor's library.
+    device: str  #: `cpu`, or the machine's.
+    dtype: str  #: Of the operands.
+    #: Whether every element equals the canonical product, bit for bit; None when the rung did not run.
     verified: bool | None = None
-    mismatches: int | None = None
+    mismatches: int | None = None  #: Elements that differ.
+    #: Host time of the execution without instruments; on device `cuda`, the GPU's own time.
     seconds: float | None = None
-    translate_seconds: float | None = None
+    translate_seconds: float | None = None  #: Host time spent making the kernel runnable before that.
+    #: On devices with kernels of their own: whether no element is further from np.dot's than 1e-5 of its largest.
     close: bool | None = None
+    #: The launch has so many blocks, of so many threads each.
     grid: Extent | None = None
     block: Extent | None = None
     counts: Counts = Counts()
     footprint: Footprint = Footprint()
-    error: str = ""
+    error: str = ""  #: Why the kernel stopped; "" when it did not.
+    #: For published specimens: what they did at a small shape that is no multiple of their tile.
     off_multiples: OffMultiples | None = None
-    note: str = ""
+    note: str = ""  #: What to know beside the numbers.
+    #: How long each unit of the GPU must work at least for what was counted, the slowest first; empty where nothing was
+    #: counted.
     limits: tuple[Unit, ...] = ()
-    missing: str = ""
+    missing: str = ""  #: The extra without which it cannot run here; "" where it can.
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,13 +14,7 @@ from tilewright.shown import Shown
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What a kernel takes of a multiprocessor; as :func:`~tilewright.machine.occupancy.occupancy` takes it.
-
-    Attributes
-    ----------
-    registers_per_thread, shared_bytes, block_threads, barriers : int
-    carveout : int or None
-    """
+    """What a kernel takes of a multiprocessor; as :func:`~tilewright.machine.occupancy.occupancy` takes it."""
 
     registers_per_thread: int
     shared_bytes: int

@@ -22,131 +22,65 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ArgumentFact:
-    """One argument of a launch.
+    """One argument of a launch."""
 
-    Attributes
-    ----------
-    name : str
-        The parameter's name in the source, `name[0]` and so on for the items of a tuple; `argument 0` where unknown.
-    dtype : numpy.dtype or None
-        The element type of an array; None for what is no array.
-    shape, strides : tuple of int
-        Of an array, strides in bytes; else empty.
-    address : int
-        Device address of an array's element [0, 0, ...], or the one that a record or pointer holds; else 0.
-    host_address : int
-        Host address that a host array, of which this is a copy, is copied back to after the launch; else 0.
-    value : int or None
-        Of an integer.
-    given : (int, tuple of int) or None
-        Address and strides of the program's own array that this one is a copy of for the launch: one of the host's, or
-        one without gaps; None where the launch has the program's array itself.
-    owner : weakref or None
-        Of an array of the host's, to what holds its memory.
-    """
-
+    #: The parameter's name in the source, `name[0]` and so on for the items of a tuple; `argument 0` where unknown.
     name: str
-    dtype: np.dtype[np.generic] | None = None
+    dtype: np.dtype[np.generic] | None = None  #: The element type of an array; None for what is no array.
+    #: Of an array, strides in bytes; else empty.
     shape: tuple[int, ...] = ()
     strides: tuple[int, ...] = ()
+    #: Device address of an array's element [0, 0, ...], or the one that a record or pointer holds; else 0.
     address: int = 0
+    #: Host address that a host array, of which this is a copy, is copied back to after the launch; else 0.
     host_address: int = 0
-    value: int | None = None
+    value: int | None = None  #: Of an integer.
+    #: Address and strides of the program's own array that this one is a copy of for the launch: one of the host's, or
+    #: one without gaps; None where the launch has the program's array itself.
     given: tuple[int, tuple[int, ...]] | None = None
-    owner: weakref.ref[Any] | None = None
+    owner: weakref.ref[Any] | None = None  #: Of an array of the host's, to what holds its memory.
 
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """A launch that is about to begin.
+    """A launch that is about to begin."""
 
-    Attributes
-    ----------
-    name : str
-        The kernel's name in the source.
-    program : Program
-    grid, block : (int, int, int)
-    shared_bytes : int
-        Dynamic shared memory of a block.
-    arguments : tuple of ArgumentFact
-        Empty where only packed parameters are known.
-    source_line : str
-        Where the program launches it, `file:line`; "" where that is not known.
-    index : int
-        Launches before it on this GPU.
-    cooperative : bool
-        Whether the grid's blocks can wait for each other.
-    gpu : Gpu
-        Whose limits hold; that of the settings by default.
-    limits : Limits
-        When it is given up.
-    seed : int, optional
-        Shuffles the order of blocks, and of warps in a block; without it both ascend.
-    """
-
-    name: str
+    name: str  #: The kernel's name in the source.
     program: Program = field(repr=False)
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
-    shared_bytes: int
-    arguments: tuple[ArgumentFact, ...] = ()
-    source_line: str = ""
-    index: int = 0
-    cooperative: bool = False
+    shared_bytes: int  #: Dynamic shared memory of a block.
+    arguments: tuple[ArgumentFact, ...] = ()  #: Empty where only packed parameters are known.
+    source_line: str = ""  #: Where the program launches it, `file:line`; "" where that is not known.
+    index: int = 0  #: Launches before it on this GPU.
+    cooperative: bool = False  #: Whether the grid's blocks can wait for each other.
+    #: Whose limits hold; that of the settings by default.
     gpu: machine.Gpu = field(default_factory=machine.chosen, repr=False)
-    limits: Limits = field(default_factory=Limits, repr=False)
-    seed: int | None = None
+    limits: Limits = field(default_factory=Limits, repr=False)  #: When it is given up.
+    seed: int | None = None  #: Shuffles the order of blocks, and of warps in a block; without it both ascend.
 
 
 @dataclass(frozen=True, slots=True)
 class HostRace:
-    """The host used memory that work of a stream, for which it has not waited, uses too; one of the two writes.
+    """The host used memory that work of a stream, for which it has not waited, uses too; one of the two writes."""
 
-    Attributes
-    ----------
-    array : str
-        What the program calls the array, in backticks, or words for it.
-    writes : bool
-        Whether the host writes.
-    line : str
-        Where, `file:line`.
-    work : str
-        The kernel's name in backticks, or words for a copy.
-    kernel : str
-        "" for a copy.
-    work_line : str
-        Where the program asked for the work.
-    work_writes : bool
-    """
-
-    array: str
-    writes: bool
-    line: str
-    work: str
-    kernel: str
-    work_line: str
+    array: str  #: What the program calls the array, in backticks, or words for it.
+    writes: bool  #: Whether the host writes.
+    line: str  #: Where, `file:line`.
+    work: str  #: The kernel's name in backticks, or words for a copy.
+    kernel: str  #: "" for a copy.
+    work_line: str  #: Where the program asked for the work.
     work_writes: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Stretches of device memory, one after another at equal steps.
+    """Stretches of device memory, one after another at equal steps."""
 
-    Attributes
-    ----------
-    address : int
-        Device address of the first.
-    count : int
-    step_bytes : int
-        From the first byte of one to that of the next.
-    size_bytes : int
-        Of each.
-    """
-
-    address: int
+    address: int  #: Device address of the first.
     count: int
-    step_bytes: int
-    size_bytes: int
+    step_bytes: int  #: From the first byte of one to that of the next.
+    size_bytes: int  #: Of each.
 
     def of(self, memory: np.ndarray[tuple[int], np.dtype[np.uint8]]) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
         """The same stretches of bytes that stand for those from GLOBAL_BASE on, shape (count, size_bytes)."""
@@ -158,20 +92,13 @@ class Rows:
 
 
 class Observer:
-    """Hears of everything that concerns memory and launches, in order; each one overrides what it needs.
+    """Hears of everything that concerns memory and launches, in order; each one overrides what it needs."""
 
-    Attributes
-    ----------
-    red_zones : bool
-        Whether allocations shall be followed by unused bytes, so that running past one is not into the next.
-    row_gaps : bool
-        Whether arrays of rows shall be launched with unused bytes after each row, where a kernel takes them so.
-    host_races : bool
-        Whether the host's uses of memory that it shares with the device are compared with what streams have not done.
-    """
-
+    #: Whether allocations shall be followed by unused bytes, so that running past one is not into the next.
     red_zones: bool = False
+    #: Whether arrays of rows shall be launched with unused bytes after each row, where a kernel takes them so.
     row_gaps: bool = False
+    #: Whether the host's uses of memory that it shares with the device are compared with what streams have not done.
     host_races: bool = False
 
     def started(self, limit_bytes: int) -> None:

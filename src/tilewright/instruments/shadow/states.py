@@ -22,13 +22,6 @@ class States:
     capacity_bytes : int
         Of the memory; it takes address space, and pages where memory is used.
 
-    Attributes
-    ----------
-    size_bytes : int
-        The capacity.
-
-    Examples
-    --------
     >>> states = States(1 << 20)
     >>> states.allocated(GLOBAL_BASE, 64)
     >>> states.host_wrote(GLOBAL_BASE, 16)
@@ -37,7 +30,7 @@ class States:
     """
 
     def __init__(self, capacity_bytes: int) -> None:
-        self.size_bytes = capacity_bytes
+        self.size_bytes = capacity_bytes  #: The capacity.
         self._bytes = areas().take(capacity_bytes + mmap.PAGESIZE)
 
     @property

@@ -33,31 +33,16 @@ _NOTHING: Bounds = (1, 0)
 
 @dataclass(slots=True)
 class Counter:
-    """Registers whose values pass from one to another by copies and steps.
+    """Registers whose values pass from one to another by copies and steps."""
 
-    Attributes
-    ----------
-    bits : int
-        Width of the registers.
-    steps : set of int
-        What one instruction adds.
-    limits : list of (str, bool, operand)
-        For each comparison that a turn of the loop depends on: the relation that holds when it goes on, whether it is
-        one of signed numbers, and the limit.
-    checked : bool
-        Whether every step follows such a comparison, or a fresh value.
-    inner : list of int
-        Copies and steps, by number.
-    entry : (int or None, int or None)
-        Bounds of the values that come from elsewhere.
-    """
-
-    bits: int
-    steps: set[int] = field(default_factory=set)
+    bits: int  #: Width of the registers.
+    steps: set[int] = field(default_factory=set)  #: What one instruction adds.
+    #: For each comparison that a turn of the loop depends on: the relation that holds when it goes on, whether it is
+    #: one of signed numbers, and the limit.
     limits: list[tuple[str, bool, tree.Operand]] = field(default_factory=list)
-    checked: bool = True
-    inner: list[int] = field(default_factory=list)
-    entry: Bounds = _NOTHING
+    checked: bool = True  #: Whether every step follows such a comparison, or a fresh value.
+    inner: list[int] = field(default_factory=list)  #: Copies and steps, by number.
+    entry: Bounds = _NOTHING  #: Bounds of the values that come from elsewhere.
 
     def enter(self, low: int | None, high: int | None) -> bool:
         """Take in bounds of a value that comes from elsewhere; True when that changed something."""
@@ -133,18 +118,11 @@ class Counters:
         The instructions by number; only those that write are looked at.
     bits : mapping of str to int
         Widths of the registers.
-
-    Attributes
-    ----------
-    of : dict of str to Counter
-        By register.
-    inner : set of int
-        Numbers of the copies and steps inside counters.
     """
 
     def __init__(self, graph: Graph, ops: list[Op], bits: Mapping[str, int]) -> None:
-        self.of: dict[str, Counter] = {}
-        self.inner: set[int] = set()
+        self.of: dict[str, Counter] = {}  #: By register.
+        self.inner: set[int] = set()  #: Numbers of the copies and steps inside counters.
         moves = _cycles({i: m for i, op in enumerate(ops) if (m := _move(op, bits)) is not None})
         for index, (target, source, step) in moves.items():
             self._join(target, source, bits)

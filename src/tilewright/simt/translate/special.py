@@ -38,23 +38,14 @@ _ENVIRONMENT_REGISTERS = 32
 
 @dataclass(frozen=True)
 class LaunchClass:
-    """What a translation may assume of a launch; part of the cache key.
+    """What a translation may assume of a launch; part of the cache key."""
 
-    Attributes
-    ----------
-    block : (x, y, z)
-        Threads of a block.
-    blocks_most : tuple of int
-        For each axis: a bound of its blocks; 0 where none but the hardware's is assumed.
-    small_params : frozenset of (int, int)
-        Byte offset and bits of parameters whose value lies in [0, SMALL], or of 64-bit ones in [0, SMALL_WIDE].
-    unit_strides : frozenset of (int, int)
-        Byte offset and value of 64-bit parameters that hold an array's last stride, where that is one element.
-    """
-
-    block: tuple[int, int, int]
+    block: tuple[int, int, int]  #: Threads of a block.
+    #: For each axis: a bound of its blocks; 0 where none but the hardware's is assumed.
     blocks_most: tuple[int, int, int] = (0, 0, 0)
+    #: Byte offset and bits of parameters whose value lies in [0, SMALL], or of 64-bit ones in [0, SMALL_WIDE].
     small_params: frozenset[tuple[int, int]] = field(default_factory=frozenset)
+    #: Byte offset and value of 64-bit parameters that hold an array's last stride, where that is one element.
     unit_strides: frozenset[tuple[int, int]] = field(default_factory=frozenset)
 
     @classmethod
@@ -86,24 +77,13 @@ class LaunchClass:
 
 @dataclass(frozen=True)
 class Special:
-    """One special register, or one vector of them.
+    """One special register, or one vector of them."""
 
-    Attributes
-    ----------
-    widths : tuple of int
-        Bits it may be read in, its own first; 1 is a predicate.
-    shape : callable
-        ``shape(launch, axis) -> Shape``.
-    value : callable
-        ``value(emitter, axis) -> Value`` of its own width; if affine, its value in lane 0.
-    axes : str
-        Letters of the components; "" for a scalar, whose axis is 0. A fourth component, `w`, reads as 0.
-    """
-
-    widths: tuple[int, ...]
-    shape: Callable[[LaunchClass, int], Shape]
+    widths: tuple[int, ...]  #: Bits it may be read in, its own first; 1 is a predicate.
+    shape: Callable[[LaunchClass, int], Shape]  #: ``shape(launch, axis) -> Shape``.
+    #: ``value(emitter, axis) -> Value`` of its own width; if affine, its value in lane 0.
     value: Callable[[Emitter, int], Value]
-    axes: str = ""
+    axes: str = ""  #: Letters of the components; "" for a scalar, whose axis is 0. A fourth component, `w`, reads as 0.
 
 
 def find(name: str) -> tuple[Special, int] | None:

@@ -34,45 +34,24 @@ _WEIGHTS = '!0 = !{!"branch_weights", i32 2000, i32 1}\n!1 = !{!"branch_weights"
 
 @dataclass(slots=True)
 class Translation:
-    """A kernel as LLVM text, and what running it needs to know.
+    """A kernel as LLVM text, and what running it needs to know."""
 
-    Attributes
-    ----------
-    ir : str
-        LLVM module text that defines `symbol`.
-    symbol : str
-    warp_bytes, points : int
-        Size of a warp record, and its barrier points whose arrivals are counted.
-    spins : bool
-        Whether some loop waits for other threads.
-    prints : bool
-        Whether it calls vprintf.
-    sites : list of Site
-    counter_rows : list of list of int
-        For each instrument, the sites of its counters in order.
-    tallies : int
-        Counters before those of the instruments: how often straight lines ran with all lanes.
-    multiples : list of list of list of int
-        For each instrument, what tallies add to its counters: row, number of the tally, and how much of each slot.
-    layout : Layout
-    handlers : list of str or bytes
-        LLVM modules of the instruments' handlers that `ir` calls, and of what they need; for compiling.
-    digest : str
-        Of `ir`, which is not kept on disk: code of one digest goes on where other code of it has left a warp.
-    """
-
-    ir: str
+    ir: str  #: LLVM module text that defines `symbol`.
     symbol: str
+    #: Size of a warp record, and its barrier points whose arrivals are counted.
     warp_bytes: int
     points: int
-    spins: bool
-    prints: bool
+    spins: bool  #: Whether some loop waits for other threads.
+    prints: bool  #: Whether it calls vprintf.
     sites: list[Site]
-    counter_rows: list[list[int]]
-    tallies: int
+    counter_rows: list[list[int]]  #: For each instrument, the sites of its counters in order.
+    tallies: int  #: Counters before those of the instruments: how often straight lines ran with all lanes.
+    #: For each instrument, what tallies add to its counters: row, number of the tally, and how much of each slot.
     multiples: list[list[list[int]]]
     layout: Layout = field(default_factory=Layout)
+    #: LLVM modules of the instruments' handlers that `ir` calls, and of what they need; for compiling.
     handlers: list[str | bytes] = field(default_factory=list)
+    #: Of `ir`, which is not kept on disk: code of one digest goes on where other code of it has left a warp.
     digest: str = ""
 
 

@@ -76,19 +76,11 @@ def _written_often(graph: Graph) -> set[str]:
 
 @dataclass(slots=True)
 class _Step:
-    """An instruction that uses registers which are written often.
+    """An instruction that uses registers which are written often."""
 
-    Attributes
-    ----------
-    at : int
-        Its position in the block; behind the last one for the block's end.
-    op : Op
-    reads, writes : dict of str to int
-        For each such register the value that the instruction reads there, and the one that it writes.
-    """
-
-    at: int
+    at: int  #: Its position in the block; behind the last one for the block's end.
     op: Op
+    #: For each such register the value that the instruction reads there, and the one that it writes.
     reads: dict[str, int]
     writes: dict[str, int]
 
@@ -97,24 +89,15 @@ class _Webs:
     """The values of some registers, joined where one instruction can read either.
 
     Values are numbers. There is one for each definition, and one for each register and block where several meet.
-
-    Attributes
-    ----------
-    steps : list of list of _Step
-        By block.
-    fresh : dict of str to None
-        The new names, in the order of the text.
-    copies : dict of str to str
-        Names of definitions of their own, and the names of their webs.
     """
 
     def __init__(self, graph: Graph, names: set[str]) -> None:
         self.graph = graph
-        self.fresh: dict[str, None] = {}
-        self.copies: dict[str, str] = {}
+        self.fresh: dict[str, None] = {}  #: The new names, in the order of the text.
+        self.copies: dict[str, str] = {}  #: Names of definitions of their own, and the names of their webs.
         self._parents: list[int] = []
         self._live = [sorted(block.live_in & names) for block in graph.blocks]
-        self.steps = [list(self._steps(block, names)) for block in graph.blocks]
+        self.steps = [list(self._steps(block, names)) for block in graph.blocks]  #: By block.
         self._merges: list[dict[str, int]] = [{} for _ in graph.blocks]
         self._apart: set[int] = set()  # definitions outside of loops that can have a name of their own
         self._alone: set[int] = set()  # those that some instruction reads which no other definition reaches
