@@ -40,10 +40,7 @@ class SpacedArray:
 def spaced(kernel: Any, args: Sequence[Any]) -> tuple[Program, list[Any]]:
     """A kernel compiled for arrays with gaps, and the arguments with these; both as they are where that cannot be.
 
-    Raises
-    ------
-    CompileError, ArgumentTypeError
-        As :func:`tilewright.programs.program.program_for`.
+    Raises CompileError, ArgumentTypeError: as :func:`tilewright.programs.program.program_for`.
     """
     if not isinstance(kernel, Program):
         made: dict[int, SpacedArray] = {}  # the same array twice is one array

@@ -29,10 +29,7 @@ def placed_gpu() -> SimulatedGpu | None:
 def current_gpu() -> SimulatedGpu:
     """The simulated GPU that numba-cuda's calls go to now.
 
-    Raises
-    ------
-    DeviceError
-        There is none.
+    Raises DeviceError: there is none.
     """
     gpu = placed_gpu()
     if gpu is None:

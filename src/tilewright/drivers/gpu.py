@@ -181,10 +181,7 @@ class SimulatedGpu:
     def stop(self) -> None:
         """End it, where :meth:`simulated_gpu.start` put it in place; nothing where it has ended.
 
-        Raises
-        ------
-        DeviceError
-            It is a `with` block's, and ends with it.
+        Raises DeviceError: it is a `with` block's, and ends with it.
         """
         if self.closed:
             return

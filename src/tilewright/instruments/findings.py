@@ -188,10 +188,7 @@ class Finding:
     def from_json(cls, document: Mapping[str, Any]) -> Finding:
         """Read what :meth:`to_json` gave, also after a way through JSON text; other `places` of a cause are left out.
 
-        Raises
-        ------
-        ArgumentTypeError
-            A field is missing or unknown.
+        Raises ArgumentTypeError: a field is missing or unknown.
         """
         fields = {key: value for key, value in document.items() if key not in ("severity", "message", "places")}
         for key in ("block", "thread"):

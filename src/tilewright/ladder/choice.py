@@ -13,10 +13,7 @@ from tilewright.kernels.catalogue import Record
 def select(records: Sequence[Record], patterns: Iterable[str]) -> tuple[Record, ...]:
     """Return the records that any pattern names: a kernel's name, a source row (`S9`), or either with `*` and `?`.
 
-    Raises
-    ------
-    ArgumentValueError
-        A pattern names nothing.
+    Raises ArgumentValueError: a pattern names nothing.
     """
     chosen: set[str] = set()
     for pattern in patterns:
@@ -36,10 +33,7 @@ def select(records: Sequence[Record], patterns: Iterable[str]) -> tuple[Record, 
 def choose(records: Sequence[Record], name: str) -> Record:
     """Return the one record of that name.
 
-    Raises
-    ------
-    ArgumentValueError
-        No record, or several, have the name.
+    Raises ArgumentValueError: no record, or several, have the name.
     """
     found = select(records, [name])
     if len(found) > 1:

@@ -63,12 +63,8 @@ class Climber:
     def on(cls, device: Device, gpu: str | None, seed: int | None) -> Climber:
         """Return a climber on a device.
 
-        Raises
-        ------
-        ArgumentValueError
-            No device with kernels has that name, or no compiler makes kernels for the GPU any more.
-        DeviceError
-            There is no such device here.
+        Raises ArgumentValueError: no device with kernels has that name, or no compiler makes kernels for the GPU any
+        more. DeviceError: there is no such device here.
         """
         from tilewright import machine
 

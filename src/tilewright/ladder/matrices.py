@@ -60,12 +60,8 @@ def operands(m: int, n: int, k: int, dtype: str, seed: int = 0) -> tuple[Array, 
 def check_operands(a: Array, b: Array) -> tuple[Array, Array]:
     """Return the operands, in native byte order, if they can be multiplied.
 
-    Raises
-    ------
-    ArgumentValueError
-        Not matrices, an extent is 0, or the inner extents differ.
-    ArgumentTypeError
-        A dtype that is no number, or two different ones.
+    Raises ArgumentValueError: not matrices, an extent is 0, or the inner extents differ. ArgumentTypeError: a dtype
+    that is no number, or two different ones.
     """
     for name, operand in (("a", a), ("b", b)):
         if operand.ndim != 2:

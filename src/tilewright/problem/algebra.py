@@ -72,10 +72,7 @@ class Algebra:
     def traced(self, dtype: str) -> Semiring:
         """The algebra on one dtype.
 
-        Raises
-        ------
-        ArgumentTypeError, ArgumentValueError
-            Its operations cannot be traced, or leave the dtype.
+        Raises ArgumentTypeError, ArgumentValueError: its operations cannot be traced, or leave the dtype.
         """
         add, multiply = (
             _of_dtype(function, names, dtype)
@@ -131,10 +128,7 @@ class Semiring:
     def in_words(self) -> Semiring:
         """An algebra on truth values as one on words of 32.
 
-        Raises
-        ------
-        ArgumentTypeError
-            It does more with them than logic.
+        Raises ArgumentTypeError: it does more with them than logic.
         """
         steps = self.add.instructions + self.multiply.instructions
         other = [step.op for step in steps if step.op not in _LOGIC]
@@ -202,10 +196,7 @@ def semiring(algebra: str | Algebra, dtype: str) -> Semiring:
 def checked(algebra: str | Algebra) -> str | Algebra:
     """An algebra as a caller may give it.
 
-    Raises
-    ------
-    ArgumentTypeError, ArgumentValueError
-        It is none.
+    Raises ArgumentTypeError, ArgumentValueError: it is none.
     """
     if isinstance(algebra, Algebra):
         return algebra

@@ -91,10 +91,7 @@ def available() -> bool:
 def current() -> Any:
     """The current `cuda.core.Device`, ready for use.
 
-    Raises
-    ------
-    DeviceError
-        There is no driver or no GPU.
+    Raises DeviceError: there is no driver or no GPU.
     """
     reason = unavailable()
     if reason:
@@ -107,10 +104,7 @@ def current() -> Any:
 def compute_capability() -> tuple[int, int]:
     """The current GPU's compute capability.
 
-    Raises
-    ------
-    DeviceError
-        There is no driver or no GPU.
+    Raises DeviceError: there is no driver or no GPU.
     """
     major, minor = current().compute_capability
     return major, minor

@@ -90,10 +90,7 @@ class Graph:
 def make_op(instruction: tree.Instruction, registers: dict[str, str], path: str) -> Op:
     """Find an instruction's row and sort its operands.
 
-    Raises
-    ------
-    PtxError
-        When no row has this form; the message names its neighbours.
+    Raises PtxError: when no row has this form; the message names its neighbours.
     """
     form = table().find(instruction.name)
     if form is None:
@@ -166,10 +163,7 @@ def registers_of(operand: tree.Operand) -> list[str]:
 def build(function: tree.Function, path: str) -> Graph:
     """Cut a function into blocks, number them, and find liveness, back edges and spin loops.
 
-    Raises
-    ------
-    PtxError
-        For an unknown form, an undeclared register or a branch to no label.
+    Raises PtxError: for an unknown form, an undeclared register or a branch to no label.
     """
     blocks = _Cutter(function, path).cut()
     order = _reverse_post_order(blocks)

@@ -64,12 +64,8 @@ def translate(
 ) -> Translation:
     """Translate one kernel for a class of launches, on a host with mask registers by default.
 
-    Raises
-    ------
-    PtxError
-        For anything in the kernel that the machine does not do; the message starts with `file:line:`.
-    LaunchError
-        The kernel's own directives do not allow such blocks.
+    Raises PtxError: for anything in the kernel that the machine does not do; the message starts with `file:line:`.
+    LaunchError: the kernel's own directives do not allow such blocks.
     """
     if entry in module.functions:
         _check_directives(module, module.functions[entry], launch)
