@@ -59,10 +59,10 @@ def simulated(record: catalogue.Record, dtype: str, shape: tuple[int, int, int],
     run = simt.launch(program, at.grid, at.block, record.arguments(a, b, c), instruments=(Coalescing(), Banks()))
     sectors, banks = run.results["coalescing"], run.results["banks"]
     return {
-        "global_load_sectors": sectors.global_load_sectors,
-        "global_store_sectors": sectors.global_store_sectors,
-        "shared_load_wavefronts": banks.shared_load_wavefronts,
-        "shared_store_wavefronts": banks.shared_store_wavefronts,
+        "global_load_sectors": sectors.total("load", "sectors"),
+        "global_store_sectors": sectors.total("store", "sectors"),
+        "shared_load_wavefronts": banks.total("load", "wavefronts"),
+        "shared_store_wavefronts": banks.total("store", "wavefronts"),
         "registers_per_thread": program.resources(cc).registers_per_thread,
         "static_shared_bytes": program.shared_bytes,
     }

@@ -68,53 +68,16 @@ class BanksResult:
     rows: tuple[BanksRow, ...]
 
     def total(self, access: str, quantity: str) -> int:
-        """Sum of one quantity (`requests`, `wavefronts`, `ideal_wavefronts` ...) over one kind of access."""
+        """Sum of one quantity (`requests`, `wavefronts`, `excess_wavefronts` ...) over one kind of access.
+
+        That is `load`, `store` or `atomic`; atomics count as if they were stores, lanes on one word not serialised.
+        """
         return sum(int(getattr(row, quantity)) for row in self.rows if row.site.access == access)
-
-    @property
-    def shared_load_requests(self) -> int:
-        """Load instructions executed by warps."""
-        return self.total("load", "requests")
-
-    @property
-    def shared_load_wavefronts(self) -> int:
-        """Wavefronts of all loads."""
-        return self.total("load", "wavefronts")
-
-    @property
-    def shared_store_requests(self) -> int:
-        """Store instructions executed by warps."""
-        return self.total("store", "requests")
-
-    @property
-    def shared_store_wavefronts(self) -> int:
-        """Wavefronts of all stores."""
-        return self.total("store", "wavefronts")
-
-    @property
-    def shared_atomic_requests(self) -> int:
-        """Atomic and reduction instructions executed by warps."""
-        return self.total("atomic", "requests")
-
-    @property
-    def shared_atomic_wavefronts(self) -> int:
-        """Wavefronts of all atomics, counted as if they were stores; lanes on one word are not serialised."""
-        return self.total("atomic", "wavefronts")
-
-    @property
-    def shared_load_conflicts(self) -> int:
-        """Excess wavefronts of loads."""
-        return self.total("load", "excess_wavefronts")
-
-    @property
-    def shared_store_conflicts(self) -> int:
-        """Excess wavefronts of stores."""
-        return self.total("store", "excess_wavefronts")
 
     @property
     def shared_bank_conflicts(self) -> int:
         """Excess wavefronts of loads and stores together."""
-        return self.shared_load_conflicts + self.shared_store_conflicts
+        return self.total("load", "excess_wavefronts") + self.total("store", "excess_wavefronts")
 
 
 class Banks(Instrument):
@@ -127,7 +90,7 @@ class Banks(Instrument):
     >>> from tilewright.simt.events import EventKind, Site
     >>> load = Site(EventKind.ACCESS, 7, "k.py:3", "ld.shared.f32", 1, "shared", "load", 4)
     >>> result = Banks().collect([load], np.array([[1, 32, 2, 1]], np.uint64))
-    >>> result.shared_load_wavefronts, result.shared_bank_conflicts
+    >>> result.total("load", "wavefronts"), result.shared_bank_conflicts
     (2, 1)
     """
 

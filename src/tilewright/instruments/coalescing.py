@@ -67,39 +67,12 @@ class CoalescingResult:
     requests: Requests | None = None
 
     def total(self, access: str, quantity: str, space: str = "global") -> int:
-        """Sum of one quantity (`requests`, `lanes`, `sectors`, `bytes_used`) over one kind of access."""
+        """Sum of one quantity (`requests`, `lanes`, `sectors`, `bytes_used`) over one kind of access.
+
+        That is `load`, `store` or `atomic`, reductions among the last. Sectors are the transactions of S7.
+        """
         chosen = (row for row in self.rows if (row.site.access, row.site.space) == (access, space))
         return sum(int(getattr(row, quantity)) for row in chosen)
-
-    @property
-    def global_load_requests(self) -> int:
-        """Load instructions executed by warps."""
-        return self.total("load", "requests")
-
-    @property
-    def global_load_sectors(self) -> int:
-        """Sectors of all loads: the transactions of S7."""
-        return self.total("load", "sectors")
-
-    @property
-    def global_store_requests(self) -> int:
-        """Store instructions executed by warps."""
-        return self.total("store", "requests")
-
-    @property
-    def global_store_sectors(self) -> int:
-        """Sectors of all stores."""
-        return self.total("store", "sectors")
-
-    @property
-    def global_atomic_requests(self) -> int:
-        """Atomic and reduction instructions executed by warps."""
-        return self.total("atomic", "requests")
-
-    @property
-    def global_atomic_sectors(self) -> int:
-        """Sectors of all atomics and reductions."""
-        return self.total("atomic", "sectors")
 
 
 class Coalescing(Instrument):
@@ -122,7 +95,7 @@ class Coalescing(Instrument):
     >>> from tilewright.simt.events import EventKind, Site
     >>> load = Site(EventKind.ACCESS, 7, "k.py:3", "ld.global.f32", 1, "global", "load", 4)
     >>> result = Coalescing().collect([load], np.array([[1, 32, 4, 128, 4]], np.uint64))
-    >>> result.global_load_sectors, result.rows[0].efficiency
+    >>> result.total("load", "sectors"), result.rows[0].efficiency
     (4, 1.0)
     """
 

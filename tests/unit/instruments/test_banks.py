@@ -88,8 +88,16 @@ def test_totals_keep_kinds_of_access_apart():
     sites = [site("shared"), site("shared", "store"), site("shared", "atomic"), site("shared")]
     counters = np.array([[1, 32, 16, 1], [2, 64, 5, 2], [3, 96, 40, 3], [1, 32, 4, 4]], np.uint64)
     result = Banks().collect(sites, counters)
-    assert (result.shared_load_requests, result.shared_load_wavefronts, result.shared_load_conflicts) == (2, 20, 15)
-    assert (result.shared_store_requests, result.shared_store_wavefronts, result.shared_store_conflicts) == (2, 5, 3)
-    assert (result.shared_atomic_requests, result.shared_atomic_wavefronts) == (3, 40)
+    assert (
+        result.total("load", "requests"),
+        result.total("load", "wavefronts"),
+        result.total("load", "excess_wavefronts"),
+    ) == (2, 20, 15)
+    assert (
+        result.total("store", "requests"),
+        result.total("store", "wavefronts"),
+        result.total("store", "excess_wavefronts"),
+    ) == (2, 5, 3)
+    assert (result.total("atomic", "requests"), result.total("atomic", "wavefronts")) == (3, 40)
     assert result.shared_bank_conflicts == 18
     assert [row.excess_wavefronts for row in result.rows] == [15, 3, 37, 0]

@@ -77,8 +77,8 @@ def test_s7_totals():
     for row in range(32):
         harness.access([16384 + 4 * (32 * row + lane) for lane in range(LANES)], FULL, 4)
     result = Coalescing().collect([site(), site(access="store")], np.vstack([loads, harness.counters]))
-    assert result.global_load_sectors == 5120
-    assert result.global_store_sectors == 128
+    assert result.total("load", "sectors") == 5120
+    assert result.total("store", "sectors") == 128
     assert result.rows[0].lanes == 2 * 32**3
     assert result.rows[1].lanes == 32**2
 
@@ -97,16 +97,16 @@ def test_totals_keep_kinds_of_access_apart():
     sites = [site(), site(), site(access="store"), site(access="atomic")]
     counters = np.array([[1, 32, 4, 128, 4], [2, 64, 16, 256, 8], [3, 96, 5, 30, 3], [7, 7, 8, 28, 7]], np.uint64)
     result = Coalescing().collect(sites, counters)
-    assert (result.global_load_requests, result.global_load_sectors) == (3, 20)
-    assert (result.global_store_requests, result.global_store_sectors) == (3, 5)
-    assert (result.global_atomic_requests, result.global_atomic_sectors) == (7, 8)
+    assert (result.total("load", "requests"), result.total("load", "sectors")) == (3, 20)
+    assert (result.total("store", "requests"), result.total("store", "sectors")) == (3, 5)
+    assert (result.total("atomic", "requests"), result.total("atomic", "sectors")) == (7, 8)
     assert result.rows[1].efficiency == 0.5
     assert result.rows[1].sectors_per_request == 8
 
 
 def test_nothing_ran():
     result = Coalescing().collect([site()], np.zeros((1, 5), np.uint64))
-    assert result.global_load_sectors == 0
+    assert result.total("load", "sectors") == 0
     assert result.rows[0].efficiency == 0.0
     assert result.rows[0].sectors_per_request == 0.0
     assert Coalescing().collect([], np.zeros((0, 5), np.uint64)).rows == ()

@@ -80,4 +80,4 @@ def test_the_transaction_analysis() -> None:
         record.program("int32"), shape.grid, shape.block, record.arguments(a, b, c), instruments=(Coalescing(),)
     )
     counted = run.results["coalescing"]
-    assert (counted.global_load_sectors, counted.global_store_sectors) == (5120, 128)
+    assert (counted.total("load", "sectors"), counted.total("store", "sectors")) == (5120, 128)

@@ -49,5 +49,5 @@ def test_two_instruments_of_one_kind_may_have_two_names() -> None:
     load, store = Only("load"), Only("store")
     store.name = "stores"
     results = run(kernel(BODY), np.zeros(32, np.int32), instruments=[load, store]).results
-    assert results["coalescing"].global_load_sectors == results["stores"].global_store_sectors == 4
-    assert results["coalescing"].global_store_sectors == 0
+    assert results["coalescing"].total("load", "sectors") == results["stores"].total("store", "sectors") == 4
+    assert results["coalescing"].total("store", "sectors") == 0

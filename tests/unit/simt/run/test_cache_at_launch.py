@@ -88,7 +88,7 @@ def test_instruments_count_alike_from_the_cache(folder):
     second = result(instruments=[Mix(), Coalescing()])
     assert second.cached and not first.cached
     assert second.results == first.results
-    assert second.results["coalescing"].global_store_sectors == 4
+    assert second.results["coalescing"].total("store", "sectors") == 4
 
 
 DAMAGE = {

@@ -112,8 +112,8 @@ def test_wavefronts(pattern, form, store):
     for first in range(0, BLOCK, 32):
         lanes = {t - first: PATTERNS[pattern][1](t, FORMS[form]) for t in range(first, min(first + 32, BLOCK))}
         wanted += wavefronts(lanes, FORMS[form])
-    got = result.shared_store_wavefronts if store else result.shared_load_wavefronts
-    other = result.shared_load_wavefronts if store else result.shared_store_wavefronts
+    got = result.total("store", "wavefronts") if store else result.total("load", "wavefronts")
+    other = result.total("load", "wavefronts") if store else result.total("store", "wavefronts")
     assert (got, other) == (wanted, 0)
 
 
@@ -124,16 +124,16 @@ def test_generic_accesses_count_in_the_space_they_reach():
         declarations=".shared .align 128 .b8 s[256];",
     )
     results = run(program, np.zeros(32, np.uint32), instruments=[Coalescing(), Banks()]).results
-    assert results["coalescing"].global_load_sectors == 2
-    assert results["banks"].shared_load_wavefronts == 1
+    assert results["coalescing"].total("load", "sectors") == 2
+    assert results["banks"].total("load", "wavefronts") == 1
 
 
 def test_atomics_count_as_atomics():
     program = kernel("red.global.add.u32 [%at], 1; atom.global.add.u32 %r1, [%out], 1;")
     result = run(program, np.zeros(64, np.uint32), block=64, instruments=[Coalescing()]).results["coalescing"]
-    assert result.global_atomic_requests == 4
-    assert result.global_atomic_sectors == 8 + 2
-    assert (result.global_load_requests, result.global_store_requests) == (0, 0)
+    assert result.total("atomic", "requests") == 4
+    assert result.total("atomic", "sectors") == 8 + 2
+    assert (result.total("load", "requests"), result.total("store", "requests")) == (0, 0)
 
 
 def test_s7_exactly():
@@ -148,8 +148,8 @@ def test_s7_exactly():
         record.program("float32"), shape.grid, shape.block, record.arguments(a, b, c), instruments=[Coalescing()]
     )
     counted = run_.results["coalescing"]
-    assert counted.global_load_sectors == 5120
-    assert counted.global_store_sectors == 128
+    assert counted.total("load", "sectors") == 5120
+    assert counted.total("store", "sectors") == 128
     assert np.array_equal(c, a @ b)
 
 
@@ -215,5 +215,5 @@ def test_instruments_do_not_change_results_and_see_every_host_thread():
     second = run(kernel(body), observed, grid=100, block=64, instruments=[Mix(), Banks(), Coalescing()])
     assert observed.tolist() == plain.tolist()
     assert second.warp_instructions == first.warp_instructions == second.results["mix"].warp_instructions
-    assert second.results["coalescing"].global_store_requests == 400
+    assert second.results["coalescing"].total("store", "requests") == 400
     assert first.results == {}
