@@ -35,7 +35,7 @@ def test_a_record_gives_its_reference(
     assert same_bits(c, record.reference(a, b))
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int32", "uint8", "bool"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int32", "uint8"])
 def test_products_have_the_cpus_bits(dtype: str) -> None:
     a, b = (x.astype(dtype) for x in operands(2 * 70, 50, 33, "float32"))
     assert same_bits(tw.matmul(a, b, device="cuda"), tw.matmul(a, b))

@@ -17,15 +17,13 @@ from tilewright.programs import extent, residency
 from tilewright.programs.arguments import Argument, array_shape
 from tilewright.programs.host_arrays import flat
 from tilewright.programs.program import Program
+from tilewright.programs.staging import Staged, StagedArguments, stage
 from tilewright.simt.observer import ArgumentFact, Launch
-from tilewright.simt.run.grid_barrier import WORKSPACE_BYTES
 from tilewright.simt.run.launch import observed
 from tilewright.simt.run.limits import Limits
 from tilewright.simt.run.memory import DeviceArray, Memory
-from tilewright.simt.run.staging import Staged, given_memory, stage
-from tilewright.simt.run.variables import keeps_variables, loaded, place_module
-from tilewright.simt.translate.inline import inline_calls
-from tilewright.simt.translate.layout import lay_out
+from tilewright.simt.run.staging import Scene, given_memory
+from tilewright.simt.run.variables import keeps_variables, loaded
 
 _Extents = int | Sequence[int]
 #: What a launch takes besides its arrays, with the unused memory between, and then some.
@@ -97,7 +95,7 @@ def check(
     checks = Checks(gpu=gpu, ignore=ignore)
     checks.started(memory.limit_bytes)
     zones, memory.red_zones = memory.red_zones, checks.red_zones
-    scene = _Scene(checks, memory)
+    scene = _CheckedScene(checks, memory)
     try:
         staged = scene.stage(given)
         about = Launch(
@@ -130,17 +128,16 @@ def _shape(name: str, grid: _Extents, block: _Extents) -> tuple[extent.Extent, e
         return (int(gx), int(gy), int(gz)), (int(bx), int(by), int(bz))
 
 
-class _Scene:
-    """The memory of one launch, and what observers hear of it."""
+class _CheckedScene(Scene):
+    """The memory of one launch, with the checks that hear of it."""
 
     def __init__(self, checks: Checks, memory: Memory) -> None:
+        super().__init__(memory)
         self.checks = checks
-        self.memory = memory
-        self._scratch: list[int] = []
         for address, size in memory.allocations():
             checks.allocated(address, size)
 
-    def stage(self, args: Sequence[Any]) -> dict[int, Staged]:
+    def stage(self, args: Sequence[Any]) -> StagedArguments:
         """Put arguments into memory; by the argument's id."""
         plain = [arg for arg in flat(args) if not isinstance(arg, SpacedArray)]
         on_device = [arg for arg in plain if isinstance(arg, DeviceArray)]
@@ -151,7 +148,7 @@ class _Scene:
             if written:
                 self.checks.host_wrote(address, size)
             held[address, size] = within, written
-        staged = stage(plain, self.memory, lambda size: self.allocate(size, written=True))
+        staged = stage(plain, self)
         for place, (arrays, written) in held.items():
             if arrays and place[0] not in self.memory.modules.values():  # variables stay where the kernel names them
                 self._guard(staged, arrays, place, written=written)
@@ -161,7 +158,7 @@ class _Scene:
         return staged
 
     def _guard(
-        self, staged: dict[int, Staged], arrays: list[DeviceArray], place: tuple[int, int], *, written: bool
+        self, staged: StagedArguments, arrays: list[DeviceArray], place: tuple[int, int], *, written: bool
     ) -> None:
         """Let arrays of one allocation lie in a copy of it, with unused memory around, where there is room for one."""
         if self.memory.allocated_bytes + 2 * place[1] + _ROOM_BYTES > self.memory.capacity_bytes:
@@ -183,40 +180,26 @@ class _Scene:
         host = arg.source.view() if isinstance(arg.source, DeviceArray) else None if arg.readonly else arg.source
         return Staged(address, host, device, (address, arg.span_bytes))
 
-    def allocate(self, size_bytes: int, *, written: bool) -> int:
-        """Memory for this launch only."""
-        address = self.memory.allocate(size_bytes)
-        self._scratch.append(address)
+    def allocate(self, size_bytes: int, *, written: bool = True) -> int:
+        """Memory for this launch only, which the host has written or not."""
+        address = super().allocate(size_bytes)
         self.checks.allocated(address, size_bytes)
         if written:
             self.checks.host_wrote(address, size_bytes)
         return address
 
-    def launch(self, about: Launch, args: Sequence[Any], staged: dict[int, Staged]) -> None:
+    def launch(self, about: Launch, args: Sequence[Any], staged: StagedArguments) -> None:
         """Run the kernel; an error that is a finding ends here."""
-        values = about.program.marshal(args, lambda value: staged[id(value)].start)
-        base = self._variables(about.program)
-        workspace = self.allocate(WORKSPACE_BYTES, written=True) if about.cooperative else 0
+        values = about.program.marshal(args, staged.address_of)
+        base = self.variables(about.program)
+        workspace = self.workspace(about.cooperative)
         try:
             observed(about, values, self.memory, base, [self.checks], workspace)
         except (KernelError, LaunchError) as error:
             if not self.checks.explains(about, error):
                 raise
         else:
-            for item in staged.values():
-                item.copy_back(self.memory)
-
-    def _variables(self, program: Program) -> int:
-        if keeps_variables(program):
-            return loaded(program.ptx, self.memory)
-        module = program.module
-        layout = lay_out(module, inline_calls(module, module.functions[program.entry]))
-        return place_module(program, layout, self.memory, lambda size: self.allocate(size, written=True))
-
-    def close(self) -> None:
-        """Give the memory back."""
-        for address in reversed(self._scratch):
-            self.memory.free(address)
+            staged.copy_back(self.memory.clear)
 
 
 def _facts(program: Program, args: Sequence[Any], staged: dict[int, Staged]) -> Iterator[ArgumentFact]:

@@ -68,6 +68,11 @@ class Stretch:
         """Bytes from the beginning of the device's copy to an array's element [0, 0, ...]."""
         return self.lead_bytes + int(array.__array_interface__["data"][0]) - self.low
 
+    def elements(self, array: npt.NDArray[Any], copy: npt.NDArray[np.uint8]) -> npt.NDArray[Any]:
+        """An array's elements among the bytes of the copy."""
+        offset = self.offset(array) if array.size else 0
+        return np.ndarray(array.shape, array.dtype, copy.data, offset, array.strides)
+
 
 def stretches(arrays: Sequence[npt.NDArray[Any]]) -> list[Stretch]:
     """The arrays by the memory that they share, in order of the first; an array that is there twice counts once."""

@@ -15,15 +15,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tilewright.errors import ArgumentTypeError, CompileError, DeviceError, LaunchError, MissingExtraError
 from tilewright.machine import launch_limits
 from tilewright.native.once import bounded
 from tilewright.programs import assembler, extent
 from tilewright.programs.arguments import array_shape
-from tilewright.programs.host_arrays import Stretch, flat, stretches
+from tilewright.programs.host_arrays import Stretch
 from tilewright.programs.optional import require
 from tilewright.programs.program import Program, program_for
+from tilewright.programs.staging import stage, written_back
 
 _PURPOSE = "Running on a real GPU"
 _ELSEWHERE = 'run it on the simulated GPU instead (tilewright.simt.launch, device="simulated")'
@@ -170,8 +172,8 @@ def _run(
     stream = device.create_stream()
     copies = _Copies(device, stream)
     try:
-        copies.hold(args)
-        words = _words(program, program.marshal(args, copies.address_of))
+        staged = stage(args, copies)
+        words = _words(program, program.marshal(args, staged.address_of))
         kernel = _loaded(program.ptx, program.entry, device.device_id, tuple(device.compute_capability))
         if shared_bytes > launch_limits().shared_per_block_bytes:
             _allow_shared(kernel, device, shared_bytes)
@@ -184,6 +186,7 @@ def _run(
         stream.record(end)
         end.sync()
         copies.bring_back()
+        staged.copy_back()
         return DeviceRun((end - start) / 1e3, program, device.name)
     finally:
         copies.close()
@@ -233,52 +236,41 @@ class _Copies:
         self._device = device
         self._stream = stream
         self._driver = require("cuda.bindings.driver", _PURPOSE)
-        #: id of a host array -> its memory, which keeps the id its own, and the buffer
-        self._held: dict[int, tuple[Stretch, Any]] = {}
+        self._held: list[tuple[Stretch, Any, npt.NDArray[np.uint8]]] = []
 
-    def hold(self, args: Sequence[Any]) -> None:
-        """Copy the host arrays among the arguments; those that share elements are one memory there too."""
-        for stretch in stretches([arg for arg in flat(args) if isinstance(arg, np.ndarray)]):
-            buffer = self._device.allocate(max(stretch.lead_bytes + stretch.size_bytes, 1), stream=self._stream)
-            for array in stretch.arrays:
-                self._held[id(array)] = (stretch, buffer)
-            if stretch.size_bytes:
-                start = int(buffer.handle) + stretch.lead_bytes
-                given = start, stretch.low, stretch.size_bytes, self._stream.handle
-                _check(self._driver.cuMemcpyHtoDAsync(*given)[0], f"copying {stretch.size_bytes} bytes to the GPU")
-
-    def address_of(self, array: Any) -> int:
-        """The device address of an array's element [0, 0, ...]; a host array is held."""
+    def resident(self, array: Any) -> int:
+        """The address of an array that is on the GPU already."""
         interface = getattr(array, "__cuda_array_interface__", None)
-        if interface is not None:
-            return int(interface["data"][0])
-        if not isinstance(array, np.ndarray):
-            shape = array_shape(array)
+        if interface is None:
             raise ArgumentTypeError(
                 f"an array on a real GPU must be NumPy's or have __cuda_array_interface__ (got {type(array).__name__}, "
-                f"{shape}); pass it as a NumPy array"
+                f"{array_shape(array)}); pass it as a NumPy array"
             )
-        stretch, buffer = self._held[id(array)]
-        return int(buffer.handle) + stretch.offset(array)
+        return int(interface["data"][0])
+
+    def copied(self, stretch: Stretch) -> tuple[int, npt.NDArray[np.uint8]]:
+        """Copy arrays with what lies between their elements."""
+        copy: npt.NDArray[np.uint8] = np.empty(max(stretch.lead_bytes + stretch.size_bytes, 1), np.uint8)
+        buffer = self._device.allocate(copy.nbytes, stream=self._stream)
+        self._held.append((stretch, buffer, copy))
+        if size := stretch.size_bytes:
+            start = int(buffer.handle) + stretch.lead_bytes
+            error = self._driver.cuMemcpyHtoDAsync(start, stretch.low, size, self._stream.handle)[0]
+            _check(error, f"copying {size} bytes to the GPU")
+        return int(buffer.handle), copy
 
     def bring_back(self) -> None:
-        """Copy every array that may be written back to the host, its own elements only."""
-        for stretch, buffer in {id(held[0]): held for held in self._held.values()}.values():
-            writable = [array for array in stretch.arrays if array.flags.writeable and array.size]
-            if not writable:
-                continue
-            size = stretch.size_bytes
-            whole = np.empty(size, np.uint8)
-            start = int(buffer.handle) + stretch.lead_bytes
-            error = self._driver.cuMemcpyDtoHAsync(whole.ctypes.data, start, size, self._stream.handle)[0]
-            _check(error, f"copying {size} bytes from the GPU")
-            self._stream.sync()
-            for array in writable:
-                offset = stretch.offset(array) - stretch.lead_bytes
-                array[...] = np.ndarray(array.shape, array.dtype, whole, offset, array.strides)
+        """Let the host see the copies of arrays that are written back."""
+        for stretch, buffer, copy in self._held:
+            if any(written_back(array) for array in stretch.arrays):
+                lead, size = stretch.lead_bytes, stretch.size_bytes
+                to, start = copy.ctypes.data + lead, int(buffer.handle) + lead
+                error = self._driver.cuMemcpyDtoHAsync(to, start, size, self._stream.handle)[0]
+                _check(error, f"copying {size} bytes from the GPU")
+        self._stream.sync()
 
     def close(self) -> None:
         """Give the copies' memory back."""
-        for buffer in {id(buffer): buffer for _, buffer in self._held.values()}.values():
+        for _, buffer, _ in self._held:
             buffer.close(self._stream)
         self._stream.sync()

@@ -14,15 +14,14 @@ from tilewright.errors import ArgumentTypeError, ArgumentValueError, KernelError
 from tilewright.native.interrupts import HeldBack
 from tilewright.programs import extent, residency
 from tilewright.programs.program import Program, program_for
+from tilewright.programs.staging import stage
 from tilewright.simt.events import GLOBAL_BASE, Instrument
 from tilewright.simt.observer import Launch, Observer
 from tilewright.simt.run.execution import Execution
-from tilewright.simt.run.grid_barrier import WORKSPACE_BYTES
 from tilewright.simt.run.job import SHARED_REMEDY, Job, Placed, made_ready
 from tilewright.simt.run.limits import Limits
 from tilewright.simt.run.memory import ALIGNMENT_BYTES, Memory
-from tilewright.simt.run.staging import given_memory, needed_bytes, stage
-from tilewright.simt.run.variables import keeps_variables, loaded, place_module
+from tilewright.simt.run.staging import Scene, given_memory, needed_bytes
 from tilewright.waiting import announced
 
 #: Most bytes of one access to shared memory. Source: PTX ISA, 9.7.9.8 (ld: .v4 of 32 bits).
@@ -193,28 +192,21 @@ def _staged(about: Launch, args: Sequence[Any], instruments: Sequence[Instrument
     # Before anything is placed: any address will do that no parameter takes for a small number.
     job = made_ready(about, program.marshal(args, lambda value: GLOBAL_BASE), instruments)
     layout = job.ready.translation.layout
-    kept = memory is not None and keeps_variables(program) and layout.module_bytes > 0
+    kept = memory is not None
     if memory is None:
         memory = Memory(needed_bytes(args) + layout.module_bytes + layout.param_bytes + ALIGNMENT_BYTES * 5)
-    scratch: list[int] = []
-
-    def allocate(size_bytes: int) -> int:
-        scratch.append(memory.allocate(size_bytes))
-        return scratch[-1]
-
+    scene = Scene(memory)
     try:
         # Arrays come last, so that running past the last one leaves the memory in use.
-        module_base = loaded(program.ptx, memory) if kept else place_module(program, layout, memory, allocate)
-        workspace = allocate(WORKSPACE_BYTES) if about.cooperative else 0
-        placed = Placed(memory, module_base, allocate(job.param_bytes), workspace)
-        staged = stage(args, memory, allocate)
-        run = _run(job, program.marshal(args, lambda value: staged[id(value)].start), placed)
-        for item in staged.values():
-            item.copy_back(memory)
+        module_base = scene.variables(program, kept=kept) if layout.module_bytes else 0
+        workspace = scene.workspace(about.cooperative)
+        placed = Placed(memory, module_base, scene.allocate(job.param_bytes), workspace)
+        staged = stage(args, scene)
+        run = _run(job, program.marshal(args, staged.address_of), placed)
+        staged.copy_back(memory.clear)
         return run
     finally:
-        for address in reversed(scratch):
-            memory.free(address)
+        scene.close()
 
 
 def observed(

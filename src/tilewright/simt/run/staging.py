@@ -1,21 +1,19 @@
-"""NumPy arguments of a launch: copied to simulated memory with their own strides, and back."""
+"""What one launch has in simulated memory: variables, its workspace, copies of its arguments."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tilewright.errors import ArgumentTypeError
-from tilewright.programs.arguments import array_shape
-from tilewright.programs.host_arrays import flat, stretches
+from tilewright.programs.host_arrays import Stretch, flat, stretches
+from tilewright.programs.program import Program
+from tilewright.simt.run.grid_barrier import WORKSPACE_BYTES
 from tilewright.simt.run.memory import ALIGNMENT_BYTES, DeviceArray, Memory, current_memory
-
-#: Copies of arguments from this size on are given back one by one as they are written back.
-_GIVEN_BACK_BYTES = 1 << 20
+from tilewright.simt.run.variables import keeps_variables, loaded, place_all
 
 
 def given_memory(kernel: str, args: Sequence[Any], memory: Memory | None) -> Memory | None:
@@ -38,21 +36,52 @@ def needed_bytes(args: Sequence[Any]) -> int:
     return sum(one.lead_bytes + one.size_bytes + ALIGNMENT_BYTES for one in stretches(arrays))
 
 
-@dataclass(slots=True)
-class Staged:
-    """A NumPy argument's copy in simulated memory; `start` is the address of its element [0, 0, ...]."""
+class Scene:
+    """The memory of one launch: the place where its arguments are staged. `close` gives it back."""
 
-    start: int
-    host: npt.NDArray[Any] | None = None
-    device: npt.NDArray[Any] | None = None
-    span: tuple[int, int] = (0, 0)  # the copy's address and bytes
+    def __init__(self, memory: Memory) -> None:
+        self.memory = memory
+        self._scratch: list[int] = []
 
-    def copy_back(self, memory: Memory) -> None:
-        """Write the host's array; the copy's memory is given up first come, first gone, so that the peak stays low."""
-        if self.host is not None and self.device is not None:
-            self.host[...] = self.device
-        if self.span[1] >= _GIVEN_BACK_BYTES:
-            memory.clear(*self.span)
+    def allocate(self, size_bytes: int) -> int:
+        """Memory for this launch only."""
+        self._scratch.append(self.memory.allocate(size_bytes))
+        return self._scratch[-1]
+
+    def variables(self, program: Program, *, kept: bool = True) -> int:
+        """The address of the program's variables, 0 for none: `kept` ones are those of the launches before."""
+        if kept and keeps_variables(program):
+            return loaded(program.ptx, self.memory)
+        module = program.module
+        return place_all(module, self.memory, self.allocate, [module.functions[program.entry]])
+
+    def workspace(self, cooperative: bool) -> int:
+        """What blocks that wait for each other need; 0 where they do not."""
+        return self.allocate(WORKSPACE_BYTES) if cooperative else 0
+
+    def resident(self, array: Any) -> int:
+        """The address of a `DeviceArray`, which the launch may write."""
+        if not isinstance(array, DeviceArray):
+            raise ArgumentTypeError(
+                f"array arguments of a simulated launch must be NumPy arrays or tilewright.simt.DeviceArray "
+                f"(got {type(array).__name__}); {_instead_of(array)}"
+            )
+        array.host_written = True  # by the launch, from now on
+        return array.address
+
+    def copied(self, stretch: Stretch) -> tuple[int, npt.NDArray[np.uint8]]:
+        """Copy arrays, and nothing that lies between their elements."""
+        size = max(stretch.lead_bytes + stretch.size_bytes, 1)
+        address = self.allocate(size)
+        buffer = self.memory.view(address, size)
+        for array in stretch.arrays:
+            stretch.elements(array, buffer)[...] = array
+        return address, buffer
+
+    def close(self) -> None:
+        """Give the memory back."""
+        for address in reversed(self._scratch):
+            self.memory.free(address)
 
 
 def _instead_of(array: Any) -> str:
@@ -63,47 +92,3 @@ def _instead_of(array: Any) -> str:
             "`%%check` or `%%profile` in a notebook, or in a program for `tilewright check` or `profile`"
         )
     return "copy it with `numpy.asarray` or `Memory.array` first"
-
-
-def stage(args: Sequence[Any], memory: Memory, allocate: Callable[[int], int]) -> dict[int, Staged]:
-    """Copy NumPy arguments to memory that `allocate` gives, laid out with their own strides; by the argument's id.
-
-    Arrays that share elements, and the same array twice, are one memory there as they are on the host.
-    """
-    staged: dict[int, Staged] = {}
-    arrays = []
-    for arg in flat(args):
-        if isinstance(arg, DeviceArray):
-            staged[id(arg)] = Staged(arg.address)
-            arg.host_written = True  # by the launch, from now on
-        elif isinstance(arg, np.ndarray):
-            if arg.dtype.hasobject:  # its elements are host addresses, which a kernel must never hold
-                raise ArgumentTypeError(f"array arguments must have a plain dtype (got {arg.dtype})")
-            arrays.append(arg)
-        elif array_shape(arg) is not None:
-            raise ArgumentTypeError(
-                f"array arguments of a simulated launch must be NumPy arrays or tilewright.simt.DeviceArray "
-                f"(got {type(arg).__name__}); {_instead_of(arg)}"
-            )
-    for stretch in stretches(arrays):
-        size = max(stretch.lead_bytes + stretch.size_bytes, 1)
-        address = allocate(size)
-        buffer = memory.view(address, size)
-        for arg in stretch.arrays:
-            staged[id(arg)] = _staged(arg, address, stretch.offset(arg) if arg.size else 0, buffer)
-        staged[id(stretch.arrays[-1])].span = (address, size)  # all are written back by then
-    return staged
-
-
-def _staged(array: npt.NDArray[Any], address: int, offset: int, buffer: npt.NDArray[np.uint8]) -> Staged:
-    """An array copied into the bytes at an address."""
-    if not array.size:
-        return Staged(address)
-    device = np.ndarray(array.shape, array.dtype, buffer.data, offset, array.strides)
-    device[...] = array
-    return Staged(address + offset, array if array.flags.writeable and not _overlaps_itself(array) else None, device)
-
-
-def _overlaps_itself(array: npt.NDArray[Any]) -> bool:
-    """Whether elements share bytes (broadcast views): such an array is an input only."""
-    return any(stride == 0 and extent > 1 for stride, extent in zip(array.strides, array.shape, strict=True))

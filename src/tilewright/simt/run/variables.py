@@ -7,7 +7,7 @@ loaded once; :class:`Memory` says how long they live.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from tilewright.programs.mangling import mangled
 from tilewright.ptx import tree
 from tilewright.simt.run.memory import DeviceArray, Memory, current_memory
 from tilewright.simt.translate.inline import inline_calls
-from tilewright.simt.translate.layout import Layout, initial_data, lay_out
+from tilewright.simt.translate.layout import initial_data, lay_out
 
 if TYPE_CHECKING:
     from tilewright.programs.program import Program
@@ -28,19 +28,14 @@ _SPACES = ("global", "const")
 _LETTERS = {"b": "u", "u": "u", "s": "i", "f": "f"}
 
 
-def place_module(program: Program, layout: Layout, memory: Memory, allocate: Callable[[int], int]) -> int:
-    """Put a kernel's module-scope variables with their initial values into memory; their address, 0 for none."""
-    if not layout.module_bytes:
-        return 0
-    base = allocate(layout.module_bytes)
-    module = program.module
-    _initialise(module, module.functions[program.entry], memory, base)
-    return base
+def place_all(
+    module: tree.Module, memory: Memory, allocate: Callable[[int], int], kernels: Sequence[tree.Function] = ()
+) -> int:
+    """Put the variables of kernels of a module, by default of all, with their initial values into memory.
 
-
-def place_all(module: tree.Module, memory: Memory, allocate: Callable[[int], int]) -> int:
-    """Put the variables of all kernels of a module into memory that `allocate` gives; their address, 0 for none."""
-    functions = module.entries or [tree.Function("", is_entry=True)]
+    `allocate` gives it. Gives their address, 0 for none.
+    """
+    functions = kernels or module.entries or [tree.Function("", is_entry=True)]
     size = max(lay_out(module, _whole(module, function)).module_bytes for function in functions)
     base = allocate(size) if size else 0
     for function in functions if size else ():

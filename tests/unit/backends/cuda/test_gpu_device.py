@@ -61,6 +61,7 @@ class Gpu:
         self.kernel: Callable[..., None] = lambda *words: None
         self.handle = "stream"
         self.clock = 0.0
+        self.brought_bytes = 0
 
     # the device
     def allocate(self, size: int, *, stream: Any) -> Buffer:
@@ -91,6 +92,7 @@ class Gpu:
         return (0,)
 
     def cuMemcpyDtoHAsync(self, to: int, source: int, size: int, stream: Any) -> tuple[int]:
+        self.brought_bytes += size
         ctypes.memmove(to, source, size)
         return (0,)
 
@@ -162,6 +164,17 @@ def test_views_that_share_elements_are_one_copy(gpu: Gpu) -> None:
     assert all(buffer.closed for buffer in gpu.buffers)
 
 
+def test_views_that_begin_inside_of_an_array_come_back_whole(gpu: Gpu) -> None:
+    def kernel(low: Any, high: Any, *_: Any) -> None:
+        assert (int(low) - gpu.buffers[0].handle, int(high) - int(low)) == (4 * 4, 2 * 4)
+        at(low, "i4", 8)[:] = range(90, 98)
+
+    gpu.kernel = kernel
+    base = np.arange(16, dtype=np.int32)
+    launch(Program.from_ptx(PTX), 1, 1, (base[4:10], base[6:12], 0, 0.0, 0))
+    assert base.tolist() == [0, 1, 2, 3, *range(90, 98), 12, 13, 14, 15]
+
+
 def test_read_only_and_empty_arrays(gpu: Gpu) -> None:
     def kernel(a: Any, *_: Any) -> None:
         at(a, "i4", 2)[:] = 5
@@ -171,6 +184,29 @@ def test_read_only_and_empty_arrays(gpu: Gpu) -> None:
     a.flags.writeable = False
     launch(Program.from_ptx(PTX), 1, 1, (a, np.zeros((0, 3)), 0, 0.0, 0))
     assert a.tolist() == [1, 2]
+
+
+def test_what_is_input_only_is_not_brought_back(gpu: Gpu) -> None:
+    def kernel(a: Any, b: Any, *_: Any) -> None:
+        at(a, "i4", 4)[:], at(b, "i4", 1)[:] = 5, 6
+
+    gpu.kernel = kernel
+    out, row = np.zeros(4, np.int32), np.array([1], np.int32)
+    every = np.lib.stride_tricks.as_strided(row, (8,), (0,))  # its elements share their bytes
+    launch(Program.from_ptx(PTX), 1, 1, (out, every, 0, 0.0, 0))
+    assert (out.tolist(), row.tolist()) == ([5] * 4, [1])
+    assert gpu.brought_bytes == out.nbytes
+    with pytest.raises(ArgumentTypeError, match=r"plain dtype \(got object\)"):
+        launch(Program.from_ptx(PTX), 1, 1, (np.array([None]), out, 0, 0.0, 0))
+    assert all(buffer.closed for buffer in gpu.buffers)
+
+
+def test_arrays_of_another_kind_are_refused(gpu: Gpu) -> None:
+    class Elsewhere:
+        dtype, shape, strides = np.dtype(np.int32), (4,), (4,)
+
+    with pytest.raises(ArgumentTypeError, match=r"must be NumPy's or have __cuda_array_interface__ \(got Elsewhere"):
+        launch(Program.from_ptx(PTX), 1, 1, (Elsewhere(), np.zeros(4, np.int32), 0, 0.0, 0))
 
 
 def test_arrays_of_the_gpu_are_used_where_they_are(gpu: Gpu) -> None:
