@@ -13,7 +13,6 @@ import numpy.typing as npt
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
 from tilewright.problem import narrow, ordered
 from tilewright.problem.dtypes import Dtype, common, dtype
-from tilewright.problem.exact import canonical_scalar
 from tilewright.problem.problem import Problem
 
 Array = npt.NDArray[Any]
@@ -213,4 +212,4 @@ def _lost(a: Array, b: Array, problem: Problem) -> npt.NDArray[np.float64]:
     return np.asarray(lost_left @ right + left @ lost_right)
 
 
-__all__ = ["ORDERS", "Order", "canonical", "canonical_scalar", "error_bound", "gamma", "same_bits"]
+__all__ = ["ORDERS", "Order", "canonical", "error_bound", "gamma", "same_bits"]

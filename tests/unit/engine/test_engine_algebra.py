@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from folded import folded
 from hypothesis import given, settings, strategies as st
 
 import tilewright as tw
@@ -14,7 +15,6 @@ from tilewright.backends.cpu import product
 from tilewright.backends.cpu.choice import kernel_key
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
 from tilewright.problem.algebra import ALGEBRAS
-from tilewright.problem.folded import folded
 from tilewright.problem.reference import same_bits
 
 Array = np.ndarray[Any, Any]

@@ -8,12 +8,12 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from folded import finished, folded
 from hypothesis import given, settings, strategies as st
 
 import tilewright as tw
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
 from tilewright.problem.dtypes import dtype as record_of
-from tilewright.problem.folded import finished, folded
 from tilewright.problem.reference import same_bits
 
 Array = np.ndarray[Any, Any]

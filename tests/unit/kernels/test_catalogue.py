@@ -5,12 +5,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scalar_product import canonical_scalar
 
 from tilewright.backends.cpu import three_loops
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
 from tilewright.kernels import catalogue
 from tilewright.kernels.catalogue import Record
-from tilewright.problem.exact import canonical_scalar
 from tilewright.problem.reference import canonical, same_bits
 
 RECORDS = catalogue.records()

@@ -7,9 +7,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
+from scalar_product import canonical_scalar, convert, wrap
 
 from tilewright.problem.dtypes import dtype
-from tilewright.problem.exact import canonical_scalar, convert, fma, round_to, wrap
+from tilewright.problem.exact import fma, round_to
 
 doubles = st.floats(allow_nan=True, allow_infinity=True)
 

@@ -2,11 +2,11 @@ import ml_dtypes  # noqa: F401  (makes "bfloat16" a NumPy name)
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
+from scalar_product import canonical_scalar
 
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
 from tilewright.problem import reference
 from tilewright.problem.dtypes import DTYPES, dtype
-from tilewright.problem.exact import canonical_scalar
 from tilewright.problem.reference import canonical, error_bound, gamma, same_bits
 
 FLOATS = [record for record in DTYPES if record.is_float]
