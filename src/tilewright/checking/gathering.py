@@ -14,7 +14,6 @@ from tilewright.checking import copies, faults, finite, hosts, launches, suppres
 from tilewright.checking.coverage import Coverage
 from tilewright.checking.suppressions import Sifted, Suppression
 from tilewright.checking.text import indices, precision, reach, shuffling, unset, values
-from tilewright.checking.text.speculation import speculated
 from tilewright.checking.text.values import Values
 from tilewright.errors import KernelError, LaunchError, PtxError
 from tilewright.instruments.convergence import Convergence
@@ -246,7 +245,7 @@ class Checks(Observer):
 
 def _loaded_ahead(finding: Finding, read: Values | None) -> bool:
     """Whether a read of unset memory is one whose result may not be used."""
-    return finding.code in UNSET and read is not None and speculated(read, finding.ptx_line)
+    return finding.code in UNSET and read is not None and unset.speculated(read, finding.ptx_line)
 
 
 def values_of(launch: Launch) -> Values | None:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from tilewright.cli import cache, check, ladder, lists, matmul, occupancy, profile, program
+from tilewright.cli import check, ladder, lists, matmul, occupancy, profile, program
 from tilewright.cli.run import run
 from tilewright.cli.statuses import listed
 from tilewright.report import console
@@ -110,7 +110,7 @@ COMMANDS = (
     ),
     Command(
         "cache",
-        cache.cache,
+        lists.cache,
         "Show or empty the folder of compiled kernels.",
         (("", "where it is, and what it holds"), ("--clear", "remove every entry")),
     ),

@@ -1,4 +1,4 @@
-"""`tilewright devices`, `gpus`, `kernels` and `ptx-support`: what there is."""
+"""`tilewright devices`, `gpus`, `kernels`, `ptx-support` and `cache`: what there is."""
 
 from __future__ import annotations
 
@@ -43,3 +43,21 @@ def ptx_support() -> None:
     from tilewright.simt import isa
 
     console.plain(ptx_support.page(isa.table().rows))
+
+
+def cache(
+    clear: Annotated[bool, typer.Option("--clear", help="Remove every entry.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+) -> None:
+    """Show the cache of translated kernels: its folder, its entries, and what they may take."""
+    from tilewright.native import upkeep
+    from tilewright.report import console, document, listing
+    from tilewright.settings import Settings
+
+    settings = Settings.from_environ()
+    removed = upkeep.clear(settings.cache_dir) if clear else 0
+    found = upkeep.contents(settings.cache_dir, removed)
+    if json:
+        console.document(document.cache(found, settings.cache_bytes))
+    else:
+        listing.cache(found, settings.cache_bytes, console.output())

@@ -5,13 +5,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from pathlib import Path
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
-from tilewright.problem import narrow, ordered
+from tilewright.native.compiler import Compiler
+from tilewright.native.functions import functions
+from tilewright.native.once import once
+from tilewright.problem import narrow
 from tilewright.problem.dtypes import Dtype, common, dtype
 from tilewright.problem.problem import Problem
 
@@ -20,6 +24,18 @@ Order = Literal["fma", "rounded-product"]
 
 #: The orders a caller may ask for.
 ORDERS = ("fma", "rounded-product")
+#: Columns of C that the compiled loops (`ordered.c`) sum side by side, each element over its own k from 0 upwards. B
+#: and C are padded to a multiple of it, and B is laid out in panels so wide: rows a power of two apart would share few
+#: cache sets.
+_COLUMNS = 32
+#: (dtype of operands and products, dtype of sums): what the loops are written for.
+_COMPILED = (
+    ("float32", "float32"),
+    ("float32", "float64"),
+    ("float64", "float64"),
+    ("int32", "int32"),
+    ("int64", "int64"),
+)
 
 
 def canonical(
@@ -71,7 +87,7 @@ def canonical(
         sums = _sum(a.astype(machine), b.astype(machine), machine, fused=False)
         return sums.astype(total.numpy).astype(problem.out_dtype.numpy)
     product = total if order == "fma" else common(problem.a_dtype, problem.b_dtype)
-    if (product.name, total.name) in ordered.DTYPES:
+    if (product.name, total.name) in _COMPILED:
         operands = a.astype(product.numpy), b.astype(product.numpy)
         return narrow.convert(_sum(*operands, total.numpy, fused=order == "fma"), problem.out_dtype)
     rounded = None if order == "fma" else product
@@ -106,13 +122,13 @@ def _checked(
 def _sum(a: Array, b: Array, total: np.dtype[Any], *, fused: bool, native: bool = True) -> Array:
     """Sums of products by the compiled loops; `a` and `b` of one dtype, in native byte order."""
     (m, k), n = a.shape, b.shape[1]
-    padded = -(-n // ordered.COLUMNS) * ordered.COLUMNS
+    padded = -(-n // _COLUMNS) * _COLUMNS
     rows = np.ascontiguousarray(a)
     wide = np.zeros((k, padded), b.dtype)
     wide[:, :n] = b
-    panels = np.ascontiguousarray(wide.reshape(k, padded // ordered.COLUMNS, ordered.COLUMNS).swapaxes(0, 1))
+    panels = np.ascontiguousarray(wide.reshape(k, padded // _COLUMNS, _COLUMNS).swapaxes(0, 1))
     sums = np.empty((m, padded), total)
-    loops = ordered.kernel(b.dtype.name, total.name, fused=fused, native=native)
+    loops = _kernel(b.dtype.name, total.name, fused=fused, native=native)
     loops(rows.ctypes.data, panels.ctypes.data, sums.ctypes.data, m, padded, k)
     return np.ascontiguousarray(sums[:, :n])
 
@@ -210,6 +226,33 @@ def _lost(a: Array, b: Array, problem: Problem) -> npt.NDArray[np.float64]:
     lost_left = np.where(left < 2.0**problem.a_dtype.emin, left, 0)
     lost_right = np.where(right < 2.0**problem.b_dtype.emin, right, 0)
     return np.asarray(lost_left @ right + left @ lost_right)
+
+
+class _Kernel(Protocol):
+    """`kernel(a, b, c, m, n, k)` on contiguous arrays given by address.
+
+    a is (m, k), b is (n / _COLUMNS, k, _COLUMNS): panels of neighbouring columns; c is (m, n).
+    """
+
+    def __call__(self, a: int, b: int, c: int, m: int, n: int, k: int, /) -> None:
+        """Fill c."""
+
+
+@once
+def _baseline() -> Compiler:
+    """A compiler that uses no instruction beyond the baseline."""
+    return Compiler("")
+
+
+def _kernel(product: str, total: str, *, fused: bool, native: bool = True) -> _Kernel:
+    """The compiled function of one pair of dtypes.
+
+    Products are rounded to the operands' dtype `product` unless `fused`: one rounding a step, of floats of one dtype.
+    `native` allows instructions beyond the baseline.
+    """
+    loops = functions("tw_ordered_", Path(__file__).with_name("ordered.c"), target=None if native else _baseline())
+    found: _Kernel = getattr(loops, f"{'fused' if fused else 'separate'}_{product}_{total}")
+    return found
 
 
 __all__ = ["ORDERS", "Order", "canonical", "error_bound", "gamma", "same_bits"]

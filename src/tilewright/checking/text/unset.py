@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from tilewright.checking.text.values import Values
 from tilewright.instruments.findings import Finding
 from tilewright.simt.isa import Role
-from tilewright.simt.translate.graph import Op
+from tilewright.simt.translate.graph import Op, registers_of
 
 #: Instructions that pass a value on, or may choose another one: their result is set as soon as one source is.
 _PASSING = (Role.COPY, Role.CHOOSE, Role.PIECE)
@@ -81,3 +81,16 @@ def _follow(op: Op, known: set[str]) -> None:
 
 def _passes(op: Op) -> bool:
     return op.form.row.role in _PASSING
+
+
+def speculated(values: Values, ptx_line: int) -> bool:
+    """Whether a load's results are only chosen from by `selp`: compilers load ahead what they may not need."""
+    for load in values.ops:
+        if load.instruction.ptx_line == ptx_line and load.writes:
+            readers = [op for register in load.writes for op in values.readers.get(register, ())]
+            chosen = all(
+                op.form.row.role is Role.CHOOSE and not set(registers_of(op.sources[2])) & set(load.writes)
+                for op in readers
+            )
+            return bool(readers) and chosen
+    return False

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,11 @@ import numpy.typing as npt
 
 from tilewright.instruments.areas import areas
 from tilewright.instruments.findings import Finding
-from tilewright.instruments.shadow import accesses, clocks, orders, records
+from tilewright.instruments.shadow import accesses, orders, records
 from tilewright.instruments.shadow.cells import (
+    BLOCK,
     BLOCK_BYTES,
+    CLOCK_SHIFT,
     GAP,
     LANES_BYTES,
     LAUNCH,
@@ -24,10 +27,14 @@ from tilewright.instruments.shadow.cells import (
 )
 from tilewright.instruments.shadow.found import finding_of, settled
 from tilewright.instruments.shadow.states import States
+from tilewright.native.bitcode import bitcode
 from tilewright.ptx.tree import Immediate, Instruction, Module
 from tilewright.simt.events import GLOBAL_BASE, RESERVED, EventKind, Facts, Handler, Instrument, Site, Storage, align_up
 from tilewright.simt.isa import Form, table
 
+#: Events that order accesses; `clocks.c` keeps clocks of warps and lanes by them.
+_ORDERING_EVENTS = (EventKind.ARRIVE, EventKind.RELEASE, EventKind.SYNC, EventKind.EXIT, EventKind.FENCE)
+_CLOCKS = bitcode(Path(__file__).with_name("clocks.c"))
 #: Bytes between variables of shared and of local memory.
 GAP_BYTES = 512
 #: Local memory of a block beyond which it is not judged: every block begins with a copy of its states.
@@ -85,7 +92,7 @@ class MemoryCheck(Instrument):
         """Every access, and every event that orders accesses."""
         if site.kind is EventKind.ACCESS:
             return accesses.handler(site, offsets, self.cell_bytes)
-        return clocks.handler(site.kind)
+        return _ordering(site.kind)
 
     def together(self, sites: Sequence[Site], offsets: Sequence[tuple[int, ...]]) -> Handler | None:
         """Loads with one base, whose cells are judged at once."""
@@ -131,7 +138,7 @@ class MemoryCheck(Instrument):
         for name, value in words.items():
             self._launch[LAUNCH[name] // 8] = value
         block = np.concatenate([
-            np.frombuffer(clocks.initial(lanes_at if self._parts else 0), np.uint8),
+            np.frombuffer(_initial_clocks(lanes_at if self._parts else 0), np.uint8),
             shared.view(np.uint8), np.zeros(shared.nbytes, np.uint8), local, between, lanes,
         ])  # fmt: skip
         return Storage(self._launch, block)
@@ -196,3 +203,22 @@ def _local_states(facts: Facts, warps: int) -> npt.NDArray[np.uint8]:
         if space == "local":
             one[offset : offset + facts.layout.sizes.get(name, 0)] = int(name in passed)
     return np.tile(one, warps * 32)
+
+
+def _ordering(kind: EventKind) -> Handler | None:
+    """The handler of an event that orders accesses; None for one that does not."""
+    return Handler(f"tw_shadow_{kind.value}", needs=(_CLOCKS,)) if kind in _ORDERING_EVENTS else None
+
+
+def _initial_clocks(lanes_at: int) -> bytes:
+    """The clocks of a block that begins, up to where its cells do: every clock 1, and nothing of it known.
+
+    `lanes_at` is the byte offset of the clocks of its lanes, 0 where there are none.
+    """
+    area = np.zeros(BLOCK_BYTES, np.uint8)
+    clocks = area[BLOCK["clocks"] : BLOCK["known"]].view(np.uint64)
+    clocks[0::2], clocks[1::2] = 1, 1 << CLOCK_SHIFT
+    area[BLOCK["known"] : BLOCK["inbox"]].view(np.uint32)[:] = 1
+    area[BLOCK["whole"] : BLOCK["rounds"]].view(np.uint64)[:] = 1
+    area.view(np.uint64)[BLOCK["lanes_at"] // 8] = lanes_at
+    return area.tobytes()

@@ -21,13 +21,12 @@ from tilewright.simt.events import Facts
 from tilewright.simt.run import traps
 from tilewright.simt.run.arena import Arena
 from tilewright.simt.run.budget import UNLIMITED, Budget
-from tilewright.simt.run.callbacks import Callbacks
 from tilewright.simt.run.compiler import host
 from tilewright.simt.run.diagnosis import Diagnosis
 from tilewright.simt.run.grid_barrier import GridBarrier
 from tilewright.simt.run.job import Job, Placed
 from tilewright.simt.run.kernels import ReadyKernel
-from tilewright.simt.run.observed import Observed
+from tilewright.simt.run.observed import Callbacks, Observed
 from tilewright.simt.run.printing import format_text
 from tilewright.simt.translate import state
 from tilewright.simt.translate.code import LANES

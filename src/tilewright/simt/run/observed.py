@@ -1,8 +1,10 @@
-"""Memory that instruments use during a launch: of the launch, and of each block at work."""
+"""What instruments use during a launch: memory, of the launch and of each block at work, and functions of Python's."""
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -38,3 +40,35 @@ class Observed:
     def table(self, area: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint64]:
         """Where each instrument's part of an area begins."""
         return (self._starts[:-1] + area.ctypes.data).astype(np.uint64)
+
+
+class Callbacks:
+    """Functions of Python's that a launch's machine code calls.
+
+    ctypes gives an error in such a function to nobody: it prints it and returns anything. So what it raises goes to
+    `failed`, which stops the launch, and the launch raises it itself. An interrupt could strike before the first line
+    that would keep it; so a launch that calls back does not run on the main thread.
+    """
+
+    def __init__(self, failed: Callable[[BaseException], None]) -> None:
+        self._failed = failed
+        self._kept: list[Any] = []
+
+    @property
+    def any(self) -> bool:
+        """Whether there are some."""
+        return bool(self._kept)
+
+    def address(self, function: Callable[..., int], arguments: int, otherwise: int) -> int:
+        """Host address of a C function that calls a Python function; see `Facts.callback`."""
+
+        def call(*values: int) -> int:
+            try:
+                return function(*values)
+            except BaseException as error:
+                self._failed(error)
+                return otherwise
+
+        made = ctypes.CFUNCTYPE(ctypes.c_int32, *(ctypes.c_int64,) * arguments)(call)
+        self._kept.append(made)
+        return ctypes.cast(made, ctypes.c_void_p).value or 0

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 from tilewright.backends.cpu.contexts import KernelKey
 from tilewright.backends.cpu.elements import vector
+from tilewright.backends.cpu.elementwise import emit_expression, literal
 from tilewright.backends.cpu.ir import Ir
 from tilewright.backends.cpu.microkernel.dot import Dot, dot_of, emit_dot
-from tilewright.backends.cpu.microkernel.semiring import emit_step, zero_text
 from tilewright.native.text import mangle
 from tilewright.problem.algebra import Semiring
+from tilewright.problem.expression import Instruction, number
 
 #: (ir, register type, width, c, a, b) -> new c
 Step = Callable[[Ir, str, int, str, str, str], str]
@@ -43,17 +44,21 @@ def _dot(dot: Dot) -> Step:
     return step
 
 
-def _semiring(algebra: Semiring) -> Step:
-    def step(ir: Ir, type_: str, width: int, c: str, a: str, b: str) -> str:
-        return emit_step(algebra, ir, width, c, a, b)
+def _semiring(algebra: Semiring) -> Family:
+    """A step is the algebra's own expressions, of any register type and width: add(c, multiply(a, b))."""
 
-    return step
+    def step(ir: Ir, type_: str, width: int, c: str, a: str, b: str) -> str:
+        product = emit_expression(ir, algebra.multiply, [b, a] if algebra.swapped else [a, b], width)
+        return emit_expression(ir, algebra.add, [c, product], width)
+
+    zero = number(Instruction("constant", (), algebra.dtype, algebra.zero))
+    return Family("semiring", step, literal(zero, algebra.dtype))
 
 
 def family_of(key: KernelKey) -> Family:
     """The family that a kernel's key names."""
     if key.algebra is not None:
-        return Family("semiring", _semiring(key.algebra), zero_text(key.algebra))
+        return _semiring(key.algebra)
     dot = dot_of(key)
     if dot is not None:
         return Family(key.family, _dot(dot), "0")
