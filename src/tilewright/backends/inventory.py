@@ -38,11 +38,6 @@ class Row:
     several: bool = False  #: Whether `name:WHICH` chooses one of its devices.
     arrays: tuple[str, str] | None = None  #: Module and class of the arrays that lie on it.
 
-    @property
-    def place(self) -> str:
-        """Its devices, in sentences."""
-        return f"{self.title} devices" if self.several and self.own_kernels else self.title
-
     def load(self) -> Any:
         """The module.
 
@@ -53,15 +48,6 @@ class Row:
         except Exception as error:
             reason = f"its module {self.module} cannot be imported ({type(error).__name__}: {error})"
             raise DeviceError(f"{self.title} cannot be used: {reason}") from error
-
-    def described(self) -> list[Device]:
-        """Its devices, or why it has none."""
-        try:
-            module = self.load()
-        except DeviceError as error:
-            return [Device(self.name, "", "accelerator", missing=str(error))]
-        found: list[Device] = module.describe()
-        return found
 
     def runs(self, record: Any) -> bool:
         """Whether a record of the catalogue runs where this row's rungs run: on it, or on the host."""
@@ -83,8 +69,8 @@ BACKENDS = (
     Row("cpu", "the CPU", "tilewright.backends.cpu.backend", ("cpu",), own_kernels=True, multiplies=True),
     Row("cuda", "NVIDIA GPUs", "tilewright.backends.cuda.backend", ("cpu", "gpu"), multiplies=True),
     Row(
-        "opencl", "OpenCL", "tilewright.backends.opencl.backend", ("cpu", "opencl"), own_kernels=True, multiplies=True,
-        several=True, arrays=("pyopencl.array", "Array"),
+        "opencl", "OpenCL devices", "tilewright.backends.opencl.backend", ("cpu", "opencl"), own_kernels=True,
+        multiplies=True, several=True, arrays=("pyopencl.array", "Array"),
     ),
     Row(
         "simulated", "the simulated GPU", "tilewright.backends.simulated", ("cpu", "gpu"), multiplies=True, several=True
@@ -104,7 +90,15 @@ def host_name() -> str:
 
 def devices() -> list[Device]:
     """Everything that products and kernels can run on here, and what is missing."""
-    return [found for row in BACKENDS for found in row.described()]
+    found: list[Device] = []
+    for row in BACKENDS:
+        try:
+            module = row.load()
+        except DeviceError as error:
+            found.append(Device(row.name, "", "accelerator", missing=str(error)))
+        else:
+            found += module.describe()
+    return found
 
 
 def row_of(device: str) -> Row | None:
@@ -136,7 +130,7 @@ def with_kernels() -> list[str]:
 
 def place_of(kernels: str) -> str:
     """Where records of the catalogue of that backend run, in sentences."""
-    return next(row.place for row in BACKENDS if kernels in row.kernels)
+    return next(row.title for row in BACKENDS if kernels in row.kernels)
 
 
 def opened(device: str | None = None) -> Backend:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,9 @@ from tilewright.machine import Gpu, launch_limits
 from tilewright.problem.dtypes import element
 from tilewright.problem.kind import Kind
 from tilewright.problem.narrow import rounded
+
+if TYPE_CHECKING:
+    from tilewright.programs import Program
 
 Array = npt.NDArray[Any]
 #: The kernels in whose order the sums are canonical.
@@ -87,11 +90,14 @@ class LaunchedProducts:
             direct = out.dtype == x.dtype and out[i].flags.carray
             c: Array = out[i] if direct else np.empty((m, n), name)
             for start in range(0, m, rows):
-                part, result = x[start : start + rows], c[start : start + rows]
-                shape = record.launch_rule(len(result), n, k)
-                self.launch(program, shape.grid, shape.block, record.arguments(part, y, result))
+                self.run(record, program, x[start : start + rows], y, c[start : start + rows])
             if not direct:
                 out[i] = rounded(c, out.dtype)
+
+    def run(self, record: Record, program: Program, a: Array, b: Array, c: Array, **options: Any) -> Any:
+        """Launch a kernel once: c = a b, for matrices of its dtype."""
+        shape = record.launch_rule(a.shape[0], b.shape[1], a.shape[1])
+        return self.launch(program, shape.grid, shape.block, record.arguments(a, b, c), **options)
 
 
 def choice(m: int, n: int, k: int, name: str) -> tuple[Record, int]:

@@ -23,7 +23,7 @@ DEFAULT_SIZE = 256
 DTYPES = ("float32", "float64", "int32")
 #: Where kernels run, the default first.
 DEVICES = with_kernels()
-_OWN = " and ".join(row.place for row in BACKENDS if row.own_kernels)
+_OWN = " and ".join(row.title for row in BACKENDS if row.own_kernels)
 _ONES = " or ".join(f"{row.name}:NAME" for row in BACKENDS if row.several)
 
 Gpu = Annotated[

@@ -29,14 +29,16 @@ def matmul(a: Any, b: Any, out: Any, asked: Request, row: Row, axes: Any = None)
     CompileError: the device cannot, or its driver failed.
     """
     if axes is not None:
-        raise ArgumentTypeError(f"`axes` must be left out for {row.title} arrays; transpose them, which copies nothing")
+        raise ArgumentTypeError(
+            f"`axes` must be left out for arrays of {row.title}; transpose them, which copies nothing"
+        )
     if asked.device is not None:
         raise ArgumentValueError(f"`device` must be left out for arrays that lie on one (got {asked.device!r})")
     there = arrays_of(row, a, b)
     found = asked.types(a.dtype, b.dtype, "same_kind" if asked.casting == "unsafe" else None)
     if found.lowering == "words" or (found.lowering != "real" and asked.scale != (1, 0)):
         raise ArgumentTypeError(
-            f"`alpha`, `beta` and an algebra must be left out for {row.title} arrays of {found.result}; convert them "
+            f"`alpha`, `beta` and an algebra must be left out for {found.result} arrays of {row.title}; convert them "
             "with .astype, or multiply arrays of the host"
         )
     shape = result_shape(a.shape, b.shape)

@@ -59,73 +59,33 @@ class LaunchShape:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One kernel.
+    """One kernel."""
 
-    Attributes
-    ----------
-    name : str
-        Stable and short; what the command line takes.
-    title : str
-        One line for people.
-    source : str
-        Row of the source systems, `S2`; `CPU` for Tilewright's own CPU engine.
-    backend : str
-        What runs it, as the table of backends has it: `cpu` for the host, `gpu` for a GPU real or simulated, else a
-        device with kernels of its own.
-    dtypes : tuple of str
-        NumPy names of the dtypes it takes, the source's own first.
-    order : {"fma", "rounded-product"}
-        How it sums: the canonical order, or each product rounded to the dtype and summed in float64.
-    published : bool
-        A specimen, kept as published with its defects: shown, not trusted.
-    limits : str
-        What it takes only, or where it is right only; empty where it takes every shape.
-    notes : str
-        What to look for in its counts.
-    tile : (int, int)
-        Rows and columns of C a block computes; (0, 0) on the CPU.
-    block : (int, int)
-        Threads of a block in x and y; (0, 0) on the CPU.
-    rows_by_x : bool
-        The rows of C follow x (as the published Python kernels have it), not y.
-    compiler : callable, optional
-        Makes the Program; None on the CPU.
-    module : str
-        Of a kernel of the host: where its function `multiply(a, b)` is; "" elsewhere.
-    operands : str
-        Order of the kernel's arguments: `abc` (arrays only), `abc m n k`, or `cab m k n`.
-    form : {"", "naive", "tiled", "register_tiled"}
-        Of a kernel whose tile depends on the device; "" elsewhere.
-    """
-
-    name: str
-    title: str
-    source: str
+    name: str  #: Stable and short; what the command line takes.
+    title: str  #: One line for people.
+    source: str  #: Row of the source systems, `S2`; `CPU` for Tilewright's own CPU engine.
+    #: What runs it, as the table of backends has it: `cpu` for the host, `gpu` for a GPU real or simulated, else a
+    #: device with kernels of its own.
     backend: str
-    dtypes: tuple[str, ...] = _CANONICAL
+    dtypes: tuple[str, ...] = _CANONICAL  #: NumPy names of the dtypes it takes, the source's own first.
+    #: How it sums: the canonical order, or each product rounded to the dtype and summed in float64.
     order: Literal["fma", "rounded-product"] = "fma"
-    published: bool = False
-    limits: str = ""
-    notes: str = ""
-    tile: tuple[int, int] = (0, 0)
-    block: tuple[int, int] = (0, 0)
-    rows_by_x: bool = False
-    compiler: Compile | None = None
-    operands: Literal["abc", "abc m n k", "cab m k n"] = "abc"
-    module: str = ""
-    form: Literal["", "naive", "tiled", "register_tiled"] = ""
+    published: bool = False  #: A specimen, kept as published with its defects: shown, not trusted.
+    limits: str = ""  #: What it takes only, or where it is right only; empty where it takes every shape.
+    notes: str = ""  #: What to look for in its counts.
+    tile: tuple[int, int] = (0, 0)  #: Rows and columns of C a block computes; (0, 0) on the CPU.
+    block: tuple[int, int] = (0, 0)  #: Threads of a block in x and y; (0, 0) on the CPU.
+    rows_by_x: bool = False  #: The rows of C follow x (as the published Python kernels have it), not y.
+    compiler: Compile | None = None  #: Makes the Program; None on the CPU.
+    operands: Literal["abc", "abc m n k", "cab m k n"] = "abc"  #: Order of the kernel's arguments, arrays and extents.
+    module: str = ""  #: Of a kernel of the host: where its function `multiply(a, b)` is.
+    form: Literal["", "naive", "tiled", "register_tiled"] = ""  #: Of a kernel whose tile depends on the device.
 
     def program(self, dtype: str, cc: tuple[int, int] = (9, 0)) -> Program:
         """Compile the kernel for a dtype; the same Program for the same question.
 
-        Raises
-        ------
-        ArgumentValueError
-            A CPU record has no Program.
-        ArgumentTypeError
-            The kernel does not take the dtype.
-        MissingExtraError
-            The `gpu` extra is not installed.
+        Raises ArgumentValueError: it is no kernel for GPUs; ArgumentTypeError: the kernel does not take the dtype;
+        MissingExtraError: the `gpu` extra is not installed.
         """
         if self.compiler is None:
             raise ArgumentValueError(f"kernel {self.name!r} is one of {self.backend!r} and has no GPU program")
@@ -150,16 +110,8 @@ class Record:
     def arguments(self, a: Array, b: Array, c: Array) -> tuple[Any, ...]:
         """The kernel's arguments; operands that are not row-major are copied, as the kernels' C++ takes flat arrays.
 
-        Parameters
-        ----------
-        a, b : ndarray, shapes (m, k) and (k, n)
-        c : ndarray, shape (m, n)
-            Row-major; the kernel writes into it.
-
-        Raises
-        ------
-        ArgumentValueError
-            `c` has another shape or is not row-major.
+        `a` and `b` have shapes (m, k) and (k, n); the kernel writes into `c`, (m, n) and row-major. Raises
+        ArgumentValueError: it is not.
         """
         (m, k), n = a.shape, b.shape[1]
         if c.shape != (m, n) or not c.flags.c_contiguous:
@@ -203,10 +155,7 @@ class Record:
     def run_cpu(self, a: Array, b: Array) -> Array:
         """Multiply on the host.
 
-        Raises
-        ------
-        ArgumentValueError
-            The record is a GPU kernel.
+        Raises ArgumentValueError: the record is none of the host's.
         """
         if not self.module:
             raise ArgumentValueError(

@@ -160,10 +160,7 @@ class Climber:
         start = time.perf_counter()
         c = record.run_cpu(a, b)
         seconds = time.perf_counter() - start
-        wrong = mismatches(c, record.reference(a, b))
-        return replace(
-            blank, verified=wrong == 0, mismatches=wrong, seconds=seconds, translate_seconds=max(0.0, first - seconds)
-        )
+        return _verified(blank, c, record.reference(a, b), seconds, first - seconds)
 
     def _dot(self, dtype: str, a: Array, b: Array) -> Rung:
         """np.dot on the host, which S4's driver times and compares with."""
@@ -178,26 +175,15 @@ class Climber:
     def _own(self, blank: Rung, record: Record, a: Array, b: Array) -> Rung:
         """Run a device's own record as S4's driver does: twice, and compared with np.dot too."""
         c, first, second = self.own_product(record, a, b)
-        wrong, dot = mismatches(c, record.reference(a, b)), np.dot(a, b).astype(np.float64)
-        return replace(
-            blank,
-            verified=wrong == 0,
-            mismatches=wrong,
-            seconds=second,
-            translate_seconds=max(0.0, first - second),
-            close=bool(np.abs(c - dot).max(initial=0) <= CLOSE * np.abs(dot).max(initial=0)),
-        )
+        dot = np.dot(a, b).astype(np.float64)
+        close = bool(np.abs(c - dot).max(initial=0) <= CLOSE * np.abs(dot).max(initial=0))
+        return _verified(replace(blank, close=close), c, record.reference(a, b), second, first - second)
 
     def own_product(self, record: Record, a: Array, b: Array) -> tuple[Array, float, float]:
         """Return c of a device's own record, and the seconds of its first and second launch."""
         from tilewright.problem.dtypes import dtype
         from tilewright.problem.kind import Kind
 
-        if not self.row.own_kernels:
-            raise ArgumentValueError(
-                f"kernel {record.name!r} must run on {inventory.place_of(record.backend)}; choose --device "
-                f"{record.backend}"
-            )
         operand = dtype(a.dtype)
         kind = Kind(operand.name, operand.name, operand.name, operand.accumulator)
         timed: tuple[Array, float, float] = self.backend.timed(a, b, kind, record.form)
@@ -220,26 +206,16 @@ class Climber:
             counts, limits = self._counted(record, program, a, b) if self.simulates else (Counts(), ())
         except TilewrightError as error:
             return replace(rung, verified=False, error=str(error))
-        wrong = mismatches(c, record.reference(a, b))
-        return replace(
-            rung,
-            verified=wrong == 0,
-            mismatches=wrong,
-            seconds=seconds,
-            translate_seconds=run.translate_seconds,
-            counts=counts,
-            limits=limits,
-        )
+        rung = replace(rung, counts=counts, limits=limits)
+        return _verified(rung, c, record.reference(a, b), seconds, run.translate_seconds)
 
     def launch(
         self, record: Record, program: Program, a: Array, b: Array, instruments: Sequence[Any] = ()
     ) -> tuple[Array, Any]:
         """Launch a record and return c with the run."""
-        m, n, k = a.shape[0], b.shape[1], a.shape[1]
-        c: Array = np.zeros((m, n), a.dtype)
-        shape = record.launch_rule(m, n, k)
+        c: Array = np.zeros((a.shape[0], b.shape[1]), a.dtype)
         options = {"instruments": tuple(instruments), "seed": self.seed} if self.simulates else {}
-        return c, self.backend.launch(program, shape.grid, shape.block, record.arguments(a, b, c), **options)
+        return c, self.backend.run(record, program, a, b, c, **options)
 
     def _counted(self, record: Record, program: Program, a: Array, b: Array) -> tuple[Counts, tuple[Unit, ...]]:
         """Launch with the counting instruments; the counts, and the least times of the GPU's units for them."""
@@ -275,6 +251,12 @@ class Climber:
             occupancy=fit.fraction,
             occupancy_limiter=fit.limiter,
         )
+
+
+def _verified(rung: Rung, c: Array, expected: Array, seconds: float, translate_seconds: float) -> Rung:
+    """A rung that ran, with what its product's bits are and how long it took."""
+    wrong, before = mismatches(c, expected), max(0.0, translate_seconds)
+    return replace(rung, verified=wrong == 0, mismatches=wrong, seconds=seconds, translate_seconds=before)
 
 
 def _of_library(blank: Rung, dtype: str, c: Array, seconds: float, expected: Array) -> Rung:

@@ -137,7 +137,7 @@ def test_arrays_that_lie_on_it_are_multiplied_there(abacus: Any) -> None:
     assert isinstance(found, Beads)
     assert found.dtype == np.int32
     assert (found.values == 30).all()
-    with pytest.raises(TypeError, match="`axes` must be left out for an abacus arrays"):
+    with pytest.raises(TypeError, match="`axes` must be left out for arrays of an abacus"):
         tw.matmul(a, b, axes=[(0, 1), (0, 1), (0, 1)])
 
 

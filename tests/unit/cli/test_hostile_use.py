@@ -42,7 +42,7 @@ WRONG = [
     (f"ladder --seed {2**63}", "--seed must be a whole number", f"(got '{2**63}')", "try 1"),
     ("ladder --dtype float16", "--dtype must be one of float32, float64, int32", "(got 'float16')", "leave it out"),
     ("ladder --dtype ''", "--dtype must be one of", "(got '')", "leave it out"),
-    ("ladder --device gpu", "--device must be one of simulated, cuda", "(got 'gpu')", "leave it out"),
+    ("ladder --device gpu", "--device must be one of simulated, cpu, cuda, opencl", "(got 'gpu')", "leave it out"),
     ("ladder --gpu ''", "--gpu must name a GPU", "(got '')", "tilewright gpus"),
     ("ladder --gpu h1000", "a GPU must be one there is a record of", "(got 'h1000')", "h100"),
     ("ladder --gpu v100", "compute capability 7.5 or more", "(got NVIDIA V100", "tilewright gpus"),

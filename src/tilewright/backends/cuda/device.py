@@ -34,33 +34,15 @@ _WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 @dataclass(frozen=True)
 class DeviceRun:
-    """What a launch on a real GPU gave.
+    """What a launch on a real GPU gave; the fields that it shares with a simulated launch's."""
 
-    Attributes
-    ----------
-    seconds : float
-        The kernel's time on the GPU, between two events.
-    translate_seconds : float
-        Always 0: nothing is translated.
-    cached : bool
-        Always True, for the same reason.
-    printed : str
-        Always empty: a GPU prints to the process's own standard output.
-    results : dict
-        Always empty: instruments observe the simulated GPU.
-    program : Program
-        What ran.
-    device : str
-        The GPU's name.
-    """
-
-    seconds: float
-    program: Program
-    device: str
-    translate_seconds: float = 0.0
+    seconds: float  #: The kernel's time on the GPU, between two events.
+    program: Program  #: What ran.
+    device: str  #: The GPU's name.
+    translate_seconds: float = 0.0  #: Nothing is translated.
     cached: bool = True
-    printed: str = ""
-    results: dict[str, Any] = field(default_factory=dict)
+    printed: str = ""  #: A GPU prints to the process's own standard output.
+    results: dict[str, Any] = field(default_factory=dict)  #: Empty: instruments observe the simulated GPU.
 
 
 def unavailable() -> str:

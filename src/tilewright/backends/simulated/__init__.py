@@ -22,7 +22,7 @@ def describe() -> list[Device]:
         name = machine.gpu(Settings.from_environ().gpu).name
     except TilewrightError as error:
         return [Device("simulated", "", "simulated", missing=f"TILEWRIGHT_GPU: {error}")]
-    also = f"limits of {len(machine.names())} GPUs (tilewright gpus)"
+    also = f"simulated:NAME for {len(machine.names())} GPUs (tilewright gpus)"
     commands: tuple[str, ...] = ("tw.matmul", "ladder", "run", "check", "profile")
     lacks: tuple[str, ...] = ()
     if not has_compilers():
