@@ -41,17 +41,11 @@ _Thing = TypeVar("_Thing")
 
 
 class DriverError(Exception):
-    """A driver call failed.
-
-    Attributes
-    ----------
-    code : str
-        The name of the CUresult, such as `CUDA_ERROR_INVALID_VALUE`.
-    """
+    """A driver call failed."""
 
     def __init__(self, code: str, message: str = "") -> None:
         super().__init__(message or code)
-        self.code = code
+        self.code = code  #: The name of the CUresult, such as `CUDA_ERROR_INVALID_VALUE`.
 
 
 class EndedError(DriverError):

@@ -169,15 +169,7 @@ class simulated_gpu(ContextDecorator):  # noqa: N801  # called as a function, as
 
 
 class ChildLaunches(Observer):
-    """Notes that a process launched which is not the one that this was made for: what follows a program is in that one.
-
-    Parameters
-    ----------
-    note : path
-        File that is made then.
-    process : int
-        Number of the process whose launches are not noted.
-    """
+    """Notes by a file that a process launched which is not that of the given number, where the program is followed."""
 
     def __init__(self, note: Path, process: int) -> None:
         self._note = note
@@ -197,17 +189,9 @@ class ChildLaunches(Observer):
 
 @contextmanager
 def in_children(gpu: str, seed: int | None = None, limits: Limits | None = None) -> Iterator[ChildLaunches]:
-    """Let Python processes that are started meanwhile have a simulated GPU too, each its own.
+    """Let Python processes that are started meanwhile have a simulated GPU too, each its own; of limits the seconds.
 
-    Parameters
-    ----------
-    gpu, seed, limits
-        As :func:`simulated_gpu` takes them; of the limits the seconds.
-
-    Yields
-    ------
-    ChildLaunches
-        To be among this process's observers, for processes that are forked from it.
+    What it yields is to be among this process's observers, for processes that are forked from it.
     """
     startup = str(Path(__file__).parent / "startup")
     seconds = None if limits is None else limits.seconds

@@ -41,13 +41,7 @@ _CODES = {
 
 
 class Convergence(Instrument):
-    """Find barriers in divergent code, threads that leave before a barrier, and wrong masks of warp operations.
-
-    Parameters
-    ----------
-    kernel : str
-        The kernel's name, for findings.
-    """
+    """Find barriers in divergent code, threads that leave before a barrier, and wrong masks of warp operations."""
 
     def __init__(self, kernel: str = "") -> None:
         self.name = "convergence"

@@ -29,27 +29,12 @@ def by_offsets(
     *,
     only_counts: bool = True,
 ) -> Handler:
-    """A handler that is given the base of an access.
+    """A handler that is given the base of an access, of so many bytes a lane at the lanes' offsets from it.
 
-    Parameters
-    ----------
-    function : str
-        The C function; after what every handler is given it takes a table of rows and how many they are, the offsets,
-        the size, and `constants`.
-    part : bytes
-        Its bitcode.
-    offsets : sequence of int
-        The lanes' byte offsets from the base.
-    size : int
-        Bytes of a lane's access.
-    modulus : int
-        A power of two: what is counted depends on the base modulo this.
-    counts : callable
-        What an access of all lanes adds to each counter, for a base below `modulus`.
-    constants : sequence of int or of sequence of int
-        What else the function takes: numbers of 64 bits, and tables of them.
-    only_counts : bool
-        Whether the function does nothing else.
+    After what every handler is given the C function takes a table of rows and how many they are, the offsets, the size,
+    and `constants`: numbers of 64 bits, and tables of them. A row is what an access of all lanes adds to each counter,
+    which `counts` says of a base below `modulus`, a power of two that alone matters. With `only_counts` the function
+    does nothing else.
     """
     rows = [tuple(counts(base)) for base in range(modulus)]
     if len(set(rows)) == 1:

@@ -62,13 +62,7 @@ class NonfiniteResult:
 
 
 class Nonfinite(Instrument):
-    """Find the stores to global memory that wrote NaN or infinity.
-
-    Parameters
-    ----------
-    arrays : sequence of FloatArray
-        Looked at before and after the launch.
-    """
+    """Find the stores to global memory that wrote NaN or infinity; arrays are looked at before and after the launch."""
 
     slots = len(KINDS)
 

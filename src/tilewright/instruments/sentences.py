@@ -29,19 +29,9 @@ class _Words(string.Formatter):
 def sentence(text: str, clauses: Mapping[str, str], data: Mapping[str, Any], where: str = "") -> str:
     """A text filled in, and each clause that follows it; "" where the data lack a field of the text.
 
-    Parameters
-    ----------
-    text : str
-        With fields, as `codes.toml` describes them.
-    clauses : mapping of str to str
-        By the field whose presence asks for it.
-    data : mapping
-        Values of the fields.
-    where : str
-        The place of the finding itself, which another place may repeat.
+    Fields are as `codes.toml` describes them. Clauses are named by the field whose presence asks for them; `where` is
+    the place of the finding itself, which another place may repeat.
 
-    Examples
-    --------
     >>> sentence("{n:*lane} read {shape}", {"line": "; line {line}"}, {"n": 2, "shape": [3, 4], "line": 5})
     '2 lanes read (3, 4); line 5'
     >>> sentence("a race at {there}", {}, {"others": ["a.py:3", "a.py:9"]}, "a.py:9")

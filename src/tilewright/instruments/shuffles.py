@@ -43,14 +43,7 @@ class Link:
 class Shuffles(Instrument):
     """Find shuffles from lanes outside of their mask whose results are stored.
 
-    Parameters
-    ----------
-    kernel : str
-        The kernel's name, for findings.
-    links : dict of int to Link
-        Shuffles by their PTX line.
-    stores : dict of int to tuple of int
-        PTX lines of stores and atomics, and the chains that what they store comes of.
+    Shuffles are given by their PTX line, and so are stores and atomics, with the chains that what they store comes of.
     """
 
     def __init__(self, kernel: str, links: dict[int, Link], stores: dict[int, tuple[int, ...]]) -> None:

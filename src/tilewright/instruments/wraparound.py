@@ -44,10 +44,7 @@ class WraparoundRow:
 class Wraparound(Instrument):
     """Find 32-bit arithmetic that wraps around; the result is a row for each instruction that did.
 
-    Parameters
-    ----------
-    lines : mapping of int to bool
-        Lines of the PTX text to look at -> whether the result is read as signed.
+    It looks at given lines of the PTX text, each with whether the result is read as signed.
     """
 
     slots = 1

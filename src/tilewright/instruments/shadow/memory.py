@@ -56,17 +56,9 @@ class MemoryResult:
 class MemoryCheck(Instrument):
     """Find accesses out of bounds, reads of what was never written, and races.
 
-    Parameters
-    ----------
-    module : tilewright.ptx.tree.Module
-        The kernel's module: its narrowest access decides how finely races are told apart.
-    kernel : str
-        The kernel's name, for findings.
-    states : States, optional
-        Of global memory; without it all memory in use counts as written.
+    The narrowest access of the kernel's module decides how finely races are told apart. Without `states` all of global
+    memory in use counts as written.
 
-    Examples
-    --------
     >>> from tilewright.ptx import parse
     >>> text = ".version 8.0 .target sm_90 .entry k() { ld.global.u8 %r1, [%rd1]; st.shared.f32 [%r2], %f1; }"
     >>> MemoryCheck(parse(text)).cell_bytes

@@ -66,13 +66,7 @@ class _Account(NamedTuple):
 
 
 class Orders:
-    """What each warp of a launch knows of other warps through memory.
-
-    Parameters
-    ----------
-    blocks : int
-        Of the grid.
-    """
+    """What each warp of a launch of so many blocks knows of other warps through memory."""
 
     def __init__(self, blocks: int) -> None:
         self._levels = next(n for n in itertools.count() if _BRANCHES**n >= blocks)

@@ -15,12 +15,7 @@ from tilewright.simt.events import GLOBAL_BASE
 
 
 class States:
-    """One byte of state for each byte of a device's global memory.
-
-    Parameters
-    ----------
-    capacity_bytes : int
-        Of the memory; it takes address space, and pages where memory is used.
+    """One byte of state for each byte of a device's global memory: address space, and pages where memory is used.
 
     >>> states = States(1 << 20)
     >>> states.allocated(GLOBAL_BASE, 64)

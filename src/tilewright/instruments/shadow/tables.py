@@ -43,18 +43,8 @@ class _Toucher:
 
 
 class Table:
-    """What accesses with one base touch.
+    """What accesses with one base touch: of each, the lanes' byte offsets from the base, and bytes a lane.
 
-    Parameters
-    ----------
-    offsets : sequence of sequence of int
-        Of each access, the lanes' byte offsets from the base.
-    sizes : sequence of int
-        Bytes a lane of each access.
-    cell_bytes : int
-
-    Examples
-    --------
     >>> table = Table([[0, 4, 8]], [4], 4)
     >>> table.rows, table.plain(), table.shared_by_lanes
     ([[0, 1, 2]], '<{ i64, i64 }> <{ i64 0, i64 7 }>', False)

@@ -109,16 +109,7 @@ class Counter:
 
 
 class Counters:
-    """The counters of a function.
-
-    Parameters
-    ----------
-    graph : Graph
-    ops : list of Op
-        The instructions by number; only those that write are looked at.
-    bits : mapping of str to int
-        Widths of the registers.
-    """
+    """The counters of a function, from its instructions by number and the widths of its registers."""
 
     def __init__(self, graph: Graph, ops: list[Op], bits: Mapping[str, int]) -> None:
         self.of: dict[str, Counter] = {}  #: By register.

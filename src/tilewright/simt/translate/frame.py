@@ -14,17 +14,9 @@ _BLOCK_MOVES = 16
 
 
 class Frame:
-    """Places of registers in the record, and the code that moves them there and back.
+    """Places of registers in the record from a byte offset on, and the code that moves them there and back.
 
-    Parameters
-    ----------
-    emitter : Emitter
-    names : sequence of str
-        Registers that have a place.
-    start : int
-        Byte offset of the first.
-    is_cut : bool
-        Whether the kernel is in several pieces.
+    With `is_cut` the kernel is in several pieces.
     """
 
     def __init__(self, emitter: Emitter, names: Sequence[str], start: int, *, is_cut: bool) -> None:
