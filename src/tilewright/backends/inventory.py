@@ -128,11 +128,6 @@ def with_kernels() -> list[str]:
     return sorted((row.name for row in BACKENDS if row.kernels), key=lambda name: (name != "simulated", name))
 
 
-def place_of(kernels: str) -> str:
-    """Where records of the catalogue of that backend run, in sentences."""
-    return next(row.title for row in BACKENDS if kernels in row.kernels)
-
-
 def opened(device: str | None = None) -> Backend:
     """The backend that `device=` names; the first of the table by default.
 

@@ -112,7 +112,8 @@ class Climber:
         if not dtype:
             return replace(blank, note=f"not run: takes {', '.join(record.dtypes)}, not {', '.join(pairs)}")
         if not self.row.runs(record):
-            return replace(blank, note=f"not run: {inventory.place_of(record.backend)} run it")
+            where = next(row.title for row in inventory.BACKENDS if row.runs(record))
+            return replace(blank, note=f"not run: {where} run it")
         a, b = pairs[dtype]
         reason = record.accepts(a.shape[0], b.shape[1], a.shape[1], dtype)
         if reason:

@@ -46,6 +46,36 @@ def test_arrays_on_the_device_hold_the_results_and_no_more_memory_than_before() 
     assert x.memory.allocated_bytes == before
 
 
+def test_what_a_launch_has_written_counts_as_written() -> None:
+    memory = Memory(8 << 20)
+    x = memory.array(np.zeros(64, np.int32))
+    between, y = memory.empty(63, np.int32), memory.empty(62, np.int32)
+    program = Program.from_ptx(SHIFT)
+    assert {one.code for one in tw.check(program, 1, 62, (between, y))} == {"TW201"}
+    tw.simt.launch(program, 1, 63, (x, between))
+    assert tw.check(program, 1, 62, (between, y)) == ()
+
+
+CONSTANTS = np.arange(500, dtype=np.int32)
+
+
+@cuda.jit
+def constants_copied(out: Any) -> None:
+    i = cuda.threadIdx.x
+    out[i] = cuda.const.array_like(CONSTANTS)[3 * i]
+
+
+def test_constants_of_numba_take_memory_for_a_launch_only() -> None:
+    memory = Memory(8 << 20)
+    out = memory.array(np.zeros(64, np.int32))
+    before = memory.allocated_bytes
+    for run in (tw.simt.launch, tw.check):
+        out.view()[...] = 0
+        run(constants_copied, 1, 64, (out,))  # type: ignore[operator]
+        assert out.to_host().tolist() == list(range(0, 192, 3))
+        assert memory.allocated_bytes == before
+
+
 def test_two_arrays_of_one_allocation_stay_one() -> None:
     (x,) = on_device(65)
     again = DeviceArray(x.memory, x.address + 4, (64,), x.dtype)
