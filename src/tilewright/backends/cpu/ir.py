@@ -39,17 +39,17 @@ class Ir(Text):
         self._count += 1
         n = self._count
         before = self.block
-        self.line(f"br label %head{n}")
+        self.branch(f"head{n}")
         self.place(f"head{n}")
         self.line(f"%i{n} = phi i64 [ {start}, %{before} ], [ %next{n}, %latch{n} ]")
         inside = self.op(f"icmp slt i64 %i{n}, {end}")
         self.line(f"br i1 {inside}, label %body{n}, label %done{n}")
         self.place(f"body{n}")
         yield f"%i{n}"
-        self.line(f"br label %latch{n}")
+        self.branch(f"latch{n}")
         self.place(f"latch{n}")
         self.line(f"%next{n} = add i64 %i{n}, {step}")
-        self.line(f"br label %head{n}")
+        self.branch(f"head{n}")
         self.place(f"done{n}")
 
     @contextmanager
@@ -60,7 +60,7 @@ class Ir(Text):
         self.line(f"br i1 {condition}, label %then{n}, label %end{n}")
         self.place(f"then{n}")
         yield
-        self.line(f"br label %end{n}")
+        self.branch(f"end{n}")
         self.place(f"end{n}")
 
     def add(self, a: I64, b: I64) -> I64:

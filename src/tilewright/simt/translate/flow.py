@@ -206,7 +206,7 @@ class Flow:
         waiting = self.frontiers[block.index]
         code, e = self.e.code, self.e
         if back:
-            self._pay(block, target)
+            self._pay(block, target, [(target, e.mask)])
         if not waiting or (target not in self.turns.places and not waiting - {target}):
             self._go_plainly(target)
             return
@@ -245,7 +245,7 @@ class Flow:
         for target, mask in parts:
             self.turns.add_pending(target, mask)
         if backs:
-            self._pay_split(block, backs[0])
+            self._pay(block, backs[0], [])
         self.turns.dispatch(sorted(waiting | {t for t, _ in parts}))
         code.branch("finish")
 
@@ -304,15 +304,24 @@ class Flow:
         fuel = self.e.code.op("load i64, ptr %fuel", "i64")
         return self.e.code.icmp("slt", fuel, self.e.code.const("i64", 0))
 
-    def _pay(self, block: Block, target: int) -> None:
-        """At a back edge that all lanes take: return when the fuel is spent, let others by when spinning."""
+    def _pay(self, block: Block, target: int, waits: list[tuple[int, Value]]) -> None:
+        """At a back edge: return when the fuel is spent, let others by when spinning.
+
+        Lanes that all go back wait meanwhile; where lanes part, they are pending already and `waits` is empty.
+        """
+        self._spend(block, target, waits)
+        if target in self.graph.spin_headers and (self.frontiers[block.index] or not waits):
+            self.turns.rotate(block, target, waits)
+
+    def _spend(self, block: Block, target: int, waits: list[tuple[int, Value]]) -> None:
         code, e = self.e.code, self.e
         on, out = code.label("on"), code.label("out")
         code.branch_if(self._empty(), out, on, likely=False)
         code.place(out)
         self._note_loop(block)
-        if self.frontiers[block.index]:
-            self.turns.add_pending(target, e.mask)
+        if self.frontiers[block.index] or not waits:
+            for waiting, mask in waits:
+                self.turns.add_pending(waiting, mask)
             self._yield_all()
         else:
             self.resumes.add(target)
@@ -320,20 +329,6 @@ class Flow:
             e.set_field("%warp", WARP["mask"], e.mask)
             self.leave_with(YIELDED, resume=target + 1)
         code.place(on)
-        if target in self.graph.spin_headers and self.frontiers[block.index]:
-            self.turns.rotate(block, target, [(target, e.mask)])
-
-    def _pay_split(self, block: Block, target: int) -> None:
-        """The same where lanes part: all of them are pending already."""
-        code = self.e.code
-        on, out = code.label("on"), code.label("out")
-        code.branch_if(self._empty(), out, on, likely=False)
-        code.place(out)
-        self._note_loop(block)
-        self._yield_all()
-        code.place(on)
-        if target in self.graph.spin_headers:
-            self.turns.rotate(block, target, [])
 
     def _yield_all(self) -> None:
         """Return with everything saved, to go on with the lowest block that has lanes."""

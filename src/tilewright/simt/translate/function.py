@@ -92,17 +92,7 @@ class FunctionFlow(Flow):
         self._stop(STOP_REQUEST)
         code.place(on)
 
-    def _pay(self, block: Block, target: int) -> None:
-        self._pay_here()
-        if target in self.graph.spin_headers and self.frontiers[block.index]:
-            self.turns.rotate(block, target, [(target, self.e.mask)])
-
-    def _pay_split(self, block: Block, target: int) -> None:
-        self._pay_here()
-        if target in self.graph.spin_headers:
-            self.turns.rotate(block, target, [])
-
-    def _pay_here(self) -> None:
+    def _spend(self, block: Block, target: int, waits: list[tuple[int, Value]]) -> None:
         code = self.e.code
         on, out = code.label("on"), code.label("empty")
         code.branch_if(self._empty(), out, on, likely=False)
