@@ -72,7 +72,7 @@ class Turns:
         code.place(yes)
         for target, mask in waits:
             self.add_pending(target, mask)
-        self.run(other, code.op(f"load i32, ptr {self.pending(other)}", "i32"))
+        self.run(other, code.op(f"load i32, ptr {self.pending(other)}", "i32") if waits else pending)
         code.place(no)
 
     def run(self, block: int, mask: Value) -> None:
@@ -96,14 +96,8 @@ class Turns:
             code.place(code.label("never"))
             return
         for block in candidates:
-            if block not in self.places:
-                continue
-            pending = code.op(f"load i32, ptr {self.pending(block)}", "i32")
-            yes, no = code.label("run"), code.label("skip")
-            code.branch_if(code.icmp("ne", pending, code.const("i32", 0)), yes, no)
-            code.place(yes)
-            self.run(block, pending)
-            code.place(no)
+            if block in self.places:
+                self.try_(block, [])
 
     def rotate(self, block: Block, target: int, waits: list[tuple[int, Value]]) -> None:
         """Every SPIN_ROUNDS rounds, run any other pending block first."""
