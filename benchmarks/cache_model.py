@@ -1,7 +1,7 @@
 """How long the cache model takes for ten million sectors, by what they are and whose caches they meet.
 
 Requests of four sectors, of one line or of four, from 4,096 blocks of eight warps; a pattern is what the blocks touch.
-The time is the processor's in `profiling.cache.simulate` alone, which puts the requests in the order of warps first;
+The time is the processor's in `profiling.cache.simulate` alone, which links the requests warp by warp first;
 its code is compiled beforehand, and that is stated apart.
 
     python benchmarks/cache_model.py [--sectors 10000000] [--rounds 5] [--gpus t4,h100] [--json]

@@ -8,7 +8,10 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
-enum { VALID = 15, PRESENT = 16, DIRTY_SHIFT = 4, SET_SHIFT = 8, CACHE_SHIFT = 44 };
+enum { VALID = 15, PRESENT = 16, DIRTY_SHIFT = 4, SET_SHIFT = 8, CACHE_SHIFT = 44, SITE_BITS = 16, SITES = 0xffff };
+
+typedef uint8_t tw_lines __attribute__((vector_size(TW_CACHE_LANES), aligned(1)));
+typedef int64_t tw_four_rounds __attribute__((vector_size(32), aligned(8)));
 
 // Counts of up to eight bits, for hosts without an instruction.
 INLINE uint64_t count(uint32_t sectors)
@@ -93,7 +96,7 @@ INLINE void enter_line(struct tw_caches *caches, uint32_t *bucket, uint64_t tag,
 
 // Uses sectors of a line: `bits` are their valid bits, and their dirty bits where they are written. Returns which of
 // them were there, as valid bits.
-INLINE uint32_t use(struct tw_caches *caches, uint64_t cache, const uint64_t *homes, uint64_t line, uint32_t bits)
+static uint32_t use(struct tw_caches *caches, uint64_t cache, const uint64_t *homes, uint64_t line, uint32_t bits)
 {
     struct tw_cache_line *lines = caches->lines;
     uint64_t tag = tag_of(cache, line);
@@ -121,68 +124,74 @@ static void forget(struct tw_caches *caches, uint64_t cache, uint64_t line, uint
         caches->lines[n].state &= ~bits;
 }
 
-// Where a first level's line is known to be or not, while first levels replace nothing.
-INLINE uint8_t *present(const struct tw_cache_launch *launch, uint64_t multiprocessor, uint64_t line)
-{
-    return &launch->present[multiprocessor * launch->present_lines + line];
-}
-
 // What a multiprocessor's turn looks at all the time. The compiler keeps it in registers, while it would read what
 // `launch` points to again after each byte that is written.
 struct at_hand {
-    const uint64_t *words;
+    const struct tw_cache_request *requests;
     const uint8_t *kinds;
-    struct tw_cache_counts *counts;
-    uint8_t *present;  // of the multiprocessor, or null
+    uint8_t *present;
     uint8_t *known;
+    struct tw_cache_touches *touches;
+    int64_t now;  // the round, above the bits of a site
 };
 
 INLINE struct at_hand at_hand(const struct tw_cache_launch *launch, uint64_t multiprocessor)
 {
-    uint8_t *mine = launch->present ? present(launch, multiprocessor, 0) : NULL;
-    return (struct at_hand){launch->words, launch->kinds, launch->counts, mine, launch->known};
+    return (struct at_hand){
+        .requests = launch->asked->requests, .kinds = launch->kinds,
+        .present = launch->present, .known = launch->known, .touches = launch->touches,
+        .now = (int64_t)launch->multiprocessors[multiprocessor].round << SITE_BITS,
+    };
 }
 
-// Uses sectors of a line at a first level; returns which of them were there. While no set is full, nothing need be known
+// Uses sectors of a line at a first level; returns which of them were there. Where it is `quick`, nothing need be known
 // of lines but that they are there: an order of use and buckets take four times as long.
-INLINE uint32_t use_first(struct tw_cache_launch *launch, struct at_hand hand, uint64_t multiprocessor, uint64_t line,
-                          uint32_t valid)
+INLINE uint32_t use_first(struct tw_cache_launch *launch, struct at_hand hand, bool quick, uint64_t multiprocessor,
+                          uint64_t line, uint32_t valid)
 {
-    if (!hand.present)
-        return use(launch->first, multiprocessor, launch->homes, line, valid);
-    uint8_t *state = &hand.present[line];
-    uint32_t before = *state;
-    if (!before) {
-        uint32_t *filled = &launch->filled[set_of(launch->first, multiprocessor, launch->homes, line)];
-        launch->crowded |= (*filled)++ == launch->first->ways;
-    }
-    *state = (uint8_t)(before | valid | PRESENT);
+    if (!quick)
+        return use(launch->first, multiprocessor, launch->asked->homes, line, valid);
+    uint32_t before = hand.present[line];
+    hand.present[line] = (uint8_t)(before | valid | PRESENT);
     return before & valid;
 }
 
-static void forget_first(struct tw_cache_launch *launch, uint64_t multiprocessor, uint64_t line, uint32_t valid)
+INLINE void forget_first(struct tw_cache_launch *launch, struct at_hand hand, bool quick, uint64_t multiprocessor,
+                         uint64_t line, uint32_t valid)
 {
-    if (launch->present)
-        *present(launch, multiprocessor, line) &= (uint8_t)~valid;
+    if (quick)
+        hand.present[line] &= (uint8_t)~valid;
     else
         forget(launch->first, multiprocessor, line, valid);
 }
 
-// What becomes of sectors of a line at the second level.
-INLINE void second_level(struct tw_cache_launch *launch, struct at_hand hand, bool endless, uint64_t line,
-                         uint32_t valid, uint32_t kind, struct tw_cache_counts *counts)
+// Whether a set of a first level has got more lines than it has ways. Sets are a power of two, and no more than lanes.
+static bool crowded(const struct tw_cache_launch *launch)
 {
-    bool writes = kind >= TW_CACHE_STORE;
-    uint32_t known = hand.known[line], before = known & valid, found = before, kept = 0;
-    uint32_t bits = valid | (writes ? valid << DIRTY_SHIFT : 0);
-    hand.known[line] = (uint8_t)(known | bits);
-    if (endless) {  // what was touched is there
-        if (writes)
-            launch->soiled += count((bits & ~known) >> DIRTY_SHIFT);
-    } else {
-        found = use(launch->second, 0, launch->homes, line, bits);
-        kept = use(launch->shadow, 0, launch->homes, line, valid);
+    _Alignas(TW_CACHE_LANES) uint64_t many[TW_CACHE_LANES] = {0};
+    uint64_t sets = launch->first->sets;
+    for (uint64_t line = 0; line < launch->asked->lines;) {
+        tw_lines there = {0};
+        for (uint32_t i = 0; i < UINT8_MAX && line < launch->asked->lines; i++, line += TW_CACHE_LANES)
+            there -= (tw_lines)(*(const tw_lines *)(launch->present + line) != 0);
+        for (uint32_t lane = 0; lane < TW_CACHE_LANES; lane++)
+            many[lane % sets] += there[lane];
     }
+    for (uint64_t set = 0; set < sets; set++)
+        if (many[set] > launch->first->ways)
+            return true;
+    return false;
+}
+
+// What becomes of sectors of a line at a second level that may lose them.
+static void second_level(struct tw_cache_launch *launch, uint64_t line, uint32_t valid, uint32_t kind,
+                         struct tw_cache_counts *counts)
+{
+    uint32_t known = launch->known[line], before = known & valid;
+    launch->known[line] = (uint8_t)(known | valid);
+    uint32_t bits = valid | (kind >= TW_CACHE_STORE ? valid << DIRTY_SHIFT : 0);
+    uint32_t found = use(launch->second, 0, launch->asked->homes, line, bits);
+    uint32_t kept = use(launch->shadow, 0, launch->asked->homes, line, valid);
     uint32_t missed = valid ^ found, again = missed & before;
     counts->l2_hits += count(found);
     if (!missed)
@@ -196,110 +205,151 @@ INLINE void second_level(struct tw_cache_launch *launch, struct at_hand hand, bo
     counts->dram_capacity += count(again & ~kept);
 }
 
-// One request of a warp of a multiprocessor, at a word; returns the word after it.
-INLINE uint64_t request(struct tw_cache_launch *launch, struct at_hand hand, bool endless, uint64_t multiprocessor,
-                        uint64_t at)
+// A second level that loses nothing: only who touched a sector first did not find it there, which `count_first_touches`
+// counts at the end. Of one round, multiprocessors come in their order.
+INLINE void touch(struct at_hand hand, uint64_t line, uint32_t valid, uint32_t kind, int64_t site)
 {
-    uint64_t header = hand.words[at], end = at + 1 + tw_request_words(header);
-    uint32_t kind = hand.kinds[tw_request_site(header)];
-    struct tw_cache_counts *counts = &hand.counts[tw_request_site(header)];
-    counts->requests++;
-    for (at++; at < end; at++) {
-        uint64_t line = hand.words[at] >> TW_LINE_SECTORS;
-        uint32_t valid = (uint32_t)hand.words[at] & VALID;
+    const tw_four_rounds bits = {1, 2, 4, 8}, mine = (tw_four_rounds){0} + (hand.now | site);
+    tw_four_rounds *first = (tw_four_rounds *)hand.touches[line].first;
+    const tw_four_rounds earlier = (*first > (hand.now | SITES)) & ((bits & (int64_t)valid) != 0);
+    *first = (*first & ~earlier) | (mine & earlier);
+    if (kind >= TW_CACHE_STORE)
+        hand.known[line] |= (uint8_t)(valid << DIRTY_SHIFT);
+}
+
+// Counts those who touched sectors first, and the dirty sectors.
+static void count_first_touches(struct tw_cache_launch *launch)
+{
+    for (uint64_t line = 0; line < launch->asked->lines; line++) {
+        launch->soiled += count(launch->known[line] >> DIRTY_SHIFT);
+        for (uint32_t s = 0; s < TW_LINE_SECTORS; s++) {
+            int64_t first = launch->touches[line].first[s];
+            if (first == TW_CACHE_UNTOUCHED)
+                continue;
+            struct tw_cache_counts *counts = &launch->counts[first & SITES];
+            counts->l2_hits--;
+            if (launch->kinds[first & SITES] == TW_CACHE_STORE)
+                counts->l2_allocated++;
+            else
+                counts->dram_compulsory++;
+        }
+    }
+}
+
+// The words of a request of one kind; `quick`: nothing is replaced at either level.
+INLINE void request_of(struct tw_cache_launch *launch, struct at_hand hand, bool quick, uint32_t kind,
+                       uint64_t multiprocessor, const uint64_t *words)
+{
+    uint64_t many = tw_request_words(*words), site = tw_request_site(*words), found_first = 0, found_second = 0;
+    struct tw_cache_counts *counts = &launch->counts[site];
+    struct tw_cache_hint hint = launch->asked->hints[site];
+    for (uint64_t i = 1; i <= many; i++) {
+        uint64_t line = words[i] >> TW_LINE_SECTORS, region = line >> TW_CACHE_REGION_BITS;
+        uint32_t valid = (uint32_t)words[i] & VALID;
+        if (__builtin_expect(region + 1 != hint.key, 0)) {
+            tw_cache_number(launch->asked, &launch->asked->hints[site], region);
+            hint = launch->asked->hints[site];
+        }
+        line = hint.base | line % (1 << TW_CACHE_REGION_BITS);
         if (kind == TW_CACHE_LOAD) {
-            uint32_t found = use_first(launch, hand, multiprocessor, line, valid);
-            counts->l1_hits += count(found);
+            uint32_t found = use_first(launch, hand, quick, multiprocessor, line, valid);
+            found_first += count(found);
             valid ^= found;
             if (!valid)
                 continue;
         } else if (kind == TW_CACHE_ATOMIC) {
-            forget_first(launch, multiprocessor, line, valid);
+            forget_first(launch, hand, quick, multiprocessor, line, valid);
         }
-        second_level(launch, hand, endless, line, valid, kind, counts);
+        if (quick || hand.touches) {
+            touch(hand, line, valid, kind, (int64_t)site);
+            found_second += count(valid);
+        } else {
+            second_level(launch, line, valid, kind, counts);
+        }
     }
-    return end;
+    counts->requests++;
+    counts->l1_hits += found_first;
+    counts->l2_hits += found_second;
 }
 
-// Has a request fetched, or the buckets of its first two lines, whichever the model would wait for. A turn does so for
-// all its warps, whose requests lie far apart.
-INLINE void foresee(const struct tw_cache_launch *launch, uint64_t multiprocessor, uint64_t at)
+// One request of a warp of a multiprocessor; returns its words.
+INLINE uint64_t request(struct tw_cache_launch *launch, struct at_hand hand, bool quick, uint64_t multiprocessor,
+                        const uint64_t *words)
 {
-    if (launch->present) {
-        __builtin_prefetch(&launch->words[at]);
-        return;
-    }
-    uint64_t words = tw_request_words(launch->words[at]);
-    for (uint64_t i = 1; i <= (words < 2 ? words : 2); i++) {
-        uint64_t tag = tag_of(multiprocessor, launch->words[at + i] >> TW_LINE_SECTORS);
-        __builtin_prefetch(bucket_of(launch->first, tag));
-    }
+    uint32_t kind = hand.kinds[tw_request_site(*words)];
+    if (kind == TW_CACHE_LOAD)
+        request_of(launch, hand, quick, TW_CACHE_LOAD, multiprocessor, words);
+    else
+        request_of(launch, hand, quick, kind, multiprocessor, words);
+    return tw_request_words(*words);
 }
 
-// Puts the next block that asks for anything into a place of a multiprocessor.
-static void enter_block(struct tw_cache_launch *launch, struct tw_multiprocessor *m, uint64_t place)
+// Blocks that begin in this round take their places.
+INLINE void enter_blocks(struct tw_cache_launch *launch, struct tw_multiprocessor *m)
 {
-    for (uint64_t live = 0; !live && launch->next < launch->blocks; launch->next++) {
+    while (m->next && launch->blocks[m->next - 1].start == m->round) {
+        const struct tw_cache_block *block = &launch->blocks[m->next - 1];
+        const struct tw_cache_warp *warps = &launch->asked->warps[(m->next - 1) * launch->warps];
         for (uint64_t w = 0; w < launch->warps; w++) {
-            uint64_t slot = place * launch->warps + w, number = launch->next * launch->warps + w;
-            m->at[slot] = launch->starts[number];
-            m->end[slot] = launch->starts[number + 1];
-            bool asks = m->at[slot] < m->end[slot];
-            m->live |= (uint64_t)asks << slot;
-            live += asks;
+            uint64_t slot = block->place * launch->warps + w;
+            m->at[slot] = warps[w].first;
+            m->live |= (uint64_t)(warps[w].first != 0) << slot;
         }
-        m->left[place] = live;
+        m->next = block->next;
     }
 }
 
-// A warp has ended: so may its block have, whose place the next one takes.
-static void end_warp(struct tw_cache_launch *launch, struct tw_multiprocessor *m, uint64_t slot)
-{
-    uint64_t place = slot / launch->warps;
-    m->live &= ~((uint64_t)1 << slot);
-    if (--m->left[place] == 0)
-        enter_block(launch, m, place);
-}
-
-// The first blocks: one to each multiprocessor in turn, until all places are taken.
-void tw_cache_start(struct tw_cache_launch *launch)
-{
-    for (uint64_t place = 0; place < launch->resident; place++)
-        for (uint64_t m = 0; m < launch->many; m++)
-            enter_block(launch, &launch->multiprocessors[m], place);
-}
-
-// A multiprocessor's turn: each of the warps that were live at its beginning makes one request. Returns the words read.
-INLINE uint64_t turn(struct tw_cache_launch *launch, bool endless, uint64_t number)
+// A multiprocessor's turn: each live warp makes one request. Returns the words read; 0 where no warp is left.
+INLINE uint64_t turn(struct tw_cache_launch *launch, bool quick, uint64_t number)
 {
     struct tw_multiprocessor *m = &launch->multiprocessors[number];
+    enter_blocks(launch, m);
     const struct at_hand hand = at_hand(launch, number);
     uint64_t used = 0;
-    for (uint64_t left = m->live; left; left &= left - 1)
-        foresee(launch, number, m->at[__builtin_ctzll(left)]);
     for (uint64_t left = m->live; left; left &= left - 1) {
         uint32_t slot = (uint32_t)__builtin_ctzll(left);
-        uint64_t before = m->at[slot], after = request(launch, hand, endless, number, before);
-        used += after - before;
-        m->at[slot] = after;
-        if (after == m->end[slot])
-            end_warp(launch, m, slot);
+        struct tw_cache_request asked = hand.requests[m->at[slot]];
+        used += request(launch, hand, quick, number, asked.words);
+        m->at[slot] = asked.next;
+        m->live ^= (uint64_t)(asked.next == 0) << slot;
     }
+    m->round++;
     return used;
 }
 
-// Rounds, in which each multiprocessor has its turn, until `budget` words have been read or the launch has ended.
+// A turn of the multiprocessor that is at it. Returns the words read; 0 where it has ended, and the next one begins.
+INLINE uint64_t one_turn(struct tw_cache_launch *launch, bool quick)
+{
+    if (quick && launch->multiprocessors[launch->at].round == 0)
+        __builtin_memset(launch->present, 0, launch->asked->lines);
+    uint64_t used = turn(launch, quick, launch->at);
+    launch->at += used == 0;
+    return used;
+}
+
+// A turn of each multiprocessor. Returns the words read; 0 where the launch has ended.
+static uint64_t one_round(struct tw_cache_launch *launch)
+{
+    uint64_t used = 0;
+    for (uint64_t m = 0; m < launch->many; m++)
+        used += turn(launch, false, m);
+    launch->at = used ? 0 : launch->many;
+    return used;
+}
+
+// Lets multiprocessors have their turns until about `budget` words have been read or the launch has ended. Where the
+// second level loses nothing, they have nothing to do with each other: each has all its turns at once, while what it
+// needs is at hand.
 uint32_t tw_cache_run(struct tw_cache_launch *launch, uint64_t budget)
 {
-    bool endless = !launch->second;
-    for (uint64_t used = 0; used < budget;) {
-        uint64_t before = used;
-        for (uint64_t m = 0; m < launch->many; m++)
-            used += turn(launch, endless, m);
-        if (launch->crowded)
+    for (uint64_t used = 0, now = 1; launch->at < launch->many && used < budget; used += now) {
+        now = launch->present ? one_turn(launch, true) : launch->touches ? one_turn(launch, false) : one_round(launch);
+        if (launch->present && (now == 0 || used + now >= budget) && crowded(launch))
             return TW_CACHE_CROWDED;
-        if (used == before)
-            return TW_CACHE_ENDED;
     }
-    return TW_CACHE_MORE;
+    if (launch->at < launch->many)
+        return TW_CACHE_MORE;
+    if (launch->touches)
+        count_first_touches(launch);
+    return TW_CACHE_ENDED;
 }

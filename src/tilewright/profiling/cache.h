@@ -17,7 +17,13 @@ enum {
     // What `tw_cache_run` returns.
     TW_CACHE_ENDED = 0,
     TW_CACHE_MORE = 1,
-    TW_CACHE_CROWDED = 2,  // a first level would have to replace a line, and `present` does not know which
+    TW_CACHE_CROWDED = 2,  // a first level would have had to replace a line, and `present` does not know which
+    // What `tw_cache_link` returns.
+    TW_CACHE_LINKED = 0,
+    TW_CACHE_WRONG = 1,  // something is no request of these warps and sites
+    TW_CACHE_FULL = 2,   // the directory of regions has no room
+
+    TW_CACHE_LANES = 64,  // lines that are counted at once: `present` has a multiple of so many
 
     // Warps that a multiprocessor's mask has bits for; no GPU holds more.
     TW_CACHE_WARPS = 64,
@@ -35,10 +41,58 @@ struct tw_cache_counts {
     uint64_t l2_allocated;
 };
 
+// Where no sector of a line was touched.
+#define TW_CACHE_UNTOUCHED INT64_MAX
+
+// A request where its warp wrote it.
+struct tw_cache_request {
+    const uint64_t *words;
+    uint64_t next;  // number of the warp's next request; 0: none
+};
+
+struct tw_cache_warp {
+    uint64_t first;  // number of its first request; 0: it makes none
+    uint64_t last;
+    uint64_t requests;
+};
+
+// A block that asks for anything. Those of a multiprocessor are a list, in the order in which they enter.
+struct tw_cache_block {
+    uint64_t start;  // the round of its first requests
+    uint64_t place;  // of its multiprocessor
+    uint64_t next;   // one more than the block; 0: none
+};
+
 // A place in the directory of regions.
 struct tw_cache_region {
     uint64_t key;  // one more than the region; 0: free
     uint64_t number;
+};
+
+// The region that a site asked for last, and its first line in arrays that have a place for each line.
+struct tw_cache_hint {
+    uint64_t key;  // one more than the region; 0: none yet
+    uint64_t base;
+};
+
+// What a launch asks for: requests that are linked warp by warp, and the regions of their lines.
+struct tw_cache_requests {
+    struct tw_cache_request *requests;  // from number 1
+    uint64_t many;
+    struct tw_cache_warp *warps;  // of all blocks
+    uint64_t warp_count;
+    struct tw_cache_hint *hints;  // of sites
+    uint64_t sites;
+    struct tw_cache_region *directory;
+    uint64_t mask;     // of the directory's places
+    uint64_t *homes;   // each region's first line
+    uint64_t regions;
+    uint64_t lines;    // one more than the last line in arrays that have a place for each
+};
+
+// Of each sector of a line, who touched it first: the round, and below it the site.
+struct tw_cache_touches {
+    int64_t first[TW_LINE_SECTORS];
 };
 
 // A line of a cache, or a set of lines: then `next` is the line used last, `prev` the one used longest ago, and `state`
@@ -67,33 +121,35 @@ struct tw_caches {
 };
 
 struct tw_multiprocessor {
-    uint64_t live;  // warps, a bit each
-    uint64_t at[TW_CACHE_WARPS];    // the word where a warp stands
-    uint64_t end[TW_CACHE_WARPS];
-    uint64_t left[TW_CACHE_WARPS];  // live warps of each block
+    uint64_t live;   // warps, a bit each
+    uint64_t next;   // one more than the block that enters next; 0: none
+    uint64_t last;   // one more than the block that enters last
+    uint64_t round;
+    uint64_t at[TW_CACHE_WARPS];  // number of the request that a warp makes next
 };
 
 struct tw_cache_launch {
-    const uint64_t *words;  // requests, in the order of warps
+    struct tw_cache_requests *asked;
     const uint8_t *kinds;   // of sites
     struct tw_cache_counts *counts;
     struct tw_caches *first;
-    uint8_t *present;          // of each multiprocessor's lines: valid sectors, and 16; null: `first` knows its lines
-    uint64_t present_lines;    // of a multiprocessor
-    uint32_t *filled;          // lines of each set of all first levels
-    uint64_t crowded;          // 1: a set had no room for a line
+    uint8_t *present;          // of lines of the multiprocessor that has its turns: valid sectors, and 16, while none of
+                               // a first level is replaced; null: `first` knows its lines
     struct tw_caches *second;  // null: so large that nothing is ever replaced
     struct tw_caches *shadow;  // a fully associative cache of the same size
-    const uint64_t *homes;     // each region's first line
+    struct tw_cache_touches *touches;  // of each line, where nothing is ever replaced
     uint8_t *known;            // of each line: sectors that the launch touched, and above them the dirty ones
     struct tw_multiprocessor *multiprocessors;
     uint64_t many;
-    const uint64_t *starts;  // of warps, in `words`
-    uint64_t blocks;
-    uint64_t next;      // block
+    uint64_t at;        // the multiprocessor that has its turns; `many`: the launch has ended
+    struct tw_cache_block *blocks;
+    uint64_t block_count;
     uint64_t warps;     // of a block
     uint64_t resident;  // blocks of a multiprocessor
+    uint64_t *heap;     // for the schedule: a word for each place
     uint64_t soiled;    // sectors of a second level that replaces nothing which became dirty
 };
+
+uint32_t tw_cache_number(struct tw_cache_requests *asked, struct tw_cache_hint *hint, uint64_t region);
 
 #endif

@@ -36,7 +36,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
-from tilewright.instruments.requests import LINE_BYTES, SECTOR_BYTES
+from tilewright.instruments.requests import LINE_BYTES, LINE_SECTORS, SECTOR_BYTES
 from tilewright.machine.gpu import Gpu
 from tilewright.machine.occupancy import allocated_shared, shared_memory
 from tilewright.native.functions import functions
@@ -47,16 +47,19 @@ L1_SETS, L2_WAYS = 4, 16
 _SOURCES = tuple(Path(__file__).with_name(name) for name in ("cache.c", "cache_requests.c"))
 _SHARED = header(_SOURCES[0].with_suffix(".h"))
 _NUMBERS = _SHARED.numbers
-_LAUNCH, _CACHES, _LINE, _MULTIPROCESSOR, _REGION = (
+_LAUNCH, _CACHES, _LINE, _MULTIPROCESSOR, _REGION, _REQUESTS, _REQUEST, _WARP, _HINT, _BLOCK = (
     _SHARED.structs[f"tw_{name}"].dtype
-    for name in ("cache_launch", "caches", "cache_line", "multiprocessor", "cache_region")
-)
+    for name in (
+        "cache_launch", "caches", "cache_line", "multiprocessor", "cache_region", "cache_requests", "cache_request",
+        "cache_warp", "cache_hint", "cache_block",
+    )
+)  # fmt: skip
 #: Kinds of site: a load through the first level, a load past it, a store, an atomic.
 LOAD, LOAD_L2, STORE, ATOMIC = (_NUMBERS[f"TW_CACHE_{name}"] for name in ("LOAD", "LOAD_L2", "STORE", "ATOMIC"))
 #: Columns of the counts. All but the first are sectors.
 OUTCOMES = tuple(_SHARED.structs["tw_cache_counts"].offsets)
 
-_MOST_WARPS = _NUMBERS["TW_CACHE_WARPS"]
+_MOST_WARPS, _LANES = _NUMBERS["TW_CACHE_WARPS"], _NUMBERS["TW_CACHE_LANES"]
 _REGION_LINES = 1 << _NUMBERS["TW_CACHE_REGION_BITS"]
 #: Words between looks at Ctrl-C: less than a tenth of a second.
 _SLICE = 1 << 20
@@ -181,37 +184,35 @@ def simulate(
             f"`resident_blocks` of `warps_per_block` warps must be 1 to {_MOST_WARPS} warps, of 0 or more `blocks` "
             f"(got {resident_blocks} of {warps_per_block}, and {blocks}); take them from the occupancy"
         )
-    counts = np.zeros((len(sites), len(OUTCOMES)), np.uint64)
-    sizes = _sizes(words, blocks * warps_per_block, len(sites))
-    starts = np.zeros(len(sizes) + 1, np.uint64)
-    np.cumsum(sizes, out=starts[1:])
-    ordered, homes, lines = _ordered(words, starts)
+    asked = _linked(words, blocks * warps_per_block, len(sites))
     many = min(caches.multiprocessors, blocks)
     fields = {
-        "words": ordered, "kinds": sites, "counts": counts, "homes": homes, "many": many, "starts": starts,
-        "blocks": blocks, "warps": warps_per_block, "resident": resident_blocks,
+        "asked": asked, "kinds": sites, "many": many, "block_count": blocks, "warps": warps_per_block,
+        "resident": resident_blocks, "heap": np.empty(many * resident_blocks, np.uint64),
     }  # fmt: skip
+    return _followed(caches, asked, sum(map(len, words)), fields)
+
+
+def _followed(caches: Caches, asked: _Filled, words: int, fields: dict[str, Any]) -> Traffic:
+    """Let the multiprocessors make their requests."""
+    lines, many = int(asked.record["lines"]), fields["many"]
     # Most launches fill no first level; where one is filled, all begins again in the way that knows what to replace.
-    roomy = many * lines <= _PRESENT_BYTES * int(starts[-1])
+    roomy = many * lines <= _PRESENT_BYTES * words
     while True:
-        levels = _Levels(caches, many, len(homes), int(starts[-1]), roomy=roomy)
-        launch = _Filled(_LAUNCH, **fields, **levels.fields(lines), known=np.zeros(lines, np.uint8),
-                         multiprocessors=np.zeros(many, _MULTIPROCESSOR))  # fmt: skip
-        if _ended(launch):
+        levels = _Levels(caches, many, int(asked.record["regions"]), words, roomy=roomy)
+        counts = np.zeros((len(fields["kinds"]), len(OUTCOMES)), np.uint64)
+        launch = _Filled(_LAUNCH, **fields, **levels.fields(lines), counts=counts, known=np.zeros(lines, np.uint8),
+                         multiprocessors=np.zeros(many, _MULTIPROCESSOR),
+                         blocks=np.empty(fields["block_count"], _BLOCK))  # fmt: skip
+        code().schedule(launch.address)
+        while (end := code().run(launch.address, _SLICE)) == _NUMBERS["TW_CACHE_MORE"]:
+            pass
+        if end == _NUMBERS["TW_CACHE_ENDED"]:
             break
         roomy = False
-        counts[:] = 0
     counts[:, OUTCOMES.index("sectors")] = counts[:, OUTCOMES.index("sectors") + 1 :].sum(axis=1)
     written, soiled = levels.written(int(launch.record["soiled"]))
     return Traffic(counts, written, soiled - written)
-
-
-def _ended(launch: _Filled) -> bool:
-    """Let the multiprocessors make their requests; False where a first level must know which line to replace."""
-    code().start(launch.address)
-    while (end := code().run(launch.address, _SLICE)) == _NUMBERS["TW_CACHE_MORE"]:
-        pass
-    return bool(end == _NUMBERS["TW_CACHE_ENDED"])
 
 
 def code() -> Any:
@@ -235,27 +236,23 @@ def _checked_words(buffer: Any) -> Words:
     return np.ascontiguousarray(buffer)
 
 
-def _sizes(buffers: Sequence[Words], warps: int, sites: int) -> Words:
-    """The words of each warp."""
-    sizes = np.zeros(warps, np.uint64)
-    if any(code().count(buffer.ctypes.data, len(buffer), sizes.ctypes.data, warps, sites) for buffer in buffers):
-        raise ArgumentValueError(
-            f"`buffers` must hold requests of {warps:,} warps and {sites:,} sites, each with its lines (got "
-            "others); give as many `blocks`, `warps_per_block` and `kinds` as the launch had"
-        )
-    return sizes
-
-
-def _ordered(buffers: Sequence[Words], starts: Words) -> tuple[Words, Words, int]:
-    """All requests, those of a warp together, lines numbered by region; each region's first line; how many lines."""
-    ordered, slots = np.empty(starts[-1], np.uint64), _DIRECTORY
+def _linked(buffers: Sequence[Words], warps: int, sites: int) -> _Filled:
+    """All requests, linked warp by warp, and their lines, numbered by region."""
+    slots, most = _DIRECTORY, sum(map(len, buffers)) // 2  # a request has two words or more
     while True:
-        directory, homes = np.zeros(slots, _REGION), np.zeros(slots // 2, np.uint64)
-        regions, used, places = np.zeros(1, np.uint64), np.zeros(1, np.uint64), starts[:-1].copy()
-        to = [part.ctypes.data for part in (places, ordered, directory)]
-        found = (homes.ctypes.data, regions.ctypes.data, used.ctypes.data)
-        if not any(code().place(b.ctypes.data, len(b), *to, slots - 1, *found) for b in buffers):
-            return ordered, homes[: int(regions[0])], int(used[0])
+        asked = _Filled(
+            _REQUESTS, requests=np.empty(1 + most, _REQUEST), warps=np.zeros(warps, _WARP), warp_count=warps,
+            hints=np.zeros(sites, _HINT), sites=sites, directory=np.zeros(slots, _REGION), mask=slots - 1,
+            homes=np.zeros(slots // 2, np.uint64),
+        )  # fmt: skip
+        ends = {code().link(asked.address, buffer.ctypes.data, len(buffer)) for buffer in buffers}
+        if _NUMBERS["TW_CACHE_WRONG"] in ends:
+            raise ArgumentValueError(
+                f"`buffers` must hold requests of {warps:,} warps and {sites:,} sites, each with its lines (got "
+                "others); give as many `blocks`, `warps_per_block` and `kinds` as the launch had"
+            )
+        if _NUMBERS["TW_CACHE_FULL"] not in ends:
+            return asked
         slots *= 4
 
 
@@ -264,13 +261,10 @@ class _Filled:
 
     def __init__(self, kind: np.dtype[Any], **fields: Any) -> None:
         self.record, self._held = np.zeros((), kind), fields
+        self.address = self.record.ctypes.data
         for name, value in fields.items():
-            self.record[name] = value.ctypes.data if isinstance(value, np.ndarray) else value
-
-    @property
-    def address(self) -> int:
-        """Where it is."""
-        return int(self.record.ctypes.data)
+            held: Any = value.ctypes.data if isinstance(value, np.ndarray) else value
+            self.record[name] = held.address if isinstance(held, _Filled) else held
 
 
 class _Levels:
@@ -280,21 +274,23 @@ class _Levels:
         l1_ways = caches.l1_bytes // LINE_BYTES // caches.l1_sets
         l2_lines = caches.l2_bytes // LINE_BYTES
         l2_sets = l2_lines // caches.l2_ways
-        self._roomy, self._many, self._sets = roomy, multiprocessors, multiprocessors * caches.l1_sets
-        self.first = _caches(multiprocessors, caches.l1_sets, l1_ways, 0 if roomy else words)
         # A region gives each set no more lines than this. Where all have room, none is ever replaced: what was touched
         # is there, and nothing else need be known.
         self.endless = regions * -(-_REGION_LINES // l2_sets) <= caches.l2_ways
+        self.roomy = roomy and self.endless and _LANES % caches.l1_sets == 0
+        self.first = _caches(0 if self.roomy else multiprocessors, caches.l1_sets, l1_ways, words)
         self.second = None if self.endless else _caches(1, l2_sets, caches.l2_ways, words)
         self.shadow = None if self.endless else _caches(1, 1, l2_sets * caches.l2_ways, words)
 
     def fields(self, lines: int) -> dict[str, Any]:
         """Those of a launch's record, whose regions have so many lines."""
         levels = {"first": self.first, "second": self.second, "shadow": self.shadow}
-        found: dict[str, Any] = {name: level.address for name, level in levels.items() if level}
-        if self._roomy:
-            found["present"], found["present_lines"] = np.zeros(self._many * lines, np.uint8), lines
-            found["filled"] = np.zeros(self._sets, np.uint32)
+        found: dict[str, Any] = {name: level for name, level in levels.items() if level}
+        if self.roomy:
+            found["present"] = np.empty(lines + _LANES, np.uint8)  # zero beyond the lines
+            found["present"][lines:] = 0
+        if self.endless:
+            found["touches"] = np.full(lines * LINE_SECTORS, np.iinfo(np.int64).max)
         return found
 
     def written(self, soiled: int) -> tuple[int, int]:

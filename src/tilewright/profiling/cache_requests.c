@@ -1,23 +1,14 @@
-// The requests of a launch, put together warp by warp, and their lines numbered.
+// What a launch asks for, warp by warp and region by region, and where and when its blocks run.
 
 #include "cache.h"
 
 #include <stddef.h>
 
-enum { LOW_BITS = TW_CACHE_REGION_BITS + TW_LINE_SECTORS };  // of a word: the line in its region, and its sectors
-
-// Adds the words of each warp to its size. Returns 1 where something is no request of these warps and sites.
-uint32_t tw_cache_count(const uint64_t *words, uint64_t n, uint64_t *sizes, uint64_t warps, uint64_t sites)
-{
-    for (uint64_t i = 0; i < n;) {
-        uint64_t header = words[i], length = tw_request_words(header) + 1, warp = tw_request_warp(header);
-        if (length == 1 || length > n - i || warp >= warps || tw_request_site(header) >= sites)
-            return 1;
-        sizes[warp] += length;
-        i += length;
-    }
-    return 0;
-}
+enum {
+    LOW_BITS = TW_CACHE_REGION_BITS + TW_LINE_SECTORS,  // of a word: the line in its region, and its sectors
+    AHEAD = 256,                                        // words: other processors wrote them
+    PLACE_BITS = 32,                                    // of a key of the heap; above: a round
+};
 
 // The place of a region: its own, or the free one that it may take.
 static struct tw_cache_region *place_of(struct tw_cache_region *directory, uint64_t mask, uint64_t region)
@@ -28,46 +19,99 @@ static struct tw_cache_region *place_of(struct tw_cache_region *directory, uint6
     return &directory[i & mask];
 }
 
-// A region's number: they are numbered as they appear. NULL where the directory is half full.
-static const uint64_t *number_of(struct tw_cache_region *directory, uint64_t mask, uint64_t region, uint64_t *homes,
-                                 uint64_t *regions)
+// Finds a region's number, which they have as they appear. Returns 0 where the directory is half full.
+uint32_t tw_cache_number(struct tw_cache_requests *asked, struct tw_cache_hint *hint, uint64_t region)
 {
-    struct tw_cache_region *place = place_of(directory, mask, region);
+    struct tw_cache_region *place = place_of(asked->directory, asked->mask, region);
     if (place->key == 0) {
-        if (*regions >= mask >> 1)
-            return NULL;
-        homes[*regions] = region << TW_CACHE_REGION_BITS;
+        if (asked->regions >= asked->mask >> 1)
+            return 0;
+        asked->homes[asked->regions] = region << TW_CACHE_REGION_BITS;
         place->key = region + 1;
-        place->number = (*regions)++;
+        place->number = asked->regions++;
     }
-    return &place->number;
+    hint->key = region + 1;
+    hint->base = place->number << TW_CACHE_REGION_BITS;
+    return 1;
 }
 
-// Copies requests to the places of their warps, with the numbers of regions instead of the regions, so that what is
-// known of lines is a plain array of `used` ones. Returns 1 where the directory has no room.
-uint32_t tw_cache_place(const uint64_t *words, uint64_t n, uint64_t *places, uint64_t *ordered,
-                        struct tw_cache_region *directory, uint64_t mask, uint64_t *homes, uint64_t *regions,
-                        uint64_t *used)
+// Links the requests of a buffer to those of the same warps before them, and numbers the regions of their lines, so that
+// what is known of lines is a plain array. Returns `TW_CACHE_LINKED`, or why it did not.
+uint32_t tw_cache_link(struct tw_cache_requests *asked, const uint64_t *words, uint64_t n)
 {
-    uint64_t known = UINT64_MAX, base = 0;
     for (uint64_t i = 0; i < n;) {
-        uint64_t header = words[i++], count = tw_request_words(header), *place = &places[tw_request_warp(header)];
-        uint64_t *to = ordered + *place;
-        *place += count + 1;
-        *to++ = header;
-        for (uint64_t end = i + count; i < end; i++) {
+        uint64_t header = words[i], warp = tw_request_warp(header), site = tw_request_site(header);
+        uint64_t end = i + 1 + tw_request_words(header);
+        if (end == i + 1 || end > n || warp >= asked->warp_count || site >= asked->sites)
+            return TW_CACHE_WRONG;
+        __builtin_prefetch(words + i + AHEAD);
+        struct tw_cache_warp *own = &asked->warps[warp];
+        uint64_t number = ++asked->many, *link = own->last ? &asked->requests[own->last].next : &own->first;
+        asked->requests[number] = (struct tw_cache_request){words + i, 0};
+        *link = own->last = number;
+        own->requests++;
+        struct tw_cache_hint *hint = &asked->hints[site];
+        for (i++; i < end; i++) {
             uint64_t region = words[i] >> LOW_BITS;
-            if (region != known) {
-                const uint64_t *number = number_of(directory, mask, region, homes, regions);
-                if (!number)
-                    return 1;
-                known = region;
-                base = *number << LOW_BITS;
-            }
-            uint64_t word = base | (words[i] & ((1 << LOW_BITS) - 1)), line = word >> TW_LINE_SECTORS;
-            *used = line < *used ? *used : line + 1;
-            *to++ = word;
+            if (region + 1 != hint->key && !tw_cache_number(asked, hint, region))
+                return TW_CACHE_FULL;
+            uint64_t line = hint->base | (words[i] % (1 << LOW_BITS)) >> TW_LINE_SECTORS;
+            asked->lines = line < asked->lines ? asked->lines : line + 1;
         }
     }
-    return 0;
+    return TW_CACHE_LINKED;
+}
+
+// Puts the key at `i` below those that are lower.
+static void sink(uint64_t *heap, uint64_t many, uint64_t i)
+{
+    uint64_t key = heap[i];
+    for (uint64_t child; (child = 2 * i + 1) < many; i = child) {
+        child += child + 1 < many && heap[child + 1] < heap[child];
+        if (heap[child] >= key)
+            break;
+        heap[i] = heap[child];
+    }
+    heap[i] = key;
+}
+
+// The rounds that a block needs: as many as its longest warp has requests.
+static uint64_t rounds_of(const struct tw_cache_launch *launch, uint64_t block)
+{
+    const struct tw_cache_warp *warps = launch->asked->warps + block * launch->warps;
+    uint64_t most = 0;
+    for (uint64_t w = 0; w < launch->warps; w++)
+        most = warps[w].requests > most ? warps[w].requests : most;
+    return most;
+}
+
+// A block takes a place. Returns when it leaves it, and the place, as a key of the heap.
+static uint64_t take_place(struct tw_cache_launch *launch, uint64_t block, uint64_t place, uint64_t start, uint64_t rounds)
+{
+    struct tw_multiprocessor *m = &launch->multiprocessors[place / launch->resident];
+    launch->blocks[block] = (struct tw_cache_block){start, place % launch->resident, 0};
+    *(m->last ? &launch->blocks[m->last - 1].next : &m->next) = block + 1;
+    m->last = block + 1;
+    return (start + rounds) << PLACE_BITS | place;
+}
+
+// When and where each block runs: the first ones one to each multiprocessor in turn, until all places are taken, and
+// each of the others where a block has ended. That depends on how many requests warps make alone.
+void tw_cache_schedule(struct tw_cache_launch *launch)
+{
+    uint64_t places = launch->many * launch->resident, taken = 0, *heap = launch->heap;
+    for (uint64_t block = 0; block < launch->block_count; block++) {
+        uint64_t rounds = rounds_of(launch, block);
+        if (!rounds)
+            continue;
+        if (taken < places) {
+            uint64_t place = taken % launch->many * launch->resident + taken / launch->many;
+            heap[taken++] = take_place(launch, block, place, 0, rounds);
+            for (uint64_t i = places / 2; taken == places && i-- > 0;)
+                sink(heap, places, i);
+        } else {
+            heap[0] = take_place(launch, block, heap[0] % ((uint64_t)1 << PLACE_BITS), heap[0] >> PLACE_BITS, rounds);
+            sink(heap, places, 0);
+        }
+    }
 }

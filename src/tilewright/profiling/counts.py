@@ -39,16 +39,19 @@ class Summable:
         every, weights = list(parts), list(times)
         if len(every) < 2 and weights in ([], [1]):
             return every[0] if every else cls()
-        weights = weights or [1] * len(every)
         kind: Any = cls
         fields_of, zeros = _fields(kind)
-        sums: list[Any] = []
-        for none, column in zip(zeros, zip(*map(fields_of, every), strict=True), strict=True):
-            if none == 0:
-                sums.append(sum(map(operator.mul, column, weights)))
-            else:  # most parts count few things: what they leave out is the one record of zeros
-                kept = [(value, weight) for value, weight in zip(column, weights, strict=True) if value is not none]
-                sums.append(type(none).total(*zip(*kept, strict=True)) if kept else none)
+        found: dict[int, list[tuple[Any, int]]] = {}
+        for part, weight in zip(every, weights or [1] * len(every), strict=True):
+            for at, value in enumerate(fields_of(part)):
+                if value is not zeros[at]:  # most parts count few things: what they leave out is the one zero
+                    found.setdefault(at, []).append((value, weight))
+        sums = list(zeros)
+        for at, pairs in found.items():
+            if isinstance(zeros[at], int):
+                sums[at] = sum(value * weight for value, weight in pairs)
+            else:
+                sums[at] = type(zeros[at]).total(*zip(*pairs, strict=True))
         return cls(*sums)
 
     def __add__(self, other: Self) -> Self:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import bisect
 import functools
+import itertools
 import linecache
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from tilewright.instruments.findings import split
 from tilewright.profiling.counts import Counts, Mix, Operations, Sectors, Served, Wavefronts
 from tilewright.profiling.record import LineCounts, SiteCounts
 from tilewright.programs.program import Program
-from tilewright.simt.events import Site
+from tilewright.simt.events import EventKind, Site
 from tilewright.simt.isa import Role, role_of, table
 
 #: Operations of one lane. Source: Nsight Compute, Profiling Guide, "Roofline Charts": additions and
@@ -33,6 +35,8 @@ _ACCESSES = {
         ("shared", "load"), ("shared", "store"), ("shared", "atomic"),
     )
 }  # fmt: skip
+#: What is counted by; the first knows every instruction.
+_INSTRUMENTS = ("mix", "divergence", "coalescing", "banks")
 _Key = tuple[int, str, str]
 _Kind = tuple[str, str, int, bool]
 
@@ -62,57 +66,87 @@ def sites(results: Mapping[str, Any], program: Program, served: Sequence[Served]
     served : sequence of Served
         Where the sectors of each row of the result of `coalescing` were found; empty where that is not known.
     """
-    found: dict[_Key, list[dict[str, Any]]] = {}
-    for key, fields in _parts(results, served):
-        found.setdefault(key, []).append(fields)
-    place = _Places(program)
+    layout = _layout(program, *(tuple(row.site for row in results[name].rows) for name in _INSTRUMENTS))
+    parts = list(_parts(results, layout.kinds, served))
     alike: dict[tuple[int, ...], Counts] = {}  # instructions of a straight line that count the same have one record
-    counted = []
-    for key in sorted(found):
-        line, opcode, source = key
-        parts = found[key]
-        which = tuple(map(id, parts))
+    counts = []
+    for numbers in layout.groups:
+        found = [parts[number] for number in numbers]
+        which = tuple(map(id, found))
         if which not in alike:
-            alike[which] = Counts(**functools.reduce(_joined, parts))
-        inner = place.inner(line, source)
-        counted.append(SiteCounts(line, opcode, source or place.before(line), alike[which], inner))
-    return tuple(counted)
+            alike[which] = Counts(**functools.reduce(_joined, found))
+        counts.append(alike[which])
+    return tuple(
+        SiteCounts(line, opcode, source, counts[group], inner) for line, opcode, source, inner, group in layout.places
+    )
 
 
 def _joined(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
     """Fields of Counts of both; inlined in several places, an instruction has several rows of an instrument."""
     both = one | other
+    if len(both) == len(one) + len(other):
+        return both
     return both | {name: one[name] + other[name] for name in one.keys() & other.keys()}
 
 
-def _parts(results: Mapping[str, Any], served: Sequence[Served]) -> Iterator[tuple[_Key, dict[str, Any]]]:
-    """Fields of Counts that each instrument counted, instruction by instruction."""
-    for row in results["mix"].rows:
-        alike: dict[_Kind, dict[str, Any]] = {}
-        for key in row.site.steps:
-            kind = _kind(key[1])
-            if kind not in alike:
-                alike[kind] = _executed(kind, row.executions, row.lanes)
-            yield key, alike[kind]
+def _parts(
+    results: Mapping[str, Any], kinds: Sequence[Sequence[_Kind]], served: Sequence[Served]
+) -> Iterator[dict[str, Any]]:
+    """Fields of Counts that each instrument counted, in the order in which `_numbered` numbers them."""
+    for row, of in zip(results["mix"].rows, kinds, strict=True):
+        for kind in of:
+            yield _executed(kind, row.executions, row.lanes)
     for row in results["divergence"].rows:
-        yield _key(row.site), {"branches": row.branches, "divergent_branches": row.divergent}
+        yield {"branches": row.branches, "divergent_branches": row.divergent}
     for index, row in enumerate(results["coalescing"].rows):
-        if (row.site.space, row.site.access) not in _ACCESSES:  # a generic atomic: of local memory there are none
-            continue
-        found = served[index] if served else Served()
-        sectors = Sectors(row.requests, row.lanes, row.sectors, row.ideal_sectors, row.bytes_used, found)
-        yield _key(row.site), {_ACCESSES[row.site.space, row.site.access]: sectors}
+        if field := _ACCESSES.get((row.site.space, row.site.access)):
+            found = served[index] if served else Served()
+            yield {field: Sectors(row.requests, row.lanes, row.sectors, row.ideal_sectors, row.bytes_used, found)}
     same: dict[tuple[Any, ...], dict[str, Any]] = {}
     for row in results["banks"].rows:
         counted = row.requests, row.lanes, row.wavefronts, row.ideal_wavefronts
         kind_of = row.site.space, row.site.access
         if (kind_of, counted) not in same:
             same[kind_of, counted] = {_ACCESSES[kind_of]: Wavefronts(*counted)}
-        yield _key(row.site), same[kind_of, counted]
+        yield same[kind_of, counted]
 
 
-def _key(site: Site) -> _Key:
-    return site.ptx_line, site.opcode, site.source
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """Which parts of the instruments' results count for which instruction; launch by launch it is the same."""
+
+    kinds: tuple[tuple[_Kind, ...], ...]  #: Of each straight line, those of its instructions.
+    groups: tuple[tuple[int, ...], ...]  #: Numbers of the parts that some instructions are counted by.
+    places: tuple[tuple[int, str, str, str, int], ...]  #: PTX line, opcode, source, library's line, and group.
+
+
+@functools.lru_cache(maxsize=64)
+def _layout(program: Program, *rows: tuple[Site, ...]) -> _Layout:
+    """The layout for the sites of `_INSTRUMENTS`."""
+    kinds = tuple(tuple(dict.fromkeys(_kind(opcode) for _, opcode, _ in site.steps)) for site in rows[0])
+    found: dict[_Key, list[int]] = {}
+    for number, key in _numbered(kinds, *rows):
+        found.setdefault(key, []).append(number)
+    place = _Places(program)
+    groups: dict[tuple[int, ...], int] = {}
+    places = []
+    for (line, opcode, source), numbers in sorted(found.items()):
+        group = groups.setdefault(tuple(numbers), len(groups))
+        places.append((line, opcode, source or place.before(line), place.inner(line, source), group))
+    return _Layout(kinds, tuple(groups), tuple(places))
+
+
+def _numbered(kinds: Sequence[Sequence[_Kind]], *rows: Sequence[Site]) -> Iterator[tuple[int, _Key]]:
+    """Each part's number, and the instructions that it counts for."""
+    number = 0
+    for site, of in zip(rows[0], kinds, strict=True):
+        for key in site.steps:
+            yield number + of.index(_kind(key[1])), key
+        number += len(of)
+    for site in itertools.chain(*rows[1:]):
+        if site.kind is EventKind.BRANCH or (site.space, site.access) in _ACCESSES:  # no generic atomic of local memory
+            yield number, (site.ptx_line, site.opcode, site.source)
+            number += 1
 
 
 @functools.cache

@@ -153,8 +153,10 @@ def findings(kernel: str, sites: Sequence[SiteCounts], launch: int) -> tuple[Fin
     """TW701 and TW702, one a line and code, at the access that moves most more than it needs."""
     worst: dict[tuple[str, str | int], tuple[int, SiteCounts, dict[str, float]]] = {}
     lanes: dict[tuple[str, str | int], int] = {}
+    known = {id(site.counts): site.counts for site in sites}  # many sites have one record
+    faults = {which: tuple(_faults(counts)) for which, counts in known.items()}
     for site in sites:
-        for fault, excess, count in _faults(site.counts):
+        for fault, excess, count in faults[id(site.counts)]:
             key = (fault.code, site.source or site.ptx_line)
             lanes[key] = lanes.get(key, 0) + count
             if key not in worst or excess > worst[key][0]:
