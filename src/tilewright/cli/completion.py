@@ -1,38 +1,38 @@
-"""What a shell completes after an option: `tilewright --install-completion` sets it up."""
+"""What a shell completes after an option: `tilewright --install-completion` sets it up. Typer keeps what fits."""
 
 from __future__ import annotations
 
 
-def gpus(incomplete: str) -> list[str]:
+def gpus() -> list[str]:
     """Names of GPUs."""
     from tilewright import machine
 
-    return [name for name in machine.names() if name.startswith(incomplete)]
+    return list(machine.names())
 
 
-def kernels(incomplete: str) -> list[str]:
+def kernels() -> list[str]:
     """Names of the catalogue."""
     from tilewright.kernels import catalogue
 
-    return [record.name for record in catalogue.records() if record.name.startswith(incomplete)]
+    return [record.name for record in catalogue.records()]
 
 
-def formats(incomplete: str) -> list[str]:
+def formats() -> list[str]:
     """Forms of a report."""
-    from tilewright.cli import formats as known
+    from tilewright.cli.formats import FORMATS
 
-    return [name for name in known.FORMATS if name.startswith(incomplete)]
+    return list(FORMATS)
 
 
-def fail_on(incomplete: str) -> list[str]:
+def fail_on() -> list[str]:
     """What `--fail-on` takes."""
     from tilewright.configuration import FAIL_ON
 
-    return [name for name in FAIL_ON if name.startswith(incomplete)]
+    return list(FAIL_ON)
 
 
-def devices(incomplete: str) -> list[str]:
+def devices() -> list[str]:
     """Where GPU kernels run."""
     from tilewright.cli.ladder import DEVICES
 
-    return [name for name in DEVICES if name.startswith(incomplete)]
+    return list(DEVICES)
