@@ -42,6 +42,22 @@ class Text:
         """Add a module-level declaration or definition once."""
         self.declarations.setdefault(symbol, text)
 
+    def invoke(self, symbol: str, result: str, *arguments: object) -> str:
+        """Call a function, declared from its typed arguments; returns its result's name, "" where it gives nothing."""
+        given = [str(argument) for argument in arguments]
+        if symbol not in self.declarations:
+            self.declarations[symbol] = f"declare {result} @{symbol}({', '.join(map(_type_of, given))})"
+        text = f"call {result} @{symbol}({', '.join(given)})"
+        if result == "void":
+            self.line(text)
+            return ""
+        return self.assign(text)
+
+
+def _type_of(argument: str) -> str:
+    """The type of a typed argument such as `<8 x float> %v3` or `ptr align 1 %p`."""
+    return argument[: argument.index(">") + 1] if argument.startswith("<") else argument.split(" ", 1)[0]
+
 
 def mangle(type_: str, lanes: int = 1) -> str:
     """LLVM's name of a type inside an intrinsic's: `v32f32`, `i64`."""

@@ -93,7 +93,7 @@ class _Loops:
         """All of C. Without anything to sum there is one block of no steps, which stores zeros."""
         ir, kc, step = self.ir, self.tile.kc, self.step
         blocks = ir.op(f"sdiv i64 {ir.add('%k', str(kc - 1))}, {kc}")
-        blocks = ir.intrinsic("llvm.smax.i64", "i64", f"i64 {blocks}", "i64 1")
+        blocks = ir.invoke("llvm.smax.i64", "i64", f"i64 {blocks}", "i64 1")
         share = ir.op(f"sdiv i64 {ir.sub(ir.add('%k', blocks), '1')}, {blocks}")
         even = ir.op(f"and i64 {ir.add(share, str(step - 1))}, -{step}")
         with ir.loop("0", blocks) as index:
@@ -152,7 +152,7 @@ class _Loops:
         start = ir.op(f"select i1 {along}, i64 0, i64 {ir.mul(odd, '%b_rs')}")
         for line in range(SIDE):
             where = ir.at(after, ir.add(start, ir.mul(stride, str(line))))
-            ir.intrinsic("llvm.prefetch.p0", "void", f"ptr {where}", "i32 0", "i32 2", "i32 1")
+            ir.invoke("llvm.prefetch.p0", "void", f"ptr {where}", "i32 0", "i32 2", "i32 1")
 
     def _tile(self, block: _Block, strip: str, corner: tuple[str, str], extents: tuple[str, str]) -> None:
         ir = self.ir

@@ -100,7 +100,7 @@ def _to_float_odd(ir: Ir, value: str, width: int) -> str:
     back = ir.op(f"fpext {single} {near} to {double}")
     inexact = ir.op(f"fcmp one {double} {back}, {value}")
     symbol = f"llvm.fabs.{f'v{width}' if width > 1 else ''}f64"
-    sizes = [ir.intrinsic(symbol, double, f"{double} {x}") for x in (back, value)]
+    sizes = [ir.invoke(symbol, double, f"{double} {x}") for x in (back, value)]
     above = ir.op(f"fcmp ogt {double} {sizes[0]}, {sizes[1]}")
     finite = ir.op(f"fcmp olt {double} {sizes[1]}, {spread('double', real(float('inf')), width)}")
     bits = ir.op(f"bitcast {single} {near} to {whole}")

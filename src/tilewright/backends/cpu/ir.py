@@ -77,7 +77,7 @@ class Ir(Text):
 
     def least(self, a: I64, b: I64) -> I64:
         """The smaller, as signed numbers."""
-        return self.intrinsic("llvm.smin.i64", "i64", f"i64 {a}", f"i64 {b}")
+        return self.invoke("llvm.smin.i64", "i64", f"i64 {a}", f"i64 {b}")
 
     def compare(self, predicate: str, a: I64, b: I64) -> str:
         """An i1."""
@@ -99,16 +99,6 @@ class Ir(Text):
         """An unaligned store."""
         self.line(f"store {type_} {value}, ptr {pointer}, align 1")
 
-    def intrinsic(self, symbol: str, result: str, *arguments: str) -> str:
-        """Call an intrinsic, declared from its typed arguments."""
-        types = ", ".join(_type_of(a) for a in arguments)
-        self.declare(symbol, f"declare {result} @{symbol}({types})")
-        text = f"call {result} @{symbol}({', '.join(arguments)})"
-        if result == "void":
-            self.line(text)
-            return ""
-        return self.op(text)
-
     def splat(self, type_: str, width: int, value: str) -> str:
         """A scalar in every lane."""
         one = self.op(f"insertelement <{width} x {type_}> poison, {type_} {value}, i64 0")
@@ -126,7 +116,7 @@ class Ir(Text):
         if mask is None:
             return self.load(f"<{width} x {type_}>" if width > 1 else type_, pointer)
         vector = f"<{width} x {type_}>"
-        return self.intrinsic(
+        return self.invoke(
             f"llvm.masked.load.{mangle(type_, width)}.p0", vector,
             f"ptr align 1 {pointer}", f"<{width} x i1> {mask}", f"{vector} zeroinitializer",
         )  # fmt: skip
@@ -136,14 +126,7 @@ class Ir(Text):
         if mask is None:
             self.store(f"<{width} x {type_}>" if width > 1 else type_, value, pointer)
             return
-        self.intrinsic(
+        self.invoke(
             f"llvm.masked.store.{mangle(type_, width)}.p0", "void",
             f"<{width} x {type_}> {value}", f"ptr align 1 {pointer}", f"<{width} x i1> {mask}",
         )  # fmt: skip
-
-
-def _type_of(argument: str) -> str:
-    """The type of a typed argument such as `<8 x float> %v3` or `ptr align 1 %p`."""
-    if argument.startswith("<"):
-        return argument[: argument.index(">") + 1]
-    return argument.split(" ", 1)[0]

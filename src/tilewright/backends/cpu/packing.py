@@ -101,7 +101,7 @@ def _copy_row(ir: Ir, source: Dtype, target: str, target_bytes: int, width: int,
             value = _shuffle(ir, full, value, "poison", lanes)
         wide = widen(ir, source, value, target, width)
         ir.store(vector(target, width), wide, ir.at(dst, ir.mul(c, str(target_bytes))))
-    with ir.loop(ir.intrinsic("llvm.smax.i64", "i64", f"i64 {whole}", "i64 0"), "%columns") as c:
+    with ir.loop(ir.invoke("llvm.smax.i64", "i64", f"i64 {whole}", "i64 0"), "%columns") as c:
         value = ir.load(source.memory, ir.at(src, ir.mul(c, "%cs")))
         ir.store(target, widen(ir, source, value, target, 1), ir.at(dst, ir.mul(c, str(target_bytes))))
 

@@ -134,7 +134,7 @@ class _Skinny:
             for v, mask in enumerate(masks):
                 if mask is None:
                     ahead = ir.at(row, str(v * width * self.b.bytes + _AHEAD_BYTES))
-                    ir.intrinsic("llvm.prefetch.p0", "void", f"ptr {ahead}", "i32 0", "i32 3", "i32 1")
+                    ir.invoke("llvm.prefetch.p0", "void", f"ptr {ahead}", "i32 0", "i32 3", "i32 1")
                 value = ir.masked_load(self.b.memory, width, ir.at(row, str(v * width * self.b.bytes)), mask)
                 values.append(widen(ir, self.b, value, self.type, width))
             for i, line in enumerate(a):

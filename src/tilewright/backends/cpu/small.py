@@ -163,7 +163,7 @@ class _Small:
             for line in range(each):
                 where = self.ir.at(start, str(line * _LINE_BYTES))
                 write = int(name == "out")
-                self.ir.intrinsic("llvm.prefetch.p0", "void", f"ptr {where}", f"i32 {write}", "i32 3", "i32 1")
+                self.ir.invoke("llvm.prefetch.p0", "void", f"ptr {where}", f"i32 {write}", "i32 3", "i32 1")
 
     def zero(self, x: _Column) -> str:
         """The start of a sum."""

@@ -154,9 +154,7 @@ _IDENTITY = {"add": 0, "or": 0, "xor": 0, "and": -1, "umin": -1, "umax": 0, "smi
 def _reduce(code: Code, operation: str, values: Value, voters: Value) -> Value:
     """Reduce the values of the lanes in a mask."""
     kept = code.select(lanes_of(code, voters), values, code.const("i32", _IDENTITY[operation]))
-    symbol = f"llvm.vector.reduce.{operation}.v{LANES}i32"
-    code.declare(symbol, f"declare i32 @{symbol}(<{LANES} x i32>)")
-    return code.op(f"call i32 @{symbol}({kept})", "i32")
+    return Value(code.invoke(f"llvm.vector.reduce.{operation}.v{LANES}i32", "i32", kept), "i32")
 
 
 def _reduce_for_each(code: Code, operation: str, mask: Value, values: Value, members: Value) -> Value:

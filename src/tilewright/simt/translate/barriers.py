@@ -8,7 +8,6 @@ from __future__ import annotations
 from tilewright.errors import PtxError
 from tilewright.ptx import tree
 from tilewright.simt.events import EventKind, Site
-from tilewright.simt.translate.bounds import declare_runtime
 from tilewright.simt.translate.code import LANES, Value
 from tilewright.simt.translate.emitter import Emitter
 from tilewright.simt.translate.graph import Op
@@ -73,12 +72,8 @@ def reach(emitter: Emitter, op: Op, point: int) -> None:
         return
     at = code.op(f"getelementptr i8, ptr %warp, i64 {point}", "ptr")
     counted = int(count_of(op) is not None)
-    declare_runtime(e, "tw_reach", "i1", "ptr, ptr, ptr, i32, i32, i32, i32, i32, i32, i32")
-    _or_fault(
-        e,
-        f"call i1 @tw_reach(ptr %context, ptr %warp, {at}, i32 {site}, {e.mask}, i32 {form_of(op)}, {votes}, "
-        f"{identity}, {count}, i32 {counted})",
-    )
+    facts = (at, f"i32 {site}", e.mask, f"i32 {form_of(op)}", votes, identity, count, f"i32 {counted}")
+    _or_fault(e, "tw_reach", "ptr %warp", *facts)
 
 
 def _wait(emitter: Emitter, point: int, lanes: dict[str, Value], facts: tuple[Value, ...]) -> None:
@@ -95,11 +90,7 @@ def pass_by(emitter: Emitter, op: Op) -> None:
     """A whole warp arrives and goes on."""
     site = _site(emitter, op)
     identity, count = _operands(emitter, op, site)
-    declare_runtime(emitter, "tw_pass", "i1", "ptr, ptr, ptr, i32, i32, i32, i32")
-    _or_fault(
-        emitter,
-        f"call i1 @tw_pass(ptr %context, ptr %slot, ptr %warp, i32 {site}, {emitter.mask}, {identity}, {count})",
-    )
+    _or_fault(emitter, "tw_pass", "ptr %slot", "ptr %warp", f"i32 {site}", emitter.mask, identity, count)
 
 
 def emit_reduction_result(emitter: Emitter, op: Op) -> Value:
@@ -155,16 +146,16 @@ def _agreed(emitter: Emitter, operand: tree.Operand, site: int, kind: int) -> Va
     code.place(bad)
     lane = code.and_(code.call("llvm.cttz", "i32", others, flags="i1 false"), code.const("i32", LANES - 1))
     got = code.lane(value, lane)
-    declare_runtime(e, "tw_blame", "void", "ptr, ptr, i32, i32, i64, i32, i32")
-    code.line(f"call void @tw_blame(ptr %context, ptr %warp, i32 {site}, {others}, i64 {kind}, {got}, {first})")
+    facts = (f"i32 {site}", others, f"i64 {kind}", got, first)
+    code.invoke("tw_blame", "void", "ptr %context", "ptr %warp", *facts)
     code.branch("fault")
     code.place(fine)
     return first
 
 
-def _or_fault(emitter: Emitter, call: str) -> None:
-    """Go on where a call of the runtime finds nothing wrong."""
+def _or_fault(emitter: Emitter, function: str, *arguments: object) -> None:
+    """Go on where a function of the runtime finds nothing wrong."""
     code = emitter.code
     on = code.label("on")
-    code.branch_if(code.op(call, "i1"), "fault", on, likely=False)
+    code.branch_if(Value(code.invoke(function, "i1", "ptr %context", *arguments), "i1"), "fault", on, likely=False)
     code.place(on)

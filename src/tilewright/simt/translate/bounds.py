@@ -51,11 +51,8 @@ def fault_unless(emitter: Emitter, access: Access, inside: Value, offsets: Value
     code.branch_if(code.icmp("eq", bad, code.const("i32", 0)), fine, cold, likely=True)
     code.place(cold)
     code.store(code.splat(code.add(offsets, code.const("i64", start))), "%addresses")
-    declare_runtime(emitter, "tw_fault", "void", "ptr, ptr, i32, i32, ptr, i32")
-    site = _site(emitter, access)
-    code.line(
-        f"call void @tw_fault(ptr %context, ptr %warp, i32 {site}, {bad}, ptr %addresses, i32 {access.total_bytes})"
-    )
+    where = ("ptr %context", "ptr %warp", f"i32 {_site(emitter, access)}", bad, "ptr %addresses")
+    code.invoke("tw_fault", "void", *where, f"i32 {access.total_bytes}")
     code.branch("fault")
     code.place(fine)
 
@@ -110,17 +107,8 @@ def _recheck(emitter: Emitter, group: Group, relative: Value, bound: Value, offs
     table = emitter.constant_array("i32", rows)
     apart = emitter.constant_array("i32", offsets)
     start = emitter.code.const("i64", GLOBAL_BASE if group.members[0].space == "global" else 0)
-    declare_runtime(emitter, "tw_recheck", "i1", "ptr, ptr, i64, i64, i64, i32, ptr, ptr, i32")
-    return emitter.code.op(
-        f"call i1 @tw_recheck(ptr %context, ptr %warp, {relative}, {bound}, {start}, {emitter.mask}, ptr {apart}, "
-        f"ptr {table}, i32 {len(group.members)})",
-        "i1",
-    )
-
-
-def declare_runtime(emitter: Emitter, symbol: str, result: str, arguments: str) -> None:
-    """Declare a function of the runtime module."""
-    emitter.code.declare(symbol, f"declare {result} @{symbol}({arguments})")
+    facts = (relative, bound, start, emitter.mask, f"ptr {apart}", f"ptr {table}", f"i32 {len(group.members)}")
+    return Value(emitter.code.invoke("tw_recheck", "i1", "ptr %context", "ptr %warp", *facts), "i1")
 
 
 def _site(emitter: Emitter, access: Access) -> int:

@@ -16,7 +16,6 @@ from tilewright.ptx import tree
 from tilewright.simt.events import EventKind, Site
 from tilewright.simt.isa import Role, role_of
 from tilewright.simt.translate.access import local_stride
-from tilewright.simt.translate.bounds import declare_runtime
 from tilewright.simt.translate.code import LANES, Value, element_type
 from tilewright.simt.translate.graph import Op
 from tilewright.simt.translate.inline import call_arguments
@@ -226,9 +225,8 @@ def _copy(emitter: Emitter, to: Value, source: Value, size: int, lanes: Value) -
     """Copy bytes between two places of local memory: all lanes in the widest steps that fit, or lane by lane."""
     if size > _STEPS_BYTES_MAX:
         code = emitter.code
-        declare_runtime(emitter, "tw_copy", "void", "ptr, i64, i64, i64, i64, i32")
         stride = code.const("i64", local_stride(emitter))
-        code.line(f"call void @tw_copy(ptr %local, {to}, {source}, i64 {size}, {stride}, {lanes})")
+        code.invoke("tw_copy", "void", "ptr %local", to, source, f"i64 {size}", stride, lanes)
         return
     done = 0
     while done < size:
@@ -252,8 +250,7 @@ def _stop(emitter: Emitter, item: tree.Instruction, lanes: Value, kind: int) -> 
     """Leave with a fault; the caller starts the next block."""
     code = emitter.code
     site = emitter.add_site(Site(EventKind.RUN, item.ptx_line, emitter.source_of(item), item.name))
-    declare_runtime(emitter, "tw_stop", "void", "ptr, ptr, i32, i32, i64")
-    code.line(f"call void @tw_stop(ptr %context, ptr %warp, i32 {site}, {lanes}, i64 {kind})")
+    code.invoke("tw_stop", "void", "ptr %context", "ptr %warp", f"i32 {site}", lanes, f"i64 {kind}")
     code.branch("fault")
 
 
@@ -276,11 +273,9 @@ def _print(emitter: Emitter, item: tree.Instruction, call: tree.CallArguments) -
     code.line(f"store {format_}, ptr %addresses, align 64")
     offsets = code.sub(arguments, code.const("i64", LOCAL_WINDOW))
     code.line(f"store {offsets}, ptr %lanes.scratch, align 64")
-    declare_runtime(emitter, "tw_print", "void", "ptr, ptr, ptr, i32, ptr, ptr, ptr, i64, i64")
-    code.line(
-        f"call void @tw_print(ptr %context, ptr %slot, ptr %warp, {emitter.mask}, ptr %addresses, ptr %lanes.scratch, "
-        f"ptr %local, i64 {local_stride(emitter)}, i64 {emitter.layout.local_bytes})"
-    )
+    where = ("ptr %context", "ptr %slot", "ptr %warp", emitter.mask, "ptr %addresses", "ptr %lanes.scratch")
+    local = ("ptr %local", f"i64 {local_stride(emitter)}", f"i64 {emitter.layout.local_bytes}")
+    code.invoke("tw_print", "void", *where, *local)
     for result in call.returns:  # a GPU reports the number of arguments, which only the format knows
         if isinstance(result, tree.Symbol):
             _store_lanes(emitter, _own(emitter, item, result), code.splat(code.const("i32", 0)), emitter.mask)

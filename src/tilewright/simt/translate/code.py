@@ -273,10 +273,7 @@ class Code(Text):
         overloads = "".join("." + mangle(s, lanes) for s in (suffixes if suffixes is not None else [result]))
         symbol = f"{function}{overloads}"
         returned = result if lanes == 1 else f"<{lanes} x {result}>"
-        parts = [str(v) for v in values] + ([flags] if flags else [])
-        kinds = [v.ir_type for v in values] + ([flags.rsplit(" ", 1)[0]] if flags else [])
-        self.declare(symbol, f"declare {returned} @{symbol}({', '.join(kinds)})")
-        return self.op(f"call {returned} @{symbol}({', '.join(parts)})", result, lanes)
+        return Value(self.invoke(symbol, returned, *values, *((flags,) if flags else ())), result, lanes)
 
 
 def element_type(ptx_type: str) -> str:

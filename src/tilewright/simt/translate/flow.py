@@ -9,7 +9,6 @@ from __future__ import annotations
 from tilewright.ptx import tree
 from tilewright.simt.events import EventKind, Site
 from tilewright.simt.translate import barriers, reconvergence
-from tilewright.simt.translate.bounds import declare_runtime
 from tilewright.simt.translate.code import Value
 from tilewright.simt.translate.emitter import ALL_LANES, Emitter
 from tilewright.simt.translate.frame import Frame
@@ -294,8 +293,7 @@ class Flow:
         assert block.end is not None
         item = block.end.instruction
         site = e.add_site(Site(EventKind.RUN, item.ptx_line, e.source_of(item), item.name))
-        declare_runtime(e, "tw_stop", "void", "ptr, ptr, i32, i32, i64")
-        e.code.line(f"call void @tw_stop(ptr %context, ptr %warp, i32 {site}, {e.mask}, i64 {TRAP})")
+        e.code.invoke("tw_stop", "void", "ptr %context", "ptr %warp", f"i32 {site}", e.mask, f"i64 {TRAP}")
         e.code.branch("fault")
 
     # -- fuel and leaving ---------------------------------------------------------------------------------------

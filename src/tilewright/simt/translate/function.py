@@ -8,7 +8,6 @@ from tilewright.errors import PtxError
 from tilewright.simt.events import EventKind, Site
 from tilewright.simt.isa import Role
 from tilewright.simt.translate import outline, reconvergence
-from tilewright.simt.translate.bounds import declare_runtime
 from tilewright.simt.translate.code import Value
 from tilewright.simt.translate.emit import emit_block
 from tilewright.simt.translate.emitter import Emitter
@@ -48,8 +47,7 @@ class FunctionFlow(Flow):
         items = [op.instruction for block in self.graph.blocks for op in block.ops]
         source = self.e.source_of(items[0]) if items else ""
         site = self.e.add_site(Site(EventKind.RUN, self.graph.blocks[0].ptx_line, source, "call"))
-        declare_runtime(self.e, "tw_stop", "void", "ptr, ptr, i32, i32, i64")
-        code.line(f"call void @tw_stop(ptr %context, ptr %warp, i32 {site}, i32 %mask.in, i64 {kind})")
+        code.invoke("tw_stop", "void", "ptr %context", "ptr %warp", f"i32 {site}", "i32 %mask.in", f"i64 {kind}")
         code.branch("fault")
 
     def epilogue(self) -> None:

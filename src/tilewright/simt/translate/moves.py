@@ -177,9 +177,8 @@ def _store_lanes(emitter: Emitter, pointer: Value, at: int, offsets: list[int], 
     def masked() -> None:
         if len(runs) == 1:
             symbol = f"llvm.masked.store.{mangle(value.type, LANES)}.p0"
-            code.declare(symbol, f"declare void @{symbol}({value.ir_type}, ptr, <{LANES} x i1>)")
             place = _at(emitter, pointer, at + offsets[0])
-            code.line(f"call void @{symbol}({value}, ptr align 1 {place}, {code.mask_lanes(emitter.mask)})")
+            code.invoke(symbol, "void", value, f"ptr align 1 {place}", code.mask_lanes(emitter.mask))
             return
         pointers = code.op(
             f"getelementptr i8, ptr {pointer.text}, {code.constants('i64', [p + at for p in offsets])}", "ptr", LANES
@@ -250,16 +249,12 @@ def gather(emitter: Emitter, pointers: Value, mask: Value, type_: str) -> Value:
     code = emitter.code
     result = f"<{LANES} x {type_}>"
     symbol = f"llvm.masked.gather.{mangle(type_, LANES)}.v{LANES}p0"
-    code.declare(symbol, f"declare {result} @{symbol}(<{LANES} x ptr>, <{LANES} x i1>, {result})")
-    lanes = code.mask_lanes(mask)
-    arguments = f"<{LANES} x ptr> align 1 {pointers.text}, {lanes}, {result} zeroinitializer"
-    return code.op(f"call {result} @{symbol}({arguments})", type_, LANES)
+    places, lanes = f"<{LANES} x ptr> align 1 {pointers.text}", code.mask_lanes(mask)
+    return Value(code.invoke(symbol, result, places, lanes, f"{result} zeroinitializer"), type_, LANES)
 
 
 def scatter(emitter: Emitter, pointers: Value, mask: Value, value: Value) -> None:
     """Store to each lane's own place under a mask; where two write the same one, the later lane's value stays."""
     code = emitter.code
     symbol = f"llvm.masked.scatter.{mangle(value.type, LANES)}.v{LANES}p0"
-    code.declare(symbol, f"declare void @{symbol}({value.ir_type}, <{LANES} x ptr>, <{LANES} x i1>)")
-    lanes = code.mask_lanes(mask)
-    code.line(f"call void @{symbol}({value}, <{LANES} x ptr> align 1 {pointers.text}, {lanes})")
+    code.invoke(symbol, "void", value, f"<{LANES} x ptr> align 1 {pointers.text}", code.mask_lanes(mask))

@@ -79,6 +79,4 @@ def _all_named(emitter: Emitter, members: Value) -> Value:
         return members
     running = code.op(f"bitcast {emitter.mask} to <{LANES} x i1>", "i1", LANES)
     kept = code.select(running, members, code.const("i32", 0))
-    symbol = f"llvm.vector.reduce.or.v{LANES}i32"
-    code.declare(symbol, f"declare i32 @{symbol}(<{LANES} x i32>)")
-    return code.op(f"call i32 @{symbol}({kept})", "i32")
+    return Value(code.invoke(f"llvm.vector.reduce.or.v{LANES}i32", "i32", kept), "i32")

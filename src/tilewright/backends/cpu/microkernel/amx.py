@@ -50,12 +50,12 @@ def configuration() -> str:
 
 def configure(ir: Ir) -> None:
     """Take the tile registers into use on this thread."""
-    ir.intrinsic("llvm.x86.ldtilecfg", "void", "ptr @tiles")
+    ir.invoke("llvm.x86.ldtilecfg", "void", "ptr @tiles")
 
 
 def release(ir: Ir) -> None:
     """Give them up: a thread that is switched out has 8 KiB less to save."""
-    ir.intrinsic("llvm.x86.tilerelease", "void")
+    ir.invoke("llvm.x86.tilerelease", "void")
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class AmxTile:
         """
         ir = self.ir
         for c in _C:
-            ir.intrinsic("llvm.x86.tilezero", "void", f"i8 {c}")
+            ir.invoke("llvm.x86.tilezero", "void", f"i8 {c}")
         with ir.when(ir.not_(first)):
             self._each_sum("llvm.x86.tileloadd64", *start)
         with ir.loop("0", steps) as s:
@@ -89,14 +89,14 @@ class AmxTile:
         for j, column in enumerate(_B):
             self._load("tileloaddt164", column, ir.at(b, str(j * TILE_BYTES)))
             for i, row in enumerate(_A):
-                ir.intrinsic(f"llvm.x86.{self.dot}", "void", f"i8 {_C[2 * i + j]}", f"i8 {row}", f"i8 {column}")
+                ir.invoke(f"llvm.x86.{self.dot}", "void", f"i8 {_C[2 * i + j]}", f"i8 {row}", f"i8 {column}")
 
     def _load(self, name: str, tile: int, pointer: str) -> None:
-        self.ir.intrinsic(f"llvm.x86.{name}", "void", f"i8 {tile}", f"ptr {pointer}", f"i64 {ROW_BYTES}")
+        self.ir.invoke(f"llvm.x86.{name}", "void", f"i8 {tile}", f"ptr {pointer}", f"i64 {ROW_BYTES}")
 
     def _each_sum(self, name: str, pointer: str, stride: str) -> None:
         ir = self.ir
         below = ir.at(pointer, ir.mul(stride, str(ROWS)))
         for c in _C:
             where = ir.at(below if c >= 2 else pointer, str(c % 2 * ROW_BYTES))
-            ir.intrinsic(name, "void", f"i8 {c}", f"ptr {where}", f"i64 {stride}")
+            ir.invoke(name, "void", f"i8 {c}", f"ptr {where}", f"i64 {stride}")

@@ -74,8 +74,8 @@ def emit_dot(ir: Ir, width: int, dot: Dot, sums: str, a: str, b: str) -> str:
     left = ir.op(f"bitcast {sums_type} {first} to {part}")
     right = ir.op(f"bitcast {sums_type} {second} to {part}")
     if dot.family == "dot":
-        return ir.intrinsic(symbol, sums_type, f"{sums_type} {sums}", f"{part} {left}", f"{part} {right}")
-    products = ir.intrinsic(symbol, sums_type, f"{part} {left}", f"{part} {right}")
+        return ir.invoke(symbol, sums_type, f"{sums_type} {sums}", f"{part} {left}", f"{part} {right}")
+    products = ir.invoke(symbol, sums_type, f"{part} {left}", f"{part} {right}")
     return ir.op(f"add {sums_type} {sums}, {products}")
 
 

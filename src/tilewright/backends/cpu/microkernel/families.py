@@ -29,7 +29,7 @@ class Family:
 
 def _fma(ir: Ir, type_: str, width: int, c: str, a: str, b: str) -> str:
     full = vector(type_, width)
-    return ir.intrinsic(f"llvm.fma.{mangle(type_, width)}", full, f"{full} {a}", f"{full} {b}", f"{full} {c}")
+    return ir.invoke(f"llvm.fma.{mangle(type_, width)}", full, f"{full} {a}", f"{full} {b}", f"{full} {c}")
 
 
 def _integer(ir: Ir, type_: str, width: int, c: str, a: str, b: str) -> str:
