@@ -28,30 +28,26 @@ class Summable:
     """A record of counts, all zero at first, which adds up field by field."""
 
     @classmethod
-    def total(cls, parts: Iterable[Self], times: Iterable[int] = ()) -> Self:
-        """The sum of records of this class, each taken so many `times`, or once.
+    def total(cls, parts: Iterable[Self]) -> Self:
+        """The sum of records of this class.
 
         Examples
         --------
         >>> Mix.total([Mix(integer=2), Mix(integer=1, memory=5)])
         Mix(integer=3, half=0, float=0, double=0, transcendental=0, convert=0, memory=5, control=0, warp=0)
         """
-        every, weights = list(parts), list(times)
-        if len(every) < 2 and weights in ([], [1]):
+        every = list(parts)
+        if len(every) < 2:
             return every[0] if every else cls()
         kind: Any = cls
         fields_of, zeros = _fields(kind)
-        found: dict[int, list[tuple[Any, int]]] = {}
-        for part, weight in zip(every, weights or [1] * len(every), strict=True):
-            for at, value in enumerate(fields_of(part)):
-                if value is not zeros[at]:  # most parts count few things: what they leave out is the one zero
-                    found.setdefault(at, []).append((value, weight))
-        sums = list(zeros)
-        for at, pairs in found.items():
-            if isinstance(zeros[at], int):
-                sums[at] = sum(value * weight for value, weight in pairs)
-            else:
-                sums[at] = type(zeros[at]).total(*zip(*pairs, strict=True))
+        sums: list[Any] = []
+        for none, column in zip(zeros, zip(*map(fields_of, every), strict=True), strict=True):
+            if isinstance(none, int):
+                sums.append(sum(column))
+            else:  # most parts count few things: what they leave out is the one record of zeros
+                kept = [value for value in column if value is not none]
+                sums.append(type(none).total(kept) if kept else none)
         return cls(*sums)
 
     def __add__(self, other: Self) -> Self:

@@ -8,11 +8,11 @@ import itertools
 import linecache
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from tilewright.instruments.findings import split
-from tilewright.profiling.counts import Counts, Mix, Operations, Sectors, Served, Wavefronts
+from tilewright.profiling.counts import Counts, Served, Summable, Wavefronts
 from tilewright.profiling.record import LineCounts, SiteCounts
 from tilewright.programs.program import Program
 from tilewright.simt.events import EventKind, Site
@@ -37,6 +37,10 @@ _ACCESSES = {
 }  # fmt: skip
 #: What is counted by; the first knows every instruction.
 _INSTRUMENTS = ("mix", "divergence", "coalescing", "banks")
+#: Which fields of Counts are records themselves.
+_RECORDS = {f.name: type(f.default) for f in fields(Counts) if isinstance(f.default, Summable)}
+#: A part of what was counted: numbers by field of Counts, or by record and field with a dot between.
+_Part = dict[str, Any]
 _Key = tuple[int, str, str]
 _Kind = tuple[str, str, int, bool]
 
@@ -54,8 +58,12 @@ def operations(opcode: str) -> tuple[str, int]:
     return (kind, each * elements) if kind and each else ("", 0)
 
 
-def sites(results: Mapping[str, Any], program: Program, served: Sequence[Served] = ()) -> tuple[SiteCounts, ...]:
-    """Counts of each PTX instruction that ran or was asked to.
+def gathered(
+    results: Mapping[str, Any], program: Program, served: Sequence[Served] = ()
+) -> tuple[tuple[SiteCounts, ...], tuple[LineCounts, ...], Counts]:
+    """Counts of each PTX instruction that ran or was asked to, of each source line, and in all.
+
+    Without a line table a line is one of the PTX text.
 
     Parameters
     ----------
@@ -71,27 +79,48 @@ def sites(results: Mapping[str, Any], program: Program, served: Sequence[Served]
     alike: dict[tuple[int, ...], Counts] = {}  # instructions of a straight line that count the same have one record
     counts = []
     for numbers in layout.groups:
-        found = [parts[number] for number in numbers]
-        which = tuple(map(id, found))
+        which = tuple(id(parts[number]) for number in numbers)
         if which not in alike:
-            alike[which] = Counts(**functools.reduce(_joined, found))
+            alike[which] = _counts(_sum((parts[number], 1) for number in numbers))
         counts.append(alike[which])
-    return tuple(
+    sites = tuple(
         SiteCounts(line, opcode, source, counts[group], inner) for line, opcode, source, inner, group in layout.places
     )
+    for file in {line.file for line in layout.lines}:
+        linecache.checkcache(file)  # another program of that name may have been here before
+    sums = [_sum((parts[number], times) for number, times in line.parts) for line in layout.lines]
+    lines = tuple(
+        LineCounts(line.file, line.line, line.text or _text(line.file, line.line), _counts(part), line.inner)
+        for line, part in zip(layout.lines, sums, strict=True)
+    )
+    return sites, lines, _counts(_sum((part, 1) for part in sums))
 
 
-def _joined(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    """Fields of Counts of both; inlined in several places, an instruction has several rows of an instrument."""
-    both = one | other
-    if len(both) == len(one) + len(other):
-        return both
-    return both | {name: one[name] + other[name] for name in one.keys() & other.keys()}
+def _sum(parts: Iterable[tuple[_Part, int]]) -> _Part:
+    """The sum of parts, each taken so many times."""
+    found: _Part = {}
+    for part, times in parts:
+        for name, value in part.items():
+            more = value if times == 1 else value * times
+            found[name] = found[name] + more if name in found else more
+    return found
 
 
-def _parts(
-    results: Mapping[str, Any], kinds: Sequence[Sequence[_Kind]], served: Sequence[Served]
-) -> Iterator[dict[str, Any]]:
+def _counts(part: _Part) -> Counts:
+    """A part as a record of records."""
+    found: dict[str, Any] = {}
+    for name, value in part.items():
+        record, _, field = name.partition(".")
+        if field:
+            found.setdefault(record, {})[field] = value
+        else:
+            found[record] = value
+    for name in _RECORDS.keys() & found.keys():
+        found[name] = _RECORDS[name](**found[name])
+    return Counts(**found)
+
+
+def _parts(results: Mapping[str, Any], kinds: Sequence[Sequence[_Kind]], served: Sequence[Served]) -> Iterator[_Part]:
     """Fields of Counts that each instrument counted, in the order in which `_numbered` numbers them."""
     for row, of in zip(results["mix"].rows, kinds, strict=True):
         for kind in of:
@@ -101,14 +130,30 @@ def _parts(
     for index, row in enumerate(results["coalescing"].rows):
         if field := _ACCESSES.get((row.site.space, row.site.access)):
             found = served[index] if served else Served()
-            yield {field: Sectors(row.requests, row.lanes, row.sectors, row.ideal_sectors, row.bytes_used, found)}
-    same: dict[tuple[Any, ...], dict[str, Any]] = {}
+            yield {
+                f"{field}.requests": row.requests, f"{field}.lanes": row.lanes, f"{field}.sectors": row.sectors,
+                f"{field}.ideal_sectors": row.ideal_sectors, f"{field}.bytes_used": row.bytes_used,
+                f"{field}.served": found,
+            }  # fmt: skip
+    same: dict[tuple[Any, ...], _Part] = {}
     for row in results["banks"].rows:
         counted = row.requests, row.lanes, row.wavefronts, row.ideal_wavefronts
         kind_of = row.site.space, row.site.access
         if (kind_of, counted) not in same:
-            same[kind_of, counted] = {_ACCESSES[kind_of]: Wavefronts(*counted)}
+            names = (f"{_ACCESSES[kind_of]}.{name}" for name in Wavefronts.__slots__)
+            same[kind_of, counted] = dict(zip(names, counted, strict=True))
         yield same[kind_of, counted]
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A source line, or one of the PTX text, which then has its `text`."""
+
+    file: str
+    line: int
+    text: str
+    inner: tuple[str, ...]  #: The library's lines that it calls.
+    parts: tuple[tuple[int, int], ...]  #: Numbers of the parts that its instructions are counted by, and how often.
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +163,7 @@ class _Layout:
     kinds: tuple[tuple[_Kind, ...], ...]  #: Of each straight line, those of its instructions.
     groups: tuple[tuple[int, ...], ...]  #: Numbers of the parts that some instructions are counted by.
     places: tuple[tuple[int, str, str, str, int], ...]  #: PTX line, opcode, source, library's line, and group.
+    lines: tuple[_Line, ...]  #: In the order of files and lines.
 
 
 @functools.lru_cache(maxsize=64)
@@ -133,7 +179,26 @@ def _layout(program: Program, *rows: tuple[Site, ...]) -> _Layout:
     for (line, opcode, source), numbers in sorted(found.items()):
         group = groups.setdefault(tuple(numbers), len(groups))
         places.append((line, opcode, source or place.before(line), place.inner(line, source), group))
-    return _Layout(kinds, tuple(groups), tuple(places))
+    return _Layout(kinds, tuple(groups), tuple(places), _lines(places, list(groups), program.ptx.splitlines()))
+
+
+def _lines(
+    places: Iterable[tuple[int, str, str, str, int]], groups: Sequence[tuple[int, ...]], ptx: Sequence[str]
+) -> tuple[_Line, ...]:
+    """The lines that places are of."""
+    parts: dict[tuple[str, int], Counter[int]] = {}
+    inner: dict[tuple[str, int], set[str]] = {}
+    for ptx_line, _, source, library, group in places:
+        place = split(source) if source else ("", ptx_line)
+        parts.setdefault(place, Counter()).update(groups[group])
+        inner.setdefault(place, set()).add(library)
+    return tuple(
+        _Line(
+            file, line, ptx[line - 1].strip() if not file and 0 < line <= len(ptx) else "",
+            tuple(sorted(inner[file, line] - {""}, key=split)), tuple(counted.items()),
+        )
+        for (file, line), counted in sorted(parts.items())
+    )  # fmt: skip
 
 
 def _numbered(kinds: Sequence[Sequence[_Kind]], *rows: Sequence[Site]) -> Iterator[tuple[int, _Key]]:
@@ -158,19 +223,15 @@ def _kind(opcode: str) -> _Kind:
     return unit, *operations(opcode), waits
 
 
-def _executed(kind: _Kind, executions: int, lanes: int) -> dict[str, Any]:
+def _executed(kind: _Kind, executions: int, lanes: int) -> _Part:
     """An instruction of a kind that warps executed, with so many active lanes in all."""
     unit, computed, each, barrier = kind
-    used: dict[str, int] = {unit: executions}
-    fields: dict[str, Any] = {
-        "warp_instructions": executions, "thread_instructions": lanes, "mix": Mix(**used)
-    }  # fmt: skip
+    part = {"warp_instructions": executions, "thread_instructions": lanes, f"mix.{unit}": executions}
     if computed:
-        done: dict[str, int] = {computed: each * lanes}
-        fields["operations"] = Operations(**done)
+        part[f"operations.{computed}"] = each * lanes
     if barrier:
-        fields["barriers"] = executions
-    return fields
+        part["barriers"] = executions
+    return part
 
 
 class _Places:
@@ -191,33 +252,6 @@ class _Places:
         return inner if source and inner != source else ""
 
 
-def lines(counted: Iterable[SiteCounts], ptx: str) -> tuple[LineCounts, ...]:
-    """Sum sites by source line, in order of files and lines; without a line table, by line of the PTX text."""
-    by_source: dict[str | int, list[SiteCounts]] = {}
-    for site in counted:
-        by_source.setdefault(site.source or site.ptx_line, []).append(site)
-    found = {(split(of) if isinstance(of, str) else ("", of)): sites for of, sites in by_source.items()}
-    text = ptx.splitlines()
-    for file in {file for file, _ in found}:
-        linecache.checkcache(file)  # another program of that name may have been here before
-    return tuple(
-        LineCounts(file, line, _text(file, line, text), total(sites), _within(sites))
-        for (file, line), sites in sorted(found.items())
-    )
-
-
-def _within(counted: Iterable[SiteCounts]) -> tuple[str, ...]:
-    """The library's lines that sites are of, in order."""
-    return tuple(sorted({site.inner for site in counted} - {""}, key=split))
-
-
-def _text(file: str, line: int, ptx: list[str]) -> str:
-    if file:
-        return linecache.getline(file, line).rstrip("\n")
-    return ptx[line - 1].strip() if 0 < line <= len(ptx) else ""
-
-
-def total(counted: Iterable[SiteCounts | LineCounts]) -> Counts:
-    """The sum of all sites, or of all lines; sites of a straight line have records in common."""
-    every = [part.counts for part in counted]
-    return Counts.total({id(one): one for one in every}.values(), Counter(map(id, every)).values())
+def _text(file: str, line: int) -> str:
+    """A line of a file; "" where it cannot be read."""
+    return linecache.getline(file, line).rstrip("\n") if file else ""

@@ -92,9 +92,7 @@ def of_run(run: Run, gpu: machine.Gpu, *, shared_bytes: int = 0, launch: int = 0
     resources, missing = _resources(program, gpu)
     fits = _occupancy(gpu, _demand(resources, run, shared_bytes))
     served, written, unknown = _served(run, gpu, fits.occupancy, shared_bytes)
-    sites = gathering.sites(run.results, program, served)
-    lines = gathering.lines(sites, program.ptx)
-    totals = gathering.total(lines)
+    sites, lines, totals = gathering.gathered(run.results, program, served)
     moved = traffic(totals, written)
     slow = units(gpu, totals, moved, math.prod(run.grid))
     return Profile(

@@ -75,6 +75,24 @@ STRAIGHT = """
 }"""
 
 
+def test_the_next_launch_of_a_kernel_is_counted_anew() -> None:
+    """Which rows count for which line is remembered; what they counted is not."""
+    one, four = (of_record("tiled", 64, n, 64, "float32") for n in (64, 256))
+    assert four.totals.warp_instructions == 4 * one.totals.warp_instructions > 0
+    assert [line.counts.warp_instructions for line in four.lines] == [
+        4 * line.counts.warp_instructions for line in one.lines
+    ]
+
+
+def test_an_instruction_that_stands_twice_on_one_line_counts_twice() -> None:
+    text = """.version 8.0 .target sm_90 .address_size 64
+    .visible .entry twice() { .reg .b32 %r<2>; mov.u32 %r1, 1; add.s32 %r1, %r1, %r1; add.s32 %r1, %r1, %r1; ret; }"""
+    seen = profile(Program.from_ptx(text), 1, 64, ())
+    counted = {site.opcode: (site.counts.warp_instructions, site.counts.operations.integer) for site in seen.sites}
+    assert counted["add.s32"] == (4, 4 * 32)
+    assert seen.lines[0].counts == seen.totals
+
+
 def test_every_instruction_has_its_own_counts() -> None:
     """All loads and stores of a straight line run as often; only those of global memory are accesses of it."""
     x = np.zeros(96, np.int32)
