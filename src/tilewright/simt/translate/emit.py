@@ -153,6 +153,8 @@ def _emit_lane(emitter: Emitter, op: Op, guard: Value | None) -> None:
     else:
         scalar = shape.kind != VECTOR
         results = lower(code, form, *(narrowed(emitter, op) or read_sources(emitter, op, base=scalar)))
+        if scalar:  # where a known predicate chooses, the other operand may be a vector
+            results = tuple(map(emitter.first_lane, results))
     stride = _stride(emitter, op, shape, results[0]) if shape.kind == STRIDED else None
     for index, name in enumerate(op.destinations):
         if name == "_":
@@ -168,7 +170,7 @@ def _stride(emitter: Emitter, op: Op, shape: Shape, first: Value) -> Value:
     """The stride of a result: by how much a lane one stride away differs from lane 0, whose value is given."""
     code, lane = emitter.code, shape.rows.index(1)
     (further,) = lower(code, op.form, *read_sources(emitter, op, base=True, lane=lane))
-    return code.sub(code.sub(further, first), code.const(first.type, shape.lane_offsets[lane]))
+    return code.sub(code.sub(emitter.first_lane(further), first), code.const(first.type, shape.lane_offsets[lane]))
 
 
 def _tell_values(emitter: Emitter, op: Op) -> None:

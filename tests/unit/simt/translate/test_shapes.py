@@ -377,3 +377,24 @@ st.global.u32 [%d2], %r4; ret; }}"""
     run(Program.from_ptx(text), out)
     wanted = {"and": lambda t: t & 3, "mul": lambda t: t * 3, "shl": lambda t: t << 3}[combine[:3]]
     assert out.tolist() == [wanted(t) if t < 10 else 7 for t in range(32)]
+
+
+@pytest.mark.parametrize("guard", ["", "@%p2 ", "@!%p2 "])
+@pytest.mark.parametrize("index", ["mov.u32 %r2, %tid.x;", "mov.u32 %r9, %tid.y; mul.lo.u32 %r2, %r9, %r8;"])
+def test_an_index_that_is_always_chosen_may_stand_beside_any_number(index, guard):
+    """The predicate is known, so the result is the index, by lane 0's; what is not chosen differs from lane to lane."""
+    out = np.arange(64, dtype=np.uint32) + 100
+    body = f"""ld.param.u32 %r8, [pitch]; {index} setp.lt.u32 %p2, %r1, 7;
+        setp.lt.s32 %p1, %r1, 64; selp.b32 %r5, %r2, %r3, %p1; {guard}selp.b32 %r4, %r2, %r3, %p1;
+        add.u32 %r4, %r4, %r5;"""
+    text = f""".version 8.7
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 p, .param .u32 pitch) {{ .reg .b32 %r<10>; .reg .pred %p<3>; .reg .b64 %d<3>;
+ld.param.u64 %d1, [p]; mov.u32 %r4, %tid.x; mov.u32 %r5, %tid.y; mad.lo.u32 %r1, %r5, 8, %r4;
+mad.wide.u32 %d2, %r1, 4, %d1; ld.global.u32 %r3, [%d2]; mov.u32 %r4, 5; {body}
+st.global.u32 [%d2], %r4; ret; }}"""
+    launch(Program.from_ptx(text), 1, (8, 8), (out, 11))
+    chosen = [t % 8 if "tid.x" in index else t // 8 * 11 for t in range(64)]
+    runs = {"": lambda t: True, "@%p2 ": lambda t: t < 7, "@!%p2 ": lambda t: t >= 7}[guard]
+    assert out.tolist() == [chosen[t] + (chosen[t] if runs(t) else 5) for t in range(64)]
