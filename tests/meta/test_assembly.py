@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from source_tree import Module, modules
 
 #: Lines in all of src/; whoever removes some lowers it.
-CEILING = 163
+CEILING = 161
 _LINE = re.compile(
     r"""\s*(%[\w.\x00]+\ =\ |(tail\ )?call\ [^(]*@|store\ |br\ (label|i1)\ |ret\ (void|i\d|ptr|float|double|<|\x00)
     |switch\ i\d|define\ |declare\ |unreachable$|fence\ \w)""",

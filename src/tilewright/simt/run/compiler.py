@@ -13,8 +13,20 @@ from tilewright.native.once import once
 from tilewright.simt.run import cache
 
 #: What the runtime's files define for others.
-_RUNTIME = ("tw_run", "tw_recheck", "tw_fault", "tw_stop", "tw_print", "tw_copy", "tw_reach", "tw_pass", "tw_blame")
-_FILES = ("scheduler.c", "barriers.c", "faults.c", "frames.c", "printing.c")
+_RUNTIME = (
+    "tw_run",
+    "tw_recheck",
+    "tw_fault",
+    "tw_stop",
+    "tw_print",
+    "tw_copy",
+    "tw_reach",
+    "tw_pass",
+    "tw_blame",
+    "tw_gather",
+    "tw_scatter",
+)
+_FILES = ("scheduler.c", "barriers.c", "faults.c", "frames.c", "gathers.c", "printing.c")
 
 
 class Host(Compiler):

@@ -17,10 +17,10 @@ from tilewright.simt.events import EventKind, Site
 from tilewright.simt.isa import Role, role_of
 from tilewright.simt.translate.access import local_stride
 from tilewright.simt.translate.code import LANES, Value, element_type
+from tilewright.simt.translate.gathers import gather, scatter
 from tilewright.simt.translate.graph import Op
 from tilewright.simt.translate.inline import call_arguments
 from tilewright.simt.translate.layout import Layout, align_up
-from tilewright.simt.translate.moves import gather, scatter
 from tilewright.simt.translate.shape import ANY_VECTOR
 from tilewright.simt.translate.state import BAD_CALL, CALL_DEPTH, LOCAL_WINDOW
 
@@ -214,11 +214,11 @@ def _lane_pointers(emitter: Emitter, offset: Value) -> Value:
 def _store_lanes(emitter: Emitter, offset: Value, value: Value, lanes: Value) -> None:
     if value.type == "i1":
         value = emitter.code.cast("zext", value, "i8")
-    scatter(emitter, _lane_pointers(emitter, offset), lanes, value)
+    scatter(emitter, _lane_pointers(emitter, offset), lanes, [value])
 
 
 def _load_lanes(emitter: Emitter, offset: Value, type_: str, lanes: Value) -> Value:
-    return gather(emitter, _lane_pointers(emitter, offset), lanes, type_)
+    return gather(emitter, _lane_pointers(emitter, offset), lanes, type_)[0]
 
 
 def _copy(emitter: Emitter, to: Value, source: Value, size: int, lanes: Value) -> None:

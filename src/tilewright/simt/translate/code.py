@@ -56,9 +56,9 @@ class Code(Text):
         """Append `%new = text` and return it as a value."""
         return Value(self.assign(text), type_, lanes)
 
-    def store(self, value: Value, pointer: str) -> None:
-        """Store to a place of the translation's own, aligned as the widest vectors are."""
-        self.line(f"store {value}, ptr {pointer}, align 64")
+    def store(self, value: Value, pointer: str, alignment: int = 64) -> None:
+        """Store; a place of the translation's own is aligned as the widest vectors are."""
+        self.line(f"store {value}, ptr {pointer}, align {alignment}")
 
     def put(self, value: Value, pointer: str) -> None:
         """Store to a place that is aligned as its type wants."""
@@ -148,7 +148,20 @@ class Code(Text):
         """Two vectors of 32 lanes in one: `b` in the given lanes, else `a`."""
         return self._shuffled(a, b, [str(lane + LANES * (lane in lanes)) for lane in range(LANES)])
 
+    def taken(self, vectors: Sequence[Value], elements: Sequence[int]) -> Value:
+        """A vector of 32 lanes out of the elements of several, counted through."""
+        whole = vectors[0]
+        for start in range(0, len(vectors), 2):
+            pair = vectors[start : start + 2]
+            own = [element - LANES * start for element in elements]
+            here = {lane for lane, element in enumerate(own) if 0 <= element < LANES * len(pair)}
+            part = self._shuffled(pair[0], pair[-1], [str(own[x]) if x in here else "poison" for x in range(LANES)])
+            whole = self.blend(whole, part, here) if start else part
+        return whole
+
     def _shuffled(self, a: Value, b: Value, lanes: Sequence[str]) -> Value:
+        if lanes == [str(lane) for lane in range(LANES)]:
+            return a
         order = ", ".join(f"i32 {lane}" for lane in lanes)
         return self.op(f"shufflevector {a}, {b}, <{LANES} x i32> <{order}>", a.type, LANES)
 

@@ -12,6 +12,7 @@ from tilewright.simt.translate.access_events import notify_affine
 from tilewright.simt.translate.bounds import check_group
 from tilewright.simt.translate.code import LANES, Value, element_type
 from tilewright.simt.translate.emitter import ALL_LANES, Emitter
+from tilewright.simt.translate.gathers import gather, scatter
 from tilewright.simt.translate.generic import access_pointers
 from tilewright.simt.translate.shape import VECTOR
 
@@ -63,14 +64,10 @@ def _move(emitter: Emitter, access: Access) -> list[Value]:
     offsets = list(shape.offsets)
     if access.space == "local":
         offsets = [p + lane * local_stride(emitter) for lane, p in enumerate(offsets)]
-    results = []
-    for index in range(access.count):
-        at = access.offset + index * access.element_bytes
-        if access.store:
-            _store_lanes(emitter, pointer, at, offsets, access.values[index])
-        else:
-            results.append(load_lanes(emitter, pointer, at, offsets, element_type(access.type)))
-    return results
+    if access.store:
+        _store_lanes(emitter, pointer, access.offset, offsets, access.values)
+        return []
+    return load_lanes(emitter, pointer, access.offset, offsets, element_type(access.type), access.count)
 
 
 def _load_param(emitter: Emitter, access: Access) -> list[Value]:
@@ -103,37 +100,48 @@ def _store_sources(emitter: Emitter, access: Access) -> list[Value]:
     return [emitter.read(i, access.type) for i in items]
 
 
-def load_lanes(emitter: Emitter, pointer: Value, at: int, offsets: list[int], type_: str) -> Value:
-    """Load elements at lanes' offsets: a load and a splat, a vector load, a window and a shuffle, runs, or a gather."""
-    code = emitter.code
+def load_lanes(
+    emitter: Emitter, pointer: Value, at: int, offsets: list[int], type_: str, count: int = 1
+) -> list[Value]:
+    """Load so many elements at each lane's offset: single loads, a window and shuffles, runs, or a gather."""
     size = Value("", type_).bits // 8
     distinct = sorted(set(offsets))
-    if len(distinct) == 1:
-        return code.op(f"load {type_}, ptr {_at(emitter, pointer, at + distinct[0])}, align 1", type_)
     low = distinct[0]
     if all((p - low) % size == 0 for p in distinct):
         lanes = [(p - low) // size for p in offsets]
         if len(distinct) <= _SINGLE_LOADS_MAX:
-            return _load_few(emitter, pointer, at, offsets, distinct, type_)
-        width = max(lanes) + 1
-        if width * size <= _WINDOW_BYTES_MAX:
-            window = f"<{width} x {type_}>"
-            value = code.op(f"load {window}, ptr {_at(emitter, pointer, at + low)}, align 1", type_, width)
-            if lanes == list(range(LANES)):
-                return value
-            order = ", ".join(f"i32 {i}" for i in lanes)
-            return code.op(f"shufflevector {value}, {window} poison, <{LANES} x i32> <{order}>", type_, LANES)
+            return [_load_few(emitter, pointer, at + i * size, offsets, distinct, type_) for i in range(count)]
+        if (max(lanes) + count) * size <= _WINDOW_BYTES_MAX:
+            return _load_window(emitter, pointer, at + low, lanes, type_, count)
     runs = unit_runs(offsets, size)
     if len(runs) <= RUNS_MAX:
-        parts = []
-        for lane, count in runs:
-            start = _at(emitter, pointer, at + offsets[lane])
-            parts.append(code.op(f"load <{count} x {type_}>, ptr {start}, align 1", type_, count))
-        return code.concatenated(parts)
-    pointers = code.op(
-        f"getelementptr i8, ptr {pointer.text}, {code.constants('i64', [p + at for p in offsets])}", "ptr", LANES
-    )
-    return gather(emitter, pointers, ALL_LANES, type_)
+        return [_load_runs(emitter, pointer, at + i * size, offsets, type_, runs) for i in range(count)]
+    return gather(emitter, _places(emitter, pointer, at, offsets), ALL_LANES, type_, count)
+
+
+def _load_window(emitter: Emitter, pointer: Value, at: int, lanes: list[int], type_: str, count: int) -> list[Value]:
+    """Load all that lies between lanes' elements, once, and take each lane's out of it; `lanes` counts in elements.
+
+    Vectors have 32 elements: LLVM takes shuffles of others apart, element by element. What the last one has beyond
+    lies in the arena or its slack.
+    """
+    code, size = emitter.code, Value("", type_).bits // 8
+    starts = range(0, max(lanes) + count, LANES)
+    window = [
+        code.op(f"load <{LANES} x {type_}>, ptr {_at(emitter, pointer, at + i * size)}, align 1", type_, LANES)
+        for i in starts
+    ]
+    return [code.taken(window, [lane + i for lane in lanes]) for i in range(count)]
+
+
+def _load_runs(
+    emitter: Emitter, pointer: Value, at: int, offsets: list[int], type_: str, runs: Sequence[tuple[int, int]]
+) -> Value:
+    parts = []
+    for lane, count in runs:
+        start = _at(emitter, pointer, at + offsets[lane])
+        parts.append(emitter.code.op(f"load <{count} x {type_}>, ptr {start}, align 1", type_, count))
+    return emitter.code.concatenated(parts)
 
 
 def unit_runs(offsets: Sequence[int], size: int) -> list[tuple[int, int]]:
@@ -148,44 +156,54 @@ def unit_runs(offsets: Sequence[int], size: int) -> list[tuple[int, int]]:
 
 def _load_few(emitter: Emitter, pointer: Value, at: int, offsets: list[int], distinct: list[int], type_: str) -> Value:
     code = emitter.code
+    elements = [
+        code.op(f"load {type_}, ptr {_at(emitter, pointer, at + offset)}, align 1", type_) for offset in distinct
+    ]
+    if len(elements) == 1:
+        return elements[0]
     vector = f"<{len(distinct)} x {type_}>"
     gathered = Value("poison", type_, len(distinct))
-    for index, offset in enumerate(distinct):
-        element = code.op(f"load {type_}, ptr {_at(emitter, pointer, at + offset)}, align 1", type_)
+    for index, element in enumerate(elements):
         gathered = code.op(f"insertelement {gathered}, {element}, i32 {index}", type_, len(distinct))
     order = ", ".join(f"i32 {distinct.index(p)}" for p in offsets)
     return code.op(f"shufflevector {gathered}, {vector} poison, <{LANES} x i32> <{order}>", type_, LANES)
 
 
-def _store_lanes(emitter: Emitter, pointer: Value, at: int, offsets: list[int], value: Value) -> None:
-    """Store under the mask: one store, a masked vector store, or a masked scatter."""
+def _store_lanes(emitter: Emitter, pointer: Value, at: int, offsets: list[int], values: Sequence[Value]) -> None:
+    """Store under the mask, one element behind the other: plain or masked vector stores, or a scatter."""
     code = emitter.code
-    size = value.bits // 8
-    if len(set(offsets)) == 1:  # every lane writes the same place: the last one stays
-        if value.lanes != 1:
-            leading = code.call("llvm.ctlz", "i32", emitter.mask, flags="i1 false")
-            last = code.sub(code.const("i32", LANES - 1), leading)
-            value = code.lane(value, code.and_(last, code.const("i32", LANES - 1)))
-        code.line(f"store {value}, ptr {_at(emitter, pointer, at + offsets[0])}, align 1")
+    size = values[0].bits // 8
+    if len(set(offsets)) == 1:
+        for index, value in enumerate(values):
+            _store_last(emitter, _at(emitter, pointer, at + offsets[0] + index * size), value)
         return
-    value = code.splat(value)
+    vectors = [code.splat(value) for value in values]
     runs = unit_runs(offsets, size)
 
     def plain() -> None:
-        plain_stores(emitter, pointer, at, offsets, value, runs)
+        for index, value in enumerate(vectors):
+            plain_stores(emitter, pointer, at + index * size, offsets, value, runs)
 
     def masked() -> None:
-        if len(runs) == 1:
+        if len(runs) == 1 and len(vectors) == 1 and code.host.stores_masked(vectors[0].bits):
+            value = vectors[0]
             symbol = f"llvm.masked.store.{mangle(value.type, LANES)}.p0"
             place = _at(emitter, pointer, at + offsets[0])
             code.invoke(symbol, "void", value, f"ptr align 1 {place}", code.mask_lanes(emitter.mask))
             return
-        pointers = code.op(
-            f"getelementptr i8, ptr {pointer.text}, {code.constants('i64', [p + at for p in offsets])}", "ptr", LANES
-        )
-        scatter(emitter, pointers, emitter.mask, value)
+        scatter(emitter, _places(emitter, pointer, at, offsets), emitter.mask, vectors)
 
     by_fullness(emitter, plain if len(runs) <= RUNS_MAX else None, masked, slow=len(runs) > 1)
+
+
+def _store_last(emitter: Emitter, place: str, value: Value) -> None:
+    """Store where every lane writes the same place: the last one stays."""
+    code = emitter.code
+    if value.lanes != 1:
+        leading = code.call("llvm.ctlz", "i32", emitter.mask, flags="i1 false")
+        last = code.sub(code.const("i32", LANES - 1), leading)
+        value = code.lane(value, code.and_(last, code.const("i32", LANES - 1)))
+    code.store(value, place, 1)
 
 
 def plain_stores(
@@ -194,7 +212,7 @@ def plain_stores(
     """Store runs of lanes, in their order: where two lanes write the same place, the last one stays."""
     for lane, count in runs:
         part = emitter.code.part(value, lane, count)
-        emitter.code.line(f"store {part}, ptr {_at(emitter, pointer, at + offsets[lane])}, align 1")
+        emitter.code.store(part, _at(emitter, pointer, at + offsets[lane]), 1)
 
 
 def by_fullness(emitter: Emitter, plain: Callable[[], None] | None, masked: Callable[[], None], *, slow: bool) -> None:
@@ -221,40 +239,20 @@ def by_fullness(emitter: Emitter, plain: Callable[[], None] | None, masked: Call
 
 
 def _move_lanes(emitter: Emitter, access: Access) -> list[Value]:
-    """Gather or scatter, one element of a vector access at a time."""
-    code = emitter.code
+    """Gather or scatter."""
     pointers = access_pointers(emitter, access)
-    type_ = element_type(access.type)
-    results = []
-    for index in range(access.count):
-        at = pointers
-        if index:
-            step = code.splat(code.const("i64", index * access.element_bytes))
-            at = code.op(f"getelementptr i8, <{LANES} x ptr> {pointers.text}, {step}", "ptr", LANES)
-        if access.store:
-            scatter(emitter, at, emitter.mask, code.splat(access.values[index]))
-        else:
-            results.append(gather(emitter, at, emitter.mask, type_))
-    return results
+    if not access.store:
+        return gather(emitter, pointers, emitter.mask, element_type(access.type), access.count)
+    scatter(emitter, pointers, emitter.mask, [emitter.code.splat(value) for value in access.values])
+    return []
+
+
+def _places(emitter: Emitter, pointer: Value, at: int, offsets: Sequence[int]) -> Value:
+    code = emitter.code
+    return code.op(f"getelementptr i8, {pointer}, {code.constants('i64', [p + at for p in offsets])}", "ptr", LANES)
 
 
 def _at(emitter: Emitter, pointer: Value, offset: int) -> str:
     if offset == 0:
         return pointer.text
     return emitter.code.op(f"getelementptr i8, ptr {pointer.text}, i64 {offset}", "ptr").text
-
-
-def gather(emitter: Emitter, pointers: Value, mask: Value, type_: str) -> Value:
-    """Load from each lane's own place under a mask; zeros where it is off."""
-    code = emitter.code
-    result = f"<{LANES} x {type_}>"
-    symbol = f"llvm.masked.gather.{mangle(type_, LANES)}.v{LANES}p0"
-    places, lanes = f"<{LANES} x ptr> align 1 {pointers.text}", code.mask_lanes(mask)
-    return Value(code.invoke(symbol, result, places, lanes, f"{result} zeroinitializer"), type_, LANES)
-
-
-def scatter(emitter: Emitter, pointers: Value, mask: Value, value: Value) -> None:
-    """Store to each lane's own place under a mask; where two write the same one, the later lane's value stays."""
-    code = emitter.code
-    symbol = f"llvm.masked.scatter.{mangle(value.type, LANES)}.v{LANES}p0"
-    code.invoke(symbol, "void", value, f"<{LANES} x ptr> align 1 {pointers.text}", code.mask_lanes(mask))

@@ -114,19 +114,15 @@ def _start(emitter: Emitter, access: Access, relative: Value, stride: Value, row
 
 def _load_rows(emitter: Emitter, access: Access, shape: Shape, starts: dict[int, Value]) -> list[Value]:
     code = emitter.code
-    results = []
-    for index in range(access.count):
-        at = access.offset + index * access.element_bytes
-        whole: Value | None = None
-        for row, start in starts.items():
-            lanes = [lane for lane in range(LANES) if shape.rows[lane] == row]
-            # the other lanes repeat one of this row
-            lane_offsets = [shape.lane_offsets[lane if lane in lanes else lanes[0]] for lane in range(LANES)]
-            part = code.splat(load_lanes(emitter, start, at, lane_offsets, element_type(access.type)))
-            whole = part if whole is None else code.blend(whole, part, lanes)
-        assert whole is not None
-        results.append(whole)
-    return results
+    whole: list[Value] = []
+    for row, start in starts.items():
+        lanes = [lane for lane in range(LANES) if shape.rows[lane] == row]
+        # the other lanes repeat one of this row
+        lane_offsets = [shape.lane_offsets[lane if lane in lanes else lanes[0]] for lane in range(LANES)]
+        loaded = load_lanes(emitter, start, access.offset, lane_offsets, element_type(access.type), access.count)
+        parts = [code.splat(value) for value in loaded]
+        whole = [code.blend(a, b, lanes) for a, b in zip(whole, parts, strict=True)] if whole else parts
+    return whole
 
 
 def _runs(access: Access, shape: Shape) -> list[tuple[int, int]]:

@@ -2,39 +2,18 @@
 
 from __future__ import annotations
 
-import platform
 import re
 
 import numpy as np
 import pytest
-from narrow_hosts import WITHOUT, use_host
+from emitted_text import HOSTS, NARROW, WIDE, calls, emitted
+from narrow_hosts import use_host
 from ptx_kernels import kernel, run
 
 from tilewright.errors import KernelError
 from tilewright.instruments import Coalescing
 from tilewright.instruments.touched import Touched
-from tilewright.ptx.parser import parse
 from tilewright.simt import Memory
-from tilewright.simt.translate.hosts import HostVectors
-from tilewright.simt.translate.special import LaunchClass
-from tilewright.simt.translate.translation import translate
-
-#: The hosts that this processor can stand for.
-HOSTS = [*WITHOUT] if platform.machine() in ("x86_64", "AMD64") else ["own"]
-WIDE, NARROW = HostVectors(True), HostVectors(False)
-
-
-def emitted(body: str, block=(32, 1, 1), host: HostVectors = WIDE, pointers: int = 2) -> str:
-    """LLVM text of a kernel, from its first block on; %r30 is the thread's x, %d30 the address of its word of `out`."""
-    program = kernel(f"mov.u32 %r30, %tid.x; mad.wide.u32 %d30, %r30, 4, %out; {body}", pointers, prelude=False)
-    launch = LaunchClass.of(block, (1, 1, 1))
-    ir = translate(parse(program.ptx), "k", launch, (), host).ir
-    return ir[ir.index("B0:") : ir.index("\n}")]
-
-
-def calls(text: str, name: str) -> int:
-    return len(re.findall(rf"call [^\n]*@llvm\.masked\.{name}\.", text))
-
 
 STORE = "mad.wide.u32 %d1, %r30, 4, %out; st.global.u32 [%d1], %r30;"
 
@@ -103,7 +82,7 @@ def test_rows_of_a_stride_that_only_the_run_knows_are_loaded_whole():
         add.s64 %d7, %a1, %d6; ld.global.u32 %r3, [%d7]; st.global.u32 [%d30], %r3;"""
     text = emitted(body, (16, 16, 1))
     rows = text[text.index("\nrows") : text.index("\nlanes")]
-    assert rows.count("load <16 x i32>") == 2
+    assert rows.count("load <32 x i32>") == 2
     assert calls(text, "gather") == 1  # where lanes lie outside
 
 

@@ -1,0 +1,83 @@
+// Loads and stores at a place for each lane, for hosts and widths that have no instruction for it.
+
+#include "instrument.h"
+#include "runtime.h"
+
+// Element e of lane l lies at `values + (e * TW_LANES + l) * bytes`, and in memory at `places[l] + e * bytes`.
+TW_INLINE static inline void gather(char *values, char *const *places, uint64_t count, uint32_t lanes, uint64_t bytes)
+{
+    for (uint64_t from = 0; from < count * bytes; from += bytes, values += TW_LANES * bytes) {
+        if (lanes == ~0u) {
+#pragma GCC unroll 8
+            for (uint64_t lane = 0; lane < TW_LANES; lane++)
+                __builtin_memcpy(values + lane * bytes, places[lane] + from, bytes);
+            continue;
+        }
+        __builtin_memset(values, 0, TW_LANES * bytes);
+        for (uint32_t left = lanes; left; left = tw_other_lanes(left)) {
+            const uint64_t lane = tw_first_lane(left);
+            __builtin_memcpy(values + lane * bytes, places[lane] + from, bytes);
+        }
+    }
+}
+
+// Lanes go in their order: where two write the same place, the later one's value stays.
+TW_INLINE static inline void scatter(const char *values, char *const *places, uint64_t count, uint32_t lanes,
+                                     uint64_t bytes)
+{
+    for (uint64_t to = 0; to < count * bytes; to += bytes, values += TW_LANES * bytes) {
+        if (lanes == ~0u) {
+#pragma GCC unroll 8
+            for (uint64_t lane = 0; lane < TW_LANES; lane++)
+                __builtin_memcpy(places[lane] + to, values + lane * bytes, bytes);
+            continue;
+        }
+        for (uint32_t left = lanes; left; left = tw_other_lanes(left)) {
+            const uint64_t lane = tw_first_lane(left);
+            __builtin_memcpy(places[lane] + to, values + lane * bytes, bytes);
+        }
+    }
+}
+
+// Load `count` elements of `bytes` bytes for each lane of the set; zeros for the others. Each width has a loop of its
+// own, in which an element is one move: another thread never sees half of it.
+void tw_gather(char *values, char *const *places, uint32_t bytes, uint32_t count, uint32_t lanes)
+{
+    switch (bytes) {
+    case 1:
+        gather(values, places, count, lanes, 1);
+        break;
+    case 2:
+        gather(values, places, count, lanes, 2);
+        break;
+    case 4:
+        gather(values, places, count, lanes, 4);
+        break;
+    case 8:
+        gather(values, places, count, lanes, 8);
+        break;
+    default:
+        gather(values, places, count, lanes, 16);
+    }
+}
+
+// Store them likewise.
+void tw_scatter(const char *values, char *const *places, uint32_t bytes, uint32_t count, uint32_t lanes)
+{
+    switch (bytes) {
+    case 1:
+        scatter(values, places, count, lanes, 1);
+        break;
+    case 2:
+        scatter(values, places, count, lanes, 2);
+        break;
+    case 4:
+        scatter(values, places, count, lanes, 4);
+        break;
+    case 8:
+        scatter(values, places, count, lanes, 8);
+        break;
+    default:
+        scatter(values, places, count, lanes, 16);
+    }
+}

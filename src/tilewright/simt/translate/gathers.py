@@ -1,0 +1,63 @@
+"""Loads and stores at a place for each lane: the host's instruction, or a loop in the runtime (`gathers.c`).
+
+Where a host has no instruction for them, LLVM writes a move for each lane. Under a mask that only the run knows it also
+writes a branch for each; kernels with many of these take minutes to compile, and do not run faster than the loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from tilewright.native.text import mangle
+from tilewright.simt.translate.code import LANES, Value
+from tilewright.simt.translate.emitter import ALL_LANES, Emitter
+
+
+def gather(emitter: Emitter, pointers: Value, mask: Value, type_: str, count: int = 1) -> list[Value]:
+    """Load elements, one behind the other, from each lane's own place under a mask; zeros where it is off."""
+    code, bits = emitter.code, Value("", type_).bits
+    vector = f"<{LANES} x {type_}>"
+    if mask != ALL_LANES and not code.host.gathers(bits):
+        _call(emitter, "tw_gather", pointers, mask, bits // 8, count)
+        slots = _at(emitter, Value("%lanes.scratch", "ptr"), LANES * bits // 8, count)
+        return [code.op(f"load {vector}, {slot}, align {LANES}", type_, LANES) for slot in slots]
+    symbol = f"llvm.masked.gather.{mangle(type_, LANES)}.v{LANES}p0"
+    lanes = code.mask_lanes(mask)
+    return [
+        Value(code.invoke(symbol, vector, _unaligned(place), lanes, f"{vector} zeroinitializer"), type_, LANES)
+        for place in _at(emitter, pointers, bits // 8, count)
+    ]
+
+
+def scatter(emitter: Emitter, pointers: Value, mask: Value, values: Sequence[Value]) -> None:
+    """Store to each lane's own place under a mask; where two write the same one, the later lane's value stays."""
+    code, bits = emitter.code, values[0].bits
+    if mask != ALL_LANES and not code.host.gathers(bits):
+        slots = _at(emitter, Value("%lanes.scratch", "ptr"), LANES * bits // 8, len(values))
+        for value, slot in zip(values, slots, strict=True):
+            code.store(value, slot.text, LANES)
+        _call(emitter, "tw_scatter", pointers, mask, bits // 8, len(values))
+        return
+    symbol = f"llvm.masked.scatter.{mangle(values[0].type, LANES)}.v{LANES}p0"
+    lanes = code.mask_lanes(mask)
+    for value, place in zip(values, _at(emitter, pointers, bits // 8, len(values)), strict=True):
+        code.invoke(symbol, "void", value, _unaligned(place), lanes)
+
+
+def _at(emitter: Emitter, start: Value, step: int, count: int) -> Iterator[Value]:
+    """Places that are `step` bytes apart: one, or one in each lane."""
+    code = emitter.code
+    yield start
+    for index in range(1, count):
+        offset = code.const("i64", index * step)
+        offset = offset if start.lanes == 1 else code.splat(offset)
+        yield code.op(f"getelementptr i8, {start}, {offset}", "ptr", start.lanes)
+
+
+def _unaligned(places: Value) -> str:
+    return f"{places.ir_type} align 1 {places.text}"
+
+
+def _call(emitter: Emitter, symbol: str, pointers: Value, mask: Value, size: int, count: int) -> None:
+    emitter.code.store(pointers, "%addresses")
+    emitter.code.invoke(symbol, "void", "ptr %lanes.scratch", "ptr %addresses", f"i32 {size}", f"i32 {count}", mask)

@@ -1,0 +1,57 @@
+// Loads and stores at a place for each lane.
+
+#include "check.h"
+#include "simt/runtime/gathers.c"
+
+static char memory[4096], values[8 * TW_LANES * 16];
+static char *places[TW_LANES];
+
+// The byte that element `element` of a lane has at `byte`.
+static char expected(uint32_t lane, uint32_t element, uint32_t byte)
+{
+    return (char)(1 + lane * 5 + element * 3 + byte);
+}
+
+static void move(uint32_t bytes, uint32_t count, uint32_t lanes)
+{
+    __builtin_memset(memory, 0, sizeof memory);
+    for (uint32_t lane = 0; lane < TW_LANES; lane++) {
+        // off by one, and in another order than the lanes'; those of lanes that are off are no places at all
+        places[lane] = lanes >> lane & 1 ? memory + 1 + (31 - lane) * count * bytes : NULL;
+        for (uint32_t e = 0; e < count; e++)
+            for (uint32_t i = 0; i < bytes; i++)
+                values[(e * TW_LANES + lane) * bytes + i] = expected(lane, e, i);
+    }
+    tw_scatter(values, places, bytes, count, lanes);
+    for (uint32_t lane = 0; lane < TW_LANES; lane++)
+        for (uint32_t e = 0; e < count; e++)
+            for (uint32_t i = 0; i < bytes; i++)
+                CHECK(memory[1 + ((31 - lane) * count + e) * bytes + i] ==
+                      (lanes >> lane & 1 ? expected(lane, e, i) : 0));
+    __builtin_memset(values, 1, sizeof values);
+    tw_gather(values, places, bytes, count, lanes);
+    for (uint32_t lane = 0; lane < TW_LANES; lane++)
+        for (uint32_t e = 0; e < count; e++)
+            for (uint32_t i = 0; i < bytes; i++)
+                CHECK(values[(e * TW_LANES + lane) * bytes + i] == (lanes >> lane & 1 ? expected(lane, e, i) : 0));
+    if (count * bytes < 128)
+        CHECK(values[count * TW_LANES * bytes] == 1);
+}
+
+int main(void)
+{
+    for (uint32_t bytes = 1; bytes <= 16; bytes *= 2)
+        for (uint32_t count = 1; count * bytes <= 32; count *= 2) {
+            move(bytes, count, ~0u);
+            move(bytes, count, 0);
+            move(bytes, count, 0x80010006);
+        }
+    int32_t numbers[TW_LANES], place = -1;
+    for (int lane = 0; lane < TW_LANES; lane++) {
+        numbers[lane] = lane;
+        places[lane] = (char *)&place;
+    }
+    tw_scatter((char *)numbers, places, 4, 1, 0x00ff0000);
+    CHECK(place == 23);
+    return 0;
+}
