@@ -136,7 +136,7 @@ class Flow(Statements):
         at = self.rng.randrange(len(self.functions))
         function = self.functions[at]
         arguments = [
-            scope.inputs if name == "%d3" else self.rng.choice(scope.pools[CLASSES[type_]])
+            scope.inputs if name == "%d20" else self.rng.choice(scope.pools[CLASSES[type_]])
             for name, type_ in function.parameters
         ]
         return Call(at, arguments, self.target(scope, CLASSES[function.result[1]])[0])

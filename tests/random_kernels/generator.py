@@ -110,9 +110,9 @@ class Generator(Flow):
         if class_ == "p":
             return Op("setp.lt.u32", [name], [place if i else "%r0", Constant(self.rng.choice([1, 7, 16, 23, 31]))])
         if scope.in_function:
-            return Op(f"mov.b{bits_of(word)}" if class_ in "rdh" else f"from_bits.{word.replace('b16', 'f16')}", [name],
-                      [self.rng.choice(scope.pools["r"][:1]) if class_ in "rf" else "%d3" if class_ == "e" else
-                       "%h0" if class_ == "g" else Constant(i + 3)])  # fmt: skip
+            size = f"b{bits_of(word)}"
+            kind = {"f": "from_bits.f32", "e": "from_bits.f64", "g": "from_bits.f16"}.get(class_, f"mov.{size}")
+            return Op(kind, [name], ["%r0" if class_ in "rf" else self.constant(size)])
         if class_ == "r" and i < 4:
             return Op(
                 "mad.lo.s32", [name], [place, Constant(self.rng.choice([1, 1, 2, 3, 4, 12])), self.constant("s32")]
@@ -153,8 +153,8 @@ class Generator(Flow):
         }
         for class_, least in (("e", 2), ("g", 2)):
             pools[class_] = [f"%{class_}{i}" for i in range(least)]
-        scope = Scope(pools, {}, "%d3", taken=frozenset({"%d3"}), in_function=True, leaves=True, depth=1)
-        parameters = [("%r0", "b32"), ("%d3", "b64")]
+        scope = Scope(pools, {}, "%d20", in_function=True, leaves=True, depth=1)
+        parameters = [("%r0", "b32"), ("%d20", "b64")]
         parameters += self.rng.sample(
             [("%r1", "b32"), ("%d1", "b64"), ("%f1", "f32"), ("%r2", "b32")], self.rng.randrange(0, 4)
         )
