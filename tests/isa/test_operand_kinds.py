@@ -192,3 +192,19 @@ def test_reserved_shared_memory_is_apart_from_variables():
     held, begin, end = ran(body, ".shared .b32 held[64];", words=3)[:, 0]
     assert end - begin == 1024
     assert held + 256 <= begin or held >= end
+
+
+@pytest.mark.parametrize("shift", ["shl.b16", "shr.u16", "shr.s16"])
+@pytest.mark.parametrize("amount", [15, 16, 17, 65536, 65537, 0x7FFFFFFF, 0xFFFFFFFF])
+def test_a_literal_amount_of_a_16_bit_shift_is_not_cut_to_16_bits(shift: str, amount: int) -> None:
+    out = np.zeros(1, np.uint32)
+    text = f""".version 8.7
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 p) {{ .reg .b32 %r1; .reg .b16 %h1; .reg .b64 %d1;
+ld.param.u64 %d1, [p]; mov.u16 %h1, 40001; {shift} %h1, %h1, {amount}; cvt.u32.u16 %r1, %h1; st.global.u32 [%d1], %r1;
+ret; }}"""
+    launch(Program.from_ptx(text), 1, 1, (out,))
+    count = min(amount, 16)
+    signed = 40001 - 65536 if shift == "shr.s16" else 40001
+    assert out[0] == (signed << count if "shl" in shift else signed >> count) & 0xFFFF

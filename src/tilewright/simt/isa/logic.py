@@ -122,8 +122,10 @@ def shf(code: Code, form: Form, a: Value, b: Value, c: Value) -> Value:
 
 def _amount(code: Code, value: Value, b: Value) -> Value:
     """The u32 amount in the shifted value's type, where any amount past the width still is."""
-    if value.bits >= b.bits or b.text.isdecimal():
-        return code.resize(b, value.type, signed=False) if not b.text.isdecimal() else Value(b.text, value.type)
+    if b.text.isdecimal():
+        return Value(str(min(int(b.text), value.bits)), value.type)
+    if value.bits >= b.bits:
+        return code.resize(b, value.type, signed=False)
     return code.cast("trunc", code.call("llvm.umin", "i32", b, code.const("i32", value.bits)), value.type)
 
 

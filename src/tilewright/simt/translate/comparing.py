@@ -49,8 +49,8 @@ def _exact(shape: Shape, bits: int, type_: str) -> bool:
     The base is the value of lane 0, which may be switched off: so it lies as far beyond the bounds as constants reach.
     """
     low, high = shape.lo, shape.hi
-    if shape.kind == UNIFORM:
-        return type_[0] != "u" or (low is not None and low >= 0)
+    if shape.kind == UNIFORM:  # a literal may be past the signed numbers
+        return type_[0] != "u" or (low is not None and high is not None and 0 <= low <= high < 1 << (bits - 1))
     if shape.kind != AFFINE or low is None or high is None or (type_[0] == "u" and low < 0):
         return False
     return low - max(shape.lane_offsets) >= -(1 << (bits - 1)) and high - min(shape.lane_offsets) < 1 << (bits - 1)

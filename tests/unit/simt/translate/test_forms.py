@@ -199,3 +199,18 @@ def test_comparisons_of_indices_with_any_limit(monkeypatch, host, type_):
         out = np.zeros(40, np.uint32)
         run(program, out, number.view(f"uint{bits}"), block=40)
         assert out.tolist() == wanted.tolist(), limit
+
+
+@pytest.mark.parametrize("limit", ["half", "all"])
+@pytest.mark.parametrize("type_", ["u32", "u64"])
+def test_an_index_is_below_a_literal_past_the_signed_numbers(type_, limit):
+    bits = int(type_[1:])
+    literal = {"half": 1 << (bits - 1), "all": (1 << bits) - 2}[limit]
+    letter = "r" if bits == 32 else "d"
+    make = "mov.b32 %r9, %tid;" if bits == 32 else "cvt.u64.u32 %d9, %tid;"
+    body = f"""{make} setp.lt.u32 %p1, %tid, 12; setp.lt.and.{type_} %p2, %{letter}9, {literal}, %p1;
+        selp.u32 %r1, 1, 0, %p2; set.gt.u32.{type_} %r2, %{letter}9, {literal}; mad.lo.u32 %r1, %r2, 2, %r1;
+        st.global.u32 [%at], %r1;"""
+    out = np.zeros(32, np.uint32)
+    run(kernel(body), out)
+    assert out.tolist() == [1] * 12 + [0] * 20
