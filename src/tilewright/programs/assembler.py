@@ -71,11 +71,12 @@ def resources(ptx: str, entry: str, cc: tuple[int, int]) -> Resources:
 
     Raises MissingExtraError: the assembler is not installed; CompileError: the assembler refused the text.
     """
-    return _resources(ptx, entry, cc, find_assembler(), store.room(upkeep.RESOURCES))
+    return _resources(ptx, entry, cc, find_assembler())
 
 
 @bounded(512)
-def _resources(ptx: str, entry: str, cc: tuple[int, int], ptxas: Path, cache: Path | None) -> Resources:
+def _resources(ptx: str, entry: str, cc: tuple[int, int], ptxas: Path) -> Resources:
+    cache = store.room(upkeep.RESOURCES)
     key = store.digest(ptx, entry, str(cc), _version(ptxas))
     kept = store.read(cache, key, lambda header: Resources(**header))
     if kept is not None:

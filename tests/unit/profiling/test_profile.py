@@ -90,7 +90,7 @@ def test_an_instruction_that_stands_twice_on_one_line_counts_twice() -> None:
     seen = profile(Program.from_ptx(text), 1, 64, ())
     counted = {site.opcode: (site.counts.warp_instructions, site.counts.operations.integer) for site in seen.sites}
     assert counted["add.s32"] == (4, 4 * 32)
-    assert seen.lines[0].counts == seen.totals
+    assert seen.lines[0].counts == seen.totals == sum((site.counts for site in seen.sites), Counts())
 
 
 def test_every_instruction_has_its_own_counts() -> None:
