@@ -10,6 +10,7 @@
 
 enum {
     TW_CHUNK_WORDS = 65536,  // the first one says how many are in use
+    TW_AHEAD_WORDS = 128,    // asked for before they are written: another processor has read what stood there
 };
 
 // What the memory of a launch begins with. The chunks follow; the first takes what is thrown away.
@@ -57,6 +58,7 @@ static inline void tw_keep(uint64_t warp, uint32_t site, uint64_t **state, uint6
     words = words < TW_REQUEST_WORDS ? words : TW_REQUEST_WORDS;
     *room = warp << TW_REQUEST_WARP_SHIFT | (uint64_t)site << TW_REQUEST_SITE_SHIFT | words;
     **state += 1 + words;
+    __builtin_prefetch(room + TW_AHEAD_WORDS, 1);
 }
 
 #endif
