@@ -140,6 +140,7 @@ class Statements(Draw, ABC):
         dead = {s.results[0] for s in way if isinstance(s, Op)}
         inner = Group(self.statements(replace(scope, tile=True), self.rng.randrange(1, 6)), loose=True)
         return Group([
+            *[Barrier()] * scope.tile,  # until what was there before is read
             *self.rng.choice([x for x in to if x]), *way, replace(store, base=register),
             *(Op("cvt.u64.u32", [x], ["%gid"]) for x in sorted(dead)), Barrier(), inner, Barrier(),
         ])  # fmt: skip
