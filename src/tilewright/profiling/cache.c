@@ -96,7 +96,7 @@ INLINE void enter_line(struct tw_caches *caches, uint32_t *bucket, uint64_t tag,
 
 // Uses sectors of a line: `bits` are their valid bits, and their dirty bits where they are written. Returns which of
 // them were there, as valid bits.
-static uint32_t use(struct tw_caches *caches, uint64_t cache, const uint64_t *homes, uint64_t line, uint32_t bits)
+INLINE uint32_t use(struct tw_caches *caches, uint64_t cache, const uint64_t *homes, uint64_t line, uint32_t bits)
 {
     struct tw_cache_line *lines = caches->lines;
     uint64_t tag = tag_of(cache, line);
@@ -184,7 +184,7 @@ static bool crowded(const struct tw_cache_launch *launch)
 }
 
 // What becomes of sectors of a line at a second level that may lose them.
-static void second_level(struct tw_cache_launch *launch, uint64_t line, uint32_t valid, uint32_t kind,
+INLINE void second_level(struct tw_cache_launch *launch, uint64_t line, uint32_t valid, uint32_t kind,
                          struct tw_cache_counts *counts)
 {
     uint32_t known = launch->known[line], before = known & valid;
@@ -284,6 +284,16 @@ INLINE uint64_t request(struct tw_cache_launch *launch, struct at_hand hand, boo
     return tw_request_words(*words);
 }
 
+// Has the buckets of a request's first two lines fetched, which the model would wait for. A turn does so for all its warps.
+INLINE void foresee(const struct tw_cache_launch *launch, uint64_t multiprocessor, const uint64_t *words)
+{
+    uint64_t many = tw_request_words(*words), base = launch->asked->hints[tw_request_site(*words)].base;
+    for (uint64_t i = 1; i <= (many < 2 ? many : 2); i++) {
+        uint64_t line = base | (words[i] >> TW_LINE_SECTORS) % (1 << TW_CACHE_REGION_BITS);
+        __builtin_prefetch(bucket_of(launch->first, tag_of(multiprocessor, line)));
+    }
+}
+
 // Blocks that begin in this round take their places.
 INLINE void enter_blocks(struct tw_cache_launch *launch, struct tw_multiprocessor *m)
 {
@@ -306,6 +316,8 @@ INLINE uint64_t turn(struct tw_cache_launch *launch, bool quick, uint64_t number
     enter_blocks(launch, m);
     const struct at_hand hand = at_hand(launch, number);
     uint64_t used = 0;
+    for (uint64_t left = quick ? 0 : m->live; left; left &= left - 1)
+        foresee(launch, number, hand.requests[m->at[__builtin_ctzll(left)]].words);
     for (uint64_t left = m->live; left; left &= left - 1) {
         uint32_t slot = (uint32_t)__builtin_ctzll(left);
         struct tw_cache_request asked = hand.requests[m->at[slot]];
