@@ -93,10 +93,10 @@ class Bounds:
         )
 
     def _writes(self) -> Iterator[list[Op]]:
-        """Of each store and atomic what its address is computed from."""
-        for op in self.values.ops:
-            if op.form.row.stores:
-                yield list(self.values.origins(self.values.address_registers(op)))
+        """What the addresses of stores and atomics are computed from; those of the same registers once."""
+        stores = (op for op in self.values.ops if op.form.row.stores)
+        for registers in dict.fromkeys(tuple(self.values.address_registers(op)) for op in stores):
+            yield list(self.values.origins(registers))
 
     @staticmethod
     def _loaded(ops: list[Op]) -> bool:

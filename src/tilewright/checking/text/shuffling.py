@@ -20,7 +20,8 @@ def instrument(values: Values, kernel: str) -> Shuffles | None:
     moves = [op for op in values.ops if op.form.row.role is Role.SHUFFLE]
     if not moves:
         return None
-    before = {id(op): _shuffles_behind(values, _moved(op)) for op in moves}
+    behind = {each: _shuffles_behind(values, each) for each in {*map(_moved, moves)}}
+    before = {id(op): behind[_moved(op)] for op in moves}
     chains = _chains(moves, before)
     used = _Uses(values)
     links = {
@@ -31,8 +32,8 @@ def instrument(values: Values, kernel: str) -> Shuffles | None:
     stores = {}
     for op in values.ops:
         if op.form.row.stores:
-            behind = {chains[key] for key in _shuffles_behind(values, op.reads)}
-            followed = tuple(sorted(chain for chain in behind if chain < CHAINS))
+            stored = {chains[key] for key in _shuffles_behind(values, op.reads)}
+            followed = tuple(sorted(chain for chain in stored if chain < CHAINS))
             if followed:
                 stores[op.instruction.ptx_line] = followed
     return Shuffles(kernel, links, stores) if links and stores else None

@@ -60,14 +60,16 @@ class Values:
         Memory is not looked through: a load is where a value comes from.
         """
         seen: set[int] = set()
-        waiting = list(registers)
+        waiting = list(dict.fromkeys(registers))
+        looked_at = set(waiting)  # each once: many instructions may read a register, and many write it
         while waiting:
             for op in self.writers.get(waiting.pop(), ()):
                 if id(op) not in seen:
                     seen.add(id(op))
                     yield op
                     if not op.form.row.loads and through(op):
-                        waiting += op.reads
+                        waiting += [register for register in op.reads if register not in looked_at]
+                        looked_at.update(op.reads)
 
     @staticmethod
     def bases(op: Op) -> list[tree.Register | tree.Symbol]:

@@ -98,12 +98,12 @@ class Row:
         """A row of an unknown kind would be placed by nobody."""
         assert isinstance(self.linear, Linear) and self.kind in KINDS and self.cost in COSTS, self.syntax
 
-    @property
+    @functools.cached_property
     def opcode(self) -> str:
         """The part before the first dot."""
         return re.split(r"[.{ ;]", self.syntax, maxsplit=1)[0]
 
-    @property
+    @functools.cached_property
     def role(self) -> Role:
         """What programs use it for."""
         return role_of(self.opcode)
