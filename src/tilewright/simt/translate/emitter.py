@@ -84,6 +84,7 @@ class Emitter:
         self.registers = self._name_registers()
         self.mask = ALL_LANES  # that run now
         self.block = 0
+        self.is_cut = False  # whether the kernel is long, and so in several pieces
         self.line = 0  # of the instruction at work, for messages
         self._constants: dict[str, str] = {}
         self.functions: dict[str, tree.Function] = {}  # callable ones, by name

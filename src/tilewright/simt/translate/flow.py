@@ -45,7 +45,7 @@ class Flow:
         for block in self.graph.blocks:
             if block.index in emitter.shapes.divergent or self.frontiers[block.index]:
                 waitable |= set(block.successors)
-        self.is_cut = self.in_record and is_long(self.graph, self.frontiers)
+        self.is_cut = emitter.is_cut = self.in_record and is_long(self.graph, self.frontiers)
         self.pieces = cut(self.graph) if self.is_cut else [whole(self.graph)]
         crowded = self.is_cut or sum(len(frontier) for frontier in self.frontiers) > CROWD_TESTS
         self.turns = Turns(emitter, sorted(waitable), crowded=crowded)
@@ -61,7 +61,7 @@ class Flow:
         at = align_up(at + 4 * len(waitable), 64)
         self.entries = self._entries()
         live = set().union(*(self.graph.blocks[entry].live_in for entry in self.entries))
-        self.frame = Frame(emitter, sorted(name for name in live if name in emitter.registers), at, is_cut=self.is_cut)
+        self.frame = Frame(emitter, sorted(name for name in live if name in emitter.registers), at)
         self.warp_bytes = self.frame.end
 
     def begin(self, piece: Piece | None) -> None:

@@ -14,12 +14,9 @@ _BLOCK_MOVES = 16
 
 
 class Frame:
-    """Places of registers in the record from a byte offset on, and the code that moves them there and back.
+    """Places of registers in the record from a byte offset on, and the code that moves them there and back."""
 
-    With `is_cut` the kernel is in several pieces.
-    """
-
-    def __init__(self, emitter: Emitter, names: Sequence[str], start: int, *, is_cut: bool) -> None:
+    def __init__(self, emitter: Emitter, names: Sequence[str], start: int) -> None:
         self.e = emitter
         self.at: dict[str, int] = {}  #: Byte offsets.
         for name in [n for each in names for n in (each, each + STRIDE) if n in emitter.registers]:
@@ -30,7 +27,6 @@ class Frame:
         #: Registers that live in their places all the time while the piece at work runs, and need not be moved.
         self.held: frozenset[str] = frozenset()
         self.piece: Piece | None = None
-        self.is_cut = is_cut
 
     def begin(self, piece: Piece | None, *, hold: bool) -> None:
         """Move registers for one piece from now on; None: nothing is moved.
@@ -84,7 +80,7 @@ class Frame:
 
     def _part(self, number: int) -> None:
         """Go on in a new block of the host's code after so many moves, in a long kernel."""
-        if self.is_cut and number and number % _BLOCK_MOVES == 0:
+        if self.e.is_cut and number and number % _BLOCK_MOVES == 0:
             on = self.e.code.label("part")
             self.e.jump_apart(on)
             self.e.code.place(on)

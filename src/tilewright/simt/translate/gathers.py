@@ -1,7 +1,8 @@
 """Loads and stores at a place for each lane: the host's instruction, or a loop in the runtime (`gathers.c`).
 
-Where a host has no instruction for them, LLVM writes a move for each lane. Under a mask that only the run knows it also
-writes a branch for each; kernels with many of these take minutes to compile, and do not run faster than the loop.
+Where a host has no instruction for them, LLVM writes a move for each lane. That is quick where all lanes run, but takes
+long to compile, and so long kernels call the loop. Under a mask that only the run knows LLVM writes branches too, which
+do not run faster than the loop.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ def gather(emitter: Emitter, pointers: Value, mask: Value, type_: str, count: in
     """Load elements, one behind the other, from each lane's own place under a mask; zeros where it is off."""
     code, bits = emitter.code, Value("", type_).bits
     vector = f"<{LANES} x {type_}>"
-    if mask != ALL_LANES and not code.host.gathers(bits):
+    if _in_runtime(emitter, mask, bits):
         _call(emitter, "tw_gather", pointers, mask, bits // 8, count)
         slots = _at(emitter, Value("%lanes.scratch", "ptr"), LANES * bits // 8, count)
         return [code.op(f"load {vector}, {slot}, align {LANES}", type_, LANES) for slot in slots]
@@ -32,7 +33,7 @@ def gather(emitter: Emitter, pointers: Value, mask: Value, type_: str, count: in
 def scatter(emitter: Emitter, pointers: Value, mask: Value, values: Sequence[Value]) -> None:
     """Store to each lane's own place under a mask; where two write the same one, the later lane's value stays."""
     code, bits = emitter.code, values[0].bits
-    if mask != ALL_LANES and not code.host.gathers(bits):
+    if _in_runtime(emitter, mask, bits):
         slots = _at(emitter, Value("%lanes.scratch", "ptr"), LANES * bits // 8, len(values))
         for value, slot in zip(values, slots, strict=True):
             code.store(value, slot.text, LANES)
@@ -42,6 +43,10 @@ def scatter(emitter: Emitter, pointers: Value, mask: Value, values: Sequence[Val
     lanes = code.mask_lanes(mask)
     for value, place in zip(values, _at(emitter, pointers, bits // 8, len(values)), strict=True):
         code.invoke(symbol, "void", value, _unaligned(place), lanes)
+
+
+def _in_runtime(emitter: Emitter, mask: Value, bits: int) -> bool:
+    return not emitter.code.host.gathers(bits) and (mask != ALL_LANES or emitter.is_cut)
 
 
 def _at(emitter: Emitter, start: Value, step: int, count: int) -> Iterator[Value]:

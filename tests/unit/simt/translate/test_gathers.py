@@ -10,6 +10,8 @@ from emitted_text import HOSTS, NARROW, WIDE, calls, emitted
 from narrow_hosts import use_host
 from ptx_kernels import kernel, run
 
+from tilewright.simt.translate.pieces import WHOLE_COST
+
 #: Bytes of an element and elements of an access.
 FORMS = [(1, 1), (1, 4), (2, 1), (2, 2), (4, 1), (4, 2), (4, 4), (8, 1), (8, 2), (16, 1)]
 #: A lane's index from its thread's: loaded, with each element apart or not, and elements that several lanes share.
@@ -75,6 +77,8 @@ def test_the_runtime_moves_what_the_host_has_no_instruction_for():
         assert text.count("call void @tw_scatter(") == 1
     assert [text.count("call void @tw_gather(") for text in narrow] == [1, 1]
     assert calls(emitted(word + move, host=NARROW), "scatter") == 1  # a full warp's moves need no branches
+    long = "add.u32 %r3, %r3, %r1;" * WHOLE_COST
+    assert "llvm.masked" not in emitted(word + move + long, host=NARROW)  # but take long to compile
 
 
 def test_a_vector_of_elements_is_one_window_or_one_call():
