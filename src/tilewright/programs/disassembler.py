@@ -1,0 +1,141 @@
+"""A kernel's machine code, as the vendor's disassembler reads it: instructions, control bits, lines of PTX.
+
+The upper bits of each 128-bit instruction say how it is scheduled: for how many clocks the warp stalls, which of six
+dependence counters the result and the operands free, and which counters the instruction waits for.
+
+Sources: CUDA Binary Utilities, `nvdisasm`; Jia, Maggioni, Staiger, Scarpazza, Dissecting the NVIDIA Volta GPU
+Architecture via Microbenchmarking, arXiv 1804.06826, section 2.1 (layout of the control bits); Huerta, Abaie
+Shoushtary, Cruz, Gonzalez, Dissecting and Modeling the Architecture of Modern GPU Cores, MICRO 2025, section 4 (their
+meaning).
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from tilewright.errors import CompileError
+from tilewright.native import private
+from tilewright.native.once import bounded
+from tilewright.programs import assembler
+from tilewright.programs.optional import missing
+
+_PURPOSE = "Reading a kernel's machine code"
+_SECONDS = 60
+#: Where an instruction has no dependence counter.
+NO_COUNTER = 7
+_PTX_LINE = re.compile(r'\s*//## File "\.nv_debug_ptx_txt[^"]*", line (\d+)')
+_LABEL = re.compile(r"(\.L_x_\d+):")
+_CODE = re.compile(r"\s*/\*([0-9a-f]{4,})\*/\s+(@!?U?P\w+)?\s*([A-Z][\w.]*)\s*([^;]*);\s*/\* 0x[0-9a-f]{16} \*/")
+_UPPER = re.compile(r"\s*/\* 0x([0-9a-f]{16}) \*/")
+_TARGET = re.compile(r"`\((\.L_x_\d+)\)")
+_COMMA = re.compile(r",\s*(?![^\[]*\])")
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """One instruction of machine code."""
+
+    opcode: str  #: With its modifiers, such as `LDS.128`.
+    guard: str  #: The predicate, such as `@!P0`; "" where there is none.
+    operands: tuple[str, ...]
+    ptx_line: int  #: Line of the PTX text that it comes from, from 1; 0 where the assembler names none.
+    target: int | None  #: Number of the instruction that it may go to.
+    stall: int  #: Clocks until the warp's next instruction.
+    yields: bool  #: Whether another warp goes first.
+    sets: int  #: Dependence counter that its result frees; `NO_COUNTER` where there is none.
+    frees: int  #: Dependence counter that reading its operands frees; likewise.
+    waits: int  #: Dependence counters that it waits for, a bit each.
+    reuse: int  #: Operands that stay for the next instruction, a bit each.
+
+    @property
+    def name(self) -> str:
+        """The opcode without modifiers."""
+        return self.opcode.partition(".")[0]
+
+    @property
+    def always(self) -> bool:
+        """Whether no predicate guards it, its own or that of a branch."""
+        return not self.guard and not any(re.fullmatch(r"!?U?P\d", operand) for operand in self.operands[:1])
+
+
+def find_disassembler() -> Path:
+    """The `nvdisasm` program: of the installed wheel, else of the search path.
+
+    Raises MissingExtraError: there is none.
+    """
+    try:
+        from cuda import pathfinder
+
+        found = pathfinder.find_nvidia_binary_utility("nvdisasm")
+    except ImportError:
+        found = None
+    found = found or shutil.which("nvdisasm")
+    if not found:
+        raise missing("the vendor's disassembler nvdisasm", _PURPOSE)
+    return Path(found)
+
+
+@bounded(64)
+def disassembled(ptx: str, entry: str, cc: tuple[int, int]) -> tuple[Instruction, ...]:
+    """The machine code that the vendor's assembler makes of a kernel for a compute capability.
+
+    Raises MissingExtraError: the assembler or the disassembler is not installed; CompileError: one of them refused.
+    """
+    program = find_disassembler()
+    with private.working_folder() as folder:
+        image = folder / "kernel.cubin"
+        private.write(image, assembler.cubin(ptx, entry, cc))
+        command = [str(program), "--print-code", "--print-line-info-ptx", "--print-instruction-encoding", str(image)]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False, umask=0o077)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise CompileError(f"{entry}: {program} cannot be run ({error}); install it again") from error
+    if done.returncode:
+        raise CompileError(f"{entry}: the disassembler refused the machine code:\n{done.stderr.strip()}")
+    code = _read(_section(done.stdout, entry))
+    if not code:
+        raise CompileError(f"{entry}: the disassembler shows no code of that name; install the assembler and it again")
+    return code
+
+
+def _section(text: str, entry: str) -> str:
+    """The lines of one kernel."""
+    _, _, found = text.partition(f"\n.text.{entry}:\n")
+    return found.partition("\n//--------------------- ")[0]
+
+
+def _read(text: str) -> tuple[Instruction, ...]:
+    found: list[tuple[str, str, str, int, int]] = []  # opcode, guard, operands, PTX line, upper half
+    labels: dict[str, int] = {}
+    line = 0
+    for row in text.splitlines():
+        if match := _PTX_LINE.match(row):
+            line = int(match[1])
+        elif match := _LABEL.match(row):
+            labels[match[1]] = len(found)
+        elif match := _CODE.match(row):
+            found.append((match[3], match[2] or "", match[4].strip(), line, 0))
+        elif (match := _UPPER.match(row)) and found:
+            found[-1] = (*found[-1][:4], int(match[1], 16))
+    return tuple(_instruction(*one, labels) for one in found)
+
+
+def _instruction(opcode: str, guard: str, operands: str, line: int, upper: int, labels: dict[str, int]) -> Instruction:
+    target = _TARGET.search(operands)
+    return Instruction(
+        opcode=opcode,
+        guard="" if guard in ("@PT", "@UPT") else guard,
+        operands=tuple(_COMMA.split(operands)) if operands else (),
+        ptx_line=line,
+        target=labels[target[1]] if target else None,
+        stall=upper >> 41 & 15,
+        yields=not upper >> 45 & 1,
+        sets=upper >> 46 & 7,
+        frees=upper >> 49 & 7,
+        waits=upper >> 52 & 63,
+        reuse=upper >> 58 & 15,
+    )
