@@ -20,6 +20,7 @@ FLOORS = (
     {"kernels"},
     {"backends"},
     {"engine", "checking", "profiling"},
+    {"prediction"},
     {"drivers"},
     {"ladder"},
     {"report"},

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from tilewright.cli import check, ladder, lists, matmul, occupancy, profile, program
+from tilewright.cli import check, ladder, lists, matmul, occupancy, predict, profile, program
 from tilewright.cli.run import run
 from tilewright.cli.statuses import listed
 from tilewright.report import console
@@ -95,6 +95,15 @@ COMMANDS = (
             ("program.py", "source with counts beside it"),
             ("--kernel transpose --launch 0 program.py", "the first launch of one kernel"),
             ("--json program.py > profile.json", "for a program"),
+        ),
+    ),
+    Command(
+        "predict",
+        predict.predict,
+        "Predict how long kernels take on a GPU that need not be there.",
+        (
+            ("--size 4096 --gpu a6000", "every kernel of the catalogue, 4096 x 4096 matrices"),
+            ("--kernels results_8 --gpu v100", "one, with what its time goes to"),
         ),
     ),
     Command("devices", lists.devices, "List what products and kernels run on here.", (("", "and what is missing"),)),

@@ -34,25 +34,25 @@ def profiles(found: Sequence[Profile], failed: Sequence[tuple[str, str]], ended:
     and what is not known is null. Then kernel and error of each launch that has none, and how the program ended.
     """
     return {
-        "profiles": [_plain(profile) for profile in found],
+        "profiles": [as_values(profile) for profile in found],
         "failed": [{"kernel": kernel, "error": error} for kernel, error in failed],
         "program": program.document(ended),
     }
 
 
-def _plain(value: Any) -> Any:
+def as_values(value: Any) -> Any:
     """A record as JSON values: fields, then properties that are numbers or names."""
     if is_dataclass(value) and not isinstance(value, type):
         kind = type(value)
         items = ((field.name, getattr(value, field.name)) for field in fields(value))
-        known = {name: _plain(item) for name, item in items if not isinstance(item, Summable) or item}
+        known = {name: as_values(item) for name, item in items if not isinstance(item, Summable) or item}
         computed = (name for name in dir(kind) if isinstance(getattr(kind, name), property))
         plain = {name: getattr(value, name) for name in computed}
         return known | {name: x for name, x in plain.items() if isinstance(x, int | float | str)}
     if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): as_values(item) for key, item in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return [_plain(item) for item in value]
+        return [as_values(item) for item in value]
     return value
 
 

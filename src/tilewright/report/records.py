@@ -15,8 +15,9 @@ from tilewright.engine.planning import Plan
 from tilewright.ladder.rung import Climb
 from tilewright.machine.alternatives import Alternatives
 from tilewright.machine.occupancy import Occupancy
+from tilewright.prediction.record import Prediction
 from tilewright.profiling import Profile
-from tilewright.report import climb, findings, occupancy, page, profile, terminal
+from tilewright.report import climb, findings, occupancy, page, prediction, profile, terminal
 from tilewright.report.blocks import Block, Facts
 from tilewright.report.console import PROSE_WIDTH
 
@@ -37,6 +38,7 @@ REPORTS: Mapping[type, Callable[[Any], Iterable[Block]]] = MappingProxyType(
         Findings: _findings,
         Occupancy: occupancy.alone,
         Plan: _plan,
+        Prediction: prediction.blocks,
         Profile: profile.blocks,
     }
 )

@@ -1,0 +1,69 @@
+"""How long a multiprocessor's instructions take: one record a compute capability, read from `timing.toml`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import resources
+from types import MappingProxyType
+from typing import Any
+
+from tilewright.machine.gpu import WARP_LANES, Gpu
+from tilewright.native.once import once
+
+#: Latencies are by bytes a lane: of 4, 8 and 16.
+_WIDTHS = (4, 8, 16)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """Latencies and rates of a multiprocessor, in clocks."""
+
+    queue_places: int  #: Memory instructions that a partition holds without stalling.
+    lead: int  #: From issue to a memory unit.
+    leave: int  #: From a request until its place among those held is free.
+    address: int  #: Between two memory instructions of a partition.
+    barrier: int  #: From the last warp's arrival to the next instruction.
+    start: int  #: From a block's end to the next one's first instruction.
+    special_result: int  #: From issue until a special unit's result can be used.
+    special_read: int  #: From issue until its operands are read.
+    launch_us: float  #: Microseconds of a launch without its blocks.
+    result: MappingProxyType[str, tuple[int, int, int]]  #: From issue until a result can be used, by kind of memory.
+    read: MappingProxyType[str, tuple[int, int, int]]  #: From issue until operands are read, by kind of access.
+    load_store_units: int  #: Lanes of memory instructions that a multiprocessor takes a clock.
+    l2: int  #: Of a load that the second level serves.
+    dram: int  #: Of a load that memory serves.
+    l2_sectors: int  #: That reach a multiprocessor a clock.
+
+    @property
+    def request(self) -> int:
+        """Between two memory instructions of a multiprocessor."""
+        return WARP_LANES // self.load_store_units
+
+    def latency(self, table: str, kind: str, lane_bytes: int) -> int:
+        """From `result` or `read`, of accesses of so many bytes a lane."""
+        row = (self.result if table == "result" else self.read)[kind]
+        return row[_WIDTHS.index(max(4, min(16, lane_bytes)))]
+
+
+def timing(gpu: Gpu) -> Timing:
+    """The record of a GPU's multiprocessors.
+
+    Examples
+    --------
+    >>> from tilewright.machine.gpu import gpu
+    >>> timing(gpu("a6000")).request, timing(gpu("a100")).request
+    (2, 1)
+    """
+    return _timings()["{}.{}".format(*gpu.compute_capability)]
+
+
+@once
+def _timings() -> MappingProxyType[str, Timing]:
+    import tomllib
+
+    text = resources.files(__package__).joinpath("timing.toml").read_text(encoding="utf-8")
+    data: dict[str, dict[str, Any]] = tomllib.loads(text)
+    every = data.pop("every")
+    for name in ("result", "read"):
+        every[name] = MappingProxyType({kind: tuple(row) for kind, row in every[name].items()})
+    return MappingProxyType({capability: Timing(**every, **fields) for capability, fields in data.items()})

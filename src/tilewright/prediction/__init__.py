@@ -1,0 +1,1 @@
+"""How long a launch takes on a GPU that is not there."""

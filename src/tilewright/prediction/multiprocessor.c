@@ -1,0 +1,272 @@
+// Warps issue machine code through the partitions of one multiprocessor. `multiprocessor.py` states the model.
+
+#include "multiprocessor.h"
+
+#include <stdbool.h>
+
+#define INLINE static inline __attribute__((always_inline))
+
+enum { NEVER = -1, REGISTER_WINDOW = 3 };
+
+static const uint32_t NO_COUNTER = TW_SM_COUNTERS;
+
+INLINE double later(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+INLINE uint32_t cause_of(uint32_t kind)
+{
+    if (kind == TW_SM_SHARED)
+        return TW_SM_WAITED_SHARED;
+    return kind == TW_SM_SPECIAL ? TW_SM_WAITED_SPECIAL : TW_SM_WAITED_GLOBAL;
+}
+
+INLINE uint32_t free_pipe(const struct tw_sm_partition *partition, uint32_t pipes)
+{
+    uint32_t best = TW_SM_PIPES;
+    for (uint32_t n = 0; n < TW_SM_PIPES; n++)
+        if (pipes >> n & 1 && (best == TW_SM_PIPES || partition->pipes[n] < partition->pipes[best]))
+            best = n;
+    return best;
+}
+
+// The first clock at which a warp's next instruction can issue, and what holds it back until then.
+static uint64_t ready_at(const struct tw_sm *sm, const struct tw_sm_partition *partition, const struct tw_sm_warp *warp,
+                         uint32_t *cause)
+{
+    const struct tw_sm_instruction *next = &sm->code[sm->trace[warp->position]];
+    uint64_t at = warp->ready;
+    *cause = warp->released ? TW_SM_WAITED_BARRIER : TW_SM_WAITED_STALL;
+    for (uint32_t n = 0; n < TW_SM_COUNTERS; n++)
+        if (next->waits >> n & 1 && warp->counters[n] > at) {
+            at = warp->counters[n];
+            *cause = warp->causes[n];
+        }
+    uint32_t pipe = free_pipe(partition, next->pipes);
+    if (pipe < TW_SM_PIPES && partition->pipes[pipe] > at) {
+        at = partition->pipes[pipe];
+        *cause = TW_SM_WAITED_PIPE;
+    }
+    if (next->kind >= TW_SM_SHARED && next->kind <= TW_SM_STORE) {
+        uint64_t left = partition->queue[partition->queued % sm->queue_places];
+        if (left > at) {
+            at = left;
+            *cause = TW_SM_WAITED_QUEUE;
+        }
+    }
+    return at;
+}
+
+// The warp that issues now: the last one, else the youngest that can. Without one, `next` is when the first can, and `cause` what
+// it waits for until then.
+static struct tw_sm_warp *choose(struct tw_sm *sm, uint64_t number)
+{
+    struct tw_sm_partition *partition = &sm->partitions[number];
+    uint32_t why, *cause = &partition->cause;
+    uint64_t *next = &partition->next;
+    *cause = TW_SM_WAITED_NOTHING;
+    *next = UINT64_MAX;
+    if (partition->held > sm->clock) {
+        *next = partition->held;
+        *cause = TW_SM_WAITED_PORTS;
+        return 0;
+    }
+    if (partition->last) {
+        struct tw_sm_warp *warp = &sm->warps[partition->last - 1];
+        if (warp->live && !warp->waiting && ready_at(sm, partition, warp, &why) <= sm->clock)
+            return warp;
+    }
+    bool waiting = false;
+    uint64_t turns = (sm->many + TW_SM_PARTITIONS - 1 - number) / TW_SM_PARTITIONS;
+    while (turns--) {
+        struct tw_sm_warp *warp = &sm->warps[number + turns * TW_SM_PARTITIONS];
+        waiting |= warp->live && warp->waiting;
+        if (!warp->live || warp->waiting)
+            continue;
+        uint64_t at = ready_at(sm, partition, warp, &why);
+        if (at <= sm->clock)
+            return warp;
+        if (at < *next) {
+            *next = at;
+            *cause = why;
+        }
+    }
+    if (waiting && *cause == TW_SM_WAITED_NOTHING)
+        *cause = TW_SM_WAITED_BARRIER;
+    return 0;
+}
+
+// Operands pass the ports of their banks within a window of clocks; what does not fit holds the partition back.
+static void read_registers(struct tw_sm *sm, struct tw_sm_partition *partition, const struct tw_sm_instruction *code,
+                           uint64_t warp)
+{
+    uint64_t at = sm->clock, *reads = partition->reads;
+    for (uint32_t bank = 0; bank < TW_SM_BANKS; bank++)
+        reads[bank] = 0;
+    for (uint32_t n = 0; n < TW_SM_OPERANDS; n++) {
+        if (code->operands[n] < 0)
+            continue;
+        uint32_t bank = (uint32_t)code->operands[n] % TW_SM_BANKS;
+        int64_t *kept = &partition->kept[bank * TW_SM_OPERANDS + n], wanted = (int64_t)(warp << 16) + code->operands[n];
+        reads[bank] += *kept != wanted;
+        *kept = code->reuse >> n & 1 ? wanted : NEVER;
+    }
+    for (uint32_t bank = 0; bank < TW_SM_BANKS; bank++) {
+        uint64_t end = (partition->ports[bank] > at ? partition->ports[bank] : at) + reads[bank];
+        if (reads[bank] && end > at + REGISTER_WINDOW)
+            at = end - REGISTER_WINDOW;
+    }
+    for (uint32_t bank = 0; bank < TW_SM_BANKS; bank++)
+        if (reads[bank])
+            partition->ports[bank] = (partition->ports[bank] > at ? partition->ports[bank] : at) + reads[bank];
+    if (at > sm->clock)
+        partition->held = at + 1;
+}
+
+// One of the stages that all partitions share takes work as soon as it is free; when it begins.
+INLINE double take(double *stage, double *busy, double from, double clocks)
+{
+    double begin = later(from, *stage);
+    *stage = begin + clocks;
+    *busy += clocks;
+    return begin;
+}
+
+// When a request's data are there.
+static double served(struct tw_sm *sm, const struct tw_sm_instruction *code, double request)
+{
+    double begin = code->tags > 0 ? take(&sm->tags, &sm->busy[1], request, code->tags) : request;
+    double looked_up = begin + (code->tags > 1 ? code->tags - 1 : 0);
+    double data = take(&sm->data, &sm->busy[2], begin, code->wavefronts);
+    double moved = data + (code->wavefronts > 1 ? code->wavefronts - 1 : 0);
+    double end = later(looked_up, moved) + code->result_clocks;
+    if (code->l2_sectors > 0) {
+        double clocks = code->l2_sectors / sm->l2_sectors_per_clock;
+        double missed = take(&sm->l2, &sm->busy[3], looked_up, clocks) + clocks;
+        if (code->dram_sectors > 0) {
+            clocks = code->dram_sectors / sm->dram_sectors_per_clock;
+            missed = later(missed, take(&sm->dram, &sm->busy[4], looked_up, clocks) + clocks);
+        }
+        end = later(end, missed + code->miss_clocks);
+    }
+    return end;
+}
+
+static void count(struct tw_sm_warp *warp, uint32_t counter, double until, uint32_t cause)
+{
+    uint64_t clock = (uint64_t)(until + 0.999);
+    if (counter < NO_COUNTER && clock > warp->counters[counter]) {
+        warp->counters[counter] = clock;
+        warp->causes[counter] = cause;
+    }
+}
+
+static void access_memory(struct tw_sm *sm, struct tw_sm_partition *partition, struct tw_sm_warp *warp,
+                          const struct tw_sm_instruction *code)
+{
+    double address = later(partition->address, (double)(sm->clock + sm->lead_clocks));
+    partition->address = address + (double)sm->address_clocks;
+    double request = take(&sm->requests, &sm->busy[0], address, (double)sm->request_clocks);
+    partition->queue[partition->queued++ % sm->queue_places] = (uint64_t)request + sm->leave_clocks;
+    count(warp, code->sets, served(sm, code, request), cause_of(code->kind));
+    count(warp, code->frees, request + code->read_clocks, TW_SM_WAITED_QUEUE);
+}
+
+// The last warp of a block that comes to the barrier lets the others go.
+static void pass_barrier(struct tw_sm *sm, uint32_t block)
+{
+    if (!sm->live[block] || sm->arrived[block] < sm->live[block])
+        return;
+    sm->arrived[block] = 0;
+    for (uint64_t n = 0; n < sm->many; n++) {
+        struct tw_sm_warp *warp = &sm->warps[n];
+        if (warp->live && warp->block == block && warp->waiting) {
+            warp->waiting = 0;
+            warp->released = 1;
+            if (warp->ready < sm->clock + sm->barrier_clocks)
+                warp->ready = sm->clock + sm->barrier_clocks;
+        }
+    }
+}
+
+static void start_block(struct tw_sm *sm, uint32_t block)
+{
+    sm->to_start--;
+    sm->live[block] = sm->block_warps;
+    for (uint64_t n = 0; n < sm->many; n++)
+        if (sm->warps[n].block == block)
+            sm->warps[n] = (struct tw_sm_warp){.block = block, .live = 1, .ready = sm->clock + sm->start_clocks};
+}
+
+static void leave(struct tw_sm *sm, struct tw_sm_warp *warp)
+{
+    warp->live = 0;
+    if (--sm->live[warp->block]) {
+        pass_barrier(sm, warp->block);
+        return;
+    }
+    sm->to_finish--;
+    if (sm->to_start)
+        start_block(sm, warp->block);
+}
+
+static void issue(struct tw_sm *sm, struct tw_sm_partition *partition, struct tw_sm_warp *warp)
+{
+    const struct tw_sm_instruction *code = &sm->code[sm->trace[warp->position]];
+    uint64_t number = (uint64_t)(warp - sm->warps);
+    uint32_t pipe = free_pipe(partition, code->pipes);
+    partition->last = code->yields ? 0 : number + 1;
+    warp->ready = sm->clock + (code->stall ? code->stall : 1);
+    warp->released = 0;
+    warp->position++;
+    if (pipe < TW_SM_PIPES)
+        partition->pipes[pipe] = sm->clock + code->interval;
+    switch (code->kind) {
+    case TW_SM_SPECIAL:
+        count(warp, code->sets, (double)(sm->clock + code->result_clocks), TW_SM_WAITED_SPECIAL);
+        count(warp, code->frees, (double)(sm->clock + code->read_clocks), TW_SM_WAITED_SPECIAL);
+        break;
+    case TW_SM_SHARED:
+    case TW_SM_LOAD:
+    case TW_SM_STORE:
+        access_memory(sm, partition, warp, code);
+        break;
+    case TW_SM_BARRIER:
+        warp->waiting = 1;
+        sm->arrived[warp->block]++;
+        pass_barrier(sm, warp->block);
+        break;
+    case TW_SM_EXIT:
+        leave(sm, warp);
+        break;
+    default:
+        read_registers(sm, partition, code, number);
+    }
+}
+
+// Goes on for so many clocks at which something issues. 0: all blocks have ended; 1: more; 2: nothing can issue again.
+uint32_t tw_sm_run(struct tw_sm *sm, uint64_t clocks)
+{
+    while (sm->to_finish && clocks--) {
+        uint64_t first = UINT64_MAX;
+        for (uint64_t n = 0; n < TW_SM_PARTITIONS; n++) {
+            struct tw_sm_partition *partition = &sm->partitions[n];
+            struct tw_sm_warp *warp = choose(sm, n);
+            partition->issued = warp != 0;
+            if (warp) {
+                issue(sm, partition, warp);
+                partition->next = sm->clock + 1;
+            }
+            first = partition->next < first ? partition->next : first;
+        }
+        if (first == UINT64_MAX)
+            return 2;
+        for (uint64_t n = 0; n < TW_SM_PARTITIONS; n++) {
+            const struct tw_sm_partition *partition = &sm->partitions[n];
+            sm->clocks[partition->issued ? TW_SM_ISSUED : partition->cause] += first - sm->clock;
+        }
+        sm->clock = first;
+    }
+    return sm->to_finish ? 1 : 0;
+}

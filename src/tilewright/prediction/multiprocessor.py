@@ -1,0 +1,192 @@
+"""The blocks of a launch on one multiprocessor, clock by clock: a stated model, nothing of which is fitted.
+
+- **Issue.** Warps are dealt to four partitions in turn. A partition issues an instruction a clock: of the warp that
+  issued last, else of the youngest that can. The compiler's control bits say when a warp can: after its stall count,
+  and once the dependence counters that the instruction waits for are free.
+- **Pipes** take an instruction every one or more clocks (:mod:`tilewright.prediction.pipes`). The operands of
+  instructions of fixed latency pass two banks of registers with a port each, in a window of three clocks, but for those
+  that the compiler keeps in the operand cache.
+- **Memory.** A partition holds five memory instructions, and works out an address every four clocks. A multiprocessor
+  takes a request of all partitions every one or two clocks, in the order of issue. Shared memory then takes a clock a
+  wavefront. The first level looks up a line a clock, and moves 128 bytes. What it has not comes from the second level
+  or from memory, at this multiprocessor's share of their rates, after their latency.
+- **Blocks.** A block's place is taken by the next one when its last warp has ended.
+
+Left out: instruction caches, constant caches, the clocks of the memories themselves, divergence of the warps' paths.
+
+Sources: Huerta, Abaie Shoushtary, Cruz, Gonzalez, Dissecting and Modeling the Architecture of Modern GPU Cores, MICRO
+2025; `machine/timing.toml` has that of each number.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tilewright.errors import CompileError
+from tilewright.machine import WARP_LANES, Gpu
+from tilewright.machine.timing import Timing, timing
+from tilewright.native.functions import functions
+from tilewright.native.header import header
+from tilewright.prediction import pipes
+from tilewright.prediction.workload import Requests, Workload
+from tilewright.profiling.counts import SECTOR_BYTES, WAVEFRONT_BYTES
+from tilewright.programs.disassembler import NO_COUNTER, Instruction
+
+_SOURCE = Path(__file__).with_name("multiprocessor.c")
+_SHARED = header(_SOURCE.with_suffix(".h"))
+_NUMBERS = _SHARED.numbers
+_CODE, _WARP, _MACHINE = (_SHARED.structs[f"tw_sm{name}"].dtype for name in ("_instruction", "_warp", ""))
+ISSUE = "instruction issue"
+#: What clocks went to, by number.
+CAUSES = (
+    ISSUE, "dependent arithmetic", "arithmetic pipes", "register ports", "memory instructions",
+    "shared memory latency", "global memory latency", "special functions", "barriers", "too few warps",
+)  # fmt: skip
+STAGES = ("requests", "first level", "data", "second level", "memory")
+#: Issuing clocks between looks at Ctrl-C.
+_SLICE = 1 << 18
+_WORD_BYTES = 4
+_SHARED_OPS = frozenset("LDS STS ATOMS LDSM".split())
+_LOADS = frozenset("LDG LDL LD LDGSTS".split())
+_STORES = frozenset("STG STL ST ATOM ATOMG RED".split())
+_WIDTH = re.compile(r"\.(128|64)\b")
+_REGISTER = re.compile(r"[-|~]*R(\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Simulated:
+    """Blocks on one multiprocessor."""
+
+    clocks: int
+    instructions: int  #: Issued, of all partitions.
+    shares: Mapping[str, float]  #: Of the partitions' clocks, by `CAUSES`.
+    busy: Mapping[str, float]  #: Shares of the clocks that each of `STAGES` worked.
+
+
+def run(
+    code: Sequence[Instruction], trace: npt.NDArray[np.uint32], work: Workload, gpu: Gpu, *, blocks: int, active: int
+) -> Simulated:
+    """Let a multiprocessor run `blocks` blocks, while `active` multiprocessors share the second level and memory.
+
+    Raises CompileError: the control bits of the machine code wait for something that never comes.
+    """
+    resident = min(work.resident_blocks, blocks)
+    warps = np.zeros(resident * work.block_warps, _WARP)
+    warps["block"] = np.arange(len(warps)) // work.block_warps
+    warps["live"] = 1
+    lowered = lower(code, work.sites, gpu)
+    arrived, live = np.zeros(resident, np.uint64), np.full(resident, work.block_warps, np.uint64)
+    held = {"code": lowered, "trace": trace, "warps": warps, "arrived": arrived, "live": live}
+    machine = np.zeros((), _MACHINE)
+    for name, array in held.items():
+        machine[name] = array.ctypes.data
+    for name, value in _numbers(gpu, timing(gpu), active).items():
+        machine[name] = value
+    machine["length"], machine["many"], machine["block_warps"] = len(trace), len(warps), work.block_warps
+    machine["to_start"], machine["to_finish"] = blocks - resident, blocks
+    machine["partitions"]["kept"] = -1
+    advance = functions("tw_sm_", _SOURCE).run
+    while (state := advance(machine.ctypes.data, _SLICE)) == 1:
+        pass
+    if state:
+        raise CompileError("the machine code waits for ever; its control bits are not as the model reads them")
+    clocks = max(1, int(machine["clock"]))
+    shares = machine["clocks"] / (clocks * _NUMBERS["TW_SM_PARTITIONS"])
+    return Simulated(
+        clocks,
+        int(machine["clocks"][_NUMBERS["TW_SM_ISSUED"]]),
+        dict(zip(CAUSES, map(float, shares), strict=True)),
+        dict(zip(STAGES, map(float, machine["busy"] / clocks), strict=True)),
+    )
+
+
+def _numbers(gpu: Gpu, times: Timing, active: int) -> dict[str, float]:
+    """The machine's own."""
+    a_clock = gpu.memory_gb_per_s * 1e3 / gpu.boost_mhz / SECTOR_BYTES
+    l2 = float(times.l2_sectors)
+    if gpu.l2_bytes_per_clock:
+        l2 = min(l2, gpu.l2_bytes_per_clock / SECTOR_BYTES / active)
+    return {
+        "queue_places": times.queue_places, "lead_clocks": times.lead, "address_clocks": times.address,
+        "leave_clocks": times.leave, "request_clocks": times.request, "barrier_clocks": times.barrier,
+        "start_clocks": times.start,
+        "l2_sectors_per_clock": l2, "dram_sectors_per_clock": a_clock / active,
+    }  # fmt: skip
+
+
+def lower(code: Sequence[Instruction], sites: Mapping[int, Requests], gpu: Gpu) -> npt.NDArray[Any]:
+    """Machine code as the model reads it, a record an instruction."""
+    records = np.zeros(len(code), _CODE)
+    records["operands"] = -1
+    times = timing(gpu)
+    for one, record in zip(code, records, strict=True):
+        taken = pipes.taken(one.name, gpu)
+        record["pipes"], record["interval"] = taken.pipes, taken.interval
+        record["stall"], record["yields"] = one.stall, one.yields
+        record["sets"], record["frees"], record["waits"], record["reuse"] = one.sets, one.frees, one.waits, one.reuse
+        site = sites.get(one.ptx_line, Requests(0.0))
+        if one.name in _SHARED_OPS:
+            _shared(record, one, site, gpu, times)
+        elif one.name in _LOADS | _STORES:
+            _global(record, one, site, gpu, times)
+        elif one.name in pipes.SPECIALS and (one.sets, one.frees) != (NO_COUNTER, NO_COUNTER):
+            record["kind"] = _NUMBERS["TW_SM_SPECIAL"]
+            record["result_clocks"], record["read_clocks"] = times.special_result, times.special_read
+        elif one.name == "BAR" and one.opcode.startswith("BAR.SYNC"):
+            record["kind"] = _NUMBERS["TW_SM_BARRIER"]
+        elif one.name == "EXIT" and not one.guard:
+            record["kind"] = _NUMBERS["TW_SM_EXIT"]
+        else:
+            record["operands"] = _registers(one)
+    return records
+
+
+def _shared(record: Any, one: Instruction, site: Requests, gpu: Gpu, times: Timing) -> None:
+    size = _lane_bytes(one)
+    record["kind"], record["pipes"] = _NUMBERS["TW_SM_SHARED"], 0
+    record["result_clocks"] = _result(times, "shared", size)
+    kind = "shared_store" if one.name == "STS" else "shared_load"
+    record["read_clocks"] = times.latency("read", kind, size) - times.lead
+    wavefronts = max(
+        site.wavefronts, size / _WORD_BYTES
+    )  # what all lanes share is still written to each one's registers
+    record["wavefronts"] = wavefronts * WAVEFRONT_BYTES / gpu.shared_bytes_per_clock
+
+
+def _global(record: Any, one: Instruction, site: Requests, gpu: Gpu, times: Timing) -> None:
+    size = _lane_bytes(one)
+    stores = one.name in _STORES
+    record["kind"], record["pipes"] = _NUMBERS["TW_SM_STORE" if stores else "TW_SM_LOAD"], 0
+    record["result_clocks"] = _result(times, "global", size)
+    record["read_clocks"] = times.latency("read", "global_store" if stores else "global_load", size) - times.lead
+    record["tags"] = site.lines
+    moved = max(site.sectors * SECTOR_BYTES, size * WARP_LANES)
+    record["wavefronts"] = moved / (gpu.l1_bytes_per_clock or WAVEFRONT_BYTES)
+    record["l2_sectors"], record["dram_sectors"] = site.l2_sectors, site.dram_sectors
+    far = site.dram_sectors / site.l2_sectors if site.l2_sectors else 0.0
+    record["miss_clocks"] = times.l2 + far * (times.dram - times.l2)
+
+
+def _result(times: Timing, kind: str, size: int) -> int:
+    """From the request to the result, without the clocks of the data stage, which the measured latency has in it."""
+    return times.latency("result", kind, size) - times.lead - (size // _WORD_BYTES - 1)
+
+
+def _lane_bytes(one: Instruction) -> int:
+    match = _WIDTH.search(one.opcode)
+    return int(match[1]) // 8 if match else 4
+
+
+def _registers(one: Instruction) -> list[int]:
+    """Registers of the three source operands in their places; -1 where there is none."""
+    skipped = 2 if one.name.endswith("SETP") else 1
+    sources = [x for x in one.operands[skipped:] if not x.lstrip("!").startswith(("P", "UP"))]
+    found = [int(match[1]) if (match := _REGISTER.match(x)) else -1 for x in sources[:3]]
+    return found + [-1] * (3 - len(found))

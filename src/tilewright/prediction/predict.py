@@ -1,0 +1,198 @@
+"""The time of one launch, predicted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tilewright import machine
+from tilewright.errors import ArgumentValueError, MissingExtraError
+from tilewright.machine.timing import timing
+from tilewright.prediction import flow, multiprocessor
+from tilewright.prediction.record import Change, Prediction, Share
+from tilewright.prediction.workload import Workload, of_profile
+from tilewright.profiling import profile
+from tilewright.profiling.record import Profile
+from tilewright.programs.disassembler import Instruction, disassembled
+from tilewright.programs.program import OLDEST_CC, Program, program_for
+from tilewright.simt.run.limits import Limits
+
+#: Most machine instructions of a warp's path.
+_MOST_INSTRUCTIONS = 8_000_000
+#: What published times are of predicted ones, least and most. Source: `benchmarks/prediction.py`.
+BAND = (0.75, 1.35)
+#: A stage that works for so much of the time is what limits.
+_BUSY = 0.85
+
+
+def predict(
+    kernel: Any,
+    grid: int | Sequence[int],
+    block: int | Sequence[int],
+    args: Sequence[Any],
+    *,
+    shared_bytes: int = 0,
+    gpu: str | None = None,
+    clock_mhz: int | None = None,
+    limits: Limits | None = None,
+) -> Prediction:
+    """How long a launch takes on a GPU that need not be there.
+
+    The launch is profiled on the simulated GPU; the vendor's assembler makes the machine code that the GPU would run.
+
+    Parameters
+    ----------
+    kernel, grid, block, args, shared_bytes, limits
+        As for :func:`tilewright.profile`.
+    gpu : str, optional
+        The GPU, as `tilewright gpus` lists it; `TILEWRIGHT_GPU`, or the H100, by default. One older than compute
+        capability 7.5, which the assembler makes no code for, runs that of 7.5.
+    clock_mhz : int, optional
+        The clock that its multiprocessors sustain; the vendor's boost clock by default.
+
+    Returns
+    -------
+    Prediction
+
+    Raises
+    ------
+    ArgumentValueError
+        The clock is not positive.
+    MissingExtraError
+        The assembler or the disassembler is not installed.
+    TilewrightError
+        As :func:`tilewright.profile`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tilewright import catalogue
+    >>> a = np.ones((64, 64), np.float32)
+    >>> kernel = catalogue.find("results_8")
+    >>> shape = kernel.launch_rule(64, 64, 64)
+    >>> found = predict(kernel.program("float32"), shape.grid, shape.block, kernel.arguments(a, a, a.copy()))
+    >>> found.kernel, 1e-6 < found.seconds < 1e-4
+    ('several_results<float, 32, 8>', True)
+    """
+    target = machine.chosen(gpu)
+    if clock_mhz is not None and clock_mhz < 1:
+        raise ArgumentValueError(f"`clock_mhz` must be 1 or more (got {clock_mhz}); leave it out for the boost clock")
+    program = program_for(kernel, args, max(target.compute_capability, OLDEST_CC))
+    seen = profile(program, grid, block, args, shared_bytes=shared_bytes, gpu=target.key, limits=limits)
+    return of(seen, program, target, clock_mhz)
+
+
+def of(seen: Profile, program: Program, gpu: machine.Gpu, clock_mhz: int | None = None) -> Prediction:
+    """The time of a launch that was profiled.
+
+    Raises MissingExtraError: the assembler or the disassembler is not installed.
+    """
+    if seen.resources is None or seen.occupancy is None:
+        raise MissingExtraError("; ".join(seen.notes))
+    work = of_profile(seen, max(1, seen.occupancy.occupancy.active_blocks))
+    return described(seen, Model.of(program, work, gpu), work, seen.grid, clock_mhz)
+
+
+def described(
+    seen: Profile, model: Model, work: Workload, grid: tuple[int, int, int], clock_mhz: int | None = None
+) -> Prediction:
+    """The prediction of a workload, whose kernel was profiled in a launch of this or another grid."""
+    gpu, mhz = model.gpu, clock_mhz or model.gpu.boost_mhz
+    time = model.time(work, mhz)
+    found = time.simulated
+    shares = sorted((Share(*item) for item in found.shares.items()), key=lambda share: -share.fraction)
+    return Prediction(
+        kernel=seen.kernel,
+        gpu=gpu.name,
+        grid=grid,
+        block=seen.block,
+        seconds=time.seconds,
+        least_seconds=time.seconds * BAND[0],
+        most_seconds=time.seconds * BAND[1],
+        clocks=time.clocks,
+        clock_mhz=mhz,
+        launch_seconds=timing(gpu).launch_us * 1e-6,
+        registers=seen.resources.registers_per_thread if seen.resources else 0,
+        resident_blocks=work.resident_blocks,
+        waves=work.blocks / (work.resident_blocks * gpu.multiprocessors),
+        instructions_per_clock=found.instructions / found.clocks,
+        limiter=_limiter(found),
+        shares=tuple(share for share in shares if share.fraction >= 0.005),
+        busy=tuple(Share(*item) for item in found.busy.items()),
+        changes=tuple(Change(name, model.time(other, mhz).seconds) for name, other in _others(work, gpu)),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Time:
+    """Of one launch."""
+
+    seconds: float
+    clocks: int
+    simulated: multiprocessor.Simulated  #: The last blocks that were simulated.
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A kernel's machine code, and the path of a warp through it."""
+
+    code: tuple[Instruction, ...]
+    trace: npt.NDArray[np.uint32]
+    gpu: machine.Gpu
+
+    @classmethod
+    def of(cls, program: Program, work: Workload, gpu: machine.Gpu) -> Model:
+        """The path that the counts of a launch speak for."""
+        code = disassembled(program.ptx, program.entry, max(gpu.compute_capability, OLDEST_CC))
+        ways = flow.graph(code)
+        trace = flow.walk(ways, flow.frequencies(code, ways, work.executed), _MOST_INSTRUCTIONS)
+        return cls(code, trace, gpu)
+
+    def time(self, work: Workload, clock_mhz: int) -> Time:
+        """How long a launch takes: that of the multiprocessor which has most blocks.
+
+        Of many blocks the first two fillings are simulated; each other one takes what the second does.
+        """
+        each = -(-work.blocks // self.gpu.multiprocessors)
+        active = min(self.gpu.multiprocessors, work.blocks)
+
+        def run(blocks: int) -> multiprocessor.Simulated:
+            return multiprocessor.run(self.code, self.trace, work, self.gpu, blocks=blocks, active=active)
+
+        most = 2 * work.resident_blocks
+        last = run(min(each, most))
+        clocks = float(last.clocks)
+        if each > most:
+            a_filling = last.clocks - run(work.resident_blocks).clocks
+            clocks += (each - most) / work.resident_blocks * a_filling
+        seconds = clocks / (clock_mhz * 1e6) + timing(self.gpu).launch_us * 1e-6
+        return Time(seconds, round(clocks), last)
+
+
+def _limiter(found: multiprocessor.Simulated) -> str:
+    """The stage of memory that always works, else issue where it takes most clocks, else what was waited for most."""
+    stage = max(found.busy, key=lambda name: found.busy[name])
+    if found.busy[stage] >= _BUSY:
+        return {"requests": "memory instructions", "data": "shared memory and L1 bandwidth"}.get(stage, stage)
+    waited = {name: share for name, share in found.shares.items() if name != multiprocessor.ISSUE}
+    issues = found.shares[multiprocessor.ISSUE] >= 1 / 2
+    return multiprocessor.ISSUE if issues else max(waited, key=lambda name: waited[name])
+
+
+def _others(work: Workload, gpu: machine.Gpu) -> list[tuple[str, Workload]]:
+    """The workload with one thing different each time."""
+    found = []
+    most = gpu.warps_per_multiprocessor // work.block_warps
+    for blocks in (work.resident_blocks - 1, work.resident_blocks + 1):
+        if 1 <= blocks <= most and work.blocks > gpu.multiprocessors:
+            s = "s" * (blocks > 1)
+            found.append((f"{blocks} block{s} on a multiprocessor", replace(work, resident_blocks=blocks)))
+    if any(site.wavefronts > 1.02 * site.ideal_wavefronts for site in work.sites.values()):
+        found.append(("without bank conflicts", work.without_conflicts()))
+    if any(site.sectors > 1.02 * site.ideal_sectors for site in work.sites.values()):
+        found.append(("all accesses coalesced", work.coalesced()))
+    return found

@@ -1,0 +1,138 @@
+"""The time of a product by a kernel of the catalogue, at any size: counted small, then scaled.
+
+A warp of a kernel of the catalogue does the same for each tile of k. So two small products, with k and twice k, give
+the counts at any k. What the second level has to fetch follows from the shape: the multiprocessors work side by side
+at a filling of blocks, whose rows of A and columns of B come from memory once, unless all of A and B stays in it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+import numpy as np
+
+from tilewright.errors import ArgumentValueError, MissingExtraError
+from tilewright.kernels.catalogue import LaunchShape, Record
+from tilewright.machine import Gpu
+from tilewright.prediction.predict import Model, described
+from tilewright.prediction.record import Prediction
+from tilewright.prediction.workload import Requests, Workload, of_profile
+from tilewright.profiling import profile
+from tilewright.profiling.counts import SECTOR_BYTES
+from tilewright.profiling.record import Profile
+from tilewright.programs.program import OLDEST_CC, Program
+
+#: Of k, that the smaller of the two products has; and tiles of C in each direction.
+_COUNTED_K, _COUNTED_TILES = 256, 2
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """C of shape (m, n) from A of shape (m, k) and B of shape (k, n)."""
+
+    m: int
+    n: int
+    k: int
+    dtype: str = "float32"
+
+    @property
+    def operations(self) -> int:
+        """Multiplications and additions."""
+        return 2 * self.m * self.n * self.k
+
+
+def predict(record: Record, product: Product, gpu: Gpu, clock_mhz: int | None = None) -> Prediction:
+    """How long a kernel of the catalogue takes for a product.
+
+    Parameters
+    ----------
+    record : Record
+        A kernel that GPUs run.
+    product : Product
+    gpu : Gpu
+        Of compute capability 7.5 or newer, which the assembler makes code for.
+    clock_mhz : int, optional
+        The clock that its multiprocessors sustain; the vendor's boost clock by default.
+
+    Raises
+    ------
+    ArgumentValueError
+        The kernel does not take the product.
+    MissingExtraError
+        The compilers are not installed.
+
+    Examples
+    --------
+    >>> from tilewright import catalogue, machine
+    >>> found = predict(catalogue.find("results_8"), Product(1024, 1024, 1024), machine.gpu("a6000"))
+    >>> found.grid, round(found.waves, 2)
+    ((32, 32, 1), 1.22)
+    """
+    refused = record.accepts(product.m, product.n, product.k, product.dtype)
+    if refused or record.backend != "gpu":
+        raise ArgumentValueError(
+            f"kernel {record.name!r} {refused or 'runs on no GPU'}; `tilewright kernels` lists what each takes"
+        )
+    program = record.program(product.dtype, max(gpu.compute_capability, OLDEST_CC))
+    rows, columns = (
+        min(have, _COUNTED_TILES * tile) for have, tile in zip((product.m, product.n), record.tile, strict=True)
+    )
+    small = replace(product, m=rows, n=columns, k=min(product.k, _COUNTED_K))
+    seen = [_counted(record, program, one, gpu) for one in (small, replace(small, k=2 * small.k))]
+    shape = record.launch_rule(product.m, product.n, product.k)
+    work = _scaled([_work(one) for one in seen], small.k, product, shape, record, gpu)
+    model = Model.of(program, work, gpu)
+    return described(seen[0], model, work, shape.grid, clock_mhz)
+
+
+def _counted(record: Record, program: Program, product: Product, gpu: Gpu) -> Profile:
+    a, b, c = (
+        np.zeros(extents, product.dtype)
+        for extents in ((product.m, product.k), (product.k, product.n), (product.m, product.n))
+    )
+    shape = record.launch_rule(product.m, product.n, product.k)
+    return profile(program, shape.grid, shape.block, record.arguments(a, b, c), gpu=gpu.key)
+
+
+def _work(seen: Profile) -> Workload:
+    if seen.occupancy is None:
+        raise MissingExtraError("; ".join(seen.notes))
+    return of_profile(seen, max(1, seen.occupancy.occupancy.active_blocks))
+
+
+def _scaled(
+    counted: list[Workload], k: int, product: Product, shape: LaunchShape, record: Record, gpu: Gpu
+) -> Workload:
+    """The workload of a product from those of two small ones, with `k` and twice `k`."""
+    less, more = counted
+    sites = {}
+    for line, site in less.sites.items():
+        a_step = (more.sites[line].executed - site.executed) / k if line in more.sites else 0.0
+        sites[line] = replace(site, executed=site.executed + a_step * (product.k - k))
+    work = replace(less, blocks=math.prod(shape.grid), sites=MappingProxyType(sites))
+    fetched = _fetched(work, product, shape, record, gpu)
+
+    def served(site: Requests) -> Requests:
+        return replace(site, dram_sectors=site.l2_sectors * fetched) if site.loads else site
+
+    return replace(work, sites=MappingProxyType({line: served(site) for line, site in sites.items()}))
+
+
+def _fetched(work: Workload, product: Product, shape: LaunchShape, record: Record, gpu: Gpu) -> float:
+    """Which part of the sectors that reach the second level come from memory."""
+    size = np.dtype(product.dtype).itemsize
+    asked = work.blocks * work.block_warps * sum(s.executed * s.l2_sectors for s in work.sites.values() if s.loads)
+    whole = (product.m + product.n) * product.k * size
+    if not asked:
+        return 0.0
+    if whole <= gpu.l2_bytes:
+        return min(1.0, whole / SECTOR_BYTES / asked)
+    filling = min(work.blocks, work.resident_blocks * gpu.multiprocessors)
+    along = shape.grid[0]
+    across = -(-filling // along)
+    tiles = (min(filling, along), across) if record.rows_by_x else (across, min(filling, along))
+    extents = (min(product.m, tiles[0] * record.tile[0]), min(product.n, tiles[1] * record.tile[1]))
+    fresh = sum(extents) * product.k * size / SECTOR_BYTES
+    return min(1.0, fresh * work.blocks / filling / asked)

@@ -1,0 +1,100 @@
+"""What a launch does, as counted: the input of the model of time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+from tilewright.machine import WARP_LANES
+from tilewright.profiling.counts import SECTOR_BYTES, Sectors
+from tilewright.profiling.record import Profile, SiteCounts
+
+_LINE_SECTORS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Requests:
+    """One PTX instruction, as a warp executes it on average."""
+
+    executed: float  #: How often a warp executes it.
+    wavefronts: float = 1.0  #: Of shared memory, each time.
+    ideal_wavefronts: float = 1.0  #: The same without bank conflicts.
+    sectors: float = 0.0  #: Of global and local memory, each time.
+    lines: float = 0.0  #: Lines of the first level that these lie in.
+    ideal_sectors: float = 0.0  #: The fewest that hold the bytes used.
+    l2_sectors: float = 0.0  #: That the first level did not have.
+    dram_sectors: float = 0.0  #: That the second level did not have either.
+    loads: bool = False  #: Whether it reads global or local memory.
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """A launch's counts by line of PTX, a warp each, with what it needs of a multiprocessor."""
+
+    blocks: int
+    block_warps: int
+    resident_blocks: int  #: That a multiprocessor holds.
+    sites: MappingProxyType[int, Requests]  #: By line of PTX, from 1.
+
+    @property
+    def executed(self) -> dict[int, float]:
+        """How often a warp executes the instruction of each line."""
+        return {line: site.executed for line, site in self.sites.items()}
+
+    def without_conflicts(self) -> Workload:
+        """The same without bank conflicts."""
+        return self._each(lambda site: replace(site, wavefronts=site.ideal_wavefronts))
+
+    def coalesced(self) -> Workload:
+        """The same with no sector moved for bytes that nobody uses."""
+
+        def ideal(site: Requests) -> Requests:
+            share = site.ideal_sectors / site.sectors if site.sectors else 1.0
+            return replace(
+                site, sectors=site.ideal_sectors, lines=max(1.0, site.ideal_sectors / _LINE_SECTORS),
+                l2_sectors=site.l2_sectors * share, dram_sectors=site.dram_sectors * share,
+            )  # fmt: skip
+
+        return self._each(lambda site: ideal(site) if site.sectors else site)
+
+    def _each(self, change: Callable[[Requests], Requests]) -> Workload:
+        return replace(self, sites=MappingProxyType({line: change(site) for line, site in self.sites.items()}))
+
+
+def of_profile(profile: Profile, resident_blocks: int) -> Workload:
+    """The workload of a launch that was profiled."""
+    blocks = math.prod(profile.grid)
+    block_warps = -(-math.prod(profile.block) // WARP_LANES)
+    sites = {site.ptx_line: _requests(site, blocks * block_warps) for site in profile.sites}
+    return Workload(blocks, block_warps, resident_blocks, MappingProxyType(sites))
+
+
+def _requests(site: SiteCounts, warps: int) -> Requests:
+    counts = site.counts
+    executed = counts.warp_instructions / warps
+    for shared in (counts.shared_loads, counts.shared_stores, counts.shared_atomics):
+        if shared.requests:
+            return Requests(executed, shared.wavefronts_per_request, shared.ideal_per_request)
+    kinds = (counts.global_loads, counts.global_stores, counts.global_atomics, counts.local_loads, counts.local_stores)
+    access = next((kind for kind in kinds if kind.requests), None)
+    if access is None:
+        return Requests(executed)
+    each, served = access.requests, access.served
+    return Requests(
+        executed,
+        sectors=access.sectors_per_request,
+        lines=_lines(access),
+        ideal_sectors=access.ideal_per_request,
+        l2_sectors=served.l2_sectors / each,
+        dram_sectors=served.dram_sectors / each,
+        loads=access in (counts.global_loads, counts.local_loads),
+    )
+
+
+def _lines(access: Sectors) -> float:
+    """Lines of a request: whole ones where all bytes of its sectors are used, else a line for each sector."""
+    used = access.bytes_used / (SECTOR_BYTES * access.sectors)
+    sectors = access.sectors_per_request
+    return max(1.0, sectors / _LINE_SECTORS) if used > 1 / 2 or sectors <= 1 else sectors

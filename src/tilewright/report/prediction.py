@@ -1,0 +1,115 @@
+"""Predicted times: one launch with what its time goes to, or kernels of the catalogue side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from tilewright.machine import Gpu
+from tilewright.prediction.products import Product
+from tilewright.prediction.record import Change, Prediction
+from tilewright.report import figures, styles
+from tilewright.report.blocks import Block, Gap, words
+from tilewright.report.tables import COUNT, PERCENT, RATE, SECONDS, Column, Table, group
+
+_SHARES = group(
+    Column("the time goes to", lambda share: share.name),
+    Column("share", lambda share: share.fraction, PERCENT),
+    Column("", lambda share: figures.bar(share.fraction, 1.0), style=styles.QUIET),
+)
+_CHANGES = group(
+    Column("with one thing different", lambda row: row.change.name),
+    Column("time", lambda row: row.change.seconds, SECONDS),
+    Column("of now", lambda row: row.change.seconds / row.now, PERCENT),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Predicted:
+    """A kernel of the catalogue, and what it takes."""
+
+    name: str
+    product: Product
+    time: Prediction
+
+    @property
+    def gflops(self) -> float:
+        """Multiplications and additions a second, in 10^9."""
+        return self.product.operations / self.time.seconds / 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class _Changed:
+    change: Change
+    now: float
+
+
+def blocks(found: Prediction) -> Iterator[Block]:
+    """One launch: its time, its limiter, what the time goes to, and what a change would give."""
+    yield words((found.kernel, f"bold {styles.PLACE}"), (f" on {found.gpu}, predicted", styles.QUIET), hang=2)
+    band = f"{figures.seconds(found.least_seconds)} to {figures.seconds(found.most_seconds)}"
+    yield words((figures.seconds(found.seconds), "bold"), f" ({band}), limited by {found.limiter}", hang=2)
+    grid, block = (" x ".join(map(str, extent)) for extent in (found.grid, found.block))
+    resident = figures.amount(found.resident_blocks, "block")
+    yield words(
+        f"grid {grid}, block {block}: {resident} of {found.registers} registers a thread on a multiprocessor, "
+        f"{found.waves:.2f} waves; {found.instructions_per_clock:.2f} instructions a clock at {found.clock_mhz:,} MHz",
+        hang=2,
+    )
+    yield Gap()
+    yield Table(_SHARES, (), [share for share in found.shares if share.fraction >= 0.01])
+    if found.changes:
+        yield Gap()
+        yield Table(_CHANGES, (), [_Changed(change, found.seconds) for change in found.changes])
+
+
+def products(found: Sequence[Predicted], gpu: Gpu) -> Iterator[Block]:
+    """Kernels of the catalogue, a row each."""
+    shape, mhz = _shape(found[0].product), f"{found[0].time.clock_mhz:,} MHz"
+    yield words(
+        (gpu.name, f"bold {styles.PLACE}"),
+        f" at {mhz}, {shape}",
+        (": predicted, nothing was measured", styles.QUIET),
+        hang=2,
+    )
+    key = group(Column("kernel", lambda row: row.name, style="bold"))
+    what = group(Column("dtype", lambda row: row.product.dtype))
+    rate = group(
+        Column("time", lambda row: row.time.seconds, SECONDS),
+        Column("GFLOPS", lambda row: row.gflops, RATE),
+        Column("of peak", lambda row: _of_peak(row, gpu), PERCENT),
+    )
+    why = group(
+        Column("registers", lambda row: row.time.registers, COUNT),
+        Column("blocks", lambda row: row.time.resident_blocks, COUNT, legend="that a multiprocessor holds"),
+        Column("limited by", lambda row: row.time.limiter, wrap_at=16),
+    )
+    yield Table(key, (what, rate, why), found)
+
+
+def document(found: Prediction) -> dict[str, object]:
+    """Return a prediction as JSON values."""
+    from tilewright.report.document import as_values
+
+    return dict(as_values(found))
+
+
+def product_document(found: Predicted) -> dict[str, object]:
+    """Return a row of the table as JSON values."""
+    shape = [found.product.m, found.product.n, found.product.k]
+    return {
+        "name": found.name,
+        "shape": shape,
+        "dtype": found.product.dtype,
+        "gflops": found.gflops,
+        **document(found.time),
+    }
+
+
+def _shape(product: Product) -> str:
+    return f"{product.m} x {product.n} x {product.k}"
+
+
+def _of_peak(row: Predicted, gpu: Gpu) -> float | None:
+    rates = ("float32", "float64", "int32")
+    return row.gflops / gpu.peak_gflops(row.product.dtype) if row.product.dtype in rates else None

@@ -1,0 +1,103 @@
+"""How often machine code runs, from counts of PTX; and least squares in numbers that are not negative."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from tilewright.prediction import flow
+from tilewright.prediction.nonnegative import least_squares
+from tilewright.programs.disassembler import NO_COUNTER, Instruction
+
+
+def one(opcode: str, line: int = 0, *, guard: str = "", target: int | None = None) -> Instruction:
+    return Instruction(opcode, guard, (), line, target, 1, False, NO_COUNTER, NO_COUNTER, 0, 0)
+
+
+#: A loop (3 turns of line 2) in a loop (4 turns of line 1), then line 3.
+NESTED = (
+    one("LDG", 1),
+    one("FFMA", 2),
+    one("BRA", 12, guard="@P0", target=1),
+    one("STG", 13),
+    one("BRA", 14, guard="@P1", target=0),
+    one("STG", 3),
+    one("EXIT"),
+)
+
+
+def path(code: tuple[Instruction, ...], executed: dict[int, float]) -> list[int]:
+    ways = flow.graph(code)
+    return flow.walk(ways, flow.frequencies(code, ways, executed), 10_000).tolist()
+
+
+def test_loops_turn_as_often_as_counted() -> None:
+    found = path(NESTED, {1: 4, 2: 12, 3: 1, 12: 12, 13: 4, 14: 4})
+    assert found == [*[0, *[1, 2] * 3, 3, 4] * 4, 5, 6]
+
+
+def test_turns_that_are_no_whole_number_are_dealt_out() -> None:
+    found = path(NESTED, {1: 4, 2: 10, 3: 1, 12: 10, 13: 4, 14: 4})
+    assert found.count(1) == 10
+    assert found.count(0) == 4
+
+
+def test_a_branch_goes_both_ways_in_proportion() -> None:
+    code = (
+        one("LDG", 1),
+        one("BRA", 2, guard="@P0", target=4),
+        one("FFMA", 3),
+        one("BRA", target=5),
+        one("FADD", 4),
+        one("STG", 5),
+        one("BRA", 6, guard="@P1", target=0),
+        one("EXIT"),
+    )
+    found = path(code, {1: 8, 2: 8, 3: 2, 4: 6, 5: 8, 6: 8})
+    assert (found.count(2), found.count(4), found.count(0)) == (2, 6, 8)
+    assert found[-1] == 7
+
+
+def test_of_loops_that_are_alike_the_unrolled_one_runs() -> None:
+    """The assembler keeps both: four products a turn, and one a turn for what is left."""
+    code = (
+        one("BRA", 9, guard="@P0", target=6),
+        *[one("FFMA", 1)] * 4,
+        one("BRA", 2, guard="@P1", target=1),
+        one("BRA", 9, guard="@P2", target=9),
+        one("FFMA", 1),
+        one("BRA", 2, guard="@P3", target=7),
+        one("EXIT"),
+    )
+    found = path(code, {1: 40, 9: 1})
+    assert found.count(7) <= 4
+    assert sum(number in (1, 2, 3, 4, 7) for number in found) == pytest.approx(40, abs=3)
+
+
+def test_a_loop_that_counts_alone_would_not_reach_is_entered() -> None:
+    code = (one("BRA", 1, guard="@P0", target=3), one("FFMA", 2), one("BRA", 3, guard="@P1", target=1), one("EXIT"))
+    assert path(code, {2: 16, 3: 16}).count(1) == 16
+
+
+def test_a_path_without_end_is_refused() -> None:
+    ways = flow.graph(NESTED)
+    with pytest.raises(Exception, match="more than 5 machine instructions"):
+        flow.walk(ways, flow.frequencies(NESTED, ways, {1: 4, 2: 12, 3: 1, 12: 12, 13: 4, 14: 4}), 5)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_least_squares_against_every_choice_of_zeros(seed: int) -> None:
+    """Oracle: the best of the plain solutions of all subsets of unknowns that are not negative."""
+    rng = np.random.default_rng(seed)
+    a, b = rng.standard_normal((7, 4)), rng.standard_normal(7)
+    best = float(b @ b)
+    for size in range(1, 5):
+        for chosen in itertools.combinations(range(4), size):
+            x = np.linalg.lstsq(a[:, chosen], b, rcond=None)[0]
+            if x.min() >= 0:
+                best = min(best, float(np.sum((a[:, chosen] @ x - b) ** 2)))
+    x = least_squares(a, b)
+    assert x.min() >= 0
+    assert float(np.sum((a @ x - b) ** 2)) == pytest.approx(best)

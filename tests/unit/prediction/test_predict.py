@@ -1,0 +1,110 @@
+"""Predicted times: of launches, of products scaled from small ones, and against a published table."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright import catalogue, machine
+from tilewright.errors import ArgumentValueError, MissingExtraError
+from tilewright.prediction import products
+from tilewright.prediction.predict import of
+from tilewright.prediction.products import Product
+from tilewright.profiling import profile
+from tilewright.programs import disassembler
+
+pytest.importorskip("numba.cuda", reason="the gpu extra brings the compilers")
+
+A6000, V100 = machine.gpu("a6000"), machine.gpu("v100")
+#: S12: TFLOPS of 1024^3 by results a thread, on a GPU that the source does not name.
+S12 = {1: 3.670, 2: 4.800, 4: 6.019, 8: 6.772, 16: 6.665, 32: 5.323}
+
+
+def launched(name: str, size: int, gpu: machine.Gpu) -> tw.prediction.record.Prediction:
+    record = catalogue.find(name)
+    a, b, c = (np.zeros((size, size), record.dtypes[0]) for _ in range(3))
+    shape = record.launch_rule(size, size, size)
+    program = record.program(record.dtypes[0], max(gpu.compute_capability, (7, 5)))
+    seen = profile(program, shape.grid, shape.block, record.arguments(a, b, c), gpu=gpu.key)
+    return of(seen, program, gpu)
+
+
+@pytest.mark.parametrize("name", ["results_8", "shared_memory_32"])
+def test_a_scaled_product_takes_what_the_launch_itself_is_predicted(name: str) -> None:
+    dtype = catalogue.find(name).dtypes[0]
+    scaled = products.predict(catalogue.find(name), Product(768, 768, 768, dtype), A6000)
+    whole = launched(name, 768, A6000)
+    assert scaled.grid == whole.grid
+    assert scaled.seconds == pytest.approx(whole.seconds, rel=0.05)
+
+
+def test_the_time_grows_with_k() -> None:
+    times = [products.predict(catalogue.find("results_8"), Product(256, 256, k), A6000).seconds for k in (256, 4096)]
+    launch = 2.5e-6
+    assert (times[1] - launch) / (times[0] - launch) == pytest.approx(16, rel=0.15)
+
+
+@pytest.mark.volume
+def test_the_published_curve_of_results_a_thread() -> None:
+    """S12 but for one factor: no constant of the model was chosen by it."""
+    cube = Product(1024, 1024, 1024)
+    found = {
+        c: cube.operations / products.predict(catalogue.find(f"results_{c}"), cube, V100).seconds / 1e12 for c in S12
+    }
+    factor = math.exp(np.mean([math.log(rate / found[count]) for count, rate in S12.items()]))
+    errors = [abs(found[count] * factor / rate - 1) for count, rate in S12.items()]
+    assert np.median(errors) <= 0.15
+    assert max(found, key=lambda count: found[count]) in (8, 16)
+
+
+def test_bank_conflicts_and_scattered_accesses_are_named_with_what_they_cost() -> None:
+    from numba import cuda, float32
+
+    @cuda.jit
+    def columns(out: np.ndarray) -> None:
+        tile = cuda.shared.array((32, 32), float32)
+        x, y = cuda.threadIdx.x, cuda.threadIdx.y
+        for _ in range(64):
+            tile[x, y] = out[x * 32, y] + tile[x, (y + 1) % 32]
+        out[x * 32, y] = tile[x, y]
+
+    found = tw.predict(columns, 1, (32, 32), (np.zeros((1024, 32), np.float32),), gpu="a6000")
+    changed = {change.name: change.seconds for change in found.changes}
+    assert changed["without bank conflicts"] < 0.7 * found.seconds
+    assert changed["all accesses coalesced"] < found.seconds
+    assert found.least_seconds < found.seconds < found.most_seconds
+    assert sum(share.fraction for share in found.shares) == pytest.approx(1, abs=0.05)
+
+
+def test_a_lower_clock_takes_longer() -> None:
+    slow, fast = (products.predict(catalogue.find("tiled"), Product(256, 256, 256), A6000, mhz) for mhz in (900, 1800))
+    launch = slow.launch_seconds
+    assert (slow.seconds - launch) / (fast.seconds - launch) == pytest.approx(2)
+
+
+@pytest.mark.parametrize("key", machine.names())
+def test_every_gpu_has_the_numbers(key: str) -> None:
+    assert products.predict(catalogue.find("results_8"), Product(64, 64, 64), machine.gpu(key)).seconds > 2e-6
+
+
+def test_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ArgumentValueError, match="runs on no GPU"):
+        products.predict(catalogue.find("cpu_engine"), Product(8, 8, 8), A6000)
+    with pytest.raises(ArgumentValueError, match="float32 only"):
+        products.predict(catalogue.find("tiled_published"), Product(8, 8, 8, "float64"), A6000)
+    with pytest.raises(ArgumentValueError, match="`clock_mhz` must be 1 or more"):
+        tw.predict(None, 1, 1, (), clock_mhz=0)
+    monkeypatch.setattr("cuda.pathfinder.find_nvidia_binary_utility", lambda name: None)
+    monkeypatch.setattr(disassembler.shutil, "which", lambda name: None)
+    with pytest.raises(MissingExtraError, match="disassembler nvdisasm"):
+        disassembler.find_disassembler()
+
+
+def test_the_report_says_time_limiter_and_shares() -> None:
+    text = str(products.predict(catalogue.find("results_8"), Product(256, 256, 256), A6000))
+    assert "on NVIDIA RTX A6000, predicted" in text
+    assert "limited by" in text
+    assert "the time goes to" in text
