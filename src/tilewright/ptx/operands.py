@@ -155,6 +155,8 @@ class Operands:
             offset = integer(tokens, "a register, a variable or an integer as address")
         coordinates: list[Operand] = []
         while tokens.accept(","):
+            if tokens.texts[tokens.at] == "[":
+                tokens.fail("a coordinate, or several in braces")
             coordinates.append(self.operand())
         tokens.expect("]", "after an address")
         return Address(base, offset, tuple(coordinates))
@@ -164,9 +166,11 @@ class Operands:
         tokens.at += 1
         items: list[Operand] = []
         while True:
-            if tokens.texts[tokens.at] in {"{", "["}:
-                tokens.fail("a register or a constant inside braces")
-            items.append(self.operand())
+            at = tokens.at
+            item = None if tokens.texts[at] in {"{", "["} else self.operand()
+            if item is None or isinstance(item, Vector | Address):  # by name: of a vector type, an array's element
+                tokens.fail("a register or a constant inside braces", at)
+            items.append(item)
             if len(items) > _WIDEST:
                 tokens.error(f"braces hold at most {_WIDEST} operands")
             if not tokens.accept(","):

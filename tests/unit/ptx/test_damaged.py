@@ -60,6 +60,10 @@ KERNEL = HEADER + ".entry k() {\n.reg .b32 %r<9>; .reg .pred %p<3>; .shared .b32
         (KERNEL + "ld.shared.u32 %r1, [s+4;\n}", "kernel.ptx:6: expected ']' after an address, got ';'"),
         (KERNEL + "mov.b64 {%r1, {%r2}}, %r3;\n}",
          "kernel.ptx:6: expected a register or a constant inside braces, got '{'"),
+        (KERNEL + ".reg .v2 .b32 v;\nmov.b64 {%r1, v}, %r3;\n}",
+         "kernel.ptx:7: expected a register or a constant inside braces, got 'v'"),
+        (KERNEL + "mov.b64 %r1, {%r2, s[1]};\n}",
+         "kernel.ptx:6: expected a register or a constant inside braces, got 's'"),
         (KERNEL + "call (%r1), 5, ();\n}", "kernel.ptx:6: expected the function to call, got '5'"),
         (KERNEL + "{" * 300 + "}" * 300 + "}", "kernel.ptx:6: blocks nested more than 256 deep"),
         (KERNEL + "mov.u32 %r1, é;\n}", "kernel.ptx:6: expected a constant, got 'é'"),
@@ -134,8 +138,9 @@ def test_many_damaged_texts() -> None:
         HEADER + ".global .u8 x[] = {" + "{" * 50_000, KERNEL + "call f, (" + "%r1," * 50_000,
         "9" * 300_000, KERNEL + "mov.b32 %r1, 0" + "7" * 300_000, "1" * 300_000 + ".5", "/* " * 200_000,
         '"' + '\\"' * 300_000, HEADER + ".global .u32 x" + "[1000000]" * 2000 + ";",
+        KERNEL + "ld.shared.b32 %r1, " + "[s," * 20_000,
     ],
-    ids=range(18),
+    ids=range(19),
 )  # fmt: skip
 def test_long_nonsense_ends(text: str) -> None:
     with pytest.raises(PtxError):
