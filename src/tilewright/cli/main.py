@@ -52,8 +52,12 @@ def _run() -> None:
         _interrupted()
         sys.exit(INTERRUPTED)
     except Exception as error:
+        from tilewright.native.interrupts import hidden
         from tilewright.settings import debugging
 
+        if hidden(error):
+            _interrupted()
+            sys.exit(INTERRUPTED)
         if debugging():
             raise
         sys.exit(_told(error))

@@ -29,7 +29,7 @@ from tilewright.drivers.modules import KernelAttributes
 from tilewright.drivers.spacing import spacing_call
 from tilewright.drivers.views import ArrayView
 from tilewright.drivers.watched import WatchedNumPy, classes
-from tilewright.native.interrupts import HeldBack
+from tilewright.native.interrupts import HeldBack, Postponed
 from tilewright.programs import numba_lines
 from tilewright.programs.optional import require
 from tilewright.simt.observer import Observer
@@ -97,6 +97,7 @@ def rows(gpu: SimulatedGpu, finalizers: Finalizers) -> Sequence[Row]:
         (_DISPATCHER, "launch", launcher.launch),
         (_DISPATCHER, "LaunchConfig", LaunchConfig),
         (_DISPATCHER, "_Kernel.launch", _noting(launcher)),
+        (_DISPATCHER, "CUDADispatcher.typeof_pyval", _typing()),
         (_DISPATCHER, "CUDADispatcher.call", spacing_call(gpu)),
         (_DISPATCHER, "_Kernel.__init__", lines.kernel_init()),
         (_DISPATCHER, "compile_cuda", lines.compiler()),
@@ -129,6 +130,18 @@ def _noting(launcher: Launcher) -> Callable[..., None]:
         original(kernel, args, *options, **named)
 
     return launch
+
+
+def _typing() -> Callable[[Any, Any], Any]:
+    """Stands for `CUDADispatcher.typeof_pyval`, which the dispatcher's C part calls; it drops errors and compiles."""
+    original = importlib.import_module(_DISPATCHER).CUDADispatcher.typeof_pyval
+
+    @functools.wraps(original)
+    def typeof_pyval(dispatcher: Any, value: Any) -> Any:
+        with Postponed():
+            return original(dispatcher, value)
+
+    return typeof_pyval
 
 
 class Lines:

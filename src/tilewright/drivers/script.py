@@ -17,6 +17,7 @@ from pathlib import Path
 from tilewright.drivers import target
 from tilewright.drivers.internal_code import OURS, internal_folders
 from tilewright.drivers.target import NoProgramError, Target
+from tilewright.native.interrupts import hidden
 from tilewright.settings import debugging
 
 #: Exit status of a program that an exception ended, and of one that Ctrl-C did: 128 + SIGINT, as the shell says it.
@@ -103,6 +104,8 @@ def _ended(program: Target, main: types.ModuleType) -> Ended:
         except SystemExit as leave:
             ended = Ended(_status(leave))
         except Exception as error:
+            if interrupt := hidden(error):
+                raise interrupt from None
             ended = _failed(error, _FAILED)
         for thread in threading.enumerate():
             if thread not in (threading.current_thread(), threading.main_thread()) and not thread.daemon:

@@ -2,7 +2,7 @@
 
 Python raises KeyboardInterrupt on the main thread between any two instructions: between starting a thread and noting
 that it runs, between making a file and the block that removes it. And where it strikes inside a finalizer or a function
-that C calls, nobody gets it: Python prints it, and goes on.
+that C calls, nobody gets it: Python prints it, or C drops it, and all goes on.
 """
 
 from __future__ import annotations
@@ -63,6 +63,29 @@ class HeldBack:
             raise error
 
 
+class Postponed(HeldBack):
+    """Held back in a function that C calls and whose errors it drops: the interrupt strikes a moment later."""
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            super().__exit__()
+        except KeyboardInterrupt:
+            _strike_again()
+
+
+def hidden(error: BaseException) -> KeyboardInterrupt | None:
+    """The interrupt that Python 3.11 makes a RuntimeError where it strikes a class in the making."""
+    cause = error.__cause__
+    if isinstance(cause, KeyboardInterrupt) and str(error).startswith("Error calling __set_name__"):
+        return cause.with_traceback(error.__traceback__)
+    return None
+
+
+def _strike_again() -> None:
+    """From another thread: from here it would strike the very function that must not get it, and be lost for good."""
+    _thread.start_new_thread(_thread.interrupt_main, ())
+
+
 def on_main_thread() -> bool:
     """Whether this is the thread that interrupts strike."""
     return threading.get_ident() == threading.main_thread().ident
@@ -75,8 +98,7 @@ def none_lost() -> Iterator[None]:
 
     def hook(raised: Any) -> None:
         if issubclass(raised.exc_type, KeyboardInterrupt):
-            # From another thread: here it would strike this very function, and be lost for good.
-            _thread.start_new_thread(_thread.interrupt_main, ())
+            _strike_again()
         else:
             before(raised)
 

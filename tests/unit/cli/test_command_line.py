@@ -7,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -114,6 +115,22 @@ main()
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 130
     assert done.stderr.splitlines() == ["interrupted: stopped by Ctrl-C; nothing was written"]
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="newer versions let it through as it is")
+@pytest.mark.parametrize("where", ["tool", "program"])
+def test_ctrl_c_while_a_class_is_made_is_one_line(tmp_path: Path, where: str) -> None:
+    makes = """
+class Named:
+    def __set_name__(self, owner, name):
+        raise KeyboardInterrupt
+type("Made", (), {"named": Named()})
+"""
+    (tmp_path / ("program.py" if where == "program" else "typer.py")).write_text(makes)
+    line = [sys.executable, "-c", "import sys; sys.path.insert(0, '.')\nfrom tilewright.cli.main import main\nmain()"]
+    done = subprocess.run([*line, "run", "program.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 130
+    assert [text[:12] for text in done.stderr.splitlines()] == ["interrupted:"]
 
 
 def test_the_package_runs_as_a_module() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import signal
+import time
 from typing import Any
 
 import numpy as np
@@ -93,6 +95,25 @@ def test_a_kernel_is_loaded_anew_on_each_gpu() -> None:
             assert len(gpu.libraries) == 1
             assert gpu.libraries.popitem()[1].module.target.startswith("sm_9" if name == "h100" else "sm_80")
     assert x.tolist() == [3] * 4
+
+
+def test_ctrl_c_while_an_argument_is_typed_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    from numba.cuda import dispatcher
+
+    real, struck = dispatcher.typeof, []
+
+    def typed(value: Any, purpose: Any) -> Any:
+        if not struck:
+            struck.append(value)
+            signal.raise_signal(signal.SIGINT)
+        return real(value, purpose)
+
+    monkeypatch.setattr(dispatcher, "typeof", typed)
+    with tw.simulated_gpu(), pytest.raises(KeyboardInterrupt):
+        add_one[1, 32](np.zeros((1, 2, 1, 2, 1), np.int8))  # of no type that C has met
+        for _ in range(500):
+            time.sleep(0.01)
+    assert struck
 
 
 def test_an_unknown_gpu_is_refused_before_anything_is_replaced() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
+import sys
 import threading
 import time
 import weakref
@@ -15,7 +16,7 @@ from typing import Any
 import pytest
 
 from tilewright.native import private
-from tilewright.native.interrupts import HeldBack, none_lost
+from tilewright.native.interrupts import HeldBack, Postponed, hidden, none_lost
 
 
 def ctrl_c() -> None:
@@ -122,6 +123,30 @@ def test_an_interrupt_that_python_would_only_print_strikes_again(
         for _ in range(500):  # it strikes between two instructions, and wakes nobody who sleeps
             time.sleep(0.01)
     assert capfd.readouterr() == ("", "")
+
+
+def test_a_postponed_interrupt_strikes_behind_what_c_calls() -> None:
+    def called() -> int:
+        with Postponed():
+            ctrl_c()
+            return 7
+
+    with pytest.raises(KeyboardInterrupt):
+        assert called() == 7
+        for _ in range(500):
+            time.sleep(0.01)
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="newer versions let it through as it is")
+def test_an_interrupt_that_struck_a_class_in_the_making_is_found() -> None:
+    class Named:
+        def __set_name__(self, owner: type, name: str) -> None:
+            ctrl_c()
+
+    with pytest.raises(RuntimeError) as error:
+        type("Made", (), {"named": Named()})
+    assert isinstance(hidden(error.value), KeyboardInterrupt)
+    assert hidden(RuntimeError("of another kind")) is None
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
