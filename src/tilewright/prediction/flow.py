@@ -13,8 +13,9 @@ branch in proportion.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +29,7 @@ _ONE_EACH = frozenset(
     "LDG STG LDS STS LDL STL LD ST ATOM ATOMS ATOMG RED BAR FFMA FADD FMUL DFMA DADD DMUL HFMA2 MUFU LDGSTS HMMA "
     "IMMA DMMA LDSM".split()
 )
-_JUMPS = frozenset(("BRA", "CALL", "JMP"))
+_LEAVES = frozenset(("BRA", "CALL", "JMP", "EXIT", "RET"))
 _CONSERVED, _COUNTED, _NEAR, _SHORT = 100.0, 1.0, 0.03, 1e-5
 _NONE = 1e-6
 #: How often rows are weighted anew, and which differences are none.
@@ -42,6 +43,8 @@ class Graph:
 
     blocks: tuple[tuple[int, int], ...]  #: First instruction, and one past the last.
     edges: tuple[tuple[int, int], ...]  #: Numbers of blocks; `END` where the warp ends.
+    calls: MappingProxyType[int, int]  #: Blocks that call, and those to which their callees return.
+    callees: frozenset[int]  #: Blocks that return.
 
     def out(self, block: int) -> list[int]:
         """Numbers of the edges that leave a block."""
@@ -56,25 +59,42 @@ def graph(code: Sequence[Instruction]) -> Graph:
     """The blocks of machine code, in its order."""
     heads = {0}
     for number, one in enumerate(code):
-        if one.target is not None or one.name in ("EXIT", "BRA", "JMP", "RET"):
+        if one.name in _LEAVES:
             heads |= {number + 1} if one.target is None else {number + 1, one.target}
     firsts = sorted(head for head in heads if head < len(code))
     blocks = tuple(zip(firsts, [*firsts[1:], len(code)], strict=True))
-    return Graph(blocks, tuple(_edges(code, blocks)))
+    at = {first: number for number, (first, _) in enumerate(blocks)}
+    callees = {number: _returns(code, end - 1) for number, (_, end) in enumerate(blocks) if code[end - 1].name == "RET"}
+    backs = {back for found in callees.values() for back in found if back in at}
+    calls = {at[back] - 1: at[back] for back in backs}  # the block before the one it returns to
+    return Graph(blocks, tuple(_edges(code, blocks)), MappingProxyType(calls), frozenset(callees))
 
 
 def _edges(code: Sequence[Instruction], blocks: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
     at = {first: number for number, (first, _) in enumerate(blocks)}
     for number, (_, end) in enumerate(blocks):
         last = code[end - 1]
-        leaves = last.name in ("EXIT", "RET") or (last.target is not None and last.name in _JUMPS)
-        if leaves:
+        leaves = last.name in _LEAVES
+        if last.name == "RET":
+            yield from ((number, at[back]) for back in _returns(code, end - 1) if back in at)
+        elif leaves:
             yield number, END if last.target is None else at[last.target]
         if end in at and not (leaves and last.always):
             yield number, at[end]
 
 
-def frequencies(code: Sequence[Instruction], ways: Graph, executed: Mapping[int, float]) -> npt.NDArray[np.float64]:
+def _returns(code: Sequence[Instruction], ret: int) -> list[int]:
+    """Where a return may go: behind each call of the code that it stands in, which begins at the last target before."""
+    calls = [
+        (one.target, number + 1) for number, one in enumerate(code) if one.name == "CALL" and one.target is not None
+    ]
+    head = max((target for target, _ in calls if target <= ret), default=None)
+    return [back for target, back in calls if target == head]
+
+
+def frequencies(
+    code: Sequence[Instruction], ways: Graph, executed: Mapping[int, float], plain: Set[int]
+) -> npt.NDArray[np.float64]:
     """How often a warp takes each edge.
 
     Parameters
@@ -83,6 +103,8 @@ def frequencies(code: Sequence[Instruction], ways: Graph, executed: Mapping[int,
         The machine code, and its graph.
     executed : mapping of int to float
         How often a warp executes the PTX instruction of each line.
+    plain : set of int
+        Lines of PTX that one machine instruction each is made of, not a division's many.
     """
     outs = [ways.out(block) for block in range(len(ways.blocks))]
     rows: list[npt.NDArray[np.float64]] = []
@@ -98,10 +120,11 @@ def frequencies(code: Sequence[Instruction], ways: Graph, executed: Mapping[int,
     for block in range(len(ways.blocks)):
         add({block: 1.0}, float(block == 0), _CONSERVED)
         rows[-1][ways.into(block)] -= _CONSERVED
-    one_each, near = _places(code, ways, executed)
+    one_each, near = _places(code, ways, executed, plain)
     for places, weight in ((one_each, _COUNTED), (near, _NEAR)):
-        for line, parts in places.items():
-            add(parts, executed[line], weight / max(1.0, executed[line]) ** 0.5)
+        for parts, counts in _alike(places, executed):
+            middle = float(np.median(counts))
+            add(parts, middle, weight * len(counts) / max(1.0, middle) ** 0.5)
     fixed = len(ways.blocks)
     add({block: float(end - first) for block, (first, end) in enumerate(ways.blocks)}, 0.0, _SHORT)
     return _agreeing(ways, np.array(rows), np.array(sums), slice(fixed, len(rows) - 1))
@@ -110,7 +133,9 @@ def frequencies(code: Sequence[Instruction], ways: Graph, executed: Mapping[int,
 _Places = dict[int, dict[int, float]]
 
 
-def _places(code: Sequence[Instruction], ways: Graph, executed: Mapping[int, float]) -> tuple[_Places, _Places]:
+def _places(
+    code: Sequence[Instruction], ways: Graph, executed: Mapping[int, float], plain: Set[int]
+) -> tuple[_Places, _Places]:
     """By line of PTX, how many of its copies stand in each block: of instructions one each, and of the others.
 
     Of the others only lines of which no block is unrolled.
@@ -120,7 +145,7 @@ def _places(code: Sequence[Instruction], ways: Graph, executed: Mapping[int, flo
     unrolled: set[int] = set()
     for block, (first, end) in enumerate(ways.blocks):
         for one in code[first:end]:
-            if one.ptx_line in executed and one.name in _ONE_EACH and not one.guard:
+            if one.ptx_line in plain and one.name in _ONE_EACH and not one.guard:
                 parts = one_each.setdefault(one.ptx_line, {})
                 parts[block] = parts.get(block, 0.0) + 1
         lines = {one.ptx_line for one in code[first:end] if not one.guard} & set(executed)
@@ -131,6 +156,14 @@ def _places(code: Sequence[Instruction], ways: Graph, executed: Mapping[int, flo
     return one_each, {line: parts for line, parts in near.items() if line not in unrolled and line not in one_each}
 
 
+def _alike(places: _Places, executed: Mapping[int, float]) -> list[tuple[dict[int, float], list[float]]]:
+    """The counts of lines that stand in the same blocks equally often, together."""
+    groups: dict[tuple[tuple[int, float], ...], list[float]] = {}
+    for line, parts in places.items():
+        groups.setdefault(tuple(sorted(parts.items())), []).append(executed[line])
+    return [(dict(parts), counts) for parts, counts in groups.items()]
+
+
 def _agreeing(
     ways: Graph, rows: npt.NDArray[np.float64], sums: npt.NDArray[np.float64], counted: slice
 ) -> npt.NDArray[np.float64]:
@@ -139,25 +172,27 @@ def _agreeing(
     Source: Schlossmacher, An Iterative Technique for Absolute Deviations Curve Fitting, JASA 68(344), 1973.
     """
     weights = np.ones(len(rows))
-    flow = _connected(ways, rows, sums)
+    flow = _connected(ways, rows, sums, np.zeros(len(ways.edges)))
     for _ in range(_REWEIGHTED):
         differences = np.abs(rows[counted] @ flow - sums[counted])
         weights[counted] = 1 / np.sqrt(np.maximum(differences, _SAME))
-        flow = _connected(ways, rows * weights[:, None], sums * weights)
+        flow = _connected(ways, rows * weights[:, None], sums * weights, flow)
     return flow
 
 
-def _connected(ways: Graph, rows: npt.NDArray[np.float64], sums: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """The flow without loops that no way leads to: these get one warp's way, until all are reached."""
+def _connected(
+    ways: Graph, rows: npt.NDArray[np.float64], sums: npt.NDArray[np.float64], flow: npt.NDArray[np.float64]
+) -> npt.NDArray[np.float64]:
+    """The flow, found from one near it, without loops that no way leads to: a warp enters these once at least."""
     for _ in ways.blocks:
-        flow = least_squares(rows, sums)
+        flow = least_squares(rows, sums, flow)
         reached = {0}
         while more := {t for (s, t), x in zip(ways.edges, flow, strict=True) if x > _NONE and s in reached} - reached:
             reached |= more
         lost = {s for (s, _), x in zip(ways.edges, flow, strict=True) if x > _NONE and s not in reached}
         entries = [n for n, (s, t) in enumerate(ways.edges) if t in lost and s not in lost]
         if not entries:
-            return flow
+            break
         row = np.zeros(len(ways.edges))
         row[entries] = _COUNTED
         rows, sums = np.vstack([rows, row]), np.append(sums, _COUNTED)
@@ -190,13 +225,14 @@ def walk(ways: Graph, flow: npt.NDArray[np.float64], most: int) -> npt.NDArray[n
     loops = _loops(ways, flow, visits)
     taken, seen = np.zeros(len(flow)), np.zeros(len(visits))
     path: list[tuple[int, int]] = []
+    callers: list[int] = []
     length, block, before = 0, 0, END
     while block != END:
         first, end = ways.blocks[block]
         path.append((first, end))
         length += end - first
-        if length > most:
-            raise CompileError(f"a warp executes more than {most:,} machine instructions: predict a smaller problem")
+        if length > most or len(path) > 2 * sum(visits) + len(visits):
+            raise CompileError(f"no path of at most {most:,} machine instructions agrees with what warps executed")
         seen[block] += 1
         if (loop := loops.get(block)) is not None:
             if not block <= before <= loop.last:
@@ -206,15 +242,18 @@ def walk(ways: Graph, flow: npt.NDArray[np.float64], most: int) -> npt.NDArray[n
         if not edges:
             raise CompileError(f"machine instruction {end - 1} leads nowhere; assemble the kernel again")
         edge = max(edges, key=lambda n: flow[n] * seen[block] / max(visits[block], _NONE) - taken[n])
+        if block in ways.calls:
+            callers.append(ways.calls[block])
+        target = callers.pop() if block in ways.callees and callers else ways.edges[edge][1]
         taken[edge] += 1
-        before, block = block, ways.edges[edge][1]
+        before, block = block, target
     return np.concatenate([np.arange(first, end, dtype=np.uint32) for first, end in path])
 
 
 def _loops(ways: Graph, flow: npt.NDArray[np.float64], visits: Sequence[float]) -> dict[int, _Loop]:
     found: dict[int, _Loop] = {}
     for number, (source, target) in enumerate(ways.edges):
-        if target != END and target <= source and flow[number] > _NONE:
+        if target != END and target <= source and flow[number] > _NONE and source not in ways.callees:
             known = found.setdefault(target, _Loop(source))
             known.last = max(known.last, source)
     for head, loop in found.items():

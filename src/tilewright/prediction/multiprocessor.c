@@ -237,12 +237,11 @@ static void issue(struct tw_sm *sm, struct tw_sm_partition *partition, struct tw
         sm->arrived[warp->block]++;
         pass_barrier(sm, warp->block);
         break;
-    case TW_SM_EXIT:
-        leave(sm, warp);
-        break;
     default:
         read_registers(sm, partition, code, number);
     }
+    if (warp->position == sm->length)
+        leave(sm, warp);
 }
 
 // Goes on for so many clocks at which something issues. 0: all blocks have ended; 1: more; 2: nothing can issue again.

@@ -7,14 +7,13 @@
 
 enum {
     // What an instruction does: latency known to the compiler; a special unit; shared memory; a load from global or
-    // local memory; a store or an atomic there; the block's barrier; the warp's end.
+    // local memory; a store or an atomic there; the block's barrier.
     TW_SM_FIXED = 0,
     TW_SM_SPECIAL = 1,
     TW_SM_SHARED = 2,
     TW_SM_LOAD = 3,
     TW_SM_STORE = 4,
     TW_SM_BARRIER = 5,
-    TW_SM_EXIT = 6,
 
     // What a partition's clocks went to: an instruction, or what the warp that was ready next had waited for.
     TW_SM_ISSUED = 0,
@@ -86,7 +85,7 @@ struct tw_sm_partition {
 struct tw_sm {
     const struct tw_sm_instruction *code;
     const uint32_t *trace;
-    uint64_t length;
+    uint64_t length;  // after which a warp ends
     struct tw_sm_warp *warps;
     uint64_t many;
     uint64_t *arrived;  // warps of each resident block at its barrier

@@ -141,8 +141,6 @@ def lower(code: Sequence[Instruction], sites: Mapping[int, Requests], gpu: Gpu) 
             record["result_clocks"], record["read_clocks"] = times.special_result, times.special_read
         elif one.name == "BAR" and one.opcode.startswith("BAR.SYNC"):
             record["kind"] = _NUMBERS["TW_SM_BARRIER"]
-        elif one.name == "EXIT" and not one.guard:
-            record["kind"] = _NUMBERS["TW_SM_EXIT"]
         else:
             record["operands"] = _registers(one)
     return records

@@ -11,21 +11,25 @@ import numpy.typing as npt
 _Vector = npt.NDArray[np.float64]
 
 
-def least_squares(a: _Vector, b: _Vector) -> _Vector:
+def least_squares(a: _Vector, b: _Vector, near: _Vector | None = None) -> _Vector:
     """The x >= 0 for which |a x - b| is least.
 
     Parameters
     ----------
     a : ndarray of float64, shape (rows, n)
     b : ndarray of float64, shape (rows,)
+    near : ndarray of float64, shape (n,), optional
+        An x >= 0 to begin with.
 
     Examples
     --------
     >>> least_squares(np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([2.0, -3.0])).tolist()
     [2.0, 0.0]
     """
-    x = np.zeros(a.shape[1])
-    free = np.zeros(len(x), bool)
+    x = np.zeros(a.shape[1]) if near is None else near
+    free = x > 0
+    if free.any():
+        x = _inside(a, b, x, free)
     tolerance = 1e-12 * max(1.0, float(np.abs(a.T @ b).max(initial=0.0)))
     for _ in range(3 * len(x)):
         gradient = np.where(free, -np.inf, a.T @ (b - a @ x))

@@ -149,7 +149,7 @@ class Model:
         """The path that the counts of a launch speak for."""
         code = disassembled(program.ptx, program.entry, max(gpu.compute_capability, OLDEST_CC))
         ways = flow.graph(code)
-        trace = flow.walk(ways, flow.frequencies(code, ways, work.executed), _MOST_INSTRUCTIONS)
+        trace = flow.walk(ways, flow.frequencies(code, ways, work.executed, work.plain), _MOST_INSTRUCTIONS)
         return cls(code, trace, gpu)
 
     def time(self, work: Workload, clock_mhz: int) -> Time:

@@ -12,6 +12,8 @@ from tilewright.profiling.counts import SECTOR_BYTES, Sectors
 from tilewright.profiling.record import Profile, SiteCounts
 
 _LINE_SECTORS = 4
+#: PTX of which each is one machine instruction, where that has the name of such a one.
+_PLAIN = frozenset("ld st atom red bar barrier fma mad add sub mul".split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +29,7 @@ class Requests:
     l2_sectors: float = 0.0  #: That the first level did not have.
     dram_sectors: float = 0.0  #: That the second level did not have either.
     loads: bool = False  #: Whether it reads global or local memory.
+    plain: bool = False  #: Whether one machine instruction does it.
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,11 @@ class Workload:
     def executed(self) -> dict[int, float]:
         """How often a warp executes the instruction of each line."""
         return {line: site.executed for line, site in self.sites.items()}
+
+    @property
+    def plain(self) -> frozenset[int]:
+        """Lines that one machine instruction does."""
+        return frozenset(line for line, site in self.sites.items() if site.plain)
 
     def without_conflicts(self) -> Workload:
         """The same without bank conflicts."""
@@ -67,7 +75,10 @@ def of_profile(profile: Profile, resident_blocks: int) -> Workload:
     """The workload of a launch that was profiled."""
     blocks = math.prod(profile.grid)
     block_warps = -(-math.prod(profile.block) // WARP_LANES)
-    sites = {site.ptx_line: _requests(site, blocks * block_warps) for site in profile.sites}
+    sites = {}
+    for site in profile.sites:
+        plain = site.opcode.partition(".")[0] in _PLAIN
+        sites[site.ptx_line] = replace(_requests(site, blocks * block_warps), plain=plain)
     return Workload(blocks, block_warps, resident_blocks, MappingProxyType(sites))
 
 

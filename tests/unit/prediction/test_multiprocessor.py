@@ -112,3 +112,11 @@ def test_a_barrier_waits_for_the_last_warp_of_its_block_alone() -> None:
 def test_blocks_take_the_places_of_those_that_ended() -> None:
     code = [one("FFMA", "R1", "R1", "R1", "R1", stall=4)] * 100
     assert clocks(code, 4, blocks=5) == pytest.approx(5 * clocks(code, 4), rel=0.1)
+
+
+def test_a_path_ends_where_it_ends_whatever_stands_there() -> None:
+    """A warp may end by an exit under a predicate, or in the middle of code: nothing behind the path is read."""
+    work = Workload(3, 2, 1, MappingProxyType({}))
+    for last in (one("EXIT"), one("FFMA", "R1", "R2", "R3", "R5"), one("BAR.SYNC", "0x0"), one("LDG.E", "R1", "[R2]")):
+        trace = np.zeros(1, np.uint32)
+        assert multiprocessor.run([last], trace, work, A6000, blocks=3, active=1).clocks > 0

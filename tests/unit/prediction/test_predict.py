@@ -108,3 +108,28 @@ def test_the_report_says_time_limiter_and_shares() -> None:
     assert "on NVIDIA RTX A6000, predicted" in text
     assert "limited by" in text
     assert "the time goes to" in text
+
+
+@pytest.mark.parametrize("gpu", ["t4", "h100"])
+def test_kernels_with_calls_branches_and_local_memory_have_a_time(gpu: str) -> None:
+    from numba import cuda, float32
+
+    @cuda.jit
+    def many_ways(x: np.ndarray, out: np.ndarray) -> None:
+        i = cuda.grid(1)
+        if i >= out.size:
+            return
+        kept = cuda.local.array(16, float32)
+        for k in range(16):
+            kept[k] = x[(i + k) % x.size] / (x[i] + k + 1.5)
+        total = 0.0
+        for k in range(int(x[i]) % 7):
+            if k % 3 == 1:
+                continue
+            total += kept[int(x[k]) % 16]
+        cuda.atomic.add(out, i % 4, total)
+
+    x = np.arange(300, dtype=np.float64)
+    found = tw.predict(many_ways, 3, 128, (x, np.zeros(300)), gpu=gpu)
+    assert 2.5e-6 < found.seconds < 1e-3
+    assert found.instructions_per_clock > 0.01
