@@ -65,9 +65,9 @@ RECORDS = [r for r in tw.catalogue.records() if r.backend == "gpu" and not r.pub
 
 @pytest.mark.parametrize("record", RECORDS, ids=lambda r: r.name)
 def test_nothing_is_found_on_a_kernel_of_the_catalogue(record: tw.catalogue.Record) -> None:
-    m, n, k = 33, 20, 45  # off every tile
-    a, b = operands(m, n, k, record.dtypes[0])
-    c = np.zeros((m, n), a.dtype)
-    shape = record.launch_rule(m, n, k)
-    findings = tw.check(record.program(a.dtype.name), shape.grid, shape.block, record.arguments(a, b, c))
-    assert findings == ()
+    for m, n, k in ((33, 20, 45), (129, 132, 20)):  # off every tile; whole tiles and parts, rows of whole float4
+        a, b = operands(m, n, k, record.dtypes[0])
+        c = np.zeros((m, n), a.dtype)
+        shape = record.launch_rule(m, n, k)
+        findings = tw.check(record.program(a.dtype.name), shape.grid, shape.block, record.arguments(a, b, c))
+        assert findings == ()

@@ -103,24 +103,24 @@ class LaunchedProducts:
 def choice(m: int, n: int, k: int, name: str) -> tuple[Record, int]:
     """The kernel for a product in a dtype, and how many rows of C a launch makes: a grid has a limit along them.
 
-    That with the fewest instructions in the inner loop: an element of C has a multiply-add, a load of A and its part of
-    one of B, which all results of a thread share; blocks reach beyond C's edges. Of equals the last, as the catalogue
-    goes up the ladder.
+    That with the fewest instructions in the inner loop: an element of C has a multiply-add and its parts of a load of A
+    and one of B, which a thread's results share. Blocks reach beyond C's edges, and few of them leave a GPU idle. Of
+    equals the last, as the catalogue goes up the ladder.
 
     Raises DeviceError: no kernel takes it.
 
     Examples
     --------
     >>> [choice(m, m, m, "float32")[0].name for m in (40, 1000)]
-    ['shared_memory_16', 'results_8']
+    ['shared_memory_16', 'warp_tiled']
     """
     found: list[tuple[float, Record, int]] = []
     for record in reversed(_CANONICAL):
         rows = min(m, record.tile[0] * launch_limits().grid_extents[1])
-        results = math.prod(record.tile) / math.prod(record.block)
         if record.accepts(rows, n, k, name) is None and math.prod(record.block) >= _BLOCK_THREADS:
-            covered = math.prod(-(-extent // tile) * tile for extent, tile in zip((m, n), record.tile, strict=True))
-            found.append((covered * (2 + 1 / results), record, rows))
+            blocks = math.prod(-(-extent // tile) for extent, tile in zip((m, n), record.tile, strict=True))
+            covered = max(blocks, _BLOCKS) * math.prod(record.tile)
+            found.append((covered * (1 + sum(1 / shared for shared in record.results)), record, rows))
     if not found:
         raise DeviceError(f"extents for a kernel of the catalogue must fit its grid (got {m}, {n}, {k} in {name})")
     return min(found, key=lambda one: one[0])[1:]
@@ -128,6 +128,8 @@ def choice(m: int, n: int, k: int, name: str) -> tuple[Record, int]:
 
 #: A block of fewer threads leaves some of the multiprocessor's four schedulers without a warp.
 _BLOCK_THREADS = 128
+#: Fewer blocks than a large GPU has multiprocessors take as long as so many.
+_BLOCKS = 100
 
 
 def _summed(kind: Kind) -> str:

@@ -43,6 +43,7 @@ SOURCES: Mapping[str, str] = MappingProxyType(
         "S6": "CUDA C++, one thread an element, integers",
         "S9": "CUDA C++, tiles in shared memory, integers",
         "S11": "CUDA C++, several results a thread",
+        "SGEMM": "CUDA C++, float32, up to tiles of warps",
         "CPU": "the host, the engine behind tw.matmul",
         "OpenCL": "OpenCL, tiles in registers",
     }
@@ -75,6 +76,8 @@ class Record:
     notes: str = ""  #: What to look for in its counts.
     tile: tuple[int, int] = (0, 0)  #: Rows and columns of C a block computes; (0, 0) on the CPU.
     block: tuple[int, int] = (0, 0)  #: Threads of a block in x and y; (0, 0) on the CPU.
+    #: Results of a thread, as many rows as share an element of B that it read, and columns that share one of A.
+    results: tuple[int, int] = (1, 1)
     rows_by_x: bool = False  #: The rows of C follow x (as the published Python kernels have it), not y.
     compiler: Compile | None = None  #: Makes the Program; None on the CPU.
     operands: Literal["abc", "abc m n k", "cab m k n"] = "abc"  #: Order of the kernel's arguments, arrays and extents.
@@ -145,7 +148,7 @@ class Record:
         if self.backend != "gpu":
             return None
         # Flat indices are 32-bit, as in the sources; the margin is a tile's overhang.
-        if self.operands != "abc" and max(m * k, k * n, m * n) >= 2**31 - 64 * max(n, k):
+        if self.operands != "abc" and max(m * k, k * n, m * n) >= 2**31 - max(self.tile) * max(n, k):
             return "indexes with 32 bits: each matrix must have fewer than 2**31 elements"
         for axis, blocks, most in zip("xyz", self.launch_rule(m, n, k).grid, launch_limits().grid_extents, strict=True):
             if blocks > most:
@@ -259,8 +262,19 @@ def _several_results(count: int) -> Record:
     s = "s" * (count > 1)
     return _template(
         f"results_{count}", "several_results.cu", f"several_results<TYPE, 32, {count}>",
-        f"{count} result{s} a thread, 32x32", "S11", 32, "abc m n k", 32 // count,
+        f"{count} result{s} a thread, 32x32", "S11", 32, "abc m n k", 32 // count, results=(count, 1),
         notes=f"rows {32 // count} apart; one read of B's tile serves {count} multiply-add{s}",
+    )  # fmt: skip
+
+
+def _sgemm(
+    name: str, entry: str, title: str, edge: int, results: tuple[int, int], notes: str, file: str = ""
+) -> Record:
+    """A kernel of the float32 ladder: square tiles of C, blocks of one dimension."""
+    return Record(
+        name, f"CUDA C++: {title}", "SGEMM", "gpu", ("float32",), tile=(edge, edge), results=results,
+        block=(edge * edge // (results[0] * results[1]), 1), operands="abc m n k", notes=notes,
+        compiler=functools.partial(_cuda, file or f"{name}.cu", entry),
     )  # fmt: skip
 
 
@@ -304,6 +318,38 @@ _RECORDS = (
     ),
     *(_shared_memory(size) for size in (8, 16, 32)),
     *(_several_results(count) for count in (1, 2, 4, 8, 16, 32)),
+    _sgemm(
+        "uncoalesced", "one_element<32, false>", "one thread an element, rows along a warp", 32, (1, 1),
+        "the row follows threadIdx.x: what not to do, right for every shape", "coalesced.cu",
+    ),
+    _sgemm(
+        "coalesced", "one_element<32, true>", "one thread an element, columns along a warp", 32, (1, 1),
+        "the column follows threadIdx.x", "coalesced.cu",
+    ),
+    _sgemm(
+        "thread_tile_1d", "thread_tile_1d<64, 64, 8, 8>", "8 results of a column a thread, 64x64x8", 64, (8, 1),
+        "one read of B's tile serves 8 multiply-adds",
+    ),
+    _sgemm(
+        "thread_tile_2d", "thread_tile_2d<128, 128, 8, 8, 8>", "8x8 results a thread, 128x128x8", 128, (8, 8),
+        "16 reads serve 64 multiply-adds; bank conflicts in reading both tiles",
+    ),
+    _sgemm(
+        "vectorised", "vectorised<128, 128, 8, 8, 8>", "8x8 results a thread, float4, A transposed", 128, (8, 8),
+        "rows that are not aligned to 16 bytes go element by element; conflicts in storing A, reading B",
+    ),
+    _sgemm(
+        "padded", "padded<128, 128, 8, 8, 8>", "the same without bank conflicts", 128, (8, 8),
+        "A's tile has rows 4 elements longer, a thread's results lie in patches of 4x4",
+    ),
+    _sgemm(
+        "double_buffered", "double_buffered<128, 128, 8, 8, 8>", "the same with two buffers", 128, (8, 8),
+        "the next tiles are loaded while these are multiplied; one barrier a step",
+    ),
+    _sgemm(
+        "warp_tiled", "warp_tiled<128, 128, 16, 64, 64, 8>", "warp tiles of 64x64, 128x128x16", 128, (8, 16),
+        "24 reads serve 128 multiply-adds",
+    ),
     _opencl("naive", "S4", "naive kernel", "a work-item an element of C"),
     _opencl("tiled", "S4", "tiles in local memory, 16x16", "any shape; the source takes multiples of 16"),
     _opencl(

@@ -1,4 +1,4 @@
-"""The ladder: every kernel of the catalogue, from three loops to many results a thread, run and compared.
+"""The ladder: every kernel of the catalogue, from three loops to tiles of warps, run and compared.
 
 `matrices` makes and checks operands, `choice` picks records, a `climber` runs one record on one machine, `climbing`
 runs them all, and `rung` holds what they found.

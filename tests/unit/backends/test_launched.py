@@ -122,6 +122,7 @@ def test_negative_zeros_and_infinities_stay() -> None:
 def test_the_kernel_goes_by_the_shape() -> None:
     assert launched.choice(16, 16, 512, "float32")[0].name == "shared_memory_16"
     assert launched.choice(512, 512, 4, "int32")[0].name == "results_8"
+    assert launched.choice(1500, 1500, 4, "float32")[0].name == "warp_tiled"
     # 2**31 elements of A: only kernels of 64-bit indices are left.
     assert launched.choice(2**16, 16, 2**16, "float64")[0].name == "tiled"
     assert all(record.order == "fma" and not record.published for record in launched._CANONICAL)
@@ -151,11 +152,11 @@ def test_more_rows_than_a_grid_has_are_launched_in_parts(monkeypatch: pytest.Mon
 
 def test_a_plan_says_kernel_tile_and_work() -> None:
     plan = tw.plan((3, 100, 200), (200, 300), "float32", device="simulated:a100")
-    assert (plan.path, plan.tile, plan.parts, plan.threads) == ("results_8", (32, 32), 4 * 10, 128)
-    assert (plan.kernel, plan.order) == (catalogue.find("results_8"), "canonical")
+    assert (plan.path, plan.tile, plan.parts, plan.threads) == ("shared_memory_16", (16, 16), 7 * 19, 256)
+    assert (plan.kernel, plan.order) == (catalogue.find("shared_memory_16"), "canonical")
     assert plan.flops == 2 * 3 * 100 * 300 * 200
     assert plan.buffer_bytes == 4 * (100 * 200 + 200 * 300 + 100 * 300)
-    assert "results_8: CUDA C++: 8 results a thread" in str(plan)
+    assert "shared_memory_16: CUDA C++: shared memory" in str(plan)
     a, b = drawn((3, 100, 200), "float32"), drawn((200, 300), "float32", 1)
     assert same(plan(a, b), tw.matmul(a, b))
     assert tw.plan((4, 0), (0, 3), "float16", device="simulated").flops == 0
@@ -286,6 +287,6 @@ def test_the_launcher_of_a_real_gpu_gives_the_same_bits(gpu: Any, case: str, dty
 
 
 def test_a_real_gpu_has_a_plan_and_its_name_in_refusals(gpu: Any) -> None:
-    assert tw.plan((100, 200), (200, 300), device="cuda").path == "results_8"
+    assert tw.plan((100, 200), (200, 300), device="cuda").path == "shared_memory_16"
     with pytest.raises(DeviceError, match=r"NVIDIA A100.*: no kernel for GPUs has another algebra"):
         tw.matmul([[1.0]], [[1.0]], device="cuda", algebra="max-plus")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 
@@ -19,6 +20,12 @@ CASES = [(record, dtype) for record in GPU for dtype in record.dtypes]
 SHAPES = [(1, 1, 1), (7, 9, 8), (31, 33, 32), (64, 64, 64), (100, 37, 61)]
 #: One multiply-add of the canonical product in PTX, by dtype.
 STEP = {"float32": "fma.rn.f32", "float64": "fma.rn.f64", "int32": "mad.lo.s32"}
+#: Elements of A's and B's tiles where they are not as large as C's, padding included.
+TILES = {
+    "uncoalesced": (0, 0), "coalesced": (0, 0), "thread_tile_1d": (64 * 8, 8 * 64),
+    "thread_tile_2d": (128 * 8, 8 * 128), "vectorised": (128 * 8, 8 * 128), "padded": (132 * 8, 8 * 128),
+    "double_buffered": (2 * 132 * 8, 2 * 8 * 128), "warp_tiled": (128 * 16 + 4 * 8, 16 * 128),
+}  # fmt: skip
 
 
 def cases(pairs: list[tuple[Record, str]]) -> pytest.MarkDecorator:
@@ -38,9 +45,13 @@ def test_every_row_of_the_issue_has_its_records() -> None:
         "S6": ["global_memory"],
         "S9": ["shared_memory_8", "shared_memory_16", "shared_memory_32"],
         "S11": [f"results_{count}" for count in (1, 2, 4, 8, 16, 32)],
+        "SGEMM": [
+            "uncoalesced", "coalesced", "thread_tile_1d", "thread_tile_2d",
+            "vectorised", "padded", "double_buffered", "warp_tiled",
+        ],
         "S4": ["opencl_naive", "opencl_tiled"],
         "OpenCL": ["opencl_register_tiled"],
-    }
+    }  # fmt: skip
 
 
 def test_specimens_carry_published_in_their_name_and_say_their_limits() -> None:
@@ -64,7 +75,8 @@ def test_every_kernel_compiles_and_assembles(record: Record, dtype: str) -> None
     resources = program.resources()
     assert 16 <= resources.registers_per_thread <= 255
     assert resources.spill_store_bytes == resources.spill_load_bytes == resources.stack_bytes == 0
-    tiles = 0 if record.source in ("S1", "S6") else 2 * record.tile[0] * record.tile[1] * np.dtype(dtype).itemsize
+    tiles = sum(TILES[record.name]) if record.source == "SGEMM" else 2 * math.prod(record.tile)
+    tiles *= np.dtype(dtype).itemsize * (record.source not in ("S1", "S6"))
     assert program.shared_bytes == resources.shared_bytes == tiles
     assert resources.barriers == (1 if tiles else 0)
     # A register file holds 65,536: a block must be able to run at all.
@@ -118,6 +130,7 @@ def test_the_grid_covers_c_and_no_more(record: Record, m: int, n: int, k: int) -
         assert (blocks - 1) * tile < extent <= blocks * tile
     assert shape.grid[2] == shape.block[2] == 1
     assert shape.block[0] * shape.block[1] <= 1024
+    assert math.prod(record.tile) == math.prod(shape.block) * math.prod(record.results)
 
 
 def test_the_launch_of_the_transaction_analysis() -> None:

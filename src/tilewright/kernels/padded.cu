@@ -1,0 +1,111 @@
+// As vectorised, without bank conflicts. Rows of A's tile are PAD elements longer: the lanes of a warp store elements of
+// 2 * BK / 4 columns of A, which so come to lie in different banks. A thread's results are patches of 4 x 4, apart by
+// as much as all threads' patches side by side: lanes that read A's and B's tiles together read what lies together.
+
+// Whether rows of a row-major array begin at multiples of 16 bytes, as a float4 must.
+__device__ inline bool aligned(const float *array, int columns) {
+    return reinterpret_cast<size_t>(array) % sizeof(float4) == 0 && columns % 4 == 0;
+}
+
+// The four elements at `from`, of which `left` are before the end of their row; `fill` for those past it.
+__device__ inline float4 read4(const float *from, int left, bool wide, float fill) {
+    if (wide) {  // rows are multiples of four: all four are before the end, or none
+        return left > 0 ? *reinterpret_cast<const float4 *>(from) : make_float4(fill, fill, fill, fill);
+    }
+    return make_float4(left > 0 ? from[0] : fill, left > 1 ? from[1] : fill,
+                       left > 2 ? from[2] : fill, left > 3 ? from[3] : fill);
+}
+
+// Writes four elements likewise, those past the end of the row left out.
+__device__ inline void write4(float *to, int left, bool wide, const float *values) {
+    if (wide) {
+        if (left > 0) {
+            *reinterpret_cast<float4 *>(to) = make_float4(values[0], values[1], values[2], values[3]);
+        }
+        return;
+    }
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+        if (j < left) {
+            to[j] = values[j];
+        }
+    }
+}
+
+template <int BM, int BN, int BK, int TM, int TN>
+__global__ void __launch_bounds__(BM *BN / (TM * TN), 2)
+    padded(const float *a, const float *b, float *c, int m, int n, int k) {
+    constexpr int THREADS = BM * BN / (TM * TN);
+    constexpr int PAD = 4;
+    static_assert(BM % TM == 0 && BN % TN == 0 && TM % 4 == 0 && TN % 4 == 0, "results must come in fours");
+    static_assert(BM * BK == 4 * THREADS && BK * BN == 4 * THREADS, "a thread must load four elements of each tile");
+
+    __shared__ __align__(16) float tile_a[BK][BM + PAD];
+    __shared__ __align__(16) float tile_b[BK][BN];
+
+    const int top = blockIdx.y * BM;
+    const int left = blockIdx.x * BN;
+    // The first patch of the thread, and how far it is to the next.
+    const int row = threadIdx.x / (BN / TN) * 4;
+    const int column = threadIdx.x % (BN / TN) * 4;
+    constexpr int DOWN = 4 * BM / TM;
+    constexpr int RIGHT = 4 * BN / TN;
+    // What the thread loads of each tile.
+    const int row_a = threadIdx.x / (BK / 4);
+    const int column_a = threadIdx.x % (BK / 4) * 4;
+    const int row_b = threadIdx.x / (BN / 4);
+    const int column_b = threadIdx.x % (BN / 4) * 4;
+    const float *from_a = a + (top + row_a) * k + column_a;
+    const float *from_b = b + row_b * n + left + column_b;
+    const bool wide_a = aligned(a, k);
+    const bool wide_b = aligned(b, n);
+
+    float sums[TM][TN] = {};
+    for (int start = 0; start < k; start += BK) {
+        // Past the edge of k a step must leave the sums as they are, a negative zero included: 0 * -0 + c is c.
+        const float4 next_a = read4(from_a, top + row_a < m ? k - start - column_a : 0, wide_a, 0.0f);
+        const float4 next_b = read4(from_b, start + row_b < k ? n - left - column_b : 0, wide_b, -0.0f);
+        from_a += BK;
+        from_b += BK * n;
+        tile_a[column_a][row_a] = next_a.x;
+        tile_a[column_a + 1][row_a] = next_a.y;
+        tile_a[column_a + 2][row_a] = next_a.z;
+        tile_a[column_a + 3][row_a] = next_a.w;
+        *reinterpret_cast<float4 *>(&tile_b[row_b][column_b]) = next_b;
+        __syncthreads();
+
+#pragma unroll
+        for (int l = 0; l < BK; ++l) {
+            __align__(16) float of_a[TM], of_b[TN];
+#pragma unroll
+            for (int i = 0; i < TM; i += 4) {
+                *reinterpret_cast<float4 *>(&of_a[i]) =
+                    *reinterpret_cast<const float4 *>(&tile_a[l][row + i / 4 * DOWN]);
+            }
+#pragma unroll
+            for (int j = 0; j < TN; j += 4) {
+                *reinterpret_cast<float4 *>(&of_b[j]) =
+                    *reinterpret_cast<const float4 *>(&tile_b[l][column + j / 4 * RIGHT]);
+            }
+#pragma unroll
+            for (int i = 0; i < TM; ++i) {
+#pragma unroll
+                for (int j = 0; j < TN; ++j) {
+                    sums[i][j] = fmaf(of_a[i], of_b[j], sums[i][j]);
+                }
+            }
+        }
+        __syncthreads();
+    }
+
+    const bool wide_c = aligned(c, n);
+#pragma unroll
+    for (int i = 0; i < TM; ++i) {
+        const int y = top + row + i / 4 * DOWN + i % 4;
+#pragma unroll
+        for (int j = 0; j < TN; j += 4) {
+            const int x = left + column + j / 4 * RIGHT;
+            write4(c + y * n + x, y < m ? n - x : 0, wide_c, &sums[i][j]);
+        }
+    }
+}

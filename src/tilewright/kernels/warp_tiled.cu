@@ -1,0 +1,136 @@
+// As padded, with a level between block and thread: a warp owns WM x WN elements of the block's C, so that its lanes
+// share what they read. Lanes lie LANES down and 32 / LANES across; a thread's results are patches of 4 x 4, apart by
+// as much as all lanes' patches side by side.
+
+// Whether rows of a row-major array begin at multiples of 16 bytes, as a float4 must.
+__device__ inline bool aligned(const float *array, int columns) {
+    return reinterpret_cast<size_t>(array) % sizeof(float4) == 0 && columns % 4 == 0;
+}
+
+// The four elements at `from`, of which `left` are before the end of their row; `fill` for those past it.
+__device__ inline float4 read4(const float *from, int left, bool wide, float fill) {
+    if (wide) {  // rows are multiples of four: all four are before the end, or none
+        return left > 0 ? *reinterpret_cast<const float4 *>(from) : make_float4(fill, fill, fill, fill);
+    }
+    return make_float4(left > 0 ? from[0] : fill, left > 1 ? from[1] : fill,
+                       left > 2 ? from[2] : fill, left > 3 ? from[3] : fill);
+}
+
+// Writes four elements likewise, those past the end of the row left out.
+__device__ inline void write4(float *to, int left, bool wide, const float *values) {
+    if (wide) {
+        if (left > 0) {
+            *reinterpret_cast<float4 *>(to) = make_float4(values[0], values[1], values[2], values[3]);
+        }
+        return;
+    }
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+        if (j < left) {
+            to[j] = values[j];
+        }
+    }
+}
+
+template <int BM, int BN, int BK, int WM, int WN, int LANES>
+__global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN))
+    warp_tiled(const float *a, const float *b, float *c, int m, int n, int k) {
+    constexpr int THREADS = 32 * (BM / WM) * (BN / WN);
+    constexpr int TM = WM / LANES;
+    constexpr int TN = WN * LANES / 32;
+    static_assert(BM % WM == 0 && BN % WN == 0 && TM % 4 == 0 && TN % 4 == 0, "results must come in fours");
+    static_assert(4 * THREADS % BK == 0 && 4 * THREADS % BN == 0, "a step must load whole rows");
+
+    // Row x of the transposed tile of A begins at x * BM + x / 4 * PAD. A warp stores to rows 4 apart at once, and
+    // 128 / BK elements of each: padding of as many lets them lie in different banks.
+    constexpr int PAD = 128 / BK;
+    static_assert(PAD % 4 == 0 && BM % 32 == 0, "rows must begin at 16 bytes, and in bank 0 without padding");
+    __shared__ __align__(16) float tile_a[BK * BM + BK / 4 * PAD];
+    __shared__ __align__(16) float tile_b[BK][BN];
+
+    const int top = blockIdx.y * BM;
+    const int left = blockIdx.x * BN;
+    const int warp = threadIdx.x / 32;
+    const int lane = threadIdx.x % 32;
+    // The first patch of the thread, and how far it is to the next.
+    const int row = warp / (BN / WN) * WM + lane / (32 / LANES) * 4;
+    const int column = warp % (BN / WN) * WN + lane % (32 / LANES) * 4;
+    constexpr int DOWN = 4 * LANES;
+    constexpr int RIGHT = 4 * (32 / LANES);
+    // What the thread loads: four elements of A from `from_a` on and every STEP_A-th row from there, of B likewise.
+    constexpr int STEP_A = 4 * THREADS / BK;
+    constexpr int STEP_B = 4 * THREADS / BN;
+    const int row_a = threadIdx.x / (BK / 4);
+    const int column_a = threadIdx.x % (BK / 4) * 4;
+    const int row_b = threadIdx.x / (BN / 4);
+    const int column_b = threadIdx.x % (BN / 4) * 4;
+    const float *from_a = a + (top + row_a) * k + column_a;
+    const float *from_b = b + row_b * n + left + column_b;
+    const bool wide_a = aligned(a, k);
+    const bool wide_b = aligned(b, n);
+
+    float sums[TM][TN] = {};
+    for (int start = 0; start < k; start += BK) {
+        // Past the edge of k a step must leave the sums as they are, a negative zero included: 0 * -0 + c is c.
+        float4 of_a[BM / STEP_A], of_b[BK / STEP_B];
+#pragma unroll
+        for (int y = 0; y < BM; y += STEP_A) {
+            const int left_a = top + row_a + y < m ? k - start - column_a : 0;
+            of_a[y / STEP_A] = read4(from_a + y * k, left_a, wide_a, 0.0f);
+        }
+#pragma unroll
+        for (int y = 0; y < BK; y += STEP_B) {
+            const int left_b = start + row_b + y < k ? n - left - column_b : 0;
+            of_b[y / STEP_B] = read4(from_b + y * n, left_b, wide_b, -0.0f);
+        }
+        from_a += BK;
+        from_b += BK * n;
+#pragma unroll
+        for (int y = 0; y < BM; y += STEP_A) {
+            float *to = &tile_a[column_a * BM + column_a / 4 * PAD + row_a + y];
+            to[0] = of_a[y / STEP_A].x;
+            to[BM] = of_a[y / STEP_A].y;
+            to[2 * BM] = of_a[y / STEP_A].z;
+            to[3 * BM] = of_a[y / STEP_A].w;
+        }
+#pragma unroll
+        for (int y = 0; y < BK; y += STEP_B) {
+            *reinterpret_cast<float4 *>(&tile_b[row_b + y][column_b]) = of_b[y / STEP_B];
+        }
+        __syncthreads();
+
+#pragma unroll
+        for (int l = 0; l < BK; ++l) {
+            __align__(16) float of_a[TM], of_b[TN];
+#pragma unroll
+            for (int i = 0; i < TM; i += 4) {
+                *reinterpret_cast<float4 *>(&of_a[i]) =
+                    *reinterpret_cast<const float4 *>(&tile_a[l * BM + l / 4 * PAD + row + i / 4 * DOWN]);
+            }
+#pragma unroll
+            for (int j = 0; j < TN; j += 4) {
+                *reinterpret_cast<float4 *>(&of_b[j]) =
+                    *reinterpret_cast<const float4 *>(&tile_b[l][column + j / 4 * RIGHT]);
+            }
+#pragma unroll
+            for (int i = 0; i < TM; ++i) {
+#pragma unroll
+                for (int j = 0; j < TN; ++j) {
+                    sums[i][j] = fmaf(of_a[i], of_b[j], sums[i][j]);
+                }
+            }
+        }
+        __syncthreads();
+    }
+
+    const bool wide_c = aligned(c, n);
+#pragma unroll
+    for (int i = 0; i < TM; ++i) {
+        const int y = top + row + i / 4 * DOWN + i % 4;
+#pragma unroll
+        for (int j = 0; j < TN; j += 4) {
+            const int x = left + column + j / 4 * RIGHT;
+            write4(c + y * n + x, y < m ? n - x : 0, wide_c, &sums[i][j]);
+        }
+    }
+}
