@@ -16,30 +16,32 @@ struct shadow {
     struct tw_record table[TW_RECORDS];
     struct tw_slot slot;
     struct tw_warp warps[WARPS];
-    struct {
-        struct tw_shadow_block block;
-        uint64_t writes[CELLS];
-        uint64_t reads[CELLS];
-    } of;
     uint8_t shared[4 * CELLS];
+    struct tw_shadow_block *of;  // with W, R and clocks of lanes behind it
+    uint64_t *reads;
+    struct tw_clocks *lanes;
 };
 
 static inline struct shadow *fresh(uint64_t number)
 {
-    struct shadow *s = calloc(1, sizeof *s);
+    size_t of_shared = CELLS * sizeof(uint64_t), of_lanes = WARPS * TW_LANES * sizeof(struct tw_clocks);
+    struct shadow *s = calloc(1, sizeof *s + sizeof *s->of + 2 * of_shared + of_lanes);
     CHECK(s);
+    s->of = (struct tw_shadow_block *)(s + 1);
+    s->reads = s->of->writes + CELLS;
+    s->lanes = (struct tw_clocks *)(s->reads + CELLS);
     s->launch.found.table = s->table;
     s->launch.found.threads = WARPS * TW_LANES;
     s->launch.cell_bytes = 4;
     s->launch.warps = WARPS;
-    s->launch.shared_reads = sizeof s->of.block + sizeof s->of.writes;
+    s->launch.shared_reads = sizeof *s->of + of_shared;
     s->slot.block = number;
     s->slot.shared = (char *)s->shared;
     for (uint32_t w = 0; w < TW_WARPS_MAX; w++) {
-        s->of.block.clocks[w] = (struct tw_clock){1, (uint64_t)1 << TW_CLOCK_SHIFT};
-        s->of.block.whole[w] = 1;
+        s->of->clocks[w] = (struct tw_clock){1, (uint64_t)1 << TW_CLOCK_SHIFT};
+        s->of->whole[w] = 1;
         for (uint32_t q = 0; q < TW_WARPS_MAX; q++)
-            s->of.block.known[w].of[q] = 1;
+            s->of->known[w].of[q] = 1;
     }
     for (uint32_t w = 0; w < WARPS; w++) {
         s->warps[w].index = w;
@@ -52,11 +54,11 @@ static inline struct shadow *fresh(uint64_t number)
 static inline void synchronise(struct shadow *s)
 {
     for (uint32_t w = 0; w < WARPS; w++) {
-        uint64_t now = ++s->of.block.clocks[w].now;
-        s->of.block.clocks[w].limit = now << TW_CLOCK_SHIFT;
-        s->of.block.whole[w] = now;
+        uint64_t now = ++s->of->clocks[w].now;
+        s->of->clocks[w].limit = now << TW_CLOCK_SHIFT;
+        s->of->whole[w] = now;
         for (uint32_t q = 0; q < WARPS; q++)
-            s->of.block.known[w].of[q] = (uint32_t)now;
+            s->of->known[w].of[q] = (uint32_t)now;
     }
 }
 

@@ -41,7 +41,7 @@ static void access_global(struct shadow *s, struct tw_shadow_launch *launch, uin
 {
     uint64_t addresses[TW_LANES];
     lanes_from(addresses, s->launch.base, step);
-    tw_shadow_turns_global(&s->slot, &s->warps[0], launch, &s->of, 0, how, UINT32_MAX, addresses, 4,
+    tw_shadow_turns_global(&s->slot, &s->warps[0], launch, s->of, 0, how, UINT32_MAX, addresses, 4,
                            how & TW_WRITES && !(how & TW_IS_STRONG) ? values : 0, how, 4, 0);
 }
 
@@ -90,16 +90,16 @@ static void test_the_quick_test_passes_what_other_blocks_have_read(void)
         struct shadow *one = block_of_launch(1, 0), *other = block_of_launch(2, one);
         one->launch.cell_bytes = other->launch.cell_bytes = cell_bytes;
         int64_t base = (int64_t)one->launch.base;
-        CHECK(!tw_shadow_reads_global(&one->slot, one->warps, &one->launch, &one->of.block, base, ROWS, 4));
+        CHECK(!tw_shadow_reads_global(&one->slot, one->warps, &one->launch, one->of, base, ROWS, 4));
         for (uint32_t i = 0; i < TW_LANES; i++)
             reads_of[i] = (uint64_t)7 << TW_BLOCK_SHIFT;
-        CHECK(tw_shadow_reads_global(&one->slot, one->warps, &one->launch, &one->of.block, base, ROWS, 4));
+        CHECK(tw_shadow_reads_global(&one->slot, one->warps, &one->launch, one->of, base, ROWS, 4));
         CHECK(reads_of[0] == TW_SEVERAL_BLOCKS && reads_of[31] == TW_SEVERAL_BLOCKS && reads_of[32] == 0);
         states[9 * cell_bytes] = TW_WRITABLE;
-        CHECK(!tw_shadow_reads_global(&other->slot, other->warps, &other->launch, &other->of.block, base, ROWS, 4));
+        CHECK(!tw_shadow_reads_global(&other->slot, other->warps, &other->launch, other->of, base, ROWS, 4));
         states[9 * cell_bytes] = TW_READABLE;
         writes[30] = 1;
-        CHECK(!tw_shadow_reads_global(&other->slot, other->warps, &other->launch, &other->of.block, base, ROWS, 4));
+        CHECK(!tw_shadow_reads_global(&other->slot, other->warps, &other->launch, other->of, base, ROWS, 4));
         free(one);
         free(other);
     }
@@ -119,7 +119,7 @@ static void *read_all(void *given)
     struct shadow *s = meeting->reader;
     for (uint32_t i = 0; i < ROUNDS; i++) {
         pthread_barrier_wait(&meeting->round);
-        if (!tw_shadow_reads_global(&s->slot, s->warps, meeting->launch, &s->of.block, (int64_t)s->launch.base, ROWS, 4))
+        if (!tw_shadow_reads_global(&s->slot, s->warps, meeting->launch, s->of, (int64_t)s->launch.base, ROWS, 4))
             access_global(s, meeting->launch, 4, TW_READS);
         pthread_barrier_wait(&meeting->round);
     }

@@ -10,7 +10,7 @@ static void access_shared(struct shadow *s, uint32_t w, uint32_t mask, uint64_t 
 {
     uint64_t addresses[TW_LANES];
     lanes_from(addresses, first, step);
-    tw_shadow_turns_shared(&s->slot, &s->warps[w], &s->launch, &s->of, 0, how, mask, addresses, 4,
+    tw_shadow_turns_shared(&s->slot, &s->warps[w], &s->launch, s->of, 0, how, mask, addresses, 4,
                            how & TW_WRITES ? stored : 0, how, 4, 0);
 }
 
@@ -32,7 +32,7 @@ static uint64_t table_of(struct tw_touched_row *rows, uint32_t tile)
 static void test_what_is_no_variable_or_not_written(void)
 {
     struct shadow *s = fresh(0);
-    s->of.writes[31] = TW_GAP;
+    s->of->writes[31] = TW_GAP;
     access_shared(s, 0, UINT32_MAX, 0, 4, TW_READS);
     CHECK(findings(s, TW_SHARED_GAP) == 1 && findings(s, TW_SHARED_UNWRITTEN) == 31 && findings(s, EVERY) == 32);
     free(s);
@@ -72,15 +72,15 @@ static void test_several_readers_are_their_smallest_tile(void)
     struct shadow *s = fresh(0);
     synchronise(s);
     for (uint32_t i = 0; i < CELLS; i++)
-        s->of.writes[i] = 1 << TW_CLOCK_SHIFT;
+        s->of->writes[i] = 1 << TW_CLOCK_SHIFT;
     access_shared(s, 1, 3u << 6, 0, 0, TW_READS);  // lanes 6 and 7: tile 3 of 16
-    CHECK(who_of(s->of.reads[0]) == 1024 + 32 * (15 + 3) + 1);
+    CHECK(who_of(s->reads[0]) == 1024 + 32 * (15 + 3) + 1);
     access_shared(s, 1, 1u << 4, 0, 0, TW_READS);  // and 4: tile 1 of 8
-    CHECK(who_of(s->of.reads[0]) == 1024 + 32 * (7 + 1) + 1);
+    CHECK(who_of(s->reads[0]) == 1024 + 32 * (7 + 1) + 1);
     access_shared(s, 1, 1u << 31, 0, 0, TW_READS);
-    CHECK(who_of(s->of.reads[0]) == 1024 + 1);
+    CHECK(who_of(s->reads[0]) == 1024 + 1);
     access_shared(s, 2, 1, 0, 0, TW_READS);
-    CHECK(who_of(s->of.reads[0]) == TW_SEVERAL_WARPS);
+    CHECK(who_of(s->reads[0]) == TW_SEVERAL_WARPS);
     free(s);
 }
 
@@ -90,13 +90,13 @@ static void test_a_settled_read_is_remembered_until_a_cell_changes(void)
     struct tw_touched_row rows[4];
     uint64_t count = table_of(rows, 2);
     for (uint32_t i = 0; i < CELLS; i++)
-        s->of.writes[i] = 1 << TW_CLOCK_SHIFT;
+        s->of->writes[i] = 1 << TW_CLOCK_SHIFT;
     synchronise(s);
     for (uint32_t turn = 0; turn < 4; turn++)  // of them the last two find what the second left
-        CHECK(tw_shadow_reads_shared(&s->launch, &s->of.block, 5, turn % WARPS, 0, rows, count));
-    CHECK(s->of.block.settled[5].row == 6 && s->of.block.settled[5].version == s->of.block.version);
+        CHECK(tw_shadow_reads_shared(&s->launch, s->of, 5, turn % WARPS, 0, rows, count));
+    CHECK(s->of->settled[5].row == 6 && s->of->settled[5].version == s->of->version);
     access_shared(s, 0, 1, 0, 4, TW_READS);
-    CHECK(s->of.block.settled[5].version != s->of.block.version);
+    CHECK(s->of->settled[5].version != s->of->version);
     CHECK(findings(s, EVERY) == 0);
     free(s);
 }
@@ -107,7 +107,7 @@ static void judge_exactly(struct shadow *s, uint32_t w, uint32_t tile, uint32_t 
     uint64_t addresses[TW_LANES];
     for (uint32_t i = 0; i < TW_LANES; i++)
         addresses[i] = 4 * (i / tile);
-    tw_shadow_turns_shared(&s->slot, &s->warps[w], &s->launch, &s->of, 0, 0, UINT32_MAX, addresses, 4, 0, how, 4, 0);
+    tw_shadow_turns_shared(&s->slot, &s->warps[w], &s->launch, s->of, 0, 0, UINT32_MAX, addresses, 4, 0, how, 4, 0);
 }
 
 static void test_the_quick_test_passes_only_where_nothing_is_wrong(void)
@@ -127,8 +127,8 @@ static void test_the_quick_test_passes_only_where_nothing_is_wrong(void)
                 synchronise(exact);
             }
             bool fine = how == TW_WRITES
-                            ? tw_shadow_writes_shared(&quick->launch, &quick->of.block, 0, w, 0, rows, count)
-                            : tw_shadow_reads_shared(&quick->launch, &quick->of.block, 0, w, 0, rows, count);
+                            ? tw_shadow_writes_shared(&quick->launch, quick->of, 0, w, 0, rows, count)
+                            : tw_shadow_reads_shared(&quick->launch, quick->of, 0, w, 0, rows, count);
             judge_exactly(exact, w, how == TW_WRITES ? 1 : tile, how);
             CHECK(!fine || findings(exact, EVERY) == before);
             if (!fine)
@@ -146,20 +146,20 @@ static void test_local_memory(void)
 {
     struct shadow *s = fresh(0);
     uint64_t addresses[TW_LANES];
-    uint8_t *states = (uint8_t *)s->of.reads;
+    uint8_t *states = (uint8_t *)s->reads;
     s->launch.local_states = s->launch.shared_reads;
     s->launch.local_bytes = 8;
-    for (uint32_t i = 0; i < sizeof s->of.reads; i++)
+    for (uint32_t i = 0; i < CELLS * sizeof *s->reads; i++)
         states[i] = i % 8 < 6 ? 0 : UINT8_MAX;  // a variable of six bytes a thread
     lanes_from(addresses, 0, 0);
     for (uint32_t turn = 0; turn < 3; turn++) {
         uint32_t how = turn == 1 ? TW_WRITES : TW_READS;
-        tw_shadow_turns_local(&s->slot, &s->warps[0], &s->launch, &s->of, 0, turn, UINT32_MAX, addresses, 2,
+        tw_shadow_turns_local(&s->slot, &s->warps[0], &s->launch, s->of, 0, turn, UINT32_MAX, addresses, 2,
                               how == TW_WRITES ? stored : 0, how, 2, 0);
     }
     CHECK(findings(s, TW_LOCAL_UNWRITTEN) == 32);
     addresses[3] = 5;
-    tw_shadow_turns_local(&s->slot, &s->warps[0], &s->launch, &s->of, 0, 3, UINT32_MAX, addresses, 2, stored, TW_WRITES,
+    tw_shadow_turns_local(&s->slot, &s->warps[0], &s->launch, s->of, 0, 3, UINT32_MAX, addresses, 2, stored, TW_WRITES,
                           2, 0);
     CHECK(findings(s, TW_LOCAL_OUTSIDE) == 1 && findings(s, EVERY) == 33);
     free(s);
