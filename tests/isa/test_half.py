@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from harness import SHAPES, Compiled, differences, forms_of, signature
 from oracle_float import (
@@ -27,6 +28,7 @@ from oracle_float import (
     signed,
 )
 
+import tilewright as tw
 from tilewright.simt.isa import extrema, half
 from tilewright.simt.isa.table import Form, Table
 
@@ -141,3 +143,40 @@ def test_the_third_operand_is_optional(form: Form) -> None:
 def test_canonical_nan_is_not_any_nan() -> None:
     assert AnyNan("f16") == 0x7E01
     assert canonical("f16") != 0x7E01
+
+
+#: A block's number as a float, which LLVM knows to be no NaN, and a word that all its lanes read.
+BESIDE_A_NUMBER = """
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 from, .param .u64 to)
+{{
+    .reg .b32 %block;
+    .reg .f32 %number, %word, %result;
+    .reg .b64 %from, %to, %offset;
+    ld.param.u64 %from, [from];
+    ld.param.u64 %to, [to];
+    mov.u32 %block, %ctaid.x;
+    mul.wide.u32 %offset, %block, 4;
+    add.u64 %from, %from, %offset;
+    add.u64 %to, %to, %offset;
+    ld.global.f32 %word, [%from];
+    cvt.rn.f32.u32 %number, %block;
+    {form} %result, {operands};
+    st.global.f32 [%to], %result;
+    ret;
+}}
+"""
+
+
+@pytest.mark.parametrize("operands", ["%number, %word", "%word, %number"])
+@pytest.mark.parametrize("form", ["min.f32", "max.f32", "min.NaN.f32", "max.NaN.f32"])
+def test_extrema_of_a_nan_and_what_is_known_to_be_a_number(form: str, operands: str) -> None:
+    words = [0x7FC00000, 0xFFC00000, 0x7F800001, 0xFF923456, 0x80000000, 0xBF800000, 0x7F800000, 0xFF800000]
+    results = np.zeros(len(words), np.uint32)
+    program = tw.programs.Program.from_ptx(BESIDE_A_NUMBER.format(form=form, operands=operands))
+    tw.simt.launch(program, len(words), 32, [np.array(words, np.uint32), results])
+    numbers = np.arange(len(words), dtype=np.float32).view(np.uint32).tolist()
+    expected = [oracle(form, number, word) for number, word in zip(numbers, words, strict=True)]
+    assert results.tolist() == expected

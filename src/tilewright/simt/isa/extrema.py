@@ -8,6 +8,8 @@ Source: PTX ISA, sections 9.7.3.11, 9.7.3.12 (single and double) and 9.7.4.7, 9.
 
 from __future__ import annotations
 
+from functools import reduce
+
 from tilewright.simt.isa.half import halves
 from tilewright.simt.isa.rounding import FORMATS, bits_of, canonical, float_of, flush, narrow, widen
 from tilewright.simt.isa.table import Form, Table
@@ -16,6 +18,20 @@ from tilewright.simt.translate.code import Code, Value
 rows = Table()
 
 _F32 = dict.fromkeys("dabc", "f32")
+
+
+def _of_two(code: Code, form: Form, a: Value, b: Value) -> Value:
+    """The smaller or larger of two, with any NaN's bits.
+
+    By comparisons: `llvm.minimum`, `maximum` and their `num` are wrong on x86 with AVX-512 in LLVM 22 where one of two
+    scalars is known to be no NaN and the other is one.
+    """
+    compare, join = ("olt", code.or_) if form.row.opcode == "min" else ("ogt", code.and_)
+    chosen = code.select(code.fcmp(compare, a, b), a, b)
+    equal = float_of(code, join(bits_of(code, a), bits_of(code, b)), a.type)  # only zeros differ, in their signs
+    chosen = code.select(code.fcmp("oeq", a, b), equal, chosen)
+    decisive = a if form.has("NaN") else b  # what makes `a` the result by being a NaN; else it is as `chosen` has it
+    return code.select(code.fcmp("uno", decisive, decisive), a, chosen)
 
 
 def _extreme(code: Code, form: Form, *operands: Value) -> Value:
@@ -28,11 +44,7 @@ def _extreme(code: Code, form: Form, *operands: Value) -> Value:
     values = [widen(code, x, wide) for x in operands]
     if form.has("abs"):
         values = [code.call("llvm.fabs", wide, x) for x in values]
-    function = {"min": "llvm.minimum", "max": "llvm.maximum"}[form.row.opcode] + ("" if form.has("NaN") else "num")
-    result = values[0]
-    for value in values[1:]:
-        result = code.call(function, wide, result, value)
-    result = narrow(code, result, type_)
+    result = narrow(code, reduce(lambda a, b: _of_two(code, form, a, b), values), type_)
     if form.has("xorsign"):
         signed = code.or_(bits_of(code, result), code.xor(*signs))
         result = float_of(code, signed, type_)
