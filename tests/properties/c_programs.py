@@ -172,7 +172,7 @@ class Function:
         self.line(self.draw.choice((
             f"s.a ^= {self.integer(2)};",
             f"s.x = (float)({self.floating(2)});",
-            f"s.h[({self.integer(1)}) % 3u] = (u16)({self.integer(1)});",
+            f"s.h[(u32)({self.integer(1)}) % 3u] = (u16)({self.integer(1)});",
             "s = exchange(s, (u32)(" + self.integer(1) + "));",
             f"s.c = (s8)({self.integer(2)});",
         )))  # fmt: skip

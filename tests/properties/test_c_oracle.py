@@ -50,9 +50,14 @@ def on_machine(text: str, inputs: np.ndarray, options: tuple[str, ...], seed: in
     return outputs
 
 
-def check(seed: int, folder: Path, way: str) -> None:
+def written(seed: int, way: str) -> tuple[str, np.ndarray]:
+    """A program, and the records that it reads."""
     text = c_programs.program(seed, small=way == "debug")  # unoptimised code is long
-    inputs = np.ascontiguousarray(two_backends.records(seed, THREADS)[:, : c_programs.INPUTS])
+    return text, np.ascontiguousarray(two_backends.records(seed, THREADS)[:, : c_programs.INPUTS])
+
+
+def check(seed: int, folder: Path, way: str) -> None:
+    text, inputs = written(seed, way)
     expected = on_host(text, inputs, folder)
     found = on_machine(text, inputs, WAYS[way], seed)
     wrong = np.argwhere(found != expected)
@@ -71,6 +76,41 @@ def test_many_programs(first: int, tmp_path: Path) -> None:
         folder = tmp_path / str(seed)  # a library of its own: a loaded one is not loaded again
         folder.mkdir()
         check(seed, folder, list(WAYS)[seed % 3])
+
+
+#: Reads the records of all threads and runs the program on them.
+MAIN = f"""
+#include <stdio.h>
+int main(void) {{
+  static u64 in[{THREADS * c_programs.INPUTS}], out[{THREADS * c_programs.OUTPUTS}];
+  if (fread(in, sizeof in, 1, stdin) != 1) return 1;
+  run(in, out, {THREADS});
+  return 0;
+}}"""
+#: A trap needs no library; signed integers wrap on both sides.
+TRAPS = [
+    "-fsanitize=undefined,float-cast-overflow",
+    "-fno-sanitize=signed-integer-overflow",
+    "-fsanitize-undefined-trap-on-error",
+]
+
+
+def ends_by_a_trap(seed: int, way: str, folder: Path) -> bool:
+    """Whether a program does what C leaves undefined, such as an index below 0."""
+    text, inputs = written(seed, way)
+    source, program = folder / "undefined.c", folder / "undefined"
+    source.write_text(c_programs.for_host(text) + MAIN)
+    assert COMPILER is not None
+    subprocess.run([COMPILER, "-O1", "-w", "-fno-strict-aliasing", *TRAPS, "-o", program, source, "-lm"], check=True)
+    return subprocess.run([program], input=inputs.tobytes(), check=False).returncode != 0
+
+
+@pytest.mark.parametrize(
+    ("first", "count"), [(1034, 6), *(pytest.param(i, 50, marks=pytest.mark.volume) for i in range(1000, 2000, 50))]
+)
+def test_nothing_that_a_program_does_is_undefined(first: int, count: int, tmp_path: Path) -> None:
+    wrong = [seed for seed in range(first, first + count) if ends_by_a_trap(seed, list(WAYS)[seed % 3], tmp_path)]
+    assert not wrong
 
 
 def test_the_comparison_sees_a_wrong_operator(tmp_path: Path) -> None:
