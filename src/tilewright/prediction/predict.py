@@ -23,7 +23,7 @@ from tilewright.simt.run.limits import Limits
 
 #: Most machine instructions of a warp's path.
 _MOST_INSTRUCTIONS = 8_000_000
-#: What published times are of predicted ones, least and most. Source: `benchmarks/prediction.py`.
+#: What most published times are of predicted ones. Source: `benchmarks/prediction.py`.
 BAND = (0.75, 1.35)
 #: A stage that works for so much of the time is what limits.
 _BUSY = 0.85

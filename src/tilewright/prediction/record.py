@@ -37,7 +37,7 @@ class Prediction(Shown):
     seconds : float
         From the launch to its end.
     least_seconds, most_seconds : float
-        The band of error: what nearly all published times of kernels that were compared lie in.
+        The band of error: what most published times of kernels that were compared lie in.
     clocks : int
         Of the multiprocessor that has most blocks.
     clock_mhz : int
