@@ -38,14 +38,6 @@ static tw_u32_lanes later(tw_u32_lanes a, tw_u32_lanes b)
     return (a & mask) | (b & ~mask);
 }
 
-static uint32_t latest(tw_u32_lanes clocks)
-{
-    uint32_t most = 0;
-    for (uint32_t i = 0; i < TW_LANES; i++)
-        most = clocks[i] > most ? clocks[i] : most;
-    return most;
-}
-
 // Let orders.py hear of an event of the warp at its clock.
 static void hear_of(struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint64_t number, uint32_t warp,
                  int64_t what)
@@ -73,12 +65,18 @@ void tw_shadow_arrive(TW_WHERE, uint32_t mask, uint32_t barrier, uint32_t thread
 // What those know that go on; where no warp of the block is missing, all that anyone does.
 static tw_u32_lanes known_behind(const struct tw_shadow_block *block, uint64_t warps, struct tw_wait wait)
 {
+    const struct tw_round *round = &block->rounds[wait.barrier - 1];
     tw_u32_lanes none = {0};
-    tw_u32_lanes known = later(load(&block->rounds[wait.barrier - 1].joined), load(&block->gone));
+    uint32_t latest = 0;
     for (uint32_t q = 0; q < warps; q++)
         if (!block->gone.of[q] && (block->waits[q].barrier != wait.barrier || block->waits[q].round != wait.round))
-            return known;
-    return none + latest(known);
+            return later(load(&round->joined), load(&block->gone));
+    for (uint32_t q = 0; q < warps; q++) {
+        uint32_t joined = round->joined.of[q], gone = block->gone.of[q];
+        latest = joined > latest ? joined : latest;
+        latest = gone > latest ? gone : latest;
+    }
+    return none + latest;
 }
 
 // Begin a barrier's next round, and hand what is known behind this one to all that waited.
