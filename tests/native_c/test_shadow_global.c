@@ -13,6 +13,7 @@ enum { ROUNDS = 3000 };
 // Global memory and its cells, which blocks share.
 static uint8_t states[4 * CELLS + 64];
 static uint64_t writes[CELLS + 8], reads_of[CELLS + 8], stored[CELLS + 8];
+static uint8_t quiet[CELLS + 8];
 static uint8_t values[TW_VALUES_STRIDE_BYTES];
 static const struct tw_plain_row ROWS[4] = {{0, 255}, {8, 255}, {16, 255}, {24, 255}};
 
@@ -24,9 +25,16 @@ static struct shadow *block_of_launch(uint64_t number, struct shadow *first)
     s->launch.writes = writes;
     s->launch.reads = reads_of;
     s->launch.stored = stored;
+    s->launch.quiet = quiet;
     if (first)
         s->launch.found = first->launch.found;
     return s;
+}
+
+static int32_t not_ordered(int64_t what, int64_t block, int64_t warp, int64_t a, int64_t b, int64_t clock)
+{
+    (void)what, (void)block, (void)warp, (void)a, (void)b, (void)clock;
+    return TW_NOT_ORDERED;
 }
 
 static void clear(uint8_t state)
@@ -35,6 +43,7 @@ static void clear(uint8_t state)
     memset(writes, 0, sizeof writes);
     memset(reads_of, 0, sizeof reads_of);
     memset(stored, 0, sizeof stored);
+    memset(quiet, 0, sizeof quiet);
 }
 
 static void access_global(struct shadow *s, struct tw_shadow_launch *launch, uint64_t step, uint32_t how)
@@ -95,11 +104,33 @@ static void test_the_quick_test_passes_what_other_blocks_have_read(void)
             reads_of[i] = (uint64_t)7 << TW_BLOCK_SHIFT;
         CHECK(tw_shadow_reads_global(&one->slot, one->warps, &one->launch, one->of, base, ROWS, 4));
         CHECK(reads_of[0] == TW_SEVERAL_BLOCKS && reads_of[31] == TW_SEVERAL_BLOCKS && reads_of[32] == 0);
+        CHECK(quiet[0] && quiet[31] && !quiet[32]);
+        quiet[30] = 0;
         states[9 * cell_bytes] = TW_WRITABLE;
         CHECK(!tw_shadow_reads_global(&other->slot, other->warps, &other->launch, other->of, base, ROWS, 4));
         states[9 * cell_bytes] = TW_READABLE;
         writes[30] = 1;
         CHECK(!tw_shadow_reads_global(&other->slot, other->warps, &other->launch, other->of, base, ROWS, 4));
+        free(one);
+        free(other);
+    }
+}
+
+// What several blocks have read is quiet until somebody writes it; where fences order accesses nothing is.
+static void test_cells_are_quiet_until_they_are_written(void)
+{
+    for (uint32_t turn = 0; turn < 2; turn++) {
+        clear(TW_READABLE | TW_WRITABLE);
+        struct shadow *one = block_of_launch(1, 0), *other = block_of_launch(2, one);
+        int64_t base = (int64_t)one->launch.base;
+        one->launch.order = turn ? not_ordered : 0;
+        for (uint32_t i = 0; i < TW_LANES; i++)
+            reads_of[i] = (uint64_t)7 << TW_BLOCK_SHIFT;
+        CHECK(tw_shadow_reads_global(&one->slot, one->warps, &one->launch, &one->of.block, base, ROWS, 4));
+        CHECK(quiet[0] == (turn ? 0 : UINT8_MAX) && quiet[31] == quiet[0]);
+        access_global(other, &other->launch, 4, TW_WRITES);
+        CHECK(!quiet[0] && !quiet[31] && findings(one, TW_GLOBAL_BLOCKS) == 32);
+        CHECK(!tw_shadow_reads_global(&one->slot, one->warps, &one->launch, &one->of.block, base, ROWS, 4));
         free(one);
         free(other);
     }
@@ -142,6 +173,8 @@ static void test_a_read_and_a_write_that_meet_are_always_seen(void)
         pthread_barrier_wait(&meeting.round);
         access_global(meeting.writer, meeting.launch, 4, TW_WRITES);
         pthread_barrier_wait(&meeting.round);
+        for (uint32_t cell = 0; cell < TW_LANES; cell++)
+            CHECK(!quiet[cell]);
         CHECK(findings(seen, TW_GLOBAL_BLOCKS) >= 32 && findings(seen, EVERY) == findings(seen, TW_GLOBAL_BLOCKS));
     }
     pthread_join(thread, 0);
@@ -155,6 +188,7 @@ int main(void)
     test_states_of_bytes();
     test_blocks_race_unless_they_store_the_same_or_are_strong();
     test_the_quick_test_passes_what_other_blocks_have_read();
+    test_cells_are_quiet_until_they_are_written();
     test_a_read_and_a_write_that_meet_are_always_seen();
     return 0;
 }

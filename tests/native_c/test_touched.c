@@ -54,29 +54,34 @@ static void free_addresses(void)
     }
 }
 
-static void constant_offsets(void)
+// Rows of lanes so many strides from the base, which may lie before it, or one in the other.
+static void offsets_and_strides(void)
 {
-    static const struct tw_touched_run runs[] = {{(uint64_t)0 - 8, 12}, {40, 4}};
-    uint64_t offsets[TW_LANES] __attribute__((aligned(64))), addresses[TW_LANES];
-    for (uint32_t lane = 0; lane < TW_LANES; lane++) {
-        offsets[lane] = lane == 31 ? 40 : (uint64_t)4 * (lane % 3) - 8;
-        addresses[lane] = BASE + 512 + offsets[lane];
-    }
-    for (uint32_t mask = UINT32_MAX;; mask = 6) {
+    static const struct tw_touched_run runs[] = {{0, (uint64_t)0 - 8, 12}, {2, 0, 92}, {2, 160, 4}};
+    static const uint64_t strides[] = {0, 8, 256, (uint64_t)0 - 256};
+    uint64_t offsets[TW_LANES] __attribute__((aligned(64))), rows[TW_LANES] __attribute__((aligned(64)));
+    uint64_t addresses[TW_LANES];
+    for (uint32_t i = 0; i < 8; i++) {
+        uint64_t stride = strides[i / 2];
+        uint32_t mask = i % 2 ? 0x306 : UINT32_MAX;
+        for (uint32_t lane = 0; lane < TW_LANES; lane++) {
+            rows[lane] = lane < 8 ? 0 : 2;
+            offsets[lane] = lane == 31 ? 160 : lane < 8 ? (uint64_t)4 * (lane % 3) - 8 : (uint64_t)4 * (lane - 8);
+            addresses[lane] = BASE + 1024 + offsets[lane] + stride * rows[lane];
+        }
         clear();
         want(addresses, mask, 4);
-        tw_touched_affine(0, 0, &launch_, 0, 0, 0, mask, BASE + 512, runs, 2, offsets, 4, TW_TOUCHED_WRITES);
+        tw_touched_rows(0, 0, &launch_, 0, 0, 0, mask, BASE + 1024, stride, runs, 3, offsets, rows, 4,
+                        TW_TOUCHED_WRITES);
         CHECK(!memcmp(writes, wanted, BYTES));
         memset(wanted, 0, sizeof wanted);
         CHECK(!memcmp(reads, wanted, BYTES));
-        if (mask == 6)
-            return;
     }
 }
 
 int main(void)
 {
     free_addresses();
-    constant_offsets();
+    offsets_and_strides();
     return 0;
 }

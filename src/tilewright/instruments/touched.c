@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-enum { ROW = 8, WORD = 8 };
+enum { ROW = 8, WORD = 8, WORDS = 8 };
 
 #define ROW_STARTS 0x01010101u
 
@@ -18,6 +18,12 @@ static inline void set_map(uint8_t *map, uint64_t bytes)
     typedef uint64_t word __attribute__((aligned(1)));
     const uint64_t ones = UINT64_MAX / UINT8_MAX;
     uint64_t done = 0;
+    for (; done + WORD * WORDS <= bytes; done += WORD * WORDS) {
+        word *some = (word *)(map + done);
+        if ((some[0] & some[1] & some[2] & some[3] & some[4] & some[5] & some[6] & some[7]) != ones)
+            for (uint32_t i = 0; i < WORDS; i++)
+                some[i] = ones;
+    }
     for (; done + WORD <= bytes; done += WORD)
         if (*(word *)(map + done) != ones)
             *(word *)(map + done) = ones;
@@ -56,18 +62,27 @@ void tw_touched_free(TW_WHERE, uint32_t mask, const uint64_t *addresses, uint32_
         set_lanes(launch, mask, addresses, bytes, how);
 }
 
-// Constant offsets from a base: `runs` is what all lanes touch.
-TW_INLINE void tw_touched_affine(TW_WHERE, uint32_t mask, uint64_t base, const struct tw_touched_run *runs,
-                                 uint64_t many, const uint64_t *offsets, uint64_t bytes, uint32_t how)
+// Constant offsets from a base, and so many strides that only the run knows: `runs` is what all lanes touch.
+TW_INLINE void tw_touched_rows(TW_WHERE, uint32_t mask, uint64_t base, uint64_t stride,
+                               const struct tw_touched_run *runs, uint64_t many, const uint64_t *offsets,
+                               const uint64_t *strides, uint64_t bytes, uint32_t how)
 {
     const struct tw_touched *touched = launch;
     if (__builtin_expect(mask == UINT32_MAX, 1)) {
         for (uint64_t i = 0; i < many; i++)
-            set(touched, base + runs[i].ahead - touched->base, runs[i].bytes, how);
+            set(touched, base + stride * runs[i].strides + runs[i].ahead - touched->base, runs[i].bytes, how);
         return;
     }
-    tw_u64_lanes addresses = base + *(const addresses_of *)offsets;
+    tw_u64_lanes addresses = base + *(const addresses_of *)offsets + stride * *(const addresses_of *)strides;
     uint64_t lanes[TW_LANES] __attribute__((aligned(64)));
     __builtin_memcpy(lanes, &addresses, sizeof lanes);
     set_lanes(touched, mask, lanes, bytes, how);
+}
+
+// Constant offsets from a base alone.
+TW_INLINE void tw_touched_affine(TW_WHERE, uint32_t mask, uint64_t base, const struct tw_touched_run *runs,
+                                 uint64_t many, const uint64_t *offsets, const uint64_t *strides, uint64_t bytes,
+                                 uint32_t how)
+{
+    tw_touched_rows(slot, warp, launch, block, counters, row, mask, base, 0, runs, many, offsets, strides, bytes, how);
 }

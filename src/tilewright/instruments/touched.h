@@ -21,7 +21,8 @@ struct tw_touched {
 
 // Neighbouring bytes that an access of all lanes touches.
 struct tw_touched_run {
-    uint64_t ahead;  // of the base
+    uint64_t strides;  // between the base and these bytes
+    uint64_t ahead;    // and so many bytes
     uint64_t bytes;
 };
 

@@ -23,6 +23,7 @@ _SHARED = header(Path(__file__).with_name("touched.h"))
 _PARTS = (bitcode(Path(__file__).with_name("touched.c")),)
 _FREE = CFunction("tw_touched_free", EventKind.ACCESS, _PARTS)
 _AFFINE = CFunction("tw_touched_affine", EventKind.ACCESS, _PARTS, affine=True, inline=True)
+_ROWS = CFunction("tw_touched_rows", EventKind.ACCESS, _PARTS, strided=True, inline=True)
 _READS, _WRITES = _SHARED.numbers["TW_TOUCHED_READS"], _SHARED.numbers["TW_TOUCHED_WRITES"]
 _HOW = {"load": _READS, "store": _WRITES, "atomic": _READS | _WRITES}
 
@@ -82,9 +83,13 @@ class Touched(Instrument):
         if site.kind is not EventKind.ACCESS or site.space != "global":
             return None
         if offsets is not None:
-            return _affine(site, offsets)
+            return _in_rows(_AFFINE, site, offsets, (0,) * len(offsets))
         how = _HOW[site.access]
         return _FREE.handler(f"tw.touched.free.{how}", [f"i32 {how}"])
+
+    def strided(self, site: Site, offsets: tuple[int, ...], rows: tuple[int, ...]) -> Handler | None:
+        """Accesses to global memory, row by row."""
+        return _in_rows(_ROWS, site, offsets, rows) if site.space == "global" else None
 
     def begin(self, facts: Facts) -> Storage:
         """Two maps of zeros; pages of them cost nothing until they are touched."""
@@ -102,16 +107,24 @@ class Touched(Instrument):
         return TouchedResult(read, written)
 
 
-def _affine(site: Site, offsets: tuple[int, ...]) -> Handler:
-    """Constant offsets from a base: what all lanes touch is a table of runs."""
+def _in_rows(function: CFunction, site: Site, offsets: tuple[int, ...], rows: tuple[int, ...]) -> Handler:
+    """Constant offsets from a base, and multiples of a stride: what all lanes touch is a table of runs."""
     size, how = site.bytes_per_lane, _HOW[site.access]
-    runs = [word for first, end in _runs(offsets, size) for word in (first, end - first)]
-    symbol = f"tw.touched.{hashlib.sha256(repr((offsets, size, how)).encode()).hexdigest()[:16]}"
-    tables = f"""
-@{symbol}.runs = private constant {words(runs)}, align 16
-@{symbol}.offsets = private constant {words(offsets)}, align 64"""
-    facts = [f"ptr @{symbol}.runs", f"i64 {len(runs) // 2}", f"ptr @{symbol}.offsets", f"i64 {size}", f"i32 {how}"]
-    return _AFFINE.handler(symbol, facts, tables)
+    runs = [
+        word
+        for number in sorted(set(rows))
+        for first, end in _runs([at for at, row in zip(offsets, rows, strict=True) if row == number], size)
+        for word in (number, first, end - first)
+    ]
+    facts = {"runs": runs, "offsets": offsets, "rows": rows}
+    digest = hashlib.sha256(repr((function.name, facts, size, how)).encode()).hexdigest()
+    symbol = f"tw.touched.{digest[:16]}"
+    tables = "".join(f"@{symbol}.{name} = private constant {words(each)}, align 64\n" for name, each in facts.items())
+    constants = [
+        f"ptr @{symbol}.runs", f"i64 {len(runs) // 3}", f"ptr @{symbol}.offsets", f"ptr @{symbol}.rows",
+        f"i64 {size}", f"i32 {how}",
+    ]  # fmt: skip
+    return function.handler(symbol, constants, tables)
 
 
 def _runs(offsets: Sequence[int], size: int) -> list[tuple[int, int]]:

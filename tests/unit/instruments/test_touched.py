@@ -73,6 +73,27 @@ def test_lanes_that_are_switched_off_touch_nothing(place: str) -> None:
     assert touched(PLACES[place][0].format(size=4), never, 40) == ([], [])
 
 
+#: Lanes of a block of 16 or fewer threads a row lie in rows of a stride that only the run knows; some of them store.
+ROWS = """
+ld.global.s32 %r9, [%a2]; cvt.s64.s32 %d2, %r9; mov.u32 %r1, %tid.x; mov.u32 %r2, %tid.y;
+cvt.u64.u32 %d3, %r2; cvt.u64.u32 %d4, %r1; mad.lo.s64 %d5, %d3, %d2, %d4; shl.b64 %d6, %d5, 2;
+add.s64 %d1, %a1, %d6; ld.global.u32 %r3, [%d1+14040];
+setp.ge.s32 %p1, %tid, 40; @%p1 bra JOIN; st.global.u32 [%d1+14000], %r3; JOIN:"""
+
+
+@pytest.mark.parametrize("block", [(16, 4), (8, 8), (2, 32)], ids=str)
+@pytest.mark.parametrize("stride", [100, -100, 17, 16, 3, 0])
+def test_rows_of_a_stride_that_only_the_run_knows(block: tuple[int, int], stride: int) -> None:
+    memory = Memory()
+    x, facts = memory.empty(8000, np.int32), memory.array(np.array([stride], np.int32))
+    done = run(kernel(ROWS, 3), memory.empty(1, np.int32), x, facts, block=block, instruments=[Touched()])
+    result = done.results["touched"]
+    at = 3500 + np.array([t // block[0] * stride + t % block[0] for t in range(64)])
+    read, written = (result.of(map_, x.address, x.shape, x.strides) for map_ in (result.read, result.written))
+    assert np.flatnonzero(read).tolist() == sorted(set(at + 10))
+    assert np.flatnonzero(written).tolist() == sorted(set(at[:40]))
+
+
 def test_an_atomic_reads_and_writes() -> None:
     expected = bytes_of("run", 4, range(40))
     assert touched(PLACES["run"][0].format(size=4), "red.global.add.u32 [%d2], 1;", 40) == (expected, expected)

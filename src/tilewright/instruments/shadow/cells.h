@@ -147,6 +147,7 @@ struct tw_shadow_launch {
     uint64_t *writes;     // W of global memory
     uint64_t *reads;      // R
     uint64_t *stored;     // what was stored
+    uint8_t *quiet;       // of its cells: all ones where several blocks read what may be read and nothing has written
     // Asks about the order that fences and atomics made; null where the kernel has no fences.
     int32_t (*order)(int64_t what, int64_t block, int64_t warp, int64_t a, int64_t b, int64_t clock);
     uint64_t shared_reads;  // byte offset of R of shared memory in a block's memory

@@ -130,6 +130,8 @@ static void judge_cell(const struct access *me, uint64_t cell, uint64_t offset)
             store_value(&me->launch->stored[cell], now, race_of(me, now, false) || own, value_of(me, cell, offset));
         }
         written = put_write(me, write, mine);
+        if (__atomic_load_n(&me->launch->quiet[cell], __ATOMIC_SEQ_CST))
+            __atomic_store_n(&me->launch->quiet[cell], 0, __ATOMIC_SEQ_CST);
         seen = __atomic_load_n(read, __ATOMIC_SEQ_CST);
     } else {
         put_read(me, read, mine);

@@ -46,6 +46,37 @@ TW_INLINE static inline uint32_t readable(const uint8_t *states, uint32_t cell_b
     return where((all & ones) == ones);
 }
 
+// Whether all cells of some rows are quiet: nothing is left to look at, or to put down.
+TW_INLINE static inline bool are_quiet(const struct tw_shadow_launch *launch, int64_t start,
+                                       const struct tw_plain_row *rows, uint64_t count)
+{
+    typedef uint64_t anywhere __attribute__((aligned(1)));
+    for (uint64_t i = 0; i < count; i++) {
+        const uint8_t *quiet = launch->quiet + start + rows[i].cell;
+        if (!ONE_BY_ONE && *(const volatile anywhere *)quiet == UINT64_MAX)
+            continue;
+        for (uint32_t left = (uint32_t)rows[i].used; left; left = tw_other_lanes(left))
+            if (!__atomic_load_n(&quiet[tw_first_lane(left)], __ATOMIC_RELAXED))
+                return false;
+    }
+    return true;
+}
+
+// Cells of a row that several blocks have read, and nothing has written, are quiet from now on. A write puts down its W
+// and then looks whether its cell is quiet, we look at W behind that: one of the two sees the other. Where fences order
+// accesses, R may be one block's again, so nothing is quiet.
+static void become_quiet(const struct tw_shadow_launch *launch, int64_t cell, uint32_t used)
+{
+    uint32_t several = where(look_at(launch->reads + cell) == TW_SEVERAL_BLOCKS) & used;
+    if (!several || launch->order)
+        return;
+    for (uint32_t left = several; left; left = tw_other_lanes(left))
+        __atomic_store_n(&launch->quiet[cell + tw_first_lane(left)], UINT8_MAX, SPREAD_ORDER);
+    FENCE();
+    for (uint32_t left = where(look_at(launch->writes + cell) != 0) & several; left; left = tw_other_lanes(left))
+        __atomic_store_n(&launch->quiet[cell + tw_first_lane(left)], 0, SPREAD_ORDER);
+}
+
 // A cell that another block has read becomes one that several have. Nothing else follows that, so it may simply be
 // stored, but before W is looked at. Others exchange these cells meanwhile, so each is stored atomically.
 static void spread(uint64_t *reads, uint32_t used)
@@ -100,6 +131,8 @@ TW_INLINE static inline bool reads_rows(const struct access *me, int64_t start, 
         if ((where(look_at(launch->writes + start + rows[i].cell) == 0) | unused) != ALL_CELLS)
             return false;
     }
+    for (uint64_t i = 0; i < count; i++)
+        become_quiet(launch, start + rows[i].cell, (uint32_t)rows[i].used);
     return true;
 }
 
@@ -137,15 +170,18 @@ static bool reads_runs(const struct access *me)
     enum { GROUPS = TW_LANES / TW_CELL_RUN, WIDEST_BYTES = 32 };
     struct tw_plain_row rows[GROUPS * WIDEST_BYTES] __attribute__((aligned(64)));
     const cells steps = {0, 1, 2, 3, 4, 5, 6, 7};
-    uint64_t size = me->launch->cell_bytes, cells_each = me->bytes / size, count = 0;
+    uint64_t size = me->launch->cell_bytes, cells_each = me->bytes >> (size >> 1), count = 0;
     for (uint32_t group = 0; group < GROUPS; group++) {
         const uint64_t *addresses = me->addresses + TW_CELL_RUN * group;
         if (where(load(addresses) == addresses[0] + steps * me->bytes) != ALL_CELLS)
             return false;
-        int64_t cell = (int64_t)((addresses[0] - me->launch->base) / size);
+        int64_t cell = (int64_t)((addresses[0] - me->launch->base) >> (size >> 1));  // see `foresee`
         for (uint64_t i = 0; i < cells_each; i++)
             rows[count++] = (struct tw_plain_row){cell + (int64_t)i * TW_CELL_RUN, ALL_CELLS};
     }
+    if (are_quiet(me->launch, 0, rows, count))
+        return true;
+    foresee(me);
     return reads(me, 0, rows, count, cells_each == 1);
 }
 
@@ -154,10 +190,11 @@ void tw_shadow_free_global(TW_ACCESSES)
 {
     struct access me = access_of(slot, warp, launch, block, counters, row, mask, addresses, bytes, values, how, element,
                                  heard);
+    if (mask == UINT32_MAX && how == TW_READS && reads_runs(&me))
+        return;
     foresee(&me);
-    if (mask != UINT32_MAX || how != TW_READS || !reads_runs(&me))
-        tw_shadow_turns_global(slot, warp, launch, block, counters, row, mask, addresses, bytes, values, how, element,
-                               heard);
+    tw_shadow_turns_global(slot, warp, launch, block, counters, row, mask, addresses, bytes, values, how, element,
+                           heard);
 }
 
 // Loads of global memory with one base; see tables.py.
@@ -166,5 +203,6 @@ __attribute__((noinline)) bool tw_shadow_reads_global(const struct tw_slot *slot
                                                       int64_t base, const struct tw_plain_row *rows, uint64_t count)
 {
     struct access me = {.launch = launch, .number = slot->block, .clock = block->clocks[warp->index].now};
-    return reads(&me, (base - (int64_t)launch->base) / (int64_t)launch->cell_bytes, rows, count, false);
+    int64_t start = (base - (int64_t)launch->base) / (int64_t)launch->cell_bytes;
+    return are_quiet(launch, start, rows, count) || reads(&me, start, rows, count, false);
 }

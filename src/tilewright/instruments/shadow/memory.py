@@ -98,7 +98,7 @@ class MemoryCheck(Instrument):
         self._orders = orders.Orders(math.prod(facts.grid))
         cells = facts.global_bytes // self.cell_bytes + 8
         # one mapping for all: large pages are had for whole ones only
-        self._cells = np.split(areas().take(3 * 8 * cells).view(np.uint64), 3)
+        self._cells = np.split(areas().take(25 * cells), [8 * cells, 16 * cells, 24 * cells])
         if self._states is None:
             self._states = States(facts.global_bytes)
             self._states.allocated(GLOBAL_BASE, facts.global_bytes)
@@ -121,6 +121,7 @@ class MemoryCheck(Instrument):
             "writes": self._cells[0].ctypes.data,
             "reads": self._cells[1].ctypes.data,
             "stored": self._cells[2].ctypes.data,
+            "quiet": self._cells[3].ctypes.data,
             "order": facts.callback(self._orders.call, orders.ARGUMENTS, 0) if self.orders else 0,
             "shared_reads": BLOCK_BYTES + shared.nbytes,
             "local_states": BLOCK_BYTES + 2 * shared.nbytes,
