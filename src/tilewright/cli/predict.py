@@ -47,21 +47,19 @@ def predict(
     from tilewright.prediction import products
     from tilewright.report import console, prediction as report, terminal
 
-    if size is not None and shape is not None:
-        raise ArgumentValueError("--size and --shape exclude each other (got both); keep one")
-    if shape is not None:
-        extents = values.extents("--shape", shape)
-    else:
-        extents = (_SIZE if size is None else values.whole("--size", size, 1, str(_SIZE)),) * 3
+    extents = _extents(size, shape)
     target = machine.chosen(None if gpu is None else values.gpu_name("--gpu", gpu))
     mhz = None if clock is None else values.whole("--clock", clock, 1, str(target.boost_mhz))
     found = []
     for record in _records(kernels):
         product = products.Product(*extents, dtype or record.dtypes[0])
-        if record.accepts(*extents, product.dtype) is None:
+        refused = record.accepts(*extents, product.dtype)
+        if refused and kernels:
+            console.note(f"{record.name}: {refused}")
+        if refused is None:
             found.append(report.Predicted(record.name, product, products.predict(record, product, target, mhz)))
     if not found:
-        raise ArgumentValueError(f"no kernel takes {extents} in {dtype}; `tilewright kernels` lists what each takes")
+        raise ArgumentValueError(f"no kernel takes {extents} in {dtype or 'its dtype'}; see `tilewright kernels`")
     if json:
         console.document({"gpu": target.key, "predictions": [report.product_document(one) for one in found]})
     elif len(found) == 1:
@@ -70,10 +68,25 @@ def predict(
         terminal.show(report.products(found, target), console.output())
 
 
+def _extents(size: str | None, shape: str | None) -> tuple[int, int, int]:
+    """M, n and k."""
+    from tilewright.cli import values
+
+    if size is not None and shape is not None:
+        raise ArgumentValueError("--size and --shape exclude each other (got both); keep one")
+    if shape is not None:
+        return values.extents("--shape", shape)
+    edge = _SIZE if size is None else values.whole("--size", size, 1, str(_SIZE))
+    return edge, edge, edge
+
+
 def _records(names: Sequence[str] | None) -> Sequence[Record]:
     from tilewright.kernels import catalogue
     from tilewright.ladder import select
 
-    on_gpus = [record for record in catalogue.records() if record.backend == "gpu"]
     wanted = [name.strip() for name in ",".join(names or ()).split(",") if name.strip()]
-    return select(on_gpus, wanted) if wanted else on_gpus
+    chosen = select(catalogue.records(), wanted) if wanted else catalogue.records()
+    found = [record for record in chosen if record.backend == "gpu"]
+    if not found:
+        raise ArgumentValueError(f"--kernels must name kernels that GPUs run (got {', '.join(wanted)})")
+    return found

@@ -30,6 +30,7 @@ _ONE_EACH = frozenset(
     "IMMA DMMA LDSM".split()
 )
 _LEAVES = frozenset(("BRA", "CALL", "JMP", "EXIT", "RET"))
+_INDIRECT = frozenset(("BRX", "BRXU", "JMX", "JMXU"))
 _CONSERVED, _COUNTED, _NEAR, _SHORT = 100.0, 1.0, 0.03, 1e-5
 _NONE = 1e-6
 #: How often rows are weighted anew, and which differences are none.
@@ -59,6 +60,8 @@ def graph(code: Sequence[Instruction]) -> Graph:
     """The blocks of machine code, in its order."""
     heads = {0}
     for number, one in enumerate(code):
+        if one.name in _INDIRECT:
+            raise CompileError(f"a predicted kernel must branch to known places (got {one.opcode}); avoid jump tables")
         if one.name in _LEAVES:
             heads |= {number + 1} if one.target is None else {number + 1, one.target}
     firsts = sorted(head for head in heads if head < len(code))
@@ -74,7 +77,7 @@ def _edges(code: Sequence[Instruction], blocks: Sequence[tuple[int, int]]) -> It
     at = {first: number for number, (first, _) in enumerate(blocks)}
     for number, (_, end) in enumerate(blocks):
         last = code[end - 1]
-        leaves = last.name in _LEAVES
+        leaves = last.name in ("EXIT", "RET") or (last.name in _LEAVES and last.target is not None)
         if last.name == "RET":
             yield from ((number, at[back]) for back in _returns(code, end - 1) if back in at)
         elif leaves:
@@ -172,20 +175,22 @@ def _agreeing(
     Source: Schlossmacher, An Iterative Technique for Absolute Deviations Curve Fitting, JASA 68(344), 1973.
     """
     weights = np.ones(len(rows))
-    flow = _connected(ways, rows, sums, np.zeros(len(ways.edges)))
+    flow = _connected(ways, rows, sums, None)
     for _ in range(_REWEIGHTED):
         differences = np.abs(rows[counted] @ flow - sums[counted])
         weights[counted] = 1 / np.sqrt(np.maximum(differences, _SAME))
-        flow = _connected(ways, rows * weights[:, None], sums * weights, flow)
+        before, flow = flow, _connected(ways, rows * weights[:, None], sums * weights, flow)
+        if np.abs(flow - before).max() <= _SAME:
+            break
     return flow
 
 
 def _connected(
-    ways: Graph, rows: npt.NDArray[np.float64], sums: npt.NDArray[np.float64], flow: npt.NDArray[np.float64]
+    ways: Graph, rows: npt.NDArray[np.float64], sums: npt.NDArray[np.float64], near: npt.NDArray[np.float64] | None
 ) -> npt.NDArray[np.float64]:
     """The flow, found from one near it, without loops that no way leads to: a warp enters these once at least."""
+    flow = least_squares(rows, sums, near)
     for _ in ways.blocks:
-        flow = least_squares(rows, sums, flow)
         reached = {0}
         while more := {t for (s, t), x in zip(ways.edges, flow, strict=True) if x > _NONE and s in reached} - reached:
             reached |= more
@@ -196,6 +201,7 @@ def _connected(
         row = np.zeros(len(ways.edges))
         row[entries] = _COUNTED
         rows, sums = np.vstack([rows, row]), np.append(sums, _COUNTED)
+        flow = least_squares(rows, sums, flow)
     return flow
 
 
@@ -232,7 +238,10 @@ def walk(ways: Graph, flow: npt.NDArray[np.float64], most: int) -> npt.NDArray[n
         path.append((first, end))
         length += end - first
         if length > most or len(path) > 2 * sum(visits) + len(visits):
-            raise CompileError(f"no path of at most {most:,} machine instructions agrees with what warps executed")
+            raise CompileError(
+                f"a warp's path must be of at most {most:,} machine instructions that agree with its counts (found "
+                "none); predict a smaller launch, or a simpler kernel"
+            )
         seen[block] += 1
         if (loop := loops.get(block)) is not None:
             if not block <= before <= loop.last:
@@ -240,7 +249,10 @@ def walk(ways: Graph, flow: npt.NDArray[np.float64], most: int) -> npt.NDArray[n
             loop.left -= 1
         edges = _open(ways, loops, block, [n for n in ways.out(block) if flow[n] > _NONE] or ways.out(block))
         if not edges:
-            raise CompileError(f"machine instruction {end - 1} leads nowhere; assemble the kernel again")
+            raise CompileError(
+                f"a predicted kernel must go on from each instruction (got number {end - 1}, which leads nowhere); "
+                "leave it out of the kernel"
+            )
         edge = max(edges, key=lambda n: flow[n] * seen[block] / max(visits[block], _NONE) - taken[n])
         if block in ways.calls:
             callers.append(ways.calls[block])

@@ -1,8 +1,9 @@
 """The blocks of a launch on one multiprocessor, clock by clock: a stated model, nothing of which is fitted.
 
 - **Issue.** Warps are dealt to four partitions in turn. A partition issues an instruction a clock: of the warp that
-  issued last, else of the youngest that can. The compiler's control bits say when a warp can: after its stall count,
-  and once the dependence counters that the instruction waits for are free.
+  issued last, else of that with the highest number that can, which is the youngest until a block is replaced. The
+  compiler's control bits say when a warp can: after its stall count, and once the dependence counters that the
+  instruction waits for are free.
 - **Pipes** take an instruction every one or more clocks (:mod:`tilewright.prediction.pipes`). The operands of
   instructions of fixed latency pass two banks of registers with a port each, in a window of three clocks, but for those
   that the compiler keeps in the operand cache.
@@ -12,7 +13,8 @@
   or from memory, at this multiprocessor's share of their rates, after their latency.
 - **Blocks.** A block's place is taken by the next one when its last warp has ended.
 
-Left out: instruction caches, constant caches, the clocks of the memories themselves, divergence of the warps' paths.
+Left out: instruction caches, constant caches, and paths that differ between warps or lanes: every warp takes one mean
+path.
 
 Sources: Huerta, Abaie Shoushtary, Cruz, Gonzalez, Dissecting and Modeling the Architecture of Modern GPU Cores, MICRO
 2025; `machine/timing.toml` has that of each number.
@@ -71,9 +73,18 @@ class Simulated:
 
 
 def run(
-    code: Sequence[Instruction], trace: npt.NDArray[np.uint32], work: Workload, gpu: Gpu, *, blocks: int, active: int
+    code: Sequence[Instruction],
+    trace: npt.NDArray[np.uint32],
+    work: Workload,
+    gpu: Gpu,
+    *,
+    blocks: int,
+    active: int,
+    clock_mhz: int | None = None,
 ) -> Simulated:
     """Let a multiprocessor run `blocks` blocks, while `active` multiprocessors share the second level and memory.
+
+    Memory keeps its own pace where `clock_mhz` is not the boost clock.
 
     Raises CompileError: the control bits of the machine code wait for something that never comes.
     """
@@ -81,13 +92,14 @@ def run(
     warps = np.zeros(resident * work.block_warps, _WARP)
     warps["block"] = np.arange(len(warps)) // work.block_warps
     warps["live"] = 1
-    lowered = lower(code, work.sites, gpu)
+    mhz = clock_mhz or gpu.boost_mhz
+    lowered = lower(code, work.sites, gpu, mhz)
     arrived, live = np.zeros(resident, np.uint64), np.full(resident, work.block_warps, np.uint64)
     held = {"code": lowered, "trace": trace, "warps": warps, "arrived": arrived, "live": live}
     machine = np.zeros((), _MACHINE)
     for name, array in held.items():
         machine[name] = array.ctypes.data
-    for name, value in _numbers(gpu, timing(gpu), active).items():
+    for name, value in _numbers(gpu, timing(gpu), active, mhz).items():
         machine[name] = value
     machine["length"], machine["many"], machine["block_warps"] = len(trace), len(warps), work.block_warps
     machine["to_start"], machine["to_finish"] = blocks - resident, blocks
@@ -96,7 +108,9 @@ def run(
     while (state := advance(machine.ctypes.data, _SLICE)) == 1:
         pass
     if state:
-        raise CompileError("the machine code waits for ever; its control bits are not as the model reads them")
+        raise CompileError(
+            "a predicted kernel must come to its end (got code that waits for ever); predict one without such waits"
+        )
     clocks = max(1, int(machine["clock"]))
     shares = machine["clocks"] / (clocks * _NUMBERS["TW_SM_PARTITIONS"])
     return Simulated(
@@ -107,9 +121,9 @@ def run(
     )
 
 
-def _numbers(gpu: Gpu, times: Timing, active: int) -> dict[str, float]:
+def _numbers(gpu: Gpu, times: Timing, active: int, clock_mhz: int) -> dict[str, float]:
     """The machine's own."""
-    a_clock = gpu.memory_gb_per_s * 1e3 / gpu.boost_mhz / SECTOR_BYTES
+    a_clock = gpu.memory_gb_per_s * 1e3 / clock_mhz / SECTOR_BYTES
     l2 = float(times.l2_sectors)
     if gpu.l2_bytes_per_clock:
         l2 = min(l2, gpu.l2_bytes_per_clock / SECTOR_BYTES / active)
@@ -121,7 +135,7 @@ def _numbers(gpu: Gpu, times: Timing, active: int) -> dict[str, float]:
     }  # fmt: skip
 
 
-def lower(code: Sequence[Instruction], sites: Mapping[int, Requests], gpu: Gpu) -> npt.NDArray[Any]:
+def lower(code: Sequence[Instruction], sites: Mapping[int, Requests], gpu: Gpu, clock_mhz: int) -> npt.NDArray[Any]:
     """Machine code as the model reads it, a record an instruction."""
     records = np.zeros(len(code), _CODE)
     records["operands"] = -1
@@ -135,7 +149,7 @@ def lower(code: Sequence[Instruction], sites: Mapping[int, Requests], gpu: Gpu) 
         if one.name in _SHARED_OPS:
             _shared(record, one, site, gpu, times)
         elif one.name in _LOADS | _STORES:
-            _global(record, one, site, gpu, times)
+            _global(record, one, site, gpu, clock_mhz)
         elif one.name in pipes.SPECIALS and (one.sets, one.frees) != (NO_COUNTER, NO_COUNTER):
             record["kind"] = _NUMBERS["TW_SM_SPECIAL"]
             record["result_clocks"], record["read_clocks"] = times.special_result, times.special_read
@@ -158,7 +172,8 @@ def _shared(record: Any, one: Instruction, site: Requests, gpu: Gpu, times: Timi
     record["wavefronts"] = wavefronts * WAVEFRONT_BYTES / gpu.shared_bytes_per_clock
 
 
-def _global(record: Any, one: Instruction, site: Requests, gpu: Gpu, times: Timing) -> None:
+def _global(record: Any, one: Instruction, site: Requests, gpu: Gpu, clock_mhz: int) -> None:
+    times = timing(gpu)
     size = _lane_bytes(one)
     stores = one.name in _STORES
     record["kind"], record["pipes"] = _NUMBERS["TW_SM_STORE" if stores else "TW_SM_LOAD"], 0
@@ -169,7 +184,8 @@ def _global(record: Any, one: Instruction, site: Requests, gpu: Gpu, times: Timi
     record["wavefronts"] = moved / (gpu.l1_bytes_per_clock or WAVEFRONT_BYTES)
     record["l2_sectors"], record["dram_sectors"] = site.l2_sectors, site.dram_sectors
     far = site.dram_sectors / site.l2_sectors if site.l2_sectors else 0.0
-    record["miss_clocks"] = times.l2 + far * (times.dram - times.l2)
+    beyond = (times.dram - times.l2) * clock_mhz / gpu.boost_mhz
+    record["miss_clocks"] = times.l2 + far * beyond
 
 
 def _result(times: Timing, kind: str, size: int) -> int:

@@ -19,14 +19,14 @@ def least_squares(a: _Vector, b: _Vector, near: _Vector | None = None) -> _Vecto
     a : ndarray of float64, shape (rows, n)
     b : ndarray of float64, shape (rows,)
     near : ndarray of float64, shape (n,), optional
-        An x >= 0 to begin with.
+        An x >= 0 to begin with; what is positive of the solution in all numbers, by default.
 
     Examples
     --------
     >>> least_squares(np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([2.0, -3.0])).tolist()
     [2.0, 0.0]
     """
-    x = np.zeros(a.shape[1]) if near is None else near
+    x = np.maximum(np.linalg.lstsq(a, b, rcond=None)[0], 0.0) if near is None else near
     free = x > 0
     if free.any():
         x = _inside(a, b, x, free)

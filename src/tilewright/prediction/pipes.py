@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tilewright.errors import CompileError
 from tilewright.machine import WARP_LANES, Gpu
 
 #: Pipes of a partition, by number: `tw_sm_partition.pipes`.
@@ -18,7 +19,9 @@ MULTIPLY, SECOND_MULTIPLY, INTEGER, DOUBLE, SPECIAL, UNIFORM, BRANCH, HALF = ran
 _LANES = 16
 _FLOAT32 = frozenset("FFMA FADD FMUL FMUL32I FADD32I FFMA32I".split())
 _FLOAT64 = frozenset("DFMA DADD DMUL DSETP".split())
-_FLOAT16 = frozenset("HFMA2 HADD2 HMUL2 HFMA2.MMA".split())
+_FLOAT16 = frozenset("HFMA2 HADD2 HMUL2 HMNMX2 HSETP2".split())
+#: How the names of tensor cores', textures' and bulk copies' instructions begin, of which the model knows nothing.
+_UNKNOWN = tuple("HMMA IMMA DMMA BMMA HGMMA IGMMA QGMMA BGMMA UTC UTMA UBLKCP SYNCS TEX TLD SUST SULD".split())
 _MULTIPLIES = frozenset("IMAD IMUL IDP XMAD".split())
 SPECIALS = frozenset("MUFU I2F F2I F2F I2I FRND POPC FLO BREV S2R S2UR I2FP F2FP R2UR".split())
 _BRANCHES = frozenset(
@@ -37,12 +40,19 @@ class Taken:
 def taken(name: str, gpu: Gpu) -> Taken:
     """What an opcode (without modifiers) takes.
 
+    Raises CompileError: the model does not know it.
+
     Examples
     --------
     >>> from tilewright.machine.gpu import gpu
     >>> taken("FFMA", gpu("a100")), taken("FFMA", gpu("a6000"))
     (Taken(pipes=1, interval=2), Taken(pipes=3, interval=2))
     """
+    if name.startswith(_UNKNOWN):
+        raise CompileError(
+            f"a predicted kernel must use no tensor cores, textures or bulk copies (got {name}), whose times the model "
+            "does not know; predict one without"
+        )
     if name in _FLOAT32:
         both = gpu.fp32_per_clock > _LANES * gpu.schedulers
         return Taken(1 << MULTIPLY | both << SECOND_MULTIPLY, _clocks(_LANES))

@@ -47,7 +47,7 @@ def predict(
     Parameters
     ----------
     kernel, grid, block, args, shared_bytes, limits
-        As for :func:`tilewright.profile`.
+        As for :func:`tilewright.profile`; `limits` bounds the simulated launch, not the model's own work.
     gpu : str, optional
         The GPU, as `tilewright gpus` lists it; `TILEWRIGHT_GPU`, or the H100, by default. One older than compute
         capability 7.5, which the assembler makes no code for, runs that of 7.5.
@@ -62,6 +62,8 @@ def predict(
     ------
     ArgumentValueError
         The clock is not positive.
+    CompileError
+        The machine code has what the model does not know: tensor cores, textures, bulk copies, jump tables.
     MissingExtraError
         The assembler or the disassembler is not installed.
     TilewrightError
@@ -161,7 +163,9 @@ class Model:
         active = min(self.gpu.multiprocessors, work.blocks)
 
         def run(blocks: int) -> multiprocessor.Simulated:
-            return multiprocessor.run(self.code, self.trace, work, self.gpu, blocks=blocks, active=active)
+            return multiprocessor.run(
+                self.code, self.trace, work, self.gpu, blocks=blocks, active=active, clock_mhz=clock_mhz
+            )
 
         most = 2 * work.resident_blocks
         last = run(min(each, most))

@@ -43,6 +43,7 @@ def test_json_has_shape_time_and_shares(tilewright: Run) -> None:
         (("--size", 64, "--shape", "1,2,3"), "--size and --shape exclude each other"),
         (("--kernels", "nonsense"), "must name records of the catalogue"),
         (("--kernels", "tiled_published", "--dtype", "float64"), "no kernel takes"),
+        (("--kernels", "three_loops"), "must name kernels that GPUs run"),
         (("--clock", "fast"), "--clock"),
     ],
 )

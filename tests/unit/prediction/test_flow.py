@@ -83,7 +83,7 @@ def test_a_loop_that_counts_alone_would_not_reach_is_entered() -> None:
 
 def test_a_path_without_end_is_refused() -> None:
     ways = flow.graph(NESTED)
-    with pytest.raises(Exception, match="no path of at most 5 machine instructions"):
+    with pytest.raises(Exception, match="of at most 5 machine instructions"):
         flow.walk(ways, flow.frequencies(NESTED, ways, {1: 4, 2: 12, 3: 1}, {1, 2, 3}), 5)
 
 
@@ -125,3 +125,14 @@ def test_what_a_division_is_made_of_counts_for_none_of_its_parts() -> None:
     ways = flow.graph(code)
     found = flow.walk(ways, flow.frequencies(code, ways, {1: 4, 2: 4, 3: 1}, {3}), 1000).tolist()
     assert found.count(0) == 4
+
+
+def test_a_call_of_unknown_code_goes_on_behind_it() -> None:
+    """A print is a call through a register, whose code is not the kernel's."""
+    code = (one("LDG", 1), one("CALL"), one("FFMA", 2), one("BRA", 3, guard="@P0", target=2), one("EXIT"))
+    assert path(code, {1: 1, 2: 5}) == [0, 1, *[2, 3] * 5, 4]
+
+
+def test_jump_tables_are_refused() -> None:
+    with pytest.raises(Exception, match="must branch to known places"):
+        flow.graph((one("BRX"), one("EXIT")))

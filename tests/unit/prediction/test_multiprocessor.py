@@ -120,3 +120,8 @@ def test_a_path_ends_where_it_ends_whatever_stands_there() -> None:
     for last in (one("EXIT"), one("FFMA", "R1", "R2", "R3", "R5"), one("BAR.SYNC", "0x0"), one("LDG.E", "R1", "[R2]")):
         trace = np.zeros(1, np.uint32)
         assert multiprocessor.run([last], trace, work, A6000, blocks=3, active=1).clocks > 0
+
+
+def test_what_the_model_knows_nothing_of_is_refused() -> None:
+    with pytest.raises(Exception, match="no tensor cores"):
+        clocks([one("HMMA.16816.F32", "R4", "R8", "R10", "R4")])

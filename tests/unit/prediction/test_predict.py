@@ -82,7 +82,7 @@ def test_bank_conflicts_and_scattered_accesses_are_named_with_what_they_cost() -
 def test_a_lower_clock_takes_longer() -> None:
     slow, fast = (products.predict(catalogue.find("tiled"), Product(256, 256, 256), A6000, mhz) for mhz in (900, 1800))
     launch = slow.launch_seconds
-    assert (slow.seconds - launch) / (fast.seconds - launch) == pytest.approx(2)
+    assert (slow.seconds - launch) / (fast.seconds - launch) == pytest.approx(2, rel=0.06)
 
 
 @pytest.mark.parametrize("key", machine.names())
