@@ -59,6 +59,8 @@ LOAD, LOAD_L2, STORE, ATOMIC = (_NUMBERS[f"TW_CACHE_{name}"] for name in ("LOAD"
 #: Columns of the counts. All but the first are sectors.
 OUTCOMES = tuple(_SHARED.structs["tw_cache_counts"].offsets)
 
+#: A line has so many bits for the number of its set: `SET_SHIFT` of `cache.c`.
+_MOST_SETS = 1 << 24
 _MOST_WARPS, _LANES = _NUMBERS["TW_CACHE_WARPS"], _NUMBERS["TW_CACHE_LANES"]
 _REGION_LINES = 1 << _NUMBERS["TW_CACHE_REGION_BITS"]
 #: Words between looks at Ctrl-C: less than a tenth of a second.
@@ -98,6 +100,11 @@ class Caches:
                     f"`{name}_bytes` must hold a line of {LINE_BYTES} bytes for each of its sets or ways (got "
                     f"{lines} lines, and {ways}); give it more bytes"
                 )
+        sets = max(self.multiprocessors * self.l1_sets, self.l2_bytes // LINE_BYTES // self.l2_ways)
+        if sets >= _MOST_SETS:
+            raise ArgumentValueError(
+                f"caches must have fewer than {_MOST_SETS:,} sets in all (got {sets:,}); give fewer, or more ways"
+            )
 
     @classmethod
     def of(cls, gpu: Gpu, *, shared_bytes: int, resident_blocks: int) -> Caches:

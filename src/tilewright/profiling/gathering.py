@@ -214,7 +214,7 @@ def _numbered(kinds: Sequence[Sequence[_Kind]], *rows: Sequence[Site]) -> Iterat
             number += 1
 
 
-@functools.cache
+@functools.lru_cache(maxsize=4096)
 def _kind(opcode: str) -> _Kind:
     """An instruction's unit, the field of Operations that it counts for and how many a lane, and whether it waits."""
     form = table().find(opcode)

@@ -80,6 +80,6 @@ def stage(args: Sequence[Any], place: Place) -> StagedArguments:
 
 
 def written_back(array: npt.NDArray[Any]) -> bool:
-    """Whether an argument is written after a launch: not one whose elements share bytes (broadcast views)."""
+    """Whether an argument is written after a launch: not a read-only one, nor a broadcast one (a stride of 0)."""
     shares = any(stride == 0 and extent > 1 for stride, extent in zip(array.strides, array.shape, strict=True))
     return bool(array.size) and array.flags.writeable and not shares

@@ -228,3 +228,8 @@ def test_wrong_use(wrong: dict[str, Any], message: str) -> None:
 def test_caches_too_small() -> None:
     with pytest.raises(ArgumentValueError, match=r"`l1_bytes` must hold a line of 128 bytes .*\(got 3 lines, and 4\)"):
         Caches(1, 384, 4096)
+
+
+def test_caches_of_more_sets_than_a_line_can_name() -> None:
+    with pytest.raises(ArgumentValueError, match=r"fewer than 16,777,216 sets in all \(got 16,777,216\)"):
+        Caches(1, 512, (1 << 24) * 128, l2_ways=1)

@@ -1,7 +1,7 @@
 """Running a kernel on a real GPU, with the signature of the simulated launch.
 
 Arrays that are on the GPU already (anything with `__cuda_array_interface__`) are used where they are. NumPy arrays are
-copied there and, unless they are read-only, back. What runs is the machine code of the very assembler that
+copied there and back, unless they are read-only or broadcast. What runs is the machine code of the very assembler that
 :meth:`Program.resources` reports for, where it is installed; else the driver compiles the PTX.
 
 Source: cuda.core documentation; CUDA Driver API, "Memory Management" and "Library Management".

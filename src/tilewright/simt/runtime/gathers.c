@@ -40,7 +40,7 @@ TW_INLINE static inline void scatter(const char *values, char *const *places, ui
 }
 
 // Load `count` elements of `bytes` bytes for each lane of the set; zeros for the others. Each width has a loop of its
-// own, in which an element is one move: another thread never sees half of it.
+// own, in which an element of up to 8 bytes is one move: another thread never sees half of it.
 void tw_gather(char *values, char *const *places, uint32_t bytes, uint32_t count, uint32_t lanes)
 {
     switch (bytes) {
