@@ -126,11 +126,11 @@ static void test_cells_are_quiet_until_they_are_written(void)
         one->launch.order = turn ? not_ordered : 0;
         for (uint32_t i = 0; i < TW_LANES; i++)
             reads_of[i] = (uint64_t)7 << TW_BLOCK_SHIFT;
-        CHECK(tw_shadow_reads_global(&one->slot, one->warps, &one->launch, &one->of.block, base, ROWS, 4));
+        CHECK(tw_shadow_reads_global(&one->slot, one->warps, &one->launch, one->of, base, ROWS, 4));
         CHECK(quiet[0] == (turn ? 0 : UINT8_MAX) && quiet[31] == quiet[0]);
         access_global(other, &other->launch, 4, TW_WRITES);
         CHECK(!quiet[0] && !quiet[31] && findings(one, TW_GLOBAL_BLOCKS) == 32);
-        CHECK(!tw_shadow_reads_global(&one->slot, one->warps, &one->launch, &one->of.block, base, ROWS, 4));
+        CHECK(!tw_shadow_reads_global(&one->slot, one->warps, &one->launch, one->of, base, ROWS, 4));
         free(one);
         free(other);
     }

@@ -41,6 +41,10 @@ SHOWN: dict[str, tuple[Any, tuple[str, ...]]] = {
     "Occupancy": (
         lambda: occupancy(H100, registers_per_thread=48, shared_bytes=0, block_threads=256), ("62 % occupancy",)
     ),
+    "Prediction": (
+        lambda: tw.predict(Program.from_ptx(DOUBLE_IT), 1, 64, (np.arange(64, dtype=np.int32),)),
+        ("double_it", "predicted", "limited by", "the time goes to"),
+    ),
     "Plan": (lambda: tw.plan((64, 64), (64, 64), "float32"), ("float32", "524,288 operations")),
 }  # fmt: skip
 
