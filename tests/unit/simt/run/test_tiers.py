@@ -84,7 +84,7 @@ def test_optimised_code_on_disk_is_taken(made: list[bool], monkeypatch: pytest.M
 
 def test_a_long_launch_goes_on_in_better_code(made: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
     """It begins in quick code, is switched while warps are half-way, and gives the same sums and counts."""
-    count = 300_000
+    count = 1_500_000  # several times what the better code takes to be made, on a busy host too
     instruments = Mix(), Coalescing(), Banks()
     plain, _ = launch(count)
     monkeypatch.setattr("tilewright.simt.run.execution._QUICK_INSTRUCTIONS", 1000)
