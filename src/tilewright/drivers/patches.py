@@ -1,6 +1,5 @@
 """The names of numba-cuda that are replaced while a simulated GPU is in place: a table.
 
-A row has a module of numba-cuda, a name in it (with dots for a name in a class), and what replaces it.
 All other code of numba-cuda stays, and so do the enumerations and codes of `cuda.bindings`. A test checks that
 numba-cuda has every name.
 """
@@ -12,7 +11,7 @@ import importlib
 import threading
 import warnings
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -31,16 +30,14 @@ from tilewright.drivers.views import ArrayView
 from tilewright.drivers.watched import WatchedNumPy, classes
 from tilewright.native.interrupts import HeldBack, Postponed
 from tilewright.programs import numba_lines
+from tilewright.programs.numba_names import Row, compiler_rows, put, put_back, replaced
 from tilewright.programs.optional import require
 from tilewright.simt.observer import Observer
 from tilewright.waiting import announced
 
 _PURPOSE = "Running programs on the simulated GPU"
 _DISPATCHER = "numba.cuda.dispatcher"
-_LOWERING = "numba.cuda.lowering"
 _NRT = "numba.cuda.memory_management.nrt"
-
-Row = tuple[str, str, Any]
 
 
 class Finalizers:
@@ -101,8 +98,7 @@ def rows(gpu: SimulatedGpu, finalizers: Finalizers) -> Sequence[Row]:
         (_DISPATCHER, "CUDADispatcher.call", spacing_call(gpu)),
         (_DISPATCHER, "_Kernel.__init__", lines.kernel_init()),
         (_DISPATCHER, "compile_cuda", lines.compiler()),
-        (_LOWERING, "BaseLower._compute_def_location", numba_lines.def_location()),
-        ("numba.cuda.debuginfo", "DIBuilder._set_module_flags", numba_lines.set_module_flags),
+        *compiler_rows(),
         (_NRT, "launch", launcher.launch),
         (_NRT, "LaunchConfig", LaunchConfig),
     )
@@ -200,37 +196,24 @@ class Lines:
         return init
 
 
-def owner_of(module: str, name: str) -> tuple[Any, str]:
-    """The module or class that a row's name is in, and the name's last part.
-
-    Raises AttributeError: numba-cuda has no such name any more.
-    """
-    owner: Any = importlib.import_module(module)
-    *path, last = name.split(".")
-    for part in path:
-        owner = getattr(owner, part)
-    getattr(owner, last)
-    return owner, last
-
-
 @contextmanager
 def installed(gpu: SimulatedGpu) -> Iterator[None]:
     """Put a simulated GPU in the driver's place, and everything back at the end."""
     require("numba.cuda", _PURPOSE)
     finalizers = Finalizers()
-    replaced: list[tuple[Any, str, Any]] = []
     driver = importlib.import_module(DRIVER).driver
     before = dict(vars(driver))
+    names: list[tuple[Any, str, Any]] = []
     try:
         with HeldBack():
-            _put(rows(gpu, finalizers), replaced)
+            put(rows(gpu, finalizers), names)
             _forget(driver)
             driver.__init__()
         yield
     finally:
         with HeldBack():
             finalizers.detach()
-            _put_back(replaced)
+            put_back(names)
             _forget(driver)
             vars(driver).update(before)
 
@@ -238,28 +221,8 @@ def installed(gpu: SimulatedGpu) -> Iterator[None]:
 @contextmanager
 def observing(gpu: SimulatedGpu, observer: Observer) -> Iterator[None]:
     """Let one more observer follow the GPU in place meanwhile, with all that it asks for."""
-    replaced: list[tuple[Any, str, Any]] = []
-    with gpu.observing(observer):
-        try:
-            with HeldBack():
-                _put(_watching_rows() if gpu.host_races else (), replaced)
-            yield
-        finally:
-            with HeldBack():
-                _put_back(replaced)
-
-
-def _put(wanted: Iterable[Row], replaced: list[tuple[Any, str, Any]]) -> None:
-    """Replace what rows name; `replaced` gets what was there."""
-    for module, name, replacement in wanted:
-        owner, last = owner_of(module, name)
-        replaced.append((owner, last, vars(owner)[last]))
-        setattr(owner, last, replacement)
-
-
-def _put_back(replaced: list[tuple[Any, str, Any]]) -> None:
-    for owner, last, original in reversed(replaced):
-        setattr(owner, last, original)
+    with gpu.observing(observer), replaced(_watching_rows() if gpu.host_races else ()):
+        yield
 
 
 def _forget(driver: Any) -> None:

@@ -23,7 +23,7 @@ import numpy as np
 from tilewright.errors import ArgumentTypeError, CompileError
 from tilewright.programs.arguments import Argument, ArrayShape, array_shape
 from tilewright.programs.mangling import nested_name
-from tilewright.programs.numba_lines import def_location, set_module_flags
+from tilewright.programs.numba_names import compiler_rows, replaced
 from tilewright.programs.optional import require
 from tilewright.ptx import parse
 from tilewright.ptx.tokens import with_words
@@ -165,27 +165,18 @@ def _device_functions_for(cc: tuple[int, int]) -> Iterator[None]:
     time of one compilation, and in this thread only, it gets the capability that is being compiled for.
     """
     dispatcher = require("numba.cuda.dispatcher", _PURPOSE)
-    lowering = require("numba.cuda.lowering", _PURPOSE).BaseLower
-    debugging = require("numba.cuda.debuginfo", _PURPOSE).DIBuilder
     compiler_lock = require("numba.cuda.core.compiler_lock", _PURPOSE).global_compiler_lock
     owner = threading.get_ident()
     with compiler_lock:
-        original, located = dispatcher.get_current_device, lowering._compute_def_location
-        flags = debugging._set_module_flags
+        original = dispatcher.get_current_device
 
         def current_device() -> Any:
             if threading.get_ident() != owner:
                 return original()
             return types.SimpleNamespace(compute_capability=cc)
 
-        dispatcher.get_current_device = current_device
-        lowering._compute_def_location = def_location()
-        debugging._set_module_flags = set_module_flags
-        try:
+        with replaced((*compiler_rows(), ("numba.cuda.dispatcher", "get_current_device", current_device))):
             yield
-        finally:
-            dispatcher.get_current_device, lowering._compute_def_location = original, located
-            debugging._set_module_flags = flags
 
 
 def _where(function: Callable[..., Any]) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from numba import cuda
 from numba.cuda.cudadrv import driver as numba_driver
+from numba.cuda.utils import stream_list
 
 import tilewright as tw
 from tilewright.drivers import patches
@@ -18,6 +19,7 @@ from tilewright.drivers.current import current_gpu
 from tilewright.drivers.driver_binding import CALLS
 from tilewright.drivers.gpu import SimulatedGpu
 from tilewright.errors import DeviceError
+from tilewright.programs import numba_names
 
 pytestmark = pytest.mark.filterwarnings("ignore::numba.cuda.core.errors.NumbaPerformanceWarning")
 NAMES = [(module, name) for module, name, _ in patches.rows(SimulatedGpu(), patches.Finalizers())]
@@ -32,12 +34,12 @@ def add_one(x: Any) -> None:
 
 @pytest.mark.parametrize(("module", "name"), NAMES, ids=lambda part: part)
 def test_numba_cuda_has_the_name(module: str, name: str) -> None:
-    patches.owner_of(module, name)
+    numba_names.owner_of(module, name)
 
 
 def test_a_name_that_is_gone_is_told_by_its_name() -> None:
     with pytest.raises(AttributeError, match="launch_everything"):
-        patches.owner_of("numba.cuda.dispatcher", "_Kernel.launch_everything")
+        numba_names.owner_of("numba.cuda.dispatcher", "_Kernel.launch_everything")
 
 
 @pytest.mark.parametrize("name", sorted(CALLS))
@@ -51,7 +53,7 @@ def state() -> list[Any]:
     """What stands under each name, and what numba-cuda's driver knows."""
     found = []
     for module, name in NAMES:
-        owner, last = patches.owner_of(module, name)
+        owner, last = numba_names.owner_of(module, name)
         found.append(vars(owner)[last])
     return [*found, dict(vars(numba_driver.driver))]
 
@@ -114,6 +116,40 @@ def test_ctrl_c_while_an_argument_is_typed_is_not_lost(monkeypatch: pytest.Monke
         for _ in range(500):
             time.sleep(0.01)
     assert struck
+
+
+@pytest.mark.parametrize("compiled_by", ["the simulated GPU", "a program"])
+def test_ctrl_c_while_registries_are_read_leaves_the_compiler_whole(compiled_by: str) -> None:
+    from numba.cuda.descriptor import cuda_target
+
+    class Striking(list[Any]):
+        struck = False
+
+        def __getitem__(self, index: Any) -> Any:
+            if not self.struck:
+                self.struck = True
+                signal.raise_signal(signal.SIGINT)
+            return super().__getitem__(index)
+
+    def launch() -> None:
+        kernel, x = cuda.jit(lambda x: None), np.zeros(1)
+        if compiled_by == "a program":
+            tw.simt.launch(kernel, 1, 1, (x,))
+        else:
+            with tw.simulated_gpu():
+                kernel[1, 1](x)
+
+    launch()
+    loader = next(iter(cuda_target.target_context._registries.values()))
+    seen, striking = loader._registrations["functions"], Striking()
+    loader._registrations["functions"] = stream_list(striking)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            launch()
+        assert striking.struck
+        launch()
+    finally:
+        loader._registrations["functions"] = seen
 
 
 def test_an_unknown_gpu_is_refused_before_anything_is_replaced() -> None:
