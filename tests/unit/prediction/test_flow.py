@@ -81,6 +81,37 @@ def test_a_loop_that_counts_alone_would_not_reach_is_entered() -> None:
     assert path(code, {2: 16, 3: 16}).count(1) == 16
 
 
+def test_of_a_loop_unrolled_by_two_and_its_remainder_the_unrolled_one_runs_alone() -> None:
+    """Both agree with the counts in any mixture: the one of fewer instructions is taken, not their mean."""
+    code = (
+        one("BRA", 9, guard="@P0", target=4),
+        *[one("FFMA", 1)] * 2,
+        one("BRA", 2, guard="@P1", target=1),
+        one("BRA", 9, guard="@P2", target=7),
+        one("FFMA", 1),
+        one("BRA", 2, guard="@P3", target=5),
+        one("EXIT"),
+    )
+    found = path(code, {1: 40, 9: 1})
+    assert (found.count(1), found.count(5)) == (20, 0)
+
+
+def test_a_loop_off_the_shortest_way_is_entered() -> None:
+    """The counts agree with a turning loop that nothing leads to, past which the shorter way goes."""
+    code = (
+        one("BRA", guard="@P0", target=3),
+        one("LDG", 1),
+        one("BRA", target=8),
+        one("LDG", 1),
+        *[one("MOV")] * 2,
+        one("FFMA", 2),
+        one("BRA", guard="@P1", target=6),
+        one("EXIT"),
+    )
+    found = path(code, {1: 1, 2: 16})
+    assert (found.count(1), found.count(3), found.count(6)) == (0, 1, 16)
+
+
 def test_a_path_without_end_is_refused() -> None:
     ways = flow.graph(NESTED)
     with pytest.raises(Exception, match="of at most 5 machine instructions"):
