@@ -23,6 +23,7 @@ FLOORS = (
     {"prediction"},
     {"drivers"},
     {"ladder"},
+    {"rates"},
     {"report"},
     {"cli", "testing", "notebook"},
     {"__main__"},

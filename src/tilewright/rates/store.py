@@ -1,0 +1,233 @@
+"""Sweeps in files: JSON lines, a header and then a rate a line, written when it is known.
+
+A sweep that was stopped is a prefix of the whole one, so it goes on behind what is there. `docs/design/rates.md`
+describes the format.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import math
+import os
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import IO, Any
+
+from tilewright.errors import ArgumentValueError, TilewrightWarning
+from tilewright.rates.record import CACHES, KINDS, Point, Rate, Sweep
+
+FORMAT, VERSION = "tilewright-rates", 1
+#: Conditions that one file has only once: with others, rates would not be those of one sweep.
+SAME = ("processor", "cores", "threads", "python", "versions")
+
+
+def read(path: Path) -> Sweep:
+    """Read a sweep, whole or stopped.
+
+    Raises ArgumentValueError: there is no such file, or it is none of ours; the message says where.
+    """
+    text, _ = _text(path)
+    return _parsed(path, text)
+
+
+class Kept:
+    """A file that rates are added to: a new one, or one that the same plan began."""
+
+    def __init__(self, path: Path, file: IO[bytes], sweep: Sweep) -> None:
+        self.path = path
+        self.rates = sweep.rates  #: What it held when it was opened.
+        self._file = file
+
+    def add(self, rates: Sequence[Rate]) -> None:
+        """Write rates that belong together, in one piece."""
+        self._file.write(b"".join(_line(document(rate)) for rate in rates))
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
+
+@contextlib.contextmanager
+def kept(
+    path: Path, plan: Mapping[str, Any], conditions: Mapping[str, Any], whole: Callable[[Sequence[Rate]], int] = len
+) -> Iterator[Kept]:
+    """The file of a plan, open for its rates.
+
+    Parameters
+    ----------
+    path : Path
+        A new file, or one with the same plan and conditions (`SAME`), which is gone on with.
+    plan, conditions : mapping
+        What :class:`Sweep` has.
+    whole : callable, optional
+        How many of the rates that are there can be kept; later ones are removed, as they lack those they took turns
+        with.
+
+    Raises
+    ------
+    ArgumentValueError
+        The file is none of ours, has another plan or other conditions, or is being written by another process.
+    """
+    try:
+        with path.open("a+b") as file:
+            _lock(path, file)
+            if not path.stat().st_size:
+                file.write(_line({"format": FORMAT, "version": VERSION, "plan": plan, "conditions": conditions}))
+                file.flush()
+            text, size = _text(path)
+            sweep = _parsed(path, text)
+            _refuse_another(path, sweep, plan, conditions)
+            rates = sweep.rates[: whole(sweep.rates)]
+            lines = text.split("\n")[: 1 + len(rates)]
+            if (length := sum(len(line.encode()) + 1 for line in lines)) < size:
+                file.truncate(length)
+            yield Kept(path, file, Sweep(sweep.plan, sweep.conditions, rates))
+    except OSError as error:
+        raise ArgumentValueError(
+            f"{path}: rates must go to a file that can be written (got: {error.strerror})"
+        ) from None
+
+
+def document(rate: Rate) -> dict[str, Any]:
+    """A rate as a line of the file has it."""
+    values = asdict(rate)
+    return {**values.pop("point"), "operations": rate.point.operations, **values}
+
+
+def _line(values: Mapping[str, Any]) -> bytes:
+    return json.dumps(values).encode() + b"\n"
+
+
+def _lock(path: Path, file: IO[bytes]) -> None:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise ArgumentValueError(
+            f"{path}: rates must go to a file that nobody else writes (got one that another `tilewright bench` has "
+            f"open); name another, or wait for its end"
+        ) from None
+
+
+def _text(path: Path) -> tuple[str, int]:
+    """The file's whole lines, and its bytes; a last line that was not finished is dropped."""
+    try:
+        if path.exists() and not path.is_file():
+            raise ArgumentValueError(f"{path}: must be a file of rates (got a folder, device or pipe); name a file")
+        data = path.read_bytes()
+        text = data.decode()
+    except UnicodeDecodeError:
+        raise _foreign(path, 1, "bytes that are no text") from None
+    except OSError as error:
+        raise ArgumentValueError(
+            f"{path}: must be a file of rates (got: {error.strerror}); make one with `tilewright bench --output`"
+        ) from None
+    whole, _, torn = text.rpartition("\n")
+    if torn and whole:
+        warnings.warn(f"{path}: the last line is not whole, and is left out", TilewrightWarning, stacklevel=2)
+    return (whole + "\n" if whole else text), len(data)
+
+
+def _foreign(path: Path, number: int, got: str) -> ArgumentValueError:
+    return ArgumentValueError(
+        f"{path}:{number}: must be a line of a file by `tilewright bench --output` (got {got}); name another file"
+    )
+
+
+def _parsed(path: Path, text: str) -> Sweep:
+    lines = text.removesuffix("\n").split("\n")
+    header = _object(path, 1, lines[0])
+    if header.get("format") != FORMAT:
+        raise _foreign(path, 1, "no header of one")
+    if header.get("version") != VERSION:
+        raise ArgumentValueError(
+            f"{path}: this Tilewright reads version {VERSION} of the format (got {header.get('version')!r}); read it "
+            f"with the one that wrote it"
+        )
+    plan, conditions = header.get("plan"), header.get("conditions")
+    if not isinstance(plan, dict) or not isinstance(conditions, dict):
+        raise _foreign(path, 1, "a header without plan and conditions")
+    rates = tuple(_rate(path, number, _object(path, number, line)) for number, line in enumerate(lines[1:], 2))
+    return Sweep(plan, conditions, rates)
+
+
+def _object(path: Path, number: int, line: str) -> dict[str, Any]:
+    try:
+        values = json.loads(line)
+    except (ValueError, RecursionError):
+        values = None
+    if not isinstance(values, dict):
+        raise _foreign(path, number, "no JSON object")
+    return values
+
+
+def _rate(path: Path, number: int, values: Mapping[str, Any]) -> Rate:
+    """The rate of a line; every field is there, and of its kind."""
+    given = dict(values)
+    given.pop("operations", None)
+    wrong = [name for name, fits in _FITS.items() if name not in given or not fits(given[name])]
+    wrong += [name for name in given if name not in _FITS]
+    if wrong:
+        raise _foreign(path, number, f"a wrong {wrong[0]!r}: {given.get(wrong[0], 'nothing')!r:.60}")
+    point = Point(**{field.name: given.pop(field.name) for field in fields(Point)})
+    samples, flags = tuple(given.pop("samples")), tuple(given.pop("flags"))
+    return Rate(point, samples=samples, flags=flags, **given)
+
+
+def _is_count(value: object) -> bool:
+    return type(value) is int and value >= 0
+
+
+def _is_extent(value: object) -> bool:
+    return type(value) is int and value >= 1
+
+
+def _is_time(value: object) -> bool:
+    return isinstance(value, float | int) and not isinstance(value, bool) and 0 < value < math.inf
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _all(fits: Callable[[object], bool]) -> Callable[[object], bool]:
+    return lambda value: isinstance(value, list) and all(map(fits, value))
+
+
+#: What a line must have under each name.
+_FITS: Mapping[str, Callable[[object], bool]] = {
+    **dict.fromkeys(("contender", "device", "dtype", "verified", "limiter"), _is_text),
+    **dict.fromkeys(("m", "n", "k"), _is_extent),
+    **dict.fromkeys(("block", "results", "mhz"), _is_count),
+    **dict.fromkeys(("seconds", "least_seconds", "most_seconds"), _is_time),
+    "caches": lambda value: value in CACHES,
+    "kind": lambda value: value in KINDS,
+    "samples": _all(_is_time),
+    "flags": _all(_is_text),
+    "stolen": lambda value: isinstance(value, float | int) and 0 <= value <= 1,
+}
+
+
+def _refuse_another(path: Path, sweep: Sweep, plan: Mapping[str, Any], conditions: Mapping[str, Any]) -> None:
+    """Raise ArgumentValueError where the file is of another plan, or of another machine."""
+    for what, old, new in (
+        ("plan", sweep.plan, plan),
+        ("host", _only(sweep.conditions, SAME), _only(conditions, SAME)),
+    ):
+        differs = list(_differing(old, json.loads(json.dumps(new))))
+        if differs:
+            raise ArgumentValueError(
+                f"{path}: must be a new file, or one of the same {what} ({'; '.join(differs)}); name another --output, "
+                f"or go on as it began"
+            )
+
+
+def _only(values: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    return {name: values[name] for name in names if name in values}
+
+
+def _differing(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
+    for name in sorted({*old, *new}):
+        if old.get(name) != new.get(name):
+            yield f"{name}: {old.get(name)} there, {new.get(name)} now"
