@@ -42,8 +42,12 @@ format: $(STAMP)  ## Format the code and mend what ruff can mend
 	@$(BIN)/ruff check --fix --quiet || true
 	@$(BIN)/ruff format
 
-docs: $(STAMP)  ## Write the generated pages of docs/
+docs: $(STAMP)  ## Write the generated pages of docs/, and build all of them as HTML
+	@$(BIN)/python -c 'import furo, myst_parser, numpydoc' 2>/dev/null || \
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
 	@$(BIN)/tilewright ptx-support > docs/ptx-support.md
+	@$(BIN)/python -m sphinx -W --keep-going -q -b html docs build/docs
+	@echo "build/docs/index.html"
 
 bench: $(STAMP)  ## Run every script of benchmarks/
 	@set -e; for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python "$$script"; done

@@ -15,15 +15,6 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-#: Page -> how many examples it has at least.
-PAGES = {
-    "README.md": 8,
-    "docs/kernels.md": 6,
-    "docs/ladder.md": 1,
-    "docs/matmul.md": 2,
-    "docs/opencl.md": 1,
-    "docs/profile.md": 1,
-}
 
 
 def blocks(text: str) -> Iterator[tuple[str, str]]:
@@ -45,13 +36,23 @@ def outline(text: str) -> list[str]:
     return re.sub(r"\d[\d,.]*( (us|ms|s|KiB|B)\b| %)?", "#", text).split()
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_every_example_runs_in_order(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def pages() -> list[Path]:
+    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def has_examples(page: Path) -> bool:
+    return any(language in ("python", "console") for language, _ in blocks(page.read_text(encoding="utf-8")))
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in pages() if has_examples(page)], ids=lambda page: str(page.relative_to(ROOT))
+)
+def test_every_example_runs_in_order(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path  # where the examples leave their files
     monkeypatch.chdir(folder)
     namespace: dict[str, object] = {"__name__": "readme"}
     ran = 0
-    for language, text in blocks((ROOT / page).read_text(encoding="utf-8")):
+    for language, text in blocks(page.read_text(encoding="utf-8")):
         if language == "python":
             script = folder / f"example{ran}.py"  # a file, for Numba reads a kernel's source
             script.write_text(text, encoding="utf-8")
@@ -64,7 +65,7 @@ def test_every_example_runs_in_order(page: str, tmp_path: Path, monkeypatch: pyt
         if language == "console":
             for command, shown in commands(text):
                 ran += check(command, shown, folder)
-    assert ran >= PAGES[page]
+    assert ran
 
 
 def check(command: str, shown: str, folder: Path) -> bool:
@@ -85,20 +86,44 @@ def check(command: str, shown: str, folder: Path) -> bool:
     return True
 
 
-def test_links_lead_somewhere() -> None:
-    for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
-        words = re.sub(r"^```\w*\n.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
-        for target in re.findall(r"\]\(([^)#:]+)\)", words):
-            assert (page.parent / target).exists(), f"{page.name}: {target}"
+def prose(page: Path) -> str:
+    """A page without its fenced blocks."""
+    return re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
 
 
-def test_the_index_lists_every_page() -> None:
-    docs = ROOT / "docs"
-    listed = {
-        (docs / target).resolve() for target in re.findall(r"\]\(([^)#:]+)\)", (docs / "index.md").read_text("utf-8"))
-    }
-    pages = {page.resolve() for page in docs.rglob("*") if page.suffix in (".md", ".ipynb")}
-    assert pages - {docs / "index.md"} <= listed
+def anchors(page: Path) -> set[str]:
+    """What `page.md#...` may name: its headings, as code hosts and Sphinx make anchors of them."""
+    heads = re.findall(r"^#+ (.*)$", prose(page), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    for target, anchor in re.findall(r"\]\(([^)#:\s]*)(?:#([^)\s]*))?\)", prose(page)):
+        there = page.parent / target if target else page
+        assert there.exists(), target
+        assert not anchor or anchor in anchors(there), f"{target}#{anchor}"
+
+
+def listed(page: Path) -> set[Path]:
+    """The pages that a page's toctrees list."""
+    trees = re.findall(r"^```\{toctree\}\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    lines = [line for tree in trees for line in tree.split("\n") if line and not line.startswith(":")]
+    return {(page.parent / f"{line}.md").resolve() for line in lines if not line.endswith("<self>")}
+
+
+def test_the_tree_has_every_page_once() -> None:
+    found = [page for parent in pages() for page in listed(parent)]
+    assert len(found) == len(set(found))
+    assert {*found, ROOT / "docs" / "index.md", ROOT / "README.md"} == set(pages())
+
+
+def test_the_python_interface_s_pages_have_every_public_name() -> None:
+    import tilewright
+
+    text = "".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs" / "api").glob("*.md"))
+    named = {name.split(".")[0] for name in re.findall(r"^\.\. auto\w+:: tilewright\.(\S+)", text, re.MULTILINE)}
+    assert set(tilewright.__all__) - named == {"__version__", "KernelError", "TilewrightError", "problem"}
 
 
 def test_the_outline_keeps_words_and_drops_numbers() -> None:
