@@ -32,7 +32,7 @@ class MissingExtraError(TilewrightError, ImportError):
     Attributes
     ----------
     extra : str
-        Its name: `gpu` or `opencl`.
+        Its name: `gpu`, `opencl` or `report`.
     """
 
     def __init__(self, message: str, extra: str = "") -> None:

@@ -1,0 +1,26 @@
+"""The same chart as PNG, for slides and pages that take no SVG."""
+
+from __future__ import annotations
+
+from tilewright.errors import MissingExtraError
+from tilewright.report.charts import style, svg
+from tilewright.report.charts.records import Chart
+
+#: Pixels a pixel of the chart, for screens as sharp as today's.
+ZOOM = 2
+
+
+def image(chart: Chart, width: int = svg.WIDE, *, dark: bool = False) -> bytes:
+    """The chart as a PNG file's bytes.
+
+    Raises MissingExtraError: resvg-py, which draws it, is not installed.
+    """
+    try:
+        import resvg_py
+    except ImportError:
+        raise MissingExtraError(
+            "PNG charts need resvg-py (got none installed); pip install 'tilewright[report]', or take the SVG",
+            "report",
+        ) from None
+    drawn = style.plain(svg.text(chart, width), dark=dark)
+    return bytes(resvg_py.svg_to_bytes(svg_string=drawn, zoom=ZOOM))
