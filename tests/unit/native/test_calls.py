@@ -84,7 +84,7 @@ def test_ctrl_c_ends_the_wait_at_once_and_the_work_at_its_next_step() -> None:
     def work(check: object) -> None:
         steps.append("first")
         os.kill(os.getpid(), signal.SIGINT)
-        time.sleep(0.3)
+        time.sleep(1.5)
         assert callable(check)
         check()
         steps.append("second")
@@ -92,7 +92,7 @@ def test_ctrl_c_ends_the_wait_at_once_and_the_work_at_its_next_step() -> None:
     start = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         made.run(work)
-    assert time.monotonic() - start < 0.25
+    assert time.monotonic() - start < 1.2
     assert made.run(lambda check: steps[:]) == ["first"]  # it waits for the other, which was given up
 
 

@@ -56,24 +56,24 @@ def test_every_record_is_run_once(records: int, threads: int) -> None:
 
 
 def test_threads_work_at_the_same_time_each_with_its_own_scratch() -> None:
-    task = Task(8, 4, seconds=0.05)
+    task = Task(8, 4, seconds=0.2)
     start = time.perf_counter()
     Crew().run(task.address, 4)
-    assert time.perf_counter() - start < 0.3  # alone: 0.4 s
+    assert time.perf_counter() - start < 1.2  # alone: 1.6 s
     assert len(task.threads) >= 2
     assert np.count_nonzero(task.scratch) == len(task.threads)
 
 
 def test_a_caller_never_waits_for_workers_that_are_busy() -> None:
     crew = Crew()
-    slow, quick = Task(2, 2, seconds=0.4), Task(6, 2)
+    slow, quick = Task(2, 2, seconds=2), Task(6, 2)
     other = threading.Thread(target=crew.run, args=(slow.address, 2))
     other.start()
     while len(slow.threads) < 2:
         time.sleep(0.001)
     start = time.perf_counter()
     crew.run(quick.address, 2)
-    assert time.perf_counter() - start < 0.2
+    assert time.perf_counter() - start < 1.5
     assert quick.threads == {threading.get_ident()}
     other.join()
     assert (quick.done == 1).all()
