@@ -1,0 +1,151 @@
+"""Which elements of A and B each block of a launch loaded in each step, from the addresses that its lanes had.
+
+A step is what lies between two barriers of the block. Where the kernel has none, it is one turn of each warp's loop: it
+ends when the warp comes again to an instruction that it has executed in it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tilewright.instruments.addresses import AddressesResult
+from tilewright.profiling.counts import LANES
+from tilewright.profiling.watching import Matrix, Watched
+from tilewright.simt.events import EventKind
+
+#: First row, first column, rows and columns of a rectangle of elements.
+Rectangle = tuple[int, int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """What a block loaded of one matrix in one step, or stored of C."""
+
+    rectangles: tuple[Rectangle, ...]  #: They do not overlap, and hold each element that was touched.
+    elements: int  #: That were touched.
+    asked: int  #: Elements that lanes asked for: more where several lanes, or one several times, asked for the same.
+
+
+@dataclass(frozen=True, slots=True)
+class BlockSteps:
+    """One block of a launch."""
+
+    block: tuple[int, int, int]
+    loaded: tuple[tuple[Touched, Touched], ...]  #: Of A and of B, step by step.
+    stored: Touched  #: Of C, in all.
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """What the blocks of a launch did of which accesses were kept."""
+
+    blocks: tuple[BlockSteps, ...]
+    by_barriers: bool  #: Whether barriers part the steps; else turns of each warp's loop do.
+
+
+def steps(seen: Watched) -> Steps:
+    """Sort accesses to A, B and C by block and step."""
+    kept = seen.from_global
+    barriers = {row for row, site in enumerate(kept.sites) if site.kind is EventKind.ARRIVE}
+    rows = kept.records["row"]
+    by_barriers = bool(np.isin(rows, list(barriers)).any())
+    number = _by_barriers(kept, barriers) if by_barriers else _by_turns(kept)
+    found = [_block(seen, block, np.flatnonzero(kept.records["block"] == block), number) for block in _blocks(kept)]
+    return Steps(tuple(found), by_barriers)
+
+
+def _blocks(kept: AddressesResult) -> list[int]:
+    return [int(block) for block in np.unique(kept.records["block"])]
+
+
+def _by_barriers(kept: AddressesResult, barriers: set[int]) -> npt.NDArray[np.int64]:
+    """Of each record, how many barriers its warp had come to."""
+    passed: defaultdict[tuple[int, int], int] = defaultdict(int)
+    number = np.zeros(len(kept.records), np.int64)
+    for i, (block, warp, row) in enumerate(_warps(kept)):
+        number[i] = passed[block, warp]
+        passed[block, warp] += row in barriers
+    return number
+
+
+def _by_turns(kept: AddressesResult) -> npt.NDArray[np.int64]:
+    """Of each record, how often its warp had begun its loop again."""
+    turns: defaultdict[tuple[int, int], int] = defaultdict(int)
+    executed: defaultdict[tuple[int, int], set[int]] = defaultdict(set)
+    number = np.zeros(len(kept.records), np.int64)
+    for i, (block, warp, row) in enumerate(_warps(kept)):
+        here = executed[block, warp]
+        if row in here:
+            turns[block, warp] += 1
+            here.clear()
+        here.add(row)
+        number[i] = turns[block, warp]
+    return number
+
+
+def _warps(kept: AddressesResult) -> Iterator[tuple[int, int, int]]:
+    records = kept.records
+    return zip(records["block"].tolist(), records["warp"].tolist(), records["row"].tolist(), strict=True)
+
+
+def _block(seen: Watched, block: int, mine: npt.NDArray[np.int64], number: npt.NDArray[np.int64]) -> BlockSteps:
+    a, b, c = seen.matrices
+    kept = seen.from_global
+    access = {row: site.access for row, site in enumerate(kept.sites)}
+    loads = np.array([i for i in mine if access[int(kept.records["row"][i])] == "load"], np.int64)
+    stores = np.array([i for i in mine if access[int(kept.records["row"][i])] == "store"], np.int64)
+    loaded = []
+    for step in np.unique(number[loads]):
+        records = loads[number[loads] == step]
+        pair = _touched(kept, records, a), _touched(kept, records, b)
+        if pair[0].elements or pair[1].elements:
+            loaded.append(pair)
+    x, y, _ = seen.profile.grid
+    return BlockSteps((block % x, block // x % y, block // (x * y)), tuple(loaded), _touched(kept, stores, c))
+
+
+def _touched(kept: AddressesResult, records: npt.NDArray[np.int64], matrix: Matrix) -> Touched:
+    touched = np.zeros(matrix.rows * matrix.columns, bool)
+    asked = 0
+    chosen = kept.records[records]
+    active = (chosen["mask"][:, None] >> np.arange(LANES, dtype=np.uint32) & 1).astype(bool)
+    for row in np.unique(chosen["row"]):
+        here = chosen["row"] == row
+        addresses = chosen["addresses"][here][active[here]].astype(np.int64)
+        first = (addresses - matrix.address) // matrix.element_bytes
+        first = first[(0 <= first) & (first < touched.size)]
+        for element in range(kept.sites[row].bytes_per_lane // matrix.element_bytes):
+            touched[first + element] = True
+            asked += first.size
+    grid = touched.reshape(matrix.rows, matrix.columns)
+    return Touched(tuple(rectangles(grid)), int(touched.sum()), asked)
+
+
+def rectangles(grid: npt.NDArray[np.bool_]) -> Sequence[Rectangle]:
+    """The elements that are set, as rectangles: runs of a row, joined with equal ones in the row above.
+
+    >>> rectangles(np.array([[1, 1, 0], [1, 1, 0], [0, 1, 1]], bool))
+    [(0, 0, 2, 2), (2, 1, 1, 2)]
+    """
+    found: list[Rectangle] = []
+    above: dict[tuple[int, int], int] = {}  # first column and width -> which rectangle ends in the row above
+    for row in np.flatnonzero(grid.any(axis=1)):
+        edges = np.flatnonzero(np.diff(grid[row].astype(np.int8), prepend=0, append=0)).tolist()
+        here: dict[tuple[int, int], int] = {}
+        for start, end in zip(edges[::2], edges[1::2], strict=True):
+            run = start, end - start
+            last = above.get(run)
+            if last is not None and found[last][0] + found[last][2] == row:
+                first, column, height, width = found[last]
+                found[last] = first, column, height + 1, width
+                here[run] = last
+            else:
+                here[run] = len(found)
+                found.append((int(row), start, 1, end - start))
+        above = here
+    return found

@@ -1,0 +1,98 @@
+"""A small launch of a kernel of the catalogue of which every access is kept, beside its profile: for pictures."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tilewright.errors import ArgumentValueError
+from tilewright.instruments.addresses import Addresses, AddressesResult
+from tilewright.kernels.catalogue import Array, Record
+from tilewright.machine import Gpu
+from tilewright.profiling.launching import instruments, of_run
+from tilewright.profiling.record import Profile
+from tilewright.programs.program import OLDEST_CC
+from tilewright.simt.run.launch import launch
+from tilewright.simt.run.memory import Memory
+
+#: Of how many blocks, from the first, accesses to global memory are kept at most; to shared memory of the first alone.
+MOST_BLOCKS = 64
+#: Operands that a launch may have at most, in elements: it runs on a simulated GPU, and fills a page.
+_MOST_ELEMENTS = 1 << 22
+#: A product has at least this k, so that there are steps to see.
+_LEAST_K = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """One operand, row-major in the simulated GPU's memory."""
+
+    name: str  #: `A`, `B` or `C`.
+    address: int
+    rows: int
+    columns: int
+    element_bytes: int
+
+    def holds(self, address: int) -> bool:
+        """Whether a byte is one of its elements'."""
+        return 0 <= address - self.address < self.rows * self.columns * self.element_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """What a launch did, access by access."""
+
+    record: Record
+    extents: tuple[int, int, int]  #: m, n and k.
+    dtype: str
+    profile: Profile
+    matrices: tuple[Matrix, Matrix, Matrix]  #: A, B and C.
+    from_global: AddressesResult = field(repr=False)
+    from_shared: AddressesResult = field(repr=False)
+
+
+def usual_extents(record: Record) -> tuple[int, int, int]:
+    """A product of three by three blocks, as S3's picture has it.
+
+    >>> from tilewright import catalogue
+    >>> usual_extents(catalogue.find("block_partitioned_16"))
+    (48, 48, 64)
+    """
+    return 3 * record.tile[0], 3 * record.tile[1], _LEAST_K
+
+
+def watch(record: Record, m: int, n: int, k: int, dtype: str, gpu: Gpu) -> Watched:
+    """Launch a kernel for C of shape (m, n) from A of (m, k) and B of (k, n), and keep what its warps accessed.
+
+    Raises ArgumentValueError: the kernel does not take the product, or it is too large for a picture.
+    MissingExtraError: the compilers are not installed.
+    """
+    refused = record.accepts(m, n, k, dtype) or ("" if record.backend == "gpu" else "runs on no GPU")
+    if refused:
+        raise ArgumentValueError(f"kernel {record.name!r} {refused}; `tilewright kernels` lists what each takes")
+    if max(m * n, m * k, n * k) > _MOST_ELEMENTS:
+        raise ArgumentValueError(
+            f"a product whose accesses are kept must have matrices of at most {_MOST_ELEMENTS:,} elements (got m, n, k "
+            f"= {m}, {n}, {k}); give a smaller one, which shows the same"
+        )
+    program = record.program(dtype, max(gpu.compute_capability, OLDEST_CC))
+    random, memory = np.random.default_rng(0), Memory()
+    a, b, c = (random.integers(-9, 9, extents).astype(dtype) for extents in ((m, k), (k, n), (m, n)))
+    on_device = {id(host): memory.array(host) for host in (a, b, c)}
+    shape = record.launch_rule(m, n, k)
+    kept = min(MOST_BLOCKS, math.prod(shape.grid))
+    run = launch(
+        program, shape.grid, shape.block, [on_device.get(id(one), one) for one in record.arguments(a, b, c)],
+        instruments=(*instruments(), Addresses("global", kept), Addresses("shared")), gpu=gpu.key, memory=memory,
+    )  # fmt: skip
+
+    def matrix(name: str, host: Array) -> Matrix:
+        rows, columns = host.shape
+        return Matrix(name, on_device[id(host)].address, rows, columns, host.itemsize)
+
+    return Watched(
+        record, (m, n, k), dtype, of_run(run, gpu), (matrix("A", a), matrix("B", b), matrix("C", c)),
+        run.results["addresses.global"], run.results["addresses.shared"],
+    )  # fmt: skip
