@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help run test volume sanitize runtime numba lint format docs bench clean
+.PHONY: help run test volume sanitize runtime numba lint format docs examples bench clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -48,6 +48,9 @@ docs: $(STAMP)  ## Write the generated pages of docs/, and build all of them as 
 	@$(BIN)/tilewright ptx-support > docs/ptx-support.md
 	@$(BIN)/python -m sphinx -W --keep-going -q -b html docs build/docs
 	@echo "build/docs/index.html"
+
+examples: $(STAMP)  ## Run the examples of README and docs/, and write into the pages what they print now
+	@$(BIN)/python docs/making
 
 bench: $(STAMP)  ## Run every script of benchmarks/
 	@set -e; for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python "$$script"; done

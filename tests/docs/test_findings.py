@@ -1,0 +1,31 @@
+"""Each code of a finding has a page, whose defect is found and whose mend is silent."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from examples import ROOT
+
+from tilewright.instruments.findings import codes
+
+PAGES = ROOT / "docs" / "findings"
+SEVERITIES = {"error": "an error", "warning": "a warning", "note": "a note"}
+
+
+def test_every_code_has_a_page() -> None:
+    assert {page.stem for page in PAGES.glob("TW*.md")} == set(codes())
+
+
+@pytest.mark.parametrize("code", codes())
+def test_a_page_shows_its_finding_and_that_the_mend_has_none(code: str) -> None:
+    """That the programs print what the page shows, `test_pages` holds."""
+    text = (PAGES / f"{code}.md").read_text(encoding="utf-8")
+    record = codes()[code]
+    assert text.startswith(f"# {code}: {record.title}\n")
+    assert f"is {SEVERITIES[record.severity]}. The lines" in text
+    defect, mend = re.findall(r"^```console\n\$ \w+ .*?(\w+\.py)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    assert defect[0] == f"{code}.py"
+    assert f"{code} {record.severity}: {record.title}" in defect[1]
+    assert mend[0] == "mended.py"
+    assert mend[1].endswith("no findings in 1 launch of 1 kernel\n")

@@ -1,0 +1,91 @@
+"""README.md and the pages of docs do what they say: examples run, links hold, every page stands in the tree."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from examples import ROOT, RUNNING, Examples, exact, languages, outline, pages
+
+WITH_EXAMPLES = [page for page in pages() if languages(page) & {*RUNNING}]
+
+
+def name(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("page", WITH_EXAMPLES, ids=name)
+def test_examples_run_and_print_what_the_page_shows(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    examples = Examples(exact=exact(page))
+    text = page.read_text(encoding="utf-8")
+    assert examples.refreshed(text) == text, "run: make examples"
+    assert examples.ran
+
+
+def prose(page: Path) -> str:
+    """A page without its fenced blocks."""
+    return re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+
+
+def anchors(page: Path) -> set[str]:
+    """What `page.md#...` may name: its headings, as code hosts and Sphinx make anchors of them."""
+    heads = re.findall(r"^#+ (.*)$", prose(page), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+@pytest.mark.parametrize("page", pages(), ids=name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target, anchor in re.findall(r"\]\(([^)#:\s]*)(?:#([^)\s]*))?\)", prose(page)):
+        there = page.parent / target if target else page
+        assert there.exists(), target
+        assert not anchor or anchor in anchors(there), f"{target}#{anchor}"
+
+
+def listed(page: Path) -> set[Path]:
+    """The pages that a page's toctrees list."""
+    trees = re.findall(r"^```\{toctree\}\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    lines = [line for tree in trees for line in tree.split("\n") if line and not line.startswith(":")]
+    return {found for line in lines for found in page.parent.glob(f"{line}.md")}
+
+
+def test_the_tree_has_every_page_once() -> None:
+    found = [page for parent in pages() for page in listed(parent)]
+    assert len(found) == len(set(found))
+    assert {*found, ROOT / "docs" / "index.md", ROOT / "README.md"} == set(pages())
+
+
+def test_the_python_interface_s_pages_have_every_public_name() -> None:
+    import tilewright
+
+    text = "".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs" / "api").glob("*.md"))
+    named = {name.split(".")[0] for name in re.findall(r"^\.\. auto\w+:: tilewright\.(\S+)", text, re.MULTILINE)}
+    assert set(tilewright.__all__) - named == {"__version__", "KernelError", "TilewrightError", "problem"}
+
+
+@pytest.mark.parametrize("page", pages(), ids=name)
+def test_every_block_that_can_run_does(page: Path) -> None:
+    for line in re.findall(r"^ +(?:```(?:python|py|console)|\$ tilewright).*", page.read_text("utf-8"), re.MULTILINE):
+        pytest.fail(f"an example must stand in a block at the line's start, which runs: {line.strip()}")
+
+
+def test_the_outline_keeps_words_and_drops_numbers() -> None:
+    assert outline("tiled  S2  ✓ exact  1.25 ms  12,345  ██▏  75 %") == ["tiled", "S#", "✓", "exact", "#", "#", "#"]
+    assert outline("tiled  S2  ✗ 3 differ  1.25 ms") != outline("tiled  S2  ✓ exact  1.25 ms")
+
+
+def test_a_page_is_refreshed_where_its_output_differs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = (
+        "```python\nprint(6 * 7)\n```\n```output\n{}\n```\n"
+        "```diff\n--- a.py\n+++ b.py\n-print('a 1')\n+print('b')\n```\n"
+        "```console\n$ python a.py\n{}\n$ python b.py\n```\n"
+    )
+    shown = text.format(42, "a 1")
+    assert Examples(exact=True).refreshed(shown) == shown
+    assert Examples(exact=True).refreshed(text.format(41, "a 2")) == shown
+    assert Examples(exact=False).refreshed(text.format(41, "a 2")) == text.format(42, "a 2")
+    assert Path("b.py").read_text() == "print('b')\n"
