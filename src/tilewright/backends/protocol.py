@@ -6,7 +6,7 @@ arrays of the host (a `Backend`), and with `arrays_of` where a library's arrays 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -157,6 +157,9 @@ class Rungs(Backend, Protocol):
 
     def timed(self, a: Array, b: Array, kind: Kind, form: Any) -> tuple[Array, float, float]:
         """The product by a kernel of that form, and the seconds of its first and second launch."""
+
+    def repeated(self, a: Array, b: Array, kind: Kind, form: Any) -> tuple[Callable[[], None], Callable[[], Array]]:
+        """What launches a kernel of that form to its end, as often as it is called, and what fetches the product."""
 
 
 class DeviceArrays(Protocol):

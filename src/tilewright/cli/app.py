@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from tilewright.cli import check, ladder, lists, matmul, occupancy, predict, profile, program
+from tilewright.cli import bench, check, ladder, lists, matmul, occupancy, predict, profile, program
 from tilewright.cli.run import run
 from tilewright.cli.statuses import listed
 from tilewright.report import console
@@ -104,6 +104,17 @@ COMMANDS = (
         (
             ("--size 4096 --gpu a6000", "every kernel of the catalogue, 4096 x 4096 matrices"),
             ("--kernels results_8 --gpu v100", "one, with what its time goes to"),
+        ),
+    ),
+    Command(
+        "bench",
+        bench.bench,
+        "Measure or predict rates, beside peers and the sources' tables.",
+        (
+            ("--table S8", "the source's table, each figure beside the source's"),
+            ("--sizes 256,1024 --against numpy,torch", "tw.matmul on the processor, in turns with peers"),
+            ("--kernels S9 --blocks 8,16 --device a6000,v100", "predicted for two GPUs"),
+            ("--dtypes int8 --output monday.jsonl", "kept; after Ctrl-C the same command goes on"),
         ),
     ),
     Command("devices", lists.devices, "List what products and kernels run on here.", (("", "and what is missing"),)),

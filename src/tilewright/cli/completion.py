@@ -36,3 +36,10 @@ def devices() -> list[str]:
     from tilewright.cli.ladder import DEVICES
 
     return list(DEVICES)
+
+
+def bench_devices() -> list[str]:
+    """What is measured, and what is predicted."""
+    from tilewright.backends.inventory import with_kernels
+
+    return [*(name for name in with_kernels() if name != "simulated"), *gpus()]

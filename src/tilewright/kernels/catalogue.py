@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
@@ -78,6 +78,7 @@ class Record:
     block: tuple[int, int] = (0, 0)  #: Threads of a block in x and y; (0, 0) on the CPU.
     #: Results of a thread, as many rows as share an element of B that it read, and columns that share one of A.
     results: tuple[int, int] = (1, 1)
+    any_block: bool = False  #: Threads ask for the block's extents, so that it may have others.
     rows_by_x: bool = False  #: The rows of C follow x (as the published Python kernels have it), not y.
     compiler: Compile | None = None  #: Makes the Program; None on the CPU.
     operands: Literal["abc", "abc m n k", "cab m k n"] = "abc"  #: Order of the kernel's arguments, arrays and extents.
@@ -95,6 +96,18 @@ class Record:
         if dtype not in self.dtypes:
             raise ArgumentTypeError(f"kernel {self.name!r} takes {', '.join(self.dtypes)} (got {dtype})")
         return self.compiler(dtype, cc)
+
+    def in_blocks(self, edge: int) -> Record | None:
+        """The kernel with square blocks of C of that edge; None where it is not made for them.
+
+        Examples
+        --------
+        >>> find("global_memory").in_blocks(8).launch_rule(32, 32, 32)
+        LaunchShape(grid=(4, 4, 1), block=(8, 8, 1))
+        """
+        if self.any_block and 1 <= edge * edge <= launch_limits().threads_per_block:
+            return replace(self, tile=(edge, edge), block=(edge, edge))
+        return self if self.tile == (edge, edge) else None
 
     def launch_rule(self, m: int, n: int, k: int) -> LaunchShape:
         """The grid and block for C of shape (m, n); `k` never changes them.
@@ -293,13 +306,13 @@ _RECORDS = (
         notes="packed, tiled in registers, vectors and threads: the same bits as the three loops",
     ),
     _numba(
-        "naive_published", "numba_naive", "Numba CUDA: naive kernel, as published", "S1", made=False,
+        "naive_published", "numba_naive", "Numba CUDA: naive kernel, as published", "S1", made=False, any_block=True,
         dtypes=("float32", "float64"), order="rounded-product", published=True, rows_by_x=True,
         limits="right for every shape, in an order of its own for float32",
         notes="sums float32 products in float64, and is uncoalesced: the row follows threadIdx.x",
     ),
     _numba(
-        "naive", "numba_naive", "Numba CUDA: naive kernel, typed sum, coalesced", "S1",
+        "naive", "numba_naive", "Numba CUDA: naive kernel, typed sum, coalesced", "S1", any_block=True,
         notes="the column follows threadIdx.x and the sum has the operands' width",
     ),
     _numba(
@@ -314,7 +327,7 @@ _RECORDS = (
     *(_block_partitioned(size) for size in (16, 32)),
     _template(
         "global_memory", "global_memory.cu", "global_memory<TYPE>", "global memory only", "S6", 32, "abc m n k",
-        dtypes=_INTEGERS_FIRST, notes="S7 counts it at width 32: 5,120 load and 128 store transactions",
+        dtypes=_INTEGERS_FIRST, any_block=True, notes="S7 counts it at width 32: 5,120 load and 128 store transactions",
     ),
     *(_shared_memory(size) for size in (8, 16, 32)),
     *(_several_results(count) for count in (1, 2, 4, 8, 16, 32)),

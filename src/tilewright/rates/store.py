@@ -71,6 +71,7 @@ def kept(
         The file is none of ours, has another plan or other conditions, or is being written by another process.
     """
     try:
+        _require_file(path)
         with path.open("a+b") as file:
             _lock(path, file)
             if not path.stat().st_size:
@@ -113,8 +114,7 @@ def _lock(path: Path, file: IO[bytes]) -> None:
 def _text(path: Path) -> tuple[str, int]:
     """The file's whole lines, and its bytes; a last line that was not finished is dropped."""
     try:
-        if path.exists() and not path.is_file():
-            raise ArgumentValueError(f"{path}: must be a file of rates (got a folder, device or pipe); name a file")
+        _require_file(path)
         data = path.read_bytes()
         text = data.decode()
     except UnicodeDecodeError:
@@ -127,6 +127,12 @@ def _text(path: Path) -> tuple[str, int]:
     if torn and whole:
         warnings.warn(f"{path}: the last line is not whole, and is left out", TilewrightWarning, stacklevel=2)
     return (whole + "\n" if whole else text), len(data)
+
+
+def _require_file(path: Path) -> None:
+    """Raise ArgumentValueError for what is no file: a pipe would be waited for."""
+    if path.exists() and not path.is_file():
+        raise ArgumentValueError(f"{path}: must be a file of rates (got a folder, device or pipe); name a file")
 
 
 def _foreign(path: Path, number: int, got: str) -> ArgumentValueError:

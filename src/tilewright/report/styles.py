@@ -6,6 +6,8 @@ from __future__ import annotations
 ERROR_COLOUR, WARNING_COLOUR, NOTE_COLOUR = "#e0483f", "#b36b00", "#2f80c8"
 GOOD, PLACE, BAR = "#2a8a3e", "#178a8a", "#2f80c8"
 ERROR, WARNING, NOTE = (f"bold {colour}" for colour in (ERROR_COLOUR, WARNING_COLOUR, NOTE_COLOUR))
+#: Of times that a model gives, beside measured ones.
+PREDICTED = "#9a4fc4"
 HEADING, SPECIMEN, QUIET = "bold", "italic", "dim"
 #: By the severity of findings.
 SEVERITIES = {"error": ERROR, "warning": WARNING, "note": NOTE}

@@ -27,7 +27,18 @@ def test_version(tilewright: Run) -> None:
 
 @pytest.mark.parametrize(
     "command",
-    [[], ["ladder"], ["matmul"], ["kernels"], ["gpus"], ["occupancy"], ["profile"], ["cache"], ["ptx-support"]],
+    [
+        [],
+        ["ladder"],
+        ["matmul"],
+        ["kernels"],
+        ["gpus"],
+        ["occupancy"],
+        ["profile"],
+        ["cache"],
+        ["ptx-support"],
+        ["bench"],
+    ],
 )
 def test_every_command_has_help(tilewright: Run, command: list[str]) -> None:
     done = tilewright(*command, "--help")

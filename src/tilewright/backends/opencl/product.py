@@ -12,7 +12,7 @@ import ctypes
 import functools
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -201,20 +201,32 @@ class HostProducts:
         `a` and `b` have shapes (m, k) and (k, n). Gives C and the seconds of both launches, each to its end; what the
         driver kept of an earlier process is not compiled again.
         """
+        launch, result = self.repeated(a, b, kind, form)
+        seconds = []
+        for _ in range(2):
+            start = time.perf_counter()
+            launch()
+            seconds.append(time.perf_counter() - start)
+        return result(), seconds[0], seconds[1]
+
+    def repeated(self, a: Array, b: Array, kind: Kind, form: Form) -> tuple[Callable[[], None], Callable[[], Array]]:
+        """Register the arrays of a product; what launches a kernel of that form to its end, and what fetches C."""
         out: Array = np.empty((a.shape[0], b.shape[1]), kind.out)
         cut = of_form(form, self.device, kind)
         left, right = (place(self.context, self.device, x, self.device.unified) for x in (a, b))
         buffer = self._registered(out)
-        result = Placed(buffer, 0, out.shape, _steps(out))
-        seconds = []
-        for _ in range(2):
-            start = time.perf_counter()
-            run(self.queue, left, right, result, kind, cut=cut)
+        target = Placed(buffer, 0, out.shape, _steps(out))
+
+        def launch() -> None:
+            run(self.queue, left, right, target, kind, cut=cut)
             with driver_errors(self.device, "multiplying"):
                 self.queue.finish()
-            seconds.append(time.perf_counter() - start)
-        self._bring_back(buffer, out)
-        return out, seconds[0], seconds[1]
+
+        def result() -> Array:
+            self._bring_back(buffer, out)
+            return out
+
+        return launch, result
 
     def _run(self, placed: list[Placed], target: Array, kind: Kind, cut: Tile | None) -> None:
         buffer = self._registered(target)

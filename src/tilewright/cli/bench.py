@@ -1,0 +1,195 @@
+"""`tilewright bench`: rates of kernels, of tw.matmul and of peers, measured here or predicted."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tilewright.cli import completion
+from tilewright.cli.statuses import FOUND, INTERRUPTED
+from tilewright.errors import ArgumentValueError
+
+if TYPE_CHECKING:
+    from tilewright.rates.plan import Asked
+    from tilewright.rates.record import Rate, Sweep
+
+_TABLES = "S8|S10|S12|S13"
+#: What `--against` is where it is not given, beside devices that are measured.
+_YARDSTICK = "numpy"
+
+
+def _option(metavar: str, text: str, default: str = "", **more: Any) -> Any:
+    return typer.Option(metavar=metavar, help=text, show_default=default or False, **more)
+
+
+def bench(
+    kernels: Annotated[
+        list[str] | None,
+        _option("NAMES", "Names or source rows, with `*`, and matmul.", "matmul; on a GPU that is not here all"),
+    ] = None,
+    sizes: Annotated[str | None, _option("N,MxNxK,...", "Extents of the matrices.", "256,512,1024")] = None,
+    blocks: Annotated[str | None, _option("N,...", "Edges of blocks, of kernels that have blocks.", "all")] = None,
+    results: Annotated[str | None, _option("N,...", "Results a thread, of kernels that have blocks.", "all")] = None,
+    dtypes: Annotated[str | None, _option("NAMES", "For all that take them.", "each source's own")] = None,
+    device: Annotated[
+        str | None,
+        _option(
+            "NAMES",
+            "Of `tilewright devices`, measured; of `tilewright gpus`, predicted.",
+            "cpu; of a table a GPU",
+            autocompletion=completion.bench_devices,
+        ),
+    ] = None,
+    against: Annotated[
+        str | None, _option("NAMES", "Peers that take turns: numpy, torch, jax, cupy; none.", "numpy, if measured")
+    ] = None,
+    table: Annotated[str | None, _option(_TABLES, "A source's table, beside its figures.")] = None,
+    caches: Annotated[str | None, _option("warm,cold", "What caches hold when a product begins.", "warm")] = None,
+    samples: Annotated[str | None, _option("N", "Times that each is measured.", "15")] = None,
+    output: Annotated[
+        Path | None, _option("FILE", "Keep rates as they are known; go on where the file ends.", "nothing is kept")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """Measure or predict rates, verify every product, and show them beside peers and the sources' figures.
+
+    Where no GPU is, `--device a6000` predicts its times: they stand in another colour, and are called so.
+    """
+    from tilewright.report import console, rates as report, terminal
+
+    names = ",".join(kernels) if kernels else None
+    grid = {"--kernels": names, "--sizes": sizes, "--blocks": blocks, "--results": results, "--dtypes": dtypes}
+    asked = _asked(grid, _words("--device", device), against, table, caches, samples)
+    sweep, planned = _swept(asked, output)
+    if json:
+        console.document(report.document(sweep))
+    else:
+        terminal.show(report.blocks(sweep), console.output())
+    if len(sweep.rates) < planned:
+        raise typer.Exit(_interrupted(len(sweep.rates), planned, output))
+    if any(rate.wrong for rate in sweep.rates):
+        raise typer.Exit(FOUND)
+
+
+def _asked(
+    grid: dict[str, str | None],
+    devices: tuple[str, ...],
+    against: str | None,
+    table: str | None,
+    caches: str | None,
+    samples: str | None,
+) -> Asked:
+    """What the options say.
+
+    Raises ArgumentValueError: one is wrong, or does not go with another.
+    """
+    from tilewright.cli import values
+    from tilewright.rates import plan, tables
+    from tilewright.rates.record import CACHES
+
+    if table is not None and (given := [name for name, text in grid.items() if text is not None]):
+        raise ArgumentValueError(
+            f"--table must come without {' and '.join(given)}, which it says itself; leave them out"
+        )
+    source = tables.table(table).source if table is not None else ""
+    devices = devices or ((_table_device(),) if source else plan.Asked().devices)
+    measured = [name for name in devices if not plan.is_predicted(name)]
+    peers = _words("--against", against) if against is not None else (_YARDSTICK,) if measured and not source else ()
+    found = _words("--caches", caches) or CACHES[:1]
+    return plan.Asked(
+        kernels=_words("--kernels", grid["--kernels"]),
+        sizes=tuple(_extents(word) for word in _words("--sizes", grid["--sizes"])),
+        blocks=_numbers("--blocks", grid["--blocks"]),
+        results=_numbers("--results", grid["--results"]),
+        dtypes=_words("--dtypes", grid["--dtypes"]),
+        devices=devices,
+        against=() if peers == ("none",) else peers,
+        caches=tuple(values.one_of("--caches", name, CACHES) for name in found),
+        table=source,
+        samples=plan.SAMPLES if samples is None else values.whole("--samples", samples, 1, str(plan.SAMPLES), 10_000),
+    )
+
+
+def _table_device() -> str:
+    """A real GPU, or one that is predicted."""
+    from tilewright.backends.cuda.backend import describe
+    from tilewright.rates import tables
+
+    return tables.GPU if describe()[0].missing else "cuda"
+
+
+def _words(option: str, text: str | None) -> tuple[str, ...]:
+    """Words between commas, each once."""
+    found = tuple(dict.fromkeys(word.strip() for word in (text or "").split(",") if word.strip()))
+    if text is not None and not found:
+        raise ArgumentValueError(f"{option} must name at least one (got {text!r}); leave it out for the default")
+    return found
+
+
+def _numbers(option: str, text: str | None) -> tuple[int, ...]:
+    from tilewright.cli import values
+
+    return tuple(values.whole(option, word, 1, "8,16,32") for word in _words(option, text))
+
+
+def _extents(word: str) -> tuple[int, int, int]:
+    """M, n and k, from `256` or `31x33x32`."""
+    from tilewright.cli import values
+
+    if "x" in word:
+        return values.extents("--sizes", word)
+    edge = values.whole("--sizes", word, 1, "256,31x33x32")
+    return edge, edge, edge
+
+
+def _swept(asked: Asked, output: Path | None) -> tuple[Sweep, int]:
+    """The sweep, as far as it came before Ctrl-C, and how many points it has."""
+    from tilewright.rates import plan, store
+    from tilewright.rates.conditions import conditions
+    from tilewright.rates.peers import PEERS
+    from tilewright.rates.record import Sweep
+    from tilewright.rates.sweeping import Sweeping
+
+    sweeping = Sweeping(asked)
+    wanted, facts = plan.document(asked), conditions([PEERS[name].package for name in asked.against])
+    found: list[Rate] = []
+    with contextlib.ExitStack() as stack:
+        file = None
+        if output is not None:
+            file = stack.enter_context(store.kept(output, wanted, facts, sweeping.whole))
+            found += file.rates
+        with _until_interrupted():
+            for rates in sweeping.rates(len(found)):
+                if file is not None:
+                    file.add(rates)
+                found += rates
+    return Sweep(wanted, facts, tuple(found)), len(sweeping.points)
+
+
+@contextlib.contextmanager
+def _until_interrupted() -> Iterator[None]:
+    """Let Ctrl-C end the block, and the command go on."""
+    from tilewright.native.interrupts import hidden
+
+    try:
+        yield
+    except KeyboardInterrupt:
+        pass
+    except RuntimeError as error:
+        if not hidden(error):
+            raise
+
+
+def _interrupted(known: int, planned: int, output: Path | None) -> int:
+    """Say what is kept; the exit status."""
+    from tilewright.report import console
+
+    kept = (
+        f"are kept in {output}; the same command goes on" if output is not None else "were known; --output keeps them"
+    )
+    console.error(f"stopped by Ctrl-C; {known:,} of {planned:,} rates {kept}", title="interrupted")
+    return INTERRUPTED

@@ -1,0 +1,109 @@
+"""What a measured time depends on besides the code: the host, the versions, the clock, and who else is at work."""
+
+from __future__ import annotations
+
+import datetime
+import importlib.metadata
+import os
+import platform
+import re
+import statistics
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tilewright.backends.inventory import host_name
+from tilewright.settings import Settings
+
+#: Packages that every sweep depends on; peers come beside them.
+PACKAGES = ("tilewright", "numpy", "llvmlite", "numba-cuda", "nvidia-cuda-nvcc", "pyopencl")
+#: Sizes as Linux writes them in the processor's folders.
+_SIZE = re.compile(r"(\d+)([KMG]?)")
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+#: Last-level cache of a processor that does not tell.
+_CACHE_BYTES = 64 << 20
+
+
+def conditions(packages: Iterable[str] = ()) -> dict[str, Any]:
+    """Processor, cores, threads, clock, load and versions (of further packages too), now."""
+    return {
+        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "processor": processor(),
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
+        "threads": Settings.from_environ().threads,
+        "mhz": clock_mhz(),
+        "load": round(os.getloadavg()[0], 1),
+        "python": platform.python_version(),
+        "versions": {name: version for name in (*PACKAGES, *packages) if (version := _version(name))},
+    }
+
+
+def processor() -> str:
+    """The processor's name, with family and model where Linux tells them: names are often bare brands."""
+    found = _cpuinfo()
+    family, model = (found.get(name, [""])[0] for name in ("cpu family", "model"))
+    return f"{host_name()} (family {family}, model {model})" if family else host_name()
+
+
+def clock_mhz() -> int:
+    """The mean clock of the processor's cores now; 0 where nobody tells."""
+    clocks = _cpuinfo().get("cpu MHz", [])
+    return round(statistics.mean(map(float, clocks))) if clocks else 0
+
+
+def last_level_bytes() -> int:
+    """The processor's largest cache."""
+    sizes = [_CACHE_BYTES]
+    for path in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size"):
+        if found := _SIZE.fullmatch(path.read_text().strip()):
+            sizes.append(int(found[1]) * _UNITS[found[2]])
+    return max(sizes)
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Processor seconds of the whole machine since it started, as far as it tells."""
+
+    all: float = 0.0  #: Idle ones too.
+    others: float = 0.0  #: Of other processes, and of other guests of the host.
+    stolen: float = 0.0  #: That the host gave to other guests while this one had work.
+
+    def since(self, before: Usage) -> Usage:
+        """What went by meanwhile."""
+        return Usage(self.all - before.all, self.others - before.others, self.stolen - before.stolen)
+
+
+def usage() -> Usage:
+    """The processor seconds until now.
+
+    Source: proc(5), /proc/stat: user, nice, system, idle, iowait, irq, softirq, steal.
+    """
+    try:
+        ticks = [int(field) for field in Path("/proc/stat").read_text().split(maxsplit=9)[1:9]]
+    except (OSError, ValueError):
+        return Usage()
+    seconds = [tick / os.sysconf("SC_CLK_TCK") for tick in ticks]
+    idle = seconds[3] + seconds[4]
+    return Usage(sum(seconds), sum(seconds) - idle - time.process_time(), seconds[7])
+
+
+def _cpuinfo() -> dict[str, list[str]]:
+    """Each field of the cores, in their order."""
+    try:
+        text = Path("/proc/cpuinfo").read_text(errors="replace")
+    except OSError:
+        return {}
+    found: dict[str, list[str]] = {}
+    for name, colon, value in (line.partition(":") for line in text.splitlines()):
+        if colon:
+            found.setdefault(name.strip(), []).append(value.strip())
+    return found
+
+
+def _version(name: str) -> str:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return ""

@@ -1,0 +1,229 @@
+"""What a sweep times: points in order, from what was asked for."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tilewright import machine
+from tilewright.backends import inventory
+from tilewright.errors import ArgumentTypeError, ArgumentValueError
+from tilewright.kernels import catalogue
+from tilewright.kernels.catalogue import Record
+from tilewright.ladder import select
+from tilewright.rates.peers import peer
+from tilewright.rates.record import Caches, Point
+from tilewright.rates.tables import table
+
+#: The contender that is no kernel: :func:`tilewright.matmul`, on every device that is measured.
+MATMUL = "matmul"
+#: What is timed where nothing is asked for.
+SIZES = ((256, 256, 256), (512, 512, 512), (1024, 1024, 1024))
+SAMPLES = 15
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a sweep is asked for; each field is one option of `tilewright bench`, empty for the default."""
+
+    kernels: tuple[str, ...] = ()
+    sizes: tuple[tuple[int, int, int], ...] = ()
+    blocks: tuple[int, ...] = ()
+    results: tuple[int, ...] = ()
+    dtypes: tuple[str, ...] = ()
+    devices: tuple[str, ...] = ("cpu",)
+    against: tuple[str, ...] = ()
+    caches: tuple[Caches, ...] = ("warm",)
+    table: str = ""
+    samples: int = SAMPLES
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Contender:
+    name: str
+    device: str
+    predicted: bool = False
+    record: Record | None = None
+
+    @property
+    def own_dtype(self) -> str:
+        return "" if self.record is None else self.record.dtypes[0]
+
+    def takes(self, dtype: str, extents: tuple[int, int, int]) -> bool:
+        """Whether there is such a product; `matmul` and peers take all."""
+        return self.record is None or self.record.accepts(*extents, dtype) is None
+
+    def point(self, dtype: str, extents: tuple[int, int, int], caches: Caches) -> Point:
+        """A prediction counts every operand as read from memory once."""
+        tiled = self.record if self.record is not None and self.record.tile != (0, 0) else None
+        edge, count = (tiled.tile[0], tiled.results[0] * tiled.results[1]) if tiled else (0, 0)
+        return Point(self.name, self.device, dtype, *extents, edge, count, "cold" if self.predicted else caches)
+
+
+def is_predicted(device: str) -> bool:
+    """Whether a device is one of `tilewright gpus`, and not of `tilewright devices`.
+
+    Raises ArgumentValueError: it is neither, or the simulated GPU, whose times say nothing of a GPU's.
+
+    >>> is_predicted("cpu"), is_predicted("a6000")
+    (False, True)
+    """
+    row = inventory.row_of(device)
+    if row is not None and row.name != "simulated" and row.kernels:
+        return False
+    if row is None and device in machine.names():
+        return True
+    hint = "a simulated launch takes the host's time; name its GPU, as `tilewright gpus` has it" if row else "see both"
+    raise ArgumentValueError(
+        f"--device must be of `tilewright devices`, or of `tilewright gpus` for a prediction (got {device!r}); {hint}"
+    )
+
+
+def record_of(point: Point) -> Record | None:
+    """The kernel of a point, cut as it says; None for `matmul` and peers."""
+    found = next((record for record in catalogue.records() if record.name == point.contender), None)
+    return found if found is None or not point.block else found.in_blocks(point.block)
+
+
+def points(asked: Asked) -> tuple[Point, ...]:
+    """All points in order: by dtype, extents and caches; those that take turns stand together.
+
+    Raises
+    ------
+    ArgumentValueError, ArgumentTypeError
+        Something that was asked for is not known, or has no device or point.
+
+    Examples
+    --------
+    >>> [point.contender for point in points(Asked(kernels=("S9",), sizes=((64, 64, 64),), devices=("a6000",)))]
+    ['shared_memory_8', 'shared_memory_16', 'shared_memory_32']
+    """
+    source = table(asked.table) if asked.table else None
+    if source is not None:
+        asked = replace(
+            asked, kernels=source.kernels, sizes=tuple((w, w, w) for w in source.widths), dtypes=(source.dtype,),
+            blocks=source.values if source.columns == "block" else (),
+            results=source.values if source.columns == "results" else (),
+        )  # fmt: skip
+    contenders = list(_contenders(asked))
+    found = tuple(
+        contender.point(dtype, extents, caches)
+        for dtype in _dtypes(asked, contenders)
+        for extents in asked.sizes or SIZES
+        for contender, caches in _in_turn(contenders, asked.caches)
+        if (asked.dtypes or contender.own_dtype in ("", dtype)) and contender.takes(dtype, extents)
+    )
+    if source is not None:
+        found = tuple(point for point in found if source.has(point) or _is_peer(point))
+    kernels = [point for point in found if not _is_peer(point)]
+    if not kernels:
+        raise ArgumentValueError(
+            f"a sweep must have a point (got none: no kernel of {_listed(asked.kernels)} takes these dtypes, sizes, "
+            f"blocks and results); see `tilewright kernels`"
+        )
+    works = {point.work for point in kernels}
+    return tuple(point for point in found if point.work in works)
+
+
+def together(points: Sequence[Point]) -> list[tuple[Point, ...]]:
+    """Points in groups: measured ones of one work, which take turns, and each predicted one alone."""
+
+    def group(place: int) -> object:
+        point = points[place]
+        return place if is_predicted(point.device) else point.work
+
+    return [tuple(points[i] for i in places) for _, places in itertools.groupby(range(len(points)), group)]
+
+
+def document(asked: Asked) -> dict[str, Any]:
+    """What was asked for as JSON values, as the file of a sweep has it."""
+    values = {name: getattr(asked, name) for name in Asked.__dataclass_fields__}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+
+
+def _is_peer(point: Point) -> bool:
+    return point.contender != MATMUL and record_of(point) is None
+
+
+def _contenders(asked: Asked) -> Iterator[_Contender]:
+    """The contenders on each device, then the peers."""
+    devices = {device: is_predicted(device) for device in dict.fromkeys(asked.devices)}
+    measured = [device for device, predicted in devices.items() if not predicted]
+    wanted = tuple(name for name in asked.kernels if name != MATMUL)
+    records = select(catalogue.records(), wanted) if wanted else ()
+    alone = [*([MATMUL] if MATMUL in asked.kernels else []), *(record.name for record in records)]
+    placed: set[str] = set()
+    for device, predicted in devices.items():
+        row = inventory.row_of(device)
+        if row is not None and (MATMUL in asked.kernels or not asked.kernels):
+            placed.add(MATMUL)
+            yield _Contender(MATMUL, device)
+        backends = {"gpu"} if row is None else {*row.kernels} - ({"cpu"} if row.name != "cpu" else set())
+        for record in records or _by_default(asked, predicted):
+            if record.backend in backends:
+                placed.add(record.name)
+                yield from (_Contender(cut.name, device, predicted, cut) for cut in _cut(record, asked))
+    if lost := [name for name in alone if name not in placed]:
+        raise ArgumentValueError(
+            f"each of --kernels must run on one of --device (got {', '.join(lost)} for {_listed(asked.devices)}); "
+            f"`tilewright kernels` lists what each runs on"
+        )
+    yield from _peers(asked, measured)
+
+
+def _by_default(asked: Asked, predicted: bool) -> Sequence[Record]:
+    """Without names: `matmul` where it is measured, and every kernel but the published specimens on a GPU."""
+    if asked.kernels or not predicted:
+        return ()
+    return [record for record in catalogue.records() if not record.published]
+
+
+def _cut(record: Record, asked: Asked) -> Iterator[Record]:
+    """A kernel in the blocks that were asked for; one of the host has none."""
+    if record.tile == (0, 0):
+        yield record
+        return
+    if asked.results and record.results[0] * record.results[1] not in asked.results:
+        return
+    for edge in asked.blocks or (record.tile[0],):
+        cut = record.in_blocks(edge)
+        if cut is not None:
+            yield cut
+
+
+def _peers(asked: Asked, measured: Sequence[str]) -> Iterator[_Contender]:
+    """Each peer once: on the GPU where kernels run there and it can, else on the processor."""
+    for name in asked.against:
+        row = peer(name)
+        here = {"cuda" if device == "cuda" else "cpu" for device in measured}
+        device = next((device for device in ("cuda", "cpu") if device in row.devices and device in here), None)
+        if device is None:
+            raise ArgumentValueError(
+                f"--against {name} must be measured beside a device (got {_listed(asked.devices)}); it runs on "
+                f"{' and '.join(row.devices)}"
+            )
+        yield _Contender(name, device)
+
+
+def _dtypes(asked: Asked, contenders: Sequence[_Contender]) -> tuple[str, ...]:
+    """The dtypes that were asked for, or each kernel's own; float32 where there are no kernels."""
+    known = [name for name in catalogue.find("cpu_engine").dtypes if not name.startswith("complex")]
+    for name in asked.dtypes:
+        if name not in known:
+            raise ArgumentTypeError(f"--dtypes must be of {', '.join(known)} (got {name!r})")
+    own = dict.fromkeys(contender.own_dtype for contender in contenders if contender.own_dtype)
+    return asked.dtypes or tuple(own) or ("float32",)
+
+
+def _in_turn(contenders: Sequence[_Contender], caches: Sequence[Caches]) -> Iterator[tuple[_Contender, Caches]]:
+    """Those that are measured, with each state of the caches, then those that are predicted."""
+    for state in caches:
+        yield from ((contender, state) for contender in contenders if not contender.predicted)
+    yield from ((contender, "cold") for contender in contenders if contender.predicted)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names) or "the catalogue"

@@ -1,0 +1,169 @@
+"""A sweep, point by point: what takes turns is measured and verified together, the rest is predicted."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tilewright import machine
+from tilewright.backends import inventory
+from tilewright.engine.matmul import matmul
+from tilewright.errors import ArgumentValueError
+from tilewright.kernels.catalogue import Record
+from tilewright.ladder import operands
+from tilewright.prediction import products
+from tilewright.problem.dtypes import dtype
+from tilewright.problem.kind import Kind
+from tilewright.rates import verify
+from tilewright.rates.conditions import clock_mhz, usage
+from tilewright.rates.peers import PEERS
+from tilewright.rates.plan import MATMUL, Asked, is_predicted, points, record_of, together
+from tilewright.rates.record import Point, Rate
+from tilewright.rates.turns import OTHERS_SHARE, TICK_SECONDS, Host, Ready, Spread, turns
+from tilewright.waiting import announced
+
+Array = npt.NDArray[Any]
+
+
+class Sweeping:
+    """A sweep at hand."""
+
+    def __init__(self, asked: Asked, host: Host | None = None) -> None:
+        self.asked = asked
+        self.points = points(asked)
+        self._groups = together(self.points)
+        self._host = host
+        self._verified: dict[tuple[object, ...], str] = {}
+        if "cold" in asked.caches:
+            for device in asked.devices:
+                _require_emptied(device)
+
+    def whole(self, rates: Sequence[Rate]) -> int:
+        """How many of the rates that a file has are of whole groups of this sweep.
+
+        Raises ArgumentValueError: they are of another sweep.
+        """
+        for rate, point in zip(rates, self.points, strict=False):
+            if rate.point != point:
+                raise ArgumentValueError(
+                    f"the file's rates must be of this sweep (got {rate.point}); name another file"
+                )
+        ends = [0]
+        for group in self._groups:
+            ends.append(ends[-1] + len(group))
+        return max(end for end in ends if end <= len(rates))
+
+    def rates(self, done: int = 0) -> Iterator[list[Rate]]:
+        """The rates of each group, without the first points, which are `done`."""
+        know = [done]
+        with announced("timing", "", len(self.points), "points", lambda: know[0]):
+            start = 0
+            for group in self._groups:
+                if start >= done:
+                    yield self._rates(group)
+                    know[0] = start + len(group)
+                start += len(group)
+
+    def _rates(self, group: Sequence[Point]) -> list[Rate]:
+        if is_predicted(group[0].device):
+            return [self._predicted(point) for point in group]
+        return self._measured(group)
+
+    def _measured(self, group: Sequence[Point]) -> list[Rate]:
+        first = group[0]
+        a, b = operands(first.m, first.n, first.k, first.dtype, self.asked.seed)
+        judge = verify.Judge(a, b)
+        contenders = [_ready(point, a, b) for point in group]
+        verified = [_judged(judge, point, ready) for point, ready in zip(group, contenders, strict=True)]
+        before, start = usage(), (self._host or Host()).now()
+        times = turns(contenders, self.asked.samples, cold=first.caches == "cold", host=self._host)
+        used, took = usage().since(before), (self._host or Host()).now() - start
+        disturbed = used.others - TICK_SECONDS > OTHERS_SHARE * took
+        mhz, stolen = clock_mhz(), min(1.0, max(0.0, used.stolen / used.all)) if used.all else 0.0
+        found = []
+        for point, said, samples in zip(group, verified, times, strict=True):
+            spread = Spread.of(samples)
+            flags = tuple(name for name, is_so in (("noisy", spread.noisy), ("disturbed", disturbed)) if is_so)
+            rate = Rate(point, "measured", spread.median, spread.low, spread.high, tuple(samples), said, flags)
+            found.append(replace(rate, stolen=round(stolen, 4), mhz=mhz))
+        return found
+
+    def _predicted(self, point: Point) -> Rate:
+        record = _kernel(point)
+        gpu = machine.gpu(point.device)
+        product = products.Product(point.m, point.n, point.k, point.dtype)
+        found = products.predict(record, product, gpu)
+        extents = verify.small(record, point.m, point.n, point.k)
+        key = (point.contender, point.block, point.dtype, gpu.key, extents)
+        if key not in self._verified:
+            self._verified[key] = verify.simulated(record, point.dtype, extents, gpu.key, self.asked.seed)
+        return Rate(
+            point, "predicted", found.seconds, found.least_seconds, found.most_seconds, verified=self._verified[key],
+            limiter=found.limiter,
+        )  # fmt: skip
+
+
+def _kernel(point: Point) -> Record:
+    found = record_of(point)
+    assert found is not None  # of the plan's points only peers and `matmul` have none
+    return found
+
+
+def _judged(judge: verify.Judge, point: Point, ready: Ready) -> str:
+    product = np.asarray(ready.product())
+    if point.contender in PEERS:
+        return judge.bounded(product)
+    return judge.exact(product, record_of(point))
+
+
+def _ready(point: Point, a: Array, b: Array) -> Ready:
+    """A contender with its operands in place, its code made."""
+    if point.contender in PEERS:
+        return PEERS[point.contender].ready(a, b, point.device)
+    if point.contender == MATMUL:
+        where = {} if point.device == "cpu" else {"device": point.device}
+        call: Callable[[], Any] = functools.partial(matmul, a, b, **where)
+        return Ready(call, call)
+    record = _kernel(point)
+    if record.backend == "cpu":
+        call = functools.partial(record.run_cpu, a, b)
+        return Ready(call, call)
+    backend: Any = inventory.opened(point.device)
+    if record.form:
+        operand = dtype(a.dtype)
+        launch, fetch = backend.repeated(
+            a, b, Kind(operand.name, operand.name, operand.name, operand.accumulator), record.form
+        )
+        return Ready(launch, lambda: (launch(), fetch())[1])
+    return _launched(backend, record, a, b)
+
+
+def _launched(backend: Any, record: Record, a: Array, b: Array) -> Ready:
+    """A kernel on a real GPU, timed between two events."""
+    program = record.program(a.dtype.name, backend.cc)
+    c: Array = np.zeros((a.shape[0], b.shape[1]), a.dtype)
+
+    def timed() -> float:
+        return float(backend.run(record, program, a, b, c).seconds)
+
+    def product() -> Array:
+        timed()
+        return c
+
+    return Ready(timed, product, timed)
+
+
+def _require_emptied(device: str) -> None:
+    """Raise ArgumentValueError for a device whose caches the host cannot empty."""
+    if is_predicted(device) or device == "cpu":
+        return
+    found = [row for row in inventory.devices() if inventory.row_of(row.device) is inventory.row_of(device)]
+    if not any(row.kind == "processor" for row in found):
+        raise ArgumentValueError(
+            f"--caches cold must be of the processor (got --device {device}); only its caches can be emptied from here"
+        )

@@ -1,0 +1,148 @@
+"""Measuring in turns: what takes a product's time, how often, after what, and when a time is not to be relied on.
+
+Contenders take turns, a sample each, so that what slows the host for a while slows all of them; sample i of one is
+compared with sample i of another. A sample of a short product is the mean of many calls. As many are made before and
+not counted: threads that slept have one core together for some milliseconds. Between samples the process waits until
+its threads have stopped: those of BLAS spin for a while after a call, and would be charged to whoever comes next.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tilewright.rates.conditions import last_level_bytes
+
+Array = npt.NDArray[Any]
+#: Seconds of calls that make a sample, and of those before the first one: a small product gets a kernel of its own when
+#: 10,000 have been seen.
+SAMPLE_SECONDS, WARM_SECONDS = 0.005, 0.2
+#: A call that takes longer is a sample by itself, with nothing before it.
+_LONG_SECONDS = 0.1
+#: Quartiles so far apart, as a part of the median, make a time noisy.
+NOISY = 0.10
+#: Others that used so much of a core meanwhile disturb, beyond a tick of the system's count.
+OTHERS_SHARE, TICK_SECONDS = 0.10, 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A product that can be made again and again."""
+
+    call: Callable[[], object]  #: Makes it, to its end.
+    product: Callable[[], Array]  #: Makes it too, and gives it on the host.
+    #: Makes it, and gives its seconds by the device's own clock; None where the host's clock times `call`.
+    timed: Callable[[], float] | None = None
+
+
+def _settle() -> None:
+    """Wait until no thread of this process works any more, at most a second."""
+    for _ in range(50):
+        before = time.process_time()
+        time.sleep(0.02)
+        if time.process_time() - before < 0.002:
+            return
+
+
+class _Eviction:
+    """Reads more memory than the largest cache holds."""
+
+    def __init__(self) -> None:
+        self._memory: Array | None = None
+
+    def __call__(self) -> None:
+        if self._memory is None:
+            self._memory = np.ones(last_level_bytes() // 8 * 5 // 4, np.int64)
+        self._memory.max()
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """The host's clock, and how to let it come to rest and to empty its caches; tests have another."""
+
+    now: Callable[[], float] = time.perf_counter
+    settle: Callable[[], None] = _settle
+    evict: Callable[[], None] = field(default_factory=_Eviction)
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Median and quartiles."""
+
+    median: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Spread:
+        """The spread of at least one value.
+
+        >>> Spread.of([5.0, 1.0, 2.0, 4.0, 3.0])
+        Spread(median=3.0, low=2.0, high=4.0)
+        """
+        low, median, high = (float(value) for value in np.quantile(values, (0.25, 0.5, 0.75)))
+        return cls(median, low, high)
+
+    @property
+    def noisy(self) -> bool:
+        """Whether the quartiles are further apart than `NOISY` of the median."""
+        return self.high - self.low > NOISY * self.median
+
+
+def turns(
+    contenders: Sequence[Ready], samples: int, *, cold: bool = False, host: Host | None = None
+) -> list[list[float]]:
+    """Seconds a product, `samples` of each contender, taken in turns; each turn begins with another one.
+
+    `cold` empties the caches before each product, so a sample is one call.
+    """
+    host = host or Host()
+    for ready in contenders:
+        _warm(ready, host)
+    calls = [1 if cold else max(1, round(SAMPLE_SECONDS / max(_mean(ready, 1, host), 1e-8))) for ready in contenders]
+    found: list[list[float]] = [[] for _ in contenders]
+    for turn in range(samples):
+        for place in range(len(contenders)):
+            one = (turn + place) % len(contenders)
+            host.settle()
+            found[one].append(_sample(contenders[one], calls[one], cold, host))
+    return found
+
+
+def _warm(ready: Ready, host: Host) -> None:
+    start = host.now()
+    while True:
+        _once(ready)
+        if host.now() - start >= WARM_SECONDS:
+            return
+
+
+def _sample(ready: Ready, calls: int, cold: bool, host: Host) -> float:
+    if cold:
+        host.evict()
+    else:
+        before = _mean(ready, calls, host)
+        if before > _LONG_SECONDS:
+            return before
+    return _mean(ready, calls, host)
+
+
+def _mean(ready: Ready, calls: int, host: Host) -> float:
+    """Seconds a call, of several."""
+    if ready.timed is not None:
+        return sum(ready.timed() for _ in range(calls)) / calls
+    call, now = ready.call, host.now
+    start = now()
+    for _ in itertools.repeat(None, calls):
+        call()
+    return (now() - start) / calls
+
+
+def _once(ready: Ready) -> None:
+    _ = ready.call() if ready.timed is None else ready.timed()

@@ -1,0 +1,80 @@
+"""Whether a product that is timed is right: the canonical bits where the contender promises them, else a bound."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tilewright.kernels.catalogue import Record
+from tilewright.ladder import operands
+from tilewright.ladder.climber import mismatches
+from tilewright.problem.reference import canonical
+from tilewright.rates.record import WRONG
+
+Array = npt.NDArray[Any]
+#: Multiply-adds that a reference may take: a fifth of a second. Of larger products some rows are compared.
+_MOST = 1 << 31
+#: Rounding errors of two sums of k products, each at most k epsilon of the sum of their absolute values.
+#: Source: Higham, "Accuracy and stability of numerical algorithms", 2nd ed., section 3.1.
+_SUMS = 2
+#: Of k, that the product has which stands for a predicted one; and tiles of C in each direction.
+_SMALL_K, _SMALL_TILES = 256, 2
+
+
+class Judge:
+    """What products of two operands are compared with: whole, or in rows from the first to the last."""
+
+    def __init__(self, a: Array, b: Array) -> None:
+        m, rows = len(a), max(1, _MOST // max(1, b.size))
+        self._rows = np.arange(m) if rows >= m else np.unique(np.linspace(0, m - 1, rows).astype(int))
+        self._where = "" if rows >= m else f" in {len(self._rows):,} of {m:,} rows"
+        self._shape = (m, b.shape[1])
+        self._a, self._b = a[self._rows], b
+        self._expected: Array | None = None
+
+    def exact(self, c: Array, record: Record | None = None) -> str:
+        """`exact`, or how many elements differ from the canonical product, or from that of a kernel's stated order."""
+        if c.shape != self._shape:
+            return f"{WRONG}: shape {c.shape}"
+        if record is not None and record.order != "fma":
+            expected = record.reference(self._a, self._b)
+        else:
+            expected = self._canonical()
+        wrong = mismatches(np.ascontiguousarray(c[self._rows]), expected)
+        return f"{WRONG}: {wrong:,} of {expected.size:,} elements differ" if wrong else f"exact{self._where}"
+
+    def bounded(self, c: Array) -> str:
+        """`within bound` of what any order of the sums gives; integers are to be exact."""
+        if c.dtype.kind != "f" or c.shape != self._shape or c.dtype != self._a.dtype:
+            return self.exact(c)
+        bound = _SUMS * self._a.shape[1] * np.finfo(c.dtype).eps
+        sums = np.abs(self._a.astype(np.float64)) @ np.abs(self._b.astype(np.float64))
+        error = np.abs(c[self._rows].astype(np.float64) - self._canonical())
+        wrong = int(np.count_nonzero(~(error <= bound * sums)))
+        return f"{WRONG}: {wrong:,} elements outside the bound" if wrong else f"within bound{self._where}"
+
+    def _canonical(self) -> Array:
+        if self._expected is None:
+            self._expected = canonical(self._a, self._b)
+        return self._expected
+
+
+def small(record: Record, m: int, n: int, k: int) -> tuple[int, int, int]:
+    """The extents of the product that stands for one whose time is predicted."""
+    return min(m, _SMALL_TILES * record.tile[0]), min(n, _SMALL_TILES * record.tile[1]), min(k, _SMALL_K)
+
+
+def simulated(record: Record, dtype: str, extents: tuple[int, int, int], gpu: str, seed: int) -> str:
+    """Run a kernel on the simulated GPU with random operands, and compare: `exact at 64 x 64 x 256`."""
+    from tilewright import machine, simt
+    from tilewright.programs.program import OLDEST_CC
+
+    m, n, k = extents
+    a, b = operands(m, n, k, dtype, seed)
+    c = np.zeros((m, n), dtype)
+    shape = record.launch_rule(m, n, k)
+    program = record.program(dtype, max(machine.gpu(gpu).compute_capability, OLDEST_CC))
+    simt.launch(program, shape.grid, shape.block, record.arguments(a, b, c), gpu=gpu)
+    return f"{Judge(a, b).exact(c, record)} at {m} x {n} x {k}"

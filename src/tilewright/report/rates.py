@@ -1,0 +1,215 @@
+"""Rates in a terminal: measured and predicted in one table, and the sources' tables in their own layout."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tilewright import machine
+from tilewright.rates import store
+from tilewright.rates.plan import is_predicted
+from tilewright.rates.record import Point, Rate, Sweep
+from tilewright.rates.tables import UNITS, SourceTable, agreement, table
+from tilewright.report import figures, styles
+from tilewright.report.blocks import Block, Gap, words
+from tilewright.report.tables import RATE, RIGHT, SECONDS, Column, Form, Group, Table, group
+
+_PREDICTED = "predicted"
+#: Numbers as they are, figures as the sources print them, and how many times; nothing where there is none.
+NUMBER, PRINTED, FACTOR = (
+    Form(write, write)
+    for write in (
+        lambda value: "" if value is None else str(value),
+        lambda value: "" if value is None else f"{value:,.3f}",
+        lambda value: "" if value is None else f"{value:.2f}",
+    )
+)
+_MULTIPLIER = "times the rate of a peer that took turns with it: the median of the turns"
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    rate: Rate
+    yardstick: Rate | None  #: Of the peer that took turns with it.
+
+    @property
+    def of_yardstick(self) -> float | None:
+        if self.yardstick is None or self.yardstick is self.rate:
+            return None
+        ratios = np.divide(self.yardstick.samples, self.rate.samples)
+        return float(np.median(ratios))
+
+
+def _style(row: Any) -> str:
+    return styles.PREDICTED if row.rate.kind == _PREDICTED else ""
+
+
+def _quartiles(row: _Row) -> str:
+    return f"{figures.seconds(row.rate.least_seconds)} - {figures.seconds(row.rate.most_seconds)}"
+
+
+def _groups(peer: str) -> tuple[Group, ...]:
+    return (
+        group(
+            Column("device", lambda row: row.rate.point.device),
+            Column("dtype", lambda row: row.rate.point.dtype),
+            Column("m x n x k", lambda row: extents(row.rate.point), RIGHT),
+            Column("block", lambda row: row.rate.point.block or None, NUMBER),
+            Column("caches", lambda row: row.rate.point.caches),
+        ),
+        group(
+            Column("", lambda row: row.rate.kind, style=_style),
+            Column("time", lambda row: row.rate.seconds, SECONDS, style=_style),
+            Column("quartiles, or band", _quartiles, RIGHT, style=_style),
+            Column("GFLOPS", lambda row: row.rate.gflops, RATE, style=_style),
+            Column(f"of {peer}", lambda row: row.of_yardstick, FACTOR, legend=_MULTIPLIER),
+        ),
+        group(
+            Column("product", lambda row: row.rate.verified, style=_verdict_style),
+            Column("limited by", lambda row: row.rate.limiter, wrap_at=16),
+            Column("flags", lambda row: ", ".join(row.rate.flags), style=styles.WARNING_COLOUR),
+        ),
+    )
+
+
+def _verdict_style(row: _Row) -> str:
+    return styles.ERROR if row.rate.wrong else styles.QUIET
+
+
+def extents(point: Point) -> str:
+    """`256`, or `31 x 33 x 32` where the matrices are not square.
+
+    >>> extents(Point("matmul", "cpu", "int32", 31, 33, 32)), extents(Point("matmul", "cpu", "int32", 8, 8, 8))
+    ('31 x 33 x 32', '8')
+    """
+    edges = dict.fromkeys((point.m, point.n, point.k))
+    return str(point.m) if len(edges) == 1 else f"{point.m} x {point.n} x {point.k}"
+
+
+def blocks(sweep: Sweep) -> Iterator[Block]:
+    """A sweep as a table, or as that of the source which it was asked for."""
+    rates = sweep.rates
+    yield from _head(sweep)
+    if not rates:
+        return
+    name = sweep.plan.get("table")
+    yield Gap()
+    if name:
+        source = table(name)
+        for device in dict.fromkeys(rate.point.device for rate in rates if source.has(rate.point)):
+            cells = [rate for rate in rates if rate.point.device == device and source.has(rate.point)]
+            yield from of_source(source, cells)
+    else:
+        yield from _table(rates, sweep.plan.get("against") or ())
+    yield from _said(rates)
+
+
+def _head(sweep: Sweep) -> Iterator[Block]:
+    facts = sweep.conditions
+    if any(rate.kind != _PREDICTED for rate in sweep.rates):
+        versions = ", ".join(f"{name} {version}" for name, version in facts.get("versions", {}).items())
+        yield words(
+            f"{facts.get('date')}: {facts.get('processor')}, {facts.get('cores')} cores at {facts.get('mhz'):,} MHz, "
+            f"{facts.get('threads')} threads, load {facts.get('load')}; Python {facts.get('python')}, {versions}",
+            hang=2,
+        )
+    predicted = dict.fromkeys(rate.point.device for rate in sweep.rates if rate.kind == _PREDICTED)
+    if predicted:
+        names = ", ".join(f"{name}: {machine.gpu(name).name}" for name in predicted if is_predicted(name))
+        yield words((f"{names}: predicted by a model, not measured", styles.PREDICTED), "; caches begin empty", hang=2)
+
+
+def _table(rates: Sequence[Rate], against: Sequence[str]) -> Iterator[Block]:
+    yardsticks = {rate.point.work: rate for rate in rates if against and rate.point.contender == against[0]}
+    rows = [_Row(rate, yardsticks.get(rate.point.work) if rate.samples else None) for rate in rates]
+    key = group(Column("contender", lambda row: row.rate.point.contender, style="bold"))
+    yield Table(key, _groups(against[0] if against else "a peer"), rows)
+
+
+def _said(rates: Sequence[Rate]) -> Iterator[Block]:
+    """What flags mean, where there are any, and which products were wrong."""
+    wrong = sum(rate.wrong for rate in rates)
+    if wrong:
+        yield words((f"{figures.amount(wrong, 'product')} of {len(rates):,} wrong", styles.ERROR), hang=2)
+    seen = {flag for rate in rates for flag in rate.flags}
+    for flag, meaning in FLAGS.items():
+        if flag in seen:
+            yield words((flag, styles.WARNING_COLOUR), f": {meaning}", hang=2)
+
+
+#: What is said of each flag; `docs/rates.md` says more.
+FLAGS = {
+    "noisy": "the quartiles are more than 10 % of the median apart",
+    "disturbed": "other processes used more than a tenth of a core meanwhile",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Width:
+    width: int
+    cells: dict[Any, Rate]
+
+
+def of_source(source: SourceTable, rates: Sequence[Rate]) -> Iterator[Block]:
+    """A source's table in its own layout, each figure of ours beside the source's."""
+    device = rates[0].point.device
+    how = f"{rates[0].kind} on {device}"
+    style = styles.PREDICTED if rates[0].kind == _PREDICTED else ""
+    yield words((source.source, "bold"), f": {source.title}; {source.dtype}, {source.unit}: ", (how, style), hang=2)
+    yield Gap()
+    rows = [
+        _Width(width, {source.column(rate.point): rate for rate in rates if rate.point.m == width})
+        for width in source.widths
+    ]
+    if len(source.widths) == 1:
+        yield _across(source, rates, style)
+    else:
+        key = group(Column("width", lambda row: row.width, NUMBER, style="bold"))
+        yield Table(key, tuple(_pair(source, value, style) for value in source.values), rows)
+    yield Gap()
+    if found := agreement(source, rates):
+        yield words(
+            f"The source does not name its GPU. Times {found.factor:.2f}, ours are {figures.percent(found.median)} "
+            f"from its figures in the median, {figures.percent(found.worst)} at worst.",
+            hang=2,
+        )
+    if source.note:
+        yield words(f"Of the source's: {source.note}.", hang=2)
+
+
+def _across(source: SourceTable, rates: Sequence[Rate], style: str) -> Table:
+    """A source's one row as it prints it, across, with ours above it."""
+    ours = {source.column(rate.point): rate.gflops / UNITS[source.unit] for rate in rates}
+    printed = {value: source.figures[source.widths[0], value] for value in source.values}
+    columns = [_of_row(value) for value in source.values]
+    title = f"{source.columns} a thread" if source.columns == "results" else source.columns
+    rows = [("ours", ours, style), ("source", printed, styles.QUIET)]
+    return Table(group(Column(title, lambda row: row[0], style="bold")), (group(*columns),), rows)
+
+
+def _of_row(value: Any) -> Column:
+    return Column(str(value), lambda row: row[1].get(value), PRINTED, style=lambda row: str(row[2]))
+
+
+def _pair(source: SourceTable, value: Any, style: str) -> Group:
+    """The column of ours and that of the source."""
+    title = f"{value}x{value}" if source.columns == "block" else str(value)
+    scale = UNITS[source.unit]
+
+    def ours(row: _Width) -> float | None:
+        rate = row.cells.get(value)
+        return None if rate is None else rate.gflops / scale
+
+    return group(
+        Column(title, ours, PRINTED, style=style),
+        Column("source", lambda row: source.figures.get((row.width, value)), PRINTED, style=styles.QUIET),
+    )
+
+
+def document(sweep: Sweep) -> dict[str, Any]:
+    """A sweep as JSON values: the plan, the conditions, and each rate as a line of the file has it."""
+    rates = [{**store.document(rate), "gflops": rate.gflops} for rate in sweep.rates]
+    return {"plan": dict(sweep.plan), "conditions": dict(sweep.conditions), "rates": rates}
