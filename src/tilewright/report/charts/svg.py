@@ -102,10 +102,11 @@ def text(chart: Chart, width: int = WIDE, *, alone: bool = True) -> str:
     if chart.note:
         drawing.height += 6
         drawing.paragraph(chart.note, fill="var(--tw-quiet)", font_size=12)
-    return _element(drawing, chart.title, alone=alone)
+    return element(drawing, chart.title, alone=alone)
 
 
-def _element(drawing: Drawing, title: str, *, alone: bool) -> str:
+def element(drawing: Drawing, title: str, *, alone: bool = True) -> str:
+    """What was drawn, as an `<svg>` element; see :func:`text`."""
     edge = 12 if alone else 0  # a file has no page around it
     width, height = drawing.width + 2 * edge, round(drawing.height + 4) + 2 * edge
     own = (
