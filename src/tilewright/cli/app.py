@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from tilewright.cli import bench, check, ladder, lists, matmul, occupancy, predict, profile, program
+from tilewright.cli import bench, check, compare, ladder, lists, matmul, occupancy, predict, profile, program
 from tilewright.cli.run import run
 from tilewright.cli.statuses import listed
 from tilewright.report import console
@@ -115,6 +115,15 @@ COMMANDS = (
             ("--sizes 256,1024 --against numpy,torch", "tw.matmul on the processor, in turns with peers"),
             ("--kernels S9 --blocks 8,16 --device a6000,v100", "predicted for two GPUs"),
             ("--dtypes int8 --output monday.jsonl", "kept; after Ctrl-C the same command goes on"),
+        ),
+    ),
+    Command(
+        "compare",
+        compare.compare,
+        "Say what became slower between two sweeps of bench.",
+        (
+            ("monday.jsonl tuesday.jsonl", "exit status 1 where something did"),
+            ("old.jsonl new.jsonl --threshold 2% --json", "smaller changes count, for a program"),
         ),
     ),
     Command("devices", lists.devices, "List what products and kernels run on here.", (("", "and what is missing"),)),

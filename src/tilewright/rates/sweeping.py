@@ -24,7 +24,7 @@ from tilewright.rates.conditions import clock_mhz, usage
 from tilewright.rates.peers import PEERS
 from tilewright.rates.plan import MATMUL, Asked, is_predicted, points, record_of, together
 from tilewright.rates.record import Point, Rate
-from tilewright.rates.turns import OTHERS_SHARE, TICK_SECONDS, Host, Ready, Spread, turns
+from tilewright.rates.turns import Host, Ready, Spread, turns
 from tilewright.waiting import announced
 
 Array = npt.NDArray[Any]
@@ -80,16 +80,15 @@ class Sweeping:
         judge = verify.Judge(a, b)
         contenders = [_ready(point, a, b) for point in group]
         verified = [_judged(judge, point, ready) for point, ready in zip(group, contenders, strict=True)]
-        before, start = usage(), (self._host or Host()).now()
-        times = turns(contenders, self.asked.samples, cold=first.caches == "cold", host=self._host)
-        used, took = usage().since(before), (self._host or Host()).now() - start
-        disturbed = used.others - TICK_SECONDS > OTHERS_SHARE * took
+        before = usage()
+        taken = turns(contenders, self.asked.samples, cold=first.caches == "cold", host=self._host)
+        used = usage().since(before)
         mhz, stolen = clock_mhz(), min(1.0, max(0.0, used.stolen / used.all)) if used.all else 0.0
         found = []
-        for point, said, samples in zip(group, verified, times, strict=True):
+        for point, said, samples in zip(group, verified, taken.samples, strict=True):
             spread = Spread.of(samples)
-            flags = tuple(name for name, is_so in (("noisy", spread.noisy), ("disturbed", disturbed)) if is_so)
-            rate = Rate(point, "measured", spread.median, spread.low, spread.high, tuple(samples), said, flags)
+            flags = tuple(name for name, is_so in (("noisy", spread.noisy), ("disturbed", taken.disturbed)) if is_so)
+            rate = Rate(point, "measured", spread.median, spread.low, spread.high, samples, said, flags)
             found.append(replace(rate, stolen=round(stolen, 4), mhz=mhz))
         return found
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.rates.conditions import last_level_bytes
+from tilewright.rates.conditions import last_level_bytes, usage
 
 Array = npt.NDArray[Any]
 #: Seconds of calls that make a sample, and of those before the first one: a small product gets a kernel of its own when
@@ -27,8 +27,9 @@ SAMPLE_SECONDS, WARM_SECONDS = 0.005, 0.2
 _LONG_SECONDS = 0.1
 #: Quartiles so far apart, as a part of the median, make a time noisy.
 NOISY = 0.10
-#: Others that used so much of a core meanwhile disturb, beyond a tick of the system's count.
-OTHERS_SHARE, TICK_SECONDS = 0.10, 0.01
+#: Others that used so much of a core meanwhile disturb, beyond a tick of the system's count; and seconds that turns may
+#: be taken again for that.
+OTHERS_SHARE, TICK_SECONDS, AGAIN_SECONDS = 0.10, 0.01, 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,10 @@ class Ready:
     product: Callable[[], Array]  #: Makes it too, and gives it on the host.
     #: Makes it, and gives its seconds by the device's own clock; None where the host's clock times `call`.
     timed: Callable[[], float] | None = None
+
+
+def _others() -> float:
+    return usage().others
 
 
 def _settle() -> None:
@@ -64,9 +69,10 @@ class _Eviction:
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """The host's clock, and how to let it come to rest and to empty its caches; tests have another."""
+    """The host's clocks, and how to let it come to rest and to empty its caches; tests have another."""
 
     now: Callable[[], float] = time.perf_counter
+    others: Callable[[], float] = _others  #: Processor seconds that are not this process's.
     settle: Callable[[], None] = _settle
     evict: Callable[[], None] = field(default_factory=_Eviction)
 
@@ -95,24 +101,50 @@ class Spread:
         return self.high - self.low > NOISY * self.median
 
 
-def turns(
-    contenders: Sequence[Ready], samples: int, *, cold: bool = False, host: Host | None = None
-) -> list[list[float]]:
-    """Seconds a product, `samples` of each contender, taken in turns; each turn begins with another one.
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What turns gave."""
 
-    `cold` empties the caches before each product, so a sample is one call.
+    samples: tuple[tuple[float, ...], ...]  #: Seconds a product, of each contender; sample i of all is of one turn.
+    disturbed: bool  #: Whether others were at work in some of the turns.
+
+
+def turns(contenders: Sequence[Ready], samples: int, *, cold: bool = False, host: Host | None = None) -> Taken:
+    """Time contenders in turns, of which each begins with another one.
+
+    Turns in which other processes worked are taken again, while that takes `AGAIN_SECONDS`. `cold` empties the caches
+    before each product, so a sample is one call.
     """
     host = host or Host()
     for ready in contenders:
         _warm(ready, host)
     calls = [1 if cold else max(1, round(SAMPLE_SECONDS / max(_mean(ready, 1, host), 1e-8))) for ready in contenders]
-    found: list[list[float]] = [[] for _ in contenders]
-    for turn in range(samples):
-        for place in range(len(contenders)):
-            one = (turn + place) % len(contenders)
-            host.settle()
-            found[one].append(_sample(contenders[one], calls[one], cold, host))
-    return found
+    found: list[tuple[float, tuple[float, ...]]] = []
+    for turn in itertools.count():
+        if turn == samples:
+            until = host.now() + AGAIN_SECONDS
+        if turn >= samples and (_quiet(found) >= samples or turn >= 2 * samples or host.now() >= until):
+            break
+        start, others = host.now(), host.others()
+        times = _turn(contenders, calls, turn, cold, host)
+        share = (host.others() - others - TICK_SECONDS) / max(host.now() - start, TICK_SECONDS)
+        found.append((round(max(share, OTHERS_SHARE), 2), times))  # turns that were disturbed alike stay in order
+    kept = sorted(found, key=lambda one: one[0])[:samples]
+    return Taken(tuple(zip(*(times for _, times in kept), strict=True)), disturbed=_quiet(kept) < samples)
+
+
+def _quiet(found: Sequence[tuple[float, tuple[float, ...]]]) -> int:
+    return sum(share <= OTHERS_SHARE for share, _ in found)
+
+
+def _turn(contenders: Sequence[Ready], calls: Sequence[int], turn: int, cold: bool, host: Host) -> tuple[float, ...]:
+    """A sample of each, in their order, the first one's turn by turn another's."""
+    found = [0.0] * len(contenders)
+    for place in range(len(contenders)):
+        one = (turn + place) % len(contenders)
+        host.settle()
+        found[one] = _sample(contenders[one], calls[one], cold, host)
+    return tuple(found)
 
 
 def _warm(ready: Ready, host: Host) -> None:

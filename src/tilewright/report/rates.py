@@ -15,18 +15,11 @@ from tilewright.rates.record import Point, Rate, Sweep
 from tilewright.rates.tables import UNITS, SourceTable, agreement, table
 from tilewright.report import figures, styles
 from tilewright.report.blocks import Block, Gap, words
-from tilewright.report.tables import RATE, RIGHT, SECONDS, Column, Form, Group, Table, group
+from tilewright.report.charts import terminal
+from tilewright.report.charts.records import Axis, Lines, Series
+from tilewright.report.tables import FACTOR, NUMBER, PRINTED, RATE, RIGHT, SECONDS, Column, Group, Table, group
 
 _PREDICTED = "predicted"
-#: Numbers as they are, figures as the sources print them, and how many times; nothing where there is none.
-NUMBER, PRINTED, FACTOR = (
-    Form(write, write)
-    for write in (
-        lambda value: "" if value is None else str(value),
-        lambda value: "" if value is None else f"{value:,.3f}",
-        lambda value: "" if value is None else f"{value:.2f}",
-    )
-)
 _MULTIPLIER = "times the rate of a peer that took turns with it: the median of the turns"
 
 
@@ -176,8 +169,22 @@ def of_source(source: SourceTable, rates: Sequence[Rate]) -> Iterator[Block]:
             f"from its figures in the median, {figures.percent(found.worst)} at worst.",
             hang=2,
         )
+    if not source.figures:
+        yield from terminal.blocks(plot(source, rates))
     if source.note:
         yield words(f"Of the source's: {source.note}.", hang=2)
+
+
+def plot(source: SourceTable, rates: Sequence[Rate]) -> Lines:
+    """The source's columns as lines over width."""
+    device, kind = rates[0].point.device, rates[0].kind
+    series = []
+    for value in source.values:
+        mine = [rate for rate in rates if source.column(rate.point) == value]
+        points = tuple((float(rate.point.m), rate.gflops) for rate in mine)
+        series.append(Series(str(value), points, kind))
+    x, y = Axis("width", log=True, base=2), Axis("GFLOPS", least=0.0)
+    return Lines(f"{source.source} on {device}, {source.dtype}", x, y, tuple(series))
 
 
 def _across(source: SourceTable, rates: Sequence[Rate], style: str) -> Table:

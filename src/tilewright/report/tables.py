@@ -40,6 +40,19 @@ SIZE = Form(figures.size, figures.size)
 RATE = Form(figures.rate, figures.rate)
 
 
+def _known(form: str) -> Form:
+    """Values in a format, and nothing where there is none."""
+
+    def write(value: Any) -> str:
+        return "" if value is None else format(value, form)
+
+    return Form(write, write)
+
+
+#: Numbers as they are, figures as the sources print them, and how many times one thing is another.
+NUMBER, PRINTED, FACTOR = _known("d"), _known(",.3f"), _known(".2f")
+
+
 @dataclass(frozen=True, slots=True)
 class Column:
     """One column."""

@@ -38,6 +38,7 @@ def test_version(tilewright: Run) -> None:
         ["cache"],
         ["ptx-support"],
         ["bench"],
+        ["compare"],
     ],
 )
 def test_every_command_has_help(tilewright: Run, command: list[str]) -> None:

@@ -19,9 +19,10 @@ class Bench:
     def __init__(self) -> None:
         self.now = 0.0
         self.log = ""
+        self.others = 0.0  # seconds of other processes
 
     def host(self) -> Host:
-        return Host(lambda: self.now, lambda: self.note("."), lambda: self.note("~"))
+        return Host(lambda: self.now, lambda: self.others, lambda: self.note("."), lambda: self.note("~"))
 
     def note(self, letter: str) -> None:
         self.log += letter
@@ -47,17 +48,46 @@ class Bench:
 def test_contenders_take_turns_and_each_turn_begins_with_another() -> None:
     bench = Bench()
     found = turns([bench.contender("a", [0.25]), bench.contender("b", [0.5])], 3, host=bench.host())
-    assert found == [[0.25] * 3, [0.5] * 3]
+    assert (found.samples, found.disturbed) == (((0.25,) * 3, (0.5,) * 3), False)
     assert bench.log == "ab" "ab" ".a.b" ".b.a" ".a.b"  # warmed up, counted, then three turns  # fmt: skip
 
 
 def test_a_sample_of_short_calls_is_their_mean_after_as_many() -> None:
     bench = Bench()
-    (found,) = turns([bench.contender("a", [0.001])], 1, host=bench.host())
+    (found,) = turns([bench.contender("a", [0.001])], 1, host=bench.host()).samples
     assert found == pytest.approx([0.001])
     warmed, _, sample = bench.log.partition(".")
     assert len(warmed) == round(rates_turns.WARM_SECONDS / 0.001) + 1
     assert len(sample) == 2 * round(rates_turns.SAMPLE_SECONDS / 0.001)
+
+
+def busy_in(bench: Bench, turns_: set[int]) -> Ready:
+    """A contender of a quarter of a second, beside which others work in some of its calls; two come before turns."""
+    number = [-3]
+
+    def call() -> float:
+        number[0] += 1
+        busy = number[0] in turns_
+        bench.now += 0.25
+        bench.others += 0.2 * busy
+        return 0.25 + max(0, number[0])
+
+    return Ready(call, lambda: NOTHING, call)
+
+
+def test_turns_in_which_others_worked_are_taken_again() -> None:
+    bench = Bench()
+    found = turns([busy_in(bench, {0, 2})], 3, host=bench.host())
+    assert (found.samples, found.disturbed) == (((1.25, 3.25, 4.25),), False)
+
+
+def test_turns_are_not_taken_again_for_ever() -> None:
+    bench = Bench()
+    found = turns([busy_in(bench, set(range(100)) - {4})], 3, host=bench.host())
+    assert (found.samples, found.disturbed) == (((4.25, 0.25, 1.25),), True)
+    bench = Bench()
+    turns([busy_in(bench, set(range(1000)))], 100, host=bench.host())
+    assert bench.now == pytest.approx(0.5 + 100 * 0.25 + rates_turns.AGAIN_SECONDS)
 
 
 def test_caches_are_emptied_before_each_product() -> None:
@@ -68,7 +98,7 @@ def test_caches_are_emptied_before_each_product() -> None:
 
 def test_a_device_s_own_clock_counts() -> None:
     bench = Bench()
-    (found,) = turns([bench.contender("a", [0.003], own=True)], 2, host=bench.host())
+    (found,) = turns([bench.contender("a", [0.003], own=True)], 2, host=bench.host()).samples
     assert found == pytest.approx([0.003] * 2)
 
 

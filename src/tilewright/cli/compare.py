@@ -1,0 +1,48 @@
+"""`tilewright compare`: what became slower between two sweeps."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tilewright.cli.statuses import FOUND
+from tilewright.errors import ArgumentValueError
+
+_PERCENT = re.compile(r"(\d{1,4}(?:\.\d{1,6})?)\s*%", re.ASCII)
+
+
+def compare(
+    old: Annotated[
+        Path, typer.Argument(metavar="OLD", help="A file by `tilewright bench --output`.", show_default=False)
+    ],
+    new: Annotated[Path, typer.Argument(metavar="NEW", help="Another.", show_default=False)],
+    threshold: Annotated[str, typer.Option(metavar="PERCENT", help="A measured slowdown that counts.")] = "5%",
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """Say what became slower or faster between two sweeps, and how sure that is.
+
+    Measured times are compared over those of a peer that took turns with them, where both sweeps have one. Exit status
+    1 where something became slower, or wrong.
+    """
+    from tilewright.rates import store
+    from tilewright.rates.compare import compare as compared
+    from tilewright.report import comparison, console, terminal
+
+    found = compared(store.read(old), store.read(new), _fraction(threshold))
+    if json:
+        console.document(comparison.document(found))
+    else:
+        terminal.show(comparison.blocks(found), console.output())
+    if found.regressed:
+        raise typer.Exit(FOUND)
+
+
+def _fraction(text: str) -> float:
+    """The part that a percentage is."""
+    found = _PERCENT.fullmatch(text.strip())
+    if found is None:
+        raise ArgumentValueError(f"--threshold must be a percentage (got {text[:60]!r}); try 5% or 2.5%")
+    return float(found[1]) / 100

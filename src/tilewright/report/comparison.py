@@ -1,0 +1,94 @@
+"""Two sweeps beside each other."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+from tilewright.rates.compare import Compared, Comparison, Verdict
+from tilewright.report import figures, styles
+from tilewright.report.blocks import Block, Gap, words
+from tilewright.report.rates import extents
+from tilewright.report.tables import FACTOR, NUMBER, RIGHT, SECONDS, TEXT, Column, Table, group
+
+_STYLES: dict[Verdict, str] = {
+    "slower": styles.ERROR, "wrong": styles.ERROR, "faster": styles.GOOD, "same": "", "unclear": styles.WARNING_COLOUR,
+}  # fmt: skip
+
+
+def _interval(row: Compared) -> str:
+    if row.old.kind == "predicted":
+        return "exact"
+    return "-" if math.isinf(row.most) else f"{row.least:.2f} - {row.most:.2f}"
+
+
+_KEY = group(Column("contender", lambda row: row.new.point.contender, style="bold"))
+_GROUPS = (
+    group(
+        Column("device", lambda row: row.new.point.device),
+        Column("dtype", lambda row: row.new.point.dtype),
+        Column("m x n x k", lambda row: extents(row.new.point), RIGHT),
+        Column("block", lambda row: row.new.point.block or None, NUMBER),
+        Column("caches", lambda row: row.new.point.caches),
+    ),
+    group(
+        Column("old", lambda row: row.old.seconds, SECONDS),
+        Column("new", lambda row: row.new.seconds, SECONDS),
+        Column("new / old", lambda row: row.ratio, FACTOR, legend="of times over the yardstick's, where there is one"),
+        Column("interval", _interval, RIGHT),
+        Column("yardstick", lambda row: row.yardstick),
+        Column("", lambda row: row.verdict, TEXT, style=lambda row: _STYLES[row.verdict]),
+    ),
+)
+
+
+def blocks(found: Comparison) -> Iterator[Block]:
+    """Every point, then what is to be known of all."""
+    yield Table(_KEY, _GROUPS, found.points)
+    yield Gap()
+    verdicts = [one.verdict for one in found.points]
+    counted = ", ".join(f"{verdicts.count(name)} {name}" for name in _STYLES if name in verdicts)
+    yield words((counted, "bold"), f" of {figures.amount(len(found.points), 'point')}", hang=2)
+    if any(one.old.kind == "measured" for one in found.points):
+        yield words(
+            f"slower: the whole interval is above {1 + found.threshold:g}; unclear: only a part of it is, or only the "
+            f"yardstick's time differs. All intervals together hold with 99 %.",
+            hang=2,
+        )
+    if any(one.verdict in ("slower", "unclear") and _stands_alone(one) for one in found.points):
+        yield words("Without a yardstick a busier host counts as slower: give --against to both sweeps.", hang=2)
+    for text, points in (("only in the old sweep", found.only_old), ("only in the new one", found.only_new)):
+        if points:
+            yield words(f"{figures.amount(len(points), 'point')} {text}", hang=2)
+    if found.differing:
+        yield words((f"Measured on something else: {', '.join(found.differing)}", styles.WARNING_COLOUR), hang=2)
+
+
+def _stands_alone(one: Compared) -> bool:
+    return one.old.kind == "measured" and not one.yardstick
+
+
+def document(found: Comparison) -> dict[str, Any]:
+    """A comparison as JSON values; an interval without ends has null there."""
+    return {
+        "threshold": found.threshold,
+        "points": [
+            {
+                **asdict(one.new.point),
+                "kind": one.new.kind,
+                "old_seconds": one.old.seconds,
+                "new_seconds": one.new.seconds,
+                "ratio": one.ratio,
+                "least": one.least or None,
+                "most": None if math.isinf(one.most) else one.most,
+                "yardstick": one.yardstick,
+                "verdict": one.verdict,
+            }
+            for one in found.points
+        ],
+        "only_old": [asdict(point) for point in found.only_old],
+        "only_new": [asdict(point) for point in found.only_new],
+        "differing": list(found.differing),
+    }
