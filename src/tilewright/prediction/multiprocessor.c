@@ -25,24 +25,37 @@ INLINE uint32_t cause_of(uint32_t kind)
 INLINE uint32_t free_pipe(const struct tw_sm_partition *partition, uint32_t pipes)
 {
     uint32_t best = TW_SM_PIPES;
-    for (uint32_t n = 0; n < TW_SM_PIPES; n++)
-        if (pipes >> n & 1 && (best == TW_SM_PIPES || partition->pipes[n] < partition->pipes[best]))
+    for (; pipes; pipes &= pipes - 1) {
+        uint32_t n = (uint32_t)__builtin_ctz(pipes);
+        if (best == TW_SM_PIPES || partition->pipes[n] < partition->pipes[best])
             best = n;
+    }
     return best;
+}
+
+// When a warp's own earlier instructions let its next one issue, and which of them is last: known once the one before
+// has issued.
+static void look_ahead(const struct tw_sm *sm, struct tw_sm_warp *warp)
+{
+    if (warp->position == sm->length)
+        return;
+    const struct tw_sm_instruction *next = &sm->code[sm->trace[warp->position]];
+    warp->at = warp->ready;
+    warp->why = warp->released ? TW_SM_WAITED_BARRIER : TW_SM_WAITED_STALL;
+    for (uint32_t n = 0; n < TW_SM_COUNTERS; n++)
+        if (next->waits >> n & 1 && warp->counters[n] > warp->at) {
+            warp->at = warp->counters[n];
+            warp->why = warp->causes[n];
+        }
 }
 
 // The first clock at which a warp's next instruction can issue, and what holds it back until then.
 static uint64_t ready_at(const struct tw_sm *sm, const struct tw_sm_partition *partition, const struct tw_sm_warp *warp,
                          uint32_t *cause)
 {
+    uint64_t at = warp->at;
+    *cause = warp->why;
     const struct tw_sm_instruction *next = &sm->code[sm->trace[warp->position]];
-    uint64_t at = warp->ready;
-    *cause = warp->released ? TW_SM_WAITED_BARRIER : TW_SM_WAITED_STALL;
-    for (uint32_t n = 0; n < TW_SM_COUNTERS; n++)
-        if (next->waits >> n & 1 && warp->counters[n] > at) {
-            at = warp->counters[n];
-            *cause = warp->causes[n];
-        }
     uint32_t pipe = free_pipe(partition, next->pipes);
     if (pipe < TW_SM_PIPES && partition->pipes[pipe] > at) {
         at = partition->pipes[pipe];
@@ -65,6 +78,8 @@ static struct tw_sm_warp *choose(struct tw_sm *sm, uint64_t number)
     struct tw_sm_partition *partition = &sm->partitions[number];
     uint32_t why, *cause = &partition->cause;
     uint64_t *next = &partition->next;
+    if (*next > sm->clock)
+        return 0;
     *cause = TW_SM_WAITED_NOTHING;
     *next = UINT64_MAX;
     if (partition->held > sm->clock) {
@@ -173,6 +188,13 @@ static void access_memory(struct tw_sm *sm, struct tw_sm_partition *partition, s
     count(warp, code->frees, request + code->read_clocks, TW_SM_WAITED_QUEUE);
 }
 
+// What partitions wait for has changed by another one's instruction.
+static void look_again(struct tw_sm *sm)
+{
+    for (uint64_t n = 0; n < TW_SM_PARTITIONS; n++)
+        sm->partitions[n].next = 0;
+}
+
 // The last warp of a block that comes to the barrier lets the others go.
 static void pass_barrier(struct tw_sm *sm, uint32_t block)
 {
@@ -186,8 +208,10 @@ static void pass_barrier(struct tw_sm *sm, uint32_t block)
             warp->released = 1;
             if (warp->ready < sm->clock + sm->barrier_clocks)
                 warp->ready = sm->clock + sm->barrier_clocks;
+            look_ahead(sm, warp);
         }
     }
+    look_again(sm);
 }
 
 static void start_block(struct tw_sm *sm, uint32_t block)
@@ -195,8 +219,11 @@ static void start_block(struct tw_sm *sm, uint32_t block)
     sm->to_start--;
     sm->live[block] = sm->block_warps;
     for (uint64_t n = 0; n < sm->many; n++)
-        if (sm->warps[n].block == block)
+        if (sm->warps[n].block == block) {
             sm->warps[n] = (struct tw_sm_warp){.block = block, .live = 1, .ready = sm->clock + sm->start_clocks};
+            look_ahead(sm, &sm->warps[n]);
+        }
+    look_again(sm);
 }
 
 static void leave(struct tw_sm *sm, struct tw_sm_warp *warp)
@@ -242,6 +269,8 @@ static void issue(struct tw_sm *sm, struct tw_sm_partition *partition, struct tw
     }
     if (warp->position == sm->length)
         leave(sm, warp);
+    else
+        look_ahead(sm, warp);
 }
 
 // Goes on for so many clocks at which something issues. 0: all blocks have ended; 1: more; 2: nothing can issue again.
@@ -257,10 +286,14 @@ uint32_t tw_sm_run(struct tw_sm *sm, uint64_t clocks)
                 issue(sm, partition, warp);
                 partition->next = sm->clock + 1;
             }
-            first = partition->next < first ? partition->next : first;
         }
+        for (uint64_t n = 0; n < TW_SM_PARTITIONS; n++)
+            if (sm->partitions[n].next < first)
+                first = sm->partitions[n].next;
         if (first == UINT64_MAX)
             return 2;
+        if (first <= sm->clock)  // another partition's instruction let it go on
+            first = sm->clock + 1;
         for (uint64_t n = 0; n < TW_SM_PARTITIONS; n++) {
             const struct tw_sm_partition *partition = &sm->partitions[n];
             sm->clocks[partition->issued ? TW_SM_ISSUED : partition->cause] += first - sm->clock;

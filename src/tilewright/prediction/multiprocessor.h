@@ -59,8 +59,10 @@ struct tw_sm_instruction {
 struct tw_sm_warp {
     uint64_t position;  // in the trace
     uint64_t ready;
+    uint64_t at;   // when its own instructions let the next one issue
     uint64_t counters[TW_SM_COUNTERS];  // clocks at which they are free
     uint32_t causes[TW_SM_COUNTERS];    // what they wait for
+    uint32_t why;  // what `at` waits for
     uint32_t block;
     uint32_t live;
     uint32_t waiting;  // at a barrier

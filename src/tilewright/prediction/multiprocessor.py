@@ -37,6 +37,7 @@ from tilewright.machine.timing import Timing, timing
 from tilewright.native.functions import functions
 from tilewright.native.header import header
 from tilewright.prediction import pipes
+from tilewright.prediction.deadline import Deadline
 from tilewright.prediction.workload import Requests, Workload
 from tilewright.profiling.counts import SECTOR_BYTES, WAVEFRONT_BYTES
 from tilewright.programs.disassembler import NO_COUNTER, Instruction
@@ -52,7 +53,7 @@ CAUSES = (
     "shared memory latency", "global memory latency", "special functions", "barriers", "too few warps",
 )  # fmt: skip
 STAGES = ("requests", "first level", "data", "second level", "memory")
-#: Issuing clocks between looks at Ctrl-C.
+#: Issuing clocks between looks at Ctrl-C and at the deadline.
 _SLICE = 1 << 18
 _WORD_BYTES = 4
 _SHARED_OPS = frozenset("LDS STS ATOMS LDSM".split())
@@ -66,10 +67,32 @@ _REGISTER = re.compile(r"[-|~]*R(\d+)")
 class Simulated:
     """Blocks on one multiprocessor."""
 
-    clocks: int
-    instructions: int  #: Issued, of all partitions.
-    shares: Mapping[str, float]  #: Of the partitions' clocks, by `CAUSES`.
-    busy: Mapping[str, float]  #: Shares of the clocks that each of `STAGES` worked.
+    clocks: float
+    went: npt.NDArray[np.float64]  #: What the clocks of all partitions went to, in the order of `CAUSES`.
+    worked: npt.NDArray[np.float64]  #: For how many clocks each of `STAGES` worked.
+
+    @property
+    def instructions(self) -> float:
+        """Issued, of all partitions."""
+        return float(self.went[_NUMBERS["TW_SM_ISSUED"]])
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """Of the partitions' clocks, by `CAUSES`."""
+        return dict(zip(CAUSES, map(float, self.went / (self.clocks * _NUMBERS["TW_SM_PARTITIONS"])), strict=True))
+
+    @property
+    def busy(self) -> dict[str, float]:
+        """Shares of the clocks that each of `STAGES` worked."""
+        return dict(zip(STAGES, map(float, self.worked / self.clocks), strict=True))
+
+    def plus(self, times: float, more: Simulated, less: Simulated) -> Simulated:
+        """Itself, and so many times what `more` takes beyond `less`."""
+        return Simulated(
+            self.clocks + times * (more.clocks - less.clocks),
+            np.maximum(self.went + times * (more.went - less.went), 0.0),
+            np.maximum(self.worked + times * (more.worked - less.worked), 0.0),
+        )
 
 
 def run(
@@ -80,6 +103,7 @@ def run(
     *,
     blocks: int,
     active: int,
+    deadline: Deadline,
     clock_mhz: int | None = None,
 ) -> Simulated:
     """Let a multiprocessor run `blocks` blocks, while `active` multiprocessors share the second level and memory.
@@ -106,19 +130,12 @@ def run(
     machine["partitions"]["kept"] = -1
     advance = functions("tw_sm_", _SOURCE).run
     while (state := advance(machine.ctypes.data, _SLICE)) == 1:
-        pass
+        deadline.check()
     if state:
         raise CompileError(
             "a predicted kernel must come to its end (got code that waits for ever); predict one without such waits"
         )
-    clocks = max(1, int(machine["clock"]))
-    shares = machine["clocks"] / (clocks * _NUMBERS["TW_SM_PARTITIONS"])
-    return Simulated(
-        clocks,
-        int(machine["clocks"][_NUMBERS["TW_SM_ISSUED"]]),
-        dict(zip(CAUSES, map(float, shares), strict=True)),
-        dict(zip(STAGES, map(float, machine["busy"] / clocks), strict=True)),
-    )
+    return Simulated(max(1.0, float(machine["clock"])), machine["clocks"].astype(float), machine["busy"].copy())
 
 
 def _numbers(gpu: Gpu, times: Timing, active: int, clock_mhz: int) -> dict[str, float]:

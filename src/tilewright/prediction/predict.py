@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
-
-import numpy as np
-import numpy.typing as npt
 
 from tilewright import machine
 from tilewright.errors import ArgumentValueError, MissingExtraError
 from tilewright.machine.timing import timing
-from tilewright.prediction import flow, multiprocessor
+from tilewright.prediction import multiprocessor
+from tilewright.prediction.deadline import Deadline
+from tilewright.prediction.model import Model
 from tilewright.prediction.record import Change, Prediction, Share
 from tilewright.prediction.workload import Workload, of_profile
 from tilewright.profiling import profile
 from tilewright.profiling.record import Profile
-from tilewright.programs.disassembler import Instruction, disassembled
 from tilewright.programs.program import OLDEST_CC, Program, program_for
 from tilewright.simt.run.limits import Limits
+from tilewright.waiting import announced
 
-#: Most machine instructions of a warp's path.
-_MOST_INSTRUCTIONS = 8_000_000
 #: What most published times are of predicted ones. Source: `benchmarks/prediction.py`.
 BAND = (0.75, 1.35)
 #: A stage that works for so much of the time is what limits.
@@ -47,7 +44,7 @@ def predict(
     Parameters
     ----------
     kernel, grid, block, args, shared_bytes, limits
-        As for :func:`tilewright.profile`; `limits` bounds the simulated launch, not the model's own work.
+        As for :func:`tilewright.profile`; the model's own work may take `limits.seconds` too.
     gpu : str, optional
         The GPU, as `tilewright gpus` lists it; `TILEWRIGHT_GPU`, or the H100, by default. One older than compute
         capability 7.5, which the assembler makes no code for, runs that of 7.5.
@@ -85,10 +82,12 @@ def predict(
         raise ArgumentValueError(f"`clock_mhz` must be 1 or more (got {clock_mhz}); leave it out for the boost clock")
     program = program_for(kernel, args, max(target.compute_capability, OLDEST_CC))
     seen = profile(program, grid, block, args, shared_bytes=shared_bytes, gpu=target.key, limits=limits)
-    return of(seen, program, target, clock_mhz)
+    return of(seen, program, target, clock_mhz, limits)
 
 
-def of(seen: Profile, program: Program, gpu: machine.Gpu, clock_mhz: int | None = None) -> Prediction:
+def of(
+    seen: Profile, program: Program, gpu: machine.Gpu, clock_mhz: int | None = None, limits: Limits | None = None
+) -> Prediction:
     """The time of a launch that was profiled.
 
     Raises MissingExtraError: the assembler or the disassembler is not installed.
@@ -96,7 +95,7 @@ def of(seen: Profile, program: Program, gpu: machine.Gpu, clock_mhz: int | None 
     if seen.resources is None or seen.occupancy is None:
         raise MissingExtraError("; ".join(seen.notes))
     work = of_profile(seen, max(1, seen.occupancy.occupancy.active_blocks))
-    return described(seen, Model.of(program, work, gpu), work, seen.grid, clock_mhz)
+    return described(seen, Model.of(program, work, gpu, Deadline.of(limits)), work, seen.grid, clock_mhz)
 
 
 def described(
@@ -104,7 +103,9 @@ def described(
 ) -> Prediction:
     """The prediction of a workload, whose kernel was profiled in a launch of this or another grid."""
     gpu, mhz = model.gpu, clock_mhz or model.gpu.boost_mhz
-    time = model.time(work, mhz)
+    with announced("predicting", seen.kernel):
+        time = model.time(work, mhz)
+        others = [Change(name, model.time(other, mhz).seconds) for name, other in _others(work, gpu)]
     found = time.simulated
     shares = sorted((Share(*item) for item in found.shares.items()), key=lambda share: -share.fraction)
     return Prediction(
@@ -115,7 +116,7 @@ def described(
         seconds=time.seconds,
         least_seconds=time.seconds * BAND[0],
         most_seconds=time.seconds * BAND[1],
-        clocks=time.clocks,
+        clocks=round(found.clocks),
         clock_mhz=mhz,
         launch_seconds=timing(gpu).launch_us * 1e-6,
         registers=seen.resources.registers_per_thread if seen.resources else 0,
@@ -125,56 +126,8 @@ def described(
         limiter=_limiter(found),
         shares=tuple(share for share in shares if share.fraction >= 0.005),
         busy=tuple(Share(*item) for item in found.busy.items()),
-        changes=tuple(Change(name, model.time(other, mhz).seconds) for name, other in _others(work, gpu)),
+        changes=tuple(others),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Time:
-    """Of one launch."""
-
-    seconds: float
-    clocks: int
-    simulated: multiprocessor.Simulated  #: The last blocks that were simulated.
-
-
-@dataclass(frozen=True, slots=True)
-class Model:
-    """A kernel's machine code, and the path of a warp through it."""
-
-    code: tuple[Instruction, ...]
-    trace: npt.NDArray[np.uint32]
-    gpu: machine.Gpu
-
-    @classmethod
-    def of(cls, program: Program, work: Workload, gpu: machine.Gpu) -> Model:
-        """The path that the counts of a launch speak for."""
-        code = disassembled(program.ptx, program.entry, max(gpu.compute_capability, OLDEST_CC))
-        ways = flow.graph(code)
-        trace = flow.walk(ways, flow.frequencies(code, ways, work.executed, work.plain), _MOST_INSTRUCTIONS)
-        return cls(code, trace, gpu)
-
-    def time(self, work: Workload, clock_mhz: int) -> Time:
-        """How long a launch takes: that of the multiprocessor which has most blocks.
-
-        Of many blocks the first two fillings are simulated; each other one takes what the second does.
-        """
-        each = -(-work.blocks // self.gpu.multiprocessors)
-        active = min(self.gpu.multiprocessors, work.blocks)
-
-        def run(blocks: int) -> multiprocessor.Simulated:
-            return multiprocessor.run(
-                self.code, self.trace, work, self.gpu, blocks=blocks, active=active, clock_mhz=clock_mhz
-            )
-
-        most = 2 * work.resident_blocks
-        last = run(min(each, most))
-        clocks = float(last.clocks)
-        if each > most:
-            a_filling = last.clocks - run(work.resident_blocks).clocks
-            clocks += (each - most) / work.resident_blocks * a_filling
-        seconds = clocks / (clock_mhz * 1e6) + timing(self.gpu).launch_us * 1e-6
-        return Time(seconds, round(clocks), last)
 
 
 def _limiter(found: multiprocessor.Simulated) -> str:

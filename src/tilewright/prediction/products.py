@@ -16,7 +16,9 @@ import numpy as np
 from tilewright.errors import ArgumentValueError, MissingExtraError
 from tilewright.kernels.catalogue import LaunchShape, Record
 from tilewright.machine import Gpu
-from tilewright.prediction.predict import Model, described
+from tilewright.prediction.deadline import Deadline
+from tilewright.prediction.model import Model
+from tilewright.prediction.predict import described
 from tilewright.prediction.record import Prediction
 from tilewright.prediction.workload import Requests, Workload, of_profile
 from tilewright.profiling import profile
@@ -76,15 +78,27 @@ def predict(record: Record, product: Product, gpu: Gpu, clock_mhz: int | None = 
             f"kernel {record.name!r} {refused or 'runs on no GPU'}; `tilewright kernels` lists what each takes"
         )
     program = record.program(product.dtype, max(gpu.compute_capability, OLDEST_CC))
+    seen = [_counted(record, program, one, gpu) for one in _small(record, product)]
+    shape = record.launch_rule(product.m, product.n, product.k)
+    work = _scaled([_work(one) for one in seen], min(product.k, _COUNTED_K), product, shape, record, gpu)
+    model = Model.of(program, work, gpu, Deadline())
+    return described(seen[0], model, work, shape.grid, clock_mhz)
+
+
+def _small(record: Record, product: Product) -> tuple[Product, Product]:
+    """Two small products, the other of twice the k; of a specimen also of twice the m, by which one of them turns."""
     rows, columns = (
         min(have, _COUNTED_TILES * tile) for have, tile in zip((product.m, product.n), record.tile, strict=True)
     )
-    small = replace(product, m=rows, n=columns, k=min(product.k, _COUNTED_K))
-    seen = [_counted(record, program, one, gpu) for one in (small, replace(small, k=2 * small.k))]
-    shape = record.launch_rule(product.m, product.n, product.k)
-    work = _scaled([_work(one) for one in seen], small.k, product, shape, record, gpu)
-    model = Model.of(program, work, gpu)
-    return described(seen[0], model, work, shape.grid, clock_mhz)
+    k = min(product.k, _COUNTED_K)
+    if not record.published:
+        return replace(product, m=rows, n=columns, k=k), replace(product, m=rows, n=columns, k=2 * k)
+    if product.m != product.k:
+        raise ArgumentValueError(
+            f"the specimen {record.name!r} is predicted where k equals m (got {product.k} and {product.m}); predict "
+            "another kernel"
+        )
+    return replace(product, m=k, n=columns, k=k), replace(product, m=2 * k, n=columns, k=2 * k)
 
 
 def _counted(record: Record, program: Program, product: Product, gpu: Gpu) -> Profile:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
-
-import numpy as np
 import pytest
 
-from tilewright.prediction import flow
-from tilewright.prediction.nonnegative import least_squares
+from tilewright.prediction import flow, walk
+from tilewright.prediction.deadline import Deadline
 from tilewright.programs.disassembler import NO_COUNTER, Instruction
 
 
@@ -30,7 +27,9 @@ NESTED = (
 
 def path(code: tuple[Instruction, ...], executed: dict[int, float]) -> list[int]:
     ways = flow.graph(code)
-    return flow.walk(ways, flow.frequencies(code, ways, executed, set(executed)), 10_000).tolist()
+    return walk.walk(
+        ways, flow.frequencies(code, ways, executed, set(executed), Deadline()), {}, Deadline(), 10_000
+    ).tolist()
 
 
 def test_loops_turn_as_often_as_counted() -> None:
@@ -115,23 +114,7 @@ def test_a_loop_off_the_shortest_way_is_entered() -> None:
 def test_a_path_without_end_is_refused() -> None:
     ways = flow.graph(NESTED)
     with pytest.raises(Exception, match="of at most 5 machine instructions"):
-        flow.walk(ways, flow.frequencies(NESTED, ways, {1: 4, 2: 12, 3: 1}, {1, 2, 3}), 5)
-
-
-@pytest.mark.parametrize("seed", range(40))
-def test_least_squares_against_every_choice_of_zeros(seed: int) -> None:
-    """Oracle: the best of the plain solutions of all subsets of unknowns that are not negative."""
-    rng = np.random.default_rng(seed)
-    a, b = rng.standard_normal((7, 4)), rng.standard_normal(7)
-    best = float(b @ b)
-    for size in range(1, 5):
-        for chosen in itertools.combinations(range(4), size):
-            x = np.linalg.lstsq(a[:, chosen], b, rcond=None)[0]
-            if x.min() >= 0:
-                best = min(best, float(np.sum((a[:, chosen] @ x - b) ** 2)))
-    x = least_squares(a, b)
-    assert x.min() >= 0
-    assert float(np.sum((a @ x - b) ** 2)) == pytest.approx(best)
+        walk.walk(ways, flow.frequencies(NESTED, ways, {1: 4, 2: 12, 3: 1}, {1, 2, 3}, Deadline()), {}, Deadline(), 5)
 
 
 def test_a_call_returns_to_where_it_came_from() -> None:
@@ -154,7 +137,9 @@ def test_what_a_division_is_made_of_counts_for_none_of_its_parts() -> None:
     """Ten multiply-adds come from one division of PTX, which a warp does four times."""
     code = (*[one("DFMA", 1)] * 10, one("BRA", 2, guard="@P0", target=0), one("STG", 3), one("EXIT"))
     ways = flow.graph(code)
-    found = flow.walk(ways, flow.frequencies(code, ways, {1: 4, 2: 4, 3: 1}, {3}), 1000).tolist()
+    found = walk.walk(
+        ways, flow.frequencies(code, ways, {1: 4, 2: 4, 3: 1}, {3}, Deadline()), {}, Deadline(), 1000
+    ).tolist()
     assert found.count(0) == 4
 
 

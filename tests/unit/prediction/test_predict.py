@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 
 import tilewright as tw
 from tilewright import catalogue, machine
-from tilewright.errors import ArgumentValueError, MissingExtraError
-from tilewright.prediction import products
+from tilewright.errors import ArgumentValueError, LimitError, MissingExtraError
+from tilewright.prediction import multiprocessor, products, walk
 from tilewright.prediction.predict import of
 from tilewright.prediction.products import Product
 from tilewright.profiling import profile
 from tilewright.programs import disassembler
+from tilewright.simt import Limits
 
 pytest.importorskip("numba.cuda", reason="the gpu extra brings the compilers")
 
@@ -45,6 +47,60 @@ def test_the_time_grows_with_k() -> None:
     times = [products.predict(catalogue.find("results_8"), Product(256, 256, k), A6000).seconds for k in (256, 4096)]
     launch = 2.5e-6
     assert (times[1] - launch) / (times[0] - launch) == pytest.approx(16, rel=0.15)
+
+
+def test_a_long_product_takes_little_work_and_what_its_full_path_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The path of 2048 has a tenth of the instructions of the full one, and is off by less than 2 %."""
+    record, product = catalogue.find("thread_tile_2d"), Product(2048, 2048, 2048)
+    issued: list[int] = []
+    run = multiprocessor.run
+
+    def counting(code: Any, path: Any, *args: Any, **options: Any) -> multiprocessor.Simulated:
+        issued.append(len(path))
+        return run(code, path, *args, **options)
+
+    monkeypatch.setattr(multiprocessor, "run", counting)
+    short = products.predict(record, product, A6000)
+    longest = max(issued)
+    monkeypatch.setattr(walk, "_WHOLE", 10**9)
+    issued.clear()
+    whole = products.predict(record, product, A6000)
+    assert longest < max(issued) / 3
+    assert short.seconds == pytest.approx(whole.seconds, rel=0.02)
+    assert short.instructions_per_clock == pytest.approx(whole.instructions_per_clock, rel=0.02)
+
+
+def test_a_huge_product_is_predicted() -> None:
+    """A path of millions of steps; float32 on an H100 takes at least 2 n^3 / 67 TFLOPS."""
+    size = 40_000
+    found = products.predict(catalogue.find("warp_tiled"), Product(size, size, size), machine.gpu("h100"))
+    assert 2 * size**3 / 67e12 < found.seconds < 20 * 2 * size**3 / 67e12
+
+
+def test_a_specimen_that_turns_by_the_grid_takes_longer_on_a_larger_one() -> None:
+    times = [
+        products.predict(catalogue.find("tiled_published"), Product(size, size, size), A6000).seconds
+        for size in (512, 1024)
+    ]
+    assert times[1] / times[0] > 6
+    with pytest.raises(ArgumentValueError, match="where k equals m"):
+        products.predict(catalogue.find("tiled_published"), Product(512, 512, 1024), A6000)
+
+
+def test_a_one_dimensional_thread_tile_on_a_v100_turns_512_times() -> None:
+    """Its remainder loop once took the place of the unrolled one, and the time was that of nothing."""
+    cube = Product(4096, 4096, 4096)
+    found = products.predict(catalogue.find("thread_tile_1d"), cube, V100)
+    assert cube.operations / found.seconds < 15e12
+
+
+def test_limits_bound_the_prediction_too() -> None:
+    a = np.zeros((64, 64), np.float32)
+    record = catalogue.find("results_8")
+    shape, program = record.launch_rule(64, 64, 64), record.program("float32")
+    seen = profile(program, shape.grid, shape.block, record.arguments(a, a, a.copy()), gpu="h100")
+    with pytest.raises(LimitError, match="within 1e-09 s"):
+        of(seen, program, machine.gpu("h100"), limits=Limits(seconds=1e-9))
 
 
 @pytest.mark.volume
