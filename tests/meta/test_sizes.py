@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -49,6 +50,28 @@ def test_files_and_functions_in_c_are_short() -> None:
     files = [path for ending in ("*.c", "*.h") for path in sorted(SOURCE.rglob(ending))]
     assert [path.name for path in files if path.read_text(encoding="utf-8").count("\n") >= MODULE_LINES] == []
     assert [(name, lines) for path in files for name, lines in functions_in_c(path) if lines >= FUNCTION_LINES] == []
+
+
+def functions_in_script(text: str) -> Iterator[tuple[str, int]]:
+    """(name, lines) of every named function of a script: from its line to a brace indented as that is."""
+    lines = text.splitlines()
+    for number, line in enumerate(lines):
+        if begin := re.match(r"( *)function (\w+)\(", line):
+            end = next(at for at in range(number, len(lines)) if lines[at] == begin[1] + "}")
+            yield begin[2], end - number + 1
+
+
+def test_files_and_functions_of_scripts_are_short() -> None:
+    files = [path for ending in ("*.js", "*.css") for path in sorted(SOURCE.rglob(ending))]
+    texts = {path.name: path.read_text(encoding="utf-8") for path in files}
+    assert {name: text.count("\n") for name, text in texts.items() if text.count("\n") >= MODULE_LINES} == {}
+    found = [(name, one) for name, text in texts.items() for one in functions_in_script(text)]
+    assert len(found) > 30
+    assert [one for one in found if one[1][1] >= FUNCTION_LINES] == []
+
+
+def test_the_measure_sees_a_function_in_a_script() -> None:
+    assert list(functions_in_script("{\n  function a(x) {\n    if (x) {\n    }\n  }\n}\n")) == [("a", 4)]
 
 
 def test_the_measure_sees_a_function_in_c(tmp_path: Path) -> None:

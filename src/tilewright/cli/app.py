@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from tilewright.cli import bench, check, compare, ladder, lists, matmul, occupancy, predict, profile, program
+from tilewright.cli import bench, check, compare, ladder, lists, matmul, occupancy, predict, profile, program, report
 from tilewright.cli.run import run
 from tilewright.cli.statuses import listed
 from tilewright.report import console
@@ -124,6 +124,17 @@ COMMANDS = (
         (
             ("monday.jsonl tuesday.jsonl", "exit status 1 where something did"),
             ("old.jsonl new.jsonl --threshold 2% --json", "smaller changes count, for a program"),
+        ),
+    ),
+    Command(
+        "report",
+        report.report,
+        "Write one page: blocks, lanes, ladder, rates, occupancy.",
+        (
+            ("-o page.html", "S3's kernel, stepped through as it ran"),
+            ("monday.jsonl -o page.html --kernel warp_tiled --gpu a6000", "another kernel, and a sweep's charts"),
+            ("monday.jsonl", "the sweep's charts in the terminal"),
+            ("monday.jsonl -o page.html --charts charts", "and each chart as SVG and PNG"),
         ),
     ),
     Command("devices", lists.devices, "List what products and kernels run on here.", (("", "and what is missing"),)),

@@ -108,9 +108,14 @@ def write(path: Path, array: npt.NDArray[Any], *, force: bool) -> None:
     _whole(path, lambda file: np.save(file, array, allow_pickle=False), force=force)
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write a report in the same way, in place of one that is there."""
-    _whole(path, lambda file: file.write(text.encode(errors="backslashreplace")), force=True)
+def write_text(path: Path, text: str, *, force: bool = True) -> None:
+    """Write a report in the same way, by default in place of one that is there."""
+    write_bytes(path, text.encode(errors="backslashreplace"), force=force)
+
+
+def write_bytes(path: Path, data: bytes, *, force: bool) -> None:
+    """Write a file in the same way."""
+    _whole(path, lambda file: file.write(data), force=force)
 
 
 def _whole(path: Path, fill: Callable[[IO[bytes]], object], *, force: bool) -> None:

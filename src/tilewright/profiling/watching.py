@@ -52,6 +52,10 @@ class Watched:
     from_global: AddressesResult = field(repr=False)
     from_shared: AddressesResult = field(repr=False)
 
+    def holds(self, address: int) -> bool:
+        """Whether a byte is an element's of A, B or C."""
+        return any(matrix.holds(address) for matrix in self.matrices)
+
 
 def usual_extents(record: Record) -> tuple[int, int, int]:
     """A product of three by three blocks, as S3's picture has it.
@@ -69,7 +73,7 @@ def watch(record: Record, m: int, n: int, k: int, dtype: str, gpu: Gpu) -> Watch
     Raises ArgumentValueError: the kernel does not take the product, or it is too large for a picture.
     MissingExtraError: the compilers are not installed.
     """
-    refused = record.accepts(m, n, k, dtype) or ("" if record.backend == "gpu" else "runs on no GPU")
+    refused = record.accepts(m, n, k, dtype) if record.backend == "gpu" else "runs on no GPU"
     if refused:
         raise ArgumentValueError(f"kernel {record.name!r} {refused}; `tilewright kernels` lists what each takes")
     if max(m * n, m * k, n * k) > _MOST_ELEMENTS:

@@ -25,7 +25,7 @@ _TENTHS = Form(lambda value: f"{value:.1f}", lambda value: f"{value:.1f}")
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
+class Row:
     """One line of source; `counts` is None where nothing of it ran, `line` is 0 where lines are left out."""
 
     line: int
@@ -96,10 +96,15 @@ def _of_launch(profile: Profile) -> Iterator[Block]:
                 yield words((f"line {figures.count(line.line)} includes {listed(line.inner)}", styles.QUIET))
     yield Gap()
     yield Facts(tuple(facts(profile)))
-    if profile.units:
-        yield Gap()
-        yield _limits(profile.units)
     yield Gap()
+    yield from bound(profile)
+
+
+def bound(profile: Profile) -> Iterator[Block]:
+    """Each unit's least time, and what that says of the launch."""
+    if profile.units:
+        yield _limits(profile.units)
+        yield Gap()
     yield from _verdict(profile)
 
 
@@ -122,7 +127,7 @@ def _limits(units: Sequence[Unit]) -> Table:
 
 
 def _sources(profile: Profile) -> Iterator[tuple[str, Table]]:
-    for file, rows in _files(profile.lines):
+    for file, rows in files(profile.lines):
         indent = min((len(row.text) - len(row.text.lstrip()) for row in rows if row.text.strip()), default=0)
         number = Column("line", lambda row: figures.count(row.line) if row.line else "...", Form(str, str))
         code = Column("source", lambda row, start=indent: row.text[start:].expandtabs(4))  # type: ignore[misc]
@@ -134,20 +139,20 @@ def _meanings(profiles: Sequence[Profile]) -> list[Block]:
     return legend((table for profile in profiles for _, table in _sources(profile)), brief=True)
 
 
-def _files(lines: Sequence[LineCounts]) -> Iterator[tuple[str, list[_Row]]]:
+def files(lines: Sequence[LineCounts]) -> Iterator[tuple[str, list[Row]]]:
     """Each file's lines in order, with those between that nothing was counted for."""
     for file in dict.fromkeys(line.file for line in lines):
-        rows: list[_Row] = []
+        rows: list[Row] = []
         for line in (one for one in lines if one.file == file):
             last = rows[-1].line if rows else line.line - 1
             between = range(last + 1, line.line)
             if not file:
                 between = range(0)  # PTX lines in between hold no instruction
             if len(between) <= GAP_LINES:
-                rows += [_Row(number, linecache.getline(file, number).rstrip()) for number in between]
+                rows += [Row(number, linecache.getline(file, number).rstrip()) for number in between]
             else:
-                rows.append(_Row(0, ""))
-            rows.append(_Row(line.line, line.text, line.counts))
+                rows.append(Row(0, ""))
+            rows.append(Row(line.line, line.text, line.counts))
         yield file, rows
 
 

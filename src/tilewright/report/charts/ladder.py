@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from tilewright.ladder.rung import Climb, Rung
 from tilewright.report import figures
-from tilewright.report.charts.records import Bar, Bars, Kind
+from tilewright.report.charts.records import Bar, Bars
 
 _COUNTS: tuple[tuple[str, Callable[[Rung], int | None], str], ...] = (
     ("Sectors of 32 bytes loaded from global memory", lambda r: r.counts.global_load_sectors, ""),
@@ -36,27 +36,26 @@ def charts(climb: Climb) -> tuple[Bars, ...]:
 
 
 def _charts(rungs: Sequence[Rung], gpu: str, shape: str) -> Iterator[Bars]:
+    labels = _labels(rungs)
     times = tuple(
-        Bar(_label(r), r.limits[0].seconds, f"{figures.seconds(r.limits[0].seconds)}, {r.limits[0].name}", "predicted")
-        for r in rungs
+        Bar(label, r.limits[0].seconds, f"{figures.seconds(r.limits[0].seconds)}, {r.limits[0].name}", "predicted")
+        for label, r in zip(labels, rungs, strict=True)
         if r.limits
     )
     if times:
         note = "What the slowest unit takes at least for what was counted: no GPU of this kind is faster."
         yield Bars(f"Least time on the {gpu}, {shape}", times, note)
     for title, value, note in _COUNTS:
-        found = [(r, value(r)) for r in rungs]
-        bars = tuple(_bar(r, number, "counted") for r, number in found if number is not None)
+        found = [(label, value(r)) for label, r in zip(labels, rungs, strict=True)]
+        bars = tuple(Bar(label, n, figures.count(n), "counted") for label, n in found if n is not None)
         if any(bar.value for bar in bars):
             yield Bars(f"{title}, {shape}", bars, note)
 
 
-def _bar(rung: Rung, value: int, kind: Kind) -> Bar:
-    return Bar(_label(rung), value, figures.count(value), kind)
-
-
-def _label(rung: Rung) -> str:
-    return f"{rung.name}, {rung.dtype}"
+def _labels(rungs: Sequence[Rung]) -> list[str]:
+    """Names, with dtypes where these differ."""
+    differ = len({rung.dtype for rung in rungs}) > 1
+    return [f"{rung.name}, {rung.dtype}" if differ else rung.name for rung in rungs]
 
 
 def _sum(first: int | None, second: int | None) -> int | None:

@@ -14,6 +14,8 @@ _DASHES = {"measured": "", "counted": "", "predicted": "7 4", "limit": "2 4"}
 #: Height of the plane by the width of the drawing.
 _HEIGHT = 0.5
 _LEAST_HEIGHT = 230
+#: Pixels right of the plane: half of the last tick's number.
+_RIGHT = 24
 
 
 def draw(chart: Lines, drawing: Drawing) -> None:
@@ -21,12 +23,12 @@ def draw(chart: Lines, drawing: Drawing) -> None:
     colours = _colours(chart.series)
     _legend(chart.series, colours, drawing)
     points = [point for series in chart.series for point in series.points]
-    highs = [high for series in chart.series for _, high in series.band]
+    ends = [end for series in chart.series for band in series.band for end in band]
     top = drawing.height + 2 * LINE
     bottom = top + max(_LEAST_HEIGHT, drawing.width * _HEIGHT)
-    y = scales.scale(chart.y, [*(value for _, value in points), *highs], bottom, top, whole=True)
+    y = scales.scale(chart.y, [*(value for _, value in points), *ends], bottom, top, whole=True)
     left = max(style.width(_number(tick), SIZE) for tick in y.ticks()) + 10
-    x = scales.scale(chart.x, [value for value, _ in points], left, drawing.width - 14)
+    x = scales.scale(chart.x, [value for value, _ in points], left, drawing.width - _RIGHT)
     _axes(chart, x, y, drawing)
     for series, colour in zip(chart.series, colours, strict=True):
         _band(series, colour, x, y, drawing)

@@ -9,7 +9,7 @@ from tilewright.report.charts import style
 from tilewright.report.charts.records import Bars, Chart, Heat
 
 #: Widths that charts are made for: a page of a report, and a telephone.
-WIDE, NARROW = 760, 360
+WIDE, NARROW = 640, 360
 SIZE, TITLE_SIZE, LINE = 13, 16, 18
 
 

@@ -1,0 +1,205 @@
+"""`tilewright report`: one page of a kernel and of a sweep, and charts as files or in the terminal."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tilewright.cli import completion
+from tilewright.errors import ArgumentValueError
+
+if TYPE_CHECKING:
+    from tilewright.kernels.catalogue import Record
+    from tilewright.machine import Gpu
+    from tilewright.prediction.record import Prediction
+    from tilewright.rates.record import Sweep
+    from tilewright.report.charts.records import Chart
+    from tilewright.report.html.report import Ladder, Material
+
+_KERNEL, _LADDER = "block_partitioned_16", "SGEMM"
+#: Edges of the ladder's products: what is counted, and what is predicted.
+_COUNTED, _PREDICTED = 128, 1024
+_NONE = "none"
+
+
+def report(
+    sweep: Annotated[
+        Path | None, typer.Argument(metavar="[SWEEP]", help="A file of `tilewright bench --output`.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="PAGE", help="The page to write, such as page.html.")
+    ] = None,
+    charts: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="A new folder for the charts, each as SVG and PNG.")
+    ] = None,
+    kernel: Annotated[
+        str, typer.Option(metavar="NAME", help="Kernel of the pictures.", autocompletion=completion.kernels)
+    ] = _KERNEL,
+    shape: Annotated[
+        str | None,
+        typer.Option(metavar="M,N,K", help="Extents of its product.", show_default="three by three blocks of C"),
+    ] = None,
+    dtype: Annotated[str | None, typer.Option(metavar="DTYPE", help="Its dtype.", show_default="its own")] = None,
+    gpu: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="The simulated GPU.", show_default="h100", autocompletion=completion.gpus),
+    ] = None,
+    ladder: Annotated[
+        str, typer.Option(metavar="NAMES", help="Kernels of the ladder, by name or source row; none.")
+    ] = _LADDER,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace a page, or charts in a folder, of these names.")
+    ] = False,
+) -> None:
+    """Write one page that needs no network: blocks, lanes, ladder, rates, occupancy, findings.
+
+    With a sweep and neither --output nor --charts, print its charts.
+    """
+    from tilewright.rates import store
+
+    rates = None if sweep is None else store.read(sweep)
+    if output is None and charts is None:
+        _print(rates)
+        return
+    _check(output, charts, force=force)
+    material = _gathered(kernel, shape, dtype, gpu, ladder, rates)
+    if output is not None:
+        _write_page(material, output, force=force)
+    if charts is not None:
+        from tilewright.report.html import report as page
+
+        _write_charts(page.charts(material), charts, force=force)
+
+
+def _print(sweep: Sweep | None) -> None:
+    """Draw a sweep's charts in the terminal.
+
+    Raises ArgumentValueError: there is no sweep, or nothing in it that a chart shows.
+    """
+    from tilewright.report import console, terminal
+    from tilewright.report.blocks import Gap
+    from tilewright.report.charts import rates
+    from tilewright.report.charts.terminal import blocks
+
+    if sweep is None:
+        raise ArgumentValueError("a report must go somewhere (got neither a sweep nor -o); give -o page.html")
+    found = rates.charts(sweep)
+    if not found:
+        raise ArgumentValueError("a sweep must have rates of square matrices to be drawn (got none); see its table")
+    for number, chart in enumerate(found):
+        terminal.show([*([Gap()] if number else []), *blocks(chart)], console.output())
+
+
+def _check(output: Path | None, charts: Path | None, *, force: bool) -> None:
+    """Refuse outputs that cannot be made or are there already, before the work begins."""
+    from tilewright.cli import files
+
+    if output is not None:
+        files.check_output(output, force=force)
+    if charts is None:
+        return
+    if charts.exists() and not charts.is_dir():
+        raise ArgumentValueError(f"{charts}: --charts must name a folder (got a file); name another")
+    if charts.is_dir() and any(charts.iterdir()) and not force:
+        raise ArgumentValueError(
+            f"{charts}: --charts must name a new or empty folder (got one with files in it); --force writes into it"
+        )
+    if not charts.absolute().parent.is_dir():
+        raise ArgumentValueError(f"{charts}: --charts must name a folder in one that exists; make that first")
+
+
+# -- what the page is made of -------------------------------------------------------------------------------------
+
+
+def _gathered(
+    kernel: str, shape: str | None, dtype: str | None, gpu: str | None, ladder: str, sweep: Sweep | None
+) -> Material:
+    """Run, check, predict and climb."""
+    from tilewright import machine
+    from tilewright.checking import check
+    from tilewright.cli import values
+    from tilewright.kernels import catalogue
+    from tilewright.ladder import operands, select
+    from tilewright.profiling import watching
+    from tilewright.report.html.report import Material
+    from tilewright.waiting import announced
+
+    record = catalogue.find(kernel)
+    target = machine.chosen(None if gpu is None else values.gpu_name("--gpu", gpu))
+    rungs = [] if ladder == _NONE else select(catalogue.records(), [name.strip() for name in ladder.split(",")])
+    m, n, k = watching.usual_extents(record) if shape is None else values.extents("--shape", shape)
+    with announced("running", record.name):
+        seen = watching.watch(record, m, n, k, dtype or record.dtypes[0], target)
+    a, b = operands(m, n, k, seen.dtype)
+    rule = record.launch_rule(m, n, k)
+    program = record.program(seen.dtype, target.compute_capability)
+    with announced("checking", record.name):
+        found = check(program, rule.grid, rule.block, record.arguments(a, b, a @ b), gpu=target.key)
+    time = _predicted(record, (m, n, k), seen.dtype, target)
+    return Material(target, seen, found, time, _climbed(rungs, target), sweep)
+
+
+def _predicted(record: Record, extents: tuple[int, int, int], dtype: str, gpu: Gpu) -> Prediction | None:
+    """A time, where one can be predicted: there are GPUs that the assembler makes no code for."""
+    from tilewright.errors import TilewrightError
+    from tilewright.prediction import products
+
+    try:
+        return products.predict(record, products.Product(*extents, dtype), gpu)
+    except TilewrightError:
+        return None
+
+
+def _climbed(records: Sequence[Record], gpu: Gpu) -> Ladder | None:
+    """Counts at one size, and times at a larger one, of kernels that GPUs run."""
+    from tilewright.ladder import climb_dtypes, operands
+    from tilewright.report.html.report import Ladder
+    from tilewright.waiting import announced
+
+    chosen = [record for record in records if record.backend == "gpu"]
+    if not chosen:
+        return None
+    dtypes = dict.fromkeys(record.dtypes[0] for record in chosen)
+    pairs = {dtype: operands(_COUNTED, _COUNTED, _COUNTED, dtype) for dtype in dtypes}
+    climb = climb_dtypes(pairs, records=chosen, gpu=gpu.key)
+    times: dict[str, Prediction] = {}
+    with announced("predicting", "", len(chosen), "kernels", lambda: len(times)):
+        for record in chosen:
+            time = _predicted(record, (_PREDICTED,) * 3, record.dtypes[0], gpu)
+            if time is not None:
+                times[record.name] = time
+    return Ladder(climb, _PREDICTED, times)
+
+
+# -- files --------------------------------------------------------------------------------------------------------
+
+
+def _write_page(material: Material, path: Path, *, force: bool) -> None:
+    from tilewright.cli import files
+    from tilewright.report.html import page, report
+
+    text = report.text(material)
+    if len(text.encode()) > page.MOST_BYTES:
+        raise ArgumentValueError(
+            f"{path}: a page must have at most {page.MOST_BYTES:,} bytes (got {len(text.encode()):,}); give a smaller "
+            "--shape, or a sweep of fewer kernels"
+        )
+    files.write_text(path, text, force=force)
+
+
+def _write_charts(charts: Sequence[Chart], folder: Path, *, force: bool) -> None:
+    """Each chart as SVG and PNG, named by its number and title; all are drawn before the first is written."""
+    from tilewright.cli import files
+    from tilewright.report.charts import png, svg
+
+    drawn: dict[str, bytes] = {}
+    for number, chart in enumerate(charts, 1):
+        name = f"{number:02}-{re.sub(r'[^a-z0-9]+', '-', chart.title.lower()).strip('-')}"
+        drawn |= {f"{name}.svg": svg.text(chart).encode(), f"{name}.png": png.image(chart)}
+    folder.mkdir(exist_ok=True)
+    for name, data in drawn.items():
+        files.write_bytes(folder / name, data, force=force)

@@ -1,0 +1,141 @@
+"""A sweep as charts: rate against size, with peers and roofs, and rate by size and edge of a block."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tilewright import machine
+from tilewright.errors import ArgumentValueError
+from tilewright.machine.roofline import roofline
+from tilewright.rates.record import Rate, Sweep
+from tilewright.report import figures
+from tilewright.report.charts.records import Axis, Cell, Chart, Heat, Lines, Series
+
+#: A chart with more lines cannot be read; those of each device then have one of their own.
+_MOST_LINES = 9
+#: The three matrices, each moved once.
+_MATRICES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """What the points of a line have in common."""
+
+    contender: str
+    device: str
+    dtype: str
+    caches: str
+    kind: str
+
+    @staticmethod
+    def of(rate: Rate) -> _Line:
+        point = rate.point
+        return _Line(point.contender, point.device, point.dtype, point.caches, rate.kind)
+
+
+def charts(sweep: Sweep) -> tuple[Chart, ...]:
+    """Charts of square products: for each dtype rate against size, and for kernels with blocks a table.
+
+    >>> from tilewright.rates.record import Point
+    >>> rates = tuple(
+    ...     Rate(Point("tiled", "a6000", "float32", n, n, n, 16, 1, "cold"), "predicted", n / 1e6, n / 2e6, n / 5e5)
+    ...     for n in (64, 128)
+    ... )
+    >>> (chart,) = charts(Sweep({}, {}, rates))
+    >>> chart.title, [(one.name, one.kind) for one in chart.series]
+    ('float32 rate against size', [('tiled, a6000', 'predicted'), ('roof of a6000', 'limit')])
+    """
+    square = [rate for rate in sweep.rates if rate.point.m == rate.point.n == rate.point.k and not rate.wrong]
+    dtypes = dict.fromkeys(rate.point.dtype for rate in square)
+    found = [chart for dtype in dtypes for chart in _of_dtype(dtype, [r for r in square if r.point.dtype == dtype])]
+    return (*found, *_tables(square))
+
+
+def _of_dtype(dtype: str, rates: Sequence[Rate]) -> Iterator[Lines]:
+    """One chart, or one a device where there are many lines."""
+    title = f"{dtype} rate against size"
+    if len({_Line.of(rate) for rate in rates}) <= _MOST_LINES:
+        yield _lines(title, dtype, rates)
+        return
+    for device in dict.fromkeys(rate.point.device for rate in rates):
+        yield _lines(f"{title}, {device}", dtype, [rate for rate in rates if rate.point.device == device])
+
+
+def _lines(title: str, dtype: str, rates: Sequence[Rate]) -> Lines:
+    lines = [_series(line, rates) for line in dict.fromkeys(_Line.of(rate) for rate in rates)]
+    sizes = sorted({rate.point.m for rate in rates})
+    predicted = {rate.point.device for rate in rates if rate.kind == "predicted"}
+    roofs = [roof for device in sorted(predicted) for roof in _roof(device, dtype, sizes)]
+    notes = ["Bands: quartiles of what was measured"] if any(rate.kind == "measured" for rate in rates) else []
+    notes += ["bands of predicted times: the model's stated error"] if predicted else []
+    notes += ["a roof is what arithmetic, or moving each matrix once, allows"] if roofs else []
+    note = "; ".join(notes)
+    return Lines(
+        title, Axis("m = n = k", log=True, base=2), Axis("G operations a second", log=True), (*lines, *roofs),
+        f"{note[:1].upper()}{note[1:]}.",
+    )  # fmt: skip
+
+
+def _series(line: _Line, rates: Sequence[Rate]) -> Series:
+    mine = sorted((rate for rate in rates if _Line.of(rate) == line), key=lambda rate: rate.point.m)
+    operations = [rate.point.operations / 1e9 for rate in mine]
+    return Series(
+        f"{line.contender}, {line.device}" + (", cold" if line.caches == "cold" and line.kind == "measured" else ""),
+        tuple((rate.point.m, rate.gflops) for rate in mine),
+        "predicted" if line.kind == "predicted" else "measured",
+        tuple((done / r.most_seconds, done / r.least_seconds) for done, r in zip(operations, mine, strict=True)),
+    )
+
+
+def _roof(device: str, dtype: str, sizes: Sequence[int]) -> Iterator[Series]:
+    """What a GPU's arithmetic and memory allow; nothing for a dtype that no source states a rate of."""
+    gpu = machine.gpu(device)
+    width = np.dtype(dtype).itemsize
+    try:
+        points = tuple(
+            (n, roofline(gpu, operations=2 * n**3, bytes_moved={"dram": _MATRICES * n * n * width}, dtype=dtype).gflops)
+            for n in sizes
+        )
+    except ArgumentValueError:
+        return
+    yield Series(f"roof of {device}", points, "limit", marked=False)
+
+
+# -- tables -------------------------------------------------------------------------------------------------------
+
+
+def _tables(rates: Sequence[Rate]) -> Iterator[Heat]:
+    """For kernels of one name that differ in their block's edge, or in results a thread, a table by size and that."""
+    families: dict[Any, list[Rate]] = {}
+    for rate in rates:
+        stem, _, number = rate.point.contender.rpartition("_")
+        if stem and number.isdigit():
+            families.setdefault((stem, rate.point.device, rate.point.dtype, rate.point.caches), []).append(rate)
+    for (stem, device, dtype, _), family in families.items():
+        columns = sorted({_number(rate) for rate in family})
+        if len(columns) < 2:
+            continue
+        edges = {rate.point.block for rate in family}
+        title = "edge of a block" if len(edges) > 1 else "results a thread"
+        sizes = sorted({rate.point.m for rate in family})
+        cells = {(rate.point.m, _number(rate)): _cell(rate) for rate in family}
+        yield Heat(
+            f"{stem} on {device}, {dtype}: G operations a second",
+            rows=tuple(f"{size:,}" for size in sizes),
+            columns=tuple(map(str, columns)),
+            cells=tuple(tuple(cells.get((size, number)) for number in columns) for size in sizes),
+            row_title="m = n = k",
+            column_title=title,
+        )
+
+
+def _number(rate: Rate) -> int:
+    return int(rate.point.contender.rpartition("_")[2])
+
+
+def _cell(rate: Rate) -> Cell:
+    return Cell(rate.gflops, figures.rate(rate.gflops), "predicted" if rate.kind == "predicted" else "measured")

@@ -1,0 +1,28 @@
+"""Charts and reports as parts of the page: each chart twice, for wide windows and for narrow ones."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable
+
+from tilewright.report.blocks import Block
+from tilewright.report.charts import svg
+from tilewright.report.charts.records import Chart
+from tilewright.report.html.parts import Part
+from tilewright.report.page import html_of
+
+
+def charted(name: str, title: str, text: str, charts: Iterable[Chart]) -> Part:
+    """A section of charts below a paragraph."""
+    drawn = "\n".join(_chart(chart) for chart in charts)
+    return Part(name, title, f'<p>{html.escape(text)}</p>\n<div class="charts">{drawn}</div>')
+
+
+def _chart(chart: Chart) -> str:
+    wide, narrow = (svg.text(chart, width, alone=False) for width in (svg.WIDE, svg.NARROW))
+    return f'<figure class="chart"><div class="wide">{wide}</div><div class="narrow">{narrow}</div></figure>'
+
+
+def told(name: str, title: str, text: str, blocks: Iterable[Block]) -> Part:
+    """A section that says what a report says."""
+    return Part(name, title, f"<p>{html.escape(text)}</p>\n{html_of(blocks)}")

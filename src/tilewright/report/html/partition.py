@@ -1,0 +1,90 @@
+"""S3's picture: A, B and C cut into blocks, and what each block of the launch loads, step by step."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from tilewright.profiling.steps import BlockSteps, Rectangle, Steps, Touched, steps
+from tilewright.profiling.watching import Watched
+from tilewright.report import figures
+from tilewright.report.html.parts import Part
+
+#: Letters that the steps of all blocks may take in the page; blocks beyond them are left out.
+_MOST_LETTERS = 600_000
+
+
+def part(seen: Watched) -> Part:
+    """The picture of a launch, with what its script needs."""
+    found = steps(seen)
+    m, n, k = seen.extents
+    values = {"extents": [m, n, k], "tile": [*seen.record.tile, _depth(found)], **_blocks(seen, found)}
+    how = "between two barriers" if found.by_barriers else "in one turn of each warp's loop: there are no barriers"
+    left_out = seen.profile.grid[0] * seen.profile.grid[1] - len(values["blocks"])
+    note = f" {figures.amount(left_out, 'block')} more ran; what they loaded is not kept." if left_out else ""
+    return Part("partition", "Blocks", _BODY.format(how=html.escape(how + "."), note=html.escape(note)), values)
+
+
+_BODY = """<div class="beside">
+<div class="picture" tabindex="0" role="application" aria-label="A, B and C in blocks; arrow keys step"></div>
+<div>
+<p>Each block of threads computes one block of C, of a row of blocks of A and a column of blocks of B: one term a step.
+A step is what a block loads {how} Which elements those are was seen as the launch ran on the simulated GPU, by the
+addresses of its lanes.{note}</p>
+<div class="controls">
+<button type="button" data-do="first">start</button>
+<button type="button" data-do="back" aria-label="step back">&#x25C0;&#xFE0E;</button>
+<button type="button" data-do="on" aria-label="step on">&#x25B6;&#xFE0E;</button>
+<button type="button" data-do="play">play</button>
+<label>thread block <select data-do="block"></select></label>
+</div>
+<p class="formula" aria-live="polite"></p>
+<p class="told"></p>
+<p class="quiet">In the picture, arrow keys: &#x2190; &#x2192; steps, &#x2191; &#x2193; blocks of threads.</p>
+</div>
+</div>
+"""
+
+
+def _depth(found: Steps) -> int:
+    """Elements of k that most steps load of A: what its columns are cut by."""
+    widths: Counter[int] = Counter()
+    for one in found.blocks:
+        for a, _ in one.loaded:
+            if a.rectangles:
+                widths[max(c + w for _, c, _, w in a.rectangles) - min(c for _, c, _, _ in a.rectangles)] += 1
+    return widths.most_common(1)[0][0] if widths else 1
+
+
+def _blocks(seen: Watched, found: Steps) -> dict[str, Any]:
+    """The blocks that there is room for, each with its place in C and its steps."""
+    kept: list[dict[str, Any]] = []
+    letters = 0
+    for one in found.blocks:
+        document = {
+            "at": _place(seen, one),
+            "steps": [[_touched(a), _touched(b)] for a, b in one.loaded],
+            "stored": _touched(one.stored),
+        }
+        letters += len(json.dumps(document))
+        if kept and letters > _MOST_LETTERS:
+            break
+        kept.append(document)
+    return {"blocks": kept}
+
+
+def _place(seen: Watched, one: BlockSteps) -> list[int]:
+    """Row and column of the block of C."""
+    x, y, _ = one.block
+    return [x, y] if seen.record.rows_by_x else [y, x]
+
+
+def _touched(touched: Touched) -> dict[str, Any]:
+    return {"rectangles": list(_listed(touched.rectangles)), "elements": touched.elements, "asked": touched.asked}
+
+
+def _listed(rectangles: tuple[Rectangle, ...]) -> Iterator[list[int]]:
+    return (list(one) for one in rectangles)

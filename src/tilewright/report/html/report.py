@@ -1,0 +1,137 @@
+"""The page of one kernel and one sweep: which parts there are, and what stands out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from tilewright.checking.found import Findings
+from tilewright.ladder.rung import Climb
+from tilewright.machine import Gpu
+from tilewright.prediction.record import Prediction
+from tilewright.profiling.record import Profile
+from tilewright.profiling.watching import Watched
+from tilewright.rates.record import Sweep
+from tilewright.report import figures, profile as profile_report, records
+from tilewright.report.charts import ladder, occupancy, rates
+from tilewright.report.charts.records import Bar, Bars, Chart
+from tilewright.report.html import lanes, page, partition
+from tilewright.report.html.figures import charted, told
+from tilewright.report.html.parts import Part
+
+
+@dataclass(frozen=True, slots=True)
+class Ladder:
+    """Kernels climbed at one size, and their times predicted at a larger one."""
+
+    climb: Climb
+    edge: int  #: Of the matrices of the predicted products.
+    times: Mapping[str, Prediction]  #: By kernel, of those that can be predicted.
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """What a page is made of."""
+
+    gpu: Gpu
+    seen: Watched
+    found: Findings
+    time: Prediction | None  #: Of the launch that was seen; None where the GPU's cannot be predicted.
+    ladder: Ladder | None
+    sweep: Sweep | None
+
+
+def text(material: Material) -> str:
+    """The page."""
+    seen = material.seen
+    m, n, k = seen.extents
+    subtitle = (
+        f"{seen.record.title}. C of {m} x {n} from A of {m} x {k} and B of {k} x {n}, {seen.dtype}, "
+        f"on a simulated {material.gpu.name}"
+    )
+    return page.document(seen.record.name, subtitle, tuple(_facts(material)), tuple(_parts(material)))
+
+
+def charts(material: Material) -> tuple[Chart, ...]:
+    """Every chart of the page."""
+    return (*_of_ladder(material.ladder), *_of_sweep(material.sweep), *_of_occupancy(material))
+
+
+def _parts(material: Material) -> Iterator[Part]:
+    seen = material.seen
+    yield partition.part(seen)
+    yield lanes.part(seen)
+    yield told("bound", "What bounds it", _BOUND, profile_report.bound(seen.profile))
+    climbed = _of_ladder(material.ladder)
+    if climbed:
+        yield charted("ladder", "The ladder", _LADDER, climbed)
+    swept = _of_sweep(material.sweep)
+    if swept:
+        yield charted("rates", "Rates", _RATES, swept)
+    fits = _of_occupancy(material)
+    if fits:
+        yield charted("occupancy", "Occupancy", _OCCUPANCY, fits)
+    yield told("findings", "Findings", _FINDINGS, records.blocks(material.found))
+
+
+_BOUND = "How long each unit of the GPU must work at least for what was counted: no GPU of this kind is faster."
+_LADDER = (
+    "The same product by kernels that each mend one thing. Counts are exact, of what the compiler made; the times are "
+    "what a model of the GPU predicts from its machine code, and none was measured."
+)
+_RATES = (
+    "Multiplications and additions a second. Solid lines and full marks were measured; dashed lines and hollow marks "
+    "are predicted."
+)
+_OCCUPANCY = (
+    "Warps that a multiprocessor holds, as one of the three things that a block takes varies and the others stay as "
+    "they are. More warps hide more latency; past some number they bring nothing."
+)
+_FINDINGS = "What tilewright check says of the same launch."
+
+
+def _of_ladder(found: Ladder | None) -> Sequence[Chart]:
+    if found is None:
+        return ()
+    bars = tuple(
+        Bar(name, time.seconds, f"{figures.seconds(time.seconds)}, {time.limiter}", "predicted")
+        for name, time in found.times.items()
+    )
+    title = f"Time on the {found.climb.machine.gpu}, {found.edge} x {found.edge} x {found.edge}"
+    return (*((Bars(title, bars),) if bars else ()), *ladder.charts(found.climb))
+
+
+def _of_sweep(sweep: Sweep | None) -> Sequence[Chart]:
+    return () if sweep is None else rates.charts(sweep)
+
+
+def _of_occupancy(material: Material) -> Sequence[Chart]:
+    fits = material.seen.profile.occupancy
+    return () if fits is None else occupancy.charts(material.gpu, fits.demand, material.seen.record.name)
+
+
+def _facts(material: Material) -> Iterator[tuple[str, str, str]]:
+    """A label, a figure, and a few words."""
+    profile, time = material.seen.profile, material.time
+    if time is not None:
+        band = f"{figures.seconds(time.least_seconds)} to {figures.seconds(time.most_seconds)}; {time.limiter}"
+        yield "predicted time", figures.seconds(time.seconds), band
+    yield from _counted(profile)
+    if profile.resources is not None and profile.occupancy is not None:
+        fit = profile.occupancy.occupancy
+        yield "registers a thread", str(profile.resources.registers_per_thread), "by the vendor's assembler"
+        held = f"{figures.amount(fit.active_blocks, 'block')} a multiprocessor"
+        yield "occupancy", figures.percent(fit.fraction), f"{held}, limited by {fit.limiter}"
+    if profile.verdict is not None:
+        yield "bound by", profile.verdict.bound, "of what was counted, the slowest unit"
+
+
+def _counted(profile: Profile) -> Iterator[tuple[str, str, str]]:
+    moved, banked = profile.totals.in_global, profile.totals.in_shared
+    if moved.requests:
+        best = f"{moved.ideal_per_request:.1f} would do; {figures.percent(moved.efficiency)} of the bytes used"
+        yield "sectors a request", f"{moved.sectors_per_request:.1f}", best
+    if banked.requests:
+        best = f"{banked.ideal_per_request:.1f} would do"
+        yield "wavefronts a request", f"{banked.wavefronts_per_request:.1f}", best
+        yield "bank conflicts", figures.count(banked.excess_wavefronts), "wavefronts that they add"

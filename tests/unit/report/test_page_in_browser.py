@@ -1,0 +1,228 @@
+"""The page of a real sweep in a real browser: it says nothing to the console, loads nothing, fits, and can be used."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import browser
+import pytest
+
+pytest.importorskip("numba.cuda", reason="the gpu extra brings the compilers")
+if browser.found() is None:
+    pytest.skip(f"no browser: none of {', '.join(browser.NAMES)} is on the path", allow_module_level=True)
+
+from tilewright.cli import bench, report as command
+from tilewright.profiling.steps import steps
+from tilewright.rates.plan import Asked
+from tilewright.report.html import page, report
+from tilewright.report.html.report import Material
+
+WIDTHS = (400, 800, 1600)
+
+
+@pytest.fixture(scope="module")
+def material() -> Material:
+    asked = Asked(
+        kernels=("shared_memory_8", "shared_memory_16", "matmul"),
+        sizes=((32, 32, 32), (64, 64, 64)),
+        devices=("cpu", "a6000"),
+        against=("numpy",),
+        dtypes=("int32",),
+        samples=3,
+    )
+    sweep, _ = bench._swept(asked, None)
+    return command._gathered("vectorised", "130,128,16", None, "a6000", "coalesced,padded", sweep)
+
+
+@pytest.fixture(scope="module")
+def written(material: Material, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("page") / "page.html"
+    path.write_text(report.text(material), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[browser.Page]:
+    with browser.opened(tmp_path_factory.mktemp("browser")) as opened:
+        yield opened
+
+
+def text(shown: browser.Page, selector: str) -> str:
+    found: str = shown.run(f"document.querySelector({json.dumps(selector)}).textContent")
+    return found
+
+
+def test_the_page_is_small_and_has_all_parts(written: Path) -> None:
+    assert 50_000 < written.stat().st_size < page.MOST_BYTES
+    found = written.read_text(encoding="utf-8")
+    for name in ("partition", "lanes", "bound", "ladder", "rates", "occupancy", "findings"):
+        assert f'<section id="{name}">' in found
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", WIDTHS)
+def test_it_fits_and_complains_of_nothing(shown: browser.Page, written: Path, width: int, dark: bool) -> None:
+    shown.open(written, width, dark=dark)
+    assert shown.run("document.documentElement.scrollWidth") == width
+    assert shown.run("document.querySelectorAll('#partition svg rect').length") > 10
+    assert shown.run("document.querySelectorAll('#lanes .picture rect').length") > 60
+    charts = (
+        "[...document.querySelectorAll('.chart svg')].map((one) => one.getBoundingClientRect().width).filter(Boolean)"
+    )
+    widths = shown.run(charts)
+    assert len(widths) == shown.run("document.querySelectorAll('.chart').length")
+    assert 300 < min(widths) and max(widths) <= width
+    assert shown.complaints == []
+
+
+def test_complaints_are_heard(shown: browser.Page, tmp_path: Path) -> None:
+    """Or else there being none would mean nothing."""
+    bad = tmp_path / "bad.html"
+    bad.write_text("<!DOCTYPE html><img src='http://127.0.0.1:9/x.png'><script>console.error('a'); nothing()</script>")
+    shown.open(bad, 400)
+    said = " ".join(shown.complaints)
+    assert "a" in said and "nothing is not defined" in said and "loads http://127.0.0.1:9/x.png" in said
+
+
+def test_arrow_keys_step_through_what_was_loaded(shown: browser.Page, written: Path, material: Material) -> None:
+    shown.open(written, 1000)
+    blocks = steps(material.seen).blocks
+    last = blocks[-1]
+    assert len(last.loaded) == 2
+    now = "[...document.querySelectorAll('#partition [data-step=now]')].map((one) => one.outerHTML).join()"
+    shown.run("document.querySelector('#partition .picture').focus()")
+    first = shown.run(now)
+    assert text(shown, "#partition .formula .now") == "A21\u00b7B11"
+    shown.press("ArrowRight")
+    assert shown.run(now) != first
+    a, b = last.loaded[1]
+    often = f", asked for {a.asked / a.elements:.1f} times each".replace(".0", "") if a.asked > a.elements else ""
+    words = f"Step 2 of 2 loads elements: {a.elements:,} of A{often}; {b.elements:,} of B."
+    assert text(shown, "#partition .told") == words
+    assert text(shown, "#partition .formula .now") == "A22\u00b7B21"
+    shown.press("ArrowRight")  # there is no further one
+    assert text(shown, "#partition .told") == words
+    shown.press("ArrowUp")
+    assert text(shown, "#partition .formula").startswith("C11 = ")
+    assert "1,024 of A" in text(shown, "#partition .told")
+    shown.press("Home")
+    assert text(shown, "#partition .formula .now") == "A11\u00b7B11"
+
+
+def test_rectangles_stand_where_the_run_loaded(shown: browser.Page, written: Path, material: Material) -> None:
+    shown.open(written, 1000)
+
+    def boxes(which: str) -> list[list[float]]:
+        sides = "['x', 'y', 'width', 'height'].map((name) => Number(one.getAttribute(name)))"
+        found: list[list[float]] = shown.run(f"[...document.querySelectorAll('{which}')].map((one) => {sides})")
+        return found
+
+    of_a, of_b = boxes("#partition [data-step=now]")
+    cuts = boxes("#partition rect[fill=none]")
+    a, b = steps(material.seen).blocks[-1].loaded[0]
+    ((row, column, high, wide),) = a.rectangles
+    unit = of_b[2] / b.rectangles[0][3]
+    assert (row, row + high) == (128, 130)
+    assert [of_a[2] / unit, of_a[3] / unit] == pytest.approx([wide, high])
+    assert (of_a[0] - min(x for x, *_ in cuts)) / unit == pytest.approx(column)
+    assert of_a[1] + of_a[3] == pytest.approx(max(y + height for _, y, _, height in cuts))  # A's last rows
+
+
+def test_a_block_of_c_and_a_lane_can_be_clicked(shown: browser.Page, written: Path) -> None:
+    shown.open(written, 1000)
+    click = "document.querySelector('{}').dispatchEvent(new MouseEvent('click', {{bubbles: true}}))"
+    assert shown.run("document.querySelector('#partition select').value") == "1"
+    shown.run(click.format('#partition rect[cursor="pointer"]'))
+    assert shown.run("document.querySelector('#partition select').value") == "0"
+    shown.run(click.format("#lanes .picture rect:nth-of-type(8)"))
+    assert text(shown, "#lanes .lane").startswith("Lane 7 ")
+    shown.run("document.querySelector('#lanes .picture').focus()")
+    shown.press("ArrowDown")
+    assert text(shown, "#lanes .lane").startswith("Lane 8 ")
+
+
+#: Steps through every execution of every access, and reads off the drawing what it shows.
+_EVERY = """
+(() => {
+  const root = document.getElementById('lanes'), does = (name) => root.querySelector(`[data-do="${name}"]`);
+  const set = (select, value) => { select.value = value; select.dispatchEvent(new Event('change')); };
+  const found = [];
+  for (const button of root.querySelectorAll('[data-at]')) {
+    button.click();
+    for (const site of [...does('site').options].map((one) => one.value)) {
+      set(does('site'), site);
+      for (const warp of [...does('warp').options].map((one) => one.value)) {
+        set(does('warp'), warp);
+        for (let last = ''; last !== root.querySelector('.which').textContent; does('on').click()) {
+          last = root.querySelector('.which').textContent;
+          const fills = [...root.querySelectorAll('.picture rect')].slice(32).map((one) => one.getAttribute('fill'));
+          const sectors = fills.filter((_, at) => at % 8 === 0).filter((_, at) =>
+            fills.slice(8 * at, 8 * at + 8).some((one) => !one.includes('panel'))).length;
+          found.push([Number(site), Number(warp), fills.length / 32, sectors, fills.some((one) => one.includes('bad')),
+            root.querySelector('.told b').textContent]);
+        }
+      }
+    }
+  }
+  return found;
+})()
+"""
+
+
+def test_every_picture_shows_as_many_wavefronts_or_sectors_as_were_counted(shown: browser.Page, written: Path) -> None:
+    shown.open(written, 1000)
+    values: dict[str, Any] = shown.run("valuesOf('lanes')")
+    drawn = shown.run(_EVERY)
+    wanted = []
+    for number, site in enumerate(values["sites"]):
+        for warp in dict.fromkeys(run[0] for run in site["runs"]):
+            for run in (run for run in site["runs"] if run[0] == warp):
+                wanted.append((number, warp, site["space"], run[3], run[4]))
+    assert len(drawn) == len(wanted) > 100
+    assert {site["space"] for site in values["sites"]} == {"global", "shared"}
+    conflicts = 0
+    for (number, warp, rows, sectors, bad, said), expected in zip(
+        sorted(drawn, key=lambda one: one[:2]), sorted(wanted, key=lambda one: one[:2]), strict=True
+    ):
+        _, _, space, amount, ideal = expected
+        assert (number, warp) == expected[:2]
+        assert (rows if space == "shared" else sectors) == amount
+        assert said.split()[0] == str(amount)
+        if space == "shared":
+            assert bad == (amount > ideal)
+            conflicts += bad
+    assert conflicts > 0
+    for site in values["sites"]:
+        if site["space"] == "shared" and not site["left"]:  # both blocks do the same
+            assert 2 * sum(run[3] for run in site["runs"]) == site["all"][1]
+
+
+def test_dark_has_other_colours_and_print_is_light(shown: browser.Page, written: Path) -> None:
+    colours = "getComputedStyle(document.documentElement).backgroundColor + getComputedStyle(document.body).color"
+    seen = {}
+    for name, dark, media in (("light", False, "screen"), ("dark", True, "screen"), ("print", True, "print")):
+        shown.open(written, 1000, dark=dark, media=media)
+        seen[name] = shown.run(colours)
+    assert seen["light"] == seen["print"] != seen["dark"]
+    assert shown.run("getComputedStyle(document.querySelector('nav')).display") == "none"
+    assert shown.run("getComputedStyle(document.querySelector('.controls')).display") == "none"
+    printed = shown.pdf()
+    assert printed.startswith(b"%PDF") and len(printed) > 20_000
+    assert shown.complaints == []
+
+
+def test_everything_can_be_reached_by_keyboard(shown: browser.Page, written: Path) -> None:
+    shown.open(written, 1000)
+    wanted = shown.run("document.querySelectorAll('button, select, .picture, nav a').length")
+    reached = set()
+    for _ in range(wanted + 5):
+        shown.press("Tab")
+        reached.add(
+            shown.run(
+                "[...document.querySelectorAll('button, select, .picture, nav a')].indexOf(document.activeElement)"
+            )
+        )
+    assert set(range(wanted)) <= reached
