@@ -8,6 +8,7 @@ version = release = __version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "numpydoc"]
 html_theme = "furo"
+pygments_style = "friendly"  # lines of a diff are red and green
 html_title = f"Tilewright {__version__}"
 
 myst_heading_anchors = 3  # `matmul.md#devices`, as code hosts have it

@@ -28,6 +28,8 @@ from unittest.mock import patch
 
 ROOT = Path(__file__).resolve().parents[2]
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+#: How wide a terminal is: as a block of a built page, or for the tables of the ladder.
+_COLUMNS, _WIDE = 92, 118
 #: Languages of blocks that run.
 RUNNING = ("python", "console")
 
@@ -56,7 +58,7 @@ def outline(text: str) -> list[str]:
 
 def counts(text: str) -> list[str]:
     """A screen's words with its numbers, without what differs by the compiler: instructions, places in its headers."""
-    return re.sub(r"(?<=\^ )\S+| in nvidia/\S+,", "", text).split()
+    return re.sub(r"(?<=\^ )\S+|\sin\s+nvidia/\S+,", "", text).split()
 
 
 class Examples:
@@ -70,6 +72,7 @@ class Examples:
 
     def __init__(self, *, exact: bool) -> None:
         self._same = counts if exact else outline
+        self._columns = _COLUMNS if exact else _WIDE
         self._namespace: dict[str, Any] = {"__name__": "page"}
         self._printed = ""
         self.ran = 0
@@ -105,7 +108,8 @@ class Examples:
             assert re.search(rf"^{arguments[0]}:", makefile, re.MULTILINE), f"the Makefile has no target {arguments[0]}"
             return part
         self.ran += 1
-        printed = {"tilewright": command_line, "python": program_output}[program](arguments)
+        with patch.dict(os.environ, COLUMNS=str(self._columns)):
+            printed = {"tilewright": command_line, "python": program_output}[program](arguments)
         if not shown or self._same(printed) == self._same(shown):
             return part
         return f"{line}\n{printed}\n"
@@ -132,16 +136,16 @@ def command_line(arguments: list[str]) -> str:
 
 
 def program_output(arguments: list[str]) -> str:
-    """What a Python program prints, run in this process."""
-    return _printed(arguments, lambda: runpy.run_path(arguments[0], run_name="__main__"))[0]
+    """What a Python program prints, run in this process; it may import files of its folder."""
+    with patch.object(sys, "path", [str(Path.cwd()), *sys.path]):
+        return _printed(arguments, lambda: runpy.run_path(arguments[0], run_name="__main__"))[0]
 
 
 def _printed(argv: list[str], run: Callable[[], object]) -> tuple[str, int]:
     """(what went to standard output, exit status) of a program that is called."""
     out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
     status = 0
-    wide = patch.dict(os.environ, COLUMNS="118")
-    with wide, patch.object(sys, "argv", argv), contextlib.redirect_stdout(out), warnings.catch_warnings():
+    with patch.object(sys, "argv", argv), contextlib.redirect_stdout(out), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Numba's, of grids as small as those of examples
         try:
             run()
