@@ -6,6 +6,7 @@ block       what happens
 `python`    runs, in one namespace with the page's others
 `output`    what the `python` block before it printed
 `py`        a file, named in its first line: `# name.py`
+`toml`      what a project's `pyproject.toml` may have, read as Tilewright reads it
 `diff`      two files, named in its first lines: one without the lines that `+` marks, one without those of `-`
 `console`   each `$ tilewright ...` and `$ python ...` runs, as its own output behind it says
 =========== ==========================================================================================================
@@ -30,8 +31,9 @@ ROOT = Path(__file__).resolve().parents[2]
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 #: How wide a terminal is: as a block of a built page, or for the tables of the ladder.
 _COLUMNS, _WIDE = 92, 118
-#: Languages of blocks that run.
-RUNNING = ("python", "console")
+#: Languages of blocks that run, and of those that help them to or only show a part of something.
+RUNNING = ("python", "console", "toml")
+SHOWN = ("output", "py", "diff", "yaml", "c")
 
 
 def pages() -> list[Path]:
@@ -93,6 +95,8 @@ class Examples:
             return self._printed
         elif language == "py":
             Path(text.splitlines()[0].removeprefix("# ")).write_text(text, encoding="utf-8")
+        elif language == "toml":
+            _read_settings(text)
         elif language == "diff":
             _write_both(text)
         elif language == "console":
@@ -113,6 +117,15 @@ class Examples:
         if not shown or self._same(printed) == self._same(shown):
             return part
         return f"{line}\n{printed}\n"
+
+
+def _read_settings(text: str) -> None:
+    from tilewright import configuration
+
+    folder = Path("project")
+    folder.mkdir(exist_ok=True)
+    (folder / "pyproject.toml").write_text(text, encoding="utf-8")
+    configuration.of(folder.absolute())
 
 
 def _write_both(diff: str) -> None:

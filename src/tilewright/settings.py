@@ -1,19 +1,6 @@
 """Every environment variable and path Tilewright reads, typed, in one place.
 
-========================== ============================================= =================================
-variable                   meaning                                       default
-========================== ============================================= =================================
-``TILEWRIGHT_CACHE_DIR``   where compiled kernels are kept               the user's cache folder
-``TILEWRIGHT_CACHE_BYTES`` most it may hold; 0 keeps nothing             512 MiB
-``TILEWRIGHT_THREADS``     host threads of a product or simulated launch the cores this process may use
-``TILEWRIGHT_GPU``         GPU whose limits a simulated launch keeps,    ``h100``
-                           and give occupancy
-``TILEWRIGHT_DEBUG``       ``1``: the command line shows tracebacks      off
-``TILEWRIGHT_AMX``         ``0``: leave the processor's tile registers    on
-                           alone
-========================== ============================================= =================================
-
-``NO_COLOR`` and ``COLUMNS`` are honoured too; rich reads them itself.
+`docs/commands.md` lists them. ``NO_COLOR`` and ``COLUMNS`` are honoured too; rich reads them itself.
 """
 
 from __future__ import annotations

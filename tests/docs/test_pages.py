@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from examples import ROOT, RUNNING, Examples, exact, languages, outline, pages
+from examples import ROOT, RUNNING, SHOWN, Examples, exact, languages, outline, pages
 
 WITH_EXAMPLES = [page for page in pages() if languages(page) & {*RUNNING}]
 
@@ -68,6 +68,8 @@ def test_the_python_interface_s_pages_have_every_public_name() -> None:
 
 @pytest.mark.parametrize("page", pages(), ids=name)
 def test_every_block_that_can_run_does(page: Path) -> None:
+    fences = re.findall(r"^ *```(.*)$", page.read_text("utf-8"), re.MULTILINE)
+    assert {fence for fence in fences[::2] if not fence.startswith("{")} <= {*RUNNING, *SHOWN}
     for line in re.findall(r"^ +(?:```(?:python|py|console)|\$ tilewright).*", page.read_text("utf-8"), re.MULTILINE):
         pytest.fail(f"an example must stand in a block at the line's start, which runs: {line.strip()}")
 
