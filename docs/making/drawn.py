@@ -123,8 +123,8 @@ def over_sectors(seen: Watched, access: str, matrix: str) -> str:
     return svg.element(drawing, title)
 
 
-def over_banks(seen: Watched, access: str) -> str:
-    """The lanes of a warp over the banks of shared memory, at the access with most wavefronts, the last of these."""
+def over_banks(seen: Watched, access: str, which: int = 0) -> str:
+    """The lanes of a warp over the banks of shared memory, at one of the accesses with most wavefronts."""
 
     def served(request: tuple[Site, Any]) -> list[int | None]:
         site, record = request
@@ -133,14 +133,15 @@ def over_banks(seen: Watched, access: str) -> str:
     def rows(request: tuple[Site, Any]) -> int:
         return 1 + max(wavefront for wavefront in served(request) if wavefront is not None)
 
-    worst = max(reversed([*_requests(seen.from_shared, access)]), key=rows)
+    requests = [*_requests(seen.from_shared, access)]
+    many = max(map(rows, requests))
+    worst = [one for one in requests if rows(one) == many][which]
     site, record = worst
     cells: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
     for lane, wavefront in enumerate(served(worst)):
         for word in range(max(1, site.bytes_per_lane // BANK_BYTES)):
             if wavefront is not None:
                 cells[wavefront, (int(record["addresses"][lane]) // BANK_BYTES + word) % lanes.BANKS].append(lane)
-    many = rows(worst)
     title = f"Shared memory in {seen.record.name}: {many} {'wavefront' if many == 1 else 'wavefronts'} a request"
     drawing = _begun(seen, site, title)
     _grid(drawing, many, cells)

@@ -63,7 +63,7 @@ PICTURES: MappingProxyType[str, Callable[[], str]] = MappingProxyType(
         "banks-published": lambda: drawn.over_banks(_watched("tiled_published", 32, 32, 32), "load"),
         "banks-tiled": lambda: drawn.over_banks(_watched("tiled", 32, 32, 32), "load"),
         "banks-vectorised": lambda: drawn.over_banks(_watched("vectorised", 128, 128, 32), "load"),
-        "banks-padded": lambda: drawn.over_banks(_watched("padded", 128, 128, 32), "load"),
+        "banks-padded": lambda: drawn.over_banks(_watched("padded", 128, 128, 32), "load", -1),
         "ladder-sectors": lambda: _bars("Sectors", *_TO_TILES),
         "results-wavefronts": lambda: _bars("Wavefronts of shared", *_RESULTS),
         "results-occupancy": lambda: _registers("results_8"),
