@@ -10,7 +10,7 @@ code is unrolled to be used. What a warp's path is then, :mod:`tilewright.predic
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -18,21 +18,16 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.errors import CompileError
+from tilewright.prediction import opcodes
 from tilewright.prediction.deadline import Deadline
 from tilewright.prediction.linear import Equation, least
 from tilewright.programs.disassembler import Instruction
 
-#: Opcodes that stand for one PTX instruction each.
-_ONE_EACH = frozenset(
-    "LDG STG LDS STS LDL STL LD ST ATOM ATOMS ATOMG RED BAR FFMA FADD FMUL DFMA DADD DMUL HFMA2 MUFU LDGSTS HMMA "
-    "IMMA DMMA LDSM".split()
-)
-_LEAVES = frozenset(("BRA", "CALL", "JMP", "EXIT", "RET"))
-_INDIRECT = frozenset(("BRX", "BRXU", "JMX", "JMXU"))
 #: What differences cost: of an instruction counted one each, and of another; and what an instruction costs.
 _COUNTED, _NEAR, _SHORT = 1.0, 0.03, 1e-6
 NONE = 1e-6  #: Less is no flow.
 END = -1
+_LEAVES = ("branch", "call", "exit", "return")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +52,18 @@ def graph(code: Sequence[Instruction]) -> Graph:
     """The blocks of machine code, in its order."""
     heads = {0}
     for number, one in enumerate(code):
-        if one.name in _INDIRECT:
+        if opcodes.row(one.name).flow == "indirect":
             raise CompileError(f"a predicted kernel must branch to known places (got {one.opcode}); avoid jump tables")
-        if one.name in _LEAVES:
+        if opcodes.row(one.name).flow in _LEAVES:
             heads |= {number + 1} if one.target is None else {number + 1, one.target}
     firsts = sorted(head for head in heads if head < len(code))
     blocks = tuple(zip(firsts, [*firsts[1:], len(code)], strict=True))
     at = {first: number for number, (first, _) in enumerate(blocks)}
-    callees = {number: _returns(code, end - 1) for number, (_, end) in enumerate(blocks) if code[end - 1].name == "RET"}
+    callees = {
+        number: _returns(code, end - 1)
+        for number, (_, end) in enumerate(blocks)
+        if opcodes.row(code[end - 1].name).flow == "return"
+    }
     backs = {back for found in callees.values() for back in found if back in at}
     calls = {at[back] - 1: at[back] for back in backs}  # the block before the one it returns to
     return Graph(blocks, tuple(_edges(code, blocks)), MappingProxyType(calls), frozenset(callees))
@@ -74,8 +73,9 @@ def _edges(code: Sequence[Instruction], blocks: Sequence[tuple[int, int]]) -> It
     at = {first: number for number, (first, _) in enumerate(blocks)}
     for number, (_, end) in enumerate(blocks):
         last = code[end - 1]
-        leaves = last.name in ("EXIT", "RET") or (last.name in _LEAVES and last.target is not None)
-        if last.name == "RET":
+        flow = opcodes.row(last.name).flow
+        leaves = flow in ("exit", "return") or (flow in _LEAVES and last.target is not None)
+        if flow == "return":
             yield from ((number, at[back]) for back in _returns(code, end - 1) if back in at)
         elif leaves:
             yield number, END if last.target is None else at[last.target]
@@ -86,7 +86,9 @@ def _edges(code: Sequence[Instruction], blocks: Sequence[tuple[int, int]]) -> It
 def _returns(code: Sequence[Instruction], ret: int) -> list[int]:
     """Where a return may go: behind each call of the code that it stands in, which begins at the last target before."""
     calls = [
-        (one.target, number + 1) for number, one in enumerate(code) if one.name == "CALL" and one.target is not None
+        (one.target, number + 1)
+        for number, one in enumerate(code)
+        if opcodes.row(one.name).flow == "call" and one.target is not None
     ]
     head = max((target for target, _ in calls if target <= ret), default=None)
     return [back for target, back in calls if target == head]
@@ -96,7 +98,7 @@ def frequencies(
     code: Sequence[Instruction],
     ways: Graph,
     executed: Mapping[int, float],
-    plain: Set[int],
+    ptx: Mapping[int, str],
     deadline: Deadline,
 ) -> npt.NDArray[np.float64]:
     """How often a warp takes each edge.
@@ -109,11 +111,12 @@ def frequencies(
         The machine code, and its graph.
     executed : mapping of int to float
         How often a warp executes the PTX instruction of each line.
-    plain : set of int
-        Lines of PTX that one machine instruction each is made of, not a division's many.
+    ptx : mapping of int to str
+        The opcode that stands on each line, without modifiers: which machine instruction is one of its kind, and not a
+        part of a division.
     deadline : Deadline
     """
-    wanted = list(_wanted(code, ways, executed, plain))
+    wanted = list(_wanted(code, ways, executed, ptx))
     flow = _agreeing(ways, wanted, deadline)
     for _ in ways.blocks:
         reached = {0}
@@ -133,11 +136,11 @@ _Wanted = tuple[Mapping[int, float], float, float]  # factors of edges, their su
 
 
 def _wanted(
-    code: Sequence[Instruction], ways: Graph, executed: Mapping[int, float], plain: Set[int]
+    code: Sequence[Instruction], ways: Graph, executed: Mapping[int, float], ptx: Mapping[int, str]
 ) -> Iterator[_Wanted]:
     """What the counts say of the edges."""
     outs = [ways.out(block) for block in range(len(ways.blocks))]
-    one_each, near = _places(code, ways, executed, plain)
+    one_each, near = _places(code, ways, executed, ptx)
     for places, weight in ((one_each, _COUNTED), (near, _NEAR)):
         for parts, counts in _alike(places, executed):
             middle = float(np.median(counts))
@@ -163,7 +166,7 @@ _Places = dict[int, dict[int, float]]
 
 
 def _places(
-    code: Sequence[Instruction], ways: Graph, executed: Mapping[int, float], plain: Set[int]
+    code: Sequence[Instruction], ways: Graph, executed: Mapping[int, float], ptx: Mapping[int, str]
 ) -> tuple[_Places, _Places]:
     """By line of PTX, how many of its copies stand in each block: of instructions one each, and of the others.
 
@@ -174,7 +177,7 @@ def _places(
     unrolled: set[int] = set()
     for block, (first, end) in enumerate(ways.blocks):
         for one in code[first:end]:
-            if one.ptx_line in plain and one.name in _ONE_EACH and not one.guard:
+            if ptx.get(one.ptx_line) in opcodes.row(one.name).of and not one.guard:
                 parts = one_each.setdefault(one.ptx_line, {})
                 parts[block] = parts.get(block, 0.0) + 1
         lines = {one.ptx_line for one in code[first:end] if not one.guard} & set(executed)

@@ -38,7 +38,7 @@ class Model:
         """The path that the counts of a launch speak for."""
         code = disassembled(program.ptx, program.entry, max(gpu.compute_capability, OLDEST_CC))
         ways = flow.graph(code)
-        found = flow.frequencies(code, ways, work.executed, work.plain, deadline)
+        found = flow.frequencies(code, ways, work.executed, work.ptx, deadline)
         return cls(code, walk.paths(ways, found, deadline), gpu, deadline)
 
     def time(self, work: Workload, clock_mhz: int) -> Time:

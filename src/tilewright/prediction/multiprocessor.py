@@ -36,7 +36,7 @@ from tilewright.machine import WARP_LANES, Gpu
 from tilewright.machine.timing import Timing, timing
 from tilewright.native.functions import functions
 from tilewright.native.header import header
-from tilewright.prediction import pipes
+from tilewright.prediction import opcodes, pipes
 from tilewright.prediction.deadline import Deadline
 from tilewright.prediction.workload import Requests, Workload
 from tilewright.profiling.counts import SECTOR_BYTES, WAVEFRONT_BYTES
@@ -56,9 +56,6 @@ STAGES = ("requests", "first level", "data", "second level", "memory")
 #: Issuing clocks between looks at Ctrl-C and at the deadline.
 _SLICE = 1 << 18
 _WORD_BYTES = 4
-_SHARED_OPS = frozenset("LDS STS ATOMS LDSM".split())
-_LOADS = frozenset("LDG LDL LD LDGSTS".split())
-_STORES = frozenset("STG STL ST ATOM ATOMG RED".split())
 _WIDTH = re.compile(r"\.(128|64)\b")
 _REGISTER = re.compile(r"[-|~]*R(\d+)")
 
@@ -163,14 +160,15 @@ def lower(code: Sequence[Instruction], sites: Mapping[int, Requests], gpu: Gpu, 
         record["stall"], record["yields"] = one.stall, one.yields
         record["sets"], record["frees"], record["waits"], record["reuse"] = one.sets, one.frees, one.waits, one.reuse
         site = sites.get(one.ptx_line, Requests(0.0))
-        if one.name in _SHARED_OPS:
+        row = opcodes.row(one.name)
+        if row.access.startswith("shared"):
             _shared(record, one, site, gpu, times)
-        elif one.name in _LOADS | _STORES:
+        elif row.access:
             _global(record, one, site, gpu, clock_mhz)
-        elif one.name in pipes.SPECIALS and (one.sets, one.frees) != (NO_COUNTER, NO_COUNTER):
+        elif row.pipe == "special" and (one.sets, one.frees) != (NO_COUNTER, NO_COUNTER):
             record["kind"] = _NUMBERS["TW_SM_SPECIAL"]
             record["result_clocks"], record["read_clocks"] = times.special_result, times.special_read
-        elif one.name == "BAR" and one.opcode.startswith("BAR.SYNC"):
+        elif row.flow == "barrier" and ".SYNC" in one.opcode:
             record["kind"] = _NUMBERS["TW_SM_BARRIER"]
         else:
             record["operands"] = _registers(one)
@@ -179,10 +177,9 @@ def lower(code: Sequence[Instruction], sites: Mapping[int, Requests], gpu: Gpu, 
 
 def _shared(record: Any, one: Instruction, site: Requests, gpu: Gpu, times: Timing) -> None:
     size = _lane_bytes(one)
-    record["kind"], record["pipes"] = _NUMBERS["TW_SM_SHARED"], 0
+    record["kind"] = _NUMBERS["TW_SM_SHARED"]
     record["result_clocks"] = _result(times, "shared", size)
-    kind = "shared_store" if one.name == "STS" else "shared_load"
-    record["read_clocks"] = times.latency("read", kind, size) - times.lead
+    record["read_clocks"] = times.latency("read", opcodes.row(one.name).access, size) - times.lead
     wavefronts = max(
         site.wavefronts, size / _WORD_BYTES
     )  # what all lanes share is still written to each one's registers
@@ -192,10 +189,10 @@ def _shared(record: Any, one: Instruction, site: Requests, gpu: Gpu, times: Timi
 def _global(record: Any, one: Instruction, site: Requests, gpu: Gpu, clock_mhz: int) -> None:
     times = timing(gpu)
     size = _lane_bytes(one)
-    stores = one.name in _STORES
-    record["kind"], record["pipes"] = _NUMBERS["TW_SM_STORE" if stores else "TW_SM_LOAD"], 0
+    access = opcodes.row(one.name).access
+    record["kind"] = _NUMBERS[f"TW_SM_{access.upper()}"]
     record["result_clocks"] = _result(times, "global", size)
-    record["read_clocks"] = times.latency("read", "global_store" if stores else "global_load", size) - times.lead
+    record["read_clocks"] = times.latency("read", f"global_{access}", size) - times.lead
     record["tags"] = site.lines
     moved = max(site.sectors * SECTOR_BYTES, size * WARP_LANES)
     record["wavefronts"] = moved / (gpu.l1_bytes_per_clock or WAVEFRONT_BYTES)

@@ -13,20 +13,16 @@ from dataclasses import dataclass
 
 from tilewright.errors import CompileError
 from tilewright.machine import WARP_LANES, Gpu
+from tilewright.prediction import opcodes
 
 #: Pipes of a partition, by number: `tw_sm_partition.pipes`.
 MULTIPLY, SECOND_MULTIPLY, INTEGER, DOUBLE, SPECIAL, UNIFORM, BRANCH, HALF = range(8)
 _LANES = 16
-_FLOAT32 = frozenset("FFMA FADD FMUL FMUL32I FADD32I FFMA32I".split())
-_FLOAT64 = frozenset("DFMA DADD DMUL DSETP".split())
-_FLOAT16 = frozenset("HFMA2 HADD2 HMUL2 HMNMX2 HSETP2".split())
-#: How the names of tensor cores', textures' and bulk copies' instructions begin, of which the model knows nothing.
-_UNKNOWN = tuple("HMMA IMMA DMMA BMMA HGMMA IGMMA QGMMA BGMMA UTC UTMA UBLKCP SYNCS TEX TLD SUST SULD".split())
-_MULTIPLIES = frozenset("IMAD IMUL IDP XMAD".split())
-SPECIALS = frozenset("MUFU I2F F2I F2F I2I FRND POPC FLO BREV S2R S2UR I2FP F2FP R2UR".split())
-_BRANCHES = frozenset(
-    "BRA CALL JMP RET EXIT BSSY BSYNC BREAK NOP WARPSYNC YIELD DEPBAR BAR ERRBAR MEMBAR NANOSLEEP".split()
-)
+#: Their numbers, by what `opcodes.toml` calls them.
+_NUMBERS = {
+    "float32": MULTIPLY, "multiply": MULTIPLY, "integer": INTEGER, "float64": DOUBLE, "special": SPECIAL,
+    "uniform": UNIFORM, "branch": BRANCH, "float16": HALF,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +36,7 @@ class Taken:
 def taken(name: str, gpu: Gpu) -> Taken:
     """What an opcode (without modifiers) takes.
 
-    Raises CompileError: the model does not know it.
+    Raises CompileError: the model knows nothing of what it does.
 
     Examples
     --------
@@ -48,28 +44,20 @@ def taken(name: str, gpu: Gpu) -> Taken:
     >>> taken("FFMA", gpu("a100")), taken("FFMA", gpu("a6000"))
     (Taken(pipes=1, interval=2), Taken(pipes=3, interval=2))
     """
-    if name.startswith(_UNKNOWN):
+    pipe = opcodes.row(name).pipe
+    if pipe == "memory":
+        return Taken(0, 1)
+    if pipe not in _NUMBERS:
         raise CompileError(
-            f"a predicted kernel must use no tensor cores, textures or bulk copies (got {name}), whose times the model "
-            "does not know; predict one without"
+            f"a predicted kernel must use no tensor cores, textures or bulk copies (got {name}, of {pipe}), whose "
+            "times the model does not know; predict one without"
         )
-    if name in _FLOAT32:
-        both = gpu.fp32_per_clock > _LANES * gpu.schedulers
-        return Taken(1 << MULTIPLY | both << SECOND_MULTIPLY, _clocks(_LANES))
-    if name in _FLOAT64:
-        return Taken(1 << DOUBLE, _clocks(gpu.fp64_per_clock / gpu.schedulers))
-    if name in _FLOAT16:  # two a lane
-        return Taken(1 << HALF, _clocks(gpu.fp16_per_clock / 2 / gpu.schedulers))
-    if name in _MULTIPLIES:
-        return Taken(1 << MULTIPLY, _clocks(gpu.int32_per_clock / gpu.schedulers))
-    if name in SPECIALS:
-        return Taken(1 << SPECIAL, _clocks((gpu.special_per_clock or _LANES) / gpu.schedulers))
-    if name in _BRANCHES:
-        return Taken(1 << BRANCH, 1)
-    if name.startswith("U"):
-        return Taken(1 << UNIFORM, 2)
-    return Taken(1 << INTEGER, _clocks(_LANES))
-
-
-def _clocks(lanes: float) -> int:
-    return max(1, round(WARP_LANES / lanes))
+    lanes = {
+        "float64": gpu.fp64_per_clock / gpu.schedulers,
+        "float16": gpu.fp16_per_clock / 2 / gpu.schedulers,  # two a lane
+        "multiply": gpu.int32_per_clock / gpu.schedulers,
+        "special": (gpu.special_per_clock or _LANES) / gpu.schedulers,
+        "branch": WARP_LANES,
+    }.get(pipe, _LANES)
+    second = pipe == "float32" and gpu.fp32_per_clock > _LANES * gpu.schedulers
+    return Taken(1 << _NUMBERS[pipe] | second << SECOND_MULTIPLY, max(1, round(WARP_LANES / lanes)))

@@ -9,7 +9,7 @@ from typing import Any
 from tilewright import machine
 from tilewright.errors import ArgumentValueError, MissingExtraError
 from tilewright.machine.timing import timing
-from tilewright.prediction import multiprocessor
+from tilewright.prediction import multiprocessor, opcodes
 from tilewright.prediction.deadline import Deadline
 from tilewright.prediction.model import Model
 from tilewright.prediction.record import Change, Prediction, Share
@@ -127,6 +127,7 @@ def described(
         shares=tuple(share for share in shares if share.fraction >= 0.005),
         busy=tuple(Share(*item) for item in found.busy.items()),
         changes=tuple(others),
+        notes=_notes(model),
     )
 
 
@@ -138,6 +139,11 @@ def _limiter(found: multiprocessor.Simulated) -> str:
     waited = {name: share for name, share in found.shares.items() if name != multiprocessor.ISSUE}
     issues = found.shares[multiprocessor.ISSUE] >= 1 / 2
     return multiprocessor.ISSUE if issues else max(waited, key=lambda name: waited[name])
+
+
+def _notes(model: Model) -> tuple[str, ...]:
+    unknown = opcodes.unknown(one.name for one in model.code)
+    return (f"taken as integer arithmetic, for the model does not know them: {', '.join(unknown)}",) * bool(unknown)
 
 
 def _others(work: Workload, gpu: machine.Gpu) -> list[tuple[str, Workload]]:

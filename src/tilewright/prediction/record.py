@@ -61,6 +61,8 @@ class Prediction(Shown):
         Of the clocks, how many each stage of memory worked.
     changes : tuple of Change
         The launch with one thing different, as far as it has that.
+    notes : tuple of str
+        What the prediction does without.
     """
 
     kernel: str
@@ -81,3 +83,4 @@ class Prediction(Shown):
     shares: tuple[Share, ...]
     busy: tuple[Share, ...]
     changes: tuple[Change, ...] = ()
+    notes: tuple[str, ...] = ()

@@ -12,8 +12,6 @@ from tilewright.profiling.counts import SECTOR_BYTES, Sectors
 from tilewright.profiling.record import Profile, SiteCounts
 
 _LINE_SECTORS = 4
-#: PTX of which each is one machine instruction, where that has the name of such a one.
-_PLAIN = frozenset("ld st atom red bar barrier fma mad add sub mul".split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +27,7 @@ class Requests:
     l2_sectors: float = 0.0  #: That the first level did not have.
     dram_sectors: float = 0.0  #: That the second level did not have either.
     loads: bool = False  #: Whether it reads global or local memory.
-    plain: bool = False  #: Whether one machine instruction does it.
+    ptx: str = ""  #: Its opcode, without modifiers.
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +45,9 @@ class Workload:
         return {line: site.executed for line, site in self.sites.items()}
 
     @property
-    def plain(self) -> frozenset[int]:
-        """Lines that one machine instruction does."""
-        return frozenset(line for line, site in self.sites.items() if site.plain)
+    def ptx(self) -> dict[int, str]:
+        """The opcode on each line, without modifiers."""
+        return {line: site.ptx for line, site in self.sites.items()}
 
     def without_conflicts(self) -> Workload:
         """The same without bank conflicts."""
@@ -77,8 +75,8 @@ def of_profile(profile: Profile, resident_blocks: int) -> Workload:
     block_warps = -(-math.prod(profile.block) // WARP_LANES)
     sites = {}
     for site in profile.sites:
-        plain = site.opcode.partition(".")[0] in _PLAIN
-        sites[site.ptx_line] = replace(_requests(site, blocks * block_warps), plain=plain)
+        ptx = site.opcode.partition(".")[0]
+        sites[site.ptx_line] = replace(_requests(site, blocks * block_warps), ptx=ptx)
     return Workload(blocks, block_warps, resident_blocks, MappingProxyType(sites))
 
 

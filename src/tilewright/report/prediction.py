@@ -61,6 +61,8 @@ def blocks(found: Prediction) -> Iterator[Block]:
     if found.changes:
         yield Gap()
         yield Table(_CHANGES, (), [_Changed(change, found.seconds) for change in found.changes])
+    for note in found.notes:
+        yield words((note, styles.QUIET), hang=2)
 
 
 def products(found: Sequence[Predicted], gpu: Gpu) -> Iterator[Block]:

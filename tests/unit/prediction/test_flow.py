@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tilewright.prediction import flow, walk
+from tilewright.prediction import flow, opcodes, walk
 from tilewright.prediction.deadline import Deadline
 from tilewright.programs.disassembler import NO_COUNTER, Instruction
 
@@ -25,11 +25,15 @@ NESTED = (
 )
 
 
-def path(code: tuple[Instruction, ...], executed: dict[int, float]) -> list[int]:
+def path(
+    code: tuple[Instruction, ...], executed: dict[int, float], most: int = 10_000, other: frozenset[int] = frozenset()
+) -> list[int]:
+    """The path by counts of lines, on which stands what each machine instruction is one of; not so on `other`."""
     ways = flow.graph(code)
-    return walk.walk(
-        ways, flow.frequencies(code, ways, executed, set(executed), Deadline()), {}, Deadline(), 10_000
-    ).tolist()
+    rows = {one.ptx_line: opcodes.row(one.name).of for one in code if one.ptx_line in executed}
+    ptx = {line: "div" if line in other else min(names) for line, names in rows.items() if names}
+    found = flow.frequencies(code, ways, executed, ptx, Deadline())
+    return walk.walk(ways, found, {}, Deadline(), most).tolist()
 
 
 def test_loops_turn_as_often_as_counted() -> None:
@@ -112,9 +116,8 @@ def test_a_loop_off_the_shortest_way_is_entered() -> None:
 
 
 def test_a_path_without_end_is_refused() -> None:
-    ways = flow.graph(NESTED)
     with pytest.raises(Exception, match="of at most 5 machine instructions"):
-        walk.walk(ways, flow.frequencies(NESTED, ways, {1: 4, 2: 12, 3: 1}, {1, 2, 3}, Deadline()), {}, Deadline(), 5)
+        path(NESTED, {1: 4, 2: 12, 3: 1}, 5)
 
 
 def test_a_call_returns_to_where_it_came_from() -> None:
@@ -136,10 +139,7 @@ def test_a_call_returns_to_where_it_came_from() -> None:
 def test_what_a_division_is_made_of_counts_for_none_of_its_parts() -> None:
     """Ten multiply-adds come from one division of PTX, which a warp does four times."""
     code = (*[one("DFMA", 1)] * 10, one("BRA", 2, guard="@P0", target=0), one("STG", 3), one("EXIT"))
-    ways = flow.graph(code)
-    found = walk.walk(
-        ways, flow.frequencies(code, ways, {1: 4, 2: 4, 3: 1}, {3}, Deadline()), {}, Deadline(), 1000
-    ).tolist()
+    found = path(code, {1: 4, 2: 4, 3: 1}, other=frozenset({1}))
     assert found.count(0) == 4
 
 

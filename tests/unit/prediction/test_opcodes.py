@@ -1,0 +1,61 @@
+"""The table of machine instructions: each that the assembler emits has a row, and others are told of."""
+
+from __future__ import annotations
+
+import pytest
+
+from tilewright import catalogue, machine
+from tilewright.prediction import opcodes, pipes
+from tilewright.prediction.products import Product, predict
+from tilewright.programs.disassembler import disassembled
+
+pytest.importorskip("numba.cuda", reason="the gpu extra brings the compilers")
+
+CAPABILITIES = ((7, 5), (8, 0), (8, 6), (8, 9), (9, 0), (10, 0), (12, 0))
+GPU_KERNELS = [record.name for record in catalogue.records() if record.backend == "gpu"]
+
+
+def unknown(name: str, cc: tuple[int, int]) -> set[str]:
+    record = catalogue.find(name)
+    programs = [record.program(dtype, cc) for dtype in record.dtypes]
+    return {
+        name for program in programs
+        for name in opcodes.unknown(one.name for one in disassembled(program.ptx, program.entry, cc))
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("cc", [(7, 5), (12, 0)], ids=str)
+@pytest.mark.parametrize("name", ["tiled", "results_8"])
+def test_what_the_assembler_emits_has_a_row(name: str, cc: tuple[int, int]) -> None:
+    assert unknown(name, cc) == set()
+
+
+@pytest.mark.volume
+@pytest.mark.parametrize("cc", CAPABILITIES, ids=str)
+@pytest.mark.parametrize("name", GPU_KERNELS)
+def test_what_the_assembler_emits_of_each_kernel_has_a_row(name: str, cc: tuple[int, int]) -> None:
+    assert unknown(name, cc) == set()
+
+
+def test_what_has_no_row_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    record, product, gpu = catalogue.find("results_8"), Product(64, 64, 64), machine.gpu("a6000")
+    assert predict(record, product, gpu).notes == ()
+    known = dict(opcodes._rows())
+    del known["IADD3"]
+    monkeypatch.setattr(opcodes, "_rows", lambda: known)
+    assert predict(record, product, gpu).notes == (
+        "taken as integer arithmetic, for the model does not know them: IADD3",
+    )
+
+
+@pytest.mark.parametrize(("name", "what"), [("HMMA", "tensor cores"), ("UTMALDG", "bulk copies"), ("TEX", "textures")])
+def test_what_the_model_knows_nothing_of_is_refused_by_name(name: str, what: str) -> None:
+    with pytest.raises(Exception, match=f"got {name}, of {what}"):
+        pipes.taken(name, machine.gpu("a6000"))
+
+
+def test_every_row_has_a_pipe_or_is_refused() -> None:
+    rows = opcodes._rows()
+    pipe_less = {row.pipe for row in rows.values()} - {*pipes._NUMBERS, "memory"}
+    assert pipe_less == {"tensor cores", "bulk copies", "textures"}
+    assert all((row.pipe == "memory") == bool(row.access) for row in rows.values())
