@@ -22,7 +22,7 @@ import numpy as np
 from tilewright import catalogue, machine
 from tilewright.kernels.catalogue import Record
 from tilewright.prediction import walk
-from tilewright.prediction.products import Product, predict
+from tilewright.prediction.products import Product, predict_product
 
 A6000 = {
     "uncoalesced": 309, "coalesced": 1986, "results_1": 2980, "thread_tile_1d": 8475, "thread_tile_2d": 15972,
@@ -85,7 +85,7 @@ def shortened() -> list[dict[str, Any]]:
 def rate(record: Record, size: int, gpu: str) -> float:
     """Predicted GFLOPS."""
     product = Product(size, size, size, record.dtypes[0])
-    return product.operations / predict(record, product, machine.gpu(gpu)).seconds / 1e9
+    return product.operations / predict_product(record, product, machine.gpu(gpu)).seconds / 1e9
 
 
 def curve(table: str, points: list[tuple[Record, int]], published: list[float]) -> list[dict[str, Any]]:

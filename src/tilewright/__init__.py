@@ -33,7 +33,7 @@ if TYPE_CHECKING:  # what `publish` is given, for type checkers; a meta test hol
     from tilewright.errors import KernelError as KernelError, TilewrightError as TilewrightError
     from tilewright.kernels import catalogue as catalogue
     from tilewright.notebook import load_ipython_extension as load_ipython_extension
-    from tilewright.prediction.predict import predict as predict
+    from tilewright.prediction.launches import predict as predict
     from tilewright.problem.algebra import Algebra as Algebra
     from tilewright.problem.functions import (
         absolute as absolute,
@@ -76,7 +76,7 @@ publish(
         "engine.matmul": "matmul plan",
         "errors": "KernelError TilewrightError",
         "notebook": "load_ipython_extension",
-        "prediction.predict": "predict",
+        "prediction.launches": "predict",
         "problem.algebra": "Algebra",
         "problem.functions": "absolute astype ceil clip erf exp expm1 floor fma gelu log log1p logaddexp maximum "
         "minimum relu requantise round sigmoid silu sqrt tanh where",

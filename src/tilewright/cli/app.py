@@ -29,7 +29,7 @@ class Command:
     @property
     def takes_a_program(self) -> bool:
         """Whether it runs a program of the user's."""
-        return self.function in (run, check.check, profile.profile)
+        return self.function in (run, check.check, profile.profile, predict.predict)
 
     @property
     def epilog(self) -> str:
@@ -104,6 +104,7 @@ COMMANDS = (
         (
             ("--size 4096 --gpu a6000", "every kernel of the catalogue, 4096 x 4096 matrices"),
             ("--kernels results_8 --gpu v100", "one, with what its time goes to"),
+            ("--gpu a6000 program.py data.npy", "each launch of a program that uses numba.cuda"),
         ),
     ),
     Command(

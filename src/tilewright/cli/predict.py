@@ -1,4 +1,4 @@
-"""`tilewright predict`: how long kernels of the catalogue take on a GPU that need not be there."""
+"""`tilewright predict`: how long a program's launches, or kernels of the catalogue, take on a GPU."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tilewright.cli import completion
+from tilewright.cli import completion, program
 from tilewright.errors import ArgumentValueError
 
 if TYPE_CHECKING:
@@ -18,6 +18,11 @@ _SIZE = 1024
 
 
 def predict(
+    ctx: typer.Context,
+    script: program.Script = None,
+    arguments: program.Arguments = None,
+    module: program.Module = None,
+    code: program.Code = None,
     size: Annotated[
         str | None, typer.Option(metavar="N", help="Square matrices, N by N.", show_default=str(_SIZE))
     ] = None,
@@ -27,7 +32,7 @@ def predict(
     ] = None,
     kernels: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAMES", help="Names or source rows, comma-separated, once or more; `*` works: s9*,S6."),
+        typer.Option(metavar="NAMES", help="Of the catalogue, once or more: s9*,S6."),
     ] = None,
     gpu: Annotated[
         str | None,
@@ -36,18 +41,69 @@ def predict(
     clock: Annotated[
         str | None, typer.Option(metavar="MHZ", help="Clock that it sustains.", show_default="its boost clock")
     ] = None,
+    kernel: Annotated[str | None, typer.Option(metavar="NAME", help="Of a program, only this kernel.")] = None,
+    limit: program.Limit = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
     """Predict times from machine code, counts and a model of a multiprocessor; nothing is measured.
 
-    What the model leaves out, and how far published times are from it, is on the page of predictions.
+    Of a program, that of each launch; of the catalogue without one. What the model leaves out, and how far published
+    times are from it, is on the page of predictions.
     """
+    options = {"--size": size, "--shape": shape, "--dtype": dtype, "--kernels": kernels}
+    if (script, module, code) != (None, None, None):
+        if given := [name for name, value in options.items() if value is not None]:
+            raise ArgumentValueError(
+                f"{given[0]} is of the catalogue, and a program is named; leave one out, or write the program's own "
+                "options behind it"
+            )
+        what = program.chosen(script, arguments, module, code, gpu=gpu, limit=limit)
+        raise typer.Exit(_of_program(ctx, what, kernel, clock, json=json))
+    if given := [name for name, value in (("--kernel", kernel), ("--limit", limit)) if value is not None]:
+        raise ArgumentValueError(f"{given[0]} is of a program, and none is named; name one, or use --kernels")
+    _of_catalogue(_extents(size, shape), dtype, kernels, gpu, clock, json=json)
+
+
+def _of_program(ctx: typer.Context, what: program.Chosen, kernel: str | None, clock: str | None, *, json: bool) -> int:
+    """Run a program, show the time of each launch, and return its status."""
+    from tilewright import machine
+    from tilewright.cli import values
+    from tilewright.drivers.following import follow
+    from tilewright.prediction.programs import Predictions
+    from tilewright.report import console, prediction as report, terminal
+
+    mhz = None if clock is None else values.whole("--clock", clock, 1, str(machine.gpu(what.gpu).boost_mhz))
+    seen = Predictions(gpu=what.gpu, kernel=kernel, clock_mhz=mhz)
+    ended = follow(what.program, what.argv, seen, what.gpu, limits=what.limits, quiet=json)
+    ended.report()
+    program.point_out_options(ctx, what, ended)
+    if ended.children_launched:
+        console.error(f"{program.UNSEEN} not predicted", title="warning")
+    for failed, error in seen.failed:
+        console.error(f"{failed}: its launch has no prediction: {error}")
+    if not seen.predictions and not seen.failed:
+        if kernel is not None and ended.error is None:
+            launched = ", ".join(seen.kernels) or "none"
+            raise ArgumentValueError(
+                f"--kernel must name a kernel that SCRIPT launches (got {kernel!r}); it launches {launched}"
+            )
+        console.note("nothing to predict: the program launched no kernel of numba.cuda")
+    if json:
+        console.document(report.program_document(seen.predictions, seen.failed, ended))
+    elif seen.predictions:
+        terminal.show(report.of_program(seen.predictions), console.output())
+    return ended.status
+
+
+def _of_catalogue(
+    extents: tuple[int, int, int], dtype: str | None, kernels: Sequence[str] | None, gpu: str | None, clock: str | None,
+    *, json: bool,
+) -> None:  # fmt: skip
     from tilewright import machine
     from tilewright.cli import values
     from tilewright.prediction import products
     from tilewright.report import console, prediction as report, terminal
 
-    extents = _extents(size, shape)
     target = machine.chosen(None if gpu is None else values.gpu_name("--gpu", gpu))
     mhz = None if clock is None else values.whole("--clock", clock, 1, str(target.boost_mhz))
     found = []
@@ -57,7 +113,7 @@ def predict(
         if refused and kernels:
             console.note(f"{record.name}: {refused}")
         if refused is None:
-            found.append(report.Predicted(record.name, product, products.predict(record, product, target, mhz)))
+            found.append(report.Predicted(record.name, product, products.predict_product(record, product, target, mhz)))
     if not found:
         raise ArgumentValueError(f"no kernel takes {extents} in {dtype or 'its dtype'}; see `tilewright kernels`")
     if json:

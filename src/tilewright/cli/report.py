@@ -149,7 +149,7 @@ def _predicted(record: Record, extents: tuple[int, int, int], dtype: str, gpu: G
     from tilewright.prediction import products
 
     try:
-        return products.predict(record, products.Product(*extents, dtype), gpu)
+        return products.predict_product(record, products.Product(*extents, dtype), gpu)
     except TilewrightError:
         return None
 

@@ -17,8 +17,8 @@ from tilewright.errors import ArgumentValueError, MissingExtraError
 from tilewright.kernels.catalogue import LaunchShape, Record
 from tilewright.machine import Gpu
 from tilewright.prediction.deadline import Deadline
+from tilewright.prediction.launches import of_work
 from tilewright.prediction.model import Model
-from tilewright.prediction.predict import described
 from tilewright.prediction.record import Prediction
 from tilewright.prediction.workload import Requests, Workload, of_profile
 from tilewright.profiling import profile
@@ -45,7 +45,7 @@ class Product:
         return 2 * self.m * self.n * self.k
 
 
-def predict(record: Record, product: Product, gpu: Gpu, clock_mhz: int | None = None) -> Prediction:
+def predict_product(record: Record, product: Product, gpu: Gpu, clock_mhz: int | None = None) -> Prediction:
     """How long a kernel of the catalogue takes for a product.
 
     Parameters
@@ -68,7 +68,7 @@ def predict(record: Record, product: Product, gpu: Gpu, clock_mhz: int | None = 
     Examples
     --------
     >>> from tilewright import catalogue, machine
-    >>> found = predict(catalogue.find("results_8"), Product(1024, 1024, 1024), machine.gpu("a6000"))
+    >>> found = predict_product(catalogue.find("results_8"), Product(1024, 1024, 1024), machine.gpu("a6000"))
     >>> found.grid, round(found.waves, 2)
     ((32, 32, 1), 1.22)
     """
@@ -82,7 +82,7 @@ def predict(record: Record, product: Product, gpu: Gpu, clock_mhz: int | None = 
     shape = record.launch_rule(product.m, product.n, product.k)
     work = _scaled([_work(one) for one in seen], min(product.k, _COUNTED_K), product, shape, record, gpu)
     model = Model.of(program, work, gpu, Deadline())
-    return described(seen[0], model, work, shape.grid, clock_mhz)
+    return of_work(seen[0], model, work, shape.grid, clock_mhz)
 
 
 def _small(record: Record, product: Product) -> tuple[Product, Product]:

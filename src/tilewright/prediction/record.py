@@ -63,6 +63,20 @@ class Prediction(Shown):
         The launch with one thing different, as far as it has that.
     notes : tuple of str
         What the prediction does without.
+    launch : int
+        Which launch of a program, from 0.
+    launched_at : str
+        `file:line` of the launch, where a program made it; else "".
+
+    Examples
+    --------
+    >>> import tilewright as tw
+    >>> text = '''
+    ... .version 8.0 .target sm_90 .address_size 64
+    ... .visible .entry nothing() { ret; }'''
+    >>> found = tw.predict(tw.programs.Program.from_ptx(text), 132, 256, ())
+    >>> found.kind, found.waves, found.least_seconds < found.seconds < 5e-6
+    ('predicted', 0.125, True)
     """
 
     kernel: str
@@ -84,3 +98,10 @@ class Prediction(Shown):
     busy: tuple[Share, ...]
     changes: tuple[Change, ...] = ()
     notes: tuple[str, ...] = ()
+    launch: int = 0
+    launched_at: str = ""
+
+    @property
+    def kind(self) -> str:
+        """That no part of it is measured."""
+        return "predicted"

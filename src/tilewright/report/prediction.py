@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from tilewright.drivers.script import Ended
 from tilewright.machine import Gpu
 from tilewright.prediction.products import Product
 from tilewright.prediction.record import Change, Prediction
-from tilewright.report import figures, styles
+from tilewright.profiling.record import Extent
+from tilewright.report import figures, program, styles
 from tilewright.report.blocks import Block, Gap, words
-from tilewright.report.tables import COUNT, PERCENT, RATE, SECONDS, Column, Table, group
+from tilewright.report.places import path
+from tilewright.report.tables import COUNT, PERCENT, RATE, SECONDS, Column, Form, Table, group
 
 _SHARES = group(
     Column("the time goes to", lambda share: share.name),
@@ -63,6 +66,43 @@ def blocks(found: Prediction) -> Iterator[Block]:
         yield Table(_CHANGES, (), [_Changed(change, found.seconds) for change in found.changes])
     for note in found.notes:
         yield words((note, styles.QUIET), hang=2)
+
+
+def of_program(found: Sequence[Prediction]) -> Iterator[Block]:
+    """A table of a program's launches where it has several, and of each kernel the launch that takes longest."""
+    slowest: dict[str, Prediction] = {}
+    for one in found:
+        if one.kernel not in slowest or one.seconds > slowest[one.kernel].seconds:
+            slowest[one.kernel] = one
+    if len(found) > 1:
+        extent = Form(_extent, _extent)
+        key = group(Column("launch", lambda row: row.launch, COUNT), Column("kernel", lambda row: row.kernel))
+        what = group(Column("grid", lambda row: row.grid, extent), Column("block", lambda row: row.block, extent))
+        time = group(
+            Column("predicted", lambda row: row.seconds, SECONDS),
+            Column("from", lambda row: row.least_seconds, SECONDS),
+            Column("to", lambda row: row.most_seconds, SECONDS),
+            Column("limited by", lambda row: row.limiter, wrap_at=16),
+        )
+        where = group(Column("launched at", lambda row: path(row.launched_at)))
+        yield Table(key, (what, time, where), list(found))
+    for number, one in enumerate(slowest.values()):
+        if number or len(found) > 1:
+            yield Gap()
+        yield from blocks(one)
+
+
+def _extent(extent: Extent) -> str:
+    return "x".join(map(str, extent))
+
+
+def program_document(found: Sequence[Prediction], failed: Sequence[tuple[str, str]], ended: Ended) -> dict[str, object]:
+    """Return {"predictions": [...], "failed": [...], "program": {...}}, as of profiles."""
+    return {
+        "predictions": [document(one) for one in found],
+        "failed": [{"kernel": kernel, "error": error} for kernel, error in failed],
+        "program": program.document(ended),
+    }
 
 
 def products(found: Sequence[Predicted], gpu: Gpu) -> Iterator[Block]:

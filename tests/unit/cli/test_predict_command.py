@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -35,6 +36,63 @@ def test_json_has_shape_time_and_shares(tilewright: Run) -> None:
     assert (found["name"], found["shape"], found["dtype"]) == ("results_8", [64, 96, 128], "float32")
     assert found["gflops"] == pytest.approx(2 * 64 * 96 * 128 / found["seconds"] / 1e9)
     assert {"limiter", "shares", "changes", "least_seconds"} <= set(found)
+    assert found["kind"] == "predicted"
+
+
+PROGRAM = """
+import sys
+import numpy as np
+from numba import cuda
+
+@cuda.jit
+def double(x):
+    i = cuda.grid(1)
+    if i < x.size:
+        x[i] *= 2
+
+@cuda.jit
+def triple(x):
+    x[cuda.grid(1)] *= 3
+
+x = cuda.to_device(np.ones(4096, np.float32))
+for _ in range(2):
+    double[16, 256](x)
+triple[32, 128](x)
+print("ended with", x.copy_to_host()[0], sys.argv[1:])
+sys.exit(4)
+"""
+
+
+def test_each_launch_of_a_program(tilewright: Run, tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(PROGRAM)
+    done = tilewright("predict", "--gpu", "a6000", tmp_path / "program.py", "--own")
+    assert done.status == 4
+    assert "ended with 12.0 ['--own']" in done.out
+    rows = [line.split()[:4] for line in done.out.splitlines() if line.strip()[:2] in ("0 ", "1 ", "2 ")]
+    assert rows == [
+        ["0", "double", "16x1x1", "256x1x1"],
+        ["1", "double", "16x1x1", "256x1x1"],
+        ["2", "triple", "32x1x1", "128x1x1"],
+    ]
+    assert "double on NVIDIA RTX A6000, predicted" in done.out
+
+
+def test_a_program_s_predictions_as_json(tilewright: Run, tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(PROGRAM)
+    done = tilewright("predict", "--gpu", "a6000", "--kernel", "double", "--json", tmp_path / "program.py")
+    document = json.loads(done.out)
+    first, second = document["predictions"]
+    assert (first["kind"], first["launch"], second["launch"]) == ("predicted", 0, 1)
+    assert first["launched_at"].endswith("program.py:18")
+    assert first["seconds"] == second["seconds"]
+    assert document["program"]["status"] == 4
+
+
+def test_a_program_that_launches_no_such_kernel(tilewright: Run, tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(PROGRAM.replace("sys.exit(4)", ""))
+    done = tilewright("predict", "--kernel", "halve", tmp_path / "program.py")
+    assert done.status == 2
+    assert "it launches double, triple" in done.err
 
 
 @pytest.mark.parametrize(
@@ -45,6 +103,8 @@ def test_json_has_shape_time_and_shares(tilewright: Run) -> None:
         (("--kernels", "tiled_published", "--dtype", "float64"), "no kernel takes"),
         (("--kernels", "three_loops"), "must name kernels that GPUs run"),
         (("--clock", "fast"), "--clock"),
+        (("--size", 64, "-c", "pass"), "--size is of the catalogue, and a program is named"),
+        (("--limit", 4), "--limit is of a program, and none is named"),
     ],
 )
 def test_wrong_use(tilewright: Run, words: tuple[Any, ...], said: str) -> None:

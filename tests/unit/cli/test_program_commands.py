@@ -63,7 +63,7 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[BaseException]:
     return errors
 
 
-@pytest.mark.parametrize("command", ["run", "check", "profile"])
+@pytest.mark.parametrize("command", ["run", "check", "profile", "predict"])
 def test_a_launch_that_never_ends_is_given_up(
     tilewright: Run, program: Any, told: list[BaseException], command: str
 ) -> None:
@@ -179,7 +179,7 @@ def test_an_option_that_there_is_not_is_told_with_those_there_are(
 def test_what_looks_like_options_is_the_program_s_own_after_its_name(tilewright: Run, program: Any) -> None:
     name = program("import sys\nprint(sys.argv[1:])\n", kernels="")
     words = ["--gpu", "x", "-h", "--", "--limit=0", "--nothing", "-", ""]
-    for command in ("run", "check", "profile"):
+    for command in ("run", "check", "profile", "predict"):
         assert tilewright(command, name, *words).out.splitlines()[0] == str(words)
         assert tilewright(command, "--gpu", "a100", "--", name, *words).out.splitlines()[0] == str(words)
 
@@ -234,7 +234,7 @@ def test_processes_of_the_program_have_a_gpu_and_are_told_to_be_unseen(program: 
 @pytest.mark.parametrize(
     ("name", "said"), [("missing.py", "No such file"), (".", "Is a directory without __main__.py); name a file in it")]
 )
-@pytest.mark.parametrize("command", ["run", "check", "profile"])
+@pytest.mark.parametrize("command", ["run", "check", "profile", "predict"])
 def test_what_is_no_file_is_told(tilewright: Run, program: Any, command: str, name: str, said: str) -> None:
     program("")
     done = tilewright(command, name)

@@ -6,7 +6,7 @@ import pytest
 
 from tilewright import catalogue, machine
 from tilewright.prediction import opcodes, pipes
-from tilewright.prediction.products import Product, predict
+from tilewright.prediction.products import Product, predict_product
 from tilewright.programs.disassembler import disassembled
 
 pytest.importorskip("numba.cuda", reason="the gpu extra brings the compilers")
@@ -39,11 +39,11 @@ def test_what_the_assembler_emits_of_each_kernel_has_a_row(name: str, cc: tuple[
 
 def test_what_has_no_row_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
     record, product, gpu = catalogue.find("results_8"), Product(64, 64, 64), machine.gpu("a6000")
-    assert predict(record, product, gpu).notes == ()
+    assert predict_product(record, product, gpu).notes == ()
     known = dict(opcodes._rows())
     del known["IADD3"]
     monkeypatch.setattr(opcodes, "_rows", lambda: known)
-    assert predict(record, product, gpu).notes == (
+    assert predict_product(record, product, gpu).notes == (
         "taken as integer arithmetic, for the model does not know them: IADD3",
     )
 

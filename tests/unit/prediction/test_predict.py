@@ -12,7 +12,7 @@ import tilewright as tw
 from tilewright import catalogue, machine
 from tilewright.errors import ArgumentValueError, LimitError, MissingExtraError
 from tilewright.prediction import multiprocessor, products, walk
-from tilewright.prediction.predict import of
+from tilewright.prediction.launches import of_profile
 from tilewright.prediction.products import Product
 from tilewright.profiling import profile
 from tilewright.programs import disassembler
@@ -31,20 +31,22 @@ def launched(name: str, size: int, gpu: machine.Gpu) -> tw.prediction.record.Pre
     shape = record.launch_rule(size, size, size)
     program = record.program(record.dtypes[0], max(gpu.compute_capability, (7, 5)))
     seen = profile(program, shape.grid, shape.block, record.arguments(a, b, c), gpu=gpu.key)
-    return of(seen, program, gpu)
+    return of_profile(seen, program, gpu)
 
 
 @pytest.mark.parametrize("name", ["results_8", "shared_memory_32"])
 def test_a_scaled_product_takes_what_the_launch_itself_is_predicted(name: str) -> None:
     dtype = catalogue.find(name).dtypes[0]
-    scaled = products.predict(catalogue.find(name), Product(768, 768, 768, dtype), A6000)
+    scaled = products.predict_product(catalogue.find(name), Product(768, 768, 768, dtype), A6000)
     whole = launched(name, 768, A6000)
     assert scaled.grid == whole.grid
     assert scaled.seconds == pytest.approx(whole.seconds, rel=0.05)
 
 
 def test_the_time_grows_with_k() -> None:
-    times = [products.predict(catalogue.find("results_8"), Product(256, 256, k), A6000).seconds for k in (256, 4096)]
+    times = [
+        products.predict_product(catalogue.find("results_8"), Product(256, 256, k), A6000).seconds for k in (256, 4096)
+    ]
     launch = 2.5e-6
     assert (times[1] - launch) / (times[0] - launch) == pytest.approx(16, rel=0.15)
 
@@ -60,11 +62,11 @@ def test_a_long_product_takes_little_work_and_what_its_full_path_takes(monkeypat
         return run(code, path, *args, **options)
 
     monkeypatch.setattr(multiprocessor, "run", counting)
-    short = products.predict(record, product, A6000)
+    short = products.predict_product(record, product, A6000)
     longest = max(issued)
     monkeypatch.setattr(walk, "_WHOLE", 10**9)
     issued.clear()
-    whole = products.predict(record, product, A6000)
+    whole = products.predict_product(record, product, A6000)
     assert longest < max(issued) / 3
     assert short.seconds == pytest.approx(whole.seconds, rel=0.02)
     assert short.instructions_per_clock == pytest.approx(whole.instructions_per_clock, rel=0.02)
@@ -73,24 +75,24 @@ def test_a_long_product_takes_little_work_and_what_its_full_path_takes(monkeypat
 def test_a_huge_product_is_predicted() -> None:
     """A path of millions of steps; float32 on an H100 takes at least 2 n^3 / 67 TFLOPS."""
     size = 40_000
-    found = products.predict(catalogue.find("warp_tiled"), Product(size, size, size), machine.gpu("h100"))
+    found = products.predict_product(catalogue.find("warp_tiled"), Product(size, size, size), machine.gpu("h100"))
     assert 2 * size**3 / 67e12 < found.seconds < 20 * 2 * size**3 / 67e12
 
 
 def test_a_specimen_that_turns_by_the_grid_takes_longer_on_a_larger_one() -> None:
     times = [
-        products.predict(catalogue.find("tiled_published"), Product(size, size, size), A6000).seconds
+        products.predict_product(catalogue.find("tiled_published"), Product(size, size, size), A6000).seconds
         for size in (512, 1024)
     ]
     assert times[1] / times[0] > 6
     with pytest.raises(ArgumentValueError, match="where k equals m"):
-        products.predict(catalogue.find("tiled_published"), Product(512, 512, 1024), A6000)
+        products.predict_product(catalogue.find("tiled_published"), Product(512, 512, 1024), A6000)
 
 
 def test_a_one_dimensional_thread_tile_on_a_v100_turns_512_times() -> None:
     """Its remainder loop once took the place of the unrolled one, and the time was that of nothing."""
     cube = Product(4096, 4096, 4096)
-    found = products.predict(catalogue.find("thread_tile_1d"), cube, V100)
+    found = products.predict_product(catalogue.find("thread_tile_1d"), cube, V100)
     assert cube.operations / found.seconds < 15e12
 
 
@@ -100,7 +102,7 @@ def test_limits_bound_the_prediction_too() -> None:
     shape, program = record.launch_rule(64, 64, 64), record.program("float32")
     seen = profile(program, shape.grid, shape.block, record.arguments(a, a, a.copy()), gpu="h100")
     with pytest.raises(LimitError, match="within 1e-09 s"):
-        of(seen, program, machine.gpu("h100"), limits=Limits(seconds=1e-9))
+        of_profile(seen, program, machine.gpu("h100"), limits=Limits(seconds=1e-9))
 
 
 @pytest.mark.volume
@@ -108,7 +110,8 @@ def test_the_published_curve_of_results_a_thread() -> None:
     """S12 but for one factor: no constant of the model was chosen by it."""
     cube = Product(1024, 1024, 1024)
     found = {
-        c: cube.operations / products.predict(catalogue.find(f"results_{c}"), cube, V100).seconds / 1e12 for c in S12
+        c: cube.operations / products.predict_product(catalogue.find(f"results_{c}"), cube, V100).seconds / 1e12
+        for c in S12
     }
     factor = math.exp(np.mean([math.log(rate / found[count]) for count, rate in S12.items()]))
     errors = [abs(found[count] * factor / rate - 1) for count, rate in S12.items()]
@@ -136,21 +139,23 @@ def test_bank_conflicts_and_scattered_accesses_are_named_with_what_they_cost() -
 
 
 def test_a_lower_clock_takes_longer() -> None:
-    slow, fast = (products.predict(catalogue.find("tiled"), Product(256, 256, 256), A6000, mhz) for mhz in (900, 1800))
+    slow, fast = (
+        products.predict_product(catalogue.find("tiled"), Product(256, 256, 256), A6000, mhz) for mhz in (900, 1800)
+    )
     launch = slow.launch_seconds
     assert (slow.seconds - launch) / (fast.seconds - launch) == pytest.approx(2, rel=0.06)
 
 
 @pytest.mark.parametrize("key", machine.names())
 def test_every_gpu_has_the_numbers(key: str) -> None:
-    assert products.predict(catalogue.find("results_8"), Product(64, 64, 64), machine.gpu(key)).seconds > 2e-6
+    assert products.predict_product(catalogue.find("results_8"), Product(64, 64, 64), machine.gpu(key)).seconds > 2e-6
 
 
 def test_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ArgumentValueError, match="runs on no GPU"):
-        products.predict(catalogue.find("cpu_engine"), Product(8, 8, 8), A6000)
+        products.predict_product(catalogue.find("cpu_engine"), Product(8, 8, 8), A6000)
     with pytest.raises(ArgumentValueError, match="float32 only"):
-        products.predict(catalogue.find("tiled_published"), Product(8, 8, 8, "float64"), A6000)
+        products.predict_product(catalogue.find("tiled_published"), Product(8, 8, 8, "float64"), A6000)
     with pytest.raises(ArgumentValueError, match="`clock_mhz` must be 1 or more"):
         tw.predict(None, 1, 1, (), clock_mhz=0)
     monkeypatch.setattr("cuda.pathfinder.find_nvidia_binary_utility", lambda name: None)
@@ -160,7 +165,7 @@ def test_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_report_says_time_limiter_and_shares() -> None:
-    text = str(products.predict(catalogue.find("results_8"), Product(256, 256, 256), A6000))
+    text = str(products.predict_product(catalogue.find("results_8"), Product(256, 256, 256), A6000))
     assert "on NVIDIA RTX A6000, predicted" in text
     assert "limited by" in text
     assert "the time goes to" in text

@@ -1,4 +1,4 @@
-"""The time of one launch, predicted."""
+"""The predicted time of a launch: of one to be made, of one that was profiled, of one whose work is known."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 from tilewright import machine
 from tilewright.errors import ArgumentValueError, MissingExtraError
 from tilewright.machine.timing import timing
-from tilewright.prediction import multiprocessor, opcodes
+from tilewright.prediction import multiprocessor, opcodes, workload
 from tilewright.prediction.deadline import Deadline
 from tilewright.prediction.model import Model
 from tilewright.prediction.record import Change, Prediction, Share
-from tilewright.prediction.workload import Workload, of_profile
+from tilewright.prediction.workload import Workload
 from tilewright.profiling import profile
 from tilewright.profiling.record import Profile
 from tilewright.programs.program import OLDEST_CC, Program, program_for
@@ -82,10 +82,10 @@ def predict(
         raise ArgumentValueError(f"`clock_mhz` must be 1 or more (got {clock_mhz}); leave it out for the boost clock")
     program = program_for(kernel, args, max(target.compute_capability, OLDEST_CC))
     seen = profile(program, grid, block, args, shared_bytes=shared_bytes, gpu=target.key, limits=limits)
-    return of(seen, program, target, clock_mhz, limits)
+    return of_profile(seen, program, target, clock_mhz, limits)
 
 
-def of(
+def of_profile(
     seen: Profile, program: Program, gpu: machine.Gpu, clock_mhz: int | None = None, limits: Limits | None = None
 ) -> Prediction:
     """The time of a launch that was profiled.
@@ -94,11 +94,11 @@ def of(
     """
     if seen.resources is None or seen.occupancy is None:
         raise MissingExtraError("; ".join(seen.notes))
-    work = of_profile(seen, max(1, seen.occupancy.occupancy.active_blocks))
-    return described(seen, Model.of(program, work, gpu, Deadline.of(limits)), work, seen.grid, clock_mhz)
+    work = workload.of_profile(seen, max(1, seen.occupancy.occupancy.active_blocks))
+    return of_work(seen, Model.of(program, work, gpu, Deadline.of(limits)), work, seen.grid, clock_mhz)
 
 
-def described(
+def of_work(
     seen: Profile, model: Model, work: Workload, grid: tuple[int, int, int], clock_mhz: int | None = None
 ) -> Prediction:
     """The prediction of a workload, whose kernel was profiled in a launch of this or another grid."""
@@ -110,6 +110,8 @@ def described(
     shares = sorted((Share(*item) for item in found.shares.items()), key=lambda share: -share.fraction)
     return Prediction(
         kernel=seen.kernel,
+        launch=seen.launch,
+        launched_at=seen.launched_at,
         gpu=gpu.name,
         grid=grid,
         block=seen.block,
@@ -127,7 +129,7 @@ def described(
         shares=tuple(share for share in shares if share.fraction >= 0.005),
         busy=tuple(Share(*item) for item in found.busy.items()),
         changes=tuple(others),
-        notes=_notes(model),
+        notes=(*_notes(model), *seen.notes),
     )
 
 
