@@ -8,14 +8,22 @@ from pathlib import Path
 import pytest
 from examples import ROOT, RUNNING, SHOWN, Examples, exact, languages, outline, pages
 
-WITH_EXAMPLES = [page for page in pages() if languages(page) & {*RUNNING}]
+#: Pages whose examples take half a minute; other pages run the same on less.
+SLOW = {"docs/ladder.md"}
 
 
 def name(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
 
-@pytest.mark.parametrize("page", WITH_EXAMPLES, ids=name)
+WITH_EXAMPLES = [
+    pytest.param(page, id=name(page), marks=[pytest.mark.volume] if name(page) in SLOW else [])
+    for page in pages()
+    if languages(page) & {*RUNNING}
+]
+
+
+@pytest.mark.parametrize("page", WITH_EXAMPLES)
 def test_examples_run_and_print_what_the_page_shows(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
