@@ -6,24 +6,20 @@ Run by itself it prints the host's line.
 from __future__ import annotations
 
 import argparse
-import datetime
-import importlib.metadata
 import json
-import os
-import platform
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from tilewright.rates.conditions import conditions
+
 #: Columns of a table that goes to a file.
 WIDTH = 120
-PACKAGES = ("tilewright", "numpy", "llvmlite", "numba-cuda")
 
 
 @dataclass(frozen=True)
@@ -52,18 +48,6 @@ class Spread:
         return [format(value * scale, form) for value in (self.median, self.least, self.most)]
 
 
-def host(packages: Sequence[str] = ()) -> dict[str, Any]:
-    """The host, the load and the versions (of further packages too) that a figure depends on."""
-    return {
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "cpu": _processor(),
-        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
-        "load_average": round(os.getloadavg()[0], 1),
-        "python": platform.python_version(),
-        "versions": {name: _version(name) for name in (*PACKAGES, *packages)},
-    }
-
-
 def arguments(text: str) -> argparse.ArgumentParser:
     """A parser with what every benchmark takes."""
     parser = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -73,7 +57,7 @@ def arguments(text: str) -> argparse.ArgumentParser:
 
 def publish(results: dict[str, Any], tables: Iterable[Table], *, as_json: bool, packages: Sequence[str] = ()) -> None:
     """Print the tables under the host's line, with the versions of further packages, or everything as JSON."""
-    facts = host(packages)
+    facts = conditions(packages)
     if as_json:
         print(json.dumps({"host": facts, **results}, indent=2, default=asdict))
         return
@@ -89,7 +73,7 @@ def host_line(facts: dict[str, Any]) -> str:
     """The host in one line."""
     versions = ", ".join(f"{name} {version}" for name, version in facts["versions"].items())
     return (
-        f"{facts['date']}; {facts['cpu']}, {facts['cores']} cores, load {facts['load_average']}; "
+        f"{facts['date']}; {facts['processor']}, {facts['cores']} cores, load {facts['load']}; "
         f"Python {facts['python']}, {versions}"
     )
 
@@ -111,24 +95,5 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]], 
     return built
 
 
-def _processor() -> str:
-    """The processor's name as Linux tells it, with family and model where the name is a bare brand."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor() or platform.machine()
-    found = dict(line.split(":", 1) for line in lines if ":" in line)
-    fields = {key.strip(): value.strip() for key, value in found.items()}
-    name = fields.get("model name", platform.machine())
-    return f"{name} (family {fields.get('cpu family', '?')}, model {fields.get('model', '?')})"
-
-
-def _version(name: str) -> str:
-    try:
-        return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return "not installed"
-
-
 if __name__ == "__main__":
-    Console().print(host_line(host()))
+    Console().print(host_line(conditions()))

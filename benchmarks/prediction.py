@@ -11,7 +11,6 @@ takes minutes: what shortening long loops costs.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from typing import Any
 from unittest import mock
@@ -23,6 +22,8 @@ from tilewright import catalogue, machine
 from tilewright.kernels.catalogue import Record
 from tilewright.prediction import walk
 from tilewright.prediction.products import Product, predict_product
+from tilewright.rates.plan import Asked, points, record_of
+from tilewright.rates.tables import GPU, table
 
 A6000 = {
     "uncoalesced": 309, "coalesced": 1986, "results_1": 2980, "thread_tile_1d": 8475, "thread_tile_2d": 15972,
@@ -32,19 +33,8 @@ RTX3090 = {
     "uncoalesced": 278, "coalesced": 1720, "results_1": 2660, "thread_tile_1d": 8910, "thread_tile_2d": 13000,
     "vectorised": 19700, "warp_tiled": 20200,
 }  # fmt: skip
-S12 = dict(zip((1, 2, 4, 8, 16, 32), (3670, 4800, 6019, 6772, 6665, 5323), strict=True))
-#: S8 by width: blocks 8, 16, 32.
-S8 = {
-    64: (117.014, 101.927, 71.828), 128: (633.439, 649.165, 346.142), 256: (1125.477, 1268.391, 1511.790),
-    512: (1301.495, 1332.036, 1391.029), 1024: (1386.940, 1295.104, 1361.126), 2048: (1215.287, 1144.767, 1237.371),
-    4096: (799.716, 1091.926, 1153.420),
-}  # fmt: skip
-#: S10 by width: tiles 8, 16, 32.
-S10 = {
-    64: (102.352, 116.184, 95.163), 128: (501.691, 730.729, 486.994), 256: (1560.865, 2001.799, 2194.816),
-    512: (1758.115, 2993.400, 3004.314), 1024: (1618.022, 3120.376, 3821.940), 2048: (1213.414, 2893.394, 3800.826),
-    4096: (875.712, 2708.951, 3824.857),
-}  # fmt: skip
+#: The least width of the curves: below it a launch's own time is most of all.
+LEAST_WIDTH = 64
 
 
 def main() -> None:
@@ -53,33 +43,26 @@ def main() -> None:
     options = parser.parse_args()
     rows = shortened() if options.paths else published()
     columns = ("table", "kernel", "published", "predicted", "error")
-    table = measuring.table("Predicted GFLOPS", columns, [[row[c] for c in columns] for row in rows])
-    measuring.publish({"predictions": rows}, [table], as_json=options.json)
+    shown = measuring.table("Predicted GFLOPS", columns, [[row[c] for c in columns] for row in rows])
+    measuring.publish({"predictions": rows}, [shown], as_json=options.json)
 
 
 def published() -> list[dict[str, Any]]:
     """Rows beside published figures."""
     rows: list[dict[str, Any]] = []
-    for gpu, table in (("a6000", A6000), ("rtx3090", RTX3090)):
-        found = {name: rate(catalogue.find(name), 4096, gpu) for name in table}
-        rows += compared(gpu, list(table), list(found.values()), list(table.values()), factor=1.0)
-    results = [(catalogue.find(f"results_{count}"), 1024) for count in S12]
-    rows += curve("S12, v100", results, list(S12.values()))
-    shared = [(catalogue.find(f"shared_memory_{edge}"), width) for width in S10 for edge in (8, 16, 32)]
-    rows += curve("S10, v100", shared, [one for row in S10.values() for one in row])
-    plain = catalogue.find("global_memory")
-    by_edge = [dataclasses.replace(plain, tile=(edge, edge), block=(edge, edge)) for edge in (8, 16, 32)]
-    blocks = [(record, width) for width in S8 for record in by_edge]
-    return rows + curve("S8, v100", blocks, [one for row in S8.values() for one in row])
+    for gpu, known in (("a6000", A6000), ("rtx3090", RTX3090)):
+        found = {name: rate(catalogue.find(name), 4096, gpu) for name in known}
+        rows += compared(gpu, list(known), list(found.values()), list(known.values()), factor=1.0)
+    return rows + [row for name in ("S12", "S10", "S8") for row in curve(name)]
 
 
 def shortened() -> list[dict[str, Any]]:
     """Rows beside the same with each path in full."""
-    points = [(record, gpu) for record in catalogue.records() if record.backend == "gpu" for gpu in ("a6000", "v100")]
-    found = [rate(record, 4096, gpu) for record, gpu in points]
+    kernels = [(record, gpu) for record in catalogue.records() if record.backend == "gpu" for gpu in ("a6000", "v100")]
+    found = [rate(record, 4096, gpu) for record, gpu in kernels]
     with mock.patch.object(walk, "_WHOLE", math.inf), mock.patch.object(walk, "_MOST", math.inf):
-        full = [rate(record, 4096, gpu) for record, gpu in points]
-    return compared("full paths", [f"{record.name}, {gpu}" for record, gpu in points], found, full, factor=1.0)
+        full = [rate(record, 4096, gpu) for record, gpu in kernels]
+    return compared("full paths", [f"{record.name}, {gpu}" for record, gpu in kernels], found, full, factor=1.0)
 
 
 def rate(record: Record, size: int, gpu: str) -> float:
@@ -88,12 +71,14 @@ def rate(record: Record, size: int, gpu: str) -> float:
     return product.operations / predict_product(record, product, machine.gpu(gpu)).seconds / 1e9
 
 
-def curve(table: str, points: list[tuple[Record, int]], published: list[float]) -> list[dict[str, Any]]:
-    """Rows of a curve that is compared but for one factor, that of the geometric means."""
-    found = [rate(record, size, "v100") for record, size in points]
+def curve(name: str) -> list[dict[str, Any]]:
+    """Rows of a source's table that is compared but for one factor, that of the geometric means."""
+    cells = [point for point in points(Asked(table=name, devices=(GPU,))) if point.m >= LEAST_WIDTH]
+    published = [table(name).figure(point) or 0.0 for point in cells]
+    found = [rate(record_of(point) or catalogue.find(point.contender), point.m, GPU) for point in cells]
     factor = math.exp(np.mean(np.log(published)) - np.mean(np.log(found)))
-    names = [f"{record.name}, {record.tile[0]}x{record.tile[1]}, {size}" for record, size in points]
-    return compared(table, names, found, published, factor)
+    names = [f"{point.contender}, {point.block}x{point.block}, {point.m}" for point in cells]
+    return compared(f"{name}, {GPU}", names, found, published, factor)
 
 
 def compared(
