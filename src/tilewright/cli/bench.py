@@ -96,7 +96,7 @@ def _asked(
             f"--table must come without {' and '.join(given)}, which it says itself; leave them out"
         )
     source = tables.table(table).source if table is not None else ""
-    devices = devices or ((_table_device(),) if source else plan.Asked().devices)
+    devices = tuple(map(_device, devices)) or ((_table_device(),) if source else plan.Asked().devices)
     measured = [name for name in devices if not plan.is_predicted(name)]
     peers = _words("--against", against) if against is not None else (_YARDSTICK,) if measured and not source else ()
     found = _words("--caches", caches) or CACHES[:1]
@@ -112,6 +112,17 @@ def _asked(
         table=source,
         samples=plan.SAMPLES if samples is None else values.whole("--samples", samples, 1, str(plan.SAMPLES), 10_000),
     )
+
+
+def _device(name: str) -> str:
+    """A GPU's key, where a name is one of a GPU that is predicted; else the name."""
+    from tilewright import machine
+    from tilewright.backends.inventory import row_of
+
+    if row_of(name) is None:
+        with contextlib.suppress(ArgumentValueError):
+            return machine.gpu(name).key
+    return name
 
 
 def _table_device() -> str:
@@ -148,6 +159,7 @@ def _extents(word: str) -> tuple[int, int, int]:
 
 def _swept(asked: Asked, output: Path | None) -> tuple[Sweep, int]:
     """The sweep, as far as it came before Ctrl-C, and how many points it has."""
+    from tilewright.native.interrupts import HeldBack
     from tilewright.rates import plan, store
     from tilewright.rates.conditions import conditions
     from tilewright.rates.peers import PEERS
@@ -161,12 +173,14 @@ def _swept(asked: Asked, output: Path | None) -> tuple[Sweep, int]:
         file = None
         if output is not None:
             file = stack.enter_context(store.kept(output, wanted, facts, sweeping.whole))
-            found += file.rates
+            facts = dict(file.sweep.conditions)
+            found += file.sweep.rates
         with _until_interrupted():
             for rates in sweeping.rates(len(found)):
-                if file is not None:
-                    file.add(rates)
-                found += rates
+                with HeldBack():  # what is said of the file is so
+                    if file is not None:
+                        file.add(rates)
+                    found += rates
     return Sweep(wanted, facts, tuple(found)), len(sweeping.points)
 
 

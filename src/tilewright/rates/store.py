@@ -39,7 +39,7 @@ class Kept:
 
     def __init__(self, path: Path, file: IO[bytes], sweep: Sweep) -> None:
         self.path = path
-        self.rates = sweep.rates  #: What it held when it was opened.
+        self.sweep = sweep  #: What it held when it was opened.
         self._file = file
 
     def add(self, rates: Sequence[Rate]) -> None:

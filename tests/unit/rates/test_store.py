@@ -44,7 +44,7 @@ def test_a_stopped_sweep_goes_on_behind_what_is_there(tmp_path: Path) -> None:
     write(path, RATES[:1])
     first = path.read_bytes()
     with kept(path, PLAN, CONDITIONS | {"load": 3.0}) as file:
-        assert file.rates == (RATE,)
+        assert file.sweep.rates == (RATE,)
         file.add(RATES[1:])
     assert path.read_bytes().startswith(first)
     assert list(read(path).rates) == RATES
@@ -58,7 +58,7 @@ def test_a_torn_last_line_is_dropped_and_written_anew(tmp_path: Path, cut: int) 
     with pytest.warns(TilewrightWarning, match="the last line is not whole"):
         assert list(read(path).rates) == RATES[:2]
     with pytest.warns(TilewrightWarning, match="not whole"), kept(path, PLAN, CONDITIONS) as file:
-        assert list(file.rates) == RATES[:2]
+        assert list(file.sweep.rates) == RATES[:2]
         file.add(RATES[2:])
     assert list(read(path).rates) == RATES
 
@@ -67,7 +67,7 @@ def test_rates_without_those_they_took_turns_with_are_taken_again(tmp_path: Path
     path = tmp_path / "a.jsonl"
     write(path)
     with kept(path, PLAN, CONDITIONS, whole=lambda rates: 2 * (len(rates) // 2)) as file:
-        assert list(file.rates) == RATES[:2]
+        assert list(file.sweep.rates) == RATES[:2]
     assert list(read(path).rates) == RATES[:2]
 
 
