@@ -45,6 +45,8 @@ COMMANDS = {
     "ladder --size 16 --kernels three_loops,tiled --json": (0, ""),
     "ladder --size 16 --kernels tiled": (2, _GPU),
     "ladder --size 16 --device opencl": (2, _OPENCL),
+    "bench --sizes 8 --samples 1": (0, ""),
+    "bench --table S12": (2, _GPU),
     "devices": (0, ""),
     "devices --json": (0, ""),
     "kernels": (0, ""),
