@@ -49,7 +49,7 @@ def bench(
     ] = None,
     table: Annotated[str | None, _option(_TABLES, "A source's table, beside its figures.")] = None,
     caches: Annotated[str | None, _option("warm,cold", "What caches hold when a product begins.", "warm")] = None,
-    samples: Annotated[str | None, _option("N", "Times that each is measured.", "15")] = None,
+    samples: Annotated[str | None, _option("N", "Times that each is measured.", "31")] = None,
     output: Annotated[
         Path | None, _option("FILE", "Keep rates as they are known; go on where the file ends.", "nothing is kept")
     ] = None,

@@ -1,8 +1,9 @@
 """Two sweeps beside each other: what became slower or faster, and how sure that is.
 
 Times of two runs differ by more than the samples of one: the host was busier, its clock lower. So where both sweeps
-have a peer that took turns with a contender, what is compared is the contender's time over the peer's in each turn. A
-busy host may slow the peer alone, so the contender's own time must have changed too, by however little.
+have a steady peer that took turns with a contender, what is compared is the contender's time over the peer's in each
+turn. A busy host may slow the peer alone, so the contender's own time must have changed too, by however little. Without
+a steady peer times are compared by themselves; of those that others disturbed, the quicker half.
 
 The ratio of new to old is the median of all ratios of a new turn to an old one, with its distribution-free confidence
 interval. All points together are wrong with the probability `WRONG`: each has its share of it.
@@ -27,8 +28,8 @@ from tilewright.rates.record import Kind, Point, Rate, Sweep
 Verdict = Literal["slower", "faster", "same", "unclear", "wrong"]
 #: How likely it may be that any of the points is called slower or faster and is not.
 WRONG = 0.01
-#: A slowdown that counts.
-THRESHOLD = 0.05
+#: A slowdown that counts; and of flagged times without a yardstick, which differ by up to a seventh by themselves.
+THRESHOLD, DISTURBED_THRESHOLD = 0.05, 0.25
 #: Relative difference of predicted times that is none: they are sums of floats.
 _EXACT = 1e-9
 
@@ -111,17 +112,32 @@ def _judged(old: Rate, new: Rate, sticks: tuple[Rate, Rate] | None, threshold: f
         ratio = new.seconds / old.seconds
         changed: Verdict = "same" if abs(ratio - 1) <= _EXACT else "slower" if ratio > 1 else "faster"
         return Compared(old, new, ratio, ratio, ratio, changed)
-    paired = sticks is not None and all(
-        len(rate.samples) == len(stick.samples) for rate, stick in zip((old, new), sticks, strict=True)
-    )
-    alone = interval(old.samples, new.samples, wrong)
-    if sticks is None or not paired:
-        return Compared(old, new, *alone, _verdict(alone, 1 + threshold))
+    if sticks is not None and _paired(old, sticks[0]) and _paired(new, sticks[1]):
+        return _beside(old, new, sticks, threshold, wrong)
+    if not any(rate.flags for rate in (old, new)):
+        found = interval(old.samples, new.samples, wrong)
+        return Compared(old, new, *found, _verdict(found, 1 + threshold))
+    found = interval(_quicker(old), _quicker(new), wrong)
+    return Compared(old, new, *found, _verdict(found, 1 + max(threshold, DISTURBED_THRESHOLD)))
+
+
+def _beside(old: Rate, new: Rate, sticks: tuple[Rate, Rate], threshold: float, wrong: float) -> Compared:
+    """Compare times over those of a yardstick."""
     found = interval(_divided(old, sticks[0]), _divided(new, sticks[1]), wrong)
-    verdict = _verdict(found, 1 + threshold)
+    verdict, alone = _verdict(found, 1 + threshold), interval(_quicker(old), _quicker(new), wrong)
     if (verdict == "slower" and alone[1] <= 1) or (verdict == "faster" and alone[2] >= 1):
         verdict = "unclear"  # only the yardstick's time differs
     return Compared(old, new, *found, verdict, sticks[0].point.contender)
+
+
+def _paired(rate: Rate, stick: Rate) -> bool:
+    """Whether a yardstick took turns with a contender, and is itself steady."""
+    return len(rate.samples) == len(stick.samples) and "noisy" not in stick.flags
+
+
+def _quicker(rate: Rate) -> list[float]:
+    """The quicker half of the samples: others only ever make a time longer."""
+    return sorted(rate.samples)[: -(-len(rate.samples) // 2)]
 
 
 def _divided(rate: Rate, stick: Rate) -> list[float]:

@@ -21,7 +21,7 @@ from tilewright.rates.tables import table
 MATMUL = "matmul"
 #: What is timed where nothing is asked for.
 SIZES = ((256, 256, 256), (512, 512, 512), (1024, 1024, 1024))
-SAMPLES = 15
+SAMPLES = 31
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +57,10 @@ class _Contender:
         return self.record is None or self.record.accepts(*extents, dtype) is None
 
     def point(self, dtype: str, extents: tuple[int, int, int], caches: Caches) -> Point:
-        """A prediction counts every operand as read from memory once."""
+        """What is to be timed of it."""
         tiled = self.record if self.record is not None and self.record.tile != (0, 0) else None
         edge, count = (tiled.tile[0], tiled.results[0] * tiled.results[1]) if tiled else (0, 0)
-        return Point(self.name, self.device, dtype, *extents, edge, count, "cold" if self.predicted else caches)
+        return Point(self.name, self.device, dtype, *extents, edge, count, caches)
 
 
 def is_predicted(device: str) -> bool:
@@ -219,7 +219,7 @@ def _dtypes(asked: Asked, contenders: Sequence[_Contender]) -> tuple[str, ...]:
 
 
 def _in_turn(contenders: Sequence[_Contender], caches: Sequence[Caches]) -> Iterator[tuple[_Contender, Caches]]:
-    """Those that are measured, with each state of the caches, then those that are predicted."""
+    """Those that are measured, with each state of the caches, then those that are predicted, from empty ones."""
     for state in caches:
         yield from ((contender, state) for contender in contenders if not contender.predicted)
     yield from ((contender, "cold") for contender in contenders if contender.predicted)

@@ -20,16 +20,17 @@ import numpy.typing as npt
 from tilewright.rates.conditions import last_level_bytes, usage
 
 Array = npt.NDArray[Any]
-#: Seconds of calls that make a sample, and of those before the first one: a small product gets a kernel of its own when
-#: 10,000 have been seen.
-SAMPLE_SECONDS, WARM_SECONDS = 0.005, 0.2
+#: Seconds of calls that make a sample, and of those before the first one. A system that others use takes a core away
+#: after some milliseconds: what is shorter often goes undisturbed. A small product gets a kernel of its own when 10,000
+#: have been seen.
+SAMPLE_SECONDS, WARM_SECONDS = 0.001, 0.2
 #: A call that takes longer is a sample by itself, with nothing before it.
 _LONG_SECONDS = 0.1
 #: Quartiles so far apart, as a part of the median, make a time noisy.
 NOISY = 0.10
 #: Others that used so much of a core meanwhile disturb, beyond a tick of the system's count; and seconds that turns may
 #: be taken again for that.
-OTHERS_SHARE, TICK_SECONDS, AGAIN_SECONDS = 0.10, 0.01, 5.0
+OTHERS_SHARE, TICK_SECONDS, AGAIN_SECONDS = 0.10, 0.01, 2.0
 
 
 @dataclass(frozen=True, slots=True)

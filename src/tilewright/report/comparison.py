@@ -58,7 +58,9 @@ def blocks(found: Comparison) -> Iterator[Block]:
             hang=2,
         )
     if any(one.verdict in ("slower", "unclear") and _stands_alone(one) for one in found.points):
-        yield words("Without a yardstick a busier host counts as slower: give --against to both sweeps.", hang=2)
+        yield words(
+            "Without a steady yardstick a busier host may count as slower: see --against, on a host at rest.", hang=2
+        )
     for text, points in (("only in the old sweep", found.only_old), ("only in the new one", found.only_new)):
         if points:
             yield words(f"{figures.amount(len(points), 'point')} {text}", hang=2)

@@ -80,6 +80,24 @@ def test_a_yardstick_that_was_disturbed_slows_nobody() -> None:
     assert verdicts(compare(new, old)) == ["unclear"]
 
 
+def test_a_noisy_yardstick_measures_nothing() -> None:
+    noisy = replace(measured(times(20.0, 2), "numpy"), flags=("noisy",))
+    old = sweep(measured(times(1.0, 1)), noisy)
+    for factor, verdict in ((1.0, "same"), (1.5, "slower")):
+        (one,) = compare(old, sweep(measured(times(factor, 3)), measured(times(2.0, 4), "numpy"))).points
+        assert (one.verdict, one.yardstick) == (verdict, "")
+
+
+def test_of_times_that_others_disturbed_the_quicker_half_counts_from_a_quarter() -> None:
+    def disturbed(median: float, seed: int) -> Rate:
+        samples = times(median, seed, count=31)
+        return replace(measured([x * (1 + 3 * (i % 5 > 2)) for i, x in enumerate(samples)]), flags=("disturbed",))
+
+    found = [compare(sweep(disturbed(1.0, 1)), sweep(disturbed(factor, 2))) for factor in (1.0, 1.15, 1.5, 0.5)]
+    assert [verdicts(one) for one in found] == [["same"], ["same"], ["slower"], ["faster"]]
+    assert verdicts(compare(sweep(disturbed(1.0, 1)), sweep(disturbed(1.5, 2)), 0.6)) == ["same"]
+
+
 def test_sweeps_of_other_counts_of_samples_are_compared() -> None:
     old = sweep(measured(times(1.0, 1)), measured(times(2.0, 2), "numpy"))
     new = sweep(measured(times(1.0, 3, count=30)), measured(times(2.0, 4, count=30), "numpy"))

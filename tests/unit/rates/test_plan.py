@@ -75,6 +75,11 @@ def test_peers_are_measured_only_where_kernels_are() -> None:
     assert "numpy" not in [p.contender for p in points(Asked(kernels=("tiled",), devices=("v100",)))]
 
 
+def test_peers_are_not_measured_alone() -> None:
+    asked = Asked(kernels=("S5",), sizes=SMALL[:1], dtypes=("int8", "int32"), against=("numpy",))
+    assert [(p.contender, p.dtype) for p in points(asked)] == [("three_loops", "int32"), ("numpy", "int32")]
+
+
 @pytest.mark.parametrize(
     ("asked", "said"),
     [

@@ -88,6 +88,9 @@ def test_turns_are_not_taken_again_for_ever() -> None:
     bench = Bench()
     turns([busy_in(bench, set(range(1000)))], 100, host=bench.host())
     assert bench.now == pytest.approx(0.5 + 100 * 0.25 + rates_turns.AGAIN_SECONDS)
+    bench = Bench()
+    turns([busy_in(bench, set(range(1000)))], 2, host=bench.host())
+    assert bench.now == pytest.approx(0.5 + 4 * 0.25)
 
 
 def test_caches_are_emptied_before_each_product() -> None:

@@ -51,6 +51,7 @@ def test_peers_sum_in_any_order_within_a_bound(dtype: str) -> None:
     assert judge.bounded(c) == "within bound"
     step = 1000 * 34 * float(np.finfo(dtype).eps)
     assert judge.bounded(wrong_at(c, 3, step)) == "wrong: 1 elements outside the bound"
+    assert judge.bounded(c.astype("float16")).startswith("wrong")
     assert judge.bounded(wrong_at(c, 3, np.nan)) == "wrong: 1 elements outside the bound"
 
 
