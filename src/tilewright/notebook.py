@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     from tilewright.simt.observer import Observer
 
 #: Options of the commands that a cell has no use for: it is the program, and shows its report below itself.
-_NOT_OF_CELLS = {"script": "SCRIPT", "module": "-m", "code": "-c", "json": "--json", "fail_on": "--fail-on"}
+_NOT_OF_CELLS = {
+    "script": "SCRIPT", "module": "-m", "code": "-c", "json": "--json", "fail_on": "--fail-on",
+    "html": "--html", "force": "--force",
+}  # fmt: skip
 
 
 def load_ipython_extension(shell: Any) -> None:

@@ -95,6 +95,7 @@ COMMANDS = (
             ("program.py", "source with counts beside it"),
             ("--kernel transpose --launch 0 program.py", "the first launch of one kernel"),
             ("--json program.py > profile.json", "for a program"),
+            ("--html page.html program.py", "and a page, in which lanes are stepped through"),
         ),
     ),
     Command(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -29,6 +30,10 @@ def profile(
     json: Annotated[
         bool, typer.Option("--json", help="Print JSON; what the program prints goes to standard error.")
     ] = False,
+    html: Annotated[
+        Path | None, typer.Option(metavar="PAGE", help="Write a page too, of the launch that takes longest.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a page that exists.")] = False,
 ) -> None:
     """Run a Python program with a simulated GPU as its device, and show what its kernels do beside their source.
 
@@ -36,27 +41,43 @@ def profile(
     """
     what = program.chosen(script, arguments, module, code, gpu=gpu, limit=limit)
 
-    from tilewright.cli import values
+    from tilewright import machine
+    from tilewright.cli import files, values
+    from tilewright.cli.report import write_page
     from tilewright.drivers.following import follow
     from tilewright.profiling import Profiles
-    from tilewright.report import console, document, profile as report, terminal
+    from tilewright.report.html import report as html_report
 
     number = None if launch is None else values.whole("--launch", launch, 0, "0")
-    seen = Profiles(gpu=what.gpu, kernel=kernel, launch=number)
+    page = None if html is None else html.absolute()  # the program may go elsewhere
+    if page is not None:
+        files.check_output(page, force=force)
+    seen = Profiles(gpu=what.gpu, kernel=kernel, launch=number, keep=page is not None)
     ended = follow(what.program, what.argv, seen, what.gpu, limits=what.limits, quiet=json)
     ended.report()
     program.point_out_options(ctx, what, ended)
+    try:
+        if page is not None and seen.kept is not None:
+            write_page(html_report.of_launch(seen.kept, machine.gpu(what.gpu)), page, force=force)
+    finally:
+        _show(seen, ended, kernel, number, json=json)
+    raise typer.Exit(ended.status)
+
+
+def _show(seen: Profiles, ended: Ended, kernel: str | None, launch: int | None, *, json: bool) -> None:
+    """Print the profiles, and what has none."""
+    from tilewright.report import console, document, profile as report, terminal
+
     if ended.children_launched:
         console.error(f"{program.UNSEEN} not profiled", title="warning")
     for failed, error in seen.failed:
         console.error(f"{failed}: its launch has no profile: {error}")
     if not seen.profiles and not seen.failed:
-        _say_why_nothing(seen, ended, kernel, number)
+        _say_why_nothing(seen, ended, kernel, launch)
     if json:
         console.document(document.profiles(seen.profiles, seen.failed, ended))
     elif seen.profiles:
         terminal.show(report.of_program(seen.profiles), console.output())
-    raise typer.Exit(ended.status)
 
 
 def _say_why_nothing(seen: Profiles, ended: Ended, kernel: str | None, number: int | None) -> None:

@@ -65,13 +65,13 @@ def report(
     if output is None and charts is None:
         _print(rates)
         return
+    from tilewright.report.html import report as page
+
     _check(output, charts, force=force)
     material = _gathered(kernel, shape, dtype, gpu, ladder, rates)
     if output is not None:
-        _write_page(material, output, force=force)
+        write_page(page.text(material), output, force=force)
     if charts is not None:
-        from tilewright.report.html import report as page
-
         _write_charts(page.charts(material), charts, force=force)
 
 
@@ -144,13 +144,15 @@ def _gathered(
 
 
 def _predicted(record: Record, extents: tuple[int, int, int], dtype: str, gpu: Gpu) -> Prediction | None:
-    """A time, where one can be predicted: there are GPUs that the assembler makes no code for."""
+    """A time, where one can be predicted: else a note says why the page has none."""
     from tilewright.errors import TilewrightError
     from tilewright.prediction import products
+    from tilewright.report import console
 
     try:
         return products.predict_product(record, products.Product(*extents, dtype), gpu)
-    except TilewrightError:
+    except TilewrightError as error:
+        console.note(f"the page has no predicted time of {record.name}: {error}")
         return None
 
 
@@ -178,15 +180,19 @@ def _climbed(records: Sequence[Record], gpu: Gpu) -> Ladder | None:
 # -- files --------------------------------------------------------------------------------------------------------
 
 
-def _write_page(material: Material, path: Path, *, force: bool) -> None:
-    from tilewright.cli import files
-    from tilewright.report.html import page, report
+def write_page(text: str, path: Path, *, force: bool) -> None:
+    """Write a page, whole or not at all.
 
-    text = report.text(material)
-    if len(text.encode()) > page.MOST_BYTES:
+    Raises ArgumentValueError: it is too large.
+    """
+    from tilewright.cli import files
+    from tilewright.report.html import page
+
+    size = len(text.encode())
+    if size > page.MOST_BYTES:
         raise ArgumentValueError(
-            f"{path}: a page must have at most {page.MOST_BYTES:,} bytes (got {len(text.encode()):,}); give a smaller "
-            "--shape, or a sweep of fewer kernels"
+            f"{path}: a page must have at most {page.MOST_BYTES:,} bytes (got {size:,}); show a smaller product, or a "
+            "sweep of fewer kernels"
         )
     files.write_text(path, text, force=force)
 

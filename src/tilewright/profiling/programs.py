@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from tilewright import machine
 from tilewright.profiling.launching import instruments, of_run
 from tilewright.profiling.record import Profile
+from tilewright.profiling.watching import Kept, Operand, recorders
 from tilewright.simt.events import Instrument
-from tilewright.simt.observer import Launch, Observer
+from tilewright.simt.observer import ArgumentFact, Launch, Observer
 from tilewright.simt.run.launch import Run
 
 
@@ -24,6 +25,8 @@ class Profiles(Observer):
         Only launches of kernels of this name; the others run as fast as without a profile.
     launch : int, optional
         Only the launch of this number, from 0.
+    keep : bool
+        Whether the addresses of lanes are kept, of the launch that takes longest.
 
     Attributes
     ----------
@@ -31,6 +34,8 @@ class Profiles(Observer):
         In the order of launches.
     failed : list of (str, str)
         Kernels whose launch ended with an error, and the error.
+    kept : Kept or None
+        The launch whose addresses are kept; None where that was not asked for, or nothing was profiled.
     kernels : tuple of str
         Names of all kernels launched, profiled or not.
 
@@ -45,7 +50,11 @@ class Profiles(Observer):
     []
     """
 
-    def __init__(self, *, gpu: str | None = None, kernel: str | None = None, launch: int | None = None) -> None:
+    def __init__(
+        self, *, gpu: str | None = None, kernel: str | None = None, launch: int | None = None, keep: bool = False
+    ) -> None:
+        self.kept: Kept | None = None
+        self._keep = keep
         self.profiles: list[Profile] = []
         self.failed: list[tuple[str, str]] = []
         self.launches = 0
@@ -63,7 +72,9 @@ class Profiles(Observer):
         """Those of a profile, for the launches that are wanted."""
         self.launches = max(self.launches, launch.index + 1)
         self._kernels[launch.name] = None
-        return instruments() if self._wanted(launch) else ()
+        if not self._wanted(launch):
+            return ()
+        return (*instruments(), *(recorders() if self._keep else ()))
 
     def finished(self, launch: Launch, run: Run | None, error: Exception | None) -> None:
         """Keep the launch's profile, or its error."""
@@ -72,11 +83,19 @@ class Profiles(Observer):
         if run is None:
             self.failed.append((launch.name, str(error)))
             return
-        self.profiles.append(
-            of_run(
-                run, self._gpu, shared_bytes=launch.shared_bytes, launch=launch.index, launched_at=launch.source_line
-            )
+        profile = of_run(
+            run, self._gpu, shared_bytes=launch.shared_bytes, launch=launch.index, launched_at=launch.source_line
         )
+        self.profiles.append(profile)
+        if self._keep and (self.kept is None or profile.least_seconds > self.kept.profile.least_seconds):
+            self.kept = Kept.of(run, profile, list(_operands(launch.arguments)))
 
     def _wanted(self, launch: Launch) -> bool:
         return self._kernel in (None, launch.name) and self._launch in (None, launch.index)
+
+
+def _operands(arguments: Sequence[ArgumentFact]) -> Iterator[Operand]:
+    """The arrays among a launch's arguments."""
+    for one in arguments:
+        if one.dtype is not None:
+            yield Operand(one.name, one.address, one.shape, one.strides, one.dtype.itemsize)

@@ -243,3 +243,8 @@ class Profile(Shown):
     findings: tuple[Finding, ...] = ()
     notes: tuple[str, ...] = ()
     seconds: float = 0.0
+
+    @property
+    def least_seconds(self) -> float:
+        """The least time of the launch on the GPU: that of its slowest unit; 0 where nothing ran."""
+        return self.units[0].seconds if self.units else 0.0

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from tilewright.instruments.addresses import AddressesResult
 from tilewright.profiling.counts import LANES
-from tilewright.profiling.watching import Matrix, Watched
+from tilewright.profiling.watching import Kept, Operand, Watched
 from tilewright.simt.events import EventKind
 
 #: First row, first column, rows and columns of a rectangle of elements.
@@ -50,12 +50,14 @@ class Steps:
 
 def steps(seen: Watched) -> Steps:
     """Sort accesses to A, B and C by block and step."""
-    kept = seen.from_global
+    kept = seen.kept.from_global
     barriers = {row for row, site in enumerate(kept.sites) if site.kind is EventKind.ARRIVE}
     rows = kept.records["row"]
     by_barriers = bool(np.isin(rows, list(barriers)).any())
     number = _by_barriers(kept, barriers) if by_barriers else _by_turns(kept)
-    found = [_block(seen, block, np.flatnonzero(kept.records["block"] == block), number) for block in _blocks(kept)]
+    found = [
+        _block(seen.kept, block, np.flatnonzero(kept.records["block"] == block), number) for block in _blocks(kept)
+    ]
     return Steps(tuple(found), by_barriers)
 
 
@@ -93,8 +95,8 @@ def _warps(kept: AddressesResult) -> Iterator[tuple[int, int, int]]:
     return zip(records["block"].tolist(), records["warp"].tolist(), records["row"].tolist(), strict=True)
 
 
-def _block(seen: Watched, block: int, mine: npt.NDArray[np.int64], number: npt.NDArray[np.int64]) -> BlockSteps:
-    a, b, c = seen.matrices
+def _block(seen: Kept, block: int, mine: npt.NDArray[np.int64], number: npt.NDArray[np.int64]) -> BlockSteps:
+    a, b, c = seen.operands
     kept = seen.from_global
     access = {row: site.access for row, site in enumerate(kept.sites)}
     loads = np.array([i for i in mine if access[int(kept.records["row"][i])] == "load"], np.int64)
@@ -109,8 +111,8 @@ def _block(seen: Watched, block: int, mine: npt.NDArray[np.int64], number: npt.N
     return BlockSteps((block % x, block // x % y, block // (x * y)), tuple(loaded), _touched(kept, stores, c))
 
 
-def _touched(kept: AddressesResult, records: npt.NDArray[np.int64], matrix: Matrix) -> Touched:
-    touched = np.zeros(matrix.rows * matrix.columns, bool)
+def _touched(kept: AddressesResult, records: npt.NDArray[np.int64], matrix: Operand) -> Touched:
+    touched = np.zeros(matrix.shape, bool).ravel()
     asked = 0
     chosen = kept.records[records]
     active = (chosen["mask"][:, None] >> np.arange(LANES, dtype=np.uint32) & 1).astype(bool)
@@ -122,7 +124,7 @@ def _touched(kept: AddressesResult, records: npt.NDArray[np.int64], matrix: Matr
         for element in range(kept.sites[row].bytes_per_lane // matrix.element_bytes):
             touched[first + element] = True
             asked += first.size
-    grid = touched.reshape(matrix.rows, matrix.columns)
+    grid = touched.reshape(matrix.shape)
     return Touched(tuple(rectangles(grid)), int(touched.sum()), asked)
 
 

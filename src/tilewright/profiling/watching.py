@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from tilewright.errors import ArgumentValueError
 from tilewright.instruments.addresses import Addresses, AddressesResult
-from tilewright.kernels.catalogue import Array, Record
+from tilewright.kernels.catalogue import Record
 from tilewright.machine import Gpu
 from tilewright.profiling.launching import instruments, of_run
 from tilewright.profiling.record import Profile
 from tilewright.programs.program import OLDEST_CC
-from tilewright.simt.run.launch import launch
+from tilewright.simt.run.launch import Run, launch
 from tilewright.simt.run.memory import Memory
 
 #: Of how many blocks, from the first, accesses to global memory are kept at most; to shared memory of the first alone.
@@ -26,35 +27,55 @@ _LEAST_K = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Matrix:
-    """One operand, row-major in the simulated GPU's memory."""
+class Operand:
+    """One array of a launch, in the simulated GPU's memory."""
 
-    name: str  #: `A`, `B` or `C`.
-    address: int
-    rows: int
-    columns: int
+    name: str
+    address: int  #: Of element [0, 0, ...].
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]  #: In bytes.
     element_bytes: int
 
     def holds(self, address: int) -> bool:
-        """Whether a byte is one of its elements'."""
-        return 0 <= address - self.address < self.rows * self.columns * self.element_bytes
+        """Whether a byte lies between its first element and its last."""
+        reaches = [(extent - 1) * stride for extent, stride in zip(self.shape, self.strides, strict=True)]
+        first = self.address + sum(reach for reach in reaches if reach < 0)
+        last = self.address + sum(reach for reach in reaches if reach > 0)
+        return bool(math.prod(self.shape)) and first <= address < last + self.element_bytes
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
-    """What a launch did, access by access."""
+class Kept:
+    """A launch with the addresses of its lanes."""
 
-    record: Record
-    extents: tuple[int, int, int]  #: m, n and k.
-    dtype: str
     profile: Profile
-    matrices: tuple[Matrix, Matrix, Matrix]  #: A, B and C.
+    operands: tuple[Operand, ...]
     from_global: AddressesResult = field(repr=False)
     from_shared: AddressesResult = field(repr=False)
 
     def holds(self, address: int) -> bool:
-        """Whether a byte is an element's of A, B or C."""
-        return any(matrix.holds(address) for matrix in self.matrices)
+        """Whether a byte is an operand's."""
+        return any(operand.holds(address) for operand in self.operands)
+
+    @classmethod
+    def of(cls, run: Run, profile: Profile, operands: Sequence[Operand]) -> Kept:
+        """A run with the instruments of :func:`recorders`."""
+        return cls(profile, tuple(operands), run.results["addresses.global"], run.results["addresses.shared"])
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """What a launch of a kernel of the catalogue did, access by access; its operands are A, B and C."""
+
+    record: Record
+    extents: tuple[int, int, int]  #: m, n and k.
+    dtype: str
+    kept: Kept
+
+
+def recorders(blocks: int = 1) -> tuple[Addresses, Addresses]:
+    """What keeps addresses: of global memory those of so many blocks, of shared memory those of the first."""
+    return Addresses("global", blocks), Addresses("shared")
 
 
 def usual_extents(record: Record) -> tuple[int, int, int]:
@@ -89,14 +110,10 @@ def watch(record: Record, m: int, n: int, k: int, dtype: str, gpu: Gpu) -> Watch
     kept = min(MOST_BLOCKS, math.prod(shape.grid))
     run = launch(
         program, shape.grid, shape.block, [on_device.get(id(one), one) for one in record.arguments(a, b, c)],
-        instruments=(*instruments(), Addresses("global", kept), Addresses("shared")), gpu=gpu.key, memory=memory,
+        instruments=(*instruments(), *recorders(kept)), gpu=gpu.key, memory=memory,
     )  # fmt: skip
-
-    def matrix(name: str, host: Array) -> Matrix:
-        rows, columns = host.shape
-        return Matrix(name, on_device[id(host)].address, rows, columns, host.itemsize)
-
-    return Watched(
-        record, (m, n, k), dtype, of_run(run, gpu), (matrix("A", a), matrix("B", b), matrix("C", c)),
-        run.results["addresses.global"], run.results["addresses.shared"],
-    )  # fmt: skip
+    operands = [
+        Operand(name, on_device[id(host)].address, host.shape, host.strides, host.itemsize)
+        for name, host in zip("ABC", (a, b, c), strict=True)
+    ]
+    return Watched(record, (m, n, k), dtype, Kept.of(run, of_run(run, gpu), operands))

@@ -40,7 +40,7 @@ def of_program(profiles: Sequence[Profile]) -> Iterator[Block]:
     """
     slowest: dict[str, Profile] = {}
     for profile in profiles:
-        if profile.kernel not in slowest or _least(profile) > _least(slowest[profile.kernel]):
+        if profile.kernel not in slowest or profile.least_seconds > slowest[profile.kernel].least_seconds:
             slowest[profile.kernel] = profile
     if len(profiles) > 1:
         yield _launches(profiles, list(slowest.values()))
@@ -59,11 +59,6 @@ def blocks(profile: Profile) -> Iterator[Block]:
     yield from _meanings([profile])
 
 
-def _least(profile: Profile) -> float:
-    """The least time of a launch on the GPU, in seconds; 0 where nothing ran."""
-    return profile.units[0].seconds if profile.units else 0.0
-
-
 def _launches(profiles: Sequence[Profile], shown: Sequence[Profile]) -> Table:
     """A row a launch; those shown below are in bold."""
 
@@ -75,7 +70,7 @@ def _launches(profiles: Sequence[Profile], shown: Sequence[Profile]) -> Table:
     what = group(Column("grid", lambda p: p.grid, extent), Column("block", lambda p: p.block, extent))
     work = group(Column("warp\ninstr.", lambda p: p.totals.warp_instructions, COUNT))
     bound = group(
-        Column("GPU time\nat least", _least, SECONDS),
+        Column("GPU time\nat least", lambda p: p.least_seconds, SECONDS),
         Column("bound by", lambda p: p.verdict.bound if p.verdict else "", wrap_at=12),
         Column("findings", lambda p: len(p.findings), SOME),
     )

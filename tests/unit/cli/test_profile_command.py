@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -129,3 +130,60 @@ def test_a_program_that_raises_before_it_launches(
         "children_launched": False,
         "exception": {"type": "FileNotFoundError", "message": "no data", "file": str(file), "line": 2},
     }
+
+
+def values_of(page: Path) -> Any:
+    """What the page's script draws of lanes."""
+    (found,) = re.findall(r'id="values-lanes">(.*?)</script>', page.read_text(encoding="utf-8"))
+    return json.loads(found)
+
+
+def test_a_page_of_the_launch_that_takes_longest(tilewright: Run, program: str, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    done = tilewright("profile", "--html", page, "--gpu", "a100", program, "2")
+    assert done.status == 3 and "transpose" in done.out
+    text = page.read_text(encoding="utf-8")
+    assert "<h1>transpose</h1>" in text and "Launch 1: grid 2x2x1, block 16x16x1, launched at program.py:" in text
+    values = values_of(page)
+    assert [(one[0], one[2], one[3]) for one in values["operands"]] == [
+        ("a", [32, 32], [128, 4]),
+        ("b", [32, 32], [128, 4]),
+    ]
+    (load,) = [site for site in values["sites"] if site["access"] == "load"]
+    # A warp has 16 threads in i and 2 in j; the index of rows follows x, so each lane has a sector, two lanes one.
+    assert load["all"] == [32, 32 * 16, 32 * 4]
+    a = values["operands"][0]
+    warps = {run[0]: run[1] - a[1] for run in load["runs"]}
+    assert warps == {warp: 4 * 2 * warp for warp in range(8)}
+
+
+def test_a_page_of_one_launch(tilewright: Run, program: str, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    assert tilewright("profile", "--html", page, "--kernel", "scale", "--launch", 1, program, "2", "3").status == 3
+    assert "<h1>scale</h1>" in page.read_text(encoding="utf-8")
+    assert [one[:1] + one[2:] for one in values_of(page)["operands"]] == [["a", [32], [4], 4]]
+
+
+def test_a_page_that_exists_is_refused_before_the_program_runs(tilewright: Run, program: str, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    page.write_text("mine")
+    done = tilewright("profile", "--html", page, program)
+    assert done.status == 2 and "--force replaces it" in done.err
+    assert (done.out, page.read_text()) == ("", "mine")
+    assert tilewright("profile", "--html", page, "--force", program).status == 3
+    assert page.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+
+
+def test_a_page_that_cannot_be_written_loses_no_profile(
+    tilewright: Run, program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tilewright.report.html.page.MOST_BYTES", 1000)
+    done = tilewright("profile", "--html", tmp_path / "page.html", program)
+    assert done.status == 2 and "at most 1,000 bytes" in done.err
+    assert "b[j, i] = a[i, j]" in done.out and not (tmp_path / "page.html").exists()
+
+
+def test_without_a_launch_there_is_no_page(tilewright: Run, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    done = tilewright("profile", "--html", page, "-c", "print(1)")
+    assert "nothing to profile" in done.err and not page.exists()

@@ -67,10 +67,10 @@ def test_sectors_of_the_picture_are_those_of_the_profile(name: str, count: str) 
     found = seen(name)
     of_profile = {
         site.ptx_line: getattr(site.counts.in_global, count)
-        for site in found.profile.sites
+        for site in found.kept.profile.sites
         if site.counts.in_global.requests
     }
-    assert by_line(found.from_global, count) == of_profile
+    assert by_line(found.kept.from_global, count) == of_profile
 
 
 @pytest.mark.parametrize("name", [name for name in WATCHED if name not in ("naive", "uncoalesced")])
@@ -79,14 +79,14 @@ def test_wavefronts_of_the_picture_are_those_of_the_instrument(name: str) -> Non
     record = catalogue.find(name)
     m, n = record.tile
     found = watch(record, m, n, WATCHED[name][2], record.dtypes[0], machine.gpu("a100"))
-    assert found.profile.grid == (1, 1, 1)
+    assert found.kept.profile.grid == (1, 1, 1)
     for count in ("requests", "wavefronts", "ideal_wavefronts"):
         of_profile = {
             site.ptx_line: getattr(site.counts.in_shared, count)
-            for site in found.profile.sites
+            for site in found.kept.profile.sites
             if site.counts.in_shared.requests
         }
-        assert by_line(found.from_shared, count) == of_profile
+        assert by_line(found.kept.from_shared, count) == of_profile
 
 
 @pytest.mark.parametrize("size", [1, 2, 4, 8, 16])
@@ -179,4 +179,4 @@ def test_watching_changes_no_count() -> None:
         record.program("float32", (8, 0)), shape.grid, shape.block, record.arguments(a, b, c), instruments=[Banks()]
     )
     rows = run.results["banks"].rows
-    assert sum(row.wavefronts for row in rows) == found.profile.totals.in_shared.wavefronts
+    assert sum(row.wavefronts for row in rows) == found.kept.profile.totals.in_shared.wavefronts

@@ -42,11 +42,13 @@ class Elements(HTMLParser):
 def test_text_of_others_is_never_html(seen: Watched) -> None:
     file = f"/tmp/{HOSTILE}.cu"
     hostile = replace(
-        seen.profile,
-        lines=tuple(replace(line, text=HOSTILE, file=file) for line in seen.profile.lines),
-        sites=tuple(replace(site, source=f"{file}:{site.source.rpartition(':')[2]}") for site in seen.profile.sites),
+        seen.kept.profile,
+        lines=tuple(replace(line, text=HOSTILE, file=file) for line in seen.kept.profile.lines),
+        sites=tuple(
+            replace(site, source=f"{file}:{site.source.rpartition(':')[2]}") for site in seen.kept.profile.sites
+        ),
     )
-    parts = [lanes.part(replace(seen, profile=hostile)), Part("one", HOSTILE, "", {HOSTILE: HOSTILE})]
+    parts = [lanes.part(replace(seen.kept, profile=hostile)), Part("one", HOSTILE, "", {HOSTILE: HOSTILE})]
     text = page.document(HOSTILE, HOSTILE, [(HOSTILE, HOSTILE, HOSTILE)], parts)
     found = Elements(text).found
     assert [tag for tag, _ in found].count("script") == 3  # two of values, one of code
@@ -59,7 +61,7 @@ def test_text_of_others_is_never_html(seen: Watched) -> None:
 
 
 def test_the_page_loads_nothing(seen: Watched) -> None:
-    text = page.document("a", "b", [], [partition.part(seen), lanes.part(seen)])
+    text = page.document("a", "b", [], [partition.part(seen), lanes.part(seen.kept)])
     assert re.findall(r"""(?:src|href)=["'](?!#)""", text) == []
     assert re.findall(r"https?://(?!www\.w3\.org/2000/svg)[^\s\"']*", text) == []
     assert "default-src 'none'" in text
@@ -96,9 +98,9 @@ def test_blocks_that_there_is_no_room_for_are_said_to_be_left_out(
 
 def test_executions_that_there_is_no_room_for_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     found = watch(catalogue.find("uncoalesced"), 4, 4, 32, "float32", machine.gpu("a6000"))
-    every: Any = lanes.part(found).values
+    every: Any = lanes.part(found.kept).values
     monkeypatch.setattr(lanes, "_MOST_EXECUTIONS", 8)
-    some: Any = lanes.part(found).values
+    some: Any = lanes.part(found.kept).values
     for more, less in zip(every["sites"], some["sites"], strict=True):
         assert len(more["runs"]) - len(less["runs"]) == less["left"]
         assert {run[0] for run in less["runs"]} == {run[0] for run in more["runs"]}
@@ -106,7 +108,7 @@ def test_executions_that_there_is_no_room_for_are_counted(monkeypatch: pytest.Mo
 
 
 def test_each_execution_has_its_pattern(seen: Watched) -> None:
-    values: Any = lanes.part(seen).values
+    values: Any = lanes.part(seen.kept).values
     for site in values["sites"]:
         for _, base, pattern, amount, ideal in site["runs"]:
             offsets, waves = values["patterns"][pattern]
@@ -120,6 +122,6 @@ def test_each_execution_has_its_pattern(seen: Watched) -> None:
 
 
 def test_the_listing_has_a_button_for_each_line_with_accesses(seen: Watched) -> None:
-    part = lanes.part(seen)
+    part = lanes.part(seen.kept)
     buttons = {attributes["data-at"] for _, attributes in Elements(part.body).found if "data-at" in attributes}
     assert buttons == {site["at"] for site in (part.values or {})["sites"]}

@@ -41,7 +41,7 @@
       }
     }
     const rows = Array.from({ length: seen.amount }, (_, wave) => ({
-      name: nameOfWave(seen, wave), cells: Array.from({ length: LANES }, () => ({ lanes: [], paint: "" })),
+      name: nameOfWave(seen, wave), short: String(wave + 1), cells: Array.from({ length: LANES }, () => ({ lanes: [], paint: "" })),
     }));
     for (const one of seen.on) {
       for (const word of wordsOf(one.at)) {
@@ -67,7 +67,7 @@
         const line = Math.floor((word * WORD) / LINE), inLine = word - (line * LINE) / WORD;
         if (!rows.has(line)) {
           rows.set(line, {
-            name: nameOf(line * LINE), cells: Array.from({ length: LANES }, () => ({ lanes: [], paint: "" })),
+            name: nameOf(line * LINE), short: nameOf(line * LINE), cells: Array.from({ length: LANES }, () => ({ lanes: [], paint: "" })),
           });
         }
         const cells = rows.get(line).cells, start = Math.floor(inLine / 8) * 8;
@@ -79,25 +79,42 @@
     return [...rows.values()];
   }
 
-  // An address as the element of A, B or C that it is.
+  // An address as the element of an array that it is: the index along the longest stride first.
   function nameOf(at) {
-    for (const [name, start, rows, columns, bytes] of values.matrices) {
-      const index = Math.floor((at - start) / bytes);
-      if (index >= 0 && index < rows * columns) return `${name}[${Math.floor(index / columns)}, ${index % columns}]`;
+    for (const [name, start, shape, strides, bytes] of values.operands) {
+      const axes = [...shape.keys()].sort((a, b) => strides[b] - strides[a]), index = [];
+      let left = at - start;
+      for (const axis of axes) {
+        index[axis] = Math.floor(left / strides[axis]);
+        left -= index[axis] * strides[axis];
+      }
+      if (left < bytes && index.every((one, axis) => one >= 0 && one < shape[axis])) return `${name}[${index.join(", ")}]`;
     }
     return `0x${at.toString(16)}`;
   }
 
   // -- drawing ------------------------------------------------------------------------------------------------------
 
-  const LABEL = 16, TALL = 26, GAP = 5; // a gap stands between each 8 cells
+  const GAP = 5; // stands between each 8 cells
 
-  function box(svg, x, y, wide, { lanes, paint }, chosen) {
+  // How rows are laid out: names stand above them or, where they are many, at their left; cells in one line or two.
+  function layout(width, rows) {
+    const compact = rows.length > 8, left = compact ? Math.max(...rows.map((row) => row.short.length)) * 7 + 10 : 0;
+    const columns = width < 560 ? LANES / 2 : LANES;
+    const wide = (width - left - (columns / 8 - 1) * GAP) / columns;
+    return {
+      columns, wide, left, tall: compact ? 21 : 26, label: compact ? 0 : 16, after: compact ? 1 : 6,
+      x: (number) => left + (number % columns) * wide + Math.floor((number % columns) / 8) * GAP,
+      down: (number) => Math.floor(number / columns),
+    };
+  }
+
+  function box(svg, x, y, wide, tall, { lanes, paint }, chosen) {
     const looks = {
       bad: { fill: colour("bad") }, accent: { fill: colour("accent") },
       waste: { fill: colour("bad"), "fill-opacity": 0.2 }, "": { fill: colour("panel") },
     }[paint];
-    const part = drawn("rect", { x: x + 0.5, y: y + 0.5, width: wide - 2, height: TALL - 3, rx: 2, ...looks });
+    const part = drawn("rect", { x: x + 0.5, y: y + 0.5, width: wide - 2, height: tall - 3, rx: 2, ...looks });
     if (lanes.length) part.append(drawn("title", {}, `lanes ${lanes.join(", ")}`));
     svg.append(part);
     if (chosen) part.setAttribute("stroke", colour("ink"));
@@ -105,56 +122,56 @@
     if (!lanes.length) return;
     const words = lanes.length === 1 ? String(lanes[0]) : `\u00d7${lanes.length}`;
     const size = Math.min(12, (wide - 2) / (words.length * 0.58));
+    const off = paint === "" ? colour("quiet") : colour("ground");
     svg.append(drawn("text", {
-      x: x + wide / 2, y: y + TALL / 2 + size * 0.34, fill: colour("ground"), "font-size": size,
-      "text-anchor": "middle", "pointer-events": "none",
+      x: x + wide / 2, y: y + tall / 2 - 1 + size * 0.34, fill: off, "font-size": size, "text-anchor": "middle",
+      "pointer-events": "none",
     }, words));
   }
 
-  // A row of cells, in two lines where there is little room; returns where the next one begins.
-  function rowOf(svg, y, width, row, isChosen) {
-    const columns = width < 560 ? LANES / 2 : LANES, wide = (width - (columns / 8 - 1) * GAP) / columns;
-    svg.append(drawn("text", { x: 0, y: y + 12, fill: colour("quiet"), "font-size": 12 }, row.name));
+  // A row of cells; returns where the next one begins.
+  function rowOf(svg, y, place, row, isChosen) {
+    const base = place.label ? y + 12 : y + 14;
+    svg.append(drawn("text", { x: 0, y: base, fill: colour("quiet"), "font-size": 12 }, place.label ? row.name : row.short));
     row.cells.forEach((cell, number) => {
-      const down = Math.floor(number / columns), across = number % columns;
-      const x = across * wide + Math.floor(across / 8) * GAP;
-      box(svg, x, y + LABEL + down * TALL, wide, cell, isChosen(cell, number));
-      svg.lastChild.dataset.cell = number;
+      const top = y + place.label + place.down(number) * place.tall;
+      box(svg, place.x(number), top, place.wide, place.tall, cell, isChosen(cell, number));
     });
-    return y + LABEL + (LANES / columns) * TALL + 6;
+    return y + place.label + (LANES / place.columns) * place.tall + place.after;
   }
 
-  function scale(svg, y, width) {
-    const columns = width < 560 ? LANES / 2 : LANES, wide = (width - (columns / 8 - 1) * GAP) / columns;
-    for (let number = 0; number < LANES; number += width < 560 ? 2 : 1) {
-      const across = number % columns;
+  function scale(svg, y, place) {
+    const narrow = place.columns < LANES;
+    for (let number = 0; number < LANES; number += narrow ? 2 : 1) {
       svg.append(drawn("text", {
-        x: (across + 0.5) * wide + Math.floor(across / 8) * GAP, y: y + 11 + Math.floor(number / columns) * 13, fill: colour("quiet"),
+        x: place.x(number) + place.wide / 2, y: y + 11 + place.down(number) * 13, fill: colour("quiet"),
         "font-size": 10, "text-anchor": "middle",
       }, number));
     }
-    return y + (LANES / columns) * 13 + 8;
+    return y + (LANES / place.columns) * 13 + 8;
+  }
+
+  // What each lane of the warp looks like: as its word does below.
+  function warpRow(seen, rows) {
+    const paint = (one) => (one.at === null ? "" : cellOf(rows, one.lane).paint);
+    return { name: "lanes of the warp", cells: seen.lanes.map((one) => ({ lanes: [one.lane], paint: paint(one) })) };
   }
 
   function draw(width = state.width) {
     state.width = width;
     const seen = current(), rows = isShared() ? bankRows(seen) : lineRows(seen);
-    const chosen = seen.lanes[state.lane];
+    const chosen = seen.lanes[state.lane], place = layout(width, rows);
     const svg = drawing(width, 10);
-    const warp = { name: "lanes of the warp", cells: seen.lanes.map((one) => ({
-      lanes: [one.lane], paint: one.at === null ? "" : isShared() && cellOf(rows, one.lane).paint === "bad" ? "bad" : "accent",
-    })) };
-    let y = rowOf(svg, 0, width, warp, (_, number) => number === state.lane);
+    let y = rowOf(svg, 0, layout(width, []), warpRow(seen, rows), (_, number) => number === state.lane);
     [...svg.querySelectorAll("rect")].forEach((one, lane) => one.addEventListener("click", () => pick(lane)));
     svg.append(drawn("text", { x: 0, y: y + 18, fill: colour("ink"), "font-size": 13, "font-weight": "bold" },
-      isShared() ? "banks of shared memory, 4 bytes wide" : "lines of global memory, 4 sectors of 8 words"));
+      isShared() ? "a row a wavefront, over the 32 banks" : "a row a line of 128 bytes, of 4 sectors"));
     y += 24;
-    if (isShared()) y = scale(svg, y, width);
-    for (const row of rows) y = rowOf(svg, y, width, row, (cell) => chosen.at !== null && cell.lanes.includes(state.lane));
+    if (isShared()) y = scale(svg, y, place);
+    for (const row of rows) y = rowOf(svg, y, place, row, (cell) => chosen.at !== null && cell.lanes.includes(state.lane));
     svg.setAttribute("viewBox", `0 0 ${width} ${y}`);
     svg.setAttribute("height", y);
     picture.replaceChildren(svg);
-    picture.dataset.rows = rows.length;
     say(seen, rows);
   }
 
@@ -218,7 +235,7 @@
     offer(does("site"), found.map((number, place) => {
       const one = values.sites[number], [requests, all] = one.all;
       const each = (all / requests).toFixed(1).replace(".0", "");
-      const of = one.space === "shared" ? "" : ` of ${nameOf(one.runs[0][1])[0]}`;
+      const of = one.space === "shared" ? "" : ` of ${nameOf(one.runs[0][1]).split("[")[0]}`;
       const which = found.length > 1 ? `${place + 1}. ` : "";
       return [number, `${which}${one.opcode}${of}: ${each} ${one.space === "shared" ? "wavefronts" : "sectors"} a request`];
     }));

@@ -11,7 +11,7 @@ from tilewright.instruments.addresses import AddressesResult
 from tilewright.profiling.counts import Counts, Sectors, Wavefronts
 from tilewright.profiling.lanes import ideal_wavefronts, sectors, wavefronts
 from tilewright.profiling.record import Profile
-from tilewright.profiling.watching import Watched
+from tilewright.profiling.watching import Kept
 from tilewright.report import figures
 from tilewright.report.html.parts import Part
 from tilewright.report.places import path
@@ -22,7 +22,7 @@ from tilewright.simt.events import EventKind, Site
 _MOST_EXECUTIONS = 256
 
 
-def part(seen: Watched) -> Part:
+def part(seen: Kept) -> Part:
     """The listing, and the picture with what its script needs."""
     accesses = [*_accesses(seen, seen.from_global), *_accesses(seen, seen.from_shared)]
     patterns: dict[tuple[Any, ...], int] = {}
@@ -30,7 +30,7 @@ def part(seen: Watched) -> Part:
     values = {
         "sites": sites,
         "patterns": [list(pattern) for pattern in patterns],
-        "matrices": [[x.name, x.address, x.rows, x.columns, x.element_bytes] for x in seen.matrices],
+        "operands": [[x.name, x.address, x.shape, x.strides, x.element_bytes] for x in seen.operands],
     }
     body = f'{_ABOVE}<div class="beside"><div class="listing">{_listing(seen.profile, sites)}</div>{_PICTURE}</div>'
     return Part("lanes", "Lines and lanes", body, values)
@@ -60,8 +60,8 @@ _PICTURE = """<div class="access">
 # -- accesses -----------------------------------------------------------------------------------------------------
 
 
-def _accesses(seen: Watched, kept: AddressesResult) -> Iterator[tuple[Site, list[Any]]]:
-    """Each access of the launch's first block to A, B, C or shared memory, with its requests by warp."""
+def _accesses(seen: Kept, kept: AddressesResult) -> Iterator[tuple[Site, list[Any]]]:
+    """Each access of the launch's first block to an array or shared memory, with its requests by warp."""
     for row, site in enumerate(kept.sites):
         if site.kind is not EventKind.ACCESS:
             continue
@@ -75,7 +75,7 @@ def _active(record: Any) -> list[int]:
     return [at for lane, at in enumerate(record["addresses"].tolist()) if int(record["mask"]) >> lane & 1]
 
 
-def _site(site: Site, records: list[Any], seen: Watched, patterns: dict[tuple[Any, ...], int]) -> dict[str, Any]:
+def _site(site: Site, records: list[Any], seen: Kept, patterns: dict[tuple[Any, ...], int]) -> dict[str, Any]:
     """An access: what it is, and per execution warp, number, lowest address and which pattern its lanes have."""
     number: Counter[int] = Counter()
     of_warp = max(1, _MOST_EXECUTIONS // len({int(record["warp"]) for record in records}))

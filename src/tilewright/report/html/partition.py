@@ -23,7 +23,7 @@ def part(seen: Watched) -> Part:
     m, n, k = seen.extents
     values = {"extents": [m, n, k], "tile": [*seen.record.tile, _depth(found)], **_blocks(seen, found)}
     how = "between two barriers" if found.by_barriers else "in one turn of each warp's loop: there are no barriers"
-    left_out = seen.profile.grid[0] * seen.profile.grid[1] - len(values["blocks"])
+    left_out = seen.kept.profile.grid[0] * seen.kept.profile.grid[1] - len(values["blocks"])
     note = f" {figures.amount(left_out, 'block')} more ran; what they loaded is not kept." if left_out else ""
     return Part("partition", "Blocks", _BODY.format(how=html.escape(how + "."), note=html.escape(note)), values)
 

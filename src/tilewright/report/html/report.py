@@ -10,7 +10,7 @@ from tilewright.ladder.rung import Climb
 from tilewright.machine import Gpu
 from tilewright.prediction.record import Prediction
 from tilewright.profiling.record import Profile
-from tilewright.profiling.watching import Watched
+from tilewright.profiling.watching import Kept, Watched
 from tilewright.rates.record import Sweep
 from tilewright.report import figures, profile as profile_report, records
 from tilewright.report.charts import ladder, occupancy, rates
@@ -18,6 +18,7 @@ from tilewright.report.charts.records import Bar, Bars, Chart
 from tilewright.report.html import lanes, page, partition
 from tilewright.report.html.figures import charted, told
 from tilewright.report.html.parts import Part
+from tilewright.report.places import path
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,36 +43,56 @@ class Material:
 
 
 def text(material: Material) -> str:
-    """The page."""
+    """The page of a kernel of the catalogue."""
     seen = material.seen
     m, n, k = seen.extents
     subtitle = (
         f"{seen.record.title}. C of {m} x {n} from A of {m} x {k} and B of {k} x {n}, {seen.dtype}, "
         f"on a simulated {material.gpu.name}"
     )
-    return page.document(seen.record.name, subtitle, tuple(_facts(material)), tuple(_parts(material)))
+    facts = (*_predicted(material.time), *_facts(seen.kept.profile))
+    return page.document(seen.record.name, subtitle, facts, tuple(_parts(material)))
+
+
+def of_launch(kept: Kept, gpu: Gpu) -> str:
+    """The page of a launch of a program's: what can be said of any kernel."""
+    profile = kept.profile
+    grid, block = ("x".join(map(str, extent)) for extent in (profile.grid, profile.block))
+    where = f", launched at {path(profile.launched_at)}" if profile.launched_at else ""
+    subtitle = f"Launch {profile.launch}: grid {grid}, block {block}{where}, on a simulated {gpu.name}"
+    parts = (lanes.part(kept), _bound(profile), *_occupancy(gpu, profile))
+    return page.document(profile.kernel, subtitle, tuple(_facts(profile)), parts)
 
 
 def charts(material: Material) -> tuple[Chart, ...]:
     """Every chart of the page."""
-    return (*_of_ladder(material.ladder), *_of_sweep(material.sweep), *_of_occupancy(material))
+    fits = _of_occupancy(material.gpu, material.seen.kept.profile)
+    return (*_of_ladder(material.ladder), *_of_sweep(material.sweep), *fits)
 
 
 def _parts(material: Material) -> Iterator[Part]:
     seen = material.seen
     yield partition.part(seen)
-    yield lanes.part(seen)
-    yield told("bound", "What bounds it", _BOUND, profile_report.bound(seen.profile))
+    yield lanes.part(seen.kept)
+    yield _bound(seen.kept.profile)
     climbed = _of_ladder(material.ladder)
     if climbed:
         yield charted("ladder", "The ladder", _LADDER, climbed)
     swept = _of_sweep(material.sweep)
     if swept:
         yield charted("rates", "Rates", _RATES, swept)
-    fits = _of_occupancy(material)
+    yield from _occupancy(material.gpu, seen.kept.profile)
+    yield told("findings", "Findings", _FINDINGS, records.blocks(material.found))
+
+
+def _bound(profile: Profile) -> Part:
+    return told("bound", "What bounds it", _BOUND, profile_report.bound(profile))
+
+
+def _occupancy(gpu: Gpu, profile: Profile) -> Iterator[Part]:
+    fits = _of_occupancy(gpu, profile)
     if fits:
         yield charted("occupancy", "Occupancy", _OCCUPANCY, fits)
-    yield told("findings", "Findings", _FINDINGS, records.blocks(material.found))
 
 
 _BOUND = "How long each unit of the GPU must work at least for what was counted: no GPU of this kind is faster."
@@ -105,17 +126,19 @@ def _of_sweep(sweep: Sweep | None) -> Sequence[Chart]:
     return () if sweep is None else rates.charts(sweep)
 
 
-def _of_occupancy(material: Material) -> Sequence[Chart]:
-    fits = material.seen.profile.occupancy
-    return () if fits is None else occupancy.charts(material.gpu, fits.demand, material.seen.record.name)
+def _of_occupancy(gpu: Gpu, profile: Profile) -> Sequence[Chart]:
+    fits = profile.occupancy
+    return () if fits is None else occupancy.charts(gpu, fits.demand, profile.kernel)
 
 
-def _facts(material: Material) -> Iterator[tuple[str, str, str]]:
-    """A label, a figure, and a few words."""
-    profile, time = material.seen.profile, material.time
+def _predicted(time: Prediction | None) -> Iterator[tuple[str, str, str]]:
     if time is not None:
         band = f"{figures.seconds(time.least_seconds)} to {figures.seconds(time.most_seconds)}; {time.limiter}"
         yield "predicted time", figures.seconds(time.seconds), band
+
+
+def _facts(profile: Profile) -> Iterator[tuple[str, str, str]]:
+    """A label, a figure, and a few words."""
     yield from _counted(profile)
     if profile.resources is not None and profile.occupancy is not None:
         fit = profile.occupancy.occupancy
