@@ -118,7 +118,8 @@ def of_run(run: FakeRun, gpu: Any) -> Any:
         shared_loads=Wavefronts(wavefronts=fronts, ideal_wavefronts=fronts - seen.shared_bank_conflicts),
         shared_stores=Wavefronts(wavefronts=(stores := seen.shared_store_wavefronts), ideal_wavefronts=stores),
     )
-    return SimpleNamespace(totals=totals, units=(Unit("DRAM", 6400, "bytes", 1e-6),))
+    units = (Unit("DRAM", 6400, "bytes", 1e-6),)
+    return SimpleNamespace(totals=totals, units=units, resources=None, notes=("there is no assembler",))
 
 
 def launch(program: FakeProgram, grid: Any, block: Any, arguments: Any, **options: Any) -> FakeRun:

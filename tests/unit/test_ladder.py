@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from fakes import FakeRecord
 
-from tilewright import ladder
+from tilewright import catalogue, ladder
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
 from tilewright.ladder import climber
 from tilewright.waiting import Activity, watched
@@ -155,3 +155,12 @@ def test_a_real_gpu_is_asked_for_its_own_code_and_stands_beside_the_vendor(
     assert done.rungs[0].counts.warp_instructions is None
     assert done.trusted
     assert done.problem.dtypes == ("float32",)
+
+
+def test_a_rung_has_a_predicted_time_with_its_band() -> None:
+    pytest.importorskip("numba.cuda", reason="the gpu extra brings the compilers")
+    a, b = ladder.operands(32, 32, 32, "float32")
+    (rung,) = ladder.climb(a, b, records=[catalogue.find("results_8")]).rungs
+    found = rung.predicted
+    assert found.predicted_seconds and found.predicted_least_seconds and found.predicted_most_seconds
+    assert 1e-6 < found.predicted_least_seconds < found.predicted_seconds < found.predicted_most_seconds < 1e-4

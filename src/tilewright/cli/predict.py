@@ -69,7 +69,7 @@ def _of_program(ctx: typer.Context, what: program.Chosen, kernel: str | None, cl
     from tilewright import machine
     from tilewright.cli import values
     from tilewright.drivers.following import follow
-    from tilewright.prediction.programs import Predictions
+    from tilewright.prediction.programs import REFUSED, Predictions
     from tilewright.report import console, prediction as report, terminal
 
     mhz = None if clock is None else values.whole("--clock", clock, 1, str(machine.gpu(what.gpu).boost_mhz))
@@ -79,9 +79,15 @@ def _of_program(ctx: typer.Context, what: program.Chosen, kernel: str | None, cl
     program.point_out_options(ctx, what, ended)
     if ended.children_launched:
         console.error(f"{program.UNSEEN} not predicted", title="warning")
-    for failed, error in seen.failed:
-        console.error(f"{failed}: its launch has no prediction: {error}")
-    if not seen.predictions and not seen.failed:
+    found, failed = [], list(seen.failed)
+    for profile in seen.profiles:
+        try:
+            found.append(seen.predicted(profile))
+        except REFUSED as refused:
+            failed.append((profile.kernel, str(refused).splitlines()[0]))
+    for name, error in failed:
+        console.error(f"{name}: its launch has no prediction: {error}")
+    if not found and not failed:
         if kernel is not None and ended.error is None:
             launched = ", ".join(seen.kernels) or "none"
             raise ArgumentValueError(
@@ -89,9 +95,9 @@ def _of_program(ctx: typer.Context, what: program.Chosen, kernel: str | None, cl
             )
         console.note("nothing to predict: the program launched no kernel of numba.cuda")
     if json:
-        console.document(report.program_document(seen.predictions, seen.failed, ended))
-    elif seen.predictions:
-        terminal.show(report.of_program(seen.predictions), console.output())
+        console.document(report.program_document(found, failed, ended))
+    elif found:
+        terminal.show(report.of_program(found), console.output())
     return ended.status
 
 

@@ -12,6 +12,7 @@ from tilewright.errors import ArgumentValueError
 
 if TYPE_CHECKING:
     from tilewright.drivers.script import Ended
+    from tilewright.prediction.programs import Predictions
     from tilewright.profiling import Profiles
 
 
@@ -45,14 +46,14 @@ def profile(
     from tilewright.cli import files, values
     from tilewright.cli.report import write_page
     from tilewright.drivers.following import follow
-    from tilewright.profiling import Profiles
+    from tilewright.prediction.programs import Predictions
     from tilewright.report.html import report as html_report
 
     number = None if launch is None else values.whole("--launch", launch, 0, "0")
     page = None if html is None else html.absolute()  # the program may go elsewhere
     if page is not None:
         files.check_output(page, force=force)
-    seen = Profiles(gpu=what.gpu, kernel=kernel, launch=number, keep=page is not None)
+    seen = Predictions(gpu=what.gpu, kernel=kernel, launch=number, keep=page is not None)
     ended = follow(what.program, what.argv, seen, what.gpu, limits=what.limits, quiet=json)
     ended.report()
     program.point_out_options(ctx, what, ended)
@@ -64,7 +65,7 @@ def profile(
     raise typer.Exit(ended.status)
 
 
-def _show(seen: Profiles, ended: Ended, kernel: str | None, launch: int | None, *, json: bool) -> None:
+def _show(seen: Predictions, ended: Ended, kernel: str | None, launch: int | None, *, json: bool) -> None:
     """Print the profiles, and what has none."""
     from tilewright.report import console, document, profile as report, terminal
 
@@ -77,7 +78,7 @@ def _show(seen: Profiles, ended: Ended, kernel: str | None, launch: int | None, 
     if json:
         console.document(document.profiles(seen.profiles, seen.failed, ended))
     elif seen.profiles:
-        terminal.show(report.of_program(seen.profiles), console.output())
+        terminal.show(report.of_program(seen.profiles, seen.where_known), console.output())
 
 
 def _say_why_nothing(seen: Profiles, ended: Ended, kernel: str | None, number: int | None) -> None:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tilewright.backends import inventory
-from tilewright.errors import ArgumentValueError, KernelError, MissingExtraError, TilewrightError
+from tilewright.errors import ArgumentValueError, CompileError, KernelError, MissingExtraError, TilewrightError
 from tilewright.ladder.matrices import Array, operands
-from tilewright.ladder.rung import Counts, Footprint, Machine, OffMultiples, Rung
+from tilewright.ladder.rung import Counts, Footprint, Machine, OffMultiples, Predicted, Rung
 from tilewright.problem.reference import canonical
 from tilewright.settings import Settings
 from tilewright.version import __version__
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tilewright.backends.inventory import Row
     from tilewright.kernels.catalogue import Record
     from tilewright.machine import Gpu
-    from tilewright.profiling import Unit
+    from tilewright.profiling import Profile
     from tilewright.programs import Program
 
 
@@ -204,10 +204,11 @@ class Climber:
             seconds = run.seconds
             for _ in range(REPEATS - 1 if seconds < REPEAT_BELOW_SECONDS else 0):
                 seconds = min(seconds, self.launch(record, program, a, b)[1].seconds)
-            counts, limits = self._counted(record, program, a, b) if self.simulates else (Counts(), ())
+            seen = self._profiled(record, program, a, b) if self.simulates else None
         except TilewrightError as error:
             return replace(rung, verified=False, error=str(error))
-        rung = replace(rung, counts=counts, limits=limits)
+        if seen is not None:
+            rung = replace(rung, counts=_counts(seen), limits=seen.units, predicted=_predicted(seen, program, self.gpu))
         return _verified(rung, c, record.reference(a, b), seconds, run.translate_seconds)
 
     def launch(
@@ -218,21 +219,11 @@ class Climber:
         options = {"instruments": tuple(instruments), "seed": self.seed} if self.simulates else {}
         return c, self.backend.run(record, program, a, b, c, **options)
 
-    def _counted(self, record: Record, program: Program, a: Array, b: Array) -> tuple[Counts, tuple[Unit, ...]]:
-        """Launch with the counting instruments; the counts, and the least times of the GPU's units for them."""
+    def _profiled(self, record: Record, program: Program, a: Array, b: Array) -> Profile:
+        """Launch with the counting instruments."""
         from tilewright import profiling
 
-        seen = profiling.of_run(self.launch(record, program, a, b, profiling.instruments())[1], self.gpu)
-        total = seen.totals
-        counts = Counts(
-            warp_instructions=total.warp_instructions,
-            global_load_sectors=total.global_loads.sectors,
-            global_store_sectors=total.global_stores.sectors,
-            shared_load_wavefronts=total.shared_loads.wavefronts,
-            shared_store_wavefronts=total.shared_stores.wavefronts,
-            shared_bank_conflicts=total.in_shared.excess_wavefronts,
-        )
-        return counts, seen.units
+        return profiling.of_run(self.launch(record, program, a, b, profiling.instruments())[1], self.gpu)
 
     def _footprint(self, program: Program, block: Sequence[int]) -> Footprint:
         """Ask the assembler for the kernel's resources, and the machine for the occupancy they allow."""
@@ -252,6 +243,29 @@ class Climber:
             occupancy=fit.fraction,
             occupancy_limiter=fit.limiter,
         )
+
+
+def _counts(seen: Profile) -> Counts:
+    total = seen.totals
+    return Counts(
+        warp_instructions=total.warp_instructions,
+        global_load_sectors=total.global_loads.sectors,
+        global_store_sectors=total.global_stores.sectors,
+        shared_load_wavefronts=total.shared_loads.wavefronts,
+        shared_store_wavefronts=total.shared_stores.wavefronts,
+        shared_bank_conflicts=total.in_shared.excess_wavefronts,
+    )
+
+
+def _predicted(seen: Profile, program: Program, gpu: Gpu) -> Predicted:
+    """The time of a launch that was profiled; not known where the model refuses it, or its programs are missing."""
+    from tilewright.prediction import launches
+
+    try:
+        found = launches.of_profile(seen, program, gpu, changes=False)
+    except (CompileError, MissingExtraError):
+        return Predicted()
+    return Predicted(found.seconds, found.least_seconds, found.most_seconds)
 
 
 def _verified(rung: Rung, c: Array, expected: Array, seconds: float, translate_seconds: float) -> Rung:

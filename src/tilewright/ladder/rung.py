@@ -67,6 +67,15 @@ class Footprint:
 
 
 @dataclass(frozen=True, slots=True)
+class Predicted:
+    """How long the launch takes on the GPU, by the model of times, with its band of error; nothing measured it."""
+
+    predicted_seconds: float | None = None
+    predicted_least_seconds: float | None = None
+    predicted_most_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class OffMultiples:
     """What a published specimen did once on the simulated GPU, at extents that are no multiples of its tile.
 
@@ -113,6 +122,7 @@ class Rung:
     #: How long each unit of the GPU must work at least for what was counted, the slowest first; empty where nothing was
     #: counted.
     limits: tuple[Unit, ...] = ()
+    predicted: Predicted = Predicted()
     missing: str = ""  #: The extra without which it cannot run here; "" where it can.
 
 

@@ -86,26 +86,39 @@ def predict(
 
 
 def of_profile(
-    seen: Profile, program: Program, gpu: machine.Gpu, clock_mhz: int | None = None, limits: Limits | None = None
+    seen: Profile,
+    program: Program,
+    gpu: machine.Gpu,
+    clock_mhz: int | None = None,
+    limits: Limits | None = None,
+    *,
+    changes: bool = True,
 ) -> Prediction:
-    """The time of a launch that was profiled.
+    """The time of a launch that was profiled; what a change would give takes as long again for each, if wanted.
 
     Raises MissingExtraError: the assembler or the disassembler is not installed.
     """
     if seen.resources is None or seen.occupancy is None:
         raise MissingExtraError("; ".join(seen.notes))
     work = workload.of_profile(seen, max(1, seen.occupancy.occupancy.active_blocks))
-    return of_work(seen, Model.of(program, work, gpu, Deadline.of(limits)), work, seen.grid, clock_mhz)
+    return of_work(seen, Model.of(program, work, gpu, Deadline.of(limits)), work, seen.grid, clock_mhz, changes=changes)
 
 
 def of_work(
-    seen: Profile, model: Model, work: Workload, grid: tuple[int, int, int], clock_mhz: int | None = None
+    seen: Profile,
+    model: Model,
+    work: Workload,
+    grid: tuple[int, int, int],
+    clock_mhz: int | None = None,
+    *,
+    changes: bool = True,
 ) -> Prediction:
     """The prediction of a workload, whose kernel was profiled in a launch of this or another grid."""
     gpu, mhz = model.gpu, clock_mhz or model.gpu.boost_mhz
     with announced("predicting", seen.kernel):
         time = model.time(work, mhz)
-        others = [Change(name, model.time(other, mhz).seconds) for name, other in _others(work, gpu)]
+        different = _others(work, gpu) if changes else ()
+        others = [Change(name, model.time(other, mhz).seconds) for name, other in different]
     found = time.simulated
     shares = sorted((Share(*item) for item in found.shares.items()), key=lambda share: -share.fraction)
     return Prediction(

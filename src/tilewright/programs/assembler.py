@@ -77,7 +77,7 @@ def resources(ptx: str, entry: str, cc: tuple[int, int]) -> Resources:
 @bounded(512)
 def _resources(ptx: str, entry: str, cc: tuple[int, int], ptxas: Path) -> Resources:
     cache = store.room(upkeep.RESOURCES)
-    key = store.digest(ptx, entry, str(cc), _version(ptxas))
+    key = store.digest(ptx, entry, str(cc), version(ptxas))
     kept = store.read(cache, key, lambda header: Resources(**header))
     if kept is not None:
         return kept[0]
@@ -96,10 +96,11 @@ def cubin(ptx: str, entry: str, cc: tuple[int, int]) -> bytes:
 
 
 @bounded(8)
-def _version(ptxas: Path) -> str:
-    done = _run([str(ptxas), "--version"], "its version")
+def version(program: Path) -> str:
+    """What the assembler, or another of the vendor's programs, says of its version."""
+    done = _run([str(program), "--version"], "its version")
     if done.returncode:
-        raise CompileError(f"{ptxas} --version failed ({done.stderr.strip() or done.returncode}); install it again")
+        raise CompileError(f"{program} --version failed ({done.stderr.strip() or done.returncode}); install it again")
     return done.stdout
 
 

@@ -14,11 +14,12 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
 from tilewright.errors import CompileError
-from tilewright.native import private
+from tilewright.native import private, store, upkeep
 from tilewright.native.once import bounded
 from tilewright.programs import assembler
 from tilewright.programs.optional import missing
@@ -81,11 +82,26 @@ def find_disassembler() -> Path:
 
 @bounded(64)
 def disassembled(ptx: str, entry: str, cc: tuple[int, int]) -> tuple[Instruction, ...]:
-    """The machine code that the vendor's assembler makes of a kernel for a compute capability.
+    """The machine code that the vendor's assembler makes of a kernel for a compute capability; remembered on disk.
 
     Raises MissingExtraError: the assembler or the disassembler is not installed; CompileError: one of them refused.
     """
     program = find_disassembler()
+    cache = store.room(upkeep.RESOURCES)
+    versions = (assembler.version(assembler.find_assembler()), assembler.version(program))
+    key = store.digest("machine code", ptx, entry, str(cc), *versions)
+    kept = store.read(cache, key, lambda header: str(header["entry"]))
+    text = zlib.decompress(kept[1]).decode() if kept else _section(_text(program, ptx, entry, cc), entry)
+    code = _read(text)
+    if not code:
+        raise CompileError(f"{entry}: the disassembler shows no code of that name; install the assembler and it again")
+    if not kept:
+        store.write(cache, key, {"entry": entry}, zlib.compress(text.encode()))
+    return code
+
+
+def _text(program: Path, ptx: str, entry: str, cc: tuple[int, int]) -> str:
+    """What the disassembler writes of a kernel."""
     with private.working_folder() as folder:
         image = folder / "kernel.cubin"
         private.write(image, assembler.cubin(ptx, entry, cc))
@@ -96,10 +112,7 @@ def disassembled(ptx: str, entry: str, cc: tuple[int, int]) -> tuple[Instruction
             raise CompileError(f"{entry}: {program} cannot be run ({error}); install it again") from error
     if done.returncode:
         raise CompileError(f"{entry}: the disassembler refused the machine code:\n{done.stderr.strip()}")
-    code = _read(_section(done.stdout, entry))
-    if not code:
-        raise CompileError(f"{entry}: the disassembler shows no code of that name; install the assembler and it again")
-    return code
+    return done.stdout
 
 
 def _section(text: str, entry: str) -> str:

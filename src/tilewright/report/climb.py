@@ -65,6 +65,11 @@ def _groups(climb: Climb) -> Iterator[Group]:
     )
     if not real:
         yield from _limits(climb)
+        yield group(
+            Column("GPU time\npredicted", lambda r: r.predicted.predicted_seconds, SECONDS),
+            Column("\nfrom", lambda r: r.predicted.predicted_least_seconds, SECONDS),
+            Column("\nto", lambda r: r.predicted.predicted_most_seconds, SECONDS),
+        )
         yield from _counts(climb)
 
 
@@ -205,6 +210,11 @@ def _legend(climb: Climb) -> Iterator[str]:
         yield (
             "GPU times, by what bounds them: what issue, arithmetic and each memory (sh.: shared) take at least for "
             "what was counted. The longest bounds the kernel: no GPU of this kind is faster."
+        )
+    if any(r.predicted.predicted_seconds for r in rungs):
+        yield (
+            "Predicted: by a model of one multiprocessor from machine code and counts, with the band that most "
+            "published times lie in; nothing was measured."
         )
     if any(r.published and not _of_vendor(r) for r in rungs):
         yield "Published: as its source has it, defects included; what it does is shown, not trusted."

@@ -68,5 +68,5 @@ def devices(found: Sequence[Device]) -> dict[str, Any]:
 
 def _rung_document(rung: Rung) -> dict[str, Any]:
     document = asdict(rung)
-    counts, footprint = document.pop("counts"), document.pop("footprint")
-    return {**document, **counts, **footprint}
+    counts, footprint, predicted = (document.pop(name) for name in ("counts", "footprint", "predicted"))
+    return {**document, **counts, **footprint, **predicted}

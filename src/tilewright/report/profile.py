@@ -10,6 +10,7 @@ from typing import Any
 from rich.text import Text
 
 from tilewright.machine.alternatives import Alternative, Demand
+from tilewright.prediction.record import Prediction
 from tilewright.profiling import Counts, Profile, Sectors, Served, Unit, Wavefronts
 from tilewright.profiling.record import Extent, LineCounts
 from tilewright.report import figures, occupancy, styles, tables
@@ -33,10 +34,14 @@ class Row:
     counts: Counts | None = None
 
 
-def of_program(profiles: Sequence[Profile]) -> Iterator[Block]:
+#: The predicted time of a launch, where it has one.
+Predicted = Callable[[Profile], Prediction | None]
+
+
+def of_program(profiles: Sequence[Profile], predicted: Predicted | None = None) -> Iterator[Block]:
     """A table of a program's launches, and for each kernel that of its launches which takes longest.
 
-    A launch of which nothing is left out stands alone.
+    A launch of which nothing is left out stands alone. Only those that are shown alone are predicted.
     """
     slowest: dict[str, Profile] = {}
     for profile in profiles:
@@ -48,6 +53,8 @@ def of_program(profiles: Sequence[Profile]) -> Iterator[Block]:
         if len(profiles) > 1:
             yield Gap()
         yield from _of_launch(profile)
+        if predicted is not None and (time := predicted(profile)) is not None:
+            yield from _predicted(time)
     yield Gap()
     yield from _meanings(list(slowest.values()))
 
@@ -101,6 +108,15 @@ def bound(profile: Profile) -> Iterator[Block]:
         yield _limits(profile.units)
         yield Gap()
     yield from _verdict(profile)
+
+
+def _predicted(found: Prediction) -> Iterator[Block]:
+    """The line of a predicted time, which nothing measured."""
+    band = f"{figures.seconds(found.least_seconds)} to {figures.seconds(found.most_seconds)}"
+    yield words(
+        ("predicted: ", styles.HEADING), f"{figures.seconds(found.seconds)} ({band}) at {found.clock_mhz:,} MHz, "
+        f"limited by {found.limiter}", hang=2,
+    )  # fmt: skip
 
 
 def _extent(extent: Extent) -> str:

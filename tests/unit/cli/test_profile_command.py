@@ -10,6 +10,9 @@ from typing import Any
 
 import pytest
 
+from tilewright.errors import MissingExtraError
+from tilewright.programs import disassembler
+
 pytest.importorskip("numba.cuda", reason="not run: numba-cuda is not installed")
 
 Run = Callable[..., Any]
@@ -62,6 +65,23 @@ def test_the_programs_output_its_status_and_its_source_with_counts(
     # a warp of a (16, 16) block reads 2 elements of each of 16 rows, 16 sectors, and writes 2 pieces of 64 bytes, 4
     assert row.split()[0] == "10" and "10 (4)  75 %" in row
     assert "TW702 at program.py:10: 16 sectors a request where 4 would do" in done.out
+    assert (
+        len(re.findall(r"^predicted: [\d.]+ us \([\d.]+ us to [\d.]+ us\) at [\d,]+ MHz, limited by ", done.out, re.M))
+        == 2
+    )
+
+
+def test_without_a_disassembler_nothing_is_predicted(
+    tilewright: Run, program: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing() -> Path:
+        raise MissingExtraError("no disassembler", "gpu")
+
+    monkeypatch.setattr(disassembler, "find_disassembler", missing)
+    done = tilewright("profile", program)
+    assert done.status == 3
+    assert "predicted: " not in done.out
+    assert tilewright("predict", program).err.startswith("error: transpose: its launch has no prediction: no disassem")
 
 
 def test_json_alone_on_standard_output(tilewright: Run, program: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tilewright import catalogue
@@ -68,3 +70,13 @@ def test_every_load_frees_a_counter_that_its_reader_waits_for() -> None:
         elif one.target is not None or one.operands[:1]:
             pending = {r: counter for r, counter in pending.items() if not one.waits >> counter & 1}
     assert readers >= 4
+
+
+def test_machine_code_is_remembered_on_disk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The disassembler takes most of a second."""
+    monkeypatch.setenv("TILEWRIGHT_CACHE_DIR", str(tmp_path))
+    program = catalogue.find("tiled").program("float32", (8, 6))
+    asked = program.ptx, program.entry, (8, 6)
+    first = disassembled.__wrapped__(*asked)
+    monkeypatch.setattr(disassembler, "_text", lambda *_: pytest.fail("it is run again"))
+    assert disassembled.__wrapped__(*asked) == first
