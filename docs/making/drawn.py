@@ -12,7 +12,7 @@ from tilewright.instruments.banks import BANK_BYTES
 from tilewright.profiling import lanes
 from tilewright.profiling.counts import LANES, SECTOR_BYTES
 from tilewright.profiling.steps import Rectangle, steps
-from tilewright.profiling.watching import Matrix, Watched
+from tilewright.profiling.watching import Operand, Watched
 from tilewright.report.charts import svg
 from tilewright.simt.events import EventKind, Site
 
@@ -24,13 +24,13 @@ _LANE, _ROW = 19, 22  #: Height of a lane, and of a row of banks.
 def partition(seen: Watched, block: tuple[int, int, int], step: int) -> str:
     """Where one block's part of C is, and what it loads of A and B: in one step, and in all."""
     mine = next(one for one in steps(seen).blocks if one.block == block)
-    a, b, c = seen.matrices
+    a, b, c = seen.kept.operands
     now = mine.loaded[step]
-    drawing = svg.Drawing(round((a.columns + b.columns) * _ELEMENT) + _APART + 60)
+    drawing = svg.Drawing(round((a.shape[1] + b.shape[1]) * _ELEMENT) + _APART + 60)
     title = f"Block {block[:2]} of {seen.record.name}: step {step + 1} of {len(mine.loaded)}"
     drawing.paragraph(title, font_size=svg.TITLE_SIZE, font_weight="bold")
     left, top = 20.0, drawing.height + 24
-    right, below = left + a.columns * _ELEMENT + _APART, top + b.rows * _ELEMENT + _APART
+    right, below = left + a.shape[1] * _ELEMENT + _APART, top + b.shape[0] * _ELEMENT + _APART
     for which, matrix, x, y in ((0, a, left, below), (1, b, right, top)):
         _matrix(drawing, matrix, x, y)
         for number, pair in enumerate(mine.loaded):
@@ -38,19 +38,19 @@ def partition(seen: Watched, block: tuple[int, int, int], step: int) -> str:
             _rectangles(drawing, pair[which].rectangles, x, y, colour, opacity)
     _matrix(drawing, c, right, below)
     _rectangles(drawing, mine.stored.rectangles, right, below, "line-2", 0.9)
-    drawing.height = below + c.rows * _ELEMENT + 8
+    drawing.height = below + c.shape[0] * _ELEMENT + 8
     _told(
         drawing,
-        f"A is {a.rows} x {a.columns}, B {b.rows} x {b.columns}. In this step the block loads {now[0].elements} "
-        f"elements of A and {now[1].elements} of B (orange); in its other steps it loads what is blue. It stores its "
-        f"{mine.stored.elements} elements of C (green) once.",
+        f"A is {a.shape[0]} x {a.shape[1]}, B {b.shape[0]} x {b.shape[1]}. In this step the block loads "
+        f"{now[0].elements} elements of A and {now[1].elements} of B (orange); in its other steps it loads what is "
+        f"blue. It stores its {mine.stored.elements} elements of C (green) once.",
     )
     return svg.element(drawing, title)
 
 
-def _matrix(drawing: svg.Drawing, matrix: Matrix, x: float, y: float) -> None:
+def _matrix(drawing: svg.Drawing, matrix: Operand, x: float, y: float) -> None:
     drawing.text(x, y - 6, matrix.name, font_weight="bold")
-    _box(drawing, x, y, matrix.columns * _ELEMENT, matrix.rows * _ELEMENT)
+    _box(drawing, x, y, matrix.shape[1] * _ELEMENT, matrix.shape[0] * _ELEMENT)
 
 
 def _rectangles(drawing: svg.Drawing, found: Sequence[Rectangle], x: float, y: float, colour: str, part: float) -> None:
@@ -81,7 +81,7 @@ def _requests(kept: AddressesResult, access: str) -> Iterator[tuple[Site, Any]]:
 
 def _begun(seen: Watched, site: Site, title: str) -> svg.Drawing:
     """A picture of one request, with its title and the line of the source that makes it."""
-    source = next(one.source for one in seen.profile.sites if one.ptx_line == site.ptx_line)
+    source = next(one.source for one in seen.kept.profile.sites if one.ptx_line == site.ptx_line)
     file, _, number = source.rpartition(":")
     line = Path(file).read_text(encoding="utf-8").splitlines()[int(number) - 1].strip()
     drawing = svg.Drawing(svg.WIDE)
@@ -92,10 +92,10 @@ def _begun(seen: Watched, site: Site, title: str) -> svg.Drawing:
 
 def over_sectors(seen: Watched, access: str, matrix: str) -> str:
     """The lanes of a warp over the sectors of global memory that its first access to a matrix asks for."""
-    (holder,) = (one for one in seen.matrices if one.name == matrix)
+    (holder,) = (one for one in seen.kept.operands if one.name == matrix)
     site, record = next(
         (site, record)
-        for site, record in _requests(seen.from_global, access)
+        for site, record in _requests(seen.kept.from_global, access)
         if holder.holds(int(record["addresses"][0]))
     )
     at, size = record["addresses"].tolist(), site.bytes_per_lane
@@ -133,7 +133,7 @@ def over_banks(seen: Watched, access: str, which: int = 0) -> str:
     def rows(request: tuple[Site, Any]) -> int:
         return 1 + max(wavefront for wavefront in served(request) if wavefront is not None)
 
-    requests = [*_requests(seen.from_shared, access)]
+    requests = [*_requests(seen.kept.from_shared, access)]
     many = max(map(rows, requests))
     worst = [one for one in requests if rows(one) == many][which]
     site, record = worst
@@ -163,9 +163,9 @@ def _grid(drawing: svg.Drawing, rows: int, cells: dict[tuple[int, int], list[int
         drawing.text(middle, top - 5, str(bank), text_anchor="middle", **quiet)
         for row in range(rows):
             mine = cells.get((row, bank), [])
-            look = {"fill": "var(--tw-line-0)"} if mine else {}
+            ground = "var(--tw-line-0)" if mine else "var(--tw-panel)"
             place = middle - each / 2 + 1, top + row * _ROW + 1, each - 2, _ROW - 2
-            _box(drawing, *place, **{"stroke": "var(--tw-grid)", **look})
+            _box(drawing, *place, fill=ground, stroke="var(--tw-grid)")
             if mine:
                 words = str(mine[0]) if len(mine) == 1 else f"{len(mine)}x"
                 ink = {"fill": "var(--tw-ground)", "font_size": 11}

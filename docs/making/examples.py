@@ -164,4 +164,4 @@ def _printed(argv: list[str], run: Callable[[], object]) -> tuple[str, int]:
             run()
         except SystemExit as leave:
             status = int(leave.code or 0)
-    return out.buffer.getvalue().decode().strip("\n"), status  # type: ignore[attr-defined]
+    return out.buffer.getvalue().decode().strip("\n"), status
