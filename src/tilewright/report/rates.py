@@ -85,7 +85,7 @@ def extents(point: Point) -> str:
 def blocks(sweep: Sweep) -> Iterator[Block]:
     """A sweep as a table, or as that of the source which it was asked for."""
     rates = sweep.rates
-    yield from _head(sweep)
+    yield from head(sweep)
     if not rates:
         return
     name = sweep.plan.get("table")
@@ -100,12 +100,14 @@ def blocks(sweep: Sweep) -> Iterator[Block]:
     yield from _said(rates)
 
 
-def _head(sweep: Sweep) -> Iterator[Block]:
+def head(sweep: Sweep) -> Iterator[Block]:
+    """Under which conditions a sweep was measured, and what of it was predicted."""
     facts = sweep.conditions
     if any(rate.kind != _PREDICTED for rate in sweep.rates):
         versions = ", ".join(f"{name} {version}" for name, version in facts.get("versions", {}).items())
         yield words(
-            f"{facts.get('date')}: {facts.get('processor')}, {facts.get('cores')} cores at {facts.get('mhz'):,} MHz, "
+            f"{facts.get('date')}: {facts.get('processor')}, {facts.get('cores')} cores at "
+            f"{figures.count(facts.get('mhz'))} MHz, "
             f"{facts.get('threads')} threads, load {facts.get('load')}; Python {facts.get('python')}, {versions}",
             hang=2,
         )

@@ -78,6 +78,17 @@ def test_it_fits_and_complains_of_nothing(shown: browser.Page, written: Path, wi
     assert shown.complaints == []
 
 
+def test_the_sweep_s_conditions_are_seen_and_its_table_opens(shown: browser.Page, written: Path) -> None:
+    shown.open(written, 400)
+    said = text(shown, "#rates .tilewright")
+    assert "a6000: NVIDIA RTX A6000: predicted by a model, not measured" in said and " threads, load " in said
+    row = "document.querySelector('#rates details tbody tr').checkVisibility()"
+    assert shown.run(row) is False
+    shown.run("document.querySelector('#rates summary').click()")
+    assert shown.run(row) is True
+    assert shown.run("document.documentElement.scrollWidth") == 400
+
+
 def test_complaints_are_heard(shown: browser.Page, tmp_path: Path) -> None:
     """Or else there being none would mean nothing."""
     bad = tmp_path / "bad.html"
@@ -103,6 +114,8 @@ def test_arrow_keys_step_through_what_was_loaded(shown: browser.Page, written: P
     words = f"Step 2 of 2 loads elements: {a.elements:,} of A{often}; {b.elements:,} of B."
     assert text(shown, "#partition .told") == words
     assert text(shown, "#partition .formula .now") == "A22\u00b7B21"
+    shades = "[...document.querySelectorAll('#partition [data-step]')].map((one) => one.dataset.step).sort().join()"
+    assert shown.run(shades) == "before,before,now,now"
     shown.press("ArrowRight")  # there is no further one
     assert text(shown, "#partition .told") == words
     shown.press("ArrowUp")
@@ -161,7 +174,9 @@ _EVERY = """
           const fills = [...root.querySelectorAll('.picture rect')].slice(32).map((one) => one.getAttribute('fill'));
           const sectors = fills.filter((_, at) => at % 8 === 0).filter((_, at) =>
             fills.slice(8 * at, 8 * at + 8).some((one) => !one.includes('panel'))).length;
-          found.push([Number(site), Number(warp), fills.length / 32, sectors, fills.some((one) => one.includes('bad')),
+          const painted = fills.filter((one) => !one.includes('panel')).length;
+          const bad = fills.some((one) => one.includes('bad'));
+          found.push([Number(site), Number(warp), fills.length / 32, sectors, painted, bad,
             root.querySelector('.told b').textContent]);
         }
       }
@@ -184,7 +199,7 @@ def test_every_picture_shows_as_many_wavefronts_or_sectors_as_were_counted(shown
     assert len(drawn) == len(wanted) > 100
     assert {site["space"] for site in values["sites"]} == {"global", "shared"}
     conflicts = 0
-    for (number, warp, rows, sectors, bad, said), expected in zip(
+    for (number, warp, rows, sectors, painted, bad, said), expected in zip(
         sorted(drawn, key=lambda one: one[:2]), sorted(wanted, key=lambda one: one[:2]), strict=True
     ):
         _, _, space, amount, ideal = expected
@@ -194,6 +209,8 @@ def test_every_picture_shows_as_many_wavefronts_or_sectors_as_were_counted(shown
         if space == "shared":
             assert bad == (amount > ideal)
             conflicts += bad
+        else:
+            assert painted == 8 * amount  # the words that lanes use, and those that are moved with them
     assert conflicts > 0
     for site in values["sites"]:
         if site["space"] == "shared" and not site["left"]:  # both blocks do the same
@@ -209,6 +226,8 @@ def test_dark_has_other_colours_and_print_is_light(shown: browser.Page, written:
     assert seen["light"] == seen["print"] != seen["dark"]
     assert shown.run("getComputedStyle(document.querySelector('nav')).display") == "none"
     assert shown.run("getComputedStyle(document.querySelector('.controls')).display") == "none"
+    shown.open(written, 700, media="print")  # about the width of paper
+    assert shown.run("document.documentElement.scrollWidth") == 700
     printed = shown.pdf()
     assert printed.startswith(b"%PDF") and len(printed) > 20_000
     assert shown.complaints == []

@@ -12,10 +12,15 @@ from tilewright.report.html.parts import Part
 from tilewright.report.page import html_of
 
 
-def charted(name: str, title: str, text: str, charts: Iterable[Chart]) -> Part:
-    """A section of charts below a paragraph."""
+def charted(name: str, title: str, text: str, charts: Iterable[Chart], more: str = "") -> Part:
+    """A section of charts below a paragraph, and more HTML below these."""
     drawn = "\n".join(_chart(chart) for chart in charts)
-    return Part(name, title, f'<p>{html.escape(text)}</p>\n<div class="charts">{drawn}</div>')
+    return Part(name, title, f'<p>{html.escape(text)}</p>\n<div class="charts">{drawn}</div>\n{more}')
+
+
+def folded(title: str, blocks: Iterable[Block]) -> str:
+    """A report that opens where it is asked for."""
+    return f"<details><summary>{html.escape(title)}</summary>{html_of(blocks)}</details>"
 
 
 def _chart(chart: Chart) -> str:

@@ -12,12 +12,13 @@ from tilewright.prediction.record import Prediction
 from tilewright.profiling.record import Profile
 from tilewright.profiling.watching import Kept, Watched
 from tilewright.rates.record import Sweep
-from tilewright.report import figures, profile as profile_report, records
+from tilewright.report import figures, profile as profile_report, rates as rates_report, records
 from tilewright.report.charts import ladder, occupancy, rates
 from tilewright.report.charts.records import Bar, Bars, Chart
 from tilewright.report.html import lanes, page, partition
-from tilewright.report.html.figures import charted, told
+from tilewright.report.html.figures import charted, folded, told
 from tilewright.report.html.parts import Part
+from tilewright.report.page import html_of
 from tilewright.report.places import path
 
 
@@ -78,9 +79,9 @@ def _parts(material: Material) -> Iterator[Part]:
     climbed = _of_ladder(material.ladder)
     if climbed:
         yield charted("ladder", "The ladder", _LADDER, climbed)
-    swept = _of_sweep(material.sweep)
-    if swept:
-        yield charted("rates", "Rates", _RATES, swept)
+    if material.sweep is not None:
+        more = html_of(rates_report.head(material.sweep)) + folded("Each rate", rates_report.blocks(material.sweep))
+        yield charted("rates", "Rates", _RATES, _of_sweep(material.sweep), more)
     yield from _occupancy(material.gpu, seen.kept.profile)
     yield told("findings", "Findings", _FINDINGS, records.blocks(material.found))
 
