@@ -59,7 +59,8 @@ def profile(
     program.point_out_options(ctx, what, ended)
     try:
         if page is not None and seen.kept is not None:
-            write_page(html_report.of_launch(seen.kept, machine.gpu(what.gpu)), page, force=force)
+            time = seen.where_known(seen.kept.profile)
+            write_page(html_report.of_launch(seen.kept, machine.gpu(what.gpu), time), page, force=force)
     finally:
         _show(seen, ended, kernel, number, json=json)
     raise typer.Exit(ended.status)

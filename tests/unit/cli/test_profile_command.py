@@ -163,6 +163,7 @@ def test_a_page_of_the_launch_that_takes_longest(tilewright: Run, program: str, 
     done = tilewright("profile", "--html", page, "--gpu", "a100", program, "2")
     assert done.status == 3 and "transpose" in done.out
     text = page.read_text(encoding="utf-8")
+    assert "<dt>predicted time</dt>" in text
     assert "<h1>transpose</h1>" in text and "Launch 1: grid 2x2x1, block 16x16x1, launched at program.py:" in text
     values = values_of(page)
     assert [(one[0], one[2], one[3]) for one in values["operands"]] == [

@@ -14,6 +14,8 @@ from tilewright.version import __version__
 
 #: A page may not be larger: it is sent by mail and opened on telephones.
 MOST_BYTES = 2_000_000
+#: What is longer is no figure, and is written smaller.
+_FIGURE = 12
 #: What the browser may do: run what is in the page, and load nothing.
 _POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
@@ -74,11 +76,12 @@ def _section(part: Part) -> str:
 
 
 def _facts(facts: Sequence[tuple[str, str, str]]) -> str:
-    cells = "".join(
-        f"<div><dt>{html.escape(label)}</dt><dd>{html.escape(figure)}<small>{html.escape(words)}</small></dd></div>"
-        for label, figure, words in facts
-    )
-    return f'<dl class="facts">{cells}</dl>' if cells else ""
+    cells = []
+    for label, figure, words in facts:
+        kind = " class=words" if len(figure) > _FIGURE else ""
+        shown = f"<dd{kind}>{html.escape(figure)}<small>{html.escape(words)}</small></dd>"
+        cells.append(f"<div><dt>{html.escape(label)}</dt>{shown}</div>")
+    return f'<dl class="facts">{"".join(cells)}</dl>' if cells else ""
 
 
 def _scripts(parts: Sequence[Part]) -> str:

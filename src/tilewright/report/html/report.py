@@ -55,14 +55,14 @@ def text(material: Material) -> str:
     return page.document(seen.record.name, subtitle, facts, tuple(_parts(material)))
 
 
-def of_launch(kept: Kept, gpu: Gpu) -> str:
-    """The page of a launch of a program's: what can be said of any kernel."""
+def of_launch(kept: Kept, gpu: Gpu, time: Prediction | None) -> str:
+    """The page of a launch of a program's: what can be said of any kernel; without a time where none is predicted."""
     profile = kept.profile
     grid, block = ("x".join(map(str, extent)) for extent in (profile.grid, profile.block))
     where = f", launched at {path(profile.launched_at)}" if profile.launched_at else ""
     subtitle = f"Launch {profile.launch}: grid {grid}, block {block}{where}, on a simulated {gpu.name}"
     parts = (lanes.part(kept), _bound(profile), *_occupancy(gpu, profile))
-    return page.document(profile.kernel, subtitle, tuple(_facts(profile)), parts)
+    return page.document(profile.kernel, subtitle, (*_predicted(time), *_facts(profile)), parts)
 
 
 def charts(material: Material) -> tuple[Chart, ...]:
