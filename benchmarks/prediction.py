@@ -1,6 +1,6 @@
 """Predicted times of kernels of the catalogue beside published ones; nothing is measured here.
 
-    python benchmarks/prediction.py [--json] [--paths]
+    python benchmarks/prediction.py [--json] [--paths] [--curves GPU]
 
 A6000: GFLOPS at 4096^3, float32, of the worklog that the SGEMM rungs follow. RTX 3090: TFLOPS at 4096^3 of another
 author's kernels of the same steps, which he states to 25 %. S8, S10 and S12: curves of a GPU that the source does not
@@ -40,20 +40,21 @@ LEAST_WIDTH = 64
 def main() -> None:
     parser = measuring.arguments(__doc__)
     parser.add_argument("--paths", action="store_true", help="compare with paths that are walked in full")
+    parser.add_argument("--curves", default=GPU, metavar="GPU", help="which GPU S8, S10 and S12 are compared with")
     options = parser.parse_args()
-    rows = shortened() if options.paths else published()
+    rows = shortened() if options.paths else published(options.curves)
     columns = ("table", "kernel", "published", "predicted", "error")
     shown = measuring.table("Predicted GFLOPS", columns, [[row[c] for c in columns] for row in rows])
     measuring.publish({"predictions": rows}, [shown], as_json=options.json)
 
 
-def published() -> list[dict[str, Any]]:
+def published(curves: str) -> list[dict[str, Any]]:
     """Rows beside published figures."""
     rows: list[dict[str, Any]] = []
     for gpu, known in (("a6000", A6000), ("rtx3090", RTX3090)):
         found = {name: rate(catalogue.find(name), 4096, gpu) for name in known}
         rows += compared(gpu, list(known), list(found.values()), list(known.values()), factor=1.0)
-    return rows + [row for name in ("S12", "S10", "S8") for row in curve(name)]
+    return rows + [row for name in ("S12", "S10", "S8") for row in curve(name, curves)]
 
 
 def shortened() -> list[dict[str, Any]]:
@@ -71,14 +72,14 @@ def rate(record: Record, size: int, gpu: str) -> float:
     return product.operations / predict_product(record, product, machine.gpu(gpu)).seconds / 1e9
 
 
-def curve(name: str) -> list[dict[str, Any]]:
+def curve(name: str, gpu: str) -> list[dict[str, Any]]:
     """Rows of a source's table that is compared but for one factor, that of the geometric means."""
-    cells = [point for point in points(Asked(table=name, devices=(GPU,))) if point.m >= LEAST_WIDTH]
+    cells = [point for point in points(Asked(table=name, devices=(gpu,))) if point.m >= LEAST_WIDTH]
     published = [table(name).figure(point) or 0.0 for point in cells]
-    found = [rate(record_of(point) or catalogue.find(point.contender), point.m, GPU) for point in cells]
+    found = [rate(record_of(point) or catalogue.find(point.contender), point.m, gpu) for point in cells]
     factor = math.exp(np.mean(np.log(published)) - np.mean(np.log(found)))
     names = [f"{point.contender}, {point.block}x{point.block}, {point.m}" for point in cells]
-    return compared(f"{name}, {GPU}", names, found, published, factor)
+    return compared(f"{name}, {gpu}", names, found, published, factor)
 
 
 def compared(

@@ -1,8 +1,8 @@
 """The time of a product by a kernel of the catalogue, at any size: counted small, then scaled.
 
 A warp of a kernel of the catalogue does the same for each tile of k. So two small products, with k and twice k, give
-the counts at any k. What the second level has to fetch follows from the shape: the multiprocessors work side by side
-at a filling of blocks, whose rows of A and columns of B come from memory once, unless all of A and B stays in it.
+the counts at any k. What the second level has to fetch follows from the shape, and from the order in which blocks start
+(:func:`fresh_bytes`), unless all of A and B stays in it.
 """
 
 from __future__ import annotations
@@ -143,10 +143,35 @@ def _fetched(work: Workload, product: Product, shape: LaunchShape, record: Recor
         return 0.0
     if whole <= gpu.l2_bytes:
         return min(1.0, whole / SECTOR_BYTES / asked)
+    tile = (min(product.m, record.tile[0]), min(product.n, record.tile[1]))
+    rows, columns = (edge * product.k * size for edge in tile)
+    shared, own = (columns, rows) if record.rows_by_x else (rows, columns)
     filling = min(work.blocks, work.resident_blocks * gpu.multiprocessors)
-    along = shape.grid[0]
-    across = -(-filling // along)
-    tiles = (min(filling, along), across) if record.rows_by_x else (across, min(filling, along))
-    extents = (min(product.m, tiles[0] * record.tile[0]), min(product.n, tiles[1] * record.tile[1]))
-    fresh = sum(extents) * product.k * size / SECTOR_BYTES
-    return min(1.0, fresh * work.blocks / filling / asked)
+    fresh = fresh_bytes(work.blocks, filling, shape.grid[0], shared, own, gpu.l2_bytes)
+    return min(1.0, fresh / SECTOR_BYTES / asked)
+
+
+def fresh_bytes(blocks: int, filling: int, along: int, shared: int, own: int, l2_bytes: int) -> float:
+    """What blocks that start in order read from memory through a second level, in bytes.
+
+    Parameters
+    ----------
+    blocks, filling
+        Of the grid, and those that run at the same time.
+    along
+        Blocks of a row of the grid, which share an operand's panel of `shared` bytes.
+    own
+        Bytes of the other operand's panel, which the blocks that stand below each other share.
+
+    The first filling starts together, side by side. The later ones start as places come free: a block is as far behind
+    its neighbour as that started before it, and the panel of the block above is there still if what was read since
+    then fits the second level.
+
+    Examples
+    --------
+    >>> fresh_bytes(64, 64, 8, 100, 100, 0), fresh_bytes(64, 8, 8, 100, 100, 10**6), fresh_bytes(64, 8, 8, 100, 100, 0)
+    (1600.0, 1600.0, 7200.0)
+    """
+    later = blocks - filling
+    again = later if along * own + shared > l2_bytes else max(0, along - filling)
+    return (-(-filling // along) + later / along) * shared + (min(filling, along) + again) * own

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import OrderedDict
 from typing import Any
 
 import numpy as np
@@ -136,6 +137,32 @@ def test_bank_conflicts_and_scattered_accesses_are_named_with_what_they_cost() -
     assert changed["all accesses coalesced"] < found.seconds
     assert found.least_seconds < found.seconds < found.most_seconds
     assert sum(share.fraction for share in found.shares) == pytest.approx(1, abs=0.05)
+
+
+def read_from_memory(filling: int, along: int, rows: int, steps: int, lines: int) -> int:
+    """Oracle: blocks in order through a cache of the last lines used; each step a line of both of its panels."""
+    held: OrderedDict[tuple[str, int, int], None] = OrderedDict()
+    missed = 0
+    starts = {block: max(0, block - filling + 1) * steps / filling for block in range(rows * along)}
+    for now in range(math.ceil(max(starts.values())) + steps):
+        for block, start in starts.items():
+            step = now - math.ceil(start)
+            if not 0 <= step < steps:
+                continue
+            for line in (("a", block // along, step), ("b", block % along, step)):
+                missed += line not in held
+                held[line] = None
+                held.move_to_end(line)
+                if len(held) > lines:
+                    held.popitem(last=False)
+    return missed
+
+
+@pytest.mark.parametrize(("filling", "lines"), [(16, 200), (16, 3000), (40, 200), (40, 3000), (160, 64)])
+def test_memory_is_read_as_by_blocks_that_start_in_order(filling: int, lines: int) -> None:
+    along, rows, steps = 16, 10, 80
+    found = products.fresh_bytes(along * rows, filling, along, steps, steps, lines)
+    assert found == pytest.approx(read_from_memory(filling, along, rows, steps, lines), rel=0.2)
 
 
 def test_a_lower_clock_takes_longer() -> None:
