@@ -8,10 +8,12 @@ from itertools import pairwise
 
 import pytest
 
+from tilewright.ladder import Climb, Counts, Machine, Product, Rung
 from tilewright.machine import gpu
 from tilewright.machine.alternatives import Demand
-from tilewright.report.charts import occupancy, png, scales, style, svg, terminal
-from tilewright.report.charts.records import Axis, Bar, Bars, Cell, Chart, Heat, Lines, Series
+from tilewright.profiling import Unit
+from tilewright.report.charts import ladder, occupancy, png, scales, style, svg, terminal
+from tilewright.report.charts.records import Axis, Bar, Bars, Cell, Chart, Heat, Kind, Lines, Series
 
 SVG = "{http://www.w3.org/2000/svg}"
 LINES = Lines(
@@ -88,7 +90,7 @@ def test_points_stand_where_their_values_are() -> None:
 
 def test_bars_are_as_long_as_their_values_and_begin_at_0() -> None:
     lengths = [float(one.get("width", "nan")) for one in elements(BARS, "rect")[1:]]
-    assert lengths[1] / lengths[0] == pytest.approx(0.25, abs=0.01)
+    assert lengths[1] / lengths[0] == pytest.approx(0.25, abs=0.001)
     assert lengths[2] == 0
 
 
@@ -170,6 +172,8 @@ def test_occupancy_curves_agree_with_occupancy() -> None:
         assert chart.series[1].points == ((here / unit, demand.on(on).active_warps),)
         below = max(at for at in curve if at <= here / unit)
         assert curve[below] == demand.on(on).active_warps
+        for (before, warps), (at, after) in pairwise(chart.series[0].points):
+            assert before == at or warps == after  # a staircase, of lines along the axes
 
 
 def test_terminal_has_the_same_lines() -> None:
@@ -182,6 +186,50 @@ def test_terminal_has_the_same_lines() -> None:
     assert {"⠒⠒⠒ numpy (measured)", "⠒ ⠒ tiled (predicted)", "⠂⠂⠂ roof (limit)", "A note."} <= set(told)
 
 
+def test_terminal_draws_predicted_lines_with_gaps_and_limits_with_wider_ones() -> None:
+    def dots(kind: Kind) -> int:
+        line = Series("a", ((0, 1.0), (10, 1.0)), kind)
+        told = terminal.blocks(Lines("", Axis("x"), Axis("y", least=0), (line,)))
+        drawn = "".join(block.text.plain for block in told if "│" in block.text.plain)  # type: ignore[union-attr]
+        return sum((ord(letter) - 0x2800).bit_count() for letter in drawn if 0x2800 < ord(letter) < 0x2900)
+
+    assert dots("measured") == 128  # the whole width
+    assert 0.5 * 128 < dots("predicted") < 0.7 * 128
+    assert 0.2 * 128 < dots("limit") < 0.3 * 128
+
+
 def test_terminal_marks_what_is_predicted() -> None:
     told = [block.text.plain for block in terminal.blocks(HEAT)]  # type: ignore[union-attr]
     assert told[1:] == ["w      a     b", " 8   one      ", "16  two*  four", "* predicted, not measured"]
+
+
+def rung(name: str, dtype: str, **counts: int) -> Rung:
+    limits = (Unit("instruction issue", 1, "instructions", 2e-6),) if counts else ()
+    return Rung(name, "", "S9", "fma", False, "simulated", dtype, counts=Counts(**counts), limits=limits)
+
+
+def climbed(*rungs: Rung) -> Climb:
+    machine_ = Machine("A100", "8.0", "A100", "simulated", "host", 2, "0")
+    return Climb(machine_, Product(8, 9, 10, ("int32",), None), rungs)
+
+
+def test_the_ladder_s_bars_are_what_was_counted() -> None:
+    found = ladder.charts(
+        climbed(
+            rung("a", "int32", global_load_sectors=5, shared_load_wavefronts=2, shared_store_wavefronts=3),
+            rung("b", "int32"),
+            rung("c", "int32", global_load_sectors=1, shared_load_wavefronts=0, shared_store_wavefronts=0),
+        )
+    )
+    assert [chart.title for chart in found] == [
+        "Least time on the A100, 8 x 9 x 10",
+        "Sectors of 32 bytes loaded from global memory, 8 x 9 x 10",
+        "Wavefronts of shared memory, loads and stores, 8 x 9 x 10",
+    ]
+    assert [(bar.label, bar.value, bar.kind) for bar in found[0].bars] == [(n, 2e-6, "predicted") for n in "ac"]
+    assert [(bar.label, bar.value, bar.kind) for bar in found[2].bars] == [("a", 5, "counted"), ("c", 0, "counted")]
+
+
+def test_the_ladder_names_dtypes_where_they_differ() -> None:
+    found = ladder.charts(climbed(rung("a", "int32", warp_instructions=5), rung("b", "float32", warp_instructions=4)))
+    assert [bar.label for bar in found[-1].bars] == ["a, int32", "b, float32"]
