@@ -17,18 +17,18 @@ from typing import Any
 import measuring
 from measuring import Spread
 
-CONTENDERS = {"matmul": "tw.matmul(a, b)", "numpy": "np.matmul(a, b)"}
-#: Prints the median seconds of a product; arguments are the statement, the extent and the dtype.
+CONTENDERS = {"matmul": "tw.matmul", "numpy": "np.matmul"}
+#: Prints the median seconds of a product; arguments are the function, the extent and the dtype.
 TIMEIT = """
 import statistics, sys, timeit
 import numpy as np, tilewright as tw
-statement, n, dtype = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+multiply, n, dtype = eval(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
 random = np.random.default_rng(7)
 a, b = ((100 * random.uniform(-1, 1, (n, n))).astype(dtype) for _ in range(2))
-timer = timeit.Timer(statement, globals=globals())
-number, _ = timer.autorange()
-timer.repeat(2, number)
-print(statistics.median(timer.repeat(15, max(1, number // 10))) / max(1, number // 10))
+timer = timeit.Timer("multiply(a, b)", globals=globals())
+number, seconds = timer.autorange()
+count = max(1, round(0.001 * number / seconds))
+print(statistics.median(timer.repeat(101, count)) / count)
 """
 
 
@@ -46,8 +46,8 @@ def main() -> None:
             found: dict[str, list[tuple[float, float]]] = {name: [] for name in CONTENDERS}
             for _ in range(options.pairs):
                 ours = bench(size, dtype)
-                for name, statement in CONTENDERS.items():
-                    found[name].append((ours[name], timed(statement, size, dtype)))
+                for name, function in CONTENDERS.items():
+                    found[name].append((ours[name], timed(function, size, dtype)))
             for name, pairs in found.items():
                 ratio = Spread.of([mine / theirs for mine, theirs in pairs])
                 times = [Spread.of(one) for one in zip(*pairs, strict=True)]
@@ -68,9 +68,9 @@ def bench(size: str, dtype: str) -> dict[str, float]:
     return {rate["contender"]: rate["seconds"] for rate in found}
 
 
-def timed(statement: str, size: str, dtype: str) -> float:
+def timed(function: str, size: str, dtype: str) -> float:
     """Seconds by timeit."""
-    return float(output([sys.executable, "-c", TIMEIT, statement, size, dtype]))
+    return float(output([sys.executable, "-c", TIMEIT, function, size, dtype]))
 
 
 def output(line: list[str]) -> str:

@@ -1,9 +1,10 @@
 """Measuring in turns: what takes a product's time, how often, after what, and when a time is not to be relied on.
 
 Contenders take turns, a sample each, so that what slows the host for a while slows all of them; sample i of one is
-compared with sample i of another. A sample of a short product is the mean of many calls. As many are made before and
-not counted: threads that slept have one core together for some milliseconds. Between samples the process waits until
-its threads have stopped: those of BLAS spin for a while after a call, and would be charged to whoever comes next.
+compared with sample i of another. A sample of a short product is the mean of many calls. More are made before and not
+counted: threads that slept have one core together for some milliseconds, and wide vectors and tiles a lower clock.
+Between samples the process waits until its threads have stopped: those of BLAS spin for a while after a call, and would
+be charged to whoever comes next.
 """
 
 from __future__ import annotations
@@ -20,10 +21,11 @@ import numpy.typing as npt
 from tilewright.rates.conditions import last_level_bytes, usage
 
 Array = npt.NDArray[Any]
-#: Seconds of calls that make a sample, and of those before the first one. A system that others use takes a core away
-#: after some milliseconds: what is shorter often goes undisturbed. A small product gets a kernel of its own when 10,000
-#: have been seen.
-SAMPLE_SECONDS, WARM_SECONDS = 0.001, 0.2
+#: Seconds of calls that make a sample, of those before it, and of those before the first one. A system that others use
+#: takes a core away after some milliseconds: what is shorter often goes undisturbed. A unit that slept, such as that
+#: for tiles of bytes, needs milliseconds for its full rate. A small product gets a kernel of its own when 10,000 have
+#: been seen.
+SAMPLE_SECONDS, BEFORE_SECONDS, WARM_SECONDS = 0.001, 0.01, 0.2
 #: A call that takes longer is a sample by itself, with nothing before it.
 _LONG_SECONDS = 0.1
 #: Quartiles so far apart, as a part of the median, make a time noisy.
@@ -160,7 +162,7 @@ def _sample(ready: Ready, calls: int, cold: bool, host: Host) -> float:
     if cold:
         host.evict()
     else:
-        before = _mean(ready, calls, host)
+        before = _mean(ready, max(1, round(calls * BEFORE_SECONDS / SAMPLE_SECONDS)) if calls > 1 else 1, host)
         if before > _LONG_SECONDS:
             return before
     return _mean(ready, calls, host)
