@@ -35,8 +35,7 @@ class Peer:
 
 
 def _numpy(module: Any, a: Array, b: Array, device: str) -> Ready:
-    call = functools.partial(np.matmul, a, b)
-    return Ready(call, call)
+    return Ready(np.matmul, lambda: np.matmul(a, b), operands=(a, b))
 
 
 def _torch(torch: Any, a: Array, b: Array, device: str) -> Ready:
@@ -51,7 +50,8 @@ def _torch(torch: Any, a: Array, b: Array, device: str) -> Ready:
         end.synchronize()
         return float(start.elapsed_time(end)) / 1e3
 
-    return Ready(call, lambda: np.asarray(call().cpu()), timed if device == "cuda" else None)
+    own = timed if device == "cuda" else None
+    return Ready(torch.matmul, lambda: np.asarray(call().cpu()), own, operands=(left, right))
 
 
 def _jax(jax: Any, a: Array, b: Array, device: str) -> Ready:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -125,13 +125,11 @@ def _ready(point: Point, a: Array, b: Array) -> Ready:
     if point.contender in PEERS:
         return PEERS[point.contender].ready(a, b, point.device)
     if point.contender == MATMUL:
-        where = {} if point.device == "cpu" else {"device": point.device}
-        call: Callable[[], Any] = functools.partial(matmul, a, b, **where)
-        return Ready(call, call)
+        multiply = matmul if point.device == "cpu" else functools.partial(matmul, device=point.device)
+        return Ready(multiply, lambda: multiply(a, b), operands=(a, b))
     record = _kernel(point)
     if record.backend == "cpu":
-        call = functools.partial(record.run_cpu, a, b)
-        return Ready(call, call)
+        return Ready(record.run_cpu, lambda: record.run_cpu(a, b), operands=(a, b))
     backend: Any = inventory.opened(point.device)
     if record.form:
         operand = dtype(a.dtype)
