@@ -73,18 +73,18 @@ def _of_program(ctx: typer.Context, what: program.Chosen, kernel: str | None, cl
     from tilewright.report import console, prediction as report, terminal
 
     mhz = None if clock is None else values.whole("--clock", clock, 1, str(machine.gpu(what.gpu).boost_mhz))
-    seen = Predictions(gpu=what.gpu, kernel=kernel, clock_mhz=mhz)
+    seen = Predictions(gpu=what.gpu, kernel=kernel, clock_mhz=mhz, once=True)
     ended = follow(what.program, what.argv, seen, what.gpu, limits=what.limits, quiet=json)
     ended.report()
     program.point_out_options(ctx, what, ended)
     if ended.children_launched:
         console.error(f"{program.UNSEEN} not predicted", title="warning")
     found, failed = [], list(seen.failed)
-    for profile in seen.profiles:
+    for one in seen.counted:
         try:
-            found.append(seen.predicted(profile))
+            found.append(seen.predicted(one))
         except REFUSED as refused:
-            failed.append((profile.kernel, str(refused).splitlines()[0]))
+            failed.append((one.launch.name, str(refused).splitlines()[0]))
     for name, error in failed:
         console.error(f"{name}: its launch has no prediction: {error}")
     if not found and not failed:

@@ -124,6 +124,7 @@ def of_work(
     return Prediction(
         kernel=seen.kernel,
         launch=seen.launch,
+        counted_in=seen.launch,
         launched_at=seen.launched_at,
         gpu=gpu.name,
         grid=grid,

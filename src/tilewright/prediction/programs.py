@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tilewright.errors import CompileError, LimitError, MissingExtraError
@@ -10,11 +11,20 @@ from tilewright.prediction import launches, workload
 from tilewright.prediction.record import Prediction
 from tilewright.profiling import Profiles
 from tilewright.profiling.record import Profile
+from tilewright.simt.events import Instrument
 from tilewright.simt.observer import Launch
 from tilewright.simt.run.launch import Run
 
 #: Why a launch that ran has no prediction.
 REFUSED = (CompileError, LimitError, MissingExtraError)
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """A launch, and the profile that it is predicted from."""
+
+    launch: Launch
+    seen: Profile  #: Its own, or that of an earlier launch.
 
 
 class Predictions(Profiles):
@@ -24,11 +34,16 @@ class Predictions(Profiles):
     ----------
     gpu, kernel, launch, keep
         As for :class:`tilewright.profiling.Profiles`.
+    once : bool
+        Whether launches of one kernel with the same extents, and arguments of the same shapes and whole numbers, are
+        counted once: the others run as fast as without a profile. Their predictions say so.
     clock_mhz : int, optional
         The clock that its multiprocessors sustain; the vendor's boost clock by default.
 
     Attributes
     ----------
+    counted : list of Counted
+        The launches that ended well, in order.
     profiles, failed, kernels
         As of :class:`tilewright.profiling.Profiles`.
 
@@ -40,33 +55,54 @@ class Predictions(Profiles):
 
     def __init__(
         self, *, gpu: str | None = None, kernel: str | None = None, launch: int | None = None, keep: bool = False,
-        clock_mhz: int | None = None,
+        clock_mhz: int | None = None, once: bool = False,
     ) -> None:  # fmt: skip
         super().__init__(gpu=gpu, kernel=kernel, launch=launch, keep=keep)
+        self.counted: list[Counted] = []
         self._clock_mhz = clock_mhz
-        self._launches: dict[int, Launch] = {}
+        self._once = once
+        self._alike: dict[Any, Profile] = {}
         self._known: dict[Any, Prediction] = {}
 
-    def finished(self, launch: Launch, run: Run | None, error: Exception | None) -> None:
-        """Keep the launch's profile, and what it launched."""
-        super().finished(launch, run, error)
-        self._launches[launch.index] = launch
+    def instruments(self, launch: Launch) -> Sequence[Instrument]:
+        """Those of a profile; none where an earlier launch was alike."""
+        wanted = super().instruments(launch)
+        return () if _alike(launch) in self._alike else wanted
 
-    def predicted(self, seen: Profile) -> Prediction:
-        """The time of one of the profiles' launches.
+    def finished(self, launch: Launch, run: Run | None, error: Exception | None) -> None:
+        """Keep the launch's profile, or the one of an earlier launch like it."""
+        earlier = self._alike.get(_alike(launch))
+        if earlier is not None and run is not None:
+            self.counted.append(Counted(launch, earlier))
+            return
+        before = len(self.profiles)
+        super().finished(launch, run, error)
+        for seen in self.profiles[before:]:
+            self.counted.append(Counted(launch, seen))
+            if self._once and launch.arguments:
+                self._alike[_alike(launch)] = seen
+
+    def predicted(self, one: Counted) -> Prediction:
+        """The time of a launch.
 
         Raises what :func:`tilewright.prediction.launches.of_profile` does.
         """
-        launch = self._launches[seen.launch]
+        launch, seen = one.launch, one.seen
         sites = tuple(workload.of_profile(seen, 1).sites.items())
         does = (launch.program.ptx, launch.program.entry, seen.grid, seen.block, seen.shared_bytes, sites)
         if does not in self._known:
             self._known[does] = launches.of_profile(seen, launch.program, self._gpu, self._clock_mhz, launch.limits)
-        return replace(self._known[does], launch=seen.launch, launched_at=seen.launched_at)
+        return replace(self._known[does], launch=launch.index, counted_in=seen.launch, launched_at=launch.source_line)
 
     def where_known(self, seen: Profile) -> Prediction | None:
-        """The same; None where the model refuses it, or what it needs is not installed."""
+        """That of the launch with this profile; None where the model refuses it, or what it needs is not installed."""
         try:
-            return self.predicted(seen)
+            return next((self.predicted(one) for one in self.counted if one.seen is seen), None)
         except REFUSED:
             return None
+
+
+def _alike(launch: Launch) -> Any:
+    """What launches have in common of which one is counted."""
+    arguments = tuple((one.dtype, one.shape, one.strides, one.value) for one in launch.arguments)
+    return launch.program.ptx, launch.program.entry, launch.grid, launch.block, launch.shared_bytes, arguments

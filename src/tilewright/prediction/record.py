@@ -65,6 +65,9 @@ class Prediction(Shown):
         What the prediction does without.
     launch : int
         Which launch of a program, from 0.
+    counted_in : int
+        The launch that was counted for it: an earlier one with the same extents and arguments of the same shapes, or
+        itself.
     launched_at : str
         `file:line` of the launch, where a program made it; else "".
 
@@ -99,6 +102,7 @@ class Prediction(Shown):
     changes: tuple[Change, ...] = ()
     notes: tuple[str, ...] = ()
     launch: int = 0
+    counted_in: int = 0
     launched_at: str = ""
 
     @property

@@ -86,6 +86,12 @@ def of_program(found: Sequence[Prediction]) -> Iterator[Block]:
         )
         where = group(Column("launched at", lambda row: path(row.launched_at)))
         yield Table(key, (what, time, where), list(found))
+        if counted := sum(one.launch == one.counted_in for one in found) - len(found):
+            sentence = (
+                f"{len(found) + counted} of {len(found)} launches were counted; each other one is taken to do what an "
+                "earlier launch did with the same extents, and arguments of the same shapes and whole numbers"
+            )
+            yield words((sentence, styles.QUIET), hang=2)
     for number, one in enumerate(slowest.values()):
         if number or len(found) > 1:
             yield Gap()

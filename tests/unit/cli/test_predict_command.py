@@ -68,13 +68,14 @@ def test_each_launch_of_a_program(tilewright: Run, tmp_path: Path) -> None:
     done = tilewright("predict", "--gpu", "a6000", tmp_path / "program.py", "--own")
     assert done.status == 4
     assert "ended with 12.0 ['--own']" in done.out
-    rows = [line.split()[:4] for line in done.out.splitlines() if line.strip()[:2] in ("0 ", "1 ", "2 ")]
+    rows = [line.split()[:4] for line in done.out.splitlines() if "program.py:" in line]
     assert rows == [
         ["0", "double", "16x1x1", "256x1x1"],
         ["1", "double", "16x1x1", "256x1x1"],
         ["2", "triple", "32x1x1", "128x1x1"],
     ]
     assert "double on NVIDIA RTX A6000, predicted" in done.out
+    assert "2 of 3 launches were counted" in done.out
 
 
 def test_a_program_s_predictions_as_json(tilewright: Run, tmp_path: Path) -> None:
@@ -85,7 +86,23 @@ def test_a_program_s_predictions_as_json(tilewright: Run, tmp_path: Path) -> Non
     assert (first["kind"], first["launch"], second["launch"]) == ("predicted", 0, 1)
     assert first["launched_at"].endswith("program.py:18")
     assert first["seconds"] == second["seconds"]
+    assert (first["counted_in"], second["counted_in"]) == (0, 0)
     assert document["program"]["status"] == 4
+
+
+def test_launches_with_other_numbers_are_counted_themselves(tilewright: Run, tmp_path: Path) -> None:
+    """Of one kernel and grid, but more turns."""
+    text = PROGRAM.replace("def double(x):", "def double(x, turns=1):").replace(
+        "x[i] *= 2", "for _ in range(turns):\n            x[i] *= 2"
+    )
+    text = text.replace(
+        "for _ in range(2):\n    double[16, 256](x)", "for turns in (1, 40, 1):\n    double[16, 256](x, turns)"
+    )
+    (tmp_path / "program.py").write_text(text)
+    done = tilewright("predict", "--gpu", "a6000", "--kernel", "double", "--json", tmp_path / "program.py")
+    found = json.loads(done.out)["predictions"]
+    assert [one["counted_in"] for one in found] == [0, 1, 0]
+    assert found[1]["seconds"] > found[0]["seconds"] == found[2]["seconds"]
 
 
 def test_a_program_that_launches_no_such_kernel(tilewright: Run, tmp_path: Path) -> None:
