@@ -14,13 +14,17 @@ pytest.importorskip("numba.cuda", reason="the gpu extra brings the compilers")
 if browser.found() is None:
     pytest.skip(f"no browser: none of {', '.join(browser.NAMES)} is on the path", allow_module_level=True)
 
+from tilewright import catalogue, machine
 from tilewright.cli import bench, report as command
+from tilewright.kernels.catalogue import Record
 from tilewright.profiling.steps import steps
+from tilewright.profiling.watching import usual_extents, watch
 from tilewright.rates.plan import Asked
-from tilewright.report.html import page, report
+from tilewright.report.html import lanes, page, partition, report
 from tilewright.report.html.report import Material
 
 WIDTHS = (400, 800, 1600)
+KERNELS = [one for one in catalogue.records() if one.backend == "gpu"]
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +71,8 @@ def test_the_page_is_small_and_has_all_parts(written: Path) -> None:
 def test_it_fits_and_complains_of_nothing(shown: browser.Page, written: Path, width: int, dark: bool) -> None:
     shown.open(written, width, dark=dark)
     assert shown.run("document.documentElement.scrollWidth") == width
-    assert shown.run("document.querySelectorAll('#partition svg rect').length") > 10
+    parts = 3 + 2 + 1 + 2  # frames, what is loaded now, what is stored, blocks to choose
+    assert shown.run("document.querySelectorAll('#partition svg rect').length") == parts
     assert shown.run("document.querySelectorAll('#lanes .picture rect').length") > 60
     charts = (
         "[...document.querySelectorAll('.chart svg')].map((one) => one.getBoundingClientRect().width).filter(Boolean)"
@@ -123,6 +128,40 @@ def test_arrow_keys_step_through_what_was_loaded(shown: browser.Page, written: P
     assert "1,024 of A" in text(shown, "#partition .told")
     shown.press("Home")
     assert text(shown, "#partition .formula .now") == "A11\u00b7B11"
+
+
+def test_of_many_steps_those_around_this_one_are_named(shown: browser.Page, tmp_path: Path) -> None:
+    seen = watch(catalogue.find("shared_memory_8"), 8, 8, 320, "int32", machine.gpu("a6000"))
+    path = tmp_path / "page.html"
+    path.write_text(page.document("many", "", [], [partition.part(seen)]), encoding="utf-8")
+    shown.open(path, 1000)
+    assert "of 40 loads" in text(shown, "#partition .told")
+    shown.run("document.querySelector('#partition .picture').focus()")
+    for _ in range(20):
+        shown.press("ArrowRight")
+    terms = text(shown, "#partition .formula").removeprefix("C11 = ").split(" + ")
+    dots = "\u2026"
+    around = [f"A1,{k}\u00b7B{k},1" for k in range(17, 26)]
+    assert terms == ["A11\u00b7B11", dots, *around, dots, "A1,40\u00b7B40,1"]
+    shown.press("End")
+    assert text(shown, "#partition .formula .now") == "A1,40\u00b7B40,1"
+    assert shown.complaints == []
+
+
+@pytest.mark.volume
+@pytest.mark.parametrize(
+    "record", [one for one in catalogue.records() if one.backend == "gpu"], ids=lambda one: one.name
+)
+def test_every_kernel_has_a_page(shown: browser.Page, tmp_path: Path, record: Record) -> None:
+    path = tmp_path / "page.html"
+    seen = watch(record, *usual_extents(record), record.dtypes[0], machine.gpu("h100"))
+    path.write_text(page.document(record.name, "", [], [partition.part(seen), lanes.part(seen.kept)]), encoding="utf-8")
+    assert path.stat().st_size < 300_000
+    for width in WIDTHS:
+        shown.open(path, width)
+        assert shown.run("document.documentElement.scrollWidth") == width
+        assert shown.complaints == []
+    assert len(steps(seen).blocks) == 9
 
 
 def test_rectangles_stand_where_the_run_loaded(shown: browser.Page, written: Path, material: Material) -> None:

@@ -31,12 +31,23 @@
     }));
   }
 
-  // The cuts of a matrix, and the blocks' names where there is room.
-  function blocks(svg, name, at, unit) {
-    for (let row = 0; row < at.rows; row += at.high) {
-      for (let column = 0; column < at.columns; column += at.wide) {
+  // A matrix's frame and the cuts between its blocks.
+  function cuts(svg, at, unit) {
+    const wide = at.columns * unit, high = at.rows * unit;
+    fill(svg, at, unit, [0, 0, at.rows, at.columns], { fill: "none", stroke: colour("quiet") });
+    let path = "";
+    for (let row = at.high; row < at.rows; row += at.high) path += `M${at.x},${at.y + row * unit}h${wide}`;
+    for (let column = at.wide; column < at.columns; column += at.wide) path += `M${at.x + column * unit},${at.y}v${high}`;
+    svg.append(drawn("path", { d: path, stroke: colour("quiet"), fill: "none" }));
+  }
+
+  // The name of a matrix, and those of its blocks where there is room.
+  function names(svg, name, at, unit) {
+    const long = at.columns * unit > 90 ? `, ${at.rows} \u00d7 ${at.columns}` : "";
+    svg.append(drawn("text", { x: at.x, y: at.y - 6, fill: colour("quiet"), "font-size": 13 }, name + long));
+    for (let row = 0; row < at.rows && at.high * unit > 18; row += at.high) {
+      for (let column = 0; column < at.columns && at.wide * unit > 26; column += at.wide) {
         const high = Math.min(at.high, at.rows - row), wide = Math.min(at.wide, at.columns - column);
-        fill(svg, at, unit, [row, column, high, wide], { fill: "none", stroke: colour("quiet"), "stroke-width": 1 });
         if (wide * unit < 26 || high * unit < 18) continue;
         const label = drawn("text", {
           x: at.x + (column + wide / 2) * unit, y: at.y + (row + high / 2) * unit + 5, fill: colour("ink"),
@@ -46,8 +57,6 @@
         svg.append(label);
       }
     }
-    const long = at.columns * unit > 90 ? `, ${at.rows} \u00d7 ${at.columns}` : "";
-    svg.append(drawn("text", { x: at.x, y: at.y - 6, fill: colour("quiet"), "font-size": 13 }, name + long));
   }
 
   function subscript(row, column) {
@@ -87,7 +96,10 @@
     const place = layout(width);
     const svg = drawing(place.width, place.height);
     loads(svg, place);
-    for (const name of ["A", "B", "C"]) blocks(svg, name, place[name], place.unit);
+    for (const name of ["A", "B", "C"]) {
+      cuts(svg, place[name], place.unit);
+      names(svg, name, place[name], place.unit);
+    }
     choices(svg, place);
     picture.replaceChildren(svg);
     say();
@@ -110,20 +122,29 @@
     return whole;
   }
 
-  // C33 = A31 B13 + A32 B23: a term for each pair of blocks that a step loaded and that fit.
+  // A31 B13: the pairs of blocks that a step loaded and that fit.
+  function term(step, when) {
+    const whole = element("span", { class: when }), right = touched(step[1].rectangles, bk, bn);
+    for (const a of touched(step[0].rectangles, bm, bk)) {
+      for (const b of right.filter((one) => one[0] === a[1])) {
+        whole.append(whole.childNodes.length ? " + " : "", named("A", a), "\u00b7", named("B", b));
+      }
+    }
+    return whole.childNodes.length ? whole : "\u2026";
+  }
+
+  // C33 = A31 B13 + A32 B23: a term a step; of many steps those around this one, the first and the last.
   function formula() {
-    const line = root.querySelector(".formula");
+    const line = root.querySelector(".formula"), last = now().steps.length - 1;
     line.replaceChildren(named("C", now().at), " = ");
     now().steps.forEach((step, number) => {
-      const state_ = number === state.step ? "now" : number > state.step ? "later" : "done";
-      const term = element("span", { class: state_ });
-      const right = touched(step[1].rectangles, bk, bn);
-      for (const a of touched(step[0].rectangles, bm, bk)) {
-        for (const b of right.filter((one) => one[0] === a[1])) {
-          term.append(term.childNodes.length ? " + " : "", named("A", a), "\u00b7", named("B", b));
-        }
+      const near = Math.abs(number - state.step);
+      if (last > 15 && near > 4 && number > 0 && number < last) {
+        if (near === 5) line.append(" + \u2026");
+        return;
       }
-      line.append(number ? " + " : "", term.childNodes.length ? term : "\u2026");
+      const when = number === state.step ? "now" : number > state.step ? "later" : "done";
+      line.append(number ? " + " : "", term(step, when));
     });
   }
 
