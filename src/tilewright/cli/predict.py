@@ -112,14 +112,16 @@ def _of_catalogue(
 
     target = machine.chosen(None if gpu is None else values.gpu_name("--gpu", gpu))
     mhz = None if clock is None else values.whole("--clock", clock, 1, str(target.boost_mhz))
-    found = []
-    for record in _records(kernels):
+    found, chosen = [], _records(kernels)
+    changes = json or len(chosen) == 1  # a table has no room for them
+    for record in chosen:
         product = products.Product(*extents, dtype or record.dtypes[0])
         refused = record.accepts(*extents, product.dtype)
         if refused and kernels:
             console.note(f"{record.name}: {refused}")
         if refused is None:
-            found.append(report.Predicted(record.name, product, products.predict_product(record, product, target, mhz)))
+            time = products.predict_product(record, product, target, mhz, changes=changes)
+            found.append(report.Predicted(record.name, product, time))
     if not found:
         raise ArgumentValueError(f"no kernel takes {extents} in {dtype or 'its dtype'}; see `tilewright kernels`")
     if json:

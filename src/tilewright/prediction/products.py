@@ -45,7 +45,9 @@ class Product:
         return 2 * self.m * self.n * self.k
 
 
-def predict_product(record: Record, product: Product, gpu: Gpu, clock_mhz: int | None = None) -> Prediction:
+def predict_product(
+    record: Record, product: Product, gpu: Gpu, clock_mhz: int | None = None, *, changes: bool = True
+) -> Prediction:
     """How long a kernel of the catalogue takes for a product.
 
     Parameters
@@ -57,6 +59,8 @@ def predict_product(record: Record, product: Product, gpu: Gpu, clock_mhz: int |
         Of compute capability 7.5 or newer, which the assembler makes code for.
     clock_mhz : int, optional
         The clock that its multiprocessors sustain; the vendor's boost clock by default.
+    changes : bool
+        Whether to say what one thing different would give, which takes twice as long again.
 
     Raises
     ------
@@ -82,7 +86,7 @@ def predict_product(record: Record, product: Product, gpu: Gpu, clock_mhz: int |
     shape = record.launch_rule(product.m, product.n, product.k)
     work = _scaled([_work(one) for one in seen], min(product.k, _COUNTED_K), product, shape, record, gpu)
     model = Model.of(program, work, gpu, Deadline())
-    return of_work(seen[0], model, work, shape.grid, clock_mhz)
+    return of_work(seen[0], model, work, shape.grid, clock_mhz, changes=changes)
 
 
 def _small(record: Record, product: Product) -> tuple[Product, Product]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -78,6 +79,13 @@ def test_a_huge_product_is_predicted() -> None:
     size = 40_000
     found = products.predict_product(catalogue.find("warp_tiled"), Product(size, size, size), machine.gpu("h100"))
     assert 2 * size**3 / 67e12 < found.seconds < 20 * 2 * size**3 / 67e12
+
+
+def test_changes_are_left_out_where_nobody_wants_them() -> None:
+    record, product = catalogue.find("results_8"), Product(1024, 1024, 1024)
+    asked, plain = (products.predict_product(record, product, A6000, changes=changes) for changes in (True, False))
+    assert asked.changes
+    assert plain == replace(asked, changes=())
 
 
 def test_a_specimen_that_turns_by_the_grid_takes_longer_on_a_larger_one() -> None:
