@@ -37,7 +37,7 @@ def report(
         Path | None, typer.Option(metavar="FOLDER", help="A new folder for the charts, each as SVG and PNG.")
     ] = None,
     kernel: Annotated[
-        str, typer.Option(metavar="NAME", help="Kernel of the pictures.", autocompletion=completion.kernels)
+        str, typer.Option(metavar="NAME", help="Kernel of the pictures; none.", autocompletion=completion.kernels)
     ] = _KERNEL,
     shape: Annotated[
         str | None,
@@ -68,11 +68,15 @@ def report(
     from tilewright.report.html import report as page
 
     _check(output, charts, force=force)
-    material = _gathered(kernel, shape, dtype, gpu, ladder, rates)
+    if kernel == _NONE:
+        text, drawn = _of_sweep(rates)
+    else:
+        material = _gathered(kernel, shape, dtype, gpu, ladder, rates)
+        text, drawn = page.text(material), page.charts(material)
     if output is not None:
-        write_page(page.text(material), output, force=force)
+        write_page(text, output, force=force)
     if charts is not None:
-        _write_charts(page.charts(material), charts, force=force)
+        _write_charts(drawn, charts, force=force)
 
 
 def _print(sweep: Sweep | None) -> None:
@@ -92,6 +96,19 @@ def _print(sweep: Sweep | None) -> None:
         raise ArgumentValueError("a sweep must have rates of square matrices to be drawn (got none); see its table")
     for number, chart in enumerate(found):
         terminal.show([*([Gap()] if number else []), *blocks(chart)], console.output())
+
+
+def _of_sweep(sweep: Sweep | None) -> tuple[str, Sequence[Chart]]:
+    """The page and the charts of a sweep alone.
+
+    Raises ArgumentValueError: there is none.
+    """
+    from tilewright.report.charts import rates
+    from tilewright.report.html import report as page
+
+    if sweep is None:
+        raise ArgumentValueError("--kernel none must come with a sweep (got none); name its file")
+    return page.of_sweep(sweep), rates.charts(sweep)
 
 
 def _check(output: Path | None, charts: Path | None, *, force: bool) -> None:

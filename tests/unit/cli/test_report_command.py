@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,17 @@ def test_a_page_of_a_kernel_and_a_sweep(tilewright: Run, sweep: Path, tmp_path: 
     assert found.startswith("<!DOCTYPE html>") and found.endswith("</html>\n")
     assert "C of 16 x 24 from A of 16 x 16 and B of 16 x 24, int32, on a simulated NVIDIA RTX A6000" in found
     assert 'id="rates"' in found and "shared_memory_8, a6000 (predicted)" in found and 'id="ladder"' not in found
+
+
+def test_a_page_of_a_sweep_alone(tilewright: Run, sweep: Path, tmp_path: Path) -> None:
+    page, folder = tmp_path / "page.html", tmp_path / "charts"
+    assert tilewright("report", sweep, "-o", page, "--kernel", "none").status == 0
+    found = page.read_text(encoding="utf-8")
+    assert re.findall(r'<section id="(\w+)">', found) == ["rates"]
+    assert "<h1>Rates</h1>" in found and "shared_memory_8, shared_memory_16" in found
+    pytest.importorskip("resvg_py", reason="resvg-py, of the extra `report`, is not installed")
+    assert tilewright("report", sweep, "--charts", folder, "--kernel", "none").status == 0
+    assert len(list(folder.iterdir())) == 4  # rate and table
 
 
 def test_without_a_sweep_there_are_no_rates(tilewright: Run, tmp_path: Path) -> None:
@@ -116,6 +128,7 @@ def test_charts_as_files(tilewright: Run, sweep: Path, tmp_path: Path) -> None:
         (("-o", "page.html", "--kernel", "nosuch"), "a kernel must be one of"),
         (("-o", "page.html", "--kernel", "three_loops", "--shape", "8,8,8"), "runs on no GPU"),
         (("-o", "page.html", "--kernel", "three_loops"), "runs on no GPU"),
+        (("-o", "page.html", "--kernel", "none"), "--kernel none must come with a sweep"),
         (("-o", "page.html", "--shape", "0,8,8"), "--shape must be three extents of at least 1"),
         (("-o", "page.html", "--shape", "9000,9000,8"), "at most 4,194,304 elements"),
         (("-o", "page.html", "--dtype", "int8"), "takes float32, float64, int32 only, not int8"),

@@ -65,10 +65,17 @@ def of_launch(kept: Kept, gpu: Gpu, time: Prediction | None) -> str:
     return page.document(profile.kernel, subtitle, (*_predicted(time), *_facts(profile)), parts)
 
 
+def of_sweep(sweep: Sweep) -> str:
+    """The page of a sweep alone."""
+    contenders = ", ".join(dict.fromkeys(rate.point.contender for rate in sweep.rates))
+    return page.document("Rates", contenders, (), (_rates(sweep),))
+
+
 def charts(material: Material) -> tuple[Chart, ...]:
     """Every chart of the page."""
     fits = _of_occupancy(material.gpu, material.seen.kept.profile)
-    return (*_of_ladder(material.ladder), *_of_sweep(material.sweep), *fits)
+    swept = () if material.sweep is None else rates.charts(material.sweep)
+    return (*_of_ladder(material.ladder), *swept, *fits)
 
 
 def _parts(material: Material) -> Iterator[Part]:
@@ -80,10 +87,14 @@ def _parts(material: Material) -> Iterator[Part]:
     if climbed:
         yield charted("ladder", "The ladder", _LADDER, climbed)
     if material.sweep is not None:
-        more = html_of(rates_report.head(material.sweep)) + folded("Each rate", rates_report.blocks(material.sweep))
-        yield charted("rates", "Rates", _RATES, _of_sweep(material.sweep), more)
+        yield _rates(material.sweep)
     yield from _occupancy(material.gpu, seen.kept.profile)
     yield told("findings", "Findings", _FINDINGS, records.blocks(material.found))
+
+
+def _rates(sweep: Sweep) -> Part:
+    more = html_of(rates_report.head(sweep)) + folded("Each rate", rates_report.blocks(sweep))
+    return charted("rates", "Rates", _RATES, rates.charts(sweep), more)
 
 
 def _bound(profile: Profile) -> Part:
@@ -121,10 +132,6 @@ def _of_ladder(found: Ladder | None) -> Sequence[Chart]:
     )
     title = f"Time on the {found.climb.machine.gpu}, {found.edge} x {found.edge} x {found.edge}"
     return (*((Bars(title, bars),) if bars else ()), *ladder.charts(found.climb))
-
-
-def _of_sweep(sweep: Sweep | None) -> Sequence[Chart]:
-    return () if sweep is None else rates.charts(sweep)
 
 
 def _of_occupancy(gpu: Gpu, profile: Profile) -> Sequence[Chart]:
