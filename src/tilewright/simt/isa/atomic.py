@@ -10,7 +10,7 @@ as in the manual. The translator checks bounds and alignment and calls it for ea
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tilewright.simt.isa.packed import by_half
@@ -59,6 +59,10 @@ def _atomic(
     return rows.row(syntax, section=section, types={"policy": "b64"}, kind="atomic", cost="memory", **values)
 
 
+#: What a compare-and-swap that fails orders, where that is not what one that succeeds does.
+_FAILURES = {"release": "monotonic", "acq_rel": "acquire"}
+
+
 def _swap_loop(
     code: Code, symbol: str, pointer: Value, b: Value, order: str, update: Callable[[Code, Value, Value], Value]
 ) -> Value:
@@ -73,19 +77,30 @@ def _swap_loop(
     inner.line(f"%old = phi {bits} [ %first, %entry ], [ %seen, %loop ]")
     old, operand = (inner.cast("bitcast", Value(name, bits), b.type) for name in ("%old", "%b"))
     new = inner.cast("bitcast", update(inner, old, operand), bits)
-    failure = {"release": "monotonic", "acq_rel": "acquire"}.get(order, order)
-    inner.line(f"%pair = cmpxchg ptr %pointer, {bits} %old, {new} {order} {failure}")
-    inner.line(f"%seen = extractvalue {{ {bits}, i1 }} %pair, 0")
-    inner.line(f"%done = extractvalue {{ {bits}, i1 }} %pair, 1")
-    inner.line("br i1 %done, label %end, label %loop")
+    pair = _compared(inner, Value("%pointer", "ptr"), Value("%old", bits), new, order)
+    inner.line(f"%seen = extractvalue {pair}, 0")
+    inner.line(f"br i1 {inner.op(f'extractvalue {pair}, 1', 'i1').text}, label %end, label %loop")
     for name, declaration in inner.declarations.items():
         code.declare(name, declaration)
     lines = ["entry:", f"%first = load atomic {bits}, ptr %pointer monotonic, align {b.bits // 8}", "br label %loop"]
-    lines += [*inner.lines, "end:", f"ret {bits} %old"]
-    head = f"define internal {bits} @{symbol}(ptr %pointer, {bits} %b)"
-    code.declare(symbol, head + " {\n  " + "\n  ".join(lines) + "\n}")
-    result = code.op(f"call {bits} @{symbol}({pointer}, {code.cast('bitcast', b, bits)})", bits)
+    lines += [*inner.lines, "end:"]
+    result = _called(
+        code, symbol, lines, Value("%old", bits), {"%pointer": pointer, "%b": code.cast("bitcast", b, bits)}
+    )
     return code.cast("bitcast", result, b.type)
+
+
+def _compared(code: Code, pointer: Value, b: Value, c: Value, order: str) -> Value:
+    """What memory held, and whether that was b."""
+    return code.op(f"cmpxchg {pointer}, {b}, {c} {order} {_FAILURES.get(order, order)}", f"{{ {b.type}, i1 }}")
+
+
+def _called(code: Code, symbol: str, lines: Sequence[str], result: Value, arguments: Mapping[str, Value]) -> Value:
+    """Call a function of the module that gives back `result`; `arguments` are by the parameters' names."""
+    parameters = ", ".join(f"{value.type} {name}" for name, value in arguments.items())
+    body = "\n  ".join([*lines, f"ret {result}"])
+    code.declare(symbol, f"define internal {result.type} @{symbol}({parameters}) noinline {{\n  {body}\n}}")
+    return code.op(f"call {result.type} @{symbol}({', '.join(map(str, arguments.values()))})", result.type)
 
 
 def _modify(code: Code, operation: str, pointer: Value, b: Value, order: str) -> Value:
@@ -112,11 +127,18 @@ def modify(code: Code, form: Form, pointer: Value, b: Value, *policy: Value) -> 
 
 @_atomic("atom{.sem}{.scope}{.space}.cas.type d, [a], b, c;", "9.7.13.5", type="b16 b32 b64 b128")
 def compare_and_swap(code: Code, form: Form, pointer: Value, b: Value, c: Value) -> Value:
-    """Store c where memory holds b."""
+    """Store c where memory holds b.
+
+    For 128 bits LLVM 22 makes a loop on AArch64, and forgets that this changes the flags that a comparison before it
+    has set. A call changes them too, and that LLVM knows.
+    """
     order = _order(form)
-    failure = {"release": "monotonic", "acq_rel": "acquire"}.get(order, order)
-    pair = code.op(f"cmpxchg {pointer}, {b}, {c} {order} {failure}", f"{{ {b.type}, i1 }}")
-    return code.op(f"extractvalue {{ {b.type}, i1 }} {pair.text}, 0", b.type)
+    if b.bits < 128:
+        return code.op(f"extractvalue {_compared(code, pointer, b, c, order)}, 0", b.type)
+    inner = Code()
+    pair = _compared(inner, Value("%pointer", "ptr"), Value("%b", b.type), Value("%c", b.type), order)
+    old = inner.op(f"extractvalue {pair}, 0", b.type)
+    return _called(code, f"tw.atom.cas.b128.{order}", inner.lines, old, {"%pointer": pointer, "%b": b, "%c": c})
 
 
 # -- floats -------------------------------------------------------------------------------------------------------

@@ -91,10 +91,17 @@ def flush(code: Code, x: Value) -> Value:
 
 
 def saturate(code: Code, x: Value) -> Value:
-    """`.sat`: clamped to [0, 1]; a NaN, and a negative zero, become +0."""
-    one = code.float_bits(x.type, one_bits(x.type))
-    positive = code.select(code.fcmp("ogt", x, code.zero(x)), x, code.zero(x))
-    return code.select(code.fcmp("olt", positive, one), positive, one)
+    """`.sat`: clamped to [0, 1]; a NaN, and a negative zero, become +0.
+
+    By integers: of a comparison of floats LLVM makes AArch64's fmaxnm, which lets a signalling NaN through.
+    """
+    bits = bits_of(code, x)
+    zero, one, infinity = (
+        code.const(bits.type, pattern) for pattern in (0, one_bits(x.type), FORMATS[x.type].infinity)
+    )
+    positive = code.select(code.icmp("sgt", bits, zero), bits, zero)
+    clamped = code.select(code.icmp("slt", positive, one), positive, one)
+    return float_of(code, code.select(code.icmp("sgt", positive, infinity), zero, clamped), x.type)
 
 
 def one_bits(type_: str) -> int:
