@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -54,23 +55,26 @@ def bench(
         Path | None, _option("FILE", "Keep rates as they are known; go on where the file ends.", "nothing is kept")
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    html: Annotated[Path | None, _option("PAGE", "Write the sweep's page too, as `tilewright report` does.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a page that exists.")] = False,
 ) -> None:
     """Measure or predict rates, verify every product, and show them beside peers and the sources' figures.
 
     Where no GPU is, `--device a6000` predicts its times: they stand in another colour, and are called so.
     """
-    from tilewright.report import console, rates as report, terminal
+    from tilewright.cli.report import write_page
+    from tilewright.report.html import report as page
 
     names = ",".join(kernels) if kernels else None
     grid = {"--kernels": names, "--sizes": sizes, "--blocks": blocks, "--results": results, "--dtypes": dtypes}
     asked = _asked(grid, _words("--device", device), against, table, caches, samples)
-    sweep, planned = _swept(asked, output)
-    if json:
-        console.document(report.document(sweep))
-    else:
-        terminal.show(report.blocks(sweep), console.output())
+    _check_page(html, output, force=force)
+    sweep, planned = _swept(asked, output, peers_named=against is not None)
+    _show(sweep, json=json)
     if len(sweep.rates) < planned:
         raise typer.Exit(_interrupted(len(sweep.rates), planned, output))
+    if html is not None:
+        write_page(page.of_sweep(sweep), html, force=force)
     if any(rate.wrong for rate in sweep.rates):
         raise typer.Exit(FOUND)
 
@@ -157,7 +161,28 @@ def _extents(word: str) -> tuple[int, int, int]:
     return edge, edge, edge
 
 
-def _swept(asked: Asked, output: Path | None) -> tuple[Sweep, int]:
+def _check_page(html: Path | None, output: Path | None, *, force: bool) -> None:
+    """Refuse a page that cannot be written or is there already, before the sweep begins."""
+    from tilewright.cli import files
+
+    if html is None:
+        return
+    files.check_output(html, force=force)
+    if output is not None and html.absolute() == output.absolute():
+        raise ArgumentValueError(f"--html must be another file than --output (got {html} for both); name another")
+
+
+def _show(sweep: Sweep, *, json: bool) -> None:
+    """Print a sweep."""
+    from tilewright.report import console, rates as report, terminal
+
+    if json:
+        console.document(report.document(sweep))
+    else:
+        terminal.show(report.blocks(sweep), console.output())
+
+
+def _swept(asked: Asked, output: Path | None, *, peers_named: bool) -> tuple[Sweep, int]:
     """The sweep, as far as it came before Ctrl-C, and how many points it has."""
     from tilewright.native.interrupts import HeldBack
     from tilewright.rates import plan, store
@@ -165,8 +190,11 @@ def _swept(asked: Asked, output: Path | None) -> tuple[Sweep, int]:
     from tilewright.rates.peers import PEERS
     from tilewright.rates.record import Sweep
     from tilewright.rates.sweeping import Sweeping
+    from tilewright.report import console
 
     sweeping = Sweeping(asked)
+    for reason in plan.without_rows(asked if peers_named else replace(asked, against=())):
+        console.note(reason)
     wanted, facts = plan.document(asked), conditions([PEERS[name].package for name in asked.against])
     found: list[Rate] = []
     with contextlib.ExitStack() as stack:

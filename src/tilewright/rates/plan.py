@@ -101,23 +101,8 @@ def points(asked: Asked) -> tuple[Point, ...]:
     >>> [point.contender for point in points(Asked(kernels=("S9",), sizes=((64, 64, 64),), devices=("a6000",)))]
     ['shared_memory_8', 'shared_memory_16', 'shared_memory_32']
     """
-    source = table(asked.table) if asked.table else None
-    if source is not None:
-        asked = replace(
-            asked, kernels=source.kernels, sizes=tuple((w, w, w) for w in source.widths), dtypes=(source.dtype,),
-            blocks=source.values if source.columns == "block" else (),
-            results=source.values if source.columns == "results" else (),
-        )  # fmt: skip
-    contenders = list(_contenders(asked))
-    found = tuple(
-        contender.point(dtype, extents, caches)
-        for dtype in _dtypes(asked, contenders)
-        for extents in asked.sizes or SIZES
-        for contender, caches in _in_turn(contenders, asked.caches)
-        if (asked.dtypes or contender.own_dtype in ("", dtype)) and contender.takes(dtype, extents)
-    )
-    if source is not None:
-        found = tuple(point for point in found if source.has(point) or _is_peer(point))
+    asked = _of_table(asked)
+    found = _points(asked)
     kernels = [point for point in found if not _is_peer(point)]
     if not kernels:
         raise ArgumentValueError(
@@ -126,6 +111,29 @@ def points(asked: Asked) -> tuple[Point, ...]:
         )
     works = {point.work for point in kernels}
     return tuple(point for point in found if point.work in works)
+
+
+def without_rows(asked: Asked) -> Iterator[str]:
+    """Say of each device, name of kernels and peer without a point why it has none, where the sweep has others.
+
+    >>> sizes = ((64, 64, 64),)
+    >>> list(without_rows(Asked(kernels=("S9",), sizes=sizes, devices=("cpu", "a6000"), against=("numpy",))))
+    ['cpu: runs no kernel of S9', 'numpy: no product is measured that it could take turns with']
+    """
+    known, asked = points(asked), _of_table(asked)
+    ran, names = {point.device for point in known if not _is_peer(point)}, {point.contender for point in known}
+    running = {contender.device for contender in _contenders(replace(asked, against=(), blocks=(), results=()))}
+    for device in (device for device in asked.devices if device not in ran):
+        if device in running:
+            yield f"{device}: no kernel of {_listed(asked.kernels)} takes these dtypes, sizes, blocks and results there"
+        else:
+            yield f"{device}: runs no kernel of {_listed(asked.kernels)}"
+    for name in asked.kernels:
+        if not _points(replace(asked, kernels=(name,), against=())):
+            yield f"{name}: takes none of these dtypes, sizes, blocks and results"
+    for name in asked.against:
+        if name not in names:
+            yield f"{name}: no product is measured that it could take turns with"
 
 
 def together(points: Sequence[Point]) -> list[tuple[Point, ...]]:
@@ -142,6 +150,34 @@ def document(asked: Asked) -> dict[str, Any]:
     """What was asked for as JSON values, as the file of a sweep has it."""
     values = {name: getattr(asked, name) for name in Asked.__dataclass_fields__}
     return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+
+
+def _of_table(asked: Asked) -> Asked:
+    """What a source's table asks for, where one is named."""
+    if not asked.table:
+        return asked
+    source = table(asked.table)
+    return replace(
+        asked, kernels=source.kernels, sizes=tuple((w, w, w) for w in source.widths), dtypes=(source.dtype,),
+        blocks=source.values if source.columns == "block" else (),
+        results=source.values if source.columns == "results" else (),
+    )  # fmt: skip
+
+
+def _points(asked: Asked) -> tuple[Point, ...]:
+    """The points of every contender, with those of peers that have nothing to take turns with."""
+    contenders = list(_contenders(asked))
+    found = tuple(
+        contender.point(dtype, extents, caches)
+        for dtype in _dtypes(asked, contenders)
+        for extents in asked.sizes or SIZES
+        for contender, caches in _in_turn(contenders, asked.caches)
+        if (asked.dtypes or contender.own_dtype in ("", dtype)) and contender.takes(dtype, extents)
+    )
+    if not asked.table:
+        return found
+    source = table(asked.table)
+    return tuple(point for point in found if source.has(point) or _is_peer(point))
 
 
 def _is_peer(point: Point) -> bool:

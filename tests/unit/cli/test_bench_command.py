@@ -137,6 +137,52 @@ def test_a_finished_file_is_shown_again_and_not_measured(tilewright: Run, tmp_pa
     assert json.loads(again.out) == json.loads(first.out)  # with the conditions of when it was measured
 
 
+def test_a_page_of_the_sweep_is_that_of_its_file(tilewright: Run, tmp_path: Path) -> None:
+    rates, page, again = (tmp_path / name for name in ("a.jsonl", "a.html", "b.html"))
+    assert tilewright(*TINY, "--output", rates, "--html", page).status == 0
+    assert tilewright("report", rates, "--kernel", "none", "-o", again).status == 0
+    assert "<h1>Rates</h1>" in page.read_text(encoding="utf-8")
+    assert page.read_bytes() == again.read_bytes()
+
+
+def test_a_page_that_exists_is_left_and_nothing_measured(
+    tilewright: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page, rates = tmp_path / "a.html", tmp_path / "a.jsonl"
+    page.write_text("mine")
+    with monkeypatch.context() as patch:
+        interrupt_at(patch, 0, AssertionError("the sweep began"))
+        done = tilewright(*TINY, "--output", rates, "--html", page)
+    assert (done.status, done.out, page.read_text(), rates.exists()) == (2, "", "mine", False)
+    assert "the output must be a new file (got one that exists); --force replaces it" in done.err
+    assert tilewright(*TINY, "--html", page, "--force").status == 0
+    assert page.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+    assert "must be another file than --output" in tilewright(*TINY, "--output", rates, "--html", rates).err
+
+
+def test_a_stopped_sweep_has_no_page_that_the_same_command_would_refuse(
+    tilewright: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = (*TINY, "--output", tmp_path / "a.jsonl", "--html", tmp_path / "a.html")
+    with monkeypatch.context() as patch:
+        interrupt_at(patch, 1)
+        assert tilewright(*words).status == 130
+    assert not (tmp_path / "a.html").exists()
+    assert tilewright(*words).status == 0
+    assert (tmp_path / "a.html").exists()
+
+
+def test_what_was_named_and_has_no_row_is_said(tilewright: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    interrupt_at(monkeypatch, 0)  # notes come before the first rate
+    words = ("bench", "--sizes", "32", "--device", "cpu,a6000")
+    assert tilewright(*words, "--kernels", "S9", "--against", "numpy").err.splitlines()[:-1] == [
+        "note: cpu: runs no kernel of S9",
+        "note: numpy: no product is measured that it could take turns with",
+    ]
+    assert tilewright(*words, "--kernels", "S9").err.splitlines()[:-1] == ["note: cpu: runs no kernel of S9"]
+    assert tilewright(*words, "--kernels", "S9,S5,matmul", "--against", "numpy").err.splitlines()[:-1] == []
+
+
 def test_another_plan_s_file_is_left(tilewright: Run, tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     tilewright(*TINY, "--output", path)

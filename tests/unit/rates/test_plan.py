@@ -120,3 +120,31 @@ def test_points_know_their_kernels() -> None:
     record = plan.record_of(first)
     assert record is not None
     assert (record.name, record.block) == ("global_memory", (8, 8))
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"kernels": ("S9",), "devices": ("a6000",)}, []),
+        ({"kernels": ("matmul", "S9"), "devices": ("cpu", "a6000"), "against": ("numpy",)}, []),
+        ({"table": "S8", "devices": ("v100", "cpu")}, ["cpu: runs no kernel of S6"]),
+        (
+            {"kernels": ("S9", "S6"), "devices": ("a6000",), "blocks": (7,)},
+            ["S9: takes none of these dtypes, sizes, blocks and results"],
+        ),
+        (
+            {"kernels": ("S5", "S6"), "devices": ("cpu", "a6000"), "dtypes": ("int32",), "blocks": (40,)},
+            [
+                "a6000: no kernel of S5, S6 takes these dtypes, sizes, blocks and results there",
+                "S6: takes none of these dtypes, sizes, blocks and results",
+            ],
+        ),
+        (
+            {"kernels": ("S9",), "devices": ("cpu", "a6000"), "against": ("numpy",)},
+            ["cpu: runs no kernel of S9", "numpy: no product is measured that it could take turns with"],
+        ),
+    ],
+    ids=["all-run", "each-on-its-own", "table", "kernel", "device-and-kernel", "device-and-peer"],
+)
+def test_what_has_no_point_is_named_with_the_reason(asked: dict[str, Any], said: list[str]) -> None:
+    assert list(plan.without_rows(Asked(**{"sizes": SMALL[:1], **asked}))) == said
