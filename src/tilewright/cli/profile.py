@@ -77,7 +77,7 @@ def _show(seen: Predictions, ended: Ended, kernel: str | None, launch: int | Non
     if not seen.profiles and not seen.failed:
         _say_why_nothing(seen, ended, kernel, launch)
     if json:
-        console.document(document.profiles(seen.profiles, seen.failed, ended))
+        console.document(document.profiles(seen.profiles, seen.failed, ended, seen.where_known))
     elif seen.profiles:
         terminal.show(report.of_program(seen.profiles, seen.where_known), console.output())
 

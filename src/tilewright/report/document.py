@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, fields, is_dataclass
 from typing import Any
 
@@ -10,6 +10,7 @@ from tilewright.backends.protocol import Device
 from tilewright.drivers.script import Ended
 from tilewright.ladder.rung import Climb, Rung
 from tilewright.native.upkeep import Contents
+from tilewright.prediction.record import Prediction
 from tilewright.profiling import Profile
 from tilewright.profiling.counts import Summable
 from tilewright.report import program
@@ -27,17 +28,31 @@ def climb(found: Climb) -> dict[str, Any]:
     }
 
 
-def profiles(found: Sequence[Profile], failed: Sequence[tuple[str, str]], ended: Ended) -> dict[str, Any]:
+def profiles(
+    found: Sequence[Profile],
+    failed: Sequence[tuple[str, str]],
+    ended: Ended,
+    predicted: Callable[[Profile], Prediction | None] = lambda _: None,
+) -> dict[str, Any]:
     """Return {"profiles": [...], "failed": [...], "program": {...}}.
 
     One profile a launch, with the means and shares that follow from its counts; those that are all zero are left out,
-    and what is not known is null. Then kernel and error of each launch that has none, and how the program ended.
+    and what is not known is null, such as the time where none is predicted. Then kernel and error of each launch that
+    has none, and how the program ended.
     """
     return {
-        "profiles": [as_values(profile) for profile in found],
+        "profiles": [{**as_values(profile), "predicted": _time(predicted(profile))} for profile in found],
         "failed": [{"kernel": kernel, "error": error} for kernel, error in failed],
         "program": program.document(ended),
     }
+
+
+def _time(found: Prediction | None) -> dict[str, Any] | None:
+    """A predicted time with its band, which nothing measured."""
+    if found is None:
+        return None
+    names = ("seconds", "least_seconds", "most_seconds", "clock_mhz", "limiter")
+    return {"kind": "predicted", **{name: getattr(found, name) for name in names}}
 
 
 def as_values(value: Any) -> Any:

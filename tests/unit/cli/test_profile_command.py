@@ -12,6 +12,7 @@ import pytest
 
 from tilewright.errors import MissingExtraError
 from tilewright.programs import disassembler
+from tilewright.report import figures
 
 pytest.importorskip("numba.cuda", reason="not run: numba-cuda is not installed")
 
@@ -81,6 +82,8 @@ def test_without_a_disassembler_nothing_is_predicted(
     done = tilewright("profile", program)
     assert done.status == 3
     assert "predicted: " not in done.out
+    (found,) = json.loads(tilewright("profile", "--json", program).out)["profiles"]
+    assert found["predicted"] is None
     assert tilewright("predict", program).err.startswith("error: transpose: its launch has no prediction: no disassem")
 
 
@@ -90,6 +93,19 @@ def test_json_alone_on_standard_output(tilewright: Run, program: str) -> None:
     assert (found["kernel"], found["launch"], found["gpu"]) == ("transpose", 1, "NVIDIA T4")
     assert found["totals"]["global_loads"]["sectors"] == 4 * 8 * 16
     assert "first 2.0" in done.err
+
+
+def test_json_has_each_launch_s_predicted_time_with_its_band_as_the_text_has(tilewright: Run, program: str) -> None:
+    words = ("profile", "--gpu", "t4", "--kernel", "transpose")
+    (found,) = json.loads(tilewright(*words, "--json", program).out)["profiles"]
+    time = found["predicted"]
+    assert (time["kind"], set(time)) == (
+        "predicted", {"kind", "seconds", "least_seconds", "most_seconds", "clock_mhz", "limiter"},
+    )  # fmt: skip
+    assert time["least_seconds"] < time["seconds"] < time["most_seconds"]
+    seconds, least, most = (figures.seconds(time[f"{name}seconds"]) for name in ("", "least_", "most_"))
+    line = f"predicted: {seconds} ({least} to {most}) at {time['clock_mhz']:,} MHz, limited by {time['limiter']}"
+    assert line in tilewright(*words, program).out.splitlines()
 
 
 @pytest.mark.parametrize(
