@@ -42,6 +42,8 @@ _POLL_SECONDS = 0.02
 #: under a millisecond. A launch that is over by then waits for no thread; a busy host takes milliseconds to wake one.
 _QUICK_INSTRUCTIONS = 300_000
 _QUICK_QUANTUM = 20_000
+#: Those that one thread runs of another launch before others join it: of blocks that fail early the first is told of.
+_ALONE_INSTRUCTIONS = 10_000
 #: Where instruments call Python, 32 lanes of one instruction take a millisecond: a limit is to be noticed nonetheless.
 _CALLING_QUANTUM = 1_000
 #: Longest PTX that the calling thread runs, about 2,000 instructions and so a frame of a few hundred KB; and the stack
@@ -184,8 +186,12 @@ class Execution:
         """
         with HeldBack() as interrupt:
             shift = Shift(self)
-            if not (self._is_small() and self._safe_work(shift.pause_after(_QUICK_INSTRUCTIONS))):
-                self._run_crew(shift.pause_after(None), interrupt)
+            if self._is_small():
+                self._safe_work(shift.pause_after(_QUICK_INSTRUCTIONS))
+            elif self.workers > 1:
+                self._run_crew(shift.pause_after(_ALONE_INSTRUCTIONS), 1, interrupt)
+            if shift.slots and self._failure is None:
+                self._run_crew(shift.pause_after(None), self.workers, interrupt)
         if self._failure is not None:
             raise self._failure
         if self.budget.passed:  # in the last rounds
@@ -209,12 +215,12 @@ class Execution:
             and len(self.launch.program.ptx) <= _QUICK_PTX_CHARACTERS
         )
 
-    def _run_crew(self, shift: Shift, interrupt: HeldBack) -> None:
+    def _run_crew(self, shift: Shift, workers: int, interrupt: HeldBack) -> None:
         """Run on host threads of our own, the first of which goes on with a shift; wait, and look after Ctrl-C."""
         crew: list[threading.Event] = []
         if not self._enlist(crew, shift):
             raise MemoryError(f"{self.launch.name}: the host has no room for a thread's stack")
-        while len(crew) < self.workers and self._enlist(crew, None):
+        while len(crew) < workers and self._enlist(crew, None):
             pass
         try:
             for done in crew:
@@ -247,19 +253,15 @@ class Execution:
             crew.append(done)
         return started
 
-    def _safe_work(self, shift: Shift | None) -> bool:
-        """Run blocks, in a shift of its own without one; whatever goes wrong is raised where the launch was called.
-
-        False when the shift is to be gone on with.
-        """
+    def _safe_work(self, shift: Shift | None) -> None:
+        """Run blocks, in a shift of its own without one; whatever goes wrong is raised where the launch was called."""
         try:
-            return self._work(shift or Shift(self))
+            self._work(shift or Shift(self))
         except BaseException as error:
             self._fail(error)
-            return True
 
-    def _work(self, shift: Shift) -> bool:
-        """Run blocks on this thread until none is left, or (False) until the shift pauses."""
+    def _work(self, shift: Shift) -> None:
+        """Run blocks on this thread until none is left, or until the shift pauses, with slots left."""
         context, slots = shift.context, shift.slots
         run = _RUN(host().runtime.addresses["tw_run"])
         while True:
@@ -284,13 +286,12 @@ class Execution:
                 self._fail(self._diagnosis.stopped(shift.block_at_work(), context))
                 break
             if shift.paused:
-                return False
+                return
         with self._lock:
             shift.share.close(shift.spent)
             self.warp_instructions += shift.spent
             self._counters += self._thread_counters(context)
             self._read_printed(shift)
-        return True
 
     def _next_slot(self, slots: list[Slot], current: int) -> int:
         """The block to go on with when one stalls: a fresh one while there are any, else the next in turn."""

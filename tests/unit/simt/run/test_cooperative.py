@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import functools
+import time
 from typing import Any
 
 import numpy as np
 import pytest
 
 import tilewright as tw
-from tilewright.errors import DeadlockError, LaunchError, TrapError
+from tilewright.errors import DeadlockError, KernelError, LaunchError, TrapError
 from tilewright.programs import Program
 from tilewright.simt import Limits, launch
+from tilewright.simt.run.diagnosis import Diagnosis
 
 pytest.importorskip("cuda.bindings.nvrtc", reason="not run: NVRTC is not installed")
 
@@ -96,6 +98,22 @@ def test_a_plain_launch_says_what_it_lacks() -> None:
         launch(program("rounds"), 2, 32, (np.zeros(64, np.int32), 1))
     assert told.value.line == "kernel.cu:10"
     assert [f.code for f in tw.check(program("rounds"), 2, 32, (np.zeros(64, np.int32), 1))] == ["TW509"]
+
+
+def test_of_blocks_that_fail_soon_the_first_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However busy the host: another thread would have 0.2 s in which the second block could fail."""
+    real = Diagnosis.fault
+
+    def slow(self: Diagnosis, *arguments: Any) -> KernelError:
+        error = real(self, *arguments)
+        if error.block == (0, 0, 0):
+            time.sleep(0.2)
+        return error
+
+    monkeypatch.setenv("TILEWRIGHT_THREADS", "2")
+    monkeypatch.setattr(Diagnosis, "fault", slow)
+    (found,) = tw.check(program("rounds"), 4, 32, (np.zeros(128, np.int32), 1))
+    assert (found.code, found.block) == ("TW509", (0, 0, 0))
 
 
 def test_a_trap_of_the_kernels_own_stays_one() -> None:
