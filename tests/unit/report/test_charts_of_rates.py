@@ -10,6 +10,8 @@ from tilewright import machine
 from tilewright.rates.record import Point, Rate, Sweep
 from tilewright.report.charts import rates, svg
 from tilewright.report.charts.records import Heat, Lines
+from tilewright.report.charts.terminal import blocks
+from tilewright.report.records import text_of
 
 
 def rate(name: str, device: str, n: int, seconds: float, kind: Any = "measured", **more: Any) -> Rate:
@@ -82,3 +84,38 @@ def test_blocks_make_a_table() -> None:
 def test_results_a_thread_make_a_table_of_their_own() -> None:
     found = charts(*(rate(f"results_{r}", "v100", 64, 1e-6, "predicted", block=32, results=r) for r in (1, 2)))
     assert (found[1].columns, found[1].column_title) == (("1", "2"), "results a thread")
+
+
+def of_table(name: str, *found: Rate) -> tuple[Any, ...]:
+    return rates.charts(Sweep({"table": name}, {}, found))
+
+
+def test_a_source_s_figures_stand_beside_ours() -> None:
+    sizes = ((8, 64), (16, 64), (8, 32))
+    some = [rate("global_memory", "v100", n, 1e-6, "predicted", dtype="int32", block=e) for e, n in sizes]
+    lines, ours, source = of_table("S8", *some)
+    assert [(one.name, one.kind) for one in lines.series][:4] == [
+        ("global_memory, 8 x 8, v100", "predicted"), ("global_memory, 16 x 16, v100", "predicted"),
+        ("S8, edge of a block 8", "stated"), ("S8, edge of a block 16", "stated"),
+    ]  # fmt: skip
+    assert dict(lines.series[2].points) == {64: 117.014, 32: 15.675}  # as the source prints them
+    assert "S8's figures are of a GPU that it does not name" in lines.note
+    assert (ours.rows, ours.columns) == (source.rows, source.columns) == (("32", "64"), ("8", "16"))
+    assert [[cell and cell.value for cell in row] for row in source.cells] == [[15.675, None], [117.014, 101.927]]
+    drawn = svg.text(lines)
+    assert drawn.count("S8, edge of a block 8: ") == 2 and "S8, edge of a block 8 (predicted)" not in drawn
+    assert "S8, edge of a block 16 (stated)" in text_of(blocks(lines))
+
+
+def test_a_source_s_teraflops_are_told_in_the_charts_unit() -> None:
+    found = (rate(f"results_{r}", "v100", 1024, 1e-3, "predicted", block=32, results=r) for r in (1, 32))
+    lines, _, source = of_table("S12", *found)
+    assert "stated" not in {one.kind for one in lines.series}  # of one size: a table says it, no line
+    assert [(name, cell.value) for name, cell in zip(source.columns, source.cells[0], strict=True)] == [
+        ("1", pytest.approx(3670)), ("32", pytest.approx(5323)),
+    ]  # fmt: skip
+
+
+def test_a_source_without_figures_adds_nothing() -> None:
+    (chart,) = of_table("S13", rate("results_8", "v100", 64, 1e-6, "predicted", block=32, results=8))
+    assert "stated" not in {one.kind for one in chart.series}

@@ -1,4 +1,4 @@
-"""Lines over two axes: measured solid, predicted dashed, limits dotted."""
+"""Lines over two axes: measured solid, predicted dashed, limits dotted, what a source states as marks alone."""
 
 from __future__ import annotations
 
@@ -60,7 +60,8 @@ def _legend(series: Sequence[Series], colours: Sequence[str], drawing: Drawing) 
         if x and x + sample + style.width(words, SIZE) > drawing.width:
             x, drawing.height = 0.0, drawing.height + LINE
         middle = drawing.height - SIZE * 0.35
-        drawing.add("path", d=f"M{x:.1f},{middle:.1f}h{sample - 6}", **_stroke(one, colour))
+        if one.kind != "stated":
+            drawing.add("path", d=f"M{x:.1f},{middle:.1f}h{sample - 6}", **_stroke(one, colour))
         if one.marked:
             _mark(number, x + (sample - 6) / 2, middle, one, colour, drawing)
         drawing.text(x + sample, drawing.height, words)
@@ -109,7 +110,7 @@ def _band(series: Series, colour: str, x: scales.Scale, y: scales.Scale, drawing
 
 def _line(series: Series, colour: str, x: scales.Scale, y: scales.Scale, drawing: Drawing) -> None:
     places = " L".join(f"{x(at):.1f},{y(value):.1f}" for at, value in series.points)
-    if len(series.points) > 1:
+    if len(series.points) > 1 and series.kind != "stated":
         drawing.add("path", d=f"M{places}", stroke_linejoin="round", **_stroke(series, colour))
 
 

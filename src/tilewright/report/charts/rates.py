@@ -12,6 +12,7 @@ from tilewright import machine
 from tilewright.errors import ArgumentValueError
 from tilewright.machine.roofline import roofline
 from tilewright.rates.record import Rate, Sweep
+from tilewright.rates.tables import SourceTable, table
 from tilewright.report import figures
 from tilewright.report.charts.records import Axis, Cell, Chart, Heat, Lines, Series
 
@@ -19,6 +20,8 @@ from tilewright.report.charts.records import Axis, Cell, Chart, Heat, Lines, Ser
 _MOST_LINES = 9
 #: The three matrices, each moved once.
 _MATRICES = 3
+#: What the columns of a source's table differ in.
+_COLUMNS = {"block": "edge of a block", "results": "results a thread", "contender": "kernel"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +33,12 @@ class _Line:
     dtype: str
     caches: str
     kind: str
+    block: int
 
     @staticmethod
     def of(rate: Rate) -> _Line:
         point = rate.point
-        return _Line(point.contender, point.device, point.dtype, point.caches, rate.kind)
+        return _Line(point.contender, point.device, point.dtype, point.caches, rate.kind, point.block)
 
 
 def charts(sweep: Sweep) -> tuple[Chart, ...]:
@@ -49,23 +53,27 @@ def charts(sweep: Sweep) -> tuple[Chart, ...]:
     >>> chart.title, [(one.name, one.kind) for one in chart.series]
     ('float32 rate against size', [('tiled, a6000', 'predicted'), ('roof of a6000', 'limit')])
     """
+    name = sweep.plan.get("table")
+    source = table(name) if name else None
     square = [rate for rate in sweep.rates if rate.point.m == rate.point.n == rate.point.k and not rate.wrong]
     dtypes = dict.fromkeys(rate.point.dtype for rate in square)
-    found = [chart for dtype in dtypes for chart in _of_dtype(dtype, [r for r in square if r.point.dtype == dtype])]
-    return (*found, *_tables(square))
+    found = [
+        chart for dtype in dtypes for chart in _of_dtype(dtype, [r for r in square if r.point.dtype == dtype], source)
+    ]
+    return (*found, *_tables(square), *(_of_source(source, square) if source is not None else ()))
 
 
-def _of_dtype(dtype: str, rates: Sequence[Rate]) -> Iterator[Lines]:
+def _of_dtype(dtype: str, rates: Sequence[Rate], source: SourceTable | None) -> Iterator[Lines]:
     """One chart, or one a device where there are many lines."""
     title = f"{dtype} rate against size"
     if len({_Line.of(rate) for rate in rates}) <= _MOST_LINES:
-        yield _lines(title, dtype, rates)
+        yield _lines(title, dtype, rates, source)
         return
     for device in dict.fromkeys(rate.point.device for rate in rates):
-        yield _lines(f"{title}, {device}", dtype, [rate for rate in rates if rate.point.device == device])
+        yield _lines(f"{title}, {device}", dtype, [rate for rate in rates if rate.point.device == device], source)
 
 
-def _lines(title: str, dtype: str, rates: Sequence[Rate]) -> Lines:
+def _lines(title: str, dtype: str, rates: Sequence[Rate], source: SourceTable | None) -> Lines:
     lines = [_series(line, rates) for line in dict.fromkeys(_Line.of(rate) for rate in rates)]
     sizes = sorted({rate.point.m for rate in rates})
     predicted = {rate.point.device for rate in rates if rate.kind == "predicted"}
@@ -73,9 +81,11 @@ def _lines(title: str, dtype: str, rates: Sequence[Rate]) -> Lines:
     notes = ["Bands: quartiles of what was measured"] if any(rate.kind == "measured" for rate in rates) else []
     notes += ["bands of predicted times: the model's stated error"] if predicted else []
     notes += ["a roof is what arithmetic, or moving each matrix once, allows"] if roofs else []
+    stated = list(_stated(source, rates)) if source is not None and len(sizes) > 1 else []
+    notes += [f"{source.source}'s figures are of a GPU that it does not name"] if source and stated else []
     note = "; ".join(notes)
     return Lines(
-        title, Axis("m = n = k", log=True, base=2), Axis("G operations a second", log=True), (*lines, *roofs),
+        title, Axis("m = n = k", log=True, base=2), Axis("G operations a second", log=True), (*lines, *stated, *roofs),
         f"{note[:1].upper()}{note[1:]}.",
     )  # fmt: skip
 
@@ -83,12 +93,26 @@ def _lines(title: str, dtype: str, rates: Sequence[Rate]) -> Lines:
 def _series(line: _Line, rates: Sequence[Rate]) -> Series:
     mine = sorted((rate for rate in rates if _Line.of(rate) == line), key=lambda rate: rate.point.m)
     operations = [rate.point.operations / 1e9 for rate in mine]
+    blocks = {rate.point.block for rate in rates if rate.point.contender == line.contender}
+    cut = f", {line.block} x {line.block}" if len(blocks) > 1 else ""
     return Series(
-        f"{line.contender}, {line.device}" + (", cold" if line.caches == "cold" and line.kind == "measured" else ""),
+        f"{line.contender}{cut}, {line.device}"
+        + (", cold" if line.caches == "cold" and line.kind == "measured" else ""),
         tuple((rate.point.m, rate.gflops) for rate in mine),
         "predicted" if line.kind == "predicted" else "measured",
         tuple((done / r.most_seconds, done / r.least_seconds) for done, r in zip(operations, mine, strict=True)),
     )
+
+
+def _stated(source: SourceTable, rates: Sequence[Rate]) -> Iterator[Series]:
+    """A source's figures of the same products, as points: a series for each of its columns."""
+    found: dict[Any, dict[int, float]] = {}
+    for point in (rate.point for rate in rates if source.has(rate.point)):
+        figure = source.figure(point)
+        if figure is not None:
+            found.setdefault(source.column(point), {})[point.m] = figure
+    for value, figures_by_width in sorted(found.items()):
+        yield Series(f"{source.source}, {_COLUMNS[source.columns]} {value}", tuple(figures_by_width.items()), "stated")
 
 
 def _roof(device: str, dtype: str, sizes: Sequence[int]) -> Iterator[Series]:
@@ -112,17 +136,16 @@ def _tables(rates: Sequence[Rate]) -> Iterator[Heat]:
     """For kernels of one name that differ in their block's edge, or in results a thread, a table by size and that."""
     families: dict[Any, list[Rate]] = {}
     for rate in rates:
-        stem, _, number = rate.point.contender.rpartition("_")
-        if stem and number.isdigit():
-            families.setdefault((stem, rate.point.device, rate.point.dtype, rate.point.caches), []).append(rate)
+        stem, _ = _numbered(rate)
+        families.setdefault((stem, rate.point.device, rate.point.dtype, rate.point.caches), []).append(rate)
     for (stem, device, dtype, _), family in families.items():
-        columns = sorted({_number(rate) for rate in family})
+        columns = sorted({_numbered(rate)[1] for rate in family})
         if len(columns) < 2:
             continue
         edges = {rate.point.block for rate in family}
-        title = "edge of a block" if len(edges) > 1 else "results a thread"
+        title = _COLUMNS["block" if len(edges) > 1 else "results"]
         sizes = sorted({rate.point.m for rate in family})
-        cells = {(rate.point.m, _number(rate)): _cell(rate) for rate in family}
+        cells = {(rate.point.m, _numbered(rate)[1]): _cell(rate) for rate in family}
         yield Heat(
             f"{stem} on {device}, {dtype}: G operations a second",
             rows=tuple(f"{size:,}" for size in sizes),
@@ -133,8 +156,30 @@ def _tables(rates: Sequence[Rate]) -> Iterator[Heat]:
         )
 
 
-def _number(rate: Rate) -> int:
-    return int(rate.point.contender.rpartition("_")[2])
+def _of_source(source: SourceTable, rates: Sequence[Rate]) -> Iterator[Heat]:
+    """A source's own table, of the products that the sweep has."""
+    points = {(rate.point.m, source.column(rate.point)): rate.point for rate in rates if source.has(rate.point)}
+    stated = {key: figure for key, point in points.items() if (figure := source.figure(point)) is not None}
+    if not stated:
+        return
+    columns = sorted({column for _, column in stated})
+    sizes = sorted({size for size, _ in stated})
+    cells = {key: Cell(value, figures.rate(value), "stated") for key, value in stated.items()}
+    yield Heat(
+        f"{source.source}'s own figures, {source.dtype}: G operations a second",
+        rows=tuple(f"{size:,}" for size in sizes),
+        columns=tuple(map(str, columns)),
+        cells=tuple(tuple(cells.get((size, column)) for column in columns) for size in sizes),
+        row_title="m = n = k",
+        column_title=_COLUMNS[source.columns],
+        note="The source does not name its GPU.",
+    )
+
+
+def _numbered(rate: Rate) -> tuple[str, int]:
+    """A kernel's name without its number, and that; of one that is cut into blocks, the edge of these."""
+    stem, _, number = rate.point.contender.rpartition("_")
+    return (stem, int(number)) if stem and number.isdigit() else (rate.point.contender, rate.point.block)
 
 
 def _cell(rate: Rate) -> Cell:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 Points = tuple[tuple[float, float], ...]
-#: How a value came about: by a clock, by a model of a GPU, by counting, or as a limit that nothing can pass.
-Kind = Literal["measured", "predicted", "counted", "limit"]
+#: How a value came about: by a clock, by a model of a GPU, by counting, as a limit that nothing can pass, or from a
+#: source that states it.
+Kind = Literal["measured", "predicted", "counted", "limit", "stated"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,13 +102,16 @@ def _ticks(x: scales.Scale) -> str:
 
 
 def _sample(series: Series) -> str:
-    return {"measured": "⠒⠒⠒", "counted": "⠒⠒⠒", "predicted": "⠒ ⠒", "limit": "⠂⠂⠂"}[series.kind]
+    return {"measured": "⠒⠒⠒", "counted": "⠒⠒⠒", "predicted": "⠒ ⠒", "limit": "⠂⠂⠂", "stated": " ⠒ "}[series.kind]
 
 
 def _dots(series: Series, x: scales.Scale, y: scales.Scale) -> Iterator[tuple[int, int]]:
     """The dots of a line: all of a measured one, two of three of a predicted one, one of four of a limit."""
-    shown, of = {"measured": (1, 1), "counted": (1, 1), "predicted": (3, 5), "limit": (1, 4)}[series.kind]
     places = [(x(at), y(value)) for at, value in series.points]
+    if series.kind == "stated":  # points alone
+        yield from ((round(across), round(down)) for across, down in places)
+        return
+    shown, of = {"measured": (1, 1), "counted": (1, 1), "predicted": (3, 5), "limit": (1, 4)}[series.kind]
     number = 0
     for (x1, y1), (x2, y2) in zip(places, places[1:] or places, strict=False):
         steps = max(1, round(max(abs(x2 - x1), abs(y2 - y1))))

@@ -114,7 +114,7 @@ _LADDER = (
 )
 _RATES = (
     "Multiplications and additions a second. Solid lines and full marks were measured; dashed lines and hollow marks "
-    "are predicted."
+    "are predicted; marks without a line are a source's own figures."
 )
 _OCCUPANCY = (
     "Warps that a multiprocessor holds, as one of the three things that a block takes varies and the others stay as "
