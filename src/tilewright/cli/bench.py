@@ -156,7 +156,7 @@ def _extents(word: str) -> tuple[int, int, int]:
     from tilewright.cli import values
 
     if "x" in word:
-        return values.extents("--sizes", word)
+        return values.extents("--sizes", word, between="x")
     edge = values.whole("--sizes", word, 1, "256,31x33x32")
     return edge, edge, edge
 

@@ -50,8 +50,8 @@ def whole(option: str, text: str, least: int, example: str, most: int = _MOST) -
     return value
 
 
-def extents(option: str, text: str) -> tuple[int, int, int]:
-    """Return three extents of at least 1, from `M,N,K` or `MxNxK`.
+def extents(option: str, text: str, between: str = ",") -> tuple[int, int, int]:
+    """Return three extents of at least 1, from `M,N,K` or `MxNxK`; an error names the form that has `between`.
 
     >>> extents("--shape", "31x33x32")
     (31, 33, 32)
@@ -60,7 +60,8 @@ def extents(option: str, text: str) -> tuple[int, int, int]:
     found = [part for part in parts if part is not None and 1 <= part <= _MOST]
     if len(parts) != 3 or len(found) != 3:
         raise ArgumentValueError(
-            f"{option} must be three extents of at least 1, M,N,K (got {_short(text)}); try 31,33,32"
+            f"{option} must be three extents of at least 1, {between.join('MNK')} (got {_short(text)}); "
+            f"try {between.join(('31', '33', '32'))}"
         )
     m, n, k = found
     return m, n, k

@@ -183,7 +183,9 @@ def test_terminal_has_the_same_lines() -> None:
     assert len(drawn) == 16
     assert [number for number, row in enumerate(drawn) if re.search(r"[\u2801-\u28ff]", row)][-1] == 15
     assert re.search(r"[\u2801-\u28ff]", drawn[0])  # the roof
-    assert {"⠒⠒⠒ numpy (measured)", "⠒ ⠒ tiled (predicted)", "⠂⠂⠂ roof (limit)", "A note."} <= set(told)
+    assert drawn[0][64:] == "3"  # a line's number, at its end: no colour is needed
+    assert sorted("".join(row[64:] for row in drawn).replace(",", "")) == ["1", "2", "3"]
+    assert {"⠒⠒⠒ 1 numpy (measured)", "⠒ ⠒ 2 tiled (predicted)", "⠂⠂⠂ 3 roof (limit)", "A note."} <= set(told)
 
 
 def test_terminal_draws_predicted_lines_with_gaps_and_limits_with_wider_ones() -> None:

@@ -94,6 +94,17 @@ def test_the_sweep_s_conditions_are_seen_and_its_table_opens(shown: browser.Page
     assert shown.run("document.documentElement.scrollWidth") == 400
 
 
+def test_a_window_that_becomes_narrow_is_drawn_anew_without_complaint(shown: browser.Page, written: Path) -> None:
+    shown.open(written, 1600)
+    width = "document.querySelector('#lanes .picture svg').getBoundingClientRect().width"
+    wide = shown.run(width)
+    shown.run("window.heard = []; addEventListener('error', (event) => heard.push(event.message)); 1")
+    shown.send("Emulation.setDeviceMetricsOverride", width=400, height=900, deviceScaleFactor=1, mobile=False)
+    shown.run("new Promise((done) => setTimeout(() => done(1), 300))")
+    assert shown.run(width) < min(400, wide)
+    assert shown.run("heard.join()") == ""
+
+
 def test_complaints_are_heard(shown: browser.Page, tmp_path: Path) -> None:
     """Or else there being none would mean nothing."""
     bad = tmp_path / "bad.html"

@@ -78,16 +78,22 @@ def _lines(chart: Lines) -> Iterator[Block]:
     yield words((chart.y.title, styles.QUIET))
     labels = {round(y(tick)) // 4: figures.rate(tick) for tick in y.ticks(_DOWN)}
     left = max(map(len, labels.values()), default=0)
+    ends: dict[int, list[str]] = {}
+    for number, one in enumerate(chart.series, 1):
+        if one.points:
+            row = min(max(round(y(one.points[-1][1])) // 4, 0), _HEIGHT - 1)
+            ends.setdefault(row, []).append(str(number))
     for row in range(_HEIGHT):
         line = Text(f"{labels.get(row, ''):>{left}} │", style=styles.QUIET)
         for column in range(_WIDTH):
             bits, number = cells.get((row, column), (0, 0))
             line.append(chr(_EMPTY + bits) if bits else " ", style=_COLOURS[number % len(_COLOURS)])
+        line.append(",".join(ends.get(row, ())), style=styles.QUIET)
         yield Line(line)
     yield Line(Text(f"{'':{left}} └{'─' * _WIDTH}", style=styles.QUIET))
     yield Line(Text(f"{'':{left}}  {_ticks(x)}  {chart.x.title}", style=styles.QUIET))
     for number, one in enumerate(chart.series):
-        told = f"{one.name} ({one.kind})"
+        told = f"{number + 1} {one.name} ({one.kind})"
         yield words((_sample(one), _COLOURS[number % len(_COLOURS)]), f" {told}")
 
 

@@ -60,7 +60,8 @@ function onWidth(picture, draw) {
       draw(width);
     }
   };
-  new ResizeObserver(again).observe(picture);
+  // In a frame of its own: a picture that grows where it is observed makes the browser complain of a loop.
+  new ResizeObserver(() => requestAnimationFrame(again)).observe(picture);
   again();
 }
 
