@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import json
-import math
 import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -23,6 +22,9 @@ from tilewright.rates.record import CACHES, KINDS, Point, Rate, Sweep
 FORMAT, VERSION = "tilewright-rates", 1
 #: Conditions that one file has only once: with others, rates would not be those of one sweep.
 SAME = ("processor", "cores", "threads", "python", "versions")
+
+#: The largest number, the longest text, and the times of what anybody ran: with others, rates and charts overflow.
+_MOST, _MOST_TEXT, _SECONDS = 2**63 - 1, 1000, (1e-15, 1e60)
 
 
 def read(path: Path) -> Sweep:
@@ -154,6 +156,9 @@ def _parsed(path: Path, text: str) -> Sweep:
     plan, conditions = header.get("plan"), header.get("conditions")
     if not isinstance(plan, dict) or not isinstance(conditions, dict):
         raise _foreign(path, 1, "a header without plan and conditions")
+    for name, fits in _CONDITIONS.items():
+        if name in conditions and not fits(conditions[name]):
+            raise _foreign(path, 1, f"a wrong {name!r}: {conditions[name]!r:.60}")
     rates = tuple(_rate(path, number, _object(path, number, line)) for number, line in enumerate(lines[1:], 2))
     return Sweep(plan, conditions, rates)
 
@@ -178,23 +183,36 @@ def _rate(path: Path, number: int, values: Mapping[str, Any]) -> Rate:
         raise _foreign(path, number, f"a wrong {wrong[0]!r}: {given.get(wrong[0], 'nothing')!r:.60}")
     point = Point(**{field.name: given.pop(field.name) for field in fields(Point)})
     samples, flags = tuple(given.pop("samples")), tuple(given.pop("flags"))
+    if bool(samples) != (given["kind"] == "measured"):
+        raise _foreign(path, number, f"{len(samples)} samples of what is {given['kind']}")
+    if not given["least_seconds"] <= given["seconds"] <= given["most_seconds"]:
+        raise _foreign(path, number, "seconds that are not between the least and the most")
     return Rate(point, samples=samples, flags=flags, **given)
 
 
 def _is_count(value: object) -> bool:
-    return type(value) is int and value >= 0
+    return type(value) is int and 0 <= value <= _MOST
 
 
 def _is_extent(value: object) -> bool:
-    return type(value) is int and value >= 1
+    return type(value) is int and 1 <= value <= _MOST
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, float | int) and 0 <= value <= _MOST
 
 
 def _is_time(value: object) -> bool:
-    return isinstance(value, float | int) and not isinstance(value, bool) and 0 < value < math.inf
+    return isinstance(value, float | int) and not isinstance(value, bool) and _SECONDS[0] <= value <= _SECONDS[1]
 
 
 def _is_text(value: object) -> bool:
-    return isinstance(value, str)
+    """Whether it is a line of text that terminals and pages can show."""
+    return isinstance(value, str) and value.isprintable() and len(value) <= _MOST_TEXT
+
+
+def _are_versions(value: object) -> bool:
+    return isinstance(value, dict) and all(_is_text(text) for one in value.items() for text in one)
 
 
 def _all(fits: Callable[[object], bool]) -> Callable[[object], bool]:
@@ -212,6 +230,13 @@ _FITS: Mapping[str, Callable[[object], bool]] = {
     "samples": _all(_is_time),
     "flags": _all(_is_text),
     "stolen": lambda value: isinstance(value, float | int) and 0 <= value <= 1,
+}
+#: And what the header's conditions must have, where they are there.
+_CONDITIONS: Mapping[str, Callable[[object], bool]] = {
+    **dict.fromkeys(("date", "processor", "python"), _is_text),
+    **dict.fromkeys(("cores", "threads", "mhz"), _is_count),
+    "load": _is_number,
+    "versions": _are_versions,
 }
 
 

@@ -150,7 +150,9 @@ def test_wrong_use(
 def test_a_sweep_whose_conditions_are_not_known(tilewright: Run, tmp_path: Path) -> None:
     path = tmp_path / "sweep.jsonl"
     with kept(path, {}, {}) as file:
-        file.add([Rate(Point("matmul", "cpu", "int32", n, n, n), "measured", 1e-6, 1e-6, 1e-6) for n in (8, 16)])
+        file.add(
+            [Rate(Point("matmul", "cpu", "int32", n, n, n), "measured", 1e-6, 1e-6, 1e-6, (1e-6,)) for n in (8, 16)]
+        )
     assert tilewright("report", path, "-o", tmp_path / "page.html", *SOON).status == 0
     assert "cores at - MHz" in (tmp_path / "page.html").read_text(encoding="utf-8")
 
@@ -158,6 +160,6 @@ def test_a_sweep_whose_conditions_are_not_known(tilewright: Run, tmp_path: Path)
 def test_a_sweep_without_square_matrices_has_no_charts(tilewright: Run, tmp_path: Path) -> None:
     path = tmp_path / "sweep.jsonl"
     with kept(path, {}, {}) as file:
-        file.add([Rate(Point("matmul", "cpu", "int32", 8, 9, 8), "measured", 1e-6, 1e-6, 1e-6)])
+        file.add([Rate(Point("matmul", "cpu", "int32", 8, 9, 8), "measured", 1e-6, 1e-6, 1e-6, (1e-6,))])
     done = tilewright("report", path)
     assert done.status == 2 and "must have rates of square matrices to be drawn" in done.err

@@ -121,8 +121,13 @@ def test_a_file_of_another_kind_is_refused_and_left(tmp_path: Path, data: bytes,
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("seconds", 0), ("seconds", "1"), ("m", 0), ("samples", [None]), ("kind", "guessed"), ("stolen", 2), ("more", 1)],
-)
+    [
+        ("seconds", 0), ("seconds", "1"), ("seconds", 5e-324), ("seconds", 10**400), ("seconds", float("nan")),
+        ("m", 0), ("m", 10**300), ("mhz", 2**63), ("samples", [None]), ("kind", "guessed"), ("stolen", 2), ("more", 1),
+        ("contender", "\x1b[31m"), ("device", "\ud800"), ("verified", "\u202e"), ("flags", ["x" * 1001]),
+    ],
+    ids=range(16),
+)  # fmt: skip
 def test_a_line_with_a_wrong_value_is_named(tmp_path: Path, name: str, value: object) -> None:
     path = tmp_path / "a.jsonl"
     write(path)
@@ -130,6 +135,36 @@ def test_a_line_with_a_wrong_value_is_named(tmp_path: Path, name: str, value: ob
     lines[2] = json.dumps(json.loads(lines[2]) | {name: value})
     path.write_text("\n".join(lines) + "\n")
     with pytest.raises(ArgumentValueError, match=f":3: .*a wrong '{name}'"):
+        read(path)
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"samples": []}, "0 samples of what is measured"),
+        ({"kind": "predicted"}, "3 samples of what is predicted"),
+        ({"least_seconds": 9e-6}, "not between the least and the most"),
+    ],
+)
+def test_a_line_whose_values_contradict_each_other_is_refused(
+    tmp_path: Path, values: dict[str, Any], said: str
+) -> None:
+    path = tmp_path / "a.jsonl"
+    write(path, [])
+    path.write_text(path.read_text() + json.dumps(document(RATE) | values) + "\n")
+    with pytest.raises(ArgumentValueError, match=said):
+        read(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("versions", 5), ("versions", {"numpy": 2}), ("processor", "\x1b"), ("cores", "x"), ("load", "")],
+)
+def test_a_header_with_a_wrong_condition_is_named(tmp_path: Path, name: str, value: object) -> None:
+    path = tmp_path / "a.jsonl"
+    header = {"format": "tilewright-rates", "version": 1, "plan": PLAN, "conditions": CONDITIONS | {name: value}}
+    path.write_text(json.dumps(header) + "\n")
+    with pytest.raises(ArgumentValueError, match=f":1: .*a wrong '{name}'"):
         read(path)
 
 
