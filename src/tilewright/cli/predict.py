@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tilewright.cli import completion, program
-from tilewright.errors import ArgumentValueError
+from tilewright.errors import ArgumentValueError, KernelError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -120,7 +120,13 @@ def _of_catalogue(
         if refused and kernels:
             console.note(f"{record.name}: {refused}")
         if refused is None:
-            time = products.predict_product(record, product, target, mhz, changes=changes)
+            try:
+                time = products.predict_product(record, product, target, mhz, changes=changes)
+            except (ArgumentValueError, KernelError) as error:  # a specimen's limits: the others have times
+                if len(chosen) == 1:
+                    raise
+                console.note(f"{record.name} has no prediction: {str(error).splitlines()[0]}")
+                continue
             found.append(report.Predicted(record.name, product, time))
     if not found:
         raise ArgumentValueError(f"no kernel takes {extents} in {dtype or 'its dtype'}; see `tilewright kernels`")

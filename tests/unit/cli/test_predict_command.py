@@ -30,6 +30,18 @@ def test_one_kernel_with_its_shares(tilewright: Run) -> None:
     assert "the time goes to" in done.out
 
 
+@pytest.mark.parametrize(
+    ("shape", "said"), [("33,33,33", "out of bounds global store"), ("33,5,7", "is predicted where k equals m")]
+)
+def test_a_specimen_that_fails_leaves_the_others_their_times(tilewright: Run, shape: str, said: str) -> None:
+    done = tilewright("predict", "--kernels", "tiled*", "--shape", shape, "--json")
+    assert done.status == 0
+    assert done.err.startswith("note: tiled_published has no prediction: ") and said in done.err
+    assert [one["name"] for one in json.loads(done.out)["predictions"]] == ["tiled"]
+    alone = tilewright("predict", "--kernels", "tiled_published", "--shape", shape)
+    assert (alone.status, alone.out) == (2, "") and said in alone.err
+
+
 def test_json_has_shape_time_and_shares(tilewright: Run) -> None:
     done = tilewright("predict", "--kernels", "results_8", "--shape", "64,96,128", "--gpu", "v100", "--json")
     (found,) = json.loads(done.out)["predictions"]
