@@ -132,7 +132,10 @@ def run(
         raise CompileError(
             "a predicted kernel must come to its end (got code that waits for ever); predict one without such waits"
         )
-    return Simulated(max(1.0, float(machine["clock"])), machine["clocks"].astype(float), machine["busy"].copy())
+    issued, went = float(machine["clock"]), machine["clocks"].astype(float)
+    clocks = max(1.0, issued, float(machine["l2"]), float(machine["dram"]))  # stores that nobody waits for end too
+    went[CAUSES.index("global memory latency")] += (clocks - max(1.0, issued)) * _NUMBERS["TW_SM_PARTITIONS"]
+    return Simulated(clocks, went, machine["busy"].copy())
 
 
 def _numbers(gpu: Gpu, times: Timing, active: int, clock_mhz: int) -> dict[str, float]:

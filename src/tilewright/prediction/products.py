@@ -84,7 +84,7 @@ def predict_product(
     program = record.program(product.dtype, max(gpu.compute_capability, OLDEST_CC))
     seen = [_counted(record, program, one, gpu) for one in _small(record, product)]
     shape = record.launch_rule(product.m, product.n, product.k)
-    work = _scaled([_work(one) for one in seen], min(product.k, _COUNTED_K), product, shape, record, gpu)
+    work = _scaled([_work(one, gpu) for one in seen], min(product.k, _COUNTED_K), product, shape, record, gpu)
     model = Model.of(program, work, gpu, Deadline())
     return of_work(seen[0], model, work, shape.grid, clock_mhz, changes=changes)
 
@@ -114,10 +114,10 @@ def _counted(record: Record, program: Program, product: Product, gpu: Gpu) -> Pr
     return profile(program, shape.grid, shape.block, record.arguments(a, b, c), gpu=gpu.key)
 
 
-def _work(seen: Profile) -> Workload:
+def _work(seen: Profile, gpu: Gpu) -> Workload:
     if seen.occupancy is None:
         raise MissingExtraError("; ".join(seen.notes))
-    return of_profile(seen, max(1, seen.occupancy.occupancy.active_blocks))
+    return of_profile(seen, max(1, seen.occupancy.occupancy.active_blocks), gpu)
 
 
 def _scaled(
@@ -130,18 +130,33 @@ def _scaled(
         a_step = (more.sites[line].executed - site.executed) / k if line in more.sites else 0.0
         sites[line] = replace(site, executed=site.executed + a_step * (product.k - k))
     work = replace(less, blocks=math.prod(shape.grid), sites=MappingProxyType(sites))
-    fetched = _fetched(work, product, shape, record, gpu)
+    fetched, written = _fetched(work, product, shape, record, gpu), _written(work, product, gpu)
 
     def served(site: Requests) -> Requests:
-        return replace(site, dram_sectors=site.l2_sectors * fetched) if site.loads else site
+        return replace(site, dram_sectors=site.l2_sectors * (fetched if site.loads else written))
 
     return replace(work, sites=MappingProxyType({line: served(site) for line, site in sites.items()}))
+
+
+def _written(work: Workload, product: Product, gpu: Gpu) -> float:
+    """Which part of the sectors that stores bring to the second level go on to memory; none where all fits in it."""
+    m, n, k, size = product.m, product.n, product.k, np.dtype(product.dtype).itemsize
+    stored = _sectors(work, loads=False)
+    if not stored or (m * k + k * n + m * n) * size <= gpu.l2_bytes:
+        return 0.0
+    return min(1.0, m * n * size / SECTOR_BYTES / stored)
+
+
+def _sectors(work: Workload, *, loads: bool) -> float:
+    """That loads, or stores, bring to the second level or ask of it."""
+    each = sum(site.executed * site.l2_sectors for site in work.sites.values() if site.loads == loads)
+    return work.blocks * work.block_warps * each
 
 
 def _fetched(work: Workload, product: Product, shape: LaunchShape, record: Record, gpu: Gpu) -> float:
     """Which part of the sectors that reach the second level come from memory."""
     size = np.dtype(product.dtype).itemsize
-    asked = work.blocks * work.block_warps * sum(s.executed * s.l2_sectors for s in work.sites.values() if s.loads)
+    asked = _sectors(work, loads=True)
     whole = (product.m + product.n) * product.k * size
     if not asked:
         return 0.0

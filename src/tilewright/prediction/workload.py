@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from tilewright.machine import WARP_LANES
+from tilewright.machine import WARP_LANES, Gpu
 from tilewright.profiling.counts import SECTOR_BYTES, Sectors
 from tilewright.profiling.record import Profile, SiteCounts
 
@@ -25,7 +25,7 @@ class Requests:
     lines: float = 0.0  #: Lines of the first level that these lie in.
     ideal_sectors: float = 0.0  #: The fewest that hold the bytes used.
     l2_sectors: float = 0.0  #: That the first level did not have.
-    dram_sectors: float = 0.0  #: That the second level did not have either.
+    dram_sectors: float = 0.0  #: That the second level did not have either, or does not keep.
     loads: bool = False  #: Whether it reads global or local memory.
     ptx: str = ""  #: Its opcode, without modifiers.
 
@@ -69,18 +69,30 @@ class Workload:
         return replace(self, sites=MappingProxyType({line: change(site) for line, site in self.sites.items()}))
 
 
-def of_profile(profile: Profile, resident_blocks: int) -> Workload:
+def of_profile(profile: Profile, resident_blocks: int, gpu: Gpu) -> Workload:
     """The workload of a launch that was profiled."""
     blocks = math.prod(profile.grid)
     block_warps = -(-math.prod(profile.block) // WARP_LANES)
+    written = _written(profile, gpu)
     sites = {}
     for site in profile.sites:
         ptx = site.opcode.partition(".")[0]
-        sites[site.ptx_line] = replace(_requests(site, blocks * block_warps), ptx=ptx)
+        sites[site.ptx_line] = replace(_requests(site, blocks * block_warps, written), ptx=ptx)
     return Workload(blocks, block_warps, resident_blocks, MappingProxyType(sites))
 
 
-def _requests(site: SiteCounts, warps: int) -> Requests:
+def _written(profile: Profile, gpu: Gpu) -> float:
+    """Which part of the sectors that stores bring to the second level go on to memory; none where all fits in it."""
+    moved = profile.traffic
+    written = moved.dram_written_bytes or 0
+    if written + (moved.dram_read_bytes or 0) <= gpu.l2_bytes:
+        return 0.0
+    kinds = (kind for site in profile.sites for kind in (site.counts.global_stores, site.counts.local_stores))
+    stored = sum(kind.served.l2_sectors for kind in kinds)
+    return min(1.0, written / SECTOR_BYTES / stored) if stored else 0.0
+
+
+def _requests(site: SiteCounts, warps: int, written: float) -> Requests:
     counts = site.counts
     executed = counts.warp_instructions / warps
     for shared in (counts.shared_loads, counts.shared_stores, counts.shared_atomics):
@@ -91,13 +103,14 @@ def _requests(site: SiteCounts, warps: int) -> Requests:
     if access is None:
         return Requests(executed)
     each, served = access.requests, access.served
+    stores = access in (counts.global_stores, counts.local_stores)
     return Requests(
         executed,
         sectors=access.sectors_per_request,
         lines=_lines(access),
         ideal_sectors=access.ideal_per_request,
         l2_sectors=served.l2_sectors / each,
-        dram_sectors=served.dram_sectors / each,
+        dram_sectors=(served.dram_sectors + stores * written * served.l2_sectors) / each,
         loads=access in (counts.global_loads, counts.local_loads),
     )
 

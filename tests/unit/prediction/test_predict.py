@@ -20,7 +20,7 @@ from tilewright.profiling import profile
 from tilewright.programs import disassembler
 from tilewright.simt import Limits
 
-pytest.importorskip("numba.cuda", reason="the gpu extra brings the compilers")
+cuda = pytest.importorskip("numba.cuda", reason="the gpu extra brings the compilers")
 
 A6000, V100 = machine.gpu("a6000"), machine.gpu("v100")
 #: S12: TFLOPS of 1024^3 by results a thread, on a GPU that the source does not name.
@@ -43,6 +43,30 @@ def test_a_scaled_product_takes_what_the_launch_itself_is_predicted(name: str) -
     whole = launched(name, 768, A6000)
     assert scaled.grid == whole.grid
     assert scaled.seconds == pytest.approx(whole.seconds, rel=0.05)
+
+
+def _fill(x: Any) -> None:
+    i = cuda.grid(1)
+    if i < x.size:
+        x[i] = 1
+
+
+def _scale(x: Any) -> None:
+    i = cuda.grid(1)
+    if i < x.size:
+        x[i] *= 2
+
+
+@pytest.mark.parametrize(("kernel", "moved"), [(_fill, 1), (_scale, 2)])
+def test_what_is_written_goes_to_memory_unless_it_fits_the_second_level(kernel: Any, moved: int) -> None:
+    def share(size: int) -> float:
+        """Of the time that memory takes for the bytes, the predicted one."""
+        x = np.zeros(size, np.float32)
+        found = tw.predict(kernel, -(-size // 256), 256, (x,), gpu="a6000")
+        return (found.seconds - found.launch_seconds) / (moved * x.nbytes / (A6000.memory_gb_per_s * 1e9))
+
+    assert 1 <= share(1 << 22) < 1.5
+    assert share(1 << 19) < 1 or moved == 2  # 2 MiB, of which only those that are read come from memory
 
 
 def test_the_time_grows_with_k() -> None:
