@@ -32,9 +32,9 @@ def bench(
         list[str] | None,
         _option("NAMES", "Names or source rows, with `*`, and matmul.", "matmul; on a GPU that is not here all"),
     ] = None,
-    sizes: Annotated[str | None, _option("N,MxNxK,...", "Extents of the matrices.", "256,512,1024")] = None,
-    blocks: Annotated[str | None, _option("N,...", "Edges of blocks, of kernels that have blocks.", "all")] = None,
-    results: Annotated[str | None, _option("N,...", "Results a thread, of kernels that have blocks.", "all")] = None,
+    sizes: Annotated[str | None, _option("SIZES", "Extents of the matrices: N or MxNxK.", "256,512,1024")] = None,
+    blocks: Annotated[str | None, _option("EDGES", "Edges of blocks, of kernels that have blocks.", "all")] = None,
+    results: Annotated[str | None, _option("NUMBERS", "Results a thread, of kernels that have blocks.", "all")] = None,
     dtypes: Annotated[str | None, _option("NAMES", "For all that take them.", "each source's own")] = None,
     device: Annotated[
         str | None,

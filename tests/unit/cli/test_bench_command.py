@@ -33,6 +33,12 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+def wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row is a line."""
+    monkeypatch.setenv("COLUMNS", "200")
+
+
+@pytest.fixture
 def compilers() -> None:
     pytest.importorskip("numba.cuda", reason="the gpu extra brings the compilers")
 
@@ -41,6 +47,7 @@ def lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
+@pytest.mark.usefixtures("wide")
 def test_matmul_and_numpy_in_turns(tilewright: Run) -> None:
     done = tilewright(*TINY, "--dtypes", "int32,float32")
     assert (done.status, done.err) == (0, "")
@@ -80,7 +87,7 @@ def test_opencl_kernels_beside_the_processor(tilewright: Run) -> None:
     assert {r["verified"] for r in found} == {"exact"}
 
 
-@pytest.mark.usefixtures("compilers")
+@pytest.mark.usefixtures("compilers", "wide")
 def test_measured_and_predicted_stand_in_one_table(tilewright: Run) -> None:
     done = tilewright(*TINY, "--kernels", "matmul,results_8", "--device", "cpu,NVIDIA RTX A6000")
     assert done.status == 0

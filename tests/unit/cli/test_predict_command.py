@@ -75,7 +75,8 @@ sys.exit(4)
 """
 
 
-def test_each_launch_of_a_program(tilewright: Run, tmp_path: Path) -> None:
+def test_each_launch_of_a_program(tilewright: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")  # a row is a line
     (tmp_path / "program.py").write_text(PROGRAM)
     done = tilewright("predict", "--gpu", "a6000", tmp_path / "program.py", "--own")
     assert done.status == 4

@@ -165,7 +165,7 @@ def test_a_program_s_own_130_is_no_ctrl_c(tilewright: Run, program: Any) -> None
         ),
         (("check", "--limt", "3", "x.py"), "No such option: --limt (Possible options: --limit)"),
         (("run", "--sarif", "f", "x.py"), "No such option: --sarif (Possible options: --gpu, --limit, --seed)"),
-        (("profile", "--seed", "1", "x.py"), "No such option: --seed (Possible options: --gpu, --json, --kernel,"),
+        (("profile", "--seed", "1", "x.py"), "No such option: --seed (Possible options: --force, --gpu, --html,"),
     ],
 )
 def test_an_option_that_there_is_not_is_told_with_those_there_are(
