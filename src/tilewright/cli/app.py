@@ -134,7 +134,7 @@ COMMANDS = (
         "Write one page: blocks, lanes, ladder, rates, occupancy.",
         (
             ("-o page.html", "S3's kernel, stepped through as it ran"),
-            ("monday.jsonl -o page.html --kernel warp_tiled --gpu a6000", "another kernel, and a sweep's charts"),
+            ("monday.jsonl -o page.html --kernel warp_tiled", "another kernel, and a sweep's charts"),
             ("monday.jsonl", "the sweep's charts in the terminal"),
             ("monday.jsonl -o page.html --charts charts", "and each chart as SVG and PNG"),
         ),
