@@ -6,8 +6,13 @@ import pytest
 from examples import alike
 from pictures import FOLDER, PICTURES
 
+#: Those that profile every kernel of the ladder: 20 s.
+SLOW = ("float32-wavefronts",)
 
-@pytest.mark.parametrize("name", PICTURES)
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.volume] if name in SLOW else []) for name in PICTURES]
+)
 def test_a_picture_is_current(name: str) -> None:
     assert alike((FOLDER / f"{name}.svg").read_text(encoding="utf-8"), PICTURES[name]() + "\n"), "run: make docs"
 
