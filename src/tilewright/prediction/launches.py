@@ -58,7 +58,7 @@ def predict(
     Raises
     ------
     ArgumentValueError
-        The clock is not positive.
+        The clock is no positive whole number.
     CompileError
         The machine code has what the model does not know: tensor cores, textures, bulk copies, jump tables.
     MissingExtraError
@@ -78,8 +78,10 @@ def predict(
     ('several_results<float, 32, 8>', True)
     """
     target = machine.chosen(gpu)
-    if clock_mhz is not None and clock_mhz < 1:
-        raise ArgumentValueError(f"`clock_mhz` must be 1 or more (got {clock_mhz}); leave it out for the boost clock")
+    if clock_mhz is not None and not (isinstance(clock_mhz, int) and clock_mhz >= 1):
+        raise ArgumentValueError(
+            f"`clock_mhz` must be a whole number of 1 or more (got {clock_mhz!r}); leave it out for the boost clock"
+        )
     program = program_for(kernel, args, max(target.compute_capability, OLDEST_CC))
     seen = profile(program, grid, block, args, shared_bytes=shared_bytes, gpu=target.key, limits=limits)
     return of_profile(seen, program, target, clock_mhz, limits)

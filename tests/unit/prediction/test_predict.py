@@ -215,8 +215,9 @@ def test_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
         products.predict_product(catalogue.find("cpu_engine"), Product(8, 8, 8), A6000)
     with pytest.raises(ArgumentValueError, match="float32 only"):
         products.predict_product(catalogue.find("tiled_published"), Product(8, 8, 8, "float64"), A6000)
-    with pytest.raises(ArgumentValueError, match="`clock_mhz` must be 1 or more"):
-        tw.predict(None, 1, 1, (), clock_mhz=0)
+    for clock in (0, float("nan"), "1000"):
+        with pytest.raises(ArgumentValueError, match="`clock_mhz` must be a whole number of 1 or more"):
+            tw.predict(None, 1, 1, (), clock_mhz=clock)  # type: ignore[arg-type]
     monkeypatch.setattr("cuda.pathfinder.find_nvidia_binary_utility", lambda name: None)
     monkeypatch.setattr(disassembler.shutil, "which", lambda name: None)
     with pytest.raises(MissingExtraError, match="disassembler nvdisasm"):
