@@ -10,8 +10,8 @@ from typing import Any
 from tilewright.rates.compare import Compared, Comparison, Verdict
 from tilewright.report import figures, styles
 from tilewright.report.blocks import Block, Gap, words
-from tilewright.report.rates import extents
-from tilewright.report.tables import FACTOR, NUMBER, RIGHT, SECONDS, TEXT, Column, Table, group
+from tilewright.report.rates import work
+from tilewright.report.tables import FACTOR, RIGHT, SECONDS, TEXT, Column, Table, group
 
 _STYLES: dict[Verdict, str] = {
     "slower": styles.ERROR, "wrong": styles.ERROR, "faster": styles.GOOD, "same": "", "unclear": styles.WARNING_COLOUR,
@@ -26,13 +26,7 @@ def _interval(row: Compared) -> str:
 
 _KEY = group(Column("contender", lambda row: row.new.point.contender, style="bold"))
 _GROUPS = (
-    group(
-        Column("device", lambda row: row.new.point.device),
-        Column("dtype", lambda row: row.new.point.dtype),
-        Column("m x n x k", lambda row: extents(row.new.point), RIGHT),
-        Column("block", lambda row: row.new.point.block or None, NUMBER),
-        Column("caches", lambda row: row.new.point.caches),
-    ),
+    work(lambda row: row.new.point),
     group(
         Column("old", lambda row: row.old.seconds, SECONDS),
         Column("new", lambda row: row.new.seconds, SECONDS),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,15 +44,20 @@ def _quartiles(row: _Row) -> str:
     return f"{figures.seconds(row.rate.least_seconds)} - {figures.seconds(row.rate.most_seconds)}"
 
 
+def work(point: Callable[[Any], Point]) -> Group:
+    """Columns that say what a row's product is."""
+    return group(
+        Column("device", lambda row: point(row).device),
+        Column("dtype", lambda row: point(row).dtype),
+        Column("m x n x k", lambda row: extents(point(row)), RIGHT),
+        Column("block", lambda row: point(row).block or None, NUMBER),
+        Column("caches", lambda row: point(row).caches),
+    )
+
+
 def _groups(peer: str) -> tuple[Group, ...]:
     return (
-        group(
-            Column("device", lambda row: row.rate.point.device),
-            Column("dtype", lambda row: row.rate.point.dtype),
-            Column("m x n x k", lambda row: extents(row.rate.point), RIGHT),
-            Column("block", lambda row: row.rate.point.block or None, NUMBER),
-            Column("caches", lambda row: row.rate.point.caches),
-        ),
+        work(lambda row: row.rate.point),
         group(
             Column("", lambda row: row.rate.kind, style=_style),
             Column("time", lambda row: row.rate.seconds, SECONDS, style=_style),

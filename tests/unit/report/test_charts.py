@@ -13,7 +13,7 @@ from tilewright.machine import gpu
 from tilewright.machine.alternatives import Demand
 from tilewright.profiling import Unit
 from tilewright.report.charts import ladder, occupancy, png, scales, style, svg, terminal
-from tilewright.report.charts.records import Axis, Bar, Bars, Cell, Chart, Heat, Kind, Lines, Series
+from tilewright.report.charts.records import Axis, Bars, Cell, Chart, Heat, Kind, Lines, Series
 
 SVG = "{http://www.w3.org/2000/svg}"
 LINES = Lines(
@@ -30,7 +30,7 @@ LINES = Lines(
 HEAT = Heat(
     "Table", ("8", "16"), ("a", "b"), ((Cell(1, "one"), None), (Cell(2, "two", "predicted"), Cell(4, "four"))), "w", "b"
 )
-BARS = Bars("Bars", (Bar("x", 4, "4 s"), Bar("y", 1, "1 s", "predicted"), Bar("z", 0, "0 s")))
+BARS = Bars("Bars", (Cell(4, "4 s", label="x"), Cell(1, "1 s", "predicted", "y"), Cell(0, "0 s", label="z")))
 CHARTS = {"lines": LINES, "heat": HEAT, "bars": BARS, "occupancy": occupancy.charts(gpu("a100"), Demand(40, 0, 256))[0]}
 
 

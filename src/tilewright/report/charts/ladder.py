@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from tilewright.ladder.rung import Climb, Rung
 from tilewright.report import figures
-from tilewright.report.charts.records import Bar, Bars
+from tilewright.report.charts.records import Bars, Cell
 
 _COUNTS: tuple[tuple[str, Callable[[Rung], int | None], str], ...] = (
     ("Sectors of 32 bytes loaded from global memory", lambda r: r.counts.global_load_sectors, ""),
@@ -38,7 +38,7 @@ def charts(climb: Climb) -> tuple[Bars, ...]:
 def _charts(rungs: Sequence[Rung], gpu: str, shape: str) -> Iterator[Bars]:
     labels = _labels(rungs)
     times = tuple(
-        Bar(label, r.limits[0].seconds, f"{figures.seconds(r.limits[0].seconds)}, {r.limits[0].name}", "predicted")
+        Cell(r.limits[0].seconds, f"{figures.seconds(r.limits[0].seconds)}, {r.limits[0].name}", "predicted", label)
         for label, r in zip(labels, rungs, strict=True)
         if r.limits
     )
@@ -47,7 +47,7 @@ def _charts(rungs: Sequence[Rung], gpu: str, shape: str) -> Iterator[Bars]:
         yield Bars(f"Least time on the {gpu}, {shape}", times, note)
     for title, value, note in _COUNTS:
         found = [(label, value(r)) for label, r in zip(labels, rungs, strict=True)]
-        bars = tuple(Bar(label, n, figures.count(n), "counted") for label, n in found if n is not None)
+        bars = tuple(Cell(n, figures.count(n), "counted", label) for label, n in found if n is not None)
         if any(bar.value for bar in bars):
             yield Bars(f"{title}, {shape}", bars, note)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -146,14 +146,7 @@ def _tables(rates: Sequence[Rate]) -> Iterator[Heat]:
         title = _COLUMNS["block" if len(edges) > 1 else "results"]
         sizes = sorted({rate.point.m for rate in family})
         cells = {(rate.point.m, _numbered(rate)[1]): _cell(rate) for rate in family}
-        yield Heat(
-            f"{stem} on {device}, {dtype}: G operations a second",
-            rows=tuple(f"{size:,}" for size in sizes),
-            columns=tuple(map(str, columns)),
-            cells=tuple(tuple(cells.get((size, number)) for number in columns) for size in sizes),
-            row_title="m = n = k",
-            column_title=title,
-        )
+        yield _heat(f"{stem} on {device}, {dtype}", sizes, columns, cells, title)
 
 
 def _of_source(source: SourceTable, rates: Sequence[Rate]) -> Iterator[Heat]:
@@ -165,14 +158,21 @@ def _of_source(source: SourceTable, rates: Sequence[Rate]) -> Iterator[Heat]:
     columns = sorted({column for _, column in stated})
     sizes = sorted({size for size, _ in stated})
     cells = {key: Cell(value, figures.rate(value), "stated") for key, value in stated.items()}
-    yield Heat(
-        f"{source.source}'s own figures, {source.dtype}: G operations a second",
+    title = f"{source.source}'s own figures, {source.dtype}"
+    chart = _heat(title, sizes, columns, cells, _COLUMNS[source.columns])
+    yield replace(chart, note="The source does not name its GPU.")
+
+
+def _heat(
+    title: str, sizes: Sequence[int], columns: Sequence[int], cells: Mapping[tuple[int, int], Cell], column_title: str
+) -> Heat:
+    return Heat(
+        f"{title}: G operations a second",
         rows=tuple(f"{size:,}" for size in sizes),
         columns=tuple(map(str, columns)),
         cells=tuple(tuple(cells.get((size, column)) for column in columns) for size in sizes),
         row_title="m = n = k",
-        column_title=_COLUMNS[source.columns],
-        note="The source does not name its GPU.",
+        column_title=column_title,
     )
 
 

@@ -46,11 +46,12 @@ class Lines:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One value of a table."""
+    """One value: of a table, or a bar."""
 
     value: float
     text: str
     kind: Kind = "measured"
+    label: str = ""  #: A bar's.
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,21 +68,11 @@ class Heat:
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
-    """One bar."""
-
-    label: str
-    value: float
-    text: str
-    kind: Kind = "measured"
-
-
-@dataclass(frozen=True, slots=True)
 class Bars:
     """Bars below each other, from 0."""
 
     title: str
-    bars: tuple[Bar, ...]
+    bars: tuple[Cell, ...]
     note: str = ""
 
 
@@ -91,10 +82,10 @@ Chart = Lines | Heat | Bars
 def kinds(chart: Chart) -> frozenset[Kind]:
     """How the values of a chart came about.
 
-    >>> sorted(kinds(Bars("", (Bar("a", 1, "1"), Bar("b", 2, "2", "predicted")))))
+    >>> sorted(kinds(Bars("", (Cell(1, "1"), Cell(2, "2", "predicted")))))
     ['measured', 'predicted']
     """
     if isinstance(chart, Heat):
         return frozenset(cell.kind for row in chart.cells for cell in row if cell is not None)
-    parts: Sequence[Series | Bar] = chart.bars if isinstance(chart, Bars) else chart.series
+    parts: Sequence[Series | Cell] = chart.bars if isinstance(chart, Bars) else chart.series
     return frozenset(part.kind for part in parts)

@@ -85,8 +85,8 @@ def text(chart: Chart, width: int = WIDE, *, alone: bool = True) -> str:
 
     Examples
     --------
-    >>> from tilewright.report.charts.records import Bar, Bars
-    >>> text(Bars("Times", (Bar("naive", 2.0, "2 s"),)))[:40]
+    >>> from tilewright.report.charts.records import Bars, Cell
+    >>> text(Bars("Times", (Cell(2.0, "2 s", label="naive"),)))[:40]
     '<svg xmlns="http://www.w3.org/2000/svg" '
     """
     from tilewright.report.charts import bars, heat, lines

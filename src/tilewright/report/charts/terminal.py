@@ -24,8 +24,8 @@ _COLOURS = ("#2f80c8", "#d9772b", "#2a9a74", "#b9558f", "#a58a1c", "#7d6fd0", "#
 def blocks(chart: Chart) -> Iterator[Block]:
     """The chart as lines of a report.
 
-    >>> from tilewright.report.charts.records import Bar
-    >>> for block in blocks(Bars("Times", (Bar("naive", 2.0, "2 s"), Bar("tiled", 1.0, "1 s", "predicted")))):
+    >>> from tilewright.report.charts.records import Cell
+    >>> for block in blocks(Bars("Times", (Cell(2.0, "2 s", label="naive"), Cell(1.0, "1 s", "predicted", "tiled")))):
     ...     print(block.text.plain)
     Times
     naive  ██████████  2 s

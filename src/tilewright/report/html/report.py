@@ -14,7 +14,7 @@ from tilewright.profiling.watching import Kept, Watched
 from tilewright.rates.record import Sweep
 from tilewright.report import figures, profile as profile_report, rates as rates_report, records
 from tilewright.report.charts import ladder, occupancy, rates
-from tilewright.report.charts.records import Bar, Bars, Chart
+from tilewright.report.charts.records import Bars, Cell, Chart
 from tilewright.report.html import lanes, page, partition
 from tilewright.report.html.figures import charted, folded, told
 from tilewright.report.html.parts import Part
@@ -127,7 +127,7 @@ def _of_ladder(found: Ladder | None) -> Sequence[Chart]:
     if found is None:
         return ()
     bars = tuple(
-        Bar(name, time.seconds, f"{figures.seconds(time.seconds)}, {time.limiter}", "predicted")
+        Cell(time.seconds, f"{figures.seconds(time.seconds)}, {time.limiter}", "predicted", name)
         for name, time in found.times.items()
     )
     title = f"Time on the {found.climb.machine.gpu}, {found.edge} x {found.edge} x {found.edge}"
