@@ -95,7 +95,10 @@ def test_json_alone_on_standard_output(tilewright: Run, program: str) -> None:
     assert "first 2.0" in done.err
 
 
-def test_json_has_each_launch_s_predicted_time_with_its_band_as_the_text_has(tilewright: Run, program: str) -> None:
+def test_json_has_each_launch_s_predicted_time_with_its_band_as_the_text_has(
+    tilewright: Run, program: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")  # the text's line is one
     words = ("profile", "--gpu", "t4", "--kernel", "transpose")
     (found,) = json.loads(tilewright(*words, "--json", program).out)["profiles"]
     time = found["predicted"]

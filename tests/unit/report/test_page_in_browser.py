@@ -37,7 +37,7 @@ def material() -> Material:
         dtypes=("int32",),
         samples=3,
     )
-    sweep, _ = bench._swept(asked, None)
+    sweep, _ = bench._swept(asked, None, peers_named=True)
     return command._gathered("vectorised", "130,128,16", None, "a6000", "coalesced,padded", sweep)
 
 
