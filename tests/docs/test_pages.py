@@ -10,6 +10,8 @@ from examples import ROOT, RUNNING, SHOWN, Examples, alike, exact, languages, ou
 
 #: Pages whose examples take half a minute; other pages run the same on less.
 SLOW = {"docs/ladder.md"}
+#: Pages that count what NVRTC makes differently from process to process.
+VARYING = {"docs/lessons/warp-tiles.md"}
 
 
 def name(page: Path) -> str:
@@ -30,7 +32,8 @@ def test_examples_run_and_print_what_the_page_shows(
     monkeypatch.chdir(tmp_path)
     examples = Examples(exact=exact(page))
     text = page.read_text(encoding="utf-8")
-    assert alike(examples.refreshed(text), text), "run: make examples"
+    found = examples.refreshed(text)
+    assert found == text or (name(page) in VARYING and alike(found, text)), "run: make examples"
     assert examples.ran
 
 
