@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import math
 import os
 import re
 import runpy
@@ -45,21 +44,6 @@ def pages() -> list[Path]:
 def exact(page: Path) -> bool:
     """Whether what a page shows differs by no host, so that its numbers are held too."""
     return page.parent.name in ("findings", "lessons")
-
-
-def alike(one: str, other: str) -> bool:
-    """Whether two texts differ in numbers alone, and in these by 1 % at most.
-
-    NVRTC does not make the same PTX in every process: of 1,536 loads of the warp tiles it makes 1,552 in some.
-
-    >>> alike("12,288 of 4", "12,352 of 4"), alike("12,288 of 4", "12,288 of 5")
-    (True, False)
-    """
-    number = re.compile(r"\d[\d,]*(?:\.\d+)?")
-    values = ([float(found.replace(",", "")) for found in number.findall(text)] for text in (one, other))
-    return number.split(one) == number.split(other) and all(
-        math.isclose(a, b, rel_tol=0.01) for a, b in zip(*values, strict=True)
-    )
 
 
 def languages(page: Path) -> set[str]:

@@ -6,12 +6,10 @@ import re
 from pathlib import Path
 
 import pytest
-from examples import ROOT, RUNNING, SHOWN, Examples, alike, exact, languages, outline, pages
+from examples import ROOT, RUNNING, SHOWN, Examples, exact, languages, outline, pages
 
 #: Pages whose examples take half a minute; other pages run the same on less.
 SLOW = {"docs/ladder.md"}
-#: Pages that count what NVRTC makes differently from process to process.
-VARYING = {"docs/lessons/warp-tiles.md"}
 
 
 def name(page: Path) -> str:
@@ -32,8 +30,7 @@ def test_examples_run_and_print_what_the_page_shows(
     monkeypatch.chdir(tmp_path)
     examples = Examples(exact=exact(page))
     text = page.read_text(encoding="utf-8")
-    found = examples.refreshed(text)
-    assert found == text or (name(page) in VARYING and alike(found, text)), "run: make examples"
+    assert examples.refreshed(text) == text, "run: make examples"
     assert examples.ran
 
 

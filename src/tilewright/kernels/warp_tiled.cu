@@ -101,16 +101,16 @@ __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN))
 
 #pragma unroll
         for (int l = 0; l < BK; ++l) {
-            __align__(16) float of_a[TM], of_b[TN];
+            // One by one: NVRTC joins those that lie side by side to reads of four, in every process alike. Of reads
+            // written as float4 it splits one or two more, and which, depends on what the process compiled before.
+            float of_a[TM], of_b[TN];
 #pragma unroll
-            for (int i = 0; i < TM; i += 4) {
-                *reinterpret_cast<float4 *>(&of_a[i]) =
-                    *reinterpret_cast<const float4 *>(&tile_a[l * BM + l / 4 * PAD + row + i / 4 * DOWN]);
+            for (int i = 0; i < TM; ++i) {
+                of_a[i] = tile_a[l * BM + l / 4 * PAD + row + i / 4 * DOWN + i % 4];
             }
 #pragma unroll
-            for (int j = 0; j < TN; j += 4) {
-                *reinterpret_cast<float4 *>(&of_b[j]) =
-                    *reinterpret_cast<const float4 *>(&tile_b[l][column + j / 4 * RIGHT]);
+            for (int j = 0; j < TN; ++j) {
+                of_b[j] = tile_b[l][column + j / 4 * RIGHT + j % 4];
             }
 #pragma unroll
             for (int i = 0; i < TM; ++i) {
