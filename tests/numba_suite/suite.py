@@ -91,7 +91,7 @@ def kept() -> tuple[set[str], dict[str, str]]:
 
 
 def compared(found: dict[str, Outcome], chosen: list[str]) -> list[str]:
-    """What the tests of some modules do otherwise than is kept, a line each; a test that is skipped is neither."""
+    """What the tests of some modules do otherwise than is kept, a line each."""
     passes, failures = kept()
     lines = []
     for test, outcome in found.items():
@@ -100,6 +100,8 @@ def compared(found: dict[str, Outcome], chosen: list[str]) -> list[str]:
             lines.append(f"{test} failed, and {what}: {outcome['reason']}")
         elif outcome["outcome"] == "passed" and test not in passes:
             lines.append(f"{test} passed, and {'failed before' if test in failures else 'is new'}; keep it with --keep")
+        elif outcome["outcome"] == "skipped" and test in passes | set(failures):
+            lines.append(f"{test} was skipped, and ran before: {outcome['reason']}")
     mine = {test for test in passes | set(failures) if test.partition("::")[0] in chosen}
     return lines + [f"{test} was not run; it is gone, or its module is not found" for test in sorted(mine - set(found))]
 

@@ -29,5 +29,9 @@ def test_a_test_that_does_otherwise_is_told() -> None:
     told = compared({name: outcome("failed"), "doc_examples.test_ffi::x": outcome("passed")}, ["doc_examples.test_ffi"])
     assert told[0] == f"{name} failed, and passed before: because"
     assert "::x passed, and is new" in told[1]
+    assert (
+        compared({name: outcome("skipped")}, ["doc_examples.test_ffi"])[0]
+        == f"{name} was skipped, and ran before: because"
+    )
     assert all("was not run" in line for line in told[2:])
     assert len(told) > 2
