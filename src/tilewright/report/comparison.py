@@ -24,16 +24,17 @@ def _interval(row: Compared) -> str:
     return "-" if math.isinf(row.most) else f"{row.least:.2f} - {row.most:.2f}"
 
 
-_KEY = group(Column("contender", lambda row: row.new.point.contender, style="bold"))
+_KEY = group(*work(lambda row: row.new.point))
 _GROUPS = (
-    work(lambda row: row.new.point),
+    group(Column("", lambda row: row.verdict, TEXT, style=lambda row: _STYLES[row.verdict])),
+    group(
+        Column("new / old", lambda row: row.ratio, FACTOR, legend="of times over the yardstick's, where there is one"),
+        Column("interval", _interval, RIGHT),
+    ),
     group(
         Column("old", lambda row: row.old.seconds, SECONDS),
         Column("new", lambda row: row.new.seconds, SECONDS),
-        Column("new / old", lambda row: row.ratio, FACTOR, legend="of times over the yardstick's, where there is one"),
-        Column("interval", _interval, RIGHT),
         Column("yardstick", lambda row: row.yardstick),
-        Column("", lambda row: row.verdict, TEXT, style=lambda row: _STYLES[row.verdict]),
     ),
 )
 

@@ -67,6 +67,17 @@ def seconds(value: float | None) -> str:
     raise AssertionError("unreachable")
 
 
+def between(least: float, most: float) -> str:
+    """Return two times, and their unit once where it is the same.
+
+    >>> between(13.7e-6, 24.6e-6), between(0.95e-6, 1.5e-6)
+    ('13.7 - 24.6 us', '950 ns - 1.50 us')
+    """
+    first, last = seconds(least), seconds(most)
+    number, _, unit = first.partition(" ")
+    return f"{number if last.endswith(f' {unit}') else first} - {last}"
+
+
 def size(value: int | None) -> str:
     """Return a number of bytes as the powers of 1024 it is made of.
 

@@ -17,9 +17,14 @@ from tilewright.report import figures, styles
 from tilewright.report.blocks import Block, Gap, words
 from tilewright.report.charts import terminal
 from tilewright.report.charts.records import Axis, Lines, Series
-from tilewright.report.tables import FACTOR, NUMBER, PRINTED, RATE, RIGHT, SECONDS, Column, Group, Table, group
+from tilewright.report.tables import FACTOR, NUMBER, PRINTED, RATE, RIGHT, SECONDS, Column, Form, Group, Table, group
 
 _PREDICTED = "predicted"
+_EXTENTS = Form(RIGHT.whole, lambda text: text.replace(" ", ""))
+_BAND = Form(
+    lambda rate: f"{figures.seconds(rate.least_seconds)} - {figures.seconds(rate.most_seconds)}",
+    lambda rate: figures.between(rate.least_seconds, rate.most_seconds),
+)
 _MULTIPLIER = "times the rate of a peer that took turns with it: the median of the turns"
 
 
@@ -40,16 +45,13 @@ def _style(row: Any) -> str:
     return styles.PREDICTED if row.rate.kind == _PREDICTED else ""
 
 
-def _quartiles(row: _Row) -> str:
-    return f"{figures.seconds(row.rate.least_seconds)} - {figures.seconds(row.rate.most_seconds)}"
-
-
-def work(point: Callable[[Any], Point]) -> Group:
-    """Columns that say what a row's product is."""
-    return group(
+def work(point: Callable[[Any], Point]) -> tuple[Column, ...]:
+    """Columns that say what was timed: a contender with its product."""
+    return (
+        Column("contender", lambda row: point(row).contender, style="bold"),
         Column("device", lambda row: point(row).device),
         Column("dtype", lambda row: point(row).dtype),
-        Column("m x n x k", lambda row: extents(point(row)), RIGHT),
+        Column("m x n x k", lambda row: extents(point(row)), _EXTENTS),
         Column("block", lambda row: point(row).block or None, NUMBER),
         Column("caches", lambda row: point(row).caches),
     )
@@ -57,11 +59,9 @@ def work(point: Callable[[Any], Point]) -> Group:
 
 def _groups(peer: str) -> tuple[Group, ...]:
     return (
-        work(lambda row: row.rate.point),
         group(
-            Column("", lambda row: row.rate.kind, style=_style),
             Column("time", lambda row: row.rate.seconds, SECONDS, style=_style),
-            Column("quartiles, or band", _quartiles, RIGHT, style=_style),
+            Column("quartiles,\nor band", lambda row: row.rate, _BAND, style=_style),
             Column("GFLOPS", lambda row: row.rate.gflops, RATE, style=_style),
             Column(f"of {peer}", lambda row: row.of_yardstick, FACTOR, legend=_MULTIPLIER),
         ),
@@ -125,7 +125,7 @@ def head(sweep: Sweep) -> Iterator[Block]:
 def _table(rates: Sequence[Rate], against: Sequence[str]) -> Iterator[Block]:
     yardsticks = {rate.point.work: rate for rate in rates if against and rate.point.contender == against[0]}
     rows = [_Row(rate, yardsticks.get(rate.point.work) if rate.samples else None) for rate in rates]
-    key = group(Column("contender", lambda row: row.rate.point.contender, style="bold"))
+    key = group(*work(lambda row: row.rate.point), Column("", lambda row: row.rate.kind, style=_style))
     yield Table(key, _groups(against[0] if against else "a peer"), rows)
 
 

@@ -99,7 +99,7 @@ def group(*columns: Column, optional: bool = False) -> Group:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table: the first of the key's columns is repeated wherever the table goes on."""
+    """A table: the columns of the key say what a row is; where the table goes on, those that tell rows apart again."""
 
     key: Group
     groups: tuple[Group, ...]
@@ -137,6 +137,7 @@ class Layout:
     parts: tuple[tuple[Column, ...], ...]
     brief: bool
     beneath: bool = False
+    common: tuple[Column, ...] = ()  #: Of the key, with one value in all rows: said once, above the parts.
 
 
 def layout(table: Table, width: int) -> Layout:
@@ -144,8 +145,9 @@ def layout(table: Table, width: int) -> Layout:
     if table.text is not None:
         return _beside_text(table, width)
     whole, brief = (_packed(table, width, brief=brief) for brief in (False, True))
-    fits = all(_taken(columns, table.rows, brief=False) <= width for columns in whole)
-    return Layout(whole, brief=False) if fits and len(whole) <= len(brief) else Layout(brief, brief=True)
+    fits = all(_taken(columns, table.rows, brief=False) <= width for columns in whole.parts)
+    best = min(whole, brief, key=lambda found: (len(found.parts), len(found.common)))  # of equal ones the first
+    return best if fits else brief
 
 
 def _beside_text(table: Table, width: int) -> Layout:
@@ -166,18 +168,57 @@ def _taken(columns: Sequence[Column], rows: Sequence[Any], *, brief: bool) -> in
     return sum(column.width(rows, brief=brief) + GAP for column in columns) - GAP
 
 
-def _packed(table: Table, width: int, *, brief: bool) -> tuple[tuple[Column, ...], ...]:
-    """Columns in as few parts as the width allows, in order; the key's first one starts each."""
-    parts, empty = [list(table.key.columns)], len(table.key.columns)
-    for group in table.groups:
-        if _taken([*parts[-1], *group.columns], table.rows, brief=brief) > width:
-            if group.optional:
-                continue
-            if len(parts[-1]) > empty:
-                parts.append([table.key.columns[0]])
-                empty = 1
-        parts[-1] += group.columns
+def _packed(table: Table, width: int, *, brief: bool) -> Layout:
+    """Columns in as few parts as the width allows, in order; in each, those of the key that tell its rows apart."""
+
+    def fits(columns: Sequence[Column]) -> bool:
+        return _taken(columns, table.rows, brief=brief) <= width
+
+    key, rows = table.key.columns, table.rows
+    parts = _filled(key, key[:1], table.groups, fits)
+    if len(parts) == 1:
+        return Layout(parts, brief)
+    common = tuple(column for column in key if len(rows) > 1 and len(_kinds([column], rows)) == 1)
+    own = tuple(column for column in key if column not in common) or key[:1]
+    telling = _telling(own, rows)
+    start, rest = (own, ()) if fits(own) else (telling, tuple(c for c in own if c not in telling))
+    groups = (*(Group((column,)) for column in rest), *table.groups)
+    return Layout(_filled(start, telling, groups, fits), brief, common=tuple(c for c in common if c not in own))
+
+
+def _filled(
+    start: Sequence[Column], again: Sequence[Column], groups: Sequence[Group], fits: Callable[[Sequence[Column]], bool]
+) -> tuple[tuple[Column, ...], ...]:
+    """Groups in parts, of which the first begins with some columns, and the others with others.
+
+    A group that is too wide for a part is taken apart.
+    """
+    parts = [list(start)]
+    for group in groups:
+        split = not group.optional and not fits([*again, *group.columns])
+        for columns in zip(group.columns) if split else [group.columns]:
+            if not fits([*parts[-1], *columns]):
+                if group.optional:
+                    continue
+                if len(parts[-1]) > len(again):
+                    parts.append([*again])
+            parts[-1] += columns
     return tuple(map(tuple, parts))
+
+
+def _telling(columns: Sequence[Column], rows: Sequence[Any]) -> tuple[Column, ...]:
+    """The first column, and of the others as few as tell apart what all of them do."""
+    kept = list(columns)
+    for column in reversed(columns[1:]):
+        others = [other for other in kept if other is not column]
+        if len(_kinds(others, rows)) == len(_kinds(kept, rows)):
+            kept = others
+    return tuple(kept)
+
+
+def _kinds(columns: Sequence[Column], rows: Sequence[Any]) -> set[tuple[str, ...]]:
+    """What different rows say in some columns."""
+    return {tuple(column.cell(row).plain for column in columns) for row in rows}
 
 
 def widths(columns: Sequence[Column], rows: Sequence[Any], width: int, *, brief: bool) -> list[int]:

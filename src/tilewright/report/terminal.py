@@ -97,6 +97,9 @@ def _words(plain: str) -> Iterable[tuple[int, int]]:
 
 def _table(table: Table, console: Console) -> None:
     found = layout(table, console.width)
+    if found.common:
+        said = ", ".join(f"{column.title} {column.cell(table.rows[0]).plain}".strip() for column in found.common)
+        _paragraph(Text.assemble(("in all rows: ", "bold"), said), console, 0, GAP)
     for number, columns in enumerate(found.parts):
         if number:
             _print(Text(), console)

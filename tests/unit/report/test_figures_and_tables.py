@@ -10,7 +10,7 @@ from rich.text import Text
 
 from tilewright.report import figures, styles, tables, terminal
 from tilewright.report.figures import bar
-from tilewright.report.tables import COUNT, RIGHT, Column, Form, Group, Table
+from tilewright.report.tables import COUNT, NUMBER, RIGHT, Column, Form, Group, Table
 
 
 @pytest.mark.parametrize(
@@ -65,11 +65,12 @@ def test_groups_share_a_table_while_there_is_room() -> None:
     assert parts([ONE, TWO], 27) == [["name", "row", "one", "a long\nheading"]]
     assert tables.layout(Table(KEY, (ONE, TWO), ROWS), 27).brief is False
     assert tables.layout(Table(KEY, (ONE, TWO), ROWS), 26).brief is True
-    assert parts([ONE, TWO], 25) == [["name", "row", "one"], ["name", "a long\nheading"]]
+    assert parts([ONE, TWO], 20) == [["name", "one"], ["name", "a long\nheading"]]
 
 
 def test_every_column_appears_once_even_where_nothing_fits() -> None:
-    assert parts([ONE, TWO], 1) == [["name", "row", "one"], ["name", "a long\nheading"]]
+    assert parts([ONE, TWO], 1) == [["name", "one"], ["name", "a long\nheading"]]
+    assert [c.title for c in tables.layout(Table(KEY, (ONE, TWO), ROWS), 1).common] == ["row"]
 
 
 def test_what_is_empty_or_optional_takes_no_table_of_its_own() -> None:
@@ -84,6 +85,48 @@ def test_a_table_is_as_wide_as_it_says(width: int) -> None:
     assert "…" not in "".join(told)
     assert any(line.startswith("alpha") for line in told)
     assert max(map(len, told)) <= width
+
+
+POINTS = [
+    (name, size, "int8" if size < 9 else "int16", "cold", size * 1000) for name in ("alpha", "beta") for size in (8, 16)
+]
+POINT = Group(
+    (
+        Column("name", lambda r: r[0]),
+        Column("size", lambda r: r[1], NUMBER),
+        Column("dtype", lambda r: r[2]),
+        Column("caches", lambda r: r[3]),
+    )
+)
+VALUES = Group(tuple(Column(title, lambda r: r[4], COUNT) for title in ("least", "median", "most")))
+
+
+def test_each_part_repeats_what_tells_its_rows_apart() -> None:
+    table = Table(POINT, (VALUES,), POINTS)
+    assert [len(part) for part in tables.layout(table, 48).parts] == [7]
+    assert [len(part) for part in tables.layout(table, 47).parts] == [6]
+    found = tables.layout(table, 31)
+    assert [[c.title for c in part] for part in found.parts] == [
+        ["name", "size", "dtype", "least"],  # the dtype follows from the size
+        ["name", "size", "median", "most"],
+    ]
+    assert shown(table, 31)[0] == "in all rows: caches cold"
+    for part in found.parts:
+        assert len({tuple(column.cell(row).plain for column in part[:2]) for row in POINTS}) == len(POINTS)
+
+
+def test_a_key_that_is_too_wide_itself_goes_on_too() -> None:
+    assert [[c.title for c in part] for part in tables.layout(Table(POINT, (VALUES,), POINTS), 18).parts] == [
+        ["name", "size", "dtype"], ["name", "size", "least"], ["name", "size", "median"], ["name", "size", "most"]
+    ]  # fmt: skip
+
+
+def test_one_row_needs_no_more_than_its_name() -> None:
+    found = tables.layout(Table(POINT, (VALUES,), POINTS[:1]), 30)
+    assert [[c.title for c in part] for part in found.parts] == [
+        ["name", "size", "dtype", "caches"], ["name", "least", "median", "most"]
+    ]  # fmt: skip
+    assert not found.common
 
 
 TEXTS = [("1", "x = 1", 7), ("2", "    y = f(x, " + "argument, " * 9 + "last)", 1_234_567), ("3", "", None)]
