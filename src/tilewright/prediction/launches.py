@@ -102,7 +102,7 @@ def of_profile(
     """
     if seen.resources is None or seen.occupancy is None:
         raise MissingExtraError("; ".join(seen.notes))
-    work = workload.of_profile(seen, max(1, seen.occupancy.occupancy.active_blocks), gpu)
+    work = workload.of_profile(seen, max(1, seen.occupancy.occupancy.active_blocks))
     return of_work(seen, Model.of(program, work, gpu, Deadline.of(limits)), work, seen.grid, clock_mhz, changes=changes)
 
 

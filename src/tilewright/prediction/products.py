@@ -24,6 +24,7 @@ from tilewright.prediction.workload import Requests, Workload, of_profile
 from tilewright.profiling import profile
 from tilewright.profiling.counts import SECTOR_BYTES
 from tilewright.profiling.record import Profile
+from tilewright.profiling.units import written_back
 from tilewright.programs.program import OLDEST_CC, Program
 
 #: Of k, that the smaller of the two products has; and tiles of C in each direction.
@@ -84,7 +85,7 @@ def predict_product(
     program = record.program(product.dtype, max(gpu.compute_capability, OLDEST_CC))
     seen = [_counted(record, program, one, gpu) for one in _small(record, product)]
     shape = record.launch_rule(product.m, product.n, product.k)
-    work = _scaled([_work(one, gpu) for one in seen], min(product.k, _COUNTED_K), product, shape, record, gpu)
+    work = _scaled([_work(one) for one in seen], min(product.k, _COUNTED_K), product, shape, record, gpu)
     model = Model.of(program, work, gpu, Deadline())
     return of_work(seen[0], model, work, shape.grid, clock_mhz, changes=changes)
 
@@ -114,10 +115,10 @@ def _counted(record: Record, program: Program, product: Product, gpu: Gpu) -> Pr
     return profile(program, shape.grid, shape.block, record.arguments(a, b, c), gpu=gpu.key)
 
 
-def _work(seen: Profile, gpu: Gpu) -> Workload:
+def _work(seen: Profile) -> Workload:
     if seen.occupancy is None:
         raise MissingExtraError("; ".join(seen.notes))
-    return of_profile(seen, max(1, seen.occupancy.occupancy.active_blocks), gpu)
+    return of_profile(seen, max(1, seen.occupancy.occupancy.active_blocks))
 
 
 def _scaled(
@@ -139,12 +140,11 @@ def _scaled(
 
 
 def _written(work: Workload, product: Product, gpu: Gpu) -> float:
-    """Which part of the sectors that stores bring to the second level go on to memory; none where all fits in it."""
+    """Which part of the sectors that stores bring to the second level go on to memory."""
     m, n, k, size = product.m, product.n, product.k, np.dtype(product.dtype).itemsize
     stored = _sectors(work, loads=False)
-    if not stored or (m * k + k * n + m * n) * size <= gpu.l2_bytes:
-        return 0.0
-    return min(1.0, m * n * size / SECTOR_BYTES / stored)
+    written = written_back(gpu, (m * k + k * n + m * n) * size, m * n * size)
+    return min(1.0, written / SECTOR_BYTES / stored) if stored else 0.0
 
 
 def _sectors(work: Workload, *, loads: bool) -> float:

@@ -88,7 +88,7 @@ class Predictions(Profiles):
         Raises what :func:`tilewright.prediction.launches.of_profile` does.
         """
         launch, seen = one.launch, one.seen
-        sites = tuple(workload.of_profile(seen, 1, self._gpu).sites.items())
+        sites = tuple(workload.of_profile(seen, 1).sites.items())
         does = (launch.program.ptx, launch.program.entry, seen.grid, seen.block, seen.shared_bytes, sites)
         if does not in self._known:
             self._known[does] = launches.of_profile(seen, launch.program, self._gpu, self._clock_mhz, launch.limits)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from tilewright.machine import WARP_LANES, Gpu
+from tilewright.machine import WARP_LANES
 from tilewright.profiling.counts import SECTOR_BYTES, Sectors
 from tilewright.profiling.record import Profile, SiteCounts
 
@@ -69,11 +69,11 @@ class Workload:
         return replace(self, sites=MappingProxyType({line: change(site) for line, site in self.sites.items()}))
 
 
-def of_profile(profile: Profile, resident_blocks: int, gpu: Gpu) -> Workload:
+def of_profile(profile: Profile, resident_blocks: int) -> Workload:
     """The workload of a launch that was profiled."""
     blocks = math.prod(profile.grid)
     block_warps = -(-math.prod(profile.block) // WARP_LANES)
-    written = _written(profile, gpu)
+    written = _written(profile)
     sites = {}
     for site in profile.sites:
         ptx = site.opcode.partition(".")[0]
@@ -81,12 +81,9 @@ def of_profile(profile: Profile, resident_blocks: int, gpu: Gpu) -> Workload:
     return Workload(blocks, block_warps, resident_blocks, MappingProxyType(sites))
 
 
-def _written(profile: Profile, gpu: Gpu) -> float:
-    """Which part of the sectors that stores bring to the second level go on to memory; none where all fits in it."""
-    moved = profile.traffic
-    written = moved.dram_written_bytes or 0
-    if written + (moved.dram_read_bytes or 0) <= gpu.l2_bytes:
-        return 0.0
+def _written(profile: Profile) -> float:
+    """Which part of the sectors that stores bring to the second level go on to memory."""
+    written = profile.traffic.dram_written_bytes or 0
     kinds = (kind for site in profile.sites for kind in (site.counts.global_stores, site.counts.local_stores))
     stored = sum(kind.served.l2_sectors for kind in kinds)
     return min(1.0, written / SECTOR_BYTES / stored) if stored else 0.0

@@ -34,7 +34,7 @@ def kind(site: Site) -> int:
 def served(
     found: CoalescingResult, gpu: Gpu, grid: Extent, block: Extent, *, shared_bytes: int, resident_blocks: int
 ) -> tuple[tuple[Served, ...], int]:
-    """Where each row's sectors were found, and the sectors that went or must go back to DRAM.
+    """Where each row's sectors were found, and the sectors that were written to the second level.
 
     Parameters
     ----------

@@ -93,7 +93,7 @@ def of_run(run: Run, gpu: machine.Gpu, *, shared_bytes: int = 0, launch: int = 0
     fits = _occupancy(gpu, _demand(resources, run, shared_bytes))
     served, written, unknown = _served(run, gpu, fits.occupancy, shared_bytes)
     sites, lines, totals = gathering.gathered(run.results, program, served)
-    moved = traffic(totals, written)
+    moved = traffic(gpu, totals, written)
     slow = units(gpu, totals, moved, math.prod(run.grid))
     return Profile(
         kernel=program.name,
@@ -111,7 +111,7 @@ def of_run(run: Run, gpu: machine.Gpu, *, shared_bytes: int = 0, launch: int = 0
         occupancy=fits if resources else None,
         units=slow,
         position=position(gpu, totals, moved),
-        verdict=verdict(Evidence(gpu, run.grid, totals, slow), lines),
+        verdict=verdict(Evidence(gpu, run.grid, totals, slow, moved), lines),
         findings=findings(program.name, sites, launch),
         notes=(*missing, *unknown),
         seconds=run.seconds,
@@ -148,7 +148,7 @@ def _occupancy(gpu: machine.Gpu, demand: Demand) -> Alternatives:
 def _served(
     run: Run, gpu: machine.Gpu, fit: Occupancy, shared_bytes: int
 ) -> tuple[tuple[Served, ...], int | None, tuple[str, ...]]:
-    """Where sectors were found, how many were written back, and why that is not known."""
+    """Where sectors were found, how many were written, and why that is not known."""
     asked = run.results["coalescing"]
     if not fit.active_blocks:
         return (), None, (f"caches are not modelled: no block of this kernel fits on {gpu.name}, by {fit.limiter}",)

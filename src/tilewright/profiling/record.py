@@ -74,9 +74,10 @@ class Traffic:
         By wavefronts of shared memory: 128 bytes each.
     l1_bytes : int
         By sectors asked of the first level, of global and local memory.
-    l2_bytes, dram_read_bytes, dram_written_bytes : int or None
-        By sectors that reached the second level, were read from DRAM, and were or will be written back to it; None
-        where the caches were not modelled.
+    l2_bytes, dram_read_bytes, dram_written_bytes, dram_kept_bytes : int or None
+        By sectors that reached the second level, were read from DRAM, were written and go back to it, and were written
+        but stay in the second level (:func:`tilewright.profiling.units.written_back`); None where the caches were not
+        modelled.
     compulsory_bytes, again_bytes : int or None
         What of `dram_read_bytes` was read for the first time, which no cache would have saved, and what was read again
         because the second level had lost it.
@@ -87,6 +88,7 @@ class Traffic:
     l2_bytes: int | None = None
     dram_read_bytes: int | None = None
     dram_written_bytes: int | None = None
+    dram_kept_bytes: int | None = None
     compulsory_bytes: int | None = None
     again_bytes: int | None = None
 

@@ -45,12 +45,30 @@ def l2_bytes(counts: Counts) -> int:
     return _beyond(counts, lambda served: served.l2_sectors)
 
 
-def dram_bytes(counts: Counts) -> int:
-    """Bytes read from DRAM, and those of stores' first touches, which must go there: what a line's share is taken from.
+def dram_read_bytes(counts: Counts) -> int:
+    """Bytes read from DRAM."""
+    return _beyond(counts, lambda served: served.dram_sectors)
 
-    What a launch moves in all is known better, see :func:`units`: who wrote what the second level writes back is not.
+
+def _first_stored_bytes(counts: Counts) -> int:
+    """Bytes of stores' first touches: whose a line's share of what is written back is, which nobody knows better."""
+    return _beyond(counts, lambda served: served.l2_allocated)
+
+
+def written_back(gpu: Gpu, touched_bytes: float, written_bytes: float) -> float:
+    """Of the bytes that a launch writes, those that memory takes while it is repeated: none, or all.
+
+    The second level keeps them where all that the launch touches fits in it, and the next launch writes there again.
+    Else each is pushed out before that.
+
+    Examples
+    --------
+    >>> from tilewright import machine
+    >>> t4 = machine.gpu("t4")  # a second level of 4 MiB
+    >>> written_back(t4, 1 << 22, 1 << 20), written_back(t4, 1 << 23, 1 << 20)
+    (0, 1048576)
     """
-    return _beyond(counts, lambda served: served.dram_sectors + served.l2_allocated)
+    return 0 if touched_bytes <= gpu.l2_bytes else written_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +115,7 @@ def _clocks(gpu: Gpu) -> float:
 
 #: The units that may bound a launch.
 UNITS = (
-    _Row(DRAM, "bytes", dram_bytes, _moved("dram")),
+    _Row(DRAM, "bytes", dram_read_bytes, _moved("dram")),
     _Row(L2, "bytes", l2_bytes, _moved("l2")),
     _Row(L1, "bytes", lambda counts: shared_bytes(counts) + l1_bytes(counts), _first_level),
     _Row(
@@ -130,23 +148,29 @@ def units(gpu: Gpu, totals: Counts, moved: Traffic, blocks: int) -> tuple[Unit, 
     return tuple(sorted(found, key=lambda unit: -unit.seconds))
 
 
-def work(unit: str) -> Callable[[Counts], int]:
-    """What a unit has to do for some counts."""
+def work(unit: str, moved: Traffic) -> Callable[[Counts], int]:
+    """What a unit has to do for some counts of a launch that moved so much."""
+    if unit == DRAM and moved.dram_kept_bytes == 0:
+        return lambda counts: dram_read_bytes(counts) + _first_stored_bytes(counts)
     return next(row.amount for row in UNITS if row.name == unit)
 
 
-def traffic(totals: Counts, written_sectors: int | None = None) -> Traffic:
-    """Bytes by level of memory; `written_sectors` went or must go back to DRAM, None where that is not known."""
+def traffic(gpu: Gpu, totals: Counts, written_sectors: int | None = None) -> Traffic:
+    """Bytes by level of memory; `written_sectors` were written to the second level, None where that is not known."""
     near = Traffic(shared_bytes(totals), l1_bytes(totals))
     if written_sectors is None:
         return near
     served = Served.total(kind.served for kind in totals.moved)
+    read, written = SECTOR_BYTES * served.dram_sectors, SECTOR_BYTES * written_sectors
+    touched = SECTOR_BYTES * (served.dram_compulsory + served.l2_allocated)
+    back = int(written_back(gpu, touched, written))
     return Traffic(
         near.shared_bytes,
         near.l1_bytes,
         SECTOR_BYTES * served.l2_sectors,
-        SECTOR_BYTES * served.dram_sectors,
-        SECTOR_BYTES * written_sectors,
+        read,
+        back,
+        written - back,
         SECTOR_BYTES * served.dram_compulsory,
         SECTOR_BYTES * (served.dram_capacity + served.dram_conflict),
     )

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from tilewright.instruments.findings import Finding, split
 from tilewright.machine import Gpu
 from tilewright.profiling.counts import LANES, Counts
-from tilewright.profiling.record import Cause, Extent, LineCounts, SiteCounts, Unit, Verdict
+from tilewright.profiling.record import Cause, Extent, LineCounts, SiteCounts, Traffic, Unit, Verdict
 from tilewright.profiling.units import ARITHMETIC, DRAM, ISSUE, L1, L2, work
 
 #: Share of a launch's work that must be excess for it to be the reason of the bound.
@@ -35,6 +35,7 @@ class Evidence:
     grid: Extent
     totals: Counts
     units: Sequence[Unit]
+    moved: Traffic
 
     @property
     def bound(self) -> str:
@@ -138,7 +139,7 @@ def verdict(evidence: Evidence, lines: Sequence[LineCounts]) -> Verdict | None:
         blocks=f"{evidence.blocks:,} block{'s' * (evidence.blocks != 1)}",
         multiprocessors=evidence.gpu.multiprocessors,
     )
-    weight = rule.weight or work(evidence.bound)
+    weight = rule.weight or work(evidence.bound, evidence.moved)
     whole = weight(evidence.totals)
     shares = sorted(((weight(line.counts) / whole, line) for line in lines), key=lambda pair: -pair[0])
     causes = [

@@ -307,7 +307,8 @@ def _traffic(profile: Profile) -> Iterator[tuple[str, str]]:
     found = f", of which it holds {figures.percent(served.l2_hits / served.l2_sectors)}" if served.l2_sectors else ""
     yield "caches", f"{figures.size(moved.l1_bytes)} asked of L1, {figures.size(moved.l2_bytes)} of L2{found}"
     first = f"{figures.size(moved.compulsory_bytes)} for the first time, {figures.size(moved.again_bytes)} again"
-    written = f"{figures.size(moved.dram_written_bytes)} written"
+    kept = f"; {figures.size(moved.dram_kept_bytes)} more stay in L2" if moved.dram_kept_bytes else ""
+    written = f"{figures.size(moved.dram_written_bytes)} written{kept}"
     yield "DRAM", f"{figures.size(moved.dram_read_bytes)} read ({first}), {written}"
 
 

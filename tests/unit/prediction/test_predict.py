@@ -69,6 +69,16 @@ def test_what_is_written_goes_to_memory_unless_it_fits_the_second_level(kernel: 
     assert share(1 << 19) < 1 or moved == 2  # 2 MiB, of which only those that are read come from memory
 
 
+@pytest.mark.parametrize("size", [1 << 18, 1 << 20, (1 << 20) + 256, 1 << 21])
+def test_stores_take_no_less_than_the_bound_of_memory_that_a_profile_states(size: int) -> None:
+    """2^20 floats fill T4's second level: both let it keep them."""
+    grid, x = -(-size // 256), np.zeros(size, np.float32)
+    seen = profile(_fill, grid, 256, (x,), gpu="t4")
+    memory = sum(unit.seconds for unit in seen.units if unit.name == "DRAM")
+    assert memory == pytest.approx(x.nbytes / 320e9 if size > 1 << 20 else 0.0)
+    assert tw.predict(_fill, grid, 256, (x,), gpu="t4").seconds > seen.least_seconds
+
+
 def test_the_time_grows_with_k() -> None:
     times = [
         products.predict_product(catalogue.find("results_8"), Product(256, 256, k), A6000).seconds for k in (256, 4096)

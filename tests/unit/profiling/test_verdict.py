@@ -9,7 +9,7 @@ import pytest
 from tilewright import machine
 from tilewright.profiling.counts import Counts, Mix, Operations, Sectors, Served, Wavefronts
 from tilewright.profiling.record import LineCounts, SiteCounts
-from tilewright.profiling.units import position, traffic, units
+from tilewright.profiling.units import position, traffic, units, work
 from tilewright.profiling.verdict import Evidence, findings, verdict
 
 H100 = machine.gpu("h100")
@@ -31,7 +31,9 @@ def test_each_rule_speaks_for_its_reason(name: str) -> None:
     grid, counts = CASES[name]
     lines = [LineCounts("k.py", 7, "guilty", counts), LineCounts("k.py", 8, "", Counts(10, 320, Mix(integer=10)))]
     totals = lines[0].counts + lines[1].counts
-    found = verdict(Evidence(H100, grid, totals, units(H100, totals, traffic(totals), 999)), lines)
+    found = verdict(
+        Evidence(H100, grid, totals, units(H100, totals, traffic(H100, totals), 999), traffic(H100, totals)), lines
+    )
     assert found is not None
     assert found.rule == name
     assert [cause.line for cause in found.causes] == [7]
@@ -39,13 +41,16 @@ def test_each_rule_speaks_for_its_reason(name: str) -> None:
 
 
 def test_nothing_ran() -> None:
-    assert verdict(Evidence(H100, (1, 1, 1), Counts(), ()), []) is None
+    assert verdict(Evidence(H100, (1, 1, 1), Counts(), (), traffic(H100, Counts())), []) is None
 
 
 def test_a_second_line_is_named_from_a_fifth_on() -> None:
     shares = [LineCounts("k.py", line, "", Counts(amount, 32 * amount)) for line, amount in ((1, 70), (2, 25), (3, 5))]
     totals = Counts(100, 3200)
-    found = verdict(Evidence(H100, (999, 1, 1), totals, units(H100, totals, traffic(totals), 999)), shares)
+    found = verdict(
+        Evidence(H100, (999, 1, 1), totals, units(H100, totals, traffic(H100, totals), 999), traffic(H100, totals)),
+        shares,
+    )
     assert found is not None
     assert [(cause.line, cause.share) for cause in found.causes] == [(1, 0.7), (2, 0.25)]
 
@@ -69,7 +74,7 @@ def test_findings_are_one_a_line_and_code_at_the_worst_access() -> None:
 
 def test_units_take_their_amounts_at_the_gpus_rates() -> None:
     totals = Counts(100, 3200, Mix(float=100), Operations(float32=6400), global_loads=FAR)
-    slow = {unit.name: unit for unit in units(H100, totals, traffic(totals), 999)}
+    slow = {unit.name: unit for unit in units(H100, totals, traffic(H100, totals), 999)}
     assert slow["DRAM"].seconds == pytest.approx(32 * 32_000 / 3350e9)
     assert slow["DRAM"].seconds == max(unit.seconds for unit in slow.values())
     assert slow["float32 arithmetic"].seconds == pytest.approx(3200 / (128 * 132 * 1980e6))
@@ -80,7 +85,7 @@ def test_units_take_their_amounts_at_the_gpus_rates() -> None:
 def test_few_blocks_keep_few_multiprocessors_busy() -> None:
     totals = Counts(100, 3200, Mix(float=100), global_loads=FAR)
     many, few = (
-        {unit.name: unit.seconds for unit in units(H100, totals, traffic(totals), blocks)} for blocks in (999, 33)
+        {unit.name: unit.seconds for unit in units(H100, totals, traffic(H100, totals), blocks)} for blocks in (999, 33)
     )
     assert few["DRAM"] == many["DRAM"] and few["L2"] == many["L2"]
     for name in ("instruction issue", "float32 arithmetic", "shared memory and L1"):
@@ -90,8 +95,12 @@ def test_few_blocks_keep_few_multiprocessors_busy() -> None:
 def test_served_sectors_say_what_reaches_each_level() -> None:
     served = Served(l1_hits=10, l2_hits=20, dram_compulsory=3, dram_capacity=4, dram_conflict=5, l2_allocated=6)
     totals = Counts(100, 3200, Mix(float=100), Operations(float32=6400), global_loads=replace(GOOD, served=served))
-    moved = traffic(totals, 26)  # what atomics and stores to sectors that were read wrote goes back too
+    full = replace(H100, l2_bytes=32 * (3 + 6) - 1)
+    moved = traffic(full, totals, 26)  # what atomics and stores to sectors that were read wrote goes back too
     assert (moved.l2_bytes, moved.dram_read_bytes, moved.dram_written_bytes) == (32 * 38, 32 * 12, 32 * 26)
+    kept = traffic(replace(full, l2_bytes=32 * (3 + 6)), totals, 26)
+    assert (kept.dram_written_bytes, kept.dram_kept_bytes, moved.dram_kept_bytes) == (0, 32 * 26, 0)
+    assert (kept.dram_bytes, [work("DRAM", how)(totals) for how in (kept, moved)]) == (32 * 12, [32 * 12, 32 * 18])
     assert (moved.compulsory_bytes, moved.again_bytes) == (32 * 3, 32 * 9)
     assert next(unit for unit in units(H100, totals, moved, 999) if unit.name == "DRAM").amount == 32 * 38
     found = position(H100, totals, moved)
@@ -105,5 +114,5 @@ def test_served_sectors_say_what_reaches_each_level() -> None:
 def test_memories_that_were_not_modelled_bound_nothing() -> None:
     loads = Sectors(requests=100, lanes=3200, sectors=3200, ideal_sectors=400, bytes_used=12800)
     totals = Counts(warp_instructions=100, thread_instructions=3200, global_loads=loads)
-    names = [unit.name for unit in units(H100, totals, traffic(totals), blocks=1000)]
+    names = [unit.name for unit in units(H100, totals, traffic(H100, totals), blocks=1000)]
     assert names == ["shared memory and L1", "instruction issue"]
