@@ -49,6 +49,8 @@ class LaunchedProducts:
             return "no kernel for GPUs has another algebra than plus-times; leave `algebra` out, or `device`"
         if kind.finish is not None:
             return "no kernel for GPUs has an epilogue; leave `epilogue`, `alpha` and `beta` out, or `device`"
+        if kind.continues:
+            return "no kernel for GPUs goes on from sums that it is given; multiply the whole of k at once"
         if _summed(kind) not in _DTYPES:
             known = ", ".join(_DTYPES)
             other = f"not in {kind.accumulator}; convert the operands, or leave `device` out"

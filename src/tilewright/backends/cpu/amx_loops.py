@@ -67,7 +67,7 @@ def _emit_copy(ir: Ir) -> None:
 
 @dataclass(frozen=True)
 class _Block:
-    """One k block and one n block: where they start, their extents, and whether the k block is the first or last."""
+    """One k block and one n block: where they start, their extents, and whether the k block starts or ends the sums."""
 
     k: str
     taken: str
@@ -96,11 +96,13 @@ class _Loops:
         blocks = ir.invoke("llvm.smax.i64", "i64", f"i64 {blocks}", "i64 1")
         share = ir.op(f"sdiv i64 {ir.sub(ir.add('%k', blocks), '1')}, {blocks}")
         even = ir.op(f"and i64 {ir.add(share, str(step - 1))}, -{step}")
+        fresh = ir.compare("eq", "%continues", "0")
         with ir.loop("0", blocks) as index:
             k = ir.mul(index, even)
             taken = ir.least(ir.sub("%k", k), even)
             steps = ir.op(f"sdiv i64 {ir.add(taken, str(step - 1))}, {step}")
-            first, last = ir.compare("eq", index, "0"), ir.compare("eq", index, ir.sub(blocks, "1"))
+            first = ir.op(f"and i1 {ir.compare('eq', index, '0')}, {fresh}")
+            last = ir.compare("eq", index, ir.sub(blocks, "1"))
             with ir.loop("0", "%n", str(self.tile.nc)) as column:
                 columns = ir.least(ir.sub("%n", column), str(self.tile.nc))
                 self._block(_Block(k, taken, steps, column, columns, first, last))

@@ -21,10 +21,11 @@ from tilewright.problem.dtypes import element
 #: the record's offsets are added, and a table of further arrays' addresses, where it takes any.
 SIGNATURE = "ptr %record, ptr %scratch, ptr %a_base, ptr %b_base, ptr %out_base, ptr %more"
 #: The record: 64-bit words in this order. Offsets (a, b, out), strides and steps in bytes; `in_place` where sums are
-#: kept in `out`, else in the scratch in rows of `sums_rs` bytes. n and k count real numbers, two for a complex one.
+#: kept in `out`, else in the scratch in rows of `sums_rs` bytes; they start from what lies there where it `continues`.
+#: n and k count real numbers, two for a complex one.
 ARGUMENTS = (
     "batch", "a_step", "b_step", "out_step", "a", "b", "out", "m", "n", "k", "a_rs", "a_cs", "b_rs", "b_cs", "out_rs",
-    "out_cs", "in_place", "sums_rs",
+    "out_cs", "in_place", "sums_rs", "continues",
 )  # fmt: skip
 #: Addresses of the buffers of one thread.
 SCRATCH = ("a_pack", "b_pack", "sums_pack")
@@ -33,8 +34,9 @@ SCRATCH = ("a_pack", "b_pack", "sums_pack")
 def kernel_text(key: KernelKey) -> str:
     """The LLVM module that defines `void kernel(ptr record, ptr scratch, ptr a, ptr b, ptr out, ptr more)` for a key.
 
-    For every matrix of a batch it computes out[m, n] = a[m, k] b[k, n], k ascending from the family's zero. The sums
-    are kept in `out` itself or, where the record has no address for them, in the scratch, and converted at the end.
+    For every matrix of a batch it computes out[m, n] = a[m, k] b[k, n], k ascending from the family's zero or, where
+    the record says that it continues, from what `out` holds. The sums are kept in `out` itself or, where the record has
+    no address for them, in the scratch, and converted at the end.
     """
     ir = Ir()
     tile = tile_of(key)
@@ -113,13 +115,15 @@ def _k_blocks(ir: Ir, key: KernelKey, code: TileCode) -> None:
     in_place = ir.compare("eq", "%a_cs", str(a.bytes)) if plain else "false"
     packs = ir.not_(in_place)
     row_bytes = ir.op(f"select i1 {in_place}, i64 %a_rs, i64 {tile.kc * size}")
+    fresh = ir.compare("eq", "%continues", "0")
     with ir.when(ir.compare("eq", "%k", "0")):
-        _clear(ir, code)
+        with ir.when(fresh):
+            _clear(ir, code)
         finish_rows(ir, key)
     with ir.loop("0", "%k", str(tile.kc * group)) as p:
         taken = ir.least(ir.sub("%k", p), str(tile.kc * group))
         steps = taken if group == 1 else ir.op(f"sdiv i64 {ir.add(taken, str(group - 1))}, {group}")
-        first = ir.compare("eq", p, "0")
+        first = ir.op(f"and i1 {ir.compare('eq', p, '0')}, {fresh}")
         from_a = ir.at("%a", ir.mul(_units(ir, p, a.pairs), "%a_cs"))
         with ir.when(packs):
             ir.line(

@@ -94,15 +94,23 @@ def _is_small(layout: Layout, size: int) -> bool:
     return fits and (layout.n == 1 or layout.b[1] == layout.out[1] == size)
 
 
+def _turned(layout: Layout, kind: Kind) -> Layout:
+    """The layout, transposed where a kernel for few rows or exact extents then fits, unless sums must stay in rows."""
+    c = element(kind.out)
+    if c.pairs == 2 or kind.continues:
+        return layout
+    if layout.n <= ROWS_MAX < layout.m:
+        layout = layout.transposed()  # few columns are few rows of the transposed product
+    turned = layout.transposed()
+    return turned if _is_small(turned, c.bytes) and not _is_small(layout, c.bytes) else layout
+
+
 class Product:
     """The products of one layout, ready to run."""
 
     def __init__(self, layout: Layout, kind: Kind, threads: int) -> None:
         c = element(kind.out)
-        if layout.n <= ROWS_MAX < layout.m and c.pairs == 1:
-            layout = layout.transposed()  # few columns are few rows of the transposed product
-        if c.pairs == 1 and not _is_small(layout, c.bytes) and _is_small(layout.transposed(), c.bytes):
-            layout = layout.transposed()
+        layout = _turned(layout, kind)
         sums = kind.out if kind.finish is None else kind.accumulator
         names = (kind.b, kind.a, sums) if layout.swapped else (kind.a, kind.b, sums)
         self.layout = layout
@@ -121,6 +129,8 @@ class Product:
         alike = kind.finish is not None or (c.kind in ("float", "complex")) == (self.key.register in _FLOATS)
         same = alike and c.bytes == self.pairs * self.size and not kind.reads_out
         self.in_place = same and (layout.out[1] == c.bytes or layout.n == 1)  #: Sums are kept in C itself.
+        assert self.in_place or not kind.continues, "sums to go on from lie in rows of the accumulator's register type"
+        self.continues = kind.continues
         #: Sums are kept in a buffer.
         self.keeps_sums = not self.in_place and not (self.key.family == "amx" and layout.k <= self.tile.kc)
         self.threads = min(threads, 1 + self._effort() // THREAD_WORK)  #: At most so many are used.
@@ -179,7 +189,7 @@ class Product:
         """The key of an unpacked kernel for these extents, where there is one."""
         layout, size = self.layout, self.size
         long = self.key.algebra is not None and self.key.algebra.cost > SHORT_STEP
-        if self.pairs == 2 or self.key.finish is not None or long:
+        if self.pairs == 2 or self.key.finish is not None or long or self.continues:
             return None
         elements = [element(name) for name in (self.key.a, self.key.b, self.key.c)]
         plain = all(x.bytes == size for x in elements)
@@ -322,7 +332,7 @@ class Product:
         parts = np.tile([(p.rows, p.columns) for p in self.pieces], (len(batch), 1)).reshape(count, 2).T
         pairs = (layout.a, layout.b, layout.out)
         words: dict[str, Any] = {"batch": np.repeat(batch, len(self.pieces)), "m": parts[0], "n": parts[1]}
-        words |= {"k": self.pairs * layout.k, "in_place": int(self.in_place)}
+        words |= {"k": self.pairs * layout.k, "in_place": int(self.in_place), "continues": int(self.continues)}
         words["sums_rs"] = layout.out[0] if self.in_place else parts[1] * self.size
         names = list(ARGUMENTS)
         for i, (x, (rs, cs)) in enumerate(zip(("a", "b", "out"), pairs, strict=True)):

@@ -1,7 +1,7 @@
 """Skinny products: few rows of C, every element of B used once or a few times, so that only memory's speed counts.
 
 Nothing of B is packed. Where its rows are contiguous, some rows at a time are added to the sums; where its columns are,
-square blocks are transposed in registers. Either way sums go along k from zero, as everywhere.
+square blocks are transposed in registers. Either way sums go along k, as everywhere.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ def skinny_text(skinny: SkinnyKey) -> str:
     emit_pack(ir, "pack_a", element(key.a), key.register, size, key.vector_bytes // size)
     code = _Skinny(ir, skinny)
     with batches(ir, key, code.declare):
-        code.clear()
+        with ir.when(ir.compare("eq", "%continues", "0")):
+            code.clear()
         with ir.loop("0", "%k", str(STEPS)) as start:
             taken = ir.least(ir.sub("%k", start), str(STEPS))
             a = code.rows_of_a(start, taken)

@@ -99,6 +99,8 @@ def run(
 
 def lacks(device: OpenclDevice, kind: Kind) -> str:
     """What a device lacks for products of a kind; "" where it can multiply them."""
+    if kind.continues:
+        return "no OpenCL kernel goes on from sums that it is given; multiply the whole of k at once"
     if device.doubles or not needs_double(kind, device.divides):
         return ""
     division = " and leave out divisions and roots, which it does not round correctly" * (not device.divides)

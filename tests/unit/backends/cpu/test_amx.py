@@ -16,7 +16,7 @@ import tilewright as tw
 from tilewright.backends.cpu.amx_loops import amx_kernel_text
 from tilewright.backends.cpu.choice import Part, amx_fits, grid_parts, kernel_key
 from tilewright.backends.cpu.contexts import KernelKey, tile_of
-from tilewright.backends.cpu.product import multiply_into
+from tilewright.backends.cpu.product import multiply_into, product
 from tilewright.native.compiler import compiler
 from tilewright.native.tile_registers import tile_registers_granted
 from tilewright.problem.kind import Kind
@@ -80,6 +80,22 @@ def test_bytes_of_any_signs_are_exact_for_every_layout_and_extent(names: tuple[s
             register = "uint32" if name == "uint32" else "int32"
             multiply_into(a, b, out, Kind(*names, name, register), threads=2)
             np.testing.assert_array_equal(out, truth.astype(name))
+
+
+@needs_int8
+@pytest.mark.parametrize("names", SIGNS)
+def test_sums_go_on_from_those_of_earlier_panels(names: tuple[str, str]) -> None:
+    random = np.random.default_rng(3)
+    a, b = whole_range(random, (67, 1500), names[0]), whole_range(random, (1500, 131), names[1])
+    sums = np.full((67, 131), 7, np.int32)
+    kind = Kind(*names, "int32", "int32", continues=True)
+    for first, last in ((0, 0), (0, 1101), (1101, 1500), (1500, 1500)):
+        if last - first > 64:
+            assert product(
+                (67, last - first), (1500, 1), (last - first, 131), (131, 1), (67, 131), sums.strides, kind, 1
+            ).path == "tile registers"  # fmt: skip
+        multiply_into(a[:, first:last], b[first:last], sums, kind._replace(continues=last > 0))
+    np.testing.assert_array_equal(sums, a.astype(np.int64) @ b.astype(np.int64))
 
 
 @needs_int8
