@@ -19,6 +19,7 @@ FLOORS = (
     {"instruments"},
     {"kernels"},
     {"backends"},
+    {"blocks"},
     {"engine", "checking", "profiling"},
     {"prediction"},
     {"drivers"},

@@ -1,0 +1,60 @@
+"""What a product of blocks asks of whoever knows arithmetic."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+
+
+class Work(Protocol):
+    """A product whose operands come in panels along k, k ascending, for one tile of C after another."""
+
+    @property
+    def sums(self) -> np.dtype[Any]:
+        """What a tile's sums are kept in."""
+
+    @property
+    def out(self) -> np.dtype[Any]:
+        """What C has."""
+
+    @property
+    def splits_k(self) -> bool:
+        """Whether sums go on from panel to panel; a tile's one panel has the whole of k otherwise."""
+
+    def extra_bytes(self, rows: int, columns: int, depth: int) -> int:
+        """The most that :meth:`add` and :meth:`finish` take beside their arguments, for tiles and panels up to these.
+
+        `rows` and `columns` are those of a tile, `depth` the extent of a panel along k. Both may run at the same time.
+        """
+
+    def add(self, a: Array, b: Array, sums: Array, *, first: bool) -> None:
+        """Add the product of two panels to a tile's sums.
+
+        Parameters
+        ----------
+        a, b : ndarray, shapes (rows, depth) and (depth, columns)
+            Of the stores' own dtypes, any strides.
+        sums : ndarray, shape (rows, columns)
+            In C order, of the dtype :attr:`sums`.
+        first : bool
+            Start from zero: what `sums` holds is not read.
+        """
+
+    def finish(self, sums: Array, at: tuple[int, ...], rows: slice, columns: slice, old: Array | None = None) -> Array:
+        """C's tile from its sums, which are lost: the result may lie in their memory.
+
+        Parameters
+        ----------
+        sums : ndarray
+            In C order.
+        at : tuple of int
+            The batch's entry.
+        rows, columns : slice
+            What the tile is of C's rows and columns, with a start and a stop.
+        old : ndarray, optional
+            The tile as it was, where C is scaled by `beta`.
+        """
