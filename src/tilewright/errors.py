@@ -32,7 +32,7 @@ class MissingExtraError(TilewrightError, ImportError):
     Attributes
     ----------
     extra : str
-        Its name: `gpu`, `opencl` or `report`.
+        Its name: `gpu`, `opencl`, `blocks` or `report`.
     """
 
     def __init__(self, message: str, extra: str = "") -> None:
@@ -149,3 +149,17 @@ class DeviceError(TilewrightError, RuntimeError):
 
 class OutOfMemoryError(TilewrightError, MemoryError):
     """A result has no room in this host's memory; the message says what would fit."""
+
+
+class StorageError(TilewrightError, OSError):
+    """An array's file cannot be read or written; the message says what is kept, and what to do.
+
+    Attributes
+    ----------
+    errno : int, optional
+        The system's number for it, such as `errno.ENOSPC` for a full disk; None where the file itself is wrong.
+    """
+
+    def __init__(self, message: str, errno: int | None = None) -> None:
+        super().__init__(message)
+        self.errno = errno

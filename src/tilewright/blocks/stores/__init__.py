@@ -1,0 +1,10 @@
+"""Arrays outside memory, and in it, as one kind of thing: rectangles are read and written."""
+
+from __future__ import annotations
+
+from tilewright.blocks.stores.kinds import created, existing, is_outside, opened
+from tilewright.blocks.stores.places import Place
+from tilewright.blocks.stores.rows import as_column, as_row
+from tilewright.blocks.stores.store import Array, Store
+
+__all__ = ["Array", "Place", "Store", "as_column", "as_row", "created", "existing", "is_outside", "opened"]

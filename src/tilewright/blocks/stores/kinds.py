@@ -1,0 +1,146 @@
+"""Which store an operand or a result is: a path by its suffix, an array by its type."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tilewright.blocks.stores import arrays, mapped
+from tilewright.blocks.stores.places import Place
+from tilewright.blocks.stores.store import Store, numbers
+from tilewright.errors import ArgumentTypeError, ArgumentValueError
+
+
+@dataclass(frozen=True, slots=True)
+class _Library:
+    """A package with arrays outside memory."""
+
+    name: str
+    type: str  #: Of its arrays.
+    module: str  #: With `of_array`.
+
+    def owns(self, value: Any) -> bool:
+        """Whether a value is one of its arrays; imports nothing."""
+        found = sys.modules.get(self.name)
+        return found is not None and isinstance(value, getattr(found, self.type, ()))
+
+    def store(self, value: Any, name: str, writable: bool) -> Store:
+        """The store of one of its arrays."""
+        made: Store = importlib.import_module(self.module).of_array(value, name, writable=writable)
+        return made
+
+
+_LIBRARIES: tuple[_Library, ...] = ()
+#: What is a store in this process, the first that fits: (whether a value is it, its store).
+_OBJECTS: tuple[tuple[Callable[[Any], bool], Callable[[Any, str, bool], Store]], ...] = (
+    *((library.owns, library.store) for library in _LIBRARIES),
+    (lambda value: isinstance(value, np.memmap), mapped.of_array),
+    (lambda value: isinstance(value, np.ndarray), arrays.in_memory),
+    (arrays.is_sliced, arrays.sliced),
+)
+
+
+def is_outside(value: Any) -> bool:
+    """Whether a value is a path, or an array of a library whose arrays lie outside memory; cheap."""
+    if isinstance(value, np.ndarray):
+        return False
+    return isinstance(value, str | os.PathLike) or any(library.owns(value) for library in _LIBRARIES)
+
+
+def opened(value: Any, name: str, dtype: npt.DTypeLike | None = None) -> Store:
+    """An operand, to be read.
+
+    Parameters
+    ----------
+    value : path or array
+        A path's suffix says what it is: .npy; .zarr, the folder of an array or group, or one in it; .h5 or .hdf5, with
+        `:/name` where it holds more than one dataset. Arrays of zarr, of h5py and of NumPy, mapped files too; anything
+        else that has a shape, a dtype and slices.
+    name : str
+        What it is called in messages.
+    dtype : dtype, optional
+        Of elements of which the file says only how wide they are: NumPy's format does so for bfloat16 and float8.
+
+    Raises
+    ------
+    ArgumentTypeError, ArgumentValueError
+        It is no array of numbers, or of no known format.
+    MissingExtraError
+        What reads the format is not installed.
+    StorageError
+        It cannot be read, or is cut short.
+    """
+    if isinstance(value, str | os.PathLike):
+        place = Place.of(value, name)
+        wanted = None if dtype is None else np.dtype(dtype)
+        return _checked(_module(place).of_path(place, wanted, writable=False), name)
+    return _checked(_of_object(value, name, writable=False), name)
+
+
+def existing(value: Any, name: str = "out") -> Store:
+    """A result that is there, to be written: a path, or an array.
+
+    Raises as :func:`opened`; ArgumentValueError: it may not be written.
+    """
+    if isinstance(value, str | os.PathLike):
+        place = Place.of(value, name)
+        return _checked(_module(place).of_path(place, None, writable=True), name)
+    return _checked(_of_object(value, name, writable=True), name)
+
+
+def created(
+    path: str | os.PathLike[str], shape: tuple[int, ...], dtype: npt.DTypeLike, *, chunks_hint: tuple[int, int]
+) -> Store:
+    """A new array on disk, to be written; its room is taken now, where its format permits.
+
+    Parameters
+    ----------
+    path : path
+        Its suffix says the format; `.part` may follow it.
+    shape, dtype
+        Of the array.
+    chunks_hint : tuple of int
+        Rows and columns that are written at once.
+
+    Raises
+    ------
+    ArgumentValueError
+        The file exists, or its format is not known.
+    ArgumentTypeError
+        The format has no such dtype.
+    MissingExtraError, StorageError
+        It cannot be made.
+    """
+    place = Place.of(path, "out")
+    if os.path.lexists(place.file):
+        raise ArgumentValueError(f"{place.file}: the output must be a new file (got one that exists); name another")
+    elements = numbers(np.dtype(dtype), place.text)
+    made: Store = _module(place).create(place, tuple(shape), elements, chunks_hint)
+    return made
+
+
+def _module(place: Place) -> Any:
+    return importlib.import_module(place.format.module)
+
+
+def _of_object(value: Any, name: str, *, writable: bool) -> Store:
+    for fits, store in _OBJECTS:
+        if fits(value):
+            return store(value, name, writable)
+    raise ArgumentTypeError(
+        f"`{name}` must be a path, or an array with a shape, a dtype and slices (got {type(value).__name__}); pass one"
+    )
+
+
+def _checked(found: Store, name: str) -> Store:
+    if not found.shape:
+        found.close()
+        raise ArgumentValueError(f"`{name}` must have at least one axis (got a single number); multiply by it instead")
+    return found

@@ -1,0 +1,179 @@
+"""Arrays that lie in a file as they would in memory: rectangles are lines of it, read and written where they lie.
+
+Nothing is mapped, so that limits of memory hold, and threads read at once. Bytes go straight to where they are wanted
+where dtype and strides permit, and through a small buffer elsewhere.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tilewright.blocks.stores import disk
+from tilewright.blocks.stores.store import BAND_BYTES, Array, bands
+
+#: Lines this near each other are read with what lies between them: one call costs as much as these bytes.
+_GAP_BYTES = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where the elements of an array lie in a file; elements of one of the last two axes are neighbours."""
+
+    offset: int
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    strides: tuple[int, ...]  #: In bytes, of any sign.
+
+    @classmethod
+    def whole(cls, offset: int, shape: tuple[int, ...], dtype: np.dtype[Any], *, fortran: bool = False) -> Layout:
+        """That of an array without gaps."""
+        order = shape if fortran else shape[::-1]
+        strides = [dtype.itemsize * math.prod(order[:axis]) for axis in range(len(order))]
+        return cls(offset, shape, dtype, tuple(strides if fortran else strides[::-1]))
+
+    @property
+    def end(self) -> int:
+        """The byte behind the last element."""
+        if 0 in self.shape:
+            return self.offset
+        last = sum(max((n - 1) * s, 0) for n, s in zip(self.shape, self.strides, strict=True))
+        return self.offset + last + self.dtype.itemsize
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """Lines of a rectangle in the file, and the array with a row for each."""
+
+    first: int
+    distance: int
+    values: Array
+
+    @property
+    def width(self) -> int:
+        """Elements of a line."""
+        return int(self.values.shape[1])
+
+    def parts(self, itemsize: int) -> Iterator[_Run]:
+        """Pieces whose lines fit a band together."""
+        step = max(BAND_BYTES // itemsize, 1)
+        for left in range(0, self.width, step):
+            piece = self.values[:, left : left + step]
+            for some in bands(len(piece), max(piece.shape[1] * itemsize, _GAP_BYTES)):
+                yield _Run(self.first + left * itemsize + some.start * self.distance, self.distance, piece[some])
+
+
+class LinesStore:
+    """An array in a file, by its layout."""
+
+    resident = False
+
+    def __init__(self, name: str, kind: str, path: Path, layout: Layout, *, writable: bool = False) -> None:
+        self.name, self.kind, self.path, self.layout = name, kind, path, layout
+        self.shape, self.dtype = layout.shape, layout.dtype
+        self.chunks = self.write_chunks = (1,) * len(layout.shape)
+        self._file = disk.open_file(path, name, writable=writable)
+        try:
+            size = os.fstat(self._file).st_size
+            if size < layout.end:
+                raise disk.cut_short(name, layout.end, size)
+        except BaseException:
+            self.close()
+            raise
+
+    def _run(self, at: tuple[int, ...], rows: slice, columns: slice, values: Array) -> _Run:
+        """The lines of a rectangle: its rows, or its columns where these are the neighbours."""
+        *outer, row, column = (0, *self.layout.strides) if len(self.shape) == 1 else self.layout.strides
+        first = self.layout.offset + sum(i * stride for i, stride in zip(at, outer, strict=True))
+        first += rows.start * row + columns.start * column
+        if column != self.dtype.itemsize and row == self.dtype.itemsize:
+            return _Run(first, column, values.T)
+        return _Run(first, row, values)
+
+    def read(self, at: tuple[int, ...], rows: slice, columns: slice, into: Array) -> None:
+        """As :meth:`Store.read`."""
+        run = self._run(at, rows, columns, into)
+        if self._is_direct(run):
+            for first, line in self._pieces(run):
+                disk.read_all(self._file, line, first, self.name)
+        else:
+            for part in run.parts(self.dtype.itemsize):
+                np.copyto(part.values, self._band(part), casting="same_kind")
+
+    def write(self, at: tuple[int, ...], rows: slice, columns: slice, values: Array) -> None:
+        """As :meth:`Store.write`."""
+        run = self._run(at, rows, columns, values)
+        for part in [run] if self._is_direct(run) else run.parts(self.dtype.itemsize):
+            band = part.values
+            if part is not run:
+                band = np.empty(band.shape, self.dtype)
+                np.copyto(band, part.values, casting="same_kind")
+            for first, line in self._pieces(_Run(part.first, part.distance, band)):
+                disk.write_all(self._file, line, first, self.name)
+
+    def _is_direct(self, run: _Run) -> bool:
+        """Whether bytes may go from the file to the array as they are: line by line, or in one piece."""
+        values, itemsize = run.values, self.dtype.itemsize
+        if values.dtype != self.dtype or (values.strides[1] != itemsize and run.width > 1):
+            return False
+        return self._is_one(run) or run.width * itemsize >= _GAP_BYTES or len(values) == 1
+
+    def _is_one(self, run: _Run) -> bool:
+        """Whether lines follow each other without a gap, in the file and in memory."""
+        width = run.width * self.dtype.itemsize
+        return run.distance == width and run.values.flags.c_contiguous
+
+    def _pieces(self, run: _Run) -> Iterator[tuple[int, memoryview]]:
+        """(place in the file, memory) of what lies in both without a gap: the whole run, or each line."""
+        if self._is_one(run):
+            yield run.first, _bytes(run.values.reshape(-1))
+            return
+        for i, line in enumerate(run.values):
+            yield run.first + i * run.distance, _bytes(line)
+
+    def _band(self, run: _Run) -> Array:
+        """Read lines into a buffer: with what lies between them where that is little."""
+        count, width = len(run.values), run.width * self.dtype.itemsize
+        near = width <= run.distance <= max(_GAP_BYTES, width)
+        pitch = run.distance if near else width
+        band = np.empty((count, pitch), np.uint8)
+        raw = band.reshape(-1).data
+        if near:
+            disk.read_all(self._file, raw[: (count - 1) * pitch + width], run.first, self.name)
+        else:
+            for i in range(count):
+                disk.read_all(self._file, raw[i * pitch : (i + 1) * pitch], run.first + i * run.distance, self.name)
+        return np.ndarray((count, run.width), self.dtype, band, strides=(pitch, self.dtype.itemsize))
+
+    def flush(self) -> None:
+        """As :meth:`Store.flush`."""
+        disk.sync(self._file, self.name)
+
+    def identity(self) -> dict[str, Any]:
+        """As :meth:`Store.identity`."""
+        return {
+            "kind": self.kind,
+            "path": str(self.path.absolute()),
+            "shape": list(self.shape),
+            "dtype": self.dtype.name if self.dtype.kind == "V" else self.dtype.str,
+            "offset": self.layout.offset,
+            "strides": list(self.layout.strides),
+            **disk.times(self.path, self.name),
+        }
+
+    def close(self) -> None:
+        """As :meth:`Store.close`."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+
+def _bytes(line: Array) -> memoryview:
+    """The memory of a row of neighbours, whatever its dtype."""
+    return line.view(np.uint8).data

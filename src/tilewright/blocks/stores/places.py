@@ -1,0 +1,68 @@
+"""Where an array is kept: a file or folder, and what in it, as people write it; the formats, by their suffixes."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tilewright.errors import ArgumentValueError
+
+#: Added to the names of results that are not finished.
+UNFINISHED = ".part"
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A format of files."""
+
+    title: str
+    suffixes: tuple[str, ...]
+    module: str  #: With `of_path` and `create`.
+    holds_many: bool = False  #: Whether a path goes on inside the file, behind a colon.
+    is_folder: bool = False  #: Whether it is a folder, so that a path may go on by folders in it.
+
+
+FORMATS = (Format("NumPy", (".npy",), "tilewright.blocks.stores.npy"),)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A path that names an array.
+
+    Examples
+    --------
+    >>> Place.of("x.npy", "a").unfinished().text
+    'x.npy.part'
+    """
+
+    file: Path
+    inside: str  #: The dataset in a file of many; "" for the only one.
+    format: Format
+
+    @classmethod
+    def of(cls, given: str | os.PathLike[str], name: str) -> Place:
+        """What a path says; nothing is opened.
+
+        Raises ArgumentValueError: no format has its suffix.
+        """
+        text = os.fspath(given)
+        for found in FORMATS:
+            path, _, inside = text.partition(":/") if found.holds_many else (text, "", "")
+            parts = Path(path).parts if found.is_folder else (path,)
+            if any(part.removesuffix(UNFINISHED).endswith(found.suffixes) for part in parts):
+                return cls(Path(path), inside and f"/{inside}", found)
+        known = ", ".join(suffix for found in FORMATS for suffix in found.suffixes)
+        raise ArgumentValueError(
+            f"`{name}` must name a file of a known format, by its suffix: {known} (got {text!r}); a dataset in HDF5 is "
+            "written x.h5:/name"
+        )
+
+    @property
+    def text(self) -> str:
+        """The path as people write it."""
+        return f"{self.file}:{self.inside}" if self.inside else str(self.file)
+
+    def unfinished(self) -> Place:
+        """Where a result is made that will be moved here."""
+        return replace(self, file=self.file.with_name(self.file.name + UNFINISHED))

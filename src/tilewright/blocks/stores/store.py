@@ -1,0 +1,87 @@
+"""What every array outside memory can do, whatever keeps it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from tilewright.errors import ArgumentTypeError
+from tilewright.problem.dtypes import extends_numpy
+
+Array = npt.NDArray[Any]
+#: What is converted or turned on its way is held in a buffer of this size.
+BAND_BYTES = 1 << 20
+
+
+class Store(Protocol):
+    """An array of which rectangles are read and written. Several threads may do so at once.
+
+    A rectangle lies in the last two axes, `at` says where in those before. An array of one axis is a row: its `rows`
+    are `slice(0, 1)`.
+    """
+
+    name: str  #: For people: the path as given, with the dataset in a file of HDF5; else the type.
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    #: Extents that are read as a whole, and written; ones where any rectangle costs its bytes.
+    chunks: tuple[int, ...]
+    write_chunks: tuple[int, ...]
+    resident: bool  #: Whether the data lie in this process's memory already.
+
+    def read(self, at: tuple[int, ...], rows: slice, columns: slice, into: Array) -> None:
+        """Copy a rectangle; `into` has any strides, and a dtype that this one becomes by a cast of the same kind.
+
+        Raises StorageError: it cannot be read.
+        """
+
+    def write(self, at: tuple[int, ...], rows: slice, columns: slice, values: Array) -> None:
+        """Write a rectangle, converted as by :meth:`read`.
+
+        Raises StorageError: it cannot be written.
+        """
+
+    def flush(self) -> None:
+        """Return when all that was written is on disk.
+
+        Raises StorageError: it is not.
+        """
+
+    def identity(self) -> dict[str, Any]:
+        """What JSON can hold and differs where the content may; takes no reading of files."""
+
+    def close(self) -> None:
+        """Give back files; what was written and not flushed may be lost with the machine."""
+
+
+def numbers(found: np.dtype[Any], name: str, wanted: np.dtype[Any] | None = None) -> np.dtype[Any]:
+    """The dtype of elements: as found, or what the caller says that bytes without a meaning are.
+
+    Raises ArgumentTypeError: they are no numbers, or not what the caller says.
+    """
+    if wanted is not None and found != wanted:
+        if found.kind == "V" and found.names is None and found.itemsize == wanted.itemsize:
+            return wanted
+        raise ArgumentTypeError(f"{name}: must hold {wanted} (got {found}); name the dtype that it has, or none")
+    if found.kind in "biufc" or extends_numpy(found.name):
+        return found
+    hint = "name their dtype where they are bfloat16 or float8" if found.kind == "V" else "convert them"
+    raise ArgumentTypeError(f"{name}: must hold numbers (got elements of {found}); {hint}")
+
+
+def box(ndim: int, at: tuple[int, ...], rows: slice, columns: slice) -> tuple[int | slice, ...]:
+    """The index of a rectangle, for arrays that are sliced; one of one axis gives its row without an axis of one."""
+    return (*at, rows, columns) if ndim > 1 else (columns,)
+
+
+def bands(rows: int, row_bytes: int, least: int = 1) -> Iterator[slice]:
+    """Slices of rows that fit a band, in multiples of `least`.
+
+    >>> list(bands(5, BAND_BYTES // 2))
+    [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
+    """
+    step = max(BAND_BYTES // max(row_bytes * least, 1), 1) * least
+    for first in range(0, rows, step):
+        yield slice(first, min(first + step, rows))
