@@ -75,7 +75,7 @@ def bench(
         raise typer.Exit(_interrupted(len(sweep.rates), planned, output))
     if html is not None:
         write_page(page.of_sweep(sweep), html, force=force)
-    if any(rate.wrong for rate in sweep.rates):
+    if any(rate.wrong or rate.failed for rate in sweep.rates):
         raise typer.Exit(FOUND)
 
 

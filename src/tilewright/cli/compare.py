@@ -25,7 +25,7 @@ def compare(
     """Say what became slower or faster between two sweeps, and how sure that is.
 
     Measured times are compared over those of a peer that took turns with them, where both sweeps have one. Exit status
-    1 where something became slower, or wrong.
+    1 where something became slower, or wrong, or fails now.
     """
     from tilewright.rates import store
     from tilewright.rates.compare import compare as compared

@@ -25,7 +25,7 @@ from tilewright.errors import ArgumentValueError
 from tilewright.rates.peers import PEERS
 from tilewright.rates.record import Kind, Point, Rate, Sweep
 
-Verdict = Literal["slower", "faster", "same", "unclear", "wrong"]
+Verdict = Literal["slower", "faster", "same", "unclear", "wrong", "failed"]
 #: How likely it may be that any of the points is called slower or faster and is not.
 WRONG = 0.01
 #: A slowdown that counts; and of flagged times without a yardstick, which differ by up to a seventh by themselves.
@@ -40,7 +40,7 @@ class Compared:
 
     old: Rate
     new: Rate
-    ratio: float  #: New time over old; over the yardstick's where there is one.
+    ratio: float  #: New time over old; over the yardstick's where there is one; nan where one has failed.
     least: float  #: Of the confidence interval; the ratio itself where times were predicted.
     most: float
     verdict: Verdict
@@ -59,8 +59,9 @@ class Comparison:
 
     @property
     def regressed(self) -> tuple[Compared, ...]:
-        """What became slower, or wrong."""
-        return tuple(one for one in self.points if one.verdict in ("slower", "wrong"))
+        """What became slower, or wrong, or fails now."""
+        failed = (one for one in self.points if one.new.failed and not one.old.failed)
+        return (*(one for one in self.points if one.verdict in ("slower", "wrong")), *failed)
 
 
 def compare(old: Sweep, new: Sweep, threshold: float = THRESHOLD) -> Comparison:
@@ -100,12 +101,14 @@ def _yardsticks(
     """By work: the first peer that both sweeps have."""
     found: dict[tuple[object, ...], tuple[Rate, Rate]] = {}
     for key, rate in before.items():
-        if key[0].contender in PEERS and key in after:
+        if key[0].contender in PEERS and key in after and not (rate.failed or after[key].failed):
             found.setdefault(key[0].work, (rate, after[key]))
     return found
 
 
 def _judged(old: Rate, new: Rate, sticks: tuple[Rate, Rate] | None, threshold: float, wrong: float) -> Compared:
+    if new.failed or old.failed:
+        return Compared(old, new, math.nan, 0.0, math.inf, "failed")
     if new.wrong and not old.wrong:
         return Compared(old, new, new.seconds / old.seconds, 0.0, math.inf, "wrong")
     if old.kind == "predicted":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -12,6 +13,8 @@ KINDS: tuple[Kind, ...] = ("measured", "predicted")
 CACHES: tuple[Caches, ...] = ("warm", "cold")
 #: How `verified` begins where the product was wrong.
 WRONG = "wrong"
+#: Letters of the longest text that a rate has.
+MOST_TEXT = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +50,7 @@ class Rate:
 
     Measured, `seconds` is the median of `samples`, and `least_seconds` and `most_seconds` are the quartiles; sample i
     of each contender with the same :attr:`Point.work` was taken in one turn. Predicted, there are no samples, and
-    least and most are the band of error.
+    least and most are the band of error. Where `failed` says why there is no time, all three are nan.
     """
 
     point: Point
@@ -64,6 +67,20 @@ class Rate:
     #: Of a measured time, the share of processor time that the host took away, and the processor's clock.
     stolen: float = 0.0
     mhz: int = 0  #: 0 where it is not known.
+    failed: str = ""  #: Why there is no time, in a line.
+
+    @classmethod
+    def failure(cls, point: Point, kind: Kind, error: BaseException) -> Rate:
+        r"""A point that an error ended.
+
+        >>> point = Point("tiled", "a6000", "int32", 8, 8, 8)
+        >>> found = Rate.failure(point, "predicted", ValueError("too small\nfor it"))
+        >>> found.failed, found.gflops
+        ('too small', nan)
+        """
+        said = str(error).partition("\n")[0] or type(error).__name__
+        line = "".join(letter if letter.isprintable() else " " for letter in said)
+        return cls(point, kind, math.nan, math.nan, math.nan, failed=line[:MOST_TEXT])
 
     @property
     def gflops(self) -> float:

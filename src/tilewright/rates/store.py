@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import json
+import math
 import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -17,14 +18,15 @@ from pathlib import Path
 from typing import IO, Any
 
 from tilewright.errors import ArgumentValueError, TilewrightWarning
-from tilewright.rates.record import CACHES, KINDS, Point, Rate, Sweep
+from tilewright.rates.record import CACHES, KINDS, MOST_TEXT, Point, Rate, Sweep
 
 FORMAT, VERSION = "tilewright-rates", 1
 #: Conditions that one file has only once: with others, rates would not be those of one sweep.
 SAME = ("processor", "cores", "threads", "python", "versions")
 
-#: The largest number, the longest text, and the times of what anybody ran: with others, rates and charts overflow.
-_MOST, _MOST_TEXT, _SECONDS = 2**63 - 1, 1000, (1e-15, 1e60)
+#: The largest number, and the times of what anybody ran: with others, rates and charts overflow.
+_MOST, _SECONDS = 2**63 - 1, (1e-15, 1e60)
+_TIMES = ("seconds", "least_seconds", "most_seconds")
 
 
 def read(path: Path) -> Sweep:
@@ -94,8 +96,10 @@ def kept(
 
 
 def document(rate: Rate) -> dict[str, Any]:
-    """A rate as a line of the file has it."""
+    """A rate as a line of the file has it; times of one that failed are null."""
     values = asdict(rate)
+    if rate.failed:
+        values |= dict.fromkeys(_TIMES)
     return {**values.pop("point"), "operations": rate.point.operations, **values}
 
 
@@ -175,14 +179,17 @@ def _object(path: Path, number: int, line: str) -> dict[str, Any]:
 
 def _rate(path: Path, number: int, values: Mapping[str, Any]) -> Rate:
     """The rate of a line; every field is there, and of its kind."""
-    given = dict(values)
+    given = {"failed": "", **values}
     given.pop("operations", None)
-    wrong = [name for name, fits in _FITS.items() if name not in given or not fits(given[name])]
+    wanted = {**_FITS, **_FAILED} if given["failed"] else _FITS
+    wrong = [name for name, fits in wanted.items() if name not in given or not fits(given[name])]
     wrong += [name for name in given if name not in _FITS]
     if wrong:
         raise _foreign(path, number, f"a wrong {wrong[0]!r}: {given.get(wrong[0], 'nothing')!r:.60}")
     point = Point(**{field.name: given.pop(field.name) for field in fields(Point)})
     samples, flags = tuple(given.pop("samples")), tuple(given.pop("flags"))
+    if given["failed"]:
+        return Rate(point, samples=samples, flags=flags, **{**given, **dict.fromkeys(_TIMES, math.nan)})
     if bool(samples) != (given["kind"] == "measured"):
         raise _foreign(path, number, f"{len(samples)} samples of what is {given['kind']}")
     if not given["least_seconds"] <= given["seconds"] <= given["most_seconds"]:
@@ -208,7 +215,7 @@ def _is_time(value: object) -> bool:
 
 def _is_text(value: object) -> bool:
     """Whether it is a line of text that terminals and pages can show."""
-    return isinstance(value, str) and value.isprintable() and len(value) <= _MOST_TEXT
+    return isinstance(value, str) and value.isprintable() and len(value) <= MOST_TEXT
 
 
 def _are_versions(value: object) -> bool:
@@ -221,15 +228,20 @@ def _all(fits: Callable[[object], bool]) -> Callable[[object], bool]:
 
 #: What a line must have under each name.
 _FITS: Mapping[str, Callable[[object], bool]] = {
-    **dict.fromkeys(("contender", "device", "dtype", "verified", "limiter"), _is_text),
+    **dict.fromkeys(("contender", "device", "dtype", "verified", "limiter", "failed"), _is_text),
     **dict.fromkeys(("m", "n", "k"), _is_extent),
     **dict.fromkeys(("block", "results", "mhz"), _is_count),
-    **dict.fromkeys(("seconds", "least_seconds", "most_seconds"), _is_time),
+    **dict.fromkeys(_TIMES, _is_time),
     "caches": lambda value: value in CACHES,
     "kind": lambda value: value in KINDS,
     "samples": _all(_is_time),
     "flags": _all(_is_text),
     "stolen": lambda value: isinstance(value, float | int) and 0 <= value <= 1,
+}
+#: What it must have there instead where the rate failed.
+_FAILED: Mapping[str, Callable[[object], bool]] = {
+    **dict.fromkeys(_TIMES, lambda value: value is None),
+    "samples": lambda value: value == [],
 }
 #: And what the header's conditions must have, where they are there.
 _CONDITIONS: Mapping[str, Callable[[object], bool]] = {

@@ -1,4 +1,7 @@
-"""A sweep, point by point: what takes turns is measured and verified together, the rest is predicted."""
+"""A sweep, point by point: what takes turns is measured and verified together, the rest is predicted.
+
+What ends a point, such as a kernel that writes out of bounds, is kept as its rate, and the sweep goes on.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ import numpy.typing as npt
 from tilewright import machine
 from tilewright.backends import inventory
 from tilewright.engine.matmul import matmul
-from tilewright.errors import ArgumentValueError
+from tilewright.errors import ArgumentValueError, MissingExtraError, TilewrightError
 from tilewright.kernels.catalogue import Record
 from tilewright.ladder import operands
 from tilewright.prediction import products
@@ -78,21 +81,34 @@ class Sweeping:
         first = group[0]
         a, b = operands(first.m, first.n, first.k, first.dtype, self.asked.seed)
         judge = verify.Judge(a, b)
-        contenders = [_ready(point, a, b) for point in group]
-        verified = [_judged(judge, point, ready) for point, ready in zip(group, contenders, strict=True)]
+        prepared = {point: _prepared(judge, point, a, b) for point in group}
+        contenders = {point: found for point, found in prepared.items() if not isinstance(found, Rate)}
         before = usage()
-        taken = turns(contenders, self.asked.samples, cold=first.caches == "cold", host=self._host)
+        ready = [one for one, _ in contenders.values()]
+        taken = turns(ready, self.asked.samples, cold=first.caches == "cold", host=self._host)
         used = usage().since(before)
         mhz, stolen = clock_mhz(), min(1.0, max(0.0, used.stolen / used.all)) if used.all else 0.0
-        found = []
-        for point, said, samples in zip(group, verified, taken.samples, strict=True):
+        found = {point: one for point, one in prepared.items() if isinstance(one, Rate)}
+        for (point, (_, said)), samples in zip(contenders.items(), taken.samples, strict=True):
             spread = Spread.of(samples)
             flags = tuple(name for name, is_so in (("noisy", spread.noisy), ("disturbed", taken.disturbed)) if is_so)
             rate = Rate(point, "measured", spread.median, spread.low, spread.high, samples, said, flags)
-            found.append(replace(rate, stolen=round(stolen, 4), mhz=mhz))
-        return found
+            found[point] = replace(rate, stolen=round(stolen, 4), mhz=mhz)
+        return [found[point] for point in group]
 
     def _predicted(self, point: Point) -> Rate:
+        """A point's rate.
+
+        Raises MissingExtraError: the compilers are not installed.
+        """
+        try:
+            return self._prediction(point)
+        except MissingExtraError:
+            raise
+        except TilewrightError as error:
+            return Rate.failure(point, "predicted", error)
+
+    def _prediction(self, point: Point) -> Rate:
         record = _kernel(point)
         gpu = machine.gpu(point.device)
         product = products.Product(point.m, point.n, point.k, point.dtype)
@@ -111,6 +127,18 @@ def _kernel(point: Point) -> Record:
     found = record_of(point)
     assert found is not None  # of the plan's points only peers and `matmul` have none
     return found
+
+
+def _prepared(judge: verify.Judge, point: Point, a: Array, b: Array) -> tuple[Ready, str] | Rate:
+    """A contender with how its product was verified, or what ended it: of a peer that may be any error."""
+    ends: type[Exception] = Exception if point.contender in PEERS else TilewrightError
+    try:
+        ready = _ready(point, a, b)
+        return ready, _judged(judge, point, ready)
+    except MissingExtraError:
+        raise
+    except ends as error:
+        return Rate.failure(point, "measured", error)
 
 
 def _judged(judge: verify.Judge, point: Point, ready: Ready) -> str:

@@ -71,7 +71,8 @@ def agreement(table: SourceTable, rates: Sequence[Rate]) -> Agreement | None:
     >>> agreement(tables()["S8"], []) is None
     True
     """
-    both = [(figure, rate.gflops) for rate in rates if (figure := table.figure(rate.point)) is not None]
+    known_rates = [rate for rate in rates if not rate.failed]
+    both = [(figure, rate.gflops) for rate in known_rates if (figure := table.figure(rate.point)) is not None]
     if not both:
         return None
     known, ours = np.array(both).T

@@ -119,6 +119,8 @@ def turns(contenders: Sequence[Ready], samples: int, *, cold: bool = False, host
     Turns in which other processes worked are taken again, while that takes `AGAIN_SECONDS`. `cold` empties the caches
     before each product, so a sample is one call.
     """
+    if not contenders:
+        return Taken((), disturbed=False)
     host = host or Host()
     for ready in contenders:
         _warm(ready, host)

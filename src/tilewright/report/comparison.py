@@ -10,15 +10,18 @@ from typing import Any
 from tilewright.rates.compare import Compared, Comparison, Verdict
 from tilewright.report import figures, styles
 from tilewright.report.blocks import Block, Gap, words
-from tilewright.report.rates import work
+from tilewright.report.rates import failures, work
 from tilewright.report.tables import FACTOR, RIGHT, SECONDS, TEXT, Column, Table, group
 
 _STYLES: dict[Verdict, str] = {
-    "slower": styles.ERROR, "wrong": styles.ERROR, "faster": styles.GOOD, "same": "", "unclear": styles.WARNING_COLOUR,
+    "slower": styles.ERROR, "wrong": styles.ERROR, "failed": styles.ERROR, "faster": styles.GOOD, "same": "",
+    "unclear": styles.WARNING_COLOUR,
 }  # fmt: skip
 
 
 def _interval(row: Compared) -> str:
+    if row.verdict == "failed":
+        return ""
     if row.old.kind == "predicted":
         return "exact"
     return "-" if math.isinf(row.most) else f"{row.least:.2f} - {row.most:.2f}"
@@ -28,12 +31,17 @@ _KEY = group(*work(lambda row: row.new.point))
 _GROUPS = (
     group(Column("", lambda row: row.verdict, TEXT, style=lambda row: _STYLES[row.verdict])),
     group(
-        Column("new / old", lambda row: row.ratio, FACTOR, legend="of times over the yardstick's, where there is one"),
+        Column(
+            "new / old",
+            lambda row: None if row.verdict == "failed" else row.ratio,
+            FACTOR,
+            legend="of times over the yardstick's, where there is one",
+        ),
         Column("interval", _interval, RIGHT),
     ),
     group(
-        Column("old", lambda row: row.old.seconds, SECONDS),
-        Column("new", lambda row: row.new.seconds, SECONDS),
+        Column("old", lambda row: None if row.old.failed else row.old.seconds, SECONDS),
+        Column("new", lambda row: None if row.new.failed else row.new.seconds, SECONDS),
         Column("yardstick", lambda row: row.yardstick),
     ),
 )
@@ -46,6 +54,7 @@ def blocks(found: Comparison) -> Iterator[Block]:
     verdicts = [one.verdict for one in found.points]
     counted = ", ".join(f"{verdicts.count(name)} {name}" for name in _STYLES if name in verdicts)
     yield words((counted, "bold"), f" of {figures.amount(len(found.points), 'point')}", hang=2)
+    yield from failures([one.new for one in found.points])
     if any(one.old.kind == "measured" for one in found.points):
         yield words(
             f"slower: the whole interval is above {1 + found.threshold:g}; unclear: only a part of it is, or only the "
@@ -75,13 +84,14 @@ def document(found: Comparison) -> dict[str, Any]:
             {
                 **asdict(one.new.point),
                 "kind": one.new.kind,
-                "old_seconds": one.old.seconds,
-                "new_seconds": one.new.seconds,
-                "ratio": one.ratio,
+                "old_seconds": None if one.old.failed else one.old.seconds,
+                "new_seconds": None if one.new.failed else one.new.seconds,
+                "ratio": None if one.verdict == "failed" else one.ratio,
                 "least": one.least or None,
                 "most": None if math.isinf(one.most) else one.most,
                 "yardstick": one.yardstick,
                 "verdict": one.verdict,
+                "failed": one.new.failed,
             }
             for one in found.points
         ],

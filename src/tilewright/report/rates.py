@@ -17,13 +17,18 @@ from tilewright.report import figures, styles
 from tilewright.report.blocks import Block, Gap, words
 from tilewright.report.charts import terminal
 from tilewright.report.charts.records import Axis, Lines, Series
+from tilewright.report.places import path
 from tilewright.report.tables import FACTOR, NUMBER, PRINTED, RATE, RIGHT, SECONDS, Column, Form, Group, Table, group
 
 _PREDICTED = "predicted"
+#: What stands in a table where a rate has no time.
+FAILED = "failed"
 _EXTENTS = Form(RIGHT.whole, lambda text: text.replace(" ", ""))
 _BAND = Form(
-    lambda rate: f"{figures.seconds(rate.least_seconds)} - {figures.seconds(rate.most_seconds)}",
-    lambda rate: figures.between(rate.least_seconds, rate.most_seconds),
+    lambda rate: (
+        "" if rate is None else f"{figures.seconds(rate.least_seconds)} - {figures.seconds(rate.most_seconds)}"
+    ),
+    lambda rate: "" if rate is None else figures.between(rate.least_seconds, rate.most_seconds),
 )
 _MULTIPLIER = "times the rate of a peer that took turns with it: the median of the turns"
 
@@ -32,6 +37,11 @@ _MULTIPLIER = "times the rate of a peer that took turns with it: the median of t
 class _Row:
     rate: Rate
     yardstick: Rate | None  #: Of the peer that took turns with it.
+
+    @property
+    def known(self) -> Rate | None:
+        """The rate, where it has a time."""
+        return None if self.rate.failed else self.rate
 
     @property
     def of_yardstick(self) -> float | None:
@@ -60,13 +70,13 @@ def work(point: Callable[[Any], Point]) -> tuple[Column, ...]:
 def _groups(peer: str) -> tuple[Group, ...]:
     return (
         group(
-            Column("time", lambda row: row.rate.seconds, SECONDS, style=_style),
-            Column("quartiles,\nor band", lambda row: row.rate, _BAND, style=_style),
-            Column("GFLOPS", lambda row: row.rate.gflops, RATE, style=_style),
+            Column("time", lambda row: row.known and row.known.seconds, SECONDS, style=_style),
+            Column("quartiles,\nor band", lambda row: row.known, _BAND, style=_style),
+            Column("GFLOPS", lambda row: row.known and row.known.gflops, RATE, style=_style),
             Column(f"of {peer}", lambda row: row.of_yardstick, FACTOR, legend=_MULTIPLIER),
         ),
         group(
-            Column("product", lambda row: row.rate.verified, style=_verdict_style),
+            Column("product", lambda row: FAILED if row.rate.failed else row.rate.verified, style=_verdict_style),
             Column("limited by", lambda row: row.rate.limiter, wrap_at=16),
             Column("flags", lambda row: ", ".join(row.rate.flags), style=styles.WARNING_COLOUR),
         ),
@@ -74,7 +84,7 @@ def _groups(peer: str) -> tuple[Group, ...]:
 
 
 def _verdict_style(row: _Row) -> str:
-    return styles.ERROR if row.rate.wrong else styles.QUIET
+    return styles.ERROR if row.rate.wrong or row.rate.failed else styles.QUIET
 
 
 def extents(point: Point) -> str:
@@ -123,7 +133,7 @@ def head(sweep: Sweep) -> Iterator[Block]:
 
 
 def _table(rates: Sequence[Rate], against: Sequence[str]) -> Iterator[Block]:
-    yardsticks = {rate.point.work: rate for rate in rates if against and rate.point.contender == against[0]}
+    yardsticks = {rate.point.work: rate for rate in rates if rate.samples and rate.point.contender in against[:1]}
     rows = [_Row(rate, yardsticks.get(rate.point.work) if rate.samples else None) for rate in rates]
     key = group(*work(lambda row: row.rate.point), Column("", lambda row: row.rate.kind, style=_style))
     yield Table(key, _groups(against[0] if against else "a peer"), rows)
@@ -134,10 +144,24 @@ def _said(rates: Sequence[Rate]) -> Iterator[Block]:
     wrong = sum(rate.wrong for rate in rates)
     if wrong:
         yield words((f"{figures.amount(wrong, 'product')} of {len(rates):,} wrong", styles.ERROR), hang=2)
+    yield from failures(rates)
     seen = {flag for rate in rates for flag in rate.flags}
     for flag, meaning in FLAGS.items():
         if flag in seen:
             yield words((flag, styles.WARNING_COLOUR), f": {meaning}", hang=2)
+
+
+def failures(rates: Sequence[Rate]) -> Iterator[Block]:
+    """Why rates have no time, each reason once."""
+    reasons: dict[str, list[Point]] = {}
+    for rate in rates:
+        if rate.failed:
+            reasons.setdefault(rate.failed, []).append(rate.point)
+    for reason, points in reasons.items():
+        first = points[0]
+        more = f" and {len(points) - 1:,} more" if len(points) > 1 else ""
+        what = f": {first.contender}, {extents(first)}, {first.dtype} on {first.device}{more}: {path(reason)}"
+        yield words((FAILED, styles.ERROR), what, hang=2)
 
 
 #: What is said of each flag; `docs/rates.md` says more.
@@ -188,7 +212,7 @@ def plot(source: SourceTable, rates: Sequence[Rate]) -> Lines:
     series = []
     for value in source.values:
         mine = [rate for rate in rates if source.column(rate.point) == value]
-        points = tuple((float(rate.point.m), rate.gflops) for rate in mine)
+        points = tuple((float(rate.point.m), rate.gflops) for rate in mine if not rate.failed)
         series.append(Series(str(value), points, kind))
     x, y = Axis("width", log=True, base=2), Axis("GFLOPS", least=0.0)
     return Lines(f"{source.source} on {device}, {source.dtype}", x, y, tuple(series))
@@ -196,7 +220,7 @@ def plot(source: SourceTable, rates: Sequence[Rate]) -> Lines:
 
 def _across(source: SourceTable, rates: Sequence[Rate], style: str) -> Table:
     """A source's one row as it prints it, across, with ours above it."""
-    ours = {source.column(rate.point): rate.gflops / UNITS[source.unit] for rate in rates}
+    ours = {source.column(rate.point): rate.gflops / UNITS[source.unit] for rate in rates if not rate.failed}
     printed = {value: source.figures[source.widths[0], value] for value in source.values}
     columns = [_of_row(value) for value in source.values]
     title = f"{source.columns} a thread" if source.columns == "results" else source.columns
@@ -215,7 +239,7 @@ def _pair(source: SourceTable, value: Any, style: str) -> Group:
 
     def ours(row: _Width) -> float | None:
         rate = row.cells.get(value)
-        return None if rate is None else rate.gflops / scale
+        return None if rate is None or rate.failed else rate.gflops / scale
 
     return group(
         Column(title, ours, PRINTED, style=style),
@@ -225,5 +249,5 @@ def _pair(source: SourceTable, value: Any, style: str) -> Group:
 
 def document(sweep: Sweep) -> dict[str, Any]:
     """A sweep as JSON values: the plan, the conditions, and each rate as a line of the file has it."""
-    rates = [{**store.document(rate), "gflops": rate.gflops} for rate in sweep.rates]
+    rates = [{**store.document(rate), "gflops": None if rate.failed else rate.gflops} for rate in sweep.rates]
     return {"plan": dict(sweep.plan), "conditions": dict(sweep.conditions), "rates": rates}

@@ -332,3 +332,36 @@ def test_wrong_use(tilewright: Run, words: tuple[str, ...], said: str) -> None:
     assert done.status == 2
     assert said in done.err
     assert len(done.err.strip().splitlines()) == 1
+
+
+@pytest.mark.usefixtures("compilers", "wide")
+def test_a_kernel_that_fails_is_a_row_and_the_sweep_goes_on(tilewright: Run, tmp_path: Path) -> None:
+    """The published specimen writes out of bounds where 16 does not divide the size; the kernel made of it does not."""
+    path, page = tmp_path / "a.jsonl", tmp_path / "a.html"
+    words = ("bench", "--kernels", "tiled*", "--sizes", "32,33", "--device", "a6000", "--output", path)
+    done = tilewright(*words, "--html", page)
+    assert (done.status, done.err) == (1, "")
+    rows = [line for line in done.out.splitlines() if line.startswith("tiled") and " 33 " in line]
+    assert [("failed" in row, "GFLOPS" in row, "exact" in row) for row in rows] == [
+        (True, False, False),
+        (False, False, True),
+    ]
+    reason = "failed: tiled_published, 33, float32 on a6000: tiled_published: out of bounds global store"
+    assert done.out.count(reason) == 1
+    assert "out of bounds global store" in page.read_text()
+    again = tilewright(*words, "--json")
+    rates = json.loads(again.out)["rates"]
+    assert again.status == 1
+    assert [rate["failed"][:30] for rate in rates if rate["failed"]] == ["tiled_published: out of bounds"]
+    assert [rate["seconds"] is None for rate in rates] == [rate["gflops"] is None for rate in rates]
+    assert [rate["seconds"] is None for rate in rates] == [False, False, True, False]
+    assert len(lines(path)) == 5
+
+    unbroken, (head, *found) = tmp_path / "b.jsonl", lines(path)
+    found[2] |= {"failed": "", "seconds": 1e-6, "least_seconds": 1e-6, "most_seconds": 1e-6}
+    unbroken.write_text("".join(json.dumps(line) + "\n" for line in (head, *found)))
+    compared = tilewright("compare", unbroken, path)
+    assert compared.status == 1
+    assert "1 failed, 3 same of 4 points" in compared.out
+    assert reason in compared.out
+    assert tilewright("compare", path, path).status == 0

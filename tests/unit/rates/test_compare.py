@@ -166,3 +166,13 @@ def test_many_unchanged_points_are_not_called_slower() -> None:
         new = sweep(*(measured(y, m=m) for m, (_, y) in enumerate(pairs, 1)))
         flagged += bool({"slower", "faster"} & set(verdicts(compare(old, new, 0.0))))
     assert flagged <= 2
+
+
+def test_a_failure_counts_where_it_is_new_and_is_no_yardstick() -> None:
+    good, stick = measured(times(1.0, 1)), measured(times(2.0, 2), "numpy")
+    bad, broken = (Rate.failure(rate.point, "measured", ValueError("no room")) for rate in (good, stick))
+    for old, new, regressed in ((good, bad, 1), (bad, good, 0), (bad, bad, 0)):
+        found = compare(sweep(old), sweep(new))
+        assert (verdicts(found), len(found.regressed)) == (["failed"], regressed)
+    for found in (compare(sweep(good, stick), sweep(good, broken)), compare(sweep(good, broken), sweep(good, stick))):
+        assert [(one.verdict, one.yardstick) for one in found.points] == [("same", "")]

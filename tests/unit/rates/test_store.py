@@ -197,3 +197,31 @@ def test_a_file_that_cannot_be_made(tmp_path: Path, name: str, said: str) -> Non
 
 def test_a_rate_says_its_rate() -> None:
     assert RATE.gflops == pytest.approx(1024 / 2e-6 / 1e9)
+
+
+FAILURE = Rate.failure(RATE.point, "measured", ValueError("no\u202e room\nfor it"))
+
+
+def test_a_rate_that_failed_is_kept_with_its_reason_and_without_a_time(tmp_path: Path) -> None:
+    write(tmp_path / "a.jsonl", [RATE, FAILURE])
+    assert list(read(tmp_path / "a.jsonl").rates) == [RATE, FAILURE]
+    line = json.loads((tmp_path / "a.jsonl").read_text().splitlines()[-1])
+    assert (line["failed"], line["seconds"], line["most_seconds"]) == ("no  room", None, None)
+
+
+def test_a_line_of_before_rates_could_fail_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    write(path, [])
+    values = document(RATE)
+    del values["failed"]
+    path.write_text(path.read_text() + json.dumps(values) + "\n")
+    assert read(path).rates == (RATE,)
+
+
+@pytest.mark.parametrize("values", [{"seconds": 1.0}, {"samples": [1.0]}, {"failed": ""}, {"failed": 1}], ids=range(4))
+def test_a_rate_that_failed_has_no_time_and_one_that_did_not_has(tmp_path: Path, values: dict[str, Any]) -> None:
+    path = tmp_path / "a.jsonl"
+    write(path, [])
+    path.write_text(path.read_text() + json.dumps(document(FAILURE) | values) + "\n")
+    with pytest.raises(ArgumentValueError, match="a wrong"):
+        read(path)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tilewright import waiting
-from tilewright.errors import ArgumentValueError
+from tilewright.errors import ArgumentValueError, LimitError, MissingExtraError
 from tilewright.rates import sweeping
 from tilewright.rates.plan import Asked
 from tilewright.rates.record import Point, Rate
@@ -86,3 +86,29 @@ def test_only_a_processor_s_caches_can_be_emptied(monkeypatch: pytest.MonkeyPatc
     assert Sweeping(asked, QUICK).points == (Point("matmul", "cpu", "float32", 4, 4, 4, caches="cold"),)
     with pytest.raises(ArgumentValueError, match="cold must be of the processor"):
         Sweeping(replace(asked, devices=("opencl",)), QUICK)
+
+
+@pytest.mark.parametrize("names", [(), ("numpy",), ("numpy", "torch")], ids=" ".join)
+def test_what_fails_is_kept_and_the_others_take_turns(monkeypatch: pytest.MonkeyPatch, names: tuple[str, ...]) -> None:
+    def broken(a: object, b: object) -> None:
+        raise LimitError("matmul: over the limit\nof all")
+
+    def unknown(*_: object) -> None:
+        raise RuntimeError("no such dtype")
+
+    monkeypatch.setattr(sweeping, "matmul", broken)
+    monkeypatch.setitem(sweeping.PEERS, "torch", replace(sweeping.PEERS["torch"], module="json", prepare=unknown))
+    found = [rate for group in Sweeping(Asked(sizes=SIZES, against=names, samples=1), QUICK).rates() for rate in group]
+    assert [rate.point.contender for rate in found] == ["matmul", *names] * 3
+    said = {"matmul": "matmul: over the limit", "torch": "no such dtype", "numpy": ""}
+    assert all(rate.failed == said[rate.point.contender] for rate in found)
+    assert all(bool(rate.samples) == (not rate.failed) for rate in found)
+
+
+def test_what_is_not_installed_ends_the_sweep(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(*_: object, **__: object) -> None:
+        raise MissingExtraError("the gpu extra is needed", "gpu")
+
+    monkeypatch.setattr(sweeping.products, "predict_product", missing)
+    with pytest.raises(MissingExtraError):
+        list(Sweeping(Asked(kernels=("results_8",), devices=("a6000",))).rates())

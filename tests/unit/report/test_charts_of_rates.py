@@ -61,9 +61,10 @@ def test_warm_and_cold_caches_are_two_lines() -> None:
     assert [one.name for one in chart.series] == ["numpy, cpu", "numpy, cpu, cold"]
 
 
-def test_what_is_wrong_or_not_square_is_left_out() -> None:
+def test_what_is_wrong_failed_or_not_square_is_left_out() -> None:
     wrong = Rate(Point("a", "cpu", "int32", 8, 8, 8), "measured", 1.0, 1.0, 1.0, verified="wrong: 3 differ")
-    assert charts(wrong, rate("a", "cpu", 8, 1.0, k=9)) == ()
+    failed = Rate.failure(wrong.point, "measured", ValueError("no room"))
+    assert charts(wrong, failed, rate("a", "cpu", 8, 1.0, k=9)) == ()
 
 
 def test_many_lines_get_a_chart_a_device() -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from tilewright import machine
 from tilewright.errors import ArgumentValueError
 from tilewright.machine.roofline import roofline
-from tilewright.rates.record import Rate, Sweep
+from tilewright.rates.record import Point, Rate, Sweep
 from tilewright.rates.tables import SourceTable, table
 from tilewright.report import figures
 from tilewright.report.charts.records import Axis, Cell, Chart, Heat, Lines, Series
@@ -44,7 +44,6 @@ class _Line:
 def charts(sweep: Sweep) -> tuple[Chart, ...]:
     """Charts of square products: for each dtype rate against size, and for kernels with blocks a table.
 
-    >>> from tilewright.rates.record import Point
     >>> rates = tuple(
     ...     Rate(Point("tiled", "a6000", "float32", n, n, n, 16, 1, "cold"), "predicted", n / 1e6, n / 2e6, n / 5e5)
     ...     for n in (64, 128)
@@ -55,12 +54,16 @@ def charts(sweep: Sweep) -> tuple[Chart, ...]:
     """
     name = sweep.plan.get("table")
     source = table(name) if name else None
-    square = [rate for rate in sweep.rates if rate.point.m == rate.point.n == rate.point.k and not rate.wrong]
+    square = [rate for rate in sweep.rates if _is_square(rate.point) and not rate.wrong and not rate.failed]
     dtypes = dict.fromkeys(rate.point.dtype for rate in square)
     found = [
         chart for dtype in dtypes for chart in _of_dtype(dtype, [r for r in square if r.point.dtype == dtype], source)
     ]
     return (*found, *_tables(square), *(_of_source(source, square) if source is not None else ()))
+
+
+def _is_square(point: Point) -> bool:
+    return point.m == point.n == point.k
 
 
 def _of_dtype(dtype: str, rates: Sequence[Rate], source: SourceTable | None) -> Iterator[Lines]:
