@@ -70,7 +70,7 @@ def bench(
     asked = _asked(grid, _words("--device", device), against, table, caches, samples)
     _check_page(html, output, force=force)
     sweep, planned = _swept(asked, output, peers_named=against is not None)
-    _show(sweep, json=json)
+    _show(sweep, asked, json=json)
     if len(sweep.rates) < planned:
         raise typer.Exit(_interrupted(len(sweep.rates), planned, output))
     if html is not None:
@@ -172,14 +172,16 @@ def _check_page(html: Path | None, output: Path | None, *, force: bool) -> None:
         raise ArgumentValueError(f"--html must be another file than --output (got {html} for both); name another")
 
 
-def _show(sweep: Sweep, *, json: bool) -> None:
-    """Print a sweep."""
+def _show(sweep: Sweep, asked: Asked, *, json: bool) -> None:
+    """Print a sweep, and what it leaves out."""
+    from tilewright.rates import plan
     from tilewright.report import console, rates as report, terminal
 
+    left_out = plan.left_out(asked)
     if json:
-        console.document(report.document(sweep))
+        console.document(report.document(sweep, left_out))
     else:
-        terminal.show(report.blocks(sweep), console.output())
+        terminal.show((*report.blocks(sweep), *report.without(left_out, sweep.rates)), console.output())
 
 
 def _swept(asked: Asked, output: Path | None, *, peers_named: bool) -> tuple[Sweep, int]:

@@ -52,9 +52,9 @@ class _Contender:
     def own_dtype(self) -> str:
         return "" if self.record is None else self.record.dtypes[0]
 
-    def takes(self, dtype: str, extents: tuple[int, int, int]) -> bool:
-        """Whether there is such a product; `matmul` and peers take all."""
-        return self.record is None or self.record.accepts(*extents, dtype) is None
+    def refuses(self, dtype: str, extents: tuple[int, int, int]) -> str | None:
+        """Why there is no such product; `matmul` and peers take all."""
+        return None if self.record is None else self.record.accepts(*extents, dtype)
 
     def point(self, dtype: str, extents: tuple[int, int, int], caches: Caches) -> Point:
         """What is to be timed of it."""
@@ -136,6 +136,16 @@ def without_rows(asked: Asked) -> Iterator[str]:
             yield f"{name}: no product is measured that it could take turns with"
 
 
+def left_out(asked: Asked) -> tuple[tuple[Point, str], ...]:
+    """What a sweep leaves out of the products that were asked for, and why.
+
+    >>> asked = Asked(kernels=("tiled*",), sizes=((64, 64, 64),), dtypes=("int32",), devices=("a6000",))
+    >>> [(point.contender, reason) for point, reason in left_out(asked)]
+    [('tiled_published', 'takes float32 only, not int32')]
+    """
+    return tuple((point, reason) for point, reason in _judged(_of_table(asked)) if reason is not None)
+
+
 def together(points: Sequence[Point]) -> list[tuple[Point, ...]]:
     """Points in groups: measured ones of one work, which take turns, and each predicted one alone."""
 
@@ -166,18 +176,20 @@ def _of_table(asked: Asked) -> Asked:
 
 def _points(asked: Asked) -> tuple[Point, ...]:
     """The points of every contender, with those of peers that have nothing to take turns with."""
-    contenders = list(_contenders(asked))
-    found = tuple(
-        contender.point(dtype, extents, caches)
-        for dtype in _dtypes(asked, contenders)
-        for extents in asked.sizes or SIZES
-        for contender, caches in _in_turn(contenders, asked.caches)
-        if (asked.dtypes or contender.own_dtype in ("", dtype)) and contender.takes(dtype, extents)
-    )
+    found = tuple(point for point, refused in _judged(asked) if refused is None)
     if not asked.table:
         return found
     source = table(asked.table)
     return tuple(point for point in found if source.has(point) or _is_peer(point))
+
+
+def _judged(asked: Asked) -> Iterator[tuple[Point, str | None]]:
+    """Every contender with every dtype and extents, and why it does not take them."""
+    contenders = list(_contenders(asked))
+    for dtype, extents in itertools.product(_dtypes(asked, contenders), asked.sizes or SIZES):
+        for contender, caches in _in_turn(contenders, asked.caches):
+            if asked.dtypes or contender.own_dtype in ("", dtype):
+                yield contender.point(dtype, extents, caches), contender.refuses(dtype, extents)
 
 
 def _is_peer(point: Point) -> bool:

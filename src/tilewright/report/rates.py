@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -247,7 +247,23 @@ def _pair(source: SourceTable, value: Any, style: str) -> Group:
     )
 
 
-def document(sweep: Sweep) -> dict[str, Any]:
-    """A sweep as JSON values: the plan, the conditions, and each rate as a line of the file has it."""
+def without(left_out: Sequence[tuple[Point, str]], rates: Sequence[Rate]) -> Iterator[Block]:
+    """What was left out of a sweep, each reason once, with the sizes where they matter."""
+    found: dict[tuple[str, str], dict[str, None]] = {}
+    for point, reason in left_out:
+        found.setdefault((reason, point.contender), {})[extents(point)] = None
+    every = {extents(point) for point in (*(point for point, _ in left_out), *(rate.point for rate in rates))}
+    together: dict[tuple[str, str], list[str]] = {}
+    for (reason, contender), sizes in found.items():
+        where = "" if sizes.keys() == every else f" at {', '.join(sizes)}"
+        together.setdefault((reason, where), []).append(contender)
+    for (reason, where), contenders in together.items():
+        each = "each " if len(contenders) > 1 else ""
+        yield words((f"left out: {', '.join(contenders)}{where}: {each}{reason}", styles.QUIET), hang=2)
+
+
+def document(sweep: Sweep, left_out: Sequence[tuple[Point, str]] = ()) -> dict[str, Any]:
+    """A sweep as JSON values: plan, conditions, each rate as a line of the file has it, and what was left out."""
     rates = [{**store.document(rate), "gflops": None if rate.failed else rate.gflops} for rate in sweep.rates]
-    return {"plan": dict(sweep.plan), "conditions": dict(sweep.conditions), "rates": rates}
+    lacking = [{**asdict(point), "reason": reason} for point, reason in left_out]
+    return {"plan": dict(sweep.plan), "conditions": dict(sweep.conditions), "rates": rates, "left_out": lacking}

@@ -365,3 +365,27 @@ def test_a_kernel_that_fails_is_a_row_and_the_sweep_goes_on(tilewright: Run, tmp
     assert "1 failed, 3 same of 4 points" in compared.out
     assert reason in compared.out
     assert tilewright("compare", path, path).status == 0
+
+
+@pytest.mark.usefixtures("compilers", "wide")
+def test_what_is_left_out_is_said_once_below_the_table(tilewright: Run) -> None:
+    words = ("bench", "--kernels", "tiled*,uncoalesced", "--sizes", "32", "--device", "a6000,v100", "--dtypes")
+    done = tilewright(*words, "int32,float32")
+    assert done.status == 0
+    assert done.out.splitlines()[-1] == "left out: tiled_published, uncoalesced: each takes float32 only, not int32"
+    found = json.loads(tilewright(*words, "int32", "--json").out)["left_out"]
+    assert [(one["contender"], one["device"], one["dtype"]) for one in found] == [
+        (name, device, "int32") for device in ("a6000", "v100") for name in ("tiled_published", "uncoalesced")
+    ]
+    assert {one["reason"] for one in found} == {"takes float32 only, not int32"}
+    assert "left out" not in tilewright(*words, "float32").out
+
+
+def test_left_out_sizes_are_named_where_not_all_of_a_kernel_are() -> None:
+    from tilewright.rates.record import Point, Rate
+    from tilewright.report import rates
+
+    some, others = (Point(name, "a6000", "int32", n, n, n) for name, n in (("tiled", 64), ("naive", 32)))
+    known = [Rate(others, "predicted", 1.0, 1.0, 1.0)]
+    told = [str(block) for block in rates.without([(some, "is too large"), (others, "is too large")], known)]
+    assert ["tiled at 64: is too large" in told[0], "naive at 32: is too large" in told[1]] == [True, True]

@@ -148,3 +148,18 @@ def test_points_know_their_kernels() -> None:
 )
 def test_what_has_no_point_is_named_with_the_reason(asked: dict[str, Any], said: list[str]) -> None:
     assert list(plan.without_rows(Asked(**{"sizes": SMALL[:1], **asked}))) == said
+
+
+def test_what_a_kernel_does_not_take_is_left_out_with_the_reason() -> None:
+    wide, narrow = (70_000 * 16, 4, 4), (32, 32, 32)
+    asked = Asked(kernels=("tiled*",), sizes=(wide, narrow), dtypes=("int32", "float32"), devices=("a6000",))
+    found = [(point.contender, point.dtype, point.m, reason) for point, reason in plan.left_out(asked)]
+    grid = "needs a grid of 70000 blocks in y, over the limit of 65535"
+    assert found == [
+        ("tiled_published", "int32", wide[0], "takes float32 only, not int32"),
+        ("tiled", "int32", wide[0], grid),
+        ("tiled_published", "int32", 32, "takes float32 only, not int32"),
+        ("tiled", "float32", wide[0], grid),  # the specimen has its rows in x, where more blocks may be
+    ]
+    assert len(found) + len(points(asked)) == 2 * 2 * 2
+    assert plan.left_out(Asked(table="S8", devices=("v100",))) == ()

@@ -93,7 +93,8 @@ def _parts(material: Material) -> Iterator[Part]:
 
 
 def _rates(sweep: Sweep) -> Part:
-    more = html_of(rates_report.head(sweep)) + folded("Each rate", rates_report.blocks(sweep))
+    said = (*rates_report.head(sweep), *rates_report.failures(sweep.rates))
+    more = html_of(said) + folded("Each rate", rates_report.blocks(sweep))
     return charted("rates", "Rates", _RATES, rates.charts(sweep), more)
 
 
