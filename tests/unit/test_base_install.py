@@ -15,7 +15,8 @@ import pytest
 from tilewright.kernels import catalogue
 
 #: Top-level modules of what pyproject.toml lists beyond the base.
-_EXTRAS = ("numba", "numba_cuda", "cuda", "pyopencl", "pocl", "pytools", "ml_dtypes", "threadpoolctl", "torch", "cupy")
+_EXTRAS = ("numba", "numba_cuda", "cuda", "pyopencl", "pocl", "pytools", "ml_dtypes", "threadpoolctl", "torch", "cupy",
+           "zarr", "h5py")  # fmt: skip
 _HIDE = f"""
 import sys
 class Hidden:

@@ -54,14 +54,20 @@ def write_all(file: int, values: memoryview, offset: int, name: str) -> None:
             done += os.pwrite(file, values[done : done + _MOST_BYTES], offset + done)
 
 
-def reserve(file: int, size: int, name: str) -> None:
-    """Take room on the disk, so that it cannot be full later.
+def reserve(path: Path, size: int, name: str) -> None:
+    """Take room on the disk for a file, so that it cannot be full later, and write down that it is there.
 
     Raises StorageError: there is too little.
     """
-    with writing(name, size, file):
-        if size:
-            os.posix_fallocate(file, 0, size)
+    file = open_file(path, name, writable=True)
+    try:
+        with writing(name, size, file):
+            if size:
+                os.posix_fallocate(file, 0, size)
+            os.fsync(file)
+    finally:
+        os.close(file)
+    sync_path(path.absolute().parent, name)
 
 
 def sync(file: int, name: str) -> None:
@@ -70,13 +76,24 @@ def sync(file: int, name: str) -> None:
         os.fsync(file)
 
 
-def sync_folder(folder: Path, name: str) -> None:
-    """Return when the names in a folder are on disk."""
-    file = open_file(folder, name)
+def sync_path(path: Path, name: str) -> None:
+    """The same for a file by its path, or for the names in a folder."""
+    file = open_file(path, name)
     try:
         sync(file, name)
     finally:
         os.close(file)
+
+
+def check_room(folder: Path, size: int, name: str) -> None:
+    """Refuse what has no room now, where none can be reserved.
+
+    Raises StorageError: there is too little.
+    """
+    with writing(name, size, folder):
+        found = os.statvfs(folder)
+        if size > found.f_bavail * found.f_frsize:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def times(path: Path, name: str) -> dict[str, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import math
 import os
 import sys
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.blocks.stores import arrays, mapped
+from tilewright.blocks.stores import arrays, disk, mapped
 from tilewright.blocks.stores.places import Place
 from tilewright.blocks.stores.store import Store, numbers
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
@@ -37,7 +38,10 @@ class _Library:
         return made
 
 
-_LIBRARIES: tuple[_Library, ...] = ()
+_LIBRARIES = (
+    _Library("zarr", "Array", "tilewright.blocks.stores.zarr_arrays"),
+    _Library("h5py", "Dataset", "tilewright.blocks.stores.hdf5"),
+)
 #: What is a store in this process, the first that fits: (whether a value is it, its store).
 _OBJECTS: tuple[tuple[Callable[[Any], bool], Callable[[Any, str, bool], Store]], ...] = (
     *((library.owns, library.store) for library in _LIBRARIES),
@@ -122,6 +126,7 @@ def created(
     if os.path.lexists(place.file):
         raise ArgumentValueError(f"{place.file}: the output must be a new file (got one that exists); name another")
     elements = numbers(np.dtype(dtype), place.text)
+    disk.check_room(place.file.absolute().parent, math.prod(shape) * elements.itemsize, place.text)
     made: Store = _module(place).create(place, tuple(shape), elements, chunks_hint)
     return made
 

@@ -77,13 +77,11 @@ def create(place: Place, shape: tuple[int, ...], dtype: np.dtype[Any], chunks_hi
     layout = Layout.whole(len(header.getvalue()), shape, dtype)
     file = disk.open_file(place.file, place.text, writable=True, new=True)
     try:
-        disk.reserve(file, layout.end, place.text)
         disk.write_all(file, memoryview(header.getvalue()), 0, place.text)
-        disk.sync(file, place.text)
+        disk.reserve(place.file, layout.end, place.text)
     except BaseException:
         place.file.unlink(missing_ok=True)
         raise
     finally:
         os.close(file)
-    disk.sync_folder(place.file.absolute().parent, place.text)
     return LinesStore(place.text, "npy", place.file, layout, writable=True)

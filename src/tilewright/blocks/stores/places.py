@@ -23,7 +23,11 @@ class Format:
     is_folder: bool = False  #: Whether it is a folder, so that a path may go on by folders in it.
 
 
-FORMATS = (Format("NumPy", (".npy",), "tilewright.blocks.stores.npy"),)
+FORMATS = (
+    Format("NumPy", (".npy",), "tilewright.blocks.stores.npy"),
+    Format("zarr", (".zarr",), "tilewright.blocks.stores.zarr_arrays", is_folder=True),
+    Format("HDF5", (".h5", ".hdf5"), "tilewright.blocks.stores.hdf5", holds_many=True),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +36,8 @@ class Place:
 
     Examples
     --------
-    >>> Place.of("x.npy", "a").unfinished().text
-    'x.npy.part'
+    >>> Place.of("x.h5:/a", "a").unfinished().text
+    'x.h5.part:/a'
     """
 
     file: Path

@@ -71,6 +71,15 @@ def numbers(found: np.dtype[Any], name: str, wanted: np.dtype[Any] | None = None
     raise ArgumentTypeError(f"{name}: must hold numbers (got elements of {found}); {hint}")
 
 
+def check_cast(given: np.dtype[Any], wanted: np.dtype[Any]) -> None:
+    """Refuse conversions that NumPy does not do unasked.
+
+    Raises TypeError: the cast is of another kind.
+    """
+    if not np.can_cast(given, wanted, "same_kind"):
+        raise TypeError(f"{given} does not become {wanted} by a cast of the same kind (same_kind)")
+
+
 def box(ndim: int, at: tuple[int, ...], rows: slice, columns: slice) -> tuple[int | slice, ...]:
     """The index of a rectangle, for arrays that are sliced; one of one axis gives its row without an axis of one."""
     return (*at, rows, columns) if ndim > 1 else (columns,)

@@ -1,0 +1,200 @@
+"""Arrays of zarr, of formats 2 and 3: a file for each chunk, or for each shard of chunks.
+
+The package reads and writes them; while it reads, it holds ten chunks (its setting `async.concurrency`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import itertools
+import math
+import os
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from tilewright.blocks.stores import disk
+from tilewright.blocks.stores.optional import require
+from tilewright.blocks.stores.places import Place
+from tilewright.blocks.stores.store import Array, box, check_cast, numbers
+from tilewright.errors import ArgumentTypeError, ArgumentValueError, StorageError
+from tilewright.problem.dtypes import extends_numpy
+
+#: Chunks of new arrays: large enough that a file's own cost vanishes, small enough for who reads a part.
+_CHUNK_BYTES = 16 << 20
+
+
+class ZarrStore:
+    """An array of zarr."""
+
+    resident = False
+
+    def __init__(self, array: Any, name: str) -> None:
+        zarr = require("zarr", "zarr arrays")
+        self.name, self.array = name, array
+        self.shape, self.dtype = tuple(array.shape), numbers(np.dtype(array.dtype), name)
+        self.chunks = tuple(array.chunks)
+        self.write_chunks = tuple(array.shards or array.chunks)
+        local = isinstance(array.store, zarr.storage.LocalStore)
+        self._folder = Path(array.store.root).absolute() / array.path if local else None
+        self._buffer = require("zarr.buffer.cpu", "zarr arrays").NDBuffer
+        self._token = uuid.uuid4().hex
+        self._lock = Lock()
+        self._unflushed: set[Path] = set()
+
+    def read(self, at: tuple[int, ...], rows: slice, columns: slice, into: Array) -> None:
+        """As :meth:`Store.read`."""
+        check_cast(self.dtype, into.dtype)
+        if into.size:
+            place = into if len(self.shape) > 1 else into[0]
+            with disk.reading(self.name), self._decoding():
+                self.array.get_basic_selection(box(len(self.shape), at, rows, columns), out=self._buffer(place))
+
+    def write(self, at: tuple[int, ...], rows: slice, columns: slice, values: Array) -> None:
+        """As :meth:`Store.write`; one at a time, as two may write parts of one chunk."""
+        check_cast(values.dtype, self.dtype)
+        if not values.size:
+            return
+        place = box(len(self.shape), at, rows, columns)
+        with self._lock, disk.writing(self.name, values.size * self.dtype.itemsize, self._folder or "."):
+            self._unflushed.update(self._files(place))
+            self.array.set_basic_selection(place, values if len(self.shape) > 1 else values[0])
+
+    def _files(self, place: tuple[int | slice, ...]) -> Iterator[Path]:
+        """The files of the chunks, or shards, that a rectangle lies in."""
+        if self._folder is None:
+            return
+        spans = (
+            range(i // n, i // n + 1) if isinstance(i, int) else range(i.start // n, -(-i.stop // n))
+            for i, n in zip(place, self.write_chunks, strict=True)
+        )
+        for chunk in itertools.product(*spans):
+            yield self._folder / self.array.metadata.encode_chunk_key(chunk)
+
+    @contextlib.contextmanager
+    def _decoding(self) -> Iterator[None]:
+        """Say of a chunk that cannot be decoded what to do; codecs raise whatever they like."""
+        try:
+            yield
+        except OSError:
+            raise
+        except Exception as error:
+            raise StorageError(
+                f"{self.name}: must have chunks that can be decoded (got: {type(error).__name__}: {error}); they "
+                "may be cut short: copy the array again"
+            ) from error
+
+    def flush(self) -> None:
+        """As :meth:`Store.flush`, for arrays in folders."""
+        with self._lock:
+            files, self._unflushed = self._unflushed, set()
+        folders = {parent for path in files for parent in path.parents if parent.is_relative_to(self._folder or path)}
+        for path in (*sorted(files), *sorted(folders)):
+            if path.exists():  # zarr may leave out chunks of zeros
+                disk.sync_path(path, self.name)
+
+    def identity(self) -> dict[str, Any]:
+        """As :meth:`Store.identity`; another one for each object whose chunks are not files."""
+        said = {"kind": "zarr", "shape": list(self.shape), "dtype": self.dtype.str, "chunks": list(self.write_chunks)}
+        if self._folder is None:
+            return {**said, "token": self._token}
+        digest = hashlib.sha256()
+        with disk.reading(self.name):
+            for folder, folders, names in os.walk(self._folder, onerror=_raise):
+                folders.sort()
+                for name in sorted(names):
+                    found = Path(folder, name).stat()
+                    digest.update(f"{folder}/{name} {found.st_size} {found.st_mtime_ns}\n".encode())
+        return {**said, "path": str(self._folder), "files": digest.hexdigest()}
+
+    def close(self) -> None:
+        """As :meth:`Store.close`: no file stays open."""
+
+
+def _raise(error: OSError) -> None:
+    raise error
+
+
+def of_array(array: Any, name: str, *, writable: bool) -> ZarrStore:
+    """The store of an array of zarr.
+
+    Raises ArgumentTypeError, ArgumentValueError: it holds no numbers, or may not be written.
+    """
+    if writable and array.read_only:
+        raise ArgumentValueError(
+            f"`{name}` must be writable (got a zarr array that is only read); open it with mode r+"
+        )
+    return ZarrStore(array, str(array.store_path))
+
+
+def of_path(place: Place, dtype: np.dtype[Any] | None, *, writable: bool) -> ZarrStore:
+    """The array of a folder, or the only one of a group.
+
+    Raises StorageError: there is none; ArgumentValueError: there are several; ArgumentTypeError: it holds no numbers.
+    """
+    zarr = require("zarr", "zarr arrays")
+    with disk.reading(place.text):
+        place.file.stat()  # zarr's own errors do not say why it cannot be seen
+    try:
+        found = zarr.open(store=str(place.file), mode="r+" if writable else "r")
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise StorageError(
+            f"{place.text}: must be a folder of a zarr array (got: {type(error).__name__}: {error}); check its "
+            "metadata, or write it again"
+        ) from None
+    if isinstance(found, zarr.Group):
+        arrays = dict(found.arrays())
+        if len(arrays) != 1:
+            some = ", ".join(f"{place.text}/{key}" for key in sorted(arrays)[:8]) or "none"
+            raise ArgumentValueError(f"{place.text}: must name one array (got a group with {len(arrays)}: {some})")
+        found = next(iter(arrays.values()))
+    numbers(np.dtype(found.dtype), place.text, dtype)
+    return ZarrStore(found, place.text)
+
+
+def create(place: Place, shape: tuple[int, ...], dtype: np.dtype[Any], chunks_hint: tuple[int, int]) -> ZarrStore:
+    """A new array of format 3, with chunks that divide what is written at once.
+
+    Chunks are not compressed: products of measured numbers have random low bits, which cost time and save nothing.
+
+    Raises ArgumentTypeError: zarr has no such dtype; StorageError: it cannot be made, or has too little room.
+    """
+    zarr = require("zarr", "zarr arrays")
+    if extends_numpy(dtype.name):
+        raise ArgumentTypeError(
+            f"{place.text}: must have a dtype of zarr's (got {dtype}); ask for another dtype, or name a .npy file"
+        )
+    parent = place.file.absolute().parent
+    with disk.writing(place.text, 0, parent):
+        array = zarr.create_array(
+                store=str(place.file), shape=shape, dtype=dtype, chunks=chunk_shape(shape, dtype.itemsize, chunks_hint),
+                compressors=None, filters=None, fill_value=0, config={"write_empty_chunks": True},
+            )  # fmt: skip
+    made = ZarrStore(array, place.text)
+    disk.sync_path(place.file / "zarr.json", place.text)
+    disk.sync_path(parent, place.text)
+    return made
+
+
+def chunk_shape(shape: tuple[int, ...], itemsize: int, tile: tuple[int, int]) -> tuple[int, ...]:
+    """Chunks of an array of which tiles are written: parts of one, so that no chunk is written twice.
+
+    An edge that has no divisor of fitting size stays whole.
+
+    >>> chunk_shape((10**5, 10**5), 4, (8192, 6000)), chunk_shape((3, 100, 5000), 8, (4096, 4099))
+    ((2048, 2000), (1, 100, 4099))
+    """
+    most = math.isqrt(_CHUNK_BYTES // itemsize)
+    if len(shape) == 1:
+        return (max(min(shape[0], _CHUNK_BYTES // itemsize), 1),)
+    edges = []
+    for extent, whole in zip(shape[-2:], tile, strict=True):
+        edge = max(min(extent, whole), 1)
+        parts = (n for n in range(-(-edge // most), 4 * -(-edge // most) + 1) if edge % n == 0)
+        edges.append(edge // next(parts, 1))
+    return (*(1,) * (len(shape) - 2), *edges)

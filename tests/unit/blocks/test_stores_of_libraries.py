@@ -1,0 +1,238 @@
+"""Arrays of zarr and HDF5: what is made, what paths name, what is refused."""
+
+from __future__ import annotations
+
+import os
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import h5py
+import ml_dtypes
+import numpy as np
+import pytest
+import zarr
+
+from tilewright.blocks.stores import Store, created, existing, is_outside, opened
+from tilewright.errors import ArgumentTypeError, ArgumentValueError, MissingExtraError, StorageError
+
+PATHS = ("c.zarr", "c.h5", "c.hdf5:/group/c", "c.zarr.part", "c.h5.part:/c")
+
+
+def whole(store: Store) -> np.ndarray:
+    into = np.zeros(store.shape[-2:], store.dtype)
+    store.read((0,) * (len(store.shape) - 2), slice(0, into.shape[0]), slice(0, into.shape[1]), into)
+    return into
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("dtype", ["float32", ">f8", "bool", "complex64", "float16", "uint64"])
+def test_a_new_array_is_written_and_read_again(tmp_path: Path, path: str, dtype: str) -> None:
+    array = (np.arange(35).reshape(5, 7) % 2).astype(dtype)
+    store = created(f"{tmp_path}/{path}", (5, 7), dtype, chunks_hint=(2, 4))
+    for row in range(0, 5, 2):
+        store.write((), slice(row, min(row + 2, 5)), slice(0, 7), array[row : row + 2])
+    store.flush()
+    store.close()
+    file = tmp_path / path.partition(":")[0]
+    again = opened(f"{tmp_path}/{path}", "a")
+    np.testing.assert_array_equal(whole(again), array)
+    assert again.name == f"{tmp_path}/{path}"
+    again.close()
+    if ".zarr" in path:
+        found: Any = zarr.open_array(file, mode="r")
+        assert (found.metadata.zarr_format, found.compressors) == (3, ())
+    else:
+        found = h5py.File(file)[path.partition(":")[2] or "/array"]
+        assert (found.dtype, found.chunks) == (np.dtype(dtype), None)
+    np.testing.assert_array_equal(found[:], array)
+
+
+@pytest.mark.parametrize("path", PATHS[:2])
+def test_a_new_array_is_zero_and_has_batches(tmp_path: Path, path: str) -> None:
+    store = created(tmp_path / path, (2, 3, 4), "float32", chunks_hint=(3, 4))
+    store.write((1,), slice(0, 3), slice(1, 2), np.ones((3, 1), np.float32))
+    store.close()
+    again = existing(tmp_path / path)
+    assert whole(again).sum() == 0
+    into = np.zeros((3, 4), np.float32)
+    again.read((1,), slice(0, 3), slice(0, 4), into)
+    assert into[:, 1].all() and into.sum() == 3
+    again.close()
+
+
+@pytest.mark.parametrize("path", PATHS[:2])
+@pytest.mark.parametrize("dtype", ["bfloat16", "float8_e4m3fn"])
+def test_dtypes_that_a_format_has_not(tmp_path: Path, path: str, dtype: str) -> None:
+    with pytest.raises(ArgumentTypeError, match=f"must have a dtype of (zarr|HDF5)'s .*got {dtype}"):
+        created(tmp_path / path, (2, 2), getattr(ml_dtypes, dtype), chunks_hint=(1, 1))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("path", PATHS[:3])
+def test_what_exists_is_left_alone(tmp_path: Path, path: str) -> None:
+    created(f"{tmp_path}/{path}", (2, 2), "float32", chunks_hint=(1, 1)).close()
+    with pytest.raises(ArgumentValueError, match="must be a new file"):
+        created(f"{tmp_path}/{path}", (2, 2), "float32", chunks_hint=(1, 1))
+
+
+@pytest.mark.parametrize("path", PATHS[:2])
+def test_room_is_asked_for_at_the_start(tmp_path: Path, path: str) -> None:
+    with pytest.raises(StorageError, match=r"4 PiB must find room .*free"):
+        created(tmp_path / path, (1 << 25, 1 << 25), "float32", chunks_hint=(4096, 4096))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_chunks_of_new_arrays_divide_tiles(tmp_path: Path) -> None:
+    store = created(tmp_path / "c.zarr", (10000, 9000), "float32", chunks_hint=(4096, 3000))
+    assert store.chunks == store.write_chunks == (2048, 1500)
+    small = created(tmp_path / "d.zarr", (3, 50, 60), "float32", chunks_hint=(64, 64))
+    assert small.chunks == (1, 50, 60)
+
+
+def test_shards_are_written_whole_and_read_in_chunks(tmp_path: Path) -> None:
+    array = zarr.create_array(tmp_path / "a.zarr", shape=(64, 64), dtype="f4", chunks=(8, 16), shards=(32, 32))
+    store = opened(array, "a")
+    assert (store.chunks, store.write_chunks) == ((8, 16), (32, 32))
+
+
+@pytest.mark.parametrize("shards", [None, (20, 20)], ids=["chunks", "shards"])
+def test_threads_may_write_parts_of_one_chunk(tmp_path: Path, shards: tuple[int, int] | None) -> None:
+    array = zarr.create_array(tmp_path / "a.zarr", shape=(40, 40), dtype="f8", chunks=(10, 10), shards=shards)
+    store = existing(array)
+    wanted = np.arange(1600.0).reshape(40, 40)
+
+    def write(i: int) -> None:
+        store.write((), slice(i, i + 1), slice(0, 40), wanted[i : i + 1])
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(write, range(40)))
+    store.flush()
+    np.testing.assert_array_equal(whole(store), wanted)
+
+
+def test_flush_syncs_what_was_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = created(tmp_path / "c.zarr", (4, 4), "float32", chunks_hint=(2, 2))
+    store.write((), slice(2, 4), slice(0, 4), np.ones((2, 4), np.float32))
+    seen: list[str] = []
+    sync = os.fsync
+
+    def watched(file: int) -> None:
+        seen.append(os.path.relpath(Path(f"/proc/self/fd/{file}").readlink(), tmp_path))
+        sync(file)
+
+    monkeypatch.setattr(os, "fsync", watched)
+    store.flush()
+    assert {"c.zarr/c/1/0", "c.zarr/c/1/1", "c.zarr/c/1", "c.zarr/c", "c.zarr"} == set(seen)
+    seen.clear()
+    store.flush()
+    assert seen == []
+
+
+class TestPaths:
+    """What a path names."""
+
+    def test_an_array_in_a_group(self, tmp_path: Path) -> None:
+        group = zarr.create_group(tmp_path / "x.zarr")
+        group.create_array("a", shape=(2, 2), dtype="f4")
+        assert opened(f"{tmp_path}/x.zarr", "a").shape == (2, 2)
+        group.create_group("inner").create_array("b", shape=(3, 3), dtype="f4")
+        assert opened(f"{tmp_path}/x.zarr/inner/b", "a").shape == (3, 3)
+        group.create_array("c", shape=(2, 2), dtype="f4")
+        with pytest.raises(ArgumentValueError, match=r"a group with 2: .*x\.zarr/a, .*x\.zarr/c\)"):
+            opened(f"{tmp_path}/x.zarr", "a")
+
+    def test_a_dataset_of_several(self, tmp_path: Path) -> None:
+        with h5py.File(tmp_path / "x.h5", "w") as file:
+            file["a"] = np.ones((2, 2))
+            file["g/b"] = np.ones((3, 3))
+        assert opened(f"{tmp_path}/x.h5:/g/b", "a").shape == (3, 3)
+        for end in ("", ":/none", ":/g"):
+            with pytest.raises(ArgumentValueError, match=r"must name one dataset .*/a, /g/b\); write .*x\.h5:/name"):
+                opened(f"{tmp_path}/x.h5{end}", "a")
+
+    @pytest.mark.parametrize("path", ["x.zarr", "x.h5", "x.zarr/a"])
+    def test_nothing(self, tmp_path: Path, path: str) -> None:
+        with pytest.raises(StorageError, match=r"must be readable \(got: .*[Nn]o such file"):
+            opened(tmp_path / path, "a")
+
+    def test_a_folder_and_a_file_of_something_else(self, tmp_path: Path) -> None:
+        (tmp_path / "x.zarr").mkdir()
+        with pytest.raises(StorageError, match="must be a folder of a zarr array"):
+            opened(tmp_path / "x.zarr", "a")
+        (tmp_path / "x.h5").write_bytes(b"text")
+        with pytest.raises(StorageError, match=r"must be readable .*file signature not found"):
+            opened(tmp_path / "x.h5", "a")
+
+    @pytest.mark.parametrize("dtype", ["S3", [("x", "f4")]], ids=str)
+    def test_what_holds_no_numbers(self, tmp_path: Path, dtype: Any) -> None:
+        with h5py.File(tmp_path / "x.h5", "w") as file:
+            file["a"] = np.zeros((2, 2), dtype)
+        with pytest.raises(ArgumentTypeError, match="must hold numbers"):
+            opened(tmp_path / "x.h5", "a")
+
+    def test_bfloat16_in_a_dataset_is_named(self, tmp_path: Path) -> None:
+        array = np.arange(6).reshape(2, 3).astype(ml_dtypes.bfloat16)
+        with h5py.File(tmp_path / "x.h5", "w") as file:
+            file["a"] = array
+        np.testing.assert_array_equal(whole(opened(tmp_path / "x.h5", "a", ml_dtypes.bfloat16)), array)
+
+
+def test_a_dataset_without_chunks_is_read_past_the_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    array = np.arange(6.0).reshape(2, 3)
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file["a"] = array
+    monkeypatch.setattr(h5py.Dataset, "read_direct", None)
+    np.testing.assert_array_equal(whole(opened(tmp_path / "x.h5", "a")), array)
+    with h5py.File(tmp_path / "x.h5") as file:
+        np.testing.assert_array_equal(whole(opened(file["a"], "a")), array)
+
+
+def test_a_dataset_behind_a_block_of_the_users(tmp_path: Path) -> None:
+    array = np.arange(6.0).reshape(2, 3)
+    with h5py.File(tmp_path / "x.h5", "w", userblock_size=512) as file:
+        file["a"] = array
+    np.testing.assert_array_equal(whole(opened(tmp_path / "x.h5", "a")), array)
+
+
+def test_arrays_open_to_be_read_are_no_results(tmp_path: Path) -> None:
+    zarr.create_array(tmp_path / "x.zarr", shape=(2, 2), dtype="f4")
+    with pytest.raises(ArgumentValueError, match=r"`out` must be writable .*zarr"):
+        existing(zarr.open_array(tmp_path / "x.zarr", mode="r"))
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file["a"] = np.ones((2, 2))
+    with (
+        h5py.File(tmp_path / "x.h5") as file,
+        pytest.raises(ArgumentValueError, match=r"`out` must be writable .*x\.h5:/a"),
+    ):
+        existing(file["a"])
+
+
+def test_files_that_are_cut_short(tmp_path: Path) -> None:
+    array = np.random.default_rng(0).random((64, 64))
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file["a"] = array
+    os.truncate(tmp_path / "x.h5", 20000)
+    with pytest.raises(StorageError, match="truncated file"):
+        opened(tmp_path / "x.h5", "a")
+    zarr.create_array(tmp_path / "x.zarr", data=array, chunks=(32, 32))
+    os.truncate(tmp_path / "x.zarr" / "c" / "1" / "0", 100)
+    with pytest.raises(StorageError, match=r"x\.zarr: must have chunks that can be decoded .*copy the array again"):
+        whole(opened(tmp_path / "x.zarr", "a"))
+
+
+def test_what_is_outside(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        assert is_outside(file.create_dataset("a", data=np.ones((2, 2))))
+    assert is_outside(zarr.zeros((2, 2)))
+
+
+@pytest.mark.parametrize(("path", "package"), [("x.zarr", "zarr"), ("x.h5", "h5py")])
+def test_a_package_that_is_missing(path: str, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(
+        MissingExtraError, match=rf"need the package {package}.*pip install 'tilewright\[blocks\]'"
+    ) as caught:
+        opened(path, "a")
+    assert caught.value.extra == "blocks"
