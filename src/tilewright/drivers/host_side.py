@@ -9,6 +9,7 @@ from tilewright.drivers import contexts, streams
 from tilewright.drivers.contexts import PRIMARY, binding
 from tilewright.drivers.gpu import SimulatedGpu
 from tilewright.drivers.views import HeldMemory
+from tilewright.programs.program import OLDEST_CC
 
 #: The part of the identifier that stands before the device's name.
 _UUID = "74696c65-7772-4967-8474-{:012x}"
@@ -52,7 +53,8 @@ class Device:
         self._gpu = gpu
         contexts.cuDeviceGet(gpu, device_id or 0)
         self.device_id = DeviceNumber(gpu)
-        self.compute_capability = gpu.record.compute_capability
+        # What numba-cuda compiles and links for: of an older GPU the oldest that the compilers make kernels for.
+        self.compute_capability = max(gpu.record.compute_capability, OLDEST_CC)
         self.name = gpu.record.name
         self.uuid = _UUID.format(int.from_bytes(gpu.record.key.encode()[:6], "big"))
 

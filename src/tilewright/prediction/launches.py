@@ -11,7 +11,7 @@ from tilewright.errors import ArgumentValueError, MissingExtraError
 from tilewright.machine.timing import timing
 from tilewright.prediction import multiprocessor, opcodes, workload
 from tilewright.prediction.deadline import Deadline
-from tilewright.prediction.model import Model
+from tilewright.prediction.model import Model, machine_cc
 from tilewright.prediction.record import Change, Prediction, Share
 from tilewright.prediction.workload import Workload
 from tilewright.profiling import profile
@@ -60,7 +60,8 @@ def predict(
     ArgumentValueError
         The clock is no positive whole number.
     CompileError
-        The machine code has what the model does not know: tensor cores, textures, bulk copies, jump tables.
+        The machine code has what the model does not know: tensor cores, textures, bulk copies, jump tables. Or the
+        PTX is made for a newer compute capability than the GPU's.
     MissingExtraError
         The assembler or the disassembler is not installed.
     TilewrightError
@@ -83,6 +84,7 @@ def predict(
             f"`clock_mhz` must be a whole number of 1 or more (got {clock_mhz!r}); leave it out for the boost clock"
         )
     program = program_for(kernel, args, max(target.compute_capability, OLDEST_CC))
+    machine_cc(program, target)
     seen = profile(program, grid, block, args, shared_bytes=shared_bytes, gpu=target.key, limits=limits)
     return of_profile(seen, program, target, clock_mhz, limits)
 

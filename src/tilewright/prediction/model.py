@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tilewright.errors import CompileError
 from tilewright.machine import Gpu
 from tilewright.machine.timing import timing
 from tilewright.prediction import flow, multiprocessor, walk
@@ -24,6 +25,21 @@ class Time:
     simulated: multiprocessor.Simulated  #: The multiprocessor that has most blocks.
 
 
+def machine_cc(program: Program, gpu: Gpu) -> tuple[int, int]:
+    """The compute capability whose machine code is predicted: the GPU's, or the oldest that has an assembler.
+
+    Raises CompileError: the program's PTX is made for a newer one, which the assembler makes no code for this one of.
+    """
+    cc = max(gpu.compute_capability, OLDEST_CC)
+    if program.cc > cc:
+        most, got = (".".join(map(str, each)) for each in (cc, program.cc))
+        raise CompileError(
+            f"{program.name} must be compiled for compute capability {most} or less to be predicted for {gpu.name} "
+            f"(got PTX for {got}); pass `cc={cc}` where it is compiled"
+        )
+    return cc
+
+
 @dataclass(frozen=True, slots=True)
 class Model:
     """A kernel's machine code, and the path of a warp through it."""
@@ -35,8 +51,11 @@ class Model:
 
     @classmethod
     def of(cls, program: Program, work: Workload, gpu: Gpu, deadline: Deadline) -> Model:
-        """The path that the counts of a launch speak for."""
-        code = disassembled(program.ptx, program.entry, max(gpu.compute_capability, OLDEST_CC))
+        """The path that the counts of a launch speak for.
+
+        Raises CompileError: as :func:`machine_cc`, or the code has what the model does not know.
+        """
+        code = disassembled(program.ptx, program.entry, machine_cc(program, gpu))
         ways = flow.graph(code)
         found = flow.frequencies(code, ways, work.executed, work.ptx, deadline)
         return cls(code, walk.paths(ways, found, deadline), gpu, deadline)

@@ -141,3 +141,28 @@ def test_wrong_use(tilewright: Run, words: tuple[Any, ...], said: str) -> None:
     done = tilewright("predict", *words)
     assert done.status == 2
     assert said in done.err
+
+
+OLD = """
+from numba import cuda
+import numpy as np
+
+@cuda.jit
+def count(x):
+    cuda.atomic.add(x, cuda.grid(1) % 7, 1)
+
+x = np.zeros(7, np.int32)
+count[4, 64](x)
+device = cuda.get_current_device()
+print(x.sum(), device.compute_capability, device.COMPUTE_CAPABILITY_MAJOR)
+"""
+
+
+def test_a_program_on_a_gpu_older_than_the_compilers_know(tilewright: Run, tmp_path: Path) -> None:
+    """Its kernels are compiled and linked for the oldest that they make code for."""
+    (tmp_path / "old.py").write_text(OLD)
+    for command in ("predict", "profile", "check", "run"):
+        done = tilewright(command, "--gpu", "v100", tmp_path / "old.py")
+        assert done.status == 0
+        assert "256 (7, 5) 7" in done.out
+    assert "on NVIDIA V100" in tilewright("predict", "--gpu", "v100", tmp_path / "old.py").out

@@ -12,7 +12,7 @@ import pytest
 
 import tilewright as tw
 from tilewright import catalogue, machine
-from tilewright.errors import ArgumentValueError, LimitError, MissingExtraError
+from tilewright.errors import ArgumentValueError, CompileError, LimitError, MissingExtraError
 from tilewright.prediction import multiprocessor, products, walk
 from tilewright.prediction.launches import of_profile
 from tilewright.prediction.products import Product
@@ -232,6 +232,18 @@ def test_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(disassembler.shutil, "which", lambda name: None)
     with pytest.raises(MissingExtraError, match="disassembler nvdisasm"):
         disassembler.find_disassembler()
+
+
+@pytest.mark.parametrize(("gpu", "cc"), [("a6000", (8, 6)), ("v100", (7, 5))])
+def test_ptx_for_a_newer_gpu_is_refused_before_it_runs(gpu: str, cc: tuple[int, int]) -> None:
+    kernel = catalogue.find("results_8")
+    most = f"{cc[0]}.{cc[1]}"
+    said = rf"compute capability {most} or less .*\(got PTX for 9.0\); pass `cc=\({cc[0]}, {cc[1]}\)`"
+    with pytest.raises(CompileError, match=said):
+        tw.predict(kernel.program("float32", (9, 0)), 1, 1, (), gpu=gpu)
+    a = np.ones((32, 32), np.float32)
+    program, shape = kernel.program("float32", cc), kernel.launch_rule(32, 32, 32)
+    assert tw.predict(program, shape.grid, shape.block, kernel.arguments(a, a, a.copy()), gpu=gpu).seconds > 0
 
 
 def test_the_report_says_time_limiter_and_shares() -> None:
