@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from tilewright import machine
 from tilewright.drivers.script import Ended
 from tilewright.machine import Gpu
 from tilewright.prediction.products import Product
 from tilewright.prediction.record import Change, Prediction
 from tilewright.profiling.record import Extent
 from tilewright.report import figures, program, styles
-from tilewright.report.blocks import Block, Gap, words
+from tilewright.report.blocks import Block, Facts, Gap, words
 from tilewright.report.places import path
 from tilewright.report.tables import COUNT, PERCENT, RATE, SECONDS, Column, Form, Table, group
 
@@ -52,13 +54,7 @@ def blocks(found: Prediction) -> Iterator[Block]:
     yield words((found.kernel, f"bold {styles.PLACE}"), (f" on {found.gpu}, predicted", styles.QUIET), hang=2)
     band = f"{figures.seconds(found.least_seconds)} to {figures.seconds(found.most_seconds)}"
     yield words((figures.seconds(found.seconds), "bold"), f" ({band}), limited by {found.limiter}", hang=2)
-    grid, block = (" x ".join(map(str, extent)) for extent in (found.grid, found.block))
-    resident = figures.amount(found.resident_blocks, "block")
-    yield words(
-        f"grid {grid}, block {block}: {resident} of {found.registers} registers a thread on a multiprocessor, "
-        f"{found.waves:.2f} waves; {found.instructions_per_clock:.2f} instructions a clock at {found.clock_mhz:,} MHz",
-        hang=2,
-    )
+    yield Facts(tuple(_facts(found)))
     yield Gap()
     yield Table(_SHARES, (), [share for share in found.shares if share.fraction >= 0.01])
     if found.changes:
@@ -66,6 +62,36 @@ def blocks(found: Prediction) -> Iterator[Block]:
         yield Table(_CHANGES, (), [_Changed(change, found.seconds) for change in found.changes])
     for note in found.notes:
         yield words((note, styles.QUIET), hang=2)
+
+
+def _facts(found: Prediction) -> Iterator[tuple[str, str]]:
+    """What was launched, where its blocks run, and how quickly a multiprocessor issues."""
+    yield "launch", f"grid {_extent(found.grid)}, block {_extent(found.block)}"
+    yield "blocks", _places(math.prod(found.grid), found.resident_blocks, machine.gpu(found.gpu).multiprocessors)
+    yield (
+        "room",
+        f"{figures.amount(found.resident_blocks, 'block')} a multiprocessor, of {found.registers} registers a thread",
+    )
+    yield (
+        "issue",
+        f"{found.instructions_per_clock:.2f} instructions a clock a multiprocessor, at {found.clock_mhz:,} MHz",
+    )
+
+
+def _places(blocks: int, resident: int, multiprocessors: int) -> str:
+    """Where the blocks of a grid run: in waves, where not all have a place at once.
+
+    >>> _places(1, 10, 84), _places(1024, 10, 84)
+    ('1 block on 1 of 84 multiprocessors', '1,024 blocks in 1.22 waves')
+    >>> _places(256, 10, 84)
+    '256 blocks on 84 multiprocessors, at most 4 on one'
+    """
+    count = figures.amount(blocks, "block")
+    if blocks < multiprocessors:
+        return f"{count} on {blocks} of {multiprocessors} multiprocessors"
+    if blocks <= resident * multiprocessors:
+        return f"{count} on {multiprocessors} multiprocessors, at most {-(-blocks // multiprocessors)} on one"
+    return f"{count} in {blocks / (resident * multiprocessors):.2f} waves"
 
 
 def of_program(found: Sequence[Prediction]) -> Iterator[Block]:
