@@ -20,6 +20,7 @@ from tilewright.errors import ArgumentTypeError, ArgumentValueError
 from tilewright.problem import dtypes
 from tilewright.problem.expression import Expression, as_numpy, check_arity, identity, trace
 from tilewright.problem.fingerprint import fingerprint
+from tilewright.problem.narrow import rounded
 from tilewright.problem.tracing import Value
 
 Array = npt.NDArray[Any]
@@ -89,7 +90,7 @@ def fused(
     reads_out = False
     if scale[1] != 0 and out is not None:
         reads_out = out.dtype.isnative and dtypes.name_of(out.dtype) in _NAMES
-        scaled |= {"beta": np.asarray(factors[1]), "out": out if reads_out else out.astype(total)}
+        scaled |= {"beta": np.asarray(factors[1]), "out": out if reads_out else rounded(out, total)}
     names = ["sum", *(f"x{i}" for i in range(len(arrays))), *scaled]
     values = (*arrays, *scaled.values())
     kinds = [dtypes.name_of(x) for x in (total, *(value.dtype for value in values))]

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from tilewright.backends.protocol import Backend, require
 from tilewright.engine.fusing import Fused
-from tilewright.engine.promotion import Types, byte_kind, real_kind
+from tilewright.engine.promotion import Types, byte_kind, real_kind, word_kind
 from tilewright.problem.algebra import WORD, Semiring, semiring
 from tilewright.problem.kind import Kind
 from tilewright.problem.narrow import rounded
@@ -27,6 +27,8 @@ from tilewright.problem.narrow import rounded
 Array = npt.NDArray[Any]
 #: Rows and columns, and multiply-adds, from which packing booleans in words takes less time than it saves.
 _WORDS_SIDE, _WORDS_WORK = 64, 1 << 25
+#: Truth values of a matrix that are taken out of words at a time, a byte each.
+UNPACKED_BYTES = 1 << 20
 
 
 def compute(
@@ -40,11 +42,13 @@ def compute(
     more: Sequence[Array] = (),
     *,
     device: Backend,
+    continues: bool = False,
 ) -> None:
     """Compute a b; 1-D operands are a row and a column.
 
     `out` has 2 dimensions or more, the result's dtype and no bytes of the operands; `more` are those of `fused`, of its
-    shape.
+    shape. Where it `continues`, the sums go on from those in `out`: it has the dtype of an accumulator's register, or
+    truth values as words, and rows in C order.
 
     Raises DeviceError: the device cannot make such a product.
     """
@@ -57,7 +61,7 @@ def compute(
     if types.lowering in ("bool", "words"):
         a, b = (x if x.dtype.kind == "b" else x != 0 for x in (a, b))
     if algebra is not None and types.lowering == "words":
-        _words(a, b, out, algebra, threads, device)
+        _words(a, b, out, word_kind(algebra)._replace(continues=continues), threads, device)
         return
     if types.lowering == "bool":
         _booleans(a, b, out, threads, device)
@@ -69,7 +73,7 @@ def compute(
         return
     left, right = (rounded(x, y) for x, y in ((_plain(a), types.a), (_plain(b), types.b)))
     kind = real_kind(types, algebra, None if fused is None else fused.signature)
-    _multiply(device, left, right, out, kind, threads, more)
+    _multiply(device, left, right, out, kind._replace(continues=continues), threads, more)
 
 
 def _multiply(
@@ -88,9 +92,9 @@ def _plain(x: Array) -> Array:
 
 
 def _booleans(a: Array, b: Array, out: Array, threads: int, device: Backend) -> None:
-    words = semiring("or-and", "bool").in_words()
+    words = word_kind(semiring("or-and", "bool").in_words())
     large = min(out.shape[-2:]) >= _WORDS_SIDE and out.size * a.shape[-1] >= _WORDS_WORK
-    if large and not device.can(_word_kind(words)):
+    if large and not device.can(words):
         _words(a, b, out, words, threads, device)
         return
     kind = byte_kind(a.shape[-1])
@@ -99,11 +103,7 @@ def _booleans(a: Array, b: Array, out: Array, threads: int, device: Backend) -> 
     np.not_equal(counts, 0, out=out)
 
 
-def _word_kind(algebra: Semiring) -> Kind:
-    return Kind("bool", WORD, WORD, WORD, algebra)
-
-
-def _words(a: Array, b: Array, out: Array, algebra: Semiring, threads: int, device: Backend) -> None:
+def _words(a: Array, b: Array, out: Array, kind: Kind, threads: int, device: Backend) -> None:
     """An algebra of truth values: rows of B and C in words of 32, A's elements as words of one bit again and again.
 
     Packing along columns takes longer than a product of few columns does, so that A is packed in B's place only where
@@ -111,12 +111,21 @@ def _words(a: Array, b: Array, out: Array, algebra: Semiring, threads: int, devi
     """
     if a.strides[-2] == 1 != a.strides[-1] and (out.shape[-1] < out.shape[-2] or b.strides[-1] != 1):
         b, a, out = (x.swapaxes(-1, -2) for x in (a, b, out))
-        _words(a, b, out, algebra.flipped(), threads, device)
+        flipped = None if kind.algebra is None else kind.algebra.flipped()
+        _words(a, b, out, kind._replace(algebra=flipped), threads, device)
         return
     n = out.shape[-1]
-    words = -(-n // 32)
-    packed: Array = np.zeros((*b.shape[:-1], 4 * words), np.uint8)
-    packed[..., : -(-n // 8)] = np.packbits(b, axis=-1, bitorder="little")
-    found: Array = np.empty((*out.shape[:-1], words), WORD)
-    _multiply(device, _plain(a), packed.view(WORD), found, _word_kind(algebra), threads)
-    out[...] = np.unpackbits(found.view(np.uint8), axis=-1, count=n, bitorder="little")
+    found = _packed(out) if kind.continues else np.empty((*out.shape[:-1], -(-n // 32)), WORD)
+    _multiply(device, _plain(a), _packed(b), found, kind, threads)
+    step = max(1, UNPACKED_BYTES // n)
+    for i in range(0, found.shape[-2], step):
+        rows = (..., slice(i, i + step), slice(None))
+        out[rows] = np.unpackbits(found[rows].view(np.uint8), axis=-1, count=n, bitorder="little")
+
+
+def _packed(x: Array) -> Array:
+    """Rows of booleans in words of 32, zeros to whole words."""
+    n = x.shape[-1]
+    found: Array = np.zeros((*x.shape[:-1], 4 * -(-n // 32)), np.uint8)
+    found[..., : -(-n // 8)] = np.packbits(x, axis=-1, bitorder="little")
+    return found.view(WORD)

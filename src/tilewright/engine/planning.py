@@ -11,13 +11,12 @@ import numpy.typing as npt
 
 from tilewright.backends.protocol import Backend, Planned, Strided, require
 from tilewright.engine.libraries import is_tensor
-from tilewright.engine.promotion import Lowering, Types, byte_kind, real_kind
+from tilewright.engine.promotion import Lowering, Types, kind_of
 from tilewright.engine.shapes import Shape
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
-from tilewright.problem.algebra import WORD, Semiring
+from tilewright.problem.algebra import Semiring
 from tilewright.problem.dtypes import element
 from tilewright.problem.expression import Expression, brief
-from tilewright.problem.kind import Kind
 from tilewright.programs.host_arrays import row_major
 from tilewright.shown import Shown
 
@@ -111,9 +110,8 @@ def planned(
     """What a device will do for row-major operands of these shapes; `more` are the finish's, of the result's."""
     left = a if len(a) > 1 else (1, *a)
     right = b if len(b) > 1 else (*b, 1)
-    kind = byte_kind(left[-1]) if found.lowering == "bool" else real_kind(found, algebra, finish)
+    kind = kind_of(found, left[-1], algebra, finish)
     if found.lowering == "words":
-        kind = Kind("bool", WORD, WORD, WORD, algebra)
         right = (*right[:-1], -(-right[-1] // 32))
     out = (*np.broadcast_shapes(left[:-2], right[:-2]), left[-2], right[-1])
     steps = [

@@ -10,7 +10,7 @@ import numpy as np
 
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
 from tilewright.problem import dtypes
-from tilewright.problem.algebra import Semiring
+from tilewright.problem.algebra import WORD, Semiring
 from tilewright.problem.expression import Expression
 from tilewright.problem.kind import Kind
 
@@ -59,6 +59,18 @@ def real_kind(types: Types, algebra: Semiring | None = None, finish: tuple[Expre
     """The kind of a real product by an algebra, with an expression of its sums (and whether that reads C)."""
     kind = types.kind._replace(algebra=algebra)
     return kind if finish is None else kind._replace(out=finish[0].dtype, finish=finish[0], reads_out=finish[1])
+
+
+def kind_of(types: Types, k: int, algebra: Semiring | None, finish: tuple[Expression, bool] | None = None) -> Kind:
+    """The kind of the product that is behind one of these dtypes, with k steps."""
+    if types.lowering == "bool":
+        return byte_kind(k)
+    return word_kind(algebra) if types.lowering == "words" else real_kind(types, algebra, finish)
+
+
+def word_kind(algebra: Semiring | None) -> Kind:
+    """Of an algebra of truth values: B's and C's rows in words."""
+    return Kind("bool", WORD, WORD, WORD, algebra)
 
 
 def byte_kind(k: int) -> Kind:

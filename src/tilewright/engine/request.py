@@ -61,6 +61,11 @@ class Request:
         check_scale(self.alpha, "alpha")
         check_scale(self.beta, "beta")
 
+    def check_beta(self, out: object | None) -> None:
+        """Refuse to scale an `out` that was not given."""
+        if out is None and self.beta != 0:
+            raise ArgumentValueError(f"`beta` must be 0 without `out`, which it scales (got {self.beta})")
+
     def options(self) -> dict[str, Any]:
         """The same by name."""
         return {x.name: getattr(self, x.name) for x in fields(self)}
@@ -112,7 +117,7 @@ class Request:
     def fused(self, found: Types, out: Array | None, shape: _Shape) -> Fused | None:
         """The expression that sums go through; complex and boolean products have none."""
         if found.lowering == "real":
-            within = shape if out is None or self.beta == 0 else out.shape
+            within = shape if out is None or self.beta == 0 else np.broadcast_shapes(shape, out.shape)
             return fused(found, self.wanted, self.epilogue, self.epilogue_args, self.scale, out, within)
         wide = self.algebra != "plus-times" and self.scale != (1, 0)
         if self.epilogue is not None or len(self.epilogue_args) or wide:
@@ -130,12 +135,11 @@ def multiply(a: Array, b: Array, out: Array | None, asked: Request) -> Array:
     algebra, threads, device = asked.semiring(found), thread_count(asked.threads), opened(asked.device)
     if out is not None:
         _check_shape(out, shape)
-    elif asked.beta != 0:
-        raise ArgumentValueError(f"`beta` must be 0 without `out`, which it scales (got {asked.beta})")
+    asked.check_beta(out)
     made = asked.fused(found, out, shape)
     result = found.result if made is None else made.result
     if out is not None:
-        _check_output(out, result, asked.casting)
+        check_output(out.dtype, result, asked.casting)
         if made is not None and asked.beta != 0:
             shape = out.shape  # an `out` with further axes has a product for each of their entries
     run = functools.partial(lowering.compute, threads=threads, device=device)
@@ -163,10 +167,11 @@ def _check_shape(out: Array, shape: _Shape) -> None:
         )
 
 
-def _check_output(out: Array, result: np.dtype[Any], casting: Casting) -> None:
-    if not castable(result, out.dtype, casting):
+def check_output(out: np.dtype[Any], result: np.dtype[Any], casting: Casting) -> None:
+    """Refuse an `out` of a dtype that the product may not be cast to."""
+    if not castable(result, out, casting):
         raise ArgumentTypeError(
-            f"`out.dtype` must take the product's dtype {result} by the rule {casting} (got {out.dtype}); give "
+            f"`out.dtype` must take the product's dtype {result} by the rule {casting} (got {out}); give "
             "another `out` or `dtype`"
         )
 
@@ -179,12 +184,17 @@ def _apart(out: Array, shape: _Shape, others: tuple[Array, ...]) -> bool:
 
 
 def _scaled(a: Array, b: Array, out: Array | None, asked: Request, found: Types, run: Callable[..., None]) -> Array:
-    """Alpha sum + beta out of complex numbers and booleans: in the accumulator's dtype, then rounded once."""
-    factors = [factor(getattr(asked, name), name, found.accumulator) for name in ("alpha", "beta")]
+    """Alpha sum + beta out of complex numbers and booleans."""
     sums = host_memory.empty(result_shape(a.shape, b.shape), found.accumulator, a.ndim, b.ndim)
     read = (found.accumulator,) * 2 if found.lowering == "complex" else (found.a, found.b)
     wide = Types(found.accumulator, found.accumulator, *read, found.lowering)
     run(a, b, placed(a.ndim, b.ndim, sums), wide)
+    return scaled(sums, out, asked, found)
+
+
+def scaled(sums: Array, out: Array | None, asked: Request, found: Types) -> Array:
+    """Complex or boolean sums, scaled, and `out`, scaled: in the accumulator's dtype, then rounded once."""
+    factors = [factor(getattr(asked, name), name, found.accumulator) for name in ("alpha", "beta")]
     with np.errstate(all="ignore"):  # as the kernels: IEEE's values, no warnings
         if asked.alpha != 1:
             sums = (sums * factors[0]).astype(sums.dtype, copy=False)

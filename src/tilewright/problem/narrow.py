@@ -17,6 +17,8 @@ import numpy.typing as npt
 from tilewright.problem.dtypes import Dtype, extends_numpy
 
 Doubles = npt.NDArray[np.float64]
+#: Values that are brought to a format of ml_dtypes at a time, and the bytes that each takes meanwhile.
+ROUNDED_AT_ONCE, ROUNDED_BYTES = 1 << 14, 32
 
 
 def add_to_odd(x: Doubles, y: Doubles) -> Doubles:
@@ -53,10 +55,22 @@ def rounded(values: npt.NDArray[Any], wanted: np.dtype[Any]) -> npt.NDArray[Any]
     >>> float(rounded(np.array(1 + 2**-8 + 2**-40), np.dtype(ml_dtypes.bfloat16)))
     1.0078125
     """
-    if values.dtype == np.float64 and extends_numpy(wanted.name):
-        values = to_float32_odd(values)
     with np.errstate(all="ignore"):
+        if values.dtype == np.float64 and extends_numpy(wanted.name):
+            return _of_doubles(values, wanted)
         return values.astype(wanted, copy=False)
+
+
+def _of_doubles(values: Doubles, wanted: np.dtype[Any]) -> npt.NDArray[Any]:
+    """Some at a time: rounding to odd holds several copies of what it rounds."""
+    steps = np.nditer(
+        [values, None], ["external_loop", "buffered", "zerosize_ok"], [["readonly"], ["writeonly", "allocate"]],
+        [values.dtype, wanted], buffersize=ROUNDED_AT_ONCE,
+    )  # fmt: skip
+    with steps:
+        for part, result in steps:
+            result[...] = to_float32_odd(np.asarray(part)).astype(wanted)
+        return steps.operands[1]
 
 
 def convert(values: npt.NDArray[Any], out: Dtype) -> npt.NDArray[Any]:

@@ -1,0 +1,260 @@
+"""A product by blocks: sums that go on from panel to panel along k, and what makes C's tiles of them.
+
+The bits are those of :func:`tilewright.matmul`: sums are continued, never added to each other, and what is done to them
+afterwards goes element by element. So they do not depend on tiles and panels.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tilewright.backends.inventory import opened
+from tilewright.backends.protocol import Backend, Strided, require
+from tilewright.engine import lowering
+from tilewright.engine.fusing import Fused
+from tilewright.engine.known_layouts import thread_count
+from tilewright.engine.promotion import Types, kind_of, word_kind
+from tilewright.engine.request import Request, check_output, scaled
+from tilewright.engine.shapes import Shape, placed
+from tilewright.problem.algebra import Semiring, semiring
+from tilewright.problem.dtypes import element
+from tilewright.problem.expression import Builder, as_numpy, identity
+from tilewright.problem.kind import Kind
+from tilewright.problem.narrow import ROUNDED_AT_ONCE, ROUNDED_BYTES, rounded
+from tilewright.programs.host_arrays import row_major
+
+Array = npt.NDArray[Any]
+#: Elements of a tile that are finished at a time, and the most bytes that each takes meanwhile: six complex128.
+_STRIP, _STRIP_BYTES = 1 << 16, 96
+#: What the edges of tiles may take more than whole tiles do (other kernels multiply few rows), and small objects.
+_EDGE_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class Partial:
+    """What a product of blocks needs to know of arithmetic: a :class:`~tilewright.blocks.work.Work`.
+
+    Examples
+    --------
+    >>> a, b = np.arange(6.0).reshape(2, 3), np.ones((3, 2))
+    >>> work = Partial.of(a.dtype, b.dtype, (2, 2), Request(epilogue=lambda total: total / 2))
+    >>> sums = np.empty((2, 2), work.sums)
+    >>> work.add(a[:, :2], b[:2], sums, first=True)
+    >>> work.add(a[:, 2:], b[2:], sums, first=False)
+    >>> work.finish(sums, (), slice(0, 2), slice(0, 2))
+    array([[1.5, 1.5],
+           [6. , 6. ]])
+    """
+
+    asked: Request
+    given: tuple[np.dtype[Any], np.dtype[Any]]  #: Dtypes of the operands.
+    types: Types  #: Of a product whose result are the sums.
+    algebra: Semiring | None
+    device: Backend
+    threads: int
+    out: np.dtype[Any]  #: What C has: the result's dtype, or that of an array which takes it.
+    finishing: Kind | None  #: Of a product without steps, whose finish makes the result of real sums.
+    operands: tuple[Array, ...]  #: Of that finish, of C's shape, but for the sums and what C held.
+    scaling: Types | None  #: Of complex numbers and booleans that `alpha` and `beta` scale.
+
+    @classmethod
+    def of(
+        cls,
+        a: np.dtype[Any],
+        b: np.dtype[Any],
+        shape: Shape,
+        asked: Request,
+        out: np.dtype[Any] | None = None,
+        *,
+        ndims: tuple[int, int] = (2, 2),
+    ) -> Partial:
+        """The product of operands of these dtypes, by the rules of :func:`tilewright.matmul`.
+
+        Parameters
+        ----------
+        a, b : dtype
+            Of the operands.
+        shape : tuple of int
+            Of the result, as `matmul` gives it; of `out`, where that has further axes.
+        asked : Request
+        out : dtype, optional
+            Of the array that takes the result; the result's own by default.
+        ndims : tuple of int
+            Dimensions of the operands. Tiles have two also where one is a vector.
+
+        Raises
+        ------
+        ArgumentTypeError, ArgumentValueError
+            The dtypes have no such product, or an argument does not fit.
+        DeviceError, MissingExtraError
+            There is no such device here, or it cannot make such a product.
+        """
+        asked.check()
+        found = asked.types(a, b)
+        algebra, threads, device = asked.semiring(found), thread_count(asked.threads), opened(asked.device)
+        held = None if out is None else np.empty((), out)
+        asked.check_beta(held)
+        made = asked.fused(found, held, shape)
+        result = found.result if made is None else made.result
+        if out is not None:
+            check_output(out, result, asked.casting)
+        require(device, kind_of(found, 1, algebra, None if made is None else made.signature))
+        types, algebra = _summed(found, algebra, device)
+        more = [] if made is None else made.laid(shape, functools.partial(placed, *ndims))
+        return cls(
+            asked, (a, b), types, algebra, device, threads, result if out is None else out,
+            _finishing(found, made, types.result), tuple(more[: -1 if asked.beta != 0 else None]),
+            found if found.lowering != "real" and asked.scale != (1, 0) else None,
+        )  # fmt: skip
+
+    @property
+    def sums(self) -> np.dtype[Any]:
+        """What a tile's sums are kept in."""
+        return self.types.result
+
+    @functools.cached_property
+    def splits_k(self) -> bool:
+        """Whether the device goes on from sums; a tile's one panel has the whole of k otherwise."""
+        return not self.device.can(self._continuing)
+
+    @functools.cached_property
+    def _continuing(self) -> Kind:
+        return kind_of(self.types, 1, self.algebra)._replace(continues=True)
+
+    @property
+    def reads_out(self) -> bool:
+        """Whether :meth:`finish` needs what C held."""
+        return self.asked.beta != 0
+
+    def add(self, a: Array, b: Array, sums: Array, *, first: bool) -> None:
+        """Add the product of two panels to a tile's sums; the `first` starts them from zero.
+
+        Raises DeviceError: the device goes on from no sums.
+        """
+        if not first:
+            require(self.device, self._continuing)
+        run = functools.partial(lowering.compute, device=self.device, continues=not first)
+        run(a, b, sums, self.types, self.threads, self.algebra)
+
+    def finish(self, sums: Array, at: tuple[int, ...], rows: slice, columns: slice, old: Array | None = None) -> Array:
+        """C's tile from its sums, which are lost: the result may lie in their memory."""
+        if self.finishing is None and self.scaling is None and self.sums == self.out:
+            return sums
+        if self.out.itemsize <= self.sums.itemsize:
+            # A strip's result ends no later than its sums, which have been read by then.
+            memory: Array = sums.reshape(-1).view(np.uint8)[: sums.size * self.out.itemsize]
+            found = memory.view(self.out).reshape(sums.shape)
+        else:
+            found = np.empty(sums.shape, self.out)
+        step = max(1, _STRIP // max(1, sums.shape[1]))
+        for i in range(0, len(sums), step):
+            part = slice(i, min(i + step, len(sums)))
+            where = (*at, slice(rows.start + part.start, rows.start + part.stop), columns)
+            strip = self._finished(sums[part], where, None if old is None else old[part])
+            found[part] = rounded(strip, self.out)
+        return found
+
+    def _finished(self, sums: Array, where: tuple[Any, ...], old: Array | None) -> Array:
+        """The result's elements of some rows of a tile, which is `where` in C."""
+        if self.scaling is not None:
+            return scaled(sums, old, self.asked, self.scaling)
+        if self.finishing is None or self.finishing.finish is None:
+            return sums
+        more = [sums, *(x[where] for x in self.operands)]
+        if old is not None:
+            more.append(rounded(old, as_numpy(self.finishing.finish.parameters[-1][1])))
+        found: Array = np.empty(sums.shape, as_numpy(self.finishing.out))
+        a, b = np.empty((len(sums), 0), np.float32), np.empty((0, sums.shape[1]), np.float32)
+        opened().multiply_into(a, b, found, self.finishing, self.threads, more)
+        return found
+
+    def extra_bytes(self, rows: int, columns: int, depth: int) -> int:
+        """The most that :meth:`add` and :meth:`finish` take beside their arguments.
+
+        `rows`, `columns` and `depth` are those of the largest tile and panel.
+        """
+        total = _EDGE_BYTES + 2 * ROUNDED_AT_ONCE * ROUNDED_BYTES
+        counts = rows * depth, depth * columns
+        if self.types.lowering in ("bool", "words"):  # operands as bytes of 0 and 1 and as words, the sums as either
+            total += 2 * sum(counts) + max(lowering.UNPACKED_BYTES, rows, columns) + rows * (columns + 31) // 4
+        else:
+            read = (self.types.a, self.types.b)
+            total += sum(n * y.itemsize for n, x, y in zip(counts, self.given, read, strict=True) if x != y)
+        if not self.splits_k:  # what a device's library copies
+            total += (sum(counts) + rows * columns) * max(8, self.sums.itemsize)
+        strip = min(rows, max(1, _STRIP // max(1, columns)))
+        total += strip * columns * _STRIP_BYTES
+        if self.out.itemsize > self.sums.itemsize:
+            total += rows * columns * self.out.itemsize
+        return total + (self._buffer_bytes(rows, columns, depth, strip) if rows * columns else 0)
+
+    def _buffer_bytes(self, rows: int, columns: int, depth: int, strip: int) -> int:
+        """Of packing buffers, in a panel's product and in the finish of a strip."""
+        kind = kind_of(self.types, depth, self.algebra)
+        wide = -(-columns // 32) if self.types.lowering == "words" else columns
+        most = 0
+        for by_columns in (False, True):
+            arrays = _laid(rows, wide, depth, kind, by_columns=by_columns)
+            for continues in (False, self.splits_k):
+                planned = self.device.plan(arrays, kind._replace(continues=continues), self.threads)
+                most = max(most, planned.buffer_bytes)
+        if self.finishing is not None and self.finishing.finish is not None:
+            names = [name for _, name in self.finishing.finish.parameters[1:]]
+            arrays = _laid(strip, columns, 0, self.finishing, names)
+            most += opened().plan(arrays, self.finishing, self.threads).buffer_bytes
+        return most
+
+
+def _summed(found: Types, algebra: Semiring | None, device: Backend) -> tuple[Types, Semiring | None]:
+    """The dtypes of a product whose result are the sums, and its algebra.
+
+    Integers narrower than their register are the same modulo their own width. Booleans are multiplied as words, which
+    are an eighth of their bytes where counts are four of them, unless the device has none.
+    """
+    total = found.accumulator
+    if found.lowering == "complex":
+        return Types(*(total,) * 4, "complex"), algebra
+    if found.lowering == "real":
+        if algebra is None:
+            total = as_numpy(element(total.name).accumulator)
+        return Types(total, total, found.a, found.b, "real"), algebra
+    words = algebra if algebra is not None else semiring("or-and", "bool").in_words()
+    if device.can(word_kind(words)):
+        return found, algebra
+    return Types(total, total, found.a, found.b, "words"), words
+
+
+def _finishing(found: Types, made: Fused | None, sums: np.dtype[Any]) -> Kind | None:
+    """A product without steps whose finish makes the result of real sums, its first operand; None where they are it."""
+    if found.lowering != "real" or (made is None and found.result == sums):
+        return None
+    given = identity(found.accumulator.name, found.result.name) if made is None else made.expression
+    builder = Builder()
+    builder.add("parameter", (), "float32", "nothing")
+    total = builder.add("parameter", (), sums.name, "sums")
+    others = [builder.add("parameter", (), name, label) for label, name in given.parameters[1:]]
+    if sums != found.accumulator:
+        total = builder.add("cast", (total,), found.accumulator.name)
+    expression = builder.finished(builder.insert(given, [total, *others]), 2 + len(others))
+    return Kind("float32", "float32", expression.dtype, "float32", finish=expression)
+
+
+def _laid(
+    rows: int, columns: int, depth: int, kind: Kind, more: Sequence[str] = (), *, by_columns: bool = False
+) -> Strided:
+    """Arrays of a product in C order, or A and B in Fortran's; `more` are dtypes of the finish's operands."""
+
+    def strides(shape: tuple[int, int], name: str, *, turned: bool = False) -> tuple[int, ...]:
+        return row_major(shape[:: -1 if turned else 1], element(name).bytes)[:: -1 if turned else 1]
+
+    a, b, out = (rows, depth), (depth, columns), (rows, columns)
+    return Strided(
+        a, strides(a, kind.a, turned=by_columns), b, strides(b, kind.b, turned=by_columns), out, strides(out, kind.out),
+        tuple(strides(out, name) for name in more),
+    )  # fmt: skip

@@ -1,0 +1,250 @@
+"""Products by blocks: for every dtype, algebra, epilogue and cut, the bits of the whole product."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from bitwise import same_bits
+
+import tilewright as tw
+from tilewright.engine.partial import Partial
+from tilewright.engine.request import Request
+from tilewright.errors import DeviceError, TilewrightError
+from tilewright.problem.algebra import ALGEBRAS
+from tilewright.problem.dtypes import COMPOSED, DTYPES, is_float8
+
+Array = np.ndarray[Any, Any]
+FLOAT8 = ("float8_e4m3fn", "float8_e5m2")
+NAMES = [*(x.name for x in (*DTYPES, *COMPOSED)), *FLOAT8]
+#: Extents of a product, of its tiles, and where k is cut.
+SHAPE, TILE, CUTS = (37, 29, 90), (16, 20), (1, 8, 60)
+
+
+def as_dtype(name: str) -> np.dtype[Any]:
+    return np.dtype(getattr(ml_dtypes, name, name))
+
+
+def drawn(name: str, *shape: int, seed: int = 0) -> Array:
+    random, dtype = np.random.default_rng(seed), as_dtype(name)
+    if dtype.kind in "iu":
+        ends = np.iinfo(dtype)
+        return random.integers(ends.min, ends.max, shape, dtype, endpoint=True)
+    if dtype.kind == "b":
+        return random.random(shape) < 0.1
+    values: Array = random.standard_normal(shape)
+    if dtype.kind == "c":
+        values = values + 1j * random.standard_normal(shape)
+    return values.astype(dtype)
+
+
+def cut(extent: int, at: Sequence[int]) -> Iterator[slice]:
+    for first, last in itertools.pairwise((0, *(x for x in at if 0 < x < extent), extent)):
+        yield slice(first, last)
+
+
+def by_blocks(
+    a: Array, b: Array, out: Array | None = None, cuts: Sequence[int] = CUTS, tile: tuple[int, int] = TILE,
+    **options: Any,
+) -> Array:  # fmt: skip
+    """The product as blocks of C, each of panels along k."""
+    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2]) if out is None else out.shape[:-2]
+    (m, k), n = a.shape[-2:], b.shape[-1]
+    work = Partial.of(a.dtype, b.dtype, (*batch, m, n), Request(**options), None if out is None else out.dtype)
+    left, right = np.broadcast_to(a, (*batch, m, k)), np.broadcast_to(b, (*batch, k, n))
+    found: Array = np.empty((*batch, m, n), work.out)
+    rows, columns = (list(cut(extent, range(0, extent, step))) for extent, step in zip((m, n), tile, strict=True))
+    for at, i, j in itertools.product(np.ndindex(batch), rows, columns):
+        sums: Array = np.full((i.stop - i.start, j.stop - j.start), 1, work.sums)
+        for p in cut(k, cuts) if work.splits_k else [slice(0, k)]:
+            work.add(left[at][i, p], right[at][p, j], sums, first=p.start == 0)
+        old = out[at][i, j] if work.reads_out and out is not None else None
+        found[at][i, j] = work.finish(sums, at, i, j, old)
+    return found
+
+
+def plain(x: Array) -> Array:
+    """Values in a dtype that can be compared to the bit."""
+    return x.astype(np.float32 if is_float8(x.dtype.name) else x.dtype.newbyteorder("="))
+
+
+def check_same(a: Array, b: Array, out: Array | None = None, **options: Any) -> bool:
+    """By blocks it is what the whole product is, or is refused in the same words; whether there is one."""
+    try:
+        expected = tw.matmul(a, b, None if out is None else out.copy(), **options)
+    except TilewrightError as error:
+        with pytest.raises(type(error)) as caught:
+            by_blocks(a, b, out, **options)
+        assert str(caught.value) == str(error)
+        return False
+    found = by_blocks(a, b, out, **options)
+    assert found.dtype == expected.dtype
+    assert same_bits(plain(found), plain(expected))
+    return True
+
+
+@pytest.mark.parametrize("left", NAMES)
+def test_every_pair_of_dtypes(left: str) -> None:
+    m, n, k = SHAPE
+    a = drawn(left, m, k, seed=1)
+    known = [check_same(a, drawn(right, k, n, seed=2)) for right in NAMES]
+    assert sum(known) >= 8
+
+
+#: Dtypes of A and B, and what is asked besides.
+ASKED: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "bytes in 32 bits": ("int8", "int8", {"dtype": "int32"}),
+    "sums as narrow as their elements": ("int8", "uint8", {"dtype": "int8", "acc_dtype": "int8", "casting": "unsafe"}),
+    "wide integer sums": ("int16", "int16", {"acc_dtype": "int64"}),
+    "long integers as halves": ("int64", "int64", {"dtype": "float16"}),
+    "halves in float64": ("float16", "float16", {"acc_dtype": "float64"}),
+    "bfloat16 in float64": ("bfloat16", "bfloat16", {"acc_dtype": "float64"}),
+    "doubles as bfloat16": ("float64", "float64", {"dtype": "bfloat16"}),
+    "floats in float64": ("float32", "float16", {"acc_dtype": "float64"}),
+    "floats as integers": ("float32", "float64", {"dtype": "int16", "casting": "unsafe"}),
+    "float8 as halves": ("float8_e4m3fn", "float8_e5m2", {"dtype": "float16"}),
+    "float8 in float64": ("float8_e4m3fn", "float8_e4m3fn", {"dtype": "float64"}),
+    "truth values as floats": ("bool", "bool", {"dtype": "float32"}),
+    "truth values as bytes": ("bool", "uint8", {"dtype": "uint8"}),
+    "bytes as truth values": ("uint8", "int8", {"dtype": "bool", "casting": "unsafe"}),
+    "complex in more": ("complex64", "complex64", {"acc_dtype": "complex128"}),
+    "real as complex": ("float64", "complex64", {"dtype": "complex64"}),
+    "real as complex in more": ("float64", "float32", {"dtype": "complex64", "acc_dtype": "complex128"}),
+    "complex in less": ("complex128", "complex128", {"acc_dtype": "complex64"}),
+    "no such rule": ("float64", "float64", {"dtype": "int8"}),
+    "no such order": ("float64", "float64", {"order": "random"}),
+    "no such algebra": ("float64", "float64", {"algebra": "plus-plus"}),
+    "operands without a function": ("float64", "float64", {"epilogue_args": (1.0,)}),
+    "nothing to scale": ("float64", "float64", {"beta": 2}),
+    "a complex factor": ("float64", "float64", {"alpha": 2j}),
+}
+
+
+@pytest.mark.parametrize("case", ASKED)
+def test_every_way_of_asking(case: str) -> None:
+    (m, n, k), (left, right, options) = SHAPE, ASKED[case]
+    given = drawn(left, m, k, seed=1), drawn(right, k, n, seed=2)
+    assert check_same(*given, **options) != case.startswith(("no", "operands", "a complex", "complex in less"))
+    swapped = [x.astype(x.dtype.newbyteorder(">")) if element_of(x) else x for x in given]
+    check_same(*swapped, **options)
+
+
+def element_of(x: Array) -> bool:
+    """Whether NumPy has the dtype in another byte order."""
+    return x.dtype.kind in "iufc" and x.dtype.itemsize > 1
+
+
+@pytest.mark.parametrize("name", ["float32", "float64", "int16", "uint64", "bool"])
+@pytest.mark.parametrize("algebra", ALGEBRAS)
+def test_every_algebra(algebra: str, name: str) -> None:
+    m, n, k = SHAPE
+    check_same(drawn(name, m, k, seed=1), drawn(name, k, n, seed=2), algebra=algebra)
+
+
+def test_an_algebra_of_ones_own_whose_sums_have_an_order() -> None:
+    m, n, k = SHAPE
+    fading = tw.Algebra(add=lambda total, x: total * 0.5 + x, multiply=lambda x, y: x - y, zero=3)
+    assert check_same(drawn("float32", m, k), drawn("float32", k, n), algebra=fading)
+    implies = tw.Algebra(add=lambda total, x: ~total | x, multiply=lambda x, y: x ^ y, zero=1)
+    assert check_same(drawn("bool", m, k), drawn("bool", k, n), algebra=implies)
+    assert check_same(np.asfortranarray(drawn("bool", m, k)), drawn("bool", k, n), algebra=implies)
+
+
+def bent(total: Any, *others: Any) -> Any:
+    for x in others:
+        total = tw.where(total > 0, total * x, total - x)
+    return total
+
+
+M, N = SHAPE[:2]
+EPILOGUES: dict[str, tuple[str, dict[str, Any]]] = {
+    "none": ("float32", {"epilogue": tw.relu}),
+    "row": ("float32", {"epilogue": bent, "epilogue_args": [drawn("float32", N)]}),
+    "column": ("float32", {"epilogue": bent, "epilogue_args": [drawn("float64", M, 1)]}),
+    "full": ("float32", {"epilogue": bent, "epilogue_args": [drawn("float16", M, N), drawn("float32", N, M).T]}),
+    "scalar": ("float64", {"epilogue": bent, "epilogue_args": [0.3, np.float32(2)]}),
+    "batch": (
+        "float32",
+        {"epilogue": bent, "epilogue_args": [drawn("float32", 3, 1, N), drawn("float32", 2, 1, M, 1)]},
+    ),
+    "named": (
+        "float32",
+        {"epilogue": lambda total, *, bias: total + bias, "epilogue_args": {"bias": drawn("int8", N)}},
+    ),
+    "narrow": ("int8", {"dtype": "int32", "epilogue": lambda total: tw.requantise(total, 0.01)}),
+    "narrow sums": ("int8", {"acc_dtype": "int8", "epilogue": lambda total: total >> 1}),
+    "wide": ("float32", {"epilogue": lambda total: tw.astype(total, "float64") / 3}),
+    "truth": ("float64", {"epilogue": lambda total, x: total > x, "epilogue_args": [drawn("float64", N)]}),
+    "half": ("float16", {"epilogue": tw.gelu}),
+    "scaled": ("bfloat16", {"alpha": 0.7}),
+    "scaled and bent": ("float32", {"alpha": 3, "epilogue": bent, "epilogue_args": [drawn("float32", N)]}),
+    "algebra": ("float32", {"algebra": "max-plus", "alpha": 3, "epilogue": tw.tanh}),
+    "integers": ("uint16", {"alpha": 7}),
+    "complex": ("complex64", {"alpha": 1 - 2j}),
+    "complex in more": ("complex64", {"alpha": 1 - 2j, "acc_dtype": "complex128"}),
+    "truth values": ("bool", {"alpha": 0}),
+    "too long": ("float32", {"epilogue": bent, "epilogue_args": [drawn("float32", N + 1)]}),
+    "of complex numbers": ("complex64", {"epilogue": tw.relu}),
+    "of truth values": ("bool", {"epilogue": tw.relu}),
+    "of another library": ("float32", {"epilogue": np.linalg.norm}),
+}
+REFUSED = ("too long", "of complex numbers", "of truth values", "of another library")
+
+
+@pytest.mark.parametrize("case", EPILOGUES)
+def test_every_epilogue(case: str) -> None:
+    (m, n, k), (name, options) = SHAPE, EPILOGUES[case]
+    a, b = drawn(name, 2, 1, m, k, seed=1), drawn(name, 3, k, n, seed=2)
+    assert check_same(a, b, **options) == (case not in REFUSED)
+
+
+@pytest.mark.parametrize(("case", "out"), [
+    *((x, "same") for x in EPILOGUES if x not in REFUSED and x != "truth"),
+    *itertools.product(("row", "integers", "complex", "truth values"),
+                       ("float16", ">f4", "float8_e5m2", "int8", "complex128")),
+])  # fmt: skip
+@pytest.mark.filterwarnings("ignore:Casting complex values|invalid value|overflow")
+def test_every_epilogue_with_what_c_held(case: str, out: str) -> None:
+    (m, n, k), (name, options) = SHAPE, EPILOGUES[case]
+    a, b = drawn(name, 3, m, k, seed=1), drawn(name, 3, k, n, seed=2)
+    held = drawn(name if out == "same" else out, 2, 3, m, n, seed=3)
+    beta = 1 if name == "bool" else 5
+    check_same(a, b, held, **options, beta=beta, casting="unsafe")
+    check_same(a, b, held[0], **options, casting="same_kind")
+
+
+def test_products_of_vectors() -> None:
+    m, _, k = SHAPE
+    a, b, x = drawn("float32", m, k), drawn("float32", k), drawn("float32", m)
+    work = Partial.of(a.dtype, b.dtype, (m,), Request(epilogue=bent, epilogue_args=[x]), ndims=(2, 1))
+    sums = np.empty((m, 1), work.sums)
+    for p in cut(k, CUTS):
+        work.add(a[:, p], b[p, None], sums, first=p.start == 0)
+    found = work.finish(sums, (), slice(0, m), slice(0, 1))
+    assert same_bits(found[:, 0], tw.matmul(a, b, epilogue=bent, epilogue_args=[x]))
+
+
+def test_sums_that_are_the_result_are_given_back() -> None:
+    for name in ("float32", "int32", "complex128", "bool"):
+        work = Partial.of(as_dtype(name), as_dtype(name), (4, 5), Request())
+        sums = np.zeros((4, 5), work.sums)
+        assert work.finish(sums, (), slice(0, 4), slice(0, 5)) is sums
+    work = Partial.of(as_dtype("float16"), as_dtype("float16"), (4, 5), Request())
+    sums = np.ones((4, 5), work.sums)
+    assert np.shares_memory(work.finish(sums, (), slice(0, 4), slice(0, 5)), sums)
+
+
+@pytest.mark.parametrize("name", ["float32", "float16", "int8", "bool"])
+def test_a_device_that_goes_on_from_no_sums_takes_the_whole_of_k(name: str) -> None:
+    a, b = drawn(name, 20, 40), drawn(name, 40, 30)
+    work = Partial.of(a.dtype, b.dtype, (20, 30), Request(device="simulated"))
+    assert not work.splits_k
+    assert Partial.of(a.dtype, b.dtype, (20, 30), Request()).splits_k
+    assert check_same(a, b, device="simulated")
+    assert not check_same(a, b, device="simulated", epilogue=tw.relu)
+    with pytest.raises(DeviceError, match="multiply the whole of k at once"):
+        work.add(a, b, np.empty((20, 30), work.sums), first=False)
