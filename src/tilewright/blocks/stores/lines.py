@@ -20,6 +20,9 @@ from tilewright.blocks.stores.store import BAND_BYTES, Array, bands
 
 #: Lines this near each other are read with what lies between them: one call costs as much as these bytes.
 _GAP_BYTES = 4096
+#: Of lines apart, so many are asked of the disk before they are read, and no more bytes: one after the other, 16 KiB
+#: each, came at 0.15 GB/s and cost the processor 2 s a gigabyte; these come at 0.85, for 0.55 s.
+_AHEAD_LINES, _AHEAD_BYTES = 64, 8 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,42 +103,57 @@ class LinesStore:
         """As :meth:`Store.read`."""
         run = self._run(at, rows, columns, into)
         if self._is_direct(run):
-            for first, line in self._pieces(run):
-                disk.read_all(self._file, line, first, self.name)
-        else:
-            for part in run.parts(self.dtype.itemsize):
-                np.copyto(part.values, self._band(part), casting="same_kind")
+            self._read_lines(run.first, run.distance, run.values.view(np.uint8))
+            return
+        for part in run.parts(self.dtype.itemsize):
+            np.copyto(part.values, self._band(part), casting="same_kind")
 
     def write(self, at: tuple[int, ...], rows: slice, columns: slice, values: Array) -> None:
         """As :meth:`Store.write`."""
         run = self._run(at, rows, columns, values)
-        for part in [run] if self._is_direct(run) else run.parts(self.dtype.itemsize):
-            band = part.values
-            if part is not run:
-                band = np.empty(band.shape, self.dtype)
-                np.copyto(band, part.values, casting="same_kind")
-            for first, line in self._pieces(_Run(part.first, part.distance, band)):
-                disk.write_all(self._file, line, first, self.name)
+        if self._is_direct(run):
+            self._write_lines(run.first, run.distance, run.values.view(np.uint8))
+            return
+        for part in run.parts(self.dtype.itemsize):
+            band = np.empty(part.values.shape, self.dtype)
+            np.copyto(band, part.values, casting="same_kind")
+            self._write_lines(part.first, part.distance, band.view(np.uint8))
 
     def _is_direct(self, run: _Run) -> bool:
         """Whether bytes may go from the file to the array as they are: line by line, or in one piece."""
         values, itemsize = run.values, self.dtype.itemsize
         if values.dtype != self.dtype or (values.strides[1] != itemsize and run.width > 1):
             return False
-        return self._is_one(run) or run.width * itemsize >= _GAP_BYTES or len(values) == 1
+        width = run.width * itemsize
+        return width >= _GAP_BYTES or len(values) <= 1 or (run.distance == width and values.flags.c_contiguous)
 
-    def _is_one(self, run: _Run) -> bool:
-        """Whether lines follow each other without a gap, in the file and in memory."""
-        width = run.width * self.dtype.itemsize
-        return run.distance == width and run.values.flags.c_contiguous
-
-    def _pieces(self, run: _Run) -> Iterator[tuple[int, memoryview]]:
-        """(place in the file, memory) of what lies in both without a gap: the whole run, or each line."""
-        if self._is_one(run):
-            yield run.first, _bytes(run.values.reshape(-1))
+    def _read_lines(self, first: int, distance: int, lines: Array) -> None:
+        """Fill rows of bytes: in one piece where they follow each other, else with many asked of the disk at once."""
+        count, width = lines.shape
+        if distance == width and lines.flags.c_contiguous:
+            disk.read_all(self._file, lines.reshape(-1).data, first, self.name)
             return
-        for i, line in enumerate(run.values):
-            yield run.first + i * run.distance, _bytes(line)
+        ahead = min(_AHEAD_LINES, _AHEAD_BYTES // max(width, 1)) if distance != width else 0
+        with disk.reading(self.name):
+            for i in range(min(ahead, count)):
+                os.posix_fadvise(self._file, first + i * distance, width, os.POSIX_FADV_WILLNEED)
+            for i, line in enumerate(lines):
+                place = first + i * distance
+                if ahead and i + ahead < count:
+                    os.posix_fadvise(self._file, place + ahead * distance, width, os.POSIX_FADV_WILLNEED)
+                if os.preadv(self._file, (line.data,), place) != width:
+                    disk.read_all(self._file, line.data, place, self.name)
+
+    def _write_lines(self, first: int, distance: int, lines: Array) -> None:
+        width = lines.shape[1]
+        if distance == width and lines.flags.c_contiguous:
+            disk.write_all(self._file, lines.reshape(-1).data, first, self.name)
+            return
+        with disk.writing(self.name, lines.size, self._file):
+            for i, line in enumerate(lines):
+                place = first + i * distance
+                if os.pwrite(self._file, line.data, place) != width:
+                    disk.write_all(self._file, line.data, place, self.name)
 
     def _band(self, run: _Run) -> Array:
         """Read lines into a buffer: with what lies between them where that is little."""
@@ -143,12 +161,10 @@ class LinesStore:
         near = width <= run.distance <= max(_GAP_BYTES, width)
         pitch = run.distance if near else width
         band = np.empty((count, pitch), np.uint8)
-        raw = band.reshape(-1).data
         if near:
-            disk.read_all(self._file, raw[: (count - 1) * pitch + width], run.first, self.name)
+            disk.read_all(self._file, band.reshape(-1).data[: (count - 1) * pitch + width], run.first, self.name)
         else:
-            for i in range(count):
-                disk.read_all(self._file, raw[i * pitch : (i + 1) * pitch], run.first + i * run.distance, self.name)
+            self._read_lines(run.first, run.distance, band)
         return np.ndarray((count, run.width), self.dtype, band, strides=(pitch, self.dtype.itemsize))
 
     def flush(self) -> None:
@@ -172,8 +188,3 @@ class LinesStore:
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
-
-
-def _bytes(line: Array) -> memoryview:
-    """The memory of a row of neighbours, whatever its dtype."""
-    return line.view(np.uint8).data
