@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from rich.style import Style
 from rich.text import Text
 
+from tilewright.report import styles
 from tilewright.report.blocks import Block, Facts, Gap, Line, Words
 from tilewright.report.tables import Column, Table
 
@@ -65,8 +66,8 @@ def _spans(text: Text) -> str:
     ends = sorted({0, len(text.plain), *(end for span in text.spans for end in (span.start, span.end))})
     parts = []
     for start, end in itertools.pairwise(ends):
-        styles = [str(text.style), *(str(span.style) for span in text.spans if span.start <= start and end <= span.end)]
-        css = _css(Style.combine([Style(), *(Style.parse(style) for style in styles if style)]))
+        named = [str(text.style), *(str(span.style) for span in text.spans if span.start <= start and end <= span.end)]
+        css = _css(Style.combine([Style(), *(Style.parse(style) for style in named if style)]))
         words = html.escape(text.plain[start:end])
         parts.append(f'<span style="{css}">{words}</span>' if css else words)
     return "".join(parts)
@@ -74,12 +75,18 @@ def _spans(text: Text) -> str:
 
 def _css(style: Style) -> str:
     rules = [
-        f"color: {style.color.get_truecolor().hex}" if style.color else "",
+        f"color: {_colour(style.color.get_truecolor().hex)}" if style.color else "",
         "font-weight: bold" if style.bold else "",
         "font-style: italic" if style.italic else "",
         "opacity: .7" if style.dim else "",
     ]
     return "; ".join(filter(None, rules))
+
+
+def _colour(value: str) -> str:
+    """A colour that a page may set for its own ground."""
+    name = styles.VARIABLES.get(value)
+    return value if name is None else f"var(--tw-{name}, {value})"
 
 
 def _facts(facts: Facts) -> str:

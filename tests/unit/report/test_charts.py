@@ -12,8 +12,11 @@ from tilewright.ladder import Climb, Counts, Machine, Product, Rung
 from tilewright.machine import gpu
 from tilewright.machine.alternatives import Demand
 from tilewright.profiling import Unit
+from tilewright.report import styles
+from tilewright.report.blocks import words
 from tilewright.report.charts import ladder, occupancy, png, scales, style, svg, terminal
 from tilewright.report.charts.records import Axis, Bars, Cell, Chart, Heat, Kind, Lines, Series
+from tilewright.report.page import html_of
 
 SVG = "{http://www.w3.org/2000/svg}"
 LINES = Lines(
@@ -124,10 +127,20 @@ def contrast(one: str, other: str) -> float:
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_colours_stand_out_from_their_ground(dark: bool) -> None:
-    named = style.colours(dark=dark)
-    text = ("ink", "quiet", "accent", "good", "bad")
-    assert {name for name in text if contrast(named[name], named["ground"]) < 4.5} == set()
+    named = style.colours(dark=dark, page=True)
+    text = {"ink", "quiet", "accent", "good", "bad", *styles.VARIABLES.values()}
+    for ground in ("ground", "panel"):
+        assert {name for name in text if contrast(named[name], named[ground]) < 4.5} == set()
     assert {name for name in named if name.startswith("line-") and contrast(named[name], named["ground"]) < 3} == set()
+
+
+def test_words_of_a_page_have_the_colours_of_its_ground() -> None:
+    """In a notebook, which sets none, they have those of a terminal."""
+    text = html_of([words(("7 us", styles.PREDICTED), ("bad", styles.ERROR))])
+    assert f"color: var(--tw-predicted, {styles.PREDICTED})" in text
+    assert f"color: var(--tw-bad, {styles.ERROR_COLOUR})" in text
+    for dark in (False, True):
+        assert set(styles.VARIABLES.values()) <= set(style.colours(dark=dark, page=True))
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])

@@ -6,6 +6,7 @@ import json
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -125,3 +126,14 @@ def test_the_listing_has_a_button_for_each_line_with_accesses(seen: Watched) -> 
     part = lanes.part(seen.kept)
     buttons = {attributes["data-at"] for _, attributes in Elements(part.body).found if "data-at" in attributes}
     assert buttons == {site["at"] for site in (part.values or {})["sites"]}
+
+
+def test_files_are_named_from_where_the_user_is(seen: Watched, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    file = Path(seen.kept.profile.lines[0].file)
+    for folder, name in ((file.parents[1], f"{file.parent.name}/{file.name}"), (tmp_path, str(file))):
+        monkeypatch.chdir(folder)
+        part = lanes.part(seen.kept)
+        assert {site["at"].rpartition(":")[0] for site in (part.values or {})["sites"]} == {name}
+        text = page.document("a", "b", [], [part])
+        assert f'colspan="5">{name}</td>' in text
+        assert str(folder) not in text

@@ -1,7 +1,8 @@
 """Colours of charts, light and dark, as variables of CSS; and how wide text is, about.
 
 The lines' colours are those that people with any common colour blindness tell apart, darkened or lightened until each
-stands out from its ground by 3 to 1 (WCAG 2.2, 1.4.11). Source: Okabe and Ito, Color Universal Design, 2008.
+stands out from its ground by 3 to 1 (WCAG 2.2, 1.4.11), those of words by 4.5 to 1 (1.4.3). Source: Okabe and Ito,
+Color Universal Design, 2008.
 """
 
 from __future__ import annotations
@@ -32,6 +33,10 @@ _COLOURS = MappingProxyType(
         "line-7": ("#55606b", "#b4bfca"),
     }
 )
+#: Of words on a page, beside those: a drawing has none.
+_WORDS = MappingProxyType(
+    {"warning": ("#8a5200", "#eba43f"), "place": ("#0f6a6a", "#4cc3c3"), "predicted": ("#8a3fb5", "#cf97ee")}
+)
 #: How many colours lines have.
 LINES = 8
 FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
@@ -40,23 +45,23 @@ _VARIABLE = re.compile(r"var\(--tw-([\w-]+)\)")
 _LETTER = 0.52
 
 
-def colours(*, dark: bool) -> Mapping[str, str]:
-    """The colours by name.
+def colours(*, dark: bool, page: bool = False) -> Mapping[str, str]:
+    """The colours by name, of a drawing or of a page.
 
     >>> colours(dark=True)["ground"]
     '#14181d'
     """
-    return {name: pair[dark] for name, pair in _COLOURS.items()}
+    return {name: pair[dark] for name, pair in {**_COLOURS, **(_WORDS if page else {})}.items()}
 
 
-def sheet(where: str) -> str:
+def sheet(where: str, *, page: bool = False) -> str:
     """Rules that set the variables for what `where` selects: by what the reader's system prefers; printing is light.
 
     >>> sheet("svg").count("--tw-ink:")
     2
     """
     light, dark = (
-        f"{where} {{{'; '.join(f'--tw-{name}: {colour}' for name, colour in colours(dark=is_dark).items())}}}"
+        f"{where} {{{'; '.join(f'--tw-{name}: {value}' for name, value in colours(dark=is_dark, page=page).items())}}}"
         for is_dark in (False, True)
     )
     return f"{light}\n@media screen and (prefers-color-scheme: dark) {{{dark}}}"

@@ -94,7 +94,7 @@ def _site(site: Site, records: list[Any], seen: Kept, patterns: dict[tuple[Any, 
     counted = next(one for one in seen.profile.sites if one.ptx_line == site.ptx_line)
     totals = counted.counts.in_shared if site.space == "shared" else counted.counts.in_global
     return {
-        "at": counted.source or f"PTX:{site.ptx_line}",
+        "at": path(counted.source) or f"PTX:{site.ptx_line}",
         "opcode": site.opcode, "ptx": site.ptx_line, "access": site.access, "space": site.space,
         "bytes": site.bytes_per_lane, "runs": runs, "left": len(records) - len(runs), "all": _totals(totals),
     }  # fmt: skip
@@ -133,12 +133,13 @@ _HEAD = (
 
 
 def _file(file: str, rows: Sequence[Row], shown: set[str]) -> Iterator[str]:
-    yield f'<tr class="file"><td class="left" colspan="5">{html.escape(path(file) or "PTX")}</td></tr>'
+    named = path(file) or "PTX"
+    yield f'<tr class="file"><td class="left" colspan="5">{html.escape(named)}</td></tr>'
     for row in rows:
         if not row.line:
             yield '<tr><td>&hellip;</td><td colspan="4"></td></tr>'
             continue
-        at = f"{file or 'PTX'}:{row.line}"
+        at = f"{named}:{row.line}"
         yield _row(row, at if at in shown else "")
 
 

@@ -51,7 +51,7 @@ def document(title: str, subtitle: str, facts: Sequence[tuple[str, str, str]], p
 <meta http-equiv="Content-Security-Policy" content="{_POLICY}">
 <title>{html.escape(title)}</title>
 <style>
-{style.sheet(":root")}
+{style.sheet(":root", page=True)}
 {_file("page.css")}</style>
 </head>
 <body>
