@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tilewright.profiling.record import Extent
-from tilewright.shown import Shown
+from tilewright.profiling.record import Launched
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,15 +24,13 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Prediction(Shown):
+class Prediction(Launched):
     """How long a launch takes on a GPU, by the model of :mod:`tilewright.prediction.multiprocessor`.
+
+    Beside what :class:`tilewright.profiling.record.Launched` says of the launch:
 
     Attributes
     ----------
-    kernel : str
-    gpu : str
-        Name of the GPU that the model is of.
-    grid, block : (int, int, int)
     seconds : float
         From the launch to its end.
     least_seconds, most_seconds : float
@@ -63,13 +60,9 @@ class Prediction(Shown):
         The launch with one thing different, as far as it has that.
     notes : tuple of str
         What the prediction does without.
-    launch : int
-        Which launch of a program, from 0.
     counted_in : int
         The launch that was counted for it: an earlier one with the same extents and arguments of the same shapes, or
         itself.
-    launched_at : str
-        `file:line` of the launch, where a program made it; else "".
 
     Examples
     --------
@@ -82,10 +75,6 @@ class Prediction(Shown):
     ('predicted', 0.125, True)
     """
 
-    kernel: str
-    gpu: str
-    grid: Extent
-    block: Extent
     seconds: float
     least_seconds: float
     most_seconds: float
@@ -101,9 +90,7 @@ class Prediction(Shown):
     busy: tuple[Share, ...]
     changes: tuple[Change, ...] = ()
     notes: tuple[str, ...] = ()
-    launch: int = 0
     counted_in: int = 0
-    launched_at: str = ""
 
     @property
     def kind(self) -> str:

@@ -187,8 +187,8 @@ class Position:
 
 
 @dataclass(frozen=True, slots=True)
-class Profile(Shown):
-    """What one launch did, and what bounds it.
+class Launched(Shown):
+    """Which launch a record is of.
 
     Attributes
     ----------
@@ -196,12 +196,28 @@ class Profile(Shown):
     gpu : str
         Name of the GPU that the model is of.
     grid, block : (int, int, int)
-    shared_bytes : int
-        Dynamic shared memory of a block.
     launch : int
         Which launch of a program, from 0.
     launched_at : str
         `file:line` of the launch, where a program made it; else "".
+    """
+
+    kernel: str
+    gpu: str
+    grid: Extent
+    block: Extent
+    launch: int
+    launched_at: str
+
+
+@dataclass(frozen=True, slots=True)
+class Profile(Launched):
+    """What one launch did, and what bounds it, beside what :class:`Launched` says of it.
+
+    Attributes
+    ----------
+    shared_bytes : int
+        Dynamic shared memory of a block.
     totals : Counts
     lines : tuple of LineCounts
         By file and line.
@@ -226,13 +242,7 @@ class Profile(Shown):
         Host time of the simulation; it says nothing of a GPU.
     """
 
-    kernel: str
-    gpu: str
-    grid: Extent
-    block: Extent
     shared_bytes: int
-    launch: int
-    launched_at: str
     totals: Counts
     lines: tuple[LineCounts, ...] = field(repr=False)
     sites: tuple[SiteCounts, ...] = field(repr=False)
