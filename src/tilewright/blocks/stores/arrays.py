@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import uuid
 import zlib
@@ -10,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.blocks.stores.store import Array, bands, box, numbers
+from tilewright.blocks.stores.store import Array, bands, box, numbers, parts
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
 
 
@@ -49,7 +50,7 @@ class MemoryStore:
 
 
 class SlicedStore:
-    """An array that only its slices tell of, taken one at a time."""
+    """An array that only its slices tell of, taken one at a time; those of Dask and xarray are computed then."""
 
     resident = False
 
@@ -58,19 +59,21 @@ class SlicedStore:
         self.shape, self.dtype = tuple(map(int, array.shape)), numbers(np.dtype(array.dtype), name)
         self.chunks = self.write_chunks = _chunks(array, len(self.shape))
         self._lock = Lock()
-        self._token = str(getattr(array, "__dask_tokenize__", lambda: uuid.uuid4().hex)())
+        self._token = _token(array)
 
     def read(self, at: tuple[int, ...], rows: slice, columns: slice, into: Array) -> None:
         """As :meth:`Store.read`."""
-        with self._lock:
-            found = np.asarray(self.array[box(len(self.shape), at, rows, columns)])
-        np.copyto(into, found, casting="same_kind")
+        for place, part in parts(self, at, rows, columns, into):
+            with self._lock:
+                found = np.asarray(self.array[place])
+            np.copyto(part, found, casting="same_kind")
 
     def write(self, at: tuple[int, ...], rows: slice, columns: slice, values: Array) -> None:
         """As :meth:`Store.write`."""
-        converted = values.astype(self.dtype, casting="same_kind", copy=False)
-        with self._lock:
-            self.array[box(len(self.shape), at, rows, columns)] = converted if len(self.shape) > 1 else converted[0]
+        for place, part in parts(self, at, rows, columns, values):
+            converted = part.astype(self.dtype, casting="same_kind", copy=False)
+            with self._lock:
+                self.array[place] = converted
 
     def flush(self) -> None:
         """As :meth:`Store.flush`, where the array has such a method."""
@@ -86,11 +89,17 @@ class SlicedStore:
 
 
 def _chunks(array: Any, ndim: int) -> tuple[int, ...]:
-    """What an array says of its chunks; ones where it says nothing that is understood."""
-    for found in (getattr(array, "chunksize", None), getattr(array, "chunks", None)):
-        if isinstance(found, tuple) and len(found) == ndim and all(isinstance(x, int) and x > 0 for x in found):
-            return found
-    return (1,) * ndim
+    """What an array says of its chunks, the largest of each axis; ones where it says nothing that is understood."""
+    said = getattr(array, "chunks", None)
+    found = [max(x, default=1) if isinstance(x, tuple) else x for x in said] if isinstance(said, tuple) else []
+    return tuple(found) if len(found) == ndim and all(isinstance(x, int) and x > 0 for x in found) else (1,) * ndim
+
+
+def _token(array: Any) -> str:
+    """What a graph of Dask's calls its result, which it made of all that goes in; else a name that is used once."""
+    if getattr(array, "__dask_graph__", lambda: None)() is None:
+        return uuid.uuid4().hex
+    return hashlib.sha256(repr(array.__dask_tokenize__()).encode()).hexdigest()
 
 
 def is_sliced(value: Any) -> bool:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from tilewright.blocks.stores import disk
 from tilewright.blocks.stores.lines import Layout, LinesStore
 from tilewright.blocks.stores.optional import require
 from tilewright.blocks.stores.places import Place
-from tilewright.blocks.stores.store import Array, Store, bands, box, check_cast, numbers
+from tilewright.blocks.stores.store import Array, Store, check_cast, numbers, parts
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
 from tilewright.problem.dtypes import extends_numpy
 
@@ -41,7 +40,7 @@ class Hdf5Store:
     def read(self, at: tuple[int, ...], rows: slice, columns: slice, into: Array) -> None:
         """As :meth:`Store.read`."""
         check_cast(self.dtype, into.dtype)
-        for place, part in self._parts(at, rows, columns, into):
+        for place, part in parts(self, at, rows, columns, into):
             direct = part.flags.c_contiguous and part.dtype == self.dtype
             band = part if direct else np.empty(part.shape, self.dtype)
             with disk.reading(self.name):
@@ -52,24 +51,9 @@ class Hdf5Store:
     def write(self, at: tuple[int, ...], rows: slice, columns: slice, values: Array) -> None:
         """As :meth:`Store.write`."""
         check_cast(values.dtype, self.dtype)
-        for place, part in self._parts(at, rows, columns, values):
+        for place, part in parts(self, at, rows, columns, values):
             with disk.writing(self.name, part.size * self.dtype.itemsize, self._path):
                 self.dataset.write_direct(np.ascontiguousarray(part, self.dtype), dest_sel=place)
-
-    def _parts(
-        self, at: tuple[int, ...], rows: slice, columns: slice, values: Array
-    ) -> Iterator[tuple[tuple[int | slice, ...], Array]]:
-        """The rectangle in pieces that fit a band, each of whole chunks."""
-        if not values.size:
-            return
-        if len(self.shape) == 1:
-            yield (columns,), values[0]
-            return
-        chunk = self.chunks[-2]
-        base = rows.start - rows.start % chunk
-        for some in bands(rows.stop - base, values.shape[1] * self.dtype.itemsize, chunk):
-            first, last = max(base + some.start, rows.start), base + some.stop
-            yield box(2, at, slice(first, last), columns), values[first - rows.start : last - rows.start]
 
     def flush(self) -> None:
         """As :meth:`Store.flush`."""

@@ -85,6 +85,25 @@ def box(ndim: int, at: tuple[int, ...], rows: slice, columns: slice) -> tuple[in
     return (*at, rows, columns) if ndim > 1 else (columns,)
 
 
+def parts(
+    store: Store, at: tuple[int, ...], rows: slice, columns: slice, values: Array
+) -> Iterator[tuple[tuple[int | slice, ...], Array]]:
+    """A rectangle in pieces of whole chunks that fit a band: the index of each, and its part of the array.
+
+    So what is converted, or made by a library, needs no second room for the whole.
+    """
+    if not values.size:
+        return
+    if len(store.shape) == 1:
+        yield (columns,), values[0]
+        return
+    chunk = store.chunks[-2]
+    base = rows.start - rows.start % chunk
+    for some in bands(rows.stop - base, values.shape[1] * store.dtype.itemsize, chunk):
+        first, last = max(base + some.start, rows.start), base + some.stop
+        yield (*at, slice(first, last), columns), values[first - rows.start : last - rows.start]
+
+
 def bands(rows: int, row_bytes: int, least: int = 1) -> Iterator[slice]:
     """Slices of rows that fit a band, in multiples of `least`.
 
