@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import pickle
 import tempfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -247,6 +248,16 @@ def test_lines_become_rows_and_columns(tmp_path: Path) -> None:
     column.close()
 
 
+def test_another_process_opens_the_file_itself(tmp_path: Path) -> None:
+    store = existing(saved(np.zeros((3, 4)), tmp_path))
+    sent = pickle.dumps(store)
+    store.close()
+    again = pickle.loads(sent)
+    again.write((), slice(0, 1), slice(0, 4), np.ones((1, 4)))
+    again.close()
+    assert np.load(tmp_path / "x.npy").sum() == 4
+
+
 class TestMaps:
     """A map's file is read, so that its pages are not this process's memory."""
 
@@ -383,7 +394,7 @@ class TestWhatIsOutside:
 
     def test_a_suffix_that_nobody_knows(self) -> None:
         with pytest.raises(
-            ArgumentValueError, match=r"`a` must name a file .*\.npy, \.zarr, \.h5, \.hdf5 \(got 'x\.csv'\)"
+            ArgumentValueError, match=r"`a` must name a file .*\.npy, \.h5, \.hdf5, \.zarr \(got 'x\.csv'\)"
         ):
             opened("x.csv", "a")
 

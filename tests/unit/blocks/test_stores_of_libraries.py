@@ -152,6 +152,14 @@ class TestPaths:
             with pytest.raises(ArgumentValueError, match=r"must name one dataset .*/a, /g/b\); write .*x\.h5:/name"):
                 opened(f"{tmp_path}/x.h5{end}", "a")
 
+    def test_a_file_of_one_format_in_a_folder_of_another(self, tmp_path: Path) -> None:
+        (tmp_path / "x.zarr").mkdir()
+        for name in ("a.npy", "a.h5"):
+            created(tmp_path / "x.zarr" / name, (2, 3), "float32", chunks_hint=(1, 1)).close()
+            store = opened(tmp_path / "x.zarr" / name, "a")
+            assert store.shape == (2, 3)
+            store.close()
+
     @pytest.mark.parametrize("path", ["x.zarr", "x.h5", "x.zarr/a"])
     def test_nothing(self, tmp_path: Path, path: str) -> None:
         with pytest.raises(StorageError, match=r"must be readable \(got: .*[Nn]o such file"):

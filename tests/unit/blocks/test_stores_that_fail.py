@@ -73,6 +73,12 @@ def test_what_cannot_be_read(tmp_path: Path) -> None:
         opened(tmp_path / "d.npy", "a")
 
 
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "x.npy")
+    with pytest.raises(StorageError, match="Illegal seek"):
+        opened(tmp_path / "x.npy", "a")
+
+
 def test_a_full_disk_while_writing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was written before stays, and what had no room can be written again."""
     store = created(tmp_path / "c.npy", (4, 1000), "float64", chunks_hint=(1, 1))

@@ -24,7 +24,8 @@ def open_file(path: Path, name: str, *, writable: bool = False, new: bool = Fals
 
     Raises StorageError: it cannot be opened.
     """
-    flags = (os.O_RDWR if writable else os.O_RDONLY) | (os.O_CREAT | os.O_EXCL if new else 0) | os.O_CLOEXEC
+    flags = (os.O_RDWR if writable else os.O_RDONLY) | (os.O_CREAT | os.O_EXCL if new else 0)
+    flags |= os.O_CLOEXEC | os.O_NONBLOCK  # a pipe would be waited for; it is refused when it is read
     with reading(name):
         return os.open(path, flags, 0o666)
 

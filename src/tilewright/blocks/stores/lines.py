@@ -6,6 +6,7 @@ where dtype and strides permit, and through a small buffer elsewhere.
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 from collections.abc import Iterator
@@ -78,7 +79,7 @@ class LinesStore:
     resident = False
 
     def __init__(self, name: str, kind: str, path: Path, layout: Layout, *, writable: bool = False) -> None:
-        self.name, self.kind, self.path, self.layout = name, kind, path, layout
+        self.name, self.kind, self.path, self.layout, self._writable = name, kind, path, layout, writable
         self.shape, self.dtype = layout.shape, layout.dtype
         self.chunks = self.write_chunks = (1,) * len(layout.shape)
         self._file = disk.open_file(path, name, writable=writable)
@@ -89,6 +90,10 @@ class LinesStore:
         except BaseException:
             self.close()
             raise
+
+    def __reduce__(self) -> Any:
+        """Other processes open the file themselves."""
+        return functools.partial(LinesStore, writable=self._writable), (self.name, self.kind, self.path, self.layout)
 
     def _run(self, at: tuple[int, ...], rows: slice, columns: slice, values: Array) -> _Run:
         """The lines of a rectangle: its rows, or its columns where these are the neighbours."""

@@ -23,10 +23,11 @@ class Format:
     is_folder: bool = False  #: Whether it is a folder, so that a path may go on by folders in it.
 
 
+#: A folder that is one format may hold files of the others, which come first.
 FORMATS = (
     Format("NumPy", (".npy",), "tilewright.blocks.stores.npy"),
-    Format("zarr", (".zarr",), "tilewright.blocks.stores.zarr_arrays", is_folder=True),
     Format("HDF5", (".h5", ".hdf5"), "tilewright.blocks.stores.hdf5", holds_many=True),
+    Format("zarr", (".zarr",), "tilewright.blocks.stores.zarr_arrays", is_folder=True),
 )
 
 
