@@ -42,6 +42,9 @@ def predict(
         str | None, typer.Option(metavar="MHZ", help="Clock that it sustains.", show_default="its boost clock")
     ] = None,
     kernel: Annotated[str | None, typer.Option(metavar="NAME", help="Of a program, only this kernel.")] = None,
+    all_blocks: Annotated[
+        bool, typer.Option("--all-blocks", help="Of a program, count all blocks of large launches, not some.")
+    ] = False,
     limit: program.Limit = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
@@ -58,13 +61,16 @@ def predict(
                 "options behind it"
             )
         what = program.chosen(script, arguments, module, code, gpu=gpu, limit=limit)
-        raise typer.Exit(_of_program(ctx, what, kernel, clock, json=json))
-    if given := [name for name, value in (("--kernel", kernel), ("--limit", limit)) if value is not None]:
+        raise typer.Exit(_of_program(ctx, what, kernel, clock, all_blocks=all_blocks, json=json))
+    of_program = (("--kernel", kernel is not None), ("--limit", limit is not None), ("--all-blocks", all_blocks))
+    if given := [name for name, is_given in of_program if is_given]:
         raise ArgumentValueError(f"{given[0]} is of a program, and none is named; name one, or use --kernels")
     _of_catalogue(_extents(size, shape), dtype, kernels, gpu, clock, json=json)
 
 
-def _of_program(ctx: typer.Context, what: program.Chosen, kernel: str | None, clock: str | None, *, json: bool) -> int:
+def _of_program(
+    ctx: typer.Context, what: program.Chosen, kernel: str | None, clock: str | None, *, all_blocks: bool, json: bool
+) -> int:
     """Run a program, show the time of each launch, and return its status."""
     from tilewright import machine
     from tilewright.cli import values
@@ -73,7 +79,7 @@ def _of_program(ctx: typer.Context, what: program.Chosen, kernel: str | None, cl
     from tilewright.report import console, prediction as report, terminal
 
     mhz = None if clock is None else values.whole("--clock", clock, 1, str(machine.gpu(what.gpu).boost_mhz))
-    seen = Predictions(gpu=what.gpu, kernel=kernel, clock_mhz=mhz, once=True)
+    seen = Predictions(gpu=what.gpu, kernel=kernel, clock_mhz=mhz, once=True, sample=not all_blocks)
     ended = follow(what.program, what.argv, seen, what.gpu, limits=what.limits, quiet=json)
     ended.report()
     program.point_out_options(ctx, what, ended)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -13,10 +14,12 @@ from tilewright.prediction import multiprocessor, opcodes, workload
 from tilewright.prediction.deadline import Deadline
 from tilewright.prediction.model import Model, machine_cc
 from tilewright.prediction.record import Change, Prediction, Share
+from tilewright.prediction.sampling import Sampled, sampled
 from tilewright.prediction.workload import Workload
-from tilewright.profiling import profile
+from tilewright.profiling import instruments, profile
 from tilewright.profiling.record import Profile
 from tilewright.programs.program import OLDEST_CC, Program, program_for
+from tilewright.simt.run.launch import alone
 from tilewright.simt.run.limits import Limits
 from tilewright.waiting import announced
 
@@ -36,10 +39,12 @@ def predict(
     gpu: str | None = None,
     clock_mhz: int | None = None,
     limits: Limits | None = None,
+    all_blocks: bool = False,
 ) -> Prediction:
     """How long a launch takes on a GPU that need not be there.
 
     The launch is profiled on the simulated GPU; the vendor's assembler makes the machine code that the GPU would run.
+    Of a large grid some blocks run that stand for the others, and arguments stay as they are.
 
     Parameters
     ----------
@@ -50,6 +55,9 @@ def predict(
         capability 7.5, which the assembler makes no code for, runs that of 7.5.
     clock_mhz : int, optional
         The clock that its multiprocessors sustain; the vendor's boost clock by default.
+    all_blocks : bool
+        Whether all blocks run, whose results are in the arguments then. They do in any case where the grid is small,
+        where blocks wait for others, print or change global memory atomically, and where those that ran differ.
 
     Returns
     -------
@@ -85,6 +93,14 @@ def predict(
         )
     program = program_for(kernel, args, max(target.compute_capability, OLDEST_CC))
     machine_cc(program, target)
+    if not all_blocks:
+        with alone(
+            program, grid, block, args,
+            shared_bytes=shared_bytes, instruments=instruments(), gpu=target.key, limits=limits,
+        ) as blocks:  # fmt: skip
+            found = sampled(blocks, target)
+        if found is not None:
+            return of_sample(found, program, target, clock_mhz, limits)
     seen = profile(program, grid, block, args, shared_bytes=shared_bytes, gpu=target.key, limits=limits)
     return of_profile(seen, program, target, clock_mhz, limits)
 
@@ -106,6 +122,15 @@ def of_profile(
         raise MissingExtraError("; ".join(seen.notes))
     work = workload.of_profile(seen, max(1, seen.occupancy.occupancy.active_blocks))
     return of_work(seen, Model.of(program, work, gpu, Deadline.of(limits)), work, seen.grid, clock_mhz, changes=changes)
+
+
+def of_sample(
+    found: Sampled, program: Program, gpu: machine.Gpu, clock_mhz: int | None = None, limits: Limits | None = None
+) -> Prediction:
+    """The time of a launch of which some blocks were profiled."""
+    model = Model.of(program, found.work, gpu, Deadline.of(limits))
+    time = of_work(found.seen, model, found.work, found.seen.grid, clock_mhz)
+    return replace(time, counted_blocks=found.blocks, notes=(found.note, *time.notes))
 
 
 def of_work(
@@ -141,6 +166,7 @@ def of_work(
         launch_seconds=timing(gpu).launch_us * 1e-6,
         registers=seen.resources.registers_per_thread if seen.resources else 0,
         resident_blocks=work.resident_blocks,
+        counted_blocks=math.prod(seen.grid),
         waves=work.blocks / (work.resident_blocks * gpu.multiprocessors),
         instructions_per_clock=found.instructions / found.clocks,
         limiter=_limiter(found),

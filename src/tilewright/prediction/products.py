@@ -2,7 +2,7 @@
 
 A warp of a kernel of the catalogue does the same for each tile of k. So two small products, with k and twice k, give
 the counts at any k. What the second level has to fetch follows from the shape, and from the order in which blocks start
-(:func:`fresh_bytes`), unless all of A and B stays in it.
+(:mod:`tilewright.prediction.footprint`), unless all of A and B stays in it.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from tilewright.errors import ArgumentValueError, MissingExtraError
 from tilewright.kernels.catalogue import LaunchShape, Record
 from tilewright.machine import Gpu
 from tilewright.prediction.deadline import Deadline
+from tilewright.prediction.footprint import Footprint
 from tilewright.prediction.launches import of_work
 from tilewright.prediction.model import Model
 from tilewright.prediction.record import Prediction
-from tilewright.prediction.workload import Requests, Workload, of_profile
+from tilewright.prediction.workload import Workload, of_profile
 from tilewright.profiling import profile
 from tilewright.profiling.counts import SECTOR_BYTES
 from tilewright.profiling.record import Profile
@@ -132,31 +133,21 @@ def _scaled(
         sites[line] = replace(site, executed=site.executed + a_step * (product.k - k))
     work = replace(less, blocks=math.prod(shape.grid), sites=MappingProxyType(sites))
     fetched, written = _fetched(work, product, shape, record, gpu), _written(work, product, gpu)
-
-    def served(site: Requests) -> Requests:
-        return replace(site, dram_sectors=site.l2_sectors * (fetched if site.loads else written))
-
-    return replace(work, sites=MappingProxyType({line: served(site) for line, site in sites.items()}))
+    return work.served(fetched, written)
 
 
 def _written(work: Workload, product: Product, gpu: Gpu) -> float:
     """Which part of the sectors that stores bring to the second level go on to memory."""
     m, n, k, size = product.m, product.n, product.k, np.dtype(product.dtype).itemsize
-    stored = _sectors(work, loads=False)
+    stored = work.l2_sectors(loads=False)
     written = written_back(gpu, (m * k + k * n + m * n) * size, m * n * size)
     return min(1.0, written / SECTOR_BYTES / stored) if stored else 0.0
-
-
-def _sectors(work: Workload, *, loads: bool) -> float:
-    """That loads, or stores, bring to the second level or ask of it."""
-    each = sum(site.executed * site.l2_sectors for site in work.sites.values() if site.loads == loads)
-    return work.blocks * work.block_warps * each
 
 
 def _fetched(work: Workload, product: Product, shape: LaunchShape, record: Record, gpu: Gpu) -> float:
     """Which part of the sectors that reach the second level come from memory."""
     size = np.dtype(product.dtype).itemsize
-    asked = _sectors(work, loads=True)
+    asked = work.l2_sectors(loads=True)
     whole = (product.m + product.n) * product.k * size
     if not asked:
         return 0.0
@@ -166,31 +157,5 @@ def _fetched(work: Workload, product: Product, shape: LaunchShape, record: Recor
     rows, columns = (edge * product.k * size for edge in tile)
     shared, own = (columns, rows) if record.rows_by_x else (rows, columns)
     filling = min(work.blocks, work.resident_blocks * gpu.multiprocessors)
-    fresh = fresh_bytes(work.blocks, filling, shape.grid[0], shared, own, gpu.l2_bytes)
+    fresh = Footprint.of_panels(shared=shared, own=own).read(shape.grid, filling, gpu.l2_bytes)
     return min(1.0, fresh / SECTOR_BYTES / asked)
-
-
-def fresh_bytes(blocks: int, filling: int, along: int, shared: int, own: int, l2_bytes: int) -> float:
-    """What blocks that start in order read from memory through a second level, in bytes.
-
-    Parameters
-    ----------
-    blocks, filling
-        Of the grid, and those that run at the same time.
-    along
-        Blocks of a row of the grid, which share an operand's panel of `shared` bytes.
-    own
-        Bytes of the other operand's panel, which the blocks that stand below each other share.
-
-    The first filling starts together, side by side. The later ones start as places come free: a block is as far behind
-    its neighbour as that started before it, and the panel of the block above is there still if what was read since
-    then fits the second level.
-
-    Examples
-    --------
-    >>> fresh_bytes(64, 64, 8, 100, 100, 0), fresh_bytes(64, 8, 8, 100, 100, 10**6), fresh_bytes(64, 8, 8, 100, 100, 0)
-    (1600.0, 1600.0, 7200.0)
-    """
-    later = blocks - filling
-    again = later if along * own + shared > l2_bytes else max(0, along - filling)
-    return (-(-filling // along) + later / along) * shared + (min(filling, along) + again) * own

@@ -9,11 +9,12 @@ from typing import Any
 from tilewright.errors import CompileError, LimitError, MissingExtraError
 from tilewright.prediction import launches, workload
 from tilewright.prediction.record import Prediction
+from tilewright.prediction.sampling import Sampled, sampled
 from tilewright.profiling import Profiles
 from tilewright.profiling.record import Profile
 from tilewright.simt.events import Instrument
 from tilewright.simt.observer import Launch
-from tilewright.simt.run.launch import Run
+from tilewright.simt.run.launch import Alone, Run
 
 #: Why a launch that ran has no prediction.
 REFUSED = (CompileError, LimitError, MissingExtraError)
@@ -25,6 +26,7 @@ class Counted:
 
     launch: Launch
     seen: Profile  #: Its own, or that of an earlier launch.
+    sample: Sampled | None = None  #: What some of its blocks tell, where these alone were counted.
 
 
 class Predictions(Profiles):
@@ -37,6 +39,8 @@ class Predictions(Profiles):
     once : bool
         Whether launches of one kernel with the same extents, and arguments of the same shapes and whole numbers, are
         counted once: the others run as fast as without a profile. Their predictions say so.
+    sample : bool
+        Whether of large launches some blocks are counted, before the whole launch runs as fast as without a profile.
     clock_mhz : int, optional
         The clock that its multiprocessors sustain; the vendor's boost clock by default.
 
@@ -55,43 +59,62 @@ class Predictions(Profiles):
 
     def __init__(
         self, *, gpu: str | None = None, kernel: str | None = None, launch: int | None = None, keep: bool = False,
-        clock_mhz: int | None = None, once: bool = False,
+        clock_mhz: int | None = None, once: bool = False, sample: bool = False,
     ) -> None:  # fmt: skip
         super().__init__(gpu=gpu, kernel=kernel, launch=launch, keep=keep)
         self.counted: list[Counted] = []
         self._clock_mhz = clock_mhz
         self._once = once
-        self._alike: dict[Any, Profile] = {}
+        self._sample = sample
+        self._sampled: dict[int, Sampled] = {}
+        self._alike: dict[Any, Counted] = {}
         self._known: dict[Any, Prediction] = {}
 
+    def beforehand(self, launch: Launch, alone: Alone) -> None:
+        """Count some blocks of a large launch, where that is wanted and no earlier launch was alike."""
+        if self._sample and self._wanted(launch) and _alike(launch) not in self._alike:
+            found = sampled(alone, self._gpu)
+            if found is not None:
+                self._sampled[launch.index] = found
+
     def instruments(self, launch: Launch) -> Sequence[Instrument]:
-        """Those of a profile; none where an earlier launch was alike."""
+        """Those of a profile; none where an earlier launch was alike, or some blocks were counted."""
         wanted = super().instruments(launch)
-        return () if _alike(launch) in self._alike else wanted
+        return () if launch.index in self._sampled or _alike(launch) in self._alike else wanted
 
     def finished(self, launch: Launch, run: Run | None, error: Exception | None) -> None:
-        """Keep the launch's profile, or the one of an earlier launch like it."""
-        earlier = self._alike.get(_alike(launch))
-        if earlier is not None and run is not None:
-            self.counted.append(Counted(launch, earlier))
+        """Keep what was counted of the launch, or of an earlier launch like it."""
+        earlier, sample = self._alike.get(_alike(launch)), self._sampled.pop(launch.index, None)
+        if run is not None and earlier is not None:
+            self.counted.append(replace(earlier, launch=launch))
+            return
+        if run is not None and sample is not None:
+            self._keep_counted(Counted(launch, sample.seen, sample))
             return
         before = len(self.profiles)
         super().finished(launch, run, error)
         for seen in self.profiles[before:]:
-            self.counted.append(Counted(launch, seen))
-            if self._once and launch.arguments:
-                self._alike[_alike(launch)] = seen
+            self._keep_counted(Counted(launch, seen))
+
+    def _keep_counted(self, one: Counted) -> None:
+        self.counted.append(one)
+        if self._once and one.launch.arguments:
+            self._alike[_alike(one.launch)] = one
 
     def predicted(self, one: Counted) -> Prediction:
         """The time of a launch.
 
         Raises what :func:`tilewright.prediction.launches.of_profile` does.
         """
-        launch, seen = one.launch, one.seen
-        sites = tuple(workload.of_profile(seen, 1).sites.items())
+        launch, seen, sample, gpu = one.launch, one.seen, one.sample, self._gpu
+        sites = tuple((sample.work if sample else workload.of_profile(seen, 1)).sites.items())
         does = (launch.program.ptx, launch.program.entry, seen.grid, seen.block, seen.shared_bytes, sites)
         if does not in self._known:
-            self._known[does] = launches.of_profile(seen, launch.program, self._gpu, self._clock_mhz, launch.limits)
+            self._known[does] = (
+                launches.of_sample(sample, launch.program, gpu, self._clock_mhz, launch.limits)
+                if sample
+                else launches.of_profile(seen, launch.program, gpu, self._clock_mhz, launch.limits)
+            )
         return replace(self._known[does], launch=launch.index, counted_in=seen.launch, launched_at=launch.source_line)
 
     def where_known(self, seen: Profile) -> Prediction | None:

@@ -45,6 +45,8 @@ class Prediction(Launched):
         Of a thread.
     resident_blocks : int
         That a multiprocessor holds.
+    counted_blocks : int
+        That ran to be counted: all of the grid, some that stand for the others, or those of a smaller product.
     waves : float
         Blocks of the grid over those that all multiprocessors hold.
     instructions_per_clock : float
@@ -83,6 +85,7 @@ class Prediction(Launched):
     launch_seconds: float
     registers: int
     resident_blocks: int
+    counted_blocks: int
     waves: float
     instructions_per_clock: float
     limiter: str

@@ -26,6 +26,7 @@ class Requests:
     ideal_sectors: float = 0.0  #: The fewest that hold the bytes used.
     l2_sectors: float = 0.0  #: That the first level did not have.
     dram_sectors: float = 0.0  #: That the second level did not have either, or does not keep.
+    asked: float = 0.0  #: How often a warp asks memory by it: executes it with an active lane.
     loads: bool = False  #: Whether it reads global or local memory.
     ptx: str = ""  #: Its opcode, without modifiers.
 
@@ -48,6 +49,17 @@ class Workload:
     def ptx(self) -> dict[int, str]:
         """The opcode on each line, without modifiers."""
         return {line: site.ptx for line, site in self.sites.items()}
+
+    def l2_sectors(self, *, loads: bool) -> float:
+        """That loads, or stores, of all blocks bring to the second level or ask of it."""
+        each = sum(site.executed * site.l2_sectors for site in self.sites.values() if site.loads == loads)
+        return self.blocks * self.block_warps * each
+
+    def served(self, fetched: float, written: float) -> Workload:
+        """The same, where so much of what loads ask of the second level is read from memory, and of stores written."""
+        return self._each(
+            lambda site: replace(site, dram_sectors=site.l2_sectors * (fetched if site.loads else written))
+        )
 
     def without_conflicts(self) -> Workload:
         """The same without bank conflicts."""
@@ -94,7 +106,8 @@ def _requests(site: SiteCounts, warps: int, written: float) -> Requests:
     executed = counts.warp_instructions / warps
     for shared in (counts.shared_loads, counts.shared_stores, counts.shared_atomics):
         if shared.requests:
-            return Requests(executed, shared.wavefronts_per_request, shared.ideal_per_request)
+            asked = shared.requests / warps
+            return Requests(executed, shared.wavefronts_per_request, shared.ideal_per_request, asked=asked)
     kinds = (counts.global_loads, counts.global_stores, counts.global_atomics, counts.local_loads, counts.local_stores)
     access = next((kind for kind in kinds if kind.requests), None)
     if access is None:
@@ -108,6 +121,7 @@ def _requests(site: SiteCounts, warps: int, written: float) -> Requests:
         ideal_sectors=access.ideal_per_request,
         l2_sectors=served.l2_sectors / each,
         dram_sectors=(served.dram_sectors + stores * written * served.l2_sectors) / each,
+        asked=each / warps,
         loads=access in (counts.global_loads, counts.local_loads),
     )
 

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
 
 from tilewright.instruments.coalescing import CoalescingResult, CoalescingRow
 from tilewright.machine import WARP_LANES, Gpu
@@ -11,9 +15,12 @@ from tilewright.profiling import cache
 from tilewright.profiling.counts import Served
 from tilewright.profiling.record import Extent
 from tilewright.simt.events import Site
+from tilewright.simt.observer import Part
 
 #: Forms of loads that pass the first level by. Source: PTX ISA, "Cache Operators" and "Memory Consistency Model".
 _PAST_L1 = ("cg", "cv", "volatile", "relaxed", "acquire", "mmio")
+#: A request's head: above these bits its warp, and in the lowest how many words follow.
+_WARP_SHIFT, _LENGTH = 24, 0xFF
 _KINDS = {"store": cache.STORE, "atomic": cache.ATOMIC}
 
 
@@ -32,7 +39,14 @@ def kind(site: Site) -> int:
 
 
 def served(
-    found: CoalescingResult, gpu: Gpu, grid: Extent, block: Extent, *, shared_bytes: int, resident_blocks: int
+    found: CoalescingResult,
+    gpu: Gpu,
+    grid: Extent,
+    block: Extent,
+    *,
+    shared_bytes: int,
+    resident_blocks: int,
+    part: Part | None = None,
 ) -> tuple[tuple[Served, ...], int]:
     """Where each row's sectors were found, and the sectors that were written to the second level.
 
@@ -46,17 +60,55 @@ def served(
         Of a block, in all.
     resident_blocks : int
         Blocks that a multiprocessor holds.
+    part : Part, optional
+        The blocks that ran, where these are not all: one multiprocessor has them in turn.
     """
     assert found.requests is not None
+    warps = -(-math.prod(block) // WARP_LANES)
+    buffers = found.requests.buffers
+    caches = cache.Caches.of(gpu, shared_bytes=shared_bytes, resident_blocks=resident_blocks)
+    if part is not None:
+        buffers = tuple(numbered(buffer, part, warps) for buffer in buffers)
+        caches = replace(caches, multiprocessors=1)
     traffic = cache.simulate(
-        found.requests.buffers,
+        buffers,
         [kind(row.site) for row in found.rows],
-        cache.Caches.of(gpu, shared_bytes=shared_bytes, resident_blocks=resident_blocks),
-        blocks=math.prod(grid),
-        warps_per_block=-(-math.prod(block) // WARP_LANES),
+        caches,
+        blocks=math.prod(grid) if part is None else part.count,
+        warps_per_block=warps,
         resident_blocks=resident_blocks,
     )
     return _rows(found.rows, traffic), traffic.written_sectors + traffic.dirty_sectors
+
+
+def numbered(buffer: cache.Words, part: Part, warps: int, first: int = 0) -> cache.Words:
+    """The requests of a part's blocks, of so many warps each, with the blocks numbered from `first` on.
+
+    Examples
+    --------
+    >>> asked = np.array([9 << 24 | 1, 2 << 4 | 15, 13 << 24 | 2, 9 << 24, 2], np.uint64)
+    >>> [int(word >> 24) for word in numbered(asked, Part(4, 2, step=2), warps=2)[[0, 2]]]
+    [1, 3]
+    """
+    found, heads = buffer.copy(), _heads(buffer)
+    block, warp = np.divmod(found[heads] >> np.uint64(_WARP_SHIFT), np.uint64(warps))
+    block = (block - np.uint64(part.first)) // np.uint64(part.step) + np.uint64(first)
+    rest = found[heads] & np.uint64((1 << _WARP_SHIFT) - 1)
+    found[heads] = block * np.uint64(warps) + warp << np.uint64(_WARP_SHIFT) | rest
+    return found
+
+
+def _heads(buffer: cache.Words) -> npt.NDArray[np.intp]:
+    """Where requests begin: each says how many words follow it. The heads known double at each step."""
+    end = len(buffer)
+    jump = np.append(np.minimum(np.arange(end) + 1 + (buffer & np.uint64(_LENGTH)).astype(np.intp), end), end)
+    heads = np.zeros(min(1, end), np.intp)
+    while True:
+        further = jump[heads]
+        more = further[further < end]
+        if not len(more):
+            return heads
+        heads, jump = np.concatenate((heads, more)), jump[jump]
 
 
 def _rows(rows: Sequence[CoalescingRow], traffic: cache.Traffic) -> tuple[Served, ...]:

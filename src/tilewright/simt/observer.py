@@ -17,7 +17,7 @@ from tilewright.simt.translate.state import GLOBAL_BASE
 if TYPE_CHECKING:
     from tilewright.programs.program import Program
     from tilewright.simt.events import Instrument
-    from tilewright.simt.run.launch import Run
+    from tilewright.simt.run.launch import Alone, Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +42,15 @@ class ArgumentFact:
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """Blocks of a grid at equal steps, by their numbers, x first."""
+
+    first: int
+    count: int = 1
+    step: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class Launch:
     """A launch that is about to begin."""
 
@@ -58,6 +67,7 @@ class Launch:
     gpu: machine.Gpu = field(default_factory=machine.chosen, repr=False)
     limits: Limits = field(default_factory=Limits, repr=False)  #: When it is given up.
     seed: int | None = None  #: Shuffles the order of blocks, and of warps in a block; without it both ascend.
+    part: Part | None = None  #: The blocks that run; all of the grid without one.
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +148,9 @@ class Observer:
 
     def launching(self, launch: Launch) -> None:
         """A launch begins."""
+
+    def beforehand(self, launch: Launch, alone: Alone) -> None:
+        """Before a launch is made ready: some of its blocks may run alone, and leave memory as it was."""
 
     def finished(self, launch: Launch, run: Run | None, error: Exception | None) -> None:
         """A launch ended: with a run, or with an error, which the program gets too."""

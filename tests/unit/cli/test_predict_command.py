@@ -118,6 +118,22 @@ def test_launches_with_other_numbers_are_counted_themselves(tilewright: Run, tmp
     assert found[1]["seconds"] > found[0]["seconds"] == found[2]["seconds"]
 
 
+def test_a_large_launch_is_counted_in_some_blocks_and_runs_whole(tilewright: Run, tmp_path: Path) -> None:
+    text = PROGRAM.replace("4096", "300_000").replace("[16, 256]", "[1172, 256]").replace("[32, 128]", "[2343, 128]")
+    (tmp_path / "program.py").write_text(text.replace("sys.exit(4)", "assert (x.copy_to_host()[:299_904] == 12).all()"))
+    done = tilewright("predict", "--gpu", "a6000", "--json", tmp_path / "program.py")
+    assert done.status == 0
+    some = json.loads(done.out)["predictions"]
+    assert [one["counted_in"] for one in some] == [0, 0, 2]
+    assert all(one["counted_blocks"] < 100 for one in some)
+    assert "of 1,172 blocks, which stand for the others" in some[0]["notes"][0]
+    whole = json.loads(tilewright("predict", "--gpu", "a6000", "--json", "--all-blocks", tmp_path / "program.py").out)[
+        "predictions"
+    ]
+    assert [one["counted_blocks"] for one in whole] == [1172, 1172, 2343]
+    assert [one["seconds"] for one in some] == pytest.approx([one["seconds"] for one in whole], rel=0.03)
+
+
 def test_a_program_that_launches_no_such_kernel(tilewright: Run, tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(PROGRAM.replace("sys.exit(4)", ""))
     done = tilewright("predict", "--kernel", "halve", tmp_path / "program.py")
@@ -135,6 +151,7 @@ def test_a_program_that_launches_no_such_kernel(tilewright: Run, tmp_path: Path)
         (("--clock", "fast"), "--clock"),
         (("--size", 64, "-c", "pass"), "--size is of the catalogue, and a program is named"),
         (("--limit", 4), "--limit is of a program, and none is named"),
+        (("--all-blocks",), "--all-blocks is of a program, and none is named"),
     ],
 )
 def test_wrong_use(tilewright: Run, words: tuple[Any, ...], said: str) -> None:

@@ -14,6 +14,7 @@ import tilewright as tw
 from tilewright import catalogue, machine
 from tilewright.errors import ArgumentValueError, CompileError, LimitError, MissingExtraError
 from tilewright.prediction import multiprocessor, products, walk
+from tilewright.prediction.footprint import Footprint
 from tilewright.prediction.launches import of_profile
 from tilewright.prediction.products import Product
 from tilewright.profiling import profile
@@ -203,7 +204,7 @@ def read_from_memory(filling: int, along: int, rows: int, steps: int, lines: int
 @pytest.mark.parametrize(("filling", "lines"), [(16, 200), (16, 3000), (40, 200), (40, 3000), (160, 64)])
 def test_memory_is_read_as_by_blocks_that_start_in_order(filling: int, lines: int) -> None:
     along, rows, steps = 16, 10, 80
-    found = products.fresh_bytes(along * rows, filling, along, steps, steps, lines)
+    found = Footprint.of_panels(shared=steps, own=steps).read((along, rows, 1), filling, lines)
     assert found == pytest.approx(read_from_memory(filling, along, rows, steps, lines), rel=0.2)
 
 

@@ -18,6 +18,7 @@ from tilewright.native.interrupts import HeldBack
 from tilewright.native.stacks import stack_bytes
 from tilewright.settings import Settings
 from tilewright.simt.events import Facts
+from tilewright.simt.observer import Part
 from tilewright.simt.run import traps
 from tilewright.simt.run.arena import Arena
 from tilewright.simt.run.budget import UNLIMITED, Budget
@@ -159,14 +160,15 @@ class Execution:
         self._resident = RESIDENT_MAX
         if ready.translation.spins and self.blocks > RESIDENT_MAX:
             self._resident = max(RESIDENT_MAX, most_resident(self.threads))
-        self.workers = min(launch.limits.threads or Settings.from_environ().threads, self.blocks)
+        self._first = self.blocks - launch.part.count if launch.part else 0  # place in the order of the first to run
+        self.workers = min(launch.limits.threads or Settings.from_environ().threads, self.blocks - self._first)
         self.budget = Budget(launch.limits.instructions or UNLIMITED, self.workers)
         self.warp_instructions = 0
         self._stop = np.zeros(1, np.int32)
-        self._next = np.zeros(1, np.uint64)
+        self._next = np.full(1, self._first, np.uint64)
         self._failure: BaseException | None = None
         self._lock = threading.Lock()
-        self._orders = self._make_orders(launch.seed)
+        self._orders = self._make_orders(launch.seed, launch.part)
         translation = ready.translation
         sizes = [i.slots * len(r) for i, r in zip(job.instruments, translation.counter_rows, strict=True)]
         self._counter_count = translation.tallies + sum(sizes)
@@ -199,7 +201,7 @@ class Execution:
 
     def blocks_done(self) -> int:
         """How many blocks have ended, at least: those that began, but for one a host thread."""
-        return max(0, min(int(self._next[0]), self.blocks) - self.workers)
+        return max(0, min(int(self._next[0]), self.blocks) - self._first - self.workers)
 
     def stopped_by_hand(self) -> KernelError:
         """Where Ctrl-C ended the launch, as far as a host thread reported it."""
@@ -375,13 +377,15 @@ class Execution:
     def _thread_counters(self, context: Any) -> Any:
         return context[state.CONTEXT_BYTES // 8 :][: self._counter_count]
 
-    def _make_orders(self, seed: int | None) -> tuple[tuple[int, int], Any]:
+    def _make_orders(self, seed: int | None, part: Part | None) -> tuple[tuple[int, int], Any]:
         """The order of blocks, as factor and shift modulo their number, and the permutation of a block's warps.
 
         A factor without a common divisor makes every block come once, whatever the grid's size; no product of it
         passes 64 bits.
         """
         warps = np.arange(self.warps, dtype=np.int32)
+        if part is not None:  # it stands at the order's end
+            return (part.step, (part.first - self._first * part.step) % self.blocks), warps
         if seed is None:
             return (1, 0), warps
         random = np.random.default_rng(seed)

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tilewright import machine
 from tilewright.errors import ArgumentTypeError, ArgumentValueError, KernelError, LaunchError, TilewrightError
 from tilewright.native.interrupts import HeldBack
 from tilewright.programs import extent, residency
 from tilewright.programs.program import Program, program_for
-from tilewright.programs.staging import stage
+from tilewright.programs.staging import StagedArguments, stage
 from tilewright.simt.events import GLOBAL_BASE, Instrument
-from tilewright.simt.observer import Launch, Observer
+from tilewright.simt.observer import Launch, Observer, Part
 from tilewright.simt.run.execution import Execution
 from tilewright.simt.run.job import SHARED_REMEDY, Job, Placed, made_ready
 from tilewright.simt.run.limits import Limits
@@ -48,6 +50,8 @@ class Run:
         Each instrument's result, by its name.
     program : Program
     grid, block : (int, int, int)
+    part : Part or None
+        The blocks that ran, where these are not all.
     """
 
     seconds: float
@@ -59,6 +63,7 @@ class Run:
     program: Program = field(repr=False)
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
+    part: Part | None = None
 
 
 def launch(
@@ -133,22 +138,34 @@ def launch(
     [0, 2, 4, 6]
     """
     _check_options(instruments, limits, seed, memory)
-    program = program_for(kernel, args)
-    blocks, threads = extent.checked(program.name, grid, block)
-    target = machine.chosen(gpu)
-    about = Launch(
-        program.name, program, blocks, threads, _checked_shared(program.name, shared_bytes, target), gpu=target,
-        limits=limits or Limits(), seed=seed, cooperative=cooperative or residency.waits_for_grid(program),
-    )  # fmt: skip
+    about = _about(program_for(kernel, args), grid, block, shared_bytes, gpu, limits, seed, cooperative=cooperative)
+    program = about.program
     observers = [instrument.name for instrument in instruments]
     if len(set(observers)) < len(observers):
         raise LaunchError(
             f"{program.name}: `instruments` must have names of their own, which results are found by (got "
             f"{', '.join(observers)}); leave one out, or give it another `name`"
         )
+    with _staged(about, args, instruments, given_memory(program.name, args, memory)) as (job, values, placed, staged):
+        run = _run(job, values, placed)
+        staged.copy_back(placed.memory.clear)
+        return run
+
+
+def _about(
+    program: Program, grid: int | Sequence[int], block: int | Sequence[int], shared_bytes: int, gpu: str | None,
+    limits: Limits | None, seed: int | None = None, *, cooperative: bool = False,
+) -> Launch:  # fmt: skip
+    """A launch that a GPU would accept."""
+    blocks, threads = extent.checked(program.name, grid, block)
+    target = machine.chosen(gpu)
+    about = Launch(
+        program.name, program, blocks, threads, _checked_shared(program.name, shared_bytes, target), gpu=target,
+        limits=limits or Limits(), seed=seed, cooperative=cooperative or residency.waits_for_grid(program),
+    )  # fmt: skip
     if about.cooperative and (wrong := residency.too_many(program, target, blocks, threads, about.shared_bytes)):
         raise LaunchError(f"{program.name}: {wrong}; launch fewer, and let each do several parts in a loop")
-    return _staged(about, args, instruments, given_memory(program.name, args, memory))
+    return about
 
 
 def _checked_shared(name: str, shared_bytes: Any, gpu: machine.Gpu) -> int:
@@ -186,8 +203,11 @@ def _check_options(instruments: Any, limits: Any, seed: Any, memory: Any) -> Non
             )
 
 
-def _staged(about: Launch, args: Sequence[Any], instruments: Sequence[Instrument], memory: Memory | None) -> Run:
-    """Copy arguments in, run, and copy them back; in a memory of the launch's own where none is given."""
+@contextlib.contextmanager
+def _staged(
+    about: Launch, args: Sequence[Any], instruments: Sequence[Instrument], memory: Memory | None
+) -> Iterator[tuple[Job, Sequence[bytes], Placed, StagedArguments]]:
+    """A launch with its arguments copied in; in a memory of its own where none is given."""
     program = about.program
     # Before anything is placed: any address will do that no parameter takes for a small number.
     job = made_ready(about, program.marshal(args, lambda value: GLOBAL_BASE), instruments)
@@ -202,11 +222,67 @@ def _staged(about: Launch, args: Sequence[Any], instruments: Sequence[Instrument
         workspace = scene.workspace(about.cooperative)
         placed = Placed(memory, module_base, scene.allocate(job.param_bytes), workspace)
         staged = stage(args, scene)
-        run = _run(job, program.marshal(args, staged.address_of), placed)
-        staged.copy_back(memory.clear)
-        return run
+        yield job, program.marshal(args, staged.address_of), placed, staged
     finally:
         scene.close()
+
+
+class Alone:
+    """Some blocks of a launch, run without the others; as a context it leaves memory as it was.
+
+    Attributes
+    ----------
+    launch : Launch
+        The whole one.
+    """
+
+    def __init__(self, launch: Launch, values: Sequence[bytes], placed: Placed) -> None:
+        self.launch = launch
+        self._values, self._placed = values, placed
+        self._before: npt.NDArray[np.uint8] | None = None
+
+    def __enter__(self) -> Alone:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._before is not None:
+            self._placed.memory.view(GLOBAL_BASE, len(self._before))[:] = self._before
+
+    def allowed(self, instruments: Sequence[Instrument]) -> bool:
+        """Whether blocks may run without the others: none waits for another, and none prints."""
+        translation = made_ready(self.launch, self._values, instruments, _VECTOR_BYTES).ready.translation
+        return not (self.launch.cooperative or translation.spins or translation.prints)
+
+    def run(self, part: Part, instruments: Sequence[Instrument]) -> Run:
+        """Run blocks.
+
+        Raises KernelError: the kernel went wrong.
+        """
+        memory = self._placed.memory
+        if self._before is None:
+            self._before = memory.view(GLOBAL_BASE, memory.used_bytes).copy()
+        job = made_ready(replace(self.launch, part=part, seed=None), self._values, instruments, _VECTOR_BYTES)
+        return _run(job, self._values, self._placed)
+
+
+@contextlib.contextmanager
+def alone(
+    program: Program, grid: int | Sequence[int], block: int | Sequence[int], args: Sequence[Any], *,
+    shared_bytes: int = 0, instruments: Sequence[Instrument] = (), gpu: str | None = None,
+    limits: Limits | None = None,
+) -> Iterator[Alone]:  # fmt: skip
+    """A launch of which some blocks run alone, with such instruments; arguments stay as they are.
+
+    Parameters are those of :func:`launch`.
+
+    Raises LaunchError, ArgumentTypeError, PtxError: as :func:`launch`.
+    """
+    about = _about(program, grid, block, shared_bytes, gpu, limits)
+    with (
+        _staged(about, args, instruments, given_memory(program.name, args, None)) as (_, values, placed, _),
+        Alone(about, values, placed) as blocks,
+    ):
+        yield blocks
 
 
 def observed(
@@ -234,12 +310,15 @@ def observed(
     for observer in observers:
         observer.launching(about)
     try:
-        instruments = [instrument for observer in observers for instrument in observer.instruments(about)]
-        # Compilers read the end of dynamic shared memory by whole vectors, for a GPU gives it in larger pieces.
-        job = made_ready(about, values, instruments, _VECTOR_BYTES)
-        params_address = memory.allocate(job.param_bytes)
+        params_address = memory.allocate(max(len(about.program.pack(values)), 1))
+        placed = Placed(memory, module_base, params_address, workspace)
         try:
-            run = _run(job, values, Placed(memory, module_base, params_address, workspace))
+            with Alone(about, values, placed) as blocks:
+                for observer in observers:
+                    observer.beforehand(about, blocks)
+            instruments = [instrument for observer in observers for instrument in observer.instruments(about)]
+            # Compilers read the end of dynamic shared memory by whole vectors, for a GPU gives it in larger pieces.
+            run = _run(made_ready(about, values, instruments, _VECTOR_BYTES), values, placed)
         finally:
             memory.free(params_address)
     except TilewrightError as error:
@@ -282,5 +361,5 @@ def _run(job: Job, values: Sequence[bytes], placed: Placed) -> Run:
         job.improvement.over(seconds)
     return Run(
         seconds, job.ready.seconds, job.ready.cached, execution.warp_instructions, execution.printed(),
-        execution.results(), program, launch.grid, launch.block,
+        execution.results(), program, launch.grid, launch.block, launch.part,
     )  # fmt: skip

@@ -1,0 +1,279 @@
+"""What a large launch does, from some of its blocks.
+
+Blocks at one kind of place do alike: at a corner of the grid, at an edge, inside. Of each kind a few run, chosen with a
+fixed seed, and stand for the others of it. Of the kind that most blocks have, as many as a multiprocessor holds run
+together and share its first level: once such as it has when all are filled first, once such as follow there. What comes
+from memory follows from the sectors that neighbours share (:mod:`tilewright.prediction.footprint`).
+
+All must run where blocks wait for others, print, or change global memory atomically; and where those of one kind that
+ran differ, as with work that depends on data.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+from tilewright.instruments.coalescing import CoalescingResult
+from tilewright.machine import WARP_LANES, Gpu
+from tilewright.prediction import workload
+from tilewright.prediction.footprint import Footprint
+from tilewright.prediction.workload import Requests, Workload
+from tilewright.profiling import cache, caching, instruments, of_run
+from tilewright.profiling.counts import SECTOR_BYTES
+from tilewright.profiling.record import Extent, Profile
+from tilewright.profiling.units import written_back
+from tilewright.simt.observer import Part
+from tilewright.simt.run.launch import Alone
+
+#: Grids of fewer blocks run whole, and those of which more than a part would run.
+_LEAST_BLOCKS, _MOST_PART = 512, 1 / 8
+#: Blocks of each kind of place that run, and of the kind that most have, by which they are compared.
+_EACH, _COMPARED = 2, 6
+#: Blocks of a multiprocessor that run one after the other, where it holds one at a time.
+_FOLLOWING = 8
+#: Relative difference of the counts of two blocks up to which they do alike.
+_ALIKE = 0.05
+#: Places tried for blocks of one multiprocessor that are all of one kind.
+_TRIED = 64
+
+#: Numbers of blocks along each axis.
+_Place = tuple[range, range, range]
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """A launch, as some of its blocks tell."""
+
+    seen: Profile  #: Of the blocks that most others are like.
+    work: Workload  #: Of the whole launch.
+    blocks: int  #: That ran.
+
+    @property
+    def note(self) -> str:
+        """What the counts stand for."""
+        return (
+            f"counted in {self.blocks:,} of {self.work.blocks:,} blocks, which stand for the others at their kind of "
+            "place: corners, edges, inside; `all_blocks` counts all"
+        )
+
+
+def sampled(alone: Alone, gpu: Gpu) -> Sampled | None:
+    """The work of a launch from some of its blocks; None where all of them must run.
+
+    Raises KernelError: a block went wrong.
+    """
+    grid = alone.launch.grid
+    if math.prod(grid) < _LEAST_BLOCKS or not alone.allowed(instruments()):
+        return None
+    return _sampled(_Ran(alone, gpu), sorted(_places(grid), key=_size, reverse=True), random.Random(0))
+
+
+@dataclass(frozen=True, slots=True)
+class _Blocks:
+    """Blocks that ran together."""
+
+    profile: Profile
+    kinds: tuple[int, ...]  #: Of accesses to memory, for the cache model.
+    requests: tuple[cache.Words, ...]  #: Copies, for a launch's memory for them is large; blocks are numbered from 0.
+    known: bool  #: Whether these tell all: none is missing, and no block changed global memory atomically.
+
+
+class _Ran:
+    """Blocks that ran, by their numbers."""
+
+    def __init__(self, alone: Alone, gpu: Gpu) -> None:
+        self.grid, self.gpu = alone.launch.grid, gpu
+        self.block_warps = -(-math.prod(alone.launch.block) // WARP_LANES)
+        self.blocks = 0
+        self._alone = alone
+        self._known: dict[Part, _Blocks] = {}
+
+    def part(self, part: Part) -> _Blocks:
+        """The blocks of a part, run together."""
+        if part not in self._known:
+            launch, run = self._alone.launch, self._alone.run(part, instruments())
+            profile = of_run(
+                run, self.gpu, shared_bytes=launch.shared_bytes, launch=launch.index, launched_at=launch.source_line
+            )
+            asked: CoalescingResult = run.results["coalescing"]
+            assert asked.requests is not None
+            atomics = asked.total("atomic", "requests")
+            self._known[part] = _Blocks(
+                profile,
+                tuple(caching.kind(row.site) for row in asked.rows),
+                tuple(caching.numbered(buffer, part, self.block_warps) for buffer in asked.requests.buffers),
+                asked.requests.complete and not atomics,
+            )
+            self.blocks += part.count
+        return self._known[part]
+
+    def one(self, place: Sequence[int]) -> _Blocks:
+        """The block at a place of the grid."""
+        return self.part(Part(_number(place, self.grid)))
+
+
+def _sampled(ran: _Ran, places: Sequence[_Place], choice: random.Random) -> Sampled | None:
+    """The work by kinds of places, of which the first has most blocks."""
+    seen = ran.one(_some(places[0], 1, choice)[0]).profile
+    resident = seen.occupancy.occupancy.active_blocks if seen.occupancy else 0
+    several = (
+        sum(min(_size(place), _EACH) for place in places)
+        + _COMPARED
+        + max(2 * resident, _FOLLOWING)
+        + 2 ** len(ran.grid)
+    )
+    if not resident or several > _MOST_PART * math.prod(ran.grid):
+        return None
+    parts: list[tuple[Profile, float]] = []
+    differing = 0.0
+    for place in places:
+        inside = place is places[0]
+        ones = [ran.one(at) for at in _some(place, _COMPARED if inside else _EACH, choice)]
+        if not all(one.known for one in ones):
+            return None
+        differing += _size(place) / math.prod(ran.grid) * _difference([one.profile for one in ones])
+        parts += [] if inside else [(one.profile, _size(place) / len(ones)) for one in ones]
+    for step, count, share in _fillings(ran, resident):
+        together = _together(places[0], ran.grid, count, step, choice)
+        seen = ran.part(together).profile
+        parts.append((seen, _size(places[0]) / together.count * share))
+    if differing > _ALIKE:
+        return None
+    works = [(workload.of_profile(profile, resident), weight) for profile, weight in parts]
+    work = _served(_merged(works), ran)
+    return Sampled(seen, work, ran.blocks)
+
+
+def _places(grid: Extent) -> Iterator[_Place]:
+    """Kinds of places: at either end of an axis, or between, for each axis."""
+    along = [[range(1), range(1, extent - 1), range(max(1, extent - 1), extent)] for extent in grid]
+    x, y, z = ([part for part in parts if part] for parts in along)
+    yield from itertools.product(x, y, z)
+
+
+def _size(place: _Place) -> int:
+    return math.prod(map(len, place))
+
+
+def _some(place: _Place, many: int, choice: random.Random) -> list[Extent]:
+    """Blocks of a kind, as many as there are at most."""
+    x, y, z = place
+    chosen = choice.sample(range(_size(place)), min(many, _size(place)))
+    return [(x[i % len(x)], y[i // len(x) % len(y)], z[i // len(x) // len(y)]) for i in chosen]
+
+
+def _number(place: Sequence[int], grid: Extent) -> int:
+    x, y, z = place
+    return x + grid[0] * (y + grid[1] * z)
+
+
+def _fillings(ran: _Ran, resident: int) -> Iterator[tuple[int, int, float]]:
+    """Blocks of a multiprocessor that may share its first level: their steps and number, and which part stands so.
+
+    At first multiprocessors take blocks in turn; later one of which all blocks have ended takes the next in order, as
+    :mod:`tilewright.profiling.cache` has it. Where it holds one block at a time, the next one comes after all others'.
+    """
+    blocks, multiprocessors = math.prod(ran.grid), ran.gpu.multiprocessors
+    first = min(1.0, resident * multiprocessors / blocks)
+    if resident == 1:
+        yield multiprocessors, min(_FOLLOWING, -(-blocks // multiprocessors)), 1.0
+    else:
+        yield multiprocessors, resident, first
+    if resident > 1 > first:
+        yield 1, resident, 1 - first
+
+
+def _together(place: _Place, grid: Extent, most: int, step: int, choice: random.Random) -> Part:
+    """Blocks of one kind at equal steps, as many as there are of those wanted."""
+
+    def of_kind(number: int) -> bool:
+        at = number % grid[0], number // grid[0] % grid[1], number // grid[0] // grid[1]
+        return all(one in axis for one, axis in zip(at, place, strict=True))
+
+    best = Part(_number(_some(place, 1, choice)[0], grid))
+    for _ in range(_TRIED):
+        first = _number(_some(place, 1, choice)[0], grid)
+        numbers = range(first % step if step > 1 else first, math.prod(grid), step)[:most]
+        count = sum(1 for _ in itertools.takewhile(of_kind, numbers))
+        if count > best.count:
+            best = Part(numbers[0], count, step)
+    return best
+
+
+def _difference(profiles: Sequence[Profile]) -> float:
+    """By how much the counts of some blocks differ, of the largest."""
+    counts = [(one.totals.warp_instructions, one.traffic.l1_bytes, one.traffic.shared_bytes) for one in profiles]
+    columns: list[tuple[int, ...]] = list(zip(*counts, strict=True))
+    return max((max(column) - min(column)) / max(1, *column) for column in columns)
+
+
+def _merged(parts: Sequence[tuple[Workload, float]]) -> Workload:
+    """The work of a launch, from parts that each stand for so many blocks a block of theirs."""
+    sites: dict[int, list[tuple[Requests, float]]] = {}
+    for work, weight in parts:
+        for line, site in work.sites.items():
+            sites.setdefault(line, []).append((site, weight))
+    return replace(parts[0][0], sites=MappingProxyType({line: _mean(found) for line, found in sorted(sites.items())}))
+
+
+def _mean(sites: Sequence[tuple[Requests, float]]) -> Requests:
+    """One instruction as a warp executes it on average; each request counts as often as it was made."""
+    asked = sum(weight * site.asked for site, weight in sites)
+
+    def mean(name: str) -> float:
+        if not asked:
+            return float(getattr(sites[0][0], name))
+        return sum(weight * site.asked * float(getattr(site, name)) for site, weight in sites) / asked
+
+    return Requests(
+        executed=sum(weight * site.executed for site, weight in sites),
+        wavefronts=mean("wavefronts"),
+        ideal_wavefronts=mean("ideal_wavefronts"),
+        sectors=mean("sectors"),
+        lines=mean("lines"),
+        ideal_sectors=mean("ideal_sectors"),
+        l2_sectors=mean("l2_sectors"),
+        asked=asked,
+        loads=any(site.loads for site, _ in sites),
+        ptx=sites[0][0].ptx,
+    )
+
+
+def _served(work: Workload, ran: _Ran) -> Workload:
+    """The same, with what memory must give, by the sectors that neighbouring blocks share."""
+    corner = [max(0, min((extent - 1) // 2, extent - 2)) for extent in ran.grid]
+
+    def traffic(places: Sequence[Extent]) -> cache.Traffic:
+        at = ([first + step for first, step in zip(corner, place, strict=True)] for place in places)
+        return _traffic([ran.one(one) for one in at], work, ran.gpu)
+
+    loaded = Footprint.of_neighbours(ran.grid, lambda some: traffic(some).dram_read_bytes)
+    stored = Footprint.of_neighbours(ran.grid, lambda some: SECTOR_BYTES * _soiled(traffic(some)))
+    l2_bytes, filling = ran.gpu.l2_bytes, work.resident_blocks * ran.gpu.multiprocessors
+    asked, wrote = (SECTOR_BYTES * work.l2_sectors(loads=loads) for loads in (True, False))
+    loads, stores = loaded.union(ran.grid), stored.union(ran.grid)
+    fetched = min(1.0, loaded.read(ran.grid, filling, l2_bytes, stored) / asked) if asked else 0.0
+    written = min(1.0, written_back(ran.gpu, loads + stores, stores) / wrote) if wrote else 0.0
+    return work.served(fetched, written)
+
+
+def _soiled(traffic: cache.Traffic) -> int:
+    return traffic.written_sectors + traffic.dirty_sectors
+
+
+def _traffic(ran: Sequence[_Blocks], work: Workload, gpu: Gpu) -> cache.Traffic:
+    """Of blocks that ran one by one, with caches that lose nothing of so few."""
+    buffers = [
+        caching.numbered(buffer, Part(0), work.block_warps, number)
+        for number, one in enumerate(ran)
+        for buffer in one.requests
+    ]
+    caches = cache.Caches(1, gpu.unified_bytes, gpu.l2_bytes)
+    return cache.simulate(
+        buffers, ran[0].kinds, caches, blocks=len(ran), warps_per_block=work.block_warps, resident_blocks=1
+    )
