@@ -30,8 +30,9 @@ from tilewright.problem.narrow import ROUNDED_AT_ONCE, ROUNDED_BYTES, rounded
 from tilewright.programs.host_arrays import row_major
 
 Array = npt.NDArray[Any]
-#: Elements of a tile that are finished at a time, and the most bytes that each takes meanwhile: six complex128.
-_STRIP, _STRIP_BYTES = 1 << 16, 96
+#: Elements of a tile that are finished at a time, and the most bytes that each takes meanwhile: a result, what C held
+#: and C in the widest dtypes; where NumPy scales, six complex numbers.
+_STRIP, _FINISHED_BYTES, _SCALED_BYTES = 1 << 16, 32, 96
 #: What the edges of tiles may take more than whole tiles do (other kernels multiply few rows), and small objects.
 _EDGE_BYTES = 1 << 20
 
@@ -144,7 +145,7 @@ class Partial:
 
     def finish(self, sums: Array, at: tuple[int, ...], rows: slice, columns: slice, old: Array | None = None) -> Array:
         """C's tile from its sums, which are lost: the result may lie in their memory."""
-        if self.finishing is None and self.scaling is None and self.sums == self.out:
+        if self._is_finished:
             return sums
         if self.out.itemsize <= self.sums.itemsize:
             # A strip's result ends no later than its sums, which have been read by then.
@@ -159,6 +160,11 @@ class Partial:
             strip = self._finished(sums[part], where, None if old is None else old[part])
             found[part] = rounded(strip, self.out)
         return found
+
+    @property
+    def _is_finished(self) -> bool:
+        """Whether sums are what C has."""
+        return self.finishing is None and self.scaling is None and self.sums == self.out
 
     def _finished(self, sums: Array, where: tuple[Any, ...], old: Array | None) -> Array:
         """The result's elements of some rows of a tile, which is `where` in C."""
@@ -181,29 +187,32 @@ class Partial:
         """
         total = _EDGE_BYTES + 2 * ROUNDED_AT_ONCE * ROUNDED_BYTES
         counts = rows * depth, depth * columns
-        if self.types.lowering in ("bool", "words"):  # operands as bytes of 0 and 1 and as words, the sums as either
-            total += 2 * sum(counts) + max(lowering.UNPACKED_BYTES, rows, columns) + rows * (columns + 31) // 4
+        if self.types.lowering in ("bool", "words"):  # A as bytes of 0 and 1, B and the sums as words, made of bytes
+            total += counts[0] + counts[1] * (1 if self.given[1].kind == "b" else 5) // 4
+            total += max(lowering.UNPACKED_BYTES, rows, columns) + rows * (columns + 31) // 4
         else:
             read = (self.types.a, self.types.b)
             total += sum(n * y.itemsize for n, x, y in zip(counts, self.given, read, strict=True) if x != y)
         if not self.splits_k:  # what a device's library copies
             total += (sum(counts) + rows * columns) * max(8, self.sums.itemsize)
-        strip = min(rows, max(1, _STRIP // max(1, columns)))
-        total += strip * columns * _STRIP_BYTES
+        strip = 0 if self._is_finished else min(rows, max(1, _STRIP // max(1, columns)))
+        total += strip * columns * (_FINISHED_BYTES if self.scaling is None else _SCALED_BYTES)
         if self.out.itemsize > self.sums.itemsize:
             total += rows * columns * self.out.itemsize
         return total + (self._buffer_bytes(rows, columns, depth, strip) if rows * columns else 0)
 
     def _buffer_bytes(self, rows: int, columns: int, depth: int, strip: int) -> int:
-        """Of packing buffers, in a panel's product and in the finish of a strip."""
+        """Of packing buffers, in the first panel's product, in the others' and in the finish of a strip.
+
+        They are kept for the next, and each grows to the largest, so that it may be all of them.
+        """
         kind = kind_of(self.types, depth, self.algebra)
         wide = -(-columns // 32) if self.types.lowering == "words" else columns
         most = 0
         for by_columns in (False, True):
             arrays = _laid(rows, wide, depth, kind, by_columns=by_columns)
-            for continues in (False, self.splits_k):
-                planned = self.device.plan(arrays, kind._replace(continues=continues), self.threads)
-                most = max(most, planned.buffer_bytes)
+            kinds = {kind, kind._replace(continues=self.splits_k)}
+            most = max(most, sum(self.device.plan(arrays, x, self.threads).buffer_bytes for x in kinds))
         if self.finishing is not None and self.finishing.finish is not None:
             names = [name for _, name in self.finishing.finish.parameters[1:]]
             arrays = _laid(strip, columns, 0, self.finishing, names)

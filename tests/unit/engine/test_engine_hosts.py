@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import platform
 import re
@@ -23,6 +24,8 @@ from tilewright.backends.cpu.loops import kernel_text
 from tilewright.backends.cpu.pool import _PAUSES, host_text
 from tilewright.backends.cpu.skinny import SkinnyKey, skinny_text
 from tilewright.backends.cpu.small import SmallKey, small_text
+from tilewright.engine.partial import Partial
+from tilewright.engine.request import Request
 from tilewright.native import halves
 from tilewright.native.bitcode import bitcode
 from tilewright.problem.reference import canonical, same_bits
@@ -85,6 +88,8 @@ SHAPES = {
 #: Those whose kernels for few rows and for exact extents are made; the others differ in packing only.
 ROWS = ("float16", "float32", "int8", "int64", "complex128")
 SMALL = ("float32", "int64")
+#: Those whose sums are continued; integers first.
+PANELS = ("int8", "int16", "float16", "float64", "complex64")
 #: Algebras and epilogues by name: dtype of the operands, and further arguments.
 FUSED: dict[str, tuple[str, dict[str, Any]]] = {
     "min-plus": ("float32", {"algebra": "min-plus"}),
@@ -118,6 +123,17 @@ def operands(kind: tuple[str, str, str], case: str) -> tuple[Array, Array]:
     return a, b
 
 
+def by_panels(name: str) -> Array:
+    """The packed product of a dtype, its sums continued from panel to panel."""
+    a, b = operands((name,) * 3, "packed")
+    shape = a.shape[0], b.shape[1]
+    work = Partial.of(a.dtype, b.dtype, shape, Request())
+    sums = np.empty(shape, work.sums)
+    for first, last in itertools.pairwise((0, 1, 10, 200, a.shape[1])):
+        work.add(a[:, first:last], b[first:last], sums, first=first == 0)
+    return work.finish(sums, (), slice(0, shape[0]), slice(0, shape[1]))
+
+
 def products(name: str = "") -> dict[str, Array]:
     """The bytes of every product that a host has kernels of its own for, by name."""
     found: dict[str, Array] = {}
@@ -127,6 +143,8 @@ def products(name: str = "") -> dict[str, Array]:
                 continue
             options = {} if kind[0] == kind[2] else {"dtype": kind[2]}
             found["-".join((*kind, case))] = tw.matmul(*operands(kind, case), **options)
+    for dtype in PANELS[:2] if name in INTEGERS_ONLY else PANELS:
+        found[f"{dtype}-panels"] = by_panels(dtype)
     for dtype in ("int8", "int16"):  # the sums that are farthest from 0, and overflow
         least = np.full((13, 601), np.iinfo(dtype).min, dtype)
         found[f"{dtype}-least"] = tw.matmul(least, np.repeat(least.T, 10, axis=1), dtype="int32")
@@ -174,6 +192,11 @@ def test_another_processor_gives_the_same_bits(name: str, here: dict[str, Array]
     there = products_on(name, tmp_path / "products.npz")
     assert len(there) >= 2 * len(DOTS)
     assert [x for x in there if there[x].tobytes() != here[x].tobytes()] == []
+
+
+@pytest.mark.parametrize("dtype", PANELS)
+def test_what_is_summed_by_panels_is_the_whole_product(dtype: str, here: dict[str, Array]) -> None:
+    assert here[f"{dtype}-panels"].tobytes() == here["-".join([*[dtype] * 3, "packed"])].tobytes()
 
 
 @pytest.mark.parametrize("kind", [x for x in KINDS if x[0] in REAL], ids="-".join)

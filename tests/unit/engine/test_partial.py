@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+import threading
+import tracemalloc
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
 from bitwise import same_bits
+from hypothesis import given, settings, strategies as st
 
 import tilewright as tw
+from tilewright.engine import partial
 from tilewright.engine.partial import Partial
 from tilewright.engine.request import Request
 from tilewright.errors import DeviceError, TilewrightError
@@ -63,7 +67,9 @@ def by_blocks(
         for p in cut(k, cuts) if work.splits_k else [slice(0, k)]:
             work.add(left[at][i, p], right[at][p, j], sums, first=p.start == 0)
         old = out[at][i, j] if work.reads_out and out is not None else None
-        found[at][i, j] = work.finish(sums, at, i, j, old)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(partial, "_STRIP", 70)  # a few rows at a time
+            found[at][i, j] = work.finish(sums, at, i, j, old)
     return found
 
 
@@ -72,16 +78,19 @@ def plain(x: Array) -> Array:
     return x.astype(np.float32 if is_float8(x.dtype.name) else x.dtype.newbyteorder("="))
 
 
-def check_same(a: Array, b: Array, out: Array | None = None, **options: Any) -> bool:
+def check_same(
+    a: Array, b: Array, out: Array | None = None, cuts: Sequence[int] = CUTS, tile: tuple[int, int] = TILE,
+    **options: Any,
+) -> bool:  # fmt: skip
     """By blocks it is what the whole product is, or is refused in the same words; whether there is one."""
     try:
         expected = tw.matmul(a, b, None if out is None else out.copy(), **options)
     except TilewrightError as error:
         with pytest.raises(type(error)) as caught:
-            by_blocks(a, b, out, **options)
+            by_blocks(a, b, out, cuts, tile, **options)
         assert str(caught.value) == str(error)
         return False
-    found = by_blocks(a, b, out, **options)
+    found = by_blocks(a, b, out, cuts, tile, **options)
     assert found.dtype == expected.dtype
     assert same_bits(plain(found), plain(expected))
     return True
@@ -248,3 +257,86 @@ def test_a_device_that_goes_on_from_no_sums_takes_the_whole_of_k(name: str) -> N
     assert not check_same(a, b, device="simulated", epilogue=tw.relu)
     with pytest.raises(DeviceError, match="multiply the whole of k at once"):
         work.add(a, b, np.empty((20, 30), work.sums), first=False)
+
+
+# Any product
+
+extents = st.integers(1, 70)
+
+
+@settings(max_examples=120, deadline=None)
+@given(
+    st.tuples(extents, extents, extents),
+    st.tuples(st.sampled_from(NAMES), st.sampled_from(NAMES)),
+    st.lists(st.integers(1, 69), max_size=6).map(sorted),
+    st.tuples(st.integers(1, 70), st.integers(1, 70)),
+    st.tuples(st.sampled_from("CF"), st.sampled_from("CF")),
+    st.sampled_from(["plus-times", "plus-times", "min-plus", "xor-and"]),
+    st.tuples(st.sampled_from([1, 1, 3, -0.5]), st.sampled_from([0, 0, 2])),
+    st.booleans(),
+)
+def test_any_cut_of_any_product(
+    shape: tuple[int, int, int], names: tuple[str, str], cuts: list[int], tile: tuple[int, int],
+    orders: tuple[Any, Any], algebra: str, scale: tuple[float, float], bends: bool,
+) -> None:  # fmt: skip
+    m, n, k = shape
+    a, b = np.asarray(drawn(names[0], m, k), order=orders[0]), np.asarray(drawn(names[1], k, n), order=orders[1])
+    options: dict[str, Any] = {"algebra": algebra, "alpha": scale[0], "beta": scale[1], "cuts": cuts, "tile": tile}
+    if bends:
+        options |= {"epilogue": bent, "epilogue_args": [drawn("float32", m, 1)]}
+    held = drawn("float32", 2, m, n, seed=4) if scale[1] else None
+    check_same(a, b, held, **options)
+
+
+# Memory
+
+MB = 1 << 20
+#: Dtypes of A and B, and what is asked besides; `out` is the dtype of the array that takes C.
+MEASURED: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "nothing to do": ("float32", "float32", {}),
+    "integers": ("int8", "int8", {}),
+    "operands converted": ("float64", ">f8", {"dtype": "float32"}),
+    "operands rounded": ("float64", "float64", {"dtype": "bfloat16"}),
+    "float8": ("float8_e4m3fn", "float8_e4m3fn", {"out": "float8_e5m2"}),
+    "sums rounded": ("float64", "float64", {"out": "bfloat16"}),
+    "a wider result": ("float32", "float32", {"epilogue": lambda total: tw.astype(total, "float64")}),
+    "scaled": ("float32", "float32", {"alpha": 2, "beta": 3, "out": ">f4"}),
+    "complex": ("complex64", "complex64", {"alpha": 2, "beta": 3, "out": "complex64"}),
+    "complex in more": ("complex64", "complex64", {"acc_dtype": "complex128", "beta": 3, "out": "complex64"}),
+    "booleans": ("bool", "bool", {}),
+    "bytes as booleans": ("uint8", "uint8", {"dtype": "bool", "casting": "unsafe", "algebra": "xor-and"}),
+}
+
+
+def peak_bytes(call: Callable[[], object]) -> int:
+    """What a call takes at most, made in a thread of its own: threads keep what their products have borrowed."""
+    found = []
+
+    def measured() -> None:
+        tracemalloc.start()
+        call()
+        found.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+
+    for _ in range(2):  # the second has its kernels
+        thread = threading.Thread(target=measured)
+        thread.start()
+        thread.join()
+    return found[1]
+
+
+@pytest.mark.parametrize("shape", [(900, 1100, 500), (5, 200_000, 70), (200_000, 3, 70), (600, 40, 5000)])
+@pytest.mark.parametrize("case", MEASURED)
+def test_no_more_memory_is_taken_than_was_said(case: str, shape: tuple[int, int, int]) -> None:
+    (m, n, k), (left, right, options) = shape, MEASURED[case]
+    out = as_dtype(options["out"]) if "out" in options else None
+    asked = Request(**{name: x for name, x in options.items() if name != "out"})
+    work = Partial.of(as_dtype(left), as_dtype(right), (m, n), asked, out)
+    said = work.extra_bytes(m, n, k)
+    sums = np.zeros((m, n), work.sums)
+    old = np.zeros((m, n), out) if work.reads_out else None
+    for order in ("C", "F"):
+        a, b = (np.zeros(x, as_dtype(name), order=order) for x, name in (((m, k), left), ((k, n), right)))
+        taken = peak_bytes(lambda a=a, b=b: [work.add(a, b, sums, first=x) for x in (True, False)])
+        finishing = peak_bytes(lambda: work.finish(sums, (), slice(0, m), slice(0, n), old))
+        assert taken + finishing <= said <= 2 * (taken + finishing) + 20 * MB
