@@ -26,6 +26,7 @@ class Activity:
     parts: int = 0  #: Of how many parts it is; 0 where nobody knows.
     unit: str = ""  #: What the parts are, in the plural; "" where only their share says something.
     done: Callable[[], int] | None = None  #: Gives how many are done, from any thread.
+    flops: int = 0  #: Operations of the whole; 0 where its rate says nothing.
     began_s: float = field(default_factory=time.monotonic)  #: When, by `time.monotonic`.
 
     def share(self) -> float:
@@ -77,7 +78,7 @@ def watched(watcher: Watcher) -> Iterator[None]:
 
 
 def announced(
-    doing: str, what: str, parts: int = 0, unit: str = "", done: Callable[[], int] | None = None
+    doing: str, what: str, parts: int = 0, unit: str = "", done: Callable[[], int] | None = None, flops: int = 0
 ) -> AbstractContextManager[object]:
     """A context in which work is done; the arguments are those of :class:`Activity`.
 
@@ -88,7 +89,11 @@ def announced(
     [1, 2, 3]
     """
     watchers = _watchers().present
-    return _announcement(watchers, Activity(doing, what, parts, unit, done)) if watchers else contextlib.nullcontext()
+    return (
+        _announcement(watchers, Activity(doing, what, parts, unit, done, flops))
+        if watchers
+        else contextlib.nullcontext()
+    )
 
 
 @contextlib.contextmanager

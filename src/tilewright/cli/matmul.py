@@ -1,7 +1,9 @@
-"""`tilewright matmul`: multiply two files."""
+"""`tilewright matmul`: multiply two arrays on disk."""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -9,7 +11,6 @@ import typer
 
 from tilewright.backends.inventory import spellings
 from tilewright.cli import completion
-from tilewright.errors import ArgumentValueError
 
 Dtype = Annotated[
     str | None,
@@ -22,9 +23,19 @@ Dtype = Annotated[
 
 
 def matmul(
-    a: Annotated[Path, typer.Argument(metavar="A.npy", help="Left operand, of shape (m, k).")],
-    b: Annotated[Path, typer.Argument(metavar="B.npy", help="Right operand, of shape (k, n).")],
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="C.npy", help="Where the product goes.")],
+    a: Annotated[Path, typer.Argument(metavar="A", help="Left operand, of shape (m, k): .npy, .zarr or .h5:/name.")],
+    b: Annotated[Path, typer.Argument(metavar="B", help="Right operand, of shape (k, n).")],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="C", help="Where the product goes.")],
+    memory: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE",
+            help="Most that this process may take, such as 2GB: the product goes by tiles of C, and goes on where it "
+            "was interrupted.",
+            show_default="what the product takes whole, where half of what is free has room for it; else that half",
+        ),
+    ] = None,
+    plan: Annotated[bool, typer.Option("--plan", help="Print how the product would be done, and do nothing.")] = False,
     kernel: Annotated[
         str | None,
         typer.Option(
@@ -42,21 +53,17 @@ def matmul(
         typer.Option(metavar="|".join(spellings()), help="Where matmul multiplies.", show_default="cpu"),
     ] = None,
     dtype: Dtype = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace C.npy if it exists.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace C if it exists.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON: the plan, and what it took.")] = False,
 ) -> None:
-    """Multiply two .npy files in the canonical order; the result appears whole or not at all.
+    """Multiply two arrays on disk in the canonical order; the result appears whole or not at all.
 
     Any shapes and dtypes that tilewright.matmul takes.
     """
-    import numpy as np
+    from tilewright.cli import values
+    from tilewright.errors import ArgumentValueError
 
-    from tilewright.cli import files, values
-    from tilewright.engine import matmul as engine
-    from tilewright.kernels import catalogue
-    from tilewright.ladder import choose, multiply
-    from tilewright.report import console
-
-    for option, given in (("--device", device), ("--dtype", dtype)):
+    for option, given in (("--device", device), ("--dtype", dtype), ("--memory", memory), ("--plan", plan or None)):
         if kernel is not None and given is not None:
             raise ArgumentValueError(
                 f"{option} must be left out with --kernel, which has one of its own (got {given!r} and {kernel!r})"
@@ -64,13 +71,67 @@ def matmul(
     simulated = None if gpu is None else values.gpu_name("--gpu", gpu)
     if device == "simulated" and simulated is not None:
         device = f"{device}:{simulated}"
+    if kernel is None and (memory or plan or json or not _fit((a, b, output))):
+        _by_blocks(a, b, output, memory, dtype=dtype, device=device, force=force, json=json, only_plan=plan)
+    else:
+        _at_once(a, b, output, kernel, simulated, device=device, dtype=dtype, force=force)
+
+
+def _fit(paths: Sequence[Path]) -> bool:
+    """Whether all are NumPy's files, of which the operands take less than a quarter of what is free."""
+    from tilewright.blocks.stores import Place
+    from tilewright.machine import host_memory
+
+    if any(Place.has_other_format(path) for path in paths):
+        return False
+    room = host_memory.available_bytes()
+    return room is None or sum(path.stat().st_size for path in paths[:2] if path.is_file()) < room / 4
+
+
+def _at_once(
+    a: Path, b: Path, output: Path, kernel: str | None, gpu: str | None, *, device: str | None, dtype: str | None,
+    force: bool,
+) -> None:  # fmt: skip
+    """Read both, multiply, write."""
+    import numpy as np
+
+    from tilewright.cli import files
+    from tilewright.engine import matmul as engine
+    from tilewright.kernels import catalogue
+    from tilewright.ladder import choose, multiply
+    from tilewright.report import console
+
     files.check_output(output, force=force)
     left, right = files.read(a), files.read(b)
     if kernel is None:
         c = np.asarray(engine.matmul(left, right, dtype=dtype, device=device))
     else:
-        c = multiply(choose(catalogue.records(), kernel), left, right, gpu=simulated)
+        c = multiply(choose(catalogue.records(), kernel), left, right, gpu=gpu)
     files.write(output, c, force=force)
     shape = " x ".join(map(str, c.shape)) or "one"
     where = f" on {device}" if device else ""
     console.plain(f"{output}: {shape} {c.dtype}, by {kernel or 'matmul'}{where}")
+
+
+def _by_blocks(
+    a: Path, b: Path, output: Path, memory: str | None, *, dtype: str | None, device: str | None, force: bool,
+    json: bool, only_plan: bool,
+) -> None:  # fmt: skip
+    """Tile by tile, within the memory allowed."""
+    from tilewright.engine import outside
+    from tilewright.engine.request import Request
+    from tilewright.report import console, on_disk
+
+    asked = Request(dtype=dtype, device=device)
+    with outside.planned(str(a), str(b), str(output), asked, memory, force=force) as product:
+        if not json and product.plan is not None:
+            console.plain(str(product.plan))
+        began, seconds = time.perf_counter(), None
+        if not only_plan:
+            product.run()
+            seconds = time.perf_counter() - began
+        if json:
+            console.document(on_disk.document(product.plan, seconds))
+        elif seconds is not None:
+            what = f"{' x '.join(map(str, product.shape)) or 'one'} {product.partial.out}"
+            console.plain(on_disk.outcome(str(output), what, product.plan, seconds, product.kept))

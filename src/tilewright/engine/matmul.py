@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.backends.inventory import opened, owner
-from tilewright.engine import device_arrays, operands
+from tilewright.engine import device_arrays, operands, outside
 from tilewright.engine.fusing import Arguments, Epilogue, Kept
 from tilewright.engine.known_layouts import at_once, thread_count
 from tilewright.engine.libraries import Frame, Tensor, of_operands
@@ -19,6 +19,7 @@ from tilewright.engine.planning import Plan, planned
 from tilewright.engine.promotion import Casting, Order, as_dtype, check_order
 from tilewright.engine.request import NAMES, Request, multiply
 from tilewright.engine.shapes import Axes, Shape, checked_shape, matrices_at, matrices_last, placed, result_shape
+from tilewright.errors import ArgumentValueError
 from tilewright.problem.algebra import Algebra, checked
 
 Array = npt.NDArray[Any]
@@ -51,6 +52,7 @@ class Options(TypedDict, total=False):
     device: str | None
     casting: Casting
     axes: list[Any] | None
+    memory: int | str | None
 
 
 @overload
@@ -94,6 +96,7 @@ def matmul(
     device: str | None = None,
     casting: Casting = "same_kind",
     axes: list[Any] | None = None,
+    memory: int | str | None = None,
 ) -> Any:
     """Multiply matrices in the canonical order: the same bits for any threads, batch size, strides and host.
 
@@ -104,10 +107,12 @@ def matmul(
         read where they are: nothing is copied but operands whose values a kernel does not read (float8, another byte
         order, a cast that rounds). NumPy arrays, sequences, whatever has `__array_interface__` or DLPack on the CPU,
         CPU tensors of torch (their gradients are products of the same kind), JAX's arrays, pandas' frames and series,
-        whose labels meet as in `numpy.matmul`.
+        whose labels meet as in `numpy.matmul`. And what lies outside memory: paths of .npy, .zarr and .h5 files, arrays
+        of zarr and h5py, `numpy.memmap` too large for memory. Panels of these are read while others are multiplied.
     out : ndarray or torch.Tensor, shape of the result, optional
-        Where the result goes, cast by the rule `casting`; any strides, and it may overlap the operands. A
-        `numpy.memmap` takes what does not fit in memory.
+        Where the result goes, cast by the rule `casting`; any strides, and it may overlap the operands. A path of a new
+        .npy, .zarr or .h5 file takes what does not fit in memory: it appears when it is whole, and the same call goes
+        on where one before was interrupted. So may arrays of zarr and h5py, and `numpy.memmap`, which are not resumed.
     dtype : dtype, optional
         What the operands are taken for and the result has; their common dtype by default (float32 for float8).
         Integers wrap modulo its bits: int8 by int8 sums exactly with `dtype="int32"`.
@@ -147,6 +152,9 @@ def matmul(
     axes : list of three tuples of int, optional
         The axes of the matrices in `a`, `b` and the result, as for `numpy.matmul`: ``[(-2, -1), (-2, -1), (-2, -1)]``
         is the default for matrices; a vector has one axis, a scalar none.
+    memory : int or str, optional
+        Most that this process may take while arrays outside memory are multiplied: bytes, or text such as "2GB". By
+        default half of what is free, beside what the process has.
 
     Returns
     -------
@@ -162,6 +170,8 @@ def matmul(
         Dtypes that have no product here (object, longdouble, dates, strings) or cannot be cast. It is a TypeError.
     DeviceError, MissingExtraError
         There is no such device here, it cannot make such a product, or what it needs is not installed.
+    StorageError
+        An array on disk cannot be read or written, or changed meanwhile. It is an OSError.
     OutOfMemoryError
         The result has no room in this host's memory; the message says what would. It is a MemoryError.
 
@@ -180,7 +190,7 @@ def matmul(
     >>> tw.matmul(a, a.T, epilogue=lambda total: tw.requantise(total, 0.001))
     array([[40]], dtype=int8)
     """
-    if type(a) is type(b) is _ndarray and acc_dtype is None and epilogue is None and device is None:
+    if type(a) is type(b) is _ndarray and acc_dtype is memory is None and epilogue is None and device is None:
         plain = type(alpha) is type(beta) is int and alpha == 1 and beta == 0 and type(order) is str
         plain = plain and epilogue_args is _NONE and axes is None and casting == "same_kind"
         if plain and algebra == "plus-times" and (dtype is None or isinstance(dtype, NAMES)):
@@ -188,6 +198,10 @@ def matmul(
             if found is not None:
                 return found
     given = Request(dtype, acc_dtype, alpha, beta, epilogue, epilogue_args, algebra, threads, order, device, casting)
+    if memory is not None or outside.is_outside(a, b, out):
+        if axes is not None:
+            raise ArgumentValueError("`axes` must be left out for arrays outside memory; store them with matrices last")
+        return outside.matmul(a, b, out, given, memory)
     return _matmul(a, b, out, given, axes)
 
 

@@ -7,6 +7,7 @@ afterwards goes element by element. So they do not depend on tiles and panels.
 from __future__ import annotations
 
 import functools
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -132,6 +133,16 @@ class Partial:
     def reads_out(self) -> bool:
         """Whether :meth:`finish` needs what C held."""
         return self.asked.beta != 0
+
+    def identity(self) -> dict[str, Any]:
+        """What the result's bits depend on beside the operands, as JSON holds it."""
+        finish = repr((self.finishing, self.scaling, self.asked.scale, self.algebra))
+        return {
+            "types": [x.name for x in (*self.given, self.sums, self.out)],
+            "finish": zlib.crc32(finish.encode()),
+            "operands": [zlib.crc32(np.ascontiguousarray(x).tobytes()) for x in self.operands],
+            "order": self.asked.order,
+        }
 
     def add(self, a: Array, b: Array, sums: Array, *, first: bool) -> None:
         """Add the product of two panels to a tile's sums; the `first` starts them from zero.

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TextIO
 
 from tilewright import waiting
+from tilewright.machine.sizes import duration_text
 from tilewright.waiting import Activity
 
 #: Seconds that something takes before a line shows it.
@@ -108,20 +109,14 @@ def line(works: Sequence[Activity], now_s: float, patience_seconds: float = PATI
 
 def _text(work: Activity, now_s: float) -> str:
     seconds = now_s - work.began_s
-    text = f"{work.doing} {work.what}".rstrip() + f" ... {_duration(seconds)}"
+    text = f"{work.doing} {work.what}".rstrip() + f" ... {duration_text(seconds)}"
     share = work.share()
     if work.done is None or not work.parts:
         return text
     amount = f"{min(work.done(), work.parts):,} of {work.parts:,} {work.unit}" if work.unit else f"{100 * share:.0f} %"
-    left = f", about {_duration(seconds * (1 - share) / share)} left" if _LEAST_SHARE <= share < 1 else ""
-    return f"{text}, {amount}{left}"
-
-
-def _duration(seconds: float) -> str:
-    whole = int(seconds)
-    if whole < 120:
-        return f"{whole} s"
-    return f"{whole // 60} min" if whole < 7200 else f"{whole // 3600} h {whole % 3600 // 60} min"
+    left = f", about {duration_text(seconds * (1 - share) / share)} left" if _LEAST_SHARE <= share < 1 else ""
+    rate = f", {share * work.flops / seconds / 1e9:,.3g} GFLOPS" if work.flops and seconds else ""
+    return f"{text}, {amount}{rate}{left}"
 
 
 @contextlib.contextmanager

@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+from tilewright.blocks.stores.arrays import MemoryStore
 from tilewright.blocks.stores.kinds import created, existing, is_outside, opened
 from tilewright.blocks.stores.places import Place
 from tilewright.blocks.stores.rows import as_column, as_row
 from tilewright.blocks.stores.store import Array, Store
 
-__all__ = ["Array", "Place", "Store", "as_column", "as_row", "created", "existing", "is_outside", "opened"]
+__all__ = [
+    "Array",
+    "MemoryStore",
+    "Place",
+    "Store",
+    "as_column",
+    "as_row",
+    "created",
+    "existing",
+    "is_outside",
+    "opened",
+]

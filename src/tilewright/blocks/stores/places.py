@@ -63,6 +63,14 @@ class Place:
             "written x.h5:/name"
         )
 
+    @classmethod
+    def has_other_format(cls, given: str | os.PathLike[str]) -> bool:
+        """Whether a path's suffix is that of a known format other than NumPy's."""
+        try:
+            return cls.of(given, "path").format is not FORMATS[0]
+        except ArgumentValueError:
+            return False
+
     @property
     def text(self) -> str:
         """The path as people write it."""

@@ -1,0 +1,136 @@
+"""The journal of a product in progress: which product it is, and which tiles of it lie on disk, with their checksums.
+
+Lines of JSON. The first says what is computed; each other one a tile that is done. A line is on disk before the next
+tile's is written, and a last line that was torn off by a crash is no line.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+from tilewright.errors import ArgumentValueError
+
+#: Of the lines' form; another one's journals are refused.
+_VERSION = 1
+
+
+@dataclass(eq=False, slots=True)
+class Journal:
+    """One product's, open for further lines."""
+
+    path: Path
+    is_new: bool = True  #: Whether nothing was begun before.
+    done: dict[int, int] = field(default_factory=dict)  #: Tiles on disk -> the CRC-32 of their bytes.
+
+    @classmethod
+    @contextlib.contextmanager
+    def opened(cls, path: Path, product: Mapping[str, Any], *, force: bool = False) -> Iterator[Journal]:
+        """The journal of a product, for as long as it is worked at: what the file says of it, or a new one.
+
+        `product` is what makes it the same: JSON values by name, the operands' under "a" and "b". With `force` another
+        product's journal makes room.
+
+        Raises
+        ------
+        ArgumentValueError
+            The file is another product's; the message says what differs. Or another process works at it.
+        """
+        asked = {"journal": _VERSION, **_as_json(product)}
+        with path.open("ab") as file:
+            _lock(file, path)
+            lines = _believed(path)
+            differing = [x for x in {**asked, **lines[0]} if asked.get(x) != lines[0].get(x)] if lines else []
+            if differing and not force:
+                raise ArgumentValueError(
+                    f"{path}: a product was begun here whose {_listed(differing)} differ from this one's; give back "
+                    "what it was begun with to go on, or drop its beginnings with --force"
+                )
+            if differing or not lines:
+                os.truncate(path, 0)
+                made = cls(path)
+                made._append(asked)
+            else:
+                made = cls(path, False, {line["tile"]: line["crc32"] for line in lines[1:]})
+            yield made
+
+    @staticmethod
+    def tile_of(path: Path) -> tuple[int, int] | None:
+        """The rows and columns of the tiles that were begun; None where nothing was."""
+        try:
+            with path.open("rb") as file:
+                first = _value(file.readline()) or {}
+        except OSError:
+            return None
+        tile = first.get("tile")
+        if isinstance(tile, list) and len(tile) == 2 and all(type(x) is int and x > 0 for x in tile):
+            return tile[0], tile[1]
+        return None
+
+    def add(self, tile: int, crc32: int) -> None:
+        """Note that a tile is on disk; the note is on disk when this returns."""
+        self._append({"tile": tile, "crc32": crc32})
+        self.done[tile] = crc32
+
+    def remove(self) -> None:
+        """Take the file away: the product is whole."""
+        self.path.unlink(missing_ok=True)
+
+    def _append(self, line: Mapping[str, Any]) -> None:
+        with self.path.open("ab") as file:
+            file.write(json.dumps(line, sort_keys=True).encode() + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def _lock(file: IO[bytes], path: Path) -> None:
+    """Keep other processes away until the file is closed; a process that is killed gives it back."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise ArgumentValueError(
+            f"{path}: one process at a time may work at a result (another does); wait for it, or name another output"
+        ) from None
+
+
+def _as_json(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values as a file gives them back: tuples are lists there."""
+    found: dict[str, Any] = json.loads(json.dumps(values))
+    return found
+
+
+def _believed(path: Path) -> list[dict[str, Any]]:
+    """Lines that ended, up to the first that makes no sense; the file is cut there."""
+    found: list[dict[str, Any]] = []
+    size = 0
+    for line in path.read_bytes().splitlines(keepends=True):
+        value = _value(line)
+        if value is None or (found and not _is_tile(value)):
+            break
+        found.append(value)
+        size += len(line)
+    os.truncate(path, size)
+    return found
+
+
+def _value(line: bytes) -> dict[str, Any] | None:
+    """The object that a whole line holds."""
+    try:
+        value = json.loads(line) if line.endswith(b"\n") else None
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _is_tile(line: Mapping[str, Any]) -> bool:
+    return line.keys() == {"tile", "crc32"} and all(type(x) is int for x in line.values())
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)

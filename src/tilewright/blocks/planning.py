@@ -1,0 +1,327 @@
+"""Tiles and panels of a product larger than memory: which fit, what they read and write, and how long that takes.
+
+A tile of C stays in memory while panels of A and B stream through it, k ascending. Everything here is arithmetic on
+extents; nothing is read.
+"""
+
+from __future__ import annotations
+
+import bisect
+import functools
+import itertools
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from tilewright.errors import ArgumentValueError
+from tilewright.machine.sizes import duration_text, size_text
+
+#: Panels of each operand that are held: one is multiplied while the next is read.
+PANELS = 2
+#: Steps along k below which a panel is not cut: the engine reads and writes the sums once for each.
+_LEAST_DEPTH = 256
+#: Rows and columns below which a tile is not cut while anything else is left to cut.
+_LEAST_SIDE = 64
+#: Bytes of C that are converted, checked and written at a time.
+STRIP_BYTES = 2 << 20
+#: How many sizes are tried between the least and the whole of an extent.
+_TRIED = 32
+#: What a tile costs beside its steps (a flush, a line of the journal), and a step beside its arithmetic: measured with
+#: empty ones.
+_TILE_SECONDS, _STEP_SECONDS = 5e-3, 2e-4
+#: Plans are about as quick as the quickest up to so many times its seconds.
+_ABOUT = 1.02
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """A product of matrices, as planning sees it.
+
+    Examples
+    --------
+    >>> Sizes((4, 5, 6), (4, 4), 4, 4).flops
+    240
+    """
+
+    extents: tuple[int, int, int]  #: m, n, k; only k may be 0.
+    operand_bytes: tuple[int, int]  #: Of an element of A and of B, as they are stored.
+    sum_bytes: int  #: Of a running sum.
+    out_bytes: int  #: Of an element of C.
+    #: Extents that storage reads or writes whole: of A's rows and columns, B's, C's.
+    chunks: tuple[tuple[int, int], tuple[int, int], tuple[int, int]] = ((1, 1), (1, 1), (1, 1))
+    resident: tuple[bool, bool] = (False, False)  #: Whether A, and B, lie in memory already.
+    splits_k: bool = True  #: Whether sums continue from panel to panel.
+    batch: int = 1  #: Products of these extents.
+    #: Bytes that a step on (rows, columns, depth) takes beside tile and panels.
+    extra_bytes: Callable[[int, int, int], int] = field(default=lambda rows, columns, depth: 0, compare=False)
+
+    @property
+    def flops(self) -> int:
+        """Multiplications and additions."""
+        return 2 * math.prod(self.extents) * self.batch
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """What this machine does in a second."""
+
+    flops: float = 1e11
+    read_bytes: float = 1e9
+    write_bytes: float = 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class BlockPlan:
+    """How a product larger than memory is done.
+
+    Attributes
+    ----------
+    rows, columns, depth : int
+        Of a tile of C, and of panels along k.
+    tiles_held : int
+        2 where a tile is written while the next is summed, else 1.
+    by_columns : bool
+        Whether tiles follow each other down a column of C, so that panels of B stay; else along a row.
+    held_bytes : int
+        Most memory that tiles, panels and steps take at a time.
+    read_bytes, written_bytes : int
+        Between storage and memory.
+    least_bytes : int
+        What no order of the same work can read and write less than with `held_bytes`: each array once, and
+        ``2 m n k / sqrt(S) - 2 S`` elements for a memory of S.
+        Source: Smith, Lowery, Langou, van de Geijn, A Tight I/O Lower Bound for Matrix Multiplication (2019).
+    seconds : float
+        Expected, at the rates that were given.
+    """
+
+    sizes: Sizes
+    rows: int
+    columns: int
+    depth: int
+    tiles_held: int
+    by_columns: bool
+    held_bytes: int
+    read_bytes: int
+    written_bytes: int
+    least_bytes: int
+    seconds: float
+    rates: Rates = field(compare=False)
+
+    @property
+    def grid(self) -> tuple[int, int, int]:
+        """Tiles down and across C, and panels along k.
+
+        >>> plan(Sizes((100, 100, 100), (4, 4), 4, 4), 1 << 20).grid
+        (1, 1, 1)
+        """
+        m, n, k = self.sizes.extents
+        return -(-m // self.rows), -(-n // self.columns), max(1, -(-k // max(self.depth, 1)))
+
+    @property
+    def facts(self) -> Mapping[str, str]:
+        """What the plan says, by its label."""
+        m, n, k = self.sizes.extents
+        down, across, panels = self.grid
+        entries = f"{self.sizes.batch:,} of " if self.sizes.batch > 1 else ""
+        line = "column" if self.by_columns else "row"
+        about = duration_text(self.seconds) if self.seconds >= 10 else f"{self.seconds:.1f} s"
+        moved, rates = self.read_bytes + self.written_bytes, self.rates
+        return {
+            "product": f"{entries}{m:,} x {k:,} by {k:,} x {n:,}",
+            "tiles": f"{down:,} x {across:,} of {self.rows:,} x {self.columns:,}, {line} by {line}",
+            "panels": f"{panels:,} of {self.depth:,} along k",
+            "memory": f"{size_text(self.held_bytes)} beside the process",
+            "reads": size_text(self.read_bytes),
+            "writes": size_text(self.written_bytes),
+            "bound": f"{moved / max(self.least_bytes, 1):.2f} times the {size_text(self.least_bytes)} of any order",
+            "time": f"{about} at {rates.flops / 1e9:,.4g} GFLOPS, "
+            f"{rates.read_bytes / 1e9:,.3g} GB/s read, {rates.write_bytes / 1e9:,.3g} GB/s written",
+        }
+
+    def __str__(self) -> str:
+        return "\n".join(f"{name:<9}{line}" for name, line in self.facts.items())
+
+    @property
+    def tiles(self) -> int:
+        """Tiles of all products of the batch."""
+        return self.grid[0] * self.grid[1] * self.sizes.batch
+
+    def order(self) -> Iterator[tuple[int, int, int]]:
+        """Every tile (entry of the batch, row, column of the grid) in turn, in a serpentine."""
+        down, across, _ = self.grid
+        outer, inner = (across, down) if self.by_columns else (down, across)
+        turn = itertools.cycle((range(inner), range(inner - 1, -1, -1)))
+        for entry in range(self.sizes.batch):
+            for line in range(outer):
+                for place in next(turn):
+                    yield (entry, place, line) if self.by_columns else (entry, line, place)
+
+    @property
+    def strip_rows(self) -> int:
+        """Rows of a tile that are finished and written at a time."""
+        return strip_rows(self.sizes, self.columns)
+
+    def part(self, axis: int, index: int) -> slice:
+        """Where a tile or panel lies along m, n or k (0, 1, 2)."""
+        step = (self.rows, self.columns, self.depth)[axis]
+        return slice(index * step, min((index + 1) * step, self.sizes.extents[axis]))
+
+
+def plan(sizes: Sizes, memory_bytes: int, rates: Rates | None = None, tile: tuple[int, int] | None = None) -> BlockPlan:
+    """The quickest plan that holds no more than so many bytes; of those about as quick the one that reads least.
+
+    With `tile` its rows and columns are these, as those of a product that was begun with them.
+
+    Raises
+    ------
+    ArgumentValueError
+        Not even the smallest tile and panels fit.
+
+    Examples
+    --------
+    >>> found = plan(Sizes((4096, 4096, 4096), (4, 4), 4, 4), 64 << 20)
+    >>> found.held_bytes <= 64 << 20, found.grid
+    (True, (5, 2, 2))
+    """
+    rates, beside = rates or Rates(), 0
+    while True:
+        found = _quickest(sizes, memory_bytes - beside, rates, tile)
+        if found is None:
+            rows, columns, depths = _sizes_of(sizes, tile)
+            least = beside + _held(sizes, rows[0], columns[0], depths[0], 1)
+            raise ArgumentValueError(
+                f"`memory` must have room for one tile of C and panels of A and B, {size_text(least)} beside the "
+                f"process itself (got {size_text(max(memory_bytes, 0))}); allow more, or store the arrays in smaller "
+                "chunks"
+            )
+        # What a step takes is asked for a plan's own extents alone, as the answer takes longer than the plan.
+        needed = sizes.extra_bytes(found.rows, found.columns, found.depth)
+        if needed <= beside:
+            return replace(found, held_bytes=found.held_bytes + needed)
+        beside = needed
+
+
+def _quickest(sizes: Sizes, memory_bytes: int, rates: Rates, tile: tuple[int, int] | None) -> BlockPlan | None:
+    """The best plan of those that fit; None where none does."""
+    plans = list(_fitting(sizes, memory_bytes, rates, tile))
+    # Rates are measured in a moment: of plans about as quick, the one that reads least depends on them least.
+    soon = _ABOUT * min((x.seconds for x in plans), default=0.0)
+    return min((x for x in plans if x.seconds <= soon), key=lambda x: (x.read_bytes, x.seconds, -x.depth), default=None)
+
+
+def _fitting(sizes: Sizes, memory_bytes: int, rates: Rates, tile: tuple[int, int] | None) -> Iterator[BlockPlan]:
+    """Plans that fit, for each number of rows and each depth those of the most columns."""
+    every_row, every_column, every_depth = _sizes_of(sizes, tile)
+    for rows, depth, tiles in itertools.product(every_row, every_depth, (1, 2)):
+        fits = functools.partial(_held, sizes, rows, depth=depth, tiles=tiles)
+        count = bisect.bisect_right(every_column, memory_bytes, key=fits)
+        if count:
+            columns = every_column[count - 1]
+            for by_columns in (False, True):
+                yield _made(sizes, (rows, columns, depth), tiles, by_columns=by_columns, rates=rates)
+
+
+def _sizes_of(sizes: Sizes, tile: tuple[int, int] | None) -> tuple[list[int], list[int], list[int]]:
+    """Rows, columns and depths worth trying, in whole chunks where chunks are smaller than the extent."""
+    m, n, k = sizes.extents
+    (a_rows, a_columns), (b_rows, b_columns), (c_rows, c_columns) = sizes.chunks
+    depths = _sizes(k, (a_columns, b_rows), _LEAST_DEPTH) if sizes.splits_k else [k]
+    if tile is not None:
+        return [tile[0]], [tile[1]], depths
+    return _sizes(m, (a_rows, c_rows), _LEAST_SIDE), _sizes(n, (b_columns, c_columns), _LEAST_SIDE), depths
+
+
+def _sizes(extent: int, chunks: tuple[int, int], least: int) -> list[int]:
+    """Sizes of a part of an extent, about a constant factor apart, and the whole: multiples of both chunks."""
+    if extent == 0:
+        return [0]
+    unit = math.lcm(*(chunk for chunk in chunks if chunk < extent))
+    unit = unit if unit < extent else 1
+    low = min(extent, max(least, unit))
+    steps = [low * (extent / low) ** (i / (_TRIED - 1)) for i in range(_TRIED)]
+    even = [-(-extent // parts) for parts in range(1, 17)]  # equal parts, so that the last is no sliver
+    return sorted({min(extent, -(-int(x) // unit) * unit) for x in (*steps, *even) if x >= low} | {extent})
+
+
+def strip_rows(sizes: Sizes, columns: int) -> int:
+    """Rows of C, so many columns each, that are written at a time: whole chunks.
+
+    >>> strip_rows(Sizes((4096, 4096, 4096), (4, 4), 4, 4), 4096)
+    128
+    """
+    chunk = min(sizes.chunks[2][0], sizes.extents[0])
+    fitting = STRIP_BYTES // max(1, columns * sizes.out_bytes)
+    return min(max(1, fitting // chunk) * chunk, sizes.extents[0])
+
+
+def _held(sizes: Sizes, rows: int, columns: int, depth: int, tiles: int) -> int:
+    """Bytes in memory at a time."""
+    panels = [
+        0 if lies else side * depth * size
+        for side, size, lies in zip((rows, columns), sizes.operand_bytes, sizes.resident, strict=True)
+    ]
+    strip = 2 * strip_rows(sizes, columns) * columns * sizes.out_bytes  # C's rows, and what its storage makes of them
+    return tiles * rows * columns * sizes.sum_bytes + PANELS * sum(panels) + strip
+
+
+def _made(sizes: Sizes, shape: tuple[int, int, int], tiles: int, *, by_columns: bool, rates: Rates) -> BlockPlan:
+    """The plan of these rows, columns and depth."""
+    held = _held(sizes, *shape, tiles)
+    read = _read_bytes(sizes, *shape, by_columns=by_columns)
+    written = math.prod(sizes.extents[:2]) * sizes.batch * sizes.out_bytes
+    seconds = _seconds(sizes, shape, read, written, tiles, rates)
+    return BlockPlan(sizes, *shape, tiles, by_columns, held, read, written, _least_bytes(sizes, held), seconds, rates)
+
+
+def _read_bytes(sizes: Sizes, rows: int, columns: int, depth: int, *, by_columns: bool) -> int:
+    """What the runner's panels read: it keeps :data:`PANELS` of each operand."""
+    m, n, k = sizes.extents
+    (a_rows, a_columns), (b_rows, b_columns), _ = sizes.chunks
+    if 0 in (m, n, k):
+        return 0
+    a = _covered(m, rows, a_rows) * _covered(k, depth, a_columns) * sizes.operand_bytes[0]
+    b = _covered(k, depth, b_rows) * _covered(n, columns, b_columns) * sizes.operand_bytes[1]
+    down, across = -(-m // rows), -(-n // columns)
+    if -(-k // depth) > PANELS:
+        a, b = a * across, b * down
+    elif by_columns:  # a whole column of B's panels stays while A's pass, and A's stay at the turn
+        a = a * across - (across - 1) * (m - (down - 1) * rows) * k * sizes.operand_bytes[0]
+    else:
+        b = b * down - (down - 1) * (n - (across - 1) * columns) * k * sizes.operand_bytes[1]
+    return sizes.batch * sum(0 if lies else x for x, lies in zip((a, b), sizes.resident, strict=True))
+
+
+def _covered(extent: int, step: int, chunk: int) -> int:
+    """How much of an extent is read by parts of `step`, each with whole chunks.
+
+    >>> _covered(100, 30, 1), _covered(100, 30, 20), _covered(100, 40, 20)
+    (100, 140, 100)
+    """
+    if chunk <= 1 or step % chunk == 0 or step >= extent:
+        return extent
+    return sum(
+        min(-(-min(start + step, extent) // chunk) * chunk, extent) - start // chunk * chunk
+        for start in range(0, extent, step)
+    )
+
+
+def _least_bytes(sizes: Sizes, held: int) -> int:
+    m, n, k = sizes.extents
+    a, b = sizes.operand_bytes
+    size = min(a, b, sizes.out_bytes)
+    elements = max(held // size, 1)
+    once = m * k * a + k * n * b + m * n * sizes.out_bytes
+    return sizes.batch * max(once, size * int(2 * m * n * k / math.sqrt(elements) - 2 * elements))
+
+
+def _seconds(sizes: Sizes, shape: tuple[int, int, int], read: int, written: int, tiles: int, rates: Rates) -> float:
+    """Steps overlap reads; writes overlap both where two tiles are held, but for the last."""
+    down, across, panels = (
+        max(1, -(-extent // max(step, 1))) for extent, step in zip(sizes.extents, shape, strict=True)
+    )
+    count = down * across * sizes.batch
+    steps = sizes.flops / rates.flops + count * (_TILE_SECONDS + panels * _STEP_SECONDS)
+    reads, writes = read / rates.read_bytes, written / rates.write_bytes
+    if tiles == 1:
+        return max(steps, reads) + writes
+    return max(steps, reads + writes * (1 - 1 / count)) + writes / count

@@ -1,0 +1,231 @@
+"""Carries a plan out: panels are read while others are multiplied, and a tile is written while the next is summed."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import time
+import zlib
+from collections.abc import Collection, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tilewright.blocks.journal import Journal
+from tilewright.blocks.planning import PANELS, BlockPlan
+from tilewright.blocks.stores import MemoryStore, Store
+from tilewright.blocks.work import Work
+from tilewright.errors import StorageError
+from tilewright.waiting import announced
+
+Array = npt.NDArray[Any]
+#: Seconds between two looks at whether an operand changed meanwhile.
+_LOOK_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of a tile: panels of A and B, and the sums they are added to."""
+
+    tile: int  #: Its number: entries of the batch one after the other, each by rows.
+    entry: int
+    row: int
+    column: int
+    panel: int
+
+
+class Run:
+    """One product as it is carried out."""
+
+    def __init__(
+        self, plan: BlockPlan, stores: tuple[Store, Store, Store], work: Work, *, reads_out: bool = False,
+        journal: Journal | None = None,
+    ) -> None:  # fmt: skip
+        """`stores` are A's, B's and C's; `reads_out` says that C's tile as it was is an operand of the finish."""
+        self.plan, self.work, self.journal, self.reads_out = plan, work, journal, reads_out
+        self.a, self.b, self.c = stores
+        self.batch = self.c.shape[:-2]
+        self.done = 0  #: Steps.
+        self._operands = [x for x in stores[:2] if not x.resident]  # nobody else has those in memory
+        self._identities = [x.identity() for x in self._operands]
+        self._looked = time.monotonic()
+        tile = np.empty((plan.tiles_held, plan.rows * plan.columns), work.sums)
+        self._sums, self._writes = list(tile), [_nothing()] * plan.tiles_held
+
+    def __call__(self, only: Collection[int] | None = None) -> None:
+        """Make C, or `only` some of its tiles, but for those that the journal has.
+
+        Raises
+        ------
+        StorageError
+            An operand changed or cannot be read, C cannot be written, or a tile that was written is another now.
+        """
+        kept = self.journal.done if self.journal is not None else {}
+        for tile, crc32 in kept.items():
+            self._check(tile, crc32)
+        steps = [step for step in self._steps() if step.tile not in kept and (only is None or step.tile in only)]
+        m, n, k = self.plan.sizes.extents
+        flops = self.plan.sizes.flops * len(steps) // (self.plan.tiles * self.plan.grid[2])
+        with (
+            announced("multiplying", f"{m:,} x {k:,} by {k:,} x {n:,}", len(steps), "steps", lambda: self.done, flops),
+            _pool("read", PANELS) as readers,
+            _pool("write", 1) as writer,
+        ):
+            self._go(steps, readers, writer)
+            for write in self._writes:
+                write.result()
+            self._look()
+
+    def _go(self, steps: list[Step], readers: ThreadPoolExecutor, writer: ThreadPoolExecutor) -> None:
+        plan = self.plan
+        left = Panels(self.a, plan.rows, plan.depth, readers)
+        right = Panels(self.b, plan.depth, plan.columns, readers)
+        held = itertools.cycle(range(plan.tiles_held))
+        place, ahead = 0, None
+        for step, following in itertools.zip_longest(steps, steps[1:]):
+            panels = ahead or self._asked(left, right, step)
+            ahead = None if following is None else self._asked(left, right, following)
+            if step.panel == 0:
+                place = next(held)
+                self._writes[place].result()  # whose buffer this was
+            rows, columns, depth = self._where(step)
+            sums = _shaped(self._sums[place], rows, columns)
+            a, b = (panel.result() for panel in panels)
+            if depth.stop > depth.start or step.panel == 0:
+                self.work.add(a, b, sums, first=step.panel == 0)
+            self.done += 1
+            if step.panel == plan.grid[2] - 1:
+                self._writes[place] = writer.submit(self._written, step, sums)
+
+    def _steps(self) -> Iterator[Step]:
+        down, across, panels = self.plan.grid
+        for entry, row, column in self.plan.order():
+            for panel in range(panels):
+                yield Step((entry * down + row) * across + column, entry, row, column, panel)
+
+    def _where(self, step: Step) -> tuple[slice, slice, slice]:
+        """Its rows, columns, and place along k."""
+        return self.plan.part(0, step.row), self.plan.part(1, step.column), self.plan.part(2, step.panel)
+
+    def _asked(self, left: Panels, right: Panels, step: Step) -> tuple[Future[Array], Future[Array]]:
+        """The panels of a step, which may be on their way."""
+        rows, columns, depth = self._where(step)
+        at = self._at(step.entry)
+        return left.get(at, rows, depth), right.get(at, depth, columns)
+
+    def _at(self, entry: int) -> tuple[int, ...]:
+        return tuple(int(i) for i in np.unravel_index(entry, self.batch)) if self.batch else ()
+
+    def _written(self, step: Step, sums: Array) -> None:
+        """Finish a tile and write it; its line in the journal says that it lies on disk."""
+        at, (rows, columns, _), crc32 = self._at(step.entry), self._where(step), 0
+        for strip in self._strips(rows):
+            old = None
+            if self.reads_out:
+                old = np.empty((strip.stop - strip.start, columns.stop - columns.start), self.c.dtype)
+                self.c.read(at, strip, columns, old)
+            part = sums[strip.start - rows.start : strip.stop - rows.start]
+            values = np.ascontiguousarray(self.work.finish(part, at, strip, columns, old), self.c.dtype)
+            crc32 = zlib.crc32(values.view(np.uint8).data, crc32)
+            self.c.write(at, strip, columns, values)
+        if self.journal is not None:
+            self.c.flush()
+            if time.monotonic() - self._looked > _LOOK_SECONDS:
+                self._look()
+            self.journal.add(step.tile, crc32)
+
+    def _strips(self, rows: slice) -> Iterator[slice]:
+        """A tile's rows in parts that are finished and written at a time."""
+        height = self.plan.strip_rows
+        for start in range(rows.start, rows.stop, height):
+            yield slice(start, min(start + height, rows.stop))
+
+    def _look(self) -> None:
+        """Refuse operands that are no longer what they were."""
+        self._looked = time.monotonic()
+        for store, before in zip(self._operands, self._identities, strict=True):
+            if store.identity() != before:
+                raise StorageError(
+                    f"{store.name}: must stay as it is while it is multiplied (it was changed meanwhile); multiply "
+                    "again from the start"
+                )
+
+    def _check(self, tile: int, crc32: int) -> None:
+        """Refuse a tile that holds other bytes than were written."""
+        down, across, _ = self.plan.grid
+        entry, place = divmod(tile, down * across)
+        step = Step(tile, entry, *divmod(place, across), 0)
+        (rows, columns, _), found = self._where(step), 0
+        for strip in self._strips(rows):
+            values = np.empty((strip.stop - strip.start, columns.stop - columns.start), self.c.dtype)
+            self.c.read(self._at(entry), strip, columns, values)
+            found = zlib.crc32(values.view(np.uint8).data, found)
+        if found != crc32:
+            raise StorageError(
+                f"{self.c.name}: rows {rows.start} to {rows.stop - 1}, columns {columns.start} to {columns.stop - 1} "
+                f"must hold what was written there (CRC-32 {crc32:08x}, got {found:08x}); see whether the disk fails "
+                "or another program wrote there, and begin anew with --force (overwrite=True)"
+            )
+
+
+class Panels:
+    """The panels of one operand: the last few are kept, and one that is asked for is read meanwhile."""
+
+    def __init__(self, store: Store, rows: int, columns: int, readers: ThreadPoolExecutor) -> None:
+        self.store, self.readers = store, readers
+        self.bytes_read = 0
+        #: The operand itself, where it lies in memory.
+        self._whole = store.array if isinstance(store, MemoryStore) else None
+        self._free = list(np.empty((PANELS * (self._whole is None), rows * columns), store.dtype))
+        #: Where a panel lies -> its buffer and what reads it; that which was asked for last comes last.
+        self._kept: dict[tuple[Any, ...], tuple[Array, Future[Array]]] = {}
+
+    def get(self, at: tuple[int, ...], rows: slice, columns: slice) -> Future[Array]:
+        """A panel, as a view of what lies in memory or as it is read.
+
+        `at` is the result's entry of the batch. At most the panel of one step is in use while that of the next is
+        asked for.
+        """
+        shape = self.store.shape[:-2]
+        at = tuple(0 if extent == 1 else i for extent, i in zip(shape, at[len(at) - len(shape) :], strict=True))
+        if self._whole is not None:
+            place: tuple[Any, ...] = (*at, rows, columns)
+            return _nothing(self._whole[place])
+        key = (at, rows.start, columns.start)
+        found = self._kept.pop(key, None)
+        if found is None:
+            buffer = self._free.pop() if self._free else self._kept.pop(next(iter(self._kept)))[0]
+            found = buffer, self.readers.submit(self._read, at, rows, columns, _shaped(buffer, rows, columns))
+        self._kept[key] = found
+        return found[1]
+
+    def _read(self, at: tuple[int, ...], rows: slice, columns: slice, into: Array) -> Array:
+        self.store.read(at, rows, columns, into)
+        self.bytes_read += into.nbytes
+        return into
+
+
+def _shaped(buffer: Array, rows: slice, columns: slice) -> Array:
+    """The start of a buffer as rows without gaps, so that a tile at the edge is contiguous too."""
+    shape = rows.stop - rows.start, columns.stop - columns.start
+    return buffer[: shape[0] * shape[1]].reshape(shape)
+
+
+def _nothing(value: Any = None) -> Future[Any]:
+    """A future that is done."""
+    found: Future[Any] = Future()
+    found.set_result(value)
+    return found
+
+
+@contextlib.contextmanager
+def _pool(name: str, threads: int) -> Iterator[ThreadPoolExecutor]:
+    """Threads that end with the block; what has not begun by then is dropped."""
+    pool = ThreadPoolExecutor(threads, thread_name_prefix=f"tilewright-{name}")
+    try:
+        yield pool
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)

@@ -1,0 +1,240 @@
+"""Products of arrays outside memory: NumPy's rules, a plan that fits, and C made beside its place."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tilewright.blocks import probing, stores
+from tilewright.blocks.journal import Journal
+from tilewright.blocks.planning import BlockPlan, Sizes, plan
+from tilewright.blocks.running import Run
+from tilewright.blocks.stores import Place, Store
+from tilewright.engine.partial import Partial
+from tilewright.engine.request import Request
+from tilewright.engine.shapes import result_shape
+from tilewright.errors import ArgumentValueError
+from tilewright.machine import host_memory
+from tilewright.machine.sizes import size_bytes
+from tilewright.version import __version__
+
+Array = npt.NDArray[Any]
+#: Of the journal's file, behind the unfinished result's name.
+_JOURNAL = ".journal"
+#: The part of what this process could still take that a product gets where the caller names no limit.
+_SHARE = 0.5
+
+
+def is_outside(a: Any, b: Any, out: Any) -> bool:
+    """Whether one of a product's arrays lies outside memory, or is a mapped file and all are too large for memory."""
+    given = (a, b) if out is None else (a, b, out)
+    if any(stores.is_outside(x) for x in given):
+        return True
+    mapped = [x for x in given if isinstance(x, np.memmap)]
+    room = host_memory.available_bytes() if mapped else None
+    return room is not None and sum(x.nbytes for x in mapped) > _SHARE * room
+
+
+def matmul(a: Any, b: Any, out: Any, asked: Request, memory: int | str | None) -> Any:
+    """The product as :func:`tilewright.matmul` has it; `out` may be a path, where it is made, and which is returned."""
+    with planned(a, b, out, asked, memory) as product:
+        return product.run()
+
+
+@contextmanager
+def planned(
+    a: Any, b: Any, out: Any, asked: Request, memory: int | str | None, *, force: bool = False
+) -> Iterator[Product]:
+    """A product that is ready to run; its operands are open until the block ends.
+
+    `memory` is what the process may take in all, in bytes or as text ("2GB"); by default the product gets half of what
+    is available. With `force` an array at the path `out` is replaced when the product is whole, and another product's
+    beginnings there are dropped.
+
+    Raises as :func:`tilewright.matmul`, StorageError and MissingExtraError as :func:`stores.opened`.
+    """
+    asked.check()
+    left, right = stores.opened(a, "a"), stores.opened(b, "b")
+    try:
+        yield _planned(left, right, out, asked, memory, force=force)
+    finally:
+        left.close()
+        right.close()
+
+
+def _planned(a: Store, b: Store, out: Any, asked: Request, memory: int | str | None, *, force: bool) -> Product:
+    shape = result_shape(a.shape, b.shape)
+    place, target = _target(out, shape, force=force)
+    partial = Partial.of(a.dtype, b.dtype, shape, asked, None if target is None else target.dtype)
+    left, right = (stores.as_row(a) if len(a.shape) == 1 else a), (stores.as_column(b) if len(b.shape) == 1 else b)
+    batch = np.broadcast_shapes(left.shape[:-2], right.shape[:-2])
+    product = Product(
+        left, right, (*batch, left.shape[-2], right.shape[-1]), shape, partial, out, target, place, asked, force
+    )
+    product.lay_out(memory)
+    return product
+
+
+def _target(out: Any, shape: tuple[int, ...], *, force: bool) -> tuple[Place | None, Store | None]:
+    """Where a result goes: a place that is free, or a store that is there; neither for a new array."""
+    if out is None:
+        return None, None
+    if isinstance(out, str | os.PathLike):
+        place = Place.of(out, "out")
+        if os.path.lexists(place.file) and not force:
+            raise ArgumentValueError(
+                f"{place.file}: the output must be a new file (got one that exists); name another, or replace it with "
+                "--force"
+            )
+        return place, None
+    target = stores.existing(out)
+    if target.shape != shape:
+        raise ArgumentValueError(f"`out.shape` must be {shape} (got {target.shape}); make it of that shape")
+    return None, target
+
+
+@dataclass(slots=True)
+class Product:
+    """A product of arrays outside memory."""
+
+    a: Store
+    b: Store
+    matrices: tuple[int, ...]  #: The result's shape where vectors are matrices of one row or column.
+    shape: tuple[int, ...]
+    partial: Partial
+    out: Any  #: As the caller gave it.
+    target: Store | None  #: What `out` is, if it is no path.
+    place: Place | None
+    asked: Request
+    force: bool
+    plan: BlockPlan | None = None  #: None where the result has no elements.
+    kept: int = 0  #: Tiles that were there from before.
+
+    def lay_out(self, memory: int | str | None) -> None:
+        """Plan it for the memory allowed."""
+        m, k, n = *self.a.shape[-2:], self.b.shape[-1]
+        if 0 in self.matrices:
+            return
+        batch = int(np.prod(self.matrices[:-2]))
+        out_chunks = (1,) if self.target is None else self.target.write_chunks
+        sizes = Sizes(
+            (m, n, k),
+            (self.a.dtype.itemsize, self.b.dtype.itemsize),
+            self.partial.sums.itemsize,
+            self.partial.out.itemsize,
+            (_last_two(self.a.chunks), _last_two(self.b.chunks), _last_two(out_chunks)),
+            (self.a.resident, self.b.resident),
+            self.partial.splits_k,
+            batch,
+            self.partial.extra_bytes,
+        )
+        folder = self.place.file.parent if self.place is not None else None
+        rates = probing.rates(self.partial, self.a, self.b, folder)
+        tile = Journal.tile_of(self._journal) if self.place is not None else None
+        self.plan = plan(sizes, _room(memory), rates, tile)
+
+    @property
+    def _journal(self) -> Path:
+        assert self.place is not None
+        part = self.place.unfinished().file
+        return part.with_name(part.name + _JOURNAL)
+
+    def run(self) -> Any:
+        """Make it, or what is missing of it."""
+        if self.place is not None:
+            return self._made_at(self.place)
+        if self.target is not None:
+            self._into(self.target, None)
+            return self.out
+        c = host_memory.empty(self.matrices, self.partial.out, len(self.a.shape), len(self.b.shape))
+        self._into(stores.opened(c, "out"), None)
+        return c.reshape(self.shape)[()]
+
+    def _made_at(self, place: Place) -> Path:
+        """C beside its place, moved there when it is whole."""
+        part = place.unfinished()
+        with Journal.opened(self._journal, self._identity(), force=self.force) as journal:
+            if journal.is_new and os.path.lexists(part.file):
+                _remove(part.file)
+            if not os.path.lexists(part.file):
+                hint = (1, 1) if self.plan is None else (self.plan.rows, self.plan.columns)
+                stores.created(part.text, self.shape, self.partial.out, chunks_hint=hint).close()
+            self.kept = len(journal.done)
+            c = stores.existing(part.text)
+            try:
+                self._into(c, journal)
+                c.flush()
+            finally:
+                c.close()
+            _move(part.file, place.file)
+            journal.remove()
+        return place.file
+
+    def _into(self, c: Store, journal: Journal | None) -> None:
+        if self.plan is not None:
+            matrix = self._as_matrix(c)
+            Run(self.plan, (self.a, self.b, matrix), self.partial, reads_out=self.asked.beta != 0, journal=journal)()
+
+    def _as_matrix(self, c: Store) -> Store:
+        """C as the plan sees it: with a row or column for an operand that is a vector."""
+        if len(c.shape) == len(self.matrices):
+            return c
+        if len(self.matrices) > 2:
+            raise ArgumentValueError(
+                f"`out` must be left out where a vector is multiplied by many matrices (got shape {c.shape}); give the "
+                "vector as a matrix of one row or column"
+            )
+        return stores.as_row(c) if self.matrices[-2] == 1 else stores.as_column(c)
+
+    def _identity(self) -> dict[str, Any]:
+        """What makes it the same product when it is begun again."""
+        tile = () if self.plan is None else (self.plan.rows, self.plan.columns)
+        arithmetic = self.partial.identity()
+        return {
+            "a": self.a.identity(), "b": self.b.identity(), "shape": self.shape, "arithmetic": arithmetic, "tile": tile,
+            "version": __version__,
+        }  # fmt: skip
+
+
+def _last_two(chunks: tuple[int, ...]) -> tuple[int, int]:
+    """Those of the matrices; of a vector, as a row."""
+    rows, columns = (1, *chunks)[-2:]
+    return rows, columns
+
+
+def _room(memory: int | str | None) -> int:
+    """Bytes that tiles and panels may take, beside what the process has."""
+    if memory is None:
+        return int(_SHARE * (host_memory.available_bytes() or 1 << 31))
+    return size_bytes("`memory`", memory) - host_memory.resident_bytes()
+
+
+def _move(part: Path, place: Path) -> None:
+    """Put a whole result in its place; what was there goes when the new one stands."""
+    aside = place.with_name(place.name + ".replaced")
+    if place.is_dir():
+        place.rename(aside)
+    part.replace(place)
+    _remove(aside)
+    with suppress(OSError):  # a folder that cannot be opened keeps its entries in its own time
+        folder = os.open(place.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def _remove(path: Path) -> None:
+    """Take away a file or a folder, if it is there."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)

@@ -1,0 +1,41 @@
+"""How a product larger than memory is reported: its plan, and what it took."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright.blocks.planning import BlockPlan
+from tilewright.machine.sizes import duration_text
+
+
+def document(plan: BlockPlan | None, seconds: float | None) -> dict[str, Any]:
+    """The plan as JSON holds it, and the seconds that the product took, where it was made."""
+    if plan is None:
+        return {"plan": None, "seconds": seconds}
+    names = (
+        "rows", "columns", "depth", "tiles_held", "by_columns", "held_bytes", "read_bytes", "written_bytes",
+        "least_bytes", "seconds",
+    )  # fmt: skip
+    sizes, rates = plan.sizes, plan.rates
+    return {
+        "extents": list(sizes.extents),
+        "batch": sizes.batch,
+        "plan": {name: getattr(plan, name) for name in names} | {"grid": list(plan.grid)},
+        "rates": {"flops": rates.flops, "read_bytes": rates.read_bytes, "write_bytes": rates.write_bytes},
+        "seconds": seconds,
+    }
+
+
+def outcome(name: str, what: str, plan: BlockPlan | None, seconds: float, kept: int) -> str:
+    """The line that says what came; `kept` tiles were there from before.
+
+    >>> outcome("c.npy", "0 x 3 float32", None, 0.1, 0)
+    'c.npy: 0 x 3 float32'
+    """
+    if plan is None:
+        return f"{name}: {what}"
+    made = plan.tiles - kept
+    rate = plan.sizes.flops * made / plan.tiles / max(seconds, 1e-9) / 1e9
+    before = f"; {kept:,} of {plan.tiles:,} tiles were there already" if kept else ""
+    time = f"{seconds:.2f} s" if seconds < 10 else duration_text(seconds)
+    return f"{name}: {what} in {time}" + (f", {rate:,.3g} GFLOPS" if made else "") + before

@@ -1,0 +1,86 @@
+"""Plans of products larger than memory: they fit, read what they say, and come near the least."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+
+import pytest
+from hypothesis import given, strategies as st
+
+from tilewright.blocks.planning import BlockPlan, Rates, Sizes, plan
+from tilewright.errors import ArgumentValueError
+
+EXTENTS = st.integers(1, 3000)
+CHUNKS = st.sampled_from([1, 7, 64, 100, 5000])
+
+
+@given(
+    extents=st.tuples(EXTENTS, EXTENTS, st.integers(0, 3000)),
+    chunks=st.tuples(*[st.tuples(CHUNKS, CHUNKS)] * 3),
+    memory=st.integers(1 << 18, 1 << 26),
+    splits=st.booleans(),
+)
+def test_a_plan_fits_and_covers_c_once(
+    extents: tuple[int, int, int], chunks: tuple[tuple[int, int], ...], memory: int, splits: bool
+) -> None:
+    sizes = Sizes(extents, (4, 8), 8, 4, chunks, splits_k=splits, batch=2)  # type: ignore[arg-type]
+    try:
+        found = plan(sizes, memory)
+    except ArgumentValueError as error:
+        assert "`memory` must have room" in str(error)
+        return
+    assert found.held_bytes <= memory
+    assert splits or found.grid[2] == 1
+    tiles = list(found.order())
+    assert len(tiles) == len(set(tiles)) == found.tiles
+    for axis, (extent, parts) in enumerate(zip(extents, found.grid, strict=True)):
+        places = [i for part in (found.part(axis, i) for i in range(parts)) for i in range(part.start, part.stop)]
+        assert places == list(range(extent))
+
+
+def test_tiles_follow_each_other_side_by_side() -> None:
+    found = plan(Sizes((1000, 1000, 1000), (8, 8), 8, 8), 4 << 20)
+    tiles = list(found.order())
+    assert found.tiles > 4
+    for (_, row, column), (_, next_row, next_column) in itertools.pairwise(tiles):
+        assert abs(row - next_row) + abs(column - next_column) == 1
+
+
+@pytest.mark.parametrize("memory_mib", [64, 512, 2048])
+def test_traffic_comes_near_the_bound(memory_mib: int) -> None:
+    found = plan(Sizes((30_000,) * 3, (4, 4), 4, 4), memory_mib << 20, Rates(1e12, 1e10, 1e10))
+    assert 1 <= (found.read_bytes + found.written_bytes) / found.least_bytes < 1.6
+
+
+def test_panels_and_tiles_are_whole_chunks() -> None:
+    sizes = Sizes((4096, 4096, 4096), (8, 8), 8, 8, ((512, 256), (512, 1024), (128, 1024)))
+    found = plan(sizes, 96 << 20)
+    assert found.rows % 512 == found.columns % 1024 == found.depth % 512 == 0
+    assert found.strip_rows % 128 == 0
+
+
+def test_what_lies_in_memory_takes_none_and_is_not_read() -> None:
+    sizes = Sizes((2000, 2000, 2000), (8, 8), 8, 8, resident=(True, True))
+    assert plan(sizes, 32 << 20).read_bytes == 0
+
+
+def test_the_tile_of_what_was_begun_is_kept() -> None:
+    sizes = Sizes((2000, 2000, 2000), (8, 8), 8, 8)
+    found = plan(sizes, 64 << 20, tile=(100, 300))
+    assert (found.rows, found.columns) == (100, 300)
+    with pytest.raises(ArgumentValueError, match="one tile of C"):
+        plan(sizes, 1 << 18, tile=(1000, 1000))
+
+
+def test_a_slow_disk_writes_beside_the_sums() -> None:
+    sizes = Sizes((20_000, 20_000, 200), (4, 4), 4, 4)
+    assert plan(sizes, 256 << 20, Rates(1e11, 1e9, 2e8)).tiles_held == 2
+
+
+def test_the_plan_says_what_it_does() -> None:
+    found: BlockPlan = plan(Sizes((4096,) * 3, (4, 4), 4, 4, batch=3), 64 << 20)
+    text = str(found)
+    assert text.startswith("product  3 of 4,096 x 4,096 by 4,096 x 4,096\ntiles    ")
+    assert all(len(line) <= 80 for line in text.splitlines()), text
+    assert dataclasses.replace(found, read_bytes=0).facts["reads"] == "0"

@@ -1,0 +1,151 @@
+"""Products of arrays outside memory: the bits of those in memory, within the memory stated, never half there."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright.errors import ArgumentValueError, StorageError
+
+Array = np.ndarray[Any, Any]
+MEMORY = "4GB"
+
+
+@pytest.fixture
+def arrays() -> tuple[Array, Array]:
+    random = np.random.default_rng(5)
+    return random.standard_normal((130, 90), np.float32), random.standard_normal((90, 70), np.float32)
+
+
+def saved(folder: Path, name: str, array: Array) -> Path:
+    np.save(folder / f"{name}.npy", array)
+    return folder / f"{name}.npy"
+
+
+def test_paths_give_a_path_that_appears_whole(tmp_path: Path, arrays: tuple[Array, Array]) -> None:
+    a, b = (saved(tmp_path, name, x) for name, x in zip("ab", arrays, strict=True))
+    found = tw.matmul(a, str(b), tmp_path / "c.npy")
+    assert found == tmp_path / "c.npy"
+    assert np.array_equal(np.load(found), tw.matmul(*arrays))
+    assert sorted(x.name for x in tmp_path.iterdir()) == ["a.npy", "b.npy", "c.npy"]
+
+
+def test_without_out_the_result_lies_in_memory(tmp_path: Path, arrays: tuple[Array, Array]) -> None:
+    a = saved(tmp_path, "a", arrays[0])
+    assert np.array_equal(tw.matmul(a, arrays[1]), tw.matmul(*arrays))
+    out = np.empty((130, 70))
+    assert tw.matmul(a, arrays[1], out, alpha=2) is out
+    assert np.array_equal(out, tw.matmul(*arrays, alpha=2).astype(np.float64))
+
+
+def test_out_is_scaled_where_it_lies(tmp_path: Path, arrays: tuple[Array, Array]) -> None:
+    a = saved(tmp_path, "a", arrays[0])
+    out = np.lib.format.open_memmap(tmp_path / "c.npy", "w+", np.float32, (130, 70))  # type: ignore[no-untyped-call]
+    out[...] = 3
+    tw.matmul(a, arrays[1], out, beta=0.5, memory=MEMORY)
+    assert np.array_equal(out, tw.matmul(*arrays, out=np.full((130, 70), 3, np.float32), beta=0.5))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"dtype": "float64"}, {"algebra": "min-plus"}, {"epilogue": tw.relu}, {"acc_dtype": "float64"},
+    ],
+)  # fmt: skip
+def test_arguments_mean_what_they_mean_in_memory(
+    tmp_path: Path, arrays: tuple[Array, Array], options: dict[str, Any]
+) -> None:
+    a, b = (saved(tmp_path, name, x) for name, x in zip("ab", arrays, strict=True))
+    assert np.array_equal(tw.matmul(a, b, **options), tw.matmul(*arrays, **options))
+
+
+@pytest.mark.parametrize(
+    ("a_shape", "b_shape"),
+    [((5,), (5,)), ((5,), (5, 3)), ((4, 5), (5,)), ((2, 1, 4, 5), (3, 5, 6)), ((0, 5), (5, 3)), ((4, 0), (0, 3))],
+)
+def test_shapes_follow_numpy(tmp_path: Path, a_shape: tuple[int, ...], b_shape: tuple[int, ...]) -> None:
+    random = np.random.default_rng(1)
+    arrays = random.integers(-9, 9, a_shape), random.integers(-9, 9, b_shape)
+    a, b = (saved(tmp_path, name, x) for name, x in zip("ab", arrays, strict=True))
+    found, expected = tw.matmul(a, b), np.matmul(*arrays)
+    assert found.shape == expected.shape and np.array_equal(found, expected)
+    if expected.ndim:
+        assert np.array_equal(np.load(tw.matmul(a, b, tmp_path / "c.npy")), expected)
+
+
+def test_what_is_there_is_kept(tmp_path: Path, arrays: tuple[Array, Array]) -> None:
+    c = saved(tmp_path, "c", np.ones(3))
+    before = c.read_bytes()
+    with pytest.raises(ArgumentValueError, match="must be a new file"):
+        tw.matmul(saved(tmp_path, "a", arrays[0]), arrays[1], c)
+    assert c.read_bytes() == before
+
+
+def test_too_little_memory_is_told_with_what_is_needed(tmp_path: Path, arrays: tuple[Array, Array]) -> None:
+    with pytest.raises(ArgumentValueError, match=r"`memory` must have room for .* beside the process itself"):
+        tw.matmul(saved(tmp_path, "a", arrays[0]), arrays[1], memory="1MB")
+    with pytest.raises(ArgumentValueError, match=r"`memory` must be a positive number of bytes .*try 2GB"):
+        tw.matmul(arrays[0], arrays[1], memory="lots")
+
+
+HELD = """
+import resource, sys
+import numpy as np
+import tilewright as tw
+
+resource.setrlimit(resource.RLIMIT_DATA, (700 << 20,) * 2)
+tw.matmul(*sys.argv[1:4], memory=int(sys.argv[4]))
+print(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")))
+"""
+
+
+def test_the_process_takes_no_more_than_stated(tmp_path: Path) -> None:
+    random = np.random.default_rng(2)
+    arrays = random.standard_normal((4000, 3000), np.float32), random.standard_normal((3000, 5000), np.float32)
+    paths = [str(saved(tmp_path, name, x)) for name, x in zip("ab", arrays, strict=True)]
+    total = sum(x.nbytes for x in arrays) + 4000 * 5000 * 4
+    memory = 250 << 20
+    command = [sys.executable, "-c", HELD, *paths, str(tmp_path / "c.npy"), str(memory)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert 1024 * int(done.stdout) <= memory
+    assert total > 0.6 * memory
+    assert np.array_equal(np.load(tmp_path / "c.npy"), tw.matmul(*arrays))
+
+
+def test_another_products_beginnings_are_not_gone_on_with(tmp_path: Path, arrays: tuple[Array, Array]) -> None:
+    a = saved(tmp_path, "a", arrays[0])
+    (tmp_path / "c.npy.part.journal").write_text(json.dumps({"a": 1, "tile": [130, 70]}) + "\n")
+    with pytest.raises(ArgumentValueError, match=r"a product was begun here whose .* differ"):
+        tw.matmul(a, arrays[1], tmp_path / "c.npy")
+
+
+def test_an_operand_that_is_cut_short_is_told(tmp_path: Path, arrays: tuple[Array, Array]) -> None:
+    a = saved(tmp_path, "a", arrays[0])
+    a.write_bytes(a.read_bytes()[:-100])
+    with pytest.raises(StorageError, match=r"a\.npy"):
+        tw.matmul(a, arrays[1], tmp_path / "c.npy")
+    assert not (tmp_path / "c.npy").exists()
+
+
+def test_the_command_prints_plan_and_outcome(
+    tilewright: Callable[..., Any], tmp_path: Path, arrays: tuple[Array, Array]
+) -> None:
+    a, b = (saved(tmp_path, name, x) for name, x in zip("ab", arrays, strict=True))
+    given = "matmul", a, b, "-o", tmp_path / "c.npy", "--memory", MEMORY
+    planned = tilewright(*given, "--plan")
+    assert planned.status == 0 and "130 x 90 by 90 x 70" in planned.out and not (tmp_path / "c.npy").exists()
+    done = tilewright(*given)
+    assert done.status == 0 and "130 x 70 float32 in " in done.out and "reads    " in done.out
+    assert np.array_equal(np.load(tmp_path / "c.npy"), tw.matmul(*arrays))
+    assert tilewright(*given).status == 2
+    told = json.loads(tilewright(*given, "--force", "--json").out)
+    assert told["extents"] == [130, 70, 90] and told["plan"]["grid"] and told["seconds"] > 0
