@@ -27,7 +27,12 @@ from tilewright.programs.disassembler import Instruction
 _COUNTED, _NEAR, _SHORT = 1.0, 0.03, 1e-6
 NONE = 1e-6  #: Less is no flow.
 END = -1
+#: Of all work, the part that warps may have done which count as idle.
+_IDLE = 0.1
 _LEAVES = ("branch", "call", "exit", "return")
+
+
+Flow = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +135,40 @@ def frequencies(
         wanted.append((entries, min(1.0, turning), _COUNTED))
         flow = _agreeing(ways, wanted, deadline)
     return flow
+
+
+def working(ways: Graph, flow: Flow) -> tuple[float, Flow]:
+    """Which share of the warps does not end at the kernel's guard, and how often one of these takes each edge.
+
+    A mean of warps that work and of warps that have nothing to do would be neither. The guard is what leaves the kernel
+    before any loop; where what ends there has done a good part of all work, it is none.
+
+    Examples
+    --------
+    >>> edges = ((0, END), (0, 1), (1, 1), (1, 2), (2, END))
+    >>> ways = Graph(((0, 4), (4, 8), (8, 9)), edges, MappingProxyType({}), frozenset())
+    >>> working(ways, np.array([0.75, 0.25, 24.75, 0.25, 0.25]))
+    (0.25, array([ 0.,  1., 99.,  1.,  1.]))
+    """
+    lengths = [end - first for first, end in ways.blocks]
+    work = sum(x * lengths[source] for (source, _), x in zip(ways.edges, flow, strict=True))
+    way: list[int] = []
+    left: list[int] = []
+    block, idle = 0, 0.0
+    while True:
+        outs = [n for n in ways.out(block) if flow[n] > NONE]
+        on = [n for n in outs if ways.edges[n][1] > block]
+        if len(on) != 1 or any(ways.edges[n][1] != END for n in outs if n not in on):
+            break
+        left += [n for n in outs if n not in on]
+        way, block = [*way, *on], ways.edges[on[0]][1]
+        idle += sum(flow[n] for n in outs if n not in on) * (ways.blocks[block][0] - ways.blocks[0][0])
+    share = 1.0 - float(sum(flow[left]))
+    if not left or share <= NONE or idle > _IDLE * work:
+        return 1.0, flow
+    found = flow / share
+    found[left], found[way] = 0.0, 1.0
+    return share, found
 
 
 _Wanted = tuple[Mapping[int, float], float, float]  # factors of edges, their sum, and what a difference of 1 costs

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tilewright.errors import CompileError
 from tilewright.machine import Gpu
@@ -46,6 +46,7 @@ class Model:
 
     code: tuple[Instruction, ...]
     paths: walk.Paths
+    working: float  #: Share of the warps that do not end at the kernel's guard, and take these paths.
     gpu: Gpu
     deadline: Deadline
 
@@ -57,8 +58,8 @@ class Model:
         """
         code = disassembled(program.ptx, program.entry, machine_cc(program, gpu))
         ways = flow.graph(code)
-        found = flow.frequencies(code, ways, work.executed, work.ptx, deadline)
-        return cls(code, walk.paths(ways, found, deadline), gpu, deadline)
+        working, found = flow.working(ways, flow.frequencies(code, ways, work.executed, work.ptx, deadline))
+        return cls(code, walk.paths(ways, found, deadline), working, gpu, deadline)
 
     def time(self, work: Workload, clock_mhz: int) -> Time:
         """How long a launch takes: that of the multiprocessor which has most blocks.
@@ -75,6 +76,7 @@ class Model:
 
     def _blocks(self, work: Workload, blocks: int, clock_mhz: int) -> multiprocessor.Simulated:
         """So many blocks on one multiprocessor, while the others have blocks too."""
+        work = replace(work, block_warps=max(1, round(work.block_warps * self.working)))
 
         def run(path: walk.Path) -> multiprocessor.Simulated:
             active = min(self.gpu.multiprocessors, work.blocks)

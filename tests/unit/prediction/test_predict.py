@@ -88,6 +88,17 @@ def test_the_time_grows_with_k() -> None:
     assert (times[1] - launch) / (times[0] - launch) == pytest.approx(16, rel=0.15)
 
 
+@pytest.mark.parametrize("name", ["naive", "global_memory", "tiled"])
+def test_warps_that_end_at_the_guard_do_not_hide_the_one_that_works(name: str) -> None:
+    """Of 8 or 32 warps one has the element; those of `tiled` all fill tiles. Each product waits for the one before."""
+    record = catalogue.find(name)
+    k = 3000
+    found = products.predict_product(record, Product(1, 1, k, "float32"), A6000)
+    assert found.seconds > 4 * k / (A6000.boost_mhz * 1e6)
+    twice = products.predict_product(record, Product(1, 1, 2 * k, "float32"), A6000)
+    assert twice.seconds - found.launch_seconds == pytest.approx(2 * (found.seconds - found.launch_seconds), rel=0.05)
+
+
 def test_a_long_product_takes_little_work_and_what_its_full_path_takes(monkeypatch: pytest.MonkeyPatch) -> None:
     """The path of 2048 has a tenth of the instructions of the full one, and is off by less than 2 %."""
     record, product = catalogue.find("thread_tile_2d"), Product(2048, 2048, 2048)
