@@ -1,6 +1,6 @@
 """pytest's option `--check`: a test in which something is wrong with a kernel fails, and the finding is its report.
 
-The simulated GPU itself is `simulated.pytest_plugin`'s; this adds an observer to it.
+The simulated GPU itself is `drivers.pytest_plugin`'s; this adds an observer to it.
 """
 
 from __future__ import annotations
