@@ -112,6 +112,13 @@ def test_threads_may_write_parts_of_one_chunk(tmp_path: Path, shards: tuple[int,
     np.testing.assert_array_equal(whole(store), wanted)
 
 
+def test_chunks_of_zeros_are_written_too(tmp_path: Path) -> None:
+    """So that a result that was finished has every file."""
+    store = created(tmp_path / "c.zarr", (4, 4), "float32", chunks_hint=(2, 2))
+    store.write((), slice(0, 2), slice(0, 4), np.zeros((2, 4), np.float32))
+    assert sorted(path.name for path in (tmp_path / "c.zarr" / "c" / "0").iterdir()) == ["0", "1"]
+
+
 def test_flush_syncs_what_was_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = created(tmp_path / "c.zarr", (4, 4), "float32", chunks_hint=(2, 2))
     store.write((), slice(2, 4), slice(0, 4), np.ones((2, 4), np.float32))

@@ -102,6 +102,20 @@ def test_a_full_disk_while_writing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert np.load(tmp_path / "c.npy").sum() == 2000
 
 
+@pytest.mark.parametrize("columns", [slice(0, 3000), slice(7, 2900)], ids=["whole", "part"])
+def test_a_system_that_moves_less_than_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, columns: slice) -> None:
+    read, write = os.preadv, os.pwrite
+    monkeypatch.setattr(os, "preadv", lambda file, rooms, place: read(file, [memoryview(rooms[0])[:1000]], place))
+    monkeypatch.setattr(os, "pwrite", lambda file, values, place: write(file, memoryview(values)[:1000], place))
+    store = created(tmp_path / "c.npy", (3, 3000), "float32", chunks_hint=(1, 1))
+    wanted = np.random.default_rng(0).random((3, columns.stop - columns.start), dtype=np.float32)
+    store.write((), slice(0, 3), columns, wanted)
+    found = np.zeros_like(wanted)
+    store.read((), slice(0, 3), columns, found)
+    np.testing.assert_array_equal(found, wanted)
+    np.testing.assert_array_equal(np.load(tmp_path / "c.npy")[:, columns], wanted)
+
+
 @pytest.mark.parametrize("call", ["pwrite", "fsync"])
 def test_a_broken_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str) -> None:
     store = created(tmp_path / "c.npy", (4, 4), "float64", chunks_hint=(1, 1))
