@@ -178,18 +178,26 @@ class LinesStore:
 
     def identity(self) -> dict[str, Any]:
         """As :meth:`Store.identity`."""
-        return {
-            "kind": self.kind,
-            "path": str(self.path.absolute()),
-            "shape": list(self.shape),
-            "dtype": self.dtype.name if self.dtype.kind == "V" else self.dtype.str,
-            "offset": self.layout.offset,
-            "strides": list(self.layout.strides),
-            **disk.times(self.path, self.name),
-        }
+        return identity(self.kind, self.path, self.layout, self.name)
 
     def close(self) -> None:
         """As :meth:`Store.close`."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
+
+
+def identity(kind: str, path: Path, layout: Layout, name: str) -> dict[str, Any]:
+    """As :meth:`Store.identity`, of an array in a file.
+
+    Raises StorageError: the file is gone.
+    """
+    return {
+        "kind": kind,
+        "path": str(path.absolute()),
+        "shape": list(layout.shape),
+        "dtype": layout.dtype.name if layout.dtype.kind == "V" else layout.dtype.str,
+        "offset": layout.offset,
+        "strides": list(layout.strides),
+        **disk.times(path, name),
+    }

@@ -9,37 +9,48 @@ from typing import Any
 import numpy as np
 
 from tilewright.blocks.stores.arrays import MemoryStore
-from tilewright.blocks.stores.lines import Layout, LinesStore
+from tilewright.blocks.stores.lines import Layout, LinesStore, identity
 from tilewright.blocks.stores.store import Store, numbers
 from tilewright.errors import ArgumentValueError
+
+
+class MapStore(MemoryStore):
+    """A map of a file in which an array lies otherwise than in lines: read through the map, known by its file."""
+
+    def __init__(self, array: np.memmap[Any, Any], path: Path, layout: Layout) -> None:
+        super().__init__(array, str(path))
+        self.path, self.layout = path, layout
+
+    def identity(self) -> dict[str, Any]:
+        """As :meth:`Store.identity`."""
+        return identity("memmap", self.path, self.layout, self.name)
 
 
 def of_array(value: np.memmap[Any, Any], name: str, writable: bool) -> Store:
     """A mapped array, or a view of one.
 
-    Raises ArgumentTypeError: it holds no numbers; ArgumentValueError: it may not be written.
+    What is changed in memory alone, or lies in a file of which only the map is left, is an array in memory.
 
-    What lies in its file otherwise than in lines, is changed in memory alone, or in a file of which only the map is
-    left, is read through the map.
+    Raises ArgumentTypeError: it holds no numbers; ArgumentValueError: it may not be written.
     """
     if writable and not value.flags.writeable:
         raise ArgumentValueError(f"`{name}` must be writable (got a read-only map of {value.filename}); map it with r+")
-    layout = _layout(value)
-    path = Path(value.filename).absolute() if value.filename is not None else None
-    dtype = numbers(value.dtype, f"`{name}`")
-    if layout is None or path is None or not _maps(value, path):
+    dtype, offset = numbers(value.dtype, f"`{name}`"), _offset(value)
+    path = Path(value.filename or "").absolute()
+    if offset is None or not _maps(value, path):
         return MemoryStore(value, type(value).__name__)
-    return LinesStore(str(path), "memmap", path, Layout(layout, value.shape, dtype, value.strides), writable=writable)
+    layout = Layout(offset, value.shape, dtype, value.strides)
+    if value.itemsize not in value.strides[-2:] or min(value.strides) < 0:
+        return MapStore(value, path, layout)
+    return LinesStore(str(path), "memmap", path, layout, writable=writable)
 
 
-def _layout(value: np.memmap[Any, Any]) -> int | None:
-    """Where in its file the first element of an array lies; None where the map does not hold it in lines."""
+def _offset(value: np.memmap[Any, Any]) -> int | None:
+    """Where in its file the first element of an array lies; None where it lies in memory alone."""
     whole = vars(value)["_mmap"]  # None for results of arithmetic, which are memmaps too
-    ends = value.strides[-2:]
-    if whole is None or value.mode == "c" or not value.size or value.itemsize not in ends or min(value.strides) < 0:
+    if whole is None or value.mode == "c" or not value.size:
         return None
-    begin = np.frombuffer(whole, np.uint8).ctypes.data
-    place = value.ctypes.data - begin
+    place = value.ctypes.data - np.frombuffer(whole, np.uint8).ctypes.data
     offset = int(value.offset)
     return offset - offset % mmap.ALLOCATIONGRANULARITY + place if 0 <= place < len(whole) else None
 

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.lib import format as npy
 
 from tilewright.blocks.stores import disk
-from tilewright.blocks.stores.arrays import MemoryStore
 from tilewright.blocks.stores.lines import Layout, LinesStore
+from tilewright.blocks.stores.mapped import of_array
 from tilewright.blocks.stores.places import Place
 from tilewright.blocks.stores.store import Store, numbers
 from tilewright.errors import ArgumentTypeError, StorageError
@@ -40,7 +40,7 @@ def of_path(place: Place, dtype: np.dtype[Any] | None, *, writable: bool) -> Sto
         fortran and 0 not in shape and math.prod(shape[:-2]) > 1
     ):  # neighbours belong to different matrices, so nothing is a line
         whole = np.memmap(place.file, elements, "r+" if writable else "r", offset, shape, "F")
-        return MemoryStore(whole, name)
+        return of_array(whole, name, writable)
     layout = Layout.whole(offset, shape, elements, fortran=fortran)
     return LinesStore(name, "npy", place.file, layout, writable=writable)
 

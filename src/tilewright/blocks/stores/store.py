@@ -67,7 +67,11 @@ def numbers(found: np.dtype[Any], name: str, wanted: np.dtype[Any] | None = None
         raise ArgumentTypeError(f"{name}: must hold {wanted} (got {found}); name the dtype that it has, or none")
     if found.kind in "biufc" or extends_numpy(found.name):
         return found
-    hint = "name their dtype where they are bfloat16 or float8" if found.kind == "V" else "convert them"
+    hint = (
+        "if they are bfloat16 or float8, pass a map of them, numpy.load(..., mmap_mode='r').view(dtype)"
+        if found.kind == "V"
+        else "convert them"
+    )
     raise ArgumentTypeError(f"{name}: must hold numbers (got elements of {found}); {hint}")
 
 
