@@ -79,6 +79,8 @@ KINDS: dict[str, Callable[[np.ndarray, Path], Any]] = {
     "zarr": in_zarr,
     "zarr, path": lambda array, folder: str(in_zarr(array, folder).store_path).removeprefix("file://"),
     "zarr 2": lambda array, folder: in_zarr(array, folder, zarr_format=2, order="F"),
+    "zarr, plain": lambda array, folder: in_zarr(array, folder, compressors=None),
+    "zarr 2, plain": lambda array, folder: in_zarr(array, folder, compressors=None, zarr_format=2, filters=None),
     "zarr, shards": sharded,
     "zarr, in memory": lambda array, folder: zarr.array(array, chunks=(2,) * array.ndim),
     "hdf5": in_hdf5,
@@ -213,7 +215,7 @@ def test_a_cast_of_another_kind_is_refused(tmp_path: Path) -> None:
         store.read((), slice(0, 2), slice(0, 2), np.zeros((2, 2), np.int32))
 
 
-@pytest.mark.parametrize("kind", ["npy", "memmap", "sliced", "npy, Fortran", "zarr", "hdf5, chunks"])
+@pytest.mark.parametrize("kind", ["npy", "memmap", "sliced", "npy, Fortran", "zarr", "zarr, plain", "hdf5, chunks"])
 def test_threads_read_at_once(tmp_path: Path, kind: str) -> None:
     array = random((300, 200), "float32")
     store = opened(KINDS[kind](array, tmp_path), "a")

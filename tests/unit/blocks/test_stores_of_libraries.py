@@ -112,6 +112,22 @@ def test_threads_may_write_parts_of_one_chunk(tmp_path: Path, shards: tuple[int,
     np.testing.assert_array_equal(whole(store), wanted)
 
 
+@pytest.mark.parametrize("how", [{"compressors": None}, {}], ids=["plain", "compressed"])
+def test_chunks_that_are_not_there_are_the_fill(tmp_path: Path, how: dict[str, Any]) -> None:
+    array = zarr.create_array(tmp_path / "a.zarr", shape=(4, 4), dtype="f4", chunks=(2, 2), fill_value=3, **how)
+    array[2:, :2] = 1
+    np.testing.assert_array_equal(whole(opened(array, "a")), [[3] * 4] * 2 + [[1, 1, 3, 3]] * 2)
+
+
+def test_plain_chunks_are_read_past_the_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    array = zarr.create_array(tmp_path / "a.zarr", data=np.arange(12.0).reshape(3, 4), chunks=(2, 2), compressors=None)
+    monkeypatch.setattr(zarr.Array, "get_basic_selection", None)
+    np.testing.assert_array_equal(whole(opened(array, "a")), np.arange(12.0).reshape(3, 4))
+    os.truncate(tmp_path / "a.zarr" / "c" / "1" / "0", 10)
+    with pytest.raises(StorageError, match=r"\(got 10\): it was cut short"):
+        whole(opened(array, "a"))
+
+
 def test_chunks_of_zeros_are_written_too(tmp_path: Path) -> None:
     """So that a result that was finished has every file."""
     store = created(tmp_path / "c.zarr", (4, 4), "float32", chunks_hint=(2, 2))
