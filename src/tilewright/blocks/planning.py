@@ -19,7 +19,7 @@ from tilewright.machine.sizes import duration_text, size_text
 #: Panels of each operand that are held: one is multiplied while the next is read.
 PANELS = 2
 #: Steps along k below which a panel is not cut: the engine reads and writes the sums once for each.
-_LEAST_DEPTH = 256
+_LEAST_DEPTH = 512
 #: Rows and columns below which a tile is not cut while anything else is left to cut.
 _LEAST_SIDE = 64
 #: Bytes of C that are converted, checked and written at a time.

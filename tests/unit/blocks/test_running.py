@@ -51,13 +51,13 @@ def test_the_product_is_right_and_reads_what_was_planned(
 
 
 def test_a_batch_whose_operands_broadcast() -> None:
-    found, (a, b, c) = case((50, 60, 700), 1 << 19, (2, 3))
+    found, (a, b, c) = case((50, 60, 700), 1 << 20, (2, 3))
     Run(found, (a, b, c), Sums())()
     assert np.array_equal(c.array, a.array @ b.array)
 
 
 def test_the_result_as_it_was_is_an_operand() -> None:
-    found, (a, b, c) = case((50, 60, 70), 1 << 19)
+    found, (a, b, c) = case((50, 60, 70), 1 << 20)
     Run(found, (a, b, c), Sums(), reads_out=True)()
     assert np.array_equal(c.array, a.array @ b.array + 990)
 
@@ -77,7 +77,7 @@ class Failing(Sums):
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), MemoryError("full")])
 def test_finished_tiles_are_not_done_again(tmp_path: Path, error: BaseException) -> None:
-    found, (a, b, c) = case((300, 300, 700), 1 << 20)
+    found, (a, b, c) = case((300, 300, 1100), 1 << 21)
     steps = found.tiles * found.grid[2]
     assert found.tiles >= 4
     for at in range(steps):
@@ -100,7 +100,7 @@ def test_finished_tiles_are_not_done_again(tmp_path: Path, error: BaseException)
 
 
 def test_a_tile_with_other_bytes_is_told(tmp_path: Path) -> None:
-    found, (a, b, c) = case((300, 300, 700), 1 << 20)
+    found, (a, b, c) = case((300, 300, 1100), 1 << 21)
     with Journal.opened(tmp_path / "j", {}) as journal:
         Run(found, (a, b, c), Sums(), journal=journal)()
     c.array[0, 0] ^= 1
@@ -112,7 +112,7 @@ def test_a_tile_with_other_bytes_is_told(tmp_path: Path) -> None:
 
 
 def test_an_operand_that_changes_is_told() -> None:
-    found, (a, b, c) = case((300, 300, 700), 1 << 20)
+    found, (a, b, c) = case((300, 300, 1100), 1 << 21)
 
     class Changing(Sums):
         def add(self, *given: Any, **named: Any) -> None:
@@ -124,7 +124,7 @@ def test_an_operand_that_changes_is_told() -> None:
 
 
 def test_errors_of_reads_and_writes_come_out() -> None:
-    found, (a, b, c) = case((300, 300, 700), 1 << 20)
+    found, (a, b, c) = case((300, 300, 1100), 1 << 21)
 
     def fail(*given: Any) -> None:
         raise StorageError("the disk is full")
