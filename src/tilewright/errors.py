@@ -32,7 +32,7 @@ class MissingExtraError(TilewrightError, ImportError):
     Attributes
     ----------
     extra : str
-        Its name: `gpu`, `opencl`, `blocks` or `report`.
+        Its name: `gpu`, `opencl`, `blocks`, `cluster` or `report`.
     """
 
     def __init__(self, message: str, extra: str = "") -> None:
@@ -163,3 +163,6 @@ class StorageError(TilewrightError, OSError):
     def __init__(self, message: str, errno: int | None = None) -> None:
         super().__init__(message)
         self.errno = errno
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (str(self), self.errno)

@@ -16,7 +16,7 @@ from tilewright.kernels import catalogue
 
 #: Top-level modules of what pyproject.toml lists beyond the base.
 _EXTRAS = ("numba", "numba_cuda", "cuda", "pyopencl", "pocl", "pytools", "ml_dtypes", "threadpoolctl", "torch", "cupy",
-           "zarr", "h5py")  # fmt: skip
+           "zarr", "h5py", "distributed")  # fmt: skip
 _HIDE = f"""
 import sys
 class Hidden:
@@ -127,6 +127,7 @@ _CALLS = {
     "tw.devices()": None,
     "tw.cuda.available()": None,
     "tw.matmul(a, a, device='opencl')": "opencl",
+    "tw.matmul('a.npy', 'a.npy', 'c.npy', client=1)": "cluster",
     "tw.matmul(a, a, device='simulated:h100')": "gpu",
     "tw.plan((4, 4), (4, 4), 'float32', device='simulated')": None,
     "Program.from_python(kernel, 'void(int32[::1])')": "gpu",

@@ -146,15 +146,22 @@ class BlockPlan:
         """Tiles of all products of the batch."""
         return self.grid[0] * self.grid[1] * self.sizes.batch
 
-    def order(self) -> Iterator[tuple[int, int, int]]:
-        """Every tile (entry of the batch, row, column of the grid) in turn, in a serpentine."""
+    def order(self) -> Iterator[int]:
+        """Every tile in turn, by its number, in a serpentine."""
         down, across, _ = self.grid
         outer, inner = (across, down) if self.by_columns else (down, across)
         turn = itertools.cycle((range(inner), range(inner - 1, -1, -1)))
         for entry in range(self.sizes.batch):
             for line in range(outer):
-                for place in next(turn):
-                    yield (entry, place, line) if self.by_columns else (entry, line, place)
+                for at in next(turn):
+                    row, column = (at, line) if self.by_columns else (line, at)
+                    yield (entry * down + row) * across + column
+
+    def place(self, tile: int) -> tuple[int, int, int]:
+        """The entry of the batch, the row and the column of the grid of a tile, by its number."""
+        down, across, _ = self.grid
+        entry, place = divmod(tile, down * across)
+        return entry, *divmod(place, across)
 
     @property
     def strip_rows(self) -> int:
@@ -167,10 +174,18 @@ class BlockPlan:
         return slice(index * step, min((index + 1) * step, self.sizes.extents[axis]))
 
 
-def plan(sizes: Sizes, memory_bytes: int, rates: Rates | None = None, tile: tuple[int, int] | None = None) -> BlockPlan:
+def plan(
+    sizes: Sizes,
+    memory_bytes: int,
+    rates: Rates | None = None,
+    tile: tuple[int, int] | None = None,
+    *,
+    least_tiles: int = 1,
+) -> BlockPlan:
     """The quickest plan that holds no more than so many bytes; of those about as quick the one that reads least.
 
-    With `tile` its rows and columns are these, as those of a product that was begun with them.
+    With `tile` its rows and columns are these, as those of a product that was begun with them. Plans of fewer than
+    `least_tiles` are left out, where C is large enough for so many.
 
     Raises
     ------
@@ -182,10 +197,12 @@ def plan(sizes: Sizes, memory_bytes: int, rates: Rates | None = None, tile: tupl
     >>> found = plan(Sizes((4096, 4096, 4096), (4, 4), 4, 4), 64 << 20)
     >>> found.held_bytes <= 64 << 20, found.grid
     (True, (5, 2, 2))
+    >>> plan(Sizes((4096, 4096, 4096), (4, 4), 4, 4), 64 << 20, least_tiles=16).tiles
+    16
     """
     rates, beside = rates or Rates(), 0
     while True:
-        found = _quickest(sizes, memory_bytes - beside, rates, tile)
+        found = _quickest(sizes, memory_bytes - beside, rates, tile, least_tiles)
         if found is None:
             rows, columns, depths = _sizes_of(sizes, tile)
             least = beside + _held(sizes, rows[0], columns[0], depths[0], 1)
@@ -201,20 +218,28 @@ def plan(sizes: Sizes, memory_bytes: int, rates: Rates | None = None, tile: tupl
         beside = needed
 
 
-def _quickest(sizes: Sizes, memory_bytes: int, rates: Rates, tile: tuple[int, int] | None) -> BlockPlan | None:
+def _quickest(
+    sizes: Sizes, memory_bytes: int, rates: Rates, tile: tuple[int, int] | None, least_tiles: int
+) -> BlockPlan | None:
     """The best plan of those that fit; None where none does."""
-    plans = list(_fitting(sizes, memory_bytes, rates, tile))
+    fitting = functools.partial(_fitting, sizes, memory_bytes, rates, tile)
+    plans = list(fitting(least_tiles)) or list(fitting(1))
     # Rates are measured in a moment: of plans about as quick, the one that reads least depends on them least.
     soon = _ABOUT * min((x.seconds for x in plans), default=0.0)
     return min((x for x in plans if x.seconds <= soon), key=lambda x: (x.read_bytes, x.seconds, -x.depth), default=None)
 
 
-def _fitting(sizes: Sizes, memory_bytes: int, rates: Rates, tile: tuple[int, int] | None) -> Iterator[BlockPlan]:
+def _fitting(
+    sizes: Sizes, memory_bytes: int, rates: Rates, tile: tuple[int, int] | None, least_tiles: int
+) -> Iterator[BlockPlan]:
     """Plans that fit, for each number of rows and each depth those of the most columns."""
     every_row, every_column, every_depth = _sizes_of(sizes, tile)
+    m, n, _ = sizes.extents
     for rows, depth, tiles in itertools.product(every_row, every_depth, (1, 2)):
         fits = functools.partial(_held, sizes, rows, depth=depth, tiles=tiles)
-        count = bisect.bisect_right(every_column, memory_bytes, key=fits)
+        across = -(-least_tiles // (-(-m // rows) * sizes.batch))
+        few = bisect.bisect_right(every_column, n if across == 1 else (n - 1) // (across - 1))
+        count = bisect.bisect_right(every_column, memory_bytes, 0, few, key=fits)
         if count:
             columns = every_column[count - 1]
             for by_columns in (False, True):

@@ -6,15 +6,14 @@ import contextlib
 import itertools
 import time
 import zlib
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.blocks.journal import Journal
 from tilewright.blocks.planning import PANELS, BlockPlan
 from tilewright.blocks.stores import MemoryStore, Store
 from tilewright.blocks.work import Work
@@ -37,12 +36,23 @@ class Step:
     panel: int
 
 
+class Notes(Protocol):
+    """Who is told of tiles: a journal, or a worker that tells whoever has one."""
+
+    @property
+    def done(self) -> Mapping[int, int]:
+        """Tiles on disk -> the CRC-32 of their bytes."""
+
+    def add(self, tile: int, crc32: int) -> None:
+        """A tile is on disk."""
+
+
 class Run:
     """One product as it is carried out."""
 
     def __init__(
         self, plan: BlockPlan, stores: tuple[Store, Store, Store], work: Work, *, reads_out: bool = False,
-        journal: Journal | None = None,
+        journal: Notes | None = None,
     ) -> None:  # fmt: skip
         """`stores` are A's, B's and C's; `reads_out` says that C's tile as it was is an operand of the finish."""
         self.plan, self.work, self.journal, self.reads_out = plan, work, journal, reads_out
@@ -50,7 +60,7 @@ class Run:
         self.batch = self.c.shape[:-2]
         self.done = 0  #: Steps.
         self._operands = [x for x in stores[:2] if not x.resident]  # nobody else has those in memory
-        self._identities = [x.identity() for x in self._operands]
+        self.identities = [x.identity() for x in self._operands]  #: Of operands outside memory.
         self._looked = time.monotonic()
         tile = np.empty((plan.tiles_held, plan.rows * plan.columns), work.sums)
         self._sums, self._writes = list(tile), [_nothing()] * plan.tiles_held
@@ -63,10 +73,10 @@ class Run:
         StorageError
             An operand changed or cannot be read, C cannot be written, or a tile that was written is another now.
         """
-        kept = self.journal.done if self.journal is not None else {}
-        for tile, crc32 in kept.items():
-            self._check(tile, crc32)
-        steps = [step for step in self._steps() if step.tile not in kept and (only is None or step.tile in only)]
+        self.check()
+        kept = self._kept
+        tiles = (x for x in (self.plan.order() if only is None else only) if x not in kept)
+        steps = [Step(tile, *self.plan.place(tile), panel) for tile in tiles for panel in range(self.plan.grid[2])]
         m, n, k = self.plan.sizes.extents
         flops = self.plan.sizes.flops * len(steps) // (self.plan.tiles * self.plan.grid[2])
         with (
@@ -78,6 +88,18 @@ class Run:
             for write in self._writes:
                 write.result()
             self._look()
+
+    @property
+    def _kept(self) -> Mapping[int, int]:
+        return self.journal.done if self.journal is not None else {}
+
+    def check(self) -> None:
+        """Refuse tiles of the journal that hold other bytes than were written.
+
+        Raises StorageError: one does.
+        """
+        for tile, crc32 in self._kept.items():
+            self._check(tile, crc32)
 
     def _go(self, steps: list[Step], readers: ThreadPoolExecutor, writer: ThreadPoolExecutor) -> None:
         plan = self.plan
@@ -99,12 +121,6 @@ class Run:
             self.done += 1
             if step.panel == plan.grid[2] - 1:
                 self._writes[place] = writer.submit(self._written, step, sums)
-
-    def _steps(self) -> Iterator[Step]:
-        down, across, panels = self.plan.grid
-        for entry, row, column in self.plan.order():
-            for panel in range(panels):
-                yield Step((entry * down + row) * across + column, entry, row, column, panel)
 
     def _where(self, step: Step) -> tuple[slice, slice, slice]:
         """Its rows, columns, and place along k."""
@@ -146,7 +162,7 @@ class Run:
     def _look(self) -> None:
         """Refuse operands that are no longer what they were."""
         self._looked = time.monotonic()
-        for store, before in zip(self._operands, self._identities, strict=True):
+        for store, before in zip(self._operands, self.identities, strict=True):
             if store.identity() != before:
                 raise StorageError(
                     f"{store.name}: must stay as it is while it is multiplied (it was changed meanwhile); multiply "
@@ -154,14 +170,11 @@ class Run:
                 )
 
     def _check(self, tile: int, crc32: int) -> None:
-        """Refuse a tile that holds other bytes than were written."""
-        down, across, _ = self.plan.grid
-        entry, place = divmod(tile, down * across)
-        step = Step(tile, entry, *divmod(place, across), 0)
+        step = Step(tile, *self.plan.place(tile), 0)
         (rows, columns, _), found = self._where(step), 0
         for strip in self._strips(rows):
             values = np.empty((strip.stop - strip.start, columns.stop - columns.start), self.c.dtype)
-            self.c.read(self._at(entry), strip, columns, values)
+            self.c.read(self._at(step.entry), strip, columns, values)
             found = zlib.crc32(values.view(np.uint8).data, found)
         if found != crc32:
             raise StorageError(

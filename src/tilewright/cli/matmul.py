@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -20,21 +21,32 @@ Dtype = Annotated[
         show_default="the operands' common one",
     ),
 ]
+Memory = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SIZE",
+        help="Most that this process may take, such as 2GB: the product goes by tiles of C, and goes on where it "
+        "was interrupted.",
+        show_default="what the product takes whole, where half of what is free has room for it; else that half",
+    ),
+]
+Dask = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS",
+        help="Let the workers of a Dask cluster multiply, whose scheduler has this address, such as "
+        "tcp://host:8786: all of them must see A, B and C by the same paths. --memory is then each worker's.",
+        show_default=False,
+    ),
+]
 
 
 def matmul(
     a: Annotated[Path, typer.Argument(metavar="A", help="Left operand, of shape (m, k): .npy, .zarr or .h5:/name.")],
     b: Annotated[Path, typer.Argument(metavar="B", help="Right operand, of shape (k, n).")],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="C", help="Where the product goes.")],
-    memory: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SIZE",
-            help="Most that this process may take, such as 2GB: the product goes by tiles of C, and goes on where it "
-            "was interrupted.",
-            show_default="what the product takes whole, where half of what is free has room for it; else that half",
-        ),
-    ] = None,
+    memory: Memory = None,
+    dask: Dask = None,
     plan: Annotated[bool, typer.Option("--plan", help="Print how the product would be done, and do nothing.")] = False,
     kernel: Annotated[
         str | None,
@@ -63,7 +75,8 @@ def matmul(
     from tilewright.cli import values
     from tilewright.errors import ArgumentValueError
 
-    for option, given in (("--device", device), ("--dtype", dtype), ("--memory", memory), ("--plan", plan or None)):
+    options = {"--device": device, "--dtype": dtype, "--memory": memory, "--plan": plan or None, "--dask": dask}
+    for option, given in options.items():
         if kernel is not None and given is not None:
             raise ArgumentValueError(
                 f"{option} must be left out with --kernel, which has one of its own (got {given!r} and {kernel!r})"
@@ -71,8 +84,8 @@ def matmul(
     simulated = None if gpu is None else values.gpu_name("--gpu", gpu)
     if device == "simulated" and simulated is not None:
         device = f"{device}:{simulated}"
-    if kernel is None and (memory or plan or json or not _fit((a, b, output))):
-        _by_blocks(a, b, output, memory, dtype=dtype, device=device, force=force, json=json, only_plan=plan)
+    if kernel is None and (memory or plan or json or dask or not _fit((a, b, output))):
+        _by_blocks(a, b, output, memory, dask, dtype=dtype, device=device, force=force, json=json, only_plan=plan)
     else:
         _at_once(a, b, output, kernel, simulated, device=device, dtype=dtype, force=force)
 
@@ -114,18 +127,24 @@ def _at_once(
 
 
 def _by_blocks(
-    a: Path, b: Path, output: Path, memory: str | None, *, dtype: str | None, device: str | None, force: bool,
-    json: bool, only_plan: bool,
+    a: Path, b: Path, output: Path, memory: str | None, dask: str | None, *, dtype: str | None, device: str | None,
+    force: bool, json: bool, only_plan: bool,
 ) -> None:  # fmt: skip
     """Tile by tile, within the memory allowed."""
+    from tilewright.blocks.cluster import connected
     from tilewright.engine import outside
     from tilewright.engine.request import Request
     from tilewright.report import console, on_disk
 
     asked = Request(dtype=dtype, device=device)
-    with outside.planned(str(a), str(b), str(output), asked, memory, force=force) as product:
+    with (
+        nullcontext() if dask is None else connected(dask) as client,
+        outside.planned(str(a), str(b), str(output), asked, memory, force=force, client=client) as product,
+    ):
         if not json and product.plan is not None:
             console.plain(str(product.plan))
+            if product.cluster is not None:
+                console.plain(f"workers  {len(product.cluster.workers):,}; the time is that of one alone")
         began, seconds = time.perf_counter(), None
         if not only_plan:
             product.run()

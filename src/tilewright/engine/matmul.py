@@ -53,6 +53,7 @@ class Options(TypedDict, total=False):
     casting: Casting
     axes: list[Any] | None
     memory: int | str | None
+    client: Any
 
 
 @overload
@@ -97,6 +98,7 @@ def matmul(
     casting: Casting = "same_kind",
     axes: list[Any] | None = None,
     memory: int | str | None = None,
+    client: Any = None,
 ) -> Any:
     """Multiply matrices in the canonical order: the same bits for any threads, batch size, strides and host.
 
@@ -154,7 +156,9 @@ def matmul(
         is the default for matrices; a vector has one axis, a scalar none.
     memory : int or str, optional
         Most that this process may take while arrays outside memory are multiplied: bytes, or text such as "2GB". By
-        default half of what is free, beside what the process has.
+        default half of what is free, beside what the process has. With `client` that of each worker.
+    client : distributed.Client, optional
+        Its cluster's workers make the product, tile by tile; `a`, `b` and `out` are then paths that all of them see.
 
     Returns
     -------
@@ -190,7 +194,7 @@ def matmul(
     >>> tw.matmul(a, a.T, epilogue=lambda total: tw.requantise(total, 0.001))
     array([[40]], dtype=int8)
     """
-    if type(a) is type(b) is _ndarray and acc_dtype is memory is None and epilogue is None and device is None:
+    if type(a) is type(b) is _ndarray and acc_dtype is memory is client is None and epilogue is None and device is None:
         plain = type(alpha) is type(beta) is int and alpha == 1 and beta == 0 and type(order) is str
         plain = plain and epilogue_args is _NONE and axes is None and casting == "same_kind"
         if plain and algebra == "plus-times" and (dtype is None or isinstance(dtype, NAMES)):
@@ -198,10 +202,10 @@ def matmul(
             if found is not None:
                 return found
     given = Request(dtype, acc_dtype, alpha, beta, epilogue, epilogue_args, algebra, threads, order, device, casting)
-    if memory is not None or outside.is_outside(a, b, out):
+    if memory is not None or client is not None or outside.is_outside(a, b, out):
         if axes is not None:
             raise ArgumentValueError("`axes` must be left out for arrays outside memory; store them with matrices last")
-        return outside.matmul(a, b, out, given, memory)
+        return outside.matmul(a, b, out, given, memory, client)
     return _matmul(a, b, out, given, axes)
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.blocks import probing, stores
+from tilewright.blocks.cluster import Cluster, Share, check_writers
 from tilewright.blocks.journal import Journal
 from tilewright.blocks.planning import BlockPlan, Sizes, plan
 from tilewright.blocks.running import Run
@@ -21,7 +23,7 @@ from tilewright.blocks.stores import Place, Store
 from tilewright.engine.partial import Partial
 from tilewright.engine.request import Request
 from tilewright.engine.shapes import result_shape
-from tilewright.errors import ArgumentValueError
+from tilewright.errors import ArgumentTypeError, ArgumentValueError
 from tilewright.machine import host_memory
 from tilewright.machine.sizes import size_bytes
 from tilewright.version import __version__
@@ -43,44 +45,65 @@ def is_outside(a: Any, b: Any, out: Any) -> bool:
     return room is not None and sum(x.nbytes for x in mapped) > _SHARE * room
 
 
-def matmul(a: Any, b: Any, out: Any, asked: Request, memory: int | str | None) -> Any:
+def matmul(a: Any, b: Any, out: Any, asked: Request, memory: int | str | None, client: Any = None) -> Any:
     """The product as :func:`tilewright.matmul` has it; `out` may be a path, where it is made, and which is returned."""
-    with planned(a, b, out, asked, memory) as product:
+    with planned(a, b, out, asked, memory, client=client) as product:
         return product.run()
 
 
 @contextmanager
 def planned(
-    a: Any, b: Any, out: Any, asked: Request, memory: int | str | None, *, force: bool = False
+    a: Any, b: Any, out: Any, asked: Request, memory: int | str | None, *, force: bool = False, client: Any = None
 ) -> Iterator[Product]:
     """A product that is ready to run; its operands are open until the block ends.
 
     `memory` is what the process may take in all, in bytes or as text ("2GB"); by default the product gets half of what
-    is available. With `force` an array at the path `out` is replaced when the product is whole, and another product's
+    is available. With a `client` of Dask's the cluster's workers make it, `memory` is each one's, and all three arrays
+    are paths. With `force` an array at the path `out` is replaced when the product is whole, and another product's
     beginnings there are dropped.
 
     Raises as :func:`tilewright.matmul`, StorageError and MissingExtraError as :func:`stores.opened`.
     """
     asked.check()
+    cluster = None if client is None else Cluster(client)
+    if cluster is not None:
+        a, b, out = (_shared(x, name) for x, name in ((a, "a"), (b, "b"), (out, "out")))
+        asked = replace(asked, threads=asked.threads or cluster.threads)
     left, right = stores.opened(a, "a"), stores.opened(b, "b")
     try:
-        yield _planned(left, right, out, asked, memory, force=force)
+        product = _planned(left, right, out, asked, force=force)
+        product.cluster, product.paths = cluster, (a, b)
+        product.lay_out(memory)
+        yield product
     finally:
         left.close()
         right.close()
 
 
-def _planned(a: Store, b: Store, out: Any, asked: Request, memory: int | str | None, *, force: bool) -> Product:
+def _shared(value: Any, name: str) -> str:
+    """The path of an array that several processes read or write, as each of them finds it."""
+    if not isinstance(value, str | os.PathLike):
+        raise ArgumentTypeError(
+            f"`{name}` must be a path that every worker of the cluster sees (got {type(value).__name__}); save the "
+            "array there, or multiply without `client`"
+        )
+    place = Place.of(value, name)
+    if name == "out" and place.format.one_writer:
+        raise ArgumentValueError(
+            f"`out` must have a format that several processes can write (got {place.text}, {place.format.title}); name "
+            "a .npy or .zarr file"
+        )
+    return replace(place, file=place.file.absolute()).text
+
+
+def _planned(a: Store, b: Store, out: Any, asked: Request, *, force: bool) -> Product:
     shape = result_shape(a.shape, b.shape)
     place, target = _target(out, shape, force=force)
     partial = Partial.of(a.dtype, b.dtype, shape, asked, None if target is None else target.dtype)
-    left, right = (stores.as_row(a) if len(a.shape) == 1 else a), (stores.as_column(b) if len(b.shape) == 1 else b)
+    left, right = _as_matrices(a, b)
     batch = np.broadcast_shapes(left.shape[:-2], right.shape[:-2])
-    product = Product(
-        left, right, (*batch, left.shape[-2], right.shape[-1]), shape, partial, out, target, place, asked, force
-    )
-    product.lay_out(memory)
-    return product
+    matrices = (*batch, left.shape[-2], right.shape[-1])
+    return Product(left, right, matrices, shape, partial, out, target, place, asked, force)
 
 
 def _target(out: Any, shape: tuple[int, ...], *, force: bool) -> tuple[Place | None, Store | None]:
@@ -117,6 +140,8 @@ class Product:
     force: bool
     plan: BlockPlan | None = None  #: None where the result has no elements.
     kept: int = 0  #: Tiles that were there from before.
+    cluster: Cluster | None = None  #: Whose workers make the tiles.
+    paths: tuple[Any, Any] = (None, None)  #: Of the operands, where there is a cluster.
 
     def lay_out(self, memory: int | str | None) -> None:
         """Plan it for the memory allowed."""
@@ -139,7 +164,10 @@ class Product:
         folder = self.place.file.parent if self.place is not None else None
         rates = probing.rates(self.partial, self.a, self.b, folder)
         tile = Journal.tile_of(self._journal) if self.place is not None else None
-        self.plan = plan(sizes, _room(memory), rates, tile)
+        room, least = (
+            (_room(memory), 1) if self.cluster is None else (self.cluster.room(memory), self.cluster.least_tiles)
+        )
+        self.plan = plan(sizes, room, rates, tile, least_tiles=least)
 
     @property
     def _journal(self) -> Path:
@@ -180,19 +208,18 @@ class Product:
 
     def _into(self, c: Store, journal: Journal | None) -> None:
         if self.plan is not None:
-            matrix = self._as_matrix(c)
-            Run(self.plan, (self.a, self.b, matrix), self.partial, reads_out=self.asked.beta != 0, journal=journal)()
-
-    def _as_matrix(self, c: Store) -> Store:
-        """C as the plan sees it: with a row or column for an operand that is a vector."""
-        if len(c.shape) == len(self.matrices):
-            return c
-        if len(self.matrices) > 2:
-            raise ArgumentValueError(
-                f"`out` must be left out where a vector is multiplied by many matrices (got shape {c.shape}); give the "
-                "vector as a matrix of one row or column"
-            )
-        return stores.as_row(c) if self.matrices[-2] == 1 else stores.as_column(c)
+            three = self.a, self.b, _as_matrix(c, self.matrices)
+            run = Run(self.plan, three, self.partial, reads_out=self.asked.beta != 0, journal=journal)
+            if self.cluster is None or journal is None:
+                run()
+                return
+            check_writers(self.plan, three[2])
+            run.check()
+            assert self.place is not None
+            opening = functools.partial(_three, *self.paths, self.place.unfinished().text, self.matrices)
+            given = self.a.dtype, self.b.dtype, self.shape
+            work = functools.partial(_arithmetic, *given, self.asked)
+            self.cluster.make(Share(self.plan, opening, work, run.identities), journal)
 
     def _identity(self) -> dict[str, Any]:
         """What makes it the same product when it is begun again."""
@@ -202,6 +229,34 @@ class Product:
             "a": self.a.identity(), "b": self.b.identity(), "shape": self.shape, "arithmetic": arithmetic, "tile": tile,
             "version": __version__,
         }  # fmt: skip
+
+
+def _three(a: str, b: str, c: str, matrices: tuple[int, ...]) -> tuple[Store, Store, Store]:
+    """A product's arrays, as another process opens them."""
+    left, right = _as_matrices(stores.opened(a, "a"), stores.opened(b, "b"))
+    return left, right, _as_matrix(stores.existing(c), matrices)
+
+
+def _arithmetic(a: np.dtype[Any], b: np.dtype[Any], shape: tuple[int, ...], asked: Request, threads: int) -> Partial:
+    """The same product, as a worker with so many threads makes it."""
+    return Partial.of(a, b, shape, replace(asked, threads=threads))
+
+
+def _as_matrices(a: Store, b: Store) -> tuple[Store, Store]:
+    """Operands as the plan sees them: with a row or column for one that is a vector."""
+    return (stores.as_row(a) if len(a.shape) == 1 else a), (stores.as_column(b) if len(b.shape) == 1 else b)
+
+
+def _as_matrix(c: Store, matrices: tuple[int, ...]) -> Store:
+    """The same for C."""
+    if len(c.shape) == len(matrices):
+        return c
+    if len(matrices) > 2:
+        raise ArgumentValueError(
+            f"`out` must be left out where a vector is multiplied by many matrices (got shape {c.shape}); give the "
+            "vector as a matrix of one row or column"
+        )
+    return stores.as_row(c) if matrices[-2] == 1 else stores.as_column(c)
 
 
 def _last_two(chunks: tuple[int, ...]) -> tuple[int, int]:

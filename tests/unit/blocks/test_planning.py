@@ -32,7 +32,7 @@ def test_a_plan_fits_and_covers_c_once(
         return
     assert found.held_bytes <= memory
     assert splits or found.grid[2] == 1
-    tiles = list(found.order())
+    tiles = [found.place(tile) for tile in found.order()]
     assert len(tiles) == len(set(tiles)) == found.tiles
     for axis, (extent, parts) in enumerate(zip(extents, found.grid, strict=True)):
         places = [i for part in (found.part(axis, i) for i in range(parts)) for i in range(part.start, part.stop)]
@@ -41,7 +41,7 @@ def test_a_plan_fits_and_covers_c_once(
 
 def test_tiles_follow_each_other_side_by_side() -> None:
     found = plan(Sizes((1000, 1000, 1000), (8, 8), 8, 8), 4 << 20)
-    tiles = list(found.order())
+    tiles = [found.place(tile) for tile in found.order()]
     assert found.tiles > 4
     for (_, row, column), (_, next_row, next_column) in itertools.pairwise(tiles):
         assert abs(row - next_row) + abs(column - next_column) == 1

@@ -1,0 +1,326 @@
+"""A product's tiles made by the workers of a Dask cluster, from paths that all of them see.
+
+Each task is one tile: a worker reads its panels, writes it, and gives back the CRC-32 of its bytes; no data go through
+the scheduler. Whoever calls keeps the journal. A tile may be made twice at once, when Dask takes a worker that is slow
+to answer for dead: both write the same bytes to the same places.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import queue
+import threading
+import time
+import weakref
+from collections import Counter, deque
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tilewright.blocks.planning import BlockPlan
+from tilewright.blocks.running import Notes, Run
+from tilewright.blocks.stores import Store
+from tilewright.blocks.work import Work
+from tilewright.errors import ArgumentTypeError, ArgumentValueError, DeviceError, MissingExtraError, StorageError
+from tilewright.machine import host_memory
+from tilewright.machine.sizes import size_bytes
+from tilewright.version import __version__
+from tilewright.waiting import announced
+
+Stores = tuple[Store, Store, Store]
+#: Of a worker's limit: above it Dask writes what it holds to disk, then pauses, then ends the worker.
+#: Source: Dask documentation, Worker Memory Management ("target", 0.6).
+_SHARE_OF_LIMIT = 0.6
+#: Of what is free on a host whose workers have no limit.
+_SHARE_OF_HOST = 0.5
+#: Tiles that a worker has: one that it makes, and one that it begins when that is done.
+_AHEAD = 2
+#: Tiles for each worker, at least: so the last to end is waited for a quarter of the time, and one lost is soon made.
+_TILES_EACH = 4
+#: Seconds between two looks at which workers there are, for a connection, and that a cluster may have no worker.
+_LOOK_SECONDS, _CONNECT_SECONDS, _PATIENCE_SECONDS = 1.0, 10, 120.0
+#: Times that a tile is tried again after an error: a shared disk may fail for a moment.
+_RETRIES = 1
+
+
+@dataclass(eq=False)
+class Share:
+    """What a worker needs to make tiles of one product; it is sent once to each.
+
+    A worker keeps the object, and with it the arrays that it opened, as long as the product goes on.
+    """
+
+    plan: BlockPlan
+    stores: Callable[[], Stores]  #: Opens A, B and C.
+    work: Callable[[int], Work]  #: Arithmetic with so many threads.
+    identities: list[dict[str, Any]]  #: Of A and B, as whoever calls sees them.
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
+    _run: Run | None = field(default=None, init=False)
+
+    def __reduce__(self) -> Any:
+        """Other processes open the arrays themselves; what memory a step takes has been planned for."""
+        plan = replace(self.plan, sizes=replace(self.plan.sizes, extra_bytes=_nothing))
+        return Share, (plan, self.stores, self.work, self.identities)
+
+    def made(self, tile: int, threads: int) -> int:
+        """Make a tile and write it to disk; the CRC-32 of its bytes. One at a time, as memory is planned for one."""
+        with self._lock:
+            if self._run is None:
+                self._run = self._opened(threads)
+            line = _Line()
+            self._run.journal = line
+            self._run(only=(tile,))
+            return line.crc32
+
+    def _opened(self, threads: int) -> Run:
+        found = self.stores()
+        weakref.finalize(self, _close, found)
+        run = Run(self.plan, found, self.work(threads))
+        if run.identities != self.identities:
+            raise StorageError(
+                f"{found[0].name}, {found[1].name}: must be the same files for every worker (they differ in size or "
+                "time of change); put them where all workers see them by the same path"
+            )
+        return run
+
+
+class _Line:
+    """Notes of the one tile that a task makes."""
+
+    def __init__(self) -> None:
+        self.done: dict[int, int] = {}
+        self.crc32 = 0
+
+    def add(self, tile: int, crc32: int) -> None:
+        self.crc32 = crc32
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a worker says of itself."""
+
+    version: str
+    threads: int
+    held_bytes: int
+    limit_bytes: int | None
+    available_bytes: int | None
+
+
+class Cluster:
+    """The workers that a client of Dask's has.
+
+    Raises
+    ------
+    ArgumentTypeError
+        It is no client that waits for what it asks.
+    DeviceError
+        There is no worker, or one has another version of Tilewright.
+    """
+
+    def __init__(self, client: Any) -> None:
+        distributed = _distributed()
+        if not isinstance(client, distributed.Client) or client.asynchronous:
+            raise ArgumentTypeError(
+                f"`client` must be a distributed.Client that is not asynchronous (got {type(client).__name__}); make "
+                "one with distributed.Client(ADDRESS)"
+            )
+        self.client, self._failed = client, distributed.KilledWorker
+        try:
+            self.workers: dict[str, Seen] = client.run(_seen)
+        except (ImportError, AttributeError) as error:
+            raise DeviceError(
+                f"the cluster's workers must have Tilewright {__version__} (got: {error}); install it there"
+            ) from None
+        others = {seen.version for seen in self.workers.values()} - {__version__}
+        if others or not self.workers:
+            got = ", ".join(sorted(others)) or "no workers"
+            raise DeviceError(
+                f"the cluster must have workers with Tilewright {__version__} (got {got}); start some, of this version"
+            )
+
+    @property
+    def threads(self) -> int:
+        """The most of a worker."""
+        return max(seen.threads for seen in self.workers.values())
+
+    @property
+    def least_tiles(self) -> int:
+        """How many tiles keep all workers busy to the end."""
+        return _TILES_EACH * len(self.workers)
+
+    def room(self, memory: int | str | None) -> int:
+        """Bytes that tiles and panels may take on each worker, beside what the process has."""
+        if memory is not None:
+            return size_bytes("`memory`", memory) - max(seen.held_bytes for seen in self.workers.values())
+        hosts = Counter(_host(address) for address in self.workers)
+        return min(_room(seen, hosts[_host(address)]) for address, seen in self.workers.items())
+
+    def make(self, share: Share, journal: Notes) -> None:
+        """Have all tiles made that the journal lacks, and note each.
+
+        Raises
+        ------
+        DeviceError
+            Workers died again and again, or none is left.
+        TilewrightError
+            As a worker raised it.
+        """
+        waiting = deque(tile for tile in share.plan.order() if tile not in journal.done)
+        total, (m, n, k) = len(waiting), share.plan.sizes.extents
+        made: list[int] = []
+        flops = share.plan.sizes.flops * total // share.plan.tiles
+        with (
+            announced("multiplying", f"{m:,} x {k:,} by {k:,} x {n:,}", total, "tiles", lambda: len(made), flops),
+            contextlib.closing(self._made(share, waiting)) as tiles,
+        ):
+            for tile, crc32 in tiles:
+                journal.add(tile, crc32)
+                made.append(tile)
+
+    def _made(self, share: Share, waiting: deque[int]) -> Generator[tuple[int, int]]:
+        """Tiles as they are made, with their checksums."""
+        ended: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        # A task's result, which Dask makes again where the worker that had it dies.
+        sent = self.client.submit(_itself, share, pure=False)
+        held: dict[Any, tuple[int, str]] = {}  # a future -> its tile, and the worker that it was meant for
+        seen_s, workers = time.monotonic(), list(self.workers)
+        try:
+            while waiting or held:
+                self._fill(workers, waiting, held, sent, ended)
+                with contextlib.suppress(queue.Empty):
+                    future = ended.get(timeout=_LOOK_SECONDS)
+                    tile, _ = held.pop(future)
+                    try:
+                        crc32 = self._result(future)
+                    finally:
+                        future.release()
+                    yield tile, crc32
+                    seen_s = time.monotonic()
+                    if not ended.empty():
+                        continue
+                workers = list(self.client.nthreads())
+                if workers:
+                    seen_s = time.monotonic()
+                elif time.monotonic() - seen_s > _PATIENCE_SECONDS:
+                    raise DeviceError(
+                        f"the cluster must have workers (it has had none for {_PATIENCE_SECONDS:.0f} s); start some "
+                        "and run again: finished tiles are kept"
+                    )
+        finally:
+            with contextlib.suppress(Exception):  # the cluster itself may be gone
+                self.client.cancel([*held, sent])
+            held.clear()
+
+    def _fill(
+        self, workers: list[str], waiting: deque[int], held: dict[Any, tuple[int, str]], sent: Any, ended: Any
+    ) -> None:
+        """Give each worker its next tiles, neighbours where it has none; Dask gives those of the dead to others."""
+        load = Counter(address for _, address in held.values())
+        for address in workers:
+            for _ in range(min(_AHEAD - load[address], len(waiting))):
+                tile = waiting.popleft()
+                future = self.client.submit(
+                    _tile, sent, tile, pure=False, retries=_RETRIES, workers=[address], allow_other_workers=True
+                )
+                held[future] = tile, address
+                future.add_done_callback(ended.put)
+
+    def _result(self, future: Any) -> int:
+        if future.status == "finished":
+            crc32: int = future.result()
+            return crc32
+        if future.status != "error":
+            raise DeviceError(
+                f"the cluster must keep its scheduler and tasks (a tile was {future.status}); connect again and run "
+                "again: finished tiles are kept"
+            )
+        error = future.exception()
+        if isinstance(error, self._failed):
+            raise DeviceError(
+                f"the cluster's workers must live while they make a tile (it was lost with several: {error}); see "
+                "their logs, allow less memory, and run again: finished tiles are kept"
+            ) from None
+        raise error
+
+
+def check_writers(plan: BlockPlan, c: Store) -> None:
+    """Refuse a result of which two tiles lie in one chunk, which two workers would write at once.
+
+    Raises ArgumentValueError: one does.
+    """
+    for step, extent, chunk in zip((plan.rows, plan.columns), plan.sizes.extents, c.write_chunks[-2:], strict=False):
+        if step < extent and step % chunk:
+            raise ArgumentValueError(
+                f"{c.name}: must have chunks that divide tiles of {plan.rows} x {plan.columns} (got {c.write_chunks}); "
+                "name a .npy file, or multiply without a cluster"
+            )
+
+
+@contextlib.contextmanager
+def connected(address: str) -> Iterator[Any]:
+    """A client of the scheduler at an address, for as long as the block.
+
+    Raises MissingExtraError: Dask's package is not installed; DeviceError: there is no scheduler.
+    """
+    distributed = _distributed()
+    try:
+        client = distributed.Client(address, timeout=_CONNECT_SECONDS, set_as_default=False)
+    except (OSError, ValueError, TypeError) as error:
+        raise DeviceError(
+            f"{address}: must be the address of a Dask scheduler, such as tcp://host:8786 (got: {error}); start one "
+            "with `dask scheduler`"
+        ) from None
+    try:
+        yield client
+    finally:
+        client.close()
+
+
+def _distributed() -> Any:
+    try:
+        return importlib.import_module("distributed")
+    except ImportError as error:
+        raise MissingExtraError(
+            f"clusters need the package distributed, which is not installed ({error}); run: pip install "
+            "'tilewright[cluster]'",
+            "cluster",
+        ) from None
+
+
+def _tile(share: Share, tile: int) -> int:
+    """A task."""
+    worker = _distributed().get_worker()
+    return share.made(tile, worker.state.nthreads)
+
+
+def _itself(share: Share) -> Share:
+    return share
+
+
+def _seen(dask_worker: Any) -> Seen:
+    """Runs on each worker."""
+    limit = dask_worker.memory_manager.memory_limit
+    held, available = host_memory.resident_bytes(), host_memory.available_bytes()
+    return Seen(__version__, dask_worker.state.nthreads, held, limit, available)
+
+
+def _room(seen: Seen, neighbours: int) -> int:
+    """What a worker has for tiles and panels, where it shares its host with so many, itself among them."""
+    free = int(_SHARE_OF_HOST * (seen.available_bytes or 1 << 31)) // neighbours
+    if not seen.limit_bytes:
+        return free
+    return min(int(_SHARE_OF_LIMIT * seen.limit_bytes) - seen.held_bytes, free)
+
+
+def _host(address: str) -> str:
+    return address.rpartition(":")[0]
+
+
+def _close(stores: Stores) -> None:
+    for store in stores:
+        store.close()
+
+
+def _nothing(rows: int, columns: int, depth: int) -> int:
+    return 0

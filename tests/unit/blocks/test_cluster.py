@@ -1,0 +1,204 @@
+"""Tiles made by the workers of a Dask cluster: what dies, joins or fails changes no bit, and the journal stays true."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import cluster_works
+import numpy as np
+import pytest
+
+from tilewright.blocks import cluster
+from tilewright.blocks.cluster import Cluster, Share, check_writers
+from tilewright.blocks.planning import Sizes, plan
+from tilewright.blocks.running import Run
+from tilewright.errors import ArgumentTypeError, ArgumentValueError, DeviceError, StorageError
+
+distributed = pytest.importorskip("distributed", reason="the extra `cluster` is not installed")
+TILES = 16
+
+
+class Notes:
+    """A journal in memory."""
+
+    def __init__(self) -> None:
+        self.done: dict[int, int] = {}
+
+    def add(self, tile: int, crc32: int) -> None:
+        assert tile not in self.done
+        self.done[tile] = crc32
+
+
+@pytest.fixture(scope="module")
+def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """Two workers of one thread each, in processes of their own."""
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=logging.CRITICAL, host="127.0.0.1",
+            local_directory=str(tmp_path_factory.mktemp("dask")),
+        ) as found,
+        distributed.Client(found, set_as_default=False),
+    ):  # fmt: skip
+        yield found
+
+
+@pytest.fixture
+def client(local: Any) -> Iterator[Any]:
+    with distributed.Client(local, set_as_default=False) as found:
+        found.wait_for_workers(2)
+        yield found
+
+
+def shared(folder: Path, kind: Any = cluster_works.Recorded) -> tuple[Share, np.ndarray[Any, Any]]:
+    """A product of 16 tiles, and what it is in memory; the processes that make tiles leave their names in `made`."""
+    a, b = cluster_works.saved(folder)
+    (folder / "made").mkdir()
+    found = plan(Sizes((400, 300, 90), (8, 8), 8, 8), 1 << 22, least_tiles=TILES)
+    assert found.tiles >= TILES
+    opening = functools.partial(cluster_works.stores, str(folder))
+    work = functools.partial(kind, str(folder / "made"))
+    return Share(found, opening, work, Run(found, opening(), work(1)).identities), a @ b
+
+
+def processes(folder: Path) -> set[str]:
+    return {path.name.partition(".")[0] for path in (folder / "made").iterdir()}
+
+
+def test_every_worker_makes_tiles_and_their_checksums_are_true(client: Any, tmp_path: Path) -> None:
+    share, expected = shared(tmp_path)
+    notes = Notes()
+    Cluster(client).make(share, notes)
+    assert np.array_equal(np.load(tmp_path / "c.npy"), expected)
+    assert len(processes(tmp_path)) == 2 and len(list((tmp_path / "made").iterdir())) == share.plan.tiles
+    Run(share.plan, share.stores(), share.work(1), journal=notes).check()
+    assert sorted(notes.done) == list(range(share.plan.tiles)) and not client.futures
+
+
+def test_a_worker_killed_in_the_middle_changes_no_bit(client: Any, tmp_path: Path) -> None:
+    share, expected = shared(tmp_path, cluster_works.Dying)
+    Cluster(client).make(share, Notes())
+    assert (tmp_path / "made" / "died").exists()
+    assert np.array_equal(np.load(tmp_path / "c.npy"), expected)
+
+
+def test_a_worker_that_joins_gets_tiles(client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "_LOOK_SECONDS", 0.05)
+    share, expected = shared(tmp_path)
+    names = list(client.nthreads())
+    gone = names[1:]
+
+    class Joined(Notes):
+        def add(self, tile: int, crc32: int) -> None:
+            super().add(tile, crc32)
+            gone.clear()  # the second worker is there from now on
+
+    everyone = client.nthreads
+    monkeypatch.setattr(client, "nthreads", lambda: {x: n for x, n in everyone().items() if x not in gone})
+    found = Cluster(client)
+    found.workers = {x: seen for x, seen in found.workers.items() if x not in gone}
+    found.make(share, Joined())
+    assert len(processes(tmp_path)) == 2
+    assert np.array_equal(np.load(tmp_path / "c.npy"), expected)
+
+
+def test_what_a_worker_raises_comes_back(client: Any, tmp_path: Path) -> None:
+    share, _ = shared(tmp_path, cluster_works.Failing)
+    with pytest.raises(StorageError, match="make room") as raised:
+        Cluster(client).make(share, Notes())
+    assert raised.value.errno == 28 and not client.futures
+
+
+def test_ctrl_c_leaves_what_was_noted(client: Any, tmp_path: Path) -> None:
+    share, expected = shared(tmp_path)
+
+    class Interrupted(Notes):
+        def add(self, tile: int, crc32: int) -> None:
+            super().add(tile, crc32)
+            if len(self.done) == 3:
+                raise KeyboardInterrupt
+
+    notes = Interrupted()
+    with pytest.raises(KeyboardInterrupt):
+        Cluster(client).make(share, notes)
+    assert len(notes.done) == 3 and not client.futures
+    Cluster(client).make(share, notes)
+    assert np.array_equal(np.load(tmp_path / "c.npy"), expected)
+
+
+def test_workers_that_see_other_files_are_refused(client: Any, tmp_path: Path) -> None:
+    share, _ = shared(tmp_path)
+    share.identities[0]["mtime_ns"] -= 1
+    with pytest.raises(StorageError, match=r"a\.npy, .*b\.npy: must be the same files for every worker"):
+        Cluster(client).make(share, Notes())
+
+
+@pytest.mark.volume
+def test_a_tile_that_ends_every_worker_is_told(client: Any, tmp_path: Path) -> None:
+    share, _ = shared(tmp_path, cluster_works.Deadly)
+    with pytest.raises(DeviceError, match="allow less memory, and run again: finished tiles are kept"):
+        Cluster(client).make(share, Notes())
+
+
+def test_a_worker_makes_one_tile_at_a_time(tmp_path: Path) -> None:
+    at_once: list[int] = []
+    inside: list[int] = []
+
+    class Slow(cluster_works.Recorded):
+        def add(self, *panels: Any, first: bool) -> None:
+            inside.append(1)
+            time.sleep(0.02)
+            super().add(*panels, first=first)
+            at_once.append(len(inside))
+            inside.pop()
+
+    share, _ = shared(tmp_path, Slow)
+    threads = [threading.Thread(target=share.made, args=(tile, 1)) for tile in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert at_once and set(at_once) == {1}
+
+
+def test_only_clients_that_wait_are_taken() -> None:
+    with pytest.raises(ArgumentTypeError, match=r"`client` must be a distributed\.Client .*got str"):
+        Cluster("tcp://127.0.0.1:8786")
+
+
+def test_a_scheduler_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "_CONNECT_SECONDS", 0.2)
+    with (
+        pytest.raises(DeviceError, match=r"tcp://127\.0\.0\.1:1: must be the address of a Dask scheduler"),
+        cluster.connected("tcp://127.0.0.1:1"),
+    ):
+        pass
+
+
+def test_two_workers_never_write_one_chunk() -> None:
+    found = plan(Sizes((400, 300, 90), (8, 8), 8, 8), 1 << 22, least_tiles=TILES)
+
+    class Chunked:
+        name, write_chunks = "c.zarr", (found.rows, found.columns)
+
+    check_writers(found, Chunked())  # type: ignore[arg-type]
+    Chunked.write_chunks = (found.rows, found.columns + 1)
+    with pytest.raises(ArgumentValueError, match=r"c\.zarr: must have chunks that divide tiles"):
+        check_writers(found, Chunked())  # type: ignore[arg-type]
+
+
+def test_memory_is_that_of_the_worker_with_least() -> None:
+    found = object.__new__(Cluster)
+    seen = functools.partial(cluster.Seen, "1", 1)
+    found.workers = {
+        "tcp://a:1": seen(100, 1000, 10_000), "tcp://a:2": seen(200, 1000, 10_000), "tcp://b:1": seen(0, None, 10_000),
+    }  # fmt: skip
+    assert found.room(None) == 600 - 200
+    assert found.room(5000) == 5000 - 200
+    found.workers["tcp://a:1"] = seen(0, None, 1000)
+    assert found.room(None) == 1000 // 2 // 2

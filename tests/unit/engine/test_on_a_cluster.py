@@ -1,0 +1,121 @@
+"""`matmul` with a client of Dask's: the bits of memory, gone on with after any end, and refusals before work."""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright.engine import outside
+from tilewright.engine.request import Request
+from tilewright.errors import ArgumentTypeError, ArgumentValueError
+
+distributed = pytest.importorskip("distributed", reason="the extra `cluster` is not installed")
+
+#: A driver that ends as by kill -9 once it has noted two tiles.
+KILLED = """
+import os, signal, sys
+import distributed
+import tilewright as tw
+from tilewright.blocks.journal import Journal
+
+note = Journal.add
+def add(self, tile, crc32):
+    note(self, tile, crc32)
+    if len(self.done) == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+Journal.add = add
+tw.matmul(*sys.argv[2:5], client=distributed.Client(sys.argv[1]))
+"""
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """Of two workers of one thread each, in processes of their own."""
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=logging.CRITICAL, host="127.0.0.1",
+            local_directory=str(tmp_path_factory.mktemp("dask")),
+        ) as local,
+        distributed.Client(local, set_as_default=False) as found,
+    ):  # fmt: skip
+        yield found
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    random = np.random.default_rng(3)
+    np.save(tmp_path / "a.npy", random.standard_normal((700, 300), np.float32))
+    np.save(tmp_path / "b.npy", random.standard_normal((300, 500), np.float32))
+    return tmp_path
+
+
+def operands(folder: Path) -> tuple[Any, Any]:
+    return np.load(folder / "a.npy"), np.load(folder / "b.npy")
+
+
+def test_bits_are_those_of_memory(client: Any, folder: Path) -> None:
+    bias = np.arange(500, dtype=np.float32)
+    more: dict[str, Any] = {"epilogue": lambda total, bias: tw.relu(2 * total + bias), "epilogue_args": [bias]}
+    expected = tw.matmul(*operands(folder), **more)
+    here = os.path.relpath(folder / "a.npy")  # workers may stand elsewhere
+    found = tw.matmul(here, folder / "b.npy", folder / "c.npy", client=client, **more)
+    assert found == folder / "c.npy" and np.array_equal(np.load(found), expected)
+    zarr = pytest.importorskip("zarr", reason="the extra `blocks` is not installed")
+    found = tw.matmul(folder / "a.npy", folder / "b.npy", folder / "c.zarr", client=client, **more)
+    assert np.array_equal(zarr.open(found, mode="r")[:], expected)
+    assert sorted(x.name for x in folder.iterdir()) == ["a.npy", "b.npy", "c.npy", "c.zarr"]
+
+
+def test_a_vector_is_an_operand(client: Any, folder: Path) -> None:
+    b = np.linspace(0, 1, 300, dtype=np.float32)
+    np.save(folder / "v.npy", b)
+    found = tw.matmul(folder / "a.npy", folder / "v.npy", folder / "c.npy", client=client)
+    assert np.array_equal(np.load(found), tw.matmul(operands(folder)[0], b))
+
+
+def test_another_driver_goes_on_where_one_was_killed(client: Any, folder: Path) -> None:
+    paths = [str(folder / f"{name}.npy") for name in "abc"]
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, client.scheduler.address, *paths], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == -9, done.stderr
+    a, b, c = paths
+    with outside.planned(a, b, c, Request(), None, client=client) as product:
+        product.run()
+        assert product.kept == 2 and product.plan is not None and product.plan.tiles >= 8
+    assert np.array_equal(np.load(c), tw.matmul(*operands(folder)))
+
+
+def test_the_command_takes_a_schedulers_address(tilewright: Callable[..., Any], client: Any, folder: Path) -> None:
+    given = "matmul", folder / "a.npy", folder / "b.npy", "-o", folder / "c.npy", "--dask", client.scheduler.address
+    done = tilewright(*given)
+    assert done.status == 0 and "700 x 500 float32 in " in done.out and "workers  2" in done.out
+    assert np.array_equal(np.load(folder / "c.npy"), tw.matmul(*operands(folder)))
+
+
+@pytest.mark.parametrize(
+    ("a", "out", "error", "words"),
+    [
+        (np.ones((700, 300), np.float32), "c.npy", ArgumentTypeError, "`a` must be a path that every worker .*save"),
+        ("a.npy", None, ArgumentTypeError, "`out` must be a path"),
+        ("a.npy", np.ones((700, 500)), ArgumentTypeError, "`out` must be a path"),
+        ("a.npy", "c.h5", ArgumentValueError, r"several processes can write .*HDF5.*\.npy or \.zarr"),
+    ],
+    ids=["operand in memory", "no result", "result in memory", "hdf5"],
+)
+def test_what_workers_cannot_share_is_refused(
+    client: Any, folder: Path, a: Any, out: Any, error: type[Exception], words: str
+) -> None:
+    given = [folder / x if isinstance(x, str) else x for x in (a, "b.npy", out)]
+    with pytest.raises(error, match=words):
+        tw.matmul(*given, client=client)
+    assert sorted(x.name for x in folder.iterdir()) == ["a.npy", "b.npy"]
