@@ -26,7 +26,7 @@ class Journal:
     """One product's, open for further lines."""
 
     path: Path
-    is_new: bool = True  #: Whether nothing was begun before.
+    product: Mapping[str, Any]  #: What its first line says.
     done: dict[int, int] = field(default_factory=dict)  #: Tiles on disk -> the CRC-32 of their bytes.
 
     @classmethod
@@ -52,12 +52,11 @@ class Journal:
                     f"{path}: a product was begun here whose {_listed(differing)} differ from this one's; give back "
                     "what it was begun with to go on, or drop its beginnings with --force"
                 )
-            if differing or not lines:
-                os.truncate(path, 0)
-                made = cls(path)
-                made._append(asked)
+            if lines and not differing:
+                made = cls(path, asked, {line["tile"]: line["crc32"] for line in lines[1:]})
             else:
-                made = cls(path, False, {line["tile"]: line["crc32"] for line in lines[1:]})
+                made = cls(path, asked)
+                made.forget()
             yield made
 
     @staticmethod
@@ -77,6 +76,12 @@ class Journal:
         """Note that a tile is on disk; the note is on disk when this returns."""
         self._append({"tile": tile, "crc32": crc32})
         self.done[tile] = crc32
+
+    def forget(self) -> None:
+        """Take the tiles out: none is done."""
+        os.truncate(self.path, 0)
+        self.done.clear()
+        self._append(self.product)
 
     def remove(self) -> None:
         """Take the file away: the product is whole."""

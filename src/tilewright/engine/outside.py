@@ -6,7 +6,7 @@ import functools
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -69,15 +69,15 @@ def planned(
     if cluster is not None:
         a, b, out = (_shared(x, name) for x, name in ((a, "a"), (b, "b"), (out, "out")))
         asked = replace(asked, threads=asked.threads or cluster.threads)
-    left, right = stores.opened(a, "a"), stores.opened(b, "b")
-    try:
-        product = _planned(left, right, out, asked, force=force)
+    with ExitStack() as held:
+        operands = []
+        for value, name in ((a, "a"), (b, "b")):
+            operands.append(stores.opened(value, name))
+            held.callback(operands[-1].close)
+        product = _planned(operands[0], operands[1], out, asked, force=force)
         product.cluster, product.paths = cluster, (a, b)
         product.lay_out(memory)
         yield product
-    finally:
-        left.close()
-        right.close()
 
 
 def _shared(value: Any, name: str) -> str:
@@ -189,12 +189,13 @@ class Product:
     def _made_at(self, place: Place) -> Path:
         """C beside its place, moved there when it is whole."""
         part = place.unfinished()
+        if os.path.lexists(part.file) and not self._journal.exists():
+            raise ArgumentValueError(
+                f"{part.file}: must be free for the unfinished result (got a file without a journal beside it); move "
+                "it away, or name another output"
+            )
         with Journal.opened(self._journal, self._identity(), force=self.force) as journal:
-            if journal.is_new and os.path.lexists(part.file):
-                _remove(part.file)
-            if not os.path.lexists(part.file):
-                hint = (1, 1) if self.plan is None else (self.plan.rows, self.plan.columns)
-                stores.created(part.text, self.shape, self.partial.out, chunks_hint=hint).close()
+            self._begin(part, journal)
             self.kept = len(journal.done)
             c = stores.existing(part.text)
             try:
@@ -205,6 +206,15 @@ class Product:
             _move(part.file, place.file)
             journal.remove()
         return place.file
+
+    def _begin(self, part: Place, journal: Journal) -> None:
+        """Make the unfinished result, unless tiles of it are done."""
+        if journal.done and os.path.lexists(part.file):
+            return
+        journal.forget()
+        _remove(part.file)  # killed while it was made
+        hint = (1, 1) if self.plan is None else (self.plan.rows, self.plan.columns)
+        stores.created(part.text, self.shape, self.partial.out, chunks_hint=hint).close()
 
     def _into(self, c: Store, journal: Journal | None) -> None:
         if self.plan is not None:

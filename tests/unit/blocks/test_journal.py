@@ -62,9 +62,12 @@ def test_force_drops_what_another_product_began(tmp_path: Path) -> None:
     path = tmp_path / "c.journal"
     begun(path).add(0, 1)
     with Journal.opened(path, {"a": 2}, force=True) as journal:
-        assert journal.is_new and journal.done == {}
-    with Journal.opened(path, {"a": 2}, force=True) as journal:
-        assert not journal.is_new
+        assert journal.done == {}
+    with Journal.opened(path, {"a": 2}) as journal:
+        journal.add(5, 6)
+        journal.forget()
+    with Journal.opened(path, {"a": 2}) as journal:
+        assert journal.done == {}
 
 
 def test_one_process_at_a_time(tmp_path: Path) -> None:

@@ -149,3 +149,30 @@ def test_the_command_prints_plan_and_outcome(
     assert tilewright(*given).status == 2
     told = json.loads(tilewright(*given, "--force", "--json").out)
     assert told["extents"] == [130, 70, 90] and told["plan"]["grid"] and told["seconds"] > 0
+
+
+def test_a_file_of_the_users_own_is_not_taken_for_an_unfinished_result(
+    tmp_path: Path, arrays: tuple[Array, Array]
+) -> None:
+    (tmp_path / "c.npy.part").write_text("mine")
+    a = saved(tmp_path, "a", arrays[0])
+    for _ in range(2):
+        with pytest.raises(ArgumentValueError, match="must be free for the unfinished result"):
+            tw.matmul(a, arrays[1], tmp_path / "c.npy")
+    assert (tmp_path / "c.npy.part").read_text() == "mine"
+
+
+def test_what_was_begun_and_lost_is_begun_anew(
+    tmp_path: Path, arrays: tuple[Array, Array], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a, part = saved(tmp_path, "a", arrays[0]), tmp_path / "c.npy.part"
+
+    def killed(*given: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr("tilewright.engine.outside._move", killed)
+        tw.matmul(a, arrays[1], tmp_path / "c.npy")
+    part.unlink()
+    found = np.load(tw.matmul(a, arrays[1], tmp_path / "c.npy"))
+    assert np.array_equal(found, tw.matmul(*arrays))
