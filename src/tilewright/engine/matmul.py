@@ -56,6 +56,20 @@ class Options(TypedDict, total=False):
     client: Any
 
 
+class PlanOptions(TypedDict, total=False):
+    """The named arguments of :func:`plan`."""
+
+    dtype: npt.DTypeLike | None
+    acc_dtype: npt.DTypeLike | None
+    epilogue: Epilogue | None
+    epilogue_args: Arguments
+    algebra: str | Algebra
+    threads: int | None
+    order: Order
+    device: str | None
+    memory: int | str | None
+
+
 @overload
 def matmul(a: Any, b: Any, /, out: _Out, *, dtype: Any = ..., epilogue: Any = ..., **rest: Unpack[Options]) -> _Out: ...
 @overload
@@ -240,9 +254,19 @@ def _matmul(a: Any, b: Any, out: Any, asked: Request, axes: list[Any] | None) ->
     return wrap(result) if wrap is not None else result[()] if result.ndim == 0 else result
 
 
+@overload
 def plan(
     a_shape: _Shape,
     b_shape: _Shape,
+    a_dtype: npt.DTypeLike = ...,
+    b_dtype: npt.DTypeLike | None = ...,
+    **rest: Unpack[PlanOptions],
+) -> Plan: ...
+@overload
+def plan(a_shape: Any, b_shape: Any, **rest: Unpack[PlanOptions]) -> Any: ...
+def plan(
+    a_shape: Any,
+    b_shape: Any,
     a_dtype: npt.DTypeLike = "float64",
     b_dtype: npt.DTypeLike | None = None,
     *,
@@ -254,22 +278,27 @@ def plan(
     threads: int | None = None,
     order: Order = "canonical",
     device: str | None = None,
-) -> Plan:
+    memory: int | str | None = None,
+) -> Any:
     """What :func:`matmul` will do for operands of these shapes and dtypes.
 
     Parameters
     ----------
     a_shape, b_shape : tuple of int
+        Or operands outside memory: paths, arrays of zarr and h5py. These have dtypes of their own.
     a_dtype, b_dtype : dtype, optional
         float64, and A's, by default.
     dtype, acc_dtype, epilogue, epilogue_args, algebra, threads, order, device
         As for :func:`matmul`. The plan keeps the epilogue as it is traced now, and its arguments.
+    memory : int or str, optional
+        As for :func:`matmul`, where operands lie outside memory.
 
     Returns
     -------
-    Plan
-        Its fields say path, kernel, tile, parts, threads and memory, and so does printing it; call it with operands to
-        multiply them.
+    Plan, or tilewright.blocks.planning.BlockPlan
+        The latter for operands outside memory: tiles, panels, bytes and time, as it is printed before such a product.
+        A plan's fields say path, kernel, tile, parts, threads and memory, and so does printing it; call it with
+        operands to multiply them.
 
     Examples
     --------
@@ -279,6 +308,10 @@ def plan(
     >>> p(np.ones((64, 48), np.int8), np.ones((48, 32), np.int8))[0, 0]
     np.int32(48)
     """
+    if memory is not None or outside.is_outside(a_shape, b_shape, None):
+        asked = Request(dtype, acc_dtype, 1, 0, epilogue, epilogue_args, algebra, threads, order, device)
+        with outside.planned(a_shape, b_shape, None, asked, memory) as product:
+            return product.plan
     left = as_dtype(a_dtype, "a_dtype")
     right = left if b_dtype is None else as_dtype(b_dtype, "b_dtype")
     check_order(order)

@@ -176,3 +176,10 @@ def test_what_was_begun_and_lost_is_begun_anew(
     part.unlink()
     found = np.load(tw.matmul(a, arrays[1], tmp_path / "c.npy"))
     assert np.array_equal(found, tw.matmul(*arrays))
+
+
+def test_plan_says_what_matmul_will_do(tmp_path: Path, arrays: tuple[Array, Array]) -> None:
+    a, b = (saved(tmp_path, name, x) for name, x in zip("ab", arrays, strict=True))
+    found = tw.plan(a, b, memory=MEMORY)
+    assert found.sizes.extents == (130, 70, 90) and found.tiles == 1
+    assert str(found).startswith("product  130 x 90 by 90 x 70\n")
