@@ -84,3 +84,20 @@ def test_the_plan_says_what_it_does() -> None:
     assert text.startswith("product  3 of 4,096 x 4,096 by 4,096 x 4,096\ntiles    ")
     assert all(len(line) <= 80 for line in text.splitlines()), text
     assert dataclasses.replace(found, read_bytes=0).facts["reads"] == "0"
+
+
+def test_tiles_made_for_themselves_read_their_own_panels() -> None:
+    sizes = Sizes((4096, 4096, 4096), (4, 4), 4, 4, apart=True)
+    found = plan(sizes, 256 << 20, least_tiles=8)
+    down, across, _ = found.grid
+    assert found.tiles >= 8 and found.tiles_held == 1
+    assert found.read_bytes == 4 * 4096 * 4096 * (down + across)
+    assert max(down, across) <= 4  # strips would read one operand once for each
+    assert down * found.rows == across * found.columns == 4096  # of one size, so that workers end together
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_there_are_as_many_tiles_as_asked_for_where_c_has_room(batch: int) -> None:
+    for least in (1, 2, 7, 40):
+        assert plan(Sizes((3000, 2000, 500), (4, 4), 4, 4, batch=batch), 1 << 30, least_tiles=least).tiles >= least
+    assert plan(Sizes((3, 5, 500), (4, 4), 4, 4), 1 << 30, least_tiles=40).tiles == 1

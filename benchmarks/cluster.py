@@ -1,0 +1,134 @@
+"""Two workers of a Dask cluster against the sum of their rates: twice that of one alone, on the same tiles.
+
+Workers are processes of this machine with one thread each. Clusters of one and of two take turns on one float32 product
+of .npy files; a process without a cluster, of one thread, is the third. "busy" is the part of the workers' time that
+they were in a tile, which says what the scheduler and the driver cost, whoever else has the processor; "processor"
+that of workers and driver for the product. The bar is 90 % of the sum.
+
+    python benchmarks/cluster.py [--edge 8192] [--turns 3] [--memory 1GB] [--folder FOLDER] [--json]
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import distributed
+import measuring
+import numpy as np
+
+from tilewright.blocks.planning import BlockPlan
+from tilewright.blocks.stores import created
+from tilewright.engine import outside
+from tilewright.engine.request import Request
+
+#: Rows and columns of a product that makes workers compile what they need.
+WARM = 512
+ROWS_AT_ONCE = 1024
+
+
+def main() -> None:
+    parser = measuring.arguments(__doc__)
+    parser.add_argument("--edge", type=int, default=8192, help="rows, columns and depth")
+    parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--memory", default="1GB", help="of a worker")
+    parser.add_argument("--folder", type=Path, help="where all files lie; else the system's for temporary ones")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=options.folder) as place, workers(1) as one, workers(2) as two:
+        folder = Path(place)
+        for name, edge in (("warm", WARM), ("full", options.edge)):
+            for operand in "ab":
+                save(folder / f"{name}_{operand}.npy", edge)
+        clients = {"1 worker": one, "2 workers": two, "no cluster": None}
+        plan = tiles(folder, two, options.memory)
+        for client in clients.values():
+            multiply(folder, "warm", client, options.memory, None)
+        seen: dict[str, list[dict[str, float]]] = {name: [] for name in clients}
+        for _ in range(options.turns):
+            for name, client in clients.items():
+                seen[name].append(multiply(folder, "full", client, options.memory, plan))
+    alone, both = ([x["seconds"] for x in seen[f"{name}"]] for name in ("1 worker", "2 workers"))
+    of_sum = measuring.Spread.of([a / (2 * b) for a, b in zip(alone, both, strict=True)])
+    columns = ("who", "GFLOPS", "seconds", "busy", "processor s")
+    rows = {
+        name: {key: measuring.Spread.of([run[key] for run in runs]) for key in runs[0]} for name, runs in seen.items()
+    }
+    cells = [
+        (name, row["gflops"].text(), row["seconds"].text(), row["busy"].text(100) + " %", row["processor_s"].text())
+        for name, row in rows.items()
+    ]
+    down, across, panels = plan.grid
+    of = f"{plan.rows:,} x {plan.columns:,}, {panels} panels along k"
+    title = f"float32 {options.edge:,} cubed in {down} x {across} tiles of {of}"
+    caption = f"Two workers reach {of_sum.text(100)} % of the sum of their rates, turn by turn."
+    results = {"edge": options.edge, "grid": plan.grid, "rows": rows, "of_sum": of_sum}
+    table = measuring.table(title, columns, cells, caption)
+    measuring.publish(results, [table], as_json=options.json, packages=("distributed",))
+
+
+@contextlib.contextmanager
+def workers(count: int) -> Iterator[Any]:
+    """A client of so many."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        distributed.LocalCluster(
+            n_workers=count, threads_per_worker=1, dashboard_address=None, silence_logs=logging.CRITICAL,
+            host="127.0.0.1", local_directory=folder,
+        ) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):  # fmt: skip
+        yield client
+
+
+def save(path: Path, edge: int) -> None:
+    """A matrix of random numbers."""
+    random = np.random.default_rng(0)
+    store = created(path, (edge, edge), "f4", chunks_hint=(edge, edge))
+    for first in range(0, edge, ROWS_AT_ONCE):
+        rows = slice(first, min(first + ROWS_AT_ONCE, edge))
+        store.write((), rows, slice(0, edge), random.random((rows.stop - first, edge), dtype=np.float32))
+    store.flush()
+    store.close()
+
+
+def tiles(folder: Path, client: Any, memory: str) -> BlockPlan:
+    """The plan for a cluster, which everybody carries out."""
+    a, b, c = (str(folder / f"full_{name}.npy") for name in "abc")
+    with outside.planned(a, b, c, Request(), memory, client=client) as product:
+        assert product.plan is not None
+        return product.plan
+
+
+def multiply(folder: Path, name: str, client: Any, memory: str, plan: BlockPlan | None) -> dict[str, float]:
+    """One product: its seconds, its rate, how busy the workers were, and seconds of processors."""
+    a, b, c = (str(folder / f"{name}_{x}.npy") for x in "abc")
+    with outside.planned(a, b, c, Request(threads=1), memory, client=client) as product:
+        product.plan = plan or product.plan
+        before, began = processor_s(client), time.time()
+        product.run()
+        seconds, used = time.time() - began, processor_s(client) - before
+        assert product.plan is not None
+        flops = product.plan.sizes.flops
+    Path(c).unlink()
+    busy = 1.0 if client is None else tile_seconds(client, began) / (seconds * len(client.nthreads()))
+    return {"seconds": seconds, "gflops": flops / seconds / 1e9, "busy": busy, "processor_s": used}
+
+
+def processor_s(client: Any) -> float:
+    """Of this process and of the workers, until now."""
+    return time.process_time() + (0.0 if client is None else sum(client.run(time.process_time).values()))
+
+
+def tile_seconds(client: Any, began: float) -> float:
+    """What tasks took since then, all workers together."""
+    parts = (part for task in client.get_task_stream(start=began) for part in task["startstops"])
+    return float(sum(part["stop"] - part["start"] for part in parts if part["action"] == "compute"))
+
+
+if __name__ == "__main__":
+    main()
