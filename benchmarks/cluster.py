@@ -77,7 +77,7 @@ def workers(count: int) -> Iterator[Any]:
     with (
         tempfile.TemporaryDirectory() as folder,
         distributed.LocalCluster(
-            n_workers=count, threads_per_worker=1, dashboard_address=None, silence_logs=logging.CRITICAL,
+            n_workers=count, threads_per_worker=1, dashboard_address="127.0.0.1:0", silence_logs=logging.CRITICAL,
             host="127.0.0.1", local_directory=folder,
         ) as cluster,
         distributed.Client(cluster, set_as_default=False) as client,

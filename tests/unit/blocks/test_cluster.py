@@ -40,8 +40,8 @@ def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """Two workers of one thread each, in processes of their own."""
     with (
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=logging.CRITICAL, host="127.0.0.1",
-            local_directory=str(tmp_path_factory.mktemp("dask")),
+            n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0", silence_logs=logging.CRITICAL,
+            host="127.0.0.1", local_directory=str(tmp_path_factory.mktemp("dask")),
         ) as found,
         distributed.Client(found, set_as_default=False),
     ):  # fmt: skip
