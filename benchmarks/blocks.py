@@ -39,6 +39,11 @@ import numpy as np
 def done():
     print(json.dumps(time.perf_counter() - began), flush=True)
 """
+_MAPS = """
+began = time.perf_counter()
+left, right = np.load(a, mmap_mode="r"), np.load(b, mmap_mode="r")
+out = np.lib.format.open_memmap(c, "w+", left.dtype, (left.shape[0], right.shape[1]))
+"""
 #: What each runs; `began` is set when all is imported.
 CONTENDERS = {
     "tilewright": (
@@ -52,10 +57,8 @@ done()
     ),
     "numpy": (
         ".npy",
-        """
-began = time.perf_counter()
-left, right = np.load(a, mmap_mode="r"), np.load(b, mmap_mode="r")
-out = np.lib.format.open_memmap(c, "w+", left.dtype, (left.shape[0], right.shape[1]))
+        _MAPS
+        + """
 np.matmul(left, right, out=out)
 out.flush()
 done()
@@ -63,11 +66,9 @@ done()
     ),
     "dask": (
         ".npy",
-        """
-import dask, dask.array as da
-began = time.perf_counter()
-left, right = np.load(a, mmap_mode="r"), np.load(b, mmap_mode="r")
-out = np.lib.format.open_memmap(c, "w+", left.dtype, (left.shape[0], right.shape[1]))
+        "import dask, dask.array as da\n"
+        + _MAPS
+        + """
 side = int((memory / 16 / left.itemsize) ** 0.5)
 x, y = (da.from_array(z, chunks=(side, side)) for z in (left, right))
 with dask.config.set(scheduler="threads"):

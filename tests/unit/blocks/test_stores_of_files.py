@@ -128,9 +128,13 @@ extents = st.lists(st.integers(1, 3), max_size=2).flatmap(
 )
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@given(data=st.data(), shape=extents, dtype=st.sampled_from(DTYPES))
-@settings(max_examples=40)
+def of_every_kind(test: Callable[..., None]) -> Any:
+    """A property of stores of each kind, shape and dtype."""
+    drawn = given(data=st.data(), shape=extents, dtype=st.sampled_from(DTYPES))
+    return pytest.mark.parametrize("kind", KINDS)(drawn(settings(max_examples=40)(test)))
+
+
+@of_every_kind
 def test_reading_is_slicing(kind: str, data: st.DataObject, shape: tuple[int, ...], dtype: str) -> None:
     array = random(shape, dtype)
     with tempfile.TemporaryDirectory() as folder:
@@ -146,9 +150,7 @@ def test_reading_is_slicing(kind: str, data: st.DataObject, shape: tuple[int, ..
     np.testing.assert_array_equal(into, wanted)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@given(data=st.data(), shape=extents, dtype=st.sampled_from(DTYPES))
-@settings(max_examples=40)
+@of_every_kind
 def test_writing_is_assigning(kind: str, data: st.DataObject, shape: tuple[int, ...], dtype: str) -> None:
     array = random(shape, dtype)
     with tempfile.TemporaryDirectory() as folder:
