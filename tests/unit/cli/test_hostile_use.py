@@ -153,7 +153,7 @@ def words(line: str) -> list[str]:
 def test_what_is_missing_or_unknown_is_named(tilewright: Run, option: str) -> None:
     done = tilewright(*(["matmul", option] if option in ("--output", "extra") else ["ladder", option]))
     assert (done.status, done.out) == (2, "")
-    named = {"--output": "--output", "extra": "B.npy"}.get(option, option)
+    named = {"--output": "--output", "extra": "'B'"}.get(option, option)
     assert named in done.err
 
 
