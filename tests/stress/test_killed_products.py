@@ -27,7 +27,7 @@ from tilewright.engine import outside
 from tilewright.blocks.planning import Sizes, plan
 
 planning.STRIP_BYTES = 1 << 14
-outside.plan = lambda sizes, memory, rates, tile: plan(sizes, 64 << 20, rates, (128, 160))
+outside.plan = lambda sizes, memory, rates, *rest, **more: plan(sizes, 64 << 20, rates, (128, 160))
 print("begun", flush=True)
 tw.matmul(*sys.argv[1:4])
 print("done", flush=True)

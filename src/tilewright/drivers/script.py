@@ -94,7 +94,8 @@ def run_program(program: Target, argv: Sequence[str] = ()) -> Ended:
 
 
 def _ended(program: Target, main: types.ModuleType) -> Ended:
-    """Execute a program and wait for its threads, which Ctrl-C leaves to themselves."""
+    """Execute a program and wait for the threads that it began, which Ctrl-C leaves to themselves."""
+    others = {*threading.enumerate()}  # of this process: some library's pool may never end
     try:
         try:
             exec(program.load(main), vars(main))
@@ -108,7 +109,7 @@ def _ended(program: Target, main: types.ModuleType) -> Ended:
                 raise interrupt from None
             ended = _failed(error, _FAILED)
         for thread in threading.enumerate():
-            if thread not in (threading.current_thread(), threading.main_thread()) and not thread.daemon:
+            if thread not in others and not thread.daemon:
                 thread.join()
     except NoProgramError:
         raise

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import textwrap
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -169,6 +170,21 @@ def test_threads_of_the_program_are_waited_for(tmp_path: Path) -> None:
     )
     run_program(Target(str(file)), [str(tmp_path / "out")])
     assert (tmp_path / "out").read_text() == "done"
+
+
+def test_threads_of_others_are_not_waited_for(tmp_path: Path) -> None:
+    """The pools of Dask and zarr in the process that calls stay for good."""
+    file, over = tmp_path / "nothing.py", threading.Event()
+    file.write_text("")
+    other = threading.Thread(target=over.wait)
+    other.start()
+    try:
+        caller = threading.Thread(target=run_program, args=(Target(str(file)), []), daemon=True)
+        caller.start()
+        caller.join(20)
+        assert not caller.is_alive()
+    finally:
+        over.set()
 
 
 @pytest.mark.parametrize(("option", "found"), [("--simulated-gpu=a100", "A100"), ("--simulated-gpu", "H100")])
