@@ -96,7 +96,7 @@ def _remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-@pytest.mark.parametrize("suffix", [".npy", ".zarr"])
+@pytest.mark.parametrize("suffix", [".npy", pytest.param(".zarr", marks=pytest.mark.volume)])
 def test_a_few_kills(tmp_path: Path, suffix: str) -> None:
     kills(4, tmp_path, suffix)
 

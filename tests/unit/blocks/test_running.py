@@ -80,7 +80,7 @@ def test_finished_tiles_are_not_done_again(tmp_path: Path, error: BaseException)
     found, (a, b, c) = case((300, 300, 1100), 1 << 21)
     steps = found.tiles * found.grid[2]
     assert found.tiles >= 4
-    for at in range(steps):
+    for at in range(0, steps, 1 if isinstance(error, MemoryError) else 5):
         path = tmp_path / f"{at}.journal"
         c.array[...] = 99
         with Journal.opened(path, {}) as journal, pytest.raises(type(error)):

@@ -199,7 +199,7 @@ def test_strided_and_repeated_operands_are_not_copied() -> None:
 @pytest.mark.parametrize(
     ("a", "b", "says"),
     [
-        (3, 4, "`a_shape` must be a shape"), ("ab", "cd", "`a_shape` must be a shape"), (None, None, "got NoneType"),
+        (3, 4, "`a_shape` must be a shape"), ("ab", "cd", "a known format"), (None, None, "got NoneType"),
         ((2.5, 3), (3, 4), "whole numbers"), ((-1, 3), (3, 4), "0 or more"), ((3, 4), (4, -5), "`b_shape`.*0 or more"),
         ((10**30, 3), (3, 4), "at most"), ((2**21, 1), (1, 2**21), "`result` must have at most"),
     ],

@@ -97,7 +97,7 @@ def check_same(
 
 
 #: Left operands whose products are tried by `make test` too: each row takes seconds to compile.
-QUICK = ("int8", "float16", "complex64", "bool")
+QUICK = ("float16", "complex64")
 
 
 @pytest.mark.parametrize("left", [pytest.param(x, marks=[] if x in QUICK else [pytest.mark.volume]) for x in NAMES])
