@@ -180,7 +180,7 @@ class Run:
             raise StorageError(
                 f"{self.c.name}: rows {rows.start} to {rows.stop - 1}, columns {columns.start} to {columns.stop - 1} "
                 f"must hold what was written there (CRC-32 {crc32:08x}, got {found:08x}); see whether the disk fails "
-                "or another program wrote there, and begin anew with --force (overwrite=True)"
+                "or another program wrote there, remove that file, and run again"
             )
 
 

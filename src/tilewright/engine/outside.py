@@ -23,7 +23,7 @@ from tilewright.blocks.stores import Place, Store
 from tilewright.engine.partial import Partial
 from tilewright.engine.request import Request
 from tilewright.engine.shapes import result_shape
-from tilewright.errors import ArgumentTypeError, ArgumentValueError
+from tilewright.errors import ArgumentTypeError, ArgumentValueError, TilewrightError
 from tilewright.machine import host_memory
 from tilewright.machine.sizes import size_bytes
 from tilewright.version import __version__
@@ -117,6 +117,10 @@ def _target(out: Any, shape: tuple[int, ...], *, force: bool) -> tuple[Place | N
                 f"{place.file}: the output must be a new file (got one that exists); name another, or replace it with "
                 "--force"
             )
+        if not place.file.parent.is_dir():
+            raise ArgumentValueError(
+                f"{place.file}: the output must lie in a folder that is there (got {place.file.parent}); make it first"
+            )
         return place, None
     target = stores.existing(out)
     if target.shape != shape:
@@ -198,7 +202,7 @@ class Product:
         with Journal.opened(self._journal, self._identity(), force=self.force) as journal:
             self._begin(part, journal)
             self.kept = len(journal.done)
-            c = stores.existing(part.text)
+            c = stores.existing(part.text, dtype=self.partial.out)
             try:
                 self._into(c, journal)
                 c.flush()
@@ -215,7 +219,12 @@ class Product:
         journal.forget()
         _remove(part.file)  # killed while it was made
         hint = (1, 1) if self.plan is None else (self.plan.rows, self.plan.columns)
-        stores.created(part.text, self.shape, self.partial.out, chunks_hint=hint).close()
+        try:
+            stores.created(part.text, self.shape, self.partial.out, chunks_hint=hint).close()
+        except TilewrightError:  # nothing was begun that a journal should keep others from
+            _remove(part.file)
+            journal.remove()
+            raise
 
     def _into(self, c: Store, journal: Journal | None) -> None:
         if self.plan is not None:

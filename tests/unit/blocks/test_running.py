@@ -106,7 +106,7 @@ def test_a_tile_with_other_bytes_is_told(tmp_path: Path) -> None:
     c.array[0, 0] ^= 1
     with (
         Journal.opened(tmp_path / "j", {}) as journal,
-        pytest.raises(StorageError, match=r"rows 0 to .*CRC-32 .*--force"),
+        pytest.raises(StorageError, match=r"rows 0 to .*CRC-32 .*remove that file"),
     ):
         Run(found, (a, b, c), Sums(), journal=journal)()
 

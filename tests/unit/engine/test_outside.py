@@ -183,3 +183,42 @@ def test_plan_says_what_matmul_will_do(tmp_path: Path, arrays: tuple[Array, Arra
     found = tw.plan(a, b, memory=MEMORY)
     assert found.sizes.extents == (130, 70, 90) and found.tiles == 1
     assert str(found).startswith("product  130 x 90 by 90 x 70\n")
+
+
+def test_a_tile_that_another_wrote_to_is_told_and_the_remedy_helps(
+    tmp_path: Path, arrays: tuple[Array, Array], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a, c = saved(tmp_path, "a", arrays[0]), tmp_path / "c.npy"
+
+    def killed(*given: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr("tilewright.engine.outside._move", killed)
+        tw.matmul(a, arrays[1], c)
+    part = tmp_path / "c.npy.part"
+    whole = part.read_bytes()
+    part.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    with pytest.raises(StorageError, match=r"c\.npy\.part: rows 0 to 129, .*remove that file, and run again"):
+        tw.matmul(a, arrays[1], c)
+    part.unlink()
+    assert np.array_equal(np.load(tw.matmul(a, arrays[1], c)), tw.matmul(*arrays))
+
+
+def test_a_result_that_cannot_be_made_leaves_nothing(tmp_path: Path, arrays: tuple[Array, Array]) -> None:
+    a = saved(tmp_path, "a", arrays[0])
+    with pytest.raises(ArgumentValueError, match=r"must lie in a folder that is there"):
+        tw.matmul(a, arrays[1], tmp_path / "none" / "c.npy")
+
+    def full(*given: Any, **named: Any) -> None:
+        raise StorageError("the disk is full")
+
+    with pytest.MonkeyPatch.context() as patched, pytest.raises(StorageError):
+        patched.setattr("tilewright.blocks.stores.created", full)
+        tw.matmul(a, arrays[1], tmp_path / "c.npy")
+    assert sorted(x.name for x in tmp_path.iterdir()) == ["a.npy"]
+
+
+def test_a_result_of_bfloat16_is_as_numpy_saves_it(tmp_path: Path, arrays: tuple[Array, Array]) -> None:
+    found = np.load(tw.matmul(saved(tmp_path, "a", arrays[0]), arrays[1], tmp_path / "c.npy", dtype="bfloat16"))
+    assert found.tobytes() == tw.matmul(*arrays, dtype="bfloat16").tobytes()

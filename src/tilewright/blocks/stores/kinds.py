@@ -88,14 +88,15 @@ def opened(value: Any, name: str, dtype: npt.DTypeLike | None = None) -> Store:
     return _checked(_of_object(value, name, writable=False), name)
 
 
-def existing(value: Any, name: str = "out") -> Store:
-    """A result that is there, to be written: a path, or an array.
+def existing(value: Any, name: str = "out", dtype: npt.DTypeLike | None = None) -> Store:
+    """A result that is there, to be written: a path, or an array; `dtype` as for :func:`opened`.
 
     Raises as :func:`opened`; ArgumentValueError: it may not be written.
     """
     if isinstance(value, str | os.PathLike):
         place = Place.of(value, name)
-        return _checked(_module(place).of_path(place, None, writable=True), name)
+        wanted = None if dtype is None else np.dtype(dtype)
+        return _checked(_module(place).of_path(place, wanted, writable=True), name)
     return _checked(_of_object(value, name, writable=True), name)
 
 
