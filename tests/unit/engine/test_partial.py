@@ -268,8 +268,7 @@ def test_a_device_that_goes_on_from_no_sums_takes_the_whole_of_k(name: str) -> N
 extents = st.integers(1, 70)
 
 
-@settings(max_examples=30, deadline=None)
-@given(
+any_case = given(
     st.tuples(extents, extents, extents),
     st.tuples(st.sampled_from(NAMES), st.sampled_from(NAMES)),
     st.lists(st.integers(1, 69), max_size=6).map(sorted),
@@ -279,7 +278,9 @@ extents = st.integers(1, 70)
     st.tuples(st.sampled_from([1, 1, 3, -0.5]), st.sampled_from([0, 0, 2])),
     st.booleans(),
 )
-def test_any_cut_of_any_product(
+
+
+def check_any_cut(
     shape: tuple[int, int, int], names: tuple[str, str], cuts: list[int], tile: tuple[int, int],
     orders: tuple[Any, Any], algebra: str, scale: tuple[float, float], bends: bool,
 ) -> None:  # fmt: skip
@@ -344,3 +345,7 @@ def test_no_more_memory_is_taken_than_was_said(case: str, shape: tuple[int, int,
         taken = peak_bytes(lambda a=a, b=b: [work.add(a, b, sums, first=x) for x in (True, False)])
         finishing = peak_bytes(lambda: work.finish(sums, (), slice(0, m), slice(0, n), old))
         assert taken + finishing <= said <= 2 * (taken + finishing) + 20 * MB
+
+
+test_any_cut_of_any_product = settings(max_examples=30, deadline=None)(any_case(check_any_cut))
+test_many_cuts_of_any_product = pytest.mark.volume(settings(max_examples=400, deadline=None)(any_case(check_any_cut)))
