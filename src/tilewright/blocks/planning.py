@@ -26,8 +26,8 @@ _LEAST_SIDE = 64
 STRIP_BYTES = 2 << 20
 #: How many sizes are tried between the least and the whole of an extent.
 _TRIED = 32
-#: What a tile costs beside its steps (a flush, a line of the journal), and a step beside its arithmetic: measured with
-#: empty ones.
+#: What a tile costs beside its steps (a flush, a line of the journal), and a step beside its arithmetic. Reckoned, for
+#: disks whose flush takes milliseconds; nothing depends on them but that tiles are not tiny.
 _TILE_SECONDS, _STEP_SECONDS = 5e-3, 2e-4
 #: Plans are about as quick as the quickest up to so many times its seconds.
 _ABOUT = 1.02
