@@ -13,11 +13,12 @@ import queue
 import threading
 import time
 import weakref
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from tilewright.blocks.dealing import TILES_EACH, Deal
 from tilewright.blocks.planning import BlockPlan
 from tilewright.blocks.running import Notes, Run
 from tilewright.blocks.stores import Store
@@ -34,10 +35,6 @@ Stores = tuple[Store, Store, Store]
 _SHARE_OF_LIMIT = 0.6
 #: Of what is free on a host whose workers have no limit.
 _SHARE_OF_HOST = 0.5
-#: Tiles that a worker has: one that it makes, and one that it begins when that is done.
-_AHEAD = 2
-#: Tiles for each worker, at least: so the last to end is waited for a quarter of the time, and one lost is soon made.
-_TILES_EACH = 4
 #: Seconds between two looks at which workers there are, for a connection, and that a cluster may have no worker.
 _LOOK_SECONDS, _CONNECT_SECONDS, _PATIENCE_SECONDS = 1.0, 10, 120.0
 #: Times that a tile is tried again after an error: a shared disk may fail for a moment.
@@ -147,7 +144,7 @@ class Cluster:
     @property
     def least_tiles(self) -> int:
         """How many tiles keep all workers busy to the end."""
-        return _TILES_EACH * len(self.workers)
+        return TILES_EACH * len(self.workers)
 
     def room(self, memory: int | str | None) -> int:
         """Bytes that tiles and panels may take on each worker, beside what the process has."""
@@ -166,31 +163,32 @@ class Cluster:
         TilewrightError
             As a worker raised it.
         """
-        waiting = deque(tile for tile in share.plan.order() if tile not in journal.done)
-        total, (m, n, k) = len(waiting), share.plan.sizes.extents
+        deal = Deal(tile for tile in share.plan.order() if tile not in journal.done)
+        total, (m, n, k) = len(deal.waiting), share.plan.sizes.extents
         made: list[int] = []
         flops = share.plan.sizes.flops * total // share.plan.tiles
         with (
             announced("multiplying", f"{m:,} x {k:,} by {k:,} x {n:,}", total, "tiles", lambda: len(made), flops),
-            contextlib.closing(self._made(share, waiting)) as tiles,
+            contextlib.closing(self._made(share, deal)) as tiles,
         ):
             for tile, crc32 in tiles:
                 journal.add(tile, crc32)
                 made.append(tile)
 
-    def _made(self, share: Share, waiting: deque[int]) -> Generator[tuple[int, int]]:
+    def _made(self, share: Share, deal: Deal) -> Generator[tuple[int, int]]:
         """Tiles as they are made, with their checksums."""
         ended: queue.SimpleQueue[Any] = queue.SimpleQueue()
         # A task's result, which Dask makes again where the worker that had it dies.
         sent = self.client.submit(_itself, share, pure=False)
-        held: dict[Any, tuple[int, str]] = {}  # a future -> its tile, and the worker that it was meant for
+        held: dict[Any, int] = {}  # a future -> its tile
         seen_s, workers = time.monotonic(), list(self.workers)
         try:
-            while waiting or held:
-                self._fill(workers, waiting, held, sent, ended)
+            while deal.goes_on:
+                self._fill(workers, deal, held, sent, ended)
                 with contextlib.suppress(queue.Empty):
                     future = ended.get(timeout=_LOOK_SECONDS)
-                    tile, _ = held.pop(future)
+                    tile = held.pop(future)
+                    deal.ended(tile)
                     try:
                         crc32 = self._result(future)
                     finally:
@@ -212,18 +210,14 @@ class Cluster:
                 self.client.cancel([*held, sent])
             held.clear()
 
-    def _fill(
-        self, workers: list[str], waiting: deque[int], held: dict[Any, tuple[int, str]], sent: Any, ended: Any
-    ) -> None:
-        """Give each worker its next tiles, neighbours where it has none; Dask gives those of the dead to others."""
-        load = Counter(address for _, address in held.values())
+    def _fill(self, workers: list[str], deal: Deal, held: dict[Any, int], sent: Any, ended: Any) -> None:
+        """Give each worker its next tiles; Dask gives those of the dead to others."""
         for address in workers:
-            for _ in range(min(_AHEAD - load[address], len(waiting))):
-                tile = waiting.popleft()
+            for tile in deal.to(address):
                 future = self.client.submit(
                     _tile, sent, tile, pure=False, retries=_RETRIES, workers=[address], allow_other_workers=True
                 )
-                held[future] = tile, address
+                held[future] = tile
                 future.add_done_callback(ended.put)
 
     def _result(self, future: Any) -> int:
