@@ -15,7 +15,7 @@ def test_each_tile_is_dealt_once_in_order_and_no_worker_has_more_than_it_may() -
         for worker, tiles in held.items():
             new = list(deal.to(worker))
             seen += new
-            tiles += new
+            tiles.extend(new)
             assert len(tiles) == AHEAD or not deal.waiting
         worker = pick.choice([x for x, tiles in held.items() if tiles])
         deal.ended(held[worker].pop(0))
