@@ -15,6 +15,7 @@ import time
 import weakref
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -54,21 +55,64 @@ class Share:
     identities: list[dict[str, Any]]  #: Of A and B, as whoever calls sees them.
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
     _run: Run | None = field(default=None, init=False)
+    _waiting: deque[int] = field(default_factory=deque, init=False)
+    _promised: dict[int, Future[int]] = field(default_factory=dict, init=False)
+    _served: bool = field(default=False, init=False)  #: Whether a thread makes tiles.
 
     def __reduce__(self) -> Any:
         """Other processes open the arrays themselves; what memory a step takes has been planned for."""
         plan = replace(self.plan, sizes=replace(self.plan.sizes, extra_bytes=_nothing))
         return Share, (plan, self.stores, self.work, self.identities)
 
-    def made(self, tile: int, threads: int) -> int:
-        """Make a tile and write it to disk; the CRC-32 of its bytes. One at a time, as memory is planned for one."""
+    def asked(self, tile: int, threads: int) -> Future[int]:
+        """Have a tile made and written to disk: the CRC-32 of its bytes.
+
+        One thread makes all that are asked for, one at a time, as memory is planned for one: it reads the next's first
+        panels meanwhile, and writes the one before.
+        """
         with self._lock:
-            if self._run is None:
-                self._run = self._opened(threads)
-            line = _Line()
-            self._run.journal = line
-            self._run(only=(tile,))
-            return line.crc32
+            if tile in self._promised:
+                return self._promised[tile]
+            promised = self._promised[tile] = Future()
+            self._waiting.append(tile)
+            if not self._served:
+                self._served = True
+                threading.Thread(target=self._serve, args=(threads,), name="tilewright-tiles", daemon=True).start()
+        return promised
+
+    def _serve(self, threads: int) -> None:
+        """Make tiles until none is asked for."""
+        while self._served:
+            try:
+                if self._run is None:
+                    self._run = self._opened(threads)
+                    self._run.journal = self
+                self._run.make(self._next)
+            except BaseException as error:  # whoever waits gets it, and nobody else could
+                with self._lock:
+                    failed, self._promised = self._promised, {}
+                    self._waiting.clear()
+                    self._served = False
+                for promised in failed.values():
+                    promised.set_exception(error)
+                return
+            with self._lock:
+                self._served = bool(self._waiting)
+
+    def _next(self) -> int | None:
+        with self._lock:
+            return self._waiting.popleft() if self._waiting else None
+
+    @property
+    def done(self) -> dict[int, int]:
+        """None that a worker would know of: whoever calls has the journal."""
+        return {}
+
+    def add(self, tile: int, crc32: int) -> None:
+        """A tile is on disk."""
+        with self._lock:
+            promised = self._promised.pop(tile)
+        promised.set_result(crc32)
 
     def _opened(self, threads: int) -> Run:
         found = self.stores()
@@ -80,17 +124,6 @@ class Share:
                 "time of change); put them where all workers see them by the same path"
             )
         return run
-
-
-class _Line:
-    """Notes of the one tile that a task makes."""
-
-    def __init__(self) -> None:
-        self.done: dict[int, int] = {}
-        self.crc32 = 0
-
-    def add(self, tile: int, crc32: int) -> None:
-        self.crc32 = crc32
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,9 +316,11 @@ def _distributed() -> Any:
 
 
 def _tile(share: Share, tile: int) -> int:
-    """A task."""
-    worker = _distributed().get_worker()
-    return share.made(tile, worker.state.nthreads)
+    """A task, which makes room at once: the worker begins the next, whose panels are read while this one is made."""
+    distributed = _distributed()
+    promised = share.asked(tile, distributed.get_worker().state.nthreads)
+    distributed.secede()
+    return promised.result()
 
 
 def _itself(share: Share) -> Share:

@@ -54,8 +54,7 @@ class Sizes:
     batch: int = 1  #: Products of these extents.
     #: Bytes that a step on (rows, columns, depth) takes beside tile and panels.
     extra_bytes: Callable[[int, int, int], int] = field(default=lambda rows, columns, depth: 0, compare=False)
-    #: Whether each tile is made for itself: it finds no panels of the one before, and is written before the next.
-    apart: bool = False
+    workers: int = 0  #: Processes that make tiles, where none finds the panels of the tile before; 0 for this one.
 
     @property
     def flops(self) -> int:
@@ -237,7 +236,7 @@ def _fitting(
     """Plans that fit, for each number of rows and each depth those of the most columns."""
     every_row, every_column, every_depth = _sizes_of(sizes, tile)
     m, n, _ = sizes.extents
-    for rows, depth, tiles in itertools.product(every_row, every_depth, (1,) if sizes.apart else (1, 2)):
+    for rows, depth, tiles in itertools.product(every_row, every_depth, (1, 2)):
         fits = functools.partial(_held, sizes, rows, depth=depth, tiles=tiles)
         across = -(-least_tiles // (-(-m // rows) * sizes.batch))
         few = bisect.bisect_right(every_column, -(-n // across))
@@ -309,7 +308,7 @@ def _read_bytes(sizes: Sizes, rows: int, columns: int, depth: int, *, by_columns
     a = _covered(m, rows, a_rows) * _covered(k, depth, a_columns) * sizes.operand_bytes[0]
     b = _covered(k, depth, b_rows) * _covered(n, columns, b_columns) * sizes.operand_bytes[1]
     down, across = -(-m // rows), -(-n // columns)
-    if -(-k // depth) > PANELS or sizes.apart:
+    if -(-k // depth) > PANELS or sizes.workers:
         a, b = a * across, b * down
     elif by_columns:  # a whole column of B's panels stays while A's pass, and A's stay at the turn
         a = a * across - (across - 1) * (m - (down - 1) * rows) * k * sizes.operand_bytes[0]
@@ -344,14 +343,15 @@ def _least_bytes(sizes: Sizes, held: int) -> int:
 def _seconds(sizes: Sizes, shape: tuple[int, int, int], read: int, written: int, tiles: int, rates: Rates) -> float:
     """Steps overlap reads; writes overlap both where two tiles are held, but for the last.
 
-    A tile that is made for itself waits for its first panels.
+    Workers share the storage.
     """
     down, across, panels = (
         max(1, -(-extent // max(step, 1))) for extent, step in zip(sizes.extents, shape, strict=True)
     )
     count = down * across * sizes.batch
     steps = sizes.flops / rates.flops + count * (_TILE_SECONDS + panels * _STEP_SECONDS)
+    steps /= max(1, min(sizes.workers, count))
     reads, writes = read / rates.read_bytes, written / rates.write_bytes
     if tiles == 1:
-        return max(steps, reads) + writes + sizes.apart * reads / panels
+        return max(steps, reads) + writes
     return max(steps, reads + writes * (1 - 1 / count)) + writes / count

@@ -6,9 +6,9 @@ import contextlib
 import itertools
 import time
 import zlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -65,8 +65,8 @@ class Run:
         tile = np.empty((plan.tiles_held, plan.rows * plan.columns), work.sums)
         self._sums, self._writes = list(tile), [_nothing()] * plan.tiles_held
 
-    def __call__(self, only: Collection[int] | None = None) -> None:
-        """Make C, or `only` some of its tiles, but for those that the journal has.
+    def __call__(self) -> None:
+        """Make C, but for the tiles that the journal has.
 
         Raises
         ------
@@ -75,16 +75,23 @@ class Run:
         """
         self.check()
         kept = self._kept
-        tiles = (x for x in (self.plan.order() if only is None else only) if x not in kept)
-        steps = [Step(tile, *self.plan.place(tile), panel) for tile in tiles for panel in range(self.plan.grid[2])]
-        m, n, k = self.plan.sizes.extents
-        flops = self.plan.sizes.flops * len(steps) // (self.plan.tiles * self.plan.grid[2])
-        with (
-            announced("multiplying", f"{m:,} x {k:,} by {k:,} x {n:,}", len(steps), "steps", lambda: self.done, flops),
-            _pool("read", PANELS) as readers,
-            _pool("write", 1) as writer,
-        ):
-            self._go(steps, readers, writer)
+        missing = [tile for tile in self.plan.order() if tile not in kept]
+        (m, n, k), panels = self.plan.sizes.extents, self.plan.grid[2]
+        flops = self.plan.sizes.flops * len(missing) // self.plan.tiles
+        what = f"{m:,} x {k:,} by {k:,} x {n:,}"
+        with announced("multiplying", what, len(missing) * panels, "steps", lambda: self.done, flops):
+            order = iter(missing)
+            self.make(lambda: next(order, None))
+
+    def make(self, following: Callable[[], int | None]) -> None:
+        """Make tiles, each that `following` names in turn, and end where it names none.
+
+        It is asked for a tile's successor before the tile's last step, whose panels are read meanwhile, and again after
+        that step if there was none. Raises as a call does.
+        """
+        self._writes = [_nothing()] * self.plan.tiles_held
+        with _pool("read", PANELS) as readers, _pool("write", 1) as writer:
+            self._go(following, readers, writer)
             for write in self._writes:
                 write.result()
             self._look()
@@ -101,15 +108,16 @@ class Run:
         for tile, crc32 in self._kept.items():
             self._check(tile, crc32)
 
-    def _go(self, steps: list[Step], readers: ThreadPoolExecutor, writer: ThreadPoolExecutor) -> None:
+    def _go(self, following: Callable[[], int | None], readers: ThreadPoolExecutor, writer: ThreadPoolExecutor) -> None:
         plan = self.plan
         left = Panels(self.a, plan.rows, plan.depth, readers)
         right = Panels(self.b, plan.depth, plan.columns, readers)
         held = itertools.cycle(range(plan.tiles_held))
-        place, ahead = 0, None
-        for step, following in itertools.zip_longest(steps, steps[1:]):
+        place, step, ahead = 0, self._first(following()), None
+        while step is not None:
             panels = ahead or self._asked(left, right, step)
-            ahead = None if following is None else self._asked(left, right, following)
+            soon = self._after(step) or self._first(following())
+            ahead = None if soon is None else self._asked(left, right, soon)
             if step.panel == 0:
                 place = next(held)
                 self._writes[place].result()  # whose buffer this was
@@ -121,6 +129,15 @@ class Run:
             self.done += 1
             if step.panel == plan.grid[2] - 1:
                 self._writes[place] = writer.submit(self._written, step, sums)
+            step = soon or self._first(following())
+
+    def _first(self, tile: int | None) -> Step | None:
+        """The first step of a tile."""
+        return None if tile is None else Step(tile, *self.plan.place(tile), 0)
+
+    def _after(self, step: Step) -> Step | None:
+        """The next of the same tile."""
+        return replace(step, panel=step.panel + 1) if step.panel < self.plan.grid[2] - 1 else None
 
     def _where(self, step: Step) -> tuple[slice, slice, slice]:
         """Its rows, columns, and place along k."""

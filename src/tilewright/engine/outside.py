@@ -164,7 +164,7 @@ class Product:
             self.partial.splits_k,
             batch,
             self.partial.extra_bytes,
-            self.cluster is not None,
+            0 if self.cluster is None else len(self.cluster.workers),
         )
         folder = self.place.file.parent if self.place is not None else None
         rates = probing.rates(self.partial, self.a, self.b, folder)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import logging
 import threading
 import time
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ from typing import Any
 import cluster_works
 import numpy as np
 import pytest
+from fake_stores import CountingStore, Sums
 
 from tilewright.blocks import cluster
 from tilewright.blocks.cluster import Cluster, Share, check_writers
@@ -158,12 +161,38 @@ def test_a_worker_makes_one_tile_at_a_time(tmp_path: Path) -> None:
             inside.pop()
 
     share, _ = shared(tmp_path, Slow)
-    threads = [threading.Thread(target=share.made, args=(tile, 1)) for tile in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    for made in [share.asked(tile, 1) for tile in range(4)]:
+        made.result()
     assert at_once and set(at_once) == {1}
+
+
+def test_the_next_tile_is_read_while_one_is_made(tmp_path: Path) -> None:
+    found, asked, read = plan(Sizes((300, 300, 90), (8, 8), 8, 8), 1 << 20), threading.Event(), threading.Semaphore(0)
+    a, b = cluster_works.saved(tmp_path)
+    a = a[:300]
+
+    class Told(CountingStore):
+        def read(self, *place: Any) -> None:
+            super().read(*place)
+            read.release()
+
+    class Waiting(Sums):
+        def add(self, *panels: Any, first: bool) -> None:
+            assert asked.wait(10)
+            super().add(*panels, first=first)
+            reads.append(sum(iter(lambda: read.acquire(timeout=0.2), False)))
+
+    found = dataclasses.replace(found, rows=100, columns=100, depth=90)
+    reads: list[int] = []
+    opened = Told(a), Told(b), CountingStore(np.zeros((300, 300), np.int64))
+    share = Share(found, lambda: opened, lambda threads: Waiting(), Run(found, opened, Waiting()).identities)
+    diagonal = (0, 4, 8)  # no two have a panel in common
+    promised = [share.asked(tile, 1) for tile in diagonal]
+    assert share.asked(8, 1) is promised[2]  # Dask may ask again for what it took for lost
+    asked.set()
+    for made, i in zip(promised, range(0, 300, 100), strict=True):
+        assert made.result() == zlib.crc32(np.ascontiguousarray((a @ b)[i : i + 100, i : i + 100]))
+    assert reads[1:] == [2, 0], reads  # while the second is summed the third is read, after which none is
 
 
 def test_only_clients_that_wait_are_taken() -> None:

@@ -87,13 +87,23 @@ def test_the_plan_says_what_it_does() -> None:
 
 
 def test_tiles_made_for_themselves_read_their_own_panels() -> None:
-    sizes = Sizes((4096, 4096, 4096), (4, 4), 4, 4, apart=True)
+    sizes = Sizes((4096, 4096, 4096), (4, 4), 4, 4, workers=2)
     found = plan(sizes, 256 << 20, least_tiles=8)
     down, across, _ = found.grid
-    assert found.tiles >= 8 and found.tiles_held == 1
+    assert found.tiles >= 8
     assert found.read_bytes == 4 * 4096 * 4096 * (down + across)
     assert max(down, across) <= 4  # strips would read one operand once for each
     assert down * found.rows == across * found.columns == 4096  # of one size, so that workers end together
+
+
+def test_workers_share_steps_and_storage() -> None:
+    def seconds(workers: int, rates: Rates) -> float:
+        sizes = Sizes((4096, 4096, 4096), (4, 4), 4, 4, workers=workers)
+        return plan(sizes, 256 << 20, rates, least_tiles=16).seconds
+
+    quick, slow = Rates(read_bytes=1e10, write_bytes=1e10), Rates(read_bytes=1e8)
+    assert 3.5 < seconds(1, quick) / seconds(4, quick) < 4
+    assert seconds(1, slow) == pytest.approx(seconds(4, slow), rel=0.05)  # both wait for the storage
 
 
 @pytest.mark.parametrize("batch", [1, 3])
