@@ -15,10 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.blocks import probing, stores
-from tilewright.blocks.cluster import Cluster, Share, check_writers
+from tilewright.blocks.cluster import Cluster, check_writers
 from tilewright.blocks.journal import Journal
 from tilewright.blocks.planning import BlockPlan, Sizes, plan
 from tilewright.blocks.running import Run
+from tilewright.blocks.share import Share
 from tilewright.blocks.stores import Place, Store
 from tilewright.engine.partial import Partial
 from tilewright.engine.request import Request

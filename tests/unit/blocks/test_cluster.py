@@ -18,9 +18,10 @@ import pytest
 from fake_stores import CountingStore, Sums
 
 from tilewright.blocks import cluster
-from tilewright.blocks.cluster import Cluster, Share, check_writers
+from tilewright.blocks.cluster import Cluster, check_writers
 from tilewright.blocks.planning import Sizes, plan
 from tilewright.blocks.running import Run
+from tilewright.blocks.share import Share
 from tilewright.errors import ArgumentTypeError, ArgumentValueError, DeviceError, StorageError
 
 distributed = pytest.importorskip("distributed", reason="the extra `cluster` is not installed")
