@@ -45,6 +45,7 @@ from cpu_works import WORKS, Work
 from rich.progress import Progress
 
 import tilewright as tw
+from tilewright.rates.turns import settle
 
 #: Seconds that a block of calls should take.
 BLOCK_SECONDS = 0.02
@@ -246,15 +247,6 @@ def block(call: Callable[[], Any], count: int) -> float:
     for _ in range(count):
         call()
     return (time.perf_counter() - start) / count
-
-
-def settle() -> None:
-    """Wait until no thread of this process works any more, at most a second."""
-    for _ in range(50):
-        before = time.process_time()
-        time.sleep(0.02)
-        if time.process_time() - before < 0.002:
-            return
 
 
 def square_means(rows: list[Row]) -> dict[str, float]:

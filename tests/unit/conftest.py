@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import fakes
 import pytest
@@ -47,6 +49,20 @@ def catalogue_of(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
         monkeypatch.setattr("tilewright.profiling.of_run", fakes.of_run)
 
     return replace
+
+
+@pytest.fixture(scope="module")
+def local_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A Dask cluster of two workers of one thread each, in processes of their own."""
+    distributed = pytest.importorskip("distributed", reason="the extra `cluster` is not installed")
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0", silence_logs=logging.CRITICAL,
+            host="127.0.0.1", local_directory=str(tmp_path_factory.mktemp("dask")),
+        ) as found,
+        distributed.Client(found, set_as_default=False),
+    ):  # fmt: skip
+        yield found
 
 
 @pytest.fixture

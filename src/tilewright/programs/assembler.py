@@ -6,7 +6,6 @@ Source: CUDA Binary Utilities and `ptxas --verbose`.
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,9 +14,8 @@ from tilewright.errors import CompileError
 from tilewright.native import private, store, upkeep
 from tilewright.native.once import bounded
 from tilewright.programs import device_runtime, listing
-from tilewright.programs.optional import missing
+from tilewright.programs.optional import vendor_program
 
-_PURPOSE = "Reading a kernel's registers"
 #: Longest time one kernel may take to assemble; heavily unrolled ones take tens of seconds.
 _SECONDS = 300
 _UNRESOLVED = "Unresolved extern function"
@@ -50,20 +48,8 @@ class Resources:
 
 
 def find_assembler() -> Path:
-    """The `ptxas` program: of the installed wheel, else of the search path.
-
-    Raises MissingExtraError: there is none.
-    """
-    try:
-        from cuda import pathfinder
-
-        found = pathfinder.find_nvidia_binary_utility("ptxas")
-    except ImportError:
-        found = None
-    found = found or shutil.which("ptxas")
-    if not found:
-        raise missing("the vendor's assembler ptxas", _PURPOSE)
-    return Path(found)
+    """The `ptxas` program; raises MissingExtraError: there is none."""
+    return vendor_program("ptxas", "the vendor's assembler", "Reading a kernel's registers")
 
 
 def resources(ptx: str, entry: str, cc: tuple[int, int]) -> Resources:

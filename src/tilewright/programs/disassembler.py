@@ -12,7 +12,6 @@ meaning).
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 import zlib
 from dataclasses import dataclass
@@ -22,9 +21,8 @@ from tilewright.errors import CompileError
 from tilewright.native import private, store, upkeep
 from tilewright.native.once import bounded
 from tilewright.programs import assembler
-from tilewright.programs.optional import missing
+from tilewright.programs.optional import vendor_program
 
-_PURPOSE = "Reading a kernel's machine code"
 _SECONDS = 60
 #: Where an instruction has no dependence counter.
 NO_COUNTER = 7
@@ -64,20 +62,8 @@ class Instruction:
 
 
 def find_disassembler() -> Path:
-    """The `nvdisasm` program: of the installed wheel, else of the search path.
-
-    Raises MissingExtraError: there is none.
-    """
-    try:
-        from cuda import pathfinder
-
-        found = pathfinder.find_nvidia_binary_utility("nvdisasm")
-    except ImportError:
-        found = None
-    found = found or shutil.which("nvdisasm")
-    if not found:
-        raise missing("the vendor's disassembler nvdisasm", _PURPOSE)
-    return Path(found)
+    """The `nvdisasm` program; raises MissingExtraError: there is none."""
+    return vendor_program("nvdisasm", "the vendor's disassembler", "Reading a kernel's machine code")
 
 
 @bounded(64)

@@ -1,9 +1,10 @@
-"""Importing what only the `gpu` extra installs, with an error that says how to get it."""
+"""Importing and finding what only the `gpu` extra installs, with an error that says how to get it."""
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,23 @@ def missing(part: str, purpose: str, cause: object = "") -> MissingExtraError:
     return MissingExtraError(
         f"{purpose} needs {part}, which is not installed{detail}; run: pip install 'tilewright[gpu]'", "gpu"
     )
+
+
+def vendor_program(name: str, part: str, purpose: str) -> Path:
+    """One of the vendor's programs: of the installed wheel, else of the search path.
+
+    Raises MissingExtraError: there is none.
+    """
+    try:
+        from cuda import pathfinder
+
+        found = pathfinder.find_nvidia_binary_utility(name)
+    except ImportError:
+        found = None
+    found = found or shutil.which(name)
+    if not found:
+        raise missing(f"{part} {name}", purpose)
+    return Path(found)
 
 
 def has_compilers() -> bool:

@@ -50,7 +50,7 @@ def _others() -> float:
     return usage().others
 
 
-def _settle() -> None:
+def settle() -> None:
     """Wait until no thread of this process works any more, at most a second."""
     for _ in range(50):
         before = time.process_time()
@@ -77,7 +77,7 @@ class Host:
 
     now: Callable[[], float] = time.perf_counter
     others: Callable[[], float] = _others  #: Processor seconds that are not this process's.
-    settle: Callable[[], None] = _settle
+    settle: Callable[[], None] = settle
     evict: Callable[[], None] = field(default_factory=_Eviction)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import logging
 import threading
 import time
 import zlib
@@ -39,22 +38,9 @@ class Notes:
         self.done[tile] = crc32
 
 
-@pytest.fixture(scope="module")
-def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """Two workers of one thread each, in processes of their own."""
-    with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0", silence_logs=logging.CRITICAL,
-            host="127.0.0.1", local_directory=str(tmp_path_factory.mktemp("dask")),
-        ) as found,
-        distributed.Client(found, set_as_default=False),
-    ):  # fmt: skip
-        yield found
-
-
 @pytest.fixture
-def client(local: Any) -> Iterator[Any]:
-    with distributed.Client(local, set_as_default=False) as found:
+def client(local_cluster: Any) -> Iterator[Any]:
+    with distributed.Client(local_cluster, set_as_default=False) as found:
         found.wait_for_workers(2)
         yield found
 

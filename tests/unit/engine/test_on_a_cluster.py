@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import subprocess
 import sys
@@ -38,15 +37,8 @@ tw.matmul(*sys.argv[2:5], client=distributed.Client(sys.argv[1]))
 
 
 @pytest.fixture(scope="module")
-def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """Of two workers of one thread each, in processes of their own."""
-    with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0", silence_logs=logging.CRITICAL,
-            host="127.0.0.1", local_directory=str(tmp_path_factory.mktemp("dask")),
-        ) as local,
-        distributed.Client(local, set_as_default=False) as found,
-    ):  # fmt: skip
+def client(local_cluster: Any) -> Iterator[Any]:
+    with distributed.Client(local_cluster, set_as_default=False) as found:
         yield found
 
 

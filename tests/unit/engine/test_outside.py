@@ -30,6 +30,17 @@ def saved(folder: Path, name: str, array: Array) -> Path:
     return folder / f"{name}.npy"
 
 
+def begun(a: Any, b: Any, c: Path) -> None:
+    """Make a product that is interrupted before its result gets its name."""
+
+    def interrupted(*given: Any) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr("tilewright.engine.outside._move", interrupted)
+        tw.matmul(a, b, c)
+
+
 def test_paths_give_a_path_that_appears_whole(tmp_path: Path, arrays: tuple[Array, Array]) -> None:
     a, b = (saved(tmp_path, name, x) for name, x in zip("ab", arrays, strict=True))
     found = tw.matmul(a, str(b), tmp_path / "c.npy")
@@ -162,17 +173,9 @@ def test_a_file_of_the_users_own_is_not_taken_for_an_unfinished_result(
     assert (tmp_path / "c.npy.part").read_text() == "mine"
 
 
-def test_what_was_begun_and_lost_is_begun_anew(
-    tmp_path: Path, arrays: tuple[Array, Array], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_was_begun_and_lost_is_begun_anew(tmp_path: Path, arrays: tuple[Array, Array]) -> None:
     a, part = saved(tmp_path, "a", arrays[0]), tmp_path / "c.npy.part"
-
-    def killed(*given: Any) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr("tilewright.engine.outside._move", killed)
-        tw.matmul(a, arrays[1], tmp_path / "c.npy")
+    begun(a, arrays[1], tmp_path / "c.npy")
     part.unlink()
     found = np.load(tw.matmul(a, arrays[1], tmp_path / "c.npy"))
     assert np.array_equal(found, tw.matmul(*arrays))
@@ -185,17 +188,9 @@ def test_plan_says_what_matmul_will_do(tmp_path: Path, arrays: tuple[Array, Arra
     assert str(found).startswith("product  130 x 90 by 90 x 70\n")
 
 
-def test_a_tile_that_another_wrote_to_is_told_and_the_remedy_helps(
-    tmp_path: Path, arrays: tuple[Array, Array], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_tile_that_another_wrote_to_is_told_and_the_remedy_helps(tmp_path: Path, arrays: tuple[Array, Array]) -> None:
     a, c = saved(tmp_path, "a", arrays[0]), tmp_path / "c.npy"
-
-    def killed(*given: Any) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr("tilewright.engine.outside._move", killed)
-        tw.matmul(a, arrays[1], c)
+    begun(a, arrays[1], c)
     part = tmp_path / "c.npy.part"
     whole = part.read_bytes()
     part.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))

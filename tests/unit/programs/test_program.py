@@ -313,7 +313,7 @@ class TestResources:
         from tilewright.programs import assembler
 
         monkeypatch.setattr("cuda.pathfinder.find_nvidia_binary_utility", lambda name: None)
-        monkeypatch.setattr(assembler.shutil, "which", lambda name: None)
+        monkeypatch.setattr("shutil.which", lambda name: None)
         with pytest.raises(MissingExtraError, match=r"ptxas.*pip install 'tilewright\[gpu\]'"):
             assembler.find_assembler()
 

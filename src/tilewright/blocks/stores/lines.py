@@ -106,25 +106,30 @@ class LinesStore:
             return _Run(first, column, values.T)
         return _Run(first, row, values)
 
+    def _pieces(self, at: tuple[int, ...], rows: slice, columns: slice, values: Array) -> Iterator[tuple[_Run, bool]]:
+        """A rectangle's lines, and whether their bytes go straight to the array; where they do not, bands of them."""
+        run = self._run(at, rows, columns, values)
+        if self._is_direct(run):
+            yield run, True
+        else:
+            yield from ((part, False) for part in run.parts(self.dtype.itemsize))
+
     def read(self, at: tuple[int, ...], rows: slice, columns: slice, into: Array) -> None:
         """As :meth:`Store.read`."""
-        run = self._run(at, rows, columns, into)
-        if self._is_direct(run):
-            self._read_lines(run.first, run.distance, run.values.view(np.uint8))
-            return
-        for part in run.parts(self.dtype.itemsize):
-            np.copyto(part.values, self._band(part), casting="same_kind")
+        for run, direct in self._pieces(at, rows, columns, into):
+            if direct:
+                self._read_lines(run.first, run.distance, run.values.view(np.uint8))
+            else:
+                np.copyto(run.values, self._band(run), casting="same_kind")
 
     def write(self, at: tuple[int, ...], rows: slice, columns: slice, values: Array) -> None:
         """As :meth:`Store.write`."""
-        run = self._run(at, rows, columns, values)
-        if self._is_direct(run):
-            self._write_lines(run.first, run.distance, run.values.view(np.uint8))
-            return
-        for part in run.parts(self.dtype.itemsize):
-            band = np.empty(part.values.shape, self.dtype)
-            np.copyto(band, part.values, casting="same_kind")
-            self._write_lines(part.first, part.distance, band.view(np.uint8))
+        for run, direct in self._pieces(at, rows, columns, values):
+            lines = run.values
+            if not direct:
+                lines = np.empty(run.values.shape, self.dtype)
+                np.copyto(lines, run.values, casting="same_kind")
+            self._write_lines(run.first, run.distance, lines.view(np.uint8))
 
     def _is_direct(self, run: _Run) -> bool:
         """Whether bytes may go from the file to the array as they are: line by line, or in one piece."""
