@@ -19,6 +19,9 @@ _SUMS_BYTES = 4 << 20
 _PACKED_ROWS = 1536
 #: The same for parts that pack all of B's columns again for each part.
 _GRID_SUMS_BYTES = 12 << 20
+#: A thread's columns are cut into so many parts, of at least so many columns: a thread that something else holds up
+#: leaves some to others. They cost nothing, as each column of B is packed once anyway: measured with up to 8.
+_SHARES, _SHARE_COLUMNS = 4, 256
 #: Elements of a row of C whose sums take as long as packing a row of A or column of B, and as two threads' writing to
 #: the same cache line, which they do in every row where they share columns (100 ns; k 512).
 _PACKING, _SHARED_LINE = 32, 200
@@ -136,7 +139,8 @@ def parts(
     if threads > 1:
         by_columns = -(-n // tile.nr) >= threads
         if by_columns and not (by_rows and -(-m // tile.mr) >= threads):
-            columns = min(columns, _whole(n, threads, tile.nr))
+            shares = max(1, min(_SHARES, n // (threads * _SHARE_COLUMNS)))
+            columns = min(columns, _whole(n, threads * shares, tile.nr))
         else:
             rows = min(rows, _whole(m, threads, tile.mr))
     return Part(0, m, 0, n).cut(rows, columns)
