@@ -349,8 +349,8 @@ def _seconds(sizes: Sizes, shape: tuple[int, int, int], read: int, written: int,
         max(1, -(-extent // max(step, 1))) for extent, step in zip(sizes.extents, shape, strict=True)
     )
     count = down * across * sizes.batch
-    steps = sizes.flops / rates.flops + count * (_TILE_SECONDS + panels * _STEP_SECONDS)
-    steps /= max(1, min(sizes.workers, count))
+    one = sizes.flops / rates.flops / count + _TILE_SECONDS + panels * _STEP_SECONDS
+    steps = one * -(-count // max(1, sizes.workers))  # who has made a tile less than others waits for them
     reads, writes = read / rates.read_bytes, written / rates.write_bytes
     if tiles == 1:
         return max(steps, reads) + writes

@@ -106,6 +106,13 @@ def test_workers_share_steps_and_storage() -> None:
     assert seconds(1, slow) == pytest.approx(seconds(4, slow), rel=0.05)  # both wait for the storage
 
 
+@pytest.mark.parametrize("workers", [2, 3, 4, 5])
+def test_no_worker_makes_a_tile_more_than_others(workers: int) -> None:
+    sizes = Sizes((16384, 16384, 16384), (4, 4), 4, 4, workers=workers)
+    found = plan(sizes, 900 << 20, Rates(1.6e11, 1e9, 1e9), least_tiles=4 * workers)
+    assert found.tiles % workers == 0
+
+
 @pytest.mark.parametrize("batch", [1, 3])
 def test_there_are_as_many_tiles_as_asked_for_where_c_has_room(batch: int) -> None:
     for least in (1, 2, 7, 40):
