@@ -1,11 +1,11 @@
 """Two workers of a Dask cluster against the sum of their rates: twice that of one alone, on the same tiles.
 
-Workers are processes of this machine with one thread each. Clusters of one and of two take turns on one float32 product
-of .npy files; a process without a cluster, of one thread, is the third. "busy" is the part of the workers' time that
-they were in a tile, which says what the scheduler and the driver cost, whoever else has the processor; "processor"
-that of workers and driver for the product. The bar is 90 % of the sum.
+Workers are processes of this machine with one thread each. A cluster of one and a cluster of two take turns on one
+float32 product of .npy files; a process without a cluster, of one thread, is the third. Each has the machine to itself
+meanwhile, and has made a small product before. "processor" is what workers and driver used for the product. The bar is
+90 % of the sum.
 
-    python benchmarks/cluster.py [--edge 8192] [--turns 3] [--memory 1GB] [--folder FOLDER] [--json]
+    python benchmarks/cluster.py [--edge 16384] [--turns 3] [--memory 2GB] [--folder FOLDER] [--json]
 """
 
 from __future__ import annotations
@@ -29,38 +29,39 @@ from tilewright.engine.request import Request
 
 #: Rows and columns of a product that makes workers compile what they need.
 WARM = 512
+#: Workers of each contender; 0 for a process without a cluster.
+COUNTS = {"1 worker": 1, "2 workers": 2, "no cluster": 0}
 ROWS_AT_ONCE = 1024
 
 
 def main() -> None:
     parser = measuring.arguments(__doc__)
-    parser.add_argument("--edge", type=int, default=8192, help="rows, columns and depth")
+    parser.add_argument("--edge", type=int, default=16384, help="rows, columns and depth")
     parser.add_argument("--turns", type=int, default=3)
-    parser.add_argument("--memory", default="1GB", help="of a worker")
+    parser.add_argument("--memory", default="2GB", help="of a worker")
     parser.add_argument("--folder", type=Path, help="where all files lie; else the system's for temporary ones")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(dir=options.folder) as place, workers(1) as one, workers(2) as two:
+    seen: dict[str, list[dict[str, float]]] = {name: [] for name in COUNTS}
+    with tempfile.TemporaryDirectory(dir=options.folder) as place:
         folder = Path(place)
         for name, edge in (("warm", WARM), ("full", options.edge)):
             for operand in "ab":
                 save(folder / f"{name}_{operand}.npy", edge)
-        clients = {"1 worker": one, "2 workers": two, "no cluster": None}
-        plan = tiles(folder, two, options.memory)
-        for client in clients.values():
-            multiply(folder, "warm", client, options.memory, None)
-        seen: dict[str, list[dict[str, float]]] = {name: [] for name in clients}
+        with workers(2) as client:
+            plan = tiles(folder, client, options.memory)
         for _ in range(options.turns):
-            for name, client in clients.items():
-                seen[name].append(multiply(folder, "full", client, options.memory, plan))
+            for name, count in COUNTS.items():
+                with workers(count) if count else contextlib.nullcontext() as client:
+                    multiply(folder, "warm", client, options.memory, None)
+                    seen[name].append(multiply(folder, "full", client, options.memory, plan))
     alone, both = ([x["seconds"] for x in seen[f"{name}"]] for name in ("1 worker", "2 workers"))
     of_sum = measuring.Spread.of([a / (2 * b) for a, b in zip(alone, both, strict=True)])
-    columns = ("who", "GFLOPS", "seconds", "busy", "processor s")
+    columns = ("who", "GFLOPS", "seconds", "processor s")
     rows = {
         name: {key: measuring.Spread.of([run[key] for run in runs]) for key in runs[0]} for name, runs in seen.items()
     }
     cells = [
-        (name, row["gflops"].text(), row["seconds"].text(), row["busy"].text(100) + " %", row["processor_s"].text())
-        for name, row in rows.items()
+        (name, row["gflops"].text(), row["seconds"].text(), row["processor_s"].text()) for name, row in rows.items()
     ]
     down, across, panels = plan.grid
     of = f"{plan.rows:,} x {plan.columns:,}, {panels} panels along k"
@@ -105,7 +106,7 @@ def tiles(folder: Path, client: Any, memory: str) -> BlockPlan:
 
 
 def multiply(folder: Path, name: str, client: Any, memory: str, plan: BlockPlan | None) -> dict[str, float]:
-    """One product: its seconds, its rate, how busy the workers were, and seconds of processors."""
+    """One product: its seconds, its rate, and seconds of processors."""
     a, b, c = (str(folder / f"{name}_{x}.npy") for x in "abc")
     with outside.planned(a, b, c, Request(threads=1), memory, client=client) as product:
         product.plan = plan or product.plan
@@ -115,19 +116,12 @@ def multiply(folder: Path, name: str, client: Any, memory: str, plan: BlockPlan 
         assert product.plan is not None
         flops = product.plan.sizes.flops
     Path(c).unlink()
-    busy = 1.0 if client is None else tile_seconds(client, began) / (seconds * len(client.nthreads()))
-    return {"seconds": seconds, "gflops": flops / seconds / 1e9, "busy": busy, "processor_s": used}
+    return {"seconds": seconds, "gflops": flops / seconds / 1e9, "processor_s": used}
 
 
 def processor_s(client: Any) -> float:
     """Of this process and of the workers, until now."""
     return time.process_time() + (0.0 if client is None else sum(client.run(time.process_time).values()))
-
-
-def tile_seconds(client: Any, began: float) -> float:
-    """What tasks took since then, all workers together."""
-    parts = (part for task in client.get_task_stream(start=began) for part in task["startstops"])
-    return float(sum(part["stop"] - part["start"] for part in parts if part["action"] == "compute"))
 
 
 if __name__ == "__main__":
