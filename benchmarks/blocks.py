@@ -2,11 +2,14 @@
 
     python blocks.py --side 12288 --memory 450MB --cgroup /sys/fs/cgroup/memory/some-group
 
-Each runs in a process of its own. Operands lie in .npy files, for Cubed in zarr, as it reads nothing else. The memory
-is held by a control group of version 1 that this script may write to, which counts the system's cache of files too;
-without one by RLIMIT_DATA, which does not. Caches of files are dropped before each run where that is allowed. Peers are
-left out where they are not installed. Of a process that fails or is ended the table has what it said. Rates are of
-whole runs, without the start of Python and imports.
+Each runs in a process of its own, in turn. Operands lie in .npy files, for Cubed in zarr, as it reads nothing else. The
+memory is held by a control group of version 1 that this script may write to, which counts the system's cache of files
+too; without one by RLIMIT_DATA, which does not. "in memory" is Tilewright's product of the same operands, loaded before
+and without the limit; "of it" is its seconds over a contender's, turn by turn. Caches of files are dropped before each
+run where that is allowed. Peers are left out where they are not installed; "small" ones have one
+thread, and Dask's chunks a sixteenth of the bytes. Of a process that fails or is ended the table has what it said. "own" memory is the most that
+was the process's alone, "resident" that with pages of mapped files. Seconds are of whole runs, without the start of
+Python and imports.
 """
 
 from __future__ import annotations
@@ -18,7 +21,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -31,7 +33,9 @@ from tilewright.machine.sizes import size_bytes, size_text
 _HEAD = """
 import json, os, pathlib, resource, sys, time
 a, b, c, memory, group = *sys.argv[1:4], int(sys.argv[4]), sys.argv[5]
-if group:
+if group == "none":
+    pass
+elif group:
     (pathlib.Path(group) / "tasks").write_text(str(os.getpid()))
 else:
     resource.setrlimit(resource.RLIMIT_DATA, (memory,) * 2)
@@ -44,8 +48,38 @@ began = time.perf_counter()
 left, right = np.load(a, mmap_mode="r"), np.load(b, mmap_mode="r")
 out = np.lib.format.open_memmap(c, "w+", left.dtype, (left.shape[0], right.shape[1]))
 """
+_DASK = """
+side = int((memory / {part} / left.itemsize) ** 0.5)
+x, y = (da.from_array(z, chunks=(side, side)) for z in (left, right))
+with dask.config.set(scheduler="{scheduler}"):
+    da.store(da.matmul(x, y), out)
+out.flush()
+done()
+"""
+_CUBED = """
+import cubed, cubed.array_api as xp
+began = time.perf_counter()
+spec = cubed.Spec(work_dir=c + ".work", allowed_mem=memory // {part}, reserved_mem=0, executor_name="{executor}")
+x, y = cubed.from_zarr(a, spec=spec), cubed.from_zarr(b, spec=spec)
+cubed.to_zarr(xp.matmul(x, y), c)
+done()
+"""
+#: The product in memory, which nothing limits.
+_WHOLE = "in memory"
 #: What each runs; `began` is set when all is imported.
 CONTENDERS = {
+    _WHOLE: (
+        ".npy",
+        """
+import tilewright as tw
+left, right = np.load(a), np.load(b)
+out = np.empty((left.shape[0], right.shape[1]), left.dtype)
+tw.matmul(left[:600], right[:, :600])
+began = time.perf_counter()
+tw.matmul(left, right, out)
+done()
+""",
+    ),
     "tilewright": (
         ".npy",
         """
@@ -64,30 +98,10 @@ out.flush()
 done()
 """,
     ),
-    "dask": (
-        ".npy",
-        "import dask, dask.array as da\n"
-        + _MAPS
-        + """
-side = int((memory / 16 / left.itemsize) ** 0.5)
-x, y = (da.from_array(z, chunks=(side, side)) for z in (left, right))
-with dask.config.set(scheduler="threads"):
-    da.store(da.matmul(x, y), out)
-out.flush()
-done()
-""",
-    ),
-    "cubed": (
-        ".zarr",
-        """
-import cubed, cubed.array_api as xp
-began = time.perf_counter()
-spec = cubed.Spec(work_dir=c + ".work", allowed_mem=memory // 2, reserved_mem=0)
-x, y = cubed.from_zarr(a, spec=spec), cubed.from_zarr(b, spec=spec)
-cubed.to_zarr(xp.matmul(x, y), c)
-done()
-""",
-    ),
+    "dask": (".npy", "import dask, dask.array as da\n" + _MAPS + _DASK.format(part=16, scheduler="threads")),
+    "dask small": (".npy", "import dask, dask.array as da\n" + _MAPS + _DASK.format(part=256, scheduler="sync")),
+    "cubed": (".zarr", _CUBED.format(part=2, executor="threads")),
+    "cubed small": (".zarr", _CUBED.format(part=2, executor="single-threaded")),
 }
 
 
@@ -96,7 +110,8 @@ class Outcome:
     """What one run took."""
 
     seconds: float
-    anonymous_bytes: int  #: Most memory of its own, sampled.
+    own_bytes: int  #: Most memory of its own, sampled.
+    resident_bytes: int  #: The most with pages of mapped files.
     read_bytes: int  #: From the disk.
     written_bytes: int
     said: str  #: Why it did not end well; "" where it did.
@@ -123,7 +138,7 @@ def run(name: str, paths: list[Path], memory: int, group: str) -> Outcome:
     watch.join()
     seconds = json.loads(out.splitlines()[-1]) if child.returncode == 0 else float("nan")
     why = "" if child.returncode == 0 else (said.strip().splitlines() or [f"ended by signal {-child.returncode}"])[-1]
-    return Outcome(seconds, watch.anonymous, watch.read, watch.written, why[:60])
+    return Outcome(seconds, watch.own, watch.resident, watch.read, watch.written, why[:60])
 
 
 class _Watch(threading.Thread):
@@ -132,7 +147,7 @@ class _Watch(threading.Thread):
     def __init__(self, pid: int) -> None:
         super().__init__(daemon=True)
         self.folder, self.over = Path(f"/proc/{pid}"), threading.Event()
-        self.anonymous = self.read = self.written = 0
+        self.own = self.resident = self.read = self.written = 0
         self.start()
 
     def run(self) -> None:
@@ -143,7 +158,8 @@ class _Watch(threading.Thread):
             except (OSError, ValueError):
                 return
             if "RssAnon" in status:
-                self.anonymous = max(self.anonymous, 1024 * int(status["RssAnon"].split()[0]))
+                self.own = max(self.own, 1024 * int(status["RssAnon"].split()[0]))
+                self.resident = 1024 * int(status["VmHWM"].split()[0])
             self.read, self.written = int(moved["read_bytes"]), int(moved["write_bytes"])
 
 
@@ -164,13 +180,13 @@ def _remove(path: Path) -> None:
 
 
 def prepared(folder: Path, side: int, chunk: int) -> dict[str, list[Path]]:
-    """Operands by format."""
+    """Operands by format; in zarr too where there is a chunk's edge."""
     random = np.random.default_rng(1)
     paths = {x: [folder / f"{name}{x}" for name in "abc"] for x in (".npy", ".zarr")}
     for place in range(2):
         array = random.standard_normal((side, side), np.float32)
         np.save(paths[".npy"][place], array)
-        if find_spec("cubed"):
+        if chunk:
             import zarr
 
             made = zarr.open_array(
@@ -180,25 +196,15 @@ def prepared(folder: Path, side: int, chunk: int) -> dict[str, list[Path]]:
     return paths
 
 
-def in_memory(paths: list[Path], rounds: int) -> Spread:
-    """GFLOPS of the product of the same operands in memory."""
-    import tilewright as tw
-
-    a, b = (np.load(path) for path in paths[:2])
-    out = np.empty((a.shape[0], b.shape[1]), a.dtype)
-    tw.matmul(a[:600], b[:, :600])
-    rates = []
-    for _ in range(rounds):
-        began = time.perf_counter()
-        tw.matmul(a, b, out)
-        rates.append(2 * a.shape[0] * a.shape[1] * b.shape[1] / (time.perf_counter() - began) / 1e9)
-    return Spread.of(rates)
-
-
-def _row(name: str, runs: list[Outcome], flops: int) -> list[str]:
-    good = [x.seconds for x in runs if not x.said]
-    figures = [Spread.of(good).text(), Spread.of([flops / x / 1e9 for x in good]).text()] if good else ["-", "-"]
-    most = [max(getattr(x, field) for x in runs) for field in ("anonymous_bytes", "read_bytes", "written_bytes")]
+def _row(name: str, runs: list[Outcome], whole: list[Outcome], flops: int) -> list[str]:
+    good = [(x.seconds, y.seconds) for x, y in zip(runs, whole, strict=False) if not x.said]
+    figures = ["-"] * 3
+    if good:
+        seconds = [x for x, _ in good]
+        of_it = Spread.of([y / x for x, y in good]).text(100) + " %"
+        figures = [Spread.of(seconds).text(), Spread.of([flops / x / 1e9 for x in seconds]).text(), of_it]
+    fields = ("own_bytes", "resident_bytes", "read_bytes", "written_bytes")
+    most = [max(getattr(x, field) for x in runs) for field in fields]
     return [name, *figures, *map(size_text, most), next((x.said for x in runs if x.said), "")]
 
 
@@ -212,23 +218,23 @@ def main() -> None:
     parser.add_argument("--contenders", default=",".join(CONTENDERS))
     given = parser.parse_args()
     memory = size_bytes("--memory", given.memory)
-    names = [x for x in given.contenders.split(",") if x in ("tilewright", "numpy") or find_spec(x)]
+    asked = [x for x in CONTENDERS if x in given.contenders.split(",") and x != _WHOLE]
+    names = [_WHOLE, *(x for x in asked if x in ("tilewright", "numpy") or find_spec(x.split()[0]))]
     group, flops = limited(given.cgroup, memory), 2 * given.side**3
     found: dict[str, list[Outcome]] = {name: [] for name in names}
     with tempfile.TemporaryDirectory(dir=given.folder) as folder:
-        paths = prepared(Path(folder), given.side, int((memory / 96) ** 0.5))
-        whole = in_memory(paths[".npy"], given.rounds)
+        zarr_chunk = int((memory / 384) ** 0.5) if any(x.startswith("cubed") for x in names) else 0
+        paths = prepared(Path(folder), given.side, zarr_chunk)
         for _ in range(given.rounds):
             for name in names:
-                found[name].append(run(name, paths[CONTENDERS[name][0]], memory, group))
+                limits = "none" if name == _WHOLE else group
+                found[name].append(run(name, paths[CONTENDERS[name][0]], memory, limits))
                 print(name, found[name][-1], file=sys.stderr, flush=True)
-    title = (
-        f"{given.side:,}^3 float32 within {size_text(memory)}; the arrays take {size_text(12 * given.side**2)}; "
-        f"in memory {whole.text()} GFLOPS"
-    )
-    columns = ("contender", "s", "GFLOPS", "own memory", "read", "written", "said")
-    shown = table(title, columns, [_row(name, runs, flops) for name, runs in found.items()])
-    results = {"in_memory_gflops": whole, "contenders": found}
+    title = f"{given.side:,}^3 float32 within {size_text(memory)}; the arrays take {size_text(12 * given.side**2)}"
+    columns = ("contender", "s", "GFLOPS", "of it", "own", "resident", "read", "written", "said")
+    rows = [_row(name, runs, found[_WHOLE], flops) for name, runs in found.items()]
+    shown = table(title, columns, rows)
+    results = {"contenders": found}
     publish(results, [shown], as_json=given.json, packages=("dask", "cubed", "zarr"))
 
 
