@@ -6,10 +6,10 @@ Each runs in a process of its own, in turn. Operands lie in .npy files, for Cube
 memory is held by a control group of version 1 that this script may write to, which counts the system's cache of files
 too; without one by RLIMIT_DATA, which does not. "in memory" is Tilewright's product of the same operands, loaded before
 and without the limit; "of it" is its seconds over a contender's, turn by turn. Caches of files are dropped before each
-run where that is allowed. Peers are left out where they are not installed; "small" ones have one
-thread, and Dask's chunks a sixteenth of the bytes. Of a process that fails or is ended the table has what it said. "own" memory is the most that
-was the process's alone, "resident" that with pages of mapped files. Seconds are of whole runs, without the start of
-Python and imports.
+run where that is allowed. Peers are left out where they are not installed; "small" ones have one thread, and Dask's
+chunks a sixteenth of the bytes. Of a process that fails or is ended the table has what it said. "own" memory is the
+most that was the process's alone, "resident" that with pages of mapped files. Seconds are of whole runs, without the
+start of Python and imports.
 """
 
 from __future__ import annotations
