@@ -1,0 +1,176 @@
+"""A cluster as its simulation sees it, and what that says of a product."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+
+from tilewright.blocks.planning import BlockPlan
+from tilewright.errors import ArgumentTypeError, ArgumentValueError
+from tilewright.machine.sizes import duration_text, size_text
+
+#: Fields of a world that may be 0.
+_MAY_BE_NOTHING = ("task_s", "step_s", "flush_s", "return_s", "spread")
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """Workers, what they share, and what goes wrong.
+
+    Raises ArgumentValueError and ArgumentTypeError: a field is no number, or out of its range.
+
+    Examples
+    --------
+    >>> World(4, flops_per_s=1e12).workers
+    4
+    """
+
+    workers: int
+    memory_bytes: int = 16_000_000_000  #: Of a worker, for tiles and panels.
+    flops_per_s: float = 3e11  #: Of a worker.
+    storage_bytes_per_s: float = 2e10  #: Reads and writes of all workers together, in equal parts.
+    link_bytes_per_s: float = 1.25e9  #: Most of a worker.
+    write_cost: float = 1.0  #: Bytes that could be read while one is written.
+    task_s: float = 1e-3  #: The scheduler's, for each task: one after the other.
+    step_s: float = 2e-4  #: Of a step, beside its arithmetic.
+    flush_s: float = 5e-3  #: From a tile's last byte to when it lies on disk, and the caller knows.
+    failure_s: float = math.inf  #: Mean time from when a worker begins to when it dies, exponentially distributed.
+    return_s: float = 60.0  #: From there to when another is in its place.
+    spread: float = 0.0  #: Standard deviation of the logarithm of workers' rates; 0.05 is about 5 %.
+    seed: int = 0  #: Of rates and failures.
+
+    def __post_init__(self) -> None:
+        least = {"workers": 1, "memory_bytes": 1, "seed": 0, **dict.fromkeys(_MAY_BE_NOTHING, 0)}
+        for one in fields(self):
+            value, whole = getattr(self, one.name), one.name in ("workers", "memory_bytes", "seed")
+            if isinstance(value, bool) or not isinstance(value, int if whole else int | float):
+                raise ArgumentTypeError(
+                    f"`{one.name}` must be {'a whole number' if whole else 'a number'} (got {value!r})"
+                )
+            if not value >= least.get(one.name, 1e-300) or (value == math.inf and one.name != "failure_s"):
+                rule = f"at least {least[one.name]}" if one.name in least else "more than 0"
+                raise ArgumentValueError(f"`{one.name}` must be finite and {rule} (got {value!r})")
+
+    @property
+    def rates(self) -> tuple[float, ...]:
+        """Multiplications and additions of each worker in a second."""
+        pick = random.Random(self.seed)
+        return tuple(self.flops_per_s * pick.lognormvariate(0.0, self.spread) for _ in range(self.workers))
+
+
+@dataclass(frozen=True, slots=True)
+class Foretold:
+    """What a simulation says of a product on a cluster.
+
+    Attributes
+    ----------
+    plan : BlockPlan
+        Tiles and panels; those of a layer, where there are several.
+    world : World
+    layers : int
+        Parts of k whose sums are added in the end.
+    seconds : float
+        From the first task to the last tile on disk.
+    read_bytes, written_bytes : int
+        Between workers and storage; of tiles that were begun again also what moved in vain, in whole transfers.
+    worker_bytes : tuple of int
+        The same by worker, read and written together.
+    busy : float
+        Part of the workers' time that they were in a tile.
+    all_flops_per_s : float
+        Of all workers.
+    tiles_made : int
+    begun_again : int
+        Tiles, or layers of one, that died with a worker.
+    deaths : int
+        Of workers.
+    events : int
+        Of the simulation.
+    """
+
+    plan: BlockPlan
+    world: World
+    layers: int
+    seconds: float
+    read_bytes: int
+    written_bytes: int
+    worker_bytes: tuple[int, ...] = field(repr=False)
+    busy: float
+    all_flops_per_s: float
+    tiles_made: int
+    begun_again: int
+    deaths: int
+    events: int
+
+    @property
+    def efficiency(self) -> float:
+        """Time of the arithmetic alone, shared evenly, as a part of the time."""
+        return self.plan.sizes.flops / self.all_flops_per_s / self.seconds
+
+    @property
+    def least_bytes(self) -> int:
+        """What so many workers of so much memory cannot read and write less than, if all multiply equally much.
+
+        Of ``F = m n k / P`` multiplications a worker of S elements reads and writes ``2 F / sqrt(S) - 2 S`` elements
+        or more, and ``3 F**(2/3)``, as it begins and ends with nothing in memory.
+        Source: Irony, Toledo, Tiskin, Communication lower bounds for distributed-memory matrix multiplication (2004);
+        Ballard et al., Strong scaling of matrix multiplication algorithms and memory-independent communication lower
+        bounds (2012).
+        """
+        (m, n, k), (a, b), out = self.plan.sizes.extents, self.plan.sizes.operand_bytes, self.plan.sizes.out_bytes
+        size = min(a, b, out)
+        memory = max(self.world.memory_bytes // size, 1)
+        each = m * n * k * self.plan.sizes.batch / self.world.workers
+        least = max(2 * each / math.sqrt(memory) - 2 * memory, 3 * each ** (2 / 3))
+        once = (m * k * a + k * n * b + m * n * out) * self.plan.sizes.batch
+        return max(once, int(size * self.world.workers * least))
+
+    @property
+    def bounds_s(self) -> Mapping[str, float]:
+        """Seconds that arithmetic, storage, links and scheduler would need, each alone and evenly shared."""
+        world, panels = self.world, self.plan.grid[2]
+        tasks = self.plan.tiles * self.layers
+        moved = self.read_bytes + self.written_bytes * world.write_cost
+        steps_s = (tasks * -(-panels // self.layers) * world.step_s + tasks * world.flush_s) / world.workers
+        return {
+            "arithmetic": self.plan.sizes.flops / self.all_flops_per_s + steps_s,
+            "storage": moved / world.storage_bytes_per_s,
+            "links": moved / world.link_bytes_per_s / world.workers,
+            "scheduler": tasks * world.task_s,
+        }
+
+    @property
+    def limit(self) -> str:
+        """Which of the bounds is the longest."""
+        return max(self.bounds_s, key=lambda name: self.bounds_s[name])
+
+    @property
+    def facts(self) -> Mapping[str, str]:
+        """What the simulation says, by its label."""
+        plan, world, moved = self.plan, self.world, self.read_bytes + self.written_bytes
+        down, across, _ = plan.grid
+        layers = f", k in {self.layers:,} layers" if self.layers > 1 else ""
+        parts = ", ".join(f"{name} {_time(seconds)}" for name, seconds in self.bounds_s.items())
+        lost = f"{self.deaths:,}, with which {self.begun_again:,} tiles had to be begun again"
+        return {
+            "product": plan.facts["product"],
+            "workers": f"{world.workers:,} of {world.flops_per_s / 1e9:,.4g} GFLOPS",
+            "tiles": f"{down:,} x {across:,} of {plan.rows:,} x {plan.columns:,}{layers}",
+            "memory": f"{size_text(plan.held_bytes)} of {size_text(world.memory_bytes)} a worker",
+            "time": f"{_time(self.seconds)}, of which {self.efficiency:.1%} are arithmetic",
+            "busy": f"{self.busy:.1%} of the workers' time",
+            "reads": f"{size_text(self.read_bytes)}, and {size_text(self.written_bytes)} written",
+            "a worker": f"{size_text(min(self.worker_bytes))} to {size_text(max(self.worker_bytes))}",
+            "bound": f"{moved / self.least_bytes:.2f} times the {size_text(self.least_bytes)} of any order",
+            "limit": f"{self.limit} ({parts})",
+            **({"deaths": lost} if self.deaths else {}),
+        }
+
+    def __str__(self) -> str:
+        return "\n".join(f"{name:<10}{line}" for name, line in self.facts.items())
+
+
+def _time(seconds: float) -> str:
+    return duration_text(seconds) if seconds >= 10 else f"{seconds:.2f} s"

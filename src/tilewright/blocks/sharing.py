@@ -1,0 +1,68 @@
+"""Processor sharing by virtual time: transfers that begin and end cost O(log n), however many go on."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable
+
+
+class Shared:
+    """Storage whose rate is divided evenly among the transfers in progress, none of which exceeds its link's.
+
+    All transfers go on at one rate, so a clock that counts the bytes each has moved (virtual time) puts their ends in
+    an order that later arrivals do not change.
+    Source: Kleinrock, Time-shared Systems: A Theoretical Treatment (1967), processor sharing; Demers, Keshav, Shenker,
+    Analysis and Simulation of a Fair Queueing Algorithm (1989), virtual time.
+
+    Examples
+    --------
+    >>> disk, ended = Shared(100.0, 80.0), []
+    >>> _ = disk.begin(0.0, 100.0, lambda: ended.append("long")), disk.begin(0.0, 50.0, lambda: ended.append("short"))
+    >>> disk.next_s, disk.pop()()
+    (1.0, None)
+    >>> disk.next_s, disk.pop()(), ended
+    (1.625, None, ['short', 'long'])
+    """
+
+    def __init__(self, bytes_per_s: float, link_bytes_per_s: float) -> None:
+        self._rate, self._link = bytes_per_s, link_bytes_per_s
+        self._now_s, self._moved = 0.0, 0.0  # the clock, and bytes that a transfer since the start would have moved
+        self._count = 0  # of transfers begun
+        self._ends: list[tuple[float, int]] = []  # a heap: bytes on the clock at its end, and which transfer
+        self._going: dict[int, Callable[[], None]] = {}  # a transfer -> what follows it
+
+    @property
+    def next_s(self) -> float:
+        """When the next transfer ends, if none begins before; infinite where there is none."""
+        while self._ends and self._ends[0][1] not in self._going:
+            heapq.heappop(self._ends)
+        return self._now_s + (self._ends[0][0] - self._moved) / self._each if self._ends else math.inf
+
+    @property
+    def _each(self) -> float:
+        return min(self._link, self._rate / len(self._going))
+
+    def begin(self, now_s: float, count: float, then: Callable[[], None]) -> int:
+        """A transfer of so many bytes; its number."""
+        self._advance(now_s)
+        self._count += 1
+        self._going[self._count] = then
+        heapq.heappush(self._ends, (self._moved + count, self._count))
+        return self._count
+
+    def drop(self, now_s: float, number: int) -> None:
+        """End a transfer that has not ended; nothing follows it."""
+        self._advance(now_s)
+        del self._going[number]
+
+    def pop(self) -> Callable[[], None]:
+        """End the next one, at its time; what follows it."""
+        self._now_s = self.next_s
+        self._moved, number = heapq.heappop(self._ends)
+        return self._going.pop(number)
+
+    def _advance(self, now_s: float) -> None:
+        if self._going:
+            self._moved += (now_s - self._now_s) * self._each
+        self._now_s = now_s

@@ -1,0 +1,93 @@
+"""A product on a cluster that need not be there: its plan, and what the simulation says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy.typing as npt
+
+from tilewright.blocks.dealing import TILES_EACH
+from tilewright.blocks.foretold import Foretold, World
+from tilewright.blocks.planning import BlockPlan, Rates, Sizes, plan
+from tilewright.blocks.simulation import simulate
+from tilewright.errors import ArgumentValueError
+from tilewright.machine.sizes import size_bytes
+from tilewright.problem.dtypes import dtype as record, element
+
+
+def simulated_cluster(
+    extents: Sequence[int],
+    workers: int = 1,
+    memory: int | str = "16GB",
+    *,
+    dtype: npt.DTypeLike = "float32",
+    layers: int = 1,
+    **world: Any,
+) -> Foretold:
+    """Tell what a product larger than memory takes on a Dask cluster that need not be there.
+
+    Workers get the tiles that `matmul(..., client=client)` would give them; a discrete-event simulation says when each
+    reads, multiplies and writes, who waits for whom, and what dies.
+
+    Parameters
+    ----------
+    extents : sequence of int
+        m, n and k.
+    workers : int, optional
+    memory : int or str, optional
+        Of each worker for tiles and panels, in bytes or as text, such as "16GB".
+    dtype : dtype, optional
+        Of both operands and of the result.
+    layers : int, optional
+        Parts of k that different workers multiply for one tile (2.5-D). `matmul` has one, as the sum of two sums has
+        other bits where numbers are rounded.
+    **world
+        Fields of :class:`~tilewright.blocks.foretold.World`: rates, times, failures, `seed`.
+
+    Returns
+    -------
+    Foretold
+        Time, bytes, efficiency, and what limits; `print` shows it.
+
+    Raises
+    ------
+    ArgumentValueError, ArgumentTypeError
+        An argument is out of its range, or not even the smallest tile fits.
+    DeviceError
+        Workers die too often for tiles of this size.
+
+    Examples
+    --------
+    >>> found = simulated_cluster((100_000, 100_000, 100_000), workers=16, memory="4GB", link_bytes_per_s=1e9)
+    >>> found.limit, found.tiles_made, round(found.efficiency, 2)
+    ('arithmetic', 64, 0.99)
+    """
+    found = World(workers, size_bytes("`memory`", memory), **world)
+    if len(extents) != 3 or not all(isinstance(x, int) and x >= 1 for x in extents):
+        raise ArgumentValueError(
+            f"`extents` must be m, n and k, each at least 1 (got {extents!r}); try (1000, 1000, 1000)"
+        )
+    m, n, k = extents
+    if not 1 <= layers <= k:
+        raise ArgumentValueError(f"`layers` must be from 1 to k, {k:,} (got {layers!r}); try 1")
+    kind = record(dtype)
+    sizes = Sizes((m, n, k), (kind.bytes, kind.bytes), element(kind.accumulator).bytes, kind.bytes, apart=True)
+    return simulate(planned(sizes, found, layers), found, layers)
+
+
+def planned(sizes: Sizes, world: World, layers: int = 1) -> BlockPlan:
+    """The cluster's plan: enough tiles, or layers of tiles, for all workers.
+
+    >>> sizes = Sizes((4096, 4096, 4096), (4, 4), 4, 4, apart=True)
+    >>> planned(sizes, World(4, 64 << 20)).tiles, planned(sizes, World(4, 64 << 20), layers=4).tiles
+    (16, 4)
+    """
+    rate = min(world.link_bytes_per_s, world.storage_bytes_per_s)
+    rates = Rates(world.flops_per_s, rate, rate / world.write_cost)
+    m, n, k = sizes.extents
+    depth = -(-k // layers)
+    layer = replace(sizes, extents=(m, n, depth))
+    found = plan(layer, world.memory_bytes, rates, least_tiles=-(-TILES_EACH * world.workers // layers))
+    return replace(found, sizes=sizes, read_bytes=found.read_bytes // depth * k)

@@ -1,0 +1,242 @@
+"""A cluster's simulation: closed forms, every step reckoned by another mechanism, failures, layers of k."""
+
+from __future__ import annotations
+
+import math
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+from step_by_step import StepByStep
+
+from tilewright.blocks.foretold import Foretold, World
+from tilewright.blocks.planning import BlockPlan, Sizes, plan
+from tilewright.blocks.sharing import Shared
+from tilewright.blocks.simulated import planned, simulated_cluster
+from tilewright.blocks.simulation import simulate
+from tilewright.engine.partial import Partial
+from tilewright.engine.request import Request
+from tilewright.errors import ArgumentTypeError, ArgumentValueError, DeviceError
+
+#: What costs nothing where it is not asked for.
+FREE: dict[str, Any] = {
+    "flops_per_s": 1e30, "storage_bytes_per_s": 1e30, "link_bytes_per_s": 1e30, "task_s": 0.0, "step_s": 0.0,
+    "flush_s": 0.0,
+}  # fmt: skip
+
+
+def product(*extents: int) -> Sizes:
+    m, n, k = extents
+    return Sizes((m, n, k), (4, 4), 4, 4, apart=True)
+
+
+def tiles(workers: int, *, extents: tuple[int, int, int] = (3000, 2500, 2100), memory: int = 8 << 20) -> BlockPlan:
+    return plan(product(*extents), memory, least_tiles=4 * workers)
+
+
+def test_one_worker_takes_the_sum_of_its_tiles() -> None:
+    """Where reads are quicker than steps, all but a tile's first panels are read meanwhile."""
+    found = tiles(1)
+    world = World(
+        1, flops_per_s=1e9, storage_bytes_per_s=4e9, link_bytes_per_s=2e9, task_s=0.5, step_s=1e-3, flush_s=0.1
+    )
+    expected = world.task_s
+    for tile in found.order():
+        _, row, column = found.place(tile)
+        rows, columns = (part.stop - part.start for part in (found.part(0, row), found.part(1, column)))
+        first = 4 * found.depth * (rows + columns) / world.link_bytes_per_s
+        steps = 2 * rows * columns * 2100 / world.flops_per_s + found.grid[2] * world.step_s
+        assert first < steps / found.grid[2]
+        expected += first + steps + 4 * rows * columns / world.link_bytes_per_s + world.flush_s
+    assert found.grid[2] > 2 and found.tiles > 4
+    assert simulate(found, world).seconds == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("workers", [1, 5, 40])
+def test_storage_that_limits_is_never_idle(workers: int) -> None:
+    found = tiles(workers)
+    world = World(workers, **FREE | {"storage_bytes_per_s": 1e9, "write_cost": 3.0})
+    told = simulate(found, world)
+    assert told.read_bytes == found.read_bytes and told.written_bytes == found.written_bytes
+    assert told.seconds == pytest.approx((found.read_bytes + 3 * found.written_bytes) / 1e9, rel=1e-9)
+    assert told.limit == "storage" and told.busy > 0.75
+
+
+def test_a_scheduler_that_limits_gives_tiles_out_one_by_one() -> None:
+    found = tiles(50)
+    told = simulate(found, World(50, **FREE | {"task_s": 0.02}))
+    assert told.seconds == pytest.approx(found.tiles * 0.02, rel=1e-9) and told.limit == "scheduler"
+
+
+def test_links_that_limit_are_each_workers_own() -> None:
+    """Even tiles, a whole number a worker: every worker moves as much at its link's rate."""
+    found = tiles(4, extents=(2048, 2048, 2048), memory=64 << 20)
+    assert found.grid[:2] == (4, 4) and 2048 % found.rows == 0
+    told = simulate(found, World(4, **FREE | {"link_bytes_per_s": 1e8}))
+    assert told.seconds == pytest.approx((found.read_bytes + found.written_bytes) / 4e8, rel=1e-9)
+    assert told.worker_bytes == ((found.read_bytes + found.written_bytes) // 4,) * 4 and told.limit == "links"
+
+
+def small(pick: random.Random, *, shared: bool) -> tuple[BlockPlan, World, int]:
+    """A product, a world of which no two workers end at the same moment, and layers."""
+    workers, layers = pick.randint(1, 6), pick.choice([1, 1, 1, 2, 3])
+    link = 10 ** pick.uniform(6, 9)
+    world = World(
+        workers, pick.randint(1 << 21, 1 << 24), flops_per_s=10 ** pick.uniform(8, 10), link_bytes_per_s=link,
+        storage_bytes_per_s=10 ** pick.uniform(6, 9) if shared else workers * link, write_cost=pick.choice([1.0, 2.5]),
+        task_s=pick.choice([0, 1e-3, 1e-2]), step_s=pick.choice([0, 1e-4]), flush_s=pick.choice([0, 1e-2]), spread=0.1,
+    )  # fmt: skip
+    return planned(product(*(pick.randint(200, 3000) for _ in range(3))), world, layers), world, layers
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_rates_that_stay_give_what_every_step_gives(seed: int) -> None:
+    found, world, layers = small(random.Random(seed), shared=False)
+    each = StepByStep(found, world, layers)
+    assert simulate(found, world, layers).seconds == pytest.approx(each.seconds(), rel=1e-9)
+
+
+def test_shared_storage_gives_nearly_what_every_step_gives() -> None:
+    """Steps read in bursts, the simulation at once: as much in all, at slightly other moments."""
+    apart = []
+    for seed in range(40):
+        found, world, layers = small(random.Random(1000 + seed), shared=True)
+        each, told = StepByStep(found, world, layers), simulate(found, world, layers)
+        apart.append(abs(told.seconds / each.seconds() - 1))
+        assert told.read_bytes + told.written_bytes * world.write_cost == pytest.approx(each.moved)
+    assert sorted(apart)[36] < 0.01 and max(apart) < 0.06
+
+
+def test_a_seed_gives_the_same_again_and_another_seed_another() -> None:
+    found = tiles(9)
+
+    def told(seed: int) -> Foretold:
+        world = World(9, flops_per_s=1e9, failure_s=60.0, return_s=1.0, spread=0.1, seed=seed)
+        return simulate(found, world)
+
+    assert told(1) == told(1) and told(1).seconds != told(2).seconds
+    assert told(1).all_flops_per_s == pytest.approx(9e9, rel=0.2) and told(1).all_flops_per_s != 9e9
+
+
+@pytest.mark.parametrize("layers", [1, 3])
+@pytest.mark.parametrize("seed", range(6))
+def test_workers_that_die_leave_no_tile_out(layers: int, seed: int) -> None:
+    world = World(6, 4 << 20, flops_per_s=1e9, storage_bytes_per_s=2e8, return_s=2.0, failure_s=8.0, seed=seed)
+    found = planned(product(3000, 2500, 2100), world, layers)
+    told = simulate(found, world, layers)
+    calm = simulate(found, World(6, 4 << 20, flops_per_s=1e9, storage_bytes_per_s=2e8), layers)
+    assert told.tiles_made == calm.tiles_made == found.tiles
+    assert told.deaths > 0 and told.begun_again > 0 and calm.deaths == calm.begun_again == 0
+    assert told.seconds > calm.seconds and told.read_bytes > calm.read_bytes
+    assert told.written_bytes >= calm.written_bytes and sum(told.worker_bytes) == told.read_bytes + told.written_bytes
+
+
+def test_who_adds_layers_does_not_wait_for_one_that_waits_behind_it() -> None:
+    """The layer of a worker that dies while it writes may be sent to the one that waits to add it."""
+    rates = {"flops_per_s": 1e9, "storage_bytes_per_s": 1e7, "write_cost": 8.0}
+    for seed in (145, 157, 269, 736, *range(100)):
+        world = World(2, 4 << 20, **rates, failure_s=60.0, return_s=1.0, seed=seed)
+        found = planned(product(900, 900, 900), world, 2)
+        told = simulate(found, world, 2)
+        assert told.tiles_made == found.tiles and told.seconds < 9 + 3 * told.deaths
+
+
+def test_a_worker_alone_goes_on_where_it_was_when_it_is_back() -> None:
+    found = tiles(1)
+    seconds = {after: World(1, flops_per_s=1e9, failure_s=20.0, return_s=after, seed=1) for after in (1.0, 5.0)}
+    short, long = (simulate(found, world) for world in seconds.values())
+    assert short.tiles_made == found.tiles and short.deaths > 0
+    assert long.seconds - short.seconds == pytest.approx(4.0 * short.deaths)
+
+
+def test_a_tile_that_dies_with_every_worker_is_given_up() -> None:
+    world = World(3, 4 << 20, flops_per_s=1e6, failure_s=1.0, return_s=0.1)
+    with pytest.raises(DeviceError, match="one was lost with 4"):
+        simulate(tiles(3), world)
+
+
+def test_layers_read_less_and_pass_their_sums_on() -> None:
+    world = World(64, 1 << 30)
+    one, four = (simulate(planned(product(20_000, 20_000, 20_000), world, c), world, c) for c in (1, 4))
+    c_bytes = 20_000 * 20_000 * 4
+    assert one.written_bytes == c_bytes and four.written_bytes == 4 * c_bytes
+    down, across, _ = four.plan.grid
+    assert four.read_bytes == 20_000 * 20_000 * 4 * (down + across) + 3 * c_bytes
+    assert four.read_bytes - 3 * c_bytes < 0.6 * one.read_bytes
+    assert four.tiles_made == four.plan.tiles <= one.plan.tiles // 3
+
+
+def test_one_worker_is_never_slower_for_a_quicker_link() -> None:
+    """Of several, one that ends sooner may take the tile that another would have ended before."""
+    found, seconds = tiles(1), []
+    for rate in (1e6, 1e7, 3e7, 1e8, 1e9):
+        seconds.append(simulate(found, World(1, flops_per_s=3e9, link_bytes_per_s=rate)).seconds)
+    assert seconds == sorted(seconds, reverse=True) and len(set(seconds)) == 5
+
+
+def test_ten_thousand_workers_and_a_million_cubed_take_few_events() -> None:
+    told = simulated_cluster((10**6,) * 3, 10_000, "16GB", storage_bytes_per_s=1e13, spread=0.05)
+    assert told.tiles_made == told.plan.tiles >= 40_000 and told.events <= 6 * told.plan.tiles
+    assert told.read_bytes == told.plan.read_bytes and len(told.worker_bytes) == 10_000
+    assert told.seconds >= max(told.bounds_s.values()) > 0.8 * told.seconds
+    assert told.read_bytes + told.written_bytes > told.least_bytes
+
+
+def test_the_bound_of_bytes_is_that_of_a_workers_memory_and_of_its_share() -> None:
+    alone = simulated_cluster((10**6,) * 3, 1, "16GB")
+    memory = 16e9 / 4
+    assert alone.least_bytes == pytest.approx(4 * (2e18 / math.sqrt(memory) - 2 * memory), rel=1e-9)
+    many = simulated_cluster((10**5,) * 3, 1000, "16GB")
+    assert many.least_bytes == pytest.approx(4 * 1000 * 3 * (1e15 / 1000) ** (2 / 3), rel=1e-6)
+
+
+def test_the_sums_of_a_dtype_are_kept_as_wide_as_products_keep_them() -> None:
+    for name in ("float32", "float64", "float16", "int8", "int32", "uint64"):
+        sizes = simulated_cluster((64, 64, 64), dtype=name).plan.sizes
+        partial = Partial.of(np.dtype(name), np.dtype(name), (64, 64), Request())
+        assert (sizes.sum_bytes, sizes.out_bytes) == (partial.sums.itemsize, partial.out.itemsize)
+
+
+def test_what_it_says_is_readable() -> None:
+    text = str(simulated_cluster((10**5,) * 3, 16, failure_s=3e3, seed=3))
+    assert "workers   16 of 300 GFLOPS" in text and "limit     arithmetic (arithmetic 6 min" in text
+    assert "begun again" in text and max(map(len, text.splitlines())) <= 120
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error", "match"),
+    [
+        ({"workers": 0}, ArgumentValueError, "`workers` must be finite and at least 1"),
+        ({"workers": 2.5}, ArgumentTypeError, "`workers` must be a whole number"),
+        ({"flops_per_s": 0}, ArgumentValueError, "`flops_per_s` must be finite and more than 0"),
+        ({"link_bytes_per_s": math.inf}, ArgumentValueError, "`link_bytes_per_s` must be finite"),
+        ({"task_s": math.nan}, ArgumentValueError, "`task_s`"),
+        ({"spread": "wide"}, ArgumentTypeError, "`spread` must be a number"),
+        ({"layers": 0}, ArgumentValueError, "`layers` must be from 1 to k"),
+        ({"layers": 101}, ArgumentValueError, "`layers` must be from 1 to k"),
+        ({"memory": "1KB"}, ArgumentValueError, "`memory` must have room for one tile"),
+        ({"memory": "much"}, ArgumentValueError, "`memory` must be a positive number of bytes"),
+        ({"extents": (100, 100)}, ArgumentValueError, "`extents` must be m, n and k"),
+        ({"extents": (100, 0, 100)}, ArgumentValueError, "`extents` must be m, n and k"),
+        ({"dtype": "decimal"}, ArgumentTypeError, "decimal"),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, dict) else "",
+)
+def test_what_does_not_fit_is_refused(wrong: dict[str, Any], error: type[Exception], match: str) -> None:
+    with pytest.raises(error, match=match):
+        simulated_cluster(**{"extents": (100, 100, 100), **wrong})
+
+
+def test_transfers_share_what_none_of_them_takes_alone() -> None:
+    """Three at once, one dropped, one that comes later: against rates that are added up by hand."""
+    disk, ended = Shared(90.0, 60.0), []
+    disk.begin(0.0, 90.0, lambda: ended.append("a"))
+    dropped = disk.begin(0.0, 900.0, lambda: ended.append("never"))
+    disk.begin(1.0, 30.0, lambda: ended.append("b"))  # 45 a second each until then, 30 from then on
+    assert disk.next_s == 2.0
+    disk.pop()()
+    disk.drop(2.1, dropped)  # 15 bytes of the first were left, 10.5 are, at 60
+    assert disk.next_s == pytest.approx(2.275)
+    disk.pop()()
+    assert ended == ["b", "a"] and disk.next_s == math.inf
