@@ -24,63 +24,77 @@ class Transfer:
 
 @dataclass(eq=False)
 class Tile:
-    """What a worker makes."""
-
-    at: tuple[int, int, int]  #: Tile, layer, number of layers.
+    number: int
+    is_last: Callable[[], bool]  #: Whether all other layers have been begun to be written.
     rows: int
     columns: int
     panels: list[int]  #: Depths.
-    read: int = 0
-    added: int = 0
 
-    def has_read(self, count: int) -> bool:
-        return self.read >= count
 
-    def has_added(self, count: int) -> bool:
-        return self.added >= count
+@dataclass(eq=False)
+class Step:
+    tile: Tile
+    panel: int
+    is_read: bool = False
+
+    def after(self) -> Step | None:
+        return Step(self.tile, self.panel + 1) if self.panel + 1 < len(self.tile.panels) else None
 
 
 @dataclass(eq=False)
 class Hands:
+    """What a worker has."""
+
     flops_per_s: float
-    tiles: list[Tile] = field(default_factory=list)  #: There.
-    dealt: int = 0  #: On their way too.
+    tiles: list[Tile] = field(default_factory=list)  #: There, and not begun.
+    dealt: int = 0  #: On their way, there, and begun.
+    reads: list[Step] = field(default_factory=list)
+    writes: list[Tile] = field(default_factory=list)
+
+    def next(self) -> Step | None:
+        return Step(self.tiles.pop(0), 0) if self.tiles else None
 
 
 class StepByStep:
     """A product without failures, by workers of their own rates."""
 
     def __init__(self, plan: BlockPlan, world: World, layers: int = 1) -> None:
-        self.plan, self.world, self.now_s, self.moved = plan, world, 0.0, 0.0
-        todo = [self.tile(tile, layer, layers) for tile in plan.order() for layer in range(layers)]
-        self.hands, self.left, self.letters = [Hands(rate) for rate in world.rates], len(todo), todo
+        self.plan, self.world, self.layers, self.now_s, self.moved = plan, world, layers, 0.0, 0.0
+        self.todo = [self.tile(tile, layer) for tile in plan.order() for layer in range(layers)]
+        self.hands, self.left = [Hands(rate) for rate in world.rates], len(self.todo)
         self.written: dict[int, int] = {}
         self.begun: dict[int, int] = {}
         self.post: list[tuple[Tile, Hands]] = []
         for hands in self.hands:
             self.deal(hands)
         self.going: list[tuple[Waits, float | Transfer | Callable[[], bool]]] = []
-        for one in (self.scheduler(), *map(self.worker, self.hands)):
-            self.go_on(one)
+        self.go_on(self.scheduler())
+        for hands in self.hands:
+            for one in (self.reader(hands), self.writer(hands), self.multiplier(hands)):
+                self.go_on(one)
 
     def seconds(self) -> float:
         while self.left:
             self.next()
         return self.now_s
 
-    def tile(self, number: int, layer: int, layers: int) -> Tile:
+    def tile(self, number: int, layer: int) -> Tile:
         _, row, column = self.plan.place(number)
         rows, columns = self.plan.part(0, row), self.plan.part(1, column)
         k = self.plan.sizes.extents[2]
-        each = math.ceil(k / layers)
+        each = math.ceil(k / self.layers)
         ks = range(k)[layer * each : (layer + 1) * each]
         depths = [len(ks[i : i + self.plan.depth]) for i in range(0, len(ks), self.plan.depth)]
-        return Tile((number, layer, layers), rows.stop - rows.start, columns.stop - columns.start, depths)
+
+        def is_last() -> bool:
+            return self.begun.get(number, 0) == self.layers - 1
+
+        return Tile(number, is_last, rows.stop - rows.start, columns.stop - columns.start, depths or [0])
 
     def deal(self, hands: Hands) -> None:
-        while self.letters and hands.dealt < 2:
+        while self.todo and hands.dealt < 2:
             hands.dealt += 1
-            self.post.append((self.letters.pop(0), hands))
+            self.post.append((self.todo.pop(0), hands))
 
     def scheduler(self) -> Waits:
         while True:
@@ -89,42 +103,57 @@ class StepByStep:
             yield self.world.task_s
             hands.tiles.append(tile)
 
-    def worker(self, hands: Hands) -> Waits:
+    def multiplier(self, hands: Hands) -> Waits:
+        """As `Run._go` has it: each step's panels are asked for before the step in front of it is begun."""
         while True:
             yield lambda: bool(hands.tiles)
-            tile = hands.tiles.pop(0)
-            self.go_on(self.reader(tile))
-            for i, depth in enumerate(tile.panels):
-                yield partial(tile.has_read, i + 1)
-                yield 2 * tile.rows * tile.columns * depth / hands.flops_per_s + self.world.step_s
-                tile.added += 1
-            yield from self.finish(tile)
+            step, asked = hands.next(), False
+            while step is not None:
+                if not asked:
+                    hands.reads.append(step)
+                soon = step.after() or hands.next()
+                asked = soon is not None
+                if soon is not None:
+                    hands.reads.append(soon)
+                if step.panel == 0:
+                    yield lambda: len(hands.writes) < self.plan.tiles_held
+                yield partial(getattr, step, "is_read")
+                depth = step.tile.panels[step.panel]
+                flops = 2 * step.tile.rows * step.tile.columns * depth
+                yield flops / hands.flops_per_s + self.world.step_s
+                if step.after() is None:
+                    hands.writes.append(step.tile)
+                step = soon or hands.next()
+            yield lambda: not hands.writes
+
+    def reader(self, hands: Hands) -> Waits:
+        a, b = self.plan.sizes.operand_bytes
+        while True:
+            yield lambda: bool(hands.reads)
+            step = hands.reads.pop(0)
+            yield Transfer(step.tile.panels[step.panel] * (step.tile.rows * a + step.tile.columns * b))
+            step.is_read = True
+
+    def writer(self, hands: Hands) -> Waits:
+        while True:
+            yield lambda: bool(hands.writes)
+            yield from self.written_out(hands.writes[0])
+            hands.writes.pop(0)
             self.left -= 1
             hands.dealt -= 1
             self.deal(hands)
 
-    def reader(self, tile: Tile) -> Waits:
-        """Panels have room for two: one that is multiplied, and the next."""
-        a, b = self.plan.sizes.operand_bytes
-        for i, depth in enumerate(tile.panels):
-            yield partial(tile.has_added, i - 1)
-            yield Transfer(depth * (tile.rows * a + tile.columns * b))
-            tile.read += 1
-
-    def finish(self, tile: Tile) -> Waits:
-        number, _, layers = tile.at
-        elements = tile.rows * tile.columns
-        others = self.begun.get(number, 0)
-        self.begun[number] = others + 1
-        size = self.plan.sizes.out_bytes
-        if layers > 1 and others < layers - 1:
-            size = self.plan.sizes.sum_bytes
-        elif layers > 1:
-            yield lambda: self.written.get(number, 0) == layers - 1
-            yield Transfer(elements * self.plan.sizes.sum_bytes * (layers - 1))
-        yield Transfer(elements * size * self.world.write_cost)
+    def written_out(self, tile: Tile) -> Waits:
+        """Another layer's sums are written; those of the last are added to all of them."""
+        size = self.plan.sizes.out_bytes if tile.is_last() else self.plan.sizes.sum_bytes
+        if tile.is_last() and self.layers > 1:
+            yield lambda: self.written.get(tile.number, 0) == self.layers - 1
+            yield Transfer(tile.rows * tile.columns * self.plan.sizes.sum_bytes * (self.layers - 1))
+        else:
+            self.begun[tile.number] = self.begun.get(tile.number, 0) + 1
+        yield Transfer(tile.rows * tile.columns * size * self.world.write_cost)
         yield self.world.flush_s
-        self.written[number] = self.written.get(number, 0) + 1
+        self.written[tile.number] = self.written.get(tile.number, 0) + 1
 
     def go_on(self, one: Waits) -> None:
         """Let one run to what it waits for next."""

@@ -31,7 +31,7 @@ class World:
     memory_bytes: int = 16_000_000_000  #: Of a worker, for tiles and panels.
     flops_per_s: float = 3e11  #: Of a worker.
     storage_bytes_per_s: float = 2e10  #: Reads and writes of all workers together, in equal parts.
-    link_bytes_per_s: float = 1.25e9  #: Most of a worker.
+    link_bytes_per_s: float = 1.25e9  #: Most that a worker reads, and most that it writes, which may be at once.
     write_cost: float = 1.0  #: Bytes that could be read while one is written.
     task_s: float = 1e-3  #: The scheduler's, for each task: one after the other.
     step_s: float = 2e-4  #: Of a step, beside its arithmetic.
@@ -130,15 +130,13 @@ class Foretold:
     @property
     def bounds_s(self) -> Mapping[str, float]:
         """Seconds that arithmetic, storage, links and scheduler would need, each alone and evenly shared."""
-        world, panels = self.world, self.plan.grid[2]
-        tasks = self.plan.tiles * self.layers
-        moved = self.read_bytes + self.written_bytes * world.write_cost
-        steps_s = (tasks * -(-panels // self.layers) * world.step_s + tasks * world.flush_s) / world.workers
+        world, written = self.world, self.written_bytes * self.world.write_cost
+        steps_s = self.plan.tiles * self.plan.grid[2] * world.step_s / world.workers
         return {
             "arithmetic": self.plan.sizes.flops / self.all_flops_per_s + steps_s,
-            "storage": moved / world.storage_bytes_per_s,
-            "links": moved / world.link_bytes_per_s / world.workers,
-            "scheduler": tasks * world.task_s,
+            "storage": (self.read_bytes + written) / world.storage_bytes_per_s,
+            "links": max(self.read_bytes, written) / world.link_bytes_per_s / world.workers,
+            "scheduler": self.plan.tiles * self.layers * world.task_s,
         }
 
     @property

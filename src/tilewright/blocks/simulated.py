@@ -73,14 +73,14 @@ def simulated_cluster(
     if not 1 <= layers <= k:
         raise ArgumentValueError(f"`layers` must be from 1 to k, {k:,} (got {layers!r}); try 1")
     kind = record(dtype)
-    sizes = Sizes((m, n, k), (kind.bytes, kind.bytes), element(kind.accumulator).bytes, kind.bytes, apart=True)
+    sizes = Sizes((m, n, k), (kind.bytes, kind.bytes), element(kind.accumulator).bytes, kind.bytes)
     return simulate(planned(sizes, found, layers), found, layers)
 
 
 def planned(sizes: Sizes, world: World, layers: int = 1) -> BlockPlan:
     """The cluster's plan: enough tiles, or layers of tiles, for all workers.
 
-    >>> sizes = Sizes((4096, 4096, 4096), (4, 4), 4, 4, apart=True)
+    >>> sizes = Sizes((4096, 4096, 4096), (4, 4), 4, 4)
     >>> planned(sizes, World(4, 64 << 20)).tiles, planned(sizes, World(4, 64 << 20), layers=4).tiles
     (16, 4)
     """
@@ -88,6 +88,7 @@ def planned(sizes: Sizes, world: World, layers: int = 1) -> BlockPlan:
     rates = Rates(world.flops_per_s, rate, rate / world.write_cost)
     m, n, k = sizes.extents
     depth = -(-k // layers)
-    layer = replace(sizes, extents=(m, n, depth))
+    layer = replace(sizes, extents=(m, n, depth), workers=-(-world.workers // layers))
     found = plan(layer, world.memory_bytes, rates, least_tiles=-(-TILES_EACH * world.workers // layers))
-    return replace(found, sizes=sizes, read_bytes=found.read_bytes // depth * k)
+    whole = replace(sizes, workers=world.workers)
+    return replace(found, sizes=whole, read_bytes=found.read_bytes // depth * k)

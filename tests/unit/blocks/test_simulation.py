@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,30 +27,33 @@ FREE: dict[str, Any] = {
 }  # fmt: skip
 
 
-def product(*extents: int) -> Sizes:
+def product(*extents: int, workers: int = 1) -> Sizes:
     m, n, k = extents
-    return Sizes((m, n, k), (4, 4), 4, 4, apart=True)
+    return Sizes((m, n, k), (4, 4), 4, 4, workers=workers)
 
 
 def tiles(workers: int, *, extents: tuple[int, int, int] = (3000, 2500, 2100), memory: int = 8 << 20) -> BlockPlan:
-    return plan(product(*extents), memory, least_tiles=4 * workers)
+    return plan(product(*extents, workers=workers), memory, least_tiles=4 * workers)
 
 
-def test_one_worker_takes_the_sum_of_its_tiles() -> None:
-    """Where reads are quicker than steps, all but a tile's first panels are read meanwhile."""
-    found = tiles(1)
-    world = World(
-        1, flops_per_s=1e9, storage_bytes_per_s=4e9, link_bytes_per_s=2e9, task_s=0.5, step_s=1e-3, flush_s=0.1
-    )
-    expected = world.task_s
-    for tile in found.order():
-        _, row, column = found.place(tile)
-        rows, columns = (part.stop - part.start for part in (found.part(0, row), found.part(1, column)))
-        first = 4 * found.depth * (rows + columns) / world.link_bytes_per_s
-        steps = 2 * rows * columns * 2100 / world.flops_per_s + found.grid[2] * world.step_s
-        assert first < steps / found.grid[2]
-        expected += first + steps + 4 * rows * columns / world.link_bytes_per_s + world.flush_s
+def edges(found: BlockPlan, tile: int) -> tuple[int, int]:
+    """Rows and columns of a tile."""
+    _, row, column = found.place(tile)
+    rows, columns = found.part(0, row), found.part(1, column)
+    return rows.stop - rows.start, columns.stop - columns.start
+
+
+@pytest.mark.parametrize("held", [1, 2])
+def test_one_worker_whose_steps_limit(held: int) -> None:
+    """It waits for its first panels and its last write; for each write where it has memory for the sums of one tile."""
+    found = replace(tiles(1), tiles_held=held)
     assert found.grid[2] > 2 and found.tiles > 4
+    world = World(1, flops_per_s=1e9, link_bytes_per_s=2e9, task_s=0.05, step_s=1e-3, flush_s=0.1)
+    expected = world.task_s + 4 * found.depth * sum(edges(found, 0)) / world.link_bytes_per_s
+    expected += found.sizes.flops / world.flops_per_s + found.tiles * found.grid[2] * world.step_s
+    order = list(found.order())
+    for tile in order if held == 1 else order[-1:]:
+        expected += 4 * math.prod(edges(found, tile)) / world.link_bytes_per_s + world.flush_s
     assert simulate(found, world).seconds == pytest.approx(expected, rel=1e-12)
 
 
@@ -70,11 +74,11 @@ def test_a_scheduler_that_limits_gives_tiles_out_one_by_one() -> None:
 
 
 def test_links_that_limit_are_each_workers_own() -> None:
-    """Even tiles, a whole number a worker: every worker moves as much at its link's rate."""
+    """Even tiles, a whole number a worker: all reads at its link's rate, and the last write, as the others overlap."""
     found = tiles(4, extents=(2048, 2048, 2048), memory=64 << 20)
     assert found.grid[:2] == (4, 4) and 2048 % found.rows == 0
     told = simulate(found, World(4, **FREE | {"link_bytes_per_s": 1e8}))
-    assert told.seconds == pytest.approx((found.read_bytes + found.written_bytes) / 4e8, rel=1e-9)
+    assert told.seconds == pytest.approx((found.read_bytes / 4 + found.written_bytes / 16) / 1e8, rel=1e-9)
     assert told.worker_bytes == ((found.read_bytes + found.written_bytes) // 4,) * 4 and told.limit == "links"
 
 
@@ -84,10 +88,12 @@ def small(pick: random.Random, *, shared: bool) -> tuple[BlockPlan, World, int]:
     link = 10 ** pick.uniform(6, 9)
     world = World(
         workers, pick.randint(1 << 21, 1 << 24), flops_per_s=10 ** pick.uniform(8, 10), link_bytes_per_s=link,
-        storage_bytes_per_s=10 ** pick.uniform(6, 9) if shared else workers * link, write_cost=pick.choice([1.0, 2.5]),
-        task_s=pick.choice([0, 1e-3, 1e-2]), step_s=pick.choice([0, 1e-4]), flush_s=pick.choice([0, 1e-2]), spread=0.1,
+        storage_bytes_per_s=10 ** pick.uniform(6, 9) if shared else 2 * workers * link, spread=0.1,
+        write_cost=pick.choice([1.0, 2.5]), task_s=pick.choice([1e-4, 1e-3, 1e-2]), step_s=pick.choice([0, 1e-4]),
+        flush_s=pick.choice([1e-5, 1e-2]),
     )  # fmt: skip
-    return planned(product(*(pick.randint(200, 3000) for _ in range(3))), world, layers), world, layers
+    m, n, k = pick.randint(200, 3000), pick.randint(200, 3000), pick.randint(200, 9000)
+    return planned(product(m, n, k), world, layers), world, layers
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -144,7 +150,7 @@ def test_who_adds_layers_does_not_wait_for_one_that_waits_behind_it() -> None:
 
 def test_a_worker_alone_goes_on_where_it_was_when_it_is_back() -> None:
     found = tiles(1)
-    seconds = {after: World(1, flops_per_s=1e9, failure_s=20.0, return_s=after, seed=1) for after in (1.0, 5.0)}
+    seconds = {after: World(1, flops_per_s=1e9, failure_s=8.0, return_s=after, seed=1) for after in (1.0, 5.0)}
     short, long = (simulate(found, world) for world in seconds.values())
     assert short.tiles_made == found.tiles and short.deaths > 0
     assert long.seconds - short.seconds == pytest.approx(4.0 * short.deaths)
@@ -177,7 +183,7 @@ def test_one_worker_is_never_slower_for_a_quicker_link() -> None:
 
 def test_ten_thousand_workers_and_a_million_cubed_take_few_events() -> None:
     told = simulated_cluster((10**6,) * 3, 10_000, "16GB", storage_bytes_per_s=1e13, spread=0.05)
-    assert told.tiles_made == told.plan.tiles >= 40_000 and told.events <= 6 * told.plan.tiles
+    assert told.tiles_made == told.plan.tiles >= 40_000 and told.events <= 9 * told.plan.tiles
     assert told.read_bytes == told.plan.read_bytes and len(told.worker_bytes) == 10_000
     assert told.seconds >= max(told.bounds_s.values()) > 0.8 * told.seconds
     assert told.read_bytes + told.written_bytes > told.least_bytes
