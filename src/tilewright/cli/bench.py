@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -186,7 +185,7 @@ def _show(sweep: Sweep, asked: Asked, *, json: bool) -> None:
 
 def _swept(asked: Asked, output: Path | None, *, peers_named: bool) -> tuple[Sweep, int]:
     """The sweep, as far as it came before Ctrl-C, and how many points it has."""
-    from tilewright.native.interrupts import HeldBack
+    from tilewright.native.interrupts import HeldBack, until_ctrl_c
     from tilewright.rates import plan, store
     from tilewright.rates.conditions import conditions
     from tilewright.rates.peers import PEERS
@@ -205,27 +204,13 @@ def _swept(asked: Asked, output: Path | None, *, peers_named: bool) -> tuple[Swe
             file = stack.enter_context(store.kept(output, wanted, facts, sweeping.whole))
             facts = dict(file.sweep.conditions)
             found += file.sweep.rates
-        with _until_interrupted():
+        with until_ctrl_c():
             for rates in sweeping.rates(len(found)):
                 with HeldBack():  # what is said of the file is so
                     if file is not None:
                         file.add(rates)
                     found += rates
     return Sweep(wanted, facts, tuple(found)), len(sweeping.points)
-
-
-@contextlib.contextmanager
-def _until_interrupted() -> Iterator[None]:
-    """Let Ctrl-C end the block, and the command go on."""
-    from tilewright.native.interrupts import hidden
-
-    try:
-        yield
-    except KeyboardInterrupt:
-        pass
-    except RuntimeError as error:
-        if not hidden(error):
-            raise
 
 
 def _interrupted(known: int, planned: int, output: Path | None) -> int:

@@ -17,6 +17,13 @@ def kernels() -> list[str]:
     return [record.name for record in catalogue.records()]
 
 
+def algebras() -> list[str]:
+    """Those that have names."""
+    from tilewright.problem.algebra import ALGEBRAS
+
+    return list(ALGEBRAS)
+
+
 def formats() -> list[str]:
     """Forms of a report."""
     from tilewright.cli.formats import FORMATS

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tilewright.backends.inventory import spellings
 from tilewright.cli import completion
+from tilewright.cli.statuses import INTERRUPTED
+
+if TYPE_CHECKING:
+    from tilewright.engine.outside import Product
+    from tilewright.engine.request import Request
 
 Dtype = Annotated[
     str | None,
@@ -20,6 +25,28 @@ Dtype = Annotated[
         help="Of the product: int32 sums int8 exactly, which wraps otherwise.",
         show_default="the operands' common one",
     ),
+]
+Accumulator = Annotated[
+    str | None,
+    typer.Option(
+        "--acc-dtype",
+        metavar="DTYPE",
+        help="Of the running sums: float64 sums float32 more exactly.",
+        show_default="the product's, wider for narrow floats",
+    ),
+]
+Algebra = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="What adds and multiplies, such as min-plus for shortest paths.",
+        show_default="plus-times",
+        autocompletion=completion.algebras,
+    ),
+]
+Threads = Annotated[
+    str | None,
+    typer.Option(metavar="N", help="Of the processor, at most.", show_default="all that this process may use"),
 ]
 Memory = Annotated[
     str | None,
@@ -65,6 +92,9 @@ def matmul(
         typer.Option(metavar="|".join(spellings()), help="Where matmul multiplies.", show_default="cpu"),
     ] = None,
     dtype: Dtype = None,
+    acc_dtype: Accumulator = None,
+    algebra: Algebra = None,
+    threads: Threads = None,
     force: Annotated[bool, typer.Option("--force", help="Replace C if it exists.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON: the plan, and what it took.")] = False,
 ) -> None:
@@ -73,21 +103,34 @@ def matmul(
     Any shapes and dtypes that tilewright.matmul takes.
     """
     from tilewright.cli import values
-    from tilewright.errors import ArgumentValueError
+    from tilewright.engine.request import Request
 
-    options = {"--device": device, "--dtype": dtype, "--memory": memory, "--plan": plan or None, "--dask": dask}
-    for option, given in options.items():
-        if kernel is not None and given is not None:
-            raise ArgumentValueError(
-                f"{option} must be left out with --kernel, which has one of its own (got {given!r} and {kernel!r})"
-            )
+    options = {
+        "--device": device, "--dtype": dtype, "--acc-dtype": acc_dtype, "--algebra": algebra, "--threads": threads,
+        "--memory": memory, "--plan": plan or None, "--dask": dask,
+    }  # fmt: skip
+    if kernel is not None:
+        _check_left_out(options, kernel)
     simulated = None if gpu is None else values.gpu_name("--gpu", gpu)
     if device == "simulated" and simulated is not None:
         device = f"{device}:{simulated}"
+    count = None if threads is None else values.whole("--threads", threads, 1, "2")
+    asked = Request(dtype, acc_dtype, algebra=algebra or "plus-times", threads=count, device=device)
     if kernel is None and (memory or plan or json or dask or not _fit((a, b, output))):
-        _by_blocks(a, b, output, memory, dask, dtype=dtype, device=device, force=force, json=json, only_plan=plan)
+        _by_blocks(a, b, output, memory, dask, asked, force=force, json=json, only_plan=plan)
     else:
-        _at_once(a, b, output, kernel, simulated, device=device, dtype=dtype, force=force)
+        _at_once(a, b, output, kernel, simulated, asked, force=force)
+
+
+def _check_left_out(options: Mapping[str, object], kernel: str) -> None:
+    """Refuse options that a kernel has no choice of."""
+    from tilewright.errors import ArgumentValueError
+
+    for option, given in options.items():
+        if given is not None:
+            raise ArgumentValueError(
+                f"{option} must be left out with --kernel, which has one of its own (got {given!r} and {kernel!r})"
+            )
 
 
 def _fit(paths: Sequence[Path]) -> bool:
@@ -102,9 +145,8 @@ def _fit(paths: Sequence[Path]) -> bool:
 
 
 def _at_once(
-    a: Path, b: Path, output: Path, kernel: str | None, gpu: str | None, *, device: str | None, dtype: str | None,
-    force: bool,
-) -> None:  # fmt: skip
+    a: Path, b: Path, output: Path, kernel: str | None, gpu: str | None, asked: Request, *, force: bool
+) -> None:
     """Read both, multiply, write."""
     import numpy as np
 
@@ -117,26 +159,25 @@ def _at_once(
     files.check_output(output, force=force)
     left, right = files.read(a), files.read(b)
     if kernel is None:
-        c = np.asarray(engine.matmul(left, right, dtype=dtype, device=device))
+        c = np.asarray(engine.matmul(left, right, **asked.options()))
     else:
         c = multiply(choose(catalogue.records(), kernel), left, right, gpu=gpu)
     files.write(output, c, force=force)
     shape = " x ".join(map(str, c.shape)) or "one"
-    where = f" on {device}" if device else ""
+    where = f" on {asked.device}" if asked.device else ""
     console.plain(f"{output}: {shape} {c.dtype}, by {kernel or 'matmul'}{where}")
 
 
 def _by_blocks(
-    a: Path, b: Path, output: Path, memory: str | None, dask: str | None, *, dtype: str | None, device: str | None,
-    force: bool, json: bool, only_plan: bool,
+    a: Path, b: Path, output: Path, memory: str | None, dask: str | None, asked: Request, *, force: bool, json: bool,
+    only_plan: bool,
 ) -> None:  # fmt: skip
     """Tile by tile, within the memory allowed."""
     from tilewright.blocks.cluster import connected
     from tilewright.engine import outside
-    from tilewright.engine.request import Request
+    from tilewright.native.interrupts import until_ctrl_c
     from tilewright.report import console, on_disk
 
-    asked = Request(dtype=dtype, device=device)
     with (
         nullcontext() if dask is None else connected(dask) as client,
         outside.planned(str(a), str(b), str(output), asked, memory, force=force, client=client) as product,
@@ -144,13 +185,26 @@ def _by_blocks(
         if not json and product.plan is not None:
             console.plain(str(product.plan))
             if product.cluster is not None:
-                console.plain(f"workers  {len(product.cluster.workers):,}; the time is that of one alone")
+                console.plain(f"workers  {len(product.cluster.workers):,}")
         began, seconds = time.perf_counter(), None
         if not only_plan:
-            product.run()
-            seconds = time.perf_counter() - began
+            with until_ctrl_c():
+                product.run()
+                seconds = time.perf_counter() - began
+            if seconds is None:
+                raise typer.Exit(_interrupted(product, output))
         if json:
             console.document(on_disk.document(product.plan, seconds))
         elif seconds is not None:
             what = f"{' x '.join(map(str, product.shape)) or 'one'} {product.partial.out}"
             console.plain(on_disk.outcome(str(output), what, product.plan, seconds, product.kept))
+
+
+def _interrupted(product: Product, output: Path) -> int:
+    """Say what is kept; the exit status."""
+    from tilewright.report import console
+
+    tiles = 0 if product.plan is None else product.plan.tiles
+    kept = f"{len(product.finished):,} of {tiles:,} tiles are kept beside {output}; the same command goes on"
+    console.error(f"stopped by Ctrl-C; {kept}", title="interrupted")
+    return INTERRUPTED

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -145,6 +145,7 @@ class Product:
     force: bool
     plan: BlockPlan | None = None  #: None where the result has no elements.
     kept: int = 0  #: Tiles that were there from before.
+    finished: Collection[int] = ()  #: Tiles of a result at a path that are on disk.
     cluster: Cluster | None = None  #: Whose workers make the tiles.
     paths: tuple[Any, Any] = (None, None)  #: Of the operands, where there is a cluster.
 
@@ -202,7 +203,7 @@ class Product:
             )
         with Journal.opened(self._journal, self._identity(), force=self.force) as journal:
             self._begin(part, journal)
-            self.kept = len(journal.done)
+            self.kept, self.finished = len(journal.done), journal.done.keys()
             c = stores.existing(part.text, dtype=self.partial.out)
             try:
                 self._into(c, journal)

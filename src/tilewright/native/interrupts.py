@@ -81,6 +81,22 @@ def hidden(error: BaseException) -> KeyboardInterrupt | None:
     return None
 
 
+@contextmanager
+def until_ctrl_c() -> Iterator[None]:
+    """Let Ctrl-C end the block, and who has it go on: a command that says what is kept.
+
+    >>> with until_ctrl_c():
+    ...     raise KeyboardInterrupt
+    """
+    try:
+        yield
+    except KeyboardInterrupt:
+        pass
+    except RuntimeError as error:
+        if not hidden(error):
+            raise
+
+
 def _strike_again() -> None:
     """From another thread: from here it would strike the very function that must not get it, and be lost for good."""
     _thread.start_new_thread(_thread.interrupt_main, ())

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import re
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +15,7 @@ import numpy as np
 import pytest
 from fakes import FakeRecord, canonical
 
+import tilewright as tw
 from tilewright.problem import reference
 
 Run = Callable[..., Any]
@@ -205,3 +211,64 @@ def test_the_products_dtype_can_be_asked_for(tilewright: Run, folder: Path) -> N
     assert (np.load(folder / "c.npy") == 30_000).all()
     wrong = tilewright("matmul", folder / "x.npy", folder / "y.npy", "-o", folder / "d.npy", "--dtype", "int3")
     assert (wrong.status, "`dtype` must name a dtype (got 'int3')" in wrong.err) == (2, True)
+
+
+@pytest.mark.parametrize("by", [[], ["--memory", "1GB"]])
+def test_sums_algebra_and_threads_can_be_chosen(tilewright: Run, folder: Path, by: list[str]) -> None:
+    a, b = np.load(folder / "a.npy"), np.load(folder / "b.npy")
+    expected = {
+        "--acc-dtype float64": reference.canonical(a.astype(np.float64), b.astype(np.float64)).astype(np.float32),
+        "--algebra min-plus": (a[:, :, None] + b).min(axis=1),
+        "--threads 1": reference.canonical(a, b),
+    }
+    for options, c in expected.items():
+        done = tilewright("matmul", folder / "a.npy", folder / "b.npy", "-o", folder / "c.npy", *options.split(), *by)
+        assert done.status == 0, done.err
+        assert np.array_equal(np.load(folder / "c.npy"), c), options
+        (folder / "c.npy").unlink()
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        ("--threads none", "--threads must be a whole number of at least 1 (got 'none'); try 2"),
+        ("--algebra plus-plus", "(got 'plus-plus')"),
+        ("--acc-dtype thin", "(got 'thin')"),
+        ("--algebra min-plus --kernel loops", "--algebra must be left out with --kernel"),
+    ],
+)
+def test_wrong_options_are_one_message(tilewright: Run, folder: Path, option: str, words: str) -> None:
+    done = tilewright("matmul", folder / "a.npy", folder / "b.npy", "-o", folder / "c.npy", *option.split())
+    assert done.status == 2 and words in " ".join(done.err.split()), done.err
+    assert done.err.startswith("error: ") and not (folder / "c.npy").exists()
+
+
+def test_a_real_ctrl_c_keeps_tiles_that_the_same_command_goes_on_from(tmp_path: Path) -> None:
+    a = np.random.default_rng(5).integers(-4, 5, (2000, 2000)).astype(np.float64)
+    np.save(tmp_path / "a.npy", a)
+    said = (
+        "import tilewright as tw; from tilewright.engine import outside; tw.matmul([[1.0]], [[1.0]], "
+        "algebra='max-plus'); print(outside.host_memory.resident_bytes())"
+    )
+    alone = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, timeout=60, check=True).stdout
+    # So little beside the process that there are dozens of tiles; the arithmetic is exact and takes a second or two.
+    words = [sys.executable, "-m", "tilewright", "matmul", "a.npy", "a.npy", "-o", "c.npy", "--algebra", "max-plus"]
+    words += ["--memory", str(int(alone) + (40 << 20))]
+    journal, pipe = tmp_path / "c.npy.part.journal", subprocess.PIPE
+    process = subprocess.Popen(words, cwd=tmp_path, stdout=pipe, stderr=pipe, text=True)
+    until = time.monotonic() + 60
+    while time.monotonic() < until and not (journal.exists() and journal.read_bytes().count(b"\n") > 2):
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode in (130, -signal.SIGINT), err
+    kept = journal.read_bytes().count(b"\n") - 1
+    kept_of = re.fullmatch(
+        r"interrupted: stopped by Ctrl-C; (\d+) of (\d+) tiles are kept beside c\.npy; the same command goes on",
+        " ".join(err.splitlines()[-1].split()),
+    )
+    assert kept_of is not None and int(kept_of[1]) == kept and 2 <= kept < int(kept_of[2]), err
+    assert not (tmp_path / "c.npy").exists()
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert f"; {kept} of {kept_of[2]} tiles were there already" in " ".join(done.stdout.split()), done
+    assert np.array_equal(np.load(tmp_path / "c.npy"), tw.matmul(a, a, algebra="max-plus"))
