@@ -67,6 +67,14 @@ def test_bits_are_those_of_memory(client: Any, folder: Path) -> None:
     assert sorted(x.name for x in folder.iterdir()) == ["a.npy", "b.npy", "c.npy", "c.zarr"]
 
 
+def test_workers_multiply_on_their_gpus(client: Any, folder: Path) -> None:
+    a, b = (x[:64, :64] for x in operands(folder))
+    np.save(folder / "a.npy", a)
+    np.save(folder / "b.npy", b)
+    found = tw.matmul(folder / "a.npy", folder / "b.npy", folder / "c.npy", client=client, device="simulated")
+    assert np.array_equal(np.load(found), tw.matmul(a, b))
+
+
 def test_a_vector_is_an_operand(client: Any, folder: Path) -> None:
     b = np.linspace(0, 1, 300, dtype=np.float32)
     np.save(folder / "v.npy", b)
