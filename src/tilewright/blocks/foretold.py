@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, fields
 from tilewright.blocks.planning import BlockPlan
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
 from tilewright.machine.sizes import duration_text, size_text
+from tilewright.shown import Shown
 
 #: Fields of a world that may be 0.
 _MAY_BE_NOTHING = ("task_s", "step_s", "flush_s", "return_s", "spread")
@@ -61,7 +62,7 @@ class World:
 
 
 @dataclass(frozen=True, slots=True)
-class Foretold:
+class Foretold(Shown):
     """What a simulation says of a product on a cluster.
 
     Attributes
@@ -165,9 +166,6 @@ class Foretold:
             "limit": f"{self.limit} ({parts})",
             **({"deaths": lost} if self.deaths else {}),
         }
-
-    def __str__(self) -> str:
-        return "\n".join(f"{name:<10}{line}" for name, line in self.facts.items())
 
 
 def _time(seconds: float) -> str:

@@ -8,7 +8,20 @@ from typing import Annotated, Any
 
 import typer
 
-from tilewright.cli import bench, check, compare, ladder, lists, matmul, occupancy, predict, profile, program, report
+from tilewright.cli import (
+    bench,
+    check,
+    cluster,
+    compare,
+    ladder,
+    lists,
+    matmul,
+    occupancy,
+    predict,
+    profile,
+    program,
+    report,
+)
 from tilewright.cli.run import run
 from tilewright.cli.statuses import listed
 from tilewright.report import console
@@ -62,6 +75,16 @@ COMMANDS = (
             ("a.npy b.npy -o c.npy", "the canonical product, on the processor"),
             ("a.npy b.npy -o c.npy --device opencl --force", "on an OpenCL device, over an old c.npy"),
             ("a.npy b.npy -o c.npy --kernel tiled", "by a kernel of the catalogue, simulated"),
+        ),
+    ),
+    Command(
+        "cluster",
+        cluster.cluster,
+        "Simulate a product on a Dask cluster that need not be there.",
+        (
+            ("--workers 1,100,10000", "a product of a million cubed: time, bytes, what limits"),
+            ("--workers 1000 --memory 64GB --failures 1000", "one cluster at length, whose workers die"),
+            ("--workers 10000 --layers 1,4,16 --storage 1TB/s", "what cutting k would save"),
         ),
     ),
     Command("kernels", lists.kernels, "List the catalogue of kernels.", (("", "names, sources, dtypes"),)),

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from tilewright.errors import ArgumentValueError
+from tilewright.machine.sizes import size_bytes
 
 if TYPE_CHECKING:
     from tilewright.simt import Limits
@@ -48,6 +49,30 @@ def whole(option: str, text: str, least: int, example: str, most: int = _MOST) -
         rule = f"of at least {least}" if most == _MOST else f"from {least} to {most:,}"
         raise ArgumentValueError(f"{option} must be a whole number {rule} (got {_short(text)}); try {example}")
     return value
+
+
+def decimal(option: str, text: str, example: str) -> float:
+    """Return a number in plain digits, fractions too.
+
+    Raises ArgumentValueError: the text is something else.
+
+    >>> decimal("--gflops", "1.5", "300")
+    1.5
+    """
+    if not _SECONDS.fullmatch(text):
+        raise ArgumentValueError(f"{option} must be a number in plain digits (got {_short(text)}); try {example}")
+    return float(text)
+
+
+def rate(option: str, text: str) -> int:
+    """Return the bytes of a second, from text such as "20GB/s" or "1.5 GiB".
+
+    Raises ArgumentValueError: the text is something else.
+
+    >>> rate("--link", "1.25GB/s")
+    1250000000
+    """
+    return size_bytes(option, text.strip().removesuffix("/s"))
 
 
 def extents(option: str, text: str, between: str = ",") -> tuple[int, int, int]:

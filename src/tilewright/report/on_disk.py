@@ -12,17 +12,24 @@ def document(plan: BlockPlan | None, seconds: float | None) -> dict[str, Any]:
     """The plan as JSON holds it, and the seconds that the product took, where it was made."""
     if plan is None:
         return {"plan": None, "seconds": seconds}
+    rates = plan.rates
+    return {
+        **planned(plan),
+        "rates": {"flops": rates.flops, "read_bytes": rates.read_bytes, "write_bytes": rates.write_bytes},
+        "seconds": seconds,
+    }
+
+
+def planned(plan: BlockPlan) -> dict[str, Any]:
+    """The extents and the plan itself."""
     names = (
         "rows", "columns", "depth", "tiles_held", "by_columns", "held_bytes", "read_bytes", "written_bytes",
         "least_bytes", "seconds",
     )  # fmt: skip
-    sizes, rates = plan.sizes, plan.rates
     return {
-        "extents": list(sizes.extents),
-        "batch": sizes.batch,
+        "extents": list(plan.sizes.extents),
+        "batch": plan.sizes.batch,
         "plan": {name: getattr(plan, name) for name in names} | {"grid": list(plan.grid)},
-        "rates": {"flops": rates.flops, "read_bytes": rates.read_bytes, "write_bytes": rates.write_bytes},
-        "seconds": seconds,
     }
 
 

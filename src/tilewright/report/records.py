@@ -9,6 +9,7 @@ from typing import Any
 
 from rich.console import Console
 
+from tilewright.blocks.foretold import Foretold
 from tilewright.checking.found import Findings
 from tilewright.checking.suppressions import Sifted
 from tilewright.engine.planning import Plan
@@ -26,8 +27,8 @@ def _findings(found: Findings) -> Iterable[Block]:
     return findings.blocks(Sifted(tuple(found), (), ()), launches=found.launches, kernels=found.kernels)
 
 
-def _plan(plan: Plan) -> Iterable[Block]:
-    return [Facts(tuple(plan.facts.items()))]
+def _facts(record: Plan | Foretold) -> Iterable[Block]:
+    return [Facts(tuple(record.facts.items()))]
 
 
 #: Class of a record -> the blocks of its report.
@@ -36,8 +37,9 @@ REPORTS: Mapping[type, Callable[[Any], Iterable[Block]]] = MappingProxyType(
         Alternatives: occupancy.blocks,
         Climb: climb.blocks,
         Findings: _findings,
+        Foretold: _facts,
         Occupancy: occupancy.alone,
-        Plan: _plan,
+        Plan: _facts,
         Prediction: prediction.blocks,
         Profile: profile.blocks,
     }

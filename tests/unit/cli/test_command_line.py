@@ -31,6 +31,7 @@ def test_version(tilewright: Run) -> None:
         [],
         ["ladder"],
         ["matmul"],
+        ["cluster"],
         ["kernels"],
         ["gpus"],
         ["occupancy"],

@@ -1,0 +1,73 @@
+"""`tilewright cluster`: what a product larger than memory takes on clusters that need not be there."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Annotated, Any
+
+import typer
+
+from tilewright.errors import ArgumentValueError
+
+#: Clusters of one call: a simulation takes seconds for ten thousand workers.
+_MOST = 32
+
+
+def _option(metavar: str, text: str) -> Any:
+    return typer.Option(metavar=metavar, help=text)
+
+
+def cluster(
+    extents: Annotated[str, _option("M,N,K", "C is M by N, A is M by K, B is K by N.")] = "1000000,1000000,1000000",
+    workers: Annotated[str, _option("NUMBERS", "A row each.")] = "1,10,100,1000,10000",
+    memory: Annotated[str, _option("SIZE", "Of a worker, for tiles and panels.")] = "16GB",
+    dtype: Annotated[str, _option("DTYPE", "Of all three matrices.")] = "float32",
+    layers: Annotated[
+        str, _option("NUMBERS", "Parts of k that different workers multiply for a tile (2.5-D); a row each.")
+    ] = "1",
+    gflops: Annotated[str, _option("NUMBER", "Of a worker.")] = "300",
+    storage: Annotated[str, _option("RATE", "Of all workers together, which read and write it.")] = "20GB/s",
+    link: Annotated[str, _option("RATE", "Most of a worker, each way.")] = "1.25GB/s",
+    task: Annotated[str, _option("MS", "The scheduler's milliseconds for a tile, one after the other.")] = "1",
+    failures: Annotated[
+        str | None, typer.Option(metavar="HOURS", help="Mean life of a worker.", show_default="nothing fails")
+    ] = None,
+    spread: Annotated[str, _option("PERCENT", "How far workers' rates lie apart: a standard deviation.")] = "0",
+    seed: Annotated[str, _option("NUMBER", "Of failures and rates.")] = "0",
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """Simulate a product on a Dask cluster: time, bytes, and what limits, for as many workers as you like.
+
+    Tiles, their order and who gets which are those of `tilewright matmul --dask`; one row is told at length.
+    """
+    from tilewright.blocks.simulated import simulated_cluster
+    from tilewright.cli import values
+    from tilewright.report import clusters as report, console, records, terminal
+
+    more = {
+        "flops_per_s": 1e9 * values.decimal("--gflops", gflops, "300"),
+        "storage_bytes_per_s": float(values.rate("--storage", storage)),
+        "link_bytes_per_s": float(values.rate("--link", link)),
+        "task_s": 1e-3 * values.decimal("--task", task, "1"),
+        "spread": 0.01 * values.decimal("--spread", spread.removesuffix("%"), "5"),
+        "seed": values.whole("--seed", seed, 0, "0"),
+    }
+    if failures is not None:
+        more["failure_s"] = 3600 * values.decimal("--failures", failures, "1000")
+    shape = values.extents("--extents", extents)
+    rows = list(itertools.product(_numbers("--workers", workers), _numbers("--layers", layers)))
+    if len(rows) > _MOST:
+        raise ArgumentValueError(f"--workers and --layers must name at most {_MOST} clusters (got {len(rows)})")
+    found = [simulated_cluster(shape, count, memory, dtype=dtype, layers=parts, **more) for count, parts in rows]
+    if json:
+        console.document({"clusters": [report.document(one) for one in found]})
+    elif len(found) == 1:
+        terminal.show(records.blocks(found[0]), console.output())
+    else:
+        terminal.show(report.blocks(found), console.output())
+
+
+def _numbers(option: str, text: str) -> list[int]:
+    from tilewright.cli import values
+
+    return [values.whole(option, part.strip(), 1, "1,10,100", 100_000) for part in text.split(",")]
