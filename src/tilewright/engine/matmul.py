@@ -123,8 +123,9 @@ def matmul(
         read where they are: nothing is copied but operands whose values a kernel does not read (float8, another byte
         order, a cast that rounds). NumPy arrays, sequences, whatever has `__array_interface__` or DLPack on the CPU,
         CPU tensors of torch (their gradients are products of the same kind), JAX's arrays, pandas' frames and series,
-        whose labels meet as in `numpy.matmul`. And what lies outside memory: paths of .npy, .zarr and .h5 files, arrays
-        of zarr and h5py, `numpy.memmap` too large for memory. Panels of these are read while others are multiplied.
+        whose labels meet as in `numpy.matmul`, arrays of Dask and xarray. And what lies outside memory: paths of .npy,
+        .zarr and .h5 files, arrays of zarr and h5py, `numpy.memmap` too large for memory. Panels of these are read
+        while others are multiplied.
     out : ndarray or torch.Tensor, shape of the result, optional
         Where the result goes, cast by the rule `casting`; any strides, and it may overlap the operands. A path of a new
         .npy, .zarr or .h5 file takes what does not fit in memory: it appears when it is whole, and the same call goes
@@ -178,7 +179,8 @@ def matmul(
     -------
     ndarray, scalar, or what the operands are
         As `numpy.matmul` returns it: a scalar for two 1-D operands, `out` where it is given, a subclass of ndarray by
-        its `__array_wrap__`, a frame or series with labels; a tensor of torch or an array of JAX where one operand is.
+        its `__array_wrap__`, a frame or series with labels; a tensor of torch or an array of JAX where one operand is;
+        a Dask array, computed when it is asked for; xarray's, with the dimensions that are not summed over.
 
     Raises
     ------
@@ -229,9 +231,9 @@ def _matmul(a: Any, b: Any, out: Any, asked: Request, axes: list[Any] | None) ->
     row = owner(a, b)
     if row is not None:
         return device_arrays.matmul(a, b, out, asked, row, axes)
-    gradients, library = of_operands(a, b)
-    if gradients is not None:
-        return gradients.matmul(a, b, asked.options(), {"out": out, "axes": axes})
+    maker, library = of_operands(a, b)
+    if maker is not None:
+        return maker.matmul(a, b, asked.options(), {"out": out, "axes": axes})
     left, right, wrap = operands.pair(a, b, library)
     given, target = operands.output(out)
     own = None if axes is None else Axes.of(axes, left.ndim, right.ndim)

@@ -12,11 +12,6 @@ from tilewright.engine.libraries import Library, Wrap, is_tensor, library_of
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
 
 Array = npt.NDArray[Any]
-#: Libraries whose arrays follow rules of their own -> how these are kept with a product of ours.
-_INSTEAD = {
-    "xarray": ', or call xarray.apply_ufunc(tw.matmul, a, b, input_core_dims=[["i", "k"], ["k", "j"]], '
-    'output_core_dims=[["i", "j"]])',
-}
 
 
 def array(value: Any, name: str) -> Array:
@@ -34,7 +29,6 @@ def array(value: Any, name: str) -> Array:
         raise ArgumentTypeError(
             f"`{name}` must be an array without rules of its own for products (got {type(value).__name__}, which "
             f"defines __array_ufunc__); write a @ b to follow them, or pass numpy.asarray({name})"
-            + _INSTEAD.get(type(value).__module__.partition(".")[0], "")
         )
     if isinstance(value, np.ma.MaskedArray):
         raise ArgumentTypeError(

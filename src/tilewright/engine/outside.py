@@ -86,7 +86,7 @@ def _shared(value: Any, name: str) -> str:
     if not isinstance(value, str | os.PathLike):
         raise ArgumentTypeError(
             f"`{name}` must be a path that every worker of the cluster sees (got {type(value).__name__}); save the "
-            "array there, or multiply without `client`"
+            "array there, or multiply without `client`: of Dask arrays that gives one which client.compute makes"
         )
     place = Place.of(value, name)
     if name == "out" and place.format.one_writer:

@@ -156,7 +156,7 @@ class Partial:
 
     def finish(self, sums: Array, at: tuple[int, ...], rows: slice, columns: slice, old: Array | None = None) -> Array:
         """C's tile from its sums, which are lost: the result may lie in their memory."""
-        if self._is_finished:
+        if self.is_finished:
             return sums
         if self.out.itemsize <= self.sums.itemsize:
             # A strip's result ends no later than its sums, which have been read by then.
@@ -173,7 +173,7 @@ class Partial:
         return found
 
     @property
-    def _is_finished(self) -> bool:
+    def is_finished(self) -> bool:
         """Whether sums are what C has."""
         return self.finishing is None and self.scaling is None and self.sums == self.out
 
@@ -206,7 +206,7 @@ class Partial:
             total += sum(n * y.itemsize for n, x, y in zip(counts, self.given, read, strict=True) if x != y)
         if not self.splits_k:  # what a device's library copies
             total += (sum(counts) + rows * columns) * max(8, self.sums.itemsize)
-        strip = 0 if self._is_finished else min(rows, max(1, _STRIP // max(1, columns)))
+        strip = 0 if self.is_finished else min(rows, max(1, _STRIP // max(1, columns)))
         total += strip * columns * (_FINISHED_BYTES if self.scaling is None else _SCALED_BYTES)
         if self.out.itemsize > self.sums.itemsize:
             total += rows * columns * self.out.itemsize

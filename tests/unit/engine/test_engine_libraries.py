@@ -69,17 +69,65 @@ def test_pandas_operands_take_tilewrights_arguments(frames: dict[str, Any]) -> N
     assert tw.matmul(frames["frame"], frames["other"], out=out) is out
 
 
-def test_xarray_is_refused_as_numpy_refuses_it_with_what_works_instead() -> None:
+# xarray
+
+
+@pytest.fixture(scope="module")
+def labelled() -> tuple[Any, Any]:
     xr = pytest.importorskip("xarray")
-    a, b = xr.DataArray(normal(2, 3), dims=["i", "k"]), xr.DataArray(normal(3, 4), dims=["k", "j"])
-    with pytest.raises(NotImplementedError):
-        np.matmul(a, b)
-    with pytest.raises(ArgumentTypeError, match=r"xarray\.apply_ufunc"):
-        tw.matmul(a, b)
-    cores: Any = {"input_core_dims": [["i", "k"], ["k", "j"]], "output_core_dims": [["i", "j"]]}
-    found = xr.apply_ufunc(tw.matmul, a, b, **cores)
-    assert found.dims == ("i", "j")
+    rows = {"i": [1, 2, 3], "k": list("wxyz"), "of_rows": ("i", list("abc")), "of_both": (("i", "k"), normal(3, 4))}
+    a = xr.DataArray(normal(3, 4), rows, ["i", "k"], name="x")
+    b = xr.DataArray(normal(2, 4, 5), {"t": [7, 8], "j": range(5), "s": 5}, ["t", "k", "j"], name="x")
+    return a, b
+
+
+def test_xarray_keeps_dimensions_and_coordinates_that_are_not_summed_over(labelled: tuple[Any, Any]) -> None:
+    a, b = labelled
+    found = tw.matmul(a, b)
+    assert (type(found), found.dims, found.name) == (type(a), ("t", "i", "j"), "x")
     assert np.array_equal(found.values, tw.matmul(a.values, b.values))
+    kept = {"i": a, "of_rows": a, "t": b, "j": b, "s": b}
+    assert set(found.coords) == set(kept)
+    assert all(found.coords[name].variable.equals(x.coords[name].variable) for name, x in kept.items())
+    vector = tw.matmul(a[0].drop_vars(["i", "of_rows"]), b, dtype="float64")
+    assert vector.dims == ("t", "j") and vector.dtype == np.float64
+    assert tw.matmul(a.rename("y"), b).name is None
+    assert tw.matmul(b[0, :, 0].drop_vars(list("tj")), b[0, :, 0].drop_vars(list("tj"))).dims == ()
+
+
+def test_xarray_stays_lazy_over_dask(labelled: tuple[Any, Any]) -> None:
+    a, b = labelled
+    da = pytest.importorskip("dask.array")
+    found = tw.matmul(a.chunk(2), b.chunk({"k": 3}))
+    assert isinstance(found.data, da.Array)
+    assert found.compute().identical(tw.matmul(a, b))
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "said"),
+    [
+        (lambda a, b: (a, b.rename(k="l")), {}, r"one name|the name of the last but one .*got k and l"),
+        (lambda a, b: (a, b[0].rename(j="i")), {}, "got i twice"),
+        (lambda a, b: (a.expand_dims(u=2), b), {}, "before the matrices"),
+        (lambda a, b: (a, b.assign_coords(k=list("wxya"))), {}, "same coordinate k"),
+        (lambda a, b: (a, b.assign_coords(s=1).rename(s="of_rows")), {}, "same coordinate of_rows"),
+        (lambda a, b: (a, b.values), {}, "`b` must be an xarray DataArray"),
+        (lambda a, b: (a, b), {"axes": [(-2, -1)] * 3}, "`axes` must be left out"),
+        (lambda a, b: (a, b), {"out": np.empty((2, 3, 5))}, "`out` must be left out"),
+        (lambda a, b: (a[0, 0], b), {}, "scalar"),
+    ],
+    ids=["inner", "twice", "batch", "inner-labels", "coordinate", "array", "axes", "out", "scalar"],
+)
+def test_xarray_that_does_not_meet_is_refused(labelled: tuple[Any, Any], change: Any, options: Any, said: str) -> None:
+    a, b = change(*labelled)
+    with pytest.raises((ArgumentTypeError, ArgumentValueError), match=said):
+        tw.matmul(a, b, **options)
+
+
+def test_xarray_is_no_argument_of_an_epilogue(labelled: tuple[Any, Any]) -> None:
+    a, b = labelled
+    with pytest.raises(ArgumentTypeError, match=r"pass .*\.values"):
+        tw.matmul(a.values, b.values, epilogue=lambda total, x: total + x, epilogue_args=[b[0, 0]])
 
 
 # JAX

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import dask.array as dask_array
 import numpy as np
 import pytest
 
@@ -106,11 +107,12 @@ def test_the_command_takes_a_schedulers_address(tilewright: Callable[..., Any], 
     ("a", "out", "error", "words"),
     [
         (np.ones((700, 300), np.float32), "c.npy", ArgumentTypeError, "`a` must be a path that every worker .*save"),
+        (dask_array.ones((700, 300)), "c.npy", ArgumentTypeError, r"got Array.*client\.compute"),
         ("a.npy", None, ArgumentTypeError, "`out` must be a path"),
         ("a.npy", np.ones((700, 500)), ArgumentTypeError, "`out` must be a path"),
         ("a.npy", "c.h5", ArgumentValueError, r"several processes can write .*HDF5.*\.npy or \.zarr"),
     ],
-    ids=["operand in memory", "no result", "result in memory", "hdf5"],
+    ids=["operand in memory", "Dask array", "no result", "result in memory", "hdf5"],
 )
 def test_what_workers_cannot_share_is_refused(
     client: Any, folder: Path, a: Any, out: Any, error: type[Exception], words: str

@@ -45,6 +45,8 @@ class Library:
     #: Module with `array(value, name)`, the NumPy array of one operand, and `operands(a, b)`, those of two operands and
     #: what the product becomes; one of the two operands may be no array of the library.
     adapter: str
+    #: Whether the adapter makes the product itself: it has `matmul(a, b, options, more)` in place of `operands`.
+    multiplies: bool = False
 
     def owns(self, value: Any) -> bool:
         """Whether a value is one of its arrays."""
@@ -75,6 +77,8 @@ LIBRARIES = (
     Library("torch", ("Tensor",), "tilewright.engine.libraries.torch_tensors"),
     Library("jax", ("Array",), "tilewright.engine.libraries.jax_arrays"),
     Library("pandas", ("DataFrame", "Series", "Index"), "tilewright.engine.libraries.pandas_frames"),
+    Library("dask.array", ("Array",), "tilewright.engine.libraries.dask_arrays", multiplies=True),
+    Library("xarray", ("DataArray",), "tilewright.engine.libraries.xarray_arrays", multiplies=True),
 )
 
 
@@ -101,7 +105,9 @@ def is_tensor(value: Any) -> bool:
 
 
 def of_operands(a: Any, b: Any) -> tuple[Any, Library | None]:
-    """The module of gradients where torch records the product of two operands; else the library that they belong to.
+    """The module that makes the product of two operands, where their library has one; else the library they belong to.
+
+    So has torch where it records the product.
 
     Raises ArgumentTypeError: they belong to two.
     """
@@ -111,4 +117,7 @@ def of_operands(a: Any, b: Any) -> tuple[Any, Library | None]:
         gradients = importlib.import_module("tilewright.engine.libraries.torch_gradients")
         if gradients.wanted(a, b):
             return gradients, None
-    return None, library_of(a, b)
+    library = library_of(a, b)
+    if library is not None and library.multiplies:
+        return importlib.import_module(library.adapter), None
+    return None, library

@@ -1,0 +1,238 @@
+"""A product of arrays in chunks: a chunk of C is a chain of steps along k, each a task that some scheduler runs.
+
+A step goes on from a copy of the sums that the one before it left: what a task is given may be read again, by a task
+that is tried again or on another worker, or may be read only. So the bits are those of :func:`tilewright.matmul`,
+however the three arrays are cut.
+"""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+import multiprocessing
+import threading
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tilewright.engine.known_layouts import thread_count
+from tilewright.engine.partial import Partial
+from tilewright.engine.request import Request
+from tilewright.engine.shapes import Shape
+from tilewright.errors import ArgumentValueError
+
+Array = npt.NDArray[Any]
+Chunks = tuple[int, ...]
+Key = Any
+#: Chunks along k, at most, that a step has in memory at once where it has threads to compute some before their turn.
+_AT_ONCE = 4
+
+
+class Stretch(NamedTuple):
+    """A part of k that lies in one chunk of A and in one of B."""
+
+    a: int  #: Which chunk along k.
+    b: int
+    in_a: slice
+    in_b: slice
+
+    @property
+    def depth(self) -> int:
+        """Columns of A."""
+        return int(self.in_a.stop - self.in_a.start)
+
+
+def stretches(a: Chunks, b: Chunks) -> list[Stretch]:
+    """K cut where either operand is.
+
+    >>> [(s.a, s.b, s.depth) for s in stretches((4, 2), (3, 3))]
+    [(0, 0, 3), (0, 1, 1), (1, 1, 2)]
+    """
+    begins = [[0, *itertools.accumulate(x)] for x in (a, b)]
+    found, start = [], 0
+    for stop in sorted({*begins[0], *begins[1]} - {0}):
+        i, j = (bisect.bisect_right(x, start) - 1 for x in begins)
+        found.append(Stretch(i, j, *(slice(start - x, stop - x) for x in (begins[0][i], begins[1][j]))))
+        start = stop
+    return found or [Stretch(0, 0, slice(0, 0), slice(0, 0))]
+
+
+def steps(found: Sequence[Stretch], bytes_a_column: int, most_bytes: int) -> tuple[tuple[Stretch, ...], ...]:
+    """Neighbouring stretches in one step while what they are given has at most so many bytes; one at least.
+
+    >>> [len(x) for x in steps(stretches((2, 2, 2), (2, 2, 2)), 10, 50)]
+    [2, 1]
+    """
+    made: list[list[Stretch]] = []
+    room = -1
+    for stretch in found:
+        needed = stretch.depth * bytes_a_column
+        if needed > room or not made:
+            made.append([])
+            room = most_bytes
+        made[-1].append(stretch)
+        room -= needed
+    return tuple(map(tuple, made))
+
+
+@dataclass(frozen=True, eq=False)
+class Operand:
+    """The chunks of A, or of B."""
+
+    name: str  #: Of the array, the first word of its chunks' keys.
+    dtype: np.dtype[Any]
+    chunks: tuple[Chunks, ...]
+    is_left: bool
+
+    def key(self, at: tuple[int, ...], along: int) -> tuple[Any, ...]:
+        """Which chunk a step needs for the chunk `at` of C; an axis of one chunk is that of all."""
+        if len(self.chunks) == 1:
+            return self.name, along
+        ends = (at[-2], along) if self.is_left else (along, at[-1])
+        batch = at[len(at) - len(self.chunks) : -2]
+        return self.name, *(min(n, len(x) - 1) for n, x in zip(batch, self.chunks, strict=False)), *ends
+
+    def matrices(self, key: tuple[Any, ...], value: Any) -> Array:
+        """A chunk from its value.
+
+        Raises ArgumentValueError: it has another shape than the array says.
+        """
+        found: Array = np.asarray(value, self.dtype)
+        wanted = tuple(x[n] for x, n in zip(self.chunks, key[1:], strict=True))
+        if found.shape != wanted:
+            raise ArgumentValueError(
+                f"chunk {key[1:]} of {self.name} must have shape {wanted}, as the array says (got {found.shape}); give "
+                "`chunks` to what makes it"
+            )
+        return found if found.ndim > 1 else found[None, :] if self.is_left else found[:, None]
+
+
+class _Values:
+    """What a step multiplies: values that it is given, and those that it computes, some stretches before their turn."""
+
+    def __init__(
+        self, tasks: Mapping[Key, Any], given: Mapping[Key, Any], wanted: list[list[Key]], threads: int
+    ) -> None:
+        self.tasks, self.given, self.wanted = tasks, given, wanted
+        self.ahead = min(threads, _AT_ONCE, len(wanted)) - 1
+        self.threads = ThreadPoolExecutor(self.ahead) if self.ahead else None
+        self.found: dict[Key, Any] = {}
+
+    def turn(self, number: int) -> None:
+        """Begin a stretch: let go what no more is needed, compute what is."""
+        soon = list(dict.fromkeys(itertools.chain(*self.wanted[number : number + 1 + self.ahead])))
+        self.found = {key: self.found[key] for key in soon if key in self.found}
+        for key in soon:
+            if key in self.tasks and key not in self.found:
+                self.found[key] = self._made(key) if self.threads is None else self.threads.submit(self._made, key)
+
+    def __getitem__(self, key: Key) -> Any:
+        """A value of this stretch."""
+        if key in self.given:
+            return self.given[key]
+        found = self.found[key]
+        return found.result() if self.threads is not None else found
+
+    def _made(self, key: Key) -> Any:
+        task = self.tasks[key]
+        return task({x: self[x] for x in task.dependencies})
+
+    def close(self) -> None:
+        """End its threads."""
+        if self.threads is not None:
+            self.threads.shutdown(cancel_futures=True)
+
+
+@dataclass(eq=False)
+class Product:
+    """What the tasks of one product share; workers of a cluster get it once each."""
+
+    a: Operand
+    b: Operand
+    shape: Shape  #: C's.
+    chunks: tuple[Chunks, ...]  #: C's, of one row or column where an operand is a vector.
+    steps: tuple[tuple[Stretch, ...], ...]
+    asked: Request
+    #: What computes a value within a step, by its key: called with the values of its `dependencies`. Of other values
+    #: the step is given what was computed before.
+    tasks: Mapping[Key, Any]
+    _partials: dict[int, Partial] = field(default_factory=dict, init=False)
+
+    def __reduce__(self) -> Any:
+        """Other processes have arithmetic of their own."""
+        return Product, (self.a, self.b, self.shape, self.chunks, self.steps, self.asked, self.tasks)
+
+    def given(self, at: tuple[int, ...], step: int) -> list[Key]:
+        """Keys of the values that :meth:`made` is given for a step, beside the sums."""
+        return list(dict.fromkeys(x for s in self.steps[step] for x in self._wanted(at, s) if x not in self.tasks))
+
+    def _wanted(self, at: tuple[int, ...], stretch: Stretch) -> list[Key]:
+        """Keys of the values that a stretch needs, each behind those that it is computed from."""
+        found: list[Key] = []
+        for operand, along in ((self.a, stretch.a), (self.b, stretch.b)):
+            key = operand.key(at, along)
+            if key in self.tasks:
+                found += sorted(self.tasks[key].dependencies, key=str)
+            found.append(key)
+        return found
+
+    def made(self, at: tuple[int, ...], step: int, before: Array | None, given: Sequence[Any]) -> Any:
+        """The sums of a chunk of C after a step, which continue those `before` it; after the last the chunk."""
+        partial = self._partial()
+        shape = tuple(x[n] for x, n in zip(self.chunks, at, strict=True))
+        sums = np.empty(shape, partial.sums) if before is None else before.copy()
+        wanted = [self._wanted(at, x) for x in self.steps[step]]
+        values = _Values(self.tasks, dict(zip(self.given(at, step), given, strict=True)), wanted, partial.threads)
+        first = before is None
+        try:
+            if partial.splits_k:
+                for number, stretch in enumerate(self.steps[step]):
+                    values.turn(number)
+                    partial.add(*self._panels(at, stretch, values), sums, first=first and number == 0)
+            else:  # the one step has all of k
+                panels = []
+                for number, stretch in enumerate(self.steps[step]):
+                    values.turn(number)
+                    panels.append(self._panels(at, stretch, values))
+                left, right = zip(*panels, strict=True)
+                partial.add(np.concatenate(left, -1), np.concatenate(right, -2), sums, first=True)
+        finally:
+            values.close()
+        return sums if step < len(self.steps) - 1 else self._finished(at, sums, partial)
+
+    def _panels(self, at: tuple[int, ...], stretch: Stretch, values: _Values) -> tuple[Array, Array]:
+        """What a stretch multiplies."""
+        a, b = self.a.key(at, stretch.a), self.b.key(at, stretch.b)
+        left, right = self.a.matrices(a, values[a]), self.b.matrices(b, values[b])
+        return left[..., stretch.in_a], right[..., stretch.in_b, :]
+
+    def _finished(self, at: tuple[int, ...], sums: Array, partial: Partial) -> Any:
+        c = sums
+        if not partial.is_finished:
+            c = np.empty(sums.shape, partial.out)
+            first = [sum(x[:n]) for x, n in zip(self.chunks, at, strict=True)]
+            rows, columns = (slice(i, i + n) for i, n in zip(first[-2:], sums.shape[-2:], strict=True))
+            for batch in np.ndindex(sums.shape[:-2]):
+                where = tuple(i + n for i, n in zip(first, batch, strict=False))
+                c[batch] = partial.finish(sums[batch], where, rows, columns)
+        left_out = ((-2,) if len(self.a.chunks) == 1 else ()) + ((-1,) if len(self.b.chunks) == 1 else ())
+        return c.squeeze(left_out)[()]
+
+    def _partial(self) -> Partial:
+        threads = self.asked.threads or self._threads()
+        if threads not in self._partials:
+            ndims = len(self.a.chunks), len(self.b.chunks)
+            asked = replace(self.asked, threads=threads)
+            self._partials[threads] = Partial.of(self.a.dtype, self.b.dtype, self.shape, asked, ndims=ndims)
+        return self._partials[threads]
+
+    def _threads(self) -> int:
+        """Of the engine in a task: all where the scheduler runs one at a time, else those that others leave."""
+        here = threading.current_thread() is threading.main_thread() and multiprocessing.parent_process() is None
+        others = 1 if here else int(np.prod([len(x) for x in self.chunks]))
+        most = thread_count(None)
+        return max(1, most // min(most, others))

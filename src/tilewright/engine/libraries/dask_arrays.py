@@ -1,0 +1,205 @@
+"""Dask's arrays as operands: the product is one too, computed when it is asked for.
+
+A chunk that Dask makes block by block of something else, as one read from a file, is computed within each task that
+needs it, as `dask.array.matmul` has it: so no operand must ever be in memory as a whole.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import sys
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import dask
+import dask.array as da
+import numpy as np
+from dask._task_spec import List, Task, TaskRef, convert_legacy_task
+from dask.blockwise import Blockwise, optimize_blockwise
+from dask.core import flatten
+from dask.highlevelgraph import HighLevelGraph
+from dask.tokenize import tokenize
+from dask.utils import parse_bytes
+
+from tilewright.engine import operands as numpy_operands
+from tilewright.engine.chunked import Operand, Product, steps, stretches
+from tilewright.engine.libraries import Array
+from tilewright.engine.partial import Partial
+from tilewright.engine.request import Request
+from tilewright.engine.shapes import Axes, matrices_at, matrices_last, result_shape
+from tilewright.errors import ArgumentTypeError, ArgumentValueError
+
+
+def array(value: Any, name: str) -> Array:
+    """Never: it is computed when the product is.
+
+    Raises ArgumentTypeError.
+    """
+    raise ArgumentTypeError(f"`{name}` must lie in memory (got a Dask array); pass {name}.compute()")
+
+
+def matmul(a: Any, b: Any, options: Mapping[str, Any], more: Mapping[str, Any]) -> Any:
+    """The product of two operands, one at least a Dask array, as another, of A's chunks of rows and B's of columns.
+
+    `options` are the arguments of :func:`tilewright.matmul` that :class:`Request` has, `more` the others.
+
+    Raises as :func:`tilewright.matmul`; ArgumentTypeError, ArgumentValueError: an argument has no lazy product.
+    """
+    if dask.config.get("array.query-planning"):
+        raise ArgumentTypeError(
+            "`a` and `b` must be Dask arrays with graphs (got the setting array.query-planning, which makes them "
+            "expressions); leave it out"
+        )
+    asked = Request(**options)
+    if more["out"] is not None:
+        raise ArgumentTypeError(
+            f"`out` must be left out for Dask arrays, or be a path (got {type(more['out']).__name__}); call "
+            "dask.array.store(tw.matmul(a, b), out)"
+        )
+    left, right = _arrays(a, b)
+    own = None if more["axes"] is None else Axes.of(more["axes"], left.ndim, right.ndim)
+    if own is not None:
+        left, right = matrices_last(left, own.a), matrices_last(right, own.b)
+    result = _product(left, right, asked)
+    return result if own is None else matrices_at(result, own.out)
+
+
+def _arrays(a: Any, b: Any) -> tuple[Any, Any]:
+    """Both operands as Dask arrays; NumPy's is cut along k as the other is."""
+    for x, name in ((a, "a"), (b, "b")):
+        if isinstance(x, da.Array):
+            _check(x, name)
+    if isinstance(a, da.Array) and isinstance(b, da.Array):
+        return a, b
+    if isinstance(a, da.Array):
+        return a, _cut(numpy_operands.array(b, "b"), -2, a.chunks[-1] if a.ndim else ())
+    return _cut(numpy_operands.array(a, "a"), -1, b.chunks[-min(b.ndim, 2)] if b.ndim else ()), b
+
+
+def _check(x: Any, name: str) -> None:
+    if type(x._meta) is not np.ndarray:
+        raise ArgumentTypeError(
+            f"`{name}` must have NumPy arrays as chunks (got {type(x._meta).__name__}); convert them with "
+            f"{name}.map_blocks"
+        )
+    if any(math.isnan(n) for n in x.shape):
+        raise ArgumentValueError(
+            f"`{name}` must have chunks of known sizes (got shape {x.shape}); call {name}.compute_chunk_sizes()"
+        )
+
+
+def _cut(x: Array, axis: int, along: tuple[int, ...]) -> Any:
+    """An array of NumPy's in chunks, those along k like the other's where extents fit."""
+    own: list[Any] = ["auto"] * x.ndim
+    axis = max(axis, -x.ndim)
+    if x.ndim and sum(along) == x.shape[axis]:
+        own[axis] = along
+    return da.from_array(x, chunks=tuple(own))
+
+
+def _product(a: Any, b: Any, asked: Request) -> Any:
+    shape = result_shape(a.shape, b.shape)
+    partial = Partial.of(a.dtype, b.dtype, shape, asked, ndims=(a.ndim, b.ndim))
+    axes = [*range(-a.ndim, -2), *"ik"][-a.ndim :], [*range(-b.ndim, -2), *"lj"][: b.ndim]
+    whole = (x.rechunk(tuple(tuple(filter(None, n)) or (0,) for n in x.chunks)) for x in (a, b))
+    pairs = (x for pair in zip(whole, axes, strict=True) for x in pair)
+    cuts, (a, b) = da.core.unify_chunks(*pairs, warn=False)
+    batch = [cuts[n] for n in range(-max(a.ndim, b.ndim), -2)]
+    chunks = (*batch, cuts.get("i", (1,)), cuts.get("j", (1,)))
+    left, right = _sources(a, b, chunks)
+    held = sum(
+        max(most, default=0) * x.dtype.itemsize
+        for found, x, most in ((left, a, chunks[-2]), (right, b, chunks[-1]))
+        if found.held
+    )
+    held *= math.prod(max(n, default=0) for n in batch)
+    room = parse_bytes(dask.config.get("array.chunk-size")) if partial.splits_k else sys.maxsize
+    first, second = (Operand(x.name, x.dtype, x.chunks, is_left=side) for x, side in ((a, True), (b, False)))
+    cut = steps(stretches(cuts["k"], cuts["l"]), held, room)
+    shared = Product(first, second, shape, chunks, cut, asked, {**left.tasks, **right.tasks})
+    return _graph(shared, partial, (a, b), left.layers | right.layers)
+
+
+class _Source(NamedTuple):
+    """Where an operand's chunks come from."""
+
+    tasks: dict[Any, Any]  #: What computes some within the product's tasks.
+    layers: set[str]  #: Of its graph, from which these take values.
+    held: bool  #: Whether chunks are computed before, so that those of a step are in memory at once.
+
+
+def _sources(a: Any, b: Any, chunks: tuple[tuple[int, ...], ...]) -> tuple[_Source, _Source]:
+    """Those of both operands of a C with these chunks."""
+    tiles = math.prod(map(len, chunks))
+    once = [tiles * n == x.npartitions for x, n in ((a, a.numblocks[-1]), (b, b.numblocks[-min(b.ndim, 2)]))]
+    fused = [optimize_blockwise(x.dask, keys=list(flatten(x.__dask_keys__()))) for x in (a, b)]
+    if set(fused[0].layers) & set(fused[1].layers):
+        once = [all(once)] * 2
+    left, right = (_source(x, y, once=z) for x, y, z in zip((a, b), fused, once, strict=True))
+    return left, right
+
+
+def _source(x: Any, graph: HighLevelGraph, *, once: bool) -> _Source:
+    """One operand's, of its graph as Dask fuses it: as it would with a product that is made block by block.
+
+    A value that such a chunk, or any other, is made of is computed within the product too if it takes nothing itself
+    and one chunk of C alone needs it: else a scheduler with idle threads computes all before the sums get there.
+    """
+    layer, layers = graph.layers[x.name], {x.name}
+    tasks: dict[Any, Any] = {}
+    if isinstance(layer, Blockwise):
+        tasks, layers = dict(layer), set(graph.dependencies[x.name])
+    needed = {key for task in tasks.values() for key in task.dependencies} if tasks else set(layer)
+    for source in (graph.layers[name] for name in layers if once):
+        found = {key: convert_legacy_task(key, source[key], needed) for key in needed if key in source}
+        tasks |= {key: task for key, task in found.items() if isinstance(task, Task) and not task.dependencies}
+    given = needed - set(tasks)
+    return _Source(
+        tasks, {x for x in layers if any(key in graph.layers[x] for key in given)}, len(given) >= x.npartitions
+    )
+
+
+def _graph(shared: Product, partial: Partial, given: tuple[Any, Any], layers: set[str]) -> Any:
+    """The tasks: one for each step of each chunk of C, and one that has what they share."""
+    token = tokenize(*(x.name for x in given), shared.steps, shared.asked)
+    name, sums, product = (f"tw-matmul-{x}{token}" for x in ("", "sums-", "shared-"))
+    tasks: dict[Any, Any] = {product: Task(product, _itself, shared)}
+    seen = [n for n in range(len(shared.chunks)) if n not in _hidden(shared, given)]
+    for at in itertools.product(*(range(len(x)) for x in shared.chunks)):
+        before = None
+        for step in range(len(shared.steps)):
+            last = step == len(shared.steps) - 1
+            key = (name, *(at[n] for n in seen)) if last else (sums, *at, step)
+            values = List(*(TaskRef(x) for x in shared.given(at, step)))
+            tasks[key] = Task(key, _made, TaskRef(product), at, step, before, values)
+            before = TaskRef(key)
+    graph = HighLevelGraph.merge(*(x.dask for x in given))
+    below = _below(graph, layers)
+    parts = {x: graph.layers[x] for x in below}, {x: graph.dependencies[x] for x in below}
+    graph = HighLevelGraph({**parts[0], name: tasks}, {**parts[1], name: layers})
+    chunks = tuple(shared.chunks[n] for n in seen)
+    return da.Array(graph, name, chunks, meta=np.empty((0,) * len(chunks), partial.out))
+
+
+def _below(graph: HighLevelGraph, layers: set[str]) -> set[str]:
+    """These layers and all that they need; what else were in the graph, Dask would compute too."""
+    found, wanted = set(), set(layers)
+    while wanted:
+        found |= wanted
+        wanted = {y for x in wanted for y in graph.dependencies[x]} - found
+    return found
+
+
+def _hidden(shared: Product, given: tuple[Any, Any]) -> set[int]:
+    """Axes of one row or one column that C lacks, as an operand is a vector."""
+    last = len(shared.chunks)
+    return {last - 2 + side for side, x in enumerate(given) if x.ndim == 1}
+
+
+def _itself(shared: Product) -> Product:
+    return shared
+
+
+def _made(shared: Product, at: tuple[int, ...], step: int, before: Any, given: list[Any]) -> Any:
+    return shared.made(at, step, before, given)
