@@ -25,6 +25,7 @@ class Transfer:
 @dataclass(eq=False)
 class Tile:
     number: int
+    places: tuple[object, object]  #: What tells its panels of A, and of B, from those of other tiles.
     is_last: Callable[[], bool]  #: Whether all other layers have been begun to be written.
     rows: int
     columns: int
@@ -36,6 +37,7 @@ class Step:
     tile: Tile
     panel: int
     is_read: bool = False
+    missing: int = 0  #: Bytes that are read for it.
 
     def after(self) -> Step | None:
         return Step(self.tile, self.panel + 1) if self.panel + 1 < len(self.tile.panels) else None
@@ -48,6 +50,7 @@ class Hands:
     flops_per_s: float
     tiles: list[Tile] = field(default_factory=list)  #: There, and not begun.
     dealt: int = 0  #: On their way, there, and begun.
+    kept: list[list[object]] = field(default_factory=list)  #: Of A and of B, the last two panels asked for.
     reads: list[Step] = field(default_factory=list)
     writes: list[Tile] = field(default_factory=list)
 
@@ -89,7 +92,8 @@ class StepByStep:
         def is_last() -> bool:
             return self.begun.get(number, 0) == self.layers - 1
 
-        return Tile(number, is_last, rows.stop - rows.start, columns.stop - columns.start, depths or [0])
+        places = ("a", row, layer), ("b", column, layer)
+        return Tile(number, places, is_last, rows.stop - rows.start, columns.stop - columns.start, depths or [0])
 
     def deal(self, hands: Hands) -> None:
         while self.todo and hands.dealt < 2:
@@ -107,31 +111,47 @@ class StepByStep:
         """As `Run._go` has it: each step's panels are asked for before the step in front of it is begun."""
         while True:
             yield lambda: bool(hands.tiles)
+            hands.kept = [[], []]
             step, asked = hands.next(), False
             while step is not None:
                 if not asked:
-                    hands.reads.append(step)
+                    self.ask(hands, step)
                 soon = step.after() or hands.next()
                 asked = soon is not None
                 if soon is not None:
-                    hands.reads.append(soon)
+                    self.ask(hands, soon)
                 if step.panel == 0:
                     yield lambda: len(hands.writes) < self.plan.tiles_held
                 yield partial(getattr, step, "is_read")
                 depth = step.tile.panels[step.panel]
-                flops = 2 * step.tile.rows * step.tile.columns * depth
-                yield flops / hands.flops_per_s + self.world.step_s
+                elements = step.tile.rows * step.tile.columns
+                a, b = self.plan.sizes.operand_bytes
+                moved = depth * (step.tile.rows * a + step.tile.columns * b)
+                moved += elements * self.plan.sizes.out_bytes * depth / max(sum(step.tile.panels), 1)
+                yield 2 * elements * depth / hands.flops_per_s + self.world.step_s + moved * self.world.byte_s
                 if step.after() is None:
                     hands.writes.append(step.tile)
                 step = soon or hands.next()
             yield lambda: not hands.writes
 
+    def ask(self, hands: Hands, step: Step) -> None:
+        sides = step.tile.rows, step.tile.columns
+        for kept, place, side, size in zip(
+            hands.kept, step.tile.places, sides, self.plan.sizes.operand_bytes, strict=True
+        ):
+            if (place, step.panel) in kept:
+                kept.remove((place, step.panel))
+            else:
+                step.missing += step.tile.panels[step.panel] * side * size
+            kept.append((place, step.panel))
+            del kept[:-2]
+        hands.reads.append(step)
+
     def reader(self, hands: Hands) -> Waits:
-        a, b = self.plan.sizes.operand_bytes
         while True:
             yield lambda: bool(hands.reads)
             step = hands.reads.pop(0)
-            yield Transfer(step.tile.panels[step.panel] * (step.tile.rows * a + step.tile.columns * b))
+            yield Transfer(step.missing)
             step.is_read = True
 
     def writer(self, hands: Hands) -> Waits:

@@ -13,7 +13,7 @@ from tilewright.machine.sizes import duration_text, size_text
 from tilewright.shown import Shown
 
 #: Fields of a world that may be 0.
-_MAY_BE_NOTHING = ("task_s", "step_s", "flush_s", "return_s", "spread")
+_MAY_BE_NOTHING = ("task_s", "step_s", "byte_s", "flush_s", "return_s", "spread")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,7 @@ class World:
     write_cost: float = 1.0  #: Bytes that could be read while one is written.
     task_s: float = 1e-3  #: The scheduler's, for each task: one after the other.
     step_s: float = 2e-4  #: Of a step, beside its arithmetic.
+    byte_s: float = 0.0  #: By which steps are longer for a byte read or written, where no core is free for that.
     flush_s: float = 5e-3  #: From a tile's last byte to when it lies on disk, and the caller knows.
     failure_s: float = math.inf  #: Mean time from when a worker begins to when it dies, exponentially distributed.
     return_s: float = 60.0  #: From there to when another is in its place.

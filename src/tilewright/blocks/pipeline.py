@@ -8,12 +8,12 @@ waits for the memory of a tile that is still being written, the second panels ar
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from tilewright.blocks.foretold import World
-from tilewright.blocks.planning import BlockPlan
+from tilewright.blocks.planning import PANELS, BlockPlan
 
 
 @dataclass(slots=True, eq=False)
@@ -22,12 +22,15 @@ class Task:
 
     number: int
     tile: int
+    places: tuple[Hashable, Hashable]  #: Where its panels of A, and of B, lie beside k.
     rows: int
     columns: int
     depth: int  #: Of all its panels together.
     step_depth: int  #: Of each but the last.
     deaths: int = 0
     arrived_s: float = 0.0
+    first_bytes: int = 0  #: Of its first panels, but for those that are in memory.
+    other_bytes: int = 0
 
     @property
     def steps(self) -> int:
@@ -71,6 +74,7 @@ class Worker:
     has_first: bool = False  #: Whether they are there.
     made: Task | None = None  #: Its steps go on, or wait for memory.
     waits: Callable[[], None] | None = None  #: The steps that wait for memory.
+    kept: tuple[list[Hashable], list[Hashable]] = field(default_factory=lambda: ([], []))  #: Panels in memory, by use.
     writes: deque[Task] = field(default_factory=deque)  #: Their sums are in memory; the first is being written.
     turn_s: float = 0.0  #: When the step before a tile's first was done.
     transfers: set[int] = field(default_factory=set)
@@ -109,7 +113,7 @@ class Worker:
         if not self.here or self.ahead is not None:
             return
         if not self.in_progress:
-            self.began_s = self.around.now_s
+            self.began_s, self.kept = self.around.now_s, ([], [])
         if self.made is None:
             self.turn_s = self.around.now_s
         task = self.ahead = self.here.popleft()
@@ -119,7 +123,8 @@ class Worker:
             self.has_first = True
             self._make()
 
-        self.around.read(self, self._panel_bytes(task, min(task.step_depth, task.depth)), there)
+        self._look(task)
+        self.around.read(self, task.first_bytes, there)
 
     def _ask(self, at_s: float) -> None:
         """Read the next tile's first panels, if it was there when the step before the last was done."""
@@ -134,20 +139,21 @@ class Worker:
         if task.steps == 1:
             self._ask(self.turn_s)
         if len(self.writes) < self.around.plan.tiles_held:
-            self._step(task, self.around.now_s, task.depth - task.step_depth)
+            self._step(task, self.around.now_s, task.other_bytes)
         else:
             self._wait(task)
 
     def _wait(self, task: Task) -> None:
         """Read the second panels; begin the steps when there is memory for their sums."""
-        second = min(task.step_depth, task.depth - task.step_depth)
-        left = task.depth - task.step_depth - second
-        began_s, is_there = 0.0, second <= 0
+        others = task.depth - task.step_depth
+        second = task.other_bytes * min(task.step_depth, others) // others if others > 0 else 0
+        left = task.other_bytes - second
+        began_s, is_there = 0.0, task.steps == 1
 
         def go_on() -> None:
             if is_there and self.waits is None:
                 # Third panels wait for the first step, whose own they take the place of.
-                free_s = began_s + self._step_s(task, task.step_depth) if left > 0 else 0.0
+                free_s = began_s + self._step_s(task, task.step_depth) if task.steps > 2 else 0.0
                 self.around.at(max(self.around.now_s, free_s), self, lambda: self._step(task, began_s, left))
 
         def there() -> None:
@@ -161,18 +167,20 @@ class Worker:
             go_on()
 
         self.waits = has_memory
-        if second > 0:
-            self.around.read(self, self._panel_bytes(task, second), there)
+        if task.steps > 1:
+            self.around.read(self, second, there)
 
-    def _step(self, task: Task, began_s: float, left: int) -> None:
-        """Multiply, from a moment on, and read what is left of the panels meanwhile."""
+    def _step(self, task: Task, began_s: float, count: int) -> None:
+        """Multiply, from a moment on, and read so many bytes of panels meanwhile."""
         reads_from_s = self.around.now_s
         steps_end_s = began_s + self._step_s(task, task.depth)
 
         def all_read() -> None:
             # The last panels but one came so much sooner; they may be far deeper than the last.
             now_s, last = self.around.now_s, task.last_depth
-            before_s = now_s - (now_s - reads_from_s) * last / left if left > 0 else began_s
+            others = task.depth - task.step_depth
+            part = task.other_bytes * last / others / count if count else 0.0
+            before_s = now_s - (now_s - reads_from_s) * part if count else began_s
             last_s = self._step_s(task, last)
             done_s = steps_end_s - last_s  # all steps but the last
             if task.steps > 1:
@@ -180,8 +188,8 @@ class Worker:
                 self.around.at(max(now_s, done_s), self, lambda: self._ask(done_s))
             self.around.at(max(now_s, done_s) + last_s, self, lambda: self._summed(task))
 
-        if left > 0:
-            self.around.read(self, self._panel_bytes(task, left), all_read)
+        if count:
+            self.around.read(self, count, all_read)
         else:
             all_read()
 
@@ -207,12 +215,36 @@ class Worker:
             self._begin()
         return task
 
-    def _panel_bytes(self, task: Task, depth: int) -> int:
-        """Of A and of B, so deep."""
+    def _look(self, task: Task) -> None:
+        """See which panels are in memory: a neighbour's, where all of a tile's are kept."""
         sizes = self.around.plan.sizes
-        sides = zip((task.rows, task.columns), sizes.operand_bytes, sizes.resident, strict=True)
-        return depth * sum(0 if lies else side * size for side, size, lies in sides)
+        first = min(task.step_depth, task.depth)
+        parts = (first, task.depth - first)[: task.steps]
+        task.first_bytes = task.other_bytes = 0
+        for kept, place, side, size, lies in zip(
+            self.kept, task.places, (task.rows, task.columns), sizes.operand_bytes, sizes.resident, strict=True
+        ):
+            line = 0 if lies else side * size
+            if task.steps <= PANELS:
+                missing = [depth * line * _is_new(kept, (place, panel)) for panel, depth in enumerate(parts)]
+            else:
+                missing = [depth * line for depth in parts]
+            task.first_bytes += missing[0]
+            task.other_bytes += sum(missing[1:])
 
     def _step_s(self, task: Task, depth: int) -> float:
-        steps = max(1, -(-depth // max(task.step_depth, 1)))
-        return 2 * task.rows * task.columns * depth / self.flops_per_s + steps * self.around.world.step_s
+        sizes, world = self.around.plan.sizes, self.around.world
+        steps, part = max(1, -(-depth // max(task.step_depth, 1))), depth / max(task.depth, 1)
+        (a, b), elements = sizes.operand_bytes, task.rows * task.columns
+        moved = (task.rows * a + task.columns * b) * depth + elements * sizes.out_bytes * part
+        return 2 * elements * depth / self.flops_per_s + steps * world.step_s + moved * world.byte_s
+
+
+def _is_new(kept: list[Hashable], panel: Hashable) -> bool:
+    """Whether a panel must be read; it takes the place of the one that was not used for longest."""
+    is_new = panel not in kept
+    if not is_new:
+        kept.remove(panel)
+    kept.append(panel)
+    del kept[:-PANELS]
+    return is_new

@@ -148,12 +148,13 @@ class _Simulation:
 
     def _task(self, number: int) -> Task:
         tile, layer = divmod(number, self.layers)
-        _, row, column = self.plan.place(tile)
+        entry, row, column = self.plan.place(tile)
         rows, columns = self.plan.part(0, row), self.plan.part(1, column)
         k = self.plan.sizes.extents[2]
         each = -(-k // self.layers)
         depth = max(0, min(each, k - layer * each))
-        return Task(number, tile, rows.stop - rows.start, columns.stop - columns.start, depth, self.plan.depth)
+        places = (entry, row, layer), (entry, column, layer)
+        return Task(number, tile, places, rows.stop - rows.start, columns.stop - columns.start, depth, self.plan.depth)
 
     def _send(self, task: Task, worker: Worker) -> None:
         self.scheduler_free_s = max(self.scheduler_free_s, self.now_s) + self.world.task_s

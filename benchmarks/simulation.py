@@ -1,0 +1,215 @@
+"""The simulation of a cluster against clusters of 1 to 4 workers on this machine.
+
+Workers are processes with one thread each. A turn makes the same product on a new cluster of each size: what all
+workers together multiply, read and write in a second is measured on all of them at once, before the product and after
+it, and the simulation is told the mean. It says how long the product takes, and what the workers read and write, which
+`/proc/PID/io` counts too. Where there are no more cores than workers and others want, these share them, which the rates
+say, and steps are longer by the processor's time for reads and writes, which is measured too.
+
+    python benchmarks/simulation.py [--edge 6144] [--turns 5] [--depth 1024] [--memory 1GB] [--folder FOLDER]
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import tempfile
+import time
+import zlib
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import measuring
+import numpy as np
+from cluster import WARM, multiply, save, workers
+
+from tilewright.blocks import stores
+from tilewright.blocks.foretold import Foretold, World
+from tilewright.blocks.planning import BlockPlan, Rates
+from tilewright.blocks.simulation import simulate
+from tilewright.engine import outside
+from tilewright.engine.partial import Partial
+from tilewright.engine.request import Request
+
+COUNTS = (1, 2, 3, 4)
+#: Seconds in which a rate is measured.
+PHASE_S = 0.6
+#: Tasks that do nothing, by which the scheduler's seconds are measured.
+TASKS = 200
+
+
+def main() -> None:
+    parser = measuring.arguments(__doc__)
+    parser.add_argument("--edge", type=int, default=6144, help="rows, columns and depth")
+    parser.add_argument("--turns", type=int, default=5)
+    parser.add_argument("--depth", type=int, default=1024, help="of panels along k; 0 for the plan's own")
+    parser.add_argument("--memory", default="1GB", help="of a worker")
+    parser.add_argument("--folder", type=Path, help="where all files lie; else the system's for temporary ones")
+    options = parser.parse_args()
+    seen: dict[int, list[dict[str, float]]] = {count: [] for count in COUNTS}
+    with tempfile.TemporaryDirectory(dir=options.folder) as place:
+        folder = Path(place)
+        for name, edge in (("warm", WARM), ("full", options.edge)):
+            for operand in "ab":
+                save(folder / f"{name}_{operand}.npy", edge)
+        for _ in range(options.turns):
+            for count in COUNTS:
+                with workers(count) as client:
+                    multiply(folder, "warm", client, options.memory, None)
+                    seen[count].append(turn(folder, client, options.memory, options.depth))
+    columns = ("workers", "measured s", "simulated s", "measured / simulated", "read, of simulated", "written")
+    rows = {
+        count: {key: measuring.Spread.of([run[key] for run in runs]) for key in runs[0]} for count, runs in seen.items()
+    }
+    shown = ("seconds", "simulated_s", "ratio", "read", "written")
+    cells = [(f"{count}", *(row[key].text() for key in shown)) for count, row in rows.items()]
+    title = f"float32 {options.edge:,} cubed, {options.turns} turns"
+    table = measuring.table(title, columns, cells, "Medians, and the least and the most.")
+    results = {"edge": options.edge, "turns": seen}
+    measuring.publish(results, [table], as_json=options.json, packages=("distributed",))
+
+
+def turn(folder: Path, client: Any, memory: str, depth: int) -> dict[str, float]:
+    """One product, and what the simulation says of it."""
+    a, b, c = (str(folder / f"full_{x}.npy") for x in "abc")
+    task_s = scheduler_s(client)
+    with outside.planned(a, b, c, Request(threads=1), memory, client=client) as product:
+        assert product.cluster is not None and product.plan is not None
+        product.plan = replace(product.plan, depth=depth or product.plan.depth)
+        seconds: list[float] = []
+        product.cluster.make = timed(product.cluster.make, seconds)  # type: ignore[method-assign]
+        rates = [all_rates(client, folder, product.plan)]
+        before = moved(client)
+        product.run()
+        after = moved(client)
+        rates.append(all_rates(client, folder, product.plan))
+        told = foretold(product.plan, rates, len(client.nthreads()), task_s)
+    Path(c).unlink()
+    return {
+        "seconds": seconds[0],
+        "simulated_s": told.seconds,
+        "ratio": seconds[0] / told.seconds,
+        "read": (after[0] - before[0]) / told.read_bytes,
+        "written": (after[1] - before[1]) / told.written_bytes,
+        "gflops": told.world.flops_per_s / 1e9,
+        "read_gb": told.world.link_bytes_per_s / 1e9,
+        "write_cost": told.world.write_cost,
+        "byte_s": told.world.byte_s,
+        "task_s": task_s,
+        "tiles": told.plan.tiles,
+        "panels": told.plan.grid[2],
+        "bound_s": max(told.bounds_s.values()),
+    }
+
+
+@dataclass(frozen=True)
+class Found(Rates):
+    """What a worker does in a second, and its processor's seconds for a byte read or written."""
+
+    byte_s: float = 0.0
+
+
+def foretold(plan: BlockPlan, measured: list[list[Found]], count: int, task_s: float) -> Foretold:
+    """The simulation at the mean of what was measured before and after, of all workers at once."""
+    every = [rates for one in measured for rates in one]
+    flops, read, write, byte_s = (
+        statistics.mean(getattr(rates, name) for rates in every)
+        for name in ("flops", "read_bytes", "write_bytes", "byte_s")
+    )
+    cores = len(os.sched_getaffinity(0))
+    has_free_core = max(count, os.getloadavg()[0]) < cores
+    byte_s *= 0.0 if has_free_core else max(1.0, count / cores)
+    return simulate(
+        plan,
+        World(
+            count, plan.held_bytes, flops_per_s=flops, storage_bytes_per_s=2 * count * read, link_bytes_per_s=read,
+            write_cost=read / write, task_s=task_s, step_s=0.0, flush_s=0.0, byte_s=byte_s,
+        ),
+    )  # fmt: skip
+
+
+def timed(act: Callable[..., None], seconds: list[float]) -> Callable[..., None]:
+    """The same, and the seconds that it takes."""
+
+    def act_and_note(*arguments: Any) -> None:
+        began = time.perf_counter()
+        act(*arguments)
+        seconds.append(time.perf_counter() - began)
+
+    return act_and_note
+
+
+def all_rates(client: Any, folder: Path, plan: BlockPlan) -> list[Found]:
+    """What each worker does in a second while the others do the same."""
+    shape = plan.rows, plan.columns, plan.depth
+    return list(client.run(worker_rates, str(folder), shape, time.time() + 0.2).values())
+
+
+def worker_rates(folder: str, shape: tuple[int, int, int], from_s: float) -> Found:
+    """Runs on each worker: steps, reads and writes as a tile has them, each for a while that all begin together.
+
+    `blocks.probing` takes the best of three moments, which on shared cores is that in which nobody else ran.
+    """
+    rows, columns, depth = shape
+    a, b = (stores.opened(f"{folder}/full_{x}.npy", x) for x in "ab")
+    scratch = Path(folder) / f"rates_{os.getpid()}.npy"
+    c = stores.created(scratch, (rows, columns), "f4", chunks_hint=(rows, columns))
+    work = Partial.of(a.dtype, b.dtype, (a.shape[-2], b.shape[-1]), Request(threads=1))
+    left, right = np.ones((rows, depth), a.dtype), np.ones((depth, columns), b.dtype)
+    sums = np.ones((rows, columns), work.sums)
+
+    def write() -> None:
+        c.write((), slice(0, rows), slice(0, columns), sums)
+        zlib.crc32(sums.view(np.uint8).data)
+        c.flush()
+
+    with ThreadPoolExecutor(2) as pool:
+
+        def read() -> None:
+            first = pool.submit(a.read, (), slice(0, rows), slice(0, depth), left)
+            pool.submit(b.read, (), slice(0, depth), slice(0, columns), right).result()
+            first.result()
+
+        def step() -> None:
+            work.add(left, right, sums, first=False)
+
+        seconds = [a_while(act, from_s + i * PHASE_S) for i, act in enumerate((step, read, write))]
+    for store in (a, b, c):
+        store.close()
+    scratch.unlink()
+    (steps_s, _), (read_s, read_busy_s), (write_s, write_busy_s) = seconds
+    panels, tile = left.nbytes + right.nbytes, sums.nbytes
+    whole = panels * -(-a.shape[-1] // depth) + tile
+    busy_s = (read_busy_s * (whole - tile) / panels + write_busy_s) / whole
+    return Found(2 * rows * columns * depth / steps_s, panels / read_s, tile / write_s, busy_s)
+
+
+def a_while(act: Callable[[], None], from_s: float) -> tuple[float, float]:
+    """Seconds that it takes, and the processor's, once and again for the most part of a phase."""
+    time.sleep(max(from_s - time.time(), 0.0))
+    began, busy, count = time.perf_counter(), time.process_time(), 0
+    while count == 0 or time.perf_counter() - began < 0.8 * PHASE_S:
+        act()
+        count += 1
+    return (time.perf_counter() - began) / count, (time.process_time() - busy) / count
+
+
+def moved(client: Any) -> tuple[int, int]:
+    """Bytes that all workers have read and written until now, by system calls on files."""
+    found = client.run(lambda: Path("/proc/self/io").read_text(encoding="ascii"))
+    counts = [dict(line.split(": ") for line in text.splitlines()) for text in found.values()]
+    return sum(int(x["rchar"]) for x in counts), sum(int(x["wchar"]) for x in counts)
+
+
+def scheduler_s(client: Any) -> float:
+    """Seconds a task of the scheduler and the client, of tasks that do nothing."""
+    began = time.perf_counter()
+    client.gather(client.map(np.negative, range(TASKS), pure=False))
+    return (time.perf_counter() - began) / TASKS
+
+
+if __name__ == "__main__":
+    main()
