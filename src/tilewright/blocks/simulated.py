@@ -77,7 +77,7 @@ def simulated_cluster(
     return simulate(planned(sizes, found, layers), found, layers)
 
 
-def planned(sizes: Sizes, world: World, layers: int = 1) -> BlockPlan:
+def planned(sizes: Sizes, world: World, layers: int = 1, tiles_each: int = TILES_EACH) -> BlockPlan:
     """The cluster's plan: enough tiles, or layers of tiles, for all workers.
 
     >>> sizes = Sizes((4096, 4096, 4096), (4, 4), 4, 4)
@@ -89,6 +89,6 @@ def planned(sizes: Sizes, world: World, layers: int = 1) -> BlockPlan:
     m, n, k = sizes.extents
     depth = -(-k // layers)
     layer = replace(sizes, extents=(m, n, depth), workers=-(-world.workers // layers))
-    found = plan(layer, world.memory_bytes, rates, least_tiles=-(-TILES_EACH * world.workers // layers))
+    found = plan(layer, world.memory_bytes, rates, least_tiles=-(-tiles_each * world.workers // layers))
     whole = replace(sizes, workers=world.workers)
     return replace(found, sizes=whole, read_bytes=found.read_bytes // depth * k)
