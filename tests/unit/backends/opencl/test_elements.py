@@ -21,7 +21,7 @@ _COMPUTED = ("float32", "float64", "int8", "int16", "int32", "int64", "uint8", "
 _ALL = (*(d.name for d in DTYPES), "bool")
 #: Of `_COMPUTED`, one of each letter and both widths of a float: OpenCL C names functions alike for the other widths.
 _FEW = ("float32", "float64", "int8", "uint64", "bool")
-#: Each pair is a program that the device's compiler takes a second for.
+#: Each pair is a program for the device's compiler.
 _EXTENTS = ["few", pytest.param("all", marks=pytest.mark.volume)]
 
 
@@ -64,24 +64,57 @@ def step(op: str, kinds: list[str], result: str) -> Expression:
     return builder.finished(builder.add(op, args, result), len(kinds))
 
 
-@pytest.mark.parametrize("extent", _EXTENTS)
-@pytest.mark.parametrize("name", PRIMITIVES)
-def test_a_primitive_gives_numpys_bits(device: OpenclDevice, name: str, extent: str) -> None:
+def operands(name: str, kind: str) -> list[Array]:
+    """Three columns of values of a kind, and one of truth values: every combination that a primitive is tried with."""
     row = PRIMITIVES[name]
-    for kind in (k for k in {"few": _FEW, "all": _COMPUTED}[extent] if letter(k) in row.kinds):
-        kinds = [kind] * row.arity
-        pools = [specials(kind)] * row.arity
-        if name == "where":
-            kinds[0], pools[0] = "bool", np.array([True, False])
-        if name.endswith("_shift"):
-            pools[1] = np.arange(8 * as_numpy(kind).itemsize, dtype=as_numpy(kind))
-        if row.arity == 3 and name != "where":
-            pools = [pool[::2] for pool in pools]
-        values = [np.array(column) for column in zip(*itertools.product(*pools), strict=True)]
-        values = [v.astype(as_numpy(k)) for v, k in zip(values, kinds, strict=True)]
-        expression = step(name, kinds, "bool" if row.result == "bool" else kind)
-        expected = expression.evaluate(*values)
-        assert same_bits(computed(device, expression, values), expected), (name, kind)
+    pools = [specials(kind)] * row.arity
+    if name == "where":
+        pools[0] = np.array([True, False])
+    if name.endswith("_shift"):
+        pools[1] = np.arange(8 * as_numpy(kind).itemsize, dtype=as_numpy(kind))
+    if row.arity == 3 and name != "where":
+        pools = [pool[::2] for pool in pools]
+    columns = [np.array(column) for column in zip(*itertools.product(*pools), strict=True)]
+    truth = columns.pop(0) if name == "where" else np.zeros(len(columns[0]), np.bool_)
+    return [*(columns + 3 * columns[:1])[:3], truth]
+
+
+def one_of(names: list[str], kind: str) -> tuple[Expression, list[Expression]]:
+    """All of some primitives in one program, which an operand chooses from; and each by itself."""
+    builder, alone = Builder(), []
+    result = "bool" if PRIMITIVES[names[0]].result == "bool" else kind
+    kinds = [kind] * 3 + ["bool"]
+    places = [builder.add("parameter", (), x, f"x{i}") for i, x in enumerate([*kinds, "uint8"])]
+    found = None
+    for i, name in enumerate(names):
+        row = PRIMITIVES[name]
+        taken = [3, 0, 1] if name == "where" else [*range(row.arity)]
+        apart = Builder()
+        given = {i: apart.add("parameter", (), x, f"x{i}") for i, x in enumerate(kinds)}
+        alone.append(apart.finished(apart.add(name, tuple(given[x] for x in taken), result), len(kinds)))
+        value = builder.add(name, tuple(places[x] for x in taken), result)
+        if found is None:
+            found = value
+        else:
+            here = builder.add("equal", (places[4], builder.add("constant", (), "uint8", str(i))), "bool")
+            found = builder.add("where", (here, value, found), result)
+    assert found is not None
+    return builder.finished(found, len(places)), alone
+
+
+@pytest.mark.parametrize("kind", [x if x in _FEW else pytest.param(x, marks=pytest.mark.volume) for x in _COMPUTED])
+def test_primitives_give_numpys_bits(device: OpenclDevice, kind: str) -> None:
+    known = [name for name, row in PRIMITIVES.items() if letter(kind) in row.kinds]
+    for result in ("same", "bool"):
+        names = [name for name in known if (PRIMITIVES[name].result == "bool") == (result == "bool")]
+        together, alone = one_of(names, kind)
+        values = [operands(name, kind) for name in names]
+        which = [np.full(len(x[0]), i, np.uint8) for i, x in enumerate(values)]
+        columns = [np.concatenate(column) for column in zip(*values, strict=True)]
+        found = computed(device, together, [*columns, np.concatenate(which)])
+        ends = np.cumsum([len(x) for x in which])[:-1]
+        for name, part, expression, given in zip(names, np.split(found, ends), alone, values, strict=True):
+            assert same_bits(part, expression.evaluate(*given)), name
 
 
 @pytest.mark.parametrize("extent", _EXTENTS)
@@ -89,7 +122,7 @@ def test_a_primitive_gives_numpys_bits(device: OpenclDevice, name: str, extent: 
 def test_a_cast_gives_numpys_bits(device: OpenclDevice, source: str, extent: str) -> None:
     values = specials(source)
     first = _ALL.index(source)
-    stride = {"few": 3, "all": 1}[extent]  # each third target: of several letters and widths, and all in turn
+    stride = {"few": 4, "all": 1}[extent]  # each fourth target: of several letters and widths, and all in turn
     for target in (_ALL[(first + i) % len(_ALL)] for i in range(1, len(_ALL), stride)):
         expression = step("cast", [source], target)
         expected = expression.evaluate(values)
