@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from tilewright.rates import sweeping, turns
+from tilewright.rates.record import Point, Rate
 from tilewright.rates.sweeping import Sweeping
 
 Run = Callable[..., Any]
@@ -26,10 +27,11 @@ PREDICTED = ("bench", "--kernels", "results_8,results_16", "--sizes", "32,64", "
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Short samples, and no rest between them: nothing here is about the times."""
-    monkeypatch.setattr(turns, "WARM_SECONDS", 0.001)
-    monkeypatch.setattr(turns, "SAMPLE_SECONDS", 0.0001)
-    monkeypatch.setattr(sweeping, "Host", lambda: turns.Host(settle=lambda: None, evict=lambda: None))
+    """Short samples, no rest between them, none taken again: nothing here is about the times."""
+    for seconds in ("WARM_SECONDS", "BEFORE_SECONDS", "SAMPLE_SECONDS"):
+        monkeypatch.setattr(turns, seconds, 0.0001)
+    alone = turns.Host(others=lambda: 0.0, settle=lambda: None, evict=lambda: None)
+    monkeypatch.setattr(turns, "Host", lambda: alone)
 
 
 @pytest.fixture
@@ -368,7 +370,8 @@ def test_a_kernel_that_fails_is_a_row_and_the_sweep_goes_on(tilewright: Run, tmp
 
 
 @pytest.mark.usefixtures("compilers", "wide")
-def test_what_is_left_out_is_said_once_below_the_table(tilewright: Run) -> None:
+def test_what_is_left_out_is_said_once_below_the_table(tilewright: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Sweeping, "_predicted", lambda self, point: Rate(point, "predicted", 1.0, 1.0, 1.0))
     words = ("bench", "--kernels", "tiled*,uncoalesced", "--sizes", "32", "--device", "a6000,v100", "--dtypes")
     done = tilewright(*words, "int32,float32")
     assert done.status == 0
@@ -382,7 +385,6 @@ def test_what_is_left_out_is_said_once_below_the_table(tilewright: Run) -> None:
 
 
 def test_left_out_sizes_are_named_where_not_all_of_a_kernel_are() -> None:
-    from tilewright.rates.record import Point, Rate
     from tilewright.report import rates
 
     some, others = (Point(name, "a6000", "int32", n, n, n) for name, n in (("tiled", 64), ("naive", 32)))
