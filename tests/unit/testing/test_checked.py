@@ -196,6 +196,9 @@ def doubles(x):
     if i < x.size:
         x[i] = x[i] * 0.1 + 0.2
 
+def test_kept(kept_array):
+    assert kept_array.copy_to_host()[3] == 3
+
 def test_warned():
     doubles[1, 32](cuda.to_device(np.zeros(30, np.float32)))
 
@@ -204,22 +207,6 @@ def test_left():
     left = cuda.to_device(np.zeros(100, np.float32))
     short[3, 32](left)
 """
-
-
-@pytest.mark.parametrize("options", [("-p", "no:xdist"), ("-p", "xdist", "-n", "1")], ids=["alone", "xdist"])
-def test_settings_of_a_project_and_what_is_known_only_at_the_end(tmp_path: Path, options: tuple[str, ...]) -> None:
-    (tmp_path / "test_suite.py").write_text(SMALL)
-    settings = '[tool.pytest.ini_options]\ntilewright_check = true\nsimulated_gpu = "t4"\n'
-    (tmp_path / "pyproject.toml").write_text(f'{settings}[tool.tilewright]\nfail-on = "error"\n')
-    done = run(tmp_path, "-v", *options)
-    assert "simulated GPU: NVIDIA T4" in done.stdout
-    assert outcomes(done.stdout) == {"warned": "PASSED", "left": "PASSED"}
-    section = done.stdout.partition("tilewright: findings in no test's report")[2]
-    assert "test_suite.py::test_warned, no failure\n\nTW601 warning" in section
-    assert "test_suite.py::test_left\n\nTW501 error" in section
-    assert done.returncode == 1
-
-
 #: Uses the GPU while it is imported, as a suite does that leaves its tests of kernels out where there is none.
 CONFTEST = """\
 import numpy as np, pytest
@@ -241,16 +228,28 @@ def kept_array():
 
 
 @pytest.mark.parametrize("options", [("-p", "no:xdist"), ("-p", "xdist", "-n", "1")], ids=["alone", "xdist"])
-def test_a_conftest_may_use_the_gpu_while_it_is_imported(tmp_path: Path, options: tuple[str, ...]) -> None:
+def test_settings_of_a_project_and_what_is_known_before_its_tests_and_at_the_end(
+    tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    (tmp_path / "test_suite.py").write_text(SMALL)
+    (tmp_path / "conftest.py").write_text(CONFTEST)
+    settings = '[tool.pytest.ini_options]\ntilewright_check = true\nsimulated_gpu = "t4"\n'
+    (tmp_path / "pyproject.toml").write_text(f'{settings}[tool.tilewright]\nfail-on = "error"\n')
+    done = run(tmp_path, "-v", *options)
+    assert "simulated GPU: NVIDIA T4" in done.stdout
+    assert outcomes(done.stdout) == {"kept": "PASSED", "warned": "PASSED", "left": "PASSED"}
+    section = done.stdout.partition("tilewright: findings in no test's report")[2]
+    assert "before the first test\n\nTW101 error" in section
+    assert "test_suite.py::test_warned, no failure\n\nTW601 warning" in section
+    assert "test_suite.py::test_left\n\nTW501 error" in section
+    assert done.returncode == 1
+
+
+def test_a_conftest_may_use_the_gpu_while_it_is_imported(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text(CONFTEST)
     (tmp_path / "test_suite.py").write_text("def test_it(kept_array): assert kept_array.copy_to_host()[3] == 3\n")
-    if "no:xdist" in options:
-        plain = run(tmp_path, "--simulated-gpu=a100", *options)
-        assert outcomes(plain.stdout) == {"it": "PASSED"} and plain.returncode == 0, plain.stdout + plain.stderr
-    checked = run(tmp_path, "--check", *options)
-    assert outcomes(checked.stdout) == {"it": "PASSED"} and checked.returncode == 1
-    section = checked.stdout.partition("tilewright: findings in no test's report")[2]
-    assert "before the first test\n\nTW101 error" in section
+    plain = run(tmp_path, "--simulated-gpu=a100", "-p", "no:xdist")
+    assert outcomes(plain.stdout) == {"it": "PASSED"} and plain.returncode == 0, plain.stdout + plain.stderr
 
 
 def test_a_check_without_the_plugin_of_the_gpu_is_refused(tmp_path: Path) -> None:
