@@ -205,6 +205,13 @@ EPILOGUES: dict[str, tuple[str, dict[str, Any]]] = {
     "of truth values": ("bool", {"epilogue": tw.relu}),
     "of another library": ("float32", {"epilogue": np.linalg.norm}),
 }
+#: Those that `make test` tries where C held something; the others differ from them in the shapes of operands.
+QUICK_EPILOGUES = (
+    "row", "batch", "wide", "half", "narrow sums", "scaled", "scaled and bent", "algebra", "integers", "complex",
+    "complex in more", "truth values",
+)  # fmt: skip
+#: And with C of another dtype: every such dtype once.
+QUICK_HELD = {"row": ("float16", ">f4"), "integers": ("int8",), "complex": ("float8_e5m2", "complex128")}
 REFUSED = ("too long", "of complex numbers", "of truth values", "of another library")
 
 
@@ -215,10 +222,16 @@ def test_every_epilogue(case: str) -> None:
     assert check_same(a, b, **options) == (case not in REFUSED)
 
 
+def slow_unless(quick: bool) -> Any:
+    return [] if quick else [pytest.mark.volume]
+
+
 @pytest.mark.parametrize(("case", "out"), [
-    *((x, "same") for x in EPILOGUES if x not in REFUSED and x != "truth"),
-    *itertools.product(("row", "integers", "complex", "truth values"),
-                       ("float16", ">f4", "float8_e5m2", "int8", "complex128")),
+    *(pytest.param(x, "same", marks=slow_unless(x in QUICK_EPILOGUES))
+      for x in EPILOGUES if x not in REFUSED and x != "truth"),
+    *(pytest.param(x, out, marks=slow_unless(out in QUICK_HELD.get(x, ())))
+      for x in ("row", "integers", "complex", "truth values")
+      for out in ("float16", ">f4", "float8_e5m2", "int8", "complex128")),
 ])  # fmt: skip
 @pytest.mark.filterwarnings("ignore:Casting complex values|invalid value|overflow")
 def test_every_epilogue_with_what_c_held(case: str, out: str) -> None:
@@ -330,8 +343,14 @@ def peak_bytes(call: Callable[[], object]) -> int:
     return found[1]
 
 
-@pytest.mark.parametrize("shape", [(900, 1100, 500), (5, 200_000, 70), (200_000, 3, 70), (600, 40, 5000)])
-@pytest.mark.parametrize("case", MEASURED)
+#: Long and thin products, of which `make test` tries every second case each: their operands take a while to convert.
+THIN = ((5, 200_000, 70), (200_000, 3, 70))
+
+
+@pytest.mark.parametrize(("case", "shape"), [
+    pytest.param(case, shape, marks=slow_unless(shape not in THIN or i % 2 == THIN.index(shape)))
+    for i, case in enumerate(MEASURED) for shape in ((900, 1100, 500), *THIN, (600, 40, 5000))
+])  # fmt: skip
 def test_no_more_memory_is_taken_than_was_said(case: str, shape: tuple[int, int, int]) -> None:
     (m, n, k), (left, right, options) = shape, MEASURED[case]
     out = as_dtype(options["out"]) if "out" in options else None
