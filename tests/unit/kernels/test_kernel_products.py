@@ -13,7 +13,6 @@ from tilewright.ladder import operands
 from tilewright.problem.reference import same_bits
 
 RECORDS = [r for r in catalogue.records() if r.backend == "gpu" and r.name != "tiled_published"]
-CASES = [(r, d) for r in RECORDS for d in r.dtypes]
 SHAPES = [(1, 1, 1), (7, 9, 8), (31, 33, 32), (64, 64, 64), (100, 37, 61)]
 
 
@@ -25,7 +24,11 @@ def product(record: catalogue.Record, a: np.ndarray, b: np.ndarray) -> np.ndarra
     return c
 
 
-@pytest.mark.parametrize(("record", "dtype"), CASES, ids=[f"{r.name}-{d}" for r, d in CASES])
+# `tests/test_rungs.py` has these shapes of all but the published ones, over a C that is zero.
+@pytest.mark.parametrize(("record", "dtype"), [
+    pytest.param(r, d, id=f"{r.name}-{d}", marks=[] if r.published else [pytest.mark.volume])
+    for r in RECORDS for d in r.dtypes
+])  # fmt: skip
 def test_a_record_gives_its_reference(record: catalogue.Record, dtype: str) -> None:
     for m, n, k in SHAPES:
         a, b = operands(m, n, k, dtype)
