@@ -42,11 +42,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, help="where all files lie; else the system's for temporary ones")
     options = parser.parse_args()
     seen: dict[str, list[dict[str, float]]] = {name: [] for name in COUNTS}
-    with tempfile.TemporaryDirectory(dir=options.folder) as place:
-        folder = Path(place)
-        for name, edge in (("warm", WARM), ("full", options.edge)):
-            for operand in "ab":
-                save(folder / f"{name}_{operand}.npy", edge)
+    with operands(options.folder, options.edge) as folder:
         with workers(2) as client:
             plan = tiles(folder, client, options.memory)
         for _ in range(options.turns):
@@ -84,6 +80,17 @@ def workers(count: int) -> Iterator[Any]:
         distributed.Client(cluster, set_as_default=False) as client,
     ):  # fmt: skip
         yield client
+
+
+@contextlib.contextmanager
+def operands(within: Path | None, edge: int) -> Iterator[Path]:
+    """A temporary folder with the operands of the products, the small ones first."""
+    with tempfile.TemporaryDirectory(dir=within) as place:
+        folder = Path(place)
+        for name, size in (("warm", WARM), ("full", edge)):
+            for operand in "ab":
+                save(folder / f"{name}_{operand}.npy", size)
+        yield folder
 
 
 def save(path: Path, edge: int) -> None:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import os
 import statistics
-import tempfile
 import time
 import zlib
 from collections.abc import Callable
@@ -24,7 +23,7 @@ from typing import Any
 
 import measuring
 import numpy as np
-from cluster import WARM, multiply, save, workers
+from cluster import multiply, operands, workers
 
 from tilewright.blocks import stores
 from tilewright.blocks.foretold import Foretold, World
@@ -50,11 +49,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, help="where all files lie; else the system's for temporary ones")
     options = parser.parse_args()
     seen: dict[int, list[dict[str, float]]] = {count: [] for count in COUNTS}
-    with tempfile.TemporaryDirectory(dir=options.folder) as place:
-        folder = Path(place)
-        for name, edge in (("warm", WARM), ("full", options.edge)):
-            for operand in "ab":
-                save(folder / f"{name}_{operand}.npy", edge)
+    with operands(options.folder, options.edge) as folder:
         for _ in range(options.turns):
             for count in COUNTS:
                 with workers(count) as client:

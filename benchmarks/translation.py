@@ -1,11 +1,11 @@
 """How long a kernel takes to become machine code, phase by phase, and to come back from the disk cache.
 
-Two kernels: `tiled` (S2 corrected) and one with 64 accumulators a thread (`speed_kernels/register_tiled.cu`), both
-float32, from their PTX on; `--kernels` names others of the catalogue. First translations are timed in a process that
+Two kernels: `tiled` (S2 corrected) and `thread_tile_2d`, with 64 accumulators a thread, both float32, from their PTX
+on; `--kernels` names others of the catalogue. First translations are timed in a process that
 has translated before, with empty caches each time. Kept translations are timed in fresh processes, from the end of the
 imports: it is what their first launch waits for. Both products are compared with the canonical one.
 
-    python benchmarks/translation.py [--rounds 5] [--kernels tiled,register_tiled] [--json]
+    python benchmarks/translation.py [--rounds 5] [--kernels tiled,thread_tile_2d] [--json]
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -33,15 +32,14 @@ from tilewright import simt
 from tilewright.kernels import catalogue
 from tilewright.ladder import operands
 from tilewright.problem.reference import canonical
-from tilewright.programs import Program
+from tilewright.programs import Program, listing
 from tilewright.simt.run import cache, compiler, kernels
 from tilewright.simt.translate import graph, translation
 
 SIZE = 64
-REGISTER_TILED = Path(__file__).parent / "speed_kernels" / "register_tiled.cu"
 #: Phase -> where the function is looked up that does it. What none of them counts is "other".
 PHASES: dict[str, tuple[Any, str]] = {
-    "parse": (kernels, "parse"),
+    "parse": (listing, "parse"),
     "graph": (graph, "build"),
     "shapes": (translation, "Shapes"),
     "emit": (translation, "emit_function"),
@@ -56,7 +54,7 @@ PHASES: dict[str, tuple[Any, str]] = {
 def main() -> None:
     parser = measuring.arguments(__doc__)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--kernels", default="tiled,register_tiled")
+    parser.add_argument("--kernels", default="tiled,thread_tile_2d")
     parser.add_argument("--reopen", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.reopen:
@@ -71,18 +69,13 @@ def prepared(name: str) -> tuple[Program, Callable[[], tuple[simt.Run, bool]]]:
     """A kernel's program, and a function that launches it and says whether its product is right."""
     a, b = operands(SIZE, SIZE, SIZE, "float32")
     c = np.zeros((SIZE, SIZE), np.float32)
-    if name == "register_tiled":
-        program = Program.from_cuda(REGISTER_TILED, "register_tiled")
-        grid, block, arguments = (1, 1), (8, 8), (a, b, c, SIZE, SIZE, SIZE)
-    else:
-        record = catalogue.find(name)
-        shape = record.launch_rule(SIZE, SIZE, SIZE)
-        program = record.program("float32")
-        grid, block, arguments = shape.grid, shape.block, record.arguments(a, b, c)
+    record = catalogue.find(name)
+    program, shape = record.program("float32"), record.launch_rule(SIZE, SIZE, SIZE)
+    arguments = record.arguments(a, b, c)
 
     def launch() -> tuple[simt.Run, bool]:
         c[:] = -1
-        run = simt.launch(program, grid, block, arguments)
+        run = simt.launch(program, shape.grid, shape.block, arguments)
         return run, bool((c == canonical(a, b)).all())
 
     return program, launch

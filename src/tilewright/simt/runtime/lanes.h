@@ -51,17 +51,7 @@ static inline uint32_t tw_where32(tw_i32_lanes holds)
 // The same of 64-bit elements.
 static inline uint32_t tw_where64(tw_i64_lanes holds)
 {
-#ifdef __clang__
-    typedef _Bool bits __attribute__((ext_vector_type(32)));
-    bits each = __builtin_convertvector(holds != 0, bits);
-    uint32_t lanes;
-    __builtin_memcpy(&lanes, &each, sizeof lanes);
-#else
-    uint32_t lanes = 0;
-    for (int i = 0; i < 32; i++)
-        lanes |= (uint32_t)(holds[i] != 0) << i;
-#endif
-    return lanes;
+    return tw_where32(__builtin_convertvector(holds != 0, tw_i32_lanes));
 }
 
 static inline tw_u32_lanes tw_lane_numbers(void)
