@@ -4,7 +4,8 @@ Workers are processes with one thread each. A turn makes the same product on a n
 workers together multiply, read and write in a second is measured on all of them at once, before the product and after
 it, and the simulation is told the mean. It says how long the product takes, and what the workers read and write, which
 `/proc/PID/io` counts too. Where there are no more cores than workers and others want, these share them, which the rates
-say, and steps are longer by the processor's time for reads and writes, which is measured too.
+say, and steps are longer by the processor's time for reads and writes, which is measured too. "processor" is what the
+product took of processors beside what steps, reads and writes took of them when they were measured.
 
     python benchmarks/simulation.py [--edge 6144] [--turns 5] [--depth 1024] [--memory 1GB] [--folder FOLDER]
 """
@@ -23,7 +24,7 @@ from typing import Any
 
 import measuring
 import numpy as np
-from cluster import multiply, operands, workers
+from cluster import multiply, operands, processor_s, workers
 
 from tilewright.blocks import stores
 from tilewright.blocks.foretold import Foretold, World
@@ -55,12 +56,12 @@ def main() -> None:
                 with workers(count) as client:
                     multiply(folder, "warm", client, options.memory, None)
                     seen[count].append(turn(folder, client, options.memory, options.depth))
-    columns = ("workers", "measured s", "simulated s", "measured / simulated", "read, of simulated", "written")
+    columns = ("workers", "measured s", "simulated s", "measured, of it", "read, of it", "written", "processor")
     rows = {
         count: {key: measuring.Spread.of([run[key] for run in runs]) for key in runs[0]} for count, runs in seen.items()
     }
-    shown = ("seconds", "simulated_s", "ratio", "read", "written")
-    cells = [(f"{count}", *(row[key].text() for key in shown)) for count, row in rows.items()]
+    shown = ("seconds", "simulated_s", "ratio", "read", "written", "processor")
+    cells = [(f"{count}", *(row[key].stacked() for key in shown)) for count, row in rows.items()]
     title = f"float32 {options.edge:,} cubed, {options.turns} turns"
     table = measuring.table(title, columns, cells, "Medians, and the least and the most.")
     results = {"edge": options.edge, "turns": seen}
@@ -70,30 +71,34 @@ def main() -> None:
 def turn(folder: Path, client: Any, memory: str, depth: int) -> dict[str, float]:
     """One product, and what the simulation says of it."""
     a, b, c = (str(folder / f"full_{x}.npy") for x in "abc")
-    task_s = scheduler_s(client)
+    scheduler = scheduler_s(client)
     with outside.planned(a, b, c, Request(threads=1), memory, client=client) as product:
         assert product.cluster is not None and product.plan is not None
         product.plan = replace(product.plan, depth=depth or product.plan.depth)
         seconds: list[float] = []
         product.cluster.make = timed(product.cluster.make, seconds)  # type: ignore[method-assign]
         rates = [all_rates(client, folder, product.plan)]
-        before = moved(client)
+        before, busy_s = moved(client), processor_s(client)
         product.run()
-        after = moved(client)
+        after, busy_s = moved(client), processor_s(client) - busy_s
         rates.append(all_rates(client, folder, product.plan))
-        told = foretold(product.plan, rates, len(client.nthreads()), task_s)
+        told = foretold(product.plan, rates, len(client.nthreads()), *scheduler)
     Path(c).unlink()
+    byte_s, flop_s = (statistics.mean(getattr(x, name) for one in rates for x in one) for name in ("byte_s", "flop_s"))
+    needed_s = flop_s * told.plan.sizes.flops + byte_s * (told.read_bytes + told.written_bytes)
     return {
         "seconds": seconds[0],
         "simulated_s": told.seconds,
         "ratio": seconds[0] / told.seconds,
         "read": (after[0] - before[0]) / told.read_bytes,
         "written": (after[1] - before[1]) / told.written_bytes,
+        "processor": busy_s / needed_s,
         "gflops": told.world.flops_per_s / 1e9,
         "read_gb": told.world.link_bytes_per_s / 1e9,
         "write_cost": told.world.write_cost,
         "byte_s": told.world.byte_s,
-        "task_s": task_s,
+        "task_s": scheduler[0],
+        "back_s": scheduler[1],
         "tiles": told.plan.tiles,
         "panels": told.plan.grid[2],
         "bound_s": max(told.bounds_s.values()),
@@ -102,12 +107,13 @@ def turn(folder: Path, client: Any, memory: str, depth: int) -> dict[str, float]
 
 @dataclass(frozen=True)
 class Found(Rates):
-    """What a worker does in a second, and its processor's seconds for a byte read or written."""
+    """What a worker does in a second, and its processor's seconds for a byte read or written, and for an operation."""
 
     byte_s: float = 0.0
+    flop_s: float = 0.0
 
 
-def foretold(plan: BlockPlan, measured: list[list[Found]], count: int, task_s: float) -> Foretold:
+def foretold(plan: BlockPlan, measured: list[list[Found]], count: int, task_s: float, back_s: float) -> Foretold:
     """The simulation at the mean of what was measured before and after, of all workers at once."""
     every = [rates for one in measured for rates in one]
     flops, read, write, byte_s = (
@@ -121,7 +127,7 @@ def foretold(plan: BlockPlan, measured: list[list[Found]], count: int, task_s: f
         plan,
         World(
             count, plan.held_bytes, flops_per_s=flops, storage_bytes_per_s=2 * count * read, link_bytes_per_s=read,
-            write_cost=read / write, task_s=task_s, step_s=0.0, flush_s=0.0, byte_s=byte_s,
+            write_cost=read / write, task_s=task_s, step_s=0.0, flush_s=back_s, byte_s=byte_s,
         ),
     )  # fmt: skip
 
@@ -175,11 +181,12 @@ def worker_rates(folder: str, shape: tuple[int, int, int], from_s: float) -> Fou
     for store in (a, b, c):
         store.close()
     scratch.unlink()
-    (steps_s, _), (read_s, read_busy_s), (write_s, write_busy_s) = seconds
+    (steps_s, steps_busy_s), (read_s, read_busy_s), (write_s, write_busy_s) = seconds
     panels, tile = left.nbytes + right.nbytes, sums.nbytes
     whole = panels * -(-a.shape[-1] // depth) + tile
     busy_s = (read_busy_s * (whole - tile) / panels + write_busy_s) / whole
-    return Found(2 * rows * columns * depth / steps_s, panels / read_s, tile / write_s, busy_s)
+    flops = 2 * rows * columns * depth
+    return Found(flops / steps_s, panels / read_s, tile / write_s, busy_s, steps_busy_s / flops)
 
 
 def a_while(act: Callable[[], None], from_s: float) -> tuple[float, float]:
@@ -199,11 +206,17 @@ def moved(client: Any) -> tuple[int, int]:
     return sum(int(x["rchar"]) for x in counts), sum(int(x["wchar"]) for x in counts)
 
 
-def scheduler_s(client: Any) -> float:
-    """Seconds a task of the scheduler and the client, of tasks that do nothing."""
+def scheduler_s(client: Any) -> tuple[float, float]:
+    """Seconds of a task that does nothing: where many wait, and there and back where it is the only one."""
     began = time.perf_counter()
     client.gather(client.map(np.negative, range(TASKS), pure=False))
-    return (time.perf_counter() - began) / TASKS
+    many_s = (time.perf_counter() - began) / TASKS
+    alone = []
+    for number in range(TASKS // 10):
+        began = time.perf_counter()
+        client.submit(np.negative, number, pure=False).result()
+        alone.append(time.perf_counter() - began)
+    return many_s, statistics.median(alone)
 
 
 if __name__ == "__main__":
