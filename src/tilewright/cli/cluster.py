@@ -28,7 +28,7 @@ def cluster(
     gflops: Annotated[str, _option("NUMBER", "Of a worker.")] = "300",
     storage: Annotated[str, _option("RATE", "Of all workers together, which read and write it.")] = "20GB/s",
     link: Annotated[str, _option("RATE", "Most of a worker, each way.")] = "1.25GB/s",
-    task: Annotated[str, _option("MS", "The scheduler's milliseconds for a tile, one after the other.")] = "1",
+    task: Annotated[str, _option("MS", "Milliseconds of client and scheduler for a tile, one after the other.")] = "5",
     failures: Annotated[
         str | None, typer.Option(metavar="HOURS", help="Mean life of a worker.", show_default="nothing fails")
     ] = None,
@@ -48,7 +48,7 @@ def cluster(
         "flops_per_s": 1e9 * values.decimal("--gflops", gflops, "300"),
         "storage_bytes_per_s": float(values.rate("--storage", storage)),
         "link_bytes_per_s": float(values.rate("--link", link)),
-        "task_s": 1e-3 * values.decimal("--task", task, "1"),
+        "task_s": 1e-3 * values.decimal("--task", task, "5"),
         "spread": 0.01 * values.decimal("--spread", spread.removesuffix("%"), "5"),
         "seed": values.whole("--seed", seed, 0, "0"),
     }
