@@ -85,36 +85,19 @@ float __extendhfsf2(_Float16 x)
     return tw_half_to_float(half);
 }
 
-_Float16 __truncsfhf2(float x)
-{
-    uint16_t half = tw_float_to_half(x);
-    _Float16 y;
-    __builtin_memcpy(&y, &half, sizeof y);
-    return y;
-}
+// A function of LLVM's name that gives the bits of a conversion above as their own type.
+#define NARROWED(name, type, from, convert)                                                                            \
+    type name(from x)                                                                                                  \
+    {                                                                                                                  \
+        uint16_t bits = convert(x);                                                                                    \
+        type y;                                                                                                        \
+        __builtin_memcpy(&y, &bits, sizeof y);                                                                         \
+        return y;                                                                                                      \
+    }
 
-_Float16 __truncdfhf2(double x)
-{
-    uint16_t half = tw_double_to_half(x);
-    _Float16 y;
-    __builtin_memcpy(&y, &half, sizeof y);
-    return y;
-}
-
-__bf16 __truncsfbf2(float x)
-{
-    uint16_t bfloat = tw_float_to_bfloat(x);
-    __bf16 y;
-    __builtin_memcpy(&y, &bfloat, sizeof y);
-    return y;
-}
-
-__bf16 __truncdfbf2(double x)
-{
-    uint16_t bfloat = tw_double_to_bfloat(x);
-    __bf16 y;
-    __builtin_memcpy(&y, &bfloat, sizeof y);
-    return y;
-}
+NARROWED(__truncsfhf2, _Float16, float, tw_float_to_half)
+NARROWED(__truncdfhf2, _Float16, double, tw_double_to_half)
+NARROWED(__truncsfbf2, __bf16, float, tw_float_to_bfloat)
+NARROWED(__truncdfbf2, __bf16, double, tw_double_to_bfloat)
 
 #endif

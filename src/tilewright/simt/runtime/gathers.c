@@ -39,45 +39,31 @@ TW_INLINE static inline void scatter(const char *values, char *const *places, ui
     }
 }
 
-// Load `count` elements of `bytes` bytes for each lane of the set; zeros for the others. Each width has a loop of its
-// own, in which an element of up to 8 bytes is one move: another thread never sees half of it.
+#define OF_WIDTH(width, move)                                                                                          \
+    case width:                                                                                                        \
+        move(values, places, count, lanes, width);                                                                     \
+        break;
+
+// Call `move` with a constant width. Each width has a loop of its own, in which an element of up to 8 bytes is one move:
+// another thread never sees half of it.
+#define FOR_WIDTH(move)                                                                                                \
+    switch (bytes) {                                                                                                   \
+        OF_WIDTH(1, move)                                                                                              \
+        OF_WIDTH(2, move)                                                                                              \
+        OF_WIDTH(4, move)                                                                                              \
+        OF_WIDTH(8, move)                                                                                              \
+    default:                                                                                                           \
+        move(values, places, count, lanes, 16);                                                                        \
+    }
+
+// Load `count` elements of `bytes` bytes for each lane of the set; zeros for the others.
 void tw_gather(char *values, char *const *places, uint32_t bytes, uint32_t count, uint32_t lanes)
 {
-    switch (bytes) {
-    case 1:
-        gather(values, places, count, lanes, 1);
-        break;
-    case 2:
-        gather(values, places, count, lanes, 2);
-        break;
-    case 4:
-        gather(values, places, count, lanes, 4);
-        break;
-    case 8:
-        gather(values, places, count, lanes, 8);
-        break;
-    default:
-        gather(values, places, count, lanes, 16);
-    }
+    FOR_WIDTH(gather)
 }
 
 // Store them likewise.
 void tw_scatter(const char *values, char *const *places, uint32_t bytes, uint32_t count, uint32_t lanes)
 {
-    switch (bytes) {
-    case 1:
-        scatter(values, places, count, lanes, 1);
-        break;
-    case 2:
-        scatter(values, places, count, lanes, 2);
-        break;
-    case 4:
-        scatter(values, places, count, lanes, 4);
-        break;
-    case 8:
-        scatter(values, places, count, lanes, 8);
-        break;
-    default:
-        scatter(values, places, count, lanes, 16);
-    }
+    FOR_WIDTH(scatter)
 }
