@@ -19,7 +19,11 @@ class Module:
     name: str  # "simt.ptx.tree"; "" is the package itself
     path: Path
     text: str
-    tree: ast.Module
+
+    @functools.cached_property
+    def tree(self) -> ast.Module:
+        """Parsed where a rule asks for it."""
+        return ast.parse(self.text)
 
     @property
     def room(self) -> str:
@@ -35,8 +39,7 @@ def modules() -> tuple[Module, ...]:
         parts = list(path.relative_to(SOURCE).with_suffix("").parts)
         if parts[-1] == "__init__":
             parts.pop()
-        text = path.read_text(encoding="utf-8")
-        found.append(Module(".".join(parts), path, text, ast.parse(text)))
+        found.append(Module(".".join(parts), path, path.read_text(encoding="utf-8")))
     return tuple(found)
 
 

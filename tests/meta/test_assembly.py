@@ -75,8 +75,7 @@ entry:
 }}
 """ + "ret = 5; call me; store: a; label:"
 '''
-    tree = ast.parse(text)
-    assert counted(Module("m", modules()[0].path, text, tree)) == 7
+    assert counted(Module("m", modules()[0].path, text)) == 7
 
 
 def test_the_rule_leaves_ptx_and_c_alone() -> None:

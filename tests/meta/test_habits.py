@@ -40,7 +40,7 @@ def test_only_cli_and_report_speak() -> None:
 
 def test_the_rule_sees_a_print() -> None:
     text = "import sys\nprint(1)\nsys.stderr.write('x')\n"
-    assert prints(Module("m", ROOT, text, ast.parse(text))) == [2, 3]
+    assert prints(Module("m", ROOT, text)) == [2, 3]
 
 
 def personal(text: str) -> list[str]:
@@ -87,7 +87,7 @@ def test_what_is_public_is_documented() -> None:
 
 def test_the_rule_sees_a_missing_docstring() -> None:
     text = 'class A:\n    """A."""\n    def f(self): ...\n    def _g(self): ...\ndef h(): ...\n'
-    assert undocumented(Module("m", ROOT, text, ast.parse(text))) == ["the module", "A.f", "h"]
+    assert undocumented(Module("m", ROOT, text)) == ["the module", "A.f", "h"]
 
 
 def cached_without_arguments(module: Module) -> list[str]:
@@ -108,4 +108,4 @@ def test_what_exists_once_is_made_once() -> None:
 
 def test_the_rule_sees_a_cache_of_one_thing() -> None:
     text = "@functools.cache\ndef a(): ...\n@functools.lru_cache(8)\ndef b(*names): ...\n@lru_cache\ndef c(): ...\n"
-    assert cached_without_arguments(Module("m", ROOT, text, ast.parse(text))) == ["a", "c"]
+    assert cached_without_arguments(Module("m", ROOT, text)) == ["a", "c"]

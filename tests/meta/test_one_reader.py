@@ -64,9 +64,9 @@ def test_ptx_has_one_reader() -> None:
     ],
 )  # fmt: skip
 def test_the_rule_sees_a_reader(line: str) -> None:
-    assert readings(Module("m", ROOT, line, ast.parse(line))) == [1]
+    assert readings(Module("m", ROOT, line)) == [1]
 
 
 def test_the_rule_leaves_errors_and_names_alone() -> None:
     text = 'raise E("must be `.entry` (got none)")\nform.has("global")\nname.startswith(".param")\nptx.count("\\n")\n'
-    assert readings(Module("m", ROOT, text, ast.parse(text))) == []
+    assert readings(Module("m", ROOT, text)) == []

@@ -73,9 +73,9 @@ def test_no_list_of_opcodes_stands_outside_the_table() -> None:
     ],
 )  # fmt: skip
 def test_the_rule_sees_a_list(line: str) -> None:
-    assert set(listed(Module("m", ROOT, line, ast.parse(line)))) == {1}
+    assert set(listed(Module("m", ROOT, line))) == {1}
 
 
 def test_the_rule_leaves_kinds_and_trees_alone() -> None:
     text = 'block.kind == "barrier"\nmake("ld", (".local",))\nnames = ("add", "other")\nrow.role is Role.COPY\n'
-    assert list(listed(Module("m", ROOT, text, ast.parse(text)))) == []
+    assert list(listed(Module("m", ROOT, text))) == []

@@ -81,4 +81,4 @@ def test_the_measure_sees_a_function_in_c(tmp_path: Path) -> None:
 
 def test_the_measure_counts_text_and_leaves_docstrings_out() -> None:
     text = 'def f(x):\n    """One.\n\n    Two.\n    """\n    a = 1\n    return f"""\n{x}\n\n"""\n'
-    assert list(functions(Module("m", modules()[0].path, text, ast.parse(text)))) == [("m.f", 6)]
+    assert list(functions(Module("m", modules()[0].path, text))) == [("m.f", 6)]

@@ -1,6 +1,6 @@
-"""Runs one module of numba-cuda's tests on the simulated GPU, in a process of its own.
+"""Runs modules of numba-cuda's tests on the simulated GPU, in a process of their own.
 
-    python child.py MODULE JOURNAL [--only FILE]
+    python child.py MODULE[,MODULE...] JOURNAL [--only FILE]
 
 The journal gets a line of JSON when a test begins and when it ends, so that it tells of a process that died, too. With
 NUMBA_ENABLE_CUDASIM=1 no test is run: the journal tells which are skipped on Numba's own simulator.
@@ -37,8 +37,7 @@ class NumbaModule(pytest.Module):
 class Journal:
     """The pytest plugin: imports by name, runs what is asked for, and writes what happens as it happens."""
 
-    def __init__(self, module: str, path: Path, only: frozenset[str]) -> None:
-        self._module = module
+    def __init__(self, path: Path, only: frozenset[str]) -> None:
         self._file = path.open("a")
         self._only = only
 
@@ -49,7 +48,8 @@ class Journal:
 
     def name(self, nodeid: str) -> str:
         """`cudapy.test_matmul::test_cuda_matmul` of a node's id."""
-        return f"{self._module}::{nodeid.partition('::')[2]}"
+        file, _, test = nodeid.partition("::")
+        return f"{file.removesuffix('.py').replace('/', '.')}::{test}"
 
     @pytest.fixture(scope="class")
     def initialize_from_pytest_config(self, request: pytest.FixtureRequest) -> None:
@@ -102,7 +102,7 @@ def _brief(report: Any) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("module", help="as cudapy.test_matmul")
+    parser.add_argument("modules", help="as cudapy.test_matmul, with commas between")
     parser.add_argument("journal", type=Path)
     parser.add_argument("--only", type=Path)
     arguments = parser.parse_args()
@@ -110,9 +110,9 @@ def main() -> None:
     spec = find_spec("numba_cuda")
     assert spec is not None and spec.origin is not None, "numba-cuda is not installed"
     folder = Path(spec.origin).parent / "numba" / "cuda" / "tests"
-    file = folder / (arguments.module.replace(".", "/") + ".py")
+    files = [str(folder / (module.replace(".", "/") + ".py")) for module in arguments.modules.split(",")]
     only = frozenset(arguments.only.read_text().splitlines()) if arguments.only else frozenset()
-    plugin = Journal(arguments.module, arguments.journal, only)
+    plugin = Journal(arguments.journal, only)
     options = ["-q", "--noconftest", "-p", "no:cacheprovider", "-p", "no:xdist", "-W", "ignore", "-c", os.devnull]
     with contextlib.ExitStack() as stack:
         if not SIMULATOR:
@@ -120,7 +120,7 @@ def main() -> None:
 
             stack.enter_context(in_children("h100"))
             stack.enter_context(simulated_gpu("h100"))
-        pytest.main([*options, f"--rootdir={folder}", str(file)], plugins=[plugin])
+        pytest.main([*options, f"--rootdir={folder}", *files], plugins=[plugin])
     sys.stdout.flush()
 
 

@@ -39,7 +39,10 @@ def modules() -> list[str]:
 
 
 def run_module(module: str, *, simulator: bool = False, patience: float = PATIENCE_SECONDS) -> dict[str, Outcome]:
-    """What each test of a module did; after a test that ended its process, another process runs those left."""
+    """What each test of a module did; after a test that ended its process, another process runs those left.
+
+    Modules with commas between them run in one process.
+    """
     found: dict[str, Outcome] = {}
     with tempfile.TemporaryDirectory() as folder:
         only: Path | None = None
