@@ -77,6 +77,23 @@ def simulated_cluster(
     return simulate(planned(sizes, found, layers), found, layers)
 
 
+def told(plan: BlockPlan, workers: int) -> Foretold:
+    """What so many workers take for a plan that was made for them, which each multiply, read and write at its rates.
+
+    They share a storage that gives all of them together no more than was measured for one.
+
+    >>> found = planned(Sizes((4096, 4096, 4096), (4, 4), 4, 4), World(4, 64 << 20))
+    >>> told(found, 4).limit
+    'arithmetic'
+    """
+    rates = plan.rates
+    world = World(
+        workers, plan.held_bytes, flops_per_s=rates.flops, storage_bytes_per_s=rates.read_bytes,
+        link_bytes_per_s=rates.read_bytes, write_cost=rates.read_bytes / rates.write_bytes,
+    )  # fmt: skip
+    return simulate(plan, world)
+
+
 def planned(sizes: Sizes, world: World, layers: int = 1, tiles_each: int = TILES_EACH) -> BlockPlan:
     """The cluster's plan: enough tiles, or layers of tiles, for all workers.
 

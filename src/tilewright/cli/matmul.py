@@ -15,8 +15,12 @@ from tilewright.cli import completion
 from tilewright.cli.statuses import INTERRUPTED
 
 if TYPE_CHECKING:
+    from tilewright.blocks.planning import BlockPlan
     from tilewright.engine.outside import Product
     from tilewright.engine.request import Request
+
+#: Tiles whose cluster is simulated before it begins: these take some seconds.
+_SIMULATED = 50_000
 
 Dtype = Annotated[
     str | None,
@@ -185,7 +189,7 @@ def _by_blocks(
         if not json and product.plan is not None:
             console.plain(str(product.plan))
             if product.cluster is not None:
-                console.plain(f"workers  {len(product.cluster.workers):,}")
+                console.plain(_on_workers(product.plan, len(product.cluster.workers)))
         began, seconds = time.perf_counter(), None
         if not only_plan:
             with until_ctrl_c():
@@ -198,6 +202,19 @@ def _by_blocks(
         elif seconds is not None:
             what = f"{' x '.join(map(str, product.shape)) or 'one'} {product.partial.out}"
             console.plain(on_disk.outcome(str(output), what, product.plan, seconds, product.kept))
+
+
+def _on_workers(plan: BlockPlan, workers: int) -> str:
+    """How many workers there are, and how long they take for a plan."""
+    from tilewright.blocks.simulated import told
+    from tilewright.machine.sizes import duration_text
+
+    line = f"workers  {workers:,}"
+    if plan.tiles > _SIMULATED:
+        return line
+    found = told(plan, workers)
+    time = duration_text(found.seconds) if found.seconds >= 10 else f"{found.seconds:.1f} s"
+    return f"{line}, simulated: {time}, limited by {found.limit}"
 
 
 def _interrupted(product: Product, output: Path) -> int:

@@ -12,9 +12,9 @@ import pytest
 from step_by_step import StepByStep
 
 from tilewright.blocks.foretold import Foretold, World
-from tilewright.blocks.planning import BlockPlan, Sizes, plan
+from tilewright.blocks.planning import BlockPlan, Rates, Sizes, plan
 from tilewright.blocks.sharing import Shared
-from tilewright.blocks.simulated import planned, simulated_cluster
+from tilewright.blocks.simulated import planned, simulated_cluster, told
 from tilewright.blocks.simulation import simulate
 from tilewright.engine.partial import Partial
 from tilewright.engine.request import Request
@@ -201,6 +201,15 @@ def test_ten_thousand_workers_and_a_million_cubed_take_few_events() -> None:
     assert told.read_bytes == told.plan.read_bytes and len(told.worker_bytes) == 10_000
     assert told.seconds >= max(told.bounds_s.values()) > 0.8 * told.seconds
     assert told.read_bytes + told.written_bytes > told.least_bytes
+
+
+def test_a_cluster_that_is_there_is_told_at_the_rates_that_were_measured() -> None:
+    """Of one process; all workers together get no more of the storage."""
+    rates = Rates(flops=1e9, read_bytes=2e8, write_bytes=1e8)
+    found = plan(product(3000, 2500, 2100, workers=4), 8 << 20, rates, least_tiles=16)
+    one = told(found, 4)
+    assert one.bounds_s["storage"] == pytest.approx((one.read_bytes + 2 * one.written_bytes) / 2e8)
+    assert one.limit == "arithmetic" and one.seconds == pytest.approx(found.sizes.flops / 4e9, rel=0.15)
 
 
 def test_the_bound_of_bytes_is_that_of_a_workers_memory_and_of_its_share() -> None:
