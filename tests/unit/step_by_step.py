@@ -11,6 +11,7 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from functools import partial
 
+from tilewright.blocks.dealing import Deal
 from tilewright.blocks.foretold import World
 from tilewright.blocks.planning import BlockPlan
 
@@ -24,6 +25,7 @@ class Transfer:
 
 @dataclass(eq=False)
 class Tile:
+    task: int
     number: int
     places: tuple[object, object]  #: What tells its panels of A, and of B, from those of other tiles.
     is_last: Callable[[], bool]  #: Whether all other layers have been begun to be written.
@@ -49,7 +51,6 @@ class Hands:
 
     flops_per_s: float
     tiles: list[Tile] = field(default_factory=list)  #: There, and not begun.
-    dealt: int = 0  #: On their way, there, and begun.
     kept: list[list[object]] = field(default_factory=list)  #: Of A and of B, the last two panels asked for.
     reads: list[Step] = field(default_factory=list)
     writes: list[Tile] = field(default_factory=list)
@@ -63,8 +64,8 @@ class StepByStep:
 
     def __init__(self, plan: BlockPlan, world: World, layers: int = 1) -> None:
         self.plan, self.world, self.layers, self.now_s, self.moved = plan, world, layers, 0.0, 0.0
-        self.todo = [self.tile(tile, layer) for tile in plan.order() for layer in range(layers)]
-        self.hands, self.left = [Hands(rate) for rate in world.rates], len(self.todo)
+        self.hands, self.left = [Hands(rate) for rate in world.rates], layers * plan.tiles
+        self.dealer = Deal((tile * layers + layer for tile in plan.order() for layer in range(layers)), world.workers)
         self.written: dict[int, int] = {}
         self.begun: dict[int, int] = {}
         self.post: list[tuple[Tile, Hands]] = []
@@ -81,7 +82,8 @@ class StepByStep:
             self.next()
         return self.now_s
 
-    def tile(self, number: int, layer: int) -> Tile:
+    def tile(self, task: int) -> Tile:
+        number, layer = divmod(task, self.layers)
         _, row, column = self.plan.place(number)
         rows, columns = self.plan.part(0, row), self.plan.part(1, column)
         k = self.plan.sizes.extents[2]
@@ -93,12 +95,11 @@ class StepByStep:
             return self.begun.get(number, 0) == self.layers - 1
 
         places = ("a", row, layer), ("b", column, layer)
-        return Tile(number, places, is_last, rows.stop - rows.start, columns.stop - columns.start, depths or [0])
+        return Tile(task, number, places, is_last, rows.stop - rows.start, columns.stop - columns.start, depths or [0])
 
     def deal(self, hands: Hands) -> None:
-        while self.todo and hands.dealt < 2:
-            hands.dealt += 1
-            self.post.append((self.todo.pop(0), hands))
+        for task in self.dealer.to(id(hands)):
+            self.post.append((self.tile(task), hands))
 
     def scheduler(self) -> Waits:
         while True:
@@ -158,9 +159,8 @@ class StepByStep:
         while True:
             yield lambda: bool(hands.writes)
             yield from self.written_out(hands.writes[0])
-            hands.writes.pop(0)
+            self.dealer.ended(hands.writes.pop(0).task)
             self.left -= 1
-            hands.dealt -= 1
             self.deal(hands)
 
     def written_out(self, tile: Tile) -> Waits:

@@ -108,8 +108,9 @@ class Cluster:
         TilewrightError
             As a worker raised it.
         """
-        deal = Deal(tile for tile in share.plan.order() if tile not in journal.done)
-        total, (m, n, k) = len(deal.waiting), share.plan.sizes.extents
+        missing = (tile for tile in share.plan.order() if tile not in journal.done)
+        deal = Deal(missing, len(self.workers))
+        total, (m, n, k) = deal.waiting, share.plan.sizes.extents
         made: list[int] = []
         flops = share.plan.sizes.flops * total // share.plan.tiles
         with (

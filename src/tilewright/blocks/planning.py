@@ -54,7 +54,9 @@ class Sizes:
     batch: int = 1  #: Products of these extents.
     #: Bytes that a step on (rows, columns, depth) takes beside tile and panels.
     extra_bytes: Callable[[int, int, int], int] = field(default=lambda rows, columns, depth: 0, compare=False)
-    workers: int = 0  #: Processes that make tiles, where none finds the panels of the tile before; 0 for this one.
+    workers: int = (
+        0  #: Processes that make tiles, of which panels of the tile before are not counted on; 0 for this one.
+    )
 
     @property
     def flops(self) -> int:
@@ -300,7 +302,7 @@ def _made(sizes: Sizes, shape: tuple[int, int, int], tiles: int, *, by_columns: 
 
 
 def _read_bytes(sizes: Sizes, rows: int, columns: int, depth: int, *, by_columns: bool) -> int:
-    """What the runner's panels read: it keeps :data:`PANELS` of each operand."""
+    """What the runner's panels read, for workers at most: it keeps :data:`PANELS` of each operand."""
     m, n, k = sizes.extents
     (a_rows, a_columns), (b_rows, b_columns), _ = sizes.chunks
     if 0 in (m, n, k):
@@ -308,7 +310,7 @@ def _read_bytes(sizes: Sizes, rows: int, columns: int, depth: int, *, by_columns
     a = _covered(m, rows, a_rows) * _covered(k, depth, a_columns) * sizes.operand_bytes[0]
     b = _covered(k, depth, b_rows) * _covered(n, columns, b_columns) * sizes.operand_bytes[1]
     down, across = -(-m // rows), -(-n // columns)
-    if -(-k // depth) > PANELS or sizes.workers:
+    if -(-k // depth) > PANELS or sizes.workers:  # who dies or joins leaves and finds no panels
         a, b = a * across, b * down
     elif by_columns:  # a whole column of B's panels stays while A's pass, and A's stay at the turn
         a = a * across - (across - 1) * (m - (down - 1) * rows) * k * sizes.operand_bytes[0]
@@ -351,6 +353,8 @@ def _seconds(sizes: Sizes, shape: tuple[int, int, int], read: int, written: int,
     count = down * across * sizes.batch
     one = sizes.flops / rates.flops / count + _TILE_SECONDS + panels * _STEP_SECONDS
     steps = one * -(-count // max(1, sizes.workers))  # who has made a tile less than others waits for them
+    if sizes.workers:  # whoever gives tiles out, and notes them, does so for all
+        steps = max(steps, count * _TILE_SECONDS)
     reads, writes = read / rates.read_bytes, written / rates.write_bytes
     if tiles == 1:
         return max(steps, reads) + writes

@@ -8,7 +8,7 @@ import itertools
 import pytest
 from hypothesis import given, strategies as st
 
-from tilewright.blocks.planning import BlockPlan, Rates, Sizes, plan
+from tilewright.blocks.planning import PANELS, BlockPlan, Rates, Sizes, plan
 from tilewright.errors import ArgumentValueError
 
 EXTENTS = st.integers(1, 3000)
@@ -86,24 +86,47 @@ def test_the_plan_says_what_it_does() -> None:
     assert dataclasses.replace(found, read_bytes=0).facts["reads"] == "0"
 
 
-def test_tiles_made_for_themselves_read_their_own_panels() -> None:
-    sizes = Sizes((4096, 4096, 4096), (4, 4), 4, 4, workers=2)
-    found = plan(sizes, 256 << 20, least_tiles=8)
-    down, across, _ = found.grid
-    assert found.tiles >= 8
-    assert found.read_bytes == 4 * 4096 * 4096 * (down + across)
-    assert max(down, across) <= 4  # strips would read one operand once for each
-    assert down * found.rows == across * found.columns == 4096  # of one size, so that workers end together
+def read_by_parts(found: BlockPlan, workers: int) -> list[int]:
+    """Bytes of A's and of B's panels where each worker goes through its part of the tiles and keeps the last ones."""
+    order, panels, read = list(found.order()), found.grid[2], [0, 0]
+    ends = [len(order) * i // workers for i in range(workers + 1)]
+    for i, j in itertools.pairwise(ends):
+        kept: tuple[list[object], list[object]] = ([], [])
+        for tile, panel in itertools.product(order[i:j], range(panels)):
+            entry, *at = found.place(tile)
+            for axis, held in enumerate(kept):
+                place = entry, at[axis], panel
+                side, depth = found.part(axis, at[axis]), found.part(2, panel)
+                if place in held:
+                    held.remove(place)
+                else:
+                    elements = (side.stop - side.start) * (depth.stop - depth.start)
+                    read[axis] += elements * found.sizes.operand_bytes[axis]
+                held[:] = [*held, place][-PANELS:]
+    return read
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3, 4, 7])
+@pytest.mark.parametrize("tile", [(100, 240), (200, 120), (600, 180), (300, 720), (60, 60)])
+@pytest.mark.parametrize("memory", [40 << 20, 14 << 20, 7 << 20])
+def test_workers_read_the_panels_of_their_part(workers: int, tile: tuple[int, int], memory: int) -> None:
+    found = plan(Sizes((600, 720, 4096), (4, 2), 4, 4, workers=workers), memory, tile=tile)
+    down, across, panels = found.grid
+    counted, whole = read_by_parts(found, workers), (600 * 4096 * 4 * across, 720 * 4096 * 2 * down)
+    if panels > PANELS:
+        assert counted == list(whole)
+    assert all(x <= y for x, y in zip(counted, whole, strict=True)) and sum(whole) == found.read_bytes
 
 
 def test_workers_share_steps_and_storage() -> None:
-    def seconds(workers: int, rates: Rates) -> float:
+    def planned(workers: int, rates: Rates) -> BlockPlan:
         sizes = Sizes((4096, 4096, 4096), (4, 4), 4, 4, workers=workers)
-        return plan(sizes, 256 << 20, rates, least_tiles=16).seconds
+        return plan(sizes, 256 << 20, rates, least_tiles=16)
 
-    quick, slow = Rates(read_bytes=1e10, write_bytes=1e10), Rates(read_bytes=1e8)
-    assert 3.5 < seconds(1, quick) / seconds(4, quick) < 4
-    assert seconds(1, slow) == pytest.approx(seconds(4, slow), rel=0.05)  # both wait for the storage
+    quick, slow = Rates(read_bytes=1e10, write_bytes=1e10), Rates(read_bytes=1e8, write_bytes=1e10)
+    assert 3.5 < planned(1, quick).seconds / planned(4, quick).seconds < 4
+    found = planned(4, slow)
+    assert found.seconds == pytest.approx(found.read_bytes / 1e8, rel=0.05)  # all wait for the storage
 
 
 @pytest.mark.parametrize("workers", [2, 3, 4, 5])
