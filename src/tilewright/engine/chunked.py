@@ -30,6 +30,8 @@ Chunks = tuple[int, ...]
 Key = Any
 #: Chunks along k, at most, that a step has in memory at once where it has threads to compute some before their turn.
 _AT_ONCE = 4
+#: Multiply-adds of a step, about 10 ms of a core's: it should take longer than a scheduler needs for a task.
+_ENOUGH = 1 << 29
 
 
 class Stretch(NamedTuple):
@@ -61,21 +63,25 @@ def stretches(a: Chunks, b: Chunks) -> list[Stretch]:
     return found or [Stretch(0, 0, slice(0, 0), slice(0, 0))]
 
 
-def steps(found: Sequence[Stretch], bytes_a_column: int, most_bytes: int) -> tuple[tuple[Stretch, ...], ...]:
-    """Neighbouring stretches in one step while what they are given has at most so many bytes; one at least.
+def steps(
+    found: Sequence[Stretch], work: int, bytes_given: int, most_bytes: int, enough: int = _ENOUGH
+) -> tuple[tuple[Stretch, ...], ...]:
+    """Neighbouring stretches in one step, until that has `enough` work or is given at most so many bytes.
 
-    >>> [len(x) for x in steps(stretches((2, 2, 2), (2, 2, 2)), 10, 50)]
-    [2, 1]
+    `work` and `bytes_given` are those of a column of A with a row of B.
+
+    >>> cut = stretches((2,) * 6, (2,) * 6)
+    >>> [len(x) for x in steps(cut, 1, 10, 50)], [len(x) for x in steps(cut, 1, 0, 50, enough=6)]
+    ([2, 2, 2], [3, 3])
     """
     made: list[list[Stretch]] = []
-    room = -1
+    depth = 0
     for stretch in found:
-        needed = stretch.depth * bytes_a_column
-        if needed > room or not made:
+        if not made or depth * work >= enough or (depth + stretch.depth) * bytes_given > most_bytes:
             made.append([])
-            room = most_bytes
+            depth = 0
         made[-1].append(stretch)
-        room -= needed
+        depth += stretch.depth
     return tuple(map(tuple, made))
 
 

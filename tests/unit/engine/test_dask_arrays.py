@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import logging
 import pickle
 import threading
 from collections.abc import Callable
@@ -121,7 +120,7 @@ def test_chunks_change_no_bit(product: Any) -> None:
 
 
 @pytest.mark.volume
-@settings(max_examples=2000, deadline=None)
+@settings(max_examples=500, deadline=None)
 @given(products(), st.sampled_from(["1B", "1kB", "1MB"]))
 def test_chunks_change_no_bit_at_length(product: Any, room: str) -> None:
     with dask.config.set({"array.chunk-size": room}):
@@ -150,10 +149,16 @@ def test_what_is_computed_block_by_block_has_a_task_a_chunk_of_c() -> None:
 def test_other_chunks_make_chains_along_k_as_long_as_memory_demands() -> None:
     x = da.from_array(RANDOM.random((400, 400)), chunks=100)
     lengths = {}
-    for room in ("1B", "320kB", "10MB"):
+    for room in ("1B", "2600kB", "40MB"):
         with dask.config.set({"array.chunk-size": room}):
             lengths[room] = (len(tasks(tw.matmul(x, x))) - 1 - 16) / 16
-    assert lengths == {"1B": 4, "320kB": 2, "10MB": 1}
+    assert lengths == {"1B": 4, "2600kB": 2, "40MB": 1}
+
+
+def test_steps_of_a_chain_have_work_enough_and_no_more() -> None:
+    x = da.from_array(np.ones((1 << 10, 1 << 10), np.int8), chunks=(1 << 10, 1 << 8))
+    found = tw.matmul(x, x.T)
+    assert len(found.dask) == 4 + 1 + 2  # chunks, what is shared, two steps of 2**29 multiply-adds
 
 
 def test_chunks_that_one_task_needs_are_computed_in_it_and_once() -> None:
@@ -240,25 +245,6 @@ def test_graphs_can_be_sent() -> None:
     sent = pickle.dumps(found)
     assert b"Product" in sent and b"Partial" not in sent  # what a process made for itself stays there
     assert np.array_equal(pickle.loads(sent).compute(), values)
-
-
-def test_workers_of_a_cluster_give_the_same_bits(tmp_path: Path) -> None:
-    distributed = pytest.importorskip("distributed", reason="the extra `cluster` is not installed")
-    lazy = da.from_array(X, chunks=7).map_blocks(np.copy), da.random.default_rng(1).random((20, 25), chunks=6)
-    options: dict[str, Any] = {"epilogue": lambda total, x: tw.relu(total - x), "epilogue_args": [BIAS]}
-    expected = tw.matmul(*(x.compute(scheduler="synchronous") for x in lazy), **options)
-    with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0", silence_logs=logging.CRITICAL,
-            host="127.0.0.1", local_directory=str(tmp_path),
-        ) as cluster,
-        distributed.Client(cluster, set_as_default=False) as client,
-        dask.config.set({"array.chunk-size": "500B"}),
-    ):  # fmt: skip
-        found = tw.matmul(*lazy, **options)
-        assert np.array_equal(client.compute(found).result(), expected)
-        held = client.persist(lazy[0])
-        assert np.array_equal(client.compute(tw.matmul(held, lazy[1], **options)).result(), expected)
 
 
 @pytest.mark.parametrize(

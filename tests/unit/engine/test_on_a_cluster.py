@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import dask
 import dask.array as dask_array
 import numpy as np
 import pytest
@@ -74,6 +75,19 @@ def test_workers_multiply_on_their_gpus(client: Any, folder: Path) -> None:
     np.save(folder / "b.npy", b)
     found = tw.matmul(folder / "a.npy", folder / "b.npy", folder / "c.npy", client=client, device="simulated")
     assert np.array_equal(np.load(found), tw.matmul(a, b))
+
+
+def test_products_of_dask_arrays_are_computed_by_its_workers(client: Any) -> None:
+    x = np.random.default_rng(4).random((30, 20))
+    lazy = dask_array.from_array(x, chunks=7).map_blocks(np.copy), dask_array.random.random((20, 25), chunks=6)
+    options: dict[str, Any] = {"epilogue": lambda total, x: tw.relu(total - x), "epilogue_args": [np.arange(25.0)]}
+    expected = tw.matmul(x, lazy[1].compute(scheduler="synchronous"), **options)
+    with dask.config.set({"array.chunk-size": "4kB"}):  # chains of steps
+        found = tw.matmul(*lazy, **options)
+        assert len(found.dask) > 2 * found.npartitions
+        assert np.array_equal(client.compute(found).result(), expected)
+        held = client.persist(lazy[0])
+        assert np.array_equal(client.compute(tw.matmul(held, lazy[1], **options)).result(), expected)
 
 
 def test_a_vector_is_an_operand(client: Any, folder: Path) -> None:

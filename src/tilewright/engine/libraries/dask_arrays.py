@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import sys
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -23,12 +22,14 @@ from dask.tokenize import tokenize
 from dask.utils import parse_bytes
 
 from tilewright.engine import operands as numpy_operands
-from tilewright.engine.chunked import Operand, Product, steps, stretches
+from tilewright.engine.chunked import Operand, Product, Stretch, steps, stretches
 from tilewright.engine.libraries import Array
 from tilewright.engine.partial import Partial
 from tilewright.engine.request import Request
 from tilewright.engine.shapes import Axes, matrices_at, matrices_last, result_shape
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
+
+_Chunks = tuple[tuple[int, ...], ...]
 
 
 def array(value: Any, name: str) -> Array:
@@ -108,17 +109,21 @@ def _product(a: Any, b: Any, asked: Request) -> Any:
     batch = [cuts[n] for n in range(-max(a.ndim, b.ndim), -2)]
     chunks = (*batch, cuts.get("i", (1,)), cuts.get("j", (1,)))
     left, right = _sources(a, b, chunks)
-    held = sum(
-        max(most, default=0) * x.dtype.itemsize
-        for found, x, most in ((left, a, chunks[-2]), (right, b, chunks[-1]))
-        if found.held
-    )
-    held *= math.prod(max(n, default=0) for n in batch)
-    room = parse_bytes(dask.config.get("array.chunk-size")) if partial.splits_k else sys.maxsize
     first, second = (Operand(x.name, x.dtype, x.chunks, is_left=side) for x, side in ((a, True), (b, False)))
-    cut = steps(stretches(cuts["k"], cuts["l"]), held, room)
+    cut = _steps(stretches(cuts["k"], cuts["l"]), chunks, (a.dtype.itemsize * left.held, b.dtype.itemsize * right.held))
+    if not partial.splits_k:
+        cut = (tuple(itertools.chain(*cut)),)
     shared = Product(first, second, shape, chunks, cut, asked, {**left.tasks, **right.tasks})
     return _graph(shared, partial, (a, b), left.layers | right.layers)
+
+
+def _steps(found: list[Stretch], chunks: _Chunks, given: tuple[int, int]) -> tuple[tuple[Stretch, ...], ...]:
+    """The steps of a chunk of C: one where tasks are given no elements of A nor of B, which take so many bytes."""
+    batch, rows, columns = math.prod(map(max, chunks[:-2])), max(chunks[-2]), max(chunks[-1])
+    if not any(given):
+        return (tuple(found),)
+    most = parse_bytes(dask.config.get("array.chunk-size")) // 8
+    return steps(found, batch * rows * columns, batch * (rows * given[0] + columns * given[1]), most)
 
 
 class _Source(NamedTuple):
@@ -129,7 +134,7 @@ class _Source(NamedTuple):
     held: bool  #: Whether chunks are computed before, so that those of a step are in memory at once.
 
 
-def _sources(a: Any, b: Any, chunks: tuple[tuple[int, ...], ...]) -> tuple[_Source, _Source]:
+def _sources(a: Any, b: Any, chunks: _Chunks) -> tuple[_Source, _Source]:
     """Those of both operands of a C with these chunks."""
     tiles = math.prod(map(len, chunks))
     once = [tiles * n == x.npartitions for x, n in ((a, a.numblocks[-1]), (b, b.numblocks[-min(b.ndim, 2)]))]
