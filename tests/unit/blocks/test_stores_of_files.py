@@ -128,14 +128,13 @@ extents = st.lists(st.integers(1, 3), max_size=2).flatmap(
 )
 
 
-def of_every_kind(test: Callable[..., None]) -> Any:
+def of_every_kind(test: Callable[..., None], examples: int) -> Any:
     """A property of stores of each kind, shape and dtype."""
     drawn = given(data=st.data(), shape=extents, dtype=st.sampled_from(DTYPES))
-    return pytest.mark.parametrize("kind", KINDS)(drawn(settings(max_examples=40)(test)))
+    return pytest.mark.parametrize("kind", KINDS)(settings(max_examples=examples)(drawn(test)))
 
 
-@of_every_kind
-def test_reading_is_slicing(kind: str, data: st.DataObject, shape: tuple[int, ...], dtype: str) -> None:
+def check_reading(kind: str, data: st.DataObject, shape: tuple[int, ...], dtype: str) -> None:
     array = random(shape, dtype)
     with tempfile.TemporaryDirectory() as folder:
         store = opened(KINDS[kind](array, Path(folder)), "a")
@@ -150,8 +149,7 @@ def test_reading_is_slicing(kind: str, data: st.DataObject, shape: tuple[int, ..
     np.testing.assert_array_equal(into, wanted)
 
 
-@of_every_kind
-def test_writing_is_assigning(kind: str, data: st.DataObject, shape: tuple[int, ...], dtype: str) -> None:
+def check_writing(kind: str, data: st.DataObject, shape: tuple[int, ...], dtype: str) -> None:
     array = random(shape, dtype)
     with tempfile.TemporaryDirectory() as folder:
         result = KINDS[kind](array, Path(folder))
@@ -170,6 +168,12 @@ def test_writing_is_assigning(kind: str, data: st.DataObject, shape: tuple[int, 
             np.testing.assert_array_equal(whole, array[at] if len(shape) > 1 else array[None])
         store.close()
         again.close()
+
+
+test_reading_is_slicing = of_every_kind(check_reading, 20)
+test_writing_is_assigning = of_every_kind(check_writing, 20)
+test_much_reading_is_slicing = pytest.mark.volume(of_every_kind(check_reading, 200))
+test_much_writing_is_assigning = pytest.mark.volume(of_every_kind(check_writing, 200))
 
 
 @pytest.mark.parametrize("columns", [3, 700, 1100, 400_000])
