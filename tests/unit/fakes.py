@@ -1,4 +1,4 @@
-"""Catalogue records that need no compiler, for tests of what iterates the catalogue."""
+"""Catalogue records that need no compiler, and a host to measure on that is idle."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.profiling import Counts, Sectors, Unit, Wavefronts
+from tilewright.rates.turns import Host
 
 Array = npt.NDArray[Any]
+#: Nobody else works on it, so no turn is taken again; nothing is waited for, and no cache emptied.
+IDLE = Host(others=lambda: 0.0, settle=lambda: None, evict=lambda: None)
 
 
 def canonical(a: Array, b: Array) -> Array:

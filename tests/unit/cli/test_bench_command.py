@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import fakes
 import numpy as np
 import pytest
 
@@ -30,8 +31,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Short samples, no rest between them, none taken again: nothing here is about the times."""
     for seconds in ("WARM_SECONDS", "BEFORE_SECONDS", "SAMPLE_SECONDS"):
         monkeypatch.setattr(turns, seconds, 0.0001)
-    alone = turns.Host(others=lambda: 0.0, settle=lambda: None, evict=lambda: None)
-    monkeypatch.setattr(turns, "Host", lambda: alone)
+    monkeypatch.setattr(turns, "Host", lambda: fakes.IDLE)
 
 
 @pytest.fixture

@@ -24,8 +24,7 @@ def unknown(name: str, cc: tuple[int, int]) -> set[str]:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("cc", [(7, 5), (12, 0)], ids=str)
-@pytest.mark.parametrize("name", ["tiled", "results_8"])
+@pytest.mark.parametrize(("name", "cc"), [("tiled", (12, 0)), ("results_8", (7, 5))], ids=str)
 def test_what_the_assembler_emits_has_a_row(name: str, cc: tuple[int, int]) -> None:
     assert unknown(name, cc) == set()
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from fakes import IDLE
 
 from tilewright import waiting
 from tilewright.errors import ArgumentValueError, LimitError, MissingExtraError
@@ -13,11 +14,9 @@ from tilewright.rates import sweeping
 from tilewright.rates.plan import Asked
 from tilewright.rates.record import Point, Rate
 from tilewright.rates.sweeping import Sweeping
-from tilewright.rates.turns import Host
 from tilewright.waiting import Activity
 
 SIZES = ((4, 4, 4), (5, 5, 5), (6, 6, 6))
-QUICK = Host(settle=lambda: None, evict=lambda: None)
 
 
 class Watching:
@@ -37,7 +36,7 @@ def test_progress_counts_points_and_those_that_are_kept() -> None:
     asked = Asked(sizes=SIZES, against=("numpy",), samples=1)
     watching, done = Watching(), []
     with waiting.watched(watching):
-        for _ in Sweeping(asked, QUICK).rates(2):
+        for _ in Sweeping(asked, IDLE).rates(2):
             timing = next(work for work in watching.works if work.doing == "timing")
             assert timing.done is not None
             done.append(timing.done())
@@ -45,7 +44,7 @@ def test_progress_counts_points_and_those_that_are_kept() -> None:
 
 
 def test_a_file_s_rates_must_be_of_the_sweep_s_points() -> None:
-    sweep = Sweeping(Asked(sizes=SIZES, against=("numpy",)), QUICK)
+    sweep = Sweeping(Asked(sizes=SIZES, against=("numpy",)), IDLE)
     rates = [Rate(point, "measured", 1.0, 1.0, 1.0, (1.0,)) for point in sweep.points]
     assert [sweep.whole(rates[:count]) for count in range(7)] == [0, 0, 2, 2, 4, 4, 6]
     assert sweep.whole([*rates, rates[0]]) == 6
@@ -58,7 +57,7 @@ def test_operands_of_a_measured_product_are_random_and_the_same(monkeypatch: pyt
     monkeypatch.setattr(sweeping, "matmul", lambda a, b: (seen.append((a, b)), a @ b)[1])
     lefts = []
     for seed in (0, 0, 1):
-        list(Sweeping(Asked(sizes=SIZES[:1], samples=1, dtypes=("int32",), seed=seed), QUICK).rates())
+        list(Sweeping(Asked(sizes=SIZES[:1], samples=1, dtypes=("int32",), seed=seed), IDLE).rates())
         lefts.append(seen[-1][0])
     first, again, other = lefts
     assert first.std() > 100
@@ -69,7 +68,7 @@ def test_operands_of_a_measured_product_are_random_and_the_same(monkeypatch: pyt
 def test_each_sample_is_of_its_contender(monkeypatch: pytest.MonkeyPatch) -> None:
     taken = sweeping.turns([], 0).__class__(((3.0, 1.0, 2.0), (30.0, 10.0, 20.0)), disturbed=True)
     monkeypatch.setattr(sweeping, "turns", lambda *_, **__: taken)
-    ((ours, peer),) = Sweeping(Asked(sizes=SIZES[:1], against=("numpy",), samples=3), QUICK).rates()
+    ((ours, peer),) = Sweeping(Asked(sizes=SIZES[:1], against=("numpy",), samples=3), IDLE).rates()
     assert (ours.point.contender, ours.seconds, ours.samples) == ("matmul", 2.0, (3.0, 1.0, 2.0))
     assert (peer.point.contender, peer.seconds, peer.least_seconds) == ("numpy", 20.0, 15.0)
     assert ours.flags == ("noisy", "disturbed")
@@ -83,9 +82,9 @@ def test_only_a_processor_s_caches_can_be_emptied(monkeypatch: pytest.MonkeyPatc
         sweeping.inventory, "devices", lambda: [Device("cpu", "", "processor"), Device("opencl:0", "", "gpu")]
     )
     asked = Asked(sizes=SIZES[:1], caches=("cold",))
-    assert Sweeping(asked, QUICK).points == (Point("matmul", "cpu", "float32", 4, 4, 4, caches="cold"),)
+    assert Sweeping(asked, IDLE).points == (Point("matmul", "cpu", "float32", 4, 4, 4, caches="cold"),)
     with pytest.raises(ArgumentValueError, match="cold must be of the processor"):
-        Sweeping(replace(asked, devices=("opencl",)), QUICK)
+        Sweeping(replace(asked, devices=("opencl",)), IDLE)
 
 
 @pytest.mark.parametrize("names", [(), ("numpy",), ("numpy", "torch")], ids=" ".join)
@@ -98,7 +97,7 @@ def test_what_fails_is_kept_and_the_others_take_turns(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(sweeping, "matmul", broken)
     monkeypatch.setitem(sweeping.PEERS, "torch", replace(sweeping.PEERS["torch"], module="json", prepare=unknown))
-    found = [rate for group in Sweeping(Asked(sizes=SIZES, against=names, samples=1), QUICK).rates() for rate in group]
+    found = [rate for group in Sweeping(Asked(sizes=SIZES, against=names, samples=1), IDLE).rates() for rate in group]
     assert [rate.point.contender for rate in found] == ["matmul", *names] * 3
     said = {"matmul": "matmul: over the limit", "torch": "no such dtype", "numpy": ""}
     assert all(rate.failed == said[rate.point.contender] for rate in found)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import browser
+import fakes
 import pytest
 
 pytest.importorskip("numba.cuda", reason="the gpu extra brings the compilers")
@@ -19,6 +20,7 @@ from tilewright.cli import bench, report as command
 from tilewright.kernels.catalogue import Record
 from tilewright.profiling.steps import steps
 from tilewright.profiling.watching import usual_extents, watch
+from tilewright.rates import turns
 from tilewright.rates.plan import Asked
 from tilewright.report.html import lanes, page, partition, report
 from tilewright.report.html.report import Material
@@ -37,7 +39,9 @@ def material() -> Material:
         dtypes=("int32",),
         samples=3,
     )
-    sweep, _ = bench._swept(asked, None, peers_named=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(turns, "Host", lambda: fakes.IDLE)
+        sweep, _ = bench._swept(asked, None, peers_named=True)
     return command._gathered("vectorised", "130,128,16", None, "a6000", "coalesced,padded", sweep)
 
 
