@@ -65,7 +65,7 @@ class StepByStep:
     def __init__(self, plan: BlockPlan, world: World, layers: int = 1) -> None:
         self.plan, self.world, self.layers, self.now_s, self.moved = plan, world, layers, 0.0, 0.0
         self.hands, self.left = [Hands(rate) for rate in world.rates], layers * plan.tiles
-        self.dealer = Deal((tile * layers + layer for tile in plan.order() for layer in range(layers)), world.workers)
+        self.dealer = Deal((tile * layers + layer for layer in range(layers) for tile in plan.order()), world.workers)
         self.written: dict[int, int] = {}
         self.begun: dict[int, int] = {}
         self.post: list[tuple[Tile, Hands]] = []

@@ -66,7 +66,7 @@ class _Sums:
 class _Simulation:
     def __init__(self, plan: BlockPlan, world: World, layers: int) -> None:
         self.plan, self.world, self.layers = plan, world, layers
-        self.deal = Deal((tile * layers + layer for tile in plan.order() for layer in range(layers)), world.workers)
+        self.deal = Deal((tile * layers + layer for layer in range(layers) for tile in plan.order()), world.workers)
         self.workers = [Worker(number, rate, self) for number, rate in enumerate(world.rates)]
         self.lives = [random.Random(f"{world.seed} {number}") for number in range(world.workers)]
         self.living = set(range(world.workers))
