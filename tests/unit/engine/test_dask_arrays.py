@@ -127,12 +127,16 @@ def test_chunks_change_no_bit_at_length(product: Any, room: str) -> None:
         check(*product)
 
 
-def test_the_other_operand_may_be_numpys() -> None:
+def test_the_other_operand_may_be_numpys(tmp_path: Path) -> None:
     expected = tw.matmul(X, Y)
     lazy = da.from_array(X, chunks=7), da.from_array(Y, chunks=7)
     for found in (tw.matmul(lazy[0], Y), tw.matmul(X, lazy[1]), tw.matmul(lazy[0], np.asfortranarray(Y))):
         assert isinstance(found, da.Array) and np.array_equal(found.compute(), expected)
     assert np.array_equal(tw.matmul(X.tolist(), lazy[1]).compute(), tw.matmul(X.tolist(), Y))
+    np.save(tmp_path / "y.npy", Y)
+    found = tw.matmul(da.ones((3, 20), chunks=3), np.load(tmp_path / "y.npy", mmap_mode="r"))
+    assert len(tasks(found)) == 3  # the file, what is shared, and the one chunk, which reads it
+    assert np.array_equal(found.compute(), tw.matmul(np.ones((3, 20)), Y))
 
 
 def tasks(x: Any) -> dict[Any, Any]:

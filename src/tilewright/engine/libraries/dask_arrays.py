@@ -74,8 +74,8 @@ def _arrays(a: Any, b: Any) -> tuple[Any, Any]:
     if isinstance(a, da.Array) and isinstance(b, da.Array):
         return a, b
     if isinstance(a, da.Array):
-        return a, _cut(numpy_operands.array(b, "b"), -2, a.chunks[-1] if a.ndim else ())
-    return _cut(numpy_operands.array(a, "a"), -1, b.chunks[-min(b.ndim, 2)] if b.ndim else ()), b
+        return a, _cut(b, "b", -2, a.chunks[-1] if a.ndim else ())
+    return _cut(a, "a", -1, b.chunks[-min(b.ndim, 2)] if b.ndim else ()), b
 
 
 def _check(x: Any, name: str) -> None:
@@ -90,8 +90,9 @@ def _check(x: Any, name: str) -> None:
         )
 
 
-def _cut(x: Array, axis: int, along: tuple[int, ...]) -> Any:
-    """An array of NumPy's in chunks, those along k like the other's where extents fit."""
+def _cut(value: Any, name: str, axis: int, along: tuple[int, ...]) -> Any:
+    """Another operand in chunks, those along k like Dask's where extents fit; a mapped file is read by tasks."""
+    x = value if isinstance(value, np.memmap) else numpy_operands.array(value, name)
     own: list[Any] = ["auto"] * x.ndim
     axis = max(axis, -x.ndim)
     if x.ndim and sum(along) == x.shape[axis]:
