@@ -12,6 +12,7 @@ product took of processors beside what steps, reads and writes took of them when
 
 from __future__ import annotations
 
+import itertools
 import os
 import statistics
 import time
@@ -167,11 +168,15 @@ def worker_rates(folder: str, shape: tuple[int, int, int], from_s: float) -> Fou
         zlib.crc32(sums.view(np.uint8).data)
         c.flush()
 
+    k = a.shape[-1]
+    parts = itertools.cycle([slice(first, first + depth) for first in range(0, k - depth + 1, depth)])
     with ThreadPoolExecutor(2) as pool:
 
         def read() -> None:
-            first = pool.submit(a.read, (), slice(0, rows), slice(0, depth), left)
-            pool.submit(b.read, (), slice(0, depth), slice(0, columns), right).result()
+            """Other panels each time, as what was read before lies in the processor's caches."""
+            ks = next(parts)
+            first = pool.submit(a.read, (), slice(0, rows), ks, left)
+            pool.submit(b.read, (), ks, slice(0, columns), right).result()
             first.result()
 
         def step() -> None:
@@ -183,7 +188,7 @@ def worker_rates(folder: str, shape: tuple[int, int, int], from_s: float) -> Fou
     scratch.unlink()
     (steps_s, steps_busy_s), (read_s, read_busy_s), (write_s, write_busy_s) = seconds
     panels, tile = left.nbytes + right.nbytes, sums.nbytes
-    whole = panels * -(-a.shape[-1] // depth) + tile
+    whole = panels * -(-k // depth) + tile
     busy_s = (read_busy_s * (whole - tile) / panels + write_busy_s) / whole
     flops = 2 * rows * columns * depth
     return Found(flops / steps_s, panels / read_s, tile / write_s, busy_s, steps_busy_s / flops)
