@@ -138,7 +138,7 @@ def test_objects_and_random_numbers_are_not_trusted() -> None:
 
 def test_an_epilogue_whose_value_changed_is_traced_anew() -> None:
     a = np.ones((2, 2), np.float32)
-    for offset in (1.0, 2.0, 3.0):
+    for offset in (1.0, 2.0):
         found = tw.matmul(a, a, epilogue=lambda acc, offset=offset: acc + offset)
         assert (found == 2 + offset).all()
         assert (tw.matmul(a, a, epilogue=made(offset)) == 2 + offset).all()
