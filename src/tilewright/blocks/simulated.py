@@ -84,7 +84,7 @@ def told(plan: BlockPlan, workers: int) -> Foretold:
 
     >>> found = planned(Sizes((4096, 4096, 4096), (4, 4), 4, 4), World(4, 64 << 20))
     >>> told(found, 4).limit
-    'arithmetic'
+    'storage'
     """
     rates = plan.rates
     world = World(
