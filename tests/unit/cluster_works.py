@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +24,14 @@ class Recorded(Sums):
         super().add(a, b, sums, first=first)
         if first:
             (self.folder / f"{os.getpid()}.{len(list(self.folder.iterdir()))}").touch()
+
+
+class Slow(Recorded):
+    """Every tile takes a moment."""
+
+    def add(self, a: Array, b: Array, sums: Array, *, first: bool) -> None:
+        super().add(a, b, sums, first=first)
+        time.sleep(0.1)
 
 
 class Dying(Recorded):

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import math
 import queue
 import time
 from collections import Counter
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
+from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +25,7 @@ from tilewright.blocks.share import Share
 from tilewright.blocks.stores import Store
 from tilewright.errors import ArgumentTypeError, ArgumentValueError, DeviceError, MissingExtraError
 from tilewright.machine import host_memory
-from tilewright.machine.sizes import size_bytes
+from tilewright.machine.sizes import size_bytes, size_text
 from tilewright.version import __version__
 from tilewright.waiting import announced
 
@@ -50,7 +52,7 @@ class Seen:
 
 
 class Cluster:
-    """The workers that a client of Dask's has.
+    """The workers that a client of Dask's has; `warm` loads and compiles on each what a product needs.
 
     Raises
     ------
@@ -60,7 +62,7 @@ class Cluster:
         There is no worker, or one has another version of Tilewright.
     """
 
-    def __init__(self, client: Any) -> None:
+    def __init__(self, client: Any, warm: Callable[[], None] | None = None) -> None:
         distributed = _distributed()
         if not isinstance(client, distributed.Client) or client.asynchronous:
             raise ArgumentTypeError(
@@ -69,7 +71,7 @@ class Cluster:
             )
         self.client, self._failed = client, distributed.KilledWorker
         try:
-            self.workers: dict[str, Seen] = client.run(_seen)
+            self.workers: dict[str, Seen] = client.run(_seen, warm)
         except (ImportError, AttributeError) as error:
             raise DeviceError(
                 f"the cluster's workers must have Tilewright {__version__} (got: {error}); install it there"
@@ -94,7 +96,13 @@ class Cluster:
     def room(self, memory: int | str | None) -> int:
         """Bytes that tiles and panels may take on each worker, beside what the process has."""
         if memory is not None:
-            return size_bytes("`memory`", memory) - max(seen.held_bytes for seen in self.workers.values())
+            given, limit = size_bytes("`memory`", memory), min(x.limit_bytes or math.inf for x in self.workers.values())
+            if given > limit:
+                raise ArgumentValueError(
+                    f"`memory` must be at most what Dask lets each worker take, {size_text(int(limit))} (got "
+                    f"{size_text(given)}); start workers with more, or allow less"
+                )
+            return given - max(seen.held_bytes for seen in self.workers.values())
         hosts = Counter(_host(address) for address in self.workers)
         return min(_room(seen, hosts[_host(address)]) for address, seen in self.workers.items())
 
@@ -131,8 +139,13 @@ class Cluster:
         try:
             while deal.goes_on:
                 self._fill(workers, deal, held, sent, ended)
-                with contextlib.suppress(queue.Empty):
+                try:
                     future = ended.get(timeout=_LOOK_SECONDS)
+                except queue.Empty:
+                    future = None
+                if future is not None and future.status == "lost":  # its worker died since; Dask makes it again
+                    future.add_done_callback(ended.put)
+                elif future is not None:
                     tile = held.pop(future)
                     deal.ended(tile)
                     try:
@@ -167,21 +180,19 @@ class Cluster:
                 future.add_done_callback(ended.put)
 
     def _result(self, future: Any) -> int:
-        if future.status == "finished":
-            crc32: int = future.result()
-            return crc32
-        if future.status != "error":
-            raise DeviceError(
-                f"the cluster must keep its scheduler and tasks (a tile was {future.status}); connect again and run "
-                "again: finished tiles are kept"
-            )
-        error = future.exception()
-        if isinstance(error, self._failed):
+        try:
+            crc32: int = future.result()  # waits where it was lost just now
+        except self._failed as error:
             raise DeviceError(
                 f"the cluster's workers must live while they make a tile (it was lost with several: {error}); see "
                 "their logs, allow less memory, and run again: finished tiles are kept"
             ) from None
-        raise error
+        except CancelledError:
+            raise DeviceError(
+                f"the cluster must keep its scheduler and tasks (a tile was {future.status}); connect again and run "
+                "again: finished tiles are kept"
+            ) from None
+        return crc32
 
 
 def check_writers(plan: BlockPlan, c: Store) -> None:
@@ -240,8 +251,10 @@ def _itself(share: Share) -> Share:
     return share
 
 
-def _seen(dask_worker: Any) -> Seen:
-    """Runs on each worker."""
+def _seen(warm: Callable[[], None] | None, dask_worker: Any) -> Seen:
+    """Runs on each worker, which has all that it needs in memory when it is looked at."""
+    if warm is not None:
+        warm()
     limit = dask_worker.memory_manager.memory_limit
     held, available = host_memory.resident_bytes(), host_memory.available_bytes()
     return Seen(__version__, dask_worker.state.nthreads, held, limit, available)

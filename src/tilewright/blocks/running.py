@@ -62,8 +62,7 @@ class Run:
         self._operands = [x for x in stores[:2] if not x.resident]  # nobody else has those in memory
         self.identities = [x.identity() for x in self._operands]  #: Of operands outside memory.
         self._looked = time.monotonic()
-        tile = np.empty((plan.tiles_held, plan.rows * plan.columns), work.sums)
-        self._sums, self._writes = list(tile), [_nothing()] * plan.tiles_held
+        self._writes = [_nothing()] * plan.tiles_held
 
     def __call__(self) -> None:
         """Make C, but for the tiles that the journal has.
@@ -110,6 +109,7 @@ class Run:
 
     def _go(self, following: Callable[[], int | None], readers: ThreadPoolExecutor, writer: ThreadPoolExecutor) -> None:
         plan = self.plan
+        memory = np.empty((plan.tiles_held, plan.rows * plan.columns), self.work.sums)
         left = Panels(self.a, plan.rows, plan.depth, readers)
         right = Panels(self.b, plan.depth, plan.columns, readers)
         held = itertools.cycle(range(plan.tiles_held))
@@ -122,7 +122,7 @@ class Run:
                 place = next(held)
                 self._writes[place].result()  # whose buffer this was
             rows, columns, depth = self._where(step)
-            sums = _shaped(self._sums[place], rows, columns)
+            sums = _shaped(memory[place], rows, columns)
             a, b = (panel.result() for panel in panels)
             if depth.stop > depth.start or step.panel == 0:
                 self.work.add(a, b, sums, first=step.panel == 0)

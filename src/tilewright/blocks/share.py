@@ -19,6 +19,53 @@ from tilewright.errors import StorageError
 Stores = tuple[Store, Store, Store]
 
 
+class _Promises:
+    """Tiles that a worker's tasks ask for, and who waits for them; the journal of the run that makes them."""
+
+    def __init__(self) -> None:
+        self.done: dict[int, int] = {}  #: Always empty: whoever calls has the journal.
+        self._lock = threading.Lock()
+        self._waiting: deque[int] = deque()
+        self._promised: dict[int, Future[int]] = {}
+        self._served = False  # whether a thread makes tiles
+
+    def given(self, tile: int) -> tuple[Future[int], bool]:
+        """The promise of a tile, and whether a thread must begin to make tiles."""
+        with self._lock:
+            if tile in self._promised:
+                return self._promised[tile], False
+            promised = self._promised[tile] = Future()
+            self._waiting.append(tile)
+            begins, self._served = not self._served, True
+            return promised, begins
+
+    def next(self) -> int | None:
+        """The tile to be made next."""
+        with self._lock:
+            return self._waiting.popleft() if self._waiting else None
+
+    def add(self, tile: int, crc32: int) -> None:
+        """A tile is on disk."""
+        with self._lock:
+            promised = self._promised.pop(tile)
+        promised.set_result(crc32)
+
+    def ends(self) -> bool:
+        """Whether the thread that makes tiles ends, as none is asked for: the next that is begins another."""
+        with self._lock:
+            self._served = bool(self._waiting)
+            return not self._served
+
+    def fail(self, error: BaseException) -> None:
+        """Tell all who wait; the thread ends."""
+        with self._lock:
+            failed, self._promised = self._promised, {}
+            self._waiting.clear()
+            self._served = False
+        for promised in failed.values():
+            promised.set_exception(error)
+
+
 @dataclass(eq=False)
 class Share:
     """What a worker needs to make tiles of one product; it is sent once to each.
@@ -30,11 +77,8 @@ class Share:
     stores: Callable[[], Stores]  #: Opens A, B and C.
     work: Callable[[int], Work]  #: Arithmetic with so many threads.
     identities: list[dict[str, Any]]  #: Of A and B, as whoever calls sees them.
-    _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
+    _promises: _Promises = field(default_factory=_Promises, init=False)
     _run: Run | None = field(default=None, init=False)
-    _waiting: deque[int] = field(default_factory=deque, init=False)
-    _promised: dict[int, Future[int]] = field(default_factory=dict, init=False)
-    _served: bool = field(default=False, init=False)  #: Whether a thread makes tiles.
 
     def __reduce__(self) -> Any:
         """Other processes open the arrays themselves; what memory a step takes has been planned for."""
@@ -47,49 +91,24 @@ class Share:
         One thread makes all that are asked for, one at a time, as memory is planned for one: it reads the next's first
         panels meanwhile, and writes the one before.
         """
-        with self._lock:
-            if tile in self._promised:
-                return self._promised[tile]
-            promised = self._promised[tile] = Future()
-            self._waiting.append(tile)
-            if not self._served:
-                self._served = True
-                threading.Thread(target=self._serve, args=(threads,), name="tilewright-tiles", daemon=True).start()
+        promised, begins = self._promises.given(tile)
+        if begins:
+            threading.Thread(target=self._serve, args=(threads,), name="tilewright-tiles", daemon=True).start()
         return promised
 
     def _serve(self, threads: int) -> None:
         """Make tiles until none is asked for."""
-        while self._served:
+        while True:
             try:
                 if self._run is None:
                     self._run = self._opened(threads)
-                    self._run.journal = self
-                self._run.make(self._next)
+                    self._run.journal = self._promises
+                self._run.make(self._promises.next)
             except BaseException as error:  # whoever waits gets it, and nobody else could
-                with self._lock:
-                    failed, self._promised = self._promised, {}
-                    self._waiting.clear()
-                    self._served = False
-                for promised in failed.values():
-                    promised.set_exception(error)
+                self._promises.fail(error)
                 return
-            with self._lock:
-                self._served = bool(self._waiting)
-
-    def _next(self) -> int | None:
-        with self._lock:
-            return self._waiting.popleft() if self._waiting else None
-
-    @property
-    def done(self) -> dict[int, int]:
-        """None that a worker would know of: whoever calls has the journal."""
-        return {}
-
-    def add(self, tile: int, crc32: int) -> None:
-        """A tile is on disk."""
-        with self._lock:
-            promised = self._promised.pop(tile)
-        promised.set_result(crc32)
+            if self._promises.ends():
+                return
 
     def _opened(self, threads: int) -> Run:
         found = self.stores()

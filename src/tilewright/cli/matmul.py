@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tilewright.engine.request import Request
 
 #: Tiles whose cluster is simulated before it begins: these take some seconds.
-_SIMULATED = 50_000
+_SIMULATED = 5_000
 
 Dtype = Annotated[
     str | None,

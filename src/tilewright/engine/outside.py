@@ -66,17 +66,17 @@ def planned(
     Raises as :func:`tilewright.matmul`, StorageError and MissingExtraError as :func:`stores.opened`.
     """
     asked.check()
-    cluster = None if client is None else Cluster(client)
+    cluster, here = None if client is None else Cluster(client, _warm), asked
     if cluster is not None:
         a, b, out = (_shared(x, name) for x, name in ((a, "a"), (b, "b"), (out, "out")))
-        asked = replace(asked, threads=asked.threads or cluster.threads)
+        here = replace(asked, threads=asked.threads or cluster.threads)
     with ExitStack() as held:
         operands = []
         for value, name in ((a, "a"), (b, "b")):
             operands.append(stores.opened(value, name))
             held.callback(operands[-1].close)
-        product = _planned(operands[0], operands[1], out, asked, force=force)
-        product.cluster, product.paths = cluster, (a, b)
+        product = _planned(operands[0], operands[1], out, here, force=force)
+        product.asked, product.cluster, product.paths = asked, cluster, (a, b)
         product.lay_out(memory)
         yield product
 
@@ -260,8 +260,15 @@ def _three(a: str, b: str, c: str, matrices: tuple[int, ...]) -> tuple[Store, St
 
 
 def _arithmetic(a: np.dtype[Any], b: np.dtype[Any], shape: tuple[int, ...], asked: Request, threads: int) -> Partial:
-    """The same product, as a worker with so many threads makes it."""
-    return Partial.of(a, b, shape, replace(asked, threads=threads))
+    """The same product, as a worker with so many threads makes it, unless the caller named another number."""
+    return Partial.of(a, b, shape, replace(asked, threads=asked.threads or threads))
+
+
+def _warm() -> None:
+    """Load the engine and its compiler, which take memory that no tile can have."""
+    a = np.ones((8, 8), np.float32)
+    matmul_sums = Partial.of(a.dtype, a.dtype, (8, 8), Request())
+    matmul_sums.add(a, a, np.empty((8, 8), matmul_sums.sums), first=True)
 
 
 def _as_matrices(a: Store, b: Store) -> tuple[Store, Store]:

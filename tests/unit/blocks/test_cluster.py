@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import gc
+import os
+import signal
 import threading
 import time
+import weakref
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -74,6 +78,23 @@ def test_a_worker_killed_in_the_middle_changes_no_bit(client: Any, tmp_path: Pat
     share, expected = shared(tmp_path, cluster_works.Dying)
     Cluster(client).make(share, Notes())
     assert (tmp_path / "made" / "died").exists()
+    assert np.array_equal(np.load(tmp_path / "c.npy"), expected)
+
+
+def test_a_tile_lost_before_its_checksum_was_read_is_made_again(client: Any, tmp_path: Path) -> None:
+    share, expected = shared(tmp_path, cluster_works.Slow)
+
+    class Behind(Notes):
+        def add(self, tile: int, crc32: int) -> None:
+            super().add(tile, crc32)
+            if len(self.done) == 1:  # others are made meanwhile, and lost with their worker before they are noted
+                time.sleep(0.6)
+                os.kill(int(min(processes(tmp_path))), signal.SIGKILL)
+                time.sleep(0.1)
+
+    notes = Behind()
+    Cluster(client).make(share, notes)
+    assert sorted(notes.done) == list(range(share.plan.tiles))
     assert np.array_equal(np.load(tmp_path / "c.npy"), expected)
 
 
@@ -153,6 +174,48 @@ def test_a_worker_makes_one_tile_at_a_time(tmp_path: Path) -> None:
     assert at_once and set(at_once) == {1}
 
 
+def test_a_tile_asked_for_when_the_last_is_done_finds_one_thread(tmp_path: Path) -> None:
+    share, expected = shared(tmp_path)
+    ended, lock = threading.Event(), threading.Lock()
+
+    class Suspended:
+        """A lock whose holder stops a moment after it gave it back, as the interpreter may let it."""
+
+        def __enter__(self) -> None:
+            lock.acquire()
+
+        def __exit__(self, *_: object) -> None:
+            lock.release()
+            if threading.current_thread().name == "tilewright-tiles":
+                ended.set()
+                time.sleep(0.1)
+
+    share._promises._lock = Suspended()  # type: ignore[assignment]
+    order = list(share.plan.order())
+    promised = {order[0]: share.asked(order[0], 1)}
+    promised[order[0]].result(10)
+    assert ended.wait(10)
+    promised |= {tile: share.asked(tile, 1) for tile in order[1:5]}
+    for tile, made in promised.items():
+        rows, columns = (share.plan.part(axis, share.plan.place(tile)[1 + axis]) for axis in (0, 1))
+        assert made.result(10) == zlib.crc32(np.ascontiguousarray(expected[rows, columns]))
+
+
+def test_a_worker_keeps_nothing_of_a_product_that_is_over(tmp_path: Path) -> None:
+    share, _ = shared(tmp_path)
+    share.asked(0, 1).result(10)
+    kept = weakref.ref(share)
+    gc.disable()  # which runs when it likes: tiles would be held until then
+    try:
+        del share
+        until = time.monotonic() + 10
+        while kept() is not None and time.monotonic() < until:
+            time.sleep(0.01)  # the thread that made tiles ends
+        assert kept() is None
+    finally:
+        gc.enable()
+
+
 def test_the_next_tile_is_read_while_one_is_made(tmp_path: Path) -> None:
     found, asked, read = plan(Sizes((300, 300, 90), (8, 8), 8, 8), 1 << 20), threading.Event(), threading.Semaphore(0)
     a, b = cluster_works.saved(tmp_path)
@@ -216,6 +279,8 @@ def test_memory_is_that_of_the_worker_with_least() -> None:
         "tcp://a:1": seen(100, 1000, 10_000), "tcp://a:2": seen(200, 1000, 10_000), "tcp://b:1": seen(0, None, 10_000),
     }  # fmt: skip
     assert found.room(None) == 600 - 200
-    assert found.room(5000) == 5000 - 200
+    assert found.room(900) == 900 - 200
+    with pytest.raises(ArgumentValueError, match="`memory` must be at most what Dask lets each worker take, 1,000 B"):
+        found.room(5000)
     found.workers["tcp://a:1"] = seen(0, None, 1000)
     assert found.room(None) == 1000 // 2 // 2
