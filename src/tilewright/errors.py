@@ -1,4 +1,4 @@
-"""Every exception Tilewright raises.
+"""Every exception Tilewright raises, and its warning.
 
 All derive from :class:`TilewrightError`. An error that a user's argument caused also derives from `ValueError`
 or `TypeError`, so ordinary handlers keep working. A message names its subject, the rule, what came, and what to do.
@@ -6,7 +6,10 @@ or `TypeError`, so ordinary handlers keep working. A message names its subject, 
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 
@@ -16,6 +19,14 @@ class TilewrightError(Exception):
 
 class TilewrightWarning(UserWarning):
     """Something that changes no result, such as a cache that cannot be used."""
+
+
+def warn(text: str) -> None:
+    """Warn at the line that called Tilewright."""
+    package, frame, level = str(Path(__file__).parent), sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_back.f_code.co_filename.startswith(package):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, TilewrightWarning, stacklevel=level + 1)
 
 
 class ArgumentValueError(TilewrightError, ValueError):

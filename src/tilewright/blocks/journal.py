@@ -31,11 +31,13 @@ class Journal:
 
     @classmethod
     @contextlib.contextmanager
-    def opened(cls, path: Path, product: Mapping[str, Any], *, force: bool = False) -> Iterator[Journal]:
+    def opened(
+        cls, path: Path, product: Mapping[str, Any], tiles: int | None = None, *, force: bool = False
+    ) -> Iterator[Journal]:
         """The journal of a product, for as long as it is worked at: what the file says of it, or a new one.
 
-        `product` is what makes it the same: JSON values by name, the operands' under "a" and "b". With `force` another
-        product's journal makes room.
+        `product` is what makes it the same: JSON values by name, the operands' under "a" and "b". It has so many
+        `tiles`; a line of another tile ends what is believed. With `force` another product's journal makes room.
 
         Raises
         ------
@@ -45,15 +47,17 @@ class Journal:
         asked = {"journal": _VERSION, **_as_json(product)}
         with path.open("ab") as file:
             _lock(file, path)
-            lines = _believed(path)
-            differing = [x for x in {**asked, **lines[0]} if asked.get(x) != lines[0].get(x)] if lines else []
+            lines = list(_believed(path, tiles))
+            first = lines[0][0] if lines else {}
+            differing = [x for x in {**asked, **first} if asked.get(x) != first.get(x)] if lines else []
             if differing and not force:
                 raise ArgumentValueError(
                     f"{path}: a product was begun here whose {_listed(differing)} differ from this one's; give back "
                     "what it was begun with to go on, or drop its beginnings with --force"
                 )
             if lines and not differing:
-                made = cls(path, asked, {line["tile"]: line["crc32"] for line in lines[1:]})
+                os.truncate(path, lines[-1][1])
+                made = cls(path, asked, {line["tile"]: line["crc32"] for line, _ in lines[1:]})
             else:
                 made = cls(path, asked)
                 made.forget()
@@ -110,18 +114,15 @@ def _as_json(values: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _believed(path: Path) -> list[dict[str, Any]]:
-    """Lines that ended, up to the first that makes no sense; the file is cut there."""
-    found: list[dict[str, Any]] = []
-    size = 0
+def _believed(path: Path, tiles: int | None) -> Iterator[tuple[dict[str, Any], int]]:
+    """Lines that ended, up to the first that makes no sense, and where in the file each ends."""
+    end = 0
     for line in path.read_bytes().splitlines(keepends=True):
         value = _value(line)
-        if value is None or (found and not _is_tile(value)):
-            break
-        found.append(value)
-        size += len(line)
-    os.truncate(path, size)
-    return found
+        if value is None or (end and not _is_tile(value, tiles)):
+            return
+        end += len(line)
+        yield value, end
 
 
 def _value(line: bytes) -> dict[str, Any] | None:
@@ -133,8 +134,10 @@ def _value(line: bytes) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def _is_tile(line: Mapping[str, Any]) -> bool:
-    return line.keys() == {"tile", "crc32"} and all(type(x) is int for x in line.values())
+def _is_tile(line: Mapping[str, Any], tiles: int | None) -> bool:
+    if line.keys() != {"tile", "crc32"} or not all(type(x) is int and x >= 0 for x in line.values()):
+        return False
+    return tiles is None or line["tile"] < tiles
 
 
 def _listed(names: list[str]) -> str:

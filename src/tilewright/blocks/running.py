@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import time
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, MutableMapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -17,7 +17,7 @@ import numpy.typing as npt
 from tilewright.blocks.planning import PANELS, BlockPlan
 from tilewright.blocks.stores import MemoryStore, Store
 from tilewright.blocks.work import Work
-from tilewright.errors import StorageError
+from tilewright.errors import StorageError, warn
 from tilewright.waiting import announced
 
 Array = npt.NDArray[Any]
@@ -40,7 +40,7 @@ class Notes(Protocol):
     """Who is told of tiles: a journal, or a worker that tells whoever has one."""
 
     @property
-    def done(self) -> Mapping[int, int]:
+    def done(self) -> MutableMapping[int, int]:
         """Tiles on disk -> the CRC-32 of their bytes."""
 
     def add(self, tile: int, crc32: int) -> None:
@@ -70,9 +70,8 @@ class Run:
         Raises
         ------
         StorageError
-            An operand changed or cannot be read, C cannot be written, or a tile that was written is another now.
+            An operand changed or cannot be read, or C cannot be written.
         """
-        self.check()
         kept = self._kept
         missing = [tile for tile in self.plan.order() if tile not in kept]
         (m, n, k), panels = self.plan.sizes.extents, self.plan.grid[2]
@@ -96,16 +95,30 @@ class Run:
             self._look()
 
     @property
-    def _kept(self) -> Mapping[int, int]:
+    def _kept(self) -> MutableMapping[int, int]:
         return self.journal.done if self.journal is not None else {}
 
-    def check(self) -> None:
-        """Refuse tiles of the journal that hold other bytes than were written.
+    def damaged(self) -> list[int]:
+        """Tiles of the journal that hold other bytes than were written.
 
-        Raises StorageError: one does.
+        Raises StorageError: the system cannot read one.
         """
-        for tile, crc32 in self._kept.items():
-            self._check(tile, crc32)
+        return [tile for tile, crc32 in self._kept.items() if self._crc32(tile) != crc32]
+
+    def drop_damaged(self) -> None:
+        """Take such tiles out of the journal, so that they are made again, and say which in a warning."""
+        damaged = self.damaged()
+        if not damaged:
+            return
+        for tile in damaged:
+            del self._kept[tile]
+        rows, columns, _ = self._where(Step(damaged[0], *self.plan.place(damaged[0]), 0))
+        more = f", and {len(damaged) - 1:,} tiles more" if len(damaged) > 1 else ""
+        warn(
+            f"{self.c.name}: rows {rows.start} to {rows.stop - 1}, columns {columns.start} to {columns.stop - 1}{more} "
+            f"hold other bytes than were written; they are made again, the other {len(self._kept):,} finished tiles "
+            "are kept (see whether the disk fails or another program wrote there)"
+        )
 
     def _go(self, following: Callable[[], int | None], readers: ThreadPoolExecutor, writer: ThreadPoolExecutor) -> None:
         plan = self.plan
@@ -186,19 +199,20 @@ class Run:
                     "again from the start"
                 )
 
-    def _check(self, tile: int, crc32: int) -> None:
+    def _crc32(self, tile: int) -> int | None:
+        """Of a tile's bytes as they lie there; None where they make no sense to their format."""
         step = Step(tile, *self.plan.place(tile), 0)
         (rows, columns, _), found = self._where(step), 0
         for strip in self._strips(rows):
             values = np.empty((strip.stop - strip.start, columns.stop - columns.start), self.c.dtype)
-            self.c.read(self._at(step.entry), strip, columns, values)
+            try:
+                self.c.read(self._at(step.entry), strip, columns, values)
+            except StorageError as error:
+                if error.errno is not None:  # the system's, which may pass: what is done stays done
+                    raise
+                return None
             found = zlib.crc32(values.view(np.uint8).data, found)
-        if found != crc32:
-            raise StorageError(
-                f"{self.c.name}: rows {rows.start} to {rows.stop - 1}, columns {columns.start} to {columns.stop - 1} "
-                f"must hold what was written there (CRC-32 {crc32:08x}, got {found:08x}); see whether the disk fails "
-                "or another program wrote there, remove that file, and run again"
-            )
+        return found
 
 
 class Panels:

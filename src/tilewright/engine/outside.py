@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import os
 import shutil
@@ -24,7 +25,7 @@ from tilewright.blocks.stores import Place, Store
 from tilewright.engine.partial import Partial
 from tilewright.engine.request import Request
 from tilewright.engine.shapes import result_shape
-from tilewright.errors import ArgumentTypeError, ArgumentValueError, TilewrightError
+from tilewright.errors import ArgumentTypeError, ArgumentValueError, MissingExtraError, TilewrightError, warn
 from tilewright.machine import host_memory
 from tilewright.machine.sizes import size_bytes
 from tilewright.version import __version__
@@ -201,10 +202,10 @@ class Product:
                 f"{part.file}: must be free for the unfinished result (got a file without a journal beside it); move "
                 "it away, or name another output"
             )
-        with Journal.opened(self._journal, self._identity(), force=self.force) as journal:
-            self._begin(part, journal)
-            self.kept, self.finished = len(journal.done), journal.done.keys()
-            c = stores.existing(part.text, dtype=self.partial.out)
+        tiles = 0 if self.plan is None else self.plan.tiles
+        with Journal.opened(self._journal, self._identity(), tiles, force=self.force) as journal:
+            self.finished = journal.done.keys()
+            c = self._begun(part, journal)
             try:
                 self._into(c, journal)
                 c.flush()
@@ -214,15 +215,26 @@ class Product:
             journal.remove()
         return place.file
 
-    def _begin(self, part: Place, journal: Journal) -> None:
-        """Make the unfinished result, unless tiles of it are done."""
-        if journal.done and os.path.lexists(part.file):
-            return
+    def _begun(self, part: Place, journal: Journal) -> Store:
+        """The unfinished result: a new one, unless tiles of it are done and it can be gone on with."""
+        if journal.done:
+            try:
+                c = stores.existing(part.text, dtype=self.partial.out)
+                if (c.shape, c.dtype) == (self.shape, self.partial.out):
+                    return c
+                c.close()
+                wrong = f"it has shape {c.shape} and dtype {c.dtype}"
+            except TilewrightError as error:
+                if isinstance(error, MissingExtraError) or getattr(error, "errno", None) not in (None, errno.ENOENT):
+                    raise  # which may pass: what is done stays done
+                wrong = str(error)
+            warn(f"{part.text}: the unfinished result is damaged or gone; it is begun again from nothing ({wrong})")
         journal.forget()
         _remove(part.file)  # killed while it was made
         hint = (1, 1) if self.plan is None else (self.plan.rows, self.plan.columns)
         try:
             stores.created(part.text, self.shape, self.partial.out, chunks_hint=hint).close()
+            return stores.existing(part.text, dtype=self.partial.out)
         except TilewrightError:  # nothing was begun that a journal should keep others from
             _remove(part.file)
             journal.remove()
@@ -232,11 +244,13 @@ class Product:
         if self.plan is not None:
             three = self.a, self.b, _as_matrix(c, self.matrices)
             run = Run(self.plan, three, self.partial, reads_out=self.asked.beta != 0, journal=journal)
+            if journal is not None:
+                run.drop_damaged()
+                self.kept = len(journal.done)
             if self.cluster is None or journal is None:
                 run()
                 return
             check_writers(self.plan, three[2])
-            run.check()
             assert self.place is not None
             opening = functools.partial(_three, *self.paths, self.place.unfinished().text, self.matrices)
             given = self.a.dtype, self.b.dtype, self.shape

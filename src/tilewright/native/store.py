@@ -16,13 +16,11 @@ import hashlib
 import json
 import os
 import shutil
-import sys
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tilewright.errors import TilewrightWarning
+from tilewright.errors import warn
 from tilewright.native import private, upkeep
 from tilewright.native.once import once
 from tilewright.settings import Settings
@@ -108,7 +106,7 @@ class _StandIn:
             self._told = True
             what = f"{reason.strerror}: {reason.filename}" if reason.filename else str(reason)
             instead = "in a temporary folder until this process ends" if found else "in memory alone"
-            _warn(
+            warn(
                 f"compiled kernels cannot be kept in the user's cache ({what}); they are kept {instead}; "
                 "set TILEWRIGHT_CACHE_DIR to a folder of your own that no one else may write"
             )
@@ -127,14 +125,6 @@ def _remove(root: Path, process: int) -> None:
         shutil.rmtree(root, ignore_errors=True)
 
 
-def _warn(text: str) -> None:
-    """Warn at the line that called Tilewright."""
-    package, frame, level = str(Path(__file__).parents[1]), sys._getframe(1), 2
-    while frame.f_back is not None and frame.f_back.f_code.co_filename.startswith(package):
-        frame, level = frame.f_back, level + 1
-    warnings.warn(text, TilewrightWarning, stacklevel=level + 1)
-
-
 def has(folder: Path | None, key: str) -> bool:
     """Whether there is an entry, sound or not."""
     return folder is not None and (folder / f"{key}.bin").exists()
@@ -148,7 +138,7 @@ def read(folder: Path | None, key: str, decode: Callable[[dict[str, Any]], _T]) 
     try:
         blob = private.read(path)
     except private.ExposedError as error:
-        _warn(f"cache entry ignored and made anew: {error}")
+        warn(f"cache entry ignored and made anew: {error}")
         return None
     except OSError:
         return None
@@ -160,7 +150,7 @@ def read(folder: Path | None, key: str, decode: Callable[[dict[str, Any]], _T]) 
         length = int.from_bytes(body[:8], "little")
         entry = decode(json.loads(body[8 : 8 + length])), body[8 + length :]
     except (ValueError, KeyError, TypeError, IndexError):
-        _warn(f"cache entry {path.name} is damaged or foreign; it is ignored and made anew")
+        warn(f"cache entry {path.name} is damaged or foreign; it is ignored and made anew")
         return None
     upkeep.note_use(path)
     return entry

@@ -58,6 +58,23 @@ def test_lines_of_others_end_what_is_believed(tmp_path: Path, line: bytes) -> No
     assert begun(path).done == {0: 1, 2: 3}
 
 
+@pytest.mark.parametrize("tile", [4, -1, 10**30])
+def test_a_tile_out_of_range_ends_what_is_believed(tmp_path: Path, tile: int) -> None:
+    path = tmp_path / "c.journal"
+    journal = begun(path)
+    for done in (3, tile, 0):
+        journal.add(done, 1)
+    whole = path.read_bytes()
+    with pytest.raises(ArgumentValueError, match="`dtype` differ"), Journal.opened(path, {**PRODUCT, "dtype": ""}, 4):
+        pass
+    assert path.read_bytes() == whole  # another product's
+    with Journal.opened(path, PRODUCT, 4) as journal:
+        assert journal.done == {3: 1}
+        journal.add(2, 3)
+    with Journal.opened(path, PRODUCT, 4) as journal:
+        assert journal.done == {3: 1, 2: 3}
+
+
 def test_force_drops_what_another_product_began(tmp_path: Path) -> None:
     path = tmp_path / "c.journal"
     begun(path).add(0, 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from hypothesis import given, reject, strategies as st
 from tilewright.blocks.journal import Journal
 from tilewright.blocks.planning import BlockPlan, Sizes, plan
 from tilewright.blocks.running import Run
-from tilewright.errors import ArgumentValueError, StorageError
+from tilewright.errors import ArgumentValueError, StorageError, TilewrightWarning
 
 
 def operands(m: int, n: int, k: int, batch: tuple[int, ...] = ()) -> tuple[Array, Array]:
@@ -100,16 +101,34 @@ def test_finished_tiles_are_not_done_again(tmp_path: Path, error: BaseException)
     assert not [x for x in threading.enumerate() if x.name.startswith(("tilewright-read", "tilewright-write"))]
 
 
-def test_a_tile_with_other_bytes_is_told(tmp_path: Path) -> None:
+def test_a_tile_with_other_bytes_is_made_again(tmp_path: Path) -> None:
     found, (a, b, c) = case((300, 300, 1100), 1 << 21)
     with Journal.opened(tmp_path / "j", {}) as journal:
         Run(found, (a, b, c), Sums(), journal=journal)()
     c.array[0, 0] ^= 1
-    with (
-        Journal.opened(tmp_path / "j", {}) as journal,
-        pytest.raises(StorageError, match=r"rows 0 to .*CRC-32 .*remove that file"),
-    ):
-        Run(found, (a, b, c), Sums(), journal=journal)()
+    with Journal.opened(tmp_path / "j", {}) as journal:
+        run = Run(found, (a, b, c), Sums(), journal=journal)
+        assert run.damaged() == [0]
+        with pytest.warns(TilewrightWarning, match=rf"rows 0 to .*; they are made again, the other {found.tiles - 1} "):
+            run.drop_damaged()
+        c.written_elements = 0
+        run()
+        assert c.written_elements == found.rows * found.columns
+        assert run.damaged() == []
+    assert np.array_equal(c.array, a.array @ b.array)
+
+
+def test_a_tile_that_the_system_does_not_read_stays_done(tmp_path: Path) -> None:
+    found, (a, b, c) = case((300, 300, 1100), 1 << 21)
+    with Journal.opened(tmp_path / "j", {}) as journal:
+        run = Run(found, (a, b, c), Sums(), journal=journal)
+        run()
+        c.read = Mock(side_effect=StorageError("no more files", 24))  # type: ignore[method-assign]
+        with pytest.raises(StorageError, match="no more files"):
+            run.drop_damaged()
+        assert len(journal.done) == found.tiles
+        c.read = Mock(side_effect=StorageError("no chunk"))  # type: ignore[method-assign]
+        assert len(run.damaged()) == found.tiles
 
 
 def test_an_operand_that_changes_is_told() -> None:

@@ -13,7 +13,10 @@ import numpy as np
 import pytest
 
 import tilewright as tw
-from tilewright.errors import ArgumentValueError, StorageError
+from tilewright.blocks import planning
+from tilewright.engine import outside
+from tilewright.engine.request import Request
+from tilewright.errors import ArgumentValueError, StorageError, TilewrightWarning
 
 Array = np.ndarray[Any, Any]
 MEMORY = "4GB"
@@ -173,14 +176,6 @@ def test_a_file_of_the_users_own_is_not_taken_for_an_unfinished_result(
     assert (tmp_path / "c.npy.part").read_text() == "mine"
 
 
-def test_what_was_begun_and_lost_is_begun_anew(tmp_path: Path, arrays: tuple[Array, Array]) -> None:
-    a, part = saved(tmp_path, "a", arrays[0]), tmp_path / "c.npy.part"
-    begun(a, arrays[1], tmp_path / "c.npy")
-    part.unlink()
-    found = np.load(tw.matmul(a, arrays[1], tmp_path / "c.npy"))
-    assert np.array_equal(found, tw.matmul(*arrays))
-
-
 def test_plan_says_what_matmul_will_do(tmp_path: Path, arrays: tuple[Array, Array]) -> None:
     a, b = (saved(tmp_path, name, x) for name, x in zip("ab", arrays, strict=True))
     found = tw.plan(a, b, memory=MEMORY)
@@ -188,16 +183,50 @@ def test_plan_says_what_matmul_will_do(tmp_path: Path, arrays: tuple[Array, Arra
     assert str(found).startswith("product  130 x 90 by 90 x 70\n")
 
 
-def test_a_tile_that_another_wrote_to_is_told_and_the_remedy_helps(tmp_path: Path, arrays: tuple[Array, Array]) -> None:
-    a, c = saved(tmp_path, "a", arrays[0]), tmp_path / "c.npy"
+@pytest.mark.parametrize(
+    ("suffix", "damage"), [(".npy", "flip"), (".zarr", "flip"), (".zarr", "cut"), (".zarr", "gone")]
+)
+def test_a_tile_that_another_wrote_to_is_made_again(
+    tmp_path: Path, arrays: tuple[Array, Array], monkeypatch: pytest.MonkeyPatch, suffix: str, damage: str
+) -> None:
+    monkeypatch.setattr(outside, "plan", lambda *given, **named: planning.plan(*given[:3], (40, 70)))
+    a, c, part = saved(tmp_path, "a", arrays[0]), tmp_path / f"c{suffix}", tmp_path / f"c{suffix}.part"
     begun(a, arrays[1], c)
-    part = tmp_path / "c.npy.part"
+    file = max(part.glob("c/*/*")) if part.is_dir() else part  # of the last tile
+    whole = file.read_bytes()
+    flipped = bytearray(whole)
+    flipped[0 if part.is_dir() else -1] ^= 1
+    file.write_bytes(flipped)
+    if damage == "cut":
+        file.write_bytes(whole[:9])
+    elif damage == "gone":
+        file.unlink()
+    with (
+        pytest.warns(TilewrightWarning, match=r"part: rows 120 to 129, columns 0 to 69 hold other bytes") as told,
+        outside.planned(a, arrays[1], c, Request(), MEMORY) as product,
+    ):
+        product.run()
+        assert product.kept == 3
+    assert len(told) == 1
+    assert np.array_equal(tw.matmul(c, np.eye(70, dtype=np.float32)), tw.matmul(*arrays))
+
+
+@pytest.mark.parametrize("damage", ["gone", "short", "header", "shape"])
+def test_an_unfinished_result_that_is_damaged_is_begun_anew(
+    tmp_path: Path, arrays: tuple[Array, Array], damage: str
+) -> None:
+    a, part = saved(tmp_path, "a", arrays[0]), tmp_path / "c.npy.part"
+    begun(a, arrays[1], tmp_path / "c.npy")
     whole = part.read_bytes()
-    part.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
-    with pytest.raises(StorageError, match=r"c\.npy\.part: rows 0 to 129, .*remove that file, and run again"):
-        tw.matmul(a, arrays[1], c)
     part.unlink()
-    assert np.array_equal(np.load(tw.matmul(a, arrays[1], c)), tw.matmul(*arrays))
+    if damage == "shape":
+        part.write_bytes(whole.replace(b"(130, 70)", b"(70, 130)"))
+    elif damage != "gone":
+        part.write_bytes(whole[:-9] if damage == "short" else b"x" * len(whole))
+    with pytest.warns(TilewrightWarning, match=r"c\.npy\.part: the unfinished .* begun again from nothing") as told:
+        found = np.load(tw.matmul(a, arrays[1], tmp_path / "c.npy"))
+    assert len(told) == 1 and np.array_equal(found, tw.matmul(*arrays))
+    assert sorted(x.name for x in tmp_path.iterdir()) == ["a.npy", "c.npy"]
 
 
 def test_a_result_that_cannot_be_made_leaves_nothing(tmp_path: Path, arrays: tuple[Array, Array]) -> None:
