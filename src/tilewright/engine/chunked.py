@@ -178,13 +178,19 @@ class Product:
 
     def _wanted(self, at: tuple[int, ...], stretch: Stretch) -> list[Key]:
         """Keys of the values that a stretch needs, each behind those that it is computed from."""
-        found: list[Key] = []
-        for operand, along in ((self.a, stretch.a), (self.b, stretch.b)):
-            key = operand.key(at, along)
+        found: dict[Key, None] = {}
+
+        def add(key: Key) -> None:
+            if key in found:
+                return
             if key in self.tasks:
-                found += sorted(self.tasks[key].dependencies, key=str)
-            found.append(key)
-        return found
+                for x in sorted(self.tasks[key].dependencies, key=str):
+                    add(x)
+            found[key] = None
+
+        add(self.a.key(at, stretch.a))
+        add(self.b.key(at, stretch.b))
+        return list(found)
 
     def made(self, at: tuple[int, ...], step: int, before: Array | None, given: Sequence[Any]) -> Any:
         """The sums of a chunk of C after a step, which continue those `before` it; after the last the chunk."""

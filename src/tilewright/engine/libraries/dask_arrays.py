@@ -111,11 +111,14 @@ def _product(a: Any, b: Any, asked: Request) -> Any:
     chunks = (*batch, cuts.get("i", (1,)), cuts.get("j", (1,)))
     left, right = _sources(a, b, chunks)
     first, second = (Operand(x.name, x.dtype, x.chunks, is_left=side) for x, side in ((a, True), (b, False)))
-    cut = _steps(stretches(cuts["k"], cuts["l"]), chunks, (a.dtype.itemsize * left.held, b.dtype.itemsize * right.held))
+    tasks = left.tasks | right.tasks  # chunks of one operand may be computed from those of the other
+    given = left.given(tasks), right.given(tasks)
+    held = (x.dtype.itemsize * (sum(map(len, y.values())) >= x.npartitions) for x, y in zip((a, b), given, strict=True))
+    cut = _steps(stretches(cuts["k"], cuts["l"]), chunks, tuple(held))
     if not partial.splits_k:
         cut = (tuple(itertools.chain(*cut)),)
-    shared = Product(first, second, shape, chunks, cut, asked, {**left.tasks, **right.tasks})
-    return _graph(shared, partial, (a, b), left.layers | right.layers)
+    shared = Product(first, second, shape, chunks, cut, asked, tasks)
+    return _graph(shared, partial, (a, b), set().union(*given))
 
 
 def _steps(found: list[Stretch], chunks: _Chunks, given: tuple[int, int]) -> tuple[tuple[Stretch, ...], ...]:
@@ -131,8 +134,12 @@ class _Source(NamedTuple):
     """Where an operand's chunks come from."""
 
     tasks: dict[Any, Any]  #: What computes some within the product's tasks.
-    layers: set[str]  #: Of its graph, from which these take values.
-    held: bool  #: Whether chunks are computed before, so that those of a step are in memory at once.
+    needed: dict[str, set[Any]]  #: Keys of other values that these take, or of the chunks, by layer of its graph.
+
+    def given(self, tasks: Mapping[Any, Any]) -> dict[str, set[Any]]:
+        """Those that are computed before, where `tasks` compute the others."""
+        found = {name: keys.difference(tasks) for name, keys in self.needed.items()}
+        return {name: keys for name, keys in found.items() if keys}
 
 
 def _sources(a: Any, b: Any, chunks: _Chunks) -> tuple[_Source, _Source]:
@@ -157,13 +164,12 @@ def _source(x: Any, graph: HighLevelGraph, *, once: bool) -> _Source:
     if isinstance(layer, Blockwise):
         tasks, layers = dict(layer), set(graph.dependencies[x.name])
     needed = {key for task in tasks.values() for key in task.dependencies} if tasks else set(layer)
-    for source in (graph.layers[name] for name in layers if once):
-        found = {key: convert_legacy_task(key, source[key], needed) for key in needed if key in source}
+    by_layer = {name: {key for key in needed if key in graph.layers[name]} for name in layers}
+    known = graph.get_all_external_keys() if once else set()
+    for name in layers if once else ():
+        found = {key: convert_legacy_task(key, graph.layers[name][key], known) for key in by_layer[name]}
         tasks |= {key: task for key, task in found.items() if isinstance(task, Task) and not task.dependencies}
-    given = needed - set(tasks)
-    return _Source(
-        tasks, {x for x in layers if any(key in graph.layers[x] for key in given)}, len(given) >= x.npartitions
-    )
+    return _Source(tasks, by_layer)
 
 
 def _graph(shared: Product, partial: Partial, given: tuple[Any, Any], layers: set[str]) -> Any:
