@@ -14,10 +14,10 @@ from dataclasses import replace
 
 import measuring
 
-from tilewright.blocks.foretold import Foretold, World
 from tilewright.blocks.planning import Sizes
-from tilewright.blocks.simulated import planned
-from tilewright.blocks.simulation import simulate
+from tilewright.blocks.simulation.clusters import planned
+from tilewright.blocks.simulation.events import simulate
+from tilewright.blocks.simulation.records import SimulatedCluster, SimulatedProduct
 from tilewright.machine.sizes import duration_text, size_text
 
 WORKERS, STORAGE = (100, 1000, 10_000), {"20 GB/s": 2e10, "1 TB/s": 1e12}
@@ -33,7 +33,7 @@ def main() -> None:
     sizes, rows, results = Sizes((edge, edge, edge), (4, 4), 4, 4), [], []
     for workers in WORKERS:
         for name, rate in STORAGE.items():
-            world = World(workers, storage_bytes_per_s=rate)
+            world = SimulatedCluster(workers, storage_bytes_per_s=rate)
             found = {way: told(sizes, world, *asked) for way, asked in WAYS.items()}
             passing = replace(world, storage_bytes_per_s=world.link_bytes_per_s * workers)
             found["panels handed on"] = told(sizes, passing, 1, 4)
@@ -47,12 +47,12 @@ def main() -> None:
     measuring.publish({"edge": edge, "ways": results}, [table], as_json=options.json)
 
 
-def told(sizes: Sizes, world: World, layers: int, tiles_each: int) -> Foretold:
+def told(sizes: Sizes, world: SimulatedCluster, layers: int, tiles_each: int) -> SimulatedProduct:
     """A simulation of one way."""
     return simulate(planned(sizes, world, layers, tiles_each), world, layers)
 
 
-def text(found: Foretold) -> str:
+def text(found: SimulatedProduct) -> str:
     """Its time and what is read."""
     return f"{duration_text(found.seconds)}\n{size_text(found.read_bytes)}"
 

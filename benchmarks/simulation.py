@@ -28,9 +28,9 @@ import numpy as np
 from cluster import multiply, operands, processor_s, workers
 
 from tilewright.blocks import stores
-from tilewright.blocks.foretold import Foretold, World
 from tilewright.blocks.planning import BlockPlan, Rates
-from tilewright.blocks.simulation import simulate
+from tilewright.blocks.simulation.events import simulate
+from tilewright.blocks.simulation.records import SimulatedCluster, SimulatedProduct
 from tilewright.engine import outside
 from tilewright.engine.partial import Partial
 from tilewright.engine.request import Request
@@ -83,7 +83,7 @@ def turn(folder: Path, client: Any, memory: str, depth: int) -> dict[str, float]
         product.run()
         after, busy_s = moved(client), processor_s(client) - busy_s
         rates.append(all_rates(client, folder, product.plan))
-        told = foretold(product.plan, rates, len(client.nthreads()), *scheduler)
+        told = simulated(product.plan, rates, len(client.nthreads()), *scheduler)
     Path(c).unlink()
     byte_s, flop_s = (statistics.mean(getattr(x, name) for one in rates for x in one) for name in ("byte_s", "flop_s"))
     needed_s = flop_s * told.plan.sizes.flops + byte_s * (told.read_bytes + told.written_bytes)
@@ -114,7 +114,9 @@ class Found(Rates):
     flop_s: float = 0.0
 
 
-def foretold(plan: BlockPlan, measured: list[list[Found]], count: int, task_s: float, back_s: float) -> Foretold:
+def simulated(
+    plan: BlockPlan, measured: list[list[Found]], count: int, task_s: float, back_s: float
+) -> SimulatedProduct:
     """The simulation at the mean of what was measured before and after, of all workers at once."""
     every = [rates for one in measured for rates in one]
     flops, read, write, byte_s = (
@@ -126,7 +128,7 @@ def foretold(plan: BlockPlan, measured: list[list[Found]], count: int, task_s: f
     byte_s *= 0.0 if has_free_core else max(1.0, count / cores)
     return simulate(
         plan,
-        World(
+        SimulatedCluster(
             count, plan.held_bytes, flops_per_s=flops, storage_bytes_per_s=2 * count * read, link_bytes_per_s=read,
             write_cost=read / write, task_s=task_s, step_s=0.0, flush_s=back_s, byte_s=byte_s,
         ),

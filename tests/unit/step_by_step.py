@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from tilewright.blocks.dealing import Deal
-from tilewright.blocks.foretold import World
 from tilewright.blocks.planning import BlockPlan
+from tilewright.blocks.simulation.records import SimulatedCluster
 
 Waits = Generator["float | Transfer | Callable[[], bool]"]
 
@@ -62,7 +62,7 @@ class Hands:
 class StepByStep:
     """A product without failures, by workers of their own rates."""
 
-    def __init__(self, plan: BlockPlan, world: World, layers: int = 1) -> None:
+    def __init__(self, plan: BlockPlan, world: SimulatedCluster, layers: int = 1) -> None:
         self.plan, self.world, self.layers, self.now_s, self.moved = plan, world, layers, 0.0, 0.0
         self.hands, self.left = [Hands(rate) for rate in world.rates], layers * plan.tiles
         self.dealer = Deal((tile * layers + layer for layer in range(layers) for tile in plan.order()), world.workers)

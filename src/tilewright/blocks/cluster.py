@@ -21,8 +21,8 @@ from typing import Any
 from tilewright.blocks.dealing import TILES_EACH, Deal
 from tilewright.blocks.planning import BlockPlan
 from tilewright.blocks.running import Notes
-from tilewright.blocks.share import Share
 from tilewright.blocks.stores import Store
+from tilewright.blocks.tile_maker import TileMaker
 from tilewright.errors import ArgumentTypeError, ArgumentValueError, DeviceError, MissingExtraError
 from tilewright.machine import host_memory
 from tilewright.machine.sizes import size_bytes, size_text
@@ -106,7 +106,7 @@ class Cluster:
         hosts = Counter(_host(address) for address in self.workers)
         return min(_room(seen, hosts[_host(address)]) for address, seen in self.workers.items())
 
-    def make(self, share: Share, journal: Notes) -> None:
+    def make(self, share: TileMaker, journal: Notes) -> None:
         """Have all tiles made that the journal lacks, and note each.
 
         Raises
@@ -129,7 +129,7 @@ class Cluster:
                 journal.add(tile, crc32)
                 made.append(tile)
 
-    def _made(self, share: Share, deal: Deal) -> Generator[tuple[int, int]]:
+    def _made(self, share: TileMaker, deal: Deal) -> Generator[tuple[int, int]]:
         """Tiles as they are made, with their checksums."""
         ended: queue.SimpleQueue[Any] = queue.SimpleQueue()
         # A task's result, which Dask makes again where the worker that had it dies.
@@ -239,7 +239,7 @@ def _distributed() -> Any:
         ) from None
 
 
-def _tile(share: Share, tile: int) -> int:
+def _tile(share: TileMaker, tile: int) -> int:
     """A task, which makes room at once: the worker begins the next, whose panels are read while this one is made."""
     distributed = _distributed()
     promised = share.asked(tile, distributed.get_worker().state.nthreads)
@@ -247,7 +247,7 @@ def _tile(share: Share, tile: int) -> int:
     return promised.result()
 
 
-def _itself(share: Share) -> Share:
+def _itself(share: TileMaker) -> TileMaker:
     return share
 
 

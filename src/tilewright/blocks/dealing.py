@@ -7,7 +7,7 @@ import itertools
 from collections import Counter, deque
 from collections.abc import Hashable, Iterable, Iterator
 
-#: Tiles that a worker has: one that it makes, and one that it begins when that is done.
+#: Tiles that a worker has: one that it makes, and one whose first panels it reads.
 AHEAD = 2
 #: Tiles for each worker, at least: so the last to end is waited for a quarter of the time, and one lost is soon made.
 TILES_EACH = 4
@@ -53,7 +53,7 @@ class Deal:
         return bool(self.waiting or self._of)
 
     def to(self, worker: Hashable) -> Iterator[int]:
-        """Tiles that a worker gets now. Those of one that dies go to whom the scheduler likes, and stay its load."""
+        """Tiles that a worker gets now. The scheduler gives a dead worker's to others; they still count as its own."""
         while self.waiting and self._load[worker] < AHEAD:
             part = self._part.get(worker)
             if not part:

@@ -54,9 +54,8 @@ class Sizes:
     batch: int = 1  #: Products of these extents.
     #: Bytes that a step on (rows, columns, depth) takes beside tile and panels.
     extra_bytes: Callable[[int, int, int], int] = field(default=lambda rows, columns, depth: 0, compare=False)
-    workers: int = (
-        0  #: Processes that make tiles, of which panels of the tile before are not counted on; 0 for this one.
-    )
+    #: Processes that make tiles, of which panels of the tile before are not counted on; 0 for this one.
+    workers: int = 0
 
     @property
     def flops(self) -> int:

@@ -40,7 +40,7 @@ def cluster(
 
     Tiles, their order and who gets which are those of `tilewright matmul --dask`; one row is told at length.
     """
-    from tilewright.blocks.simulated import simulated_cluster
+    from tilewright.blocks.simulation.clusters import simulated_cluster
     from tilewright.cli import values
     from tilewright.report import clusters as report, console, records, terminal
 

@@ -206,13 +206,13 @@ def _by_blocks(
 
 def _on_workers(plan: BlockPlan, workers: int) -> str:
     """How many workers there are, and how long they take for a plan."""
-    from tilewright.blocks.simulated import told
+    from tilewright.blocks.simulation.clusters import simulated_time
     from tilewright.machine.sizes import duration_text
 
     line = f"workers  {workers:,}"
     if plan.tiles > _SIMULATED:
         return line
-    found = told(plan, workers)
+    found = simulated_time(plan, workers)
     time = duration_text(found.seconds) if found.seconds >= 10 else f"{found.seconds:.1f} s"
     return f"{line}, simulated: {time}, limited by {found.limit}"
 

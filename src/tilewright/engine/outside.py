@@ -20,8 +20,8 @@ from tilewright.blocks.cluster import Cluster, check_writers
 from tilewright.blocks.journal import Journal
 from tilewright.blocks.planning import BlockPlan, Sizes, plan
 from tilewright.blocks.running import Run
-from tilewright.blocks.share import Share
 from tilewright.blocks.stores import Place, Store
+from tilewright.blocks.tile_maker import TileMaker
 from tilewright.engine.partial import Partial
 from tilewright.engine.request import Request
 from tilewright.engine.shapes import result_shape
@@ -255,7 +255,7 @@ class Product:
             opening = functools.partial(_three, *self.paths, self.place.unfinished().text, self.matrices)
             given = self.a.dtype, self.b.dtype, self.shape
             work = functools.partial(_arithmetic, *given, self.asked)
-            self.cluster.make(Share(self.plan, opening, work, run.identities), journal)
+            self.cluster.make(TileMaker(self.plan, opening, work, run.identities), journal)
 
     def _identity(self) -> dict[str, Any]:
         """What makes it the same product when it is begun again."""

@@ -83,7 +83,7 @@ def hidden(error: BaseException) -> KeyboardInterrupt | None:
 
 @contextmanager
 def until_ctrl_c() -> Iterator[None]:
-    """Let Ctrl-C end the block, and who has it go on: a command that says what is kept.
+    """End the block at Ctrl-C; the code after it goes on, such as a command that says what is kept.
 
     >>> with until_ctrl_c():
     ...     raise KeyboardInterrupt

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from tilewright.blocks.foretold import Foretold
+from tilewright.blocks.simulation.records import SimulatedProduct
 from tilewright.machine.sizes import duration_text
 from tilewright.report import on_disk, styles
 from tilewright.report.blocks import Block, Gap, legend, words
@@ -37,7 +37,7 @@ _GROUPS = (
 )  # fmt: skip
 
 
-def blocks(found: Sequence[Foretold]) -> Iterator[Block]:
+def blocks(found: Sequence[SimulatedProduct]) -> Iterator[Block]:
     """Every cluster, and what the columns mean."""
     one = found[0]
     yield words(
@@ -49,7 +49,7 @@ def blocks(found: Sequence[Foretold]) -> Iterator[Block]:
     yield from legend([table])
 
 
-def document(found: Foretold) -> dict[str, Any]:
+def document(found: SimulatedProduct) -> dict[str, Any]:
     """A simulation as JSON holds it; `failure_s` is null where nothing fails."""
     names = (
         "layers", "seconds", "efficiency", "busy", "limit", "read_bytes", "written_bytes", "least_bytes", "tiles_made",

@@ -24,7 +24,7 @@ from tilewright.blocks import cluster
 from tilewright.blocks.cluster import Cluster, check_writers
 from tilewright.blocks.planning import Sizes, plan
 from tilewright.blocks.running import Run
-from tilewright.blocks.share import Share
+from tilewright.blocks.tile_maker import TileMaker
 from tilewright.errors import ArgumentTypeError, ArgumentValueError, DeviceError, StorageError
 
 distributed = pytest.importorskip("distributed", reason="the extra `cluster` is not installed")
@@ -49,7 +49,7 @@ def client(local_cluster: Any) -> Iterator[Any]:
         yield found
 
 
-def shared(folder: Path, kind: Any = cluster_works.Recorded) -> tuple[Share, np.ndarray[Any, Any]]:
+def shared(folder: Path, kind: Any = cluster_works.Recorded) -> tuple[TileMaker, np.ndarray[Any, Any]]:
     """A product of 16 tiles, and what it is in memory; the processes that make tiles leave their names in `made`."""
     a, b = cluster_works.saved(folder)
     (folder / "made").mkdir()
@@ -57,7 +57,7 @@ def shared(folder: Path, kind: Any = cluster_works.Recorded) -> tuple[Share, np.
     assert found.tiles >= TILES
     opening = functools.partial(cluster_works.stores, str(folder))
     work = functools.partial(kind, str(folder / "made"))
-    return Share(found, opening, work, Run(found, opening(), work(1)).identities), a @ b
+    return TileMaker(found, opening, work, Run(found, opening(), work(1)).identities), a @ b
 
 
 def processes(folder: Path) -> set[str]:
@@ -236,7 +236,7 @@ def test_the_next_tile_is_read_while_one_is_made(tmp_path: Path) -> None:
     found = dataclasses.replace(found, rows=100, columns=100, depth=90)
     summed: list[bool] = []
     opened = Told(a), Told(b), CountingStore(np.zeros((300, 300), np.int64))
-    share = Share(found, lambda: opened, lambda threads: Waiting(), Run(found, opened, Waiting()).identities)
+    share = TileMaker(found, lambda: opened, lambda threads: Waiting(), Run(found, opened, Waiting()).identities)
     diagonal = (0, 4, 8)  # no two have a panel in common
     promised = [share.asked(tile, 1) for tile in diagonal]
     assert share.asked(8, 1) is promised[2]  # Dask may ask again for what it took for lost

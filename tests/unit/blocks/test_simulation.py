@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from step_by_step import StepByStep
 
-from tilewright.blocks.foretold import Foretold, World
 from tilewright.blocks.planning import BlockPlan, Rates, Sizes, plan
-from tilewright.blocks.sharing import Shared
-from tilewright.blocks.simulated import planned, simulated_cluster, told
-from tilewright.blocks.simulation import simulate
+from tilewright.blocks.simulation.bandwidth import SharedBandwidth
+from tilewright.blocks.simulation.clusters import planned, simulated_cluster, told
+from tilewright.blocks.simulation.events import simulate
+from tilewright.blocks.simulation.records import SimulatedCluster, SimulatedProduct
 from tilewright.engine.partial import Partial
 from tilewright.engine.request import Request
 from tilewright.errors import ArgumentTypeError, ArgumentValueError, DeviceError
@@ -50,7 +50,7 @@ def test_one_worker_whose_steps_limit(held: int) -> None:
     """It waits for its first panels and its last write; for each write where it has memory for the sums of one tile."""
     found = replace(tiles(1), tiles_held=held)
     assert found.grid[2] > 2 and found.tiles > 4
-    world = World(1, flops_per_s=1e9, link_bytes_per_s=2e9, task_s=0.05, step_s=1e-3, flush_s=0.1)
+    world = SimulatedCluster(1, flops_per_s=1e9, link_bytes_per_s=2e9, task_s=0.05, step_s=1e-3, flush_s=0.1)
     expected = world.task_s + 4 * found.depth * sum(edges(found, 0)) / world.link_bytes_per_s
     expected += found.sizes.flops / world.flops_per_s + found.tiles * found.grid[2] * world.step_s
     order = list(found.order())
@@ -62,7 +62,7 @@ def test_one_worker_whose_steps_limit(held: int) -> None:
 @pytest.mark.parametrize("workers", [1, 5, 40])
 def test_storage_that_limits_is_never_idle(workers: int) -> None:
     found = tiles(workers)
-    world = World(workers, **FREE | {"storage_bytes_per_s": 1e9, "write_cost": 3.0})
+    world = SimulatedCluster(workers, **FREE | {"storage_bytes_per_s": 1e9, "write_cost": 3.0})
     told = simulate(found, world)
     assert told.read_bytes == found.read_bytes and told.written_bytes == found.written_bytes
     assert told.seconds == pytest.approx((found.read_bytes + 3 * found.written_bytes) / 1e9, rel=1e-9)
@@ -71,7 +71,7 @@ def test_storage_that_limits_is_never_idle(workers: int) -> None:
 
 def test_a_scheduler_that_limits_gives_tiles_out_one_by_one() -> None:
     found = tiles(50)
-    told = simulate(found, World(50, **FREE | {"task_s": 0.02}))
+    told = simulate(found, SimulatedCluster(50, **FREE | {"task_s": 0.02}))
     assert told.seconds == pytest.approx(found.tiles * 0.02, rel=1e-9) and told.limit == "scheduler"
 
 
@@ -79,16 +79,16 @@ def test_links_that_limit_are_each_workers_own() -> None:
     """Even tiles, a whole number a worker: all reads at its link's rate, and the last write, as the others overlap."""
     found = tiles(4, extents=(2048, 2048, 2048), memory=64 << 20)
     assert found.grid[:2] == (4, 4) and 2048 % found.rows == 0
-    told = simulate(found, World(4, **FREE | {"link_bytes_per_s": 1e8}))
+    told = simulate(found, SimulatedCluster(4, **FREE | {"link_bytes_per_s": 1e8}))
     assert told.seconds == pytest.approx((found.read_bytes / 4 + found.written_bytes / 16) / 1e8, rel=1e-9)
     assert told.worker_bytes == ((found.read_bytes + found.written_bytes) // 4,) * 4 and told.limit == "links"
 
 
-def small(pick: random.Random, *, shared: bool) -> tuple[BlockPlan, World, int]:
+def small(pick: random.Random, *, shared: bool) -> tuple[BlockPlan, SimulatedCluster, int]:
     """A product, a world of which no two workers end at the same moment, and layers."""
     workers, layers = pick.randint(1, 6), pick.choice([1, 1, 1, 2, 3])
     link = 10 ** pick.uniform(6, 9)
-    world = World(
+    world = SimulatedCluster(
         workers, pick.randint(1 << 21, 1 << 24), flops_per_s=10 ** pick.uniform(8, 10), link_bytes_per_s=link,
         storage_bytes_per_s=10 ** pick.uniform(6, 9) if shared else 2 * workers * link, spread=0.1,
         write_cost=pick.choice([1.0, 2.5]), task_s=pick.choice([1e-4, 1e-3, 1e-2]), step_s=pick.choice([0, 1e-4]),
@@ -119,8 +119,8 @@ def test_shared_storage_gives_nearly_what_every_step_gives() -> None:
 def test_a_seed_gives_the_same_again_and_another_seed_another() -> None:
     found = tiles(9)
 
-    def told(seed: int) -> Foretold:
-        world = World(9, flops_per_s=1e9, failure_s=60.0, return_s=1.0, spread=0.1, seed=seed)
+    def told(seed: int) -> SimulatedProduct:
+        world = SimulatedCluster(9, flops_per_s=1e9, failure_s=60.0, return_s=1.0, spread=0.1, seed=seed)
         return simulate(found, world)
 
     assert told(1) == told(1) and told(1).seconds != told(2).seconds
@@ -130,10 +130,12 @@ def test_a_seed_gives_the_same_again_and_another_seed_another() -> None:
 @pytest.mark.parametrize("layers", [1, 3])
 @pytest.mark.parametrize("seed", range(6))
 def test_workers_that_die_leave_no_tile_out(layers: int, seed: int) -> None:
-    world = World(6, 4 << 20, flops_per_s=1e9, storage_bytes_per_s=2e8, return_s=2.0, failure_s=8.0, seed=seed)
+    world = SimulatedCluster(
+        6, 4 << 20, flops_per_s=1e9, storage_bytes_per_s=2e8, return_s=2.0, failure_s=8.0, seed=seed
+    )
     found = planned(product(3000, 2500, 2100), world, layers)
     told = simulate(found, world, layers)
-    calm = simulate(found, World(6, 4 << 20, flops_per_s=1e9, storage_bytes_per_s=2e8), layers)
+    calm = simulate(found, SimulatedCluster(6, 4 << 20, flops_per_s=1e9, storage_bytes_per_s=2e8), layers)
     assert told.tiles_made == calm.tiles_made == found.tiles
     assert told.deaths > 0 and told.begun_again > 0 and calm.deaths == calm.begun_again == 0
     assert told.seconds > calm.seconds and told.read_bytes > calm.read_bytes
@@ -144,7 +146,7 @@ def test_who_adds_layers_does_not_wait_for_one_that_waits_behind_it() -> None:
     """The layer of a worker that dies while it writes may be sent to the one that waits to add it."""
     rates = {"flops_per_s": 1e9, "storage_bytes_per_s": 1e7, "write_cost": 8.0}
     for seed in (145, 157, 269, 736, *range(100)):
-        world = World(2, 4 << 20, **rates, failure_s=60.0, return_s=1.0, seed=seed)
+        world = SimulatedCluster(2, 4 << 20, **rates, failure_s=60.0, return_s=1.0, seed=seed)
         found = planned(product(900, 900, 900), world, 2)
         told = simulate(found, world, 2)
         assert told.tiles_made == found.tiles and told.seconds < 9 + 3 * told.deaths
@@ -152,20 +154,22 @@ def test_who_adds_layers_does_not_wait_for_one_that_waits_behind_it() -> None:
 
 def test_a_worker_alone_goes_on_where_it_was_when_it_is_back() -> None:
     found = tiles(1)
-    seconds = {after: World(1, flops_per_s=1e9, failure_s=8.0, return_s=after, seed=1) for after in (1.0, 5.0)}
+    seconds = {
+        after: SimulatedCluster(1, flops_per_s=1e9, failure_s=8.0, return_s=after, seed=1) for after in (1.0, 5.0)
+    }
     short, long = (simulate(found, world) for world in seconds.values())
     assert short.tiles_made == found.tiles and short.deaths > 0
     assert long.seconds - short.seconds == pytest.approx(4.0 * short.deaths)
 
 
 def test_a_tile_that_dies_with_every_worker_is_given_up() -> None:
-    world = World(3, 4 << 20, flops_per_s=1e6, failure_s=1.0, return_s=0.1)
+    world = SimulatedCluster(3, 4 << 20, flops_per_s=1e6, failure_s=1.0, return_s=0.1)
     with pytest.raises(DeviceError, match="one was lost with 4"):
         simulate(tiles(3), world)
 
 
 def test_layers_read_less_and_pass_their_sums_on() -> None:
-    world = World(64, 1 << 30)
+    world = SimulatedCluster(64, 1 << 30)
     one, four = (simulate(planned(product(20_000, 20_000, 20_000), world, c), world, c) for c in (1, 4))
     c_bytes = 20_000 * 20_000 * 4
     assert one.written_bytes == c_bytes and four.written_bytes == 4 * c_bytes
@@ -180,7 +184,7 @@ def test_panels_that_a_neighbour_left_in_memory_are_not_read_again(panels: int) 
     alone, shape = (plan(product(3000, 2500, 2100, workers=x), 64 << 20, tile=(500, 500)) for x in (0, 1))
     assert alone.grid == (6, 5, 1) and alone.read_bytes < 0.8 * shape.read_bytes
     found = replace(alone, depth=-(-2100 // panels))
-    told = simulate(found, World(1, flops_per_s=1e8)).read_bytes
+    told = simulate(found, SimulatedCluster(1, flops_per_s=1e8)).read_bytes
     if panels == 1:
         assert 0.8 * alone.read_bytes < told < alone.read_bytes
     else:
@@ -191,7 +195,7 @@ def test_one_worker_is_never_slower_for_a_quicker_link() -> None:
     """Of several, one that ends sooner may take the tile that another would have ended before."""
     found, seconds = tiles(1), []
     for rate in (1e6, 1e7, 3e7, 1e8, 1e9):
-        seconds.append(simulate(found, World(1, flops_per_s=3e9, link_bytes_per_s=rate)).seconds)
+        seconds.append(simulate(found, SimulatedCluster(1, flops_per_s=3e9, link_bytes_per_s=rate)).seconds)
     assert seconds == sorted(seconds, reverse=True) and len(set(seconds)) == 5
 
 
@@ -249,6 +253,9 @@ def test_what_it_says_is_readable() -> None:
         ({"layers": 101}, ArgumentValueError, "`layers` must be from 1 to k"),
         ({"memory": "1KB"}, ArgumentValueError, "`memory` must have room for one tile"),
         ({"memory": "much"}, ArgumentValueError, "`memory` must be a positive number of bytes"),
+        ({"layers": 1.5}, ArgumentTypeError, "`layers` must be a whole number"),
+        ({"extents": 5}, ArgumentTypeError, "`extents` must be m, n and k"),
+        ({"spread": 1e4}, ArgumentValueError, "`spread` must be at most 3"),
         ({"extents": (100, 100)}, ArgumentValueError, "`extents` must be m, n and k"),
         ({"extents": (100, 0, 100)}, ArgumentValueError, "`extents` must be m, n and k"),
         ({"dtype": "decimal"}, ArgumentTypeError, "decimal"),
@@ -262,7 +269,7 @@ def test_what_does_not_fit_is_refused(wrong: dict[str, Any], error: type[Excepti
 
 def test_transfers_share_what_none_of_them_takes_alone() -> None:
     """Three at once, one dropped, one that comes later: against rates that are added up by hand."""
-    disk, ended = Shared(90.0, 60.0), []
+    disk, ended = SharedBandwidth(90.0, 60.0), []
     disk.begin(0.0, 90.0, lambda: ended.append("a"))
     dropped = disk.begin(0.0, 900.0, lambda: ended.append("never"))
     disk.begin(1.0, 30.0, lambda: ended.append("b"))  # 45 a second each until then, 30 from then on

@@ -33,7 +33,7 @@ SHOWN: dict[str, tuple[Any, tuple[str, ...]]] = {
         lambda: Findings([Finding(code="TW102", kernel="k", details={"error": "a < b & c"})]),
         ("TW102", "1 error"),
     ),
-    "Foretold": (
+    "SimulatedProduct": (
         lambda: tw.simulated_cluster((10**5,) * 3, 16, failure_s=3e3, seed=3),
         ("16 of 300 GFLOPS", "limit", "begun again"),
     ),

@@ -9,10 +9,10 @@ from typing import Any
 import numpy.typing as npt
 
 from tilewright.blocks.dealing import TILES_EACH
-from tilewright.blocks.foretold import Foretold, World
 from tilewright.blocks.planning import BlockPlan, Rates, Sizes, plan
-from tilewright.blocks.simulation import simulate
-from tilewright.errors import ArgumentValueError
+from tilewright.blocks.simulation.events import simulate
+from tilewright.blocks.simulation.records import SimulatedCluster, SimulatedProduct
+from tilewright.errors import ArgumentTypeError, ArgumentValueError
 from tilewright.machine.sizes import size_bytes
 from tilewright.problem.dtypes import dtype as record, element
 
@@ -25,7 +25,7 @@ def simulated_cluster(
     dtype: npt.DTypeLike = "float32",
     layers: int = 1,
     **world: Any,
-) -> Foretold:
+) -> SimulatedProduct:
     """Tell what a product larger than memory takes on a Dask cluster that need not be there.
 
     Workers get the tiles that `matmul(..., client=client)` would give them; a discrete-event simulation says when each
@@ -44,11 +44,11 @@ def simulated_cluster(
         Parts of k that different workers multiply for one tile (2.5-D). `matmul` has one, as the sum of two sums has
         other bits where numbers are rounded.
     **world
-        Fields of :class:`~tilewright.blocks.foretold.World`: rates, times, failures, `seed`.
+        Fields of :class:`~tilewright.blocks.simulation.records.SimulatedCluster`: rates, times, failures, `seed`.
 
     Returns
     -------
-    Foretold
+    SimulatedProduct
         Time, bytes, efficiency, and what limits; `print` shows it.
 
     Raises
@@ -64,12 +64,15 @@ def simulated_cluster(
     >>> found.limit, found.tiles_made, round(found.efficiency, 2)
     ('arithmetic', 64, 0.99)
     """
-    found = World(workers, size_bytes("`memory`", memory), **world)
+    found = SimulatedCluster(workers, size_bytes("`memory`", memory), **world)
+    rule = f"`extents` must be m, n and k, each at least 1 (got {extents!r}); try (1000, 1000, 1000)"
+    if not isinstance(extents, tuple | list):
+        raise ArgumentTypeError(rule)
     if len(extents) != 3 or not all(isinstance(x, int) and x >= 1 for x in extents):
-        raise ArgumentValueError(
-            f"`extents` must be m, n and k, each at least 1 (got {extents!r}); try (1000, 1000, 1000)"
-        )
+        raise ArgumentValueError(rule)
     m, n, k = extents
+    if isinstance(layers, bool) or not isinstance(layers, int):
+        raise ArgumentTypeError(f"`layers` must be a whole number (got {layers!r}); try 1")
     if not 1 <= layers <= k:
         raise ArgumentValueError(f"`layers` must be from 1 to k, {k:,} (got {layers!r}); try 1")
     kind = record(dtype)
@@ -77,28 +80,29 @@ def simulated_cluster(
     return simulate(planned(sizes, found, layers), found, layers)
 
 
-def told(plan: BlockPlan, workers: int) -> Foretold:
+def simulated_time(plan: BlockPlan, workers: int) -> SimulatedProduct:
     """What so many workers take for a plan that was made for them, which each multiply, read and write at its rates.
 
     They share a storage that gives all of them together no more than was measured for one.
 
-    >>> found = planned(Sizes((4096, 4096, 4096), (4, 4), 4, 4), World(4, 64 << 20))
-    >>> told(found, 4).limit
+    >>> found = planned(Sizes((4096, 4096, 4096), (4, 4), 4, 4), SimulatedCluster(4, 64 << 20))
+    >>> simulated_time(found, 4).limit
     'storage'
     """
     rates = plan.rates
-    world = World(
+    world = SimulatedCluster(
         workers, plan.held_bytes, flops_per_s=rates.flops, storage_bytes_per_s=rates.read_bytes,
         link_bytes_per_s=rates.read_bytes, write_cost=rates.read_bytes / rates.write_bytes,
     )  # fmt: skip
     return simulate(plan, world)
 
 
-def planned(sizes: Sizes, world: World, layers: int = 1, tiles_each: int = TILES_EACH) -> BlockPlan:
+def planned(sizes: Sizes, world: SimulatedCluster, layers: int = 1, tiles_each: int = TILES_EACH) -> BlockPlan:
     """The cluster's plan: enough tiles, or layers of tiles, for all workers.
 
     >>> sizes = Sizes((4096, 4096, 4096), (4, 4), 4, 4)
-    >>> planned(sizes, World(4, 64 << 20)).tiles, planned(sizes, World(4, 64 << 20), layers=4).tiles
+    >>> cluster = SimulatedCluster(4, 64 << 20)
+    >>> planned(sizes, cluster).tiles, planned(sizes, cluster, layers=4).tiles
     (16, 4)
     """
     rate = min(world.link_bytes_per_s, world.storage_bytes_per_s)

@@ -1,7 +1,7 @@
 """What a simulated worker does with its tiles: reads ahead of its steps, which go on while the tile before is written.
 
-A tile has few events, however many steps. Panels are read one step ahead: a transfer brings the first, and one more all
-others, as steps that wait for reads and reads that wait for steps end together at steady rates. Where the first step
+A tile has few events, however many steps. Panels are read one step ahead. One transfer stands for the first panels and
+one for all others: at steady rates the steps end when the reads do, however they take turns. Where the first step
 waits for the memory of a tile that is still being written, the second panels are read meanwhile, and no more.
 """
 
@@ -12,8 +12,8 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from tilewright.blocks.foretold import World
 from tilewright.blocks.planning import PANELS, BlockPlan
+from tilewright.blocks.simulation.records import SimulatedCluster
 
 
 @dataclass(slots=True, eq=False)
@@ -47,7 +47,7 @@ class Surroundings(Protocol):
     """What a worker shares with others."""
 
     plan: BlockPlan
-    world: World
+    world: SimulatedCluster
     now_s: float
 
     def at(self, seconds: float, worker: Worker, then: Callable[[], None]) -> None:

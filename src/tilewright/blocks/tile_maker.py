@@ -23,7 +23,7 @@ class _Promises:
     """Tiles that a worker's tasks ask for, and who waits for them; the journal of the run that makes them."""
 
     def __init__(self) -> None:
-        self.done: dict[int, int] = {}  #: Always empty: whoever calls has the journal.
+        self.done: dict[int, int] = {}  #: Empty: the caller has the journal.
         self._lock = threading.Lock()
         self._waiting: deque[int] = deque()
         self._promised: dict[int, Future[int]] = {}
@@ -67,7 +67,7 @@ class _Promises:
 
 
 @dataclass(eq=False)
-class Share:
+class TileMaker:
     """What a worker needs to make tiles of one product; it is sent once to each.
 
     A worker keeps the object, and with it the arrays that it opened, as long as the product goes on.
@@ -83,7 +83,7 @@ class Share:
     def __reduce__(self) -> Any:
         """Other processes open the arrays themselves; what memory a step takes has been planned for."""
         plan = replace(self.plan, sizes=replace(self.plan.sizes, extra_bytes=_nothing))
-        return Share, (plan, self.stores, self.work, self.identities)
+        return TileMaker, (plan, self.stores, self.work, self.identities)
 
     def asked(self, tile: int, threads: int) -> Future[int]:
         """Have a tile made and written to disk: the CRC-32 of its bytes.

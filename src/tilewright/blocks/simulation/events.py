@@ -1,7 +1,7 @@
-"""A product on a cluster, told in advance: tiles as `blocks.cluster` would have them made, event by event.
+"""A product on a simulated cluster, event by event: tiles as `blocks.cluster` would have them made.
 
-Storage, network, scheduler, failures and the sums of layers are here; what a worker does is in `blocks.pipeline`. A
-tile has few events, however many steps: `tests/unit/blocks/test_simulation.py` compares that with every step.
+Storage, network, scheduler, failures and the sums of layers are here; `worker` has what a worker does. A tile has few
+events, however many steps: `tests/unit/blocks/test_simulation.py` compares that with every step.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tilewright.blocks.dealing import Deal
-from tilewright.blocks.foretold import Foretold, World
-from tilewright.blocks.pipeline import Task, Worker
 from tilewright.blocks.planning import BlockPlan
-from tilewright.blocks.sharing import Shared
+from tilewright.blocks.simulation.bandwidth import SharedBandwidth
+from tilewright.blocks.simulation.records import SimulatedCluster, SimulatedProduct
+from tilewright.blocks.simulation.worker import Task, Worker
 from tilewright.errors import DeviceError
 from tilewright.machine.sizes import duration_text
 
@@ -27,13 +27,13 @@ from tilewright.machine.sizes import duration_text
 _DEATHS = 3
 
 
-def simulate(plan: BlockPlan, world: World, layers: int = 1) -> Foretold:
+def simulate(plan: BlockPlan, world: SimulatedCluster, layers: int = 1) -> SimulatedProduct:
     """What a cluster needs for a product, by a plan for workers.
 
     Parameters
     ----------
     plan : BlockPlan
-    world : World
+    world : SimulatedCluster
         Workers, storage, network, scheduler and failures.
     layers : int
         Parts of k that different workers multiply for the same tile (2.5-D). Their sums go through storage: whoever
@@ -48,7 +48,7 @@ def simulate(plan: BlockPlan, world: World, layers: int = 1) -> Foretold:
     --------
     >>> from tilewright.blocks.planning import Sizes, plan
     >>> found = plan(Sizes((4096, 4096, 4096), (4, 4), 4, 4, workers=4), 64 << 20, least_tiles=16)
-    >>> simulate(found, World(4)).tiles_made
+    >>> simulate(found, SimulatedCluster(4)).tiles_made
     16
     """
     return _Simulation(plan, world, layers).run()
@@ -64,13 +64,13 @@ class _Sums:
 
 
 class _Simulation:
-    def __init__(self, plan: BlockPlan, world: World, layers: int) -> None:
+    def __init__(self, plan: BlockPlan, world: SimulatedCluster, layers: int) -> None:
         self.plan, self.world, self.layers = plan, world, layers
         self.deal = Deal((tile * layers + layer for layer in range(layers) for tile in plan.order()), world.workers)
         self.workers = [Worker(number, rate, self) for number, rate in enumerate(world.rates)]
         self.lives = [random.Random(f"{world.seed} {number}") for number in range(world.workers)]
         self.living = set(range(world.workers))
-        self.storage = Shared(world.storage_bytes_per_s, world.link_bytes_per_s)
+        self.storage = SharedBandwidth(world.storage_bytes_per_s, world.link_bytes_per_s)
         self.now_s = self.scheduler_free_s = 0.0
         self.events: list[tuple[float, int, Callable[[], None]]] = []
         self.numbers = itertools.count()
@@ -79,7 +79,7 @@ class _Simulation:
         self.read_bytes = self.written_bytes = self.event_count = 0
         self.deaths = self.begun_again = self.tiles_made = 0
 
-    def run(self) -> Foretold:
+    def run(self) -> SimulatedProduct:
         for worker in self.workers:
             self._live(worker)
         while self.deal.goes_on:
@@ -91,7 +91,7 @@ class _Simulation:
             else:
                 self.now_s, _, then = heapq.heappop(self.events)
                 then()
-        return Foretold(
+        return SimulatedProduct(
             self.plan, self.world, self.layers, self.now_s, self.read_bytes, self.written_bytes,
             tuple(worker.moved_bytes for worker in self.workers),
             sum(worker.busy_s for worker in self.workers) / max(self.now_s * self.world.workers, 1e-300),

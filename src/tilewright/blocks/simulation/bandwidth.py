@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 
 
-class Shared:
+class SharedBandwidth:
     """Storage whose rate is divided evenly among the transfers in progress, none of which exceeds its link's.
 
     All transfers go on at one rate, so a clock that counts the bytes each has moved (virtual time) puts their ends in
@@ -17,7 +17,7 @@ class Shared:
 
     Examples
     --------
-    >>> disk, ended = Shared(100.0, 80.0), []
+    >>> disk, ended = SharedBandwidth(100.0, 80.0), []
     >>> _ = disk.begin(0.0, 100.0, lambda: ended.append("long")), disk.begin(0.0, 50.0, lambda: ended.append("short"))
     >>> disk.next_s, disk.pop()()
     (1.0, None)

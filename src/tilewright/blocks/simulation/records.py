@@ -12,19 +12,24 @@ from tilewright.errors import ArgumentTypeError, ArgumentValueError
 from tilewright.machine.sizes import duration_text, size_text
 from tilewright.shown import Shown
 
-#: Fields of a world that may be 0.
+#: The largest `spread`: rates then differ by a factor of twenty, and no number overflows.
+_WIDEST = 3
+#: Fields of a cluster that may be 0.
 _MAY_BE_NOTHING = ("task_s", "step_s", "byte_s", "flush_s", "return_s", "spread")
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class SimulatedCluster:
     """Workers, what they share, and what goes wrong.
+
+    What a worker does in a second, and the storage, are those of a server with AVX-512 on Ethernet of 10 Gbit/s, as
+    reckoned: name your own. `benchmarks/simulation.py` measured `task_s` on two cores.
 
     Raises ArgumentValueError and ArgumentTypeError: a field is no number, or out of its range.
 
     Examples
     --------
-    >>> World(4, flops_per_s=1e12).workers
+    >>> SimulatedCluster(4, flops_per_s=1e12).workers
     4
     """
 
@@ -54,6 +59,8 @@ class World:
             if not value >= least.get(one.name, 1e-300) or (value == math.inf and one.name != "failure_s"):
                 rule = f"at least {least[one.name]}" if one.name in least else "more than 0"
                 raise ArgumentValueError(f"`{one.name}` must be finite and {rule} (got {value!r})")
+        if self.spread > _WIDEST:
+            raise ArgumentValueError(f"`spread` must be at most {_WIDEST} (got {self.spread!r}); 0.05 is about 5 %")
 
     @property
     def rates(self) -> tuple[float, ...]:
@@ -63,14 +70,14 @@ class World:
 
 
 @dataclass(frozen=True, slots=True)
-class Foretold(Shown):
+class SimulatedProduct(Shown):
     """What a simulation says of a product on a cluster.
 
     Attributes
     ----------
     plan : BlockPlan
         Tiles and panels; those of a layer, where there are several.
-    world : World
+    world : SimulatedCluster
     layers : int
         Parts of k whose sums are added in the end.
     seconds : float
@@ -93,7 +100,7 @@ class Foretold(Shown):
     """
 
     plan: BlockPlan
-    world: World
+    world: SimulatedCluster
     layers: int
     seconds: float
     read_bytes: int
