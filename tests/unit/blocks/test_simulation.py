@@ -13,7 +13,7 @@ from step_by_step import StepByStep
 
 from tilewright.blocks.planning import BlockPlan, Rates, Sizes, plan
 from tilewright.blocks.simulation.bandwidth import SharedBandwidth
-from tilewright.blocks.simulation.clusters import planned, simulated_cluster, told
+from tilewright.blocks.simulation.clusters import planned, simulated_cluster, simulated_time
 from tilewright.blocks.simulation.events import simulate
 from tilewright.blocks.simulation.records import SimulatedCluster, SimulatedProduct
 from tilewright.engine.partial import Partial
@@ -211,7 +211,7 @@ def test_a_cluster_that_is_there_is_told_at_the_rates_that_were_measured() -> No
     """Of one process; all workers together get no more of the storage."""
     rates = Rates(flops=1e9, read_bytes=2e8, write_bytes=1e8)
     found = plan(product(3000, 2500, 2100, workers=4), 8 << 20, rates, least_tiles=16)
-    one = told(found, 4)
+    one = simulated_time(found, 4)
     assert one.bounds_s["storage"] == pytest.approx((one.read_bytes + 2 * one.written_bytes) / 2e8)
     assert one.limit == "arithmetic" and one.seconds == pytest.approx(found.sizes.flops / 4e9, rel=0.15)
 
