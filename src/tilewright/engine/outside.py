@@ -20,7 +20,7 @@ from tilewright.blocks.cluster import Cluster, check_writers
 from tilewright.blocks.journal import Journal
 from tilewright.blocks.planning import BlockPlan, Sizes, plan
 from tilewright.blocks.running import Run
-from tilewright.blocks.stores import Place, Store
+from tilewright.blocks.stores import Place, Store, disk
 from tilewright.blocks.tile_maker import TileMaker
 from tilewright.engine.partial import Partial
 from tilewright.engine.request import Request
@@ -78,6 +78,7 @@ def planned(
             held.callback(operands[-1].close)
         product = _planned(operands[0], operands[1], out, here, force=force)
         product.asked, product.cluster, product.paths = asked, cluster, (a, b)
+        product.check_number()
         product.lay_out(memory)
         yield product
 
@@ -150,6 +151,15 @@ class Product:
     cluster: Cluster | None = None  #: Whose workers make the tiles.
     paths: tuple[Any, Any] = (None, None)  #: Of the operands, where there is a cluster.
 
+    def check_number(self) -> None:
+        """Refuse a place that cannot take a result without axes."""
+        if self.place is None or self.shape or (self.place.format.suffixes == (".npy",) and self.cluster is None):
+            return
+        raise ArgumentValueError(
+            "`out` must be a .npy file, and no cluster be asked, where two vectors give a single number (got "
+            f"{self.place.text}); name one, or give `a` as a matrix of one row"
+        )
+
     def lay_out(self, memory: int | str | None) -> None:
         """Plan it for the memory allowed."""
         m, k, n = *self.a.shape[-2:], self.b.shape[-1]
@@ -186,22 +196,20 @@ class Product:
     def run(self) -> Any:
         """Make it, or what is missing of it."""
         if self.place is not None:
-            return self._made_at(self.place)
+            return self._made_at(self.place) if self.shape else self._number_at(self.place)
         if self.target is not None:
             self._into(self.target, None)
             return self.out
+        return self._in_memory()
+
+    def _in_memory(self) -> Any:
         c = host_memory.empty(self.matrices, self.partial.out, len(self.a.shape), len(self.b.shape))
         self._into(stores.opened(c, "out"), None)
         return c.reshape(self.shape)[()]
 
     def _made_at(self, place: Place) -> Path:
         """C beside its place, moved there when it is whole."""
-        part = place.unfinished()
-        if os.path.lexists(part.file) and not self._journal.exists():
-            raise ArgumentValueError(
-                f"{part.file}: must be free for the unfinished result (got a file without a journal beside it); move "
-                "it away, or name another output"
-            )
+        part = self._free_part(place)
         tiles = 0 if self.plan is None else self.plan.tiles
         with Journal.opened(self._journal, self._identity(), tiles, force=self.force) as journal:
             self.finished = journal.done.keys()
@@ -213,6 +221,32 @@ class Product:
                 c.close()
             _move(part.file, place.file)
             journal.remove()
+        return place.file
+
+    def _free_part(self, place: Place) -> Place:
+        """Where the unfinished result is made, in which no file of the user's lies."""
+        part = place.unfinished()
+        if os.path.lexists(part.file) and not self._journal.exists():
+            raise ArgumentValueError(
+                f"{part.file}: must be free for the unfinished result (got a file without a journal beside it); move "
+                "it away, or name another output"
+            )
+        return part
+
+    def _number_at(self, place: Place) -> Path:
+        """A result without axes, which is one tile: made in memory, and written when it is there."""
+        part = self._free_part(place)
+        with Journal.opened(self._journal, self._identity(), force=self.force) as journal:
+            try:
+                value = np.asarray(self._in_memory())
+                with disk.writing(place.text, value.nbytes, place.file.absolute().parent), part.file.open("wb") as file:
+                    np.save(file, value, allow_pickle=False)
+                    file.flush()
+                    os.fsync(file.fileno())
+                _move(part.file, place.file)
+            finally:
+                _remove(part.file)
+                journal.remove()
         return place.file
 
     def _begun(self, part: Place, journal: Journal) -> Store:
@@ -232,6 +266,8 @@ class Product:
         journal.forget()
         _remove(part.file)  # killed while it was made
         hint = (1, 1) if self.plan is None else (self.plan.rows, self.plan.columns)
+        if len(self.shape) < len(self.matrices):
+            hint = (1, max(hint))  # of vectors, each of which lies in a row
         try:
             stores.created(part.text, self.shape, self.partial.out, chunks_hint=hint).close()
             return stores.existing(part.text, dtype=self.partial.out)
@@ -294,12 +330,7 @@ def _as_matrix(c: Store, matrices: tuple[int, ...]) -> Store:
     """The same for C."""
     if len(c.shape) == len(matrices):
         return c
-    if len(matrices) > 2:
-        raise ArgumentValueError(
-            f"`out` must be left out where a vector is multiplied by many matrices (got shape {c.shape}); give the "
-            "vector as a matrix of one row or column"
-        )
-    return stores.as_row(c) if matrices[-2] == 1 else stores.as_column(c)
+    return stores.as_row(c) if (*c.shape[:-1], 1, c.shape[-1]) == matrices else stores.as_column(c)
 
 
 def _last_two(chunks: tuple[int, ...]) -> tuple[int, int]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -83,16 +85,45 @@ def test_arguments_mean_what_they_mean_in_memory(
 
 @pytest.mark.parametrize(
     ("a_shape", "b_shape"),
-    [((5,), (5,)), ((5,), (5, 3)), ((4, 5), (5,)), ((2, 1, 4, 5), (3, 5, 6)), ((0, 5), (5, 3)), ((4, 0), (0, 3))],
-)
+    [
+        ((5,), (5,)), ((5,), (5, 3)), ((4, 5), (5,)), ((2, 1, 4, 5), (3, 5, 6)), ((0, 5), (5, 3)), ((4, 0), (0, 3)),
+        ((5,), (2, 5, 6)), ((2, 4, 5), (5,)), ((5,), (3, 2, 5, 6)), ((3, 2, 1, 5), (5,)), ((5,), (2, 5, 1)),
+        ((0,), (0,)),
+    ],
+)  # fmt: skip
 def test_shapes_follow_numpy(tmp_path: Path, a_shape: tuple[int, ...], b_shape: tuple[int, ...]) -> None:
     random = np.random.default_rng(1)
     arrays = random.integers(-9, 9, a_shape), random.integers(-9, 9, b_shape)
     a, b = (saved(tmp_path, name, x) for name, x in zip("ab", arrays, strict=True))
     found, expected = tw.matmul(a, b), np.matmul(*arrays)
     assert found.shape == expected.shape and np.array_equal(found, expected)
-    if expected.ndim:
-        assert np.array_equal(np.load(tw.matmul(a, b, tmp_path / "c.npy")), expected)
+    written = np.load(tw.matmul(a, b, tmp_path / "c.npy", memory=MEMORY))
+    assert written.shape == expected.shape and np.array_equal(written, expected)
+    out = np.full(expected.shape, 7)
+    if out.ndim:
+        assert np.array_equal(tw.matmul(a, b, out), expected)
+    for name in ("c.zarr", "c.h5") if expected.ndim and expected.size else ():
+        assert np.array_equal(stores_of(tw.matmul(a, b, tmp_path / name)), expected)
+    assert not list(tmp_path.glob("*.part*"))
+
+
+def stores_of(path: Path) -> Array:
+    """What a file of any format holds."""
+    if path.suffix == ".h5":
+        with pytest.importorskip("h5py", reason="the extra `blocks` is not installed").File(path) as file:
+            return np.asarray(file["array"])
+    zarr = pytest.importorskip("zarr", reason="the extra `blocks` is not installed")
+    return np.asarray(zarr.open(path, mode="r")[...])
+
+
+def test_a_single_number_is_refused_before_anything_is_made(tmp_path: Path) -> None:
+    a = saved(tmp_path, "a", np.ones(5))
+    with pytest.raises(ArgumentValueError, match=r"must be a \.npy file.*single number \(got .*c\.zarr\)"):
+        tw.matmul(a, a, tmp_path / "c.zarr")
+    with pytest.MonkeyPatch.context() as patched, pytest.raises(StorageError, match=r"c\.npy: .* must find room"):
+        patched.setattr(np, "save", Mock(side_effect=OSError(errno.ENOSPC, "No space left on device")))
+        tw.matmul(a, a, tmp_path / "c.npy")
+    assert sorted(x.name for x in tmp_path.iterdir()) == ["a.npy"]
 
 
 def test_what_is_there_is_kept(tmp_path: Path, arrays: tuple[Array, Array]) -> None:

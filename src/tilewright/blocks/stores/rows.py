@@ -1,4 +1,4 @@
-"""Arrays of one axis as matrices."""
+"""Arrays of vectors as arrays of matrices: one vector, or a batch of them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tilewright.blocks.stores.store import Array, Store
 
 
 class _Matrix:
-    """A row or a column of an array of one axis."""
+    """A row or a column for each vector."""
 
     def __init__(self, line: Store) -> None:
         self.line = line
@@ -30,34 +30,39 @@ class _Matrix:
 class _Row(_Matrix):
     def __init__(self, line: Store) -> None:
         super().__init__(line)
-        self.shape = (1, *line.shape)
-        self.chunks, self.write_chunks = (1, *line.chunks), (1, *line.write_chunks)
+        self.shape, self.chunks, self.write_chunks = (
+            (*x[:-1], 1, x[-1]) for x in (line.shape, line.chunks, line.write_chunks)
+        )
 
     def read(self, at: tuple[int, ...], rows: slice, columns: slice, into: Array) -> None:
-        self.line.read(at, rows, columns, into)
+        self.line.read(*_inside(at), columns, into)
 
     def write(self, at: tuple[int, ...], rows: slice, columns: slice, values: Array) -> None:
-        self.line.write(at, rows, columns, values)
+        self.line.write(*_inside(at), columns, values)
 
 
 class _Column(_Matrix):
     def __init__(self, line: Store) -> None:
         super().__init__(line)
-        self.shape = (*line.shape, 1)
-        self.chunks, self.write_chunks = (*line.chunks, 1), (*line.write_chunks, 1)
+        self.shape, self.chunks, self.write_chunks = ((*x, 1) for x in (line.shape, line.chunks, line.write_chunks))
 
     def read(self, at: tuple[int, ...], rows: slice, columns: slice, into: Array) -> None:
-        self.line.read(at, columns, rows, into.T)
+        self.line.read(*_inside(at), rows, into.T)
 
     def write(self, at: tuple[int, ...], rows: slice, columns: slice, values: Array) -> None:
-        self.line.write(at, columns, rows, values.T)
+        self.line.write(*_inside(at), rows, values.T)
+
+
+def _inside(at: tuple[int, ...]) -> tuple[tuple[int, ...], slice]:
+    """Where in the array without the further axis a matrix lies, and in which row."""
+    return at[:-1], slice(at[-1], at[-1] + 1) if at else slice(0, 1)
 
 
 def as_row(line: Store) -> Store:
-    """An array of n elements as a matrix of 1 x n."""
+    """An array of shape (..., n) as one of matrices, (..., 1, n)."""
     return _Row(line)
 
 
 def as_column(line: Store) -> Store:
-    """An array of n elements as a matrix of n x 1."""
+    """An array of shape (..., n) as one of matrices, (..., n, 1)."""
     return _Column(line)
