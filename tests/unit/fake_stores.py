@@ -41,6 +41,8 @@ class CountingStore:
     def identity(self) -> dict[str, Any]:
         return {"version": self.version}
 
+    def extent(self) -> None: ...
+
     def close(self) -> None: ...
 
 

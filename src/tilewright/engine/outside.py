@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import errno
 import functools
+import itertools
 import os
 import shutil
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -101,6 +102,7 @@ def _shared(value: Any, name: str) -> str:
 
 def _planned(a: Store, b: Store, out: Any, asked: Request, *, force: bool) -> Product:
     shape = result_shape(a.shape, b.shape)
+    _check_free(out, (a, b))
     place, target = _target(out, shape, force=force)
     partial = Partial.of(a.dtype, b.dtype, shape, asked, None if target is None else target.dtype)
     left, right = _as_matrices(a, b)
@@ -115,11 +117,8 @@ def _target(out: Any, shape: tuple[int, ...], *, force: bool) -> tuple[Place | N
         return None, None
     if isinstance(out, str | os.PathLike):
         place = Place.of(out, "out")
-        if os.path.lexists(place.file) and not force:
-            raise ArgumentValueError(
-                f"{place.file}: the output must be a new file (got one that exists); name another, or replace it with "
-                "--force"
-            )
+        if os.path.lexists(place.file):
+            _check_replaceable(place, force=force)
         if not place.file.parent.is_dir():
             raise ArgumentValueError(
                 f"{place.file}: the output must lie in a folder that is there (got {place.file.parent}); make it first"
@@ -129,6 +128,36 @@ def _target(out: Any, shape: tuple[int, ...], *, force: bool) -> tuple[Place | N
     if target.shape != shape:
         raise ArgumentValueError(f"`out.shape` must be {shape} (got {target.shape}); make it of that shape")
     return None, target
+
+
+def _check_free(out: Any, operands: Iterable[Store]) -> None:
+    """Refuse a path whose file, or what is made beside it, is an operand's: it would be gone."""
+    if not isinstance(out, str | os.PathLike):
+        return
+    place = Place.of(out, "out")
+    for operand, file in itertools.product(operands, (place.file, place.unfinished().file)):
+        extent = operand.extent()
+        if extent is not None and extent.is_in(file):
+            raise ArgumentValueError(
+                f"{file}: the output must be another file than the operands' (got that of {operand.name}, which would "
+                "be replaced); name a new file"
+            )
+
+
+def _check_replaceable(place: Place, *, force: bool) -> None:
+    """Refuse to replace what is more than one array, and anything unasked."""
+    others = stores.beside(place)
+    if others:
+        some = ", ".join(others[:8]) + (", ..." if len(others) > 8 else "")
+        raise ArgumentValueError(
+            f"{place.file}: the output must be a new file (got one that also holds {some}, which would be lost); name "
+            "another file"
+        )
+    if not force:
+        raise ArgumentValueError(
+            f"{place.file}: the output must be a new file (got one that exists); name another, or replace it with "
+            "--force"
+        )
 
 
 @dataclass(slots=True)

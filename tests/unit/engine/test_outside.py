@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
+import h5py
 import numpy as np
 import pytest
+import zarr
 
 import tilewright as tw
-from tilewright.blocks import planning
+from tilewright.blocks import planning, stores
 from tilewright.engine import outside
 from tilewright.engine.request import Request
 from tilewright.errors import ArgumentValueError, StorageError, TilewrightWarning
@@ -277,3 +279,77 @@ def test_a_result_that_cannot_be_made_leaves_nothing(tmp_path: Path, arrays: tup
 def test_a_result_of_bfloat16_is_as_numpy_saves_it(tmp_path: Path, arrays: tuple[Array, Array]) -> None:
     found = np.load(tw.matmul(saved(tmp_path, "a", arrays[0]), arrays[1], tmp_path / "c.npy", dtype="bfloat16"))
     assert found.tobytes() == tw.matmul(*arrays, dtype="bfloat16").tobytes()
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    """Every file of a folder, with its bytes."""
+    return {str(x.relative_to(folder)): x.read_bytes() for x in sorted(folder.rglob("*")) if x.is_file()}
+
+
+def forced(a: Any, b: Any, c: Any) -> Any:
+    with outside.planned(a, b, c, Request(), MEMORY, force=True) as product:
+        return product.run()
+
+
+class TestWhatIsReplaced:
+    """Not even with consent does a result take with it what is not the array of its name."""
+
+    @pytest.mark.parametrize(
+        ("other", "named"),
+        [
+            ("/a", "c.h5:/c"), ("/group/a", "c.h5:/group/c"), ("/c/a", "c.h5:/c"), ("/a", "c.h5"), ("/cc", "c.h5:/c"),
+        ],
+    )  # fmt: skip
+    def test_a_file_with_other_datasets_stays(
+        self, tmp_path: Path, arrays: tuple[Array, Array], other: str, named: str
+    ) -> None:
+        with h5py.File(tmp_path / "c.h5", "w") as file:
+            file[other] = np.ones(3)
+            file["/other"] = np.ones(3)
+        before = content(tmp_path)
+        for act in (forced, tw.matmul):
+            with pytest.raises(ArgumentValueError, match=r"c\.h5: .*also holds .*name another file$"):
+                act(*arrays, f"{tmp_path}/{named}")
+        assert content(tmp_path) == before
+
+    @pytest.mark.parametrize("named", ["c.h5", "c.h5:/group/c", "c.zarr", "c.npy"])
+    def test_the_array_itself_is_replaced(self, tmp_path: Path, arrays: tuple[Array, Array], named: str) -> None:
+        tw.matmul(*arrays, f"{tmp_path}/{named}")
+        with pytest.raises(ArgumentValueError, match="replace it with --force"):
+            tw.matmul(arrays[0][:4], arrays[1], f"{tmp_path}/{named}")
+        forced(arrays[0][:4], arrays[1], f"{tmp_path}/{named}")
+        found = stores.opened(f"{tmp_path}/{named}", "c")
+        assert found.shape == (4, 70)
+        found.close()
+
+    @pytest.mark.parametrize("named", ["c.zarr", "c.npy", "c.h5"])
+    def test_a_folder_that_is_no_array_stays(self, tmp_path: Path, arrays: tuple[Array, Array], named: str) -> None:
+        group = zarr.open_group(str(tmp_path / named), mode="w")
+        group.create_array("x", data=np.ones(3))
+        before = content(tmp_path)
+        with pytest.raises(ArgumentValueError, match=r"also holds .*x"):
+            forced(*arrays, tmp_path / named)
+        assert content(tmp_path) == before
+
+    @pytest.mark.parametrize(
+        ("a", "c"),
+        [
+            ("a.npy", "a.npy"), ("a.npy", "link.npy"), ("a.zarr", "a.zarr"), ("a.zarr", "link.zarr"),
+            ("g.zarr/a.zarr", "g.zarr"), ("a.h5:/x/a", "a.h5:/x/a"), ("a.h5:/x/a", "link.h5:/x/a"),
+            ("c.npy.part", "c.npy"),
+        ],
+    )  # fmt: skip
+    @pytest.mark.parametrize("act", [forced, tw.matmul], ids=["forced", "unforced"])
+    def test_an_operand_stays(
+        self, tmp_path: Path, arrays: tuple[Array, Array], a: str, c: str, act: Callable[..., Any]
+    ) -> None:
+        (tmp_path / "g.zarr").mkdir()
+        store = stores.created(tmp_path / a, arrays[0].shape, np.float32, chunks_hint=(50, 50))
+        store.write((), slice(0, 130), slice(0, 90), arrays[0])
+        store.close()
+        if c.startswith("link"):
+            (tmp_path / c.partition(":")[0]).symlink_to(tmp_path / a.partition(":")[0])
+        before = content(tmp_path)
+        with pytest.raises(ArgumentValueError, match="must be another file than the operands'"):
+            act(str(tmp_path / a), arrays[1], f"{tmp_path}/{c}")
+        assert content(tmp_path) == before

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tilewright.blocks.stores.arrays import MemoryStore
-from tilewright.blocks.stores.kinds import created, existing, is_outside, opened
+from tilewright.blocks.stores.extents import one_file, overlap
+from tilewright.blocks.stores.kinds import beside, created, existing, is_outside, opened
 from tilewright.blocks.stores.places import Place
 from tilewright.blocks.stores.rows import as_column, as_row
 from tilewright.blocks.stores.store import Array, Store
@@ -15,8 +16,11 @@ __all__ = [
     "Store",
     "as_column",
     "as_row",
+    "beside",
     "created",
     "existing",
     "is_outside",
+    "one_file",
     "opened",
+    "overlap",
 ]

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tilewright.blocks.stores.extents import Extent, of_map
 from tilewright.blocks.stores.store import Array, bands, box, numbers, parts
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
 
@@ -44,6 +45,10 @@ class MemoryStore:
         for some in bands(self.shape[0], row_bytes):
             digest = zlib.crc32(self.array[some].tobytes(), digest)
         return {"kind": "memory", "shape": list(self.shape), "dtype": self.dtype.name, "crc32": digest}
+
+    def extent(self) -> Extent | None:
+        """As :meth:`Store.extent`: that of the file that it is a view of."""
+        return of_map(self.array)
 
     def close(self) -> None:
         """As :meth:`Store.close`: nothing is held."""
@@ -83,6 +88,10 @@ class SlicedStore:
         """As :meth:`Store.identity`; another one for each object that cannot be asked for its content."""
         kind = f"{type(self.array).__module__}.{type(self.array).__qualname__}"
         return {"kind": kind, "shape": list(self.shape), "dtype": self.dtype.name, "token": self._token}
+
+    def extent(self) -> Extent | None:
+        """As :meth:`Store.extent`, which slices do not tell."""
+        return None
 
     def close(self) -> None:
         """As :meth:`Store.close`: the array is the caller's."""

@@ -107,6 +107,15 @@ def times(path: Path, name: str) -> dict[str, int]:
     return {"bytes": found.st_size, "mtime_ns": found.st_mtime_ns}
 
 
+def names(path: Path, name: str) -> list[str]:
+    """What a folder holds; nothing for a file, or where there is none.
+
+    Raises StorageError: it cannot be looked into.
+    """
+    with reading(name):
+        return sorted(x.name for x in path.iterdir()) if path.is_dir() else []
+
+
 def cut_short(name: str, needed: int, there: int) -> StorageError:
     """The error for a file that ends too early."""
     return StorageError(

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.blocks.stores import disk
+from tilewright.blocks.stores.extents import Extent
 from tilewright.blocks.stores.lines import Layout, LinesStore
 from tilewright.blocks.stores.optional import require
 from tilewright.blocks.stores.places import Place
@@ -72,6 +73,15 @@ class Hdf5Store:
             **disk.times(self._path, self.name),
         }
 
+    def extent(self) -> Extent:
+        """As :meth:`Store.extent`: bytes in one piece, or the address of what lies in chunks, whatever its names."""
+        h5py, dataset = require("h5py", "HDF5 datasets"), self.dataset
+        if dataset.external or dataset.is_virtual:
+            return Extent(self._path)
+        offset = dataset.id.get_offset()
+        part = None if offset is None else (offset, offset + dataset.id.get_storage_size())
+        return Extent(self._path, part or f"object {h5py.h5o.get_info(dataset.id).addr}")
+
     def close(self) -> None:
         """As :meth:`Store.close`: a file that was opened for this is closed, one of the caller's is not."""
         if self._owned and self.dataset:
@@ -125,6 +135,22 @@ def _names(file: Any) -> list[str]:
 def _only(file: Any) -> Any:
     names = _names(file)
     return file[names[0]] if len(names) == 1 else None
+
+
+def beside(place: Place) -> list[str]:
+    """What would go with the array if another file took its place: all but the dataset that the path names.
+
+    Raises StorageError: the file cannot be read.
+    """
+    h5py = require("h5py", "HDF5 datasets")
+    if not place.file.is_file():
+        return disk.names(place.file, place.text)
+    with disk.reading(place.text), h5py.File(place.file, "r") as file:
+        links: list[str] = []
+        file.visit_links(links.append)
+        named = place.inside or getattr(_only(file), "name", "")
+        others = [f"/{link}" for link in links if not f"{named}/".startswith(f"/{link}/")]
+        return others + [f"the attribute {key}" for key in file.attrs]
 
 
 def _layout(dataset: Any, name: str, dtype: np.dtype[Any] | None) -> Layout | None:

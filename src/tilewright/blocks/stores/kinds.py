@@ -132,6 +132,15 @@ def created(
     return made
 
 
+def beside(place: Place) -> list[str]:
+    """What a path that exists holds beside the array that it names, and would lose if a result took its place.
+
+    Raises MissingExtraError, StorageError: it cannot be looked into.
+    """
+    found: list[str] = _module(place).beside(place)
+    return found
+
+
 def _module(place: Place) -> Any:
     return importlib.import_module(place.format.module)
 

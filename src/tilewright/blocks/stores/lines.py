@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.blocks.stores import disk
+from tilewright.blocks.stores.extents import Extent
 from tilewright.blocks.stores.store import BAND_BYTES, Array, bands
 
 #: Lines this near each other are read with what lies between them: one call costs as much as these bytes.
@@ -45,12 +46,13 @@ class Layout:
         return cls(offset, shape, dtype, tuple(strides if fortran else strides[::-1]))
 
     @property
-    def end(self) -> int:
-        """The byte behind the last element."""
+    def span(self) -> tuple[int, int]:
+        """The first byte, and the one behind the last."""
         if 0 in self.shape:
-            return self.offset
-        last = sum(max((n - 1) * s, 0) for n, s in zip(self.shape, self.strides, strict=True))
-        return self.offset + last + self.dtype.itemsize
+            return self.offset, self.offset
+        ways = [(n - 1) * s for n, s in zip(self.shape, self.strides, strict=True)]
+        first, last = sum(min(way, 0) for way in ways), sum(max(way, 0) for way in ways)
+        return self.offset + first, self.offset + last + self.dtype.itemsize
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +89,8 @@ class LinesStore:
         self._file = disk.open_file(path, name, writable=writable)
         try:
             size = os.fstat(self._file).st_size
-            if size < layout.end:
-                raise disk.cut_short(name, layout.end, size)
+            if size < layout.span[1]:
+                raise disk.cut_short(name, layout.span[1], size)
         except BaseException:
             self.close()
             raise
@@ -188,6 +190,10 @@ class LinesStore:
     def identity(self) -> dict[str, Any]:
         """As :meth:`Store.identity`."""
         return identity(self.kind, self.path, self.layout, self.name)
+
+    def extent(self) -> Extent:
+        """As :meth:`Store.extent`."""
+        return Extent(self.path, self.layout.span)
 
     def close(self) -> None:
         """As :meth:`Store.close`."""

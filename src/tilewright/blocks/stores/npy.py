@@ -45,6 +45,11 @@ def of_path(place: Place, dtype: np.dtype[Any] | None, *, writable: bool) -> Sto
     return LinesStore(name, "npy", place.file, layout, writable=writable)
 
 
+def beside(place: Place) -> list[str]:
+    """What would go with the array if another file took its place: all that is in a folder of this name."""
+    return disk.names(place.file, place.text)
+
+
 def _header(start: bytes, name: str) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
     """Shape, order and dtype of a file that starts so, and where its elements begin."""
     if start.startswith(b"PK"):
@@ -78,7 +83,7 @@ def create(place: Place, shape: tuple[int, ...], dtype: np.dtype[Any], chunks_hi
     file = disk.open_file(place.file, place.text, writable=True, new=True)
     try:
         disk.write_all(file, memoryview(header.getvalue()), 0, place.text)
-        disk.reserve(place.file, layout.end, place.text)
+        disk.reserve(place.file, layout.span[1], place.text)
     except BaseException:
         place.file.unlink(missing_ok=True)
         raise

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tilewright.blocks.stores.extents import Extent
 from tilewright.blocks.stores.store import Array, Store
 
 
@@ -21,6 +22,10 @@ class _Matrix:
     def identity(self) -> dict[str, Any]:
         """As :meth:`Store.identity`."""
         return self.line.identity()
+
+    def extent(self) -> Extent | None:
+        """As :meth:`Store.extent`."""
+        return self.line.extent()
 
     def close(self) -> None:
         """As :meth:`Store.close`."""

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from tilewright.errors import ArgumentTypeError
 from tilewright.problem.dtypes import extends_numpy
+
+if TYPE_CHECKING:
+    from tilewright.blocks.stores.extents import Extent
 
 Array = npt.NDArray[Any]
 #: What is converted or turned on its way is held in a buffer of this size.
@@ -51,6 +54,9 @@ class Store(Protocol):
 
     def identity(self) -> dict[str, Any]:
         """What JSON can hold and differs where the content may; takes no reading of files."""
+
+    def extent(self) -> Extent | None:
+        """Where on disk it lies; None where that is not known, or it lies in memory."""
 
     def close(self) -> None:
         """Give back files; what was written and not flushed may be lost with the machine."""

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.blocks.stores import disk
+from tilewright.blocks.stores.extents import Extent
 from tilewright.blocks.stores.lines import Layout, LinesStore
 from tilewright.blocks.stores.optional import require
 from tilewright.blocks.stores.places import Place
@@ -142,6 +143,10 @@ class ZarrStore:
                     digest.update(f"{folder}/{name} {found.st_size} {found.st_mtime_ns}\n".encode())
         return {**said, "path": str(self._folder), "files": digest.hexdigest()}
 
+    def extent(self) -> Extent:
+        """As :meth:`Store.extent`: its folder, or what zarr calls a place that is none."""
+        return Extent(self._folder or Path(str(self.array.store_path)))
+
     def close(self) -> None:
         """As :meth:`Store.close`: no file stays open."""
 
@@ -203,6 +208,17 @@ def of_path(place: Place, dtype: np.dtype[Any] | None, *, writable: bool) -> Zar
         found = next(iter(arrays.values()))
     numbers(np.dtype(found.dtype), place.text, dtype)
     return ZarrStore(found, place.text)
+
+
+def beside(place: Place) -> list[str]:
+    """What would go with the array if another folder took its place: all that is in one that is no array."""
+    zarr = require("zarr", "zarr arrays")
+    try:
+        if isinstance(zarr.open(store=str(place.file), mode="r"), zarr.Array):
+            return []
+    except (OSError, ValueError, KeyError, TypeError):  # not of zarr
+        pass
+    return disk.names(place.file, place.text)
 
 
 def create(place: Place, shape: tuple[int, ...], dtype: np.dtype[Any], chunks_hint: tuple[int, int]) -> ZarrStore:
