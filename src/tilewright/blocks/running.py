@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.blocks.planning import PANELS, BlockPlan
-from tilewright.blocks.stores import MemoryStore, Store
+from tilewright.blocks.stores import MemoryStore, Store, one_file
 from tilewright.blocks.work import Work
 from tilewright.errors import StorageError, warn
 from tilewright.waiting import announced
@@ -59,7 +59,8 @@ class Run:
         self.a, self.b, self.c = stores
         self.batch = self.c.shape[:-2]
         self.done = 0  #: Steps.
-        self._operands = [x for x in stores[:2] if not x.resident]  # nobody else has those in memory
+        # Nobody else has those in memory, and writing C changes the times of its own file.
+        self._operands = [x for x in stores[:2] if not x.resident and not one_file(x, self.c)]
         self.identities = [x.identity() for x in self._operands]  #: Of operands outside memory.
         self._looked = time.monotonic()
         self._writes = [_nothing()] * plan.tiles_held

@@ -127,9 +127,10 @@ def matmul(
         .zarr and .h5 files, arrays of zarr and h5py, `numpy.memmap` too large for memory. Panels of these are read
         while others are multiplied.
     out : ndarray or torch.Tensor, shape of the result, optional
-        Where the result goes, cast by the rule `casting`; any strides, and it may overlap the operands. A path of a new
-        .npy, .zarr or .h5 file takes what does not fit in memory: it appears when it is whole, and the same call goes
-        on where one before was interrupted. So may arrays of zarr and h5py, and `numpy.memmap`, which are not resumed.
+        Where the result goes, cast by the rule `casting`; any strides, and in memory it may overlap the operands;
+        arrays outside memory, and with `memory`, must not. A path of a new .npy, .zarr or .h5 file takes what does not
+        fit in memory: it appears when it is whole, and the same call goes on where one before was interrupted. So may
+        arrays of zarr and h5py, and `numpy.memmap`, which are not resumed.
     dtype : dtype, optional
         What the operands are taken for and the result has; their common dtype by default (float32 for float8).
         Integers wrap modulo its bits: int8 by int8 sums exactly with `dtype="int32"`.

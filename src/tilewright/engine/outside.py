@@ -78,6 +78,7 @@ def planned(
             operands.append(stores.opened(value, name))
             held.callback(operands[-1].close)
         product = _planned(operands[0], operands[1], out, here, force=force)
+        _check_apart((a, b), operands, product)
         product.asked, product.cluster, product.paths = asked, cluster, (a, b)
         product.check_number()
         product.lay_out(memory)
@@ -158,6 +159,18 @@ def _check_replaceable(place: Place, *, force: bool) -> None:
             f"{place.file}: the output must be a new file (got one that exists); name another, or replace it with "
             "--force"
         )
+
+
+def _check_apart(given: tuple[Any, Any], operands: Iterable[Store], product: Product) -> None:
+    """Refuse to write over what is still to be read: tiles are written while others wait."""
+    if product.target is None:
+        return
+    for name, value, operand in zip("ab", given, operands, strict=True):
+        if stores.overlap(value, operand, product.out, product.target):
+            raise ArgumentValueError(
+                f"`out` must not overlap `{name}`, as it is made tile by tile (got {product.target.name} for `out`, "
+                f"{operand.name} for `{name}`); pass another array, or the path of a new file"
+            )
 
 
 @dataclass(slots=True)

@@ -353,3 +353,70 @@ class TestWhatIsReplaced:
         with pytest.raises(ArgumentValueError, match="must be another file than the operands'"):
             act(str(tmp_path / a), arrays[1], f"{tmp_path}/{c}")
         assert content(tmp_path) == before
+
+
+class TestOverlap:
+    """What is written tile by tile shares no byte with what is read meanwhile."""
+
+    @staticmethod
+    def refused(a: Any, out: Any, side: int = 60) -> None:
+        b = np.ones((side, side), np.float32)
+        with pytest.raises(ArgumentValueError, match="`out` must not overlap `a`"):
+            tw.matmul(a, b, out, memory=MEMORY)
+        with pytest.raises(ArgumentValueError, match="`out` must not overlap `b`"):
+            tw.matmul(b, a, out, memory=MEMORY)
+
+    @pytest.fixture
+    def values(self) -> Array:
+        return np.random.default_rng(8).standard_normal((60, 60), np.float32)
+
+    def test_maps(self, tmp_path: Path, values: Array) -> None:
+        path = saved(tmp_path, "a", values)
+        (tmp_path / "link.npy").symlink_to(path)
+        before = path.read_bytes()
+        out = np.load(path, mmap_mode="r+")
+        for a in (path, tmp_path / "link.npy", np.load(path, mmap_mode="r"), out, out[::-1], out.T, np.asarray(out)):
+            self.refused(a, out)
+        self.refused(path, np.asarray(out))
+        self.refused(path, out[:, ::-1])
+        assert path.read_bytes() == before
+
+    def test_disjoint_maps_of_a_file_do_not_overlap(self, tmp_path: Path, values: Array) -> None:
+        path = saved(tmp_path, "a", np.concatenate([np.hstack([values, values]), np.zeros((60, 120), np.float32)]))
+        whole = np.load(path, mmap_mode="r+")
+        expected = tw.matmul(values, values)
+        tw.matmul(whole[:60, :60], values, whole[:60, 60:], memory=MEMORY)
+        tw.matmul(np.load(path, mmap_mode="r")[:60, :60], values, whole[60:, :60], memory=MEMORY)
+        assert np.array_equal(whole[:60, 60:], expected) and np.array_equal(whole[60:, :60], expected)
+
+    def test_memory(self, values: Array) -> None:
+        before = values.copy()
+        self.refused(values, values)
+        self.refused(values.T, values)
+        assert np.array_equal(values, before)
+        assert np.array_equal(tw.matmul(values, before, values), tw.matmul(before, before))
+
+    def test_zarr(self, tmp_path: Path, values: Array) -> None:
+        group = zarr.open_group(str(tmp_path / "g.zarr"), mode="w")
+        out, other = (group.create_array(name, data=values, chunks=(20, 20)) for name in "ab")
+        for a in (out, tmp_path / "g.zarr" / "a", zarr.open_array(str(tmp_path / "g.zarr/a"), mode="r")):
+            self.refused(a, out)
+        assert np.array_equal(out[:], values)
+        tw.matmul(other, values, out)
+        assert np.array_equal(out[:], tw.matmul(values, values))
+        held = zarr.storage.MemoryStore()
+        in_memory = zarr.create_array(held, name="x", data=values)
+        self.refused(zarr.open_array(held, path="x", mode="r"), in_memory)
+
+    @pytest.mark.parametrize("chunks", [None, (20, 20)])
+    def test_datasets_of_hdf5(self, tmp_path: Path, values: Array, chunks: tuple[int, int] | None) -> None:
+        with h5py.File(tmp_path / "x.h5", "w") as file:
+            out = file.create_dataset("a", data=values, chunks=chunks)
+            file["again"] = out
+            other = file.create_dataset("b", data=values, chunks=(30, 30))
+            for a in (out, file["a"], file["again"]):
+                self.refused(a, out)
+            assert np.array_equal(out[:], values)
+            tw.matmul(other, values, out)
+            assert np.array_equal(out[:], tw.matmul(values, values))
+            assert np.array_equal(other[:], values)
