@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import pickle
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -269,6 +270,13 @@ def test_graphs_can_be_sent() -> None:
 def test_what_has_no_lazy_product_is_refused_at_once(call: Callable[[Any], Any], said: str) -> None:
     with pytest.raises((ArgumentTypeError, ArgumentValueError, tw.errors.DeviceError), match=said):
         call(da.from_array(X, chunks=7))
+
+
+def test_an_older_dask_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "tilewright.engine.libraries.dask_arrays", raising=False)
+    monkeypatch.setitem(sys.modules, "dask._task_spec", None)
+    with pytest.raises(tw.errors.MissingExtraError, match=r"need dask 2025\.1 or newer \(got .*tilewright\[cluster\]"):
+        tw.matmul(da.from_array(X, chunks=7), Y)
 
 
 def test_a_chunk_of_another_shape_is_refused() -> None:

@@ -14,12 +14,6 @@ from typing import Any, NamedTuple
 import dask
 import dask.array as da
 import numpy as np
-from dask._task_spec import List, Task, TaskRef, convert_legacy_task
-from dask.blockwise import Blockwise, optimize_blockwise
-from dask.core import flatten
-from dask.highlevelgraph import HighLevelGraph
-from dask.tokenize import tokenize
-from dask.utils import parse_bytes
 
 from tilewright.engine import operands as numpy_operands
 from tilewright.engine.chunked import Operand, Product, Stretch, steps, stretches
@@ -27,7 +21,21 @@ from tilewright.engine.libraries import Array
 from tilewright.engine.partial import Partial
 from tilewright.engine.request import Request
 from tilewright.engine.shapes import Axes, matrices_at, matrices_last, result_shape
-from tilewright.errors import ArgumentTypeError, ArgumentValueError
+from tilewright.errors import ArgumentTypeError, ArgumentValueError, MissingExtraError
+
+try:
+    from dask._task_spec import List, Task, TaskRef, convert_legacy_task
+    from dask.blockwise import Blockwise, optimize_blockwise
+    from dask.core import flatten
+    from dask.highlevelgraph import HighLevelGraph
+    from dask.tokenize import tokenize
+    from dask.utils import parse_bytes
+except ImportError as error:
+    raise MissingExtraError(
+        f"products of Dask arrays need dask 2025.1 or newer (got {dask.__version__}: {error}); run: pip install "
+        "'tilewright[cluster]'",
+        "cluster",
+    ) from None
 
 _Chunks = tuple[tuple[int, ...], ...]
 
