@@ -23,8 +23,13 @@ def rates(work: Work, a: Store, b: Store, folder: Path | None) -> Rates:
 
     What lies in the system's cache of files is read at memory's speed, and so is what the product reads of it.
     """
-    read = min((_read_rate(store) for store in (a, b) if not store.resident), default=Rates().read_bytes)
+    read = min((_read_rate(store) for store in (a, b) if _is_read(store)), default=Rates().read_bytes)
     return Rates(_flops(work, a, b), read, read if folder is None else _write_rate(folder))
+
+
+def _is_read(store: Store) -> bool:
+    """Whether there is anything to read: one without elements has no row in its middle."""
+    return not store.resident and 0 not in store.shape
 
 
 def _flops(work: Work, a: Store, b: Store) -> float:

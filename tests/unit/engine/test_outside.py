@@ -128,6 +128,35 @@ def test_a_single_number_is_refused_before_anything_is_made(tmp_path: Path) -> N
     assert sorted(x.name for x in tmp_path.iterdir()) == ["a.npy"]
 
 
+@pytest.mark.parametrize("kind", ["npy", "plain zarr", "packed zarr", "one piece", "chunks", "slices"])
+@pytest.mark.parametrize("algebra", ["plus-times", "min-plus"])
+def test_sums_of_nothing_are_the_algebras_zero(tmp_path: Path, kind: str, algebra: str) -> None:
+    a, b = np.empty((4, 0), np.float32), np.empty((0, 3), np.float32)
+    zarr.save_array(str(tmp_path / "packed.zarr"), b)
+    zarr.create_array(str(tmp_path / "plain.zarr"), data=b, compressors=None)
+    with h5py.File(tmp_path / "b.h5", "w") as file:
+        file["one"] = b
+        file.create_dataset("more", data=b, chunks=(2, 3), maxshape=(None, 3))
+    given = {
+        "npy": saved(tmp_path, "b", b), "plain zarr": tmp_path / "plain.zarr", "packed zarr": tmp_path / "packed.zarr",
+        "one piece": f"{tmp_path}/b.h5:/one", "chunks": f"{tmp_path}/b.h5:/more", "slices": Sliced(b),
+    }  # fmt: skip
+    path = saved(tmp_path, "a", a)
+    expected = tw.matmul(a, b, algebra=algebra)
+    assert np.array_equal(tw.matmul(path, given[kind], algebra=algebra), expected)
+    assert np.array_equal(np.load(tw.matmul(path, given[kind], tmp_path / "c.npy", algebra=algebra)), expected)
+
+
+class Sliced:
+    """An array of which only slices are had."""
+
+    def __init__(self, array: Array) -> None:
+        self.array, self.shape, self.dtype = array, array.shape, array.dtype
+
+    def __getitem__(self, index: Any) -> Array:
+        return self.array[index]
+
+
 def test_what_is_there_is_kept(tmp_path: Path, arrays: tuple[Array, Array]) -> None:
     c = saved(tmp_path, "c", np.ones(3))
     before = c.read_bytes()
