@@ -29,6 +29,8 @@ _TRIED = 32
 #: What a tile costs beside its steps (a flush, a line of the journal), and a step beside its arithmetic. Reckoned, for
 #: disks whose flush takes milliseconds; nothing depends on them but that tiles are not tiny.
 _TILE_SECONDS, _STEP_SECONDS = 5e-3, 2e-4
+#: By so much a process takes more or less when it is started again.
+_VARIES_BYTES = 8 << 20
 #: Plans are about as quick as the quickest up to so many times its seconds.
 _ABOUT = 1.02
 
@@ -183,11 +185,13 @@ def plan(
     tile: tuple[int, int] | None = None,
     *,
     least_tiles: int = 1,
+    process_bytes: int = 0,
 ) -> BlockPlan:
     """The quickest plan that holds no more than so many bytes; of those about as quick the one that reads least.
 
     With `tile` its rows and columns are these, as those of a product that was begun with them. Plans of fewer than
-    `least_tiles` are left out, where C is large enough for so many.
+    `least_tiles` are left out, where C is large enough for so many. The process itself takes `process_bytes` beside
+    `memory_bytes`, which are told where these are too few.
 
     Raises
     ------
@@ -207,17 +211,33 @@ def plan(
         found = _quickest(sizes, memory_bytes - beside, rates, tile, least_tiles)
         if found is None:
             rows, columns, depths = _sizes_of(sizes, tile)
-            least = beside + _held(sizes, rows[0], columns[0], depths[0], 1)
-            raise ArgumentValueError(
-                f"`memory` must have room for one tile of C and panels of A and B, {size_text(least)} beside the "
-                f"process itself (got {size_text(max(memory_bytes, 0))}); allow more, or store the arrays in smaller "
-                "chunks"
-            )
+            smallest = _made(sizes, (rows[0], columns[0], depths[0]), 1, by_columns=False, rates=rates)
+            beside = sizes.extra_bytes(smallest.rows, smallest.columns, smallest.depth)
+            found = replace(smallest, held_bytes=smallest.held_bytes + beside)
+            if found.held_bytes <= memory_bytes:
+                return found
+            raise _too_little(found.held_bytes, memory_bytes, process_bytes)
         # What a step takes is asked for a plan's own extents alone, as the answer takes longer than the plan.
         needed = sizes.extra_bytes(found.rows, found.columns, found.depth)
         if needed <= beside:
             return replace(found, held_bytes=found.held_bytes + needed)
         beside = needed
+
+
+def _too_little(least: int, memory_bytes: int, process_bytes: int) -> ArgumentValueError:
+    """The error where not even the least bytes are there."""
+    whole = least + (process_bytes + _VARIES_BYTES if process_bytes else 0)
+    process, tile, given = (_megabytes(x) for x in (process_bytes, least, memory_bytes + process_bytes))
+    of_process = f"{process} that the process itself takes, and " if process_bytes else ""
+    return ArgumentValueError(
+        f"`memory` must be at least {-(-whole // 10**6):,} MB: {of_process}{tile} for one tile of C and panels of A "
+        f"and B (got {given}); allow as much, or store the arrays in "
+        "smaller chunks"
+    )
+
+
+def _megabytes(count: int) -> str:
+    return f"{count / 10**6:,.3f}".rstrip("0").rstrip(".") + " MB"
 
 
 def _quickest(

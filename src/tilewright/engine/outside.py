@@ -227,7 +227,8 @@ class Product:
         room, least = (
             (_room(memory), 1) if self.cluster is None else (self.cluster.room(memory), self.cluster.least_tiles)
         )
-        self.plan = plan(sizes, room, rates, tile, least_tiles=least)
+        process = 0 if memory is None else size_bytes("`memory`", memory) - room
+        self.plan = plan(sizes, room, rates, tile, least_tiles=least, process_bytes=process)
 
     @property
     def _journal(self) -> Path:

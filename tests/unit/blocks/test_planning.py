@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import re
 
 import pytest
 from hypothesis import given, strategies as st
@@ -28,7 +29,8 @@ def test_a_plan_fits_and_covers_c_once(
     try:
         found = plan(sizes, memory)
     except ArgumentValueError as error:
-        assert "`memory` must have room" in str(error)
+        told = re.fullmatch(r"`memory` must be at least ([\d,]+) MB: .*", str(error))
+        assert told and plan(sizes, int(told[1].replace(",", "")) * 10**6)
         return
     assert found.held_bytes <= memory
     assert splits or found.grid[2] == 1
@@ -37,6 +39,13 @@ def test_a_plan_fits_and_covers_c_once(
     for axis, (extent, parts) in enumerate(zip(extents, found.grid, strict=True)):
         places = [i for part in (found.part(axis, i) for i in range(parts)) for i in range(part.start, part.stop)]
         assert places == list(range(extent))
+
+
+def test_the_memory_that_is_told_is_enough_where_larger_steps_take_more() -> None:
+    sizes = Sizes((4000, 4000, 4000), (4, 4), 4, 4, extra_bytes=lambda *extents: 1000 * max(extents))
+    with pytest.raises(ArgumentValueError, match=r"must be at least 4 MB: 3\.101 MB for one tile"):
+        plan(sizes, 3_100_000)
+    assert plan(sizes, 3_102_000).held_bytes <= 3_102_000
 
 
 def test_tiles_follow_each_other_side_by_side() -> None:

@@ -251,7 +251,7 @@ def test_what_it_says_is_readable() -> None:
         ({"spread": "wide"}, ArgumentTypeError, "`spread` must be a number"),
         ({"layers": 0}, ArgumentValueError, "`layers` must be from 1 to k"),
         ({"layers": 101}, ArgumentValueError, "`layers` must be from 1 to k"),
-        ({"memory": "1KB"}, ArgumentValueError, "`memory` must have room for one tile"),
+        ({"memory": "1KB"}, ArgumentValueError, "`memory` must be at least "),
         ({"memory": "much"}, ArgumentValueError, "`memory` must be a positive number of bytes"),
         ({"layers": 1.5}, ArgumentTypeError, "`layers` must be a whole number"),
         ({"extents": 5}, ArgumentTypeError, "`extents` must be m, n and k"),

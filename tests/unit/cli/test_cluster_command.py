@@ -52,7 +52,7 @@ def test_json_has_every_field(tilewright: Run) -> None:
         (("--gflops", "0"), "`flops_per_s` must be finite and more than 0"),
         (("--extents", "100,100"), "--extents must be three extents"),
         (("--dtype", "decimal"), "a matrix element must be one of"),
-        (("--memory", "1KB"), "`memory` must have room for one tile"),
+        (("--memory", "1KB"), "`memory` must be at least "),
         (("--layers", "20000"), "`layers` must be from 1 to k, 10,000 (got 20000)"),
         (("--workers", ",".join(map(str, range(1, 35)))), "--workers and --layers must name at most 32 clusters"),
     ],
