@@ -8,7 +8,7 @@ import itertools
 import os
 import shutil
 from collections.abc import Collection, Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -119,7 +119,8 @@ def _target(out: Any, shape: tuple[int, ...], *, force: bool) -> tuple[Place | N
     if isinstance(out, str | os.PathLike):
         place = Place.of(out, "out")
         if os.path.lexists(place.file):
-            _check_replaceable(place, force=force)
+            # One that is whole may lie here with its journal, which a kill left behind; `Product` looks.
+            _check_replaceable(place, force=force or _is_moved(place))
         if not place.file.parent.is_dir():
             raise ArgumentValueError(
                 f"{place.file}: the output must lie in a folder that is there (got {place.file.parent}); make it first"
@@ -129,6 +130,18 @@ def _target(out: Any, shape: tuple[int, ...], *, force: bool) -> tuple[Place | N
     if target.shape != shape:
         raise ArgumentValueError(f"`out.shape` must be {shape} (got {target.shape}); make it of that shape")
     return None, target
+
+
+def _journal_of(place: Place) -> Path:
+    part = place.unfinished().file
+    return part.with_name(part.name + _JOURNAL)
+
+
+def _is_moved(place: Place) -> bool:
+    """Whether the result, or a file of the user's, lies where an unfinished one lay that has a journal."""
+    return all(os.path.lexists(x) for x in (place.file, _journal_of(place))) and not os.path.lexists(
+        place.unfinished().file
+    )
 
 
 def _check_free(out: Any, operands: Iterable[Store]) -> None:
@@ -233,8 +246,7 @@ class Product:
     @property
     def _journal(self) -> Path:
         assert self.place is not None
-        part = self.place.unfinished().file
-        return part.with_name(part.name + _JOURNAL)
+        return _journal_of(self.place)
 
     def run(self) -> Any:
         """Make it, or what is missing of it."""
@@ -256,6 +268,11 @@ class Product:
         tiles = 0 if self.plan is None else self.plan.tiles
         with Journal.opened(self._journal, self._identity(), tiles, force=self.force) as journal:
             self.finished = journal.done.keys()
+            if len(journal.done) == tiles and _is_moved(place) and self._is_whole(place, journal):
+                self.kept = tiles
+                journal.remove()
+                return place.file
+            self._check_forced(place)
             c = self._begun(part, journal)
             try:
                 self._into(c, journal)
@@ -276,10 +293,27 @@ class Product:
             )
         return part
 
+    def _is_whole(self, place: Place, journal: Journal) -> bool:
+        """Whether a file holds the bytes that the journal says."""
+        try:
+            c = stores.opened(place.text, "out", dtype=self.partial.out)
+        except TilewrightError:
+            return False
+        with closing(c):
+            if (c.shape, c.dtype) != (self.shape, self.partial.out):
+                return False
+            three = self.a, self.b, _as_matrix(c, self.matrices)
+            return self.plan is None or not Run(self.plan, three, self.partial, journal=journal).damaged()
+
+    def _check_forced(self, place: Place) -> None:
+        if os.path.lexists(place.file):
+            _check_replaceable(place, force=self.force)
+
     def _number_at(self, place: Place) -> Path:
         """A result without axes, which is one tile: made in memory, and written when it is there."""
         part = self._free_part(place)
         with Journal.opened(self._journal, self._identity(), force=self.force) as journal:
+            self._check_forced(place)
             try:
                 value = np.asarray(self._in_memory())
                 with disk.writing(place.text, value.nbytes, place.file.absolute().parent), part.file.open("wb") as file:

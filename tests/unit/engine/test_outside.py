@@ -18,6 +18,7 @@ import zarr
 
 import tilewright as tw
 from tilewright.blocks import planning, stores
+from tilewright.blocks.journal import Journal
 from tilewright.engine import outside
 from tilewright.engine.request import Request
 from tilewright.errors import ArgumentValueError, StorageError, TilewrightWarning
@@ -116,6 +117,30 @@ def stores_of(path: Path) -> Array:
             return np.asarray(file["array"])
     zarr = pytest.importorskip("zarr", reason="the extra `blocks` is not installed")
     return np.asarray(zarr.open(path, mode="r")[...])
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".zarr"])
+def test_a_kill_behind_the_move_leaves_a_result_that_is_done(
+    tmp_path: Path, arrays: tuple[Array, Array], suffix: str
+) -> None:
+    a, c = saved(tmp_path, "a", arrays[0]), tmp_path / f"c{suffix}"
+    with pytest.MonkeyPatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(Journal, "remove", Mock(side_effect=KeyboardInterrupt))
+        tw.matmul(a, arrays[1], c)
+    journal = tmp_path / f"c{suffix}.part.journal"
+    left, when = journal.read_bytes(), c.stat().st_mtime_ns
+    with pytest.raises(ArgumentValueError, match=r"whose .* differ"):
+        tw.matmul(a, arrays[1] + 1, c)
+    with outside.planned(a, arrays[1], c, Request(), MEMORY) as product:
+        assert product.run() == c and product.kept == 1
+    assert c.stat().st_mtime_ns == when and not journal.exists()
+    journal.write_bytes(left)
+    file = max(c.glob("c/*/*")) if c.is_dir() else c
+    other = file.read_bytes()[:-4] + bytes(4)
+    file.write_bytes(other)  # the user's own
+    with pytest.raises(ArgumentValueError, match="must be a new file"):
+        tw.matmul(a, arrays[1], c)
+    assert file.read_bytes() == other
 
 
 def test_a_single_number_is_refused_before_anything_is_made(tmp_path: Path) -> None:
