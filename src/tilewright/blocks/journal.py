@@ -19,6 +19,13 @@ from tilewright.errors import ArgumentValueError
 
 #: Of the lines' form; another one's journals are refused.
 _VERSION = 1
+_FINISH = "`alpha`, `beta`, `epilogue`, its arguments or `algebra`"
+#: What people call the parts of an operand's identity, of the arithmetic's, and the others.
+_TITLES = {
+    "path": "path", "mtime_ns": "time of change", "bytes": "size", "files": "files' sizes or times of change",
+    "crc32": "content", "types": "`dtype` or `acc_dtype`", "finish": _FINISH, "operands": _FINISH, "order": "`order`",
+    "tile": "tiles", "version": "Tilewright's version",
+}  # fmt: skip
 
 
 @dataclass(eq=False, slots=True)
@@ -49,11 +56,11 @@ class Journal:
             _lock(file, path)
             lines = list(_believed(path, tiles))
             first = lines[0][0] if lines else {}
-            differing = [x for x in {**asked, **first} if asked.get(x) != first.get(x)] if lines else []
+            differing = list(_differing(asked, first)) if lines else []
             if differing and not force:
                 raise ArgumentValueError(
-                    f"{path}: a product was begun here whose {_listed(differing)} differ from this one's; give back "
-                    "what it was begun with to go on, or drop its beginnings with --force"
+                    f"{path}: a product was begun here that differs from this one in {' and '.join(differing)}; give "
+                    "back what it was begun with to go on, or begin anew with --force"
                 )
             if lines and not differing:
                 os.truncate(path, lines[-1][1])
@@ -140,5 +147,15 @@ def _is_tile(line: Mapping[str, Any], tiles: int | None) -> bool:
     return tiles is None or line["tile"] < tiles
 
 
-def _listed(names: list[str]) -> str:
-    return ", ".join(f"`{name}`" for name in names)
+def _differing(asked: Mapping[str, Any], begun: Mapping[str, Any]) -> Iterator[str]:
+    """What is another now, in people's words: the parts of an operand, but for one at another path."""
+    for name in {**asked, **begun}:
+        now, before = asked.get(name), begun.get(name)
+        if now == before:
+            continue
+        if not (isinstance(now, dict) and isinstance(before, dict)):
+            yield _TITLES.get(name, f"`{name}`")
+            continue
+        parts = [x for x in {**now, **before} if now.get(x) != before.get(x)]
+        of = "" if name == "arithmetic" else f" of `{name}`"
+        yield " and ".join(dict.fromkeys(_TITLES.get(x, x) + of for x in (["path"] if "path" in parts else parts)))

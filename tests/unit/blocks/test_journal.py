@@ -43,7 +43,7 @@ def test_any_torn_end_loses_at_most_its_line(tmp_path: Path) -> None:
 def test_another_product_is_refused_by_what_differs(tmp_path: Path) -> None:
     path = tmp_path / "c.journal"
     begun(path)
-    with pytest.raises(ArgumentValueError, match=r"whose `dtype` differ .*--force"):
+    with pytest.raises(ArgumentValueError, match=r"in `dtype`; .*begin anew with --force"):
         begun(path, dtype="float64")
 
 
@@ -65,7 +65,7 @@ def test_a_tile_out_of_range_ends_what_is_believed(tmp_path: Path, tile: int) ->
     for done in (3, tile, 0):
         journal.add(done, 1)
     whole = path.read_bytes()
-    with pytest.raises(ArgumentValueError, match="`dtype` differ"), Journal.opened(path, {**PRODUCT, "dtype": ""}, 4):
+    with pytest.raises(ArgumentValueError, match="in `dtype`; "), Journal.opened(path, {**PRODUCT, "dtype": ""}, 4):
         pass
     assert path.read_bytes() == whole  # another product's
     with Journal.opened(path, PRODUCT, 4) as journal:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -129,7 +130,7 @@ def test_a_kill_behind_the_move_leaves_a_result_that_is_done(
         tw.matmul(a, arrays[1], c)
     journal = tmp_path / f"c{suffix}.part.journal"
     left, when = journal.read_bytes(), c.stat().st_mtime_ns
-    with pytest.raises(ArgumentValueError, match=r"whose .* differ"):
+    with pytest.raises(ArgumentValueError, match=r"begun here that differs from this one in "):
         tw.matmul(a, arrays[1] + 1, c)
     with outside.planned(a, arrays[1], c, Request(), MEMORY) as product:
         assert product.run() == c and product.kept == 1
@@ -182,6 +183,34 @@ class Sliced:
         return self.array[index]
 
 
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ("time", r"in time of change of `a`; .* begin anew with --force"),
+        ("path", "in path of `a`; "),
+        ("size", "in size of `a`"),
+        ("dtype", "in `dtype` or `acc_dtype`; "),
+        ("alpha", "in `alpha`, `beta`, `epilogue`, its arguments or `algebra`; "),
+    ],
+)
+def test_what_differs_from_what_was_begun_is_told(
+    tmp_path: Path, arrays: tuple[Array, Array], changed: str, words: str
+) -> None:
+    a, c = saved(tmp_path, "a", arrays[0]), tmp_path / "c.npy"
+    when = a.stat().st_mtime_ns
+    begun(a, arrays[1], c)
+    if changed == "time":
+        os.utime(a, ns=(when, when + 1))
+    elif changed == "path":
+        a = saved(tmp_path, "other", arrays[0])
+    elif changed == "size":
+        a.write_bytes(a.read_bytes() + b"more")
+        os.utime(a, ns=(when, when))
+    options: dict[str, Any] = {"dtype": {"dtype": "float64"}, "alpha": {"alpha": 2}}.get(changed, {})
+    with pytest.raises(ArgumentValueError, match=words):
+        tw.matmul(a, arrays[1], c, **options)
+
+
 def test_what_is_there_is_kept(tmp_path: Path, arrays: tuple[Array, Array]) -> None:
     c = saved(tmp_path, "c", np.ones(3))
     before = c.read_bytes()
@@ -228,7 +257,7 @@ def test_the_process_takes_no_more_than_stated(tmp_path: Path) -> None:
 def test_another_products_beginnings_are_not_gone_on_with(tmp_path: Path, arrays: tuple[Array, Array]) -> None:
     a = saved(tmp_path, "a", arrays[0])
     (tmp_path / "c.npy.part.journal").write_text(json.dumps({"a": 1, "tile": [130, 70]}) + "\n")
-    with pytest.raises(ArgumentValueError, match=r"a product was begun here whose .* differ"):
+    with pytest.raises(ArgumentValueError, match=r"a product was begun here that differs"):
         tw.matmul(a, arrays[1], tmp_path / "c.npy")
 
 
