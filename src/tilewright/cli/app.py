@@ -70,11 +70,13 @@ COMMANDS = (
     Command(
         "matmul",
         matmul.matmul,
-        "Multiply two .npy files.",
+        "Multiply two arrays on disk: .npy, zarr, HDF5.",
         (
             ("a.npy b.npy -o c.npy", "the canonical product, on the processor"),
             ("a.npy b.npy -o c.npy --device opencl --force", "on an OpenCL device, over an old c.npy"),
             ("a.npy b.npy -o c.npy --kernel tiled", "by a kernel of the catalogue, simulated"),
+            ("A.npy B.zarr -o C.zarr --memory 2GB", "larger than memory; goes on where it was interrupted"),
+            ("A.zarr B.zarr -o C.zarr --dask tcp://host:8786", "by the workers of a Dask cluster"),
         ),
     ),
     Command(

@@ -272,3 +272,10 @@ def test_a_real_ctrl_c_keeps_tiles_that_the_same_command_goes_on_from(tmp_path: 
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
     assert f"; {kept} of {kept_of[2]} tiles were there already" in " ".join(done.stdout.split()), done
     assert np.array_equal(np.load(tmp_path / "c.npy"), tw.matmul(a, a, algebra="max-plus"))
+
+
+def test_help_shows_products_larger_than_memory(tilewright: Run) -> None:
+    told = tilewright("matmul", "--help").out
+    examples = told.partition("Examples:")[2]
+    assert all(word in examples for word in ("--memory 2GB", ".zarr", "--dask tcp://"))
+    assert "Multiply two arrays on disk" in tilewright("--help").out
