@@ -213,7 +213,7 @@ def test_the_products_dtype_can_be_asked_for(tilewright: Run, folder: Path) -> N
     assert (wrong.status, "`dtype` must name a dtype (got 'int3')" in wrong.err) == (2, True)
 
 
-@pytest.mark.parametrize("by", [[], ["--memory", "1GB"]])
+@pytest.mark.parametrize("by", [[], ["--memory", "64GB"]])  # tests before this one may hold more than one
 def test_sums_algebra_and_threads_can_be_chosen(tilewright: Run, folder: Path, by: list[str]) -> None:
     a, b = np.load(folder / "a.npy"), np.load(folder / "b.npy")
     expected = {
