@@ -13,7 +13,7 @@ Array = npt.NDArray[Any]
 class CountingStore:
     """An array in memory that is read and written as if it lay elsewhere."""
 
-    resident = False
+    resident, buffer_bytes = False, 0
 
     def __init__(self, array: Array, chunks: tuple[int, int] = (1, 1)) -> None:
         self.name, self.array = "counting", array

@@ -223,7 +223,7 @@ class Panels:
         self.store, self.readers = store, readers
         self.bytes_read = 0
         #: The operand itself, where it lies in memory.
-        self._whole = store.array if isinstance(store, MemoryStore) else None
+        self._whole = store.array if isinstance(store, MemoryStore) and store.resident else None
         self._free = list(np.empty((PANELS * (self._whole is None), rows * columns), store.dtype))
         #: Where a panel lies -> its buffer and what reads it; that which was asked for last comes last.
         self._kept: dict[tuple[Any, ...], tuple[Array, Future[Array]]] = {}

@@ -118,6 +118,7 @@ def _target(out: Any, shape: tuple[int, ...], *, force: bool) -> tuple[Place | N
         return None, None
     if isinstance(out, str | os.PathLike):
         place = Place.of(out, "out")
+        stores.load(place)
         if os.path.lexists(place.file):
             # One that is whole may lie here with its journal, which a kill left behind; `Product` looks.
             _check_replaceable(place, force=force or _is_moved(place))
@@ -240,6 +241,7 @@ class Product:
         room, least = (
             (_room(memory), 1) if self.cluster is None else (self.cluster.room(memory), self.cluster.least_tiles)
         )
+        room -= sum(store.buffer_bytes for store in (self.a, self.b, self.target) if store is not None)
         process = 0 if memory is None else size_bytes("`memory`", memory) - room
         self.plan = plan(sizes, room, rates, tile, least_tiles=least, process_bytes=process)
 

@@ -235,23 +235,33 @@ import numpy as np
 import tilewright as tw
 
 resource.setrlimit(resource.RLIMIT_DATA, (700 << 20,) * 2)
-tw.matmul(*sys.argv[1:4], memory=int(sys.argv[4]))
+a, b, c, memory, kind = sys.argv[1:]
+if kind == "turned map":
+    a, b = (np.load(x, mmap_mode="r")[:, ::-1] for x in (a, b))
+tw.matmul(a, b, c, memory=int(memory))
 print(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")))
 """
 
 
-def test_the_process_takes_no_more_than_stated(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["npy", "packed chunks", "turned map"])
+def test_the_process_takes_no_more_than_stated(tmp_path: Path, kind: str) -> None:
     random = np.random.default_rng(2)
     arrays = random.standard_normal((4000, 3000), np.float32), random.standard_normal((3000, 5000), np.float32)
     paths = [str(saved(tmp_path, name, x)) for name, x in zip("ab", arrays, strict=True)]
+    if kind == "packed chunks":
+        with h5py.File(tmp_path / "x.h5", "w") as file:
+            for name, x in zip("ab", arrays, strict=True):
+                file.create_dataset(name, data=x, chunks=(333, 512), compression="gzip", compression_opts=1)
+        paths = [f"{tmp_path}/x.h5:/{name}" for name in "ab"]
     total = sum(x.nbytes for x in arrays) + 4000 * 5000 * 4
-    memory = 250 << 20
-    command = [sys.executable, "-c", HELD, *paths, str(tmp_path / "c.npy"), str(memory)]
+    memory = {"npy": 250 << 20, "packed chunks": 230_000_000, "turned map": 215_000_000}[kind]
+    command = [sys.executable, "-c", HELD, *paths, str(tmp_path / "c.npy"), str(memory), kind]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert 1024 * int(done.stdout) <= memory
     assert total > 0.6 * memory
-    assert np.array_equal(np.load(tmp_path / "c.npy"), tw.matmul(*arrays))
+    turned = slice(None, None, -1 if kind == "turned map" else 1)
+    assert np.array_equal(np.load(tmp_path / "c.npy"), tw.matmul(*(x[:, turned] for x in arrays)))
 
 
 def test_another_products_beginnings_are_not_gone_on_with(tmp_path: Path, arrays: tuple[Array, Array]) -> None:

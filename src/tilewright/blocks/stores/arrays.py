@@ -19,6 +19,8 @@ from tilewright.errors import ArgumentTypeError, ArgumentValueError
 class MemoryStore:
     """An array in memory, or in a mapped file, which is `resident` only as far as it was touched."""
 
+    buffer_bytes = 0
+
     def __init__(self, array: Array, name: str) -> None:
         self.name, self.array, self.resident = name, array, not isinstance(array, np.memmap)
         self.shape, self.dtype = array.shape, numbers(array.dtype, name)
@@ -57,7 +59,7 @@ class MemoryStore:
 class SlicedStore:
     """An array that only its slices tell of, taken one at a time; those of Dask and xarray are computed then."""
 
-    resident = False
+    resident, buffer_bytes = False, 0
 
     def __init__(self, array: Any, name: str) -> None:
         self.name, self.array = name, array

@@ -36,6 +36,9 @@ class Hdf5Store:
         self.name, self.dataset, self._owned = name, dataset, owned
         self.shape, self.dtype = tuple(dataset.shape), numbers(dataset.dtype, name)
         self.chunks = self.write_chunks = tuple(dataset.chunks or (1,) * len(self.shape))
+        cache = dataset.id.get_access_plist().get_chunk_cache()[1] if dataset.chunks else 0
+        # Beside the library's cache of chunks one is packed and unpacked at a time.
+        self.buffer_bytes = cache + 2 * math.prod(self.chunks) * self.dtype.itemsize
         self._path = Path(dataset.file.filename).absolute()
 
     def read(self, at: tuple[int, ...], rows: slice, columns: slice, into: Array) -> None:
@@ -110,7 +113,7 @@ def of_path(place: Place, dtype: np.dtype[Any] | None, *, writable: bool) -> Sto
     h5py = require("h5py", "HDF5 datasets")
     with contextlib.ExitStack() as opened:
         with disk.reading(place.text):
-            file = opened.enter_context(h5py.File(place.file, "r+" if writable else "r"))
+            file = opened.enter_context(h5py.File(place.file, "r+" if writable else "r", rdcc_nbytes=0))
             dataset = file.get(place.inside) if place.inside else _only(file)
         if not isinstance(dataset, h5py.Dataset):
             raise ArgumentValueError(
@@ -135,6 +138,14 @@ def _names(file: Any) -> list[str]:
 def _only(file: Any) -> Any:
     names = _names(file)
     return file[names[0]] if len(names) == 1 else None
+
+
+def load() -> None:
+    """Import the library.
+
+    Raises MissingExtraError: it is not installed.
+    """
+    require("h5py", "HDF5 datasets")
 
 
 def beside(place: Place) -> list[str]:

@@ -132,6 +132,14 @@ def created(
     return made
 
 
+def load(place: Place) -> None:
+    """Import what reads and writes a place, so that it counts among what the process holds already.
+
+    Raises MissingExtraError: it is not installed.
+    """
+    _module(place).load()
+
+
 def beside(place: Place) -> list[str]:
     """What a path that exists holds beside the array that it names, and would lose if a result took its place.
 

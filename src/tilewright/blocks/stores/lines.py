@@ -80,7 +80,7 @@ class _Run:
 class LinesStore:
     """An array in a file, by its layout."""
 
-    resident = False
+    resident, buffer_bytes = False, 0
 
     def __init__(self, name: str, kind: str, path: Path, layout: Layout, *, writable: bool = False) -> None:
         self.name, self.kind, self.path, self.layout, self._writable = name, kind, path, layout, writable

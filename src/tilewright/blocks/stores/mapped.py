@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from tilewright.blocks.stores.arrays import MemoryStore
 from tilewright.blocks.stores.lines import Layout, LinesStore, identity
-from tilewright.blocks.stores.store import Store, numbers
+from tilewright.blocks.stores.store import Array, Store, bands, numbers
 from tilewright.errors import ArgumentValueError
 
 
@@ -20,6 +21,27 @@ class MapStore(MemoryStore):
     def __init__(self, array: np.memmap[Any, Any], path: Path, layout: Layout) -> None:
         super().__init__(array, str(path))
         self.path, self.layout = path, layout
+
+    def read(self, at: tuple[int, ...], rows: slice, columns: slice, into: Array) -> None:
+        """As :meth:`Store.read`; pages of the map are given back, which the process would hold to the last."""
+        for some in self._bands(rows):
+            super().read(at, some, columns, into[some.start - rows.start : some.stop - rows.start])
+            self._drop()
+
+    def write(self, at: tuple[int, ...], rows: slice, columns: slice, values: Array) -> None:
+        """As :meth:`Store.write`, of pages likewise."""
+        for some in self._bands(rows):
+            super().write(at, some, columns, values[some.start - rows.start : some.stop - rows.start])
+            self._drop()
+
+    def _bands(self, rows: slice) -> Iterator[slice]:
+        pitch = abs(self.layout.strides[-2]) if len(self.shape) > 1 else 0
+        for some in bands(rows.stop - rows.start, pitch):
+            yield slice(rows.start + some.start, rows.start + some.stop)
+
+    def _drop(self) -> None:
+        """Of a map that is shared, what was written stays with the system."""
+        vars(self.array)["_mmap"].madvise(mmap.MADV_DONTNEED)
 
     def identity(self) -> dict[str, Any]:
         """As :meth:`Store.identity`."""

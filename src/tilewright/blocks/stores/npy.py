@@ -45,6 +45,10 @@ def of_path(place: Place, dtype: np.dtype[Any] | None, *, writable: bool) -> Sto
     return LinesStore(name, "npy", place.file, layout, writable=writable)
 
 
+def load() -> None:
+    """Nothing: NumPy is there."""
+
+
 def beside(place: Place) -> list[str]:
     """What would go with the array if another file took its place: all that is in a folder of this name."""
     return disk.names(place.file, place.text)

@@ -14,6 +14,7 @@ class _Matrix:
     def __init__(self, line: Store) -> None:
         self.line = line
         self.name, self.dtype, self.resident = line.name, line.dtype, line.resident
+        self.buffer_bytes = line.buffer_bytes
 
     def flush(self) -> None:
         """As :meth:`Store.flush`."""

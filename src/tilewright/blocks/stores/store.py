@@ -32,6 +32,7 @@ class Store(Protocol):
     #: Extents that are read as a whole, and written; ones where any rectangle costs its bytes.
     chunks: tuple[int, ...]
     write_chunks: tuple[int, ...]
+    buffer_bytes: int  #: What its library holds while it is read or written, as far as that is known.
     resident: bool  #: Whether the data lie in this process's memory already.
 
     def read(self, at: tuple[int, ...], rows: slice, columns: slice, into: Array) -> None:

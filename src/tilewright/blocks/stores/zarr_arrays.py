@@ -36,7 +36,7 @@ _CHUNK_BYTES = 16 << 20
 class ZarrStore:
     """An array of zarr."""
 
-    resident = False
+    resident, buffer_bytes = False, 0
 
     def __init__(self, array: Any, name: str) -> None:
         zarr = require("zarr", "zarr arrays")
@@ -208,6 +208,15 @@ def of_path(place: Place, dtype: np.dtype[Any] | None, *, writable: bool) -> Zar
         found = next(iter(arrays.values()))
     numbers(np.dtype(found.dtype), place.text, dtype)
     return ZarrStore(found, place.text)
+
+
+def load() -> None:
+    """Import the package, and what it imports itself when it first makes an array and writes to it.
+
+    Raises MissingExtraError: it is not installed.
+    """
+    zarr = require("zarr", "zarr arrays")
+    zarr.create_array({}, data=np.zeros(1), compressors=None, filters=None)
 
 
 def beside(place: Place) -> list[str]:
