@@ -136,4 +136,5 @@ def _unwritable(path: Path, error: OSError) -> Exception:
     """What to say of a file that could not be written: that the user named a wrong one, or that the host failed."""
     if error.errno in _HOST_FAILED:
         return OSError(error.errno, error.strerror, str(path))
-    return ArgumentValueError(f"{path}: the output must be writable (got: {error.strerror}); name another file")
+    said = error.strerror or f"{error}: is the disk full?"  # NumPy says how much it wrote, and not why
+    return ArgumentValueError(f"{path}: the output must be writable (got: {said}); name another file")

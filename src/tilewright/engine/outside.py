@@ -126,6 +126,11 @@ def _target(out: Any, shape: tuple[int, ...], *, force: bool) -> tuple[Place | N
             raise ArgumentValueError(
                 f"{place.file}: the output must lie in a folder that is there (got {place.file.parent}); make it first"
             )
+        if not os.access(place.file.parent, os.W_OK | os.X_OK):
+            raise ArgumentValueError(
+                f"{place.file}: the output must lie in a folder that may be written (got {place.file.parent}, which is "
+                "read-only here); name another"
+            )
         return place, None
     target = stores.existing(out)
     if target.shape != shape:
@@ -273,7 +278,7 @@ class Product:
             if len(journal.done) == tiles and _is_moved(place) and self._is_whole(place, journal):
                 self.kept = tiles
                 journal.remove()
-                return place.file
+                return Path(place.text)
             self._check_forced(place)
             c = self._begun(part, journal)
             try:
@@ -283,7 +288,7 @@ class Product:
                 c.close()
             _move(part.file, place.file)
             journal.remove()
-        return place.file
+        return Path(place.text)
 
     def _free_part(self, place: Place) -> Place:
         """Where the unfinished result is made, in which no file of the user's lies."""
@@ -326,7 +331,7 @@ class Product:
             finally:
                 _remove(part.file)
                 journal.remove()
-        return place.file
+        return Path(place.text)
 
     def _begun(self, part: Place, journal: Journal) -> Store:
         """The unfinished result: a new one, unless tiles of it are done and it can be gone on with."""

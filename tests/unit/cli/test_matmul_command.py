@@ -279,3 +279,14 @@ def test_help_shows_products_larger_than_memory(tilewright: Run) -> None:
     examples = told.partition("Examples:")[2]
     assert all(word in examples for word in ("--memory 2GB", ".zarr", "--dask tcp://"))
     assert "Multiply two arrays on disk" in tilewright("--help").out
+
+
+def test_a_write_that_numpy_gives_no_reason_for_is_told(
+    tilewright: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*given: Any, **named: Any) -> None:
+        raise OSError("1000 requested and 10 written")
+
+    monkeypatch.setattr(np, "save", full)
+    done = tilewright("matmul", folder / "a.npy", folder / "b.npy", "-o", folder / "c.npy")
+    assert done.status == 2 and "10 written: is the disk full?" in done.err and "None" not in done.err

@@ -211,6 +211,21 @@ def test_what_differs_from_what_was_begun_is_told(
         tw.matmul(a, arrays[1], c, **options)
 
 
+def test_the_path_that_is_returned_names_the_dataset(tmp_path: Path, arrays: tuple[Array, Array]) -> None:
+    found = tw.matmul(saved(tmp_path, "a", arrays[0]), arrays[1], f"{tmp_path}/c.h5:/g/r")
+    assert found == tmp_path / "c.h5:" / "g" / "r"
+    assert np.array_equal(tw.matmul(found, np.eye(70, dtype=np.float32)), tw.matmul(*arrays))
+
+
+def test_a_folder_that_may_not_be_written_is_told(
+    tmp_path: Path, arrays: tuple[Array, Array], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a = saved(tmp_path, "a", arrays[0])
+    monkeypatch.setattr(os, "access", lambda *given: False)  # root may write anywhere
+    with pytest.raises(ArgumentValueError, match=r"/c\.npy: the output must lie in a folder that may be written"):
+        tw.matmul(a, arrays[1], tmp_path / "c.npy")
+
+
 def test_what_is_there_is_kept(tmp_path: Path, arrays: tuple[Array, Array]) -> None:
     c = saved(tmp_path, "c", np.ones(3))
     before = c.read_bytes()
