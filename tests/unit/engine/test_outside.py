@@ -13,6 +13,7 @@ from typing import Any
 from unittest.mock import Mock
 
 import h5py
+import ml_dtypes
 import numpy as np
 import pytest
 import zarr
@@ -22,7 +23,7 @@ from tilewright.blocks import planning, stores
 from tilewright.blocks.journal import Journal
 from tilewright.engine import outside
 from tilewright.engine.request import Request
-from tilewright.errors import ArgumentValueError, StorageError, TilewrightWarning
+from tilewright.errors import ArgumentTypeError, ArgumentValueError, StorageError, TilewrightWarning
 
 Array = np.ndarray[Any, Any]
 MEMORY = "4GB"
@@ -531,3 +532,18 @@ class TestOverlap:
             tw.matmul(other, values, out)
             assert np.array_equal(out[:], tw.matmul(values, values))
             assert np.array_equal(other[:], values)
+
+
+def test_the_advice_for_float8_that_numpy_cannot_load_helps(tmp_path: Path) -> None:
+    dtype = np.dtype(ml_dtypes.float8_e5m2)
+    path = saved(tmp_path, "a", np.eye(3).astype(dtype))
+    with pytest.raises(StorageError, match=r"pass a map of it, numpy\.memmap\(path, dtype, 'r', 128, shape\)"):
+        tw.matmul(path, path)
+    a = np.memmap(path, dtype, "r", 128, (3, 3))
+    assert np.array_equal(tw.matmul(a, a, memory=MEMORY), np.eye(3))
+
+
+def test_advice_for_small_elements_is_not_given_for_others(tmp_path: Path) -> None:
+    path = saved(tmp_path, "a", np.zeros((3, 3), "V5"))
+    with pytest.raises(ArgumentTypeError, match=r"convert them$"):
+        tw.matmul(path, path)

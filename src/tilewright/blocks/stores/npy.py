@@ -67,9 +67,12 @@ def _header(start: bytes, name: str) -> tuple[tuple[int, ...], bool, np.dtype[An
         if not all(type(extent) is int and extent >= 0 for extent in shape):
             raise ValueError(f"a shape of {shape}")
     except (ValueError, EOFError, TypeError) as error:
+        remedy = "save it again with numpy.save"
+        if b"'<f1'" in start:  # how numpy.save writes some dtypes of float8, which numpy.load refuses
+            offset = 10 + int.from_bytes(start[8:10], "little")
+            remedy = f"if it is float8, pass a map of it, numpy.memmap(path, dtype, 'r', {offset}, shape)"
         raise StorageError(
-            f"{name}: must be a file of NumPy's format (got: {' '.join(str(error).split())}); save it again with "
-            "numpy.save"
+            f"{name}: must be a file of NumPy's format (got: {' '.join(str(error).split())}); {remedy}"
         ) from None
     return shape, fortran, dtype, text.tell()
 

@@ -76,7 +76,7 @@ def numbers(found: np.dtype[Any], name: str, wanted: np.dtype[Any] | None = None
         return found
     hint = (
         "if they are bfloat16 or float8, pass a map of them, numpy.load(..., mmap_mode='r').view(dtype)"
-        if found.kind == "V"
+        if found.kind == "V" and found.names is None and found.itemsize <= 2
         else "convert them"
     )
     raise ArgumentTypeError(f"{name}: must hold numbers (got elements of {found}); {hint}")
