@@ -201,7 +201,8 @@ def test_elements_of_which_a_file_says_only_the_width(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("dtype", "says"), [("f4,i4", "elements of"), ("M8[s]", "elements of"), ("S3", "elements of"), ("V3", "dtype")]
+    ("dtype", "says"),
+    [("f4,i4", "elements of"), ("M8[s]", "elements of"), ("S3", "elements of"), ("V3", "convert them")],
 )
 def test_what_is_no_number_is_refused(tmp_path: Path, dtype: str, says: str) -> None:
     with pytest.raises(ArgumentTypeError, match=says):
