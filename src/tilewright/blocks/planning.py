@@ -282,8 +282,8 @@ def _sizes(extent: int, chunks: tuple[int, int], least: int) -> list[int]:
     """Sizes of a part of an extent, about a constant factor apart, and the whole: multiples of both chunks."""
     if extent == 0:
         return [0]
-    unit = math.lcm(*(chunk for chunk in chunks if chunk < extent))
-    unit = unit if unit < extent else 1
+    units = (math.lcm(*(chunk for chunk in some if chunk < extent)) for some in (chunks, chunks[1:]))
+    unit = next((x for x in units if x < extent), 1)  # chunks of what is written before those of what is read
     low = min(extent, max(least, unit))
     steps = [low * (extent / low) ** (i / (_TRIED - 1)) for i in range(_TRIED)]
     even = [-(-extent // parts) for parts in range(1, 17)]  # equal parts, so that the last is no sliver

@@ -228,6 +228,8 @@ class Product:
             return
         batch = int(np.prod(self.matrices[:-2]))
         out_chunks = (1,) if self.target is None else self.target.write_chunks
+        if self.place is not None:
+            out_chunks = (self.place.format.chunk_rows, 1)
         sizes = Sizes(
             (m, n, k),
             (self.a.dtype.itemsize, self.b.dtype.itemsize),

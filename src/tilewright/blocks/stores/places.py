@@ -22,13 +22,16 @@ class Format:
     holds_many: bool = False  #: Whether a path goes on inside the file, behind a colon.
     one_writer: bool = False  #: Whether one process at a time may write it.
     is_folder: bool = False  #: Whether it is a folder, so that a path may go on by folders in it.
+    #: Rows of a chunk of a new array, which is written whole: else it would be read, put together and written for each
+    #: few of its rows. A strip of them lies in memory, so they are not many.
+    chunk_rows: int = 1
 
 
 #: A folder that is one format may hold files of the others, which come first.
 FORMATS = (
     Format("NumPy", (".npy",), "tilewright.blocks.stores.npy"),
     Format("HDF5", (".h5", ".hdf5"), "tilewright.blocks.stores.hdf5", holds_many=True, one_writer=True),
-    Format("zarr", (".zarr",), "tilewright.blocks.stores.zarr_arrays", is_folder=True),
+    Format("zarr", (".zarr",), "tilewright.blocks.stores.zarr_arrays", is_folder=True, chunk_rows=256),
 )
 
 

@@ -29,14 +29,16 @@ from tilewright.blocks.stores.store import Array, box, check_cast, numbers
 from tilewright.errors import ArgumentTypeError, ArgumentValueError, StorageError
 from tilewright.problem.dtypes import extends_numpy
 
-#: Chunks of new arrays: large enough that a file's own cost vanishes, small enough for who reads a part.
-_CHUNK_BYTES = 16 << 20
+#: Chunks of new arrays, at most: large enough that a file's own cost vanishes, small enough for who reads a part.
+_CHUNK_BYTES, _CHUNK_COLUMNS = 16 << 20, 4096
+#: Most that is counted for chunks that are decoded at once, unless two are more.
+_DECODED_BYTES = 64 << 20
 
 
 class ZarrStore:
     """An array of zarr."""
 
-    resident, buffer_bytes = False, 0
+    resident = False
 
     def __init__(self, array: Any, name: str) -> None:
         zarr = require("zarr", "zarr arrays")
@@ -51,6 +53,7 @@ class ZarrStore:
         self._lock = Lock()
         self._unflushed: set[Path] = set()
         self._plain = _plain(array) if local else None
+        self.buffer_bytes = 0 if self._plain is not None else _decoded_bytes(zarr, self.chunks, self.dtype)
 
     def read(self, at: tuple[int, ...], rows: slice, columns: slice, into: Array) -> None:
         """As :meth:`Store.read`."""
@@ -156,6 +159,15 @@ def _touched(span: slice, edge: int) -> range:
     return range(span.start // edge, -(-span.stop // edge))
 
 
+def _decoded_bytes(zarr: Any, chunks: tuple[int, ...], dtype: np.dtype[Any]) -> int:
+    """What the package holds of chunks that it decodes, packed and unpacked: so many at once, as panels are wide.
+
+    Panels hold few chunks where these are large, so no more are counted there than two.
+    """
+    chunk = 2 * math.prod(chunks) * dtype.itemsize
+    return int(max(2 * chunk, min(zarr.config.get("async.concurrency") * chunk, _DECODED_BYTES)))
+
+
 def _plain(array: Any) -> np.dtype[Any] | None:
     """The dtype in files of chunks that hold elements by rows and nothing else; None for others."""
     if array.shards or array.filters or array.compressors or (array.metadata.zarr_format == 2 and array.order != "C"):
@@ -243,31 +255,31 @@ def create(place: Place, shape: tuple[int, ...], dtype: np.dtype[Any], chunks_hi
             f"{place.text}: must have a dtype of zarr's (got {dtype}); ask for another dtype, or name a .npy file"
         )
     parent = place.file.absolute().parent
+    chunks = chunk_shape(shape, dtype.itemsize, place.format.chunk_rows, chunks_hint)
     with disk.writing(place.text, 0, parent):
         array = zarr.create_array(
-                store=str(place.file), shape=shape, dtype=dtype, chunks=chunk_shape(shape, dtype.itemsize, chunks_hint),
-                compressors=None, filters=None, fill_value=0, config={"write_empty_chunks": True},
-            )  # fmt: skip
+            store=str(place.file), shape=shape, dtype=dtype, chunks=chunks, compressors=None, filters=None,
+            fill_value=0, config={"write_empty_chunks": True},
+        )  # fmt: skip
     made = ZarrStore(array, place.text)
     disk.sync_path(place.file / "zarr.json", place.text)
     disk.sync_path(parent, place.text)
     return made
 
 
-def chunk_shape(shape: tuple[int, ...], itemsize: int, tile: tuple[int, int]) -> tuple[int, ...]:
-    """Chunks of an array of which tiles are written: parts of one, so that no chunk is written twice.
+def chunk_shape(shape: tuple[int, ...], itemsize: int, rows: int, tile: tuple[int, int]) -> tuple[int, ...]:
+    """Chunks of at most so many rows of an array of which tiles are written: parts of one, so none is written twice.
 
-    An edge that has no divisor of fitting size stays whole.
+    An edge that has no part of fitting size stays whole.
 
-    >>> chunk_shape((10**5, 10**5), 4, (8192, 6000)), chunk_shape((3, 100, 5000), 8, (4096, 4099))
-    ((2048, 2000), (1, 100, 4099))
+    >>> chunk_shape((10**5, 10**5), 4, 256, (8192, 6000)), chunk_shape((3, 100, 5000), 8, 256, (40, 4099))
+    ((256, 3000), (1, 40, 4099))
     """
-    most = math.isqrt(_CHUNK_BYTES // itemsize)
     if len(shape) == 1:
         return (max(min(shape[0], _CHUNK_BYTES // itemsize), 1),)
-    edges = []
-    for extent, whole in zip(shape[-2:], tile, strict=True):
-        edge = max(min(extent, whole), 1)
-        parts = (n for n in range(-(-edge // most), 4 * -(-edge // most) + 1) if edge % n == 0)
-        edges.append(edge // next(parts, 1))
-    return (*(1,) * (len(shape) - 2), *edges)
+    height, width = (max(min(extent, edge), 1) for extent, edge in zip(shape[-2:], tile, strict=True))
+    if height > rows and (height % rows == 0 or height == shape[-2]):
+        height = rows
+    least = -(-width // _CHUNK_COLUMNS)
+    parts = next((n for n in range(least, 4 * least + 1) if width % n == 0), 1)
+    return (*(1,) * (len(shape) - 2), height, width // parts)
