@@ -5,13 +5,17 @@ float32 product of .npy files; a process without a cluster, of one thread, is th
 meanwhile, and has made a small product before. "processor" is what workers and driver used for the product. The bar is
 90 % of the sum.
 
-    python benchmarks/cluster.py [--edge 16384] [--turns 3] [--memory 2GB] [--folder FOLDER] [--json]
+A worker alone reads and writes on cores that two workers would share, where a machine has no more cores than workers.
+With --core-each every worker is held to a core of its own, also when it is alone.
+
+    python benchmarks/cluster.py [--edge 16384] [--turns 3] [--memory 2GB] [--core-each] [--folder FOLDER] [--json]
 """
 
 from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import tempfile
 import time
 from collections.abc import Iterator
@@ -39,6 +43,7 @@ def main() -> None:
     parser.add_argument("--edge", type=int, default=16384, help="rows, columns and depth")
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--memory", default="2GB", help="of a worker")
+    parser.add_argument("--core-each", action="store_true", help="hold each worker to one core of its own")
     parser.add_argument("--folder", type=Path, help="where all files lie; else the system's for temporary ones")
     options = parser.parse_args()
     seen: dict[str, list[dict[str, float]]] = {name: [] for name in COUNTS}
@@ -48,6 +53,8 @@ def main() -> None:
         for _ in range(options.turns):
             for name, count in COUNTS.items():
                 with workers(count) if count else contextlib.nullcontext() as client:
+                    if options.core_each and client is not None:
+                        hold_to_cores(client)
                     multiply(folder, "warm", client, options.memory, None)
                     seen[name].append(multiply(folder, "full", client, options.memory, plan))
     alone, both = ([x["seconds"] for x in seen[f"{name}"]] for name in ("1 worker", "2 workers"))
@@ -80,6 +87,18 @@ def workers(count: int) -> Iterator[Any]:
         distributed.Client(cluster, set_as_default=False) as client,
     ):  # fmt: skip
         yield client
+
+
+def hold_to_cores(client: Any) -> None:
+    """Hold each worker to a core of its own."""
+    for core, worker in zip(sorted(os.sched_getaffinity(0)), client.scheduler_info()["workers"], strict=False):
+        client.run(hold_process, core, workers=[worker])
+
+
+def hold_process(core: int) -> None:
+    """Hold all threads of this process, and those that they start, to a core."""
+    for thread in Path("/proc/self/task").iterdir():
+        os.sched_setaffinity(int(thread.name), {core})
 
 
 @contextlib.contextmanager
