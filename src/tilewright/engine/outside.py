@@ -6,9 +6,8 @@ import errno
 import functools
 import itertools
 import os
-import shutil
 from collections.abc import Collection, Iterable, Iterator
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from tilewright.blocks.journal import Journal
 from tilewright.blocks.planning import BlockPlan, Sizes, plan
 from tilewright.blocks.running import Run
 from tilewright.blocks.stores import Place, Store, disk
+from tilewright.blocks.stores.replacing import move, remove
 from tilewright.blocks.tile_maker import TileMaker
 from tilewright.engine.partial import Partial
 from tilewright.engine.request import Request
@@ -288,7 +288,7 @@ class Product:
                 c.flush()
             finally:
                 c.close()
-            _move(part.file, place.file)
+            move(part.file, place.file)
             journal.remove()
         return Path(place.text)
 
@@ -329,9 +329,9 @@ class Product:
                     np.save(file, value, allow_pickle=False)
                     file.flush()
                     os.fsync(file.fileno())
-                _move(part.file, place.file)
+                move(part.file, place.file)
             finally:
-                _remove(part.file)
+                remove(part.file)
                 journal.remove()
         return Path(place.text)
 
@@ -350,7 +350,7 @@ class Product:
                 wrong = str(error)
             warn(f"{part.text}: the unfinished result is damaged or gone; it is begun again from nothing ({wrong})")
         journal.forget()
-        _remove(part.file)  # killed while it was made
+        remove(part.file)  # killed while it was made
         hint = (1, 1) if self.plan is None else (self.plan.rows, self.plan.columns)
         if len(self.shape) < len(self.matrices):
             hint = (1, max(hint))  # of vectors, each of which lies in a row
@@ -358,7 +358,7 @@ class Product:
             stores.created(part.text, self.shape, self.partial.out, chunks_hint=hint).close()
             return stores.existing(part.text, dtype=self.partial.out)
         except TilewrightError:  # nothing was begun that a journal should keep others from
-            _remove(part.file)
+            remove(part.file)
             journal.remove()
             raise
 
@@ -430,26 +430,3 @@ def _room(memory: int | str | None) -> int:
     if memory is None:
         return int(_SHARE * (host_memory.available_bytes() or 1 << 31))
     return size_bytes("`memory`", memory) - host_memory.resident_bytes()
-
-
-def _move(part: Path, place: Path) -> None:
-    """Put a whole result in its place; what was there goes when the new one stands."""
-    aside = place.with_name(place.name + ".replaced")
-    if place.is_dir():
-        place.rename(aside)
-    part.replace(place)
-    _remove(aside)
-    with suppress(OSError):  # a folder that cannot be opened keeps its entries in its own time
-        folder = os.open(place.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
-
-
-def _remove(path: Path) -> None:
-    """Take away a file or a folder, if it is there."""
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)

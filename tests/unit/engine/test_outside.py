@@ -47,7 +47,7 @@ def begun(a: Any, b: Any, c: Path) -> None:
         raise KeyboardInterrupt
 
     with pytest.MonkeyPatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr("tilewright.engine.outside._move", interrupted)
+        patched.setattr("tilewright.engine.outside.move", interrupted)
         tw.matmul(a, b, c)
 
 
@@ -435,6 +435,18 @@ class TestWhatIsReplaced:
         found = stores.opened(f"{tmp_path}/{named}", "c")
         assert found.shape == (4, 70)
         found.close()
+
+    @pytest.mark.parametrize("kind", ["folder", "file"])
+    def test_nothing_but_the_array_goes(self, tmp_path: Path, arrays: tuple[Array, Array], kind: str) -> None:
+        (tmp_path / "c.zarr.replaced").write_text("mine")
+        if kind == "folder":
+            tw.matmul(*arrays, tmp_path / "c.zarr")
+        else:
+            (tmp_path / "c.zarr").write_text("an array of another kind")
+        forced(*arrays, tmp_path / "c.zarr")
+        assert sorted(x.name for x in tmp_path.iterdir()) == ["c.zarr", "c.zarr.replaced"]
+        assert (tmp_path / "c.zarr.replaced").read_text() == "mine"
+        assert np.array_equal(zarr.open(tmp_path / "c.zarr", mode="r")[:], tw.matmul(*arrays))
 
     @pytest.mark.parametrize("named", ["c.zarr", "c.npy", "c.h5"])
     def test_a_folder_that_is_no_array_stays(self, tmp_path: Path, arrays: tuple[Array, Array], named: str) -> None:
