@@ -1,5 +1,7 @@
 """Every form that the vendor's assembler takes for sm_50 to sm_75 has a row, or a line with the reason why it has none.
 
+Of what is new with later targets, so have those around its rows.
+
 Forms are made from those of the table: a part is exchanged for another that the instruction has somewhere, left out, or
 added, with operands as wide as the types then say. Those that the assembler takes must be found.
 """
@@ -22,6 +24,8 @@ from tilewright.simt.isa import Form
 from tilewright.simt.isa.absent import ABSENT, why_absent
 
 EDITIONS = (("9.1", "sm_75"), ("6.3", "sm_75"), ("6.3", "sm_50"))
+#: Opcodes that these have not, which later ones are asked about.
+NEWER = ("cp",)
 TYPES = (
     "b8 b16 b32 b64 u8 u16 u32 u64 s8 s16 s32 s64 f16 f16x2 bf16 bf16x2 f32 f32x2 f64 pred u16x2 s16x2 tf32 u4 s4 "
     "e4m3x2 "
@@ -105,6 +109,17 @@ def test_what_the_assembler_takes_is_a_row_or_has_a_reason(share, tmp_path):
         missing |= {texts[i] for i in vendor.taken(texts, tmp_path, edition) if not why_absent(lines[texts[i]])}
     assert not missing, "\n".join(sorted(missing)[:60])
     assert len(lines) > 1000
+
+
+@needs_assembler
+@pytest.mark.parametrize("edition", [("9.1", "sm_90"), ("7.0", "sm_80")])
+def test_what_the_assembler_takes_of_copies_is_a_row_or_has_a_reason(edition, tmp_path):
+    rows = [row for row in isa.table().rows if row.opcode in NEWER]
+    lines = unknown_neighbours(seeds(rows, 6))
+    texts = list(lines)
+    found = [texts[i] for i in vendor.taken(texts, tmp_path, edition) if not why_absent(lines[texts[i]])]
+    assert found == []
+    assert len(lines) > 100
 
 
 @needs_assembler

@@ -19,7 +19,7 @@ from tilewright.simt.isa import Form, Row
 from tilewright.simt.translate.graph import make_op
 
 #: Operands that are numbers in the program.
-CONSTANTS = {"immLut": "0x1f", "size": "128"}
+CONSTANTS = {"immLut": "0x1f", "size": "128", "bytes": "16", "groups": "1"}
 #: Their operands are labels, functions or literals.
 WITHOUT_REGISTERS = {"bra", "brx", "call", "pmevent", "setmaxnreg"}
 #: Loads and stores have up to 700,000 forms a row, all others fewer than this.

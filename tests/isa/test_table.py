@@ -16,7 +16,7 @@ from tilewright.simt.translate import emit, transfer
 
 def test_kinds_are_those_of_rows_and_those_that_are_placed():
     assert {row.kind for row in isa.table().rows} == set(KINDS)
-    assert {"memory", *emit._EMITTERS} == set(KINDS)
+    assert {"memory", "copy", *emit._EMITTERS} == set(KINDS)
 
 
 def test_shapes_are_those_of_rows_and_those_that_are_known():
@@ -45,7 +45,8 @@ def test_operands_have_types_or_placeholders_of_the_syntax():
         placeholders = {name for part, _ in row.parts for name in part if name in row.where}
         for letter in (letter for operand in row.operands for letter in operand.split("|") if letter in row.types):
             type_ = row.types[letter].removeprefix("2*")
-            if type_ not in placeholders and not re.fullmatch(r"pred|([busf]|bf|tf)\d+(x2)?", type_):
+            named = all(re.fullmatch(r"pred|([busf]|bf|tf)\d+(x2)?", each) for each in type_.split("|"))
+            if type_ not in placeholders and not named:
                 wrong.append(f"{row.syntax}: operand {letter} has the type {type_!r}")
     assert wrong == []
 

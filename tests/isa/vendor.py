@@ -44,7 +44,8 @@ def kernel(lines: Sequence[str], edition: tuple[str, str] = NEWEST) -> str:
 def taken(lines: Sequence[str], folder: Path, edition: tuple[str, str]) -> list[int]:
     """Indices of the instructions that the assembler takes, whatever the others are: some end its parser, or itself."""
     source, wrong = folder / "lines.ptx", f"add.s64 {register(64, 1)}, {register(32, 1)}, 1;"
-    command = [find_assembler(), "-arch=sm_75", source, "-o", folder / "lines.cubin"]
+    target = max(edition[1], "sm_75")  # the text's, or the oldest that is assembled for
+    command = [find_assembler(), f"-arch={target}", source, "-o", folder / "lines.cubin"]
     found, waiting = [], list(range(len(lines)))
     while waiting:
         part = waiting[:_TOGETHER]

@@ -38,8 +38,35 @@ static void move(uint32_t bytes, uint32_t count, uint32_t lanes)
         CHECK(values[count * TW_LANES * bytes] == 1);
 }
 
+// Each lane reads as many bytes as its number says, or all.
+static void copy(uint32_t bytes, uint32_t lanes, int all)
+{
+    static char *to[TW_LANES];
+    uint32_t sizes[TW_LANES];
+    __builtin_memset(memory, 1, sizeof memory);
+    for (uint32_t lane = 0; lane < TW_LANES; lane++) {
+        sizes[lane] = lane % (bytes + 1);
+        places[lane] = lanes >> lane & 1 ? values + 1 + lane * bytes : NULL;
+        to[lane] = lanes >> lane & 1 ? memory + 1 + (31 - lane) * bytes : NULL;
+        for (uint32_t i = 0; i < bytes; i++)
+            values[1 + lane * bytes + i] = expected(lane, 0, i);
+    }
+    tw_move(to, places, all ? NULL : sizes, bytes, lanes);
+    for (uint32_t lane = 0; lane < TW_LANES; lane++)
+        for (uint32_t i = 0; i < bytes; i++) {
+            const char copied = all || i < sizes[lane] ? expected(lane, 0, i) : 0;
+            CHECK(memory[1 + (31 - lane) * bytes + i] == (lanes >> lane & 1 ? copied : 1));
+        }
+    CHECK(memory[0] == 1 && memory[1 + TW_LANES * bytes] == 1);
+}
+
 int main(void)
 {
+    for (uint32_t bytes = 4; bytes <= 16; bytes *= 2)
+        for (int all = 0; all < 2; all++) {
+            copy(bytes, ~0u, all);
+            copy(bytes, 0x80010006, all);
+        }
     for (uint32_t bytes = 1; bytes <= 16; bytes *= 2)
         for (uint32_t count = 1; count * bytes <= 32; count *= 2) {
             move(bytes, count, ~0u);

@@ -153,7 +153,7 @@ def _forms(module: Module) -> Iterator[tuple[Instruction, Form]]:
 
 def _width_bytes(form: Form) -> int:
     """Bytes of one element of an access of memory, at most 4, which parameters and all else count as."""
-    if not form.row.access or form["ss"].startswith("param"):
+    if not form["type"] or not form.row.access or form["ss"].startswith("param"):
         return 4
     return min(4, int(form["type"].partition("x")[0].lstrip("usbf")) // 8)
 

@@ -26,6 +26,7 @@ MODULES = (
     "convert",
     "convert_packed",
     "memory",
+    "copies",
     "atomic",
     "control",
     "barrier",

@@ -23,7 +23,11 @@ ABSENT = (
     Absent("wmma mma ldmatrix stmatrix movmatrix wgmma tcgen05", "9.7.14", "matrix instructions come later"),
     Absent("tex tld4 txq", "9.7.10", "textures come later"),
     Absent("suld sust sured suq istypep", "9.7.11", "surfaces come later"),
-    Absent("cp st.async st.bulk red.async tensormap applypriority.async", "9.7.9.25", "asynchronous copies come later"),
+    Absent(
+        "cp.async.bulk cp.reduce.async.bulk cp.async.mbarrier st.async st.bulk red.async tensormap applypriority.async",
+        "9.7.9.25",
+        "asynchronous copies that an mbarrier counts come later",
+    ),
     Absent("fence.proxy.tensormap membar.proxy.tensormap", "9.7.13.4", "tensor maps come later"),
     Absent("mbarrier", "9.7.13.15", "barriers in memory come later"),
     Absent("mapa getctarank barrier.cluster clusterlaunchcontrol", "9.7.9.23", "a cluster is one block here"),

@@ -41,6 +41,7 @@ KINDS = {
     "warp": "across lanes: emit(code, form, mask, *sources), mask having a bit for each executing lane",
     "atomic": "one lane after another: emit(code, form, pointer, *sources) gives the old values",
     "memory": "loads and stores, placed by translate.access",
+    "copy": "from one place of memory to another, placed by translate.copies",
     "barrier": "placed by translate.graph, which ends blocks there, and by the runtime",
     "control": "branches, calls and exits, placed by translate.graph and translate.calls",
     "cvta": "an address into or out of a state space's window",
@@ -51,6 +52,7 @@ KINDS = {
 }
 #: Units that execute instructions.
 _TYPE = re.compile(r"[usb]\d+(x2)?|b?f\d+(x2)?|tf32|pred|e\dm\d(x2)?")
+_SPACE = re.compile(r"(global|shared|local|const|param)(::\w+)?")
 COSTS = ("integer", "half", "float", "double", "transcendental", "convert", "memory", "control", "warp")
 
 
@@ -134,10 +136,10 @@ class Row:
 
     @functools.cached_property
     def access(self) -> str:
-        """What it does to memory at its address: "load", "store" or "atomic", which is both; "" where nothing."""
+        """What it does to memory: "load", "store", "atomic", which is both, "copy", both at an address each, or ""."""
         if self.kind == "memory":
             return "load" if self.writes else "store"
-        return "atomic" if self.kind == "atomic" else ""
+        return self.kind if self.kind in ("atomic", "copy") else ""
 
     @property
     def loads(self) -> bool:
@@ -146,7 +148,7 @@ class Row:
 
     @property
     def stores(self) -> bool:
-        """Whether it changes memory: stores and atomics."""
+        """Whether it changes memory at its one address: stores and atomics."""
         return self.access in ("store", "atomic")
 
     @property
@@ -189,12 +191,15 @@ class Row:
 
     @functools.cached_property
     def ordered(self) -> tuple[frozenset[int], ...]:
-        """For each dotted part the others it keeps its order with: types with types, and parts that share a value."""
+        """For each dotted part the others it keeps its order with.
+
+        Types with types, state spaces with state spaces, and parts that share a value.
+        """
         values = [{v for values in part.values() for v in values} for part, _ in self.parts]
-        types = [all(map(_TYPE.fullmatch, of_part)) for of_part in values]
+        kinds = [next((k for k in (_TYPE, _SPACE) if all(map(k.fullmatch, of))), None) for of in values]
         numbers = range(len(values))
         return tuple(
-            frozenset(u for u in numbers if u != i and ((types[i] and types[u]) or values[i] & values[u]))
+            frozenset(u for u in numbers if u != i and ((kinds[i] and kinds[i] is kinds[u]) or values[i] & values[u]))
             for i in numbers
         )
 

@@ -25,6 +25,7 @@ _RUNTIME = (
     "tw_blame",
     "tw_gather",
     "tw_scatter",
+    "tw_move",
 )
 _FILES = ("scheduler.c", "barriers.c", "faults.c", "frames.c", "gathers.c", "printing.c")
 

@@ -1,4 +1,4 @@
-// Loads and stores at a place for each lane, for hosts and widths that have no instruction for it.
+// Loads, stores and copies at a place for each lane, for hosts and widths that have no instruction for it.
 
 #include "instrument.h"
 #include "runtime.h"
@@ -66,4 +66,34 @@ void tw_gather(char *values, char *const *places, uint32_t bytes, uint32_t count
 void tw_scatter(const char *values, char *const *places, uint32_t bytes, uint32_t count, uint32_t lanes)
 {
     FOR_WIDTH(scatter)
+}
+
+// Copy `bytes` bytes for each lane of the set. Of lanes with `sizes` only so many are read; the others become zeros.
+TW_INLINE static inline void move_lanes(char *const *to, char *const *from, const uint32_t *sizes, uint32_t lanes,
+                                  uint64_t bytes)
+{
+    for (uint32_t left = lanes; left; left = tw_other_lanes(left)) {
+        const uint32_t lane = tw_first_lane(left);
+        _Alignas(16) char all[16] = {0};
+        if (!sizes || sizes[lane] == bytes)
+            __builtin_memcpy(all, from[lane], bytes);
+        else
+            for (uint32_t byte = 0; byte < sizes[lane]; byte++)
+                all[byte] = from[lane][byte];
+        __builtin_memcpy(to[lane], all, bytes);
+    }
+}
+
+void tw_move(char *const *to, char *const *from, const uint32_t *sizes, uint32_t bytes, uint32_t lanes)
+{
+    switch (bytes) {
+    case 4:
+        move_lanes(to, from, sizes, lanes, 4);
+        break;
+    case 8:
+        move_lanes(to, from, sizes, lanes, 8);
+        break;
+    default:
+        move_lanes(to, from, sizes, lanes, 16);
+    }
 }

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from tilewright.errors import PtxError
 from tilewright.ptx import tree
+from tilewright.ptx.printing import operand_text
 from tilewright.simt.translate.code import Value, element_type
 from tilewright.simt.translate.emitter import Emitter, storage_type
 from tilewright.simt.translate.graph import Block, Op
@@ -86,6 +87,28 @@ def describe(emitter: Emitter, op: Op) -> Access:
     return Access(op, space, base, offset, count, type_, stores, fenced)
 
 
+#: The PTX type that a copy moves as one element, by its bytes.
+_COPIED = {4: "b32", 8: "b64", 16: "b128"}
+
+
+def describe_copy(emitter: Emitter, op: Op) -> tuple[Access, Access]:
+    """What a copy reads, and what it writes."""
+    item = op.instruction
+    target, origin, size = item.operands[:3]
+    sizes = (16,) if op.form["cop"] == "cg" else tuple(_COPIED)
+    if not isinstance(size, tree.Immediate) or size.value not in sizes:
+        rule = " or ".join(map(str, sizes))
+        raise PtxError(
+            f"{emitter.module.path}:{item.ptx_line}: '{item.name}' copies {rule} bytes (got {operand_text(size)})"
+        )
+    read, written = resolve(emitter, item, origin, "global"), resolve(emitter, item, target, "shared")
+    type_ = _COPIED[size.value]
+    return (
+        Access(op, read[2], read[0], read[1], 1, type_, False, False),
+        Access(op, written[2], written[0], written[1], 1, type_, True, False),
+    )
+
+
 def resolve(
     emitter: Emitter, item: tree.Instruction, address: tree.Operand, space: str
 ) -> tuple[tree.Operand, int, str]:
@@ -116,34 +139,42 @@ def resolve(
     return tree.Immediate(0), offset + place[1], space
 
 
-def group_accesses(emitter: Emitter, block: Block) -> dict[int, Access]:
+def group_accesses(emitter: Emitter, block: Block) -> dict[int, tuple[Access, ...]]:
     """Describe a block's accesses (by position) and group those that one check covers."""
-    found: dict[int, Access] = {}
+    found: dict[int, tuple[Access, ...]] = {}
     groups: dict[tuple[object, ...], Group] = {}
     together: dict[tuple[object, ...], Together] = {}
     versions: dict[str, int] = {}
     for position, op in enumerate(block.ops):
-        if op.form.row.kind == "memory":
-            access = describe(emitter, op)
-            found[position] = access
+        kind = op.form.row.kind
+        if kind in ("memory", "copy"):
+            found[position] = (describe(emitter, op),) if kind == "memory" else describe_copy(emitter, op)
+        for access in found.get(position, ()):
             shape = address_shape(emitter, access)
             _part(together, access)
             if access.space in ("global", "shared", "local") and shape.kind != VECTOR:
                 name = getattr(access.address, "name", "")
-                # a guarded access runs in a branch of its own, whose check reaches no other access
-                key = (access.space, name, versions.get(name, 0), position if op.guard else -1)
+                # what is guarded runs in a branch of its own, whose check reaches no other access; so does what reads
+                # as many bytes as the run says
+                alone = op.guard or (kind == "copy" and not access.store and reads_some(op))
+                key = (access.space, name, versions.get(name, 0), position if alone else -1)
                 access.group = groups.setdefault(key, Group())
                 access.group.members.append(access)
-                if not (access.store or access.fenced):
+                if kind == "memory" and not (access.store or access.fenced):
                     access.together = together.setdefault(key, Together())
                     access.together.members.append(access)
                     if len(access.together.members) == _TOGETHER_MAX:
                         del together[key]
-        elif op.form.row.kind not in _ALONE:
+        if position not in found and kind not in _ALONE:
             together.clear()
         for name in op.writes:
             versions[name] = versions.get(name, 0) + 1
     return found
+
+
+def reads_some(op: Op) -> bool:
+    """Whether a copy has an operand that says how many of its bytes are read."""
+    return "read" in op.form.row.operand_names(len(op.instruction.operands))
 
 
 def _part(together: dict[tuple[object, ...], Together], access: Access) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from tilewright.errors import PtxError, TranslatorError
 from tilewright.ptx import tree
@@ -14,6 +14,7 @@ from tilewright.simt.translate.access import Access, group_accesses
 from tilewright.simt.translate.access_events import store_values
 from tilewright.simt.translate.code import LANES, Value, element_type
 from tilewright.simt.translate.comparing import narrowed
+from tilewright.simt.translate.copies import emit_copy
 from tilewright.simt.translate.emitter import Emitter, guard_value, storage_type
 from tilewright.simt.translate.flow import Flow
 from tilewright.simt.translate.graph import CARRY, Block, Op
@@ -36,7 +37,7 @@ def emit_block(emitter: Emitter, block: Block) -> None:
     for position, op in enumerate(block.ops):
         emitter.line = op.instruction.ptx_line
         try:
-            emit_op(emitter, op, accesses.get(position))
+            emit_op(emitter, op, accesses.get(position, ()))
         except NotImplementedError as error:
             raise PtxError(f"{_at(emitter, op)} with these operands is not implemented ({error})") from error
         except (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError) as error:
@@ -50,15 +51,15 @@ def _at(emitter: Emitter, op: Op) -> str:
     return f"{emitter.module.path}:{op.instruction.ptx_line}: '{op.instruction.name}'"
 
 
-def emit_op(emitter: Emitter, op: Op, access: Access | None) -> None:
+def emit_op(emitter: Emitter, op: Op, accesses: Sequence[Access]) -> None:
     """One instruction, under its guard."""
     guard = guard_value(emitter, op)
     code = emitter.code
     if guard is None:
-        emit_unguarded(emitter, op, access, None)
+        emit_unguarded(emitter, op, accesses, None)
         return
     if guard.lanes == LANES and op.form.row.kind in ("lane", "carry", "cvta", "isspacep"):
-        emit_unguarded(emitter, op, access, guard)  # no effect but its result: a select is enough
+        emit_unguarded(emitter, op, accesses, guard)  # no effect but its result: a select is enough
         return
     outer, tallied = emitter.mask, emitter.tallied
     emitter.tallied = {}  # what a guard lets through is counted by itself
@@ -66,22 +67,25 @@ def emit_op(emitter: Emitter, op: Op, access: Access | None) -> None:
     if guard.lanes == 1:
         code.branch_if(guard, do, skip)
         code.place(do)
-        emit_unguarded(emitter, op, access, None)
+        emit_unguarded(emitter, op, accesses, None)
     else:
         emitter.mask = code.and_(emitter.mask, code.mask_bits(guard))
         code.branch_if(code.icmp("ne", emitter.mask, code.const("i32", 0)), do, skip)
         code.place(do)
-        emit_unguarded(emitter, op, access, guard)
+        emit_unguarded(emitter, op, accesses, guard)
     code.branch(skip)
     code.place(skip)
     emitter.mask, emitter.tallied = outer, tallied
 
 
-def emit_unguarded(emitter: Emitter, op: Op, access: Access | None, guard: Value | None) -> None:
+def emit_unguarded(emitter: Emitter, op: Op, accesses: Sequence[Access], guard: Value | None) -> None:
     """Compute an instruction and write its results; `guard` only narrows the writes."""
     kind = op.form.row.kind
-    if kind == "memory" and access is not None:
-        _write_loaded(emitter, op, access, guard)
+    if kind == "memory" and accesses:
+        _write_loaded(emitter, op, accesses[0], guard)
+        return
+    if kind == "copy":
+        emit_copy(emitter, *accesses)
         return
     if kind == "lane" and op.form.row.role is Role.COPY and _is_packed(op):
         _write_unpacked(emitter, op, guard)

@@ -147,6 +147,9 @@ class _Check:
             return _ADDRESS
         if not type_:
             return _ANY
+        if "|" in type_:
+            first, second = (_exactly(_bits(each)) for each in type_.split("|"))
+            return _Rule(first.widths + second.widths, f"{first.text}, or {second.text}")
         converts = row.role is Role.CONVERT and not _EXACT_FORMATS.search(self.form.name)
         if converts or name in _MAY_BE_WIDER.get(row.access, ""):
             return _at_least(_bits(type_))

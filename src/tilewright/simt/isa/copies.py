@@ -1,0 +1,40 @@
+"""Asynchronous copies from global to shared memory, and waiting for them (PTX ISA 9.7.9.25).
+
+The machine moves the bytes when a copy is issued: a program that waits as it must sees no difference.
+"""
+
+from __future__ import annotations
+
+import functools
+
+from tilewright.simt.isa.table import Table
+
+rows = Table()
+
+_copy = functools.partial(
+    rows.placed,
+    section="9.7.9.25",
+    kind="copy",
+    cost="memory",
+    fixed=1,
+    # `read`: how many bytes are read, or a predicate, none are where it is true. Zeros are written for the others.
+    types={"read": "b32|pred", "policy": "b64"},
+    cop="ca cg",
+    shared="shared shared::cta",
+    prefetch="L2::64B L2::128B L2::256B",
+)
+_copy(
+    "cp.async.cop.shared.global{.prefetch} [b], [a], bytes{, read};",
+    "cp.async.cop.shared.global.L2::cache_hint{.prefetch} [b], [a], bytes{, read}, policy;",
+    note="4, 8 or 16 bytes, with .cg 16; they are moved at once",
+)
+rows.placed(
+    "cp.async.commit_group;",
+    "cp.async.wait_group groups;",
+    "cp.async.wait_all;",
+    section="9.7.9.25",
+    kind="nothing",
+    cost="memory",
+    fixed=2,
+    note="copies have ended when they are issued",
+)

@@ -1,0 +1,140 @@
+"""Asynchronous copies from global to shared memory: their bytes are moved when they are issued.
+
+Where the lanes of both sides lie at constant offsets, neighbours are moved together, in vectors; else the runtime moves
+each lane's bytes (`gathers.c`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tilewright.errors import PtxError
+from tilewright.ptx import tree
+from tilewright.simt.translate.access import Access, address_shape, arena, base_offset, limit, reads_some
+from tilewright.simt.translate.access_events import notify, notify_affine
+from tilewright.simt.translate.bounds import check_group, fault_unless, vector_pointers
+from tilewright.simt.translate.code import LANES, Value
+from tilewright.simt.translate.emitter import Emitter
+from tilewright.simt.translate.moves import by_fullness
+from tilewright.simt.translate.shape import VECTOR
+from tilewright.simt.translate.state import GLOBAL_BASE
+
+
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """Where lanes' bytes lie: a pointer for each lane, or one and each lane's constant offset from it."""
+
+    start: Value
+    offsets: tuple[int, ...] = ()
+
+    def pointers(self, emitter: Emitter) -> Value:
+        """A pointer for each lane."""
+        if not self.offsets:
+            return self.start
+        code = emitter.code
+        return code.op(f"getelementptr i8, {self.start}, {code.constants('i64', self.offsets)}", "ptr", LANES)
+
+
+def emit_copy(emitter: Emitter, source: Access, target: Access) -> None:
+    """Copy, for the lanes that run; both sides are checked before."""
+    size = _bytes_read(emitter, source)
+    origin = _places(emitter, source) if size is None else _some_places(emitter, source, size)
+    place = _places(emitter, target)
+
+    def together() -> None:
+        for lane, count in _runs(origin.offsets, place.offsets, source.total_bytes):
+            vector = f"<{count * source.total_bytes // 4} x i32>"
+            start, end = (_at(emitter, side.start, side.offsets[lane]) for side in (origin, place))
+            words = emitter.code.op(f"load {vector}, ptr {start}, align 1", vector)
+            emitter.code.line(f"store {words}, ptr {end}, align 1")
+
+    constant = size is None and origin.offsets and place.offsets
+    by_fullness(
+        emitter, together if constant else None, lambda: _by_lane(emitter, source, origin, place, size), slow=True
+    )
+
+
+def _bytes_read(emitter: Emitter, source: Access) -> Value | None:
+    """How many bytes each lane reads; None where that is all of them."""
+    op, code = source.op, emitter.code
+    if not reads_some(op):
+        return None
+    operand, most = op.instruction.operands[3], source.total_bytes
+    if isinstance(operand, tree.Immediate):
+        if not 0 <= operand.value <= most:
+            item = op.instruction
+            raise PtxError(
+                f"{emitter.module.path}:{item.ptx_line}: '{item.name}' reads 0 to {most} bytes (got {operand.value})"
+            )
+        return None if operand.value == most else code.const("i32", operand.value)
+    inner = operand.operand if isinstance(operand, tree.Negated) else operand
+    name = inner.name if isinstance(inner, tree.Register) else ""
+    if emitter.graph.registers.get(name) == ".pred":
+        ignored = emitter.read(operand, "pred")
+        return code.select(ignored, code.const("i32", 0), code.const("i32", most))
+    # The manual leaves larger ones undefined.
+    return code.call("llvm.umin", "i32", emitter.read(operand, "b32"), code.const("i32", most))
+
+
+def _places(emitter: Emitter, access: Access) -> _Places:
+    """Where lanes' bytes lie, checked."""
+    shape = address_shape(emitter, access)
+    if shape.kind == VECTOR:
+        return _Places(vector_pointers(emitter, access, ""))
+    relative = check_group(emitter, access, shape)
+    notify_affine(emitter, access, relative, shape)
+    start = emitter.code.op(f"getelementptr i8, ptr {arena(emitter, access.space)}, {relative}", "ptr")
+    return _Places(start, tuple(p + access.offset for p in shape.offsets))
+
+
+def _some_places(emitter: Emitter, access: Access, size: Value) -> _Places:
+    """Where lanes' bytes lie of which the run says how many are read; lanes that read none may point anywhere."""
+    code, outer = emitter.code, emitter.mask
+    offsets = code.splat(code.add(base_offset(emitter, access, base=False), code.const("i64", access.offset)))
+    bound, end = limit(emitter, access.space), code.add(offsets, code.cast("zext", size, "i64"))
+    inside = code.and_(code.icmp("ule", offsets, bound), code.icmp("ule", end, bound))
+    low = code.and_(offsets, code.const("i64", access.total_bytes - 1))
+    inside = code.and_(inside, code.icmp("eq", low, code.const("i64", 0)))
+    reads = code.icmp("ne", code.splat(size), code.const("i32", 0))
+    emitter.mask = code.and_(outer, code.mask_bits(reads))
+    fault_unless(emitter, access, inside, offsets, GLOBAL_BASE)
+    if emitter.instruments:
+        some, done = code.label("some"), code.label("told")
+        code.branch_if(code.icmp("ne", emitter.mask, code.const("i32", 0)), some, done)
+        code.place(some)
+        notify(emitter, access, code.add(offsets, code.const("i64", GLOBAL_BASE)))
+        code.branch(done)
+        code.place(done)
+    emitter.mask = outer
+    return _Places(code.op(f"getelementptr i8, ptr {arena(emitter, access.space)}, {offsets}", "ptr", LANES))
+
+
+def _runs(origins: Sequence[int], places: Sequence[int], size: int) -> list[tuple[int, int]]:
+    """Lanes that are neighbours on both sides: the first and the number of each such run."""
+    starts = [
+        lane
+        for lane in range(LANES)
+        if lane == 0 or any(side[lane] != side[lane - 1] + size for side in (origins, places))
+    ]
+    return [(a, b - a) for a, b in zip(starts, [*starts[1:], LANES], strict=True)]
+
+
+def _by_lane(emitter: Emitter, source: Access, origin: _Places, place: _Places, size: Value | None) -> None:
+    """Have the runtime move each lane's bytes."""
+    code = emitter.code
+    slots = [
+        code.op(f"getelementptr i8, ptr %lanes.scratch, i64 {index * LANES * 8}", "ptr").text for index in range(3)
+    ]
+    code.store(place.pointers(emitter), slots[0])
+    code.store(origin.pointers(emitter), slots[1])
+    sizes = "null"
+    if size is not None:
+        code.store(code.splat(size), slots[2])
+        sizes = slots[2]
+    where = [f"ptr {slots[0]}", f"ptr {slots[1]}", f"ptr {sizes}"]
+    code.invoke("tw_move", "void", *where, f"i32 {source.total_bytes}", emitter.mask)
+
+
+def _at(emitter: Emitter, start: Value, offset: int) -> str:
+    return emitter.code.op(f"getelementptr i8, ptr {start.text}, i64 {offset}", "ptr").text
