@@ -46,6 +46,7 @@ docs: $(STAMP)  ## Write the generated pages of docs/, and build all of them as 
 	@$(BIN)/python -c 'import furo, myst_parser, numpydoc' 2>/dev/null || \
 	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
 	@$(BIN)/tilewright ptx-support > docs/ptx-support.md
+	@$(BIN)/python docs/making/intrinsics.py
 	@$(BIN)/python docs/making/pictures.py
 	@$(BIN)/python -m sphinx -W --keep-going -q -b html docs build/docs
 	@echo "build/docs/index.html"

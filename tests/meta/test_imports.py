@@ -15,7 +15,7 @@ FLOORS = (
     {"native", "waiting"},
     {"problem", "machine", "ptx"},
     {"programs"},
-    {"simt"},
+    {"simt", "gpu"},
     {"instruments"},
     {"kernels"},
     {"backends"},

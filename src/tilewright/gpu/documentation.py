@@ -1,0 +1,88 @@
+"""What is said of the intrinsics, from their records: the docstring of each, and the page of all of them."""
+
+from __future__ import annotations
+
+import itertools
+
+from tilewright.gpu.operands import Address, Constant, Operand, Record, Registers
+
+_HEAD = """\
+# Intrinsics for kernels of numba-cuda
+
+PTX instructions as functions: they work in any kernel of `numba.cuda`, on a real GPU as on the simulated one, and need
+`pip install 'tilewright[gpu]'`. This page is printed from their records by `make docs`.
+
+```py
+from tilewright.gpu.intrinsics import ldmatrix_x4, mma_m16n8k16_f32_f16
+```
+
+- An element of an array is given as to `cuda.atomic.add`: the array and its index, an integer or a tuple of them.
+  Indices are not negative.
+- Several registers are a tuple. Those called *32 bits* take any value of that width, and are `uint32` where they are
+  returned: two halves, four bytes. Vector loads return elements of the array's dtype where these have the width.
+- Rows for `ldmatrix` and targets of copies must be aligned: `cuda.shared.array(shape, dtype, alignment=16)`.
+"""
+
+
+def _kind(operand: Operand) -> str:
+    """An operand in words."""
+    if isinstance(operand, Address):
+        return f"element of {operand.space} memory, aligned to {operand.alignment} bytes"
+    if isinstance(operand, Constant):
+        return f"constant, {operand.least} to {operand.most}"
+    one = {"b32": "32 bits", "b64": "64 bits", "u32": "integer", "u64": "integer", "pred": "bool"}.get(operand.type)
+    one = one or {"s32": "int32", "f32": "float32", "f64": "float64"}[operand.type]
+    return one if operand.count == 1 else f"{operand.count} x {one}"
+
+
+def docstring(record: Record) -> str:
+    """What `help` shows.
+
+    Examples
+    --------
+    >>> from tilewright.gpu.intrinsics import find
+    >>> docstring(find("ldmatrix_x1")).splitlines()[0]
+    'Loads 1 matrix of 8 rows of 16 bytes, whose addresses lanes 0 to 7 give.'
+    """
+    major, minor = record.cc
+    lines = [record.words, "", f"PTX: `{record.form}`, from compute capability {major}.{minor} on."]
+    if record.operands:
+        lines += ["", "Parameters", "----------"]
+    for operand in record.operands:
+        name = f"{operand.name}, {operand.name}_index" if isinstance(operand, Address) else operand.name
+        lines += [f"{name} : {_kind(operand)}", *_sentence(operand)]
+    if record.result is not None:
+        lines += ["", "Returns", "-------", _kind(record.result), *_sentence(record.result)]
+    return "\n".join(lines)
+
+
+def _sentence(operand: Operand) -> list[str]:
+    return [f"    {operand.words[0].upper()}{operand.words[1:]}."] if operand.words else []
+
+
+def page(records: tuple[Record, ...]) -> str:
+    """The page of the documentation, in Markdown."""
+    lines = [_HEAD]
+    for section, group in itertools.groupby(records, lambda record: record.section):
+        lines += [f"## {section}", "", "| call | takes | returns | PTX | from |", "|---|---|---|---|---|"]
+        lines += [_row(record) for record in group]
+        lines.append("")
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _row(record: Record) -> str:
+    takes = "; ".join(f"`{operand.name}`: {_detailed(operand)}" for operand in record.operands)
+    returns = "" if record.result is None else _detailed(record.result)
+    cells = (f"`{record.call()}`: {record.words}", takes, returns, f"`{record.form}`", ".".join(map(str, record.cc)))
+    return f"| {' | '.join(_cell(text) for text in cells)} |"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _detailed(operand: Operand) -> str:
+    detail = operand.words
+    if isinstance(operand, Registers) and operand.like:
+        detail = f"of the dtype of `{operand.like}`"
+    return f"{_kind(operand)} ({detail})" if detail else _kind(operand)

@@ -1,0 +1,78 @@
+"""PTX instructions as functions for kernels of numba-cuda, on a real GPU as on the simulated one.
+
+`from tilewright.gpu.intrinsics import ldmatrix_x4` needs numba-cuda; nothing is imported before. Which there are, what
+they take and which GPUs have them is in `docs/intrinsics.md`, and `help` shows it for one.
+
+Examples
+--------
+>>> import numpy as np
+>>> from numba import cuda
+>>> import tilewright as tw
+>>> from tilewright.gpu.intrinsics import ld_global_v4_b32
+>>> def sums(x, out):
+...     i = cuda.grid(1)
+...     a, b, c, d = ld_global_v4_b32(x, 4 * i)
+...     out[i] = a + b + c + d
+>>> out = np.zeros(2, np.float32)
+>>> kernel = tw.programs.Program.from_python(sums, "void(float32[::1], float32[::1])")
+>>> _ = tw.simt.launch(kernel, 1, 2, (np.arange(8, dtype=np.float32), out))
+>>> out.tolist()
+[6.0, 22.0]
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright.errors import ArgumentValueError
+from tilewright.gpu import asynchronous, matrices, vectors
+from tilewright.gpu.operands import Record
+from tilewright.programs.optional import require
+
+_PURPOSE = "Intrinsics of kernels"
+
+
+def records() -> tuple[Record, ...]:
+    """What there is, in the order of the documentation.
+
+    Examples
+    --------
+    >>> records()[0].form
+    'ld.global.v2.b32 {value}, [source];'
+    """
+    return (*vectors.RECORDS, *asynchronous.RECORDS, *matrices.RECORDS)
+
+
+def find(name: str) -> Record:
+    """The record of an intrinsic.
+
+    Raises
+    ------
+    ArgumentValueError
+        There is none of the name.
+
+    Examples
+    --------
+    >>> find("ldmatrix_x4").cc
+    (7, 5)
+    """
+    for record in records():
+        if record.name == name:
+            return record
+    raise ArgumentValueError(
+        f"an intrinsic must be one of those of docs/intrinsics.md (got {name!r}); "
+        f"there are {', '.join(record.name for record in records())}"
+    )
+
+
+def __getattr__(name: str) -> Any:
+    """An intrinsic, made for numba-cuda when it is first asked for."""
+    if name.startswith("_") or not any(record.name == name for record in records()):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}; docs/intrinsics.md lists the intrinsics")
+    require("numba.cuda", _PURPOSE)
+    made = require("tilewright.gpu.numba_cuda", _PURPOSE).intrinsic_of(find(name))
+    return globals().setdefault(name, made)
+
+
+def __dir__() -> list[str]:
+    return sorted({"find", "records", *(record.name for record in records())})

@@ -1,0 +1,219 @@
+"""Intrinsics for numba-cuda: inline PTX from a record. All that is numba's own stands here, behind one function.
+
+An array's element becomes an address of its state space: the generic address that Numba has is cast, which the compiler
+undoes where it knows the array to be of shared memory. Indices are not negative, so none is compared with 0.
+
+Source: numba-cuda, `cuda.extending.intrinsic`; LLVM Language Reference, Inline Assembler Expressions.
+"""
+
+from __future__ import annotations
+
+import inspect
+from types import MappingProxyType
+from typing import Any
+
+from llvmlite import ir
+from numba.cuda import cgutils, types
+from numba.cuda.core.errors import NumbaTypeError, NumbaValueError
+from numba.cuda.core.targetconfig import ConfigStack
+from numba.cuda.extending import intrinsic
+
+from tilewright.gpu.documentation import docstring
+from tilewright.gpu.operands import Address, Constant, Operand, Record, Registers
+
+#: Register type -> (Numba's, LLVM's, the constraint).
+_TYPES = MappingProxyType(
+    {
+        "b32": (types.uint32, ir.IntType(32), "r"),
+        "u32": (types.uint32, ir.IntType(32), "r"),
+        "s32": (types.int32, ir.IntType(32), "r"),
+        "b64": (types.uint64, ir.IntType(64), "l"),
+        "u64": (types.uint64, ir.IntType(64), "l"),
+        "f32": (types.float32, ir.FloatType(), "f"),
+        "f64": (types.float64, ir.DoubleType(), "d"),
+        "pred": (types.boolean, ir.IntType(32), "r"),
+    }
+)
+#: State space -> LLVM's number of it, bits of an address there.
+_SPACES = MappingProxyType({"global": (1, 64), "shared": (3, 32)})
+
+
+def intrinsic_of(record: Record) -> Any:
+    """What a kernel of numba-cuda calls for a record."""
+
+    def define(typingctx: Any, *arguments: Any) -> Any:
+        _check(record, arguments)
+
+        def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            _check_gpu(record)
+            return _generated(record, context, builder, signature, values)
+
+        return _result_type(record, arguments)(*arguments), generate
+
+    names = ("typingctx", *record.parameters())
+    define.__name__ = define.__qualname__ = record.name
+    define.__doc__ = docstring(record)
+    define.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names]
+    )
+    return intrinsic(define)
+
+
+def _by_operand(record: Record, arguments: Any) -> list[tuple[Operand, tuple[Any, ...]]]:
+    """Each operand with its arguments: an array and its index, or one."""
+    left, found = list(arguments), []
+    for operand in record.operands:
+        count = 2 if isinstance(operand, Address) else 1
+        found.append((operand, tuple(left[:count])))
+        del left[:count]
+    return found
+
+
+def _result_type(record: Record, arguments: Any) -> Any:
+    result = record.result
+    if result is None:
+        return types.void
+    one = _TYPES[result.type][0]
+    for operand, given in _by_operand(record, arguments):
+        if operand.name == result.like and given[0].dtype in (types.int32, types.float32, types.int64, types.float64):
+            one = given[0].dtype if given[0].dtype.bitwidth == one.bitwidth else one
+    return one if result.count == 1 else types.UniTuple(one, result.count)
+
+
+def _check(record: Record, arguments: Any) -> None:
+    """Refuse arguments that the instruction has no place for, with Numba's error."""
+    for operand, given in _by_operand(record, arguments):
+        if isinstance(operand, Address):
+            wrong = _wrong_address(operand, *given)
+        elif isinstance(operand, Constant):
+            wrong = _wrong_constant(operand, *given)
+        else:
+            wrong = _wrong_registers(operand, *given)
+        if wrong:
+            raise NumbaTypeError(f"{record.call()}: {wrong}")
+
+
+def _check_gpu(record: Record) -> None:
+    """Refuse a GPU that is too old. Types are checked once a process; this is asked for each GPU compiled for."""
+    cc = ConfigStack().top().compute_capability
+    if cc is not None and tuple(cc)[:2] < record.cc:
+        have, need = (".".join(map(str, version)) for version in (tuple(cc)[:2], record.cc))
+        raise NumbaValueError(f"{record.name} needs compute capability {need} or newer (compiling for {have})")
+
+
+def _wrong_address(operand: Address, array: Any, index: Any) -> str:
+    if not isinstance(array, types.Array):
+        return f"`{operand.name}` must be an array (got {array})"
+    parts = tuple(index) if isinstance(index, types.BaseTuple) else (index,)
+    if len(parts) != array.ndim or not all(isinstance(part, types.Integer) for part in parts):
+        return f"`{operand.name}_index` must be {array.ndim} integers, as an element of it has (got {index})"
+    return ""
+
+
+def _wrong_constant(operand: Constant, given: Any) -> str:
+    value = getattr(given, "literal_value", None)
+    if type(value) is not int or not operand.least <= value <= operand.most:
+        return f"`{operand.name}` must be a constant of {operand.least} to {operand.most} (got {given})"
+    return ""
+
+
+def _wrong_registers(operand: Registers, given: Any) -> str:
+    parts = tuple(given) if isinstance(given, types.BaseTuple) else (given,)
+    wanted = _TYPES[operand.type][0]
+    if operand.type in ("u32", "u64"):  # numbers: any integer is converted
+        fits = all(isinstance(part, types.Integer) for part in parts)
+    elif operand.type in ("b32", "b64"):  # bits: any value of the width goes as it is
+        fits = all(getattr(part, "bitwidth", 0) == wanted.bitwidth or isinstance(part, types.Literal) for part in parts)
+    else:
+        fits = all(part == wanted for part in parts)
+    if len(parts) != operand.count or not fits:
+        kind = f"{wanted.bitwidth} bits" if operand.type[0] == "b" else str(wanted)
+        count = "one value" if operand.count == 1 else f"a tuple of {operand.count} values"
+        return f"`{operand.name}` must be {count} of {kind} (got {given})"
+    return ""
+
+
+def _generated(record: Record, context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    """The call of the instruction, and its results as Numba has them."""
+    result = record.result
+    results = [] if result is None else [_TYPES[result.type][1:]] * result.count
+    texts, inputs, constraints = {}, [], [f"={constraint}" for _, constraint in results]
+    given = zip(_by_operand(record, signature.args), _by_operand(record, values), strict=True)
+    for (operand, argument_types), (_, arguments) in given:
+        if isinstance(operand, Constant):
+            texts[operand.name] = str(argument_types[0].literal_value)
+            continue
+        registers = _registers(context, builder, operand, argument_types, arguments)
+        texts[operand.name] = _numbered(len(constraints), len(registers))
+        inputs += [value for value, _ in registers]
+        constraints += [constraint for _, constraint in registers]
+    if result is not None:
+        texts[result.name] = "%done" if result.type == "pred" else _numbered(0, result.count)
+    text = record.with_operands(texts)
+    if result is not None and result.type == "pred":
+        text = f"{{ .reg .pred %done; {text} selp.u32 $0, 1, 0, %done; }}"
+    if not record.pure:
+        constraints.append("~{memory}")
+    kind = ir.FunctionType(_returned([kind for kind, _ in results]), [value.type for value in inputs])
+    asm = ir.InlineAsm(kind, text, ",".join(constraints), side_effect=not record.pure)
+    call = builder.call(asm, inputs, attrs=("convergent",))
+    return _as_numba(context, builder, signature.return_type, result, call)
+
+
+def _numbered(first: int, count: int) -> str:
+    """Operands of inline assembly."""
+    return ", ".join(f"${number}" for number in range(first, first + count))
+
+
+def _returned(kinds: list[Any]) -> Any:
+    if not kinds:
+        return ir.VoidType()
+    return kinds[0] if len(kinds) == 1 else ir.LiteralStructType(kinds)
+
+
+def _registers(
+    context: Any, builder: Any, operand: Operand, argument_types: Any, arguments: Any
+) -> list[tuple[Any, str]]:
+    """Values of an operand, each with its constraint."""
+    if isinstance(operand, Address):
+        return [_address(context, builder, operand, argument_types, arguments)]
+    assert isinstance(operand, Registers)
+    wanted, kind, constraint = _TYPES[operand.type]
+    (given,), (value,) = argument_types, arguments
+    several = isinstance(given, types.BaseTuple)
+    parts = cgutils.unpack_tuple(builder, value) if several else [value]
+    found = []
+    for part, of in zip(parts, tuple(given) if several else (given,), strict=True):
+        converted = isinstance(of, types.Literal) or operand.type in ("u32", "u64")
+        bits = context.cast(builder, part, of, wanted) if converted else part
+        found.append((bits if bits.type == kind else builder.bitcast(bits, kind), constraint))
+    return found
+
+
+def _address(context: Any, builder: Any, operand: Address, argument_types: Any, arguments: Any) -> tuple[Any, str]:
+    """An element's address in its state space."""
+    array_type, index_type = argument_types
+    array, index = arguments
+    several = isinstance(index_type, types.BaseTuple)
+    parts = cgutils.unpack_tuple(builder, index) if several else [index]
+    kinds = tuple(index_type) if several else (index_type,)
+    indices = [context.cast(builder, part, kind, types.intp) for part, kind in zip(parts, kinds, strict=True)]
+    view = context.make_array(array_type)(context, builder, array)
+    pointer = cgutils.get_item_pointer(context, builder, array_type, view, indices)
+    space, bits = _SPACES[operand.space]
+    pointer = builder.addrspacecast(pointer, ir.PointerType(pointer.type.pointee, space))
+    address = builder.ptrtoint(pointer, ir.IntType(64))
+    return (builder.trunc(address, ir.IntType(32)), "r") if bits == 32 else (address, "l")
+
+
+def _as_numba(context: Any, builder: Any, returned: Any, result: Registers | None, call: Any) -> Any:
+    """The results of the call as a number, a bool, a tuple or None."""
+    if result is None:
+        return context.get_dummy_value()
+    parts = [call] if result.count == 1 else [builder.extract_value(call, index) for index in range(result.count)]
+    if result.type == "pred":
+        return builder.icmp_unsigned("!=", call, ir.IntType(32)(0))
+    one = returned.dtype if isinstance(returned, types.UniTuple) else returned
+    kind = context.get_value_type(one)
+    parts = [part if part.type == kind else builder.bitcast(part, kind) for part in parts]
+    return parts[0] if result.count == 1 else context.make_tuple(builder, returned, parts)
