@@ -60,7 +60,7 @@ def pieces_of(row: Row) -> list[str]:
 
 def line_of(form: Form, changed: int = -1, width: int = 0) -> str:
     """The instruction, with another width for the operand that is piece number `changed`."""
-    text, vectors = "", {"d", "a"} if form.row.opcode == "mov" else {"d", "b"}
+    text = ""
     for number, piece in enumerate(pieces_of(form.row)):
         if not piece[0].isalpha():
             text += piece
@@ -68,9 +68,9 @@ def line_of(form: Form, changed: int = -1, width: int = 0) -> str:
             text += CONSTANTS[piece]
         else:
             bits = width if number == changed else width_of(form, piece, address=text.endswith("["))
-            count = int(form["vec"][1:] or 1) if piece in vectors and not text.endswith("[") else 1
-            registers = ", ".join(vendor.register(bits, (number + i) % 9) for i in range(count))
-            text += f"{{{registers}}}" if count > 1 else registers
+            count = 0 if text.endswith("[") else form.lists.get(piece, 0)
+            registers = ", ".join(vendor.register(bits, (number + i) % 9) for i in range(count or 1))
+            text += f"{{{registers}}}" if count else registers
     return f"{form.name} {text};"
 
 

@@ -34,7 +34,7 @@ class Summable:
         Examples
         --------
         >>> Mix.total([Mix(integer=2), Mix(integer=1, memory=5)])
-        Mix(integer=3, half=0, float=0, double=0, transcendental=0, convert=0, memory=5, control=0, warp=0)
+        Mix(integer=3, half=0, float=0, double=0, transcendental=0, convert=0, memory=5, control=0, warp=0, tensor=0)
         """
         every = list(parts)
         if len(every) < 2:
@@ -213,6 +213,7 @@ class Mix(Summable):
     memory: int = 0
     control: int = 0
     warp: int = 0
+    tensor: int = 0
 
 
 @dataclass(frozen=True, slots=True)

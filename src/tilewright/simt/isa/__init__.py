@@ -32,6 +32,7 @@ MODULES = (
     "barrier",
     "warp",
     "shuffle",
+    "matrix",
 )
 
 

@@ -20,7 +20,7 @@ class Absent:
 
 
 ABSENT = (
-    Absent("wmma mma ldmatrix stmatrix movmatrix wgmma tcgen05", "9.7.14", "matrix instructions come later"),
+    Absent("wmma mma.sp ldmatrix stmatrix movmatrix wgmma tcgen05", "9.7.14", "matrix instructions come later"),
     Absent("tex tld4 txq", "9.7.10", "textures come later"),
     Absent("suld sust sured suq istypep", "9.7.11", "surfaces come later"),
     Absent(
@@ -55,7 +55,7 @@ ABSENT = (
 def why_absent(name: str) -> str:
     """The reason why a form that no row has is refused; "" for one that this list does not have either.
 
-    >>> why_absent("mma.sync.aligned.m8n8k4.row.col.f16.f16.f16.f16"), why_absent("mad.lo.u32")
+    >>> why_absent("wmma.load.a.sync.aligned.row.m16n16k16.f16"), why_absent("mad.lo.u32")
     ('matrix instructions come later', '')
     """
     parts = name.split(".")

@@ -48,12 +48,14 @@ KINDS = {
     "isspacep": "whether an address lies in a state space's window",
     "fence": "an order of memory accesses",
     "policy": "a cache policy, of which no access here takes notice: 0",
+    "matrix": "a warp together, lists of registers: emit(form) gives a function of the runtime and the form's numbers",
     "nothing": "no effect here",
 }
 #: Units that execute instructions.
 _TYPE = re.compile(r"[usb]\d+(x2)?|b?f\d+(x2)?|tf32|pred|e\dm\d(x2)?")
 _SPACE = re.compile(r"(global|shared|local|const|param)(::\w+)?")
-COSTS = ("integer", "half", "float", "double", "transcendental", "convert", "memory", "control", "warp")
+_LAYOUT = re.compile("row|col")
+COSTS = ("integer", "half", "float", "double", "transcendental", "convert", "memory", "control", "warp", "tensor")
 
 
 class Linear(enum.StrEnum):
@@ -87,6 +89,8 @@ class Row:
     where: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     #: Operand letter -> type expression, where it is not `.type`.
     types: Mapping[str, str] = field(default_factory=dict)
+    #: Of operands that are lists in braces: how many registers each letter has, from the bound form.
+    counts: Callable[[Form], Mapping[str, int]] | None = None
     kind: str = "lane"  #: Who places the instruction: one of `KINDS`.
     #: How the result's shape follows from the operands'; `NONE` where only the general rule applies.
     linear: Linear = Linear.NONE
@@ -193,10 +197,10 @@ class Row:
     def ordered(self) -> tuple[frozenset[int], ...]:
         """For each dotted part the others it keeps its order with.
 
-        Types with types, state spaces with state spaces, and parts that share a value.
+        Types with types, layouts with layouts, state spaces with state spaces, and parts that share a value.
         """
         values = [{v for values in part.values() for v in values} for part, _ in self.parts]
-        kinds = [next((k for k in (_TYPE, _SPACE) if all(map(k.fullmatch, of))), None) for of in values]
+        kinds = [next((k for k in (_TYPE, _SPACE, _LAYOUT) if all(map(k.fullmatch, of))), None) for of in values]
         numbers = range(len(values))
         return tuple(
             frozenset(u for u in numbers if u != i and ((kinds[i] and kinds[i] is kinds[u]) or values[i] & values[u]))
@@ -240,6 +244,14 @@ class Form:
         Source: PTX ISA, 9.7.13.1: `bar` is `barrier` with `.aligned`.
         """
         return self.row.opcode == "bar" or self.has("aligned")
+
+    @property
+    def lists(self) -> Mapping[str, int]:
+        """How many registers each operand has that is a list in braces, by its letter."""
+        if self.row.counts is not None:
+            return self.row.counts(self)
+        count = int(self["vec"][1:] or 1)
+        return dict.fromkeys(("d", "a" if self.row.role is Role.COPY else "b"), count) if count > 1 else {}
 
     def type_of(self, operand: str) -> str:
         """PTX type (no dot) of an operand letter."""
@@ -303,6 +315,7 @@ class Table:
         *syntaxes: str,
         section: str,
         types: Mapping[str, str] | None = None,
+        counts: Callable[[Form], Mapping[str, int]] | None = None,
         kind: str = "lane",
         linear: str = "",
         cost: str = "integer",
@@ -315,7 +328,9 @@ class Table:
 
         def register(emit: Meaning) -> Meaning:
             for syntax in syntaxes:
-                self.add(Row(syntax, section, emit, values, types or {}, kind, Linear(linear), cost, note, fixed))
+                self.add(
+                    Row(syntax, section, emit, values, types or {}, counts, kind, Linear(linear), cost, note, fixed)
+                )
             return emit
 
         return register

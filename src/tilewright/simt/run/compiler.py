@@ -26,8 +26,9 @@ _RUNTIME = (
     "tw_gather",
     "tw_scatter",
     "tw_move",
+    "tw_mma_float",
 )
-_FILES = ("scheduler.c", "barriers.c", "faults.c", "frames.c", "gathers.c", "printing.c")
+_FILES = ("scheduler.c", "barriers.c", "faults.c", "frames.c", "gathers.c", "matrices.c", "printing.c")
 
 
 class Host(Compiler):

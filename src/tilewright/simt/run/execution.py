@@ -164,6 +164,7 @@ class Execution:
         self.workers = min(launch.limits.threads or Settings.from_environ().threads, self.blocks - self._first)
         self.budget = Budget(launch.limits.instructions or UNLIMITED, self.workers)
         self.warp_instructions = 0
+        self._tensor_rules = state.tensor_rules(launch.gpu)
         self._stop = np.zeros(1, np.int32)
         self._next = np.full(1, self._first, np.uint64)
         self._failure: BaseException | None = None
@@ -318,6 +319,7 @@ class Execution:
             "observed_launch": self.observed.launch.ctypes.data,
             "observed_initial": self.observed.initial.ctypes.data,
             "observed_bytes": self.observed.initial.nbytes,
+            "tensor_rules": self._tensor_rules.ctypes.data,
             "stop": self._stop.ctypes.data,
             "next_block": self._next.ctypes.data,
             "blocks": self.blocks,

@@ -48,6 +48,14 @@ enum {
     // Barriers of a block. Source: PTX ISA, 9.7.13.1 ("sixteen barriers numbered 0..15").
     TW_BARRIERS = 16,
 
+    // Formats of the elements of matrices.
+    TW_F16 = 0,
+    TW_BF16 = 1,
+    TW_TF32 = 2,
+    TW_E4M3 = 3,
+    TW_E5M2 = 4,
+    TW_FORMATS = 5,
+
     TW_PRINT_ARGUMENT_BYTES = 256,
 
     // How much of a worker's stack called functions may fill; the rest is for one frame.
@@ -57,6 +65,14 @@ enum {
 struct tw_context;
 struct tw_slot;
 struct tw_warp;
+
+// How the GPU of a launch adds the products of a matrix instruction; one for each format of their elements.
+struct tw_tensor_rule {
+    int32_t group;     // products that are added at once, with C
+    int32_t fraction;  // bits that terms keep below the largest exponent
+    int32_t floor;     // least exponent that terms are aligned to
+    int32_t kept;      // fraction bits of a float32 result
+};
 
 struct tw_context {
     char *global_base;         // the arena's first byte
@@ -68,6 +84,7 @@ struct tw_context {
     char *observed_launch;     // a table: each instrument's own memory of the launch
     char *observed_initial;    // what instruments' memory of a block begins with
     uint64_t observed_bytes;   // bytes of that
+    const struct tw_tensor_rule *tensor_rules;  // by format
     uint32_t *stop;            // asks everyone to stop
     uint64_t *next_block;      // the shared block counter
     uint64_t blocks;           // number of blocks

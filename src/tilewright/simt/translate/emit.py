@@ -9,7 +9,7 @@ from tilewright.errors import PtxError, TranslatorError
 from tilewright.ptx import tree
 from tilewright.simt.events import VALUES_MAX, EventKind, Handler, Site
 from tilewright.simt.isa import Role, lower
-from tilewright.simt.translate import barriers, calls, generic, lanes, outline
+from tilewright.simt.translate import barriers, calls, generic, lanes, matrices, outline
 from tilewright.simt.translate.access import Access, group_accesses
 from tilewright.simt.translate.access_events import store_values
 from tilewright.simt.translate.code import LANES, Value, element_type
@@ -250,6 +250,11 @@ def _emit_atomic(emitter: Emitter, op: Op, guard: Value | None) -> None:
         write(emitter, name, value, op.form.type_of("d"), ANY_VECTOR, guard)
 
 
+def _emit_matrix(emitter: Emitter, op: Op, guard: Value | None) -> None:
+    for name, value in zip(op.destinations, matrices.emit_matrix(emitter, op), strict=True):
+        write(emitter, name, value, op.form.type_of("d"), ANY_VECTOR, guard)
+
+
 def _emit_barrier(emitter: Emitter, op: Op, guard: Value | None) -> None:
     """Barriers end a block, and are flow's; here the lanes that were released read a reduction's result."""
     if ".warp" in op.instruction.modifiers:
@@ -331,6 +336,7 @@ _EMITTERS: dict[str, Callable[[Emitter, Op, Value | None], None]] = {
     "carry": _emit_carry,
     "warp": _emit_warp,
     "atomic": _emit_atomic,
+    "matrix": _emit_matrix,
     "barrier": _emit_barrier,
     "cvta": _emit_cvta,
     "isspacep": _emit_isspacep,

@@ -28,7 +28,7 @@ _EXACT_FORMATS = re.compile(r"\.(bf16|tf32|e\dm\d)")
 _READ_SPECIALS = (Role.COPY, Role.CONVERT)
 #: The destination that throws a result away.
 SINK = "_"
-_VECTOR = "their number follows .v2, .v4 or .v8 in the name"
+_LIST = "their number follows the name: .v2, .v4 or .v8, or the shape and types of a matrix"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +70,10 @@ def _in_brackets(syntax: str) -> frozenset[str]:
     return frozenset(re.findall(r"\[(\w+)", syntax))
 
 
+def _in_braces(count: int) -> str:
+    return f"{count} register{'s' * (count > 1)} in braces"
+
+
 def check_operands(instruction: tree.Instruction, form: Form, registers: dict[str, str], path: str) -> None:
     """Check that an instruction's registers exist and fit its form.
 
@@ -97,10 +101,10 @@ class _Check:
     def operand(self, name: str, operand: tree.Operand) -> None:
         """Check one operand, named as in the row's syntax (`d|p` for a pair)."""
         first, _, second = name.partition("|")
-        count = self.elements(first)
+        count = self.form.lists.get(first, 0)
         whole = isinstance(operand, tree.Register) and operand.name == SINK and self.form.row.kind == "atomic"
-        if count > 1 and not whole and not isinstance(operand, tree.Vector | tree.Address):
-            self.fail(f"operand {first}", f"{count} registers in braces", "no braces", _VECTOR)
+        if count and not whole and not isinstance(operand, tree.Vector | tree.Address):
+            self.fail(f"operand {first}", _in_braces(count), "no braces", _LIST)
         match operand:
             case tree.Register() | tree.Negated():
                 register = operand.operand if isinstance(operand, tree.Negated) else operand
@@ -127,18 +131,12 @@ class _Check:
             if bits % len(items):
                 self.fail(f"operand {name}", f"pieces of {bits} bits", f"{len(items)} in braces", "give 2 or 4")
             rule = _exactly(bits // len(items))
-        elif len(items) != self.elements(name):
-            count = self.elements(name)
-            rule_text = f"{count} registers in braces" if count > 1 else "one register"
-            self.fail(f"operand {name}", rule_text, f"{len(items)} in braces", _VECTOR)
+        elif len(items) != (count := self.form.lists.get(name, 1)):
+            rule_text = _in_braces(count) if name in self.form.lists else "one register"
+            self.fail(f"operand {name}", rule_text, f"{len(items)} in braces", _LIST)
         for item in items:
             if isinstance(item, tree.Register):
                 self.register(f"an element of operand {name}", item, rule)
-
-    def elements(self, name: str) -> int:
-        """How many registers an operand is, in braces where it is more than one."""
-        many = ("d", "a") if self.form.row.role is Role.COPY else ("d", "b")
-        return int(self.form["vec"][1:] or 1) if name in many else 1
 
     def rule(self, name: str) -> _Rule:
         """What the row says of an operand's width."""

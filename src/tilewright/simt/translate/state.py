@@ -7,8 +7,13 @@ resident block) and the *warp*.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+import numpy as np
+import numpy.typing as npt
+
+from tilewright.machine import Gpu
+from tilewright.machine.tensor_cores import rule
 from tilewright.native.header import header
 
 _RECORDS: Final = header(Path(__file__).parents[1] / "runtime" / "records.h")
@@ -43,6 +48,10 @@ BARRIER_ID, BARRIER_COUNT, BARRIER_COUNTS, BARRIER_IDS, BARRIER_FORMS, BARRIER_R
     "BARRIER_ID", "BARRIER_COUNT", "BARRIER_COUNTS", "BARRIER_IDS", "BARRIER_FORMS", "BARRIER_REDUCED"
 )
 
+#: Formats of the elements of matrices, by the manual's names; each has a number, and a rule of its own.
+FORMATS: Final = {name: _RECORDS.numbers[f"TW_{name.upper()}"] for name in ("f16", "bf16", "tf32", "e4m3", "e5m2")}
+_RULE: Final = _STRUCTS["tw_tensor_rule"].dtype
+
 CONTEXT: Final = _STRUCTS["tw_context"].offsets
 CONTEXT_BYTES: Final = _STRUCTS["tw_context"].bytes
 PRINT_RECORD_BYTES: Final = _STRUCTS["tw_print_record"].bytes
@@ -65,3 +74,12 @@ WARP: Final = _STRUCTS["tw_warp"].offsets
 WARP_POINTS: Final = WARP["points"]
 POINT: Final = _STRUCTS["tw_point"].offsets
 POINT_BYTES: Final = _STRUCTS["tw_point"].bytes
+
+
+def tensor_rules(gpu: Gpu) -> npt.NDArray[Any]:
+    """How a GPU adds the products of matrices: a record for each of `FORMATS`, by its number."""
+    rules = np.zeros(len(FORMATS), _RULE)
+    for name, number in FORMATS.items():
+        found = rule(gpu, name)
+        rules[number] = found.group, found.fraction, found.floor, found.kept
+    return rules

@@ -1,0 +1,48 @@
+"""How a GPU's tensor cores add the products of matrices: one record a format of elements, of `tensor_cores.toml`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import resources
+from types import MappingProxyType
+from typing import Any
+
+from tilewright.machine.gpu import Gpu
+from tilewright.native.once import once
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """How products are added: terms are aligned to the largest exponent, cut off, and added exactly."""
+
+    group: int  #: Products that are added at once, with C.
+    fraction: int  #: Bits that terms keep below the largest exponent.
+    kept: int  #: Fraction bits of a float32 result.
+    floor: int  #: Least exponent that terms are aligned to.
+
+
+def rule(gpu: Gpu, name: str) -> Rule:
+    """The record of a GPU for elements of a format, by the manual's name.
+
+    Examples
+    --------
+    >>> from tilewright.machine.gpu import gpu
+    >>> rule(gpu("h100"), "f16").group, rule(gpu("a100"), "f16").group
+    (16, 8)
+    """
+    return _rules()["{}.{}".format(*gpu.compute_capability)][name]
+
+
+@once
+def _rules() -> MappingProxyType[str, MappingProxyType[str, Rule]]:
+    import tomllib
+
+    text = resources.files(__package__).joinpath("tensor_cores.toml").read_text(encoding="utf-8")
+    data: dict[str, dict[str, Any]] = tomllib.loads(text)
+    every = data.pop("every")
+    return MappingProxyType(
+        {
+            capability: MappingProxyType({name: Rule(**{**every, **fields}) for name, fields in formats.items()})
+            for capability, formats in data.items()
+        }
+    )

@@ -1,0 +1,41 @@
+"""Instructions of a warp together whose operands are lists of registers: products of matrices and their kin.
+
+Their registers are left in memory, lane by lane. A function of the runtime reads them there and leaves the results,
+which are loaded again. It is called as ``f(context, results, sources, numbers...)``: registers come in the order of the
+operands, 32 elements each, and what the form says follows as 32-bit numbers.
+"""
+
+from __future__ import annotations
+
+from tilewright.ptx import tree
+from tilewright.simt.translate.code import LANES, Value, element_type
+from tilewright.simt.translate.emitter import Emitter
+from tilewright.simt.translate.graph import Op
+
+
+def emit_matrix(emitter: Emitter, op: Op) -> list[Value]:
+    """The registers that an instruction gives. Registers of lanes that do not execute count as all others do."""
+    code, form = emitter.code, op.form
+    letters = form.row.operand_names(len(op.instruction.operands))[form.row.writes :]
+    values = [
+        code.splat(emitter.read(item, form.type_of(letter)))
+        for letter, operand in zip(letters, op.sources, strict=True)
+        for item in (operand.items if isinstance(operand, tree.Vector) else (operand,))
+    ]
+    type_ = element_type(form.type_of("d"))
+    count, result_bytes = len(op.destinations), LANES * Value("", type_).bits // 8
+    sources = _place(emitter, count * result_bytes)
+    at = count * result_bytes
+    for value in values:
+        code.store(value, _place(emitter, at).text)
+        at += LANES * value.bits // 8
+    symbol, numbers = form.row.emit(form)
+    results = _place(emitter, 0)
+    code.invoke(symbol, "void", "ptr %context", results, sources, *(f"i32 {number}" for number in numbers))
+    slots = [_place(emitter, index * result_bytes) for index in range(count)]
+    return [code.op(f"load <{LANES} x {type_}>, {slot}, align 64", type_, LANES) for slot in slots]
+
+
+def _place(emitter: Emitter, offset: int) -> Value:
+    """A place in scratch memory."""
+    return emitter.code.op(f"getelementptr i8, ptr %lanes.scratch, i64 {offset}", "ptr")

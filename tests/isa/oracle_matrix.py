@@ -1,0 +1,110 @@
+"""What tensor cores give, in fractions, from the formulas of the published models.
+
+Source: arXiv 2511.10909 (MMA-Sim), section on Nvidia's fused dot-product-add with truncation; arXiv 2512.07004.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Sequence
+from fractions import Fraction
+
+#: Products a group, fraction bits, and fraction bits of a float32 result: by compute capability, and type of elements.
+RULES = {
+    "7.0": {"f16": (4, 23, 23)},
+    "7.5": {"f16": (8, 24, 23)},
+    "8.0": {"f16": (8, 24, 23), "bf16": (8, 24, 23), "tf32": (4, 24, 23)},
+    "8.9": {"f16": (8, 24, 23), "bf16": (8, 24, 23), "tf32": (4, 24, 23), "fp8": (16, 13, 13)},
+    "9.0": {"f16": (16, 25, 23), "bf16": (16, 25, 23), "tf32": (8, 25, 23), "fp8": (32, 13, 13)},
+    "10.0": {"f16": (16, 25, 23), "bf16": (16, 25, 23), "tf32": (8, 25, 23), "fp8": (32, 25, 23)},
+}
+#: Exponent bits, fraction bits and bias.
+FORMATS = {"f16": (5, 10, 15), "bf16": (8, 7, 127), "tf32": (8, 10, 127), "e4m3": (4, 3, 7), "e5m2": (5, 2, 15),
+           "f32": (8, 23, 127)}  # fmt: skip
+_LEAST = -126
+_NAN = float("nan")
+
+
+def value_of(bits: int, name: str) -> float:
+    """The number that a pattern of a format stands for; each fits a double."""
+    if name == "tf32":
+        bits >>= 13
+    exponent_bits, fraction_bits, bias = FORMATS[name]
+    sign = -1.0 if bits >> (exponent_bits + fraction_bits) & 1 else 1.0
+    field = bits >> fraction_bits & (1 << exponent_bits) - 1
+    fraction = bits & (1 << fraction_bits) - 1
+    if name == "e4m3":
+        if field == 15 and fraction == 7:
+            return _NAN
+    elif field == (1 << exponent_bits) - 1:
+        return _NAN if fraction else sign * math.inf
+    if field == 0:
+        return sign * math.ldexp(fraction, 1 - bias - fraction_bits)
+    return sign * math.ldexp(fraction + (1 << fraction_bits), field - bias - fraction_bits)
+
+
+def exponent_of(x: float, name: str) -> int:
+    """The exponent of a number, not below the least of its format."""
+    return max(math.frexp(x)[1] - 1, 1 - FORMATS[name][2])
+
+
+def _power(exponent: int) -> Fraction:
+    return Fraction(2) ** exponent
+
+
+def _special(factors: Sequence[tuple[float, float]], c: float) -> float | None:
+    """What infinities and NaNs make of a sum; None where there are none."""
+    products = [a * b for a, b in factors]  # NaN of 0 times infinity; overflow does not come, for doubles are wide
+    if all(map(math.isfinite, [*products, c])):
+        return None
+    return sum(products) + c if not math.isnan(c) else c
+
+
+def _grown(total: Fraction) -> int:
+    """The exponent of a fraction that is not 0."""
+    exponent = abs(total).numerator.bit_length() - total.denominator.bit_length()
+    return exponent if _power(exponent) <= abs(total) else exponent - 1
+
+
+def rounded(total: Fraction, name: str, kept: int) -> int:
+    """The bits of a sum: float32 is cut off behind `kept` bits, float16 rounded to nearest even."""
+    _, fraction_bits, bias = FORMATS[name]
+    if total == 0:
+        return 0
+    least = 1 - bias
+    unit = _power(max(_grown(total), least) - (kept if name == "f32" else fraction_bits))
+    units = abs(total) / unit
+    whole = math.floor(units) if name == "f32" else round(units)
+    value = math.copysign(1.0, total) * float(whole * unit) if whole * unit < _power(bias + 1) else math.inf
+    if math.isinf(value):
+        value = math.copysign(math.inf, total)
+    elif value == 0:
+        value = math.copysign(0.0, total)
+    return bits_of(value, name)
+
+
+def bits_of(x: float, name: str) -> int:
+    """The pattern of a number that the format has."""
+    if math.isnan(x):
+        return 0x7FFFFFFF if name == "f32" else 0x7FFF
+    code, integer = ("<f", "<I") if name == "f32" else ("<e", "<H")
+    return int(struct.unpack(integer, struct.pack(code, x))[0])
+
+
+def dot(a: Sequence[int], b: Sequence[int], c: int, types: tuple[str, str, str], capability: str) -> int:
+    """One result: the bits of c + a[0] b[0] + ..., for types of A, B and C."""
+    of_a, of_b, of_c = types
+    group, fraction, kept = RULES[capability]["fp8" if of_a in ("e4m3", "e5m2") else of_a]
+    for start in range(0, len(a), group):
+        factors = [(value_of(x, of_a), value_of(y, of_b)) for x, y in zip(a[start:][:group], b[start:][:group])]  # noqa: B905
+        accumulator = value_of(c, of_c)
+        special = _special(factors, accumulator)
+        if special is not None:
+            c = bits_of(special, of_c)
+            continue
+        terms = [(Fraction(x) * Fraction(y), exponent_of(x, of_a) + exponent_of(y, of_b)) for x, y in factors]
+        terms.append((Fraction(accumulator), exponent_of(accumulator, of_c)))
+        unit = _power(max([_LEAST, *(exponent for value, exponent in terms if value)]) - fraction)
+        c = rounded(sum((math.trunc(value / unit) for value, _ in terms), 0) * unit, of_c, kept)
+    return c
