@@ -197,6 +197,27 @@ static int32_t waits_alone(struct tw_context *context, struct tw_slot *slot, str
     return TW_BLOCKED;
 }
 
+// Waits for an mbarrier in vain; warp 0 changes one in each of its first visits, which is progress.
+static int32_t awaits(struct tw_context *context, struct tw_slot *slot, struct tw_warp *warp)
+{
+    uint64_t visit = launch_of(slot)->visits[warp->index]++;
+    warp->awaited_site = 4;
+    warp->awaited_lanes = 4;
+    warp->awaited_place = 8;
+    context->moved |= warp->index == 0 && visit < TW_AWAIT_ROUNDS;
+    return TW_AWAITS;
+}
+
+static void mbarriers_that_nobody_completes_are_a_deadlock(void)
+{
+    struct launch *launch = ended(awaits, 0, TW_DEADLOCK);
+    const struct tw_context *context = &launch->context;
+    CHECK(launch->visits[1] == 2 * TW_AWAIT_ROUNDS + 1);
+    CHECK(context->fault_site == 4 && context->fault_lane == 2 && context->fault_other == WARPS);
+    CHECK(context->fault_address == 8 && context->fault_object == 0);
+    free(launch);
+}
+
 static void barriers_that_nobody_completes_are_a_deadlock(void)
 {
     free(ended(waits_alone, POINTS, TW_DEADLOCK));
@@ -321,6 +342,7 @@ int main(void)
     counted_barriers_release_who_waits();
     reductions_count_every_lane();
     barriers_that_nobody_completes_are_a_deadlock();
+    mbarriers_that_nobody_completes_are_a_deadlock();
     broken_rules_are_faults_with_their_values();
     rechecks_forgive_lanes_that_are_off();
     threads_share_the_blocks_and_the_word_that_stops_them();

@@ -30,6 +30,7 @@ MODULES = (
     "atomic",
     "control",
     "barrier",
+    "mbarrier",
     "warp",
     "shuffle",
     "matrix",

@@ -43,6 +43,8 @@ KINDS = {
     "memory": "loads and stores, placed by translate.access",
     "copy": "from one place of memory to another, placed by translate.copies",
     "barrier": "placed by translate.graph, which ends blocks there, and by the runtime",
+    "mbarrier": "barriers in shared memory, placed by translate.mbarriers",
+    "await": "a test of such a barrier's phase; one that fails ends the warp's turn",
     "control": "branches, calls and exits, placed by translate.graph and translate.calls",
     "cvta": "an address into or out of a state space's window",
     "isspacep": "whether an address lies in a state space's window",
@@ -143,6 +145,8 @@ class Row:
         """What it does to memory: "load", "store", "atomic", which is both, "copy", both at an address each, or ""."""
         if self.kind == "memory":
             return "load" if self.writes else "store"
+        if self.kind in ("mbarrier", "await"):
+            return "atomic"
         return self.kind if self.kind in ("atomic", "copy") else ""
 
     @property

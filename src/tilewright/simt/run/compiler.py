@@ -23,12 +23,26 @@ _RUNTIME = (
     "tw_reach",
     "tw_pass",
     "tw_blame",
+    "tw_mbarrier_init",
+    "tw_mbarrier_inval",
+    "tw_mbarrier_expect",
+    "tw_mbarrier_arrive",
+    "tw_mbarrier_test",
     "tw_gather",
     "tw_scatter",
     "tw_move",
     "tw_mma_float",
 )
-_FILES = ("scheduler.c", "barriers.c", "faults.c", "frames.c", "gathers.c", "matrices.c", "printing.c")
+_FILES = (
+    "scheduler.c",
+    "barriers.c",
+    "faults.c",
+    "frames.c",
+    "gathers.c",
+    "matrices.c",
+    "mbarriers.c",
+    "printing.c",
+)
 
 
 class Host(Compiler):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ from tilewright.programs.device_runtime import ASSERTION_FORMAT
 from tilewright.ptx.frames import within
 from tilewright.simt.events import Site
 from tilewright.simt.observer import Launch
-from tilewright.simt.run import barrier_faults, traps
+from tilewright.simt.run import barrier_faults, mbarrier_faults, traps
 from tilewright.simt.run.budget import Budget
 from tilewright.simt.run.grid_barrier import GridBarrier
 from tilewright.simt.run.job import Job, Placed
@@ -77,7 +77,8 @@ class Diagnosis:
         name, threads = self.launch.program.name, math.prod(self.launch.block)
         if code == state.DEADLOCK:
             warps = -(-threads // LANES)
-            return self._deadlock(block, barrier_faults.waits(record, warps, self.translation.sites))
+            waits = barrier_faults.waits(record, warps, self.translation.sites)
+            return self._awaiting(block, waits, field) if field("fault_kind") else self._deadlock(block, waits)
         if code == state.STOPPED or field("fault_kind") == state.STOP_REQUEST:
             return self.stopped(field("fault_block"), context)
         site = self.translation.sites[field("fault_site")]
@@ -102,6 +103,11 @@ class Diagnosis:
             text = barrier_faults.rule_text(rule, field("fault_got"), field("fault_other"), threads)
             about |= {"fault": rule.fault, "summary": f"`{site.opcode}`: {text}"}
             return rule.error(f"{name}: `{site.opcode}` {at}: {text}", **about)
+        if kind in mbarrier_faults.RULES:
+            found = mbarrier_faults.Mbarrier.of(field("fault_object"), address)
+            text = mbarrier_faults.rule_text(kind, field("fault_got"), field("fault_other"), found)
+            about |= {"fault": "mbarrier", "summary": f"`{site.opcode}`: {text}"}
+            return KernelError(f"{name}: `{site.opcode}` {at}: {text}", **about)
         lanes = field("fault_lanes").bit_count()
         return _access_error(name, site, at, lanes, address, misaligned=kind == state.MISALIGNED, about=about)
 
@@ -129,6 +135,24 @@ class Diagnosis:
             f"{name}: block {block} cannot go on: every thread that has not exited waits at a barrier that the "
             f"others will not reach: {barrier_faults.waits_text(waits)}; threads count in whole warps, and those that "
             "exited are not waited for where a barrier names no number of threads",
+            **about,
+        )
+
+    def _awaiting(self, block: _Extent, waits: list[barrier_faults.Wait], field: Callable[[str], int]) -> DeadlockError:
+        """All warps of a block wait, some for mbarriers; the line is that of the first of these."""
+        name, site = self.launch.program.name, self.translation.sites[field("fault_site")]
+        thread = place_of(field("fault_warp") * LANES + field("fault_lane"), self.launch.block)
+        where, count = self._where(field("fault_site")), field("fault_other")
+        found = mbarrier_faults.Mbarrier.of(field("fault_object"), field("fault_address"))
+        text = mbarrier_faults.awaited_text(field("fault_got"), found)
+        others = "".join(f"; {part}" for part in (barrier_faults.waits_text(waits),) if part)
+        about: dict[str, Any] = {
+            "kernel": name, "line": where, "inner": self._inner(site), "block": block, "thread": thread,
+            "opcode": site.opcode, "ptx_line": site.ptx_line, "fault": "deadlock", "summary": f"`{site.opcode}` {text}",
+        }  # fmt: skip
+        return DeadlockError(
+            f"{name}: block {block} cannot go on: no thread can complete what others wait for: thread {thread}, at "
+            f"{where}, {text}; {count} warp{'s' * (count != 1)} wait{'s' * (count == 1)} for mbarriers{others}",
             **about,
         )
 

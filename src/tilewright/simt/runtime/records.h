@@ -18,6 +18,7 @@ enum {
     TW_BLOCKED = 1,
     TW_YIELDED = 2,
     TW_FAULT = 3,
+    TW_AWAITS = 4,  // an mbarrier's phase, which was not complete
 
     // What `tw_run` returns besides.
     TW_FINISHED = 10,  // the grid
@@ -39,6 +40,11 @@ enum {
     TW_BARRIER_IDS = 10,
     TW_BARRIER_FORMS = 11,
     TW_BARRIER_REDUCED = 12,
+    TW_MBARRIER_COUNT = 13,
+    TW_MBARRIER_SURPLUS = 14,
+    TW_MBARRIER_BYTES = 15,
+    TW_MBARRIER_COMPLETES = 16,
+    TW_MBARRIER_LEFT = 17,
 
     // What instructions of one barrier do, as bits.
     TW_SYNC = 1,
@@ -55,6 +61,22 @@ enum {
     TW_E4M3 = 3,
     TW_E5M2 = 4,
     TW_FORMATS = 5,
+
+    // An mbarrier is 64 bits of shared memory: the arrivals that each phase takes, those that this one still waits for,
+    // the bytes of transactions that are pending (signed), and the phase, which counts from 0 modulo 8. Its parity is
+    // the lowest bit. Source: PTX ISA, 9.7.13.15.1 (counts of 1 to 2^20 - 1, bytes of -(2^20 - 1) to 2^20 - 1).
+    TW_MBARRIER_PENDING_SHIFT = 20,
+    TW_MBARRIER_BYTES_SHIFT = 40,
+    TW_MBARRIER_PHASE_SHIFT = 61,
+    TW_MBARRIER_MOST = 1048575,
+
+    // What an arrival does besides, as bits.
+    TW_MBARRIER_DROPS = 1,         // later phases take fewer
+    TW_MBARRIER_EXPECTS = 2,       // it first adds to the bytes
+    TW_MBARRIER_NO_COMPLETION = 4, // it must not complete the phase
+
+    // Rounds of a block's warps in which each waits for an mbarrier in vain, and nothing else happens.
+    TW_AWAIT_ROUNDS = 10000,
 
     TW_PRINT_ARGUMENT_BYTES = 256,
 
@@ -122,9 +144,11 @@ struct tw_context {
     uint64_t fault_address;
     uint64_t fault_got;  // of a barrier: the value that is wrong, and the one it should agree with
     uint64_t fault_other;
+    uint64_t fault_object;  // an mbarrier's 64 bits
     uint64_t fault_block;
     uint64_t fault_warp;
     uint64_t fault_lane;
+    uint64_t moved;  // an mbarrier has changed in this round
 };
 
 struct tw_barrier {
@@ -176,6 +200,12 @@ struct tw_warp {
     uint32_t voters;   // of how many
     uint32_t barrier;  // where it waits
     uint32_t depth;
+    uint32_t awaits;         // 1 where its last test of an mbarrier failed, and
+    uint32_t awaited_site;   // where that was,
+    uint32_t awaited_lanes;  // of which lanes,
+    uint32_t awaited_phase;  // for which phase: modulo 8, or its parity and 8,
+    uint32_t awaited_place;  // and its offset in shared memory
+    int32_t avoid;           // of lanes that wait in vain: their block, after which the next one's turn comes
     struct tw_point points[];
 };
 

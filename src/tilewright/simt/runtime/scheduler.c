@@ -11,6 +11,7 @@ enum {
 struct round {
     bool progress;  // a warp finished or came to a barrier
     bool yielded;
+    bool awaits;  // a warp waits for an mbarrier, and its turn is over
     bool undone;  // a warp was visited, or waits
 };
 
@@ -109,6 +110,9 @@ static int32_t visit(struct tw_context *context, struct tw_slot *slot, struct tw
     case TW_YIELDED:
         round->yielded = true;
         return beyond_limits(context) ? stopped(context, slot) : GOES_ON;
+    case TW_AWAITS:
+        round->awaits = true;
+        return GOES_ON;
     default:
         return faulty(context, slot);
     }
@@ -136,11 +140,57 @@ static int32_t between_rounds(struct tw_context *context, const struct tw_slot *
     return GOES_ON;
 }
 
+// No warp can move: the record says what the first that waits for an mbarrier waits for.
+static int32_t deadlock(struct tw_context *context, const struct tw_slot *slot)
+{
+    context->fault_block = slot->block;
+    context->fault_kind = context->fault_other = 0;
+    for (uint64_t i = context->warps; i-- > 0;) {
+        const struct tw_warp *warp = tw_warp_of(context, slot, i);
+        if (warp->status != TW_READY)
+            continue;
+        tw_stop(context, warp, warp->awaited_site, warp->awaited_lanes, TW_AWAITS);
+        context->fault_got = warp->awaited_phase;
+        context->fault_other++;
+        context->fault_address = warp->awaited_place;
+        __builtin_memcpy(&context->fault_object, slot->shared + warp->awaited_place, sizeof context->fault_object);
+    }
+    return TW_DEADLOCK;
+}
+
+// How long a block has not moved, in rounds.
+struct pause {
+    uint32_t stalls;  // while a warp runs without coming anywhere: it may wait for another block
+    uint32_t awaits;  // while all wait, for mbarriers that only the block itself can complete
+};
+
+// What follows from a round of visits.
+static int32_t after_round(struct tw_context *context, struct tw_slot *slot, struct round round, struct pause *pause)
+{
+    round.progress |= context->moved != 0;
+    context->moved = 0;
+    if (context->points == 0 && !round.yielded && !round.awaits) {
+        wake_all(context, slot);
+        *pause = (struct pause){0, 0};
+        return GOES_ON;
+    }
+    bool idle = !round.progress && !round.yielded;
+    pause->awaits = idle ? pause->awaits + 1 : 0;
+    if (idle && (!round.awaits || pause->awaits > TW_AWAIT_ROUNDS))
+        return deadlock(context, slot);
+    pause->stalls = round.yielded && !round.progress ? pause->stalls + 1 : 0;
+    if (pause->stalls >= STALL_ROUNDS && context->may_stall) {
+        tw_stop_outside(context, slot);
+        return TW_STALLED;
+    }
+    return GOES_ON;
+}
+
 // Visit a block's warps in rounds until all are done.
 static int32_t run_block(struct tw_context *context, struct tw_slot *slot)
 {
-    for (uint32_t stalls = 0;;) {
-        struct round round = {false, false, false};
+    for (struct pause pause = {0, 0};;) {
+        struct round round = {false, false, false, false};
         for (uint64_t i = 0; i < context->warps; i++) {
             int32_t end = visit(context, slot, tw_warp_of(context, slot, context->warp_order[i]), &round);
             if (end != GOES_ON)
@@ -148,21 +198,9 @@ static int32_t run_block(struct tw_context *context, struct tw_slot *slot)
         }
         if (!round.undone)
             return GOES_ON;
-        if (context->points == 0 && !round.yielded) {
-            wake_all(context, slot);
-            stalls = 0;
-        } else {
-            if (!round.progress && !round.yielded) {
-                context->fault_block = slot->block;
-                return TW_DEADLOCK;
-            }
-            stalls = round.progress ? 0 : stalls + 1;
-            if (stalls >= STALL_ROUNDS && context->may_stall) {
-                tw_stop_outside(context, slot);
-                return TW_STALLED;
-            }
-        }
-        int32_t end = between_rounds(context, slot);
+        int32_t end = after_round(context, slot, round, &pause);
+        if (end == GOES_ON)
+            end = between_rounds(context, slot);
         if (end != GOES_ON)
             return end;
     }

@@ -9,7 +9,7 @@ from tilewright.errors import PtxError, TranslatorError
 from tilewright.ptx import tree
 from tilewright.simt.events import VALUES_MAX, EventKind, Handler, Site
 from tilewright.simt.isa import Role, lower
-from tilewright.simt.translate import barriers, calls, generic, lanes, matrices, outline
+from tilewright.simt.translate import barriers, calls, generic, lanes, matrices, mbarriers, outline
 from tilewright.simt.translate.access import Access, group_accesses
 from tilewright.simt.translate.access_events import store_values
 from tilewright.simt.translate.code import LANES, Value, element_type
@@ -268,6 +268,16 @@ def _emit_barrier(emitter: Emitter, op: Op, guard: Value | None) -> None:
         write(emitter, op.destinations[0], barriers.emit_reduction_result(emitter, op), type_, ANY_UNIFORM, guard)
 
 
+def _emit_mbarrier(emitter: Emitter, op: Op, guard: Value | None) -> None:
+    for name, state in zip(op.destinations, mbarriers.emit(emitter, op), strict=True):
+        write(emitter, name, state, "b64", ANY_VECTOR, guard)
+
+
+def _emit_await(emitter: Emitter, op: Op, guard: Value | None) -> None:
+    complete = mbarriers.emit_test(emitter, op)
+    write(emitter, op.destinations[0], complete, "pred", _shape_of(complete), guard)
+
+
 def _emit_cvta(emitter: Emitter, op: Op, guard: Value | None) -> None:
     code = emitter.code
     item = op.instruction
@@ -343,5 +353,7 @@ _EMITTERS: dict[str, Callable[[Emitter, Op, Value | None], None]] = {
     "fence": _emit_fence,
     "policy": _emit_policy,
     "nothing": _emit_nothing,
+    "mbarrier": _emit_mbarrier,
+    "await": _emit_await,
     "control": _emit_control,
 }

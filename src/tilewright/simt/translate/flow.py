@@ -16,7 +16,7 @@ from tilewright.simt.translate.frontier import full_blocks
 from tilewright.simt.translate.graph import Block
 from tilewright.simt.translate.layout import align_up
 from tilewright.simt.translate.pieces import Piece, cut, is_long, whole
-from tilewright.simt.translate.state import ARRIVE, BLOCKED, POINT_BYTES, TRAP, WARP, WARP_POINTS, YIELDED
+from tilewright.simt.translate.state import ARRIVE, AWAITS, BLOCKED, POINT_BYTES, TRAP, WARP, WARP_POINTS, YIELDED
 from tilewright.simt.translate.turns import Turns
 
 #: What a piece returns when the warp goes on in another one; never seen outside.
@@ -274,10 +274,7 @@ class Flow:
     def _wait_whole(self, block: Block, after: int) -> None:
         """All live lanes of the warp wait, and go on at one block."""
         self._note_loop(block)
-        self.resumes.add(after)
-        self.frame.save(self.graph.blocks[after].live_in)
-        self.e.set_field("%warp", WARP["mask"], self.e.mask)
-        self.leave_with(BLOCKED, resume=after + 1)
+        self._leave_at(after, BLOCKED)
 
     def _exit(self, block: Block) -> None:
         code, e = self.e.code, self.e
@@ -307,12 +304,14 @@ class Flow:
 
         Lanes that all go back wait meanwhile; where lanes part, they are pending already and `waits` is empty.
         """
+        if target in self.graph.await_headers:
+            self._give_way(block, target, waits)
         self._spend(block, target, waits)
         if target in self.graph.spin_headers and (self.frontiers[block.index] or not waits):
             self.turns.rotate(block, target, waits)
 
     def _spend(self, block: Block, target: int, waits: list[tuple[int, Value]]) -> None:
-        code, e = self.e.code, self.e
+        code = self.e.code
         on, out = code.label("on"), code.label("out")
         code.branch_if(self._empty(), out, on, likely=False)
         code.place(out)
@@ -322,11 +321,34 @@ class Flow:
                 self.turns.add_pending(waiting, mask)
             self._yield_all()
         else:
-            self.resumes.add(target)
-            self.frame.save(self.graph.blocks[target].live_in)
-            e.set_field("%warp", WARP["mask"], e.mask)
-            self.leave_with(YIELDED, resume=target + 1)
+            self._leave_at(target, YIELDED)
         code.place(on)
+
+    def _give_way(self, block: Block, target: int, waits: list[tuple[int, Value]]) -> None:
+        """At a back edge: return when the last test of an mbarrier failed; other lanes of the warp come first then."""
+        code, e = self.e.code, self.e
+        on, out = code.label("on"), code.label("await")
+        failed = code.icmp("ne", e.field("%warp", WARP["awaits"], "i32"), code.const("i32", 0))
+        code.branch_if(failed, out, on, likely=False)
+        code.place(out)
+        self._note_loop(block)
+        e.set_field("%warp", WARP["awaits"], code.const("i32", 0))
+        if self.frontiers[block.index] or not waits:
+            for waiting, mask in waits:
+                self.turns.add_pending(waiting, mask)
+            e.set_field("%warp", WARP["avoid"], code.const("i32", target))
+            self.turns.parks = self.dispatches = True
+            self.turns.share("await.all")
+        else:
+            self._leave_at(target, AWAITS)
+        code.place(on)
+
+    def _leave_at(self, target: int, status: int) -> None:
+        """Return with the lanes that run, to go on with them at a block."""
+        self.resumes.add(target)
+        self.frame.save(self.graph.blocks[target].live_in)
+        self.e.set_field("%warp", WARP["mask"], self.e.mask)
+        self.leave_with(status, resume=target + 1)
 
     def _yield_all(self) -> None:
         """Return with everything saved, to go on with the lowest block that has lanes."""

@@ -99,6 +99,13 @@ class FunctionFlow(Flow):
         code.branch(on)
         code.place(on)
 
+    def _give_way(self, block: Block, target: int, waits: list[tuple[int, Value]]) -> None:
+        line = block.end.instruction.ptx_line if block.end else block.ptx_line
+        raise PtxError(
+            f"{self.e.module.path}:{line}: a loop that waits for an mbarrier inside '{self.graph.name}', which is "
+            "called recursively or through a pointer, is not implemented"
+        )
+
     def _barrier(self, block: Block) -> None:
         raise PtxError(
             f"{self.e.module.path}:{block.end.instruction.ptx_line if block.end else 0}: a barrier inside "

@@ -83,6 +83,8 @@ class Graph:
     back_edges: set[tuple[int, int]]
     #: loop headers whose loop reads memory that others may write while it spins
     spin_headers: set[int]
+    #: loop headers whose loop tests mbarriers
+    await_headers: set[int] = field(default_factory=set)
     #: registers whose value goes to another one too, with the other one
     copies: dict[str, str] = field(default_factory=dict)
 
@@ -176,6 +178,7 @@ def build(function: tree.Function, path: str) -> Graph:
     graph = Graph(function.name, kept, function.registers, back, set())
     find_liveness(graph)
     graph.spin_headers = {header for tail, header in back if _spins(graph, tail, header)}
+    graph.await_headers = {header for tail, header in back if _awaits(graph, tail, header)}
     return graph
 
 
@@ -384,3 +387,8 @@ def _spins(graph: Graph, tail: int, header: int) -> bool:
             if row.access == "load" and waits & set(op.instruction.modifiers):
                 return True
     return False
+
+
+def _awaits(graph: Graph, tail: int, header: int) -> bool:
+    """Whether the loop of a back edge tests mbarriers."""
+    return any(op.form.row.kind == "await" for block in graph.blocks[header : tail + 1] for op in block.ops)

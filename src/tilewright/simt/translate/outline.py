@@ -15,7 +15,7 @@ from tilewright.simt.translate.flow import AGAIN, ELSEWHERE, OTHERS, Flow
 from tilewright.simt.translate.graph import Block
 from tilewright.simt.translate.layout import align_up
 from tilewright.simt.translate.pieces import Piece
-from tilewright.simt.translate.state import BLOCKED, CONTEXT, DONE, FAULT, POINT, SLOT, WARP, YIELDED
+from tilewright.simt.translate.state import AWAITS, BLOCKED, CONTEXT, DONE, FAULT, POINT, SLOT, WARP, YIELDED
 
 _PARAMETERS = "ptr noalias %context, ptr noalias %slot, ptr noalias %warp"
 #: What pieces share of a function's counters: byte offsets behind `Flow.counters_at`.
@@ -155,7 +155,7 @@ def _resume_switch(flow: Flow) -> None:
     resume = e.field("%warp", WARP["resume"], "i32")
     cases = [f"i32 {b + 1}, label %resume.{b}" for b in sorted(flow.resumes)]
     if flow.dispatches:
-        cases.append(f"i32 {AGAIN}, label %resume.all")
+        cases += [f"i32 {resume}, label %resume.all" for resume in (AGAIN, OTHERS)]
     code.line(f"switch {resume}, label %start [{' '.join(cases)}]")
     code.place("start")
     clear_pending(flow)
@@ -193,6 +193,11 @@ def _resume_all(flow: Flow) -> None:
         e.set_field("%warp", flow.point_at(point) + POINT["ready"], code.const("i32", 0))
         flow.released(after, ready)
         flow.turns.add_pending(after, ready)
+    if flow.graph.await_headers and flow.turns.parks:
+        code.put(e.field("%warp", WARP["avoid"], "i32"), "%avoid")
+        after_others = code.icmp("eq", e.field("%warp", WARP["resume"], "i32"), code.const("i32", OTHERS))
+        code.branch_if(after_others, "others", "resume.lowest")
+        code.place("resume.lowest")
     flow.turns.dispatch(flow.turns.waitable)
     code.branch("finish")
 
@@ -200,10 +205,7 @@ def _resume_all(flow: Flow) -> None:
 def emit_shared(flow: Flow) -> None:
     """What the ends of many blocks have in common, in a crowded function."""
     code = flow.e.code
-    if "yield.all" in flow.turns.shared:
-        code.place("yield.all")
-        flow.save_all()
-        flow.leave_with(YIELDED, resume=AGAIN)
+    _returns(flow)
     if "dispatch" not in flow.turns.shared:
         return
     code.place("dispatch")
@@ -224,6 +226,15 @@ def emit_shared(flow: Flow) -> None:
     code.put(pending, "%mask")
     cases = " ".join(f"i64 {index}, label %B{block}" for index, block in enumerate(flow.turns.waitable))
     code.line(f"switch {at}, label %finish [{cases}]")
+
+
+def _returns(flow: Flow) -> None:
+    """The ends of a warp's turn that blocks share: all registers are kept, wherever lanes go on."""
+    for label, status, resume in (("yield.all", YIELDED, AGAIN), ("await.all", AWAITS, OTHERS)):
+        if label in flow.turns.shared:
+            flow.e.code.place(label)
+            flow.save_all()
+            flow.leave_with(status, resume=resume)
 
 
 def _call_pieces(flow: Flow, symbol: str) -> None:
@@ -259,10 +270,7 @@ def _end_piece(flow: Flow, piece: Piece) -> None:
         code.place("others")
         flow.save_all()
         flow.leave_with(ELSEWHERE, resume=OTHERS)
-    if "yield.all" in flow.turns.shared:
-        code.place("yield.all")
-        flow.save_all()
-        flow.leave_with(YIELDED, resume=AGAIN)
+    _returns(flow)
     if "dispatch" in flow.turns.shared:
         code.place("dispatch")
         code.branch("finish")

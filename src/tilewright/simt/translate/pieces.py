@@ -50,7 +50,7 @@ def whole(graph: Graph) -> Piece:
 
 
 def _cost(block: Block) -> int:
-    return block.cost + sum((_ACCESS_COST - 1) * (op.form.row.kind in ("memory", "atomic", "copy")) for op in block.ops)
+    return block.cost + sum((_ACCESS_COST - 1) * bool(op.form.row.access) for op in block.ops)
 
 
 def _stop(graph: Graph, costs: list[int], start: int) -> int:

@@ -35,7 +35,7 @@ SLACK_BYTES: Final = 64 << 10
 AFFINE_SPAN_MAX: Final = 48 << 10
 
 #: What `warp` returns, and what a warp's `status` field holds.
-DONE, BLOCKED, YIELDED, FAULT = _numbers("DONE", "BLOCKED", "YIELDED", "FAULT")
+DONE, BLOCKED, YIELDED, FAULT, AWAITS = _numbers("DONE", "BLOCKED", "YIELDED", "FAULT", "AWAITS")
 
 #: What `tw_run` returns besides.
 FINISHED, STALLED, DEADLOCK, STOPPED, PAUSED = _numbers("FINISHED", "STALLED", "DEADLOCK", "STOPPED", "PAUSED")
@@ -51,6 +51,18 @@ BARRIER_ID, BARRIER_COUNT, BARRIER_COUNTS, BARRIER_IDS, BARRIER_FORMS, BARRIER_R
 #: Formats of the elements of matrices, by the manual's names; each has a number, and a rule of its own.
 FORMATS: Final = {name: _RECORDS.numbers[f"TW_{name.upper()}"] for name in ("f16", "bf16", "tf32", "e4m3", "e5m2")}
 _RULE: Final = _STRUCTS["tw_tensor_rule"].dtype
+
+(MBARRIER_COUNT, MBARRIER_SURPLUS, MBARRIER_BYTES, MBARRIER_COMPLETES, MBARRIER_LEFT) = _numbers(
+    "MBARRIER_COUNT", "MBARRIER_SURPLUS", "MBARRIER_BYTES", "MBARRIER_COMPLETES", "MBARRIER_LEFT"
+)
+
+#: The bits of an mbarrier, and what arrivals there do besides.
+MBARRIER_PENDING_SHIFT, MBARRIER_BYTES_SHIFT, MBARRIER_PHASE_SHIFT, MBARRIER_MOST = _numbers(
+    "MBARRIER_PENDING_SHIFT", "MBARRIER_BYTES_SHIFT", "MBARRIER_PHASE_SHIFT", "MBARRIER_MOST"
+)
+MBARRIER_DROPS, MBARRIER_EXPECTS, MBARRIER_NO_COMPLETION = _numbers(
+    "MBARRIER_DROPS", "MBARRIER_EXPECTS", "MBARRIER_NO_COMPLETION"
+)
 
 CONTEXT: Final = _STRUCTS["tw_context"].offsets
 CONTEXT_BYTES: Final = _STRUCTS["tw_context"].bytes

@@ -1,0 +1,65 @@
+"""Barriers in shared memory (PTX ISA 9.7.13.15): rows that the translator places, and what a state says.
+
+A `.shared::cluster` address is taken where it is the block's own: a cluster is one block here. Such an arrival gives no
+state, and `_` stands in its place.
+"""
+
+from __future__ import annotations
+
+import functools
+
+from tilewright.simt.isa.table import Form, Table
+from tilewright.simt.translate.code import Code, Value
+from tilewright.simt.translate.state import MBARRIER_MOST, MBARRIER_PENDING_SHIFT
+
+rows = Table()
+
+_OWN = "shared shared::cta"
+_ANY = f"{_OWN} shared::cluster"
+_SCOPES = "cta cluster"
+_TYPES = {"d": "b64", "count": "u32", "bytes": "u32", "state": "b64", "parity": "u32", "hint": "u32"}
+
+_placed = functools.partial(rows.placed, kind="mbarrier", cost="memory", types=_TYPES, fixed=1)
+_awaits = functools.partial(rows.placed, kind="await", cost="memory", types=_TYPES | {"d": "pred"}, space=_OWN)
+
+_placed("mbarrier.init{.space}.b64 [a], count;", section="9.7.13.15.9", space=_OWN)
+_placed("mbarrier.inval{.space}.b64 [a];", section="9.7.13.15.10", space=_OWN)
+
+#: An order has its scope: both stand in a name, or neither.
+for _order in ("", ".sem.scope"):
+    _placed(
+        f"mbarrier.expect_tx{_order}{{.space}}.b64 [a], bytes;",
+        f"mbarrier.complete_tx{_order}{{.space}}.b64 [a], bytes;",
+        section="9.7.13.15.11",
+        sem="relaxed",
+        scope=_SCOPES,
+        space=_ANY,
+    )
+    for _section, _word in (("9.7.13.15.13", "arrive"), ("9.7.13.15.14", "arrive_drop")):
+        _arrives = functools.partial(_placed, section=_section, scope=_SCOPES, space=_ANY)
+        _note = "with .shared::cluster, d is _"
+        _arrives(f"mbarrier.{_word}{_order}{{.space}}.b64 d, [a]{{, count}};", sem="release relaxed", note=_note)
+        _arrives(
+            f"mbarrier.{_word}.expect_tx{_order}{{.space}}.b64 d, [a], bytes;",
+            sem="release relaxed",
+            note=_note,
+            fixed=2,
+        )
+        _arrives(
+            f"mbarrier.{_word}.noComplete{_order}{{.space}}.b64 d, [a], count;",
+            sem="release",
+            scope="cta",
+            space=_OWN,
+        )
+    _tests = functools.partial(_awaits, section="9.7.13.15.16", sem="acquire relaxed", scope=_SCOPES)
+    for _word, _hint in (("test_wait", ""), ("try_wait", "{, hint}")):
+        _note = "one that fails ends the warp's turn"
+        _tests(f"mbarrier.{_word}{_order}{{.space}}.b64 d, [a], state{_hint};", fixed=1, note=_note)
+        _tests(f"mbarrier.{_word}.parity{_order}{{.space}}.b64 d, [a], parity{_hint};", fixed=2, note=_note)
+
+
+@rows.row("mbarrier.pending_count.b64 d, a;", section="9.7.13.15.17", types={"d": "u32", "a": "b64"}, fixed=1)
+def pending_count(code: Code, form: Form, a: Value) -> Value:
+    """How many arrivals a phase waited for, of a state."""
+    pending = code.binary("lshr", a, code.const("i64", MBARRIER_PENDING_SHIFT))
+    return code.resize(code.and_(pending, code.const("i64", MBARRIER_MOST)), "i32", signed=False)

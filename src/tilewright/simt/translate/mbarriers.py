@@ -1,0 +1,97 @@
+"""What a warp's code does at an mbarrier: find it in shared memory, call the runtime, read the result.
+
+Source: PTX ISA, 9.7.13.15 (mbarrier).
+"""
+
+from __future__ import annotations
+
+from tilewright.errors import PtxError
+from tilewright.simt.translate.access import Access, base_offset, limit, resolve
+from tilewright.simt.translate.access_events import event_site, notify
+from tilewright.simt.translate.bounds import fault_unless
+from tilewright.simt.translate.code import LANES, Value
+from tilewright.simt.translate.emitter import Emitter
+from tilewright.simt.translate.graph import Op
+from tilewright.simt.translate.operands import SINK
+from tilewright.simt.translate.shape import UNIFORM
+from tilewright.simt.translate.state import MBARRIER_DROPS, MBARRIER_EXPECTS, MBARRIER_NO_COMPLETION, SHARED_WINDOW
+
+#: Bytes of an mbarrier.
+_BYTES = 8
+#: What an arrival's name says that it does besides.
+_DOES = {"arrive_drop": MBARRIER_DROPS, "expect_tx": MBARRIER_EXPECTS, "noComplete": MBARRIER_NO_COMPLETION}
+
+
+def emit(emitter: Emitter, op: Op) -> list[Value]:
+    """An instruction that makes, changes or ends mbarriers, lane by lane; an arrival gives their states before."""
+    code, form = emitter.code, op.form
+    where, places = _places(emitter, op)
+    if form.has("inval"):
+        code.invoke("tw_mbarrier_inval", "void", "ptr %context", emitter.mask, "ptr %shared", places)
+        return []
+    number = emitter.read(op.sources[1], "u32") if len(op.sources) > 1 else code.const("i32", 1)
+    arguments = ("ptr %context", *where, "ptr %shared", places, _scratch(emitter, 1, number))
+    if form.has("init"):
+        _or_fault(emitter, "tw_mbarrier_init", *arguments)
+    elif not op.form.row.writes:
+        _or_fault(emitter, "tw_mbarrier_expect", *arguments, f"i32 {int(form.has('complete_tx'))}")
+    else:
+        if form["space"] == "shared::cluster" and op.destinations != (SINK,):
+            raise PtxError(
+                f"{emitter.module.path}:{op.instruction.ptx_line}: the result of '{form.name}' must be '_' "
+                f"(got {op.destinations[0]}): an mbarrier of another block gives no state"
+            )
+        does = sum(bit for word, bit in _DOES.items() if form.has(word))
+        states = _scratch(emitter, 2, code.const("i64", 0))
+        _or_fault(emitter, "tw_mbarrier_arrive", *arguments, states, f"i32 {does}")
+        return [code.op(f"load <{LANES} x i64>, {states}, align 64", "i64", LANES)]
+    return []
+
+
+def emit_test(emitter: Emitter, op: Op) -> Value:
+    """Whether a phase is complete: one answer where all lanes ask the same."""
+    code = emitter.code
+    (warp, site, mask), places = _places(emitter, op)
+    parity = op.form.has("parity")
+    token = emitter.read(op.sources[1], "u32" if parity else "b64")
+    tokens = _scratch(emitter, 1, code.resize(token, "i64", signed=False))
+    uniform = emitter.shapes.results(op)[0].kind == UNIFORM
+    if uniform:
+        mask = code.and_(emitter.mask, code.sub(code.const("i32", 0), emitter.mask))  # the lowest lane asks for all
+    arguments = (warp, site, mask, "ptr %shared", places, tokens, f"i32 {int(parity)}")
+    complete = Value(code.invoke("tw_mbarrier_test", "i32", *arguments), "i32")
+    return code.icmp("ne", complete, code.const("i32", 0)) if uniform else code.mask_lanes(complete)
+
+
+def _places(emitter: Emitter, op: Op) -> tuple[tuple[object, ...], str]:
+    """The warp, the site and the lanes, as the runtime takes them; and where each lane's mbarrier lies."""
+    code, item = emitter.code, op.instruction
+    named = "shared" if op.form["space"] else "generic"
+    base, offset, space = resolve(emitter, item, op.sources[0], named)
+    access = Access(op, "shared", base, offset, 1, "b64", True, True)
+    window = SHARED_WINDOW if space == "generic" else 0
+    offsets = code.splat(code.add(base_offset(emitter, access, base=False), code.const("i64", offset - window)))
+    bound = limit(emitter, "shared")
+    end = code.add(offsets, code.const("i64", _BYTES))
+    inside = code.and_(code.icmp("ule", offsets, bound), code.icmp("ule", end, bound))
+    low = code.and_(offsets, code.const("i64", _BYTES - 1))
+    fault_unless(emitter, access, code.and_(inside, code.icmp("eq", low, code.const("i64", 0))), offsets, window)
+    if emitter.instruments:
+        notify(emitter, access, offsets, "atomic")
+    site = emitter.add_site(event_site(emitter, access, "atomic"))
+    return ("ptr %warp", f"i32 {site}", emitter.mask), _scratch(emitter, 0, offsets)
+
+
+def _scratch(emitter: Emitter, slot: int, value: Value) -> str:
+    """Leave a value of all lanes where the runtime finds it: an argument that points there."""
+    code = emitter.code
+    at = code.op(f"getelementptr i8, ptr %lanes.scratch, i64 {slot * 8 * LANES}", "ptr")
+    code.store(code.splat(value), at.text)
+    return str(at)
+
+
+def _or_fault(emitter: Emitter, function: str, *arguments: object) -> None:
+    code = emitter.code
+    on = code.label("on")
+    code.branch_if(Value(code.invoke(function, "i1", *arguments), "i1"), "fault", on, likely=False)
+    code.place(on)
