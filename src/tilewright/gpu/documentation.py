@@ -18,8 +18,9 @@ from tilewright.gpu.intrinsics import ldmatrix_x4, mma_m16n8k16_f32_f16
 
 - An element of an array is given as to `cuda.atomic.add`: the array and its index, an integer or a tuple of them.
   Indices are not negative.
-- Several registers are a tuple. Those called *32 bits* take any value of that width, and are `uint32` where they are
-  returned: two halves, four bytes. Vector loads return elements of the array's dtype where these have the width.
+- Several registers are a tuple, or a row of a local array: `sums[j, :] = mma_m16n8k16_f32_f16(a, b, sums[j])`. Those
+  called *32 bits* take any value of that width, and are `uint32` where they are returned: two halves, four bytes.
+  Vector loads return elements of the array's dtype where these have the width.
 - Rows for `ldmatrix` and targets of copies must be aligned: `cuda.shared.array(shape, dtype, alignment=16)`.
 """
 

@@ -117,8 +117,15 @@ def _wrong_constant(operand: Constant, given: Any) -> str:
     return ""
 
 
+def _parts(operand: Registers, given: Any) -> tuple[Any, ...]:
+    """Types of the values of an operand: a number, a tuple, or the elements of a row."""
+    if isinstance(given, types.Array) and given.ndim == 1 and operand.count > 1:
+        return (given.dtype,) * operand.count
+    return tuple(given) if isinstance(given, types.BaseTuple) else (given,)
+
+
 def _wrong_registers(operand: Registers, given: Any) -> str:
-    parts = tuple(given) if isinstance(given, types.BaseTuple) else (given,)
+    parts = _parts(operand, given)
     wanted = _TYPES[operand.type][0]
     if operand.type in ("u32", "u64"):  # numbers: any integer is converted
         fits = all(isinstance(part, types.Integer) for part in parts)
@@ -128,7 +135,7 @@ def _wrong_registers(operand: Registers, given: Any) -> str:
         fits = all(part == wanted for part in parts)
     if len(parts) != operand.count or not fits:
         kind = f"{wanted.bitwidth} bits" if operand.type[0] == "b" else str(wanted)
-        count = "one value" if operand.count == 1 else f"a tuple of {operand.count} values"
+        count = "one value" if operand.count == 1 else f"a tuple or row of {operand.count} values"
         return f"`{operand.name}` must be {count} of {kind} (got {given})"
     return ""
 
@@ -180,10 +187,13 @@ def _registers(
     assert isinstance(operand, Registers)
     wanted, kind, constraint = _TYPES[operand.type]
     (given,), (value,) = argument_types, arguments
-    several = isinstance(given, types.BaseTuple)
-    parts = cgutils.unpack_tuple(builder, value) if several else [value]
+    if isinstance(given, types.Array):
+        places = [context.get_constant(types.intp, index) for index in range(operand.count)]
+        parts = [builder.load(_pointer(context, builder, given, value, [place])) for place in places]
+    else:
+        parts = cgutils.unpack_tuple(builder, value) if isinstance(given, types.BaseTuple) else [value]
     found = []
-    for part, of in zip(parts, tuple(given) if several else (given,), strict=True):
+    for part, of in zip(parts, _parts(operand, given), strict=True):
         converted = isinstance(of, types.Literal) or operand.type in ("u32", "u64")
         bits = context.cast(builder, part, of, wanted) if converted else part
         found.append((bits if bits.type == kind else builder.bitcast(bits, kind), constraint))
@@ -198,12 +208,17 @@ def _address(context: Any, builder: Any, operand: Address, argument_types: Any, 
     parts = cgutils.unpack_tuple(builder, index) if several else [index]
     kinds = tuple(index_type) if several else (index_type,)
     indices = [context.cast(builder, part, kind, types.intp) for part, kind in zip(parts, kinds, strict=True)]
-    view = context.make_array(array_type)(context, builder, array)
-    pointer = cgutils.get_item_pointer(context, builder, array_type, view, indices)
+    pointer = _pointer(context, builder, array_type, array, indices)
     space, bits = _SPACES[operand.space]
     pointer = builder.addrspacecast(pointer, ir.PointerType(pointer.type.pointee, space))
     address = builder.ptrtoint(pointer, ir.IntType(64))
     return (builder.trunc(address, ir.IntType(32)), "r") if bits == 32 else (address, "l")
+
+
+def _pointer(context: Any, builder: Any, array_type: Any, array: Any, indices: list[Any]) -> Any:
+    """The generic address of an element."""
+    view = context.make_array(array_type)(context, builder, array)
+    return cgutils.get_item_pointer(context, builder, array_type, view, indices)
 
 
 def _as_numba(context: Any, builder: Any, returned: Any, result: Registers | None, call: Any) -> Any:

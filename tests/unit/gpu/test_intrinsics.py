@@ -69,9 +69,9 @@ def refused(text: str, cc: tuple[int, int] = (8, 0)) -> str:
         ("i.ldmatrix_x4(s, (0, 1.5))", "`row_index` must be 2 integers"),
         ("i.cp_async_wait_group(x.size)", "`pending` must be a constant of 0 to 1023"),
         ("i.cp_async_wait_group(2000)", "`pending` must be a constant of 0 to 1023"),
-        ("i.st_global_v2_b32(x, 0, (x[0], 1.0 * x.size))", "`value` must be a tuple of 2 values of 32 bits"),
-        ("i.st_global_v2_b32(x, 0, x[0])", "`value` must be a tuple of 2 values of 32 bits (got float32)"),
-        ("i.mma_m16n8k8_f32_f16((x[0], x[1]), x[0], (0.0, 0.0, 0.0, 0.0))", "`c` must be a tuple of 4 values of fl"),
+        ("i.st_global_v2_b32(x, 0, (x[0], 1.0 * x.size))", "`value` must be a tuple or row of 2 values of 32 bits"),
+        ("i.st_global_v2_b32(x, 0, x[0])", "`value` must be a tuple or row of 2 values of 32 bits (got float32)"),
+        ("i.mma_m16n8k8_f32_f16((x[0], x[1]), x[0], (0.0, 0.0, 0.0, 0.0))", "`c` must be a tuple or row of 4 values"),
     ],
 )  # fmt: skip
 def test_a_wrong_argument_is_refused_in_words(text: str, words: str) -> None:
