@@ -16,7 +16,7 @@ from tilewright.programs import Program
 _SHARED = r"(ld|st|atom|red)\S*\.shared|(ld|st|atom)\.(?!global|local|param)"
 INSTRUCTIONS = {
     "TW101": r"(ld|st|atom|red)\S*\.global",
-    "TW102": r"ld\.global\.(nc\.)?v4",
+    "TW102": r"ld\.global\.(nc\.)?v4|cp\.async",
     "TW103": _SHARED,
     "TW104": r"(ld|st)\S*\.local",
     "TW106": r"st\.",
@@ -29,6 +29,7 @@ INSTRUCTIONS = {
     "TW302": r"(st|atom|red)\S*\.global",
     "TW303": r"(st|atom|red)\S*\.global",
     "TW304": rf"{_SHARED}|(ld|st)\.global",
+    "TW306": rf"{_SHARED}|cp\.async",
     "TW401": r"bar(rier)?\.sync",
     "TW402": r"bar(rier)?\.sync",
     "TW403": r"bar(rier)?\.sync",

@@ -53,6 +53,8 @@ class Site:
         `load`, `store`, `atomic`; "" where no memory is accessed.
     bytes_per_lane : int
         Width of one lane's access, 1 to 32; 0 where no memory is accessed.
+    asynchronous : bool
+        Of a store: its bytes are there when a later wait is over, not at once.
     steps : tuple of (int, str, str)
         Of a RUN site, each of its instructions in order: PTX line, opcode as written, and source; else empty.
     """
@@ -65,6 +67,7 @@ class Site:
     space: str = ""
     access: str = ""
     bytes_per_lane: int = 0
+    asynchronous: bool = False
     steps: tuple[tuple[int, str, str], ...] = ()
 
 

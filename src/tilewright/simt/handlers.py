@@ -49,6 +49,10 @@ class EventKind(enum.Enum):
     SYNC = "sync"
     #: A fence; the opcode has its scope.
     FENCE = "fence"
+    #: Lanes make a group of the asynchronous copies that they have issued since their last one.
+    COMMIT = "commit"
+    #: Lanes wait until all but so many of their youngest groups have ended: `i32 %groups`.
+    WAIT = "wait"
     #: Lanes end.
     EXIT = "exit"
     #: An instruction that computes, asked for by its opcode: `ptr %values`, its source operands as integers' or floats'
@@ -64,6 +68,8 @@ _PARAMETERS = {
     EventKind.RELEASE: "i32 %mask",
     EventKind.SYNC: "i32 %mask, ptr %members",
     EventKind.FENCE: "i32 %mask",
+    EventKind.COMMIT: "i32 %mask",
+    EventKind.WAIT: "i32 %mask, i32 %groups",
     EventKind.EXIT: "i32 %mask",
     EventKind.VALUE: "i32 %mask, ptr %values",
 }

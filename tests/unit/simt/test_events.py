@@ -83,12 +83,17 @@ COUNT = "%x = add i64 0, 1"
         ),
         (EventKind.SYNC, "bar.warp.sync 0xffffffff;", {"bar.warp.sync": 2}),
         (EventKind.FENCE, "membar.gl;", {"membar.gl": 2}),
+        (EventKind.COMMIT, "cp.async.commit_group;", {"cp.async.commit_group": 2}),
+        (EventKind.WAIT, "cp.async.wait_group 3;", {"cp.async.wait_group": 6}),
+        (EventKind.COMMIT, "cp.async.wait_all;", {"cp.async.wait_all": 2}),
+        (EventKind.WAIT, "cp.async.wait_all;", {"cp.async.wait_all": 0}),
         (EventKind.EXIT, "", {"ret": 2}),
         (EventKind.RUN, "", {"ld.param.u64": 2}),
     ],
 )
 def test_events_happen_once_a_warp(kind, body, expected):
-    assert added(body, Adder(kind, COUNT)) == expected
+    counted = "%x = zext i32 %groups to i64" if kind is EventKind.WAIT else COUNT
+    assert added(body, Adder(kind, counted)) == expected
 
 
 def test_a_branch_tells_who_takes_it():

@@ -17,8 +17,9 @@ from tilewright.instruments.shadow.tables import PLAIN_TYPE, TOUCHED_TYPE, Table
 from tilewright.native.bitcode import bitcode
 from tilewright.simt.events import CFunction, EventKind, Handler, Site, words
 
-_FILES = ("shared.c", "shared_quick.c", "global.c", "global_quick.c", "accesses.c")
-_PARTS = (*(bitcode(Path(__file__).with_name(name)) for name in _FILES), records.PART)
+_FILES = ("shared.c", "shared_quick.c", "global.c", "global_quick.c", "accesses.c", "flights.c")
+#: All that judges accesses.
+PARTS = (*(bitcode(Path(__file__).with_name(name)) for name in _FILES), records.PART)
 #: Rows of one table; wider accesses are judged lane by lane.
 _ROWS_MAX = 1024
 #: Forms that are at least relaxed at some scope: two of them do not race. Source: PTX ISA, 8.3 (morally strong) and
@@ -37,6 +38,11 @@ def how(site: Site) -> int:
 
 def handler(site: Site, offsets: tuple[int, ...] | None, cell_bytes: int) -> Handler:
     """The handler of an access."""
+    if site.asynchronous:
+        facts = (WRITES, _element_bytes(site), 0)
+        function = CFunction("tw_shadow_copy", EventKind.ACCESS, PARTS)
+        name = f"tw.memory.copy.{'.'.join(map(str, facts))}"
+        return function.handler(name, ["ptr null", *(f"i32 {fact}" for fact in facts)])
     found = together([site], [offsets], cell_bytes) if offsets is not None else None
     return found or _free(site)
 
@@ -48,7 +54,7 @@ def _free(site: Site) -> Handler:
     facts = (does, _element_bytes(site), heard)
     name = f"tw_shadow_{'free' if site.space == 'global' else 'turns'}_{site.space}"
     constants = [*([] if values else ["ptr null"]), *(f"i32 {fact}" for fact in facts)]
-    function = CFunction(name, EventKind.ACCESS, _PARTS, values=values)
+    function = CFunction(name, EventKind.ACCESS, PARTS, values=values)
     return function.handler(f"tw.memory.access.{site.space}.{'.'.join(map(str, facts))}", constants)
 
 
@@ -82,7 +88,7 @@ def together(sites: Sequence[Site], offsets: Sequence[tuple[int, ...]], cell_byt
         *([] if values else ["ptr null"]), f"i32 {does}", f"ptr @{symbol}.rows", f"i64 {len(table.rows)}",
         f"ptr @{symbol}.members", f"i64 {len(sites)}", f"ptr @{symbol}.offsets",
     ]  # fmt: skip
-    function = CFunction(f"tw_shadow_affine_{space}", EventKind.ACCESS, _PARTS, affine=True, values=values)
+    function = CFunction(f"tw_shadow_affine_{space}", EventKind.ACCESS, PARTS, affine=True, values=values)
     return function.handler(symbol, constants, tables, ahead_bytes=first)
 
 

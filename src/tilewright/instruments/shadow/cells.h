@@ -13,7 +13,8 @@
 //
 // Strong accesses are atomic, volatile or stronger: two of them never race. `site` is the number of the accessing
 // instruction. All ones: in W of shared memory a gap between variables, in R of global memory reads by several blocks,
-// all ones but the strong bit where one of them was not strong.
+// all ones but the strong bit where one of them was not strong. W of shared memory into which an asynchronous copy may
+// still be writing has a clock that no warp comes to, the copy's site, and no thread.
 
 #ifndef TILEWRIGHT_SHADOW_CELLS_H
 #define TILEWRIGHT_SHADOW_CELLS_H
@@ -29,11 +30,13 @@ enum {
     TW_SITE_MAX = 4095,
     TW_CLOCK_SHIFT = 24,
     TW_BLOCK_SHIFT = 40,
+    TW_FLIGHT_WHO = 2046,
     TW_CLOCK_MAX = 65534,
     TW_BLOCK_MAX = 16777214,
 
     TW_WARPS_MAX = 32,
     TW_ROUNDS = 16,  // barriers of a block
+    TW_FLIGHTS_MAX = 256,  // asynchronous copies of a warp that are followed at once
     TW_SETTLED_MAX = 16,
     TW_CELL_RUN = 8,  // cells of a row: what AVX-512 holds in a register
 
@@ -64,11 +67,13 @@ enum {
     TW_GLOBAL_LANES = 12,
     TW_LOCAL_OUTSIDE = 13,
     TW_LOCAL_UNWRITTEN = 14,
+    TW_SHARED_IN_FLIGHT = 15,
 
     // Bits of `how`: what an access does.
     TW_READS = 1,
     TW_WRITES = 2,
     TW_IS_STRONG = 4,
+    TW_IS_COPY = 8,  // it writes later
 
     // What orders.py is asked and what it hears of, and further bits of what it hears of an access: it releases by
     // itself, and its address is one of shared memory.
@@ -115,6 +120,23 @@ struct tw_settled {
     uint64_t limit;
 };
 
+// An asynchronous copy of some lanes: where each writes, and how many groups these had made before.
+struct tw_flight {
+    uint32_t row;
+    uint32_t lanes;
+    uint32_t bytes;
+    uint32_t group;
+    uint32_t at[TW_WARPS_MAX];
+};
+
+// The copies of a warp that are in flight, the oldest first, and how many groups each lane has made.
+struct tw_flights {
+    uint32_t count;
+    uint32_t spare[31];
+    struct tw_clocks groups;
+    struct tw_flight of[TW_FLIGHTS_MAX];
+};
+
 // A block's memory.
 struct tw_shadow_block {
     uint64_t lanes_at;  // where clocks of lanes are: 32 rows a warp; 0 where only whole warps synchronise
@@ -154,6 +176,8 @@ struct tw_shadow_launch {
     uint64_t local_states;  // and of the states of local memory
     uint64_t local_bytes;   // of a thread; 0 where it is not judged
     uint64_t warps;
+    uint64_t flights_at;  // byte offset of the warps' copies in flight in a block's memory
+    uint64_t untracked;   // copies that were taken for stores, because so many were in flight
 };
 
 // Rows of tables: cells from one on, and which of them are used; see tables.py.

@@ -28,6 +28,9 @@ LAUNCH_BYTES: Final = _CELLS.structs["tw_shadow_launch"].bytes
 #: Of the clocks of one warp's lanes.
 LANES_BYTES: Final = WARPS_MAX * _CELLS.structs["tw_clocks"].bytes
 
+#: Of one warp's copies in flight.
+FLIGHTS_BYTES: Final = _CELLS.structs["tw_flights"].bytes
+
 #: State of a byte of global memory.
 READABLE, WRITABLE, FREE, FREED, ROW_GAP = _numbers("READABLE", "WRITABLE", "FREE", "FREED", "ROW_GAP")
 
@@ -39,7 +42,7 @@ GLOBAL_OUTSIDE, GLOBAL_FREED, GLOBAL_CONSTANT, GLOBAL_ROW_GAP, GLOBAL_UNWRITTEN 
     "GLOBAL_OUTSIDE", "GLOBAL_FREED", "GLOBAL_CONSTANT", "GLOBAL_ROW_GAP", "GLOBAL_UNWRITTEN"
 )
 GLOBAL_RACE, GLOBAL_BLOCKS, GLOBAL_LANES = _numbers("GLOBAL_RACE", "GLOBAL_BLOCKS", "GLOBAL_LANES")
-LOCAL_OUTSIDE, LOCAL_UNWRITTEN = _numbers("LOCAL_OUTSIDE", "LOCAL_UNWRITTEN")
+LOCAL_OUTSIDE, LOCAL_UNWRITTEN, SHARED_IN_FLIGHT = _numbers("LOCAL_OUTSIDE", "LOCAL_UNWRITTEN", "SHARED_IN_FLIGHT")
 
 #: Bits of `how`: what an access does.
 READS, WRITES, STRONG = _numbers("READS", "WRITES", "IS_STRONG")

@@ -28,12 +28,13 @@ _CODES = {
     cells.GLOBAL_LANES: "TW304",
     cells.LOCAL_OUTSIDE: "TW104",
     cells.LOCAL_UNWRITTEN: "TW203",
+    cells.SHARED_IN_FLIGHT: "TW306",
 }
 #: Kinds of race from the widest on: a line that races in one way is not reported for a narrower one, which the order of
 #: execution may hide.
-_WIDEST = ("TW303", "TW302", "TW301", "TW304")
+_WIDEST = ("TW306", "TW303", "TW302", "TW301", "TW304")
 #: Reads of what was never written, and the races that explain one.
-UNSET = {"TW201": ("TW302", "TW303", "TW304"), "TW202": ("TW301", "TW304"), "TW203": ()}
+UNSET = {"TW201": ("TW302", "TW303", "TW304"), "TW202": ("TW301", "TW304", "TW306"), "TW203": ()}
 
 
 def finding_of(record: Record, sites: list[Site], facts: Facts, kernel: str) -> Finding:
@@ -42,8 +43,10 @@ def finding_of(record: Record, sites: list[Site], facts: Facts, kernel: str) -> 
     details: dict[str, Any] = {"address": record.address, "space": site.space, "access": site.access}
     if code in _WIDEST:
         other = sites[record.other] if record.other < min(SITE_MAX, len(sites)) else None
+        if site.asynchronous or (other is not None and other.asynchronous):
+            code = "TW306"  # which of the two came first in this run says nothing
         site, other, wrote, other_wrote = _first_the_write(site, other, record)
-        details |= {"access": _verb(wrote), "other_access": _verb(other_wrote)}
+        details |= {"access": _verb(wrote, site), "other_access": _verb(other_wrote, other)}
         details["others"] = [_line(other)] if other is not None else []
         details |= _other_thread(record, facts)
     details["bytes"] = site.bytes_per_lane
@@ -68,8 +71,10 @@ def place_of(record: Record, site: Site, facts: Facts) -> dict[str, Any]:
 def settled(findings: list[Finding]) -> list[Finding]:
     """What does not depend on the order of execution: races at their widest, and no read that came before its write.
 
-    A read of what was never written that races with a write is that race.
+    A read of what was never written that races with a write is that race. A copy that races with several lines, which
+    are not kept, is left out where some of them are known.
     """
+    copies = {other for one in findings if one.code == "TW306" for other in one.details["others"]}
     best: dict[tuple[object, ...], str] = {}
     racing: set[tuple[str, object]] = set()
     for one in findings:
@@ -80,7 +85,8 @@ def settled(findings: list[Finding]) -> list[Finding]:
     races: dict[tuple[str, str], list[Finding]] = {}
     for one in findings:
         if one.code in _WIDEST:
-            if one.code == best[_place(one)]:
+            unknown = one.code == "TW306" and not one.details["others"] and one.where in copies
+            if not unknown and one.code == best[_place(one)]:
                 races.setdefault(_place(one), []).append(one)
         elif not any((race, one.where) in racing for race in UNSET.get(one.code, ())):
             kept.append(one)
@@ -100,11 +106,13 @@ def _place(one: Finding) -> tuple[str, str]:
 
 
 def _first_the_write(site: Site, other: Site | None, record: Record) -> tuple[Site, Site | None, bool, bool]:
-    """A race at the line of its write, of two writes the later line, whoever came first."""
+    """A race at the line of its write, of two writes the later line, whoever came first; with a copy at the other's."""
     here = (site, other, record.wrote, record.other_wrote)
     if other is None:
         return here
     there = (other, site, record.other_wrote, record.wrote)
+    if site.asynchronous != other.asynchronous:
+        return there if site.asynchronous else here
     if record.wrote != record.other_wrote:
         return here if record.wrote else there
     return here if _order(site) >= _order(other) else there
@@ -114,7 +122,9 @@ def _order(site: Site) -> tuple[str, int, int]:
     return (*split(site.source), site.ptx_line)
 
 
-def _verb(wrote: bool) -> str:
+def _verb(wrote: bool, site: Site | None) -> str:
+    if site is not None and site.asynchronous:
+        return "copy"
     return "write" if wrote else "read"
 
 

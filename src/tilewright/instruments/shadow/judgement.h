@@ -11,6 +11,8 @@
 #define TW_STRONG ((uint64_t)1 << TW_STRONG_BIT)
 #define TW_SITES ((uint64_t)TW_SITE_MAX << TW_SITE_SHIFT)
 #define TW_GAP UINT64_MAX
+// The clock of a cell into which an asynchronous copy may be writing: no warp comes to it.
+#define TW_FLIGHT_CLOCK ((UINT64_C(1) << (64 - TW_CLOCK_SHIFT)) - 2)
 // R of global memory that several blocks read.
 #define TW_SEVERAL_BLOCKS (~TW_STRONG)
 
@@ -41,6 +43,7 @@ struct access {
     uint32_t reads;
     uint32_t writes;
     uint32_t strong;
+    uint32_t copies;
 };
 
 static inline struct access access_of(TW_ACCESSES)
@@ -63,6 +66,7 @@ static inline struct access access_of(TW_ACCESSES)
         .reads = (how & TW_READS) != 0,
         .writes = (how & TW_WRITES) != 0,
         .strong = (how & TW_IS_STRONG) != 0,
+        .copies = (how & TW_IS_COPY) != 0,
     };
 }
 
@@ -102,6 +106,12 @@ static inline tw_u32_lanes clocks_of(const struct tw_clocks *clocks)
 static inline uint32_t who_of(uint64_t cell)
 {
     return (uint32_t)(cell & TW_WHO_MASK);
+}
+
+// Whether an asynchronous copy may still be writing to a cell of shared memory.
+static inline bool in_flight(uint64_t cell)
+{
+    return cell >> TW_CLOCK_SHIFT == TW_FLIGHT_CLOCK;
 }
 
 // The warp of one that is not several warps.

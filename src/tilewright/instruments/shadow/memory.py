@@ -18,6 +18,7 @@ from tilewright.instruments.shadow.cells import (
     BLOCK,
     BLOCK_BYTES,
     CLOCK_SHIFT,
+    FLIGHTS_BYTES,
     GAP,
     LANES_BYTES,
     LAUNCH,
@@ -34,6 +35,8 @@ from tilewright.simt.isa import Form, table
 
 #: Events that order accesses; `clocks.c` keeps clocks of warps and lanes by them.
 _ORDERING_EVENTS = (EventKind.ARRIVE, EventKind.RELEASE, EventKind.SYNC, EventKind.EXIT, EventKind.FENCE)
+#: Events of groups of asynchronous copies, which `flights.c` follows.
+_GROUP_EVENTS = (EventKind.COMMIT, EventKind.WAIT)
 _CLOCKS = bitcode(Path(__file__).with_name("clocks.c"))
 #: Bytes between variables of shared and of local memory.
 GAP_BYTES = 512
@@ -50,7 +53,8 @@ class MemoryResult:
     """What was found, and what was not judged."""
 
     findings: tuple[Finding, ...]
-    lost: int
+    lost: int  #: Findings that found no room.
+    untracked: int = 0  #: Asynchronous copies that were not followed while in flight: too many were.
 
 
 class MemoryCheck(Instrument):
@@ -72,6 +76,7 @@ class MemoryCheck(Instrument):
         forms = list(_forms(module))
         self.cell_bytes = min((_width_bytes(form) for _, form in forms), default=4)
         self.orders = any(form.row.kind == "fence" or form["sem"] in _ORDERING for _, form in forms)
+        self._copies = any(form.row.kind == "copy" for _, form in forms)
         self._parts = any(_is_of_lanes(instruction, form) for instruction, form in forms)
         self._kernel = kernel
         self._states = states
@@ -110,6 +115,7 @@ class MemoryCheck(Instrument):
         local = _local_states(facts, warps)
         lanes = np.zeros(warps * LANES_BYTES if self._parts else 0, np.uint8)
         lanes_at = align_up(BLOCK_BYTES + 2 * shared.nbytes + local.size, 64)
+        flights = np.zeros(warps * FLIGHTS_BYTES if self._copies else 0, np.uint8)
         between = np.zeros(lanes_at - (BLOCK_BYTES + 2 * shared.nbytes + local.size), np.uint8)
         self._launch = np.zeros(LAUNCH_BYTES // 8, np.uint64)
         begins = records.launch_words(self._table, facts)
@@ -127,12 +133,13 @@ class MemoryCheck(Instrument):
             "local_states": BLOCK_BYTES + 2 * shared.nbytes,
             "local_bytes": facts.layout.local_bytes if local.size else 0,
             "warps": warps,
+            "flights_at": lanes_at + lanes.size,
         }
         for name, value in words.items():
             self._launch[LAUNCH[name] // 8] = value
         block = np.concatenate([
             np.frombuffer(_initial_clocks(lanes_at if self._parts else 0), np.uint8),
-            shared.view(np.uint8), np.zeros(shared.nbytes, np.uint8), local, between, lanes,
+            shared.view(np.uint8), np.zeros(shared.nbytes, np.uint8), local, between, lanes, flights,
         ])  # fmt: skip
         return Storage(self._launch, block)
 
@@ -140,7 +147,8 @@ class MemoryCheck(Instrument):
         """Turn the records into findings; cells are given back."""
         self._cells = []
         found = [finding_of(record, sites, self._facts, self._kernel) for record in records.read(self._table)]
-        return MemoryResult(tuple(settled(found)), int(self._launch[records.FOUND["lost"] // 8]))
+        counts = (int(self._launch[at // 8]) for at in (records.FOUND["lost"], LAUNCH["untracked"]))
+        return MemoryResult(tuple(settled(found)), *counts)
 
 
 def _forms(module: Module) -> Iterator[tuple[Instruction, Form]]:
@@ -199,7 +207,9 @@ def _local_states(facts: Facts, warps: int) -> npt.NDArray[np.uint8]:
 
 
 def _ordering(kind: EventKind) -> Handler | None:
-    """The handler of an event that orders accesses; None for one that does not."""
+    """The handler of an event that orders accesses, or ends them; None for one that does not."""
+    if kind in _GROUP_EVENTS:
+        return Handler(f"tw_shadow_{kind.value}", needs=accesses.PARTS)
     return Handler(f"tw_shadow_{kind.value}", needs=(_CLOCKS,)) if kind in _ORDERING_EVENTS else None
 
 

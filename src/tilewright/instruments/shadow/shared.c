@@ -61,7 +61,9 @@ static bool keeps(const struct access *me, uint64_t cell)
 static void leave(const struct access *me, struct cell cell, uint64_t written, uint64_t read)
 {
     uint64_t mine = me->clock << TW_CLOCK_SHIFT | me->low;
-    if (me->writes) {
+    if (me->copies) {
+        *cell.write = TW_FLIGHT_CLOCK << TW_CLOCK_SHIFT | (me->low & TW_SITES) | TW_FLIGHT_WHO;
+    } else if (me->writes) {
         // of two strong writes that nothing orders, a weak access may race with either
         bool beside = me->strong && written & TW_STRONG && unordered(me, written, false);
         if (!keeps(me, written))
@@ -76,6 +78,10 @@ static void judge_cell(const struct access *me, struct cell cell, const uint64_t
     uint64_t written = *cell.write, read = *cell.read;
     if (written == TW_GAP) {
         report(me, TW_SHARED_GAP, 0, false);
+        return;
+    }
+    if (in_flight(written)) {
+        report(me, TW_SHARED_IN_FLIGHT, written, true);
         return;
     }
     if (!written && me->reads) {

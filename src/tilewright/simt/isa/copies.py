@@ -33,7 +33,7 @@ rows.placed(
     "cp.async.wait_group groups;",
     "cp.async.wait_all;",
     section="9.7.9.25",
-    kind="nothing",
+    kind="group",
     cost="memory",
     fixed=2,
     note="copies have ended when they are issued",

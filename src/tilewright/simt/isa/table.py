@@ -49,6 +49,7 @@ KINDS = {
     "cvta": "an address into or out of a state space's window",
     "isspacep": "whether an address lies in a state space's window",
     "fence": "an order of memory accesses",
+    "group": "groups of asynchronous copies, of which instruments alone take notice",
     "policy": "a cache policy, of which no access here takes notice: 0",
     "matrix": "a warp together, lists of registers: emit(form) gives a function of the runtime and the form's numbers",
     "nothing": "no effect here",

@@ -61,8 +61,9 @@ def event_site(emitter: Emitter, access: Access, kind: str = "") -> Site:
     """The site of an access; `kind` where it is neither a load nor a store."""
     item = access.op.instruction
     action = kind or ("store" if access.store else "load")
-    source = emitter.source_of(item)
-    return Site(EventKind.ACCESS, item.ptx_line, source, item.name, 1, access.space, action, access.total_bytes)
+    later = access.store and access.op.form.row.kind == "copy"
+    what = (access.space, action, access.total_bytes, later)
+    return Site(EventKind.ACCESS, item.ptx_line, emitter.source_of(item), item.name, 1, *what)
 
 
 def _told_addresses(emitter: Emitter, access: Access, addresses: Value, handler: Handler) -> str:

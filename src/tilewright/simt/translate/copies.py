@@ -7,7 +7,7 @@ each lane's bytes (`gathers.c`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tilewright.errors import PtxError
 from tilewright.ptx import tree
@@ -100,14 +100,38 @@ def _some_places(emitter: Emitter, access: Access, size: Value) -> _Places:
     emitter.mask = code.and_(outer, code.mask_bits(reads))
     fault_unless(emitter, access, inside, offsets, GLOBAL_BASE)
     if emitter.instruments:
-        some, done = code.label("some"), code.label("told")
-        code.branch_if(code.icmp("ne", emitter.mask, code.const("i32", 0)), some, done)
-        code.place(some)
-        notify(emitter, access, code.add(offsets, code.const("i64", GLOBAL_BASE)))
-        code.branch(done)
-        code.place(done)
+        _tell_parts(emitter, access, code.add(offsets, code.const("i64", GLOBAL_BASE)), code.splat(size))
     emitter.mask = outer
     return _Places(code.op(f"getelementptr i8, ptr {arena(emitter, access.space)}, {offsets}", "ptr", LANES))
+
+
+def _tell_parts(emitter: Emitter, access: Access, addresses: Value, size: Value) -> None:
+    """Notify instruments of lanes that read all bytes, and of others part by part: 11 of 16 bytes are 8, 2 and 1."""
+    code, outer = emitter.code, emitter.mask
+
+    def tell(lanes: Value, part: Access, where: Value) -> None:
+        some, done = code.label("some"), code.label("told")
+        emitter.mask = code.and_(outer, lanes)
+        code.branch_if(code.icmp("ne", emitter.mask, code.const("i32", 0)), some, done)
+        code.place(some)
+        notify(emitter, part, where)
+        code.branch(done)
+        code.place(done)
+        emitter.mask = outer
+
+    whole = code.mask_bits(code.icmp("eq", size, code.const("i32", access.total_bytes)))
+    tell(whole, access, addresses)
+    parts, rest = code.label("parts"), code.label("rest")
+    code.branch_if(code.icmp("eq", code.and_(outer, code.not_(whole)), code.const("i32", 0)), rest, parts, likely=True)
+    code.place(parts)
+    for bytes_, type_ in ((8, "b64"), (4, "b32"), (2, "b16"), (1, "b8")):
+        if bytes_ < access.total_bytes:
+            some = code.icmp("ne", code.and_(size, code.const("i32", bytes_)), code.const("i32", 0))
+            ahead = code.and_(size, code.const("i32", -2 * bytes_ & 0x1F))
+            where = code.add(addresses, code.cast("zext", ahead, "i64"))
+            tell(code.mask_bits(some), replace(access, type=type_), where)
+    code.branch(rest)
+    code.place(rest)
 
 
 def _runs(origins: Sequence[int], places: Sequence[int], size: int) -> list[tuple[int, int]]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 from tilewright.errors import PtxError, TranslatorError
 from tilewright.ptx import tree
+from tilewright.ptx.printing import operand_text
 from tilewright.simt.events import VALUES_MAX, EventKind, Handler, Site
 from tilewright.simt.isa import Role, lower
 from tilewright.simt.translate import barriers, calls, generic, lanes, matrices, mbarriers, outline
@@ -301,6 +302,20 @@ def _emit_fence(emitter: Emitter, op: Op, guard: Value | None) -> None:
     emitter.event(EventKind.FENCE, op.instruction, emitter.mask)
 
 
+def _emit_group(emitter: Emitter, op: Op, guard: Value | None) -> None:
+    """Copies have ended when they are issued; instruments are told when the program may know."""
+    item, form = op.instruction, op.form
+    if form.has("wait_group"):
+        (left,) = item.operands
+        if not isinstance(left, tree.Immediate):
+            raise PtxError(f"{_at(emitter, op)} takes a number of groups (got {operand_text(left)})")
+        emitter.event(EventKind.WAIT, item, emitter.mask, emitter.code.const("i32", left.value))
+        return
+    emitter.event(EventKind.COMMIT, item, emitter.mask)
+    if form.has("wait_all"):
+        emitter.event(EventKind.WAIT, item, emitter.mask, emitter.code.const("i32", 0))
+
+
 def _emit_policy(emitter: Emitter, op: Op, guard: Value | None) -> None:
     """Caches are not there."""
     write(emitter, op.destinations[0], emitter.code.const("i64", 0), "b64", ANY_UNIFORM, guard)
@@ -351,6 +366,7 @@ _EMITTERS: dict[str, Callable[[Emitter, Op, Value | None], None]] = {
     "cvta": _emit_cvta,
     "isspacep": _emit_isspacep,
     "fence": _emit_fence,
+    "group": _emit_group,
     "policy": _emit_policy,
     "nothing": _emit_nothing,
     "mbarrier": _emit_mbarrier,

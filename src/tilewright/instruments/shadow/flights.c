@@ -1,0 +1,85 @@
+// Asynchronous copies: what a thread has in flight, in order, and what a wait ends.
+//
+// A copy is judged as a write when it is issued: what came before must be ordered before it. From then until a wait of
+// its thread that covers its group, any access of its bytes is a finding. That wait makes it a write of its thread at that
+// moment, which a barrier orders as any other.
+//
+// Source: PTX ISA, 9.7.9.25: cp.async.wait_group N waits until at most N of the youngest groups are pending, and covers no
+// copy that is in no group; cp.async.wait_all is a commit and a wait for all. Copies of one thread are not ordered.
+
+#include "judgement.h"
+
+void tw_shadow_turns_shared(TW_ACCESSES);
+
+static struct tw_flights *flights_of(const struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint32_t warp)
+{
+    return (struct tw_flights *)((char *)block + launch->flights_at) + warp;
+}
+
+// The lanes that have made as many groups as the lowest of a set.
+static uint32_t of_one_group(const struct tw_flights *flights, uint32_t lanes)
+{
+    return lanes & tw_where32((tw_i32_lanes)(clocks_of(&flights->groups) == flights->groups.of[tw_first_lane(lanes)]));
+}
+
+// Judge a copy as a write, and follow it; where too many are in flight, it counts as a store.
+__attribute__((noinline)) void tw_shadow_copy(TW_ACCESSES)
+{
+    struct tw_shadow_launch *of = launch;
+    struct tw_flights *flights = flights_of(of, block, warp->index);
+    for (uint32_t left = mask, with; left; left &= ~with) {
+        with = of_one_group(flights, left);
+        bool room = flights->count < TW_FLIGHTS_MAX;
+        tw_shadow_turns_shared(slot, warp, launch, block, counters, row, with, addresses, bytes, values,
+                               room ? how | TW_IS_COPY : how, element, heard);
+        if (!room) {
+            __atomic_fetch_add(&of->untracked, tw_lane_count(with), __ATOMIC_RELAXED);
+            continue;
+        }
+        struct tw_flight *flight = &flights->of[flights->count++];
+        *flight = (struct tw_flight){row, with, bytes, flights->groups.of[tw_first_lane(with)], {0}};
+        for (uint32_t lane = 0; lane < TW_LANES; lane++)
+            flight->at[lane] = (uint32_t)addresses[lane];
+    }
+}
+
+void tw_shadow_commit(TW_WHERE, uint32_t mask)
+{
+    struct tw_flights *flights = flights_of(launch, block, warp->index);
+    tw_u32_lanes groups = clocks_of(&flights->groups) - (tw_u32_lanes)tw_mask32(mask);
+    __builtin_memcpy(flights->groups.of, &groups, sizeof groups);
+}
+
+// Some lanes' bytes of a copy are written now, by their threads.
+static void land(const struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint32_t warp,
+                 const struct tw_flight *flight, uint32_t lanes)
+{
+    uint64_t site = flight->row < TW_SITE_MAX ? flight->row : TW_SITE_MAX, size = launch->cell_bytes;
+    uint64_t now = block->clocks[warp].now << TW_CLOCK_SHIFT | site << TW_SITE_SHIFT | warp << 5;
+    for (uint32_t left = lanes; left; left = tw_other_lanes(left)) {
+        uint32_t lane = tw_first_lane(left);
+        uint64_t end = (flight->at[lane] + flight->bytes + size - 1) / size;
+        for (uint64_t c = flight->at[lane] / size; c < end; c++)
+            if (in_flight(block->writes[c]))
+                block->writes[c] = now | lane;
+    }
+}
+
+// All groups of a lane but the youngest so many have ended.
+__attribute__((noinline)) void tw_shadow_wait(TW_WHERE, uint32_t mask, uint32_t groups)
+{
+    struct tw_shadow_block *mine = block;
+    struct tw_flights *flights = flights_of(launch, block, warp->index);
+    tw_u32_lanes made = clocks_of(&flights->groups);
+    uint32_t more = mask & tw_where32((tw_i32_lanes)(made > groups)), kept = 0;
+    for (uint32_t i = 0; i < flights->count; i++) {
+        struct tw_flight *flight = &flights->of[i];
+        uint32_t over = more & flight->lanes & tw_where32((tw_i32_lanes)(made - groups > flight->group));
+        land(launch, mine, warp->index, flight, over);
+        flight->lanes &= ~over;
+        if (flight->lanes && kept++ < i)
+            flights->of[kept - 1] = *flight;
+    }
+    flights->count = kept;
+    mine->version++;
+}

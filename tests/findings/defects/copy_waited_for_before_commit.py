@@ -1,0 +1,42 @@
+"""The wait comes before the commit: it covers groups alone, and the copies are in none yet."""
+
+import numpy as np
+from case import Case, cuda_cpp
+
+SOURCE = r"""
+#include <cuda_pipeline.h>
+
+extern "C" __global__ void waits_first(const float2 *x, float *out) {
+    __shared__ float2 tile[64];
+    __pipeline_memcpy_async(&tile[threadIdx.x], &x[threadIdx.x], 8);
+    __pipeline_wait_prior(0);
+    __pipeline_commit();
+    __syncthreads();
+    const float2 v = tile[threadIdx.x ^ 33];  // finds: TW306
+    out[threadIdx.x] = v.x * v.y;
+}
+
+extern "C" __global__ void commits_first(const float2 *x, float *out) {
+    __shared__ float2 tile[64];
+    __pipeline_memcpy_async(&tile[threadIdx.x], &x[threadIdx.x], 8);
+    __pipeline_commit();
+    __pipeline_wait_prior(0);
+    __syncthreads();
+    const float2 v = tile[threadIdx.x ^ 33];
+    out[threadIdx.x] = v.x * v.y;
+}
+"""
+
+
+def arguments(rng):
+    return rng.integers(0, 9, (64, 2)).astype(np.float32), np.zeros(64, np.float32)
+
+
+def reference(x, out):
+    return {1: x.prod(axis=1)[np.arange(64) ^ 33]}
+
+
+CASES = (
+    Case("copy_waits_first", cuda_cpp(__file__, SOURCE, "waits_first"), 1, 64, arguments, defective=True),
+    Case("copy_commits_first", cuda_cpp(__file__, SOURCE, "commits_first"), 1, 64, arguments, reference),
+)

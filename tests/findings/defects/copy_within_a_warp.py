@@ -1,0 +1,39 @@
+"""A warp's lanes wait for their own copies, and read those of other lanes without `__syncwarp`."""
+
+import numpy as np
+from case import Case, cuda_cpp
+
+SOURCE = r"""
+#include <cuda_pipeline.h>
+
+extern "C" __global__ void in_step(const float *x, float *out) {
+    __shared__ float tile[32];
+    __pipeline_memcpy_async(&tile[threadIdx.x], &x[threadIdx.x], 4);
+    __pipeline_commit();
+    __pipeline_wait_prior(0);
+    out[threadIdx.x] = tile[threadIdx.x ^ 1];  // finds: TW306
+}
+
+extern "C" __global__ void together(const float *x, float *out) {
+    __shared__ float tile[32];
+    __pipeline_memcpy_async(&tile[threadIdx.x], &x[threadIdx.x], 4);
+    __pipeline_commit();
+    __pipeline_wait_prior(0);
+    __syncwarp();
+    out[threadIdx.x] = tile[threadIdx.x ^ 1];
+}
+"""
+
+
+def arguments(rng):
+    return rng.standard_normal(32).astype(np.float32), np.zeros(32, np.float32)
+
+
+def reference(x, out):
+    return {1: x.reshape(16, 2)[:, ::-1].ravel()}
+
+
+CASES = (
+    Case("copy_in_step", cuda_cpp(__file__, SOURCE, "in_step"), 1, 32, arguments, defective=True),
+    Case("copy_together", cuda_cpp(__file__, SOURCE, "together"), 1, 32, arguments, reference),
+)
