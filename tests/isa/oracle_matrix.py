@@ -16,8 +16,9 @@ RULES = {
     "7.5": {"f16": (8, 24, 23)},
     "8.0": {"f16": (8, 24, 23), "bf16": (8, 24, 23), "tf32": (4, 24, 23)},
     "8.9": {"f16": (8, 24, 23), "bf16": (8, 24, 23), "tf32": (4, 24, 23), "fp8": (16, 13, 13)},
-    "9.0": {"f16": (16, 25, 23), "bf16": (16, 25, 23), "tf32": (8, 25, 23), "fp8": (32, 13, 13)},
-    "10.0": {"f16": (16, 25, 23), "bf16": (16, 25, 23), "tf32": (8, 25, 23), "fp8": (32, 25, 23)},
+    "9.0": {"f16": (16, 25, 23), "bf16": (16, 25, 23), "tf32": (8, 25, 23)},
+    "10.0": {"f16": (16, 25, 23), "bf16": (16, 25, 23), "tf32": (8, 25, 23)},
+    "12.0": {"f16": (16, 25, 23), "bf16": (16, 25, 23), "tf32": (8, 25, 23), "fp8": (32, 25, 23)},
 }
 #: Exponent bits, fraction bits and bias.
 FORMATS = {"f16": (5, 10, 15), "bf16": (8, 7, 127), "tf32": (8, 10, 127), "e4m3": (4, 3, 7), "e5m2": (5, 2, 15),
@@ -92,9 +93,61 @@ def bits_of(x: float, name: str) -> int:
     return int(struct.unpack(integer, struct.pack(code, x))[0])
 
 
+def ieee(total: Fraction, name: str, zero: float = 0.0) -> int:
+    """A sum rounded to nearest even."""
+    if total == 0:
+        return bits_of(zero, name)
+    return bits_of(_nearest(total, name), name)
+
+
+def _nearest(total: Fraction, name: str) -> float:
+    exponent_bits, fraction_bits, bias = FORMATS[name]
+    unit = _power(max(_grown(total), 1 - bias) - fraction_bits)
+    magnitude = round(abs(total) / unit) * unit
+    value = float(magnitude) if magnitude < _power((1 << exponent_bits) - 1 - bias) else math.inf
+    return math.copysign(value, total)
+
+
+def _fma(a: float, b: float, c: float, name: str) -> float:
+    """A fused multiply-add of the format."""
+    if not all(map(math.isfinite, (a, b, c))):
+        return c if math.isfinite(a) and math.isfinite(b) else a * b + c
+    exact = Fraction(a) * Fraction(b) + Fraction(c)
+    return value_of(ieee(exact, name, a * b + c), name)
+
+
+def by_halves(a: Sequence[int], b: Sequence[int], c: int, types: tuple[str, str, str], capability: str) -> int:
+    """What the assembler makes of 8-bit products for 9.0 and 10.0: F2FP to float16, HMMA twice from 0, then FADD."""
+    of_a, of_b, of_c = types
+    total = 0
+    for low in (True, False):
+        chosen = [i for i in range(len(a)) if (i % 4 < 2) == low]
+        halves = [[bits_of(value_of(x[i], name), "f16") for i in chosen] for x, name in ((a, of_a), (b, of_b))]
+        total = dot(*halves, total, ("f16", "f16", of_c), capability)
+    return bits_of(_fma(1.0, value_of(c, of_c), value_of(total, of_c), of_c), of_c)
+
+
+def quad(a: Sequence[int], b: Sequence[int], c: int, results: tuple[str, str], capability: str) -> int:
+    """m8n8k4, with the types of D and C: an instruction up to 7.5, then a function of multiply-adds in float32."""
+    of_d, of_c = results
+    if capability in ("7.0", "7.5"):
+        return dot(a, b, bits_of(value_of(c, of_c), of_d), ("f16", "f16", of_d), capability)
+    x, y = ([value_of(bits, "f16") for bits in line] for line in (a, b))
+    start = value_of(c, of_c)
+    first = _fma(x[1], y[1], _fma(x[0], y[0], 0.0, "f32"), "f32")
+    if of_d == "f32":
+        chain = _fma(x[3], y[3], _fma(x[2], y[2], first, "f32"), "f32")
+        return bits_of(_fma(1.0, start, chain, "f32"), "f32")
+    second = _fma(x[3], y[3], _fma(x[2], y[2], 0.0, "f32"), "f32")
+    total = _fma(1.0, _fma(1.0, start, first, "f32"), second, "f32")
+    return bits_of(total, "f16") if not math.isfinite(total) or total == 0 else ieee(Fraction(total), "f16")
+
+
 def dot(a: Sequence[int], b: Sequence[int], c: int, types: tuple[str, str, str], capability: str) -> int:
     """One result: the bits of c + a[0] b[0] + ..., for types of A, B and C."""
     of_a, of_b, of_c = types
+    if of_a in ("e4m3", "e5m2") and capability in ("9.0", "10.0"):
+        return by_halves(a, b, c, types, capability)
     group, fraction, kept = RULES[capability]["fp8" if of_a in ("e4m3", "e5m2") else of_a]
     for start in range(0, len(a), group):
         factors = [(value_of(x, of_a), value_of(y, of_b)) for x, y in zip(a[start:][:group], b[start:][:group])]  # noqa: B905

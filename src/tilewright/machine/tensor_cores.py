@@ -10,13 +10,17 @@ from typing import Any
 from tilewright.machine.gpu import Gpu
 from tilewright.native.once import once
 
+#: In groups that are aligned, cut off and added exactly; as float16 in two parts; or one after another.
+WAYS = ("fused", "halves", "chained")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
     """How products are added: terms are aligned to the largest exponent, cut off, and added exactly."""
 
-    group: int  #: Products that are added at once, with C.
-    fraction: int  #: Bits that terms keep below the largest exponent.
+    way: str = "fused"  #: One of `WAYS`; the fields below are of the first.
+    group: int = 0  #: Products that are added at once, with C.
+    fraction: int = 0  #: Bits that terms keep below the largest exponent.
     kept: int  #: Fraction bits of a float32 result.
     floor: int  #: Least exponent that terms are aligned to.
 

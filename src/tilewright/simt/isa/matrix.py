@@ -1,7 +1,7 @@
 """Products of matrices by a warp.
 
 Source: PTX ISA, section 9.7.14.5 (mma). A meaning of kind `matrix` gives the function of the runtime that computes the
-form, and the numbers that it is called with (`runtime/matrices.c`).
+form (`runtime/matrices.c`, `runtime/matrices_exact.c`), and the numbers that it is called with.
 """
 
 from __future__ import annotations
@@ -15,8 +15,14 @@ from tilewright.simt.translate.state import FORMATS
 
 rows = Table()
 
-_BITS = {"f16": 16, "bf16": 16, "tf32": 32, "e4m3": 8, "e5m2": 8}
-_RESULT_BITS = {"f16": 16, "f32": 32}
+_LANES = 32
+#: Flags of `tw_mma_integer`.
+_SIGNED_A, _SIGNED_B, _SATURATE = 1, 2, 4
+
+
+def _bits(type_: str) -> int:
+    """Bits that an element takes: tf32 lies in 32."""
+    return {"tf32": 32, "e4m3": 8, "e5m2": 8}.get(type_) or int(re.sub(r"\D", "", type_))
 
 
 def _extents(form: Form) -> tuple[int, int, int]:
@@ -26,25 +32,99 @@ def _extents(form: Form) -> tuple[int, int, int]:
 
 
 def _counts(form: Form) -> Mapping[str, int]:
-    """Registers of 32 bits that a lane holds of each matrix."""
+    """Registers that a lane holds of each matrix."""
     m, n, k = _extents(form)
-    sizes = {"d": m * n * _RESULT_BITS[form["dtype"]], "c": m * n * _RESULT_BITS[form["ctype"]]}
-    sizes |= {"a": m * k * _BITS[form["atype"]], "b": k * n * _BITS[form["btype"]]}
-    return {letter: bits // (32 * 32) for letter, bits in sizes.items()}
+    products = 4 if form["atype"] == "f16" and form["shape"] == "m8n8k4" else 1
+    found = {}
+    for letter, elements in {"a": m * k, "b": k * n, "c": m * n, "d": m * n}.items():
+        bits = _bits(form[f"{letter}type"])
+        found[letter] = products * elements * bits // (max(bits, 32) * _LANES)
+    return found
 
 
-_REGISTERS = {"a": "b32", "b": "b32", "c": "b32", "d": "b32"}
-_mma = functools.partial(
-    rows.row, section="9.7.14.5.14", types=_REGISTERS, counts=_counts, kind="matrix", cost="tensor"
+_matrix = functools.partial(
+    rows.row,
+    section="9.7.14.5.14",
+    types={"a": "b32", "b": "b32", "c": "b32", "d": "b32"},
+    counts=_counts,
+    kind="matrix",
+    cost="tensor",
+    note="exact on every GPU",
+)
+_floats = functools.partial(_matrix, note="the bits are those of the launch's GPU")
+_quads = functools.partial(
+    _floats,
+    "mma.sync.aligned.shape.alayout.blayout.dtype.atype.btype.ctype d, a, b, c;",
+    shape="m8n8k4",
+    alayout="row col",
+    blayout="row col",
+    atype="f16",
+    btype="f16",
+)
+_plain = functools.partial(_floats, "mma.sync.aligned.shape.row.col.dtype.atype.btype.ctype d, a, b, c;")
+
+
+@_quads(dtype="f32", ctype="f16 f32")
+@_quads(dtype="f16", ctype="f16")
+def mma_quads(form: Form) -> tuple[str, tuple[int, ...]]:
+    """Four products of 8 by 8 by 4, each by eight lanes."""
+    layouts = (form["alayout"] == "row") + 2 * (form["blayout"] == "col")
+    return "tw_mma_quads", (layouts, int(form["dtype"] == "f16"), int(form["ctype"] == "f16"))
+
+
+@_plain(shape="m16n8k8 m16n8k16", dtype="f16", atype="f16", btype="f16", ctype="f16")
+@_plain(shape="m16n8k8 m16n8k16", dtype="f32", atype="f16", btype="f16", ctype="f32")
+@_plain(shape="m16n8k8 m16n8k16", dtype="f32", atype="bf16", btype="bf16", ctype="f32")
+@_plain(shape="m16n8k4 m16n8k8", dtype="f32", atype="tf32", btype="tf32", ctype="f32")
+@_plain(shape="m16n8k16 m16n8k32", dtype="f16", atype="e4m3 e5m2", btype="e4m3 e5m2", ctype="f16")
+@_plain(shape="m16n8k16 m16n8k32", dtype="f32", atype="e4m3 e5m2", btype="e4m3 e5m2", ctype="f32")
+def mma_floats(form: Form) -> tuple[str, tuple[int, ...]]:
+    """D = A B + C, in groups of products as the launch's GPU adds them."""
+    *_, k = _extents(form)
+    return "tw_mma_float", (FORMATS[form["atype"]], FORMATS[form["btype"]], k, int(form["dtype"] == "f16"))
+
+
+@_matrix(
+    "mma.sync.aligned.shape.row.col{.rnd}.dtype.atype.btype.ctype d, a, b, c;",
+    types={"a": "f64", "b": "f64", "c": "f64", "d": "f64"},
+    shape="m8n8k4 m16n8k4 m16n8k8 m16n8k16",
+    rnd="rn",
+    dtype="f64",
+    atype="f64",
+    btype="f64",
+    ctype="f64",
+    note="fused multiply-adds in ascending k",
+)
+def mma_doubles(form: Form) -> tuple[str, tuple[int, ...]]:
+    """D = A B + C of float64."""
+    m, _, k = _extents(form)
+    return "tw_mma_double", (m, k)
+
+
+_integers = functools.partial(
+    _matrix, "mma.sync.aligned.shape.row.col{.satfinite}.dtype.atype.btype.ctype d, a, b, c;", dtype="s32", ctype="s32"
 )
 
 
-@_mma(
-    "mma.sync.aligned.shape.row.col.dtype.atype.btype.ctype d, a, b, c;",
-    shape="m16n8k16", dtype="f32", atype="f16", btype="f16", ctype="f32",
-)  # fmt: skip
-def mma(form: Form) -> tuple[str, tuple[int, ...]]:
-    """D = A B + C of floats, in groups of products as the launch's GPU adds them."""
-    *_, k = _extents(form)
-    halves = form["dtype"] == "f16"
-    return "tw_mma_float", (FORMATS[form["atype"]], FORMATS[form["btype"]], k, int(halves))
+@_integers(shape="m8n8k16 m16n8k16 m16n8k32", atype="s8 u8", btype="s8 u8")
+@_integers(shape="m8n8k32 m16n8k32 m16n8k64", atype="s4 u4", btype="s4 u4")
+def mma_integers(form: Form) -> tuple[str, tuple[int, ...]]:
+    """D = A B + C, which wraps or saturates."""
+    m, _, k = _extents(form)
+    flags = _SIGNED_A * (form["atype"][0] == "s") + _SIGNED_B * (form["btype"][0] == "s")
+    return "tw_mma_integer", (m, k, _bits(form["atype"]), flags + _SATURATE * form.has("satfinite"))
+
+
+@_matrix(
+    "mma.sync.aligned.shape.row.col.dtype.atype.btype.ctype.op.popc d, a, b, c;",
+    shape="m8n8k128 m16n8k128 m16n8k256",
+    dtype="s32",
+    atype="b1",
+    btype="b1",
+    ctype="s32",
+    op="xor and",
+)
+def mma_bits(form: Form) -> tuple[str, tuple[int, ...]]:
+    """How many bits differ between a row and a column, or are set in both."""
+    m, _, k = _extents(form)
+    return "tw_mma_bits", (m, k, int(form["op"] == "and"))

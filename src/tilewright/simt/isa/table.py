@@ -58,6 +58,7 @@ KINDS = {
 _TYPE = re.compile(r"[usb]\d+(x2)?|b?f\d+(x2)?|tf32|pred|e\dm\d(x2)?")
 _SPACE = re.compile(r"(global|shared|local|const|param)(::\w+)?")
 _LAYOUT = re.compile("row|col")
+_LOGIC = re.compile("xor|and|popc")
 COSTS = ("integer", "half", "float", "double", "transcendental", "convert", "memory", "control", "warp", "tensor")
 
 
@@ -202,10 +203,12 @@ class Row:
     def ordered(self) -> tuple[frozenset[int], ...]:
         """For each dotted part the others it keeps its order with.
 
-        Types with types, layouts with layouts, state spaces with state spaces, and parts that share a value.
+        Types with types, layouts, state spaces and bitwise operations likewise, and parts that share a value.
         """
         values = [{v for values in part.values() for v in values} for part, _ in self.parts]
-        kinds = [next((k for k in (_TYPE, _SPACE, _LAYOUT) if all(map(k.fullmatch, of))), None) for of in values]
+        kinds = [
+            next((k for k in (_TYPE, _SPACE, _LAYOUT, _LOGIC) if all(map(k.fullmatch, of))), None) for of in values
+        ]
         numbers = range(len(values))
         return tuple(
             frozenset(u for u in numbers if u != i and ((kinds[i] and kinds[i] is kinds[u]) or values[i] & values[u]))

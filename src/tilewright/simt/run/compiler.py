@@ -32,6 +32,10 @@ _RUNTIME = (
     "tw_scatter",
     "tw_move",
     "tw_mma_float",
+    "tw_mma_quads",
+    "tw_mma_integer",
+    "tw_mma_bits",
+    "tw_mma_double",
 )
 _FILES = (
     "scheduler.c",
@@ -40,6 +44,7 @@ _FILES = (
     "frames.c",
     "gathers.c",
     "matrices.c",
+    "matrices_exact.c",
     "mbarriers.c",
     "printing.c",
 )

@@ -1,35 +1,13 @@
-// Products of matrices by a warp: D = A B + C.
-//
-// A lane holds elements that lie side by side along k in one register of 32 bits: a chunk. In A, lane l has chunk l % 4 of
-// row l / 4; register 1 is eight rows below register 0, registers 2 and 3 four chunks to the right. In B, lane l has
-// chunk l % 4 of column l / 4, and register 1 is four chunks below. In C and D, lane l has columns 2 (l % 4) and one more
-// of row l / 4, and then of the row eight below. Source: PTX ISA, 9.7.14.5, figures of the fragments.
+// Products of matrices of floats by a warp: D = A B + C.
 
+#include "fragments.h"
 #include "instrument.h"
 #include "products.h"
 #include "runtime.h"
 
-enum { ROWS = 16, COLUMNS = 8, CHUNKS = 4 };
-
-static inline uint32_t element_bits(uint32_t format)
-{
-    return format == TW_TF32 ? 32 : format >= TW_E4M3 ? 8 : 16;
-}
-
-static inline uint32_t element(const uint32_t *lanes, uint32_t lane, uint32_t which, uint32_t bits)
-{
-    return bits == 32 ? lanes[lane] : lanes[lane] >> (which * bits) & ((1u << bits) - 1);
-}
-
-// An element of a row of A or a column of B, which have registers `apart` each other every four chunks.
-static inline uint32_t element_along(const uint32_t *registers, uint32_t line, uint32_t k, uint32_t bits, uint32_t apart)
-{
-    const uint32_t each = 32 / bits, chunk = k / each;
-    return element(registers + chunk / CHUNKS * apart * TW_LANES, line % 8 * CHUNKS + chunk % CHUNKS, k % each, bits);
-}
-
+// An instruction whose matrices lie in memory.
 struct product {
-    const struct tw_tensor_rule *rule;
+    const struct tw_tensor_rule *rules;
     uint32_t a_format;
     uint32_t b_format;
     uint32_t k;
@@ -40,37 +18,84 @@ struct product {
     uint32_t *d;
 };
 
-// Where an element of C or D lies: its word, and its first bit there.
-static inline uint32_t word_of(const struct product *p, uint32_t row, uint32_t column)
-{
-    const uint32_t lane = row % 8 * 4 + column / 2;
-    return (p->half ? row / 8 : row / 8 * 2 + column % 2) * TW_LANES + lane;
-}
+enum { ROWS = 16 };
 
 static void plain_result(const struct product *p, uint32_t row, uint32_t column)
 {
-    uint32_t a[PRODUCTS_MOST], b[PRODUCTS_MOST];
+    ALIGNED struct factors f;
+    f.a_format = p->a_format;
+    f.b_format = p->b_format;
+    f.count = p->k;
+    const uint32_t a_bits = element_bits(p->a_format), b_bits = element_bits(p->b_format);
+    const uint32_t *a = p->a + row / 8 * TW_LANES;
     for (uint32_t k = 0; k < p->k; k++) {
-        a[k] = element_along(p->a + row / 8 * TW_LANES, row, k, element_bits(p->a_format), 2);
-        b[k] = element_along(p->b, column, k, element_bits(p->b_format), 1);
+        f.a[k] = part_of(a[word_along(row, k, 32 / a_bits, 2)], k % (32 / a_bits), a_bits);
+        f.b[k] = part_of(p->b[word_along(column, k, 32 / b_bits, 1)], k % (32 / b_bits), b_bits);
     }
-    const uint32_t at = word_of(p, row, column), shift = p->half ? column % 2 * 16 : 0;
+    const uint32_t at = word_of_result(row, column, p->half), shift = p->half ? column % 2 * 16 : 0;
     const uint32_t mask = p->half ? 0xffffu : ~0u;
-    const uint32_t c = p->c[at] >> shift & mask;
-    const uint32_t result = dot(p->rule, p->a_format, p->b_format, a, b, p->k, c, p->half);
+    const uint32_t result = dot(p->rules, &f, p->c[at] >> shift & mask, p->half);
     p->d[at] = (p->d[at] & ~(mask << shift)) | result << shift;
 }
 
-// Registers of A, B and C follow each other in `sources`.
+// m16n8k4 to m16n8k32. Registers of A, B and C follow each other in `sources`.
 void tw_mma_float(const struct tw_context *context, uint32_t *results, const uint32_t *sources, uint32_t a_format,
                   uint32_t b_format, uint32_t k, uint32_t half)
 {
-    const uint32_t a_registers = ROWS * k * element_bits(a_format) / 1024;
-    const uint32_t b_registers = COLUMNS * k * element_bits(b_format) / 1024;
-    const uint32_t *b = sources + a_registers * TW_LANES;
-    const struct product p = {context->tensor_rules + a_format, a_format, b_format, k, half,
-                              sources, b, b + b_registers * TW_LANES, results};
+    const uint32_t *b = sources + ROWS * k * element_bits(a_format) / 32;
+    const uint32_t *c = b + COLUMNS * k * element_bits(b_format) / 32;
+    const struct product p = {context->tensor_rules, a_format, b_format, k, half, sources, b, c, results};
     for (uint32_t row = 0; row < ROWS; row++)
         for (uint32_t column = 0; column < COLUMNS; column++)
             plain_result(&p, row, column);
+}
+
+// -- m8n8k4: four products, each by eight lanes -----------------------------------------------------------------------
+
+enum { QUAD_ROWS = 8, QUAD_K = 4 };
+
+// Element k of a line of a group's A or B, half a word. `along`: a lane holds what lies side by side along k.
+static uint32_t quad_element(const uint32_t *registers, uint32_t group, uint32_t line, uint32_t k, bool along)
+{
+    const uint32_t lane = group * 4 + line / 4 * 16 + (along ? line % 4 : k), i = along ? k : line % 4;
+    return registers[i / 2 * TW_LANES + lane] >> (i % 2 * 16) & 0xffff;
+}
+
+// The word of an element of C or D and, of float16, which half.
+static uint32_t quad_word(uint32_t group, uint32_t row, uint32_t column, bool half, uint32_t *shift)
+{
+    const uint32_t first = group * 4 + row / 4 * 16;
+    *shift = half ? column % 2 * 16 : 0;
+    if (half)
+        return column / 2 * TW_LANES + first + row % 4;
+    const uint32_t i = (column & 4) | (row & 2) | (column & 1);
+    return i * TW_LANES + first + (row & 1) + (column & 2);
+}
+
+// Bits of `layouts`: A is by rows, B by columns. `d_half`, `c_half`: they are float16.
+void tw_mma_quads(const struct tw_context *context, uint32_t *results, const uint32_t *sources, uint32_t layouts,
+                  uint32_t d_half, uint32_t c_half)
+{
+    const struct tw_tensor_rule *rule = context->tensor_rules + TW_M8N8K4;
+    const uint32_t *b = sources + 2 * TW_LANES, *c = b + 2 * TW_LANES;
+    __builtin_memset(results, 0, (d_half ? 4 : 8) * TW_LANES * sizeof *results);
+    for (uint32_t at = 0; at < 4 * QUAD_ROWS * QUAD_ROWS; at++) {
+        const uint32_t group = at / (QUAD_ROWS * QUAD_ROWS), row = at / QUAD_ROWS % QUAD_ROWS, column = at % QUAD_ROWS;
+        ALIGNED struct factors f;
+        f.a_format = f.b_format = TW_F16;
+        f.count = QUAD_K;
+        for (uint32_t k = 0; k < QUAD_K; k++) {
+            f.a[k] = quad_element(sources, group, row, k, layouts & 1);
+            f.b[k] = quad_element(b, group, column, k, layouts >> 1 & 1);
+        }
+        uint32_t shift;
+        uint32_t given = c[quad_word(group, row, column, c_half, &shift)] >> shift & (c_half ? 0xffff : ~0u);
+        uint32_t result;
+        if (rule->way == TW_CHAINED)
+            result = in_chain(&f, c_half ? float_of_half(given) : float_of(given), d_half);
+        else
+            result = in_groups(rule, &f, c_half && !d_half ? converted(given, TW_F16, F32_FORMAT) : given, d_half);
+        const uint32_t word = quad_word(group, row, column, d_half, &shift);
+        results[word] |= result << shift;
+    }
 }

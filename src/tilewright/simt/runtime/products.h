@@ -50,6 +50,9 @@ static inline struct format format_of(uint32_t number)
     }
 }
 
+// Arrays on the stack lie on other addresses on each target, unless told.
+#define ALIGNED __attribute__((aligned(64)))
+
 // A number, significand * 2^unit; `exponent` is what it is aligned by.
 struct number {
     int64_t significand;
@@ -64,16 +67,15 @@ static inline struct number decoded(struct format format, uint32_t bits)
     const uint32_t most = (1u << format.exponent_bits) - 1, below = (1u << format.fraction_bits) - 1;
     const uint32_t field = bits >> format.fraction_bits & most, fraction = bits & below;
     const bool negative = bits >> (format.exponent_bits + format.fraction_bits) & 1;
-    struct number found = {0};
+    uint32_t special = 0;
     if (field == most && format.specials == HAS_INFINITY)
-        found.special = fraction ? NOT_A_NUMBER : negative ? NEGATIVE_INFINITY : POSITIVE_INFINITY;
+        special = fraction ? NOT_A_NUMBER : negative ? NEGATIVE_INFINITY : POSITIVE_INFINITY;
     if (field == most && fraction == below && format.specials == ONE_NAN)
-        found.special = NOT_A_NUMBER;
+        special = NOT_A_NUMBER;
     const int64_t magnitude = field ? fraction | (below + 1) : fraction;
-    found.significand = negative ? -magnitude : magnitude;
-    found.exponent = (int32_t)(field ? field : 1) - format.bias;
-    found.unit = found.exponent - (int32_t)format.fraction_bits;
-    return found;
+    const int32_t exponent = (int32_t)(field ? field : 1) - format.bias;
+    const int32_t unit = exponent - (int32_t)format.fraction_bits;
+    return (struct number){negative ? -magnitude : magnitude, exponent, unit, special};
 }
 
 static inline struct number product_of(struct number a, struct number b)
@@ -130,8 +132,8 @@ static inline int32_t exponent_of(struct total sum)
     return sum.unit + 63 - (magnitude ? __builtin_clzll(magnitude) : 64);
 }
 
-// The bits of a sum in a format of so many exponent and fraction bits, of which `kept` are not 0: cut off, or rounded to
-// nearest even. An overflow gives infinity.
+// The bits of a sum in a format, of whose fraction bits so many are kept: cut off, or rounded to nearest even. An
+// overflow gives infinity.
 static inline uint32_t encoded(struct total sum, struct format format, uint32_t kept, bool nearest)
 {
     const uint32_t sign = (uint32_t)(sum.units < 0) << (format.exponent_bits + format.fraction_bits);
@@ -159,23 +161,119 @@ static inline uint32_t encoded(struct total sum, struct format format, uint32_t 
     return sign | (bits >= infinity ? infinity : (uint32_t)bits);
 }
 
-enum { PRODUCTS_MOST = 256 };  // of one result, sparse ones with their zeros
+enum {
+    PRODUCTS_MOST = 256,  // of one result, sparse ones with their zeros
+};
 
-// c + a[0] b[0] + a[1] b[1] + ..., by groups. `half`: c and the result are float16, else float32.
-static inline uint32_t dot(const struct tw_tensor_rule *rule, uint32_t a_format, uint32_t b_format, const uint32_t *a,
-                           const uint32_t *b, uint32_t count, uint32_t c, bool half)
+// A row of A and a column of B as they are, and what is known of them.
+struct factors {
+    uint32_t a_format;
+    uint32_t b_format;
+    uint32_t count;
+    uint32_t a[PRODUCTS_MOST];
+    uint32_t b[PRODUCTS_MOST];
+};
+
+static inline uint32_t in_groups(const struct tw_tensor_rule *rule, const struct factors *f, uint32_t c, bool half)
 {
-    const struct format of_a = format_of(a_format), of_b = format_of(b_format);
+    const struct format of_a = format_of(f->a_format), of_b = format_of(f->b_format);
     const struct format of_c = format_of(half ? TW_F16 : F32_FORMAT);
-    struct number terms[PRODUCTS_MOST + 1];
-    for (uint32_t start = 0; start < count; start += (uint32_t)rule->group) {
+    ALIGNED struct number terms[PRODUCTS_MOST + 1];
+    for (uint32_t start = 0; start < f->count; start += (uint32_t)rule->group) {
         uint32_t number = 0;
-        for (uint32_t i = start; i < count && number < (uint32_t)rule->group; i++)
-            terms[number++] = product_of(decoded(of_a, a[i]), decoded(of_b, b[i]));
+        for (uint32_t i = start; i < f->count && number < (uint32_t)rule->group; i++)
+            terms[number++] = product_of(decoded(of_a, f->a[i]), decoded(of_b, f->b[i]));
         terms[number++] = decoded(of_c, c);
         c = encoded(sum_of(terms, number, rule), of_c, half ? 10 : (uint32_t)rule->kept, half);
     }
     return c;
+}
+
+static inline float float_of(uint32_t bits)
+{
+    float x;
+    __builtin_memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+// The bits of a float; all NaNs are one.
+static inline uint32_t bits_of(float x)
+{
+    uint32_t bits;
+    __builtin_memcpy(&bits, &x, sizeof bits);
+    return x == x ? bits : 0x7fffffff;
+}
+
+// A number of any format in another one, cut off to it or rounded.
+static inline uint32_t converted(uint32_t bits, uint32_t from, uint32_t to)
+{
+    const struct number x = decoded(format_of(from), bits);
+    const struct format format = format_of(to);
+    const uint32_t sign_bit = 1u << (format.exponent_bits + format.fraction_bits);
+    const struct format before = format_of(from);
+    const bool negative = bits >> (before.exponent_bits + before.fraction_bits + before.unused) & 1;
+    if (!x.significand && !x.special)
+        return negative ? sign_bit : 0;
+    return encoded((struct total){x.significand, x.unit, x.special}, format, format.fraction_bits, true);
+}
+
+static inline float float_of_half(uint32_t bits)
+{
+    return float_of(converted(bits, TW_F16, F32_FORMAT));
+}
+
+// The sum of two numbers of the result's format, rounded to nearest.
+static inline uint32_t added(uint32_t c, uint32_t x, bool half)
+{
+    if (!half)
+        return bits_of(float_of(c) + float_of(x));
+    if (!((c | x) & 0x7fff))
+        return c & x;
+    const struct format format = format_of(TW_F16);
+    ALIGNED const struct number terms[2] = {decoded(format, c), decoded(format, x)};
+    static const struct tw_tensor_rule exact = {.fraction = 40, .floor = -14};  // as wide as two float16 can lie apart
+    return encoded(sum_of(terms, 2, &exact), format, 10, true);
+}
+
+// Products of 8 bits as GPUs without such tensor cores make them: of every four the first two by an instruction of
+// float16, the others by a second one.
+static inline uint32_t by_halves(const struct tw_tensor_rule *rule, const struct factors *f, uint32_t c, bool half)
+{
+    ALIGNED struct factors part;
+    uint32_t sum = 0;
+    part.a_format = part.b_format = TW_F16;
+    for (uint32_t second = 0; second < 2; second++) {
+        part.count = 0;
+        for (uint32_t i = 0; i < f->count; i++)
+            if (i / 2 % 2 == second) {
+                part.a[part.count] = converted(f->a[i], f->a_format, TW_F16);
+                part.b[part.count++] = converted(f->b[i], f->b_format, TW_F16);
+            }
+        sum = in_groups(rule, &part, sum, half);
+    }
+    return added(c, sum, half);
+}
+
+// Four products of float16 as GPUs without such an instruction make them, in float32. `half`: the result is float16.
+static inline uint32_t in_chain(const struct factors *f, float c, bool half)
+{
+    ALIGNED float a[4];
+    ALIGNED float b[4];
+    for (uint32_t i = 0; i < 4; i++) {
+        a[i] = float_of_half(f->a[i]);
+        b[i] = float_of_half(f->b[i]);
+    }
+    const float first = __builtin_fmaf(a[1], b[1], a[0] * b[0] + 0.0f);
+    if (half)
+        return converted(bits_of(c + first + __builtin_fmaf(a[3], b[3], a[2] * b[2])), F32_FORMAT, TW_F16);
+    return bits_of(c + __builtin_fmaf(a[3], b[3], __builtin_fmaf(a[2], b[2], first)));
+}
+
+// c + a[0] b[0] + a[1] b[1] + ..., as the GPU adds them. `half`: c and the result are float16, else float32.
+static inline uint32_t dot(const struct tw_tensor_rule *rules, const struct factors *f, uint32_t c, bool half)
+{
+    const struct tw_tensor_rule *rule = rules + f->a_format;
+    return rule->way == TW_HALVES ? by_halves(rules + TW_F16, f, c, half) : in_groups(rule, f, c, half);
 }
 
 #endif

@@ -54,13 +54,19 @@ enum {
     // Barriers of a block. Source: PTX ISA, 9.7.13.1 ("sixteen barriers numbered 0..15").
     TW_BARRIERS = 16,
 
-    // Formats of the elements of matrices.
+    // Formats of the elements of matrices: of each the GPU has a rule, and one more for m8n8k4 of float16.
     TW_F16 = 0,
     TW_BF16 = 1,
     TW_TF32 = 2,
     TW_E4M3 = 3,
     TW_E5M2 = 4,
-    TW_FORMATS = 5,
+    TW_M8N8K4 = 5,
+    TW_RULES = 6,
+
+    // How products are added.
+    TW_FUSED = 0,   // in groups: aligned, cut off, and added exactly
+    TW_HALVES = 1,  // as float16, by its rule, in two parts; then C is added
+    TW_CHAINED = 2,  // one after another, each rounded to nearest
 
     // An mbarrier is 64 bits of shared memory: the arrivals that each phase takes, those that this one still waits for,
     // the bytes of transactions that are pending (signed), and the phase, which counts from 0 modulo 8. Its parity is
@@ -90,6 +96,7 @@ struct tw_warp;
 
 // How the GPU of a launch adds the products of a matrix instruction; one for each format of their elements.
 struct tw_tensor_rule {
+    int32_t way;       // one of the three above
     int32_t group;     // products that are added at once, with C
     int32_t fraction;  // bits that terms keep below the largest exponent
     int32_t floor;     // least exponent that terms are aligned to

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.machine import Gpu
-from tilewright.machine.tensor_cores import rule
+from tilewright.machine.tensor_cores import WAYS, rule
 from tilewright.native.header import header
 
 _RECORDS: Final = header(Path(__file__).parents[1] / "runtime" / "records.h")
@@ -48,8 +48,11 @@ BARRIER_ID, BARRIER_COUNT, BARRIER_COUNTS, BARRIER_IDS, BARRIER_FORMS, BARRIER_R
     "BARRIER_ID", "BARRIER_COUNT", "BARRIER_COUNTS", "BARRIER_IDS", "BARRIER_FORMS", "BARRIER_REDUCED"
 )
 
-#: Formats of the elements of matrices, by the manual's names; each has a number, and a rule of its own.
-FORMATS: Final = {name: _RECORDS.numbers[f"TW_{name.upper()}"] for name in ("f16", "bf16", "tf32", "e4m3", "e5m2")}
+#: Formats of the elements of matrices by the manual's names, and m8n8k4 of float16: each has a rule of its own.
+FORMATS: Final = {
+    name: _RECORDS.numbers[f"TW_{name.upper()}"] for name in ("f16", "bf16", "tf32", "e4m3", "e5m2", "m8n8k4")
+}
+_WAYS: Final = {way: _RECORDS.numbers[f"TW_{way.upper()}"] for way in WAYS}
 _RULE: Final = _STRUCTS["tw_tensor_rule"].dtype
 
 (MBARRIER_COUNT, MBARRIER_SURPLUS, MBARRIER_BYTES, MBARRIER_COMPLETES, MBARRIER_LEFT) = _numbers(
@@ -93,5 +96,5 @@ def tensor_rules(gpu: Gpu) -> npt.NDArray[Any]:
     rules = np.zeros(len(FORMATS), _RULE)
     for name, number in FORMATS.items():
         found = rule(gpu, name)
-        rules[number] = found.group, found.fraction, found.floor, found.kept
+        rules[number] = _WAYS[found.way], found.group, found.fraction, found.floor, found.kept
     return rules
