@@ -34,6 +34,7 @@ MODULES = (
     "warp",
     "shuffle",
     "matrix",
+    "warpgroup",
 )
 
 

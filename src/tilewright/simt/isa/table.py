@@ -42,6 +42,7 @@ KINDS = {
     "atomic": "one lane after another: emit(code, form, pointer, *sources) gives the old values",
     "memory": "loads and stores, placed by translate.access",
     "copy": "from one place of memory to another, placed by translate.copies",
+    "warpgroup": "as matrix, of a warpgroup, whose other operands lie in shared memory, where descriptors say",
     "barrier": "placed by translate.graph, which ends blocks there, and by the runtime",
     "mbarrier": "barriers in shared memory, placed by translate.mbarriers",
     "await": "a test of such a barrier's phase; one that fails ends the warp's turn",
@@ -95,6 +96,7 @@ class Row:
     types: Mapping[str, str] = field(default_factory=dict)
     #: Of operands that are lists in braces: how many registers each letter has, from the bound form.
     counts: Callable[[Form], Mapping[str, int]] | None = None
+    updates: bool = False  #: Whether it reads what it writes, its first operand, as first source too.
     kind: str = "lane"  #: Who places the instruction: one of `KINDS`.
     #: How the result's shape follows from the operands'; `NONE` where only the general rule applies.
     linear: Linear = Linear.NONE
@@ -324,6 +326,7 @@ class Table:
         section: str,
         types: Mapping[str, str] | None = None,
         counts: Callable[[Form], Mapping[str, int]] | None = None,
+        updates: bool = False,
         kind: str = "lane",
         linear: str = "",
         cost: str = "integer",
@@ -337,7 +340,20 @@ class Table:
         def register(emit: Meaning) -> Meaning:
             for syntax in syntaxes:
                 self.add(
-                    Row(syntax, section, emit, values, types or {}, counts, kind, Linear(linear), cost, note, fixed)
+                    Row(
+                        syntax,
+                        section,
+                        emit,
+                        values,
+                        types or {},
+                        counts,
+                        updates,
+                        kind,
+                        Linear(linear),
+                        cost,
+                        note,
+                        fixed,
+                    )
                 )
             return emit
 

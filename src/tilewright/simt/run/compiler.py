@@ -36,6 +36,7 @@ _RUNTIME = (
     "tw_mma_integer",
     "tw_mma_bits",
     "tw_mma_double",
+    "tw_wgmma",
 )
 _FILES = (
     "scheduler.c",
@@ -47,6 +48,7 @@ _FILES = (
     "matrices_exact.c",
     "mbarriers.c",
     "printing.c",
+    "warpgroups.c",
 )
 
 

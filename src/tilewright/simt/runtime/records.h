@@ -84,6 +84,14 @@ enum {
     // Rounds of a block's warps in which each waits for an mbarrier in vain, and nothing else happens.
     TW_AWAIT_ROUNDS = 10000,
 
+    // What a product of a warpgroup does, as bits.
+    TW_WGMMA_KEEPS = 1,      // adds to the result as it was
+    TW_WGMMA_HALF = 2,       // C and D are float16
+    TW_WGMMA_NEGATES_A = 4,
+    TW_WGMMA_NEGATES_B = 8,
+    TW_WGMMA_ACROSS_A = 16,  // elements side by side belong to different rows
+    TW_WGMMA_ACROSS_B = 32,  // to different columns
+
     TW_PRINT_ARGUMENT_BYTES = 256,
 
     // How much of a worker's stack called functions may fill; the rest is for one frame.

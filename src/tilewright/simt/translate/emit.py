@@ -10,7 +10,7 @@ from tilewright.ptx import tree
 from tilewright.ptx.printing import operand_text
 from tilewright.simt.events import VALUES_MAX, EventKind, Handler, Site
 from tilewright.simt.isa import Role, lower
-from tilewright.simt.translate import barriers, calls, generic, lanes, matrices, mbarriers, outline
+from tilewright.simt.translate import barriers, calls, generic, lanes, matrices, mbarriers, outline, warpgroups
 from tilewright.simt.translate.access import Access, group_accesses
 from tilewright.simt.translate.access_events import store_values
 from tilewright.simt.translate.code import LANES, Value, element_type
@@ -256,6 +256,11 @@ def _emit_matrix(emitter: Emitter, op: Op, guard: Value | None) -> None:
         write(emitter, name, value, op.form.type_of("d"), ANY_VECTOR, guard)
 
 
+def _emit_warpgroup(emitter: Emitter, op: Op, guard: Value | None) -> None:
+    for name, value in zip(op.destinations, warpgroups.emit_product(emitter, op), strict=True):
+        write(emitter, name, value, op.form.type_of("d"), ANY_VECTOR, guard)
+
+
 def _emit_barrier(emitter: Emitter, op: Op, guard: Value | None) -> None:
     """Barriers end a block, and are flow's; here the lanes that were released read a reduction's result."""
     if ".warp" in op.instruction.modifiers:
@@ -362,6 +367,7 @@ _EMITTERS: dict[str, Callable[[Emitter, Op, Value | None], None]] = {
     "warp": _emit_warp,
     "atomic": _emit_atomic,
     "matrix": _emit_matrix,
+    "warpgroup": _emit_warpgroup,
     "barrier": _emit_barrier,
     "cvta": _emit_cvta,
     "isspacep": _emit_isspacep,

@@ -115,7 +115,7 @@ def make_op(instruction: tree.Instruction, registers: dict[str, str], path: str)
     check_operands(instruction, form, registers, path)
     destinations: list[str] = []
     if form.row.writes:
-        for item in _destination_items(operands.pop(0)):
+        for item in _destination_items(operands[0] if form.row.updates else operands.pop(0)):
             if not isinstance(item, tree.Register) or (item.name not in registers and item.name != SINK):
                 raise PtxError(
                     f"{path}:{instruction.ptx_line}: '{instruction.name}' writes a register (got {operand_text(item)})"

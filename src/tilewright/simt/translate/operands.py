@@ -103,7 +103,8 @@ class _Check:
         first, _, second = name.partition("|")
         count = self.form.lists.get(first, 0)
         whole = isinstance(operand, tree.Register) and operand.name == SINK and self.form.row.kind == "atomic"
-        if count and not whole and not isinstance(operand, tree.Vector | tree.Address):
+        alone = "|" in self.form.type_of(first)  # one register may stand for the list
+        if count and not whole and not alone and not isinstance(operand, tree.Vector | tree.Address):
             self.fail(f"operand {first}", _in_braces(count), "no braces", _LIST)
         match operand:
             case tree.Register() | tree.Negated():

@@ -78,8 +78,7 @@ def allocas(flow: Flow) -> None:
         code.put(code.const("i32", 0), "%parks")
         code.line("%avoid = alloca i32")
     code.line(f"%addresses = alloca <{LANES} x i64>, align 64")
-    # Slots of 16 bytes a lane: pointers, old values and operands of the widest atomic, v8 with a cache policy.
-    code.line(f"%lanes.scratch = alloca [{18 * 2 * LANES} x i64], align 64")
+    code.line(f"%lanes.scratch = alloca [{_scratch_bytes(flow)} x i8], align 64")
     # In memory: as values of LLVM's, all masks would meet wherever blocks meet, in thousands of phis.
     in_record = f"getelementptr i8, ptr %warp, i64 {flow.pending_offset}"
     code.line(f"%pending = {in_record if flow.in_record else f'alloca [{len(flow.turns.waitable)} x i32], align 64'}")
@@ -87,6 +86,12 @@ def allocas(flow: Flow) -> None:
     if flow.turns.piece is not None:
         e.declare_registers(flow.turns.piece.touched - flow.frame.held)
     _arenas(flow)
+
+
+def _scratch_bytes(flow: Flow) -> int:
+    """Slots of 16 bytes a lane for the widest atomic, v8 with a cache policy; of 4 for lists of registers."""
+    lists = (sum(op.form.lists.values()) for block in flow.graph.blocks for op in block.ops if op.form.row.counts)
+    return LANES * max(18 * 16, 4 * max(lists, default=0))
 
 
 def _arenas(flow: Flow) -> None:

@@ -66,6 +66,11 @@ MBARRIER_PENDING_SHIFT, MBARRIER_BYTES_SHIFT, MBARRIER_PHASE_SHIFT, MBARRIER_MOS
 MBARRIER_DROPS, MBARRIER_EXPECTS, MBARRIER_NO_COMPLETION = _numbers(
     "MBARRIER_DROPS", "MBARRIER_EXPECTS", "MBARRIER_NO_COMPLETION"
 )
+#: Bits of a product of a warpgroup, by their names in `records.h`.
+WGMMA: Final = {
+    name: _RECORDS.numbers[f"TW_WGMMA_{name.upper()}"]
+    for name in ("keeps", "half", "negates_a", "negates_b", "across_a", "across_b")
+}
 
 CONTEXT: Final = _STRUCTS["tw_context"].offsets
 CONTEXT_BYTES: Final = _STRUCTS["tw_context"].bytes

@@ -1,0 +1,150 @@
+// Products of matrices by a warpgroup: each warp makes 16 rows, eight columns at a time, as its own `mma` would.
+//
+// A descriptor says where a matrix lies in shared memory: in atoms of eight lines of 16, 32, 64 or 128 bytes, of which
+// the wider ones are swizzled. A line is a row of A or a column of B, along k; across, it is a step of k. Source: PTX
+// ISA, 9.7.15.5.1 (strides, canonical layouts, matrix descriptor format).
+
+#include "runtime.h"
+
+enum {
+    UNIT_BYTES = 16,  // what a swizzle moves, and descriptors count
+    LINES = 8,        // of an atom
+    STEP_BYTES = 32,  // of a line that one instruction multiplies
+    CHUNKS = 4,
+    A_REGISTERS = 4,
+    B_REGISTERS = 2,
+};
+
+void tw_mma_float(const struct tw_context *context, uint32_t *results, const uint32_t *sources, uint32_t a_format,
+                  uint32_t b_format, uint32_t k, uint32_t half);
+
+struct matrix {
+    const char *shared;
+    uint64_t limit;
+    uint32_t start;
+    uint32_t leading;  // bytes, as the canonical layouts name them
+    uint32_t stride;
+    uint32_t units;   // of an atom's line: 1, 2, 4 or 8
+    uint32_t base;    // line of its pattern in which the matrix starts
+    uint32_t bits;    // of an element
+    bool across;      // elements side by side belong to different lines
+    uint32_t outside;  // one more than the greatest offset that lay outside
+};
+
+static struct matrix matrix_at(const struct tw_context *context, const char *shared, uint64_t descriptor, uint32_t bits,
+                               bool across)
+{
+    const uint32_t mode = (uint32_t)(descriptor >> 62);  // of its swizzle: none, 128, 64 and 32 bytes
+    return (struct matrix){
+        .shared = shared,
+        .limit = context->shared_bytes,
+        .start = (uint32_t)(descriptor & 0x3fff) * UNIT_BYTES,
+        .leading = (uint32_t)(descriptor >> 16 & 0x3fff) * UNIT_BYTES,
+        .stride = (uint32_t)(descriptor >> 32 & 0x3fff) * UNIT_BYTES,
+        .units = mode ? UNIT_BYTES >> mode : 1,
+        .base = (uint32_t)(descriptor >> 49 & 7),
+        .bits = bits,
+        .across = across,
+    };
+}
+
+// Swizzles exchange units of a line by the number of the line in its pattern, which is aligned in shared memory.
+static uint32_t swizzled(const struct matrix *m, uint32_t offset)
+{
+    const uint32_t line = (offset >> 7) - m->base;
+    return offset ^ (line & (m->units - 1)) * UNIT_BYTES;
+}
+
+static uint32_t loaded(struct matrix *m, uint32_t offset, uint32_t bytes)
+{
+    const uint32_t at = swizzled(m, offset);
+    uint32_t value = 0;
+    if (at + bytes > m->limit) {
+        m->outside = at + 1;
+        return 0;
+    }
+    __builtin_memcpy(&value, m->shared + at, bytes);
+    return value;
+}
+
+// Four bytes along k of a line.
+static uint32_t chunk_along(struct matrix *m, uint32_t line, uint32_t chunk)
+{
+    const uint32_t byte = chunk * 4, pitch = m->units * UNIT_BYTES;
+    const uint32_t right = m->units == 1 ? byte / UNIT_BYTES * m->leading + byte % UNIT_BYTES : byte;
+    return loaded(m, m->start + line / LINES * m->stride + line % LINES * pitch + right, 4);
+}
+
+// The same of a matrix whose lines lie side by side: two elements of 16 bits, a step of k apart.
+static uint32_t chunk_across(struct matrix *m, uint32_t line, uint32_t chunk)
+{
+    const uint32_t wide = m->units * LINES, pitch = m->units * UNIT_BYTES;  // elements, and bytes, of an atom's step
+    const uint32_t by_line = m->units == 1 ? m->stride : m->leading, by_step = m->units == 1 ? m->leading : m->stride;
+    uint32_t value = 0;
+    for (uint32_t i = 0; i < 2; i++) {
+        const uint32_t k = chunk * 2 + i;
+        const uint32_t down = k / LINES * by_step + k % LINES * pitch;
+        value |= loaded(m, m->start + line / wide * by_line + line % wide * 2 + down, 2) << (16 * i);
+    }
+    return value;
+}
+
+// A register of a fragment: lane l has chunk l % 4 of line l / 4.
+static void fill(struct matrix *m, uint32_t *lanes, uint32_t line, uint32_t chunk, uint32_t flips)
+{
+    for (uint32_t lane = 0; lane < TW_LANES; lane++) {
+        const uint32_t l = line + lane / CHUNKS, c = chunk + lane % CHUNKS;
+        lanes[lane] = (m->across ? chunk_across(m, l, c) : chunk_along(m, l, c)) ^ flips;
+    }
+}
+
+// The signs of a chunk's elements.
+static uint32_t signs(uint32_t bits)
+{
+    return bits == 32 ? 0x80000000u : bits == 16 ? 0x80008000u : 0x80808080u;
+}
+
+static uint32_t bits_of(uint32_t format)
+{
+    return format == TW_TF32 ? 32 : format >= TW_E4M3 ? 8 : 16;
+}
+
+static bool blamed(struct tw_context *context, const struct tw_warp *warp, uint32_t site, const struct matrix *m)
+{
+    if (!m->outside)
+        return false;
+    const uint64_t address = m->outside - 1;
+    tw_fault(context, warp, site, 1, &address, 1);
+    return true;
+}
+
+// `results` hold D as it was; `held` is A's registers, or null where a descriptor says where it lies.
+bool tw_wgmma(struct tw_context *context, const struct tw_warp *warp, uint32_t site, const char *shared,
+              uint32_t *results, const uint32_t *held, uint64_t a_descriptor, uint64_t b_descriptor, uint32_t columns,
+              uint32_t a_format, uint32_t b_format, uint32_t flags)
+{
+    const uint32_t half = (flags & TW_WGMMA_HALF) != 0, each = half ? 2 : 4, k = STEP_BYTES * 8 / bits_of(a_format);
+    struct matrix a = matrix_at(context, shared, a_descriptor, bits_of(a_format), flags & TW_WGMMA_ACROSS_A);
+    struct matrix b = matrix_at(context, shared, b_descriptor, bits_of(b_format), flags & TW_WGMMA_ACROSS_B);
+    const uint32_t a_flips = flags & TW_WGMMA_NEGATES_A ? signs(a.bits) : 0;
+    const uint32_t b_flips = flags & TW_WGMMA_NEGATES_B ? signs(b.bits) : 0;
+    uint32_t sources[(A_REGISTERS + B_REGISTERS + 4) * TW_LANES] __attribute__((aligned(64)));
+    uint32_t *right = sources + A_REGISTERS * TW_LANES, *old = right + B_REGISTERS * TW_LANES;
+    for (uint32_t i = 0; i < A_REGISTERS; i++) {
+        if (!held)
+            fill(&a, sources + i * TW_LANES, warp->index % 4 * 16 + i % 2 * LINES, i / 2 * CHUNKS, a_flips);
+        for (uint32_t lane = 0; held && lane < TW_LANES; lane++)
+            sources[i * TW_LANES + lane] = held[i * TW_LANES + lane] ^ a_flips;
+    }
+    for (uint32_t column = 0; column < columns; column += LINES) {
+        uint32_t *d = results + column / LINES * each * TW_LANES;
+        for (uint32_t i = 0; i < B_REGISTERS; i++)
+            fill(&b, right + i * TW_LANES, column, i * CHUNKS, b_flips);
+        if (flags & TW_WGMMA_KEEPS)
+            __builtin_memcpy(old, d, each * TW_LANES * 4);
+        else
+            __builtin_memset(old, 0, each * TW_LANES * 4);
+        tw_mma_float(context, d, sources, a_format, b_format, k, half);
+    }
+    return blamed(context, warp, site, &a) || blamed(context, warp, site, &b);
+}

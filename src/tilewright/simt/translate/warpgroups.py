@@ -1,0 +1,82 @@
+"""Products of a warpgroup: what the runtime is told of one, for the 16 rows of each warp.
+
+Source: PTX ISA, 9.7.15.5 (wgmma.mma_async); its descriptors are read by the runtime (`runtime/warpgroups.c`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright.errors import PtxError
+from tilewright.ptx import tree
+from tilewright.ptx.printing import operand_text
+from tilewright.simt.events import EventKind, Site
+from tilewright.simt.isa.warpgroup import columns
+from tilewright.simt.translate.code import LANES, Value
+from tilewright.simt.translate.emitter import Emitter
+from tilewright.simt.translate.graph import Op
+from tilewright.simt.translate.state import WGMMA
+
+_REGISTER_BYTES = 4 * LANES
+
+
+def emit_product(emitter: Emitter, op: Op) -> list[Value]:
+    """D's registers. All lanes' count, whether they execute or not."""
+    code = emitter.code
+    old, left, right, scale, *signs = op.sources
+    assert isinstance(old, tree.Vector)
+    if op.guard is not None:
+        raise _refused(emitter, op, "no guard", "a warpgroup executes it together")
+    for index, item in enumerate(old.items):
+        code.store(code.splat(emitter.read(item, "b32")), _place(emitter, index).text)
+    held = "null"
+    if isinstance(left, tree.Vector):
+        held = _place(emitter, len(old.items)).text
+        for index, item in enumerate(left.items, len(old.items)):
+            code.store(code.splat(emitter.read(item, "b32")), _place(emitter, index).text)
+    a = code.const("i64", 0) if isinstance(left, tree.Vector) else _descriptor(emitter, left)
+    keeps = emitter.first_lane(emitter.read(scale, "pred"))
+    flags = code.or_(code.cast("zext", keeps, "i32"), code.const("i32", _flags(emitter, op, signs, held == "null")))
+    site = emitter.add_site(
+        Site(EventKind.RUN, op.instruction.ptx_line, emitter.source_of(op.instruction), op.instruction.name)
+    )
+    where = ("ptr %context", "ptr %warp", f"i32 {site}", "ptr %shared", _place(emitter, 0), f"ptr {held}")
+    shape = (f"i32 {columns(op.form)}", *(f"i32 {x}" for x in op.form.row.emit(op.form)), flags)
+    on = code.label("on")
+    failed = code.invoke("tw_wgmma", "i1", *where, a, _descriptor(emitter, right), *shape)
+    code.branch_if(Value(failed, "i1"), "fault", on, likely=False)
+    code.place(on)
+    places = [_place(emitter, index) for index in range(len(old.items))]
+    return [code.op(f"load <{LANES} x i32>, {place}, align 64", "i32", LANES) for place in places]
+
+
+def _descriptor(emitter: Emitter, operand: tree.Operand) -> Value:
+    return emitter.first_lane(emitter.read(operand, "b64"))
+
+
+def _flags(emitter: Emitter, op: Op, signs: list[Any], a_in_memory: bool) -> int:
+    """Which operands are negated, and which have lines side by side."""
+    numbers = [x.value if isinstance(x, tree.Immediate) else None for x in signs]
+    across = numbers[2:]
+    matrices = (1 + a_in_memory) * bool(across)
+    if not set(numbers[:2]) <= {1, -1} or not set(across) <= {0, 1} or len(across) != matrices:
+        rule = "a literal 1 or -1 for each factor, and 0 or 1 for each matrix of 16-bit elements in shared memory"
+        raise _refused(emitter, op, rule, f"got {', '.join(map(operand_text, signs))}")
+    chosen = {
+        "half": op.form["dtype"] == "f16",
+        "negates_a": numbers[0] == -1,
+        "negates_b": numbers[1] == -1,
+        "across_a": matrices == 2 and across[0] == 1,
+        "across_b": bool(across) and across[-1] == 1,
+    }
+    return sum(WGMMA[name] for name, is_chosen in chosen.items() if is_chosen)
+
+
+def _refused(emitter: Emitter, op: Op, rule: str, remedy: str) -> PtxError:
+    item = op.instruction
+    return PtxError(f"{emitter.module.path}:{item.ptx_line}: '{item.name}' takes {rule}; {remedy}")
+
+
+def _place(emitter: Emitter, register: int) -> Value:
+    """Where a register lies in scratch memory."""
+    return emitter.code.op(f"getelementptr i8, ptr %lanes.scratch, i64 {register * _REGISTER_BYTES}", "ptr")
