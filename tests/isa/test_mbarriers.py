@@ -200,7 +200,7 @@ wait: mbarrier.try_wait.parity.shared.b64 %p1, [%bar+8], 0;
         run(body, 64, blocks=2)
     assert caught.value.opcode == "mbarrier.try_wait.parity.shared.b64"
     assert "waits for the phase of parity 0 of the mbarrier" in str(caught.value)
-    assert caught.value.fault == "deadlock"
+    assert caught.value.fault == "mbarrier arrivals"
 
 
 @pytest.mark.parametrize(

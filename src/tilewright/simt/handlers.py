@@ -53,6 +53,9 @@ class EventKind(enum.Enum):
     COMMIT = "commit"
     #: Lanes wait until all but so many of their youngest groups have ended: `i32 %groups`.
     WAIT = "wait"
+    #: Lanes have made, changed or tested mbarriers: `ptr %places`, 32 i64 offsets of shared memory, and `ptr %operands`,
+    #: of a test 32 i64, states or parities. It is called after the change.
+    MBARRIER = "mbarrier"
     #: Lanes end.
     EXIT = "exit"
     #: An instruction that computes, asked for by its opcode: `ptr %values`, its source operands as integers' or floats'
@@ -70,6 +73,7 @@ _PARAMETERS = {
     EventKind.FENCE: "i32 %mask",
     EventKind.COMMIT: "i32 %mask",
     EventKind.WAIT: "i32 %mask, i32 %groups",
+    EventKind.MBARRIER: "i32 %mask, ptr %places, ptr %operands",
     EventKind.EXIT: "i32 %mask",
     EventKind.VALUE: "i32 %mask, ptr %values",
 }

@@ -14,7 +14,8 @@
 // Strong accesses are atomic, volatile or stronger: two of them never race. `site` is the number of the accessing
 // instruction. All ones: in W of shared memory a gap between variables, in R of global memory reads by several blocks,
 // all ones but the strong bit where one of them was not strong. W of shared memory into which an asynchronous copy may
-// still be writing has a clock that no warp comes to, the copy's site, and no thread.
+// still be writing has a clock that no warp comes to, the copy's site, and no thread. W of an mbarrier has another
+// such clock, and no site.
 
 #ifndef TILEWRIGHT_SHADOW_CELLS_H
 #define TILEWRIGHT_SHADOW_CELLS_H
@@ -68,6 +69,30 @@ enum {
     TW_LOCAL_OUTSIDE = 13,
     TW_LOCAL_UNWRITTEN = 14,
     TW_SHARED_IN_FLIGHT = 15,
+
+    TW_SHARED_OBJECT = 32,
+    TW_SHARED_ARRIVED = 33,
+    TW_MBARRIER_UNSET = 34,
+    TW_MBARRIER_UNKNOWN = 35,
+    TW_MBARRIER_AGAIN = 36,
+    TW_MBARRIER_STALE = 37,
+    TW_MBARRIER_PARITY = 38,
+    TW_MBARRIER_LEFT_BYTES = 39,
+
+    // The mbarriers of a block that are followed, and W of their bytes.
+    TW_WATCHED_MAX = 64,
+    TW_MBARRIER_WHO = 2045,
+
+    // What is done to an mbarrier, and bits of how.
+    TW_MAKES = 0,
+    TW_ENDS = 1,
+    TW_COUNTS = 2,
+    TW_ARRIVES = 3,
+    TW_TESTS = 4,
+    TW_DOES = 7,
+    TW_RELAXED = 8,
+    TW_OF_PARITY = 16,
+    TW_EXPECTS = 32,
 
     // Bits of `how`: what an access does.
     TW_READS = 1,
@@ -137,6 +162,31 @@ struct tw_flights {
     struct tw_flight of[TW_FLIGHTS_MAX];
 };
 
+// An mbarrier of a block: who made it, and what those know that have arrived in this phase and in the one before. Of a
+// warp some of whose lanes arrived, `lanes` says which, and `came` the clock below which they hand on what they did.
+struct tw_arrivals {
+    struct tw_clocks joined;
+    struct tw_clocks came;
+    struct tw_clocks lanes;
+};
+
+struct tw_watched {
+    uint32_t place;  // one more than its offset in shared memory; 0: none
+    uint32_t live;
+    uint32_t phase;      // how many are complete
+    uint32_t low_phase;  // the same as memory has it, modulo 8
+    uint32_t made_by;    // thread
+    uint32_t made_at;    // clock
+    uint32_t expects;      // whether bytes were expected,
+    uint32_t expects_row;  // by which instruction last,
+    uint32_t expects_by;   // and by which thread
+    uint32_t spare[7];
+    struct tw_clocks awaited;        // one more than the last phase that each warp saw complete, and its lanes that did
+    struct tw_clocks awaited_lanes;
+    struct tw_arrivals now;
+    struct tw_arrivals before;
+};
+
 // A block's memory.
 struct tw_shadow_block {
     uint64_t lanes_at;  // where clocks of lanes are: 32 rows a warp; 0 where only whole warps synchronise
@@ -178,6 +228,9 @@ struct tw_shadow_launch {
     uint64_t warps;
     uint64_t flights_at;  // byte offset of the warps' copies in flight in a block's memory
     uint64_t untracked;   // copies that were taken for stores, because so many were in flight
+    uint64_t watched_at;  // byte offset of the mbarriers in a block's memory
+    uint64_t ahead_at;    // and of what each warp knows of some lanes of each other: a clock and lanes
+    uint64_t unwatched;   // mbarriers that are not followed, because there are so many
 };
 
 // Rows of tables: cells from one on, and which of them are used; see tables.py.

@@ -29,12 +29,20 @@ _CODES = {
     cells.LOCAL_OUTSIDE: "TW104",
     cells.LOCAL_UNWRITTEN: "TW203",
     cells.SHARED_IN_FLIGHT: "TW306",
+    cells.SHARED_ARRIVED: "TW411",
+    cells.SHARED_OBJECT: "TW410",
+    cells.MBARRIER_UNSET: "TW406",
+    cells.MBARRIER_UNKNOWN: "TW406",
+    cells.MBARRIER_AGAIN: "TW407",
+    cells.MBARRIER_STALE: "TW407",
+    cells.MBARRIER_PARITY: "TW407",
+    cells.MBARRIER_LEFT_BYTES: "TW409",
 }
 #: Kinds of race from the widest on: a line that races in one way is not reported for a narrower one, which the order of
 #: execution may hide.
-_WIDEST = ("TW306", "TW303", "TW302", "TW301", "TW304")
+_WIDEST = ("TW306", "TW303", "TW302", "TW411", "TW301", "TW304")
 #: Reads of what was never written, and the races that explain one.
-UNSET = {"TW201": ("TW302", "TW303", "TW304"), "TW202": ("TW301", "TW304", "TW306"), "TW203": ()}
+UNSET = {"TW201": ("TW302", "TW303", "TW304"), "TW202": ("TW301", "TW304", "TW306", "TW411"), "TW203": ()}
 
 
 def finding_of(record: Record, sites: list[Site], facts: Facts, kernel: str) -> Finding:
@@ -49,11 +57,35 @@ def finding_of(record: Record, sites: list[Site], facts: Facts, kernel: str) -> 
         details |= {"access": _verb(wrote, site), "other_access": _verb(other_wrote, other)}
         details["others"] = [_line(other)] if other is not None else []
         details |= _other_thread(record, facts)
+    details |= _of_mbarrier(record)
     details["bytes"] = site.bytes_per_lane
     return Finding(
         code=code, kernel=kernel, opcode=site.opcode, ptx_line=site.ptx_line, count=record.count, details=details,
         **place_of(record, site, facts),
     )  # fmt: skip
+
+
+def _of_mbarrier(record: Record) -> dict[str, Any]:
+    """What a record of an mbarrier says, and which of its code's sentences that is."""
+    match record.kind:
+        case cells.MBARRIER_UNSET:
+            return {"how": "ended" if record.cell else "never"}
+        case cells.MBARRIER_UNKNOWN:
+            return {"how": "unordered"}
+        case cells.MBARRIER_AGAIN:
+            return {"how": "again"}
+        case cells.MBARRIER_STALE:
+            return {"how": "stale", "behind": record.cell}
+        case cells.MBARRIER_PARITY:
+            return {"how": "parity", "parity": record.cell}
+        case cells.MBARRIER_LEFT_BYTES:
+            return {"how": "left", "left": _signed(record.cell)}
+    return {}
+
+
+def _signed(bytes_: int) -> int:
+    """The bytes of an mbarrier, which are of 21 bits."""
+    return bytes_ - (1 << 21) * (bytes_ >> 20)
 
 
 def accessed(finding: Finding, kind: int) -> Finding:

@@ -13,6 +13,8 @@
 #define TW_GAP UINT64_MAX
 // The clock of a cell into which an asynchronous copy may be writing: no warp comes to it.
 #define TW_FLIGHT_CLOCK ((UINT64_C(1) << (64 - TW_CLOCK_SHIFT)) - 2)
+// The clock of W of an mbarrier, which no warp comes to.
+#define TW_OBJECT_CLOCK ((UINT64_C(1) << (64 - TW_CLOCK_SHIFT)) - 3)
 // R of global memory that several blocks read.
 #define TW_SEVERAL_BLOCKS (~TW_STRONG)
 
@@ -178,6 +180,18 @@ static inline bool is_apart(const struct access *me, uint32_t who, uint64_t its)
     return (unknown & lower) == lower || (unknown & upper) == upper;
 }
 
+// Whether an arrival at an mbarrier that our warp awaited came behind an access of another warp; and whether it handed
+// on what the lane of that access did.
+static inline bool came_before(const struct access *me, uint32_t who, uint64_t its, bool by_lane)
+{
+    if (!me->launch->ahead_at || who == TW_SEVERAL_WARPS || warp_of(who) == me->warp)
+        return false;
+    const struct tw_arrivals *ahead = (const struct tw_arrivals *)((const char *)me->block + me->launch->ahead_at);
+    uint32_t lanes = ahead[me->warp].lanes.of[warp_of(who)];
+    bool handed_on = who >= TW_THREAD_MAX ? lanes != 0 : (lanes >> (who & 31) & 1) != 0;
+    return its < ahead[me->warp].came.of[warp_of(who)] && (handed_on || !by_lane);
+}
+
 // Whether the access that a cell of this block stands for is not ordered before ours. `its` is its clock.
 static inline bool races(const struct access *me, uint64_t cell, uint64_t its, bool strong)
 {
@@ -194,7 +208,7 @@ static inline bool races(const struct access *me, uint64_t cell, uint64_t its, b
     }
     if (warp_of(who) == me->warp)
         return its >= me->block->whole[me->warp] && is_apart(me, who, its);
-    return its >= known->of[warp_of(who)];
+    return its >= known->of[warp_of(who)] && !came_before(me, who, its, true);
 }
 
 // Whether fences and atomics ordered the access of a block's cell before ours.

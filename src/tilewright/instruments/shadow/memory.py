@@ -13,8 +13,9 @@ import numpy.typing as npt
 
 from tilewright.instruments.areas import areas
 from tilewright.instruments.findings import Finding
-from tilewright.instruments.shadow import accesses, orders, records
+from tilewright.instruments.shadow import accesses, mbarriers, orders, records
 from tilewright.instruments.shadow.cells import (
+    AHEAD_BYTES,
     BLOCK,
     BLOCK_BYTES,
     CLOCK_SHIFT,
@@ -25,6 +26,7 @@ from tilewright.instruments.shadow.cells import (
     LAUNCH_BYTES,
     STRONG_BIT,
     WARPS_MAX,
+    WATCHED_BYTES,
 )
 from tilewright.instruments.shadow.found import finding_of, settled
 from tilewright.instruments.shadow.states import States
@@ -75,19 +77,24 @@ class MemoryCheck(Instrument):
         self.name = "memory"
         forms = list(_forms(module))
         self.cell_bytes = min((_width_bytes(form) for _, form in forms), default=4)
-        self.orders = any(form.row.kind == "fence" or form["sem"] in _ORDERING for _, form in forms)
         self._copies = any(form.row.kind == "copy" for _, form in forms)
+        self._mbarriers = any(mbarriers.is_of_mbarriers(form) for _, form in forms)
+        self.orders = any(_orders(form) for _, form in forms)
         self._parts = any(_is_of_lanes(instruction, form) for instruction, form in forms)
         self._kernel = kernel
         self._states = states
 
     def key(self) -> Any:
         """The code depends on the size of cells: tables of affine accesses are of cells."""
-        return self.name, self.cell_bytes
+        return self.name, self.cell_bytes, self._mbarriers
 
     def handler(self, site: Site, offsets: tuple[int, ...] | None = None) -> Handler | None:
         """Every access, and every event that orders accesses."""
+        if site.kind is EventKind.MBARRIER or (site.kind is EventKind.EXIT and self._mbarriers):
+            return mbarriers.handler(site)
         if site.kind is EventKind.ACCESS:
+            if self._mbarriers and mbarriers.is_of_mbarriers(table().find(site.opcode)):
+                return None  # its own event says more
             return accesses.handler(site, offsets, self.cell_bytes)
         return _ordering(site.kind)
 
@@ -116,6 +123,7 @@ class MemoryCheck(Instrument):
         lanes = np.zeros(warps * LANES_BYTES if self._parts else 0, np.uint8)
         lanes_at = align_up(BLOCK_BYTES + 2 * shared.nbytes + local.size, 64)
         flights = np.zeros(warps * FLIGHTS_BYTES if self._copies else 0, np.uint8)
+        watched = np.zeros(WATCHED_BYTES + AHEAD_BYTES if self._mbarriers else 0, np.uint8)
         between = np.zeros(lanes_at - (BLOCK_BYTES + 2 * shared.nbytes + local.size), np.uint8)
         self._launch = np.zeros(LAUNCH_BYTES // 8, np.uint64)
         begins = records.launch_words(self._table, facts)
@@ -134,12 +142,14 @@ class MemoryCheck(Instrument):
             "local_bytes": facts.layout.local_bytes if local.size else 0,
             "warps": warps,
             "flights_at": lanes_at + lanes.size,
+            "watched_at": lanes_at + lanes.size + flights.size,
+            "ahead_at": lanes_at + lanes.size + flights.size + WATCHED_BYTES if self._mbarriers else 0,
         }
         for name, value in words.items():
             self._launch[LAUNCH[name] // 8] = value
         block = np.concatenate([
             np.frombuffer(_initial_clocks(lanes_at if self._parts else 0), np.uint8),
-            shared.view(np.uint8), np.zeros(shared.nbytes, np.uint8), local, between, lanes, flights,
+            shared.view(np.uint8), np.zeros(shared.nbytes, np.uint8), local, between, lanes, flights, watched,
         ])  # fmt: skip
         return Storage(self._launch, block)
 
@@ -157,6 +167,11 @@ def _forms(module: Module) -> Iterator[tuple[Instruction, Form]]:
         for item in function.body:
             if isinstance(item, Instruction) and (form := table().find(item.name)) is not None:
                 yield item, form
+
+
+def _orders(form: Form) -> bool:
+    """Whether an instruction orders accesses of several blocks."""
+    return form.row.kind == "fence" or (form["sem"] in _ORDERING and not mbarriers.is_of_mbarriers(form))
 
 
 def _width_bytes(form: Form) -> int:

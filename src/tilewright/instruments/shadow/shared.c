@@ -35,7 +35,8 @@ static bool unordered(const struct access *me, uint64_t cell, bool strong)
 
 static void tell_race(const struct access *me, uint64_t cell, bool other_wrote)
 {
-    report(me, is_ours(me, cell) ? TW_SHARED_LANES : TW_SHARED_RACE, cell, other_wrote);
+    bool arrived = came_before(me, who_of(cell), cell >> TW_CLOCK_SHIFT, false);
+    report(me, is_ours(me, cell) ? TW_SHARED_LANES : arrived ? TW_SHARED_ARRIVED : TW_SHARED_RACE, cell, other_wrote);
 }
 
 // Whether W of an element has anything; `at` is the number of a cell of the access. Padding: an element of which some
@@ -82,6 +83,10 @@ static void judge_cell(const struct access *me, struct cell cell, const uint64_t
     }
     if (in_flight(written)) {
         report(me, TW_SHARED_IN_FLIGHT, written, true);
+        return;
+    }
+    if (written >> TW_CLOCK_SHIFT == TW_OBJECT_CLOCK) {
+        report(me, TW_SHARED_OBJECT, 0, false);
         return;
     }
     if (!written && me->reads) {

@@ -106,7 +106,7 @@ class Diagnosis:
         if kind in mbarrier_faults.RULES:
             found = mbarrier_faults.Mbarrier.of(field("fault_object"), address)
             text = mbarrier_faults.rule_text(kind, field("fault_got"), field("fault_other"), found)
-            about |= {"fault": "mbarrier", "summary": f"`{site.opcode}`: {text}"}
+            about |= {"fault": mbarrier_faults.fault_of(kind), "summary": f"`{site.opcode}`: {text}"}
             return KernelError(f"{name}: `{site.opcode}` {at}: {text}", **about)
         lanes = field("fault_lanes").bit_count()
         return _access_error(name, site, at, lanes, address, misaligned=kind == state.MISALIGNED, about=about)
@@ -148,7 +148,8 @@ class Diagnosis:
         others = "".join(f"; {part}" for part in (barrier_faults.waits_text(waits),) if part)
         about: dict[str, Any] = {
             "kernel": name, "line": where, "inner": self._inner(site), "block": block, "thread": thread,
-            "opcode": site.opcode, "ptx_line": site.ptx_line, "fault": "deadlock", "summary": f"`{site.opcode}` {text}",
+            "opcode": site.opcode, "ptx_line": site.ptx_line, "summary": f"`{site.opcode}` {text}, for ever",
+            "fault": "mbarrier arrivals" if found.pending else "mbarrier bytes",
         }  # fmt: skip
         return DeadlockError(
             f"{name}: block {block} cannot go on: no thread can complete what others wait for: thread {thread}, at "

@@ -71,6 +71,11 @@ def rule_text(kind: int, got: int, other: int, found: Mbarrier) -> str:
     return RULES[kind].format(got=got, other=other, object=found)
 
 
+def fault_of(kind: int) -> str:
+    """What a broken rule is called."""
+    return "mbarrier bytes" if kind == state.MBARRIER_BYTES else "mbarrier arrivals"
+
+
 def awaited_text(phase: int, found: Mbarrier) -> str:
     """What a thread waits for: `phase` is modulo 8, or a parity and 8.
 

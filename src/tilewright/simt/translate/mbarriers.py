@@ -6,6 +6,7 @@ Source: PTX ISA, 9.7.13.15 (mbarrier).
 from __future__ import annotations
 
 from tilewright.errors import PtxError
+from tilewright.simt.events import EventKind
 from tilewright.simt.translate.access import Access, base_offset, limit, resolve
 from tilewright.simt.translate.access_events import event_site, notify
 from tilewright.simt.translate.bounds import fault_unless
@@ -28,6 +29,7 @@ def emit(emitter: Emitter, op: Op) -> list[Value]:
     where, places = _places(emitter, op)
     if form.has("inval"):
         code.invoke("tw_mbarrier_inval", "void", "ptr %context", emitter.mask, "ptr %shared", places)
+        _tell(emitter, op)
         return []
     number = emitter.read(op.sources[1], "u32") if len(op.sources) > 1 else code.const("i32", 1)
     arguments = ("ptr %context", *where, "ptr %shared", places, _scratch(emitter, 1, number))
@@ -44,7 +46,9 @@ def emit(emitter: Emitter, op: Op) -> list[Value]:
         does = sum(bit for word, bit in _DOES.items() if form.has(word))
         states = _scratch(emitter, 2, code.const("i64", 0))
         _or_fault(emitter, "tw_mbarrier_arrive", *arguments, states, f"i32 {does}")
+        _tell(emitter, op)
         return [code.op(f"load <{LANES} x i64>, {states}, align 64", "i64", LANES)]
+    _tell(emitter, op)
     return []
 
 
@@ -60,6 +64,7 @@ def emit_test(emitter: Emitter, op: Op) -> Value:
         mask = code.and_(emitter.mask, code.sub(code.const("i32", 0), emitter.mask))  # the lowest lane asks for all
     arguments = (warp, site, mask, "ptr %shared", places, tokens, f"i32 {int(parity)}")
     complete = Value(code.invoke("tw_mbarrier_test", "i32", *arguments), "i32")
+    _tell(emitter, op)
     return code.icmp("ne", complete, code.const("i32", 0)) if uniform else code.mask_lanes(complete)
 
 
@@ -85,9 +90,20 @@ def _places(emitter: Emitter, op: Op) -> tuple[tuple[object, ...], str]:
 def _scratch(emitter: Emitter, slot: int, value: Value) -> str:
     """Leave a value of all lanes where the runtime finds it: an argument that points there."""
     code = emitter.code
-    at = code.op(f"getelementptr i8, ptr %lanes.scratch, i64 {slot * 8 * LANES}", "ptr")
+    at = code.op(_slot(slot), "ptr")
     code.store(code.splat(value), at.text)
     return str(at)
+
+
+def _slot(number: int) -> str:
+    return f"getelementptr i8, ptr %lanes.scratch, i64 {number * 8 * LANES}"
+
+
+def _tell(emitter: Emitter, op: Op) -> None:
+    """Notify instruments of what has been done, with the operands that lie in scratch memory."""
+    if emitter.instruments:
+        places, operands = (emitter.code.op(_slot(slot), "ptr") for slot in range(2))
+        emitter.event(EventKind.MBARRIER, op.instruction, emitter.mask, places, operands)
 
 
 def _or_fault(emitter: Emitter, function: str, *arguments: object) -> None:

@@ -1,0 +1,268 @@
+// Mbarriers in shadow memory: what arrivals hand on to those that see their phase complete, and how they are misused.
+//
+// Who arrives releases what its warp knows, and what its own lanes did: what other lanes of the warp did since all were
+// ordered is not handed on. Who sees a phase complete takes over what came to it. `.relaxed` forms do neither. Each
+// event comes after the mbarrier has changed, so that memory says whether the phase is complete.
+//
+// Source: PTX ISA, 9.7.13.15.13 (mbarrier.arrive: release by default), 9.7.13.15.16 (mbarrier.test_wait: acquire by
+// default; "phaseParity indicates the parity of either the current phase or the immediately preceding phase"),
+// 9.7.13.15.9 (an object is used behind mbarrier.init, and by these instructions only, until mbarrier.inval).
+
+#include "judgement.h"
+
+void tw_shadow_exit(TW_WHERE, uint32_t mask);
+
+// Lanes of a warp that do the same to one mbarrier.
+struct visit {
+    struct tw_shadow_launch *launch;
+    struct tw_shadow_block *block;
+    const struct tw_slot *slot;
+    const struct tw_warp *warp;
+    struct tw_watched *object;
+    uint64_t place;
+    uint32_t row;
+    uint32_t lanes;
+};
+
+static struct tw_watched *watched_of(const struct visit *me, uint32_t number)
+{
+    return (struct tw_watched *)((char *)me->block + me->launch->watched_at) + number;
+}
+
+// The record of a place, or a free one; null where there are too many.
+static struct tw_watched *find(const struct visit *me)
+{
+    for (uint32_t i = 0; i < TW_WATCHED_MAX; i++) {
+        struct tw_watched *object = watched_of(me, i);
+        if (object->place == me->place + 1 || object->place == 0)
+            return object;
+    }
+    return 0;
+}
+
+static void tell(const struct visit *me, uint32_t kind, uint32_t row, uint32_t thread, uint64_t what)
+{
+    struct tw_record finding = {
+        .kind = kind,
+        .row = row,
+        .other = TW_SITE_MAX,
+        .count = 1,
+        .first = me->slot->block << 10 | thread,
+        .address = me->place,
+        .cell = what,
+    };
+    tw_found_add(&me->launch->found, &finding);
+}
+
+static void tell_here(const struct visit *me, uint32_t kind, uint32_t lanes, uint64_t what)
+{
+    tell(me, kind, me->row, me->warp->index << 5 | tw_first_lane(lanes), what);
+}
+
+// W and R of the object's bytes.
+static void mark(const struct visit *me, uint64_t write)
+{
+    uint64_t size = me->launch->cell_bytes;
+    uint64_t *reads = (uint64_t *)((char *)me->block + me->launch->shared_reads);
+    for (uint64_t c = me->place / size; c < (me->place + sizeof(uint64_t)) / size; c++) {
+        me->block->writes[c] = write;
+        reads[c] = 0;
+    }
+    me->block->version++;
+}
+
+static void make(const struct visit *me)
+{
+    uint32_t w = me->warp->index;
+    __builtin_memset(me->object, 0, sizeof *me->object);
+    me->object->place = (uint32_t)me->place + 1;
+    me->object->live = 1;
+    me->object->made_by = w << 5 | tw_first_lane(me->lanes);
+    me->object->made_at = (uint32_t)me->block->clocks[w].now;
+    mark(me, TW_OBJECT_CLOCK << TW_CLOCK_SHIFT | TW_MBARRIER_WHO);
+}
+
+static void end(const struct visit *me)
+{
+    uint64_t site = me->row < TW_SITE_MAX ? me->row : TW_SITE_MAX, w = me->warp->index;
+    me->object->live = 0;
+    mark(me, me->block->clocks[w].now << TW_CLOCK_SHIFT | site << TW_SITE_SHIFT | w << 5 | tw_first_lane(me->lanes));
+}
+
+// Whether it may be used: made, and by something that our warp knows of.
+static bool is_fit(const struct visit *me)
+{
+    const struct tw_watched *object = me->object;
+    uint32_t w = me->warp->index, by = object->made_by >> 5;
+    if (object->place == 0 || !object->live) {
+        tell_here(me, TW_MBARRIER_UNSET, me->lanes, object->place != 0);
+        return false;
+    }
+    if (by != w && object->made_at >= me->block->known[w].of[by])
+        tell_here(me, TW_MBARRIER_UNKNOWN, me->lanes, object->made_by);
+    return true;
+}
+
+static uint64_t bits_of(const struct visit *me)
+{
+    uint64_t bits;
+    __builtin_memcpy(&bits, me->slot->shared + me->place, sizeof bits);
+    return bits;
+}
+
+// Where memory says that the phase is complete, what came to it is what the next waits take over.
+static void follow(const struct visit *me)
+{
+    struct tw_watched *object = me->object;
+    uint32_t low = (uint32_t)(bits_of(me) >> TW_MBARRIER_PHASE_SHIFT);
+    if (low == object->low_phase)
+        return;
+    object->phase += (low - object->low_phase) & 7;
+    object->low_phase = low;
+    object->before = object->now;
+    __builtin_memset(&object->now, 0, sizeof object->now);
+}
+
+static void join(struct tw_clocks *to, const struct tw_clocks *from)
+{
+    for (uint32_t q = 0; q < TW_WARPS_MAX; q++)
+        if (from->of[q] > to->of[q])
+            to->of[q] = from->of[q];
+}
+
+// What a warp knows of some lanes of each other.
+static struct tw_arrivals *ahead_of(const struct visit *me)
+{
+    return (struct tw_arrivals *)((char *)me->block + me->launch->ahead_at) + me->warp->index;
+}
+
+// Our lanes arrive: of our own warp they hand on what all its lanes did before they were ordered, and all of their own.
+static void arrive(const struct visit *me, uint32_t does)
+{
+    struct tw_arrivals *now = &me->object->now;
+    uint32_t w = me->warp->index;
+    now->lanes.of[w] |= me->lanes;
+    if (does & TW_RELAXED)
+        return;
+    uint64_t clock = ++me->block->clocks[w].now;
+    join(&now->joined, &me->block->known[w]);
+    join(&now->joined, &ahead_of(me)->came);  // what is handed on at second hand is not told apart by lanes
+    now->came.of[w] = (uint32_t)clock;
+    if ((now->lanes.of[w] & me->warp->live) == me->warp->live)
+        now->joined.of[w] = (uint32_t)clock;
+    else if (me->block->whole[w] > now->joined.of[w])
+        now->joined.of[w] = (uint32_t)me->block->whole[w];
+}
+
+// Our warp saw the phase before complete, and takes over what came to it.
+static void take_over(const struct visit *me)
+{
+    const struct tw_arrivals *before = &me->object->before;
+    struct tw_arrivals *ahead = ahead_of(me);
+    uint32_t w = me->warp->index, least = UINT32_MAX;
+    struct tw_clocks *known = &me->block->known[w];
+    join(known, &before->joined);
+    for (uint32_t q = 0; q < me->launch->warps; q++) {
+        if (q == w)
+            continue;
+        if (before->came.of[q] > known->of[q]) {
+            ahead->lanes.of[q] = before->lanes.of[q] | (ahead->came.of[q] > known->of[q] ? ahead->lanes.of[q] : 0);
+            if (before->came.of[q] > ahead->came.of[q])
+                ahead->came.of[q] = before->came.of[q];
+        }
+        least = known->of[q] < least ? known->of[q] : least;
+    }
+    if (before->came.of[w] > me->block->whole[w])  // lanes of ours arrived and waited: they met there
+        me->block->whole[w] = before->came.of[w];
+    if (least != UINT32_MAX && (uint64_t)least << TW_CLOCK_SHIFT > me->block->clocks[w].limit &&
+        least <= me->block->clocks[w].now)
+        me->block->clocks[w].limit = (uint64_t)least << TW_CLOCK_SHIFT;
+}
+
+// Lanes test a phase: whether it is the one before, which is complete, the current one, or another.
+static void test(const struct visit *me, uint32_t does, uint64_t token)
+{
+    struct tw_watched *object = me->object;
+    uint32_t w = me->warp->index, phase = object->phase;
+    bool parity = (does & TW_OF_PARITY) != 0;
+    if (parity && token > 1)
+        tell_here(me, TW_MBARRIER_PARITY, me->lanes, token);
+    uint32_t awaited = (uint32_t)(parity ? token : token >> TW_MBARRIER_PHASE_SHIFT);
+    uint32_t mask = parity ? 1 : 7, last = object->awaited.of[w] - 1;
+    bool complete = ((object->low_phase ^ awaited) & mask) != 0;
+    uint32_t again = object->awaited.of[w] ? me->lanes & object->awaited_lanes.of[w] : 0;
+    if (!parity && complete && ((awaited + 1) & mask) != object->low_phase)
+        tell_here(me, TW_MBARRIER_STALE, me->lanes, (object->low_phase - awaited) & mask);
+    if (!complete)
+        return;
+    if (parity && last + 1 == phase && again & object->now.lanes.of[w])
+        tell_here(me, TW_MBARRIER_AGAIN, again & object->now.lanes.of[w], last);
+    if (object->awaited.of[w] != phase)
+        object->awaited_lanes.of[w] = 0;
+    object->awaited.of[w] = phase;
+    object->awaited_lanes.of[w] |= me->lanes;
+    if (!(does & TW_RELAXED))
+        take_over(me);
+}
+
+static void visit_one(struct visit *me, uint32_t does, uint64_t operand)
+{
+    uint32_t what = does & TW_DOES;
+    me->object = find(me);
+    if (!me->object) {
+        __atomic_fetch_add(&me->launch->unwatched, 1, __ATOMIC_RELAXED);
+        return;
+    }
+    if (what == TW_MAKES) {
+        make(me);
+        return;
+    }
+    if (!is_fit(me))
+        return;
+    if (does & TW_EXPECTS) {
+        me->object->expects = 1;
+        me->object->expects_row = me->row;
+        me->object->expects_by = me->warp->index << 5 | tw_first_lane(me->lanes);
+    }
+    if (what == TW_ARRIVES)
+        arrive(me, does);
+    if (what == TW_TESTS)
+        test(me, does, operand);
+    else if (what == TW_ENDS)
+        end(me);
+    else
+        follow(me);
+}
+
+// Lanes have made, changed or tested mbarriers at these offsets of shared memory; `operands` are the lanes' phases.
+void tw_shadow_mbarrier(TW_WHERE, uint32_t mask, const uint64_t *places, const uint64_t *operands, uint32_t does)
+{
+    for (uint32_t left = mask, with; left; left &= ~with) {
+        uint32_t lane = tw_first_lane(left);
+        bool tests = (does & TW_DOES) == TW_TESTS;
+        with = 0;
+        for (uint32_t i = lane; i < TW_LANES; i++)
+            with |= (uint32_t)(places[i] == places[lane] && (!tests || operands[i] == operands[lane])) << i;
+        with &= left;
+        struct visit me = {launch, block, slot, warp, 0, places[lane], row, with};
+        visit_one(&me, does, tests ? operands[lane] : 0);
+    }
+}
+
+// A warp has ended; with the last one, bytes that some mbarrier still waits for never come.
+void tw_shadow_mbarrier_exit(TW_WHERE, uint32_t mask)
+{
+    struct tw_shadow_launch *of = launch;
+    struct visit me = {of, block, slot, warp, 0, 0, row, mask};
+    tw_shadow_exit(slot, warp, launch, block, counters, row, mask);
+    for (uint32_t q = 0; q < of->warps; q++)
+        if (!me.block->gone.of[q])
+            return;
+    for (uint32_t i = 0; i < TW_WATCHED_MAX && watched_of(&me, i)->place; i++) {
+        me.object = watched_of(&me, i);
+        me.place = me.object->place - 1;
+        uint64_t bytes = bits_of(&me) >> TW_MBARRIER_BYTES_SHIFT & (2 * TW_MBARRIER_MOST + 1);
+        if (me.object->live && me.object->expects && bytes)
+            tell(&me, TW_MBARRIER_LEFT_BYTES, me.object->expects_row, me.object->expects_by, bytes);
+    }
+}
