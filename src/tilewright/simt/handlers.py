@@ -53,7 +53,7 @@ class EventKind(enum.Enum):
     COMMIT = "commit"
     #: Lanes wait until all but so many of their youngest groups have ended: `i32 %groups`.
     WAIT = "wait"
-    #: Lanes have made, changed or tested mbarriers: `ptr %places`, 32 i64 offsets of shared memory, and `ptr %operands`,
+    #: Lanes have made, changed or tested mbarriers: `ptr %places`, 32 i64 offsets of shared memory, `ptr %operands`,
     #: of a test 32 i64, states or parities. It is called after the change.
     MBARRIER = "mbarrier"
     #: Lanes end.

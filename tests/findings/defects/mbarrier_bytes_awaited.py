@@ -24,7 +24,7 @@ __global__ void bytes_never_come(const int *x, int *out) {
     __syncthreads();
     tile[t] = x[t];
     if (t == 0)
-        asm volatile("mbarrier.expect_tx.relaxed.cta.shared.b64 [%0], 320;" ::"r"(at(&bar)) : "memory");
+        asm volatile("mbarrier.expect_tx.shared.b64 [%0], 320;" ::"r"(at(&bar)) : "memory");
     __syncthreads();
     if (t < 16)
         asm volatile("mbarrier.complete_tx.relaxed.cta.shared.b64 [%0], 16;" ::"r"(at(&bar)) : "memory");
@@ -42,7 +42,7 @@ __global__ void bytes_come(const int *x, int *out) {
     __syncthreads();
     tile[t] = x[t];
     if (t == 0)
-        asm volatile("mbarrier.expect_tx.relaxed.cta.shared.b64 [%0], 256;" ::"r"(at(&bar)) : "memory");
+        asm volatile("mbarrier.expect_tx.shared.b64 [%0], 256;" ::"r"(at(&bar)) : "memory");
     __syncthreads();
     if (t < 16)
         asm volatile("mbarrier.complete_tx.relaxed.cta.shared.b64 [%0], 16;" ::"r"(at(&bar)) : "memory");

@@ -24,7 +24,7 @@ __global__ void too_many_bytes(const int *x, int *out) {
     __syncthreads();
     tile[t] = x[t];
     if (t == 0)
-        asm volatile("mbarrier.expect_tx.relaxed.cta.shared.b64 [%0], 320;" ::"r"(at(&bar)) : "memory");  // finds: TW409
+        asm volatile("mbarrier.expect_tx.shared.b64 [%0], 320;" ::"r"(at(&bar)) : "memory");  // finds: TW409
     __syncthreads();
     if (t < 16)
         asm volatile("mbarrier.complete_tx.relaxed.cta.shared.b64 [%0], 16;" ::"r"(at(&bar)) : "memory");
@@ -41,7 +41,7 @@ __global__ void as_many_bytes(const int *x, int *out) {
     __syncthreads();
     tile[t] = x[t];
     if (t == 0)
-        asm volatile("mbarrier.expect_tx.relaxed.cta.shared.b64 [%0], 256;" ::"r"(at(&bar)) : "memory");
+        asm volatile("mbarrier.expect_tx.shared.b64 [%0], 256;" ::"r"(at(&bar)) : "memory");
     __syncthreads();
     if (t < 16)
         asm volatile("mbarrier.complete_tx.relaxed.cta.shared.b64 [%0], 16;" ::"r"(at(&bar)) : "memory");

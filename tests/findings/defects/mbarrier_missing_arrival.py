@@ -16,7 +16,7 @@ __device__ void arrive(uint64_t *bar) {
     asm volatile("mbarrier.arrive.shared.b64 _, [%0];" ::"r"(at(bar)) : "memory");
 }
 
-__global__ void all_but_one(const int *x, int *out) {
+__global__ void all_but_the_first(const int *x, int *out) {
     __shared__ int tile[64];
     __shared__ uint64_t bar;
     const int t = threadIdx.x;
@@ -53,6 +53,6 @@ def reference(x, out):
 
 
 CASES = (
-    Case("all_but_one", cuda_cpp(__file__, SOURCE, "all_but_one"), 1, 64, arguments, defective=True),
+    Case("all_but_the_first", cuda_cpp(__file__, SOURCE, "all_but_the_first"), 1, 64, arguments, defective=True),
     Case("every_one", cuda_cpp(__file__, SOURCE, "every_one"), 1, 64, arguments, reference),
 )

@@ -26,7 +26,7 @@ __global__ void always_zero(const int *x, int *out) {
     for (int round = 0; round < 2; round++) {
         tile[t] = x[t] + round;  // finds: TW301
         arrive(&bar);
-        asm volatile("{.reg .pred p; w: mbarrier.try_wait.parity.shared.b64 p, [%0], 0; @!p bra w;}"  // finds: TW407, TW408
+        asm volatile("{.reg.pred p;w:mbarrier.try_wait.parity.shared.b64 p,[%0],0; @!p bra w;}"  // finds: TW407, TW408
                      ::"r"(at(&bar)) : "memory");
         sum += tile[63 - t];
         __syncthreads();
