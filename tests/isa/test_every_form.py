@@ -25,7 +25,7 @@ from tilewright.simt.isa.absent import ABSENT, why_absent
 
 EDITIONS = (("9.1", "sm_75"), ("6.3", "sm_75"), ("6.3", "sm_50"))
 #: Opcodes that these have not, which later ones are asked about.
-NEWER = ("cp",)
+NEWER = ("cp", "ldmatrix", "stmatrix", "movmatrix")
 TYPES = (
     "b8 b16 b32 b64 u8 u16 u32 u64 s8 s16 s32 s64 f16 f16x2 bf16 bf16x2 f32 f32x2 f64 pred u16x2 s16x2 tf32 u4 s4 "
     "e4m3x2 "
@@ -112,8 +112,8 @@ def test_what_the_assembler_takes_is_a_row_or_has_a_reason(share, tmp_path):
 
 
 @needs_assembler
-@pytest.mark.parametrize("edition", [("9.1", "sm_90"), ("7.0", "sm_80")])
-def test_what_the_assembler_takes_of_copies_is_a_row_or_has_a_reason(edition, tmp_path):
+@pytest.mark.parametrize("edition", [("9.1", "sm_90"), ("7.0", "sm_80"), ("9.1", "sm_100a")])
+def test_what_the_assembler_takes_of_moves_is_a_row_or_has_a_reason(edition, tmp_path):
     rows = [row for row in isa.table().rows if row.opcode in NEWER]
     lines = unknown_neighbours(seeds(rows, 6))
     texts = list(lines)

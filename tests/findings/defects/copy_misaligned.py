@@ -33,5 +33,5 @@ def reference(x, out, pitch):
 
 CASES = (
     Case("copy_sixteen", cuda_cpp(__file__, SOURCE, "sixteen"), 1, (8, 2), arguments, defective=True),
-    Case("copy_four", cuda_cpp(__file__, SOURCE, "four"), 1, (8, 2), arguments, reference),
+    Case("copy_of_four_bytes", cuda_cpp(__file__, SOURCE, "four"), 1, (8, 2), arguments, reference),
 )

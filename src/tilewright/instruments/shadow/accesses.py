@@ -16,6 +16,7 @@ from tilewright.instruments.shadow.cells import READS, RELEASES, SHARED, STRONG,
 from tilewright.instruments.shadow.tables import PLAIN_TYPE, TOUCHED_TYPE, Table
 from tilewright.native.bitcode import bitcode
 from tilewright.simt.events import CFunction, EventKind, Handler, Site, words
+from tilewright.simt.isa import table
 
 _FILES = ("shared.c", "shared_quick.c", "global.c", "global_quick.c", "accesses.c", "flights.c")
 #: All that judges accesses.
@@ -93,7 +94,10 @@ def together(sites: Sequence[Site], offsets: Sequence[tuple[int, ...]], cell_byt
 
 
 def _element_bytes(site: Site) -> int:
-    """Bytes of one element of a vector access."""
+    """Bytes of one element of a vector access; of what is copied as it is, whatever it holds, a word."""
+    form = table().find(site.opcode)
+    if form is not None and form.row.kind in ("copy", "rows") and site.access == "load":
+        return min(4, site.bytes_per_lane)
     count = next((int(part[1:]) for part in site.opcode.split(".") if part in ("v2", "v4", "v8")), 1)
     return max(1, site.bytes_per_lane // count)
 

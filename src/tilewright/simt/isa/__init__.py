@@ -27,6 +27,7 @@ MODULES = (
     "convert_packed",
     "memory",
     "copies",
+    "matrix_moves",
     "atomic",
     "control",
     "barrier",

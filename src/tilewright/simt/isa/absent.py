@@ -20,13 +20,14 @@ class Absent:
 
 
 ABSENT = (
-    Absent("wmma mma.sp ldmatrix stmatrix movmatrix tcgen05", "9.7.14", "matrix instructions come later"),
+    Absent("wmma mma.sp tcgen05", "9.7.14", "matrix instructions come later"),
     Absent("mma.rz mma.rm mma.rp", "9.7.14.5.14", "products of float64 are rounded to nearest only"),
     Absent(
         "mma.m16n8k16.tf32", "", "the manual does not have it, and the assembler takes the name and makes no code of it"
     ),
     Absent("mma.kind::f8f6f4 mma.block_scale", "9.7.14.5.14", "formats of 6 and 4 bits and scaled blocks come later"),
     Absent("wgmma.sp wgmma.s32", "9.7.15", "only dense products of floats run"),
+    Absent("ldmatrix.b8 ldmatrix.b8x16 stmatrix.b8", "9.7.14.5.15", "moves of matrices of 8-bit elements come later"),
     Absent("tex tld4 txq", "9.7.10", "textures come later"),
     Absent("suld sust sured suq istypep", "9.7.11", "surfaces come later"),
     Absent(

@@ -52,6 +52,7 @@ KINDS = {
     "fence": "an order of memory accesses",
     "group": "groups of asynchronous copies, of which instruments alone take notice",
     "policy": "a cache policy, of which no access here takes notice: 0",
+    "rows": "matrices in shared memory by their rows, placed by translate.matrix_moves",
     "matrix": "a warp together, lists of registers: emit(form) gives a function of the runtime and the form's numbers",
     "nothing": "no effect here",
 }
@@ -147,7 +148,7 @@ class Row:
     @functools.cached_property
     def access(self) -> str:
         """What it does to memory: "load", "store", "atomic", which is both, "copy", both at an address each, or ""."""
-        if self.kind == "memory":
+        if self.kind in ("memory", "rows"):
             return "load" if self.writes else "store"
         if self.kind in ("mbarrier", "await"):
             return "atomic"

@@ -10,7 +10,17 @@ from tilewright.ptx import tree
 from tilewright.ptx.printing import operand_text
 from tilewright.simt.events import VALUES_MAX, EventKind, Handler, Site
 from tilewright.simt.isa import Role, lower
-from tilewright.simt.translate import barriers, calls, generic, lanes, matrices, mbarriers, outline, warpgroups
+from tilewright.simt.translate import (
+    barriers,
+    calls,
+    generic,
+    lanes,
+    matrices,
+    matrix_moves,
+    mbarriers,
+    outline,
+    warpgroups,
+)
 from tilewright.simt.translate.access import Access, group_accesses
 from tilewright.simt.translate.access_events import store_values
 from tilewright.simt.translate.code import LANES, Value, element_type
@@ -274,6 +284,11 @@ def _emit_barrier(emitter: Emitter, op: Op, guard: Value | None) -> None:
         write(emitter, op.destinations[0], barriers.emit_reduction_result(emitter, op), type_, ANY_UNIFORM, guard)
 
 
+def _emit_rows(emitter: Emitter, op: Op, guard: Value | None) -> None:
+    for name, value in zip(op.destinations, matrix_moves.emit_rows(emitter, op), strict=True):
+        write(emitter, name, value, "b32", ANY_VECTOR, guard)
+
+
 def _emit_mbarrier(emitter: Emitter, op: Op, guard: Value | None) -> None:
     for name, state in zip(op.destinations, mbarriers.emit(emitter, op), strict=True):
         write(emitter, name, state, "b64", ANY_VECTOR, guard)
@@ -368,6 +383,7 @@ _EMITTERS: dict[str, Callable[[Emitter, Op, Value | None], None]] = {
     "atomic": _emit_atomic,
     "matrix": _emit_matrix,
     "warpgroup": _emit_warpgroup,
+    "rows": _emit_rows,
     "barrier": _emit_barrier,
     "cvta": _emit_cvta,
     "isspacep": _emit_isspacep,

@@ -1,0 +1,65 @@
+"""Loads and stores of matrices by a warp: rows of 16 bytes, each at the address that one lane has.
+
+The rows lie one behind the other in scratch memory, where a matrix of 128 bytes is a register of the 32 lanes.
+"""
+
+from __future__ import annotations
+
+from tilewright.ptx import tree
+from tilewright.simt.isa.matrix_moves import transposed
+from tilewright.simt.translate.access import Access, resolve
+from tilewright.simt.translate.code import LANES, Value
+from tilewright.simt.translate.emitter import Emitter
+from tilewright.simt.translate.generic import access_pointers
+from tilewright.simt.translate.graph import Op
+
+_ROW_BYTES, _ROWS = 16, 8
+
+
+def emit_rows(emitter: Emitter, op: Op) -> list[Value]:
+    """Load or store matrices; the registers that a load gives. Rows of lanes that do not execute are zeros."""
+    store = op.form.row.stores
+    address, offset, space = resolve(
+        emitter, op.instruction, op.instruction.operands[0 if store else 1], "shared" if op.form["space"] else "generic"
+    )
+    access = Access(op, space, address, offset, 1, "b128", store, False)
+    count, outer = op.form.lists["b" if store else "d"], emitter.mask
+    if count * _ROWS < LANES:  # the other lanes' addresses are not used
+        emitter.mask = emitter.code.and_(outer, emitter.code.const("i32", (1 << count * _ROWS) - 1))
+    values = _store(emitter, access, count) if store else _load(emitter, access, count)
+    emitter.mask = outer
+    return values
+
+
+def _load(emitter: Emitter, access: Access, count: int) -> list[Value]:
+    code, form = emitter.code, access.op.form
+    _move(emitter, access, "tw_gather")
+    matrices = [
+        code.op(f"load <{LANES} x i32>, ptr {_matrix(emitter, index)}, align 64", "i32", LANES)
+        for index in range(count)
+    ]
+    return [transposed(code, matrix) for matrix in matrices] if form.has("trans") else matrices
+
+
+def _store(emitter: Emitter, access: Access, count: int) -> list[Value]:
+    code, registers = emitter.code, access.op.instruction.operands[1]
+    assert isinstance(registers, tree.Vector), "operands are checked"
+    for index, register in enumerate(registers.items):
+        matrix = code.splat(emitter.read(register, "b32"))
+        code.store(transposed(code, matrix) if access.op.form.has("trans") else matrix, _matrix(emitter, index))
+    if emitter.instruments:
+        access.values = [code.op(f"load <{LANES} x i128>, ptr %lanes.scratch, align 64", "i128", LANES)]
+    _move(emitter, access, "tw_scatter")
+    return []
+
+
+def _move(emitter: Emitter, access: Access, function: str) -> None:
+    """Move rows between memory and scratch memory, for the lanes that run."""
+    code, mask = emitter.code, emitter.mask
+    pointers = access_pointers(emitter, access)
+    code.store(pointers, "%addresses")
+    code.invoke(function, "void", "ptr %lanes.scratch", "ptr %addresses", f"i32 {_ROW_BYTES}", "i32 1", mask)
+
+
+def _matrix(emitter: Emitter, index: int) -> str:
+    return emitter.code.op(f"getelementptr i8, ptr %lanes.scratch, i64 {index * _ROWS * _ROW_BYTES}", "ptr").text
