@@ -71,6 +71,9 @@ def line_of(form: Form, changed: int = -1, width: int = 0) -> str:
             count = 0 if text.endswith("[") else form.lists.get(piece, 0)
             registers = ", ".join(vendor.register(bits, (number + i) % 9) for i in range(count or 1))
             text += f"{{{registers}}}" if count else registers
+            if piece == "tensor":
+                axes = ", ".join(vendor.register(32, i) for i in range(int(form["dim"][0])))
+                text += f", {{{axes}}}"
     return f"{form.name} {text};"
 
 
@@ -82,6 +85,8 @@ def cases_of(form: Form) -> Iterator[Case]:
         if piece[0].isalpha() and piece not in CONSTANTS:
             at = vendor.WIDTHS.index(width_of(form, piece, address=pieces[number - 1] == "["))
             for other in (at - 1, at + 1):
+                if piece == "tensor" and vendor.WIDTHS[at] == 64 and other > at:
+                    continue  # the assembler takes 128 bits for the address of a tensor map, which no manual says
                 if 0 <= other < len(vendor.WIDTHS):
                     yield Case(form.name, piece, line_of(form, number, vendor.WIDTHS[other]))
 

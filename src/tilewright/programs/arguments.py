@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.errors import ArgumentTypeError, LaunchError
-from tilewright.programs.host_arrays import row_major
+from tilewright.programs.host_arrays import ArrayParameter, row_major
 from tilewright.programs.listing import Parameter
 from tilewright.programs.mangling import CType
 
@@ -257,7 +257,7 @@ def _c_value(kernel: str, argument: Argument, parameter: Parameter, value: Any, 
             raise _mismatch(kernel, argument, value)
         return _integer(address(value))
     if parameter.kind == "bytes":
-        return _structure(kernel, argument, parameter, value)
+        return _structure(kernel, argument, parameter, value, address)
     if parameter.kind == "float":
         if not isinstance(value, int | float | np.integer | np.floating) or isinstance(value, bool):
             raise _mismatch(kernel, argument, value)
@@ -271,9 +271,11 @@ def _c_value(kernel: str, argument: Argument, parameter: Parameter, value: Any, 
     return _checked_integer(kernel, argument, value, parameter.bytes, signed=negative)
 
 
-def _structure(kernel: str, argument: Argument, parameter: Parameter, value: Any) -> bytes:
-    """A structure by value: a NumPy record, a ctypes structure, or bytes of the right length."""
+def _structure(kernel: str, argument: Argument, parameter: Parameter, value: Any, address: AddressOf) -> bytes:
+    """A structure by value: a NumPy record, a ctypes structure, one that refers to an array, or bytes of the length."""
     try:
+        if isinstance(value, ArrayParameter):
+            value = value.encoded(address(value.array))
         raw = value.tobytes() if isinstance(value, np.generic) else bytes(memoryview(value))
     except TypeError:
         raise _mismatch(kernel, argument, value) from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,11 +16,23 @@ _ALIGNMENT_BYTES = 256
 _SHARES_WORK = 10_000
 
 
+class ArrayParameter(abc.ABC):
+    """A structure that a kernel takes by value, and that holds where an array lies: an argument of a launch."""
+
+    array: npt.NDArray[Any]
+
+    @abc.abstractmethod
+    def encoded(self, address: int) -> bytes:
+        """The structure, for the array at a device's address."""
+
+
 def flat(args: Sequence[Any]) -> Iterator[Any]:
-    """The arguments, those inside of tuples one by one."""
+    """The arguments, those inside of tuples one by one, and the arrays that structures refer to."""
     for arg in args:
         if isinstance(arg, tuple):
             yield from flat(arg)
+        elif isinstance(arg, ArrayParameter):
+            yield arg.array
         else:
             yield arg
 

@@ -28,6 +28,7 @@ MODULES = (
     "memory",
     "copies",
     "matrix_moves",
+    "tensor_copies",
     "atomic",
     "control",
     "barrier",

@@ -43,6 +43,7 @@ KINDS = {
     "memory": "loads and stores, placed by translate.access",
     "copy": "from one place of memory to another, placed by translate.copies",
     "warpgroup": "as matrix, of a warpgroup, whose other operands lie in shared memory, where descriptors say",
+    "tensor": "a copy of a box of a tensor, placed by translate.tensor_copies",
     "barrier": "placed by translate.graph, which ends blocks there, and by the runtime",
     "mbarrier": "barriers in shared memory, placed by translate.mbarriers",
     "await": "a test of such a barrier's phase; one that fails ends the warp's turn",

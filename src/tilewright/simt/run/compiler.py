@@ -37,6 +37,7 @@ _RUNTIME = (
     "tw_mma_bits",
     "tw_mma_double",
     "tw_wgmma",
+    "tw_tensor_copy",
 )
 _FILES = (
     "scheduler.c",
@@ -48,6 +49,7 @@ _FILES = (
     "matrices_exact.c",
     "mbarriers.c",
     "printing.c",
+    "tensor_copies.c",
     "warpgroups.c",
 )
 

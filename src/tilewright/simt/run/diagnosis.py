@@ -108,6 +108,12 @@ class Diagnosis:
             text = mbarrier_faults.rule_text(kind, field("fault_got"), field("fault_other"), found)
             about |= {"fault": mbarrier_faults.fault_of(kind), "summary": f"`{site.opcode}`: {text}"}
             return KernelError(f"{name}: `{site.opcode}` {at}: {text}", **about)
+        if kind == state.TENSOR_MAP:
+            text = "the tensor map must be one of as many dimensions, as tilewright.gpu.tensor_maps makes it " + (
+                f"(got one of {field('fault_other')})" if field("fault_got") else "(got other bytes)"
+            )
+            about |= {"fault": "tensor map", "summary": f"`{site.opcode}`: {text}"}
+            return KernelError(f"{name}: `{site.opcode}` {at}: {text}", **about)
         lanes = field("fault_lanes").bit_count()
         return _access_error(name, site, at, lanes, address, misaligned=kind == state.MISALIGNED, about=about)
 

@@ -45,6 +45,7 @@ enum {
     TW_MBARRIER_BYTES = 15,
     TW_MBARRIER_COMPLETES = 16,
     TW_MBARRIER_LEFT = 17,
+    TW_TENSOR_MAP = 18,
 
     // What instructions of one barrier do, as bits.
     TW_SYNC = 1,
@@ -91,6 +92,10 @@ enum {
     TW_WGMMA_NEGATES_B = 8,
     TW_WGMMA_ACROSS_A = 16,  // elements side by side belong to different rows
     TW_WGMMA_ACROSS_B = 32,  // to different columns
+
+    // Of a tensor map. Source: PTX ISA, 5.5.1 (tensors have 1 to 5 dimensions).
+    TW_TENSOR_AXES = 5,
+    TW_TENSOR_MAGIC = 1953525108,
 
     TW_PRINT_ARGUMENT_BYTES = 256,
 
@@ -222,6 +227,21 @@ struct tw_warp {
     uint32_t awaited_place;  // and its offset in shared memory
     int32_t avoid;           // of lanes that wait in vain: their block, after which the next one's turn comes
     struct tw_point points[];
+};
+
+// A tensor map, 128 bytes that kernels cannot read. The innermost axis comes first.
+struct tw_tensor_map {
+    uint64_t address;
+    uint64_t strides[4];   // bytes, of all axes but the innermost
+    uint64_t filler;       // what elements outside are read as, over and over
+    uint32_t extents[TW_TENSOR_AXES];
+    uint32_t box[TW_TENSOR_AXES];
+    uint16_t steps[TW_TENSOR_AXES];  // between elements that are copied
+    uint16_t units;        // of 16 bytes that a swizzle exchanges: 1 (none), 2, 4 or 8
+    uint32_t rank;
+    uint32_t element_bytes;
+    uint32_t magic;
+    uint32_t spare[3];
 };
 
 // One line that a lane prints, as Python reads it from the print buffer.

@@ -19,6 +19,7 @@ from tilewright.simt.translate import (
     matrix_moves,
     mbarriers,
     outline,
+    tensor_copies,
     warpgroups,
 )
 from tilewright.simt.translate.access import Access, group_accesses
@@ -271,6 +272,10 @@ def _emit_warpgroup(emitter: Emitter, op: Op, guard: Value | None) -> None:
         write(emitter, name, value, op.form.type_of("d"), ANY_VECTOR, guard)
 
 
+def _emit_tensor(emitter: Emitter, op: Op, guard: Value | None) -> None:
+    tensor_copies.emit_copy(emitter, op)
+
+
 def _emit_barrier(emitter: Emitter, op: Op, guard: Value | None) -> None:
     """Barriers end a block, and are flow's; here the lanes that were released read a reduction's result."""
     if ".warp" in op.instruction.modifiers:
@@ -384,6 +389,7 @@ _EMITTERS: dict[str, Callable[[Emitter, Op, Value | None], None]] = {
     "matrix": _emit_matrix,
     "warpgroup": _emit_warpgroup,
     "rows": _emit_rows,
+    "tensor": _emit_tensor,
     "barrier": _emit_barrier,
     "cvta": _emit_cvta,
     "isspacep": _emit_isspacep,

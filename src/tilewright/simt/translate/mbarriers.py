@@ -6,6 +6,7 @@ Source: PTX ISA, 9.7.13.15 (mbarrier).
 from __future__ import annotations
 
 from tilewright.errors import PtxError
+from tilewright.ptx import tree
 from tilewright.simt.events import EventKind
 from tilewright.simt.translate.access import Access, base_offset, limit, resolve
 from tilewright.simt.translate.access_events import event_site, notify
@@ -26,17 +27,17 @@ _DOES = {"arrive_drop": MBARRIER_DROPS, "expect_tx": MBARRIER_EXPECTS, "noComple
 def emit(emitter: Emitter, op: Op) -> list[Value]:
     """An instruction that makes, changes or ends mbarriers, lane by lane; an arrival gives their states before."""
     code, form = emitter.code, op.form
-    where, places = _places(emitter, op)
+    where, places = _places(emitter, op, op.sources[0])
     if form.has("inval"):
         code.invoke("tw_mbarrier_inval", "void", "ptr %context", emitter.mask, "ptr %shared", places)
         _tell(emitter, op)
         return []
     number = emitter.read(op.sources[1], "u32") if len(op.sources) > 1 else code.const("i32", 1)
-    arguments = ("ptr %context", *where, "ptr %shared", places, _scratch(emitter, 1, number))
+    arguments = ("ptr %context", *where, "ptr %shared", places, scratch(emitter, 1, number))
     if form.has("init"):
-        _or_fault(emitter, "tw_mbarrier_init", *arguments)
+        or_fault(emitter, "tw_mbarrier_init", *arguments)
     elif not op.form.row.writes:
-        _or_fault(emitter, "tw_mbarrier_expect", *arguments, f"i32 {int(form.has('complete_tx'))}")
+        or_fault(emitter, "tw_mbarrier_expect", *arguments, f"i32 {int(form.has('complete_tx'))}")
     else:
         if form["space"] == "shared::cluster" and op.destinations != (SINK,):
             raise PtxError(
@@ -44,8 +45,8 @@ def emit(emitter: Emitter, op: Op) -> list[Value]:
                 f"(got {op.destinations[0]}): an mbarrier of another block gives no state"
             )
         does = sum(bit for word, bit in _DOES.items() if form.has(word))
-        states = _scratch(emitter, 2, code.const("i64", 0))
-        _or_fault(emitter, "tw_mbarrier_arrive", *arguments, states, f"i32 {does}")
+        states = scratch(emitter, 2, code.const("i64", 0))
+        or_fault(emitter, "tw_mbarrier_arrive", *arguments, states, f"i32 {does}")
         _tell(emitter, op)
         return [code.op(f"load <{LANES} x i64>, {states}, align 64", "i64", LANES)]
     _tell(emitter, op)
@@ -55,10 +56,10 @@ def emit(emitter: Emitter, op: Op) -> list[Value]:
 def emit_test(emitter: Emitter, op: Op) -> Value:
     """Whether a phase is complete: one answer where all lanes ask the same."""
     code = emitter.code
-    (warp, site, mask), places = _places(emitter, op)
+    (warp, site, mask), places = _places(emitter, op, op.sources[0])
     parity = op.form.has("parity")
     token = emitter.read(op.sources[1], "u32" if parity else "b64")
-    tokens = _scratch(emitter, 1, code.resize(token, "i64", signed=False))
+    tokens = scratch(emitter, 1, code.resize(token, "i64", signed=False))
     uniform = emitter.shapes.results(op)[0].kind == UNIFORM
     if uniform:
         mask = code.and_(emitter.mask, code.sub(code.const("i32", 0), emitter.mask))  # the lowest lane asks for all
@@ -68,11 +69,19 @@ def emit_test(emitter: Emitter, op: Op) -> Value:
     return code.icmp("ne", complete, code.const("i32", 0)) if uniform else code.mask_lanes(complete)
 
 
-def _places(emitter: Emitter, op: Op) -> tuple[tuple[object, ...], str]:
+def emit_completion(emitter: Emitter, op: Op, operand: tree.Operand, number: Value) -> None:
+    """Bytes of a copy have come, of which an mbarrier hears: `number` in each lane that runs."""
+    where, places = _places(emitter, op, operand)
+    arguments = ("ptr %context", *where, "ptr %shared", places, scratch(emitter, 1, number))
+    or_fault(emitter, "tw_mbarrier_expect", *arguments, "i32 1")
+    _tell(emitter, op)
+
+
+def _places(emitter: Emitter, op: Op, operand: tree.Operand) -> tuple[tuple[object, ...], str]:
     """The warp, the site and the lanes, as the runtime takes them; and where each lane's mbarrier lies."""
     code, item = emitter.code, op.instruction
-    named = "shared" if op.form["space"] else "generic"
-    base, offset, space = resolve(emitter, item, op.sources[0], named)
+    named = "shared" if op.form["space"] or op.form.row.kind == "tensor" else "generic"
+    base, offset, space = resolve(emitter, item, operand, named)
     access = Access(op, "shared", base, offset, 1, "b64", True, True)
     window = SHARED_WINDOW if space == "generic" else 0
     offsets = code.splat(code.add(base_offset(emitter, access, base=False), code.const("i64", offset - window)))
@@ -84,29 +93,31 @@ def _places(emitter: Emitter, op: Op) -> tuple[tuple[object, ...], str]:
     if emitter.instruments:
         notify(emitter, access, offsets, "atomic")
     site = emitter.add_site(event_site(emitter, access, "atomic"))
-    return ("ptr %warp", f"i32 {site}", emitter.mask), _scratch(emitter, 0, offsets)
+    return ("ptr %warp", f"i32 {site}", emitter.mask), scratch(emitter, 0, offsets)
 
 
-def _scratch(emitter: Emitter, slot: int, value: Value) -> str:
+def scratch(emitter: Emitter, number: int, value: Value) -> str:
     """Leave a value of all lanes where the runtime finds it: an argument that points there."""
     code = emitter.code
-    at = code.op(_slot(slot), "ptr")
+    at = code.op(slot(number), "ptr")
     code.store(code.splat(value), at.text)
     return str(at)
 
 
-def _slot(number: int) -> str:
+def slot(number: int) -> str:
+    """Where a value of all lanes lies in scratch memory, 64 bits each."""
     return f"getelementptr i8, ptr %lanes.scratch, i64 {number * 8 * LANES}"
 
 
 def _tell(emitter: Emitter, op: Op) -> None:
     """Notify instruments of what has been done, with the operands that lie in scratch memory."""
     if emitter.instruments:
-        places, operands = (emitter.code.op(_slot(slot), "ptr") for slot in range(2))
+        places, operands = (emitter.code.op(slot(number), "ptr") for number in range(2))
         emitter.event(EventKind.MBARRIER, op.instruction, emitter.mask, places, operands)
 
 
-def _or_fault(emitter: Emitter, function: str, *arguments: object) -> None:
+def or_fault(emitter: Emitter, function: str, *arguments: object) -> None:
+    """Call a function of the runtime that is true where it found a fault."""
     code = emitter.code
     on = code.label("on")
     code.branch_if(Value(code.invoke(function, "i1", *arguments), "i1"), "fault", on, likely=False)

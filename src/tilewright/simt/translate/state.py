@@ -66,6 +66,8 @@ MBARRIER_PENDING_SHIFT, MBARRIER_BYTES_SHIFT, MBARRIER_PHASE_SHIFT, MBARRIER_MOS
 MBARRIER_DROPS, MBARRIER_EXPECTS, MBARRIER_NO_COMPLETION = _numbers(
     "MBARRIER_DROPS", "MBARRIER_EXPECTS", "MBARRIER_NO_COMPLETION"
 )
+(TENSOR_MAP, TENSOR_MAGIC) = _numbers("TENSOR_MAP", "TENSOR_MAGIC")
+TENSOR_MAP_RECORD: Final = _STRUCTS["tw_tensor_map"].dtype
 #: Bits of a product of a warpgroup, by their names in `records.h`.
 WGMMA: Final = {
     name: _RECORDS.numbers[f"TW_WGMMA_{name.upper()}"]

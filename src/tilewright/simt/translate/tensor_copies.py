@@ -1,0 +1,76 @@
+"""Copies of boxes that tensor maps describe: each lane that runs copies one, and its mbarrier hears of the bytes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tilewright.errors import PtxError
+from tilewright.ptx import tree
+from tilewright.simt.events import EventKind, Site
+from tilewright.simt.translate import mbarriers
+from tilewright.simt.translate.access import Access, base_offset, resolve
+from tilewright.simt.translate.code import LANES, Value
+from tilewright.simt.translate.emitter import Emitter
+from tilewright.simt.translate.generic import access_pointers
+from tilewright.simt.translate.graph import Op
+from tilewright.simt.translate.state import GLOBAL_BASE
+
+#: Words of 64 bits of a tensor map that are checked to be in memory; it is as aligned as they are.
+_CHECKED = 8
+#: Where arguments lie in scratch memory, in 64-bit slots of all lanes: the first two are an mbarrier's.
+_MAPS, _PLACES, _BYTES, _CORNERS = 2, 3, 4, 5
+
+
+def emit_copy(emitter: Emitter, op: Op) -> None:
+    """Copy a box for each lane that runs."""
+    code, item, form = emitter.code, op.instruction, op.form
+    if form.has("prefetch"):
+        return
+    stores = form.has("bulk_group")
+    tensor, shared = item.operands[:2] if stores else item.operands[1::-1]
+    rank = int(form["dim"][0])
+    assert isinstance(tensor, tree.Address)
+    corner = [x for c in tensor.coordinates for x in (c.items if isinstance(c, tree.Vector) else (c,))]
+    if len(corner) != rank:
+        raise PtxError(
+            f"{emitter.module.path}:{item.ptx_line}: '{item.name}' takes {rank} coordinates in braces behind the "
+            f"tensor map (got {len(corner)})"
+        )
+    for axis, coordinate in enumerate(corner):
+        slot = f"getelementptr i8, ptr %lanes.scratch, i64 {_CORNERS * 8 * LANES + axis * 4 * LANES}"
+        code.store(code.splat(emitter.read(coordinate, "s32")), code.op(slot, "ptr").text)
+    maps = mbarriers.scratch(emitter, _MAPS, _map_pointers(emitter, op, tensor))
+    base, offset, _ = resolve(emitter, item, shared, "shared")
+    access = Access(op, "shared", base, offset, 1, "b64", not stores, True)
+    start = code.add(base_offset(emitter, access, base=False), code.const("i64", offset))
+    places = mbarriers.scratch(emitter, _PLACES, start)
+    sizes, corners = (code.op(mbarriers.slot(x), "ptr") for x in (_BYTES, _CORNERS))
+    site = _sites(emitter, item, stores=stores)
+    where = ("ptr %context", "ptr %warp", f"i32 {site}", emitter.mask, "ptr %shared", maps, places)
+    rest = (corners, sizes, f"i32 {rank}", f"i32 {int(stores)}", f"i64 {GLOBAL_BASE}")
+    mbarriers.or_fault(emitter, "tw_tensor_copy", *where, *rest)
+    if not stores:
+        number = code.op(f"load <{LANES} x i32>, {sizes}, align 64", "i32", LANES)
+        mbarriers.emit_completion(emitter, op, item.operands[2], number)
+
+
+def _map_pointers(emitter: Emitter, op: Op, tensor: tree.Address) -> Value:
+    """Where each lane's tensor map lies in the host's memory: among parameters, in constants, or in global memory."""
+    item = op.instruction
+    base, offset, space = resolve(emitter, item, replace(tensor, coordinates=()), "generic")
+    access = Access(op, space, base, offset, _CHECKED, "b64", False, False)
+    observers, emitter.instruments = emitter.instruments, ()
+    pointers = access_pointers(emitter, access)
+    emitter.instruments = observers
+    return pointers
+
+
+def _sites(emitter: Emitter, item: tree.Instruction, *, stores: bool) -> int:
+    """Two sites that follow each other: of the box in shared memory, and of the tensor."""
+    source = emitter.source_of(item)
+    actions = ("load", "store") if stores else ("store", "load")
+    first, _ = (
+        emitter.add_site(Site(EventKind.ACCESS, item.ptx_line, source, item.name, 1, space, action, 16))
+        for space, action in zip(("shared", "global"), actions, strict=True)
+    )
+    return first
