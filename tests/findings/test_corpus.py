@@ -13,10 +13,10 @@ from tilewright.instruments.findings import codes
 from tilewright.programs import Program
 
 #: What stands on a line that a code is reported for, as PTX; a launch has no instruction.
-_SHARED = r"(ld|st|atom|red)\S*\.shared|(ld|st|atom)\.(?!global|local|param)"
+_SHARED = r"(ld|st)matrix|(ld|st|atom|red)\S*\.shared|(ld|st|atom)\.(?!global|local|param)"
 INSTRUCTIONS = {
     "TW101": r"(ld|st|atom|red)\S*\.global",
-    "TW102": r"ld\.global\.(nc\.)?v4|cp\.async",
+    "TW102": r"ld\.global\.(nc\.)?v4|cp\.async|ldmatrix",
     "TW103": _SHARED,
     "TW104": r"(ld|st)\S*\.local",
     "TW106": r"st\.",

@@ -62,7 +62,8 @@ def _widenings(values: Values) -> Iterator[tuple[Op, bool]]:
     """The instructions that widen part of an address of global memory, and whether they do with its sign."""
     bases = []
     for op in values.ops:
-        if op.form.row.access and not any(op.form.has(space) for space in _OTHER_SPACES):
+        elsewhere = any(op.form.has(space) for space in _OTHER_SPACES) and not op.form.has("global")  # copies have both
+        if op.form.row.access and not elsewhere:
             bases += values.address_registers(op)
     for op in values.origins(dict.fromkeys(bases), through=_is_wide):
         if narrow := _widened(op):

@@ -76,6 +76,12 @@ def test_what_wraps_is_found_and_nothing_else(body: str, n: int, expected: list[
     assert found(body, n) == expected
 
 
+def test_an_index_of_an_asynchronous_copy_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    copies = TAIL.replace("st.global.u32 [%d3], %r2;", "cp.async.ca.shared.global [%r4], [%d3], 4;")
+    monkeypatch.setattr(f"{__name__}.TAIL", copies)
+    assert found("mad.lo.s32 %r3, %r1, 2, 0;" + SIGNED, 1 << 30) == [(1, 40)]
+
+
 def test_the_first_thread_is_told() -> None:
     program = Program.from_ptx(HEAD + "mul.lo.s32 %r3, %r2, %r1;" + SIGNED + TAIL)
     signs = indices.lines(of_kernel(program.ptx, "k"))
