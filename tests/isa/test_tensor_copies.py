@@ -96,6 +96,14 @@ def test_a_box_is_loaded(case):
     assert np.array_equal(found, box_of(array, corner, box, (1,) * len(box), 0))
 
 
+def test_the_address_of_a_parameter_survives_32_bits():
+    """Triton holds it so until cvta."""
+    array, out = np.arange(256, dtype=np.float32), np.zeros(SHARED_BYTES, np.uint8)
+    text = load_text(1, (8,), 64).replace("mov.b64 %m, map;", "mov.b32 %t, map; cvt.u64.u32 %m, %t;")
+    launch(Program.from_ptx(text), 1, 64, (TensorMap(array, (16,)), out))
+    assert np.array_equal(out[:64].view(np.float32), array[8:24])
+
+
 def test_steps_and_nans():
     array = np.random.default_rng(3).standard_normal((40, 64)).astype(np.float32)
     out = np.zeros(SHARED_BYTES, np.uint8)

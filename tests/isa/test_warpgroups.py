@@ -210,6 +210,16 @@ def test_a_from_registers_signs_and_what_was_there(signs, keeps):
     assert np.array_equal(d, product + c * (keeps == "%yes"))
 
 
+@pytest.mark.parametrize("guard", ["@%yes ", "@%no "])
+def test_a_guard_that_all_lanes_share(guard):
+    shared, ones = np.zeros(SHARED_BYTES, np.uint8), np.ones((64, 16), np.float16).view(np.uint16)
+    left, right = put(shared, 0, ones, 8), put(shared, B_START, ones[:8], 8)
+    name = "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16"
+    source = text(name, 4, f"{left}", f"{right}, %yes, 1, 1, 0, 0", guard)
+    given = np.full((128, 4), np.float32(3).view(np.uint32))
+    assert set(run(source, shared, given, 4).view(np.float32).flat) == {19.0 if guard == "@%yes " else 3.0}
+
+
 def test_a_matrix_outside_shared_memory_is_a_fault():
     name = "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16"
     source = text(name, 4, "0", f"{0x3FFF}, %no, 1, 1, 0, 0")
@@ -218,17 +228,16 @@ def test_a_matrix_outside_shared_memory_is_a_fault():
 
 
 @pytest.mark.parametrize(
-    ("a", "rest", "guard", "message"),
+    ("a", "rest", "message"),
     [
-        ("0", "0, %no, 1, 1, 0, 0", "@%q ", "takes no guard"),
-        ("0", "0, %no, 2, 1, 0, 0", "", "takes a literal 1 or -1"),
-        ("0", "0, %no, 1, 1, 0", "", "takes a literal 1 or -1"),
-        ("{%a0, %a1, %a2, %a3}", "0, %no, 1, 1, 0, 0", "", "takes a literal 1 or -1"),
-        ("{%a0, %a1}", "0, %no, 1, 1, 0", "", r"operand a .* must be 4 registers in braces \(got 2"),
+        ("0", "0, %no, 2, 1, 0, 0", "takes a literal 1 or -1"),
+        ("0", "0, %no, 1, 1, 0", "takes a literal 1 or -1"),
+        ("{%a0, %a1, %a2, %a3}", "0, %no, 1, 1, 0, 0", "takes a literal 1 or -1"),
+        ("{%a0, %a1}", "0, %no, 1, 1, 0", r"operand a .* must be 4 registers in braces \(got 2"),
     ],
 )
-def test_what_a_product_does_not_take(a, rest, guard, message):
-    source = text("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16", 4, a, rest, guard)
+def test_what_a_product_does_not_take(a, rest, message):
+    source = text("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16", 4, a, rest)
     with pytest.raises(PtxError, match=message):
         run(source, np.zeros(SHARED_BYTES, np.uint8), np.zeros((128, 6), np.uint32), 4)
 

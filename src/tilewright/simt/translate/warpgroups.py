@@ -25,8 +25,6 @@ def emit_product(emitter: Emitter, op: Op) -> list[Value]:
     code = emitter.code
     old, left, right, scale, *signs = op.sources
     assert isinstance(old, tree.Vector)
-    if op.guard is not None:
-        raise _refused(emitter, op, "no guard", "a warpgroup executes it together")
     for index, item in enumerate(old.items):
         code.store(code.splat(emitter.read(item, "b32")), _place(emitter, index).text)
     held = "null"
