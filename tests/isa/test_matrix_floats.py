@@ -9,6 +9,7 @@ import oracle_matrix
 import pytest
 from fragments import extents, gathered, spread
 from matrix_batch import run
+from narrow_hosts import use_host
 
 #: A GPU of each compute capability that the oracle knows.
 GPUS = {"7.0": "v100", "7.5": "t4", "8.0": "a100", "8.9": "l4", "9.0": "h100", "10.0": "b200", "12.0": "rtx5090"}
@@ -176,3 +177,22 @@ def test_four_products_of_eight_lanes(layouts, results, capability, style):
         factors = [int(x) for x in a[case, group, row]], [int(x) for x in b[case, group, :, column]]
         wanted = oracle_matrix.quad(*factors, int(c[case, group, row, column]), results, capability)
         assert int(d[case, group, row, column]) == wanted, (group, row, column, factors, c[case, group, row, column])
+
+
+# -- other hosts ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("host", ["avx2", "sse"])
+@pytest.mark.parametrize("form", [FORMS[2], FORMS[3], FORMS[5], FORMS[7], FORMS[8], FORMS[16]], ids="-".join)
+def test_narrow_hosts_give_the_same_bits(form, host, monkeypatch):
+    use_host(monkeypatch.setattr, host)
+    for style in STYLES:
+        for capability in ("8.9", "9.0"):
+            assert wrong(form, capability, 1, style) == []
+
+
+@pytest.mark.parametrize("host", ["avx2", "sse"])
+def test_m8n8k4_on_narrow_hosts(host, monkeypatch):
+    use_host(monkeypatch.setattr, host)
+    test_four_products_of_eight_lanes(("row", "col"), ("f32", "f32"), "9.0", "any")
+    test_four_products_of_eight_lanes(("col", "row"), ("f16", "f16"), "7.0", "specials")

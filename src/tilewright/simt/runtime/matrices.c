@@ -1,6 +1,6 @@
 // Products of matrices of floats by a warp: D = A B + C.
 
-#include "fragments.h"
+#include "fused.h"
 #include "instrument.h"
 #include "products.h"
 #include "runtime.h"
@@ -38,6 +38,69 @@ static void plain_result(const struct product *p, uint32_t row, uint32_t column)
     p->d[at] = (p->d[at] & ~(mask << shift)) | result << shift;
 }
 
+// Four rows. The set of results that are left to the plain form: of even columns, and from bit 16 on of odd ones.
+TW_INLINE static inline uint32_t quick_rows(const struct product *p, const struct step *steps, uint32_t count,
+                                            uint32_t group, uint32_t rows, bool half)
+{
+    const struct tw_tensor_rule *rule = p->rules + p->a_format;
+    const struct format of_c = format_of(half ? TW_F16 : F32_FORMAT);
+    const uint32_t at = half ? rows * 16 : rows / 2 * 2 * TW_LANES + rows % 2 * 16, apart = half ? 0 : TW_LANES;
+    words bits[2] = {words_at(p->c + at), words_at(p->c + at + apart)};
+    if (half)
+        bits[1] >>= 16;
+    uint32_t left = 0;
+    for (uint32_t from = 0; from < count; from += group) {
+        const uint32_t number = from + group < count ? group : count - from;
+        struct accumulator c[2];
+        struct exact_sum sums[2];
+        integers largest[2];
+#pragma GCC unroll 2
+        for (uint32_t parity = 0; parity < 2; parity++)
+            c[parity].value = unpacked(bits[parity], of_c, &c[parity].exponents);
+        find_largest(steps + from, number, rows, c, largest);
+        sum_steps(steps + from, number, rows, rule->fraction, c, sums, largest);
+#pragma GCC unroll 2
+        for (uint32_t parity = 0; parity < 2; parity++) {
+            left |= left_over(largest[parity]) << parity * 16;
+            const floats value = result_of(sums[parity], largest[parity], rule, half);
+            bits[parity] = half ? half_bits(value) : (words)value;
+        }
+    }
+    if (half)
+        bits[0] |= bits[1] << 16;
+    else
+        __builtin_memcpy(p->d + at + apart, &bits[1], sizeof bits[1]);
+    __builtin_memcpy(p->d + at, &bits[0], sizeof bits[0]);
+    return left;
+}
+
+// Inlined once for each combination that is worth it: what is known of formats then costs nothing. `single`: a word has
+// one element.
+TW_INLINE static inline void quick_results(const struct product *p, struct format of_a, struct format of_b, bool half,
+                                           bool single)
+{
+    const uint32_t bits = element_bits(p->a_format), each = bits == 8 ? 2 : 1;  // steps of four chunks
+    const uint32_t group = (uint32_t)p->rules[p->a_format].group * bits * each / (32 * CHUNKS);
+    const uint32_t count = p->k * bits * each / (32 * CHUNKS);
+    struct step steps[STEPS_MOST];
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t *a = p->a + i / each * 2 * TW_LANES, *b = p->b + i / each * TW_LANES;
+        unpack_step(&steps[i], a, b, of_a, of_b, i % each * 8, single);
+    }
+    for (uint32_t rows = 0; rows < ROW_GROUPS; rows++)
+        for (uint32_t left = quick_rows(p, steps, count, group, rows, half); left; left = tw_other_lanes(left)) {
+            const uint32_t bit = tw_first_lane(left), lane = bit % 16;
+            plain_result(p, rows * 4 + lane / 4, lane % 4 * 2 + bit / 16);
+        }
+}
+
+// Whether groups of products end where the words of four chunks do.
+static bool is_quick(const struct product *p)
+{
+    const struct tw_tensor_rule *rule = p->rules + p->a_format;
+    return rule->way == TW_FUSED && rule->group % (CHUNKS * 32 / (int32_t)element_bits(p->a_format)) == 0;
+}
+
 // m16n8k4 to m16n8k32. Registers of A, B and C follow each other in `sources`.
 void tw_mma_float(const struct tw_context *context, uint32_t *results, const uint32_t *sources, uint32_t a_format,
                   uint32_t b_format, uint32_t k, uint32_t half)
@@ -45,6 +108,17 @@ void tw_mma_float(const struct tw_context *context, uint32_t *results, const uin
     const uint32_t *b = sources + ROWS * k * element_bits(a_format) / 32;
     const uint32_t *c = b + COLUMNS * k * element_bits(b_format) / 32;
     const struct product p = {context->tensor_rules, a_format, b_format, k, half, sources, b, c, results};
+    if (is_quick(&p)) {
+        if (a_format == TW_F16 && !half)
+            quick_results(&p, format_of(TW_F16), format_of(TW_F16), false, false);
+        else if (a_format == TW_TF32)
+            quick_results(&p, format_of(TW_TF32), format_of(TW_TF32), false, true);
+        else if (half)
+            quick_results(&p, format_of(a_format), format_of(b_format), true, false);
+        else
+            quick_results(&p, format_of(a_format), format_of(b_format), false, false);
+        return;
+    }
     for (uint32_t row = 0; row < ROWS; row++)
         for (uint32_t column = 0; column < COLUMNS; column++)
             plain_result(&p, row, column);
@@ -78,7 +152,7 @@ void tw_mma_quads(const struct tw_context *context, uint32_t *results, const uin
 {
     const struct tw_tensor_rule *rule = context->tensor_rules + TW_M8N8K4;
     const uint32_t *b = sources + 2 * TW_LANES, *c = b + 2 * TW_LANES;
-    __builtin_memset(results, 0, (d_half ? 4 : 8) * TW_LANES * sizeof *results);
+    __builtin_memset(results, 0, (d_half ? 4u : 8u) * TW_LANES * sizeof *results);
     for (uint32_t at = 0; at < 4 * QUAD_ROWS * QUAD_ROWS; at++) {
         const uint32_t group = at / (QUAD_ROWS * QUAD_ROWS), row = at / QUAD_ROWS % QUAD_ROWS, column = at % QUAD_ROWS;
         ALIGNED struct factors f;

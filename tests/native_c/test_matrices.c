@@ -1,0 +1,143 @@
+// Products of matrices: the quick form gives the bits of the plain one, and that knows the special values.
+
+#include "check.h"
+
+#include "simt/runtime/matrices.c"
+#include "simt/runtime/matrices_exact.c"
+
+enum { WORDS = 10 * TW_LANES, ROUNDS = 80 };
+
+static uint64_t state = 1;
+
+static uint32_t drawn(void)
+{
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(state >> 32);
+}
+
+enum { NEAR, ANY, SPECIAL, SMALL, STYLES };
+
+// A number of a format: near others, or of any exponent, now and then a special one, or with small products.
+static uint32_t element_drawn(uint32_t number, uint32_t style)
+{
+    const struct format format = format_of(number);
+    const uint32_t width = format.exponent_bits + format.fraction_bits, sign = drawn() & 1;
+    const uint32_t most = (1u << format.exponent_bits) - 1, fraction = drawn() & ((1u << format.fraction_bits) - 1);
+    uint32_t field = drawn() % (most + (style == SPECIAL));
+    if (style == NEAR)
+        field = most / 2 + drawn() % 4;
+    if (style == SMALL)
+        field = most / 4 + drawn() % 3;
+    if (style != NEAR && drawn() % 8 == 0)
+        field = 0;
+    const uint32_t kept = drawn() % 16 ? fraction : 0;
+    return (sign << width | field << format.fraction_bits | kept) << format.unused;
+}
+
+static void fill(uint32_t *words, uint32_t count, uint32_t format, uint32_t bits, uint32_t style)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        words[i] = 0;
+        for (uint32_t at = 0; at < 32; at += bits)
+            words[i] |= element_drawn(format, style) << at;
+    }
+}
+
+static struct tw_context context_of(struct tw_tensor_rule *rules, uint32_t k, int32_t groups, int32_t fraction,
+                                    int32_t kept)
+{
+    for (uint32_t i = 0; i < TW_RULES; i++)
+        rules[i] = (struct tw_tensor_rule){TW_FUSED, (int32_t)k / groups, fraction, -126, kept};
+    return (struct tw_context){.tensor_rules = rules};
+}
+
+static void compare(uint32_t format, uint32_t partner, uint32_t k, bool half, int32_t groups, int32_t fraction,
+                    int32_t kept)
+{
+    struct tw_tensor_rule rules[TW_RULES];
+    const struct tw_context context = context_of(rules, k, groups, fraction, kept);
+    const uint32_t bits = element_bits(format), a_words = ROWS * k * bits / 32, b_words = COLUMNS * k * bits / 32;
+    for (uint32_t round = 0; round < ROUNDS; round++) {
+        ALIGNED uint32_t sources[WORDS];
+        ALIGNED uint32_t quick[4 * TW_LANES];
+        ALIGNED uint32_t plain[4 * TW_LANES] = {0};
+        fill(sources, a_words, format, bits, round % STYLES);
+        fill(sources + a_words, b_words, partner, bits, round % STYLES);
+        const uint32_t *c = sources + a_words + b_words;
+        fill(sources + a_words + b_words, half ? 64 : 128, half ? TW_F16 : F32_FORMAT, half ? 16 : 32, round % STYLES);
+        tw_mma_float(&context, quick, sources, format, partner, k, half);
+        const struct product p = {rules, format, partner, k, half, sources, sources + a_words, c, plain};
+        CHECK(is_quick(&p));
+        for (uint32_t at = 0; at < ROWS * COLUMNS; at++)
+            plain_result(&p, at / COLUMNS, at % COLUMNS);
+        CHECK(!__builtin_memcmp(quick, plain, (half ? 2u : 4u) * TW_LANES * sizeof *quick));
+    }
+}
+
+static void test_quick_is_plain(void)
+{
+    for (int32_t fraction = 23; fraction <= 25; fraction++)
+        for (int32_t groups = 1; groups <= 2; groups++) {
+            compare(TW_F16, TW_F16, 16, false, groups, fraction, 23);
+            compare(TW_F16, TW_F16, 16, true, groups, fraction, 23);
+            compare(TW_BF16, TW_BF16, 16, false, groups, fraction, 23);
+            compare(TW_TF32, TW_TF32, 8, false, groups, fraction, 23);
+            compare(TW_E4M3, TW_E5M2, 32, false, groups, fraction, 23);
+            compare(TW_E5M2, TW_E4M3, 32, true, groups, 13, 13);
+            compare(TW_E4M3, TW_E4M3, 16, false, 1, 13, 13);
+            compare(TW_F16, TW_F16, 8, true, 1, fraction, 23);
+            compare(TW_TF32, TW_TF32, 4, false, 1, fraction, 23);
+        }
+}
+
+static uint32_t sum_of_one(uint32_t a, uint32_t b, uint32_t c, bool half)
+{
+    struct tw_tensor_rule rules[TW_RULES];
+    const struct tw_context context = context_of(rules, 8, 1, 24, 23);
+    struct factors f;
+    f.a_format = f.b_format = TW_F16;
+    f.count = 1;
+    f.a[0] = a;
+    f.b[0] = b;
+    return dot(context.tensor_rules, &f, c, half);
+}
+
+static void test_special_values(void)
+{
+    enum { ONE = 0x3c00, INFINITE = 0x7c00, NAN_BITS = 0x7e01, MINUS = 0x8000, NO_NUMBER = 0x7fffffff };
+    CHECK(sum_of_one(ONE, ONE, 0, false) == 0x3f800000);
+    CHECK(sum_of_one(INFINITE, ONE | MINUS, 0, false) == 0xff800000);
+    CHECK(sum_of_one(INFINITE, 0, 0, false) == NO_NUMBER);
+    CHECK(sum_of_one(0, INFINITE, 0, false) == NO_NUMBER);
+    CHECK(sum_of_one(INFINITE, ONE, 0xff800000, false) == NO_NUMBER);
+    CHECK(sum_of_one(NAN_BITS, 0, 0, true) == 0x7fff);
+    CHECK(sum_of_one(ONE, ONE, 0xff800001, false) == NO_NUMBER);
+    CHECK(sum_of_one(0x7bff, 0x7bff, 0, true) == INFINITE);            // 65504^2 has no float16
+    CHECK(sum_of_one(MINUS, ONE, 0x80000000, false) == 0);             // zeros have no sign
+    CHECK(sum_of_one(ONE, 0x0001, 0, true) == 1);                      // subnormal numbers are kept
+    CHECK(sum_of_one(ONE, ONE, 0x7f7fffff, false) == 0x7f7fffff);      // cut off, not rounded up to infinity
+    CHECK(sum_of_one(ONE, ONE | MINUS, 0x3f800000, false) == 0);
+}
+
+static void test_integers_saturate_or_wrap(void)
+{
+    static const struct tw_context context;
+    ALIGNED uint32_t sources[6 * TW_LANES];
+    ALIGNED int32_t results[4 * TW_LANES];
+    for (uint32_t i = 0; i < 2 * TW_LANES; i++)
+        sources[i] = 0x7f7f7f7f;
+    for (uint32_t i = 2 * TW_LANES; i < 4 * TW_LANES; i++)
+        sources[i] = 0x7ffffff0;
+    tw_mma_integer(&context, results, sources, 8, 16, 8, SIGNED_A | SIGNED_B | SATURATE);
+    CHECK(results[0] == INT32_MAX);
+    tw_mma_integer(&context, results, sources, 8, 16, 8, SIGNED_A | SIGNED_B);
+    CHECK(results[5] == (int32_t)(0x7ffffff0u + 16 * 127 * 127));
+}
+
+int main(void)
+{
+    test_quick_is_plain();
+    test_special_values();
+    test_integers_saturate_or_wrap();
+    return 0;
+}
