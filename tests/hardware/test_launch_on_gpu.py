@@ -27,12 +27,14 @@ SHAPES = [(1, 1, 1), (7, 9, 8), (31, 33, 32), (64, 64, 64), (100, 37, 61), (256,
 def test_a_record_gives_its_reference(
     record: catalogue.Record, dtype: str, m: int, n: int, k: int, compute_capability: tuple[int, int]
 ) -> None:
+    if record.too_old(compute_capability):
+        pytest.skip(record.too_old(compute_capability))
     a, b = operands(m, n, k, dtype)
-    c = np.full((m, n), 77, dtype)
+    c = np.full((m, n), 77, a.dtype)
     shape = record.launch_rule(m, n, k)
     run = launch(record.program(dtype, compute_capability), shape.grid, shape.block, record.arguments(a, b, c))
     assert run.seconds > 0
-    assert same_bits(c, record.reference(a, b))
+    assert record.wrong_elements(c, a, b) == 0
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int32", "uint8"])

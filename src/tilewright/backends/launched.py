@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from tilewright.backends.protocol import Planned, Strided
 from tilewright.errors import DeviceError
-from tilewright.kernels.catalogue import Record, records
+from tilewright.kernels.catalogue import OLDEST, Record, records
 from tilewright.machine import Gpu, launch_limits
 from tilewright.problem.dtypes import element
 from tilewright.problem.kind import Kind
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from tilewright.programs import Program
 
 Array = npt.NDArray[Any]
-#: The kernels in whose order the sums are canonical.
-_CANONICAL = tuple(record for record in records() if record.backend == "gpu" and record.order == "fma")
+#: The kernels of every GPU in whose order the sums are canonical.
+_CANONICAL = tuple(r for r in records() if r.backend == "gpu" and r.order == "fma" and not r.too_old(OLDEST))
 _DTYPES = tuple(dict.fromkeys(name for record in _CANONICAL for name in record.dtypes))
 
 

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
 from tilewright.machine import launch_limits
+from tilewright.problem.bounds import Bound
 from tilewright.problem.dtypes import DTYPES, element
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ Compile = Callable[[str, tuple[int, int]], "Program"]
 
 _CANONICAL = ("float32", "float64", "int32")
 _INTEGERS_FIRST = ("int32", "float32", "float64")
+#: Least compute capability that the compilers still make kernels for, and that has asynchronous copies.
+OLDEST, _AMPERE = (7, 5), (8, 0)
 
 
 #: What the rows are that kernels come from: `docs/sources.md` says more of each.
@@ -44,6 +47,7 @@ SOURCES: Mapping[str, str] = MappingProxyType(
         "S9": "CUDA C++, tiles in shared memory, integers",
         "S11": "CUDA C++, several results a thread",
         "SGEMM": "CUDA C++, float32, up to tiles of warps",
+        "TC": "CUDA C++, tensor cores",
         "CPU": "the host, the engine behind tw.matmul",
         "OpenCL": "OpenCL, tiles in registers",
     }
@@ -69,8 +73,11 @@ class Record:
     #: device with kernels of its own.
     backend: str
     dtypes: tuple[str, ...] = _CANONICAL  #: NumPy names of the dtypes it takes, the source's own first.
-    #: How it sums: the canonical order, or each product rounded to the dtype and summed in float64.
-    order: Literal["fma", "rounded-product"] = "fma"
+    #: How it sums: the canonical order, each product rounded to the dtype and summed in float64, or as the GPU's tensor
+    #: cores do.
+    order: Literal["fma", "rounded-product", "tensor-core"] = "fma"
+    bound: Bound | None = None  #: How far from the exact product it may be; None where its bits follow from its order.
+    cc: tuple[int, int] = OLDEST  #: Least compute capability.
     published: bool = False  #: A specimen, kept as published with its defects: shown, not trusted.
     limits: str = ""  #: What it takes only, or where it is right only; empty where it takes every shape.
     notes: str = ""  #: What to look for in its counts.
@@ -81,21 +88,35 @@ class Record:
     any_block: bool = False  #: Threads ask for the block's extents, so that it may have others.
     rows_by_x: bool = False  #: The rows of C follow x (as the published Python kernels have it), not y.
     compiler: Compile | None = None  #: Makes the Program; None on the CPU.
-    operands: Literal["abc", "abc m n k", "cab m k n"] = "abc"  #: Order of the kernel's arguments, arrays and extents.
+    #: Order of the kernel's arguments: arrays, extents, and `ld`, how many elements a row is behind the one before.
+    operands: Literal["abc", "abc m n k", "cab m k n", "abc m n k ld"] = "abc"
     module: str = ""  #: Of a kernel of the host: where its function `multiply(a, b)` is.
     form: Literal["", "naive", "tiled", "register_tiled"] = ""  #: Of a kernel whose tile depends on the device.
 
     def program(self, dtype: str, cc: tuple[int, int] = (9, 0)) -> Program:
         """Compile the kernel for a dtype; the same Program for the same question.
 
-        Raises ArgumentValueError: it is no kernel for GPUs; ArgumentTypeError: the kernel does not take the dtype;
-        MissingExtraError: the `gpu` extra is not installed.
+        Raises ArgumentValueError: it is no kernel for GPUs, or not for so old a one; ArgumentTypeError: the kernel does
+        not take the dtype; MissingExtraError: the `gpu` extra is not installed.
         """
         if self.compiler is None:
             raise ArgumentValueError(f"kernel {self.name!r} is one of {self.backend!r} and has no GPU program")
         if dtype not in self.dtypes:
             raise ArgumentTypeError(f"kernel {self.name!r} takes {', '.join(self.dtypes)} (got {dtype})")
+        if cc < self.cc:
+            raise ArgumentValueError(f"kernel {self.name!r} {self.too_old(cc)}; choose a newer GPU")
         return self.compiler(dtype, cc)
+
+    def too_old(self, cc: tuple[int, int]) -> str:
+        """Why it does not run on GPUs of a compute capability; "" where it does.
+
+        Examples
+        --------
+        >>> find("tensor_core").too_old((7, 5)), find("tiled").too_old((7, 5))
+        ('needs compute capability 8.0 or newer (got 7.5)', '')
+        """
+        need, have = (".".join(map(str, version)) for version in (self.cc, cc))
+        return f"needs compute capability {need} or newer (got {have})" if cc < self.cc else ""
 
     def in_blocks(self, edge: int) -> Record | None:
         """The kernel with square blocks of C of that edge; None where it is not made for them.
@@ -126,6 +147,8 @@ class Record:
     def arguments(self, a: Array, b: Array, c: Array) -> tuple[Any, ...]:
         """The kernel's arguments; operands that are not row-major are copied, as the kernels' C++ takes flat arrays.
 
+        One that is told how far its rows are apart takes any whose rows have no gaps in them.
+
         `a` and `b` have shapes (m, k) and (k, n); the kernel writes into `c`, (m, n) and row-major. Raises
         ArgumentValueError: it is not.
         """
@@ -134,6 +157,12 @@ class Record:
             raise ArgumentValueError(
                 f"`c` must be row-major of shape {(m, n)} (got {c.shape}, strides {c.strides}); make it with np.empty"
             )
+        if self.operands == "abc m n k ld":
+            a, b = (
+                operand if _in_rows(operand) else np.require(operand, requirements=["C", "A"]) for operand in (a, b)
+            )
+            leading = (operand.strides[0] // operand.itemsize for operand in (a, b, c))
+            return a, b, c, *(np.int32(size) for size in (m, n, k, *leading))
         # Python's Programs are specialised for arrays that may be written: a copy even where only that flag differs.
         wanted: Literal["W", "A"] = "W" if self.operands == "abc" else "A"
         a, b = (np.require(operand, requirements=["C", "A", wanted]) for operand in (a, b))
@@ -181,12 +210,28 @@ class Record:
         return c
 
     def reference(self, a: Array, b: Array) -> Array:
-        """The product this kernel must give, bit for bit: the canonical one, or that of its own stated order."""
+        """The product this kernel must give, bit for bit: the canonical one, or that of its own stated order.
+
+        One that states a bound comes near the canonical product only; `wrong_elements` says whether it is near enough.
+        """
         from tilewright.problem.reference import canonical
 
         if self.order == "rounded-product" and a.dtype != np.float64:
             return canonical(a, b, acc_dtype="float64", out_dtype=a.dtype, order="rounded-product")
         return canonical(a, b)
+
+    def wrong_elements(self, c: Array, a: Array, b: Array) -> int:
+        """How many elements of a product are not what this kernel must give: its reference's bits, or its bound."""
+        from tilewright.problem.reference import mismatches
+
+        return mismatches(c, self.reference(a, b)) if self.bound is None else self.bound.outside(c, a, b)
+
+
+def _in_rows(operand: Array) -> bool:
+    """Whether the elements of a row lie side by side, and rows one behind the other."""
+    rows, columns = operand.strides
+    width = operand.shape[1] * operand.itemsize
+    return columns == operand.itemsize and rows >= width and rows % operand.itemsize == 0 and operand.flags.aligned
 
 
 def records() -> tuple[Record, ...]:
@@ -291,6 +336,19 @@ def _sgemm(
     )  # fmt: skip
 
 
+def _tensor_core(
+    name: str, entry: str, title: str, dtypes: tuple[str, ...], bound: Bound | None, notes: str, edge: int = 128
+) -> Record:
+    """A kernel of tensor cores: square tiles of C, of which a warp owns half the rows and 32 columns."""
+    file, limits = f"{entry.partition('<')[0]}.cu", "" if bound is None else f"within {bound} of the exact product"
+    order: Literal["fma", "tensor-core"] = "fma" if bound is None else "tensor-core"
+    return Record(
+        name, f"CUDA C++: {title}", "TC", "gpu", dtypes, order=order, bound=bound, cc=_AMPERE,
+        limits=limits, notes=notes, tile=(edge, edge), block=(2 * edge, 1), results=(edge // 16, 8),
+        operands="abc m n k ld", compiler=functools.partial(_cuda, file, entry),
+    )  # fmt: skip
+
+
 def _opencl(form: Literal["naive", "tiled", "register_tiled"], source: str, title: str, notes: str) -> Record:
     return Record(f"opencl_{form}", f"OpenCL: {title}", source, "opencl", _NUMBERS, notes=notes, form=form)
 
@@ -362,6 +420,28 @@ _RECORDS = (
     _sgemm(
         "warp_tiled", "warp_tiled<128, 128, 16, 64, 64, 8>", "warp tiles of 64x64, 128x128x16", 128, (8, 16),
         "24 reads serve 128 multiply-adds",
+    ),
+    _tensor_core(
+        "tensor_core", "tensor_core<TYPE, 128, 128, 32, 64, 32, 3>", "tensor cores, three stages of copies",
+        ("float16", "bfloat16"), Bound(1, 16),
+        "a warp's product of 16 x 8 x 16 is one instruction; tiles swizzled, read by ldmatrix",
+    ),
+    _tensor_core(
+        "tensor_core_tf32", "tensor_core_f32<false, 128, 128, 16, 64, 32, 3>", "tensor cores, float32 cut to tf32",
+        ("float32",), Bound(1, 2**13 + 32), "operands are rounded to 11 bits: half of what a float32 has is gone",
+    ),
+    _tensor_core(
+        "tensor_core_tf32x3", "tensor_core_f32<true, 128, 128, 16, 64, 32, 3>", "tensor cores, float32 as three",
+        ("float32",), Bound(1 / 32, 64),
+        "each operand is two tf32 numbers; right for finite operands from 1e-30 on",
+    ),
+    _tensor_core(
+        "tensor_core_f64", "tensor_core_f64<64, 64, 16, 32, 32, 3>", "tensor cores, float64", ("float64",), None,
+        "a chain of fused multiply-adds, so the canonical bits", 64,
+    ),
+    _tensor_core(
+        "tensor_core_s8", "tensor_core_s8<128, 128, 64, 64, 32, 3>", "tensor cores, int8", ("int8",), None,
+        "exact in any order; B's columns are put together from bytes of two registers",
     ),
     _opencl("naive", "S4", "naive kernel", "a work-item an element of C"),
     _opencl("tiled", "S4", "tiles in local memory, 16x16", "any shape; the source takes multiples of 16"),

@@ -13,7 +13,7 @@ from tilewright.backends import inventory
 from tilewright.errors import ArgumentValueError, CompileError, KernelError, MissingExtraError, TilewrightError
 from tilewright.ladder.matrices import Array, operands
 from tilewright.ladder.rung import Counts, Footprint, Machine, OffMultiples, Predicted, Rung
-from tilewright.problem.reference import canonical
+from tilewright.problem.reference import canonical, mismatches
 from tilewright.settings import Settings
 from tilewright.version import __version__
 
@@ -37,16 +37,6 @@ REPEATS = 3
 CLOSE = 1e-5
 #: (m, n, k) at which published specimens are shown off the multiples of their tiles.
 OFF_MULTIPLES = (31, 33, 32)
-
-
-def mismatches(c: Array, expected: Array) -> int:
-    """Count the elements whose bits differ; two NaNs are the same answer whatever their payloads."""
-    if c.shape != expected.shape or c.dtype != expected.dtype:
-        return expected.size
-    differ = (c != expected) | (np.signbit(c) != np.signbit(expected) if c.dtype.kind == "f" else False)
-    if c.dtype.kind == "f":
-        differ &= ~(np.isnan(c) & np.isnan(expected))
-    return int(np.count_nonzero(differ))
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +106,8 @@ class Climber:
             return replace(blank, note=f"not run: {where} run it")
         a, b = pairs[dtype]
         reason = record.accepts(a.shape[0], b.shape[1], a.shape[1], dtype)
+        if record.backend == "gpu":
+            reason = reason or record.too_old(self.backend.cc)
         if reason:
             return replace(blank, note=f"not run: {reason}")
         try:
@@ -137,7 +129,7 @@ class Climber:
             c = simulated.launch(record, record.program(dtype, self.backend.cc), a, b)[0]
         except KernelError as error:
             return OffMultiples(m, n, k, error=str(error))
-        return OffMultiples(m, n, k, mismatches(c, record.reference(a, b)))
+        return OffMultiples(m, n, k, record.wrong_elements(c, a, b))
 
     def vendor_rungs(self, pairs: Pairs) -> list[Rung]:
         """Return the library beside the kernels: cuBLAS on a real GPU where CuPy is installed, else np.dot."""
@@ -161,7 +153,7 @@ class Climber:
         start = time.perf_counter()
         c = record.run_cpu(a, b)
         seconds = time.perf_counter() - start
-        return _verified(blank, c, record.reference(a, b), seconds, first - seconds)
+        return _verified(blank, record.wrong_elements(c, a, b), seconds, first - seconds)
 
     def _dot(self, dtype: str, a: Array, b: Array) -> Rung:
         """np.dot on the host, which S4's driver times and compares with."""
@@ -178,7 +170,7 @@ class Climber:
         c, first, second = self.own_product(record, a, b)
         dot = np.dot(a, b).astype(np.float64)
         close = bool(np.abs(c - dot).max(initial=0) <= CLOSE * np.abs(dot).max(initial=0))
-        return _verified(replace(blank, close=close), c, record.reference(a, b), second, first - second)
+        return _verified(replace(blank, close=close), record.wrong_elements(c, a, b), second, first - second)
 
     def own_product(self, record: Record, a: Array, b: Array) -> tuple[Array, float, float]:
         """Return c of a device's own record, and the seconds of its first and second launch."""
@@ -209,7 +201,7 @@ class Climber:
             return replace(rung, verified=False, error=str(error))
         if seen is not None:
             rung = replace(rung, counts=_counts(seen), limits=seen.units, predicted=_predicted(seen, program, self.gpu))
-        return _verified(rung, c, record.reference(a, b), seconds, run.translate_seconds)
+        return _verified(rung, record.wrong_elements(c, a, b), seconds, run.translate_seconds)
 
     def launch(
         self, record: Record, program: Program, a: Array, b: Array, instruments: Sequence[Any] = ()
@@ -268,9 +260,9 @@ def _predicted(seen: Profile, program: Program, gpu: Gpu) -> Predicted:
     return Predicted(found.seconds, found.least_seconds, found.most_seconds)
 
 
-def _verified(rung: Rung, c: Array, expected: Array, seconds: float, translate_seconds: float) -> Rung:
-    """A rung that ran, with what its product's bits are and how long it took."""
-    wrong, before = mismatches(c, expected), max(0.0, translate_seconds)
+def _verified(rung: Rung, wrong: int, seconds: float, translate_seconds: float) -> Rung:
+    """A rung that ran, with how many of its elements are wrong and how long it took."""
+    before = max(0.0, translate_seconds)
     return replace(rung, verified=wrong == 0, mismatches=wrong, seconds=seconds, translate_seconds=before)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
+from tilewright.problem.dtypes import NAMES, element, name_of
 
 Array = npt.NDArray[Any]
 #: Arrays of the result's shape that a climb holds, and bytes of an element while it is drawn.
@@ -41,7 +42,7 @@ def operands(m: int, n: int, k: int, dtype: str, seed: int = 0) -> tuple[Array, 
     ((2, 4), (4, 3), 'int32')
     """
     random = np.random.default_rng(seed)
-    kind = np.dtype(dtype)
+    kind = element(dtype)
     wanted = (m * k + k * n + _RESULTS * m * n) * _DRAWN_BYTES
     if wanted > _host_bytes():
         raise ArgumentValueError(
@@ -50,9 +51,9 @@ def operands(m: int, n: int, k: int, dtype: str, seed: int = 0) -> tuple[Array, 
         )
 
     def one(shape: tuple[int, int]) -> Array:
-        if kind.kind == "f":
-            return random.uniform(-1, 1, shape).astype(kind)
-        return random.integers(-1000, 1000, shape).astype(kind)
+        if kind.is_float:
+            return random.uniform(-1, 1, shape).astype(kind.numpy)
+        return random.integers(-1000, 1000, shape).astype(kind.numpy)
 
     return one((m, k)), one((k, n))
 
@@ -69,7 +70,7 @@ def check_operands(a: Array, b: Array) -> tuple[Array, Array]:
                 f"`{name}` must be a matrix, of 2 dimensions (got {operand.ndim}, shape {operand.shape}); "
                 f"reshape it, for example to (rows, columns)"
             )
-        if operand.dtype.kind not in "fiu":
+        if name_of(operand.dtype) not in NAMES:
             raise ArgumentTypeError(
                 f"`{name}.dtype` must be a real number's (got {operand.dtype}); convert it with .astype"
             )

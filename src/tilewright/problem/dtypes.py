@@ -170,8 +170,8 @@ _UPPER_HALF = Carried(
 
 #: Every dtype of numbers, narrow before wide.
 DTYPES: tuple[Dtype, ...] = (
-    Dtype("float16", 2, "float", "float32", 11, -14, 15, "half", "ushort", "f16", carried=_HALF),
-    Dtype("bfloat16", 2, "float", "float32", 8, -126, 127, "i16", "ushort", "bf16", amx="bf16",
+    Dtype("float16", 2, "float", "float32", 11, -14, 15, "half", "ushort", "f16", "__half", carried=_HALF),
+    Dtype("bfloat16", 2, "float", "float32", 8, -126, 127, "i16", "ushort", "bf16", "__nv_bfloat16", amx="bf16",
           extends_numpy=True, carried=_UPPER_HALF),
     Dtype("float32", 4, "float", "float32", 24, -126, 127, "float", "float", "f32", "float"),
     Dtype("float64", 8, "float", "float64", 53, -1022, 1023, "double", "double", "f64", "double"),

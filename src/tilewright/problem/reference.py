@@ -154,6 +154,16 @@ def same_bits(actual: Array, expected: Array) -> bool:
     return bool(equal.all())
 
 
+def mismatches(c: Array, expected: Array) -> int:
+    """Count the elements whose bits differ; two NaNs are the same answer whatever their payloads."""
+    if c.shape != expected.shape or c.dtype != expected.dtype:
+        return expected.size
+    differ = (c != expected) | (np.signbit(c) != np.signbit(expected) if c.dtype.kind == "f" else False)
+    if c.dtype.kind == "f":
+        differ &= ~(np.isnan(c) & np.isnan(expected))
+    return int(np.count_nonzero(differ))
+
+
 def gamma(k: int, roundoff: float) -> float:
     """Relative error of k roundings, `k u / (1 - k u)`; infinite where k u reaches 1.
 
@@ -255,4 +265,4 @@ def _kernel(product: str, total: str, *, fused: bool, native: bool = True) -> _K
     return found
 
 
-__all__ = ["ORDERS", "Order", "canonical", "error_bound", "gamma", "same_bits"]
+__all__ = ["ORDERS", "Order", "canonical", "error_bound", "gamma", "mismatches", "same_bits"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from types import MappingProxyType
 
 from rich.text import Text
 
@@ -141,6 +142,11 @@ def _sum(first: float | None, second: float | None) -> float | None:
     return None if first is None or second is None else first + second
 
 
+#: What a right product is called, by the order of its sums.
+_BOUNDED = "tensor-core"
+_RIGHT = MappingProxyType({"fma": "✓ exact", _BOUNDED: "✓ in bound"})
+
+
 def verified(rung: Rung) -> Text:
     """Return a rung's verdict: a mark and a word, so that it reads without colour too.
 
@@ -149,7 +155,7 @@ def verified(rung: Rung) -> Text:
     if rung.verified is None:
         return Text("not run", style=styles.QUIET)
     if rung.verified:
-        return Text("✓ exact" if rung.order == "fma" else "✓ own order", style=styles.GOOD)
+        return Text(_RIGHT.get(rung.order, "✓ own order"), style=styles.GOOD)
     style = styles.WARNING_COLOUR if rung.published else styles.ERROR
     if rung.error:
         return Text("✗ stopped", style=style)
@@ -166,15 +172,15 @@ def _rate(operations: int, seconds: float | None) -> float | None:
 
 
 def _summary(climb: Climb) -> Iterator[Block]:
-    trusted = [r for r in climb.rungs if not r.published and r.verified is not None]
-    exact = sum(bool(r.verified) for r in trusted)
-    style = f"bold {styles.GOOD}" if exact == len(trusted) else styles.ERROR
-    if trusted:
-        text = Text.assemble(
-            (f"{exact} of {len(trusted)} trusted kernels", style), " give the canonical product, bit for bit."
-        )
-    else:
-        text = Text("No trusted kernel ran.")
+    ran = [r for r in climb.rungs if not r.published and r.verified is not None]
+    text = Text("" if ran else "No trusted kernel ran.")
+    for bounded, claim in ((False, "give the canonical product, bit for bit"), (True, "lie within their bound")):
+        trusted = [r for r in ran if (r.order == _BOUNDED) == bounded]
+        right = sum(bool(r.verified) for r in trusted)
+        style = f"bold {styles.GOOD}" if right == len(trusted) else styles.ERROR
+        which = f"{right} of {len(trusted)} {'of tensor cores' if bounded else 'trusted kernels'}"
+        if trusted:
+            text = Text.assemble(text, " " * bool(text), (which, style), f" {claim}.")
     besides = _besides(climb.rungs)
     if besides:
         text.append(f" Shown besides, not counted: {besides}.")
@@ -218,7 +224,7 @@ def _legend(climb: Climb) -> Iterator[str]:
         )
     if any(r.published and not _of_vendor(r) for r in rungs):
         yield "Published: as its source has it, defects included; what it does is shown, not trusted."
-    if any(r.verified and r.order != "fma" for r in rungs):
+    if any(r.verified and r.order not in _RIGHT for r in rungs):
         yield "Own order: exact, bit for bit, in the order of sums its source has, which is not the canonical one."
 
 

@@ -49,6 +49,7 @@ def test_every_row_of_the_issue_has_its_records() -> None:
             "uncoalesced", "coalesced", "thread_tile_1d", "thread_tile_2d",
             "vectorised", "padded", "double_buffered", "warp_tiled",
         ],
+        "TC": ["tensor_core", "tensor_core_tf32", "tensor_core_tf32x3", "tensor_core_f64", "tensor_core_s8"],
         "S4": ["opencl_naive", "opencl_tiled"],
         "OpenCL": ["opencl_register_tiled"],
     }  # fmt: skip
@@ -76,6 +77,8 @@ def test_every_kernel_compiles_and_assembles(record: Record, dtype: str) -> None
     assert 16 <= resources.registers_per_thread <= 255
     assert resources.spill_store_bytes == resources.spill_load_bytes == resources.stack_bytes == 0
     tiles = sum(TILES[record.name]) if record.source == "SGEMM" else 2 * math.prod(record.tile)
+    if record.source == "TC":  # three stages of two tiles, 64 bytes of each row of A, or 128 of half as many
+        tiles = 3 * 2 * 8192 // np.dtype(dtype).itemsize
     tiles *= np.dtype(dtype).itemsize * (record.source not in ("S1", "S6"))
     assert program.shared_bytes == resources.shared_bytes == tiles
     assert resources.barriers == (1 if tiles else 0)
@@ -91,7 +94,7 @@ def test_every_line_table_leads_to_the_kernels_file(record: Record, dtype: str) 
     assert len(program.source_lines) > 20
 
 
-@cases([(r, d) for r, d in CASES if r.order == "fma"])
+@cases([(r, d) for r, d in CASES if r.order == "fma" and r.source != "TC"])
 def test_sums_are_fused_in_their_own_width(record: Record, dtype: str) -> None:
     text = record.program(dtype).ptx
     assert STEP[dtype] in text
@@ -163,7 +166,8 @@ def test_arguments_fit_the_program(record: Record, dtype: str) -> None:
     assert all(np.array_equal(array, expected) for array, expected in zip(seen, order, strict=True))
     if program.abi == "c":
         sizes = [int.from_bytes(value, "little") for value in values[3:]]
-        assert sizes == ([m, n, k] if a_first else [m, k, n])
+        assert sizes[:3] == ([m, n, k] if a_first else [m, k, n])
+        assert sizes[3:] == ([k, n, n] if record.operands.endswith("ld") else [])
 
 
 def test_c_must_be_there_to_be_written() -> None:

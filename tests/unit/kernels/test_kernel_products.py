@@ -32,7 +32,7 @@ def product(record: catalogue.Record, a: np.ndarray, b: np.ndarray) -> np.ndarra
 def test_a_record_gives_its_reference(record: catalogue.Record, dtype: str) -> None:
     for m, n, k in SHAPES:
         a, b = operands(m, n, k, dtype)
-        assert same_bits(product(record, a, b), record.reference(a, b)), (m, n, k)
+        assert record.wrong_elements(product(record, a, b), a, b) == 0, (m, n, k)
 
 
 def test_integers_wrap() -> None:
@@ -44,10 +44,11 @@ def test_integers_wrap() -> None:
 
 def test_a_step_past_the_edge_keeps_a_negative_zero() -> None:
     # The products underflow to -0. Edge tiles hold +0 in A and -0 in B; with +0 in both the sum would become +0.
-    a, b = np.full((5, 3), -1e-30, np.float32), np.full((3, 5), 1e-30, np.float32)
     for record in RECORDS:
-        if record.order == "fma":
-            c = product(record, a, b)
+        if record.order == "fma" and not record.dtypes[0].startswith("int"):
+            dtype = record.dtypes[0]
+            tiny = np.array(1e-30 if dtype == "float32" else 1e-200, dtype)
+            c = product(record, np.full((5, 3), -tiny), np.full((3, 5), tiny))
             assert not c.any(), record.name
             assert np.signbit(c).all(), record.name
 
@@ -56,7 +57,8 @@ def test_infinities_and_nans_stay_in_their_rows() -> None:
     a, b = operands(18, 20, 19, "float32")
     a[3, 5], a[4, 6], b[7, 8] = np.inf, np.nan, -np.inf
     for record in RECORDS:
-        assert same_bits(product(record, a, b), record.reference(a, b)), record.name
+        if "float32" in record.dtypes and record.bound is None:
+            assert same_bits(product(record, a, b), record.reference(a, b)), record.name
 
 
 def test_the_published_tiles_are_right_only_where_their_limits_say() -> None:

@@ -1,0 +1,68 @@
+"""Bounds of products that leave the canonical order: which results a kernel may give, in the dtype that it gives.
+
+Tensor cores add groups of products to a running sum: all are aligned to the largest, cut off below some bit, added
+exactly and rounded towards zero to float32. What a group of g products cuts off is less than g + 1 units of that bit,
+which is at most one unit in the last place of the sum of magnitudes.
+
+Source: arXiv 2511.10909 and arXiv 2512.07004 (groups of 4 to 16 products, 23 to 25 fraction bits).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tilewright.problem import narrow
+from tilewright.problem.dtypes import dtype
+
+Array = npt.NDArray[Any]
+
+#: What a bound counts in: the distance of float32's numbers, relative to them, and their smallest number.
+UNIT, SMALLEST = 2.0**-23, 2.0**-149
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A float32 sum lies within `(a_step k + more) 2^-23 |A| |B|` of the exact product; then it is rounded once."""
+
+    a_step: float
+    more: float
+
+    def interval(self, a: Array, b: Array) -> tuple[Array, Array]:
+        """The least and the largest result that each element may have, in the operands' dtype.
+
+        Examples
+        --------
+        >>> a = np.full((1, 1024), 0.1, np.float32)
+        >>> low, high = Bound(1, 16).interval(a, a.T)
+        >>> bool(low[0, 0] < 10.24 < high[0, 0]), round(float(high[0, 0] - low[0, 0]), 4)
+        (True, 0.0025)
+        """
+        wide_a, wide_b = a.astype(np.float64), b.astype(np.float64)
+        with np.errstate(invalid="ignore", over="ignore"):
+            exact, magnitude = wide_a @ wide_b, np.abs(wide_a) @ np.abs(wide_b)
+            steps = self.a_step * a.shape[1] + self.more
+            reach = steps * (UNIT * np.where(np.isfinite(magnitude), magnitude, 0) + SMALLEST)
+            out = dtype(a.dtype)
+            return narrow.convert(exact - reach, out), narrow.convert(exact + reach, out)
+
+    def outside(self, c: Array, a: Array, b: Array) -> int:
+        """How many elements of a result may not be; where an operand makes NaN, all but NaN."""
+        low, high = self.interval(a, b)
+        if c.shape != low.shape or dtype(c.dtype) != dtype(low.dtype):
+            return low.size
+        found, low, high = (x.astype(np.float64) for x in (c, low, high))
+        right = ((low <= found) & (found <= high)) | (np.isnan(found) & np.isnan(low))
+        return int(np.count_nonzero(~right))
+
+    def __str__(self) -> str:
+        """The bound as people read it.
+
+        >>> str(Bound(1 / 32, 64))
+        '(k/32 + 64) 2^-23 |A| |B|'
+        """
+        steps = "k" if self.a_step == 1 else f"k/{1 / self.a_step:g}"
+        return f"({steps} + {self.more:g}) 2^-23 |A| |B|"

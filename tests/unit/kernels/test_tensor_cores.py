@@ -1,0 +1,163 @@
+"""Kernels of tensor cores: every shape, address and leading dimension within the bound that the record states."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright import simt
+from tilewright.kernels import catalogue
+from tilewright.kernels.catalogue import Record
+from tilewright.ladder import operands
+from tilewright.problem.bounds import Bound
+from tilewright.problem.reference import same_bits
+from tilewright.profiling import Profile
+from tilewright.programs import Program
+from tilewright.simt import DeviceArray, Memory
+
+RECORDS = [record for record in catalogue.records() if record.source == "TC"]
+CASES = [pytest.param(record, dtype, id=f"{record.name}-{dtype}") for record in RECORDS for dtype in record.dtypes]
+#: (m, n, k): a single element, whole tiles, one of them ragged, one long, less than a tile, many steps.
+SHAPES = [
+    (1, 1, 1), (128, 128, 64), (129, 257, 65), (64, 40, 16), (7, 9, 8), (1, 1, 4096), (130, 70, 515), (128, 136, 100),
+    pytest.param((130, 70, 4099), marks=pytest.mark.volume), pytest.param((256, 256, 256), marks=pytest.mark.volume),
+]  # fmt: skip
+
+
+def product(record: Record, a: np.ndarray, b: np.ndarray, program: Program | None = None) -> np.ndarray:
+    """What a record makes of two operands; what it does not write stays recognisable."""
+    c = np.full((a.shape[0], b.shape[1]), 77, a.dtype)
+    shape = record.launch_rule(*c.shape, a.shape[1])
+    simt.launch(program or record.program(a.dtype.name), shape.grid, shape.block, record.arguments(a, b, c))
+    return c
+
+
+@pytest.mark.parametrize(("record", "dtype"), CASES)
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: "x".join(map(str, shape)))
+def test_every_shape_is_right(record: Record, dtype: str, shape: tuple[int, int, int]) -> None:
+    a, b = operands(*shape, dtype, seed=sum(shape))
+    assert record.wrong_elements(product(record, a, b), a, b) == 0
+
+
+@pytest.mark.parametrize(("record", "dtype"), CASES)
+def test_rows_may_be_apart_transposed_or_at_any_address(record: Record, dtype: str) -> None:
+    m, n, k = 70, 75, 45
+    a, b = operands(m, n, k, dtype, seed=1)
+    expected = product(record, a, b)
+    assert same_bits(product(record, np.asfortranarray(a), np.asfortranarray(b)), expected)
+    for offset, gap in ((0, 16), (1, 0), (3, 5)):
+        with Memory() as memory:
+            placed = []
+            for values in (a, b, np.full((m, n), 77, a.dtype)):
+                rows, leading = len(values), values.shape[1] + gap
+                around = memory.array(np.full(offset + rows * leading + 8, 77, a.dtype))
+                inner = DeviceArray(memory, around.address + offset * a.itemsize, (rows, leading), a.dtype)
+                inner.view()[:, : values.shape[1]] = values
+                placed.append((inner, around))
+            (x, _), (y, _), (c, around) = placed
+            sizes = (m, n, k, k + gap, n + gap, n + gap)
+            shape = record.launch_rule(m, n, k)
+            simt.launch(record.program(dtype), shape.grid, shape.block, (x, y, c, *(np.int32(s) for s in sizes)))
+            assert same_bits(np.ascontiguousarray(c.to_host()[:, :n]), expected), (offset, gap)
+            assert (around.to_host() == 77).sum() >= offset + m * gap + 8
+
+
+def test_a_view_of_a_larger_matrix_is_not_copied() -> None:
+    record = catalogue.find("tensor_core")
+    a, b = operands(40, 48, 64, "float16")
+    left, c = a[:, 8:40], np.zeros((40, 48), np.float16)
+    given = record.arguments(left, b[:32], c)
+    assert given[0] is left
+    assert [int(size) for size in given[3:]] == [40, 48, 32, 64, 48, 48]
+    assert same_bits(product(record, left, b[:32]), product(record, left.copy(), b[:32]))
+
+
+#: Other tiles in the same order of k: (entry of the record, another entry, its tile and threads).
+TILES = [
+    ("tensor_core", "float16", "tensor_core<__half, 64, 64, 32, 32, 32, 4>", 64, 128),
+    ("tensor_core", "bfloat16", "tensor_core<__nv_bfloat16, 128, 64, 32, 64, 16, 3>", (128, 64), 256),
+    ("tensor_core_tf32x3", "float32", "tensor_core_f32<true, 64, 64, 16, 32, 32, 2>", 64, 128),
+    ("tensor_core_f64", "float64", "tensor_core_f64<32, 64, 16, 16, 32, 4>", (32, 64), 128),
+    ("tensor_core_s8", "int8", "tensor_core_s8<64, 128, 64, 32, 32, 3>", (64, 128), 256),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "dtype", "entry", "tile", "threads"), TILES)
+def test_tiles_of_one_order_have_the_same_bits(
+    name: str, dtype: str, entry: str, tile: int | tuple[int, int], threads: int
+) -> None:
+    record = catalogue.find(name)
+    a, b = operands(150, 140, 200, dtype, seed=2)
+    path = Path(catalogue.__file__).with_name(f"{entry.partition('<')[0]}.cu")
+    other = Program.from_cuda(path, entry, (9, 0))
+    rows, columns = tile if isinstance(tile, tuple) else (tile, tile)
+    c = np.zeros((150, 140), a.dtype)
+    simt.launch(other, (-(-140 // columns), -(-150 // rows)), threads, record.arguments(a, b, c))
+    assert same_bits(c, product(record, a, b))
+
+
+@pytest.mark.parametrize(("record", "dtype"), CASES)
+@pytest.mark.parametrize("shape", [(128, 128, 256), (130, 131, 67)], ids=["whole", "ragged"])
+def test_nothing_is_found(record: Record, dtype: str, shape: tuple[int, int, int]) -> None:
+    a, b = operands(*shape, dtype)
+    c, launch = np.zeros((shape[0], shape[1]), a.dtype), record.launch_rule(*shape)
+    assert tw.check(record.program(dtype), launch.grid, launch.block, record.arguments(a, b, c)) == ()
+
+
+def profiled(record: Record, dtype: str, m: int, n: int, k: int) -> Profile:
+    a, b = operands(m, n, k, dtype)
+    c, launch = np.zeros((m, n), a.dtype), record.launch_rule(m, n, k)
+    return tw.profile(record.program(dtype), launch.grid, launch.block, record.arguments(a, b, c))
+
+
+@pytest.mark.parametrize(("record", "dtype"), CASES)
+def test_copies_read_each_sector_once_and_tiles_have_no_conflicts(record: Record, dtype: str) -> None:
+    m, n, k = 128, 128, 256
+    seen = profiled(record, dtype, m, n, k).totals
+    blocks = (m // record.tile[0]) * (n // record.tile[1])
+    size = operands(1, 1, 1, dtype)[0].itemsize
+    assert seen.global_loads.sectors == blocks * k * sum(record.tile) * size // 32
+    assert seen.in_shared.excess_wavefronts == 0
+
+
+@pytest.mark.parametrize(("record", "dtype"), CASES)
+@pytest.mark.parametrize("cc", [(8, 0), (9, 0), (12, 0)], ids=str)
+def test_the_assembler_keeps_all_in_registers(record: Record, dtype: str, cc: tuple[int, int]) -> None:
+    resources = record.program(dtype, cc).resources()
+    assert resources.spill_store_bytes == resources.spill_load_bytes == resources.stack_bytes == 0
+    assert 2 * resources.shared_bytes <= 100 * 1024  # two blocks fit the smallest multiprocessor of these
+
+
+def test_three_products_are_as_good_as_float32_and_one_is_not() -> None:
+    a, b = operands(64, 64, 512, "float32", seed=3)
+    exact = a.astype(np.float64) @ b.astype(np.float64)
+    errors = {name: np.abs(product(catalogue.find(name), a, b) - exact).max() for name in
+              ("tensor_core_tf32", "tensor_core_tf32x3", "warp_tiled")}  # fmt: skip
+    assert errors["tensor_core_tf32x3"] < errors["warp_tiled"]
+    assert errors["tensor_core_tf32"] > 100 * errors["tensor_core_tf32x3"]
+
+
+def test_a_bound_refuses_what_lies_beyond_it() -> None:
+    a, b = np.ones((1, 64), np.float32), np.ones((64, 1), np.float32)
+    bound = Bound(1, 16)
+    reach = np.float32(80 * 2**-23 * 64)
+    for error, wrong in ((0.0, 0), (0.99, 0), (1.01, 1), (-0.99, 0), (-1.01, 1)):
+        assert bound.outside(np.full((1, 1), 64 + np.float32(error) * reach, np.float32), a, b) == wrong, error
+    assert bound.outside(np.full((1, 1), np.nan, np.float32), a, b) == 1
+    assert bound.outside(np.full((1, 2), 64, np.float32), a, b) == 1
+    a[0, 0] = np.nan
+    assert bound.outside(np.full((1, 1), np.nan, np.float32), a, b) == 0
+    assert bound.outside(np.full((1, 1), 64, np.float32), a, b) == 1
+
+
+def test_a_gpu_without_asynchronous_copies_is_refused() -> None:
+    record = catalogue.find("tensor_core")
+    with pytest.raises(ValueError, match=r"'tensor_core' needs compute capability 8.0 or newer \(got 7.5\)"):
+        record.program("float16", (7, 5))
+    a, b = operands(16, 16, 16, "float16")
+    rung = tw.ladder.climb(a, b, records=[record], gpu="t4").rungs[0]
+    assert rung.verified is None
+    assert "needs compute capability 8.0" in rung.note
