@@ -284,6 +284,10 @@ def _cuda(file: str, entry: str, dtype: str, cc: tuple[int, int]) -> Program:
 _NUMBERS = tuple(dict.fromkeys((*_CANONICAL, *(x.name for x in DTYPES if not x.extends_numpy))))
 
 
+#: Floats of two bytes, which tensor cores sum in float32.
+_HALVES = tuple(x.name for x in DTYPES if x.bytes == 2 and x.is_float and x.cuda)
+
+
 def _numba(name: str, module: str, title: str, source: str, *, made: bool = True, **more: Any) -> Record:
     """A Python kernel of 16 x 16 threads; `made` says that its function is a factory over dtypes."""
     compiler = functools.partial(_python, module, name, made=made)
@@ -423,7 +427,7 @@ _RECORDS = (
     ),
     _tensor_core(
         "tensor_core", "tensor_core<TYPE, 128, 128, 32, 64, 32, 3>", "tensor cores, three stages of copies",
-        ("float16", "bfloat16"), Bound(1, 16),
+        _HALVES, Bound(1, 16),
         "a warp's product of 16 x 8 x 16 is one instruction; tiles swizzled, read by ldmatrix",
     ),
     _tensor_core(
