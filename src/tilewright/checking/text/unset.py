@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from tilewright.checking.text.values import Values
 from tilewright.instruments.findings import Finding
+from tilewright.ptx import tree
 from tilewright.simt.isa import Role
 from tilewright.simt.translate.graph import Op, registers_of
 
@@ -47,7 +48,7 @@ def _uses(values: Values) -> Iterator[tuple[Op, set[str]]]:
     for block in values.graph.blocks:
         here = set(known[block.index])
         for op in (*block.ops, *([block.end] if block.end else [])):
-            unset = set(op.reads) - here
+            unset = set(_used(op)) - here
             if unset and not _passes(op):
                 yield op, unset
             _follow(op, here)
@@ -73,10 +74,19 @@ def _known_at_blocks(values: Values) -> list[set[str]]:
 
 def _follow(op: Op, known: set[str]) -> None:
     """Add what an instruction sets."""
-    sources = [r for r in op.reads if op.guard is None or r != op.guard.register.name]
+    sources = [r for r in _used(op) if op.guard is None or r != op.guard.register.name]
     missing = [r for r in sources if r not in known]
     if not missing or (_passes(op) and len(missing) < len(set(sources))):
         known.update(op.writes)
+
+
+def _used(op: Op) -> tuple[str, ...]:
+    """The registers whose values count: a product of a warpgroup may begin a sum, and the sum before does not then."""
+    if op.form.row.kind != "warpgroup" or not op.form.row.writes:
+        return op.reads
+    others, scale = op.sources[1:3], op.sources[3]
+    keeps = isinstance(scale, tree.Immediate) and scale.value != 0
+    return op.reads if keeps else tuple(r for operand in (*others, scale) for r in registers_of(operand))
 
 
 def _passes(op: Op) -> bool:

@@ -24,6 +24,14 @@ def found(body: str) -> list[tuple[int, list[str]]]:
     return [(row.ptx_line - HEAD.count("\n"), row.details["registers"]) for row in rows]
 
 
+@pytest.mark.parametrize(("scale", "wanted"), [("0", []), ("%p1", []), ("1", [(2, ["%f1", "%f2", "%f3", "%f4"])])])
+def test_a_sum_that_begins_with_a_product_reads_nothing(scale: str, wanted: list[tuple[int, list[str]]]) -> None:
+    body = f"""mov.u64 %rd2, 0; setp.eq.u32 %p1, %r1, 0;
+wgmma.mma_async.sync.aligned.m64n8k8.f32.tf32.tf32 {{%f1,%f2,%f3,%f4}}, %rd2, %rd2, {scale}, 1, 1;
+st.global.f32 [%rd1], %f1; ret; }}"""
+    assert found(body) == wanted
+
+
 @pytest.mark.parametrize(
     ("body", "wanted"),
     [
