@@ -72,7 +72,7 @@ def line_of(form: Form, changed: int = -1, width: int = 0) -> str:
             registers = ", ".join(vendor.register(bits, (number + i) % 9) for i in range(count or 1))
             text += f"{{{registers}}}" if count else registers
             if piece == "tensor":
-                axes = ", ".join(vendor.register(32, i) for i in range(int(form["dim"][0])))
+                axes = ", ".join(vendor.register(32, i) for i in range(int(form["dim"][:1] or 1)))
                 text += f", {{{axes}}}"
     return f"{form.name} {text};"
 

@@ -37,11 +37,11 @@ for _hint, _policy in ("", ""), (".L2::cache_hint", ", policy"):
 
 rows.placed(
     "cp.async.bulk.commit_group;",
-    "cp.async.bulk.wait_group{.read} n;",
+    "cp.async.bulk.wait_group{.read} groups;",
     section="9.7.9.25.3",
     kind="nothing",
     cost="control",
     fixed=3,
-    types={"n": "u32"},
+    types={"groups": "u32"},
     note="bulk copies are done when they are issued",
 )
