@@ -41,6 +41,7 @@ INSTRUCTIONS = {
     "TW409": r"mbarrier\.",
     "TW410": _SHARED,
     "TW411": _SHARED,
+    "TW412": r"cp\.async\.bulk\.global",
     "TW509": r"trap",
     "TW601": r"\.f64",
     "TW602": r"(mul|mad)\S*\.(lo\.)?[su]32",

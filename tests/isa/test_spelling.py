@@ -31,7 +31,7 @@ def orders_of(name: str, most: int) -> list[str]:
 def forms(most: int) -> list[isa.Form]:
     """Forms of every row that have parts to reorder."""
     table = isa.table()
-    rows = [row for row in table.rows if row.opcode not in WITHOUT_REGISTERS]
+    rows = [row for row in table.rows if row.opcode not in WITHOUT_REGISTERS and row.fixed < len(row.parts)]
     found = [table.find(name) for row in rows for name in random.Random(7).sample(list(names_of(row, 40))[:40], 1)]
     if most > 1:
         found = [table.find(name) for row in rows for name in list(names_of(row, most))[:most]]

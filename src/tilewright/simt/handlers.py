@@ -56,6 +56,13 @@ class EventKind(enum.Enum):
     #: Lanes have made, changed or tested mbarriers: `ptr %places`, 32 i64 offsets of shared memory, `ptr %operands`,
     #: of a test 32 i64, states or parities. It is called after the change.
     MBARRIER = "mbarrier"
+    #: Bulk copies of lanes: `ptr %targets` and `ptr %origins`, 32 i64 offsets in their arenas, `ptr %sizes`, 32 i32,
+    #: and `ptr %barriers`, 32 i64 offsets of the mbarriers that have been told; null where there is none.
+    BULK = "bulk"
+    #: Lanes make a group of the bulk copies that they have issued since their last one.
+    BULK_COMMIT = "bulk_commit"
+    #: Lanes wait until all but so many of their youngest groups of bulk copies have ended or read: `i32 %groups`.
+    BULK_WAIT = "bulk_wait"
     #: Lanes end.
     EXIT = "exit"
     #: An instruction that computes, asked for by its opcode: `ptr %values`, its source operands as integers' or floats'
@@ -74,6 +81,9 @@ _PARAMETERS = {
     EventKind.COMMIT: "i32 %mask",
     EventKind.WAIT: "i32 %mask, i32 %groups",
     EventKind.MBARRIER: "i32 %mask, ptr %places, ptr %operands",
+    EventKind.BULK: "i32 %mask, ptr %targets, ptr %origins, ptr %sizes, ptr %barriers",
+    EventKind.BULK_COMMIT: "i32 %mask",
+    EventKind.BULK_WAIT: "i32 %mask, i32 %groups",
     EventKind.EXIT: "i32 %mask",
     EventKind.VALUE: "i32 %mask, ptr %values",
 }

@@ -36,6 +36,8 @@ def without_result(launch: Launch, values: Values) -> list[Finding]:
 
 
 def _leaves_something(op: Op) -> bool:
+    if op.form.has("bulk_group"):  # a copy to global memory
+        return True
     if op.form.row.stores:
         parts = op.instruction.name.split(".")
         return not {"shared", "local", "param"} & {part.partition("::")[0] for part in parts}

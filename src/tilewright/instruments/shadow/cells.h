@@ -78,6 +78,14 @@ enum {
     TW_MBARRIER_STALE = 37,
     TW_MBARRIER_PARITY = 38,
     TW_MBARRIER_LEFT_BYTES = 39,
+    TW_SHARED_SOURCE = 40,
+    TW_NOT_FENCED = 41,
+
+    // Bulk copies of a block that are followed at once; and which of their sides is global memory.
+    TW_BULKS_MAX = 256,
+    TW_FROM_GLOBAL = 1,
+    TW_TO_GLOBAL = 2,
+    TW_IS_TENSOR = 4,  // of which the bytes are not told
 
     // The mbarriers of a block that are followed, and W of their bytes.
     TW_WATCHED_MAX = 64,
@@ -93,6 +101,7 @@ enum {
     TW_RELAXED = 8,
     TW_OF_PARITY = 16,
     TW_EXPECTS = 32,
+    TW_OF_COPIES = 64,
 
     // Bits of `how`: what an access does.
     TW_READS = 1,
@@ -187,6 +196,26 @@ struct tw_watched {
     struct tw_arrivals before;
 };
 
+// A bulk copy of a thread in flight: what it writes where an mbarrier counts its bytes, else what it reads.
+struct tw_bulk {
+    uint32_t barrier;  // one more than the mbarrier's offset; 0: it belongs to a group
+    uint32_t phase;    // how many of that had been complete
+    uint32_t group;    // how many groups its thread had made
+    uint32_t thread;
+    uint32_t row;
+    uint32_t start;    // bytes of shared memory
+    uint32_t end;
+    uint32_t clock;
+};
+
+struct tw_bulks {
+    uint32_t count;
+    uint32_t spare[31];
+    struct tw_clocks proxied;  // of each warp the clock below which its stores are fenced from the asynchronous proxy
+    struct tw_clocks groups[TW_WARPS_MAX];  // how many each lane has made
+    struct tw_bulk of[TW_BULKS_MAX];
+};
+
 // A block's memory.
 struct tw_shadow_block {
     uint64_t lanes_at;  // where clocks of lanes are: 32 rows a warp; 0 where only whole warps synchronise
@@ -230,6 +259,7 @@ struct tw_shadow_launch {
     uint64_t untracked;   // copies that were taken for stores, because so many were in flight
     uint64_t watched_at;  // byte offset of the mbarriers in a block's memory
     uint64_t ahead_at;    // and of what each warp knows of some lanes of each other: a clock and lanes
+    uint64_t bulks_at;    // and of its bulk copies in flight; 0: it has none
     uint64_t unwatched;   // mbarriers that are not followed, because there are so many
 };
 

@@ -65,21 +65,36 @@ static void land(const struct tw_shadow_launch *launch, struct tw_shadow_block *
     }
 }
 
-// All groups of a lane but the youngest so many have ended.
-__attribute__((noinline)) void tw_shadow_wait(TW_WHERE, uint32_t mask, uint32_t groups)
+// Copies of lanes have ended: those of all groups but the youngest so many, or, with `all`, also those of no group yet.
+static void finish(const struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint32_t warp, uint32_t mask,
+                   uint32_t groups, bool all)
 {
-    struct tw_shadow_block *mine = block;
-    struct tw_flights *flights = flights_of(launch, block, warp->index);
+    struct tw_flights *flights = flights_of(launch, block, warp);
     tw_u32_lanes made = clocks_of(&flights->groups);
     uint32_t more = mask & tw_where32((tw_i32_lanes)(made > groups)), kept = 0;
     for (uint32_t i = 0; i < flights->count; i++) {
         struct tw_flight *flight = &flights->of[i];
-        uint32_t over = more & flight->lanes & tw_where32((tw_i32_lanes)(made - groups > flight->group));
-        land(launch, mine, warp->index, flight, over);
+        uint32_t grouped = more & tw_where32((tw_i32_lanes)(made - groups > flight->group));
+        uint32_t over = flight->lanes & (all ? mask : grouped);
+        land(launch, block, warp, flight, over);
         flight->lanes &= ~over;
         if (flight->lanes && kept++ < i)
             flights->of[kept - 1] = *flight;
     }
     flights->count = kept;
-    mine->version++;
+    block->version++;
+}
+
+// All groups of a lane but the youngest so many have ended.
+__attribute__((noinline)) void tw_shadow_wait(TW_WHERE, uint32_t mask, uint32_t groups)
+{
+    finish(launch, block, warp->index, mask, groups, false);
+}
+
+// An mbarrier counts all copies of lanes: who awaits it finds them as writes of their threads at this time.
+void tw_shadow_counts_copies(struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint32_t warp,
+                             uint32_t lanes)
+{
+    if (launch->flights_at)
+        finish(launch, block, warp, lanes, 0, true);
 }

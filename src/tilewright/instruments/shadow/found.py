@@ -29,6 +29,8 @@ _CODES = {
     cells.LOCAL_OUTSIDE: "TW104",
     cells.LOCAL_UNWRITTEN: "TW203",
     cells.SHARED_IN_FLIGHT: "TW306",
+    cells.SHARED_SOURCE: "TW306",
+    cells.NOT_FENCED: "TW412",
     cells.SHARED_ARRIVED: "TW411",
     cells.SHARED_OBJECT: "TW410",
     cells.MBARRIER_UNSET: "TW406",
@@ -38,6 +40,8 @@ _CODES = {
     cells.MBARRIER_PARITY: "TW407",
     cells.MBARRIER_LEFT_BYTES: "TW409",
 }
+#: Kinds of race in shared memory.
+_SHARED = (cells.SHARED_RACE, cells.SHARED_LANES, cells.SHARED_ARRIVED, cells.SHARED_IN_FLIGHT, cells.SHARED_SOURCE)
 #: Kinds of race from the widest on: a line that races in one way is not reported for a narrower one, which the order of
 #: execution may hide.
 _WIDEST = ("TW306", "TW303", "TW302", "TW411", "TW301", "TW304")
@@ -51,13 +55,15 @@ def finding_of(record: Record, sites: list[Site], facts: Facts, kernel: str) -> 
     details: dict[str, Any] = {"address": record.address, "space": site.space, "access": site.access}
     if code in _WIDEST:
         other = sites[record.other] if record.other < min(SITE_MAX, len(sites)) else None
-        if site.asynchronous or (other is not None and other.asynchronous):
+        if record.kind in _SHARED and (site.asynchronous or (other is not None and other.asynchronous)):
             code = "TW306"  # which of the two came first in this run says nothing
         site, other, wrote, other_wrote = _first_the_write(site, other, record)
+        if code == "TW306":
+            details |= {"how": "writes" if other_wrote or other is None else "reads", "space": "shared"}
         details |= {"access": _verb(wrote, site), "other_access": _verb(other_wrote, other)}
         details["others"] = [_line(other)] if other is not None else []
         details |= _other_thread(record, facts)
-    details |= _of_mbarrier(record)
+    details |= _of_mbarrier(record, sites)
     details["bytes"] = site.bytes_per_lane
     return Finding(
         code=code, kernel=kernel, opcode=site.opcode, ptx_line=site.ptx_line, count=record.count, details=details,
@@ -65,8 +71,13 @@ def finding_of(record: Record, sites: list[Site], facts: Facts, kernel: str) -> 
     )  # fmt: skip
 
 
-def _of_mbarrier(record: Record) -> dict[str, Any]:
-    """What a record of an mbarrier says, and which of its code's sentences that is."""
+def is_of_copies(record: Record, sites: list[Site]) -> bool:
+    """Whether a missing fence is one behind an asynchronous copy, which needs none."""
+    return record.kind == cells.NOT_FENCED and (record.other >= len(sites) or sites[record.other].asynchronous)
+
+
+def _of_mbarrier(record: Record, sites: list[Site]) -> dict[str, Any]:
+    """What a record of an mbarrier or a fence says, and which of its code's sentences that is."""
     match record.kind:
         case cells.MBARRIER_UNSET:
             return {"how": "ended" if record.cell else "never"}
@@ -80,6 +91,8 @@ def _of_mbarrier(record: Record) -> dict[str, Any]:
             return {"how": "parity", "parity": record.cell}
         case cells.MBARRIER_LEFT_BYTES:
             return {"how": "left", "left": _signed(record.cell)}
+        case cells.NOT_FENCED:
+            return {"others": [_line(sites[record.other])] if record.other < min(SITE_MAX, len(sites)) else []}
     return {}
 
 

@@ -110,6 +110,12 @@ static inline uint32_t who_of(uint64_t cell)
     return (uint32_t)(cell & TW_WHO_MASK);
 }
 
+// The bulk copies of a block.
+static inline struct tw_bulks *bulks_of(const struct tw_shadow_launch *launch, struct tw_shadow_block *block)
+{
+    return (struct tw_bulks *)((char *)block + launch->bulks_at);
+}
+
 // Whether an asynchronous copy may still be writing to a cell of shared memory.
 static inline bool in_flight(uint64_t cell)
 {

@@ -11,6 +11,10 @@
 #include "judgement.h"
 
 void tw_shadow_exit(TW_WHERE, uint32_t mask);
+void tw_shadow_counts_copies(struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint32_t warp,
+                             uint32_t lanes);
+void tw_shadow_landed(struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint64_t place, uint32_t phases);
+void tw_shadow_counted(struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint64_t place, uint32_t phase);
 
 // Lanes of a warp that do the same to one mbarrier.
 struct visit {
@@ -201,8 +205,10 @@ static void test(const struct visit *me, uint32_t does, uint64_t token)
         object->awaited_lanes.of[w] = 0;
     object->awaited.of[w] = phase;
     object->awaited_lanes.of[w] |= me->lanes;
-    if (!(does & TW_RELAXED))
-        take_over(me);
+    if (does & TW_RELAXED)
+        return;
+    take_over(me);
+    tw_shadow_landed(me->launch, me->block, me->place, phase);
 }
 
 static void visit_one(struct visit *me, uint32_t does, uint64_t operand)
@@ -219,6 +225,8 @@ static void visit_one(struct visit *me, uint32_t does, uint64_t operand)
     }
     if (!is_fit(me))
         return;
+    if (does & TW_OF_COPIES)
+        tw_shadow_counts_copies(me->launch, me->block, me->warp->index, me->lanes);
     if (does & TW_EXPECTS) {
         me->object->expects = 1;
         me->object->expects_row = me->row;
@@ -247,6 +255,19 @@ void tw_shadow_mbarrier(TW_WHERE, uint32_t mask, const uint64_t *places, const u
         struct visit me = {launch, block, slot, warp, 0, places[lane], row, with};
         visit_one(&me, does, tests ? operands[lane] : 0);
     }
+}
+
+// A bulk copy of a lane has told an mbarrier of its bytes: what its warp did before it is handed on.
+void tw_shadow_told(TW_WHERE, uint32_t mask, uint64_t place)
+{
+    struct visit me = {launch, block, slot, warp, 0, place, row, mask};
+    uint32_t w = warp->index;
+    me.object = find(&me);
+    if (!me.object || !is_fit(&me))
+        return;
+    tw_shadow_counted(me.launch, me.block, place, me.object->phase);
+    me.object->now.joined.of[w] = me.object->now.came.of[w] = (uint32_t)++me.block->clocks[w].now;
+    follow(&me);
 }
 
 // A warp has ended; with the last one, bytes that some mbarrier still waits for never come.

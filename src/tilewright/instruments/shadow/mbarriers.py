@@ -1,16 +1,25 @@
-"""The handlers of mbarriers: what each instruction says of itself, and a call of `mbarriers.c`."""
+"""The handlers of mbarriers and bulk copies: what each instruction says of itself, and a call of C."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from tilewright.instruments.shadow import cells, records
+from tilewright.instruments.shadow import accesses, cells
 from tilewright.native.bitcode import bitcode
 from tilewright.simt.events import CFunction, EventKind, Handler, Site
 from tilewright.simt.isa import Form, table
 
-_PARTS = (*(bitcode(Path(__file__).with_name(name)) for name in ("mbarriers.c", "clocks.c")), records.PART)
+_FILES = ("mbarriers.c", "bulk.c", "clocks.c")
+_PARTS = (*(bitcode(Path(__file__).with_name(name)) for name in _FILES), *accesses.PARTS)
 _CHANGE = CFunction("tw_shadow_mbarrier", EventKind.MBARRIER, _PARTS)
+_BULK = CFunction("tw_shadow_bulk", EventKind.BULK, _PARTS)
+#: Events with one handler each.
+_PLAIN = {
+    EventKind.EXIT: "tw_shadow_mbarrier_exit",
+    EventKind.BULK_COMMIT: "tw_shadow_bulk_commit",
+    EventKind.BULK_WAIT: "tw_shadow_bulk_wait",
+    EventKind.FENCE: "tw_shadow_proxy_fence",
+}
 #: What an instruction is, by a word of its name; any other counts bytes.
 _DOES = {
     "init": cells.MAKES,
@@ -20,25 +29,31 @@ _DOES = {
     "test_wait": cells.TESTS,
     "try_wait": cells.TESTS,
 }
-_HOW = {"relaxed": cells.RELAXED, "parity": cells.OF_PARITY, "expect_tx": cells.EXPECTS}
+_HOW = {"relaxed": cells.RELAXED, "parity": cells.OF_PARITY, "expect_tx": cells.EXPECTS, "async": cells.OF_COPIES}
 
 
-def is_of_mbarriers(form: Form | None) -> bool:
-    """Whether an instruction makes, changes or tests mbarriers.
+def is_told(form: Form | None) -> bool:
+    """Whether an instruction has an event of its own, which says more than its accesses.
 
-    >>> [is_of_mbarriers(table().find(name)) for name in ("mbarrier.init.b64", "bar.sync", "frobnicate")]
+    >>> [is_told(table().find(name)) for name in ("mbarrier.init.b64", "bar.sync", "frobnicate")]
     [True, False, False]
     """
-    return form is not None and form.row.kind in ("mbarrier", "await")
+    return form is not None and form.row.kind in ("mbarrier", "await", "bulk", "tensor")
 
 
 def handler(site: Site) -> Handler | None:
-    """The handler of an mbarrier's event, or of the end of lanes in a kernel that has mbarriers."""
-    if site.kind is EventKind.EXIT:
-        return Handler("tw_shadow_mbarrier_exit", needs=_PARTS)
+    """The handler of an event of mbarriers or bulk copies, of a proxy fence, or of the end of lanes."""
+    if site.kind in _PLAIN:
+        return Handler(_PLAIN[site.kind], needs=_PARTS)
     form = table().find(site.opcode)
     if form is None:
         return None
-    does = next((number for word, number in _DOES.items() if form.has(word)), cells.COUNTS)
+    if site.kind is EventKind.BULK:
+        sides = cells.TO_GLOBAL if form.has("bulk_group") else cells.FROM_GLOBAL if form.has("global") else 0
+        sides |= cells.IS_TENSOR * form.has("tensor")
+        return _BULK.handler(f"tw.memory.bulk.{sides}", [f"i32 {sides}"])
+    # copies whose arrival takes one more than the mbarrier expects leave its count as it is
+    nothing = form.has("async") and not form.has("noinc")
+    does = cells.COUNTS if nothing else next((number for word, number in _DOES.items() if form.has(word)), cells.COUNTS)
     does |= sum(bit for word, bit in _HOW.items() if form.has(word))
     return _CHANGE.handler(f"tw.memory.mbarrier.{does}", [f"i32 {does}"])

@@ -18,6 +18,7 @@ from tilewright.instruments.shadow.cells import (
     AHEAD_BYTES,
     BLOCK,
     BLOCK_BYTES,
+    BULKS_BYTES,
     CLOCK_SHIFT,
     FLIGHTS_BYTES,
     GAP,
@@ -28,7 +29,7 @@ from tilewright.instruments.shadow.cells import (
     WARPS_MAX,
     WATCHED_BYTES,
 )
-from tilewright.instruments.shadow.found import finding_of, settled
+from tilewright.instruments.shadow.found import finding_of, is_of_copies, settled
 from tilewright.instruments.shadow.states import States
 from tilewright.native.bitcode import bitcode
 from tilewright.ptx.tree import Immediate, Instruction, Module
@@ -37,6 +38,8 @@ from tilewright.simt.isa import Form, table
 
 #: Events that order accesses; `clocks.c` keeps clocks of warps and lanes by them.
 _ORDERING_EVENTS = (EventKind.ARRIVE, EventKind.RELEASE, EventKind.SYNC, EventKind.EXIT, EventKind.FENCE)
+#: Events of mbarriers and bulk copies.
+_TOLD_EVENTS = (EventKind.MBARRIER, EventKind.BULK, EventKind.BULK_COMMIT, EventKind.BULK_WAIT)
 #: Events of groups of asynchronous copies, which `flights.c` follows.
 _GROUP_EVENTS = (EventKind.COMMIT, EventKind.WAIT)
 _CLOCKS = bitcode(Path(__file__).with_name("clocks.c"))
@@ -78,7 +81,8 @@ class MemoryCheck(Instrument):
         forms = list(_forms(module))
         self.cell_bytes = min((_width_bytes(form) for _, form in forms), default=4)
         self._copies = any(form.row.kind == "copy" for _, form in forms)
-        self._mbarriers = any(mbarriers.is_of_mbarriers(form) for _, form in forms)
+        self._mbarriers = any(mbarriers.is_told(form) for _, form in forms)
+        self._bulks = any(form.row.kind in ("bulk", "tensor") for _, form in forms)
         self.orders = any(_orders(form) for _, form in forms)
         self._parts = any(_is_of_lanes(instruction, form) for instruction, form in forms)
         self._kernel = kernel
@@ -86,15 +90,18 @@ class MemoryCheck(Instrument):
 
     def key(self) -> Any:
         """The code depends on the size of cells: tables of affine accesses are of cells."""
-        return self.name, self.cell_bytes, self._mbarriers
+        return self.name, self.cell_bytes, self._mbarriers, self._bulks
 
     def handler(self, site: Site, offsets: tuple[int, ...] | None = None) -> Handler | None:
         """Every access, and every event that orders accesses."""
-        if site.kind is EventKind.MBARRIER or (site.kind is EventKind.EXIT and self._mbarriers):
+        form = table().find(site.opcode)
+        if site.kind in _TOLD_EVENTS or (site.kind is EventKind.EXIT and self._mbarriers):
+            return mbarriers.handler(site)
+        if site.kind is EventKind.FENCE and self._bulks and form is not None and form.has("proxy"):
             return mbarriers.handler(site)
         if site.kind is EventKind.ACCESS:
-            if self._mbarriers and mbarriers.is_of_mbarriers(table().find(site.opcode)):
-                return None  # its own event says more
+            if mbarriers.is_told(form):
+                return None
             return accesses.handler(site, offsets, self.cell_bytes)
         return _ordering(site.kind)
 
@@ -124,6 +131,8 @@ class MemoryCheck(Instrument):
         lanes_at = align_up(BLOCK_BYTES + 2 * shared.nbytes + local.size, 64)
         flights = np.zeros(warps * FLIGHTS_BYTES if self._copies else 0, np.uint8)
         watched = np.zeros(WATCHED_BYTES + AHEAD_BYTES if self._mbarriers else 0, np.uint8)
+        bulks = np.zeros(BULKS_BYTES if self._bulks else 0, np.uint8)
+        bulks_at = lanes_at + lanes.size + flights.size + watched.size
         between = np.zeros(lanes_at - (BLOCK_BYTES + 2 * shared.nbytes + local.size), np.uint8)
         self._launch = np.zeros(LAUNCH_BYTES // 8, np.uint64)
         begins = records.launch_words(self._table, facts)
@@ -141,22 +150,24 @@ class MemoryCheck(Instrument):
             "local_states": BLOCK_BYTES + 2 * shared.nbytes,
             "local_bytes": facts.layout.local_bytes if local.size else 0,
             "warps": warps,
-            "flights_at": lanes_at + lanes.size,
+            "flights_at": lanes_at + lanes.size if self._copies else 0,
             "watched_at": lanes_at + lanes.size + flights.size,
+            "bulks_at": bulks_at if self._bulks else 0,
             "ahead_at": lanes_at + lanes.size + flights.size + WATCHED_BYTES if self._mbarriers else 0,
         }
         for name, value in words.items():
             self._launch[LAUNCH[name] // 8] = value
         block = np.concatenate([
             np.frombuffer(_initial_clocks(lanes_at if self._parts else 0), np.uint8),
-            shared.view(np.uint8), np.zeros(shared.nbytes, np.uint8), local, between, lanes, flights, watched,
+            shared.view(np.uint8), np.zeros(shared.nbytes, np.uint8), local, between, lanes, flights, watched, bulks,
         ])  # fmt: skip
         return Storage(self._launch, block)
 
     def collect(self, sites: list[Site], counters: npt.NDArray[np.uint64]) -> MemoryResult:
         """Turn the records into findings; cells are given back."""
         self._cells = []
-        found = [finding_of(record, sites, self._facts, self._kernel) for record in records.read(self._table)]
+        known = [record for record in records.read(self._table) if not is_of_copies(record, sites)]
+        found = [finding_of(record, sites, self._facts, self._kernel) for record in known]
         counts = (int(self._launch[at // 8]) for at in (records.FOUND["lost"], LAUNCH["untracked"]))
         return MemoryResult(tuple(settled(found)), *counts)
 
@@ -171,7 +182,9 @@ def _forms(module: Module) -> Iterator[tuple[Instruction, Form]]:
 
 def _orders(form: Form) -> bool:
     """Whether an instruction orders accesses of several blocks."""
-    return form.row.kind == "fence" or (form["sem"] in _ORDERING and not mbarriers.is_of_mbarriers(form))
+    if form.row.kind == "fence":
+        return not (form.has("proxy") or form.has("mbarrier_init"))
+    return form["sem"] in _ORDERING and not mbarriers.is_told(form)
 
 
 def _width_bytes(form: Form) -> int:

@@ -69,7 +69,7 @@ static void leave(const struct access *me, struct cell cell, uint64_t written, u
         bool beside = me->strong && written & TW_STRONG && unordered(me, written, false);
         if (!keeps(me, written))
             *cell.write = beside ? both(me, written, mine) : mine;
-    } else if (!keeps(me, read)) {
+    } else if (!keeps(me, read) && !in_flight(read)) {
         *cell.read = unordered(me, read, false) ? both(me, read, mine) : mine;
     }
 }
@@ -83,6 +83,10 @@ static void judge_cell(const struct access *me, struct cell cell, const uint64_t
     }
     if (in_flight(written)) {
         report(me, TW_SHARED_IN_FLIGHT, written, true);
+        return;
+    }
+    if (me->writes && in_flight(read)) {
+        report(me, TW_SHARED_SOURCE, read, false);
         return;
     }
     if (written >> TW_CLOCK_SHIFT == TW_OBJECT_CLOCK) {

@@ -33,6 +33,7 @@ MODULES = (
     "control",
     "barrier",
     "mbarrier",
+    "bulk",
     "warp",
     "shuffle",
     "matrix",

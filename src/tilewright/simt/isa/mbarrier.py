@@ -25,6 +25,14 @@ _awaits = functools.partial(rows.placed, kind="await", cost="memory", types=_TYP
 _placed("mbarrier.init{.space}.b64 [a], count;", section="9.7.13.15.9", space=_OWN)
 _placed("mbarrier.inval{.space}.b64 [a];", section="9.7.13.15.10", space=_OWN)
 
+_placed(
+    "cp.async.mbarrier.arrive{.noinc}{.space}.b64 [a];",
+    section="9.7.13.15.15",
+    space=_OWN,
+    fixed=3,
+    note="the thread's copies have ended: without .noinc nothing changes",
+)
+
 #: An order has its scope: both stand in a name, or neither.
 for _order in ("", ".sem.scope"):
     _placed(

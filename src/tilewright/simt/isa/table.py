@@ -46,6 +46,8 @@ KINDS = {
     "tensor": "a copy of a box of a tensor, placed by translate.tensor_copies",
     "barrier": "placed by translate.graph, which ends blocks there, and by the runtime",
     "mbarrier": "barriers in shared memory, placed by translate.mbarriers",
+    "bulk": "one thread's copy of many bytes, placed by translate.bulk",
+    "bulk_group": "groups of such copies, of which instruments alone take notice",
     "await": "a test of such a barrier's phase; one that fails ends the warp's turn",
     "control": "branches, calls and exits, placed by translate.graph and translate.calls",
     "cvta": "an address into or out of a state space's window",
@@ -153,6 +155,8 @@ class Row:
             return "load" if self.writes else "store"
         if self.kind in ("mbarrier", "await"):
             return "atomic"
+        if self.kind == "bulk":
+            return "copy"
         return self.kind if self.kind in ("atomic", "copy") else ""
 
     @property

@@ -34,14 +34,3 @@ for _hint, _policy in ("", ""), (".L2::cache_hint", ", policy"):
         f"cp.async.bulk.tensor.dim.global.shared::cta{{.tile}}.bulk_group{_hint} [tensor], [from]{_policy};",
     )
     _copy(f"cp.async.bulk.prefetch.tensor.dim.L2.global{{.tile}}{_hint} [tensor]{_policy};")
-
-rows.placed(
-    "cp.async.bulk.commit_group;",
-    "cp.async.bulk.wait_group{.read} groups;",
-    section="9.7.9.25.3",
-    kind="nothing",
-    cost="control",
-    fixed=3,
-    types={"groups": "u32"},
-    note="bulk copies are done when they are issued",
-)

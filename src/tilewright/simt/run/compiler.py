@@ -23,6 +23,8 @@ _RUNTIME = (
     "tw_reach",
     "tw_pass",
     "tw_blame",
+    "tw_bulk_outside",
+    "tw_bulk_move",
     "tw_mbarrier_init",
     "tw_mbarrier_inval",
     "tw_mbarrier_expect",
@@ -42,6 +44,7 @@ _RUNTIME = (
 _FILES = (
     "scheduler.c",
     "barriers.c",
+    "bulk.c",
     "faults.c",
     "frames.c",
     "gathers.c",

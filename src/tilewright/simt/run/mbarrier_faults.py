@@ -1,4 +1,4 @@
-"""What went wrong at mbarriers, in words.
+"""What went wrong at mbarriers and at the bulk copies that they are told of, in words.
 
 Source of the rules: PTX ISA, 9.7.13.15 (mbarrier).
 """
@@ -12,6 +12,7 @@ from tilewright.simt.translate import state
 
 #: What a fault's fields are in the texts: `got` and `other`, numbers, and `object`, the mbarrier in words.
 RULES: Final = {
+    state.BULK_BYTES: "the bytes of a bulk copy must be a multiple of 16 (got {got:,}); copy the rest by other means",
     state.MBARRIER_COUNT: f"the count of arrivals must be 1 to {state.MBARRIER_MOST:,} (got {{got:,}})",
     state.MBARRIER_SURPLUS: (
         "no more may arrive at {object} than its phase still waits for (got {got:,} of {other:,}); initialise it "
@@ -73,7 +74,7 @@ def rule_text(kind: int, got: int, other: int, found: Mbarrier) -> str:
 
 def fault_of(kind: int) -> str:
     """What a broken rule is called."""
-    return "mbarrier bytes" if kind == state.MBARRIER_BYTES else "mbarrier arrivals"
+    return {state.MBARRIER_BYTES: "mbarrier bytes", state.BULK_BYTES: "misaligned"}.get(kind, "mbarrier arrivals")
 
 
 def awaited_text(phase: int, found: Mbarrier) -> str:

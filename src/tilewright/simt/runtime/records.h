@@ -46,6 +46,7 @@ enum {
     TW_MBARRIER_COMPLETES = 16,
     TW_MBARRIER_LEFT = 17,
     TW_TENSOR_MAP = 18,
+    TW_BULK_BYTES = 19,
 
     // What instructions of one barrier do, as bits.
     TW_SYNC = 1,

@@ -12,6 +12,7 @@ from tilewright.simt.events import VALUES_MAX, EventKind, Handler, Site
 from tilewright.simt.isa import Role, lower
 from tilewright.simt.translate import (
     barriers,
+    bulk,
     calls,
     generic,
     lanes,
@@ -299,6 +300,27 @@ def _emit_mbarrier(emitter: Emitter, op: Op, guard: Value | None) -> None:
         write(emitter, name, state, "b64", ANY_VECTOR, guard)
 
 
+def _emit_bulk(emitter: Emitter, op: Op, guard: Value | None) -> None:
+    bulk.emit(emitter, op)
+
+
+def _emit_bulk_group(emitter: Emitter, op: Op, guard: Value | None) -> None:
+    """Copies have ended when they are issued; instruments are told when the program may know."""
+    if not op.form.has("wait_group"):
+        emitter.event(EventKind.BULK_COMMIT, op.instruction, emitter.mask)
+        return
+    left = emitter.code.const("i32", _groups_left(emitter, op))
+    emitter.event(EventKind.BULK_WAIT, op.instruction, emitter.mask, left)
+
+
+def _groups_left(emitter: Emitter, op: Op) -> int:
+    """How many groups a wait leaves in flight: a literal."""
+    (left,) = op.instruction.operands
+    if not isinstance(left, tree.Immediate):
+        raise PtxError(f"{_at(emitter, op)} takes a number of groups (got {operand_text(left)})")
+    return left.value
+
+
 def _emit_await(emitter: Emitter, op: Op, guard: Value | None) -> None:
     complete = mbarriers.emit_test(emitter, op)
     write(emitter, op.destinations[0], complete, "pred", _shape_of(complete), guard)
@@ -333,10 +355,8 @@ def _emit_group(emitter: Emitter, op: Op, guard: Value | None) -> None:
     """Copies have ended when they are issued; instruments are told when the program may know."""
     item, form = op.instruction, op.form
     if form.has("wait_group"):
-        (left,) = item.operands
-        if not isinstance(left, tree.Immediate):
-            raise PtxError(f"{_at(emitter, op)} takes a number of groups (got {operand_text(left)})")
-        emitter.event(EventKind.WAIT, item, emitter.mask, emitter.code.const("i32", left.value))
+        left = emitter.code.const("i32", _groups_left(emitter, op))
+        emitter.event(EventKind.WAIT, item, emitter.mask, left)
         return
     emitter.event(EventKind.COMMIT, item, emitter.mask)
     if form.has("wait_all"):
@@ -400,6 +420,8 @@ _EMITTERS: dict[str, Callable[[Emitter, Op, Value | None], None]] = {
     "policy": _emit_policy,
     "nothing": _emit_nothing,
     "mbarrier": _emit_mbarrier,
+    "bulk": _emit_bulk,
+    "bulk_group": _emit_bulk_group,
     "await": _emit_await,
     "control": _emit_control,
 }

@@ -34,7 +34,10 @@ def emit(emitter: Emitter, op: Op) -> list[Value]:
         return []
     number = emitter.read(op.sources[1], "u32") if len(op.sources) > 1 else code.const("i32", 1)
     arguments = ("ptr %context", *where, "ptr %shared", places, scratch(emitter, 1, number))
-    if form.has("init"):
+    if form.has("async"):  # copies of the thread, which have ended
+        if form.has("noinc"):
+            or_fault(emitter, "tw_mbarrier_arrive", *arguments, scratch(emitter, 2, code.const("i64", 0)), "i32 0")
+    elif form.has("init"):
         or_fault(emitter, "tw_mbarrier_init", *arguments)
     elif not op.form.row.writes:
         or_fault(emitter, "tw_mbarrier_expect", *arguments, f"i32 {int(form.has('complete_tx'))}")
@@ -74,13 +77,12 @@ def emit_completion(emitter: Emitter, op: Op, operand: tree.Operand, number: Val
     where, places = _places(emitter, op, operand)
     arguments = ("ptr %context", *where, "ptr %shared", places, scratch(emitter, 1, number))
     or_fault(emitter, "tw_mbarrier_expect", *arguments, "i32 1")
-    _tell(emitter, op)
 
 
 def _places(emitter: Emitter, op: Op, operand: tree.Operand) -> tuple[tuple[object, ...], str]:
     """The warp, the site and the lanes, as the runtime takes them; and where each lane's mbarrier lies."""
     code, item = emitter.code, op.instruction
-    named = "shared" if op.form["space"] or op.form.row.kind == "tensor" else "generic"
+    named = "shared" if op.form["space"] or op.form.row.kind in ("tensor", "bulk") else "generic"
     base, offset, space = resolve(emitter, item, operand, named)
     access = Access(op, "shared", base, offset, 1, "b64", True, True)
     window = SHARED_WINDOW if space == "generic" else 0

@@ -7,7 +7,7 @@ from dataclasses import replace
 from tilewright.errors import PtxError
 from tilewright.ptx import tree
 from tilewright.simt.events import EventKind, Site
-from tilewright.simt.translate import mbarriers
+from tilewright.simt.translate import bulk, mbarriers
 from tilewright.simt.translate.access import Access, base_offset, resolve
 from tilewright.simt.translate.code import LANES, Value
 from tilewright.simt.translate.emitter import Emitter
@@ -52,6 +52,7 @@ def emit_copy(emitter: Emitter, op: Op) -> None:
     if not stores:
         number = code.op(f"load <{LANES} x i32>, {sizes}, align 64", "i32", LANES)
         mbarriers.emit_completion(emitter, op, item.operands[2], number)
+    bulk.tell(emitter, op, _PLACES, _PLACES, _BYTES, counted=not stores)
 
 
 def _map_pointers(emitter: Emitter, op: Op, tensor: tree.Address) -> Value:

@@ -1,0 +1,204 @@
+// Bulk copies: what is in flight until an mbarrier's phase is complete or a group is waited for, and which stores a copy
+// sees.
+//
+// A copy is judged as its thread's accesses when it is issued, 16 bytes at a time. What it writes of shared memory is in
+// flight until a wait that acquires sees the phase complete; then it is a write of its thread at that time, handed on
+// by the mbarrier. What a copy to global memory reads is in flight until its thread waits for its group.
+//
+// Source: PTX ISA, 9.7.9.25.4 (completion mechanisms; bulk groups), 8.4 and 8.9 (proxies: accesses of one place by the
+// generic and by the asynchronous proxy are ordered where a proxy fence stands between them).
+
+#include "judgement.h"
+
+void tw_shadow_turns_shared(TW_ACCESSES);
+void tw_shadow_free_global(TW_ACCESSES);
+void tw_shadow_fence(TW_WHERE, uint32_t mask);
+void tw_shadow_told(TW_WHERE, uint32_t mask, uint64_t place);
+
+enum { PIECE = 16 };
+
+// One lane's copy.
+struct copy {
+    const struct tw_slot *slot;
+    const struct tw_warp *warp;
+    struct tw_shadow_launch *launch;
+    struct tw_shadow_block *block;
+    uint64_t *counters;
+    uint32_t row;
+    uint32_t lane;
+    uint32_t bytes;
+};
+
+// Judge one side: device addresses of global memory, offsets of shared memory.
+static void judge(const struct copy *me, uint64_t start, uint32_t how, bool global)
+{
+    uint64_t addresses[TW_LANES] __attribute__((aligned(64))) = {0};
+    for (uint32_t at = 0; at < me->bytes; at += PIECE) {
+        addresses[me->lane] = start + at;
+        (global ? tw_shadow_free_global : tw_shadow_turns_shared)(
+            me->slot, me->warp, me->launch, me->block, me->counters, me->row, 1u << me->lane, addresses, PIECE, 0, how,
+            PIECE, 0);
+    }
+}
+
+static void tell(const struct copy *me, uint64_t address, uint64_t cell)
+{
+    struct tw_record finding = {
+        .kind = TW_NOT_FENCED,
+        .row = me->row,
+        .other = (cell & TW_SITES) >> TW_SITE_SHIFT,
+        .wrote = TW_OTHER_WROTE,
+        .count = 1,
+        .first = me->slot->block << 10 | me->warp->index << 5 | me->lane,
+        .address = address,
+        .cell = cell,
+    };
+    tw_found_add(&me->launch->found, &finding);
+}
+
+// Stores that the copy would read, and that no proxy fence has followed.
+static void ask_for_fences(const struct copy *me, uint64_t start)
+{
+    const struct tw_bulks *bulks = bulks_of(me->launch, me->block);
+    uint64_t size = me->launch->cell_bytes;
+    for (uint64_t c = start / size; c < (start + me->bytes) / size; c++) {
+        uint64_t written = me->block->writes[c], its = written >> TW_CLOCK_SHIFT;
+        uint32_t who = who_of(written);
+        bool known = written && written != TW_GAP && its < TW_OBJECT_CLOCK && who != TW_SEVERAL_WARPS;
+        if (known && its >= bulks->proxied.of[warp_of(who)]) {
+            tell(me, c * size, written);
+            return;
+        }
+    }
+}
+
+// Follow a copy; where there are too many, nothing of it is in flight.
+static struct tw_bulk *follow(const struct copy *me, uint64_t start)
+{
+    struct tw_bulks *bulks = bulks_of(me->launch, me->block);
+    if (bulks->count == TW_BULKS_MAX) {
+        __atomic_fetch_add(&me->launch->untracked, 1, __ATOMIC_RELAXED);
+        return 0;
+    }
+    struct tw_bulk *bulk = &bulks->of[bulks->count++];
+    uint32_t w = me->warp->index;
+    *bulk = (struct tw_bulk){
+        .group = bulks->groups[w].of[me->lane],
+        .thread = w << 5 | me->lane,
+        .row = me->row,
+        .start = (uint32_t)start,
+        .end = (uint32_t)start + me->bytes,
+        .clock = (uint32_t)me->block->clocks[w].now,
+    };
+    return bulk;
+}
+
+// R of what a copy reads that belongs to a group.
+static void hold_source(const struct copy *me, const struct tw_bulk *bulk)
+{
+    uint64_t size = me->launch->cell_bytes, site = me->row < TW_SITE_MAX ? me->row : TW_SITE_MAX;
+    uint64_t *reads = (uint64_t *)((char *)me->block + me->launch->shared_reads);
+    for (uint64_t c = bulk->start / size; c < bulk->end / size; c++)
+        reads[c] = TW_FLIGHT_CLOCK << TW_CLOCK_SHIFT | site << TW_SITE_SHIFT | TW_FLIGHT_WHO;
+}
+
+// What is in flight of a copy, in W or R, is an access of its thread at a time.
+static void land(const struct tw_shadow_launch *launch, struct tw_shadow_block *block, const struct tw_bulk *bulk,
+                 uint64_t *cells, uint64_t clock)
+{
+    uint64_t site = bulk->row < TW_SITE_MAX ? bulk->row : TW_SITE_MAX, size = launch->cell_bytes;
+    uint64_t landed = clock << TW_CLOCK_SHIFT | site << TW_SITE_SHIFT | bulk->thread;
+    for (uint64_t c = bulk->start / size; c < bulk->end / size; c++)
+        if (in_flight(cells[c]) && (cells[c] & TW_SITES) >> TW_SITE_SHIFT == site)
+            cells[c] = landed;
+    block->version++;
+}
+
+static void forget(struct tw_bulks *bulks, uint32_t number)
+{
+    bulks->of[number] = bulks->of[--bulks->count];
+}
+
+// Lanes have issued copies; the mbarriers at `barriers`, where there are any, have been told of them.
+void tw_shadow_bulk(TW_WHERE, uint32_t mask, const uint64_t *targets, const uint64_t *origins, const uint32_t *sizes,
+                    const uint64_t *barriers, uint32_t sides)
+{
+    struct copy me = {slot, warp, launch, block, counters, row, 0, 0};
+    bool from = (sides & TW_FROM_GLOBAL) != 0, to = (sides & TW_TO_GLOBAL) != 0, told = !(sides & TW_IS_TENSOR);
+    for (uint32_t left = mask; left; left = tw_other_lanes(left)) {
+        me.lane = tw_first_lane(left);
+        me.bytes = sizes[me.lane];
+        uint64_t origin = origins[me.lane], target = targets[me.lane];
+        if (!from)
+            ask_for_fences(&me, origin);
+        if (!from || told)
+            judge(&me, from ? me.launch->base + origin : origin, TW_READS, from);
+        struct tw_bulk *bulk = follow(&me, barriers ? target : origin);
+        if (!to || told)
+            judge(&me, to ? me.launch->base + target : target, bulk && !to ? TW_WRITES | TW_IS_COPY : TW_WRITES,
+                  to);
+        if (!barriers && bulk)
+            hold_source(&me, bulk);
+        if (barriers && bulk)
+            bulk->barrier = (uint32_t)barriers[me.lane] + 1;
+        if (barriers)
+            tw_shadow_told(slot, warp, launch, block, counters, row, 1u << me.lane, barriers[me.lane]);
+    }
+}
+
+// A wait that acquires has seen a phase of an mbarrier complete: copies that it counted are there.
+void tw_shadow_landed(struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint64_t place, uint32_t phases)
+{
+    struct tw_bulks *bulks = bulks_of(launch, block);
+    for (uint32_t i = bulks->count; launch->bulks_at && i-- > 0;) {
+        if (bulks->of[i].barrier != place + 1 || bulks->of[i].phase >= phases)
+            continue;
+        land(launch, block, &bulks->of[i], block->writes, bulks->of[i].clock);
+        forget(bulks, i);
+    }
+}
+
+// The copy that a thread has issued last counts for a phase.
+void tw_shadow_counted(struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint64_t place, uint32_t phase)
+{
+    struct tw_bulks *bulks = bulks_of(launch, block);
+    if (bulks->count && bulks->of[bulks->count - 1].barrier == place + 1)
+        bulks->of[bulks->count - 1].phase = phase;
+}
+
+void tw_shadow_bulk_commit(TW_WHERE, uint32_t mask)
+{
+    struct tw_clocks *made = &bulks_of(launch, block)->groups[warp->index];
+    tw_u32_lanes groups = clocks_of(made) - (tw_u32_lanes)tw_mask32(mask);
+    __builtin_memcpy(made->of, &groups, sizeof groups);
+}
+
+// All groups of a lane but the youngest so many have ended, or at least been read.
+void tw_shadow_bulk_wait(TW_WHERE, uint32_t mask, uint32_t groups)
+{
+    struct tw_shadow_launch *of = launch;
+    struct tw_bulks *bulks = bulks_of(of, block);
+    uint64_t *reads = (uint64_t *)((char *)block + of->shared_reads);
+    struct tw_shadow_block *mine = block;
+    for (uint32_t i = bulks->count; i-- > 0;) {
+        const struct tw_bulk *bulk = &bulks->of[i];
+        uint32_t lane = bulk->thread % TW_LANES, made = bulks->groups[warp->index].of[lane];
+        if (bulk->barrier || bulk->thread >> 5 != warp->index || !(mask >> lane & 1) || made <= bulk->group + groups)
+            continue;
+        land(of, mine, bulk, reads, mine->clocks[warp->index].now);
+        forget(bulks, i);
+    }
+}
+
+// A proxy fence: copies may see what the warp knows of, and what it has stored.
+void tw_shadow_proxy_fence(TW_WHERE, uint32_t mask)
+{
+    struct tw_shadow_block *mine = block;
+    struct tw_clocks *proxied = &bulks_of(launch, block)->proxied;
+    uint32_t w = warp->index;
+    for (uint32_t q = 0; q < TW_WARPS_MAX; q++)
+        if (mine->known[w].of[q] > proxied->of[q])
+            proxied->of[q] = mine->known[w].of[q];
+    proxied->of[w] = (uint32_t)++mine->clocks[w].now;
+    tw_shadow_fence(slot, warp, launch, block, counters, row, mask);
+}

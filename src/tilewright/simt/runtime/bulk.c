@@ -1,0 +1,46 @@
+// Bulk copies: each lane that runs moves its own bytes, when the copy is issued.
+
+#include "runtime.h"
+
+enum { UNIT = 16 };  // bytes of which places and sizes are multiples
+
+// Whether the lanes' bytes lie in an arena that begins at device address `start`, whole units on both sides. `places`
+// are offsets in it. True when not.
+bool tw_bulk_outside(struct tw_context *context, const struct tw_warp *warp, uint32_t site, uint32_t mask,
+                     uint64_t limit, uint64_t start, const uint64_t *places, const uint32_t *bytes)
+{
+    for (uint32_t left = mask; left; left = tw_other_lanes(left)) {
+        uint32_t lane = tw_first_lane(left);
+        uint64_t place = places[lane], size = bytes[lane];
+        if (size % UNIT) {
+            tw_blame(context, warp, site, 1u << lane, TW_BULK_BYTES, (uint32_t)size, 0);
+            return true;
+        }
+        bool misaligned = place % UNIT != 0, outside = place > limit || size > limit - place;
+        if (misaligned || outside) {
+            uint64_t first = !misaligned && place < limit ? limit / UNIT * UNIT : place;  // the unit that lies outside
+            tw_stop(context, warp, site, 1u << lane, misaligned ? TW_MISALIGNED : TW_OUT_OF_BOUNDS);
+            context->fault_address = start + first;
+            return true;
+        }
+    }
+    return false;
+}
+
+// Move the lanes' bytes; of each 16 only those whose bit is set in `masks`, where there are any.
+void tw_bulk_move(uint32_t mask, char *to, const uint64_t *places, const char *from, const uint64_t *origins,
+                  const uint32_t *bytes, const uint32_t *masks)
+{
+    for (uint32_t left = mask; left; left = tw_other_lanes(left)) {
+        uint32_t lane = tw_first_lane(left);
+        char *target = to + places[lane];
+        const char *origin = from + origins[lane];
+        if (!masks) {
+            __builtin_memmove(target, origin, bytes[lane]);
+            continue;
+        }
+        for (uint32_t i = 0; i < bytes[lane]; i++)
+            if (masks[lane] >> i % UNIT & 1)
+                target[i] = origin[i];
+    }
+}
