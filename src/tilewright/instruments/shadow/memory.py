@@ -127,13 +127,8 @@ class MemoryCheck(Instrument):
                 self._states.constant(facts.module_address + facts.layout.places[name][1], variable.size)
         shared = _shared_cells(facts, self.cell_bytes)
         local = _local_states(facts, warps)
-        lanes = np.zeros(warps * LANES_BYTES if self._parts else 0, np.uint8)
-        lanes_at = align_up(BLOCK_BYTES + 2 * shared.nbytes + local.size, 64)
-        flights = np.zeros(warps * FLIGHTS_BYTES if self._copies else 0, np.uint8)
-        watched = np.zeros(WATCHED_BYTES + AHEAD_BYTES if self._mbarriers else 0, np.uint8)
-        bulks = np.zeros(BULKS_BYTES if self._bulks else 0, np.uint8)
-        bulks_at = lanes_at + lanes.size + flights.size + watched.size
-        between = np.zeros(lanes_at - (BLOCK_BYTES + 2 * shared.nbytes + local.size), np.uint8)
+        start = BLOCK_BYTES + 2 * shared.nbytes + local.size
+        rest, end = self._places(start, warps)
         self._launch = np.zeros(LAUNCH_BYTES // 8, np.uint64)
         begins = records.launch_words(self._table, facts)
         self._launch[: begins.size] = begins
@@ -150,18 +145,29 @@ class MemoryCheck(Instrument):
             "local_states": BLOCK_BYTES + 2 * shared.nbytes,
             "local_bytes": facts.layout.local_bytes if local.size else 0,
             "warps": warps,
-            "flights_at": lanes_at + lanes.size if self._copies else 0,
-            "watched_at": lanes_at + lanes.size + flights.size,
-            "bulks_at": bulks_at if self._bulks else 0,
-            "ahead_at": lanes_at + lanes.size + flights.size + WATCHED_BYTES if self._mbarriers else 0,
-        }
+        } | {name: at for name, at in rest.items() if name in LAUNCH}
         for name, value in words.items():
             self._launch[LAUNCH[name] // 8] = value
         block = np.concatenate([
-            np.frombuffer(_initial_clocks(lanes_at if self._parts else 0), np.uint8),
-            shared.view(np.uint8), np.zeros(shared.nbytes, np.uint8), local, between, lanes, flights, watched, bulks,
+            np.frombuffer(_initial_clocks(rest["lanes_at"]), np.uint8),
+            shared.view(np.uint8), np.zeros(shared.nbytes, np.uint8), local, np.zeros(end - start, np.uint8),
         ])  # fmt: skip
         return Storage(self._launch, block)
+
+    def _places(self, start: int, warps: int) -> tuple[dict[str, int], int]:
+        """Where the parts of a block's memory lie that not every kernel has, 0 where it has none; and its end."""
+        sizes = {
+            "lanes_at": self._parts * warps * LANES_BYTES,
+            "flights_at": self._copies * warps * FLIGHTS_BYTES,
+            "watched_at": self._mbarriers * WATCHED_BYTES,
+            "ahead_at": self._mbarriers * AHEAD_BYTES,
+            "bulks_at": self._bulks * BULKS_BYTES,
+        }
+        places, at = {}, align_up(start, 64)
+        for name, size in sizes.items():
+            places[name] = at if size else 0
+            at += align_up(size, 64)
+        return places, at
 
     def collect(self, sites: list[Site], counters: npt.NDArray[np.uint64]) -> MemoryResult:
         """Turn the records into findings; cells are given back."""
