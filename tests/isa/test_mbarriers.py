@@ -248,3 +248,28 @@ ret; }
 def test_a_long_kernel_waits_in_pieces() -> None:
     more = "\n".join("mad.lo.u32 %r4, %r4, %r4, %t;" for _ in range(3000))
     assert run(_ROUNDS.replace("round: ", f"round: {more}\n"), 96)[0].tolist() == [200] * 96
+
+
+def test_a_cluster_of_one_block() -> None:
+    """Threads exchange through the block's own addresses as cluster addresses, behind the cluster's barrier."""
+    body = """
+mov.u32 %r3, %cluster_ctarank; mapa.shared::cluster.u32 %r1, %bar, %r3; mapa.u64 %l3, %any, 0;
+mad.lo.u32 %r1, %t, 4, %r1; st.shared::cluster.u32 [%r1], %t;
+fence.mbarrier_init.release.cluster; fence.proxy.async.shared::cluster;
+barrier.cluster.arrive.release.aligned;
+barrier.cluster.wait.acquire.aligned;
+getctarank.shared::cluster.u32 %r2, %r1; xor.b32 %r4, %t, 7; mad.wide.u32 %l3, %r4, 4, %l3;
+ld.u32 %r5, [%l3]; mad.lo.u32 %r5, %r2, 100, %r5; cvt.u64.u32 %l2, %r5; st.global.u64 [%out], %l2;
+"""
+    assert run(body, 8)[0].tolist() == [7 - t for t in range(8)]
+
+
+def test_warps_that_wait_at_different_barriers_are_a_deadlock() -> None:
+    body = "setp.ge.u32 %p1, %t, 32; @%p1 bra other; bar.sync 0; ret; other: barrier.cluster.wait;"
+    with pytest.raises(DeadlockError, match="the barrier of the cluster has 32 of 64 threads"):
+        run(body, 64)
+
+
+def test_an_address_of_another_block_is_none() -> None:
+    with pytest.raises(KernelError, match="out of bounds"):
+        run("mapa.shared::cluster.u32 %r1, %bar, 1; ld.shared::cluster.u32 %r2, [%r1];", 1)

@@ -31,7 +31,7 @@ def test_a_misspelt_opcode(name, opcode):
 
 @pytest.mark.parametrize(
     "name",
-    ["getctarank.u32",
+    ["multimem.red.add.u32",
      "tex.2d", "suq.width", "vadd.s32", "istypep.texref", "frobnicate"],
 )  # fmt: skip
 def test_another_instruction_is_no_neighbour(name):

@@ -36,7 +36,7 @@ enum {
     TW_BLOCK_MAX = 16777214,
 
     TW_WARPS_MAX = 32,
-    TW_ROUNDS = 16,  // barriers of a block
+    TW_ROUNDS = 17,  // barriers of a block, and that of its cluster
     TW_FLIGHTS_MAX = 256,  // asynchronous copies of a warp that are followed at once
     TW_SETTLED_MAX = 16,
     TW_CELL_RUN = 8,  // cells of a row: what AVX-512 holds in a register

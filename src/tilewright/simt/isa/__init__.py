@@ -34,6 +34,7 @@ MODULES = (
     "barrier",
     "mbarrier",
     "bulk",
+    "cluster",
     "warp",
     "shuffle",
     "matrix",

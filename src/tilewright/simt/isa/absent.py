@@ -36,8 +36,8 @@ ABSENT = (
         "9.7.9.25",
         "asynchronous copies that an mbarrier counts come later",
     ),
-    Absent("fence.proxy.tensormap membar.proxy.tensormap", "9.7.13.4", "tensor maps come later"),
-    Absent("mapa getctarank barrier.cluster clusterlaunchcontrol", "9.7.9.23", "a cluster is one block here"),
+    Absent("membar.proxy.tensormap", "9.7.13.4", "tensor maps come later"),
+    Absent("clusterlaunchcontrol", "9.7.13.16", "a cluster is one block here"),
     Absent("multimem", "9.7.9.13", "there is one device"),
     Absent("alloca stacksave stackrestore", "9.7.17", "a thread's stack has a size that is known beforehand"),
     Absent(

@@ -36,6 +36,23 @@ rows.placed(
     cost="control",
     types={"membermask": "b32"},
 )
+rows.placed(
+    "barrier.cluster.wait{.acquire}{.aligned};",
+    section="9.7.13.3",
+    kind="barrier",
+    cost="control",
+    fixed=2,
+    note="a cluster is one block here",
+)
+rows.placed(
+    "barrier.cluster.arrive{.sem}{.aligned};",
+    section="9.7.13.3",
+    kind="nothing",
+    cost="control",
+    fixed=2,
+    sem="release relaxed",
+    note="no effect: the wait counts those that come to it",
+)
 _fence(
     "membar.level;",
     "fence{.sem}.scope;",
@@ -50,5 +67,15 @@ _fence(
     "fence.proxy.alias;",
     "fence.proxy.async{.space};",
     fixed=1,
-    space="global shared::cta",
+    space="global shared::cta shared::cluster",
+)
+_fence(
+    "fence.acquire.sync_restrict::shared::cluster.cluster;",
+    "fence.release.sync_restrict::shared::cta.cluster;",
+    "fence.proxy.async::generic.acquire.sync_restrict::shared::cluster.cluster;",
+    "fence.proxy.async::generic.release.sync_restrict::shared::cta.cluster;",
+    "fence.proxy.tensormap::generic.release.scope;",
+    "fence.proxy.tensormap::generic.acquire.scope [a], size;",
+    fixed=9,
+    scope="cta cluster gpu sys",
 )

@@ -81,7 +81,7 @@ class Wait:
 
 def waits(slot: np.ndarray[Any, np.dtype[np.uint64]], warps: int, sites: Sequence[Site]) -> list[Wait]:
     """The barriers at which warps of a block wait, and which cannot complete."""
-    words = slot.view(np.uint32)[state.SLOT_BARRIERS // 4 : state.SLOT_BYTES // 4].reshape(state.BARRIERS, -1)
+    words = slot.view(np.uint32)[state.SLOT_BARRIERS // 4 : state.SLOT_BYTES // 4].reshape(state.BARRIER_PLACES, -1)
     gone = int(slot[state.SLOT["gone"] // 8])
     found = []
     for number, row in enumerate(words):
@@ -105,8 +105,12 @@ def waits_text(found: Sequence[Wait]) -> str:
     'barrier 0 has 64 of 96 threads (warps 0, 1; first at PTX line 12)'
     """
     return "; ".join(
-        f"barrier {wait.barrier} has {wait.arrived} of {wait.needed} threads "
+        f"{_name(wait.barrier)} has {wait.arrived} of {wait.needed} threads "
         f"(warp{'s' * (len(wait.warps) != 1)} {', '.join(map(str, wait.warps))}; "
         f"first at {wait.site.source or f'PTX line {wait.site.ptx_line}'})"
         for wait in found
     )
+
+
+def _name(barrier: int) -> str:
+    return "the barrier of the cluster" if barrier == state.CLUSTER_BARRIER else f"barrier {barrier}"

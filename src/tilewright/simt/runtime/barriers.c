@@ -193,6 +193,6 @@ bool tw_pass(struct tw_context *context, struct tw_slot *slot, const struct tw_w
 void tw_depart(struct tw_context *context, struct tw_slot *slot, const struct tw_warp *warp)
 {
     slot->gone |= (uint64_t)1 << warp->index;
-    for (uint32_t id = 0; id < TW_BARRIERS; id++)
+    for (uint32_t id = 0; id < TW_BARRIER_PLACES; id++)
         complete(context, slot, id);
 }

@@ -55,6 +55,9 @@ enum {
 
     // Barriers of a block. Source: PTX ISA, 9.7.13.1 ("sixteen barriers numbered 0..15").
     TW_BARRIERS = 16,
+    // Behind them lies that of the block's cluster, which is the block alone.
+    TW_CLUSTER_BARRIER = 16,
+    TW_BARRIER_PLACES = 17,
 
     // Formats of the elements of matrices: of each the GPU has a rule, and one more for m8n8k4 of float16.
     TW_F16 = 0,
@@ -195,7 +198,7 @@ struct tw_slot {
     uint64_t gone;        // bit mask of the warps all of whose threads have exited
     char *observed;       // a table: each instrument's own memory of the block
     char *observed_area;  // that memory, all instruments' together
-    struct tw_barrier barriers[TW_BARRIERS];
+    struct tw_barrier barriers[TW_BARRIER_PLACES];
 };
 
 // Where lanes of a warp wait: one for each barrier instruction of the kernel.

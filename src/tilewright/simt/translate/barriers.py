@@ -16,6 +16,7 @@ from tilewright.simt.translate.state import (
     BARRIER_COUNTS,
     BARRIER_IDS,
     BARRIERS,
+    CLUSTER_BARRIER,
     POINT,
     REDUCE,
     SYNC,
@@ -31,6 +32,8 @@ def form_of(op: Op) -> int:
 
 def identity_of(op: Op) -> tree.Operand:
     """The operand that says which barrier."""
+    if op.form.has("cluster"):
+        return tree.Immediate(CLUSTER_BARRIER)
     return op.sources[0] if op.sources else tree.Immediate(0)
 
 
@@ -44,7 +47,7 @@ def check_literals(emitter: Emitter, op: Op) -> None:
     item = op.instruction
     where = f"{emitter.module.path}:{item.ptx_line}"
     identity, count = identity_of(op), count_of(op)
-    if isinstance(identity, tree.Immediate) and not 0 <= identity.value < BARRIERS:
+    if op.sources and isinstance(identity, tree.Immediate) and not 0 <= identity.value < BARRIERS:
         raise PtxError(f"{where}: the barrier of '{item.name}' must be 0 to 15 (got {identity.value})")
     if isinstance(count, tree.Immediate) and (count.value <= 0 or count.value % LANES):
         raise PtxError(

@@ -85,7 +85,7 @@ SLOT: Final = _STRUCTS["tw_slot"].offsets
 SLOT_BYTES: Final = _STRUCTS["tw_slot"].bytes
 
 #: Barriers of a block: their number, and where they begin in its slot.
-(BARRIERS,) = _numbers("BARRIERS")
+BARRIERS, CLUSTER_BARRIER, BARRIER_PLACES = _numbers("BARRIERS", "CLUSTER_BARRIER", "BARRIER_PLACES")
 SLOT_BARRIERS: Final = SLOT["barriers"]
 BARRIER: Final = _STRUCTS["tw_barrier"].offsets
 #: What instructions of one barrier do, as bits.
