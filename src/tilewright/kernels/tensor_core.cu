@@ -62,6 +62,22 @@ __device__ inline bool aligned(const T *array, int leading) {
     return reinterpret_cast<size_t>(array) % 16 == 0 && leading % CHUNK == 0;
 }
 
+// Writes two neighbouring elements of a row, of which `left` are before its end: at once where the row allows it.
+template <typename T>
+__device__ inline void store_pair(T *to, int left, bool wide, T first, T second) {
+    if (wide && left > 1) {
+        __align__(2 * sizeof(T)) const T pair[2] = {first, second};
+        *reinterpret_cast<unsigned *>(to) = *reinterpret_cast<const unsigned *>(pair);
+        return;
+    }
+    if (left > 0) {
+        to[0] = first;
+    }
+    if (left > 1) {
+        to[1] = second;
+    }
+}
+
 // `lda`, `ldb` and `ldc` are how many elements a row of A, B and C is behind the one before.
 template <typename T, int BM, int BN, int BK, int WM, int WN, int STAGES>
 __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN))
@@ -71,7 +87,7 @@ __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN))
     constexpr int CHUNKS_B = BN / CHUNK;
     static_assert(BK == 32 && CHUNKS_B % 8 == 0, "the swizzles are for rows of 64 bytes, and of multiples of 128");
     static_assert(BM * CHUNKS_A % THREADS == 0 && BK * CHUNKS_B % THREADS == 0, "a step must load whole tiles");
-    static_assert(WM % 16 == 0 && WN % 16 == 0, "a warp must own whole fragments");
+    static_assert(WM % 16 == 0 && (WN == 16 || WN % 32 == 0), "a warp must own fragments, whose chunks are a mask away");
 
     __shared__ __align__(128) T tile_a[STAGES][BM * BK];
     __shared__ __align__(128) T tile_b[STAGES][BK * BN];
@@ -81,27 +97,36 @@ __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN))
 
     const int top = blockIdx.y * BM;
     const int left = blockIdx.x * BN;
+    // What the thread copies: a chunk of row `row_a` of the tile of A, and of every STEP_A-th from there; of B likewise.
+    constexpr int STEP_A = THREADS / CHUNKS_A;
+    constexpr int STEP_B = THREADS / CHUNKS_B;
+    static_assert(STEP_A % 8 == 0 && STEP_B % 8 == 0, "a thread's chunks must be swizzled alike");
+    const int row_a = threadIdx.x / CHUNKS_A;
+    const int column_a = threadIdx.x % CHUNKS_A * CHUNK;
+    const int row_b = threadIdx.x / CHUNKS_B;
+    const int column_b = threadIdx.x % CHUNKS_B * CHUNK;
+    const T *from_a = a + (long long)(top + row_a) * lda + column_a;
+    const T *from_b = b + (long long)row_b * ldb + left + column_b;
+    T *to_a = &tile_a[0][place_a(row_a, column_a / CHUNK)];
+    T *to_b = &tile_b[0][place_b(row_b, column_b / CHUNK)];
     const bool wide_a = aligned(a, lda);
     const bool wide_b = aligned(b, ldb);
 
-    // Begins to copy the tiles of step `step`; past the end of k they are zeros, or nothing.
-    auto load = [&](int step) {
-        const int start = step * BK, stage = step % STAGES;
+    // Begins to copy the tiles that begin at `start` of k; past its end nothing.
+    auto load = [&](int start, int stage) {
         if (start < k) {
 #pragma unroll
-            for (int i = threadIdx.x; i < BM * CHUNKS_A; i += THREADS) {
-                const int y = i / CHUNKS_A, x = start + i % CHUNKS_A * CHUNK;
-                const int there = top + y < m ? k - x : 0;
-                const T *from = there > 0 ? a + (long long)(top + y) * lda + x : a;
-                copy_chunk(&tile_a[stage][place_a(y, i % CHUNKS_A)], from, there, wide_a);
+            for (int y = 0; y < BM; y += STEP_A) {
+                const int there = top + row_a + y < m ? k - start - column_a : 0;
+                copy_chunk(to_a + stage * (BM * BK) + y * BK, from_a + (long long)y * lda, there, wide_a);
             }
 #pragma unroll
-            for (int i = threadIdx.x; i < BK * CHUNKS_B; i += THREADS) {
-                const int y = i / CHUNKS_B, x = left + i % CHUNKS_B * CHUNK;
-                const int there = start + y < k ? n - x : 0;
-                const T *from = there > 0 ? b + (long long)(start + y) * ldb + x : b;
-                copy_chunk(&tile_b[stage][place_b(y, i % CHUNKS_B)], from, there, wide_b);
+            for (int y = 0; y < BK; y += STEP_B) {
+                const int there = start + row_b + y < k ? n - left - column_b : 0;
+                copy_chunk(to_b + stage * (BK * BN) + y * BN, from_b + (long long)y * ldb, there, wide_b);
             }
+            from_a += BK;
+            from_b += (long long)BK * ldb;
         }
         asm volatile("cp.async.commit_group;" ::: "memory");  // an empty one too, so that groups are counted as steps
     };
@@ -110,30 +135,35 @@ __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN))
     const int warp = threadIdx.x / 32;
     const int row = warp / (BN / WN) * WM;
     const int column = warp % (BN / WN) * WN;
+    // The row of a matrix that the lane gives; other fragments are whole rows of 128 bytes away, or other chunks in them.
+    unsigned of_lane_a = (unsigned)__cvta_generic_to_shared(&tile_a[0][place_a(row + lane % 16, lane / 16)]);
+    unsigned of_lane_b =
+        (unsigned)__cvta_generic_to_shared(&tile_b[0][place_b(lane % 16, column / CHUNK + lane / 16)]);
+    asm volatile("" : "+r"(of_lane_a), "+r"(of_lane_b));  // kept: NVRTC would compute them in every step anew
 
     float sums[WM / 16][WN / 8][4] = {};
 #pragma unroll
-    for (int step = 0; step < STAGES - 1; ++step) {
-        load(step);
+    for (int stage = 0; stage < STAGES - 1; ++stage) {
+        load(stage * BK, stage);
     }
-    for (int step = 0; step * BK < k; ++step) {
+    int reading = 0, writing = STAGES - 1;
+    for (int start = 0; start < k; start += BK) {
         asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2) : "memory");
         __syncthreads();  // all copies of this step are there, and all have read the tiles of the one before
-        load(step + STAGES - 1);
+        load(start + (STAGES - 1) * BK, writing);
 
-        const int stage = step % STAGES;
+        const unsigned at_a = of_lane_a + reading * (BM * BK * (int)sizeof(T));
+        const unsigned at_b = of_lane_b + reading * (BK * BN * (int)sizeof(T));
 #pragma unroll
-        for (int start = 0; start < BK; start += 16) {
+        for (int l = 0; l < BK; l += 16) {
             unsigned of_a[WM / 16][4], of_b[WN / 16][4];
 #pragma unroll
-            for (int i = 0; i < WM / 16; ++i) {
-                const T *at = &tile_a[stage][place_a(row + 16 * i + lane % 16, start / CHUNK + lane / 16)];
-                load_matrices(of_a[i], (unsigned)__cvta_generic_to_shared(at));
+            for (int i = 0; i < WM; i += 16) {
+                load_matrices(of_a[i / 16], (at_a ^ l * (int)sizeof(T)) + i * BK * (int)sizeof(T));
             }
 #pragma unroll
-            for (int j = 0; j < WN / 8; j += 2) {
-                const T *at = &tile_b[stage][place_b(start + lane % 16, column / CHUNK + j + lane / 16)];
-                load_transposed(of_b[j / 2], (unsigned)__cvta_generic_to_shared(at));
+            for (int j = 0; j < WN; j += 16) {
+                load_transposed(of_b[j / 16], (at_b ^ j * (int)sizeof(T)) + l * BN * (int)sizeof(T));
             }
 #pragma unroll
             for (int i = 0; i < WM / 16; ++i) {
@@ -143,21 +173,20 @@ __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN))
                 }
             }
         }
+        reading = reading + 1 == STAGES ? 0 : reading + 1;
+        writing = writing + 1 == STAGES ? 0 : writing + 1;
     }
 
     // A lane has two neighbouring results of rows lane / 4 and lane / 4 + 8 of each fragment.
+    const bool wide_c = reinterpret_cast<size_t>(c) % (2 * sizeof(T)) == 0 && ldc % 2 == 0;
 #pragma unroll
-    for (int i = 0; i < WM / 16; ++i) {
+    for (int i = 0; i < WM / 8; ++i) {
+        const int y = top + row + 8 * i + lane / 4;
+        T *to = c + (long long)y * ldc + left + column + lane % 4 * 2;
 #pragma unroll
         for (int j = 0; j < WN / 8; ++j) {
-#pragma unroll
-            for (int part = 0; part < 4; ++part) {
-                const int y = top + row + 16 * i + lane / 4 + part / 2 * 8;
-                const int x = left + column + 8 * j + lane % 4 * 2 + part % 2;
-                if (y < m && x < n) {
-                    c[(long long)y * ldc + x] = T(sums[i][j][part]);
-                }
-            }
+            const int there = y < m ? n - left - column - lane % 4 * 2 - 8 * j : 0;
+            store_pair(to + 8 * j, there, wide_c, T(sums[i / 2][j][i % 2 * 2]), T(sums[i / 2][j][i % 2 * 2 + 1]));
         }
     }
 }

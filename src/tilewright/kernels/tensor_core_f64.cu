@@ -37,6 +37,20 @@ __device__ inline bool aligned(const double *array, int leading) {
     return reinterpret_cast<size_t>(array) % 16 == 0 && leading % CHUNK == 0;
 }
 
+// Writes two neighbouring elements of a row, of which `left` are before its end: at once where the row allows it.
+__device__ inline void store_pair(double *to, int left, bool wide, double first, double second) {
+    if (wide && left > 1) {
+        *reinterpret_cast<double2 *>(to) = make_double2(first, second);
+        return;
+    }
+    if (left > 0) {
+        to[0] = first;
+    }
+    if (left > 1) {
+        to[1] = second;
+    }
+}
+
 // `lda`, `ldb` and `ldc` are how many elements a row of A, B and C is behind the one before.
 template <int BM, int BN, int BK, int WM, int WN, int STAGES>
 __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN))
@@ -56,28 +70,37 @@ __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN))
 
     const int top = blockIdx.y * BM;
     const int left = blockIdx.x * BN;
+    // What the thread copies: a chunk of row `row_a` of the tile of A, and of every STEP_A-th from there; of B likewise.
+    constexpr int STEP_A = THREADS / CHUNKS_A;
+    constexpr int STEP_B = THREADS / CHUNKS_B;
+    static_assert(STEP_A % 4 == 0 && STEP_B % 4 == 0, "a thread's chunks must be swizzled alike");
+    const int row_a = threadIdx.x / CHUNKS_A;
+    const int column_a = threadIdx.x % CHUNKS_A * CHUNK;
+    const int row_b = threadIdx.x / CHUNKS_B;
+    const int column_b = threadIdx.x % CHUNKS_B * CHUNK;
+    const double *from_a = a + (long long)(top + row_a) * lda + column_a;
+    const double *from_b = b + (long long)row_b * ldb + left + column_b;
+    double *to_a = &tile_a[0][place_a(row_a, column_a / CHUNK)];
+    double *to_b = &tile_b[0][place_b(row_b, column_b / CHUNK)];
     const bool wide_a = aligned(a, lda);
     const bool wide_b = aligned(b, ldb);
 
-    // Begins to copy the tiles of step `step`. Past the edge of k a step must leave the sums as they are, a negative zero
-    // included: 0 * -0 + c is c.
-    auto load = [&](int step) {
-        const int start = step * BK, stage = step % STAGES;
+    // Begins to copy the tiles that begin at `start` of k. Past its edge a step must leave the sums as they are, a
+    // negative zero included: 0 * -0 + c is c.
+    auto load = [&](int start, int stage) {
         if (start < k) {
 #pragma unroll
-            for (int i = threadIdx.x; i < BM * CHUNKS_A; i += THREADS) {
-                const int y = i / CHUNKS_A, x = start + i % CHUNKS_A * CHUNK;
-                const int there = top + y < m ? k - x : 0;
-                const double *from = there > 0 ? a + (long long)(top + y) * lda + x : a;
-                copy_chunk(&tile_a[stage][place_a(y, i % CHUNKS_A)], from, there, wide_a, 0.0);
+            for (int y = 0; y < BM; y += STEP_A) {
+                const int there = top + row_a + y < m ? k - start - column_a : 0;
+                copy_chunk(to_a + stage * (BM * BK) + y * BK, from_a + (long long)y * lda, there, wide_a, 0.0);
             }
 #pragma unroll
-            for (int i = threadIdx.x; i < BK * CHUNKS_B; i += THREADS) {
-                const int y = i / CHUNKS_B, x = left + i % CHUNKS_B * CHUNK;
-                const int there = start + y < k ? n - x : 0;
-                const double *from = there > 0 ? b + (long long)(start + y) * ldb + x : b;
-                copy_chunk(&tile_b[stage][place_b(y, i % CHUNKS_B)], from, there, wide_b, -0.0);
+            for (int y = 0; y < BK; y += STEP_B) {
+                const int there = start + row_b + y < k ? n - left - column_b : 0;
+                copy_chunk(to_b + stage * (BK * BN) + y * BN, from_b + (long long)y * ldb, there, wide_b, -0.0);
             }
+            from_a += BK;
+            from_b += (long long)BK * ldb;
         }
         asm volatile("cp.async.commit_group;" ::: "memory");  // an empty one too, so that groups are counted as steps
     };
@@ -86,30 +109,32 @@ __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN))
     const int warp = threadIdx.x / 32;
     const int row = warp / (BN / WN) * WM;
     const int column = warp % (BN / WN) * WN;
+    // The elements that the lane reads; those of other fragments are whole rows of 128 bytes away, or other chunks in them.
+    int of_lane_a = place_a(row + lane / 4, lane % 4 / CHUNK) + lane % CHUNK;
+    int of_lane_b = place_b(lane % 4, (column + lane / 4) / CHUNK) + lane / 4 % CHUNK;
+    asm volatile("" : "+r"(of_lane_a), "+r"(of_lane_b));  // kept: NVRTC would compute them in every step anew
 
     double sums[WM / 8][WN / 8][2] = {};
 #pragma unroll
-    for (int step = 0; step < STAGES - 1; ++step) {
-        load(step);
+    for (int stage = 0; stage < STAGES - 1; ++stage) {
+        load(stage * BK, stage);
     }
-    for (int step = 0; step * BK < k; ++step) {
+    int reading = 0, writing = STAGES - 1;
+    for (int start = 0; start < k; start += BK) {
         asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2) : "memory");
         __syncthreads();  // all copies of this step are there, and all have read the tiles of the one before
-        load(step + STAGES - 1);
+        load(start + (STAGES - 1) * BK, writing);
 
-        const int stage = step % STAGES;
 #pragma unroll
-        for (int start = 0; start < BK; start += 4) {
-            const int l = start + lane % 4;
+        for (int l = 0; l < BK; l += 4) {
             double of_a[WM / 8], of_b[WN / 8];
 #pragma unroll
             for (int i = 0; i < WM / 8; ++i) {
-                of_a[i] = tile_a[stage][place_a(row + 8 * i + lane / 4, l / CHUNK) + l % CHUNK];
+                of_a[i] = tile_a[reading][(of_lane_a ^ l) + 8 * i * BK];
             }
 #pragma unroll
             for (int j = 0; j < WN / 8; ++j) {
-                const int x = column + 8 * j + lane / 4;
-                of_b[j] = tile_b[stage][place_b(l, x / CHUNK) + x % CHUNK];
+                of_b[j] = tile_b[reading][(of_lane_b ^ 8 * j) + l * BN];
             }
 #pragma unroll
             for (int i = 0; i < WM / 8; ++i) {
@@ -119,21 +144,20 @@ __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN))
                 }
             }
         }
+        reading = reading + 1 == STAGES ? 0 : reading + 1;
+        writing = writing + 1 == STAGES ? 0 : writing + 1;
     }
 
     // A lane has two neighbouring results of row lane / 4 of each fragment.
+    const bool wide_c = reinterpret_cast<size_t>(c) % (2 * sizeof(double)) == 0 && ldc % 2 == 0;
 #pragma unroll
     for (int i = 0; i < WM / 8; ++i) {
+        const int y = top + row + 8 * i + lane / 4;
+        double *to = c + (long long)y * ldc + left + column + lane % 4 * 2;
 #pragma unroll
         for (int j = 0; j < WN / 8; ++j) {
-#pragma unroll
-            for (int part = 0; part < 2; ++part) {
-                const int y = top + row + 8 * i + lane / 4;
-                const int x = left + column + 8 * j + lane % 4 * 2 + part;
-                if (y < m && x < n) {
-                    c[(long long)y * ldc + x] = sums[i][j][part];
-                }
-            }
+            const int there = y < m ? n - left - column - lane % 4 * 2 - 8 * j : 0;
+            store_pair(to + 8 * j, there, wide_c, sums[i][j][0], sums[i][j][1]);
         }
     }
 }

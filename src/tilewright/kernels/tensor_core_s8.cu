@@ -49,6 +49,21 @@ __device__ inline bool aligned(const T *array, int leading) {
     return reinterpret_cast<size_t>(array) % 16 == 0 && leading % CHUNK == 0;
 }
 
+// Writes four neighbouring elements of a row, of which `left` are before its end: at once where the row allows it.
+__device__ inline void store_four(T *to, int left, bool wide, char4 values) {
+    if (wide && left > 3) {
+        *reinterpret_cast<char4 *>(to) = values;
+        return;
+    }
+    const T four[4] = {values.x, values.y, values.z, values.w};
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+        if (i < left) {
+            to[i] = four[i];
+        }
+    }
+}
+
 // `lda`, `ldb` and `ldc` are how many elements a row of A, B and C is behind the one before.
 template <int BM, int BN, int BK, int WM, int WN, int STAGES>
 __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN))
@@ -69,27 +84,36 @@ __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN))
 
     const int top = blockIdx.y * BM;
     const int left = blockIdx.x * BN;
+    // What the thread copies: a chunk of row `row_a` of the tile of A, and of every STEP_A-th from there; of B likewise.
+    constexpr int STEP_A = THREADS / CHUNKS_A;
+    constexpr int STEP_B = THREADS / CHUNKS_B;
+    static_assert(STEP_A % 8 == 0 && STEP_B % 8 == 0, "a thread's chunks must be swizzled alike");
+    const int row_a = threadIdx.x / CHUNKS_A;
+    const int column_a = threadIdx.x % CHUNKS_A * CHUNK;
+    const int row_b = threadIdx.x / CHUNKS_B;
+    const int column_b = threadIdx.x % CHUNKS_B * CHUNK;
+    const T *from_a = a + (long long)(top + row_a) * lda + column_a;
+    const T *from_b = b + (long long)row_b * ldb + left + column_b;
+    T *to_a = &tile_a[0][place_a(row_a, column_a / CHUNK)];
+    T *to_b = &tile_b[0][place_b(row_b, column_b / CHUNK)];
     const bool wide_a = aligned(a, lda);
     const bool wide_b = aligned(b, ldb);
 
-    // Begins to copy the tiles of step `step`; past the end of k they are zeros, or nothing.
-    auto load = [&](int step) {
-        const int start = step * BK, stage = step % STAGES;
+    // Begins to copy the tiles that begin at `start` of k; past its end nothing.
+    auto load = [&](int start, int stage) {
         if (start < k) {
 #pragma unroll
-            for (int i = threadIdx.x; i < BM * CHUNKS_A; i += THREADS) {
-                const int y = i / CHUNKS_A, x = start + i % CHUNKS_A * CHUNK;
-                const int there = top + y < m ? k - x : 0;
-                const T *from = there > 0 ? a + (long long)(top + y) * lda + x : a;
-                copy_chunk(&tile_a[stage][place_a(y, i % CHUNKS_A)], from, there, wide_a);
+            for (int y = 0; y < BM; y += STEP_A) {
+                const int there = top + row_a + y < m ? k - start - column_a : 0;
+                copy_chunk(to_a + stage * (BM * BK) + y * BK, from_a + (long long)y * lda, there, wide_a);
             }
 #pragma unroll
-            for (int i = threadIdx.x; i < BK * CHUNKS_B; i += THREADS) {
-                const int y = i / CHUNKS_B, x = left + i % CHUNKS_B * CHUNK;
-                const int there = start + y < k ? n - x : 0;
-                const T *from = there > 0 ? b + (long long)(start + y) * ldb + x : b;
-                copy_chunk(&tile_b[stage][place_b(y, i % CHUNKS_B)], from, there, wide_b);
+            for (int y = 0; y < BK; y += STEP_B) {
+                const int there = start + row_b + y < k ? n - left - column_b : 0;
+                copy_chunk(to_b + stage * (BK * BN) + y * BN, from_b + (long long)y * ldb, there, wide_b);
             }
+            from_a += BK;
+            from_b += (long long)BK * ldb;
         }
         asm volatile("cp.async.commit_group;" ::: "memory");  // an empty one too, so that groups are counted as steps
     };
@@ -98,32 +122,36 @@ __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN))
     const int warp = threadIdx.x / 32;
     const int row = warp / (BN / WN) * WM;
     const int column = warp % (BN / WN) * WN;
+    // The row of a matrix that the lane gives; other fragments are whole rows of 128 bytes away, or other chunks in them.
+    const int row_of_b = lane / 16 * 16 + lane / 8 % 2 * 2 + lane % 8 / 2 * 4 + lane % 2;
+    unsigned of_lane_a = (unsigned)__cvta_generic_to_shared(&tile_a[0][place_a(row + lane % 16, lane / 16)]);
+    unsigned of_lane_b = (unsigned)__cvta_generic_to_shared(&tile_b[0][place_b(row_of_b, column / CHUNK)]);
+    asm volatile("" : "+r"(of_lane_a), "+r"(of_lane_b));  // kept: NVRTC would compute them in every step anew
 
     int sums[WM / 16][WN / 8][4] = {};
 #pragma unroll
-    for (int step = 0; step < STAGES - 1; ++step) {
-        load(step);
+    for (int stage = 0; stage < STAGES - 1; ++stage) {
+        load(stage * BK, stage);
     }
-    for (int step = 0; step * BK < k; ++step) {
+    int reading = 0, writing = STAGES - 1;
+    for (int start = 0; start < k; start += BK) {
         asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2) : "memory");
         __syncthreads();  // all copies of this step are there, and all have read the tiles of the one before
-        load(step + STAGES - 1);
+        load(start + (STAGES - 1) * BK, writing);
 
-        const int stage = step % STAGES;
+        const unsigned at_a = of_lane_a + reading * (BM * BK);
+        const unsigned at_b = of_lane_b + reading * (BK * BN);
 #pragma unroll
-        for (int start = 0; start < BK; start += 32) {
+        for (int l = 0; l < BK; l += 32) {
             unsigned of_a[WM / 16][4], of_b[WN / 8][2];
 #pragma unroll
             for (int i = 0; i < WM / 16; ++i) {
-                const T *at = &tile_a[stage][place_a(row + 16 * i + lane % 16, start / CHUNK + lane / 16)];
-                load_matrices(of_a[i], (unsigned)__cvta_generic_to_shared(at));
+                load_matrices(of_a[i], (at_a ^ l) + 16 * i * BK);
             }
 #pragma unroll
             for (int j = 0; j < WN / 8; j += 2) {
-                const int y = start + lane / 16 * 16 + lane / 8 % 2 * 2 + lane % 8 / 2 * 4 + lane % 2;
-                const T *at = &tile_b[stage][place_b(y, (column + 8 * j) / CHUNK)];
                 unsigned pairs[4];
-                load_transposed(pairs, (unsigned)__cvta_generic_to_shared(at));
+                load_transposed(pairs, (at_b ^ 8 * j) + l * BN);
 #pragma unroll
                 for (int part = 0; part < 2; ++part) {
                     of_b[j][part] = __byte_perm(pairs[2 * part], pairs[2 * part + 1], 0x6420);
@@ -138,21 +166,21 @@ __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN))
                 }
             }
         }
+        reading = reading + 1 == STAGES ? 0 : reading + 1;
+        writing = writing + 1 == STAGES ? 0 : writing + 1;
     }
 
     // Fragments j and j + 1 have the even and the odd of 16 columns, so a lane four neighbours; sums wrap.
+    const bool wide_c = reinterpret_cast<size_t>(c) % 4 == 0 && ldc % 4 == 0;
 #pragma unroll
-    for (int i = 0; i < WM / 16; ++i) {
+    for (int i = 0; i < WM / 8; ++i) {
+        const int y = top + row + 8 * i + lane / 4;
+        T *to = c + (long long)y * ldc + left + column + lane % 4 * 4;
 #pragma unroll
-        for (int j = 0; j < WN / 8; ++j) {
-#pragma unroll
-            for (int part = 0; part < 4; ++part) {
-                const int y = top + row + 16 * i + lane / 4 + part / 2 * 8;
-                const int x = left + column + j / 2 * 16 + lane % 4 * 4 + part % 2 * 2 + j % 2;
-                if (y < m && x < n) {
-                    c[(long long)y * ldc + x] = T(sums[i][j][part]);
-                }
-            }
+        for (int j = 0; j < WN / 8; j += 2) {
+            const int there = y < m ? n - left - column - lane % 4 * 4 - 8 * j : 0;
+            const int *even = &sums[i / 2][j][i % 2 * 2], *odd = &sums[i / 2][j + 1][i % 2 * 2];
+            store_four(to + 8 * j, there, wide_c, make_char4(even[0], odd[0], even[1], odd[1]));
         }
     }
 }
