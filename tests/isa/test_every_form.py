@@ -25,7 +25,7 @@ from tilewright.simt.isa.absent import ABSENT, why_absent
 
 EDITIONS = (("9.1", "sm_75"), ("6.3", "sm_75"), ("6.3", "sm_50"))
 #: Opcodes that these have not, which later ones are asked about.
-NEWER = ("cp", "ldmatrix", "stmatrix", "movmatrix")
+NEWER = ("cp", "ldmatrix", "stmatrix", "movmatrix", "wmma")
 TYPES = (
     "b8 b16 b32 b64 u8 u16 u32 u64 s8 s16 s32 s64 f16 f16x2 bf16 bf16x2 f32 f32x2 f64 pred u16x2 s16x2 tf32 u4 s4 "
     "e4m3x2 "
@@ -93,7 +93,9 @@ def unknown_neighbours(forms: Sequence[Form]) -> dict[str, str]:
             words = [word for word in other.name.split(".") if not _TYPE.fullmatch(word)]
             vector = not other["vec"] or other["vec"] in vectors
             if vector and isa.table().find(other.name) is None and len(set(words)) == len(words):
-                with contextlib.suppress(ValueError):  # there is nothing twice as wide as a predicate
+                with contextlib.suppress(
+                    ValueError, IndexError
+                ):  # nothing is twice as wide as a predicate, no tensor flat
                     found[line_of(other)] = other.name
     return found
 

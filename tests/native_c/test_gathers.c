@@ -60,8 +60,29 @@ static void copy(uint32_t bytes, uint32_t lanes, int all)
     CHECK(memory[0] == 1 && memory[1 + TW_LANES * bytes] == 1);
 }
 
+// Registers take their elements from anywhere in a matrix, and give them back.
+static void exchange_elements(uint32_t bytes, uint32_t each)
+{
+    static char registers[2 * TW_LANES * 8], matrix[2 * TW_LANES * 8];
+    static uint32_t at[2 * TW_LANES * 8];
+    uint32_t count = 2 * TW_LANES * each;
+    for (uint32_t i = 0; i < count; i++)
+        at[i] = (i * 7 + 3) % count * bytes;
+    for (uint32_t i = 0; i < count * bytes; i++)
+        matrix[i] = (char)(i % 127);
+    tw_spread(registers, matrix, at, 2, each, bytes);
+    for (uint32_t i = 0; i < count; i++)
+        CHECK(__builtin_memcmp(registers + i * bytes, matrix + at[i], bytes) == 0);
+    __builtin_memset(matrix, -1, sizeof matrix);
+    tw_collect(registers, matrix, at, 2, each, bytes);
+    for (uint32_t i = 0; i < count * bytes; i++)
+        CHECK(matrix[i] == (char)(i % 127));
+}
+
 int main(void)
 {
+    for (uint32_t bytes = 1; bytes <= 8; bytes *= 2)
+        exchange_elements(bytes, bytes < 4 ? 4 / bytes : 1);
     for (uint32_t bytes = 4; bytes <= 16; bytes *= 2)
         for (int all = 0; all < 2; all++) {
             copy(bytes, ~0u, all);

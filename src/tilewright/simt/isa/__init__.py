@@ -28,6 +28,7 @@ MODULES = (
     "memory",
     "copies",
     "matrix_moves",
+    "wmma",
     "tensor_copies",
     "atomic",
     "control",

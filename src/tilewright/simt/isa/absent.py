@@ -20,8 +20,18 @@ class Absent:
 
 
 ABSENT = (
-    Absent("wmma mma.sp tcgen05", "9.7.14", "matrix instructions come later"),
-    Absent("mma.rz mma.rm mma.rp", "9.7.14.5.14", "products of float64 are rounded to nearest only"),
+    Absent("mma.sp tcgen05", "9.7.14", "matrix instructions come later"),
+    Absent(
+        "mma.rz mma.rm mma.rp wmma.rz wmma.rm wmma.rp",
+        "9.7.14.5.14",
+        "products of float64 are rounded to nearest only",
+    ),
+    Absent(
+        "wmma.f64.m16n16k16 wmma.f64.m32n8k16 wmma.f64.m8n32k16 wmma.f64.m16n16k8 wmma.m16n16k8.f16 wmma.m16n16k8.s32 "
+        "wmma.m8n8k32.f16 wmma.m8n8k32.f32 wmma.m8n8k128.f16 wmma.m8n8k128.f32",
+        "9.7.14.4",
+        "no product of the shape has sums of the type",
+    ),
     Absent(
         "mma.m16n8k16.tf32", "", "the manual does not have it, and the assembler takes the name and makes no code of it"
     ),
@@ -62,7 +72,7 @@ ABSENT = (
 def why_absent(name: str) -> str:
     """The reason why a form that no row has is refused; "" for one that this list does not have either.
 
-    >>> why_absent("wmma.load.a.sync.aligned.row.m16n16k16.f16"), why_absent("mad.lo.u32")
+    >>> why_absent("mma.sp.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16"), why_absent("mad.lo.u32")
     ('matrix instructions come later', '')
     """
     parts = name.split(".")

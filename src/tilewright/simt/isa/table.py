@@ -56,6 +56,8 @@ KINDS = {
     "group": "groups of asynchronous copies, of which instruments alone take notice",
     "policy": "a cache policy, of which no access here takes notice: 0",
     "rows": "matrices in shared memory by their rows, placed by translate.matrix_moves",
+    "fragment": "a matrix in memory and a fragment of a warp, placed by translate.fragments",
+    "product": "emit(form) gives the products of `mma` that a product of fragments consists of",
     "matrix": "a warp together, lists of registers: emit(form) gives a function of the runtime and the form's numbers",
     "nothing": "no effect here",
 }
@@ -151,7 +153,7 @@ class Row:
     @functools.cached_property
     def access(self) -> str:
         """What it does to memory: "load", "store", "atomic", which is both, "copy", both at an address each, or ""."""
-        if self.kind in ("memory", "rows"):
+        if self.kind in ("memory", "rows", "fragment"):
             return "load" if self.writes else "store"
         if self.kind in ("mbarrier", "await"):
             return "atomic"

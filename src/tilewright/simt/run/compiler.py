@@ -33,6 +33,8 @@ _RUNTIME = (
     "tw_gather",
     "tw_scatter",
     "tw_move",
+    "tw_spread",
+    "tw_collect",
     "tw_mma_float",
     "tw_mma_quads",
     "tw_mma_integer",

@@ -97,3 +97,49 @@ void tw_move(char *const *to, char *const *from, const uint32_t *sizes, uint32_t
         move_lanes(to, from, sizes, lanes, 16);
     }
 }
+
+// The elements of a fragment: `each` in a register of a lane, each of `bytes` bytes, at `places` in a matrix.
+struct fragment {
+    const uint32_t *places;
+    uint32_t registers;
+    uint32_t each;
+    uint32_t bytes;
+};
+
+TW_INLINE static inline void exchange(char *registers, char *matrix, const struct fragment *of, bool spreads,
+                                      uint64_t bytes)
+{
+    for (uint32_t i = 0; i < of->registers * TW_LANES * of->each; i++) {
+        char *element = registers + i * bytes, *place = matrix + of->places[i];
+        __builtin_memcpy(spreads ? element : place, spreads ? place : element, bytes);
+    }
+}
+
+static void exchange_all(char *registers, char *matrix, const struct fragment *of, bool spreads)
+{
+    switch (of->bytes) {
+    case 1:
+        exchange(registers, matrix, of, spreads, 1);
+        break;
+    case 2:
+        exchange(registers, matrix, of, spreads, 2);
+        break;
+    case 4:
+        exchange(registers, matrix, of, spreads, 4);
+        break;
+    default:
+        exchange(registers, matrix, of, spreads, 8);
+    }
+}
+
+// Fill registers, 32 lanes each, from a matrix.
+void tw_spread(char *registers, char *matrix, const uint32_t *places, uint32_t count, uint32_t each, uint32_t bytes)
+{
+    exchange_all(registers, matrix, &(struct fragment){places, count, each, bytes}, true);
+}
+
+// Fill a matrix from registers.
+void tw_collect(char *registers, char *matrix, const uint32_t *places, uint32_t count, uint32_t each, uint32_t bytes)
+{
+    exchange_all(registers, matrix, &(struct fragment){places, count, each, bytes}, false);
+}

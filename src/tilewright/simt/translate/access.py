@@ -40,6 +40,7 @@ class Access:
     together: Together | None = None
     values: list[Value] = field(default_factory=list)  # what a store writes, once read
     notified: bool = False  # instruments have heard of it
+    ahead: Value | None = None  # bytes by which a lane's place lies further than its address
 
     @property
     def element_bytes(self) -> int:
@@ -222,6 +223,8 @@ def base_offset(emitter: Emitter, access: Access, *, base: bool) -> Value:
             bits = Value("", storage_type(emitter.graph.registers[operand.name])).bits
         # by its sign, so that a base below the arena reaches it again through a lane's offset or the access's
         address = code.resize(emitter.read(operand, f"b{bits}", base=base), "i64", signed=True)
+    if access.ahead is not None:
+        address = code.add(address, access.ahead)
     if access.space == "global":
         address = code.sub(address, code.const("i64", GLOBAL_BASE))
     return address

@@ -14,6 +14,7 @@ from tilewright.simt.translate import (
     barriers,
     bulk,
     calls,
+    fragments,
     generic,
     lanes,
     matrices,
@@ -290,6 +291,16 @@ def _emit_barrier(emitter: Emitter, op: Op, guard: Value | None) -> None:
         write(emitter, op.destinations[0], barriers.emit_reduction_result(emitter, op), type_, ANY_UNIFORM, guard)
 
 
+def _emit_fragment(emitter: Emitter, op: Op, guard: Value | None) -> None:
+    for name, value in zip(op.destinations, fragments.emit_move(emitter, op), strict=True):
+        write(emitter, name, value, op.form.type_of("d"), ANY_VECTOR, guard)
+
+
+def _emit_product(emitter: Emitter, op: Op, guard: Value | None) -> None:
+    for name, value in zip(op.destinations, fragments.emit_product(emitter, op), strict=True):
+        write(emitter, name, value, op.form.type_of("d"), ANY_VECTOR, guard)
+
+
 def _emit_rows(emitter: Emitter, op: Op, guard: Value | None) -> None:
     for name, value in zip(op.destinations, matrix_moves.emit_rows(emitter, op), strict=True):
         write(emitter, name, value, "b32", ANY_VECTOR, guard)
@@ -411,6 +422,8 @@ _EMITTERS: dict[str, Callable[[Emitter, Op, Value | None], None]] = {
     "matrix": _emit_matrix,
     "warpgroup": _emit_warpgroup,
     "rows": _emit_rows,
+    "fragment": _emit_fragment,
+    "product": _emit_product,
     "tensor": _emit_tensor,
     "barrier": _emit_barrier,
     "cvta": _emit_cvta,

@@ -7,7 +7,10 @@ operands, 32 elements each, and what the form says follows as 32-bit numbers.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tilewright.ptx import tree
+from tilewright.simt.isa import Form
 from tilewright.simt.translate.code import LANES, Value, element_type
 from tilewright.simt.translate.emitter import Emitter
 from tilewright.simt.translate.graph import Op
@@ -22,8 +25,13 @@ def emit_matrix(emitter: Emitter, op: Op) -> list[Value]:
         for letter, operand in zip(letters, op.sources, strict=True)
         for item in (operand.items if isinstance(operand, tree.Vector) else (operand,))
     ]
-    type_ = element_type(form.type_of("d"))
-    count, result_bytes = len(op.destinations), LANES * Value("", type_).bits // 8
+    return run(emitter, form, values, len(op.destinations))
+
+
+def run(emitter: Emitter, form: Form, values: Sequence[Value], count: int) -> list[Value]:
+    """The registers that the runtime gives for a form and the registers of its sources."""
+    code, type_ = emitter.code, element_type(form.type_of("d"))
+    result_bytes = LANES * Value("", type_).bits // 8
     sources = _place(emitter, count * result_bytes)
     at = count * result_bytes
     for value in values:
