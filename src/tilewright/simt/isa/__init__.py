@@ -39,6 +39,7 @@ MODULES = (
     "warp",
     "shuffle",
     "matrix",
+    "matrix_sparse",
     "warpgroup",
 )
 

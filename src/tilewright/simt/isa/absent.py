@@ -20,7 +20,7 @@ class Absent:
 
 
 ABSENT = (
-    Absent("mma.sp tcgen05", "9.7.14", "matrix instructions come later"),
+    Absent("tcgen05", "9.7.14", "matrix instructions come later"),
     Absent(
         "mma.rz mma.rm mma.rp wmma.rz wmma.rm wmma.rp",
         "9.7.14.5.14",

@@ -17,15 +17,15 @@ rows = Table()
 
 _LANES = 32
 #: Flags of `tw_mma_integer`.
-_SIGNED_A, _SIGNED_B, _SATURATE = 1, 2, 4
+SIGNED_A, SIGNED_B, SATURATE = 1, 2, 4
 
 
-def _bits(type_: str) -> int:
+def element_bits(type_: str) -> int:
     """Bits that an element takes: tf32 lies in 32."""
     return {"tf32": 32, "e4m3": 8, "e5m2": 8}.get(type_) or int(re.sub(r"\D", "", type_))
 
 
-def _extents(form: Form) -> tuple[int, int, int]:
+def extents(form: Form) -> tuple[int, int, int]:
     """Rows of A, columns of B, and the length of their products."""
     m, n, k = re.findall(r"\d+", form["shape"])
     return int(m), int(n), int(k)
@@ -33,11 +33,11 @@ def _extents(form: Form) -> tuple[int, int, int]:
 
 def _counts(form: Form) -> Mapping[str, int]:
     """Registers that a lane holds of each matrix."""
-    m, n, k = _extents(form)
+    m, n, k = extents(form)
     products = 4 if form["atype"] == "f16" and form["shape"] == "m8n8k4" else 1
     found = {}
     for letter, elements in {"a": m * k, "b": k * n, "c": m * n, "d": m * n}.items():
-        bits = _bits(form[f"{letter}type"])
+        bits = element_bits(form[f"{letter}type"])
         found[letter] = products * elements * bits // (max(bits, 32) * _LANES)
     return found
 
@@ -80,7 +80,7 @@ def mma_quads(form: Form) -> tuple[str, tuple[int, ...]]:
 @_plain(shape="m16n8k16 m16n8k32", dtype="f32", atype="e4m3 e5m2", btype="e4m3 e5m2", ctype="f32")
 def mma_floats(form: Form) -> tuple[str, tuple[int, ...]]:
     """D = A B + C, in groups of products as the launch's GPU adds them."""
-    *_, k = _extents(form)
+    *_, k = extents(form)
     return "tw_mma_float", (FORMATS[form["atype"]], FORMATS[form["btype"]], k, int(form["dtype"] == "f16"))
 
 
@@ -97,7 +97,7 @@ def mma_floats(form: Form) -> tuple[str, tuple[int, ...]]:
 )
 def mma_doubles(form: Form) -> tuple[str, tuple[int, ...]]:
     """D = A B + C of float64."""
-    m, _, k = _extents(form)
+    m, _, k = extents(form)
     return "tw_mma_double", (m, k)
 
 
@@ -110,9 +110,9 @@ _integers = functools.partial(
 @_integers(shape="m8n8k32 m16n8k32 m16n8k64", atype="s4 u4", btype="s4 u4")
 def mma_integers(form: Form) -> tuple[str, tuple[int, ...]]:
     """D = A B + C, which wraps or saturates."""
-    m, _, k = _extents(form)
-    flags = _SIGNED_A * (form["atype"][0] == "s") + _SIGNED_B * (form["btype"][0] == "s")
-    return "tw_mma_integer", (m, k, _bits(form["atype"]), flags + _SATURATE * form.has("satfinite"))
+    m, _, k = extents(form)
+    flags = SIGNED_A * (form["atype"][0] == "s") + SIGNED_B * (form["btype"][0] == "s")
+    return "tw_mma_integer", (m, k, element_bits(form["atype"]), flags + SATURATE * form.has("satfinite"))
 
 
 @_matrix(
@@ -126,5 +126,5 @@ def mma_integers(form: Form) -> tuple[str, tuple[int, ...]]:
 )
 def mma_bits(form: Form) -> tuple[str, tuple[int, ...]]:
     """How many bits differ between a row and a column, or are set in both."""
-    m, _, k = _extents(form)
+    m, _, k = extents(form)
     return "tw_mma_bits", (m, k, int(form["op"] == "and"))

@@ -40,6 +40,7 @@ _RUNTIME = (
     "tw_mma_integer",
     "tw_mma_bits",
     "tw_mma_double",
+    "tw_mma_sparse",
     "tw_wgmma",
     "tw_tensor_copy",
 )
@@ -52,6 +53,7 @@ _FILES = (
     "gathers.c",
     "matrices.c",
     "matrices_exact.c",
+    "matrices_sparse.c",
     "mbarriers.c",
     "printing.c",
     "tensor_copies.c",

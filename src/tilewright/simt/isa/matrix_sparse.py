@@ -1,0 +1,74 @@
+"""Products of a sparse matrix, of whose rows half of the elements are there, by a warp.
+
+Source: PTX ISA, section 9.7.14.6 (mma.sp). The metadata say which elements are there, and the selector which lanes have
+them (`runtime/matrices_sparse.c`). Orders of the indices are taken as they come, so `.sp::ordered_metadata` is `.sp`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+
+from tilewright.simt.isa.matrix import SATURATE, SIGNED_A, SIGNED_B, element_bits, extents
+from tilewright.simt.isa.table import Form, Table
+from tilewright.simt.translate.state import FORMATS
+
+rows = Table()
+
+_LANES = 32
+#: Flags of `tw_mma_sparse`, besides those of integers.
+_HALF_RESULT, _INTEGERS = 8, 16
+
+
+def _counts(form: Form) -> Mapping[str, int]:
+    """Registers that a lane holds of each matrix, of A without its zeros."""
+    m, n, k = extents(form)
+    sizes = {"a": m * k // 2, "b": k * n, "c": m * n, "d": m * n}
+    return {letter: size * element_bits(form[f"{letter}type"]) // (32 * _LANES) for letter, size in sizes.items()}
+
+
+_sparse = functools.partial(
+    rows.row,
+    section="9.7.14.6.3",
+    types={"a": "b32", "b": "b32", "c": "b32", "d": "b32", "e": "b32", "selector": "b32"},
+    counts=_counts,
+    kind="matrix",
+    cost="tensor",
+    sparsity="sp sp::ordered_metadata",
+)
+_floats = functools.partial(
+    _sparse,
+    "mma.sparsity.sync.aligned.shape.row.col.dtype.atype.btype.ctype d, a, b, c, e, selector;",
+    note="in groups of the products that are there, as the launch's GPU adds those of a dense matrix",
+)
+
+
+@_floats(shape="m16n8k16 m16n8k32", dtype="f16", atype="f16", btype="f16", ctype="f16")
+@_floats(shape="m16n8k16 m16n8k32", dtype="f32", atype="f16", btype="f16", ctype="f32")
+@_floats(shape="m16n8k16 m16n8k32", dtype="f32", atype="bf16", btype="bf16", ctype="f32")
+@_floats(shape="m16n8k8 m16n8k16", dtype="f32", atype="tf32", btype="tf32", ctype="f32")
+@_floats(shape="m16n8k64", dtype="f32", atype="e4m3 e5m2", btype="e4m3 e5m2", ctype="f32")
+def mma_sparse_floats(form: Form) -> tuple[str, tuple[int, ...]]:
+    """D = A B + C."""
+    *_, k = extents(form)
+    formats = FORMATS[form["atype"]], FORMATS[form["btype"]]
+    return "tw_mma_sparse", (*formats, k, element_bits(form["atype"]), _HALF_RESULT * (form["dtype"] == "f16"))
+
+
+_integers = functools.partial(
+    _sparse,
+    "mma.sparsity.sync.aligned.shape.row.col{.satfinite}.dtype.atype.btype.ctype d, a, b, c, e, selector;",
+    dtype="s32",
+    ctype="s32",
+    note="exact on every GPU",
+)
+
+
+@_integers(shape="m16n8k32 m16n8k64", atype="s8 u8", btype="s8 u8")
+@_integers(shape="m16n8k64 m16n8k128", atype="s4 u4", btype="s4 u4")
+def mma_sparse_integers(form: Form) -> tuple[str, tuple[int, ...]]:
+    """D = A B + C, which wraps or saturates."""
+    *_, k = extents(form)
+    flags = SIGNED_A * (form["atype"][0] == "s") + SIGNED_B * (form["btype"][0] == "s")
+    flags += SATURATE * form.has("satfinite") + _INTEGERS
+    return "tw_mma_sparse", (0, 0, k, element_bits(form["atype"]), flags)
