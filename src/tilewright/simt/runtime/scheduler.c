@@ -140,20 +140,30 @@ static int32_t between_rounds(struct tw_context *context, const struct tw_slot *
     return GOES_ON;
 }
 
-// No warp can move: the record says what the first that waits for an mbarrier waits for.
+// Whether an mbarrier has its arrivals, and bytes are pending.
+static bool lacks_bytes(uint64_t object)
+{
+    return (object >> TW_MBARRIER_PENDING_SHIFT & TW_MBARRIER_MOST) == 0;
+}
+
+// No warp can move: the record says what the first that waits for an mbarrier waits for, of those that lack bytes alone
+// where there are any, for others may wait for these.
 static int32_t deadlock(struct tw_context *context, const struct tw_slot *slot)
 {
     context->fault_block = slot->block;
     context->fault_kind = context->fault_other = 0;
-    for (uint64_t i = context->warps; i-- > 0;) {
+    for (uint64_t i = 0; i < context->warps; i++) {
         const struct tw_warp *warp = tw_warp_of(context, slot, i);
+        uint64_t object;
         if (warp->status != TW_READY)
+            continue;
+        __builtin_memcpy(&object, slot->shared + warp->awaited_place, sizeof object);
+        if (context->fault_other++ && (lacks_bytes(context->fault_object) || !lacks_bytes(object)))
             continue;
         tw_stop(context, warp, warp->awaited_site, warp->awaited_lanes, TW_AWAITS);
         context->fault_got = warp->awaited_phase;
-        context->fault_other++;
         context->fault_address = warp->awaited_place;
-        __builtin_memcpy(&context->fault_object, slot->shared + warp->awaited_place, sizeof context->fault_object);
+        context->fault_object = object;
     }
     return TW_DEADLOCK;
 }
