@@ -22,6 +22,53 @@ static uint32_t of_one_group(const struct tw_flights *flights, uint32_t lanes)
     return lanes & tw_where32((tw_i32_lanes)(clocks_of(&flights->groups) == flights->groups.of[tw_first_lane(lanes)]));
 }
 
+// Cells of some bytes; those of a cell are a power of two.
+struct range {
+    uint64_t first;
+    uint64_t end;
+};
+
+static struct range range_of(const struct tw_shadow_launch *launch, uint64_t address, uint32_t bytes)
+{
+    uint32_t shift = tw_first_lane((uint32_t)launch->cell_bytes);
+    return (struct range){address >> shift, (address + bytes + launch->cell_bytes - 1) >> shift};
+}
+
+// Whether every cell was last touched by the lane itself, or before the last barrier that its warp knows of: then nothing
+// can be wrong with a copy but that its lanes write one place.
+static bool is_known(const struct tw_shadow_launch *launch, const struct tw_shadow_block *block, uint32_t warp,
+                     uint32_t lanes, const uint64_t *addresses, uint32_t bytes)
+{
+    const uint64_t *reads = (const uint64_t *)((const char *)block + launch->shared_reads);
+    uint64_t limit = block->clocks[warp].limit;
+    bool late = false;
+    for (uint32_t left = lanes; left; left = tw_other_lanes(left)) {
+        uint32_t lane = tw_first_lane(left), thread = warp << 5 | lane;
+        struct range range = range_of(launch, addresses[lane], bytes);
+        for (uint64_t c = range.first; c < range.end; c++) {
+            late |= (block->writes[c] >= limit) & (who_of(block->writes[c]) != thread);
+            late |= (reads[c] >= limit) & (who_of(reads[c]) != thread);
+        }
+    }
+    return !late;
+}
+
+// Mark the cells of a copy with which nothing else can be wrong.
+static void mark(struct access *me)
+{
+    uint64_t flies = TW_FLIGHT_CLOCK << TW_CLOCK_SHIFT | TW_FLIGHT_WHO;
+    for (uint32_t left = me->mask; left; left = tw_other_lanes(left)) {
+        turn_to(me, tw_first_lane(left));
+        struct range range = range_of(me->launch, me->address, me->bytes);
+        for (uint64_t c = range.first; c < range.end; c++) {
+            if (in_flight(me->block->writes[c]))
+                report(me, TW_SHARED_IN_FLIGHT, me->block->writes[c], true);
+            me->block->writes[c] = flies | (me->low & TW_SITES);
+        }
+    }
+    me->block->version++;
+}
+
 // Judge a copy as a write, and follow it; where too many are in flight, it counts as a store.
 __attribute__((noinline)) void tw_shadow_copy(TW_ACCESSES)
 {
@@ -30,8 +77,14 @@ __attribute__((noinline)) void tw_shadow_copy(TW_ACCESSES)
     for (uint32_t left = mask, with; left; left &= ~with) {
         with = of_one_group(flights, left);
         bool room = flights->count < TW_FLIGHTS_MAX;
-        tw_shadow_turns_shared(slot, warp, launch, block, counters, row, with, addresses, bytes, values,
-                               room ? how | TW_IS_COPY : how, element, heard);
+        if (room && is_known(of, block, warp->index, with, addresses, bytes)) {
+            struct access me = access_of(slot, warp, launch, block, counters, row, with, addresses, bytes, values, how,
+                                         element, heard);
+            mark(&me);
+        } else {
+            tw_shadow_turns_shared(slot, warp, launch, block, counters, row, with, addresses, bytes, values,
+                                   room ? how | TW_IS_COPY : how, element, heard);
+        }
         if (!room) {
             __atomic_fetch_add(&of->untracked, tw_lane_count(with), __ATOMIC_RELAXED);
             continue;
@@ -54,12 +107,12 @@ void tw_shadow_commit(TW_WHERE, uint32_t mask)
 static void land(const struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint32_t warp,
                  const struct tw_flight *flight, uint32_t lanes)
 {
-    uint64_t site = flight->row < TW_SITE_MAX ? flight->row : TW_SITE_MAX, size = launch->cell_bytes;
+    uint64_t site = flight->row < TW_SITE_MAX ? flight->row : TW_SITE_MAX;
     uint64_t now = block->clocks[warp].now << TW_CLOCK_SHIFT | site << TW_SITE_SHIFT | warp << 5;
     for (uint32_t left = lanes; left; left = tw_other_lanes(left)) {
         uint32_t lane = tw_first_lane(left);
-        uint64_t end = (flight->at[lane] + flight->bytes + size - 1) / size;
-        for (uint64_t c = flight->at[lane] / size; c < end; c++)
+        struct range range = range_of(launch, flight->at[lane], flight->bytes);
+        for (uint64_t c = range.first; c < range.end; c++)
             if (in_flight(block->writes[c]))
                 block->writes[c] = now | lane;
     }
