@@ -43,6 +43,7 @@ INSTRUCTIONS = {
     "TW411": _SHARED,
     "TW412": r"cp\.async\.bulk\.global",
     "TW509": r"trap",
+    "TW413": r"wgmma|mul|add|st\.",
     "TW601": r"\.f64",
     "TW602": r"(mul|mad)\S*\.(lo\.)?[su]32",
     "TW603": r"(div|sqrt|rcp|st)\.",

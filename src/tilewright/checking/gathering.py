@@ -13,7 +13,7 @@ from tilewright import machine
 from tilewright.checking import copies, faults, finite, hosts, launches, suppressions
 from tilewright.checking.coverage import Coverage
 from tilewright.checking.suppressions import Sifted, Suppression
-from tilewright.checking.text import indices, precision, reach, shuffling, unset, values
+from tilewright.checking.text import indices, precision, products, reach, shuffling, unset, values
 from tilewright.checking.text.values import Values
 from tilewright.errors import KernelError, LaunchError, PtxError
 from tilewright.instruments.convergence import Convergence
@@ -182,6 +182,7 @@ class Checks(Observer):
             self._looked_at.add(key)
             file = launches.definition(launch.program)[0]
             found = [*unset.findings(read, launch.name), *precision.findings(read, launch.name, dtypes, file)]
+            found += products.findings(read, launch.name)
             self._found += self._of_launch(found, launch, read)
             self._lost[launch.program.ptx, launch.program.entry] = reach.without_result(launch, read)
 

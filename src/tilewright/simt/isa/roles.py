@@ -26,6 +26,7 @@ class Role(enum.StrEnum):
     GREATEST = "greatest"
     SHUFFLE = "shuffle"  # the value of another lane
     AGREE = "agree"  # one result for all lanes that execute it together
+    WARPGROUP = "warpgroup"  # a product of matrices by a warpgroup, and what orders such products
     SLEEP = "sleep"
     JUMP = "jump"
     SWITCH = "switch"  # a jump to one of a list
@@ -50,6 +51,7 @@ OPCODES = {
     Role.GREATEST: "max",
     Role.SHUFFLE: "shfl",
     Role.AGREE: "vote activemask redux",
+    Role.WARPGROUP: "wgmma",
     Role.SLEEP: "nanosleep",
     Role.JUMP: "bra",
     Role.SWITCH: "brx",

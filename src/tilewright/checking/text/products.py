@@ -1,0 +1,169 @@
+"""TW413: registers of a warpgroup's products that are touched while the products may be in flight, or without a fence.
+
+A product reads and writes its registers until a wait covers its group. Who writes them before the product needs a
+`wgmma.fence` in between. Copies do not count, nor do constants that are copied: compilers copy at the turns of a loop,
+and behind a fence, and the assembler makes one register of them.
+
+Source: PTX ISA, 9.7.15.7.1 (wgmma.fence), 9.7.15.7.3 (wgmma.wait_group), 9.7.15.4 (async proxy).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from tilewright.checking.text.values import Values
+from tilewright.instruments.findings import Finding
+from tilewright.ptx import tree
+from tilewright.simt.isa import Role
+from tilewright.simt.translate.graph import Op, registers_of
+
+#: Of products that no commit has put into a group.
+_UNCOMMITTED = -1
+#: Registers that a finding names.
+_SHOWN = 4
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class _Flight:
+    """A register in flight."""
+
+    age: int  #: Groups committed since its own; the youngest group has 0.
+    ptx_line: int  #: Of the product.
+    sums: bool  #: The product adds to it; else it only reads it.
+
+
+@dataclass(slots=True)
+class _State:
+    """What may hold at a place: registers in flight, and those that something wrote since the last fence."""
+
+    flying: dict[str, _Flight] = field(default_factory=dict)
+    written: dict[str, int] = field(default_factory=dict)
+
+    def copy(self) -> _State:
+        return _State(dict(self.flying), dict(self.written))
+
+    def join(self, other: _State) -> bool:
+        """Add what may hold on another way here; whether that was more."""
+        before = dict(self.flying), dict(self.written)
+        for register, flight in other.flying.items():
+            self.flying[register] = min(flight, self.flying.get(register, flight))
+        for register, line in other.written.items():
+            self.written[register] = min(line, self.written.get(register, line))
+        return before != (self.flying, self.written)
+
+
+def findings(values: Values, kernel: str) -> list[Finding]:
+    """A finding for each instruction that comes too early, or without a fence."""
+    if not any(_is_product(op) for op in values.ops):
+        return []
+    found: dict[int, Finding] = {}
+    for block, state in zip(values.graph.blocks, _at_blocks(values), strict=True):
+        for op in _ops(block.ops, block.end):
+            for how, registers, other in _wrong(op, state):
+                details = {"how": how, "registers": sorted(registers)[:_SHOWN], "others": [_place(values, other)]}
+                found.setdefault(id(op), values.finding("TW413", op, kernel, details))
+            _follow(op, state)
+    return list(found.values())
+
+
+def _place(values: Values, ptx_line: int) -> str:
+    """The user's line of an instruction, or that of the PTX."""
+    op = next(op for op in values.ops if op.instruction.ptx_line == ptx_line)
+    file, line = values.place(op)
+    return f"{file}:{line}" if file else f"line {ptx_line} of the PTX"
+
+
+def _ops(ops: Iterable[Op], end: Op | None) -> Iterator[Op]:
+    yield from ops
+    if end is not None:
+        yield end
+
+
+def _at_blocks(values: Values) -> list[_State]:
+    """For each block what may hold where it begins, to a fixed point."""
+    blocks = values.graph.blocks
+    states = [_State() for _ in blocks]
+    waiting = list(range(len(blocks)))[::-1]
+    while waiting:
+        index = waiting.pop()
+        state = states[index].copy()
+        for op in _ops(blocks[index].ops, blocks[index].end):
+            _follow(op, state)
+        for successor in blocks[index].successors:
+            if states[successor].join(state) and successor not in waiting:
+                waiting.append(successor)
+    return states
+
+
+def _is_product(op: Op) -> bool:
+    return op.form.row.kind == "warpgroup"
+
+
+def _fragment(op: Op) -> list[str]:
+    """A's registers; none where it lies in shared memory."""
+    return registers_of(op.sources[1]) if isinstance(op.sources[1], tree.Vector) else []
+
+
+def _wrong(op: Op, state: _State) -> Iterator[tuple[str, set[str], int]]:
+    """What is wrong with an instruction: how, with which registers, and the PTX line of the other side."""
+    if _is_product(op):
+        used = {*op.writes, *_fragment(op)}
+        unfenced = used & state.written.keys()
+        # Sums that products of one kind add to follow each other; what is read must be complete.
+        early = {r for r in _fragment(op) if r in state.flying and state.flying[r].sums}
+        if unfenced:
+            yield "unfenced", unfenced, min(state.written[r] for r in unfenced)
+    elif op.form.row.role is Role.COPY:
+        early = set()
+    else:
+        early = {r for r in op.reads if r in state.flying and state.flying[r].sums}
+        early |= {r for r in op.writes if r in state.flying}
+    if early:
+        yield "early", early, min(state.flying[r].ptx_line for r in early)
+
+
+def _follow(op: Op, state: _State) -> None:
+    """What an instruction changes."""
+    if _is_product(op):
+        line = op.instruction.ptx_line
+        state.flying |= {r: _Flight(_UNCOMMITTED, line, sums=False) for r in _fragment(op)}
+        state.flying |= {r: _Flight(_UNCOMMITTED, line, sums=True) for r in op.writes}
+    elif op.form.row.role is Role.WARPGROUP:
+        _order(op, state)
+    elif op.form.row.role is Role.COPY and len(op.destinations) == len(_sources(op)):
+        _copy(op, state)
+    else:
+        for register in op.writes:
+            state.flying.pop(register, None)
+        state.written |= dict.fromkeys(op.writes, op.instruction.ptx_line)
+
+
+def _copy(op: Op, state: _State) -> None:
+    """A register that is copied is in flight, or written, as what it is copied from; a constant is neither."""
+    pairs = list(zip(op.destinations, _sources(op), strict=True))
+    flying = {to: state.flying[source] for to, source in pairs if source in state.flying}
+    written = {to: state.written[source] for to, source in pairs if source in state.written}
+    for to, _ in pairs:
+        state.flying.pop(to, None)
+        state.written.pop(to, None)
+    state.flying |= flying
+    state.written |= written
+
+
+def _sources(op: Op) -> list[str]:
+    """The registers that a copy copies; "" for a constant."""
+    items = [x for s in op.sources for x in (s.items if isinstance(s, tree.Vector) else (s,))]
+    return [x.name if isinstance(x, tree.Register) else "" for x in items]
+
+
+def _order(op: Op, state: _State) -> None:
+    """A fence, the end of a group, or a wait for all but the youngest groups."""
+    if op.form.has("fence"):
+        state.written.clear()
+    elif op.form.has("commit_group"):
+        for register, flight in state.flying.items():
+            state.flying[register] = _Flight(flight.age + 1, flight.ptx_line, flight.sums)
+    else:
+        left = op.sources[0].value if isinstance(op.sources[0], tree.Immediate) else 0
+        state.flying = {r: f for r, f in state.flying.items() if f.age < left}
