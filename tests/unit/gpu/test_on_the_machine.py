@@ -11,7 +11,9 @@ from intrinsic_kernels import kernel, signature
 
 import tilewright as tw
 from tilewright.gpu.intrinsics import find, records
+from tilewright.gpu.operands import Record
 from tilewright.programs import Program
+from tilewright.simt import isa
 
 cuda = pytest.importorskip("numba.cuda")
 LANES = np.arange(32)
@@ -266,3 +268,55 @@ def test_an_mbarrier_hands_on_what_was_written_before(wait: str) -> None:
     assert tw.check(program, 1, 64, (x, out)) == ()
     tw.simt.launch(program, 1, 64, (x, out))
     assert (out == 2 * x[::-1]).all()
+
+
+def test_bulk_copies_bring_rows_and_take_them_back() -> None:
+    from tilewright.gpu.intrinsics import (
+        cp_async_bulk_commit_group,
+        cp_async_bulk_load,
+        cp_async_bulk_store,
+        cp_async_bulk_wait_group,
+        fence_proxy_async_shared,
+        mbarrier_arrive_expect_tx,
+        mbarrier_init,
+        mbarrier_try_wait_parity,
+    )
+
+    def doubled(x: Any, out: Any) -> None:
+        barrier = cuda.shared.array(1, np.uint64)
+        tile = cuda.shared.array((2, 64), np.float32, alignment=16)
+        i = cuda.threadIdx.x
+        if i == 0:
+            mbarrier_init(barrier, 0, 1)
+            fence_proxy_async_shared()
+        cuda.syncthreads()
+        for row in range(2):
+            if i == 0:
+                mbarrier_arrive_expect_tx(barrier, 0, 256)
+                cp_async_bulk_load(tile, (row, 0), x, (row, 0), 256, barrier, 0)
+            while not mbarrier_try_wait_parity(barrier, 0, row):
+                pass
+            tile[row, i] *= 2
+            fence_proxy_async_shared()
+            cuda.syncthreads()
+            if i == 0:
+                cp_async_bulk_store(out, (row, 0), tile, (row, 0), 256)
+                cp_async_bulk_commit_group()
+                cp_async_bulk_wait_group(0)
+
+    x, out = np.random.default_rng(7).random((2, 64), np.float32), np.zeros((2, 64), np.float32)
+    program = Program.from_python(doubled, "void(float32[:, ::1], float32[:, ::1])", (9, 0))
+    assert tw.check(program, 1, 64, (x, out)) == ()
+    tw.simt.launch(program, 1, 64, (x, out))
+    assert (out == 2 * x).all()
+
+
+def test_one_lane_is_elected() -> None:
+    chosen = np.zeros((1, 32), np.uint32)
+    launched("elect_sync", np.zeros((1, 32)), np.full((1, 32), 0xFFFFFFFF, np.uint32), chosen)
+    assert chosen.sum() == 1
+
+
+@pytest.mark.parametrize("record", records(), ids=lambda record: record.name)
+def test_the_machine_has_a_row_for_every_intrinsic(record: Record) -> None:
+    assert isa.table().find(record.form.split()[0].rstrip(";")) is not None
