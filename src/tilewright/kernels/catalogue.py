@@ -31,6 +31,8 @@ Compile = Callable[[str, tuple[int, int]], "Program"]
 
 _CANONICAL = ("float32", "float64", "int32")
 _INTEGERS_FIRST = ("int32", "float32", "float64")
+#: The most blocks that share a tile of C.
+MOST_SPLIT = 8
 #: Least compute capability that the compilers still make kernels for, and that has asynchronous copies.
 OLDEST, _AMPERE = (7, 5), (8, 0)
 
@@ -88,8 +90,11 @@ class Record:
     any_block: bool = False  #: Threads ask for the block's extents, so that it may have others.
     rows_by_x: bool = False  #: The rows of C follow x (as the published Python kernels have it), not y.
     compiler: Compile | None = None  #: Makes the Program; None on the CPU.
-    #: Order of the kernel's arguments: arrays, extents, and `ld`, how many elements a row is behind the one before.
-    operands: Literal["abc", "abc m n k", "cab m k n", "abc m n k ld"] = "abc"
+    #: Order of the kernel's arguments: arrays, extents, `ld`, how many elements a row is behind the one before, and
+    #: `work`, memory for sums of blocks that share a tile and a counter of each tile.
+    operands: Literal["abc", "abc m n k", "cab m k n", "abc m n k ld", "abc m n k ld work"] = "abc"
+    #: Steps of k for each block that shares a tile of C with others, up to `MOST_SPLIT`; 0 where one takes all.
+    split: int = 0
     module: str = ""  #: Of a kernel of the host: where its function `multiply(a, b)` is.
     form: Literal["", "naive", "tiled", "register_tiled"] = ""  #: Of a kernel whose tile depends on the device.
 
@@ -131,7 +136,7 @@ class Record:
         return self if self.tile == (edge, edge) else None
 
     def launch_rule(self, m: int, n: int, k: int) -> LaunchShape:
-        """The grid and block for C of shape (m, n); `k` never changes them.
+        """The grid and block for C of shape (m, n); `k` says how many blocks share a tile, where a kernel lets them.
 
         Examples
         --------
@@ -141,7 +146,8 @@ class Record:
         if self.backend != "gpu":
             raise ArgumentValueError(f"kernel {self.name!r} is one of {self.backend!r} and has no launch shape")
         rows, columns = -(-m // self.tile[0]), -(-n // self.tile[1])
-        grid = (rows, columns, 1) if self.rows_by_x else (columns, rows, 1)
+        parts = min(-(-k // self.split), MOST_SPLIT) if self.split else 1
+        grid = (rows, columns, parts) if self.rows_by_x else (columns, rows, parts)
         return LaunchShape(grid, (*self.block, 1))
 
     def arguments(self, a: Array, b: Array, c: Array) -> tuple[Any, ...]:
@@ -157,12 +163,12 @@ class Record:
             raise ArgumentValueError(
                 f"`c` must be row-major of shape {(m, n)} (got {c.shape}, strides {c.strides}); make it with np.empty"
             )
-        if self.operands == "abc m n k ld":
+        if self.operands.startswith("abc m n k ld"):
             a, b = (
                 operand if _in_rows(operand) else np.require(operand, requirements=["C", "A"]) for operand in (a, b)
             )
             leading = (operand.strides[0] // operand.itemsize for operand in (a, b, c))
-            return a, b, c, *(np.int32(size) for size in (m, n, k, *leading))
+            return a, b, c, *(np.int32(size) for size in (m, n, k, *leading)), *self._work(m, n, k)
         # Python's Programs are specialised for arrays that may be written: a copy even where only that flag differs.
         wanted: Literal["W", "A"] = "W" if self.operands == "abc" else "A"
         a, b = (np.require(operand, requirements=["C", "A", wanted]) for operand in (a, b))
@@ -171,6 +177,14 @@ class Record:
         sizes = (m, n, k) if self.operands == "abc m n k" else (m, k, n)
         arrays = (a, b, c) if self.operands == "abc m n k" else (c, a, b)
         return *arrays, *(np.int32(size) for size in sizes)
+
+    def _work(self, m: int, n: int, k: int) -> tuple[Array, ...]:
+        """Memory for the sums of blocks that share a tile, and the tiles' counters."""
+        if not self.operands.endswith("work"):
+            return ()
+        columns, rows, parts = self.launch_rule(m, n, k).grid
+        sums = rows * columns * parts * self.tile[0] * self.tile[1] if parts > 1 else 1
+        return np.empty(sums, np.float32), np.zeros(rows * columns, np.uint32)
 
     def accepts(self, m: int, n: int, k: int, dtype: str) -> str | None:
         """Why the kernel cannot be launched for a product, or None when it can.
@@ -341,7 +355,14 @@ def _sgemm(
 
 
 def _tensor_core(
-    name: str, entry: str, title: str, dtypes: tuple[str, ...], bound: Bound | None, notes: str, edge: int = 128
+    name: str,
+    entry: str,
+    title: str,
+    dtypes: tuple[str, ...],
+    bound: Bound | None,
+    notes: str,
+    edge: int = 128,
+    split: int = 0,
 ) -> Record:
     """A kernel of tensor cores: square tiles of C, of which a warp owns half the rows and 32 columns."""
     file, limits = f"{entry.partition('<')[0]}.cu", "" if bound is None else f"within {bound} of the exact product"
@@ -349,7 +370,8 @@ def _tensor_core(
     return Record(
         name, f"CUDA C++: {title}", "TC", "gpu", dtypes, order=order, bound=bound, cc=_AMPERE,
         limits=limits, notes=notes, tile=(edge, edge), block=(2 * edge, 1), results=(edge // 16, 8),
-        operands="abc m n k ld", compiler=functools.partial(_cuda, file, entry),
+        operands="abc m n k ld work" if split else "abc m n k ld", split=split,
+        compiler=functools.partial(_cuda, file, entry),
     )  # fmt: skip
 
 
@@ -429,6 +451,10 @@ _RECORDS = (
         "tensor_core", "tensor_core<TYPE, 128, 128, 32, 64, 32, 3>", "tensor cores, three stages of copies",
         _HALVES, Bound(1, 16),
         "a warp's product of 16 x 8 x 16 is one instruction; tiles swizzled, read by ldmatrix",
+    ),
+    _tensor_core(
+        "split_k", "split_k<TYPE, 64, 64, 32, 32, 32, 4>", "tensor cores, k split over blocks", _HALVES, Bound(1, 32),
+        "for few tiles and many steps; the last block of a tile adds the sums of all, k ascending", 64, 512,
     ),
     _tensor_core(
         "tensor_core_tf32", "tensor_core_f32<false, 128, 128, 16, 64, 32, 3>", "tensor cores, float32 cut to tf32",

@@ -60,7 +60,9 @@ def test_rows_may_be_apart_transposed_or_at_any_address(record: Record, dtype: s
             (x, _), (y, _), (c, around) = placed
             sizes = (m, n, k, k + gap, n + gap, n + gap)
             shape = record.launch_rule(m, n, k)
-            simt.launch(record.program(dtype), shape.grid, shape.block, (x, y, c, *(np.int32(s) for s in sizes)))
+            more = record.arguments(a, b, np.empty((m, n), a.dtype))[9:]
+            given = (x, y, c, *(np.int32(s) for s in sizes), *more)
+            simt.launch(record.program(dtype), shape.grid, shape.block, given)
             assert same_bits(np.ascontiguousarray(c.to_host()[:, :n]), expected), (offset, gap)
             assert (around.to_host() == 77).sum() >= offset + m * gap + 8
 
@@ -79,6 +81,7 @@ def test_a_view_of_a_larger_matrix_is_not_copied() -> None:
 TILES = [
     ("tensor_core", "float16", "tensor_core<__half, 64, 64, 32, 32, 32, 4>", 64, 128),
     ("tensor_core", "bfloat16", "tensor_core<__nv_bfloat16, 128, 64, 32, 64, 16, 3>", (128, 64), 256),
+    ("split_k", "float16", "split_k<__half, 128, 64, 32, 64, 16, 2>", (128, 64), 256),
     ("tensor_core_tf32x3", "float32", "tensor_core_f32<true, 64, 64, 16, 32, 32, 2>", 64, 128),
     ("tensor_core_f64", "float64", "tensor_core_f64<32, 64, 16, 16, 32, 4>", (32, 64), 128),
     ("tensor_core_s8", "int8", "tensor_core_s8<64, 128, 64, 32, 32, 3>", (64, 128), 256),
@@ -161,3 +164,32 @@ def test_a_gpu_without_asynchronous_copies_is_refused() -> None:
     rung = tw.ladder.climb(a, b, records=[record], gpu="t4").rungs[0]
     assert rung.verified is None
     assert "needs compute capability 8.0" in rung.note
+
+
+def test_sums_of_split_k_do_not_depend_on_which_block_comes_last() -> None:
+    record = catalogue.find("split_k")
+    a, b = operands(70, 130, 1700, "float16", seed=4)
+    launch = record.launch_rule(70, 130, 1700)
+    assert launch.grid == (3, 2, 4)
+    found = []
+    for seed in range(4):
+        c = np.zeros((70, 130), np.float16)
+        given = record.arguments(a, b, c)
+        simt.launch(record.program("float16"), launch.grid, launch.block, given, seed=seed)
+        assert not given[-1].any()  # the counters are ready for another launch
+        found.append(c)
+    assert all(same_bits(c, found[0]) for c in found)
+    assert record.wrong_elements(found[0], a, b) == 0
+    # more blocks than steps of k: some have nothing to add
+    c = np.zeros((70, 130), np.float16)
+    given = record.arguments(a[:, :70], b[:70], c)
+    work = np.empty(8 * 6 * 64 * 64, np.float32)
+    simt.launch(record.program("float16"), (3, 2, 8), launch.block, (*given[:9], work, given[10]))
+    assert record.wrong_elements(c, a[:, :70], b[:70]) == 0
+
+
+def test_nothing_is_found_where_blocks_share_tiles() -> None:
+    record = catalogue.find("split_k")
+    a, b = operands(70, 130, 1100, "float16")
+    c, launch = np.zeros((70, 130), np.float16), record.launch_rule(70, 130, 1100)
+    assert tw.check(record.program("float16"), launch.grid, launch.block, record.arguments(a, b, c)) == ()
