@@ -15,7 +15,8 @@ import numpy.typing as npt
 
 from tilewright.backends.protocol import Planned, Strided
 from tilewright.errors import DeviceError
-from tilewright.kernels.catalogue import OLDEST, Record, records
+from tilewright.kernels.catalogue import records
+from tilewright.kernels.record import OLDEST, Record
 from tilewright.machine import Gpu, launch_limits
 from tilewright.problem.dtypes import element
 from tilewright.problem.kind import Kind

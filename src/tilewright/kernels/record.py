@@ -1,0 +1,228 @@
+"""What a kernel's record says: where it comes from, what it takes, in which order it sums, how it is launched.
+
+It compiles nothing before it is asked to.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from tilewright.errors import ArgumentTypeError, ArgumentValueError
+from tilewright.machine import launch_limits
+from tilewright.problem.bounds import Bound
+
+if TYPE_CHECKING:
+    from tilewright.programs.program import Program
+
+Array = npt.NDArray[Any]
+#: (dtype, compute capability) -> Program
+Compile = Callable[[str, tuple[int, int]], "Program"]
+
+#: What the published kernels take.
+CANONICAL = ("float32", "float64", "int32")
+#: The most blocks that share a tile of C.
+MOST_SPLIT = 8
+#: Least compute capability that the compilers still make kernels for.
+OLDEST = (7, 5)
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchShape:
+    """Grid and block of a launch, each (x, y, z)."""
+
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One kernel."""
+
+    name: str  #: Stable and short; what the command line takes.
+    title: str  #: One line for people.
+    source: str  #: Row of the source systems, `S2`; `CPU` for Tilewright's own CPU engine.
+    #: What runs it, as the table of backends has it: `cpu` for the host, `gpu` for a GPU real or simulated, else a
+    #: device with kernels of its own.
+    backend: str
+    dtypes: tuple[str, ...] = CANONICAL  #: NumPy names of the dtypes it takes, the source's own first.
+    #: How it sums: the canonical order, each product rounded to the dtype and summed in float64, or as the GPU's tensor
+    #: cores do.
+    order: Literal["fma", "rounded-product", "tensor-core"] = "fma"
+    bound: Bound | None = None  #: How far from the exact product it may be; None where its bits follow from its order.
+    cc: tuple[int, int] = OLDEST  #: Least compute capability.
+    published: bool = False  #: A specimen, kept as published with its defects: shown, not trusted.
+    limits: str = ""  #: What it takes only, or where it is right only; empty where it takes every shape.
+    notes: str = ""  #: What to look for in its counts.
+    tile: tuple[int, int] = (0, 0)  #: Rows and columns of C a block computes; (0, 0) on the CPU.
+    block: tuple[int, int] = (0, 0)  #: Threads of a block in x and y; (0, 0) on the CPU.
+    #: Results of a thread, as many rows as share an element of B that it read, and columns that share one of A.
+    results: tuple[int, int] = (1, 1)
+    any_block: bool = False  #: Threads ask for the block's extents, so that it may have others.
+    rows_by_x: bool = False  #: The rows of C follow x (as the published Python kernels have it), not y.
+    compiler: Compile | None = None  #: Makes the Program; None on the CPU.
+    #: Order of the kernel's arguments: arrays, extents, `ld`, how many elements a row is behind the one before, and
+    #: `work`, memory for sums of blocks that share a tile and a counter of each tile.
+    operands: Literal["abc", "abc m n k", "cab m k n", "abc m n k ld", "abc m n k ld work"] = "abc"
+    #: Steps of k for each block that shares a tile of C with others, up to `MOST_SPLIT`; 0 where one takes all.
+    split: int = 0
+    module: str = ""  #: Of a kernel of the host: where its function `multiply(a, b)` is.
+    form: Literal["", "naive", "tiled", "register_tiled"] = ""  #: Of a kernel whose tile depends on the device.
+
+    def program(self, dtype: str, cc: tuple[int, int] = (9, 0)) -> Program:
+        """Compile the kernel for a dtype; the same Program for the same question.
+
+        Raises ArgumentValueError: it is no kernel for GPUs, or not for so old a one; ArgumentTypeError: the kernel does
+        not take the dtype; MissingExtraError: the `gpu` extra is not installed.
+        """
+        if self.compiler is None:
+            raise ArgumentValueError(f"kernel {self.name!r} is one of {self.backend!r} and has no GPU program")
+        if dtype not in self.dtypes:
+            raise ArgumentTypeError(f"kernel {self.name!r} takes {', '.join(self.dtypes)} (got {dtype})")
+        if cc < self.cc:
+            raise ArgumentValueError(f"kernel {self.name!r} {self.too_old(cc)}; choose a newer GPU")
+        return self.compiler(dtype, cc)
+
+    def too_old(self, cc: tuple[int, int]) -> str:
+        """Why it does not run on GPUs of a compute capability; "" where it does.
+
+        Examples
+        --------
+        >>> from tilewright.kernels.catalogue import find
+        >>> find("tensor_core").too_old((7, 5)), find("tiled").too_old((7, 5))
+        ('needs compute capability 8.0 or newer (got 7.5)', '')
+        """
+        need, have = (".".join(map(str, version)) for version in (self.cc, cc))
+        return f"needs compute capability {need} or newer (got {have})" if cc < self.cc else ""
+
+    def in_blocks(self, edge: int) -> Record | None:
+        """The kernel with square blocks of C of that edge; None where it is not made for them.
+
+        Examples
+        --------
+        >>> from tilewright.kernels.catalogue import find
+        >>> find("global_memory").in_blocks(8).launch_rule(32, 32, 32)
+        LaunchShape(grid=(4, 4, 1), block=(8, 8, 1))
+        """
+        if self.any_block and 1 <= edge * edge <= launch_limits().threads_per_block:
+            return replace(self, tile=(edge, edge), block=(edge, edge))
+        return self if self.tile == (edge, edge) else None
+
+    def launch_rule(self, m: int, n: int, k: int) -> LaunchShape:
+        """The grid and block for C of shape (m, n); `k` says how many blocks share a tile, where a kernel lets them.
+
+        Examples
+        --------
+        >>> from tilewright.kernels.catalogue import find
+        >>> find("global_memory").launch_rule(32, 32, 32)
+        LaunchShape(grid=(1, 1, 1), block=(32, 32, 1))
+        """
+        if self.backend != "gpu":
+            raise ArgumentValueError(f"kernel {self.name!r} is one of {self.backend!r} and has no launch shape")
+        rows, columns = -(-m // self.tile[0]), -(-n // self.tile[1])
+        parts = min(-(-k // self.split), MOST_SPLIT) if self.split else 1
+        grid = (rows, columns, parts) if self.rows_by_x else (columns, rows, parts)
+        return LaunchShape(grid, (*self.block, 1))
+
+    def arguments(self, a: Array, b: Array, c: Array) -> tuple[Any, ...]:
+        """The kernel's arguments; operands that are not row-major are copied, as the kernels' C++ takes flat arrays.
+
+        One that is told how far its rows are apart takes any whose rows have no gaps in them.
+
+        `a` and `b` have shapes (m, k) and (k, n); the kernel writes into `c`, (m, n) and row-major. Raises
+        ArgumentValueError: it is not.
+        """
+        (m, k), n = a.shape, b.shape[1]
+        if c.shape != (m, n) or not c.flags.c_contiguous:
+            raise ArgumentValueError(
+                f"`c` must be row-major of shape {(m, n)} (got {c.shape}, strides {c.strides}); make it with np.empty"
+            )
+        if self.operands.startswith("abc m n k ld"):
+            a, b = (
+                operand if _in_rows(operand) else np.require(operand, requirements=["C", "A"]) for operand in (a, b)
+            )
+            leading = (operand.strides[0] // operand.itemsize for operand in (a, b, c))
+            return a, b, c, *(np.int32(size) for size in (m, n, k, *leading)), *self._work(m, n, k)
+        # Python's Programs are specialised for arrays that may be written: a copy even where only that flag differs.
+        wanted: Literal["W", "A"] = "W" if self.operands == "abc" else "A"
+        a, b = (np.require(operand, requirements=["C", "A", wanted]) for operand in (a, b))
+        if self.operands == "abc":
+            return a, b, c
+        sizes = (m, n, k) if self.operands == "abc m n k" else (m, k, n)
+        arrays = (a, b, c) if self.operands == "abc m n k" else (c, a, b)
+        return *arrays, *(np.int32(size) for size in sizes)
+
+    def _work(self, m: int, n: int, k: int) -> tuple[Array, ...]:
+        """Memory for the sums of blocks that share a tile, and the tiles' counters."""
+        if not self.operands.endswith("work"):
+            return ()
+        columns, rows, parts = self.launch_rule(m, n, k).grid
+        sums = rows * columns * parts * self.tile[0] * self.tile[1] if parts > 1 else 1
+        return np.empty(sums, np.float32), np.zeros(rows * columns, np.uint32)
+
+    def accepts(self, m: int, n: int, k: int, dtype: str) -> str | None:
+        """Why the kernel cannot be launched for a product, or None when it can.
+
+        A published specimen is launched for any shape that fits a grid, right or wrong: its `limits` say when it is
+        right.
+
+        Examples
+        --------
+        >>> from tilewright.kernels.catalogue import find
+        >>> find("tiled_published").accepts(16, 16, 16, "float64")
+        'takes float32 only, not float64'
+        """
+        if dtype not in self.dtypes:
+            return f"takes {', '.join(self.dtypes)} only, not {dtype}"
+        if min(m, n, k) < 1:
+            return f"takes extents of at least 1, not {(m, n, k)}"
+        if self.backend != "gpu":
+            return None
+        # Flat indices are 32-bit, as in the sources; the margin is a tile's overhang.
+        if self.operands != "abc" and max(m * k, k * n, m * n) >= 2**31 - max(self.tile) * max(n, k):
+            return "indexes with 32 bits: each matrix must have fewer than 2**31 elements"
+        for axis, blocks, most in zip("xyz", self.launch_rule(m, n, k).grid, launch_limits().grid_extents, strict=True):
+            if blocks > most:
+                return f"needs a grid of {blocks} blocks in {axis}, over the limit of {most}"
+        return None
+
+    def run_cpu(self, a: Array, b: Array) -> Array:
+        """Multiply on the host.
+
+        Raises ArgumentValueError: the record is none of the host's.
+        """
+        if not self.module:
+            raise ArgumentValueError(
+                f"kernel {self.name!r} runs on a GPU; launch its program with tilewright.simt.launch"
+            )
+        c: Array = importlib.import_module(self.module).multiply(a, b)
+        return c
+
+    def reference(self, a: Array, b: Array) -> Array:
+        """The product this kernel must give, bit for bit: the canonical one, or that of its own stated order.
+
+        One that states a bound comes near the canonical product only; `wrong_elements` says whether it is near enough.
+        """
+        from tilewright.problem.reference import canonical
+
+        if self.order == "rounded-product" and a.dtype != np.float64:
+            return canonical(a, b, acc_dtype="float64", out_dtype=a.dtype, order="rounded-product")
+        return canonical(a, b)
+
+    def wrong_elements(self, c: Array, a: Array, b: Array) -> int:
+        """How many elements of a product are not what this kernel must give: its reference's bits, or its bound."""
+        from tilewright.problem.reference import mismatches
+
+        return mismatches(c, self.reference(a, b)) if self.bound is None else self.bound.outside(c, a, b)
+
+
+def _in_rows(operand: Array) -> bool:
+    """Whether the elements of a row lie side by side, and rows one behind the other."""
+    rows, columns = operand.strides
+    width = operand.shape[1] * operand.itemsize
+    return columns == operand.itemsize and rows >= width and rows % operand.itemsize == 0 and operand.flags.aligned
