@@ -206,3 +206,49 @@ def test_check_finds_rows_that_nobody_has_written():
     part = whole.replace("st.shared.u32 [%o], %v;", "setp.lt.u32 %p, %t, 31; @%p st.shared.u32 [%o], %v;", 1)
     assert checked(whole) == []
     assert ("TW202", "ldmatrix") in checked(part)
+
+
+def packed_elements(memory: np.ndarray, place: int, bits: int) -> list[int]:
+    """The sixteen elements of a row of 16 bytes."""
+    whole = int.from_bytes(memory[place : place + 16].tobytes(), "little")
+    return [whole >> bits * i & (1 << bits) - 1 for i in range(16)]
+
+
+@pytest.mark.parametrize("place", ["neighbours", "pitch", "table"])
+@pytest.mark.parametrize(("packed", "bits"), [("b6x16_p32", 6), ("b4x16_p64", 4)])
+def test_narrow_elements_are_extended_by_zeros(place, packed, bits):
+    for count in (1, 2, 4):
+        name = f"ldmatrix.sync.aligned.m8n16.x{count}.shared.b8x16.{packed}"
+        memory, _, _, after = run(text(f"{name} {list_of(count)}, [%row];", place))
+        of_lanes = after.view(np.uint8).reshape(32, 4, 4)
+        for matrix, lane in itertools.product(range(count), range(32)):
+            row = packed_elements(memory, PLACES[place][0](8 * matrix + lane // 4), bits)
+            assert of_lanes[lane, matrix].tolist() == row[lane % 4 * 4 :][:4], (name, matrix, lane)
+
+
+@pytest.mark.parametrize("place", ["neighbours", "swizzled", "table"])
+@pytest.mark.parametrize(("type_", "bits"), [("b8", 8), ("b8x16.b6x16_p32", 6), ("b8x16.b4x16_p64", 4)])
+def test_16_rows_of_bytes_are_transposed(place, type_, bits):
+    """A lane has columns g and g + 8 of the rows from 4 t on, two in each register."""
+    for count in (1, 2):
+        name = f"ldmatrix.sync.aligned.m16n16.x{count}.trans.shared.{type_}"
+        memory, _, _, after = run(text(f"{name} {list_of(2 * count)}, [%row];", place))
+        of_lanes = after.view(np.uint8).reshape(32, 4, 4)
+        for register, lane, byte in itertools.product(range(2 * count), range(32), range(4)):
+            g, t = lane // 4, lane % 4
+            row = register // 2 * 16 + 4 * t + register % 2 * 2 + byte % 2
+            want = packed_elements(memory, PLACES[place][0](row), bits)[g + byte // 2 * 8]
+            assert of_lanes[lane, register, byte] == want, (name, register, lane, byte)
+
+
+@pytest.mark.parametrize("place", ["neighbours", "swizzled", "table"])
+def test_bytes_of_sums_are_stored_transposed(place):
+    """A register has two columns of a row, and of the row eight below: element by element as sums of 16 x 8."""
+    for count in (1, 2, 4):
+        name = f"stmatrix.sync.aligned.m16n8.x{count}.trans.shared.b8"
+        memory, registers, after, _ = run(text(f"{name} [%row], {list_of(count)};", place))
+        of_lanes, want = registers.view(np.uint8).reshape(32, 4, 4), memory.copy()
+        for matrix, lane, byte in itertools.product(range(count), range(32), range(4)):
+            row, column = lane // 4 + byte // 2 * 8, lane % 4 * 2 + byte % 2
+            want[PLACES[place][0](8 * matrix + column) + row] = of_lanes[lane, matrix, byte]
+        np.testing.assert_array_equal(after, want, err_msg=name)

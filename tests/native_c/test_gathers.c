@@ -79,8 +79,24 @@ static void exchange_elements(uint32_t bytes, uint32_t each)
         CHECK(matrix[i] == (char)(i % 127));
 }
 
+static void unpack(uint32_t bits)
+{
+    static char rows[TW_LANES * 16], before[TW_LANES * 16];
+    for (uint32_t i = 0; i < sizeof rows; i++)
+        rows[i] = before[i] = (char)(i * 37 + 11);
+    tw_unpack(rows, bits);
+    for (uint32_t row = 0; row < TW_LANES; row++)
+        for (uint32_t bit = 0; bit < 16 * 8; bit++) {
+            const uint32_t at = bit / 8 * bits + bit % 8;
+            const int set = bit % 8 < bits && before[row * 16 + at / 8] >> at % 8 & 1;
+            CHECK((rows[row * 16 + bit / 8] >> bit % 8 & 1) == set);
+        }
+}
+
 int main(void)
 {
+    unpack(4);
+    unpack(6);
     for (uint32_t bytes = 1; bytes <= 8; bytes *= 2)
         exchange_elements(bytes, bytes < 4 ? 4 / bytes : 1);
     for (uint32_t bytes = 4; bytes <= 16; bytes *= 2)

@@ -37,7 +37,6 @@ ABSENT = (
     ),
     Absent("mma.kind::f8f6f4 mma.block_scale", "9.7.14.5.14", "formats of 6 and 4 bits and scaled blocks come later"),
     Absent("wgmma.sp wgmma.s32", "9.7.15", "only dense products of floats run"),
-    Absent("ldmatrix.b8 ldmatrix.b8x16 stmatrix.b8", "9.7.14.5.15", "moves of matrices of 8-bit elements come later"),
     Absent("tex tld4 txq", "9.7.10", "textures come later"),
     Absent("suld sust sured suq istypep", "9.7.11", "surfaces come later"),
     Absent(

@@ -35,6 +35,7 @@ _RUNTIME = (
     "tw_move",
     "tw_spread",
     "tw_collect",
+    "tw_unpack",
     "tw_mma_float",
     "tw_mma_quads",
     "tw_mma_integer",

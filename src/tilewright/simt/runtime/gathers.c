@@ -143,3 +143,19 @@ void tw_collect(char *registers, char *matrix, const uint32_t *places, uint32_t 
 {
     exchange_all(registers, matrix, &(struct fragment){places, count, each, bytes}, false);
 }
+
+// Of 32 rows of 16 bytes, extend 16 elements of `bits` bits, the lowest first, to bytes, by zeros.
+void tw_unpack(char *rows, uint32_t bits)
+{
+    for (uint32_t row = 0; row < TW_LANES; row++, rows += 16) {
+        _Alignas(16) uint64_t packed[2];
+        __builtin_memcpy(packed, rows, sizeof packed);
+        for (uint32_t i = 0; i < 16; i++) {
+            uint32_t at = i * bits, low = at % 64;
+            uint64_t element = packed[at / 64] >> low;
+            if (low + bits > 64)
+                element |= packed[1] << (64 - low);
+            rows[i] = (char)(element & ((1u << bits) - 1));
+        }
+    }
+}

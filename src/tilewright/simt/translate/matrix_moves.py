@@ -6,7 +6,7 @@ The rows lie one behind the other in scratch memory, where a matrix of 128 bytes
 from __future__ import annotations
 
 from tilewright.ptx import tree
-from tilewright.simt.isa.matrix_moves import transposed
+from tilewright.simt.isa.matrix_moves import element_bits, transposed, transposed_places
 from tilewright.simt.translate.access import Access, resolve
 from tilewright.simt.translate.code import LANES, Value
 from tilewright.simt.translate.emitter import Emitter
@@ -14,6 +14,8 @@ from tilewright.simt.translate.generic import access_pointers
 from tilewright.simt.translate.graph import Op
 
 _ROW_BYTES, _ROWS = 16, 8
+#: Where registers lie in scratch memory that are not the rows themselves: behind these.
+_REGISTERS = LANES * _ROW_BYTES
 
 
 def emit_rows(emitter: Emitter, op: Op) -> list[Value]:
@@ -24,7 +26,7 @@ def emit_rows(emitter: Emitter, op: Op) -> list[Value]:
     )
     access = Access(op, space, address, offset, 1, "b128", store, False)
     count, outer = op.form.lists["b" if store else "d"], emitter.mask
-    if count * _ROWS < LANES:  # the other lanes' addresses are not used
+    if count * _ROWS < LANES:  # the other lanes' addresses are not used (m16n16: two registers are 16 rows)
         emitter.mask = emitter.code.and_(outer, emitter.code.const("i32", (1 << count * _ROWS) - 1))
     values = _store(emitter, access, count) if store else _load(emitter, access, count)
     emitter.mask = outer
@@ -34,23 +36,40 @@ def emit_rows(emitter: Emitter, op: Op) -> list[Value]:
 def _load(emitter: Emitter, access: Access, count: int) -> list[Value]:
     code, form = emitter.code, access.op.form
     _move(emitter, access, "tw_gather")
-    matrices = [
-        code.op(f"load <{LANES} x i32>, ptr {_matrix(emitter, index)}, align 64", "i32", LANES)
-        for index in range(count)
-    ]
-    return [transposed(code, matrix) for matrix in matrices] if form.has("trans") else matrices
+    bits = element_bits(form)
+    if bits < 8:
+        code.invoke("tw_unpack", "void", "ptr %lanes.scratch", f"i32 {bits}")
+    start = 0
+    if bits < 16 and form.has("trans"):
+        start = _exchange(emitter, access, count, "tw_spread")
+    places = [_matrix(emitter, index, start) for index in range(count)]
+    matrices = [code.op(f"load <{LANES} x i32>, ptr {place}, align 64", "i32", LANES) for place in places]
+    return [transposed(code, matrix) for matrix in matrices] if bits == 16 and form.has("trans") else matrices
 
 
 def _store(emitter: Emitter, access: Access, count: int) -> list[Value]:
-    code, registers = emitter.code, access.op.instruction.operands[1]
+    code, form, registers = emitter.code, access.op.form, access.op.instruction.operands[1]
     assert isinstance(registers, tree.Vector), "operands are checked"
+    bytes_ = element_bits(form) == 8
     for index, register in enumerate(registers.items):
         matrix = code.splat(emitter.read(register, "b32"))
-        code.store(transposed(code, matrix) if access.op.form.has("trans") else matrix, _matrix(emitter, index))
+        turned = transposed(code, matrix) if form.has("trans") and not bytes_ else matrix
+        code.store(turned, _matrix(emitter, index, _REGISTERS if bytes_ else 0))
+    if bytes_:
+        _exchange(emitter, access, count, "tw_collect")
     if emitter.instruments:
         access.values = [code.op(f"load <{LANES} x i128>, ptr %lanes.scratch, align 64", "i128", LANES)]
     _move(emitter, access, "tw_scatter")
     return []
+
+
+def _exchange(emitter: Emitter, access: Access, count: int, function: str) -> int:
+    """Move bytes between the rows and registers behind them; where these begin."""
+    places = emitter.constant_array("i32", transposed_places(access.op.form, count))
+    registers = _matrix(emitter, 0, _REGISTERS)
+    where = (f"ptr {registers}", "ptr %lanes.scratch", f"ptr {places}")
+    emitter.code.invoke(function, "void", *where, f"i32 {count}", "i32 4", "i32 1")
+    return _REGISTERS
 
 
 def _move(emitter: Emitter, access: Access, function: str) -> None:
@@ -61,5 +80,6 @@ def _move(emitter: Emitter, access: Access, function: str) -> None:
     code.invoke(function, "void", "ptr %lanes.scratch", "ptr %addresses", f"i32 {_ROW_BYTES}", "i32 1", mask)
 
 
-def _matrix(emitter: Emitter, index: int) -> str:
-    return emitter.code.op(f"getelementptr i8, ptr %lanes.scratch, i64 {index * _ROWS * _ROW_BYTES}", "ptr").text
+def _matrix(emitter: Emitter, index: int, start: int) -> str:
+    at = start + index * _ROWS * _ROW_BYTES
+    return emitter.code.op(f"getelementptr i8, ptr %lanes.scratch, i64 {at}", "ptr").text
