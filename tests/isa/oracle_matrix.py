@@ -1,10 +1,11 @@
-"""What tensor cores give, in fractions, from the formulas of the published models.
+"""What tensor cores give, in exact numbers, from the formulas of the published models.
 
 Source: arXiv 2511.10909 (MMA-Sim), section on Nvidia's fused dot-product-add with truncation; arXiv 2512.07004.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 import struct
 from collections.abc import Sequence
@@ -27,6 +28,7 @@ _LEAST = -126
 _NAN = float("nan")
 
 
+@functools.lru_cache(1 << 17)
 def value_of(bits: int, name: str) -> float:
     """The number that a pattern of a format stands for; each fits a double."""
     if name == "tf32":
@@ -45,6 +47,7 @@ def value_of(bits: int, name: str) -> float:
     return sign * math.ldexp(fraction + (1 << fraction_bits), field - bias - fraction_bits)
 
 
+@functools.lru_cache(1 << 17)
 def exponent_of(x: float, name: str) -> int:
     """The exponent of a number, not below the least of its format."""
     return max(math.frexp(x)[1] - 1, 1 - FORMATS[name][2])
@@ -156,8 +159,9 @@ def dot(a: Sequence[int], b: Sequence[int], c: int, types: tuple[str, str, str],
         if special is not None:
             c = bits_of(special, of_c)
             continue
-        terms = [(Fraction(x) * Fraction(y), exponent_of(x, of_a) + exponent_of(y, of_b)) for x, y in factors]
-        terms.append((Fraction(accumulator), exponent_of(accumulator, of_c)))
-        unit = _power(max([_LEAST, *(exponent for value, exponent in terms if value)]) - fraction)
-        c = rounded(sum((math.trunc(value / unit) for value, _ in terms), 0) * unit, of_c, kept)
+        # Doubles hold every product of two elements, and times a power of two.
+        terms = [(x * y, exponent_of(x, of_a) + exponent_of(y, of_b)) for x, y in factors]
+        terms.append((accumulator, exponent_of(accumulator, of_c)))
+        unit = max([_LEAST, *(exponent for value, exponent in terms if value)]) - fraction
+        c = rounded(sum(math.trunc(math.ldexp(value, -unit)) for value, _ in terms) * _power(unit), of_c, kept)
     return c
