@@ -42,6 +42,7 @@ INSTRUCTIONS = {
     "TW410": _SHARED,
     "TW411": _SHARED,
     "TW412": r"cp\.async\.bulk\.global",
+    "TW414": r"mma\.sync",
     "TW509": r"trap",
     "TW413": r"wgmma|mul|add|st\.",
     "TW601": r"\.f64",

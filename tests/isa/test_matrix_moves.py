@@ -252,3 +252,20 @@ def test_bytes_of_sums_are_stored_transposed(place):
             row, column = lane // 4 + byte // 2 * 8, lane % 4 * 2 + byte % 2
             want[PLACES[place][0](8 * matrix + column) + row] = of_lanes[lane, matrix, byte]
         np.testing.assert_array_equal(after, want, err_msg=name)
+
+
+@pytest.mark.parametrize(
+    ("guard", "before", "found"),
+    [
+        ("", "", False),
+        ("@%odd", "", True),
+        ("", "setp.eq.u32 %p, %t, 31; @%p ret;", True),
+        ("@%p", "setp.lt.u32 %p, %t, 32;", False),
+        ("@%p", "setp.gt.u32 %p, %t, 31;", False),
+    ],
+)
+def test_check_wants_all_lanes(guard, before, found):
+    """All of them or none, and none that has ended."""
+    ptx = text("movmatrix.sync.aligned.m8n8.trans.b16 %r2, %r1;", "same", f"{before} {guard}")
+    codes = checked(ptx.replace("bar.sync 0;\nst.global.v4", "st.global.v4"))
+    assert (("TW414", "movmatrix") in codes) == found

@@ -70,3 +70,11 @@ void tw_convergence_members(TW_WHERE, uint32_t mask, const char *values, uint32_
     if (away)
         tw_report(found, slot, warp, TW_NOT_THERE, row, mask);
 }
+
+// All lanes of a warp must execute a product of matrices, or what moves them, together; none may have ended.
+void tw_convergence_together(TW_WHERE, uint32_t mask)
+{
+    struct tw_found *found = launch;
+    if (~mask)
+        tw_report(found, slot, warp, TW_NOT_TOGETHER, row, mask);
+}

@@ -11,6 +11,7 @@ enum {
     TW_LEFT = 2,
     TW_NOT_NAMED = 3,
     TW_NOT_THERE = 4,
+    TW_NOT_TOGETHER = 5,
 
     TW_KNOWN_BARRIERS = 1024,  // of a block, the first
     TW_MISSED = 64,  // barriers that one thread is said to have missed, at most: loops come to the same few again

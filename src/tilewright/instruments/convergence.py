@@ -6,7 +6,8 @@ left before one, or passed it by.
 
 Source: PTX ISA, 9.7.13.1 (bar: "bar{.cta}.sync is equivalent to barrier{.cta}.sync.aligned", which all threads of a
 warp must execute together), 9.7.9 (shfl.sync, vote.sync: the executing thread must be in `membermask`, and behaviour is
-undefined if one of the lanes it names does not execute the same instruction).
+undefined if one of the lanes it names does not execute the same instruction), 9.7.14.5.14 (mma: "all threads in the
+warp must execute the same mma instruction", and none may have exited).
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ from tilewright.simt.events import CFunction, EventKind, Facts, Handler, Instrum
 from tilewright.simt.isa import table
 
 _SHARED = header(Path(__file__).with_name("convergence.h"))
-_DIVERGENT, _LEFT, _NOT_NAMED, _NOT_THERE = (
-    _SHARED.numbers[f"TW_{name}"] for name in ("DIVERGENT", "LEFT", "NOT_NAMED", "NOT_THERE")
+_DIVERGENT, _LEFT, _NOT_NAMED, _NOT_THERE, _NOT_TOGETHER = (
+    _SHARED.numbers[f"TW_{name}"] for name in ("DIVERGENT", "LEFT", "NOT_NAMED", "NOT_THERE", "NOT_TOGETHER")
 )
 _PARTS = (bitcode(Path(__file__).with_name("convergence.c")), records.PART)
 _MEMBERS = CFunction("tw_convergence_members", EventKind.VALUE, _PARTS)
@@ -37,6 +38,7 @@ _CODES = {
     _LEFT: ("TW402", {}),
     _NOT_NAMED: ("TW404", {"how": "not named"}),
     _NOT_THERE: ("TW404", {"how": "not there"}),
+    _NOT_TOGETHER: ("TW414", {}),
 }
 
 
@@ -56,6 +58,8 @@ class Convergence(Instrument):
         form = table().find(site.opcode)
         if form is not None and site.kind is EventKind.ARRIVE:
             return Handler("tw_convergence_arrive" + "_aligned" * form.aligned, needs=_PARTS)
+        if site.kind is EventKind.TOGETHER:
+            return Handler("tw_convergence_together", needs=_PARTS)
         if site.kind is EventKind.EXIT:
             return Handler("tw_convergence_exit", needs=_PARTS)
         if form is not None and site.kind is EventKind.VALUE and form.row.members is not None:

@@ -47,6 +47,8 @@ class EventKind(enum.Enum):
     RELEASE = "release"
     #: `bar.warp.sync`: `ptr %members`, 32 i32: the lanes that each of these names and is ordered with.
     SYNC = "sync"
+    #: Lanes execute an instruction that a whole warp must execute together, and that names no lanes.
+    TOGETHER = "together"
     #: A fence; the opcode has its scope.
     FENCE = "fence"
     #: Lanes make a group of the asynchronous copies that they have issued since their last one.
@@ -77,6 +79,7 @@ _PARAMETERS = {
     EventKind.ARRIVE: "i32 %mask, i32 %barrier, i32 %threads, i32 %waits",
     EventKind.RELEASE: "i32 %mask",
     EventKind.SYNC: "i32 %mask, ptr %members",
+    EventKind.TOGETHER: "i32 %mask",
     EventKind.FENCE: "i32 %mask",
     EventKind.COMMIT: "i32 %mask",
     EventKind.WAIT: "i32 %mask, i32 %groups",

@@ -83,6 +83,11 @@ COUNT = "%x = add i64 0, 1"
         ),
         (EventKind.SYNC, "bar.warp.sync 0xffffffff;", {"bar.warp.sync": 2}),
         (EventKind.FENCE, "membar.gl;", {"membar.gl": 2}),
+        (
+            EventKind.TOGETHER,
+            "movmatrix.sync.aligned.m8n8.trans.b16 %r1, %r2;",
+            {"movmatrix.sync.aligned.m8n8.trans.b16": 2},
+        ),
         (EventKind.COMMIT, "cp.async.commit_group;", {"cp.async.commit_group": 2}),
         (EventKind.WAIT, "cp.async.wait_group 3;", {"cp.async.wait_group": 6}),
         (EventKind.COMMIT, "cp.async.wait_all;", {"cp.async.wait_all": 2}),

@@ -177,6 +177,12 @@ class Row:
         sources = self.operands[self.writes :]
         return sources.index("membermask") if "membermask" in sources else None
 
+    @functools.cached_property
+    def together(self) -> bool:
+        """Whether a whole warp must execute it together: it says so, is no barrier, and names no lanes."""
+        parts = self.syntax.partition(" ")[0].split(".")
+        return {"sync", "aligned"} <= set(parts) and self.kind != "barrier" and self.members is None
+
     @property
     def takes_carry(self) -> bool:
         """Whether the carry flag is among its sources: addc, subc, madc."""

@@ -94,6 +94,8 @@ def emit_op(emitter: Emitter, op: Op, accesses: Sequence[Access]) -> None:
 
 def emit_unguarded(emitter: Emitter, op: Op, accesses: Sequence[Access], guard: Value | None) -> None:
     """Compute an instruction and write its results; `guard` only narrows the writes."""
+    if op.form.row.together:
+        emitter.event(EventKind.TOGETHER, op.instruction, emitter.mask)
     kind = op.form.row.kind
     if kind == "memory" and accesses:
         _write_loaded(emitter, op, accesses[0], guard)
