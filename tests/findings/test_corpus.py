@@ -13,7 +13,7 @@ from tilewright.instruments.findings import codes
 from tilewright.programs import Program
 
 #: What stands on a line that a code is reported for, as PTX; a launch has no instruction.
-_SHARED = r"(ld|st)matrix|(ld|st|atom|red)\S*\.shared|(ld|st|atom)\.(?!global|local|param)"
+_SHARED = r"(ld|st)matrix|wgmma|(ld|st|atom|red)\S*\.shared|(ld|st|atom)\.(?!global|local|param)"
 INSTRUCTIONS = {
     "TW101": r"(ld|st|atom|red)\S*\.global",
     "TW102": r"ld\.global\.(nc\.)?v4|cp\.async|ldmatrix",
@@ -41,10 +41,10 @@ INSTRUCTIONS = {
     "TW409": r"mbarrier\.",
     "TW410": _SHARED,
     "TW411": _SHARED,
-    "TW412": r"cp\.async\.bulk\.global",
+    "TW412": r"cp\.async\.bulk\.global|wgmma",
+    "TW413": r"wgmma|mul|add|st\.",
     "TW414": r"mma\.sync",
     "TW509": r"trap",
-    "TW413": r"wgmma|mul|add|st\.",
     "TW601": r"\.f64",
     "TW602": r"(mul|mad)\S*\.(lo\.)?[su]32",
     "TW603": r"(div|sqrt|rcp|st)\.",

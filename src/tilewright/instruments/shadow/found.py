@@ -11,6 +11,7 @@ from tilewright.instruments.shadow import cells
 from tilewright.instruments.shadow.cells import SITE_MAX, THREAD_MAX, WHO_MASK
 from tilewright.instruments.shadow.records import Record
 from tilewright.simt.events import Facts, Site
+from tilewright.simt.isa import table
 
 #: Codes of the kinds of record.
 _CODES = {
@@ -72,8 +73,11 @@ def finding_of(record: Record, sites: list[Site], facts: Facts, kernel: str) -> 
 
 
 def is_of_copies(record: Record, sites: list[Site]) -> bool:
-    """Whether a missing fence is one behind an asynchronous copy, which needs none."""
-    return record.kind == cells.NOT_FENCED and (record.other >= len(sites) or sites[record.other].asynchronous)
+    """Whether a missing fence is one behind a bulk copy, which needs none: it goes by the asynchronous proxy too."""
+    if record.kind != cells.NOT_FENCED or record.other >= len(sites):
+        return record.kind == cells.NOT_FENCED
+    form = table().find(sites[record.other].opcode)
+    return form is not None and form.row.kind in ("bulk", "tensor")
 
 
 def _of_mbarrier(record: Record, sites: list[Site]) -> dict[str, Any]:

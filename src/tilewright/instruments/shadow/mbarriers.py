@@ -12,6 +12,7 @@ from tilewright.simt.isa import Form, table
 _FILES = ("mbarriers.c", "bulk.c", "clocks.c")
 _PARTS = (*(bitcode(Path(__file__).with_name(name)) for name in _FILES), *accesses.PARTS)
 _CHANGE = CFunction("tw_shadow_mbarrier", EventKind.MBARRIER, _PARTS)
+_PRODUCT = Handler("tw_shadow_product", needs=_PARTS)
 _BULK = CFunction("tw_shadow_bulk", EventKind.BULK, _PARTS)
 #: Events with one handler each.
 _PLAIN = {
@@ -41,13 +42,20 @@ def is_told(form: Form | None) -> bool:
     return form is not None and form.row.kind in ("mbarrier", "await", "bulk", "tensor")
 
 
+def is_product(form: Form | None) -> bool:
+    """Whether an instruction multiplies what lies in shared memory."""
+    return form is not None and form.row.kind == "warpgroup"
+
+
 def handler(site: Site) -> Handler | None:
-    """The handler of an event of mbarriers or bulk copies, of a proxy fence, or of the end of lanes."""
+    """The handler of an event of mbarriers, bulk copies or products, of a proxy fence, or of the end of lanes."""
     if site.kind in _PLAIN:
         return Handler(_PLAIN[site.kind], needs=_PARTS)
     form = table().find(site.opcode)
     if form is None:
         return None
+    if is_product(form):
+        return _PRODUCT
     if site.kind is EventKind.BULK:
         sides = cells.TO_GLOBAL if form.has("bulk_group") else cells.FROM_GLOBAL if form.has("global") else 0
         sides |= cells.IS_TENSOR * form.has("tensor")

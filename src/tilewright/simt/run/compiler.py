@@ -43,6 +43,7 @@ _RUNTIME = (
     "tw_mma_double",
     "tw_mma_sparse",
     "tw_wgmma",
+    "tw_wgmma_units",
     "tw_tensor_copy",
 )
 _FILES = (

@@ -67,34 +67,35 @@ static uint32_t loaded(struct matrix *m, uint32_t offset, uint32_t bytes)
     return value;
 }
 
-// Four bytes along k of a line.
-static uint32_t chunk_along(struct matrix *m, uint32_t line, uint32_t chunk)
+// Where four bytes along k of a line lie, before they are swizzled.
+static uint32_t offset_along(const struct matrix *m, uint32_t line, uint32_t chunk)
 {
     const uint32_t byte = chunk * 4, pitch = m->units * UNIT_BYTES;
     const uint32_t right = m->units == 1 ? byte / UNIT_BYTES * m->leading + byte % UNIT_BYTES : byte;
-    return loaded(m, m->start + line / LINES * m->stride + line % LINES * pitch + right, 4);
+    return m->start + line / LINES * m->stride + line % LINES * pitch + right;
 }
 
-// The same of a matrix whose lines lie side by side: two elements of 16 bits, a step of k apart.
-static uint32_t chunk_across(struct matrix *m, uint32_t line, uint32_t chunk)
+// Where an element of 16 bits lies in a matrix whose lines lie side by side, before it is swizzled.
+static uint32_t offset_across(const struct matrix *m, uint32_t line, uint32_t k)
 {
     const uint32_t wide = m->units * LINES, pitch = m->units * UNIT_BYTES;  // elements, and bytes, of an atom's step
     const uint32_t by_line = m->units == 1 ? m->stride : m->leading, by_step = m->units == 1 ? m->leading : m->stride;
-    uint32_t value = 0;
-    for (uint32_t i = 0; i < 2; i++) {
-        const uint32_t k = chunk * 2 + i;
-        const uint32_t down = k / LINES * by_step + k % LINES * pitch;
-        value |= loaded(m, m->start + line / wide * by_line + line % wide * 2 + down, 2) << (16 * i);
-    }
-    return value;
+    return m->start + line / wide * by_line + line % wide * 2 + k / LINES * by_step + k % LINES * pitch;
+}
+
+// Four bytes along k of a line.
+static uint32_t chunk_of(struct matrix *m, uint32_t line, uint32_t chunk)
+{
+    if (!m->across)
+        return loaded(m, offset_along(m, line, chunk), 4);
+    return loaded(m, offset_across(m, line, 2 * chunk), 2) | loaded(m, offset_across(m, line, 2 * chunk + 1), 2) << 16;
 }
 
 // A register of a fragment: lane l has chunk l % 4 of line l / 4.
 static void fill(struct matrix *m, uint32_t *lanes, uint32_t line, uint32_t chunk, uint32_t flips)
 {
     for (uint32_t lane = 0; lane < TW_LANES; lane++) {
-        const uint32_t l = line + lane / CHUNKS, c = chunk + lane % CHUNKS;
-        lanes[lane] = (m->across ? chunk_across(m, l, c) : chunk_along(m, l, c)) ^ flips;
+        lanes[lane] = chunk_of(m, line + lane / CHUNKS, chunk + lane % CHUNKS) ^ flips;
     }
 }
 
@@ -116,6 +117,21 @@ static bool blamed(struct tw_context *context, const struct tw_warp *warp, uint3
     const uint64_t address = m->outside - 1;
     tw_fault(context, warp, site, 1, &address, 1);
     return true;
+}
+
+// Where the 32 units of 16 bytes lie that hold 16 lines of a matrix, for those who look on: eight of an atom after eight.
+// The lines of A are those of the warp.
+void tw_wgmma_units(const struct tw_context *context, const struct tw_warp *warp, uint64_t descriptor, uint32_t bits,
+                    uint32_t across, uint32_t line, uint32_t of_warp, uint64_t *offsets)
+{
+    const struct matrix m = matrix_at(context, 0, descriptor, bits, across != 0);
+    const uint32_t first = of_warp ? warp->index % 4 * 2 * LINES : line;
+    for (uint32_t lane = 0; lane < TW_LANES; lane++) {
+        const uint32_t outer = lane / 16, inner = lane % 16;
+        const uint32_t at = m.across ? offset_across(&m, first + outer * LINES, inner)
+                                     : offset_along(&m, first + inner, outer * CHUNKS);
+        offsets[lane] = swizzled(&m, at);
+    }
 }
 
 // `results` hold D as it was; `held` is A's registers, or null where a descriptor says where it lies.

@@ -12,12 +12,16 @@ from tilewright.ptx import tree
 from tilewright.ptx.printing import operand_text
 from tilewright.simt.events import EventKind, Site
 from tilewright.simt.isa.warpgroup import columns
+from tilewright.simt.translate.access import Access
+from tilewright.simt.translate.access_events import notify
 from tilewright.simt.translate.code import LANES, Value
 from tilewright.simt.translate.emitter import Emitter
 from tilewright.simt.translate.graph import Op
 from tilewright.simt.translate.state import WGMMA
 
 _REGISTER_BYTES = 4 * LANES
+#: Of the atoms that a matrix in shared memory is made of.
+_ATOM_LINES = 8
 
 
 def emit_product(emitter: Emitter, op: Op) -> list[Value]:
@@ -41,11 +45,37 @@ def emit_product(emitter: Emitter, op: Op) -> list[Value]:
     where = ("ptr %context", "ptr %warp", f"i32 {site}", "ptr %shared", _place(emitter, 0), f"ptr {held}")
     shape = (f"i32 {columns(op.form)}", *(f"i32 {x}" for x in op.form.row.emit(op.form)), flags)
     on = code.label("on")
-    failed = code.invoke("tw_wgmma", "i1", *where, a, _descriptor(emitter, right), *shape)
+    b = _descriptor(emitter, right)
+    failed = code.invoke("tw_wgmma", "i1", *where, a, b, *shape)
     code.branch_if(Value(failed, "i1"), "fault", on, likely=False)
     code.place(on)
+    if emitter.instruments:
+        if held == "null":
+            _tell(emitter, op, a, signs[2:3], 2 * _ATOM_LINES, of_warp=True)
+        _tell(emitter, op, b, signs[2:][-1:], columns(op.form), of_warp=False)
     places = [_place(emitter, index) for index in range(len(old.items))]
     return [code.op(f"load <{LANES} x i32>, {place}, align 64", "i32", LANES) for place in places]
+
+
+def _tell(emitter: Emitter, op: Op, descriptor: Value, across: list[Any], lines: int, *, of_warp: bool) -> None:
+    """Notify instruments of the bytes of a matrix, 16 lines at a time, as if each lane read 16 of them."""
+    code, outer = emitter.code, emitter.mask
+    is_across = bool(across) and across[0].value == 1
+    access = Access(op, "shared", tree.Immediate(0), 0, 1, "b128", False, False)
+    rest = 0x0000FFFF if is_across else 0x00FF00FF  # of units that eight lines take
+    for line in range(0, lines, 2 * _ATOM_LINES):
+        shape = (f"i32 {_bits(op)}", f"i32 {int(is_across)}", f"i32 {line}", f"i32 {int(of_warp)}")
+        code.invoke("tw_wgmma_units", "void", "ptr %context", "ptr %warp", descriptor, *shape, "ptr %addresses")
+        offsets = code.op(f"load <{LANES} x i64>, ptr %addresses, align 64", "i64", LANES)
+        if line + _ATOM_LINES == lines:
+            emitter.mask = code.and_(outer, code.const("i32", rest))
+        notify(emitter, access, offsets)
+    emitter.mask = outer
+
+
+def _bits(op: Op) -> int:
+    """Of an element in shared memory."""
+    return 256 // int(op.form["shape"].rpartition("k")[2])
 
 
 def _descriptor(emitter: Emitter, operand: tree.Operand) -> Value:
