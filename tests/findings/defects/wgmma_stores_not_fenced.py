@@ -19,7 +19,7 @@ __device__ float product(const unsigned short *ones) {
     return d[0];
 }
 
-__global__ void without_fence(const unsigned short *x, float *out) {
+__global__ void product_without_fence(const unsigned short *x, float *out) {
     __shared__ alignas(128) unsigned short tile[64 * 16];
     for (int i = threadIdx.x; i < 64 * 16; i += 128)
         tile[i] = x[i];
@@ -27,7 +27,7 @@ __global__ void without_fence(const unsigned short *x, float *out) {
     out[threadIdx.x] = product(tile);
 }
 
-__global__ void with_fence(const unsigned short *x, float *out) {
+__global__ void product_with_fence(const unsigned short *x, float *out) {
     __shared__ alignas(128) unsigned short tile[64 * 16];
     for (int i = threadIdx.x; i < 64 * 16; i += 128)
         tile[i] = x[i];
@@ -47,6 +47,8 @@ def reference(x, out):
 
 
 CASES = (
-    Case("without_fence", cuda_cpp(__file__, SOURCE, "without_fence"), 1, 128, arguments, defective=True),
-    Case("with_fence", cuda_cpp(__file__, SOURCE, "with_fence"), 1, 128, arguments, reference),
+    Case(
+        "product_without_fence", cuda_cpp(__file__, SOURCE, "product_without_fence"), 1, 128, arguments, defective=True
+    ),
+    Case("product_with_fence", cuda_cpp(__file__, SOURCE, "product_with_fence"), 1, 128, arguments, reference),
 )
