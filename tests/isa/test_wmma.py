@@ -193,3 +193,43 @@ def test_check_finds_lines_beyond_the_array():
     assert [f.opcode.rpartition(".")[0] for f in found if f.code == "TW101"] == [
         "wmma.load.a.sync.aligned.row.m16n16k16.global"
     ]
+
+
+#: A product of float16 or tf32 by `wmma`, and by the products of `mma` that the assembler makes of it.
+PARTS = {
+    "f16": ("m16n16k16", ".f32.f32", "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", 4, 2, 1),
+    "tf32": ("m16n16k8", ".f32.tf32.tf32.f32", "mma.sync.aligned.m16n8k4.row.col.f32.tf32.tf32.f32", 2, 1, 2),
+}
+
+
+@pytest.mark.parametrize("gpu", ["a100", "h100"])
+@pytest.mark.parametrize("type_", PARTS)
+def test_bits_are_those_of_the_products_that_it_consists_of(type_, gpu):
+    shape, types, part, of_a, of_b, steps = PARTS[type_]
+    k = extents(shape)["a"][1]
+    rng = np.random.default_rng(6)
+    dtype = TYPES[type_]
+    a, b = ((rng.standard_normal(s) * 2.0 ** rng.integers(-6, 6, s)).astype(dtype) for s in ((16, k), (k, 16)))
+    if type_ == "tf32":
+        a, b = ((each.view(np.uint32) & 0xFFFFE000).view(np.float32) for each in (a, b))
+    c = rng.standard_normal((16, 16)).astype(np.float32)
+    loads = [move(x, "row", shape, t, f"[%p{x}]", 0) for x, t in (("a", type_), ("b", type_), ("c", "f32"))]
+    stores = move("d", "row", shape, "f32", "[%pd]", 0)
+    form = isa.table().find(f"wmma.mma.sync.aligned.row.row.{shape}{types}")
+    whole = f"{form.name} " + ", ".join(registers(form, x, x) for x in "dabc") + ";"
+    parts = [f"mov.b32 %d{i}, %c{i};" for i in range(8)]
+    for tile, step in itertools.product(range(2), range(steps)):
+        lists = [
+            [f"%a{step * of_a + i}" for i in range(of_a)],
+            [f"%b{(tile * steps + step) * of_b + i}" for i in range(of_b)],
+            [f"%d{4 * tile + i}" for i in range(4)],
+        ]
+        braces = ["{" + ", ".join(names) + "}" for names in lists]
+        parts.append(f"{part} {braces[2]}, {braces[0]}, {braces[1]}, {braces[2]};")
+    results = []
+    for body in ([whole], parts):
+        d = np.zeros((16, 16), np.float32)
+        launch(Program.from_ptx(HEAD + "\n".join([*loads, *body, stores]) + "\nret; }"), 1, 32, (a, b, c, d), gpu=gpu)
+        results.append(d)
+    np.testing.assert_array_equal(*(d.view(np.uint32) for d in results))
+    np.testing.assert_allclose(results[0], a.astype(np.float64) @ b.astype(np.float64) + c, rtol=1e-3, atol=1e-2)

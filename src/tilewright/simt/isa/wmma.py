@@ -143,6 +143,7 @@ class Tiles:
     turned: bool  #: Whether they are of the transposed matrices.
     across: int  #: How many tiles of its A (down) and of its B (across) there are.
     down: int
+    steps: int  #: How many products along k a tile is, one after the other.
 
 
 def _factors(form: Form) -> tuple[str, str]:
@@ -160,13 +161,14 @@ def _product_counts(form: Form) -> Mapping[str, int]:
 
 
 def _tiles(form: Form, name: str) -> Tiles:
+    """The products of a form; of tf32 the assembler makes two along k (HMMA.1684), of all others one."""
+    type_ = _factors(form)[0]
     m, n, _ = _extents(form["shape"])
-    rows_of, columns_of, k = _INNER[bits_of(_factors(form)[0])]
-    turned = m < rows_of
+    high, wide, k = _INNER[bits_of(type_)]
+    turned, steps = m < high, 2 if type_ == "tf32" else 1
     down, across = (n, m) if turned else (m, n)
-    return Tiles(
-        f"mma.sync.aligned.m{rows_of}n{columns_of}k{k}.row.col{name}", turned, across // columns_of, down // rows_of
-    )
+    inner = f"mma.sync.aligned.m{high}n{wide}k{k // steps}.row.col{name}"
+    return Tiles(inner, turned, across // wide, down // high, steps)
 
 
 _product = functools.partial(

@@ -115,9 +115,12 @@ def emit_product(emitter: Emitter, op: Op) -> list[Value]:
     counts, found = inner.lists, []
     for tile in range(tiles.down * tiles.across):
         of_a, of_b = (tile if many > 1 else 0 for many in (tiles.down, tiles.across))
-        parts = [(a, of_a, "a"), (b, of_b, "b"), (c, tile, "c")]
-        values = [v for held, number, letter in parts for v in held[number * counts[letter] :][: counts[letter]]]
-        found += run(emitter, inner, values, counts["d"])
+        sums = c[tile * counts["c"] :][: counts["c"]]
+        for step in range(tiles.steps):
+            left = a[(of_a * tiles.steps + step) * counts["a"] :][: counts["a"]]
+            right = b[(of_b * tiles.steps + step) * counts["b"] :][: counts["b"]]
+            sums = run(emitter, inner, [*left, *right, *sums], counts["d"])
+        found += sums
     return found if inner["dtype"] == form["dtype"] else _narrowed(emitter, found)
 
 
