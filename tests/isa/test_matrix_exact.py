@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from fragments import extents, gathered, spread
 from matrix_batch import run
+from narrow_hosts import use_host
 
 INTEGERS = [
     *itertools.product(("m8n8k16", "m16n8k16", "m16n8k32"), ("s8", "u8"), ("s8", "u8")),
@@ -107,3 +108,12 @@ def test_other_roundings_are_refused(name):
     from tilewright.simt import isa
 
     assert isa.table().find(f"mma.sync.aligned.m8n8k4.row.col.{name}.f64.f64.f64.f64") is None
+
+
+@pytest.mark.parametrize("host", ["avx2", "sse"])
+def test_narrow_hosts_give_the_same(host, monkeypatch):
+    use_host(monkeypatch.setattr, host)
+    for shape, of_a, of_b in INTEGERS[::5]:
+        test_integers(shape, of_a, of_b, ".satfinite", 4)
+    test_bits("m16n8k256", "xor", 4)
+    test_doubles_are_chains_of_fused_multiply_adds("m16n8k16", "", True, 3)

@@ -123,7 +123,7 @@ static void test_integers_saturate_or_wrap(void)
 {
     static const struct tw_context context;
     ALIGNED uint32_t sources[6 * TW_LANES];
-    ALIGNED int32_t results[4 * TW_LANES];
+    ALIGNED uint32_t results[4 * TW_LANES];
     for (uint32_t i = 0; i < 2 * TW_LANES; i++)
         sources[i] = 0x7f7f7f7f;
     for (uint32_t i = 2 * TW_LANES; i < 4 * TW_LANES; i++)
@@ -131,7 +131,7 @@ static void test_integers_saturate_or_wrap(void)
     tw_mma_integer(&context, results, sources, 8, 16, 8, SIGNED_A | SIGNED_B | SATURATE);
     CHECK(results[0] == INT32_MAX);
     tw_mma_integer(&context, results, sources, 8, 16, 8, SIGNED_A | SIGNED_B);
-    CHECK(results[5] == (int32_t)(0x7ffffff0u + 16 * 127 * 127));
+    CHECK(results[5] == 0x7ffffff0u + 16 * 127 * 127);
 }
 
 int main(void)

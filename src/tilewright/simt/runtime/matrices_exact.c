@@ -1,53 +1,64 @@
 // Products of matrices of integers, bits and float64 by a warp, which are the same on every GPU: D = A B + C.
 
-#include "fragments.h"
+#include "fused.h"
 #include "instrument.h"
 #include "runtime.h"
 
 enum {
-    MOST_ROWS = 16,
-    MOST_K = 64,  // of elements of 4 bits
+    INTEGER_STEPS_MOST = 16,
     SIGNED_A = 1,
     SIGNED_B = 2,
     SATURATE = 4,
 };
 
-typedef int32_t columns32 __attribute__((vector_size(32), aligned(32)));
-
-static int32_t integer_of(uint32_t word, uint32_t which, uint32_t bits, bool is_signed)
+// Element `which` of each of sixteen words.
+static inline words integers_of(words bits, uint32_t which, uint32_t width, bool is_signed)
 {
-    const int32_t value = (int32_t)part_of(word, which, bits);
-    return is_signed && value >> (bits - 1) ? value - (1 << bits) : value;
+    const words left = bits << (32 - (which + 1) * width);
+    return is_signed ? (words)((integers)left >> (int32_t)(32 - width)) : left >> (32 - width);
 }
 
-static int32_t accumulated(int32_t c, int32_t sum, bool saturate)
+static inline words accumulated(words c, words sum, bool saturate)
 {
-    const int64_t exact = (int64_t)c + sum;
-    if (!saturate)
-        return (int32_t)exact;
-    return exact > INT32_MAX ? INT32_MAX : exact < INT32_MIN ? INT32_MIN : (int32_t)exact;
+    const words wrapped = c + sum;
+    const integers overflows = (integers)((c ^ wrapped) & (sum ^ wrapped)) < 0;
+    const integers most = (integers)c >> 31 ^ INT32_MAX;
+    return saturate ? (words)chosen(overflows, most, (integers)wrapped) : wrapped;
 }
 
-// Elements of 8 or 4 bits. `k` products fit 32 bits with ease.
-void tw_mma_integer(const struct tw_context *context, int32_t *results, const uint32_t *sources, uint32_t rows,
+#define MULTIPLIED(place)                                                                                              \
+    {                                                                                                                  \
+        const words x = OF_QUAD(of_a, place);                                                                          \
+        even += x * four_from(&of_b[step][0], place);                                                                  \
+        odd += x * four_from(&of_b[step][1], place);                                                                   \
+    }
+
+// Elements of 8 or 4 bits, four rows at a time. `k` products fit 32 bits with ease.
+void tw_mma_integer(const struct tw_context *context, uint32_t *results, const uint32_t *sources, uint32_t rows,
                     uint32_t k, uint32_t bits, uint32_t flags)
 {
-    const uint32_t each = 32 / bits, apart = rows / 8;
-    const uint32_t *b = sources + rows * k / each;
-    const int32_t *c = (const int32_t *)(b + COLUMNS * k / each);
-    columns32 of_b[MOST_K];
-    for (uint32_t column = 0; column < COLUMNS; column++)
-        for (uint32_t i = 0; i < k; i++)
-            of_b[i][column] = integer_of(b[word_along(column, i, each, 1)], i % each, bits, flags & SIGNED_B);
-    for (uint32_t row = 0; row < rows; row++) {
-        const uint32_t *a = sources + row / 8 * TW_LANES;
-        columns32 sum = {0};
-        for (uint32_t i = 0; i < k; i++)
-            sum += integer_of(a[word_along(row, i, each, apart)], i % each, bits, flags & SIGNED_A) * of_b[i];
-        for (uint32_t column = 0; column < COLUMNS; column++) {
-            const uint32_t at = word_of_result(row, column, 0);
-            results[at] = accumulated(c[at], sum[column], flags & SATURATE);
+    const uint32_t each = 32 / bits, apart = rows / 8, steps = k / CHUNKS;
+    const uint32_t *b = sources + rows * k / each, *c = b + COLUMNS * k / each;
+    words of_b[INTEGER_STEPS_MOST][2];
+    for (uint32_t step = 0; step < steps; step++) {
+        const uint32_t *at = b + step / each * TW_LANES;
+        const words low = integers_of(words_at(at), step % each, bits, flags & SIGNED_B);
+        const words high = integers_of(words_at(at + 16), step % each, bits, flags & SIGNED_B);
+        of_b[step][0] = COLUMNS_OF(0, low, high);
+        of_b[step][1] = COLUMNS_OF(1, low, high);
+    }
+    for (uint32_t group = 0; group < rows / 4; group++) {
+        const uint32_t half = group % 2 * 16, lower = group / 2, at = lower * 2 * TW_LANES + half;
+        words even = {0}, odd = {0};
+        for (uint32_t step = 0; step < steps; step++) {
+            const words found = words_at(sources + (step / each * apart + lower) * TW_LANES + half);
+            const words of_a = integers_of(found, step % each, bits, flags & SIGNED_A);
+            MULTIPLIED(0) MULTIPLIED(1) MULTIPLIED(2) MULTIPLIED(3)
         }
+        even = accumulated(words_at(c + at), even, flags & SATURATE);
+        odd = accumulated(words_at(c + at + TW_LANES), odd, flags & SATURATE);
+        __builtin_memcpy(results + at, &even, sizeof even);
+        __builtin_memcpy(results + at + TW_LANES, &odd, sizeof odd);
     }
 }
 
