@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import resources
 from types import MappingProxyType
 from typing import Any
@@ -90,6 +90,10 @@ class Gpu:
         Multiply-adds a clock a multiprocessor, outside tensor cores.
     special_per_clock : int or None
         Reciprocals, roots, exponentials, logarithms, sines and cosines (approximate, float32), where published.
+    tensor_per_clock : mapping of str to int
+        Multiply-adds a clock a multiprocessor in tensor cores, dense, by the format of the elements.
+    tensor_float32_share : float
+        What part of it sums in float32 reach.
     peak_fp32_tflops : float
         As the vendor prints it; :meth:`peak_gflops` computes it.
     """
@@ -127,6 +131,8 @@ class Gpu:
     fp16_per_clock: int
     int32_per_clock: int
     peak_fp32_tflops: float
+    tensor_per_clock: MappingProxyType[str, int] = field(hash=False)
+    tensor_float32_share: float = 1.0
     special_per_clock: int | None = None
     l1_bytes_per_clock: float | None = None
     l2_bytes_per_clock: float | None = None
@@ -275,6 +281,7 @@ def _record(key: str, fields: dict[str, Any], architectures: dict[str, dict[str,
     capability = fields["compute_capability"]
     major, minor = map(int, capability.split("."))
     data = architectures[capability] | fields | {"compute_capability": (major, minor)}
+    data["tensor_per_clock"] = MappingProxyType(data["tensor_per_clock"])
     data["shared_steps_kib"] = tuple(data["shared_steps_kib"])
     return Gpu(key=key, launch=launch_limits(), **data)
 

@@ -26,6 +26,8 @@ class Timing:
     start: int  #: From a block's end to the next one's first instruction.
     special_result: int  #: From issue until a special unit's result can be used.
     special_read: int  #: From issue until its operands are read.
+    float64_product: int  #: From issue until a tensor core's product of float64 can be used.
+    mma_share: float  #: Of the tensor cores' rate that products of a warp's registers reach.
     launch_us: float  #: Microseconds of a launch without its blocks.
     result: MappingProxyType[str, tuple[int, int, int]]  #: From issue until a result can be used, by kind of memory.
     read: MappingProxyType[str, tuple[int, int, int]]  #: From issue until operands are read, by kind of access.
@@ -66,4 +68,4 @@ def _timings() -> MappingProxyType[str, Timing]:
     every = data.pop("every")
     for name in ("result", "read"):
         every[name] = MappingProxyType({kind: tuple(row) for kind, row in every[name].items()})
-    return MappingProxyType({capability: Timing(**every, **fields) for capability, fields in data.items()})
+    return MappingProxyType({capability: Timing(**(every | fields)) for capability, fields in data.items()})

@@ -25,6 +25,10 @@ from tilewright.programs.disassembler import Instruction
 
 #: What differences cost: of an instruction counted one each, and of another; and what an instruction costs.
 _COUNTED, _NEAR, _SHORT = 1.0, 0.03, 1e-6
+#: So much of it counts for lines that stand in several blocks, as copies or as parts that follow one another.
+_SPLIT = 0.05
+#: What going back costs: of two flows that agree equally well, a warp enters a loop wherever it comes by.
+_BACK = 1e-8
 NONE = 1e-6  #: Less is no flow.
 END = -1
 #: Of all work, the part that warps may have done which count as idle.
@@ -184,12 +188,16 @@ def _wanted(
         for parts, counts in _alike(places, executed):
             middle = float(np.median(counts))
             factors = {edge: copies for block, copies in parts.items() for edge in outs[block]}
-            yield factors, middle, weight * len(counts) / max(1.0, middle) ** 0.5
+            sure = 1.0 if weight == _COUNTED or len(parts) == 1 else _SPLIT
+            yield factors, middle, sure * weight * len(counts) / max(1.0, middle) ** 0.5
 
 
 def _agreeing(ways: Graph, wanted: Sequence[_Wanted], deadline: Deadline) -> npt.NDArray[np.float64]:
     """The flow whose differences from what is wanted cost least."""
-    costs = [_SHORT * (ways.blocks[source][1] - ways.blocks[source][0]) for source, _ in ways.edges]
+    costs = [
+        _SHORT * (ways.blocks[source][1] - ways.blocks[source][0]) + _BACK * (target != END and target <= source)
+        for source, target in ways.edges
+    ]
     equations: list[Equation] = []
     for block in range(len(ways.blocks)):
         leaves, comes = set(ways.out(block)), set(ways.into(block))

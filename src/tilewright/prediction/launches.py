@@ -68,8 +68,8 @@ def predict(
     ArgumentValueError
         The clock is no positive whole number.
     CompileError
-        The machine code has what the model does not know: tensor cores, textures, bulk copies, jump tables. Or the
-        PTX is made for a newer compute capability than the GPU's.
+        The machine code has what the model does not know: asynchronous tensor cores, textures, bulk copies, jump
+        tables. Or the PTX is made for a newer compute capability than the GPU's.
     MissingExtraError
         The assembler or the disassembler is not installed.
     TilewrightError
@@ -178,7 +178,7 @@ def of_work(
 
 
 def _limiter(found: multiprocessor.Simulated) -> str:
-    """The stage of memory that always works, else issue where it takes most clocks, else what was waited for most."""
+    """The stage that always works, else issue where it takes most clocks, else what was waited for most."""
     stage = max(found.busy, key=lambda name: found.busy[name])
     if found.busy[stage] >= _BUSY:
         return {"requests": "memory instructions", "data": "shared memory and L1 bandwidth"}.get(stage, stage)

@@ -47,6 +47,13 @@ static void look_ahead(const struct tw_sm *sm, struct tw_sm_warp *warp)
             warp->at = warp->counters[n];
             warp->why = warp->causes[n];
         }
+    if (next->kind == TW_SM_AWAIT && warp->committed > next->pending) {
+        uint64_t until = warp->groups[(warp->committed - next->pending - 1) % TW_SM_GROUPS];
+        if (until > warp->at) {
+            warp->at = until;
+            warp->why = TW_SM_WAITED_GLOBAL;
+        }
+    }
 }
 
 // The first clock at which a warp's next instruction can issue, and what holds it back until then.
@@ -61,7 +68,7 @@ static uint64_t ready_at(const struct tw_sm *sm, const struct tw_sm_partition *p
         at = partition->pipes[pipe];
         *cause = TW_SM_WAITED_PIPE;
     }
-    if (next->kind >= TW_SM_SHARED && next->kind <= TW_SM_STORE) {
+    if (next->kind >= TW_SM_SHARED && next->kind <= TW_SM_COPY) {
         uint64_t left = partition->queue[partition->queued % sm->queue_places];
         if (left > at) {
             at = left;
@@ -184,7 +191,11 @@ static void access_memory(struct tw_sm *sm, struct tw_sm_partition *partition, s
     partition->address = address + (double)sm->address_clocks;
     double request = take(&sm->requests, &sm->busy[0], address, (double)sm->request_clocks);
     partition->queue[partition->queued++ % sm->queue_places] = (uint64_t)request + sm->leave_clocks;
-    count(warp, code->sets, served(sm, code, request), cause_of(code->kind));
+    double end = served(sm, code, request);
+    if (code->kind == TW_SM_COPY)
+        warp->copied = (uint64_t)later((double)warp->copied, end + 0.999);
+    else
+        count(warp, code->sets, end, cause_of(code->kind));
     count(warp, code->frees, request + code->read_clocks, TW_SM_WAITED_QUEUE);
 }
 
@@ -249,6 +260,8 @@ static void issue(struct tw_sm *sm, struct tw_sm_partition *partition, struct tw
     warp->position++;
     if (pipe < TW_SM_PIPES)
         partition->pipes[pipe] = sm->clock + code->interval;
+    if (pipe == TW_SM_TENSOR)
+        sm->busy[5] += (double)code->interval / (double)TW_SM_PARTITIONS;
     switch (code->kind) {
     case TW_SM_SPECIAL:
         count(warp, code->sets, (double)(sm->clock + code->result_clocks), TW_SM_WAITED_SPECIAL);
@@ -257,12 +270,16 @@ static void issue(struct tw_sm *sm, struct tw_sm_partition *partition, struct tw
     case TW_SM_SHARED:
     case TW_SM_LOAD:
     case TW_SM_STORE:
+    case TW_SM_COPY:
         access_memory(sm, partition, warp, code);
         break;
     case TW_SM_BARRIER:
         warp->waiting = 1;
         sm->arrived[warp->block]++;
         pass_barrier(sm, warp->block);
+        break;
+    case TW_SM_COMMIT:
+        warp->groups[warp->committed++ % TW_SM_GROUPS] = warp->copied;
         break;
     default:
         read_registers(sm, partition, code, number);

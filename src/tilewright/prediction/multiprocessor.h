@@ -7,13 +7,17 @@
 
 enum {
     // What an instruction does: latency known to the compiler; a special unit; shared memory; a load from global or
-    // local memory; a store or an atomic there; the block's barrier.
+    // local memory; a store or an atomic there; a copy from there to shared memory, which the warp does not wait for;
+    // the block's barrier; the end of a group of copies; a wait for groups.
     TW_SM_FIXED = 0,
     TW_SM_SPECIAL = 1,
     TW_SM_SHARED = 2,
     TW_SM_LOAD = 3,
     TW_SM_STORE = 4,
-    TW_SM_BARRIER = 5,
+    TW_SM_COPY = 5,
+    TW_SM_BARRIER = 6,
+    TW_SM_COMMIT = 7,
+    TW_SM_AWAIT = 8,
 
     // What a partition's clocks went to: an instruction, or what the warp that was ready next had waited for.
     TW_SM_ISSUED = 0,
@@ -28,7 +32,9 @@ enum {
     TW_SM_WAITED_NOTHING = 9,   // there is no warp
     TW_SM_CAUSES = 10,
 
-    TW_SM_PIPES = 8,     // of a partition
+    TW_SM_PIPES = 9,     // of a partition
+    TW_SM_TENSOR = 8,    // the pipe of tensor cores
+    TW_SM_GROUPS = 16,   // most groups of copies that a warp waits for one by one
     TW_SM_OPERANDS = 3,  // of an instruction
     TW_SM_BANKS = 2,     // of the registers
     TW_SM_COUNTERS = 6,  // dependence counters of a warp; 7 in their place: none
@@ -45,6 +51,7 @@ struct tw_sm_instruction {
     uint32_t sets;   // the counter that its result frees
     uint32_t frees;  // the counter that reading its operands frees
     uint32_t waits;  // counters that it waits for, a bit each
+    uint32_t pending;  // newest groups of copies that it does not wait for
     uint32_t reuse;  // operands kept for the next instruction, a bit each
     uint32_t result_clocks;  // until the result is there, and until the operands are read: from the issue, of
     uint32_t read_clocks;    // memory from the request
@@ -62,6 +69,9 @@ struct tw_sm_warp {
     uint64_t at;   // when its own instructions let the next one issue
     uint64_t counters[TW_SM_COUNTERS];  // clocks at which they are free
     uint32_t causes[TW_SM_COUNTERS];    // what they wait for
+    uint64_t copied;  // when its last copy has ended
+    uint64_t groups[TW_SM_GROUPS];  // when the copies of each group have
+    uint64_t committed;             // groups
     uint32_t why;  // what `at` waits for
     uint32_t block;
     uint32_t live;
@@ -110,7 +120,7 @@ struct tw_sm {
     double data;
     double l2;
     double dram;
-    double busy[5];   // clocks that they were taken
+    double busy[6];   // clocks that they were taken, and of tensor cores, a quarter each
     uint64_t clocks[TW_SM_CAUSES];  // of all partitions
     struct tw_sm_partition partitions[TW_SM_PARTITIONS];
 };

@@ -11,6 +11,10 @@
   takes a request of all partitions every one or two clocks, in the order of issue. Shared memory then takes a clock a
   wavefront. The first level looks up a line a clock, and moves 128 bytes. What it has not comes from the second level
   or from memory, at this multiprocessor's share of their rates, after their latency.
+- **Copies** to shared memory take what a load takes and what a store there takes. The warp goes on; it waits where it
+  waits for a group of copies.
+- **Tensor cores** take a product of matrices of one warp at a time. The compiler's stall counts say when its result is
+  there, but for float64.
 - **Blocks.** A block's place is taken by the next one when its last warp has ended.
 
 Left out: instruction caches, constant caches, and paths that differ between warps or lanes: every warp takes one mean
@@ -52,11 +56,13 @@ CAUSES = (
     ISSUE, "dependent arithmetic", "arithmetic pipes", "register ports", "memory instructions",
     "shared memory latency", "global memory latency", "special functions", "barriers", "too few warps",
 )  # fmt: skip
-STAGES = ("requests", "first level", "data", "second level", "memory")
+STAGES = ("requests", "first level", "data", "second level", "memory", "tensor cores")
 #: Issuing clocks between looks at Ctrl-C and at the deadline.
 _SLICE = 1 << 18
 _WORD_BYTES = 4
 _WIDTH = re.compile(r"\.(128|64)\b")
+#: Of matrices of 8 x 8, which a warp loads up to four of: 4 bytes a lane each.
+_MATRICES = re.compile(r"\.MT?88\.(\d)\b")
 _REGISTER = re.compile(r"[-|~]*R(\d+)")
 
 
@@ -157,17 +163,24 @@ def lower(code: Sequence[Instruction], sites: Mapping[int, Requests], gpu: Gpu, 
     records = np.zeros(len(code), _CODE)
     records["operands"] = -1
     times = timing(gpu)
+    groups = {one.sets for one in code if opcodes.row(one.name).group == "commit"}
     for one, record in zip(code, records, strict=True):
-        taken = pipes.taken(one.name, gpu)
+        taken = pipes.taken(one.opcode, gpu)
         record["pipes"], record["interval"] = taken.pipes, taken.interval
         record["stall"], record["yields"] = one.stall, one.yields
         record["sets"], record["frees"], record["waits"], record["reuse"] = one.sets, one.frees, one.waits, one.reuse
         site = sites.get(one.ptx_line, Requests(0.0))
         row = opcodes.row(one.name)
+        if row.access and _never(one, sites):
+            continue
         if row.access.startswith("shared"):
             _shared(record, one, site, gpu, times)
         elif row.access:
             _global(record, one, site, gpu, clock_mhz)
+        elif row.pipe == "tensor":
+            _product(record, one, taken, times)
+        elif row.group:
+            _group(record, one, groups)
         elif row.pipe == "special" and (one.sets, one.frees) != (NO_COUNTER, NO_COUNTER):
             record["kind"] = _NUMBERS["TW_SM_SPECIAL"]
             record["result_clocks"], record["read_clocks"] = times.special_result, times.special_read
@@ -176,6 +189,11 @@ def lower(code: Sequence[Instruction], sites: Mapping[int, Requests], gpu: Gpu, 
         else:
             record["operands"] = _registers(one)
     return records
+
+
+def _never(one: Instruction, sites: Mapping[int, Requests]) -> bool:
+    """Whether its predicate is always false: the assembler's own, or where no lane asked memory for anything."""
+    return one.guard == "@!PT" or bool(one.guard and one.ptx_line in sites and not sites[one.ptx_line].asked)
 
 
 def _shared(record: Any, one: Instruction, site: Requests, gpu: Gpu, times: Timing) -> None:
@@ -193,16 +211,36 @@ def _global(record: Any, one: Instruction, site: Requests, gpu: Gpu, clock_mhz: 
     times = timing(gpu)
     size = _lane_bytes(one)
     access = opcodes.row(one.name).access
+    kind = "load" if access == "copy" else access
     record["kind"] = _NUMBERS[f"TW_SM_{access.upper()}"]
     record["result_clocks"] = _result(times, "global", size)
-    record["read_clocks"] = times.latency("read", f"global_{access}", size) - times.lead
+    record["read_clocks"] = times.latency("read", f"global_{kind}", size) - times.lead
     record["tags"] = site.lines
     moved = max(site.sectors * SECTOR_BYTES, size * WARP_LANES)
     record["wavefronts"] = moved / (gpu.l1_bytes_per_clock or WAVEFRONT_BYTES)
+    if access == "copy":  # written to shared memory, and past the first level (cp.async.cg) not read there
+        written = site.wavefronts * WAVEFRONT_BYTES / gpu.shared_bytes_per_clock
+        record["wavefronts"] = written + (0.0 if ".BYPASS" in one.opcode else record["wavefronts"])
     record["l2_sectors"], record["dram_sectors"] = site.l2_sectors, site.dram_sectors
     far = site.dram_sectors / site.l2_sectors if site.l2_sectors else 0.0
     beyond = (times.dram - times.l2) * clock_mhz / gpu.boost_mhz
     record["miss_clocks"] = times.l2 + far * beyond
+
+
+def _product(record: Any, one: Instruction, taken: pipes.Taken, times: Timing) -> None:
+    """Of matrices: by a counter where the compiler does not know its latency, as of float64."""
+    if (one.sets, one.frees) != (NO_COUNTER, NO_COUNTER):
+        record["kind"] = _NUMBERS["TW_SM_SPECIAL"]
+        record["result_clocks"] = max(taken.interval, times.float64_product)
+        record["read_clocks"] = times.special_read
+
+
+def _group(record: Any, one: Instruction, groups: set[int]) -> None:
+    """The end of a group of copies, or a wait for all but the newest few, on the counter that the ends name."""
+    if opcodes.row(one.name).group == "commit":
+        record["kind"] = _NUMBERS["TW_SM_COMMIT"]
+    elif ".LE" in one.opcode and int(one.operands[0].removeprefix("SB")) in groups:
+        record["kind"], record["pending"] = _NUMBERS["TW_SM_AWAIT"], int(one.operands[1], 16)
 
 
 def _result(times: Timing, kind: str, size: int) -> int:
@@ -211,6 +249,8 @@ def _result(times: Timing, kind: str, size: int) -> int:
 
 
 def _lane_bytes(one: Instruction) -> int:
+    if matrices := _MATRICES.search(one.opcode):
+        return _WORD_BYTES * int(matrices[1])
     match = _WIDTH.search(one.opcode)
     return int(match[1]) // 8 if match else 4
 

@@ -16,7 +16,9 @@ class Opcode:
     """A row of the table."""
 
     pipe: str  #: What takes it.
-    access: str = ""  #: Of memory: `shared_load`, `shared_store`, `load` or `store`.
+    access: str = ""  #: Of memory: `shared_load`, `shared_store`, `load`, `store` or `copy`.
+    elements: str = ""  #: Of tensor cores: the format of what is multiplied, where no modifier says another.
+    group: str = ""  #: Of asynchronous copies: `commit` ends a group, `wait` waits for some.
     flow: str = (
         ""  #: Where a warp goes on, if not behind it: `branch`, `indirect`, `call`, `return`, `exit`, `barrier`.
     )

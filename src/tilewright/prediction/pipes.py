@@ -1,7 +1,8 @@
 """Which pipe of a multiprocessor's partition takes a machine instruction, and for how long.
 
 A pipe of 16 lanes takes a warp's instruction in two clocks. Where a GPU does 128 float32 multiply-adds a clock, each of
-its four partitions has two such pipes, of which one multiplies integers too.
+its four partitions has two such pipes, of which one multiplies integers too. A tensor core takes a product of matrices
+for as long as its multiply-adds take at the GPU's rate for their formats.
 
 Sources: the vendor's white papers (Volta, Turing, Ampere, Ada, Hopper, Blackwell: figures of the multiprocessor); CUDA
 C++ Best Practices Guide, "Throughput of Native Arithmetic Instructions"; Huerta and others, MICRO 2025, section 5.1.1.
@@ -9,19 +10,21 @@ C++ Best Practices Guide, "Throughput of Native Arithmetic Instructions"; Huerta
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from tilewright.errors import CompileError
 from tilewright.machine import WARP_LANES, Gpu
+from tilewright.machine.timing import timing
 from tilewright.prediction import opcodes
 
 #: Pipes of a partition, by number: `tw_sm_partition.pipes`.
-MULTIPLY, SECOND_MULTIPLY, INTEGER, DOUBLE, SPECIAL, UNIFORM, BRANCH, HALF = range(8)
+MULTIPLY, SECOND_MULTIPLY, INTEGER, DOUBLE, SPECIAL, UNIFORM, BRANCH, HALF, TENSOR = range(9)
 _LANES = 16
 #: Their numbers, by what `opcodes.toml` calls them.
 _NUMBERS = {
     "float32": MULTIPLY, "multiply": MULTIPLY, "integer": INTEGER, "float64": DOUBLE, "special": SPECIAL,
-    "uniform": UNIFORM, "branch": BRANCH, "float16": HALF,
+    "uniform": UNIFORM, "branch": BRANCH, "float16": HALF, "tensor": TENSOR,
 }  # fmt: skip
 
 
@@ -33,8 +36,52 @@ class Taken:
     interval: int  #: Clocks until the pipe takes another.
 
 
-def taken(name: str, gpu: Gpu) -> Taken:
-    """What an opcode (without modifiers) takes.
+#: Rows and depth of a product of matrices, whose columns are eight: 16816, 1688, 884, 16x8x16.
+_SHAPE = re.compile(r"(16|8)x?8x?(\d+)")
+#: Of which products one instruction does several: four quarters of a warp have one each.
+_SEVERAL = {("HMMA", "884"): 4}
+#: Formats of elements by modifier, where they are not those of the opcode's row.
+_ELEMENTS = {
+    "BF16": "bf16", "TF32": "tf32", "S8": "s8", "U8": "s8", "S4": "s4", "U4": "s4", "E4M3": "f8", "E5M2": "f8",
+}  # fmt: skip
+
+
+def multiply_adds(opcode: str) -> float:
+    """Of a warp's product of matrices, by the modifiers of its opcode; half of them are left out where A is sparse.
+
+    Raises CompileError: no modifier says its shape.
+
+    Examples
+    --------
+    >>> multiply_adds("HMMA.16816.F32"), multiply_adds("DMMA.8x8x4"), multiply_adds("IMMA.SP.16864.S8.S8")
+    (2048.0, 256.0, 4096.0)
+    """
+    name, *modifiers = opcode.split(".")
+    shape = next((match for one in modifiers if (match := _SHAPE.fullmatch(one))), None)
+    if shape is None:
+        raise CompileError(f"a product of matrices must say its shape (got {opcode}); predict a kernel without it")
+    several = _SEVERAL.get((name, shape[0]), 1)
+    return several * int(shape[1]) * 8 * int(shape[2]) / (2 if "SP" in modifiers else 1)
+
+
+def _tensor_clocks(opcode: str, gpu: Gpu) -> int:
+    """For how long a partition's tensor cores take a product of matrices."""
+    name, *modifiers = opcode.split(".")
+    elements = next((_ELEMENTS[one] for one in modifiers if one in _ELEMENTS), opcodes.row(name).elements)
+    share = 1.0 if elements == "f64" else timing(gpu).mma_share  # of float64 there are no other products
+    a_clock = gpu.tensor_per_clock.get(elements, 0) / gpu.schedulers * share
+    if not a_clock:
+        raise CompileError(
+            f"a predicted kernel must use formats whose rate is known on {gpu.name} (got {opcode}, of {elements}); "
+            "predict it for another GPU"
+        )
+    if "F32" in modifiers or elements in ("bf16", "tf32"):
+        a_clock *= gpu.tensor_float32_share
+    return max(1, round(multiply_adds(opcode) / a_clock))
+
+
+def taken(opcode: str, gpu: Gpu) -> Taken:
+    """What an opcode with its modifiers takes.
 
     Raises CompileError: the model knows nothing of what it does.
 
@@ -43,15 +90,20 @@ def taken(name: str, gpu: Gpu) -> Taken:
     >>> from tilewright.machine.gpu import gpu
     >>> taken("FFMA", gpu("a100")), taken("FFMA", gpu("a6000"))
     (Taken(pipes=1, interval=2), Taken(pipes=3, interval=2))
+    >>> taken("HMMA.16816.F32", gpu("a100")).interval, taken("HMMA.16816.F32", gpu("rtx3090")).interval
+    (8, 32)
     """
+    name = opcode.partition(".")[0]
     pipe = opcodes.row(name).pipe
     if pipe == "memory":
         return Taken(0, 1)
     if pipe not in _NUMBERS:
         raise CompileError(
-            f"a predicted kernel must use no tensor cores, textures or bulk copies (got {name}, of {pipe}), whose "
-            "times the model does not know; predict one without"
+            f"a predicted kernel must use no asynchronous tensor cores, textures or bulk copies (got {name}, of {pipe})"
+            ", whose times the model does not know; predict one without"
         )
+    if pipe == "tensor":
+        return Taken(1 << TENSOR, _tensor_clocks(opcode, gpu))
     lanes = {
         "float64": gpu.fp64_per_clock / gpu.schedulers,
         "float16": gpu.fp16_per_clock / 2 / gpu.schedulers,  # two a lane

@@ -57,7 +57,7 @@ class Prediction(Launched):
         What the clocks of the partitions went to, the largest first: instructions, or what the warp that was ready
         next had waited for.
     busy : tuple of Share
-        Of the clocks, how many each stage of memory worked.
+        Of the clocks, how many each stage of memory worked, and the tensor cores.
     changes : tuple of Change
         The launch with one thing different, as far as it has that.
     notes : tuple of str

@@ -104,18 +104,20 @@ def _written(profile: Profile) -> float:
 def _requests(site: SiteCounts, warps: int, written: float) -> Requests:
     counts = site.counts
     executed = counts.warp_instructions / warps
-    for shared in (counts.shared_loads, counts.shared_stores, counts.shared_atomics):
-        if shared.requests:
-            asked = shared.requests / warps
-            return Requests(executed, shared.wavefronts_per_request, shared.ideal_per_request, asked=asked)
+    parts = (counts.shared_loads, counts.shared_stores, counts.shared_atomics)
+    shared = next((part for part in parts if part.requests), None)
     kinds = (counts.global_loads, counts.global_stores, counts.global_atomics, counts.local_loads, counts.local_stores)
     access = next((kind for kind in kinds if kind.requests), None)
+    found = Requests(executed)
+    if shared is not None:
+        wavefronts, ideal = shared.wavefronts_per_request, shared.ideal_per_request
+        found = Requests(executed, wavefronts, ideal, asked=shared.requests / warps)
     if access is None:
-        return Requests(executed)
+        return found
     each, served = access.requests, access.served
     stores = access in (counts.global_stores, counts.local_stores)
-    return Requests(
-        executed,
+    return replace(  # of an asynchronous copy, both
+        found,
         sectors=access.sectors_per_request,
         lines=_lines(access),
         ideal_sectors=access.ideal_per_request,

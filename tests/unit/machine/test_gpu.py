@@ -19,6 +19,25 @@ def test_rates_add_up_to_the_data_sheet(record):
     assert round(record.peak_gflops() / 1000, digits) == printed
 
 
+#: Dense TFLOPS of tensor cores that data sheets and white papers print, bf16 and tf32 summed in float32; their clock.
+TENSOR_TFLOPS = {
+    ("v100", "f16"): (125, 1530), ("t4", "f16"): (65, 1590), ("a100", "bf16"): (312, 1410),
+    ("a100", "tf32"): (156, 1410),
+    ("a100", "f64"): (19.5, 1410), ("a100", "s8"): (624, 1410), ("rtx3090", "bf16"): (71, 1695),
+    ("rtx3090", "tf32"): (35.6, 1695), ("a6000", "tf32"): (77.4, 1800), ("rtx4090", "bf16"): (165.2, 2520),
+    ("l40s", "bf16"): (362, 2490), ("h100", "bf16"): (989.4, 1830), ("h100", "f64"): (67, 1980),
+    ("rtx5090", "bf16"): (209.5, 2407),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("key", "elements"), TENSOR_TFLOPS)
+def test_tensor_cores_reach_the_printed_rate(key, elements):
+    record, (printed, mhz) = gpu(key), TENSOR_TFLOPS[key, elements]
+    share = record.tensor_float32_share if elements in ("bf16", "tf32") else 1.0
+    found = 2 * record.multiprocessors * record.tensor_per_clock[elements] * share * mhz / 1e6
+    assert found == pytest.approx(printed, rel=0.01)
+
+
 @every
 def test_limits_are_consistent(record):
     assert record.launch.shared_per_block_bytes <= record.shared_per_block_optin_bytes

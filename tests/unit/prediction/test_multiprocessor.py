@@ -124,5 +124,5 @@ def test_a_path_ends_where_it_ends_whatever_stands_there() -> None:
 
 
 def test_what_the_model_knows_nothing_of_is_refused() -> None:
-    with pytest.raises(Exception, match="no tensor cores"):
-        clocks([one("HMMA.16816.F32", "R4", "R8", "R10", "R4")])
+    with pytest.raises(Exception, match="no asynchronous tensor cores"):
+        clocks([one("HGMMA.64x128x16.F32", "R24", "gdesc[UR4]", "R24")])
