@@ -61,8 +61,8 @@ _HEADER = ".version 8.0 .target sm_90 .address_size 64"
 
 
 def cuda_cpp(file: str, text: str, entry: str, *options: str) -> Text:
-    """CUDA C++ that stands as a raw string in the Python file `file` (`__file__`)."""
-    return Text(*_placed(file, text), entry, options)
+    """CUDA C++ that stands as a raw string in the Python file `file` (`__file__`); headers of `cuda/` are found."""
+    return Text(*_placed(file, text), entry, (f"-I{Path(__file__).parent / 'cuda'}", *options))
 
 
 def ptx(file: str, text: str, entry: str) -> Text:

@@ -4,18 +4,14 @@ import numpy as np
 from case import Case, cuda_cpp
 
 SOURCE = r"""
-#define PRODUCT "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%0, %1, %2, %3}, %4, %4, 0, 1, 1, 0, 0;"
-#define FENCE_PROXY asm volatile("fence.proxy.async.shared::cta;" ::: "memory")
+#include "products.cuh"
 
-// The sums of ones by ones, of which a descriptor says where they lie: atoms of 8 lines of 16 bytes.
-__device__ float product(const unsigned short *ones) {
-    const unsigned long long at = (unsigned)__cvta_generic_to_shared(ones) >> 4 | 8ull << 16 | 16ull << 32;
+__device__ float product(const unsigned short *tile) {
     float d[4] = {};
-    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
-    asm volatile(PRODUCT  // finds: TW306
-                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "l"(at) : "memory");
-    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
-    asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+    FENCE;
+    asm volatile(PRODUCT : SUMS(d) : "l"(at(tile)) : "memory");  // finds: TW306
+    COMMIT;
+    WAIT(0);
     return d[0];
 }
 

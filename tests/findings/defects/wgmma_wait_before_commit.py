@@ -4,20 +4,7 @@ import numpy as np
 from case import Case, cuda_cpp
 
 SOURCE = r"""
-#define PRODUCT "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%0, %1, %2, %3}, %4, %4, 1, 1, 1, 0, 0;"
-#define SUMS(d) "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-#define COMMIT asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory")
-#define WAIT(n) asm volatile("wgmma.wait_group.sync.aligned " #n ";" ::: "memory")
-#define FENCE asm volatile("wgmma.fence.sync.aligned;" ::: "memory")
-
-// A matrix of ones, as a descriptor has it: atoms of 8 lines of 16 bytes.
-__device__ unsigned long long ones(unsigned short *place) {
-    for (int i = threadIdx.x; i < 64 * 16; i += 128)
-        place[i] = 0x3c00;
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-    __syncthreads();
-    return (unsigned)__cvta_generic_to_shared(place) >> 4 | 8ull << 16 | 16ull << 32;
-}
+#include "products.cuh"
 
 __global__ void uncommitted(float *out) {
     __shared__ alignas(128) unsigned short tile[64 * 16];

@@ -1,0 +1,23 @@
+// What the corpus's products of a warpgroup share: one product of ones, 64 rows by 8 columns, 16 deep.
+
+#define PRODUCT "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%0, %1, %2, %3}, %4, %4, 1, 1, 1, 0, 0;"
+#define SUMS(d) "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+#define COMMIT asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory")
+#define WAIT(n) asm volatile("wgmma.wait_group.sync.aligned " #n ";" ::: "memory")
+#define FENCE asm volatile("wgmma.fence.sync.aligned;" ::: "memory")
+#define FENCE_PROXY asm volatile("fence.proxy.async.shared::cta;" ::: "memory")
+
+// Where a matrix lies, in atoms of 8 lines of 16 bytes.
+__device__ inline unsigned long long at(const unsigned short *place)
+{
+    return (unsigned)__cvta_generic_to_shared(place) >> 4 | 8ull << 16 | 16ull << 32;
+}
+
+__device__ inline unsigned long long ones(unsigned short *place)
+{
+    for (int i = threadIdx.x; i < 64 * 16; i += 128)
+        place[i] = 0x3c00;
+    FENCE_PROXY;
+    __syncthreads();
+    return at(place);
+}
