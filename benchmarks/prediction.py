@@ -33,6 +33,13 @@ RTX3090 = {
     "uncoalesced": 278, "coalesced": 1720, "results_1": 2660, "thread_tile_1d": 8910, "thread_tile_2d": 13000,
     "vectorised": 19700, "warp_tiled": 20200,
 }  # fmt: skip
+#: The same of tensor cores: the nearest steps of others' kernels of float16, which are not the catalogue's. A100: of
+#: xudoong/GEMM, `mma` with three stages of copies, of 256x128 results a block, without and with double-buffered
+#: registers. RTX 3090: of the author above, `wmma` that sums in float16, without asynchronous copies.
+TENSOR = {
+    ("a100", "mma, three stages"): 161_300, ("a100", "mma, three stages, registers too"): 204_600,
+    ("rtx3090", "wmma"): 55_000,
+}  # fmt: skip
 #: The least width of the curves: below it a launch's own time is most of all.
 LEAST_WIDTH = 64
 
@@ -54,6 +61,9 @@ def published(curves: str) -> list[dict[str, Any]]:
     for gpu, known in (("a6000", A6000), ("rtx3090", RTX3090)):
         found = {name: rate(catalogue.find(name), 4096, gpu) for name in known}
         rows += compared(gpu, list(known), list(found.values()), list(known.values()), factor=1.0)
+    record = catalogue.find("tensor_core")
+    tensor = [rate(record, 4096, gpu) for gpu, _ in TENSOR]
+    rows += compared("tensor_core", [", ".join(key) for key in TENSOR], tensor, list(TENSOR.values()), factor=1.0)
     return rows + [row for name in ("S12", "S10", "S8") for row in curve(name, curves)]
 
 

@@ -76,6 +76,9 @@ def _facts(found: Prediction) -> Iterator[tuple[str, str]]:
         "issue",
         f"{found.instructions_per_clock:.2f} instructions a clock a multiprocessor, at {found.clock_mhz:,} MHz",
     )
+    tensor = next((share.fraction for share in found.busy if share.name == "tensor cores"), 0.0)
+    if tensor:
+        yield "tensor cores", f"{100 * tensor:.0f} % of the clocks"
 
 
 def _places(blocks: int, resident: int, multiprocessors: int) -> str:

@@ -265,6 +265,7 @@ def test_the_report_says_time_limiter_and_shares() -> None:
     assert "blocks          64 blocks on 64 of 84 multiprocessors\n" in text
     assert "limited by" in text
     assert "the time goes to" in text
+    assert "tensor cores" not in text
 
 
 @pytest.mark.parametrize("gpu", ["t4", "h100"])

@@ -143,6 +143,7 @@ def test_a_kernel_of_tensor_cores_has_a_time_with_its_copies_and_products(kernel
     """Of 512^3, tiles of A and B come from the second level, and each product is made once."""
     record, gpu = catalogue.find(kernel), machine.gpu("a100")
     found = predict_product(record, Product(512, 512, 512, record.dtypes[0]), gpu, changes=False)
+    assert f"tensor cores    {100 * found.busy[-1].fraction:.0f} % of the clocks" in str(found)
     busy = {share.name: share.fraction for share in found.busy}
     elements = {"float16": "f16", "float32": "tf32", "float64": "f64", "int8": "s8"}[record.dtypes[0]]
     tiles = -(-found.grid[0] * found.grid[1] // gpu.multiprocessors)  # of the multiprocessor that has most
