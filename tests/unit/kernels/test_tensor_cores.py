@@ -193,3 +193,31 @@ def test_nothing_is_found_where_blocks_share_tiles() -> None:
     a, b = operands(70, 130, 1100, "float16")
     c, launch = np.zeros((70, 130), np.float16), record.launch_rule(70, 130, 1100)
     assert tw.check(record.program("float16"), launch.grid, launch.block, record.arguments(a, b, c)) == ()
+
+
+#: Exponents of operands, from the least to the largest: what sums lose depends on how far apart they are.
+EXPONENTS = [(-3, 3), (-14, 7), (-24, 15), (-60, 60), (-126, 0)]
+
+
+@pytest.mark.volume
+@pytest.mark.parametrize(("record", "dtype"), [case for case in CASES if case.values[0].bound])  # type: ignore[attr-defined]
+def test_every_generation_s_sums_are_within_the_bound(record: Record, dtype: str) -> None:
+    random, of_gpus = np.random.default_rng(5), []
+    for least, most in EXPONENTS:
+        a, b = (
+            (random.choice([-1, 1], s) * random.uniform(1, 2, s) * np.exp2(random.integers(least, most, s)))
+            .clip(-6e4 if dtype == "float16" else None, 6e4 if dtype == "float16" else None)
+            .astype(operands(1, 1, 1, dtype)[0].dtype)
+            for s in ((64, 100), (100, 64))
+        )
+        launch = record.launch_rule(64, 64, 100)
+        for gpu in ("a100", "h100", "b200"):
+            c = np.zeros((64, 64), a.dtype)
+            program = record.program(dtype, tw.machine.gpu(gpu).compute_capability)
+            simt.launch(program, launch.grid, launch.block, record.arguments(a, b, c), gpu=gpu)
+            assert record.wrong_elements(c, a, b) == 0, (gpu, least, most)
+            of_gpus.append(c)
+    pairs = zip(
+        of_gpus[::3], of_gpus[1::3], strict=True
+    )  # A100's and H100's, which bfloat16 is too coarse to tell apart
+    assert all(same_bits(*pair) for pair in pairs) == (dtype not in ("float16", "float32"))
