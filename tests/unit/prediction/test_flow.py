@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from tilewright.prediction import flow, opcodes, walk
@@ -82,6 +84,43 @@ def test_of_loops_that_are_alike_the_unrolled_one_runs() -> None:
 def test_a_loop_that_counts_alone_would_not_reach_is_entered() -> None:
     code = (one("BRA", 1, guard="@P0", target=3), one("FFMA", 2), one("BRA", 3, guard="@P1", target=1), one("EXIT"))
     assert path(code, {2: 16, 3: 16}).count(1) == 16
+
+
+def test_a_loop_is_entered_each_time_that_a_warp_comes_by_and_not_turned_more_often() -> None:
+    """A loop that turned in place would agree with the counts as well."""
+    code = (
+        one("MOV", 2),
+        one("BRA", guard="@P0", target=6),
+        one("FFMA", 1),
+        one("BRA", guard="@!P1", target=5),
+        one("MOV", 3),
+        one("BRA", guard="@P1", target=2),
+        one("MOV", 4),
+        one("BRA", guard="@P3", target=0),
+        one("EXIT"),
+    )
+    found = path(code, {1: 40, 2: 40, 3: 0, 4: 40})
+    assert sum(pair == (1, 2) for pair in itertools.pairwise(found)) == found.count(2) == 40
+
+
+def test_what_the_assembler_moves_ahead_of_its_branch_keeps_nobody_from_coming_by() -> None:
+    """Lines 7 to 9 never ran; their instructions stand behind the branch, and also in the block that all pass."""
+    moved = [one("MOV", line) for line in (7, 8, 9)]
+    code = (
+        one("MOV", 2),
+        one("BRA", guard="@P0", target=12),
+        *moved,
+        one("MOV", 3),
+        one("BRA", guard="@P1", target=10),
+        *moved,
+        one("FFMA", 1),
+        one("BRA", guard="@P2", target=10),
+        one("MOV", 4),
+        one("BRA", guard="@P3", target=0),
+        one("EXIT"),
+    )
+    found = path(code, {1: 40, 2: 40, 3: 40, 4: 40, 7: 0, 8: 0, 9: 0})
+    assert (found.count(0), found.count(2), found.count(7), found.count(10)) == (40, 40, 0, 40)
 
 
 def test_of_a_loop_unrolled_by_two_and_its_remainder_the_unrolled_one_runs_alone() -> None:
