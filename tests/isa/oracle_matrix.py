@@ -148,10 +148,23 @@ def quad(a: Sequence[int], b: Sequence[int], c: int, results: tuple[str, str], c
 
 def dot(a: Sequence[int], b: Sequence[int], c: int, types: tuple[str, str, str], capability: str) -> int:
     """One result: the bits of c + a[0] b[0] + ..., for types of A, B and C."""
-    of_a, of_b, of_c = types
+    of_a = types[0]
     if of_a in ("e4m3", "e5m2") and capability in ("9.0", "10.0"):
         return by_halves(a, b, c, types, capability)
-    group, fraction, kept = RULES[capability]["fp8" if of_a in ("e4m3", "e5m2") else of_a]
+    return in_groups(a, b, c, types, RULES[capability]["fp8" if of_a in ("e4m3", "e5m2") else of_a])
+
+
+def of_warpgroup(a: Sequence[int], b: Sequence[int], c: int, types: tuple[str, str, str]) -> int:
+    """The same of a warpgroup's product, which only 9.0 has: 8-bit floats are multiplied as they are."""
+    return in_groups(a, b, c, types, (32, 13, 13)) if types[0] in ("e4m3", "e5m2") else dot(a, b, c, types, "9.0")
+
+
+def in_groups(
+    a: Sequence[int], b: Sequence[int], c: int, types: tuple[str, str, str], rule: tuple[int, int, int]
+) -> int:
+    """Groups of products, each added at once to what is there."""
+    of_a, of_b, of_c = types
+    group, fraction, kept = rule
     for start in range(0, len(a), group):
         factors = [(value_of(x, of_a), value_of(y, of_b)) for x, y in zip(a[start:][:group], b[start:][:group])]  # noqa: B905
         accumulator = value_of(c, of_c)

@@ -37,6 +37,7 @@ _RUNTIME = (
     "tw_collect",
     "tw_unpack",
     "tw_mma_float",
+    "tw_mma_by_rules",
     "tw_mma_quads",
     "tw_mma_integer",
     "tw_mma_bits",

@@ -102,12 +102,12 @@ static bool is_quick(const struct product *p)
 }
 
 // m16n8k4 to m16n8k32. Registers of A, B and C follow each other in `sources`.
-void tw_mma_float(const struct tw_context *context, uint32_t *results, const uint32_t *sources, uint32_t a_format,
-                  uint32_t b_format, uint32_t k, uint32_t half)
+void tw_mma_by_rules(const struct tw_tensor_rule *rules, uint32_t *results, const uint32_t *sources, uint32_t a_format,
+                     uint32_t b_format, uint32_t k, uint32_t half)
 {
     const uint32_t *b = sources + ROWS * k * element_bits(a_format) / 32;
     const uint32_t *c = b + COLUMNS * k * element_bits(b_format) / 32;
-    const struct product p = {context->tensor_rules, a_format, b_format, k, half, sources, b, c, results};
+    const struct product p = {rules, a_format, b_format, k, half, sources, b, c, results};
     if (is_quick(&p)) {
         if (a_format == TW_F16 && !half)
             quick_results(&p, format_of(TW_F16), format_of(TW_F16), false, false);
@@ -122,6 +122,12 @@ void tw_mma_float(const struct tw_context *context, uint32_t *results, const uin
     for (uint32_t row = 0; row < ROWS; row++)
         for (uint32_t column = 0; column < COLUMNS; column++)
             plain_result(&p, row, column);
+}
+
+void tw_mma_float(const struct tw_context *context, uint32_t *results, const uint32_t *sources, uint32_t a_format,
+                  uint32_t b_format, uint32_t k, uint32_t half)
+{
+    tw_mma_by_rules(context->tensor_rules, results, sources, a_format, b_format, k, half);
 }
 
 // -- m8n8k4: four products, each by eight lanes -----------------------------------------------------------------------

@@ -59,14 +59,16 @@ enum {
     TW_CLUSTER_BARRIER = 16,
     TW_BARRIER_PLACES = 17,
 
-    // Formats of the elements of matrices: of each the GPU has a rule, and one more for m8n8k4 of float16.
+    // Formats of the elements of matrices: of each the GPU has a rule, and two more: for m8n8k4 of float16, and for products
+    // of a warpgroup of 8-bit floats.
     TW_F16 = 0,
     TW_BF16 = 1,
     TW_TF32 = 2,
     TW_E4M3 = 3,
     TW_E5M2 = 4,
     TW_M8N8K4 = 5,
-    TW_RULES = 6,
+    TW_WGMMA8 = 6,
+    TW_RULES = 7,
 
     // How products are added.
     TW_FUSED = 0,   // in groups: aligned, cut off, and added exactly

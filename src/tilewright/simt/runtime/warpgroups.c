@@ -15,8 +15,8 @@ enum {
     B_REGISTERS = 2,
 };
 
-void tw_mma_float(const struct tw_context *context, uint32_t *results, const uint32_t *sources, uint32_t a_format,
-                  uint32_t b_format, uint32_t k, uint32_t half);
+void tw_mma_by_rules(const struct tw_tensor_rule *rules, uint32_t *results, const uint32_t *sources, uint32_t a_format,
+                     uint32_t b_format, uint32_t k, uint32_t half);
 
 struct matrix {
     const char *shared;
@@ -144,6 +144,7 @@ bool tw_wgmma(struct tw_context *context, const struct tw_warp *warp, uint32_t s
     struct matrix b = matrix_at(context, shared, b_descriptor, bits_of(b_format), flags & TW_WGMMA_ACROSS_B);
     const uint32_t a_flips = flags & TW_WGMMA_NEGATES_A ? signs(a.bits) : 0;
     const uint32_t b_flips = flags & TW_WGMMA_NEGATES_B ? signs(b.bits) : 0;
+    const struct tw_tensor_rule *rules = context->tensor_rules + (a.bits == 8 ? TW_WGMMA8 : a_format);
     uint32_t sources[(A_REGISTERS + B_REGISTERS + 4) * TW_LANES] __attribute__((aligned(64)));
     uint32_t *right = sources + A_REGISTERS * TW_LANES, *old = right + B_REGISTERS * TW_LANES;
     for (uint32_t i = 0; i < A_REGISTERS; i++) {
@@ -160,7 +161,7 @@ bool tw_wgmma(struct tw_context *context, const struct tw_warp *warp, uint32_t s
             __builtin_memcpy(old, d, each * TW_LANES * 4);
         else
             __builtin_memset(old, 0, each * TW_LANES * 4);
-        tw_mma_float(context, d, sources, a_format, b_format, k, half);
+        tw_mma_by_rules(rules - a_format, d, sources, a_format, b_format, k, half);
     }
     return blamed(context, warp, site, &a) || blamed(context, warp, site, &b);
 }

@@ -50,7 +50,7 @@ BARRIER_ID, BARRIER_COUNT, BARRIER_COUNTS, BARRIER_IDS, BARRIER_FORMS, BARRIER_R
 
 #: Formats of the elements of matrices by the manual's names, and m8n8k4 of float16: each has a rule of its own.
 FORMATS: Final = {
-    name: _RECORDS.numbers[f"TW_{name.upper()}"] for name in ("f16", "bf16", "tf32", "e4m3", "e5m2", "m8n8k4")
+    name: _RECORDS.numbers[f"TW_{name.upper()}"] for name in ("f16", "bf16", "tf32", "e4m3", "e5m2", "m8n8k4", "wgmma8")
 }
 _WAYS: Final = {way: _RECORDS.numbers[f"TW_{way.upper()}"] for way in WAYS}
 _RULE: Final = _STRUCTS["tw_tensor_rule"].dtype
