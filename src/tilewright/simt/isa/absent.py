@@ -20,7 +20,7 @@ class Absent:
 
 
 ABSENT = (
-    Absent("tcgen05", "9.7.14", "matrix instructions come later"),
+    Absent("tcgen05", "9.7.16", "tensor memory comes later"),
     Absent(
         "mma.rz mma.rm mma.rp wmma.rz wmma.rm wmma.rp",
         "9.7.14.5.14",
@@ -71,8 +71,8 @@ ABSENT = (
 def why_absent(name: str) -> str:
     """The reason why a form that no row has is refused; "" for one that this list does not have either.
 
-    >>> why_absent("mma.sp.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16"), why_absent("mad.lo.u32")
-    ('matrix instructions come later', '')
+    >>> why_absent("tex.2d.v4.f32.s32"), why_absent("mad.lo.u32")
+    ('textures come later', '')
     """
     parts = name.split(".")
     for absent in ABSENT:
