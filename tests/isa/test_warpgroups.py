@@ -192,6 +192,35 @@ def test_sums_are_those_of_the_published_formula(types, style):
         assert int(d[row, column]) == wanted, (row, column, *factors, c[row, column])
 
 
+@pytest.mark.parametrize("saturates", [False, True], ids=["wraps", "saturates"])
+@pytest.mark.parametrize(("of_a", "of_b"), [("s8", "s8"), ("u8", "s8"), ("s8", "u8"), ("u8", "u8")])
+def test_integers_are_exact(of_a, of_b, saturates):
+    rng = np.random.default_rng(8)
+    a, b = (rng.integers(0, 256, shape).astype(np.uint8) for shape in ((64, 32), (24, 32)))
+    c = rng.choice([0, 5, -7, 2**31 - 1000, -(2**31) + 1000], (64, 24))
+    shared = np.zeros(SHARED_BYTES, np.uint8)
+    left, right = put(shared, 0, a, 2), put(shared, B_START, b, 2)
+    name = f"wgmma.mma_async.sync.aligned.m64n24k32{'.satfinite' * saturates}.s32.{of_a}.{of_b}"
+    given = spread(c.astype(np.int32).view(np.uint32), 32)
+    d = gathered(run(text(name, 12, f"{left}", f"{right}, %yes"), shared, given, 12), 24, 32).view(np.int32)
+    numbers = [x.view(np.int8 if of == "s8" else np.uint8).astype(np.int64) for x, of in ((a, of_a), (b, of_b))]
+    wanted = numbers[0] @ numbers[1].T + c
+    wanted = np.clip(wanted, -(2**31), 2**31 - 1) if saturates else wanted.astype(np.int32)
+    assert np.array_equal(d, wanted)
+    assert (np.abs(numbers[0] @ numbers[1].T + c) >= 2**31).any()
+
+
+def test_bits_that_both_have_are_counted():
+    rng = np.random.default_rng(9)
+    a, b = (rng.integers(0, 256, shape).astype(np.uint8) for shape in ((64, 32), (8, 32)))
+    shared = np.zeros(SHARED_BYTES, np.uint8)
+    left, right = put(shared, 0, a, 8), put(shared, B_START, b, 8)
+    name = "wgmma.mma_async.sync.aligned.m64n8k256.s32.b1.b1.and.popc"
+    d = gathered(run(text(name, 4, f"{left}", f"{right}, %no"), shared, np.zeros((128, 4), np.uint32), 4), 8, 32)
+    both = np.unpackbits(a[:, None, :] & b[None, :, :], axis=-1).sum(axis=-1)
+    assert np.array_equal(d, both)
+
+
 @pytest.mark.parametrize("keeps", ["%yes", "%no"])
 @pytest.mark.parametrize("signs", [(1, 1), (-1, 1), (1, -1), (-1, -1)])
 def test_a_from_registers_signs_and_what_was_there(signs, keeps):
@@ -243,13 +272,14 @@ def test_what_a_product_does_not_take(a, rest, message):
 
 
 @pytest.mark.skipif(not vendor.present(), reason="needs the vendor's assembler")
-@pytest.mark.parametrize("types", FORMS, ids="-".join)
+@pytest.mark.parametrize("types", [*FORMS, ("s8", "u8", "s32"), ("u8", "u8", "satfinite.s32")], ids="-".join)
 def test_the_vendors_assembler_takes_these_forms(tmp_path: Path, types):
     of_a, of_b, of_c = types
     for columns in (8, 24, 256):
         registers = columns // (4 if of_c == "f16" else 2)
-        name = f"wgmma.mma_async.sync.aligned.m64n{columns}k{256 // BITS[of_a]}.{of_c}.{of_a}.{of_b}"
-        rest = "%w, %no, 1, -1" + ", 0, 1" * (BITS[of_a] == 16)
+        bits = BITS.get(of_a, 8)
+        name = f"wgmma.mma_async.sync.aligned.m64n{columns}k{256 // bits}.{of_c}.{of_a}.{of_b}"
+        rest = "%w, %no" + ", 1, -1" * (of_a in BITS) + ", 0, 1" * (bits == 16)
         path = tmp_path / "k.ptx"
         path.write_text(text(name, registers, "%w", rest))
         command = [find_assembler(), "-arch=sm_90a", path, "-o", tmp_path / "k.cubin"]

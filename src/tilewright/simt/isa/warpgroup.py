@@ -39,6 +39,8 @@ _product = functools.partial(
     note="done when it is issued",
 )
 _PLAIN = "d, a, b, scale, na, nb"
+#: Source: the same, of integers: fewer multiples.
+_WHOLE = {k: " ".join(f"m64n{n}k{k}" for n in (8, 24, *range(16, 257, 16))) for k in (32, 256)}
 
 
 @_product(f"wgmma.mma_async.sync.aligned.shape.dtype.f16.f16 {_PLAIN}, t{{, u}};", shape=_SHAPES[16], dtype="f16 f32")
@@ -52,6 +54,16 @@ def formats(form: Form) -> tuple[int, int]:
     """The numbers of A's and B's formats."""
     a, b = (form.name.split(".")[i] for i in (-2, -1))
     return FORMATS[a], FORMATS[b]
+
+
+@_product(
+    "wgmma.mma_async.sync.aligned.shape{.satfinite}.s32.atype.btype d, a, b, scale;",
+    shape=_WHOLE[32], atype="s8 u8", btype="s8 u8",
+)  # fmt: skip
+@_product("wgmma.mma_async.sync.aligned.shape.s32.b1.b1.and.popc d, a, b, scale;", shape=_WHOLE[256])
+def integers(form: Form) -> tuple[int, int]:
+    """Whether A's elements have a sign, and B's."""
+    return int(form["atype"] == "s8"), int(form["btype"] == "s8")
 
 
 rows.placed(

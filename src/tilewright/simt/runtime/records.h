@@ -98,6 +98,9 @@ enum {
     TW_WGMMA_NEGATES_B = 8,
     TW_WGMMA_ACROSS_A = 16,  // elements side by side belong to different rows
     TW_WGMMA_ACROSS_B = 32,  // to different columns
+    TW_WGMMA_INTEGERS = 64,  // of 8 bits
+    TW_WGMMA_BITS = 128,
+    TW_WGMMA_SATURATES = 256,
 
     // Of a tensor map. Source: PTX ISA, 5.5.1 (tensors have 1 to 5 dimensions).
     TW_TENSOR_AXES = 5,

@@ -18,6 +18,11 @@ enum {
 void tw_mma_by_rules(const struct tw_tensor_rule *rules, uint32_t *results, const uint32_t *sources, uint32_t a_format,
                      uint32_t b_format, uint32_t k, uint32_t half);
 
+void tw_mma_integer(const struct tw_context *context, uint32_t *results, const uint32_t *sources, uint32_t rows,
+                    uint32_t k, uint32_t bits, uint32_t flags);
+void tw_mma_bits(const struct tw_context *context, uint32_t *results, const uint32_t *sources, uint32_t rows,
+                 uint32_t k, uint32_t both);
+
 struct matrix {
     const char *shared;
     uint64_t limit;
@@ -134,17 +139,34 @@ void tw_wgmma_units(const struct tw_context *context, const struct tw_warp *warp
     }
 }
 
+// 16 rows by eight columns; registers of A, B and C follow each other in `sources`. Of integers the formats say whether
+// they have a sign.
+static void multiply(const struct tw_context *context, uint32_t *results, const uint32_t *sources, uint32_t a_format,
+                     uint32_t b_format, uint32_t flags)
+{
+    const uint32_t half = (flags & TW_WGMMA_HALF) != 0, saturates = (flags & TW_WGMMA_SATURATES) != 0;
+    if (flags & TW_WGMMA_BITS) {
+        tw_mma_bits(context, results, sources, 2 * LINES, STEP_BYTES * 8, 1);
+    } else if (flags & TW_WGMMA_INTEGERS) {
+        tw_mma_integer(context, results, sources, 2 * LINES, STEP_BYTES, 8, a_format | b_format << 1 | saturates << 2);
+    } else {
+        const uint32_t bits = bits_of(a_format);
+        const struct tw_tensor_rule *rules = context->tensor_rules + (bits == 8 ? TW_WGMMA8 : a_format);
+        tw_mma_by_rules(rules - a_format, results, sources, a_format, b_format, STEP_BYTES * 8 / bits, half);
+    }
+}
+
 // `results` hold D as it was; `held` is A's registers, or null where a descriptor says where it lies.
 bool tw_wgmma(struct tw_context *context, const struct tw_warp *warp, uint32_t site, const char *shared,
               uint32_t *results, const uint32_t *held, uint64_t a_descriptor, uint64_t b_descriptor, uint32_t columns,
               uint32_t a_format, uint32_t b_format, uint32_t flags)
 {
-    const uint32_t half = (flags & TW_WGMMA_HALF) != 0, each = half ? 2 : 4, k = STEP_BYTES * 8 / bits_of(a_format);
-    struct matrix a = matrix_at(context, shared, a_descriptor, bits_of(a_format), flags & TW_WGMMA_ACROSS_A);
-    struct matrix b = matrix_at(context, shared, b_descriptor, bits_of(b_format), flags & TW_WGMMA_ACROSS_B);
+    const uint32_t each = flags & TW_WGMMA_HALF ? 2 : 4, whole = flags & (TW_WGMMA_INTEGERS | TW_WGMMA_BITS);
+    const uint32_t bits = whole ? 8 : bits_of(a_format);
+    struct matrix a = matrix_at(context, shared, a_descriptor, bits, flags & TW_WGMMA_ACROSS_A);
+    struct matrix b = matrix_at(context, shared, b_descriptor, bits, flags & TW_WGMMA_ACROSS_B);
     const uint32_t a_flips = flags & TW_WGMMA_NEGATES_A ? signs(a.bits) : 0;
     const uint32_t b_flips = flags & TW_WGMMA_NEGATES_B ? signs(b.bits) : 0;
-    const struct tw_tensor_rule *rules = context->tensor_rules + (a.bits == 8 ? TW_WGMMA8 : a_format);
     uint32_t sources[(A_REGISTERS + B_REGISTERS + 4) * TW_LANES] __attribute__((aligned(64)));
     uint32_t *right = sources + A_REGISTERS * TW_LANES, *old = right + B_REGISTERS * TW_LANES;
     for (uint32_t i = 0; i < A_REGISTERS; i++) {
@@ -161,7 +183,7 @@ bool tw_wgmma(struct tw_context *context, const struct tw_warp *warp, uint32_t s
             __builtin_memcpy(old, d, each * TW_LANES * 4);
         else
             __builtin_memset(old, 0, each * TW_LANES * 4);
-        tw_mma_by_rules(rules - a_format, d, sources, a_format, b_format, k, half);
+        multiply(context, d, sources, a_format, b_format, flags);
     }
     return blamed(context, warp, site, &a) || blamed(context, warp, site, &b);
 }

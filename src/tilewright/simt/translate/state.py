@@ -68,11 +68,9 @@ MBARRIER_DROPS, MBARRIER_EXPECTS, MBARRIER_NO_COMPLETION = _numbers(
 )
 (TENSOR_MAP, TENSOR_MAGIC) = _numbers("TENSOR_MAP", "TENSOR_MAGIC")
 TENSOR_MAP_RECORD: Final = _STRUCTS["tw_tensor_map"].dtype
-#: Bits of a product of a warpgroup, by their names in `records.h`.
-WGMMA: Final = {
-    name: _RECORDS.numbers[f"TW_WGMMA_{name.upper()}"]
-    for name in ("keeps", "half", "negates_a", "negates_b", "across_a", "across_b")
-}
+#: What a product of a warpgroup does, as bits, by their names in `records.h`.
+_DOES: Final = "keeps half negates_a negates_b across_a across_b integers bits saturates"
+WGMMA: Final = {name: _RECORDS.numbers[f"TW_WGMMA_{name.upper()}"] for name in _DOES.split()}
 
 CONTEXT: Final = _STRUCTS["tw_context"].offsets
 CONTEXT_BYTES: Final = _STRUCTS["tw_context"].bytes

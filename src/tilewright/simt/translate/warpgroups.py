@@ -84,7 +84,7 @@ def _descriptor(emitter: Emitter, operand: tree.Operand) -> Value:
 
 def _flags(emitter: Emitter, op: Op, signs: list[Any], a_in_memory: bool) -> int:
     """Which operands are negated, and which have lines side by side."""
-    numbers = [x.value if isinstance(x, tree.Immediate) else None for x in signs]
+    numbers = [x.value if isinstance(x, tree.Immediate) else None for x in signs] or [1, 1]
     across = numbers[2:]
     matrices = (1 + a_in_memory) * bool(across)
     if not set(numbers[:2]) <= {1, -1} or not set(across) <= {0, 1} or len(across) != matrices:
@@ -92,6 +92,9 @@ def _flags(emitter: Emitter, op: Op, signs: list[Any], a_in_memory: bool) -> int
         raise _refused(emitter, op, rule, f"got {', '.join(map(operand_text, signs))}")
     chosen = {
         "half": op.form["dtype"] == "f16",
+        "bits": op.form.has("b1"),
+        "integers": op.form["atype"] in ("s8", "u8"),
+        "saturates": op.form.has("satfinite"),
         "negates_a": numbers[0] == -1,
         "negates_b": numbers[1] == -1,
         "across_a": matrices == 2 and across[0] == 1,
