@@ -43,9 +43,10 @@ def test_nothing_is_found_on_a_correct_kernel(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", DEFECTS, ids=lambda p: p.stem)
-def test_each_defect_is_found_at_its_lines_and_its_twin_is_clean(path: Path) -> None:
+@pytest.mark.parametrize("seeds", [SEEDS[:2], pytest.param(SEEDS[2:], marks=pytest.mark.volume)], ids=str)
+def test_each_defect_is_found_at_its_lines_and_its_twin_is_clean(path: Path, seeds: tuple[int | None, ...]) -> None:
     for case in corpus.cases(path):
-        for seed in SEEDS if case.defective else SEEDS[:1]:
+        for seed in seeds if case.defective else seeds[:1]:
             assert found(case, seed) == due(case, profile=False), f"{case.name}, seed {seed}"
 
 

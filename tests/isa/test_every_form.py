@@ -114,7 +114,13 @@ def test_what_the_assembler_takes_is_a_row_or_has_a_reason(share, tmp_path):
 
 
 @needs_assembler
-@pytest.mark.parametrize("edition", [("9.1", "sm_90"), ("7.0", "sm_80"), ("9.1", "sm_100a")])
+@pytest.mark.parametrize(
+    "edition",
+    [
+        pytest.param(("9.1", "sm_90"), marks=pytest.mark.volume), ("7.0", "sm_80"),
+        pytest.param(("9.1", "sm_100a"), marks=pytest.mark.volume),
+    ],
+)  # fmt: skip
 def test_what_the_assembler_takes_of_moves_is_a_row_or_has_a_reason(edition, tmp_path):
     rows = [row for row in isa.table().rows if row.opcode in NEWER]
     lines = unknown_neighbours(seeds(rows, 6))

@@ -199,6 +199,7 @@ def test_one_worker_is_never_slower_for_a_quicker_link() -> None:
     assert seconds == sorted(seconds, reverse=True) and len(set(seconds)) == 5
 
 
+@pytest.mark.volume
 def test_ten_thousand_workers_and_a_million_cubed_take_few_events() -> None:
     told = simulated_cluster((10**6,) * 3, 10_000, "16GB", storage_bytes_per_s=1e13, spread=0.05)
     assert told.tiles_made == told.plan.tiles >= 40_000 and told.events <= 9 * told.plan.tiles

@@ -19,11 +19,17 @@ from tilewright.programs import Program
 from tilewright.simt import DeviceArray, Memory
 
 RECORDS = [record for record in catalogue.records() if record.source == "TC"]
+VOLUME = pytest.mark.volume
 CASES = [pytest.param(record, dtype, id=f"{record.name}-{dtype}") for record in RECORDS for dtype in record.dtypes]
 #: (m, n, k): a single element, whole tiles, one of them ragged, one long, less than a tile, many steps.
 SHAPES = [
-    (1, 1, 1), (128, 128, 64), (129, 257, 65), (64, 40, 16), (7, 9, 8), (1, 1, 4096), (130, 70, 515), (128, 136, 100),
-    pytest.param((130, 70, 4099), marks=pytest.mark.volume), pytest.param((256, 256, 256), marks=pytest.mark.volume),
+    (129, 257, 65), (1, 1, 4096), (128, 136, 100),
+    *(
+        pytest.param(shape, marks=VOLUME)
+        for shape in (
+            (1, 1, 1), (128, 128, 64), (64, 40, 16), (7, 9, 8), (130, 70, 515), (130, 70, 4099), (256, 256, 256)
+        )
+    ),
 ]  # fmt: skip
 
 
@@ -80,11 +86,13 @@ def test_a_view_of_a_larger_matrix_is_not_copied() -> None:
 #: Other tiles in the same order of k: (entry of the record, another entry, its tile and threads).
 TILES = [
     ("tensor_core", "float16", "tensor_core<__half, 64, 64, 32, 32, 32, 4>", 64, 128),
-    ("tensor_core", "bfloat16", "tensor_core<__nv_bfloat16, 128, 64, 32, 64, 16, 3>", (128, 64), 256),
+    pytest.param(
+        "tensor_core", "bfloat16", "tensor_core<__nv_bfloat16, 128, 64, 32, 64, 16, 3>", (128, 64), 256, marks=VOLUME
+    ),
     ("split_k", "float16", "split_k<__half, 128, 64, 32, 64, 16, 2>", (128, 64), 256),
     ("tensor_core_tf32x3", "float32", "tensor_core_f32<true, 64, 64, 16, 32, 32, 2>", 64, 128),
-    ("tensor_core_f64", "float64", "tensor_core_f64<32, 64, 16, 16, 32, 4>", (32, 64), 128),
-    ("tensor_core_s8", "int8", "tensor_core_s8<64, 128, 64, 32, 32, 3>", (64, 128), 256),
+    pytest.param("tensor_core_f64", "float64", "tensor_core_f64<32, 64, 16, 16, 32, 4>", (32, 64), 128, marks=VOLUME),
+    pytest.param("tensor_core_s8", "int8", "tensor_core_s8<64, 128, 64, 32, 32, 3>", (64, 128), 256, marks=VOLUME),
 ]  # fmt: skip
 
 
@@ -103,7 +111,9 @@ def test_tiles_of_one_order_have_the_same_bits(
 
 
 @pytest.mark.parametrize(("record", "dtype"), CASES)
-@pytest.mark.parametrize("shape", [(128, 128, 256), (130, 131, 67)], ids=["whole", "ragged"])
+@pytest.mark.parametrize(
+    "shape", [pytest.param((128, 128, 256), marks=VOLUME), (130, 131, 67)], ids=["whole", "ragged"]
+)
 def test_nothing_is_found(record: Record, dtype: str, shape: tuple[int, int, int]) -> None:
     a, b = operands(*shape, dtype)
     c, launch = np.zeros((shape[0], shape[1]), a.dtype), record.launch_rule(*shape)
@@ -127,7 +137,7 @@ def test_copies_read_each_sector_once_and_tiles_have_no_conflicts(record: Record
 
 
 @pytest.mark.parametrize(("record", "dtype"), CASES)
-@pytest.mark.parametrize("cc", [(8, 0), (9, 0), (12, 0)], ids=str)
+@pytest.mark.parametrize("cc", [(8, 0), *(pytest.param(x, marks=VOLUME) for x in ((9, 0), (12, 0)))], ids=str)
 def test_the_assembler_keeps_all_in_registers(record: Record, dtype: str, cc: tuple[int, int]) -> None:
     resources = record.program(dtype, cc).resources()
     assert resources.spill_store_bytes == resources.spill_load_bytes == resources.stack_bytes == 0
