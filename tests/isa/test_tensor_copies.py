@@ -8,7 +8,7 @@ import pytest
 from tilewright.errors import ArgumentTypeError, ArgumentValueError, KernelError, PtxError
 from tilewright.gpu.tensor_maps import TensorMap
 from tilewright.programs import Program
-from tilewright.simt import launch
+from tilewright.simt import Memory, launch
 
 SHARED_BYTES = 32768
 HEAD = """
@@ -170,6 +170,21 @@ def test_a_box_that_does_not_fit_shared_memory_is_a_fault():
                (TensorMap(array, (256, 256)), np.zeros(SHARED_BYTES, np.uint8)))  # fmt: skip
 
 
+def test_a_box_that_lies_at_no_multiple_of_128_bytes_is_a_fault():
+    text = load_text(1, (0,), 32).replace("[%s], [%m", "[%s+16], [%m")
+    with pytest.raises(KernelError, match=r"misaligned shared store .* at address 0x10 .* a multiple of 128"):
+        launch(
+            Program.from_ptx(text), 1, 64, (TensorMap(np.zeros(64, np.float32), (8,)), np.zeros(SHARED_BYTES, np.uint8))
+        )
+
+
+def test_a_map_of_an_array_on_the_device():
+    memory, out = Memory(1 << 20), np.zeros(SHARED_BYTES, np.uint8)
+    array = memory.array(np.arange(256, dtype=np.float32))
+    launch(Program.from_ptx(load_text(1, (8,), 64)), 1, 64, (TensorMap(array, (16,)), out), memory=memory)
+    assert np.array_equal(out[:64].view(np.float32), np.arange(8, 24, dtype=np.float32))
+
+
 def test_coordinates_are_as_many_as_the_name_says():
     with pytest.raises(PtxError, match=r"takes 3 coordinates in braces .* \(got 2\)"):
         launch(Program.from_ptx(load_text(2, (0, 0), 512, dim="3")), 1, 64,
@@ -181,7 +196,15 @@ def test_coordinates_are_as_many_as_the_name_says():
     [
         (np.zeros((2, 2, 2, 2, 2, 2), np.float32), (1,) * 6, {}, ArgumentTypeError, "1 to 5 dimensions"),
         (np.zeros(8, np.complex128), (1,), {}, ArgumentTypeError, "1, 2, 4 or 8 bytes"),
-        (np.zeros((8, 8), np.float32), (8,), {}, ArgumentValueError, "`box` must be 2 numbers"),
+        ([1, 2, 3, 4], (4,), {}, ArgumentTypeError, r"\(got list\)"),
+        (np.zeros((0, 8), np.float32), (8, 8), {}, ArgumentTypeError, "none empty"),
+        (np.zeros(8, ">f4"), (8,), {}, ArgumentTypeError, "the host's byte order"),
+        (np.zeros(8, object), (8,), {}, ArgumentTypeError, "must have .* numbers"),
+        (np.zeros((8, 8), np.float32), 8, {}, ArgumentValueError, "`box` must be 2 whole numbers"),
+        (np.zeros((8, 8), np.float32), (8.5, 8), {}, ArgumentValueError, "`box` must be 2 whole numbers"),
+        (np.zeros((8, 8), np.float32), ("a", 8), {}, ArgumentValueError, "`box` must be 2 whole numbers"),
+        (np.zeros((8, 8), np.float32)[::-1], (8, 8), {}, ArgumentValueError, "strides"),
+        (np.zeros((8, 8), np.float32), (8,), {}, ArgumentValueError, "`box` must be 2 whole numbers"),
         (np.zeros((8, 8), np.float32), (257, 8), {}, ArgumentValueError, "from 1 to 256"),
         (np.zeros((8, 8), np.float32), (8, 8), {"steps": (9, 1)}, ArgumentValueError, "`steps` must be 2 .* 1 to 8"),
         (np.zeros((8, 8), np.float32), (8, 3), {}, ArgumentValueError, "multiple of 16 bytes"),

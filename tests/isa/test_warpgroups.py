@@ -252,7 +252,7 @@ def test_a_guard_that_all_lanes_share(guard):
 def test_a_matrix_outside_shared_memory_is_a_fault():
     name = "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16"
     source = text(name, 4, "0", f"{0x3FFF}, %no, 1, 1, 0, 0")
-    with pytest.raises(KernelError, match=r"outside.*|out of bounds"):
+    with pytest.raises(KernelError, match=r"out of bounds shared load of 16 bytes .*outside the shared memory"):
         run(source, np.zeros(SHARED_BYTES, np.uint8), np.zeros((128, 4), np.uint32), 4)
 
 

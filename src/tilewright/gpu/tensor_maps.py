@@ -5,6 +5,7 @@ Source: CUDA driver API, cuTensorMapEncodeTiled, whose rules hold here; PTX ISA,
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -12,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
+from tilewright.programs.arguments import ArrayShape, array_shape
 from tilewright.programs.host_arrays import ArrayParameter
 from tilewright.simt.translate.state import TENSOR_MAGIC, TENSOR_MAP_RECORD
 
@@ -63,36 +65,26 @@ class TensorMap(ArrayParameter):
 
     def __post_init__(self) -> None:
         """Check the rules, so that a launch cannot break them."""
-        array, rank = self.array, self.array.ndim
-        if not 1 <= rank <= _AXES_MOST or 0 in array.shape or array.dtype.itemsize not in (1, 2, 4, 8):
+        given = array_shape(self.array)
+        if given is None or not 1 <= len(given.shape) <= _AXES_MOST or 0 in given.shape or not _is_plain(given.dtype):
+            came = type(self.array).__name__ if given is None else f"{given.dtype.str} of shape {given.shape}"
             raise ArgumentTypeError(
-                f"`array` must have 1 to {_AXES_MOST} dimensions, none empty, and elements of 1, 2, 4 or 8 bytes "
-                f"(got {array.dtype} of shape {array.shape})"
+                f"`array` must have 1 to {_AXES_MOST} dimensions, none empty, and numbers of 1, 2, 4 or 8 bytes in the "
+                f"host's byte order (got {came}); reshape or convert it"
             )
-        object.__setattr__(self, "box", tuple(int(x) for x in self.box))
-        object.__setattr__(self, "steps", tuple(int(x) for x in self.steps) or (1,) * rank)
-        for name, given, most in (("box", self.box, _BOX_MOST), ("steps", self.steps, _STEP_MOST)):
-            if len(given) != rank or not all(1 <= x <= most for x in given):
-                raise ArgumentValueError(f"`{name}` must be {rank} numbers from 1 to {most} (got {given})")
-        self._check_strides()
-        row_bytes = self.box[-1] * array.dtype.itemsize
-        most_bytes = self.swizzle or _BOX_MOST * array.dtype.itemsize
-        if self.swizzle not in SWIZZLES or row_bytes % _UNIT_BYTES or row_bytes > most_bytes:
+        rank, size = len(given.shape), given.dtype.itemsize
+        object.__setattr__(self, "box", _extents("box", self.box, rank, _BOX_MOST))
+        object.__setattr__(self, "steps", _extents("steps", self.steps or (1,) * rank, rank, _STEP_MOST))
+        _check_strides(given)
+        row_bytes = self.box[-1] * size
+        if self.swizzle not in SWIZZLES or row_bytes % _UNIT_BYTES or row_bytes > (self.swizzle or _BOX_MOST * size):
             raise ArgumentValueError(
                 f"`box[-1]` must be a multiple of {_UNIT_BYTES} bytes, and no longer than the swizzle, one of "
-                f"{SWIZZLES} (got {row_bytes} bytes, swizzle {self.swizzle})"
+                f"{SWIZZLES} (got {row_bytes} bytes, swizzle {self.swizzle!r}); choose another box or swizzle"
             )
-        if self.fill not in ("zeros", "nan") or (self.fill == "nan" and array.dtype.kind != "f"):
-            raise ArgumentValueError(f"`fill` must be 'zeros', or 'nan' for floats (got {self.fill!r})")
-
-    def _check_strides(self) -> None:
-        strides, size = self.array.strides, self.array.dtype.itemsize
-        if (self.array.shape[-1] > 1 and strides[-1] != size) or not all(
-            0 <= x < _STRIDE_MOST and x % _UNIT_BYTES == 0 for x in strides[:-1]
-        ):
+        if self.fill not in ("zeros", "nan") or (self.fill == "nan" and given.dtype.kind != "f"):
             raise ArgumentValueError(
-                f"`array.strides` must be multiples of {_UNIT_BYTES} bytes, and one element along the last axis (got "
-                f"{strides}); copy it with padding"
+                f"`fill` must be 'zeros', or 'nan' for floats (got {self.fill!r} for {given.dtype}); leave it out"
             )
 
     def encoded(self, address: int) -> bytes:
@@ -104,11 +96,36 @@ class TensorMap(ArrayParameter):
             raise ArgumentValueError(
                 f"`array` must begin at a multiple of {_UNIT_BYTES} bytes on the device (got {address:#x}); copy it"
             )
-        rank, size = self.array.ndim, self.array.dtype.itemsize
+        given = array_shape(self.array)
+        assert given is not None, "checked when it was made"
+        rank, size = len(given.shape), given.dtype.itemsize
         record = np.zeros((), TENSOR_MAP_RECORD)
         record["address"], record["rank"], record["element_bytes"], record["magic"] = address, rank, size, TENSOR_MAGIC
-        record["strides"][: rank - 1] = self.array.strides[-2::-1]
-        record["extents"][:rank], record["box"][:rank] = self.array.shape[::-1], self.box[::-1]
+        record["strides"][: rank - 1] = given.strides[-2::-1]
+        record["extents"][:rank], record["box"][:rank] = given.shape[::-1], self.box[::-1]
         record["steps"][:rank], record["units"] = self.steps[::-1], max(self.swizzle, _UNIT_BYTES) // _UNIT_BYTES
         record["filler"] = _NANS[size] if self.fill == "nan" else 0
         return record.tobytes()
+
+
+def _is_plain(dtype: np.dtype[Any]) -> bool:
+    return dtype.isnative and not dtype.hasobject and dtype.itemsize in (1, 2, 4, 8)
+
+
+def _extents(name: str, given: Any, rank: int, most: int) -> tuple[int, ...]:
+    """A number for each axis."""
+    whole = isinstance(given, Sequence) and all(isinstance(x, int | np.integer) for x in given)
+    if not whole or len(given) != rank or not all(1 <= x <= most for x in given):
+        raise ArgumentValueError(
+            f"`{name}` must be {rank} whole numbers from 1 to {most}, one an axis (got {given!r}); give one for each"
+        )
+    return tuple(int(x) for x in given)
+
+
+def _check_strides(given: ArrayShape) -> None:
+    inner = given.shape[-1] == 1 or given.strides[-1] == given.dtype.itemsize
+    if not inner or not all(0 <= x < _STRIDE_MOST and x % _UNIT_BYTES == 0 for x in given.strides[:-1]):
+        raise ArgumentValueError(
+            f"`array.strides` must be multiples of {_UNIT_BYTES} bytes, and one element along the last axis (got "
+            f"{given.strides}); copy it with padding"
+        )

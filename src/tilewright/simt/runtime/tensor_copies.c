@@ -6,7 +6,7 @@
 
 #include "runtime.h"
 
-enum { UNIT_BYTES = 16, ROW_BYTES_MOST = 4096, MAP_ALIGNMENT = 64, BOX_ALIGNMENT = 128 };
+enum { UNIT_BYTES = 16, ROW_BYTES_MOST = 2048, BOX_ALIGNMENT = 128 };
 
 struct copy {
     struct tw_context *context;
@@ -119,6 +119,7 @@ static bool is_map(const struct tw_tensor_map *map, uint32_t rank)
     good = good && (map->units == 1 || map->units == 2 || map->units == 4 || map->units == 8);
     good = good && (map->element_bytes == 1 || map->element_bytes == 2 || map->element_bytes == 4 ||
                     map->element_bytes == 8);
+    good = good && map->box[0] * map->element_bytes % UNIT_BYTES == 0;
     for (uint32_t axis = 0; good && axis < rank; axis++)
         good = map->box[axis] >= 1 && map->box[axis] <= 256 && map->steps[axis] >= 1 && map->steps[axis] <= 8;
     return good;
@@ -131,8 +132,8 @@ static bool copy_box(struct copy *c, uint32_t *bytes)
         rows *= c->map.box[axis];
     c->row_bytes = c->map.box[0] * c->map.element_bytes;
     const uint64_t size = rows * c->row_bytes, limit = c->context->shared_bytes;
-    if (c->row_bytes % UNIT_BYTES || c->place % BOX_ALIGNMENT)
-        return fault(c, c->site, c->place | 1, UNIT_BYTES);
+    if (c->place % BOX_ALIGNMENT)
+        return fault(c, c->site, c->place, BOX_ALIGNMENT);
     if (c->place > limit || size > limit - c->place)
         return fault(c, c->site, c->place, 1);
     for (uint64_t row = 0; row < rows; row++)

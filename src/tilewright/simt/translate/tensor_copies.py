@@ -17,6 +17,8 @@ from tilewright.simt.translate.state import GLOBAL_BASE
 
 #: Words of 64 bits of a tensor map that are checked to be in memory; it is as aligned as they are.
 _CHECKED = 8
+#: Of a box in shared memory, in bytes.
+_BOX_ALIGNMENT = 128
 #: Where arguments lie in scratch memory, in 64-bit slots of all lanes: the first two are an mbarrier's.
 _MAPS, _PLACES, _BYTES, _CORNERS = 2, 3, 4, 5
 
@@ -71,7 +73,7 @@ def _sites(emitter: Emitter, item: tree.Instruction, *, stores: bool) -> int:
     source = emitter.source_of(item)
     actions = ("load", "store") if stores else ("store", "load")
     first, _ = (
-        emitter.add_site(Site(EventKind.ACCESS, item.ptx_line, source, item.name, 1, space, action, 16))
-        for space, action in zip(("shared", "global"), actions, strict=True)
+        emitter.add_site(Site(EventKind.ACCESS, item.ptx_line, source, item.name, 1, space, action, alignment))
+        for space, action, alignment in zip(("shared", "global"), actions, (_BOX_ALIGNMENT, 16), strict=True)
     )
     return first

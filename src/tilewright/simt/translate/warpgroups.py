@@ -10,10 +10,9 @@ from typing import Any
 from tilewright.errors import PtxError
 from tilewright.ptx import tree
 from tilewright.ptx.printing import operand_text
-from tilewright.simt.events import EventKind, Site
 from tilewright.simt.isa.warpgroup import columns
 from tilewright.simt.translate.access import Access
-from tilewright.simt.translate.access_events import notify
+from tilewright.simt.translate.access_events import event_site, notify
 from tilewright.simt.translate.code import LANES, Value
 from tilewright.simt.translate.emitter import Emitter
 from tilewright.simt.translate.graph import Op
@@ -39,9 +38,7 @@ def emit_product(emitter: Emitter, op: Op) -> list[Value]:
     a = code.const("i64", 0) if isinstance(left, tree.Vector) else _descriptor(emitter, left)
     keeps = emitter.first_lane(emitter.read(scale, "pred"))
     flags = code.or_(code.cast("zext", keeps, "i32"), code.const("i32", _flags(emitter, op, signs, held == "null")))
-    site = emitter.add_site(
-        Site(EventKind.RUN, op.instruction.ptx_line, emitter.source_of(op.instruction), op.instruction.name)
-    )
+    site = emitter.add_site(event_site(emitter, _access(op)))
     where = ("ptr %context", "ptr %warp", f"i32 {site}", "ptr %shared", _place(emitter, 0), f"ptr {held}")
     shape = (f"i32 {columns(op.form)}", *(f"i32 {x}" for x in op.form.row.emit(op.form)), flags)
     on = code.label("on")
@@ -61,7 +58,6 @@ def _tell(emitter: Emitter, op: Op, descriptor: Value, across: list[Any], lines:
     """Notify instruments of the bytes of a matrix, 16 lines at a time, as if each lane read 16 of them."""
     code, outer = emitter.code, emitter.mask
     is_across = bool(across) and across[0].value == 1
-    access = Access(op, "shared", tree.Immediate(0), 0, 1, "b128", False, False)
     rest = 0x0000FFFF if is_across else 0x00FF00FF  # of units that eight lines take
     for line in range(0, lines, 2 * _ATOM_LINES):
         shape = (f"i32 {_bits(op)}", f"i32 {int(is_across)}", f"i32 {line}", f"i32 {int(of_warp)}")
@@ -69,8 +65,13 @@ def _tell(emitter: Emitter, op: Op, descriptor: Value, across: list[Any], lines:
         offsets = code.op(f"load <{LANES} x i64>, ptr %addresses, align 64", "i64", LANES)
         if line + _ATOM_LINES == lines:
             emitter.mask = code.and_(outer, code.const("i32", rest))
-        notify(emitter, access, offsets)
+        notify(emitter, _access(op), offsets)
     emitter.mask = outer
+
+
+def _access(op: Op) -> Access:
+    """What a lane reads of a matrix: 16 bytes of an atom's line."""
+    return Access(op, "shared", tree.Immediate(0), 0, 1, "b128", False, False)
 
 
 def _bits(op: Op) -> int:
