@@ -349,7 +349,8 @@ def _emit_cvta(emitter: Emitter, op: Op, guard: Value | None) -> None:
     window = code.const(value.type, generic.window_of(space))
     value = code.sub(value, window) if ".to" in item.modifiers else code.add(value, window)
     if space == "param" and value.bits == 64:  # Triton holds addresses of parameters in 32 bits
-        value = code.or_(value, code.and_(emitter.context("params_address"), code.const("i64", -1 << 32)))
+        upper = code.and_(emitter.context("params_address"), code.const("i64", -1 << 32))
+        value = code.select(code.icmp("ult", value, code.const("i64", 1 << 32)), code.or_(value, upper), value)
     write(emitter, op.destinations[0], value, type_, shape if shape.kind != VECTOR else _shape_of(value), guard)
 
 
