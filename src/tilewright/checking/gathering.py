@@ -202,15 +202,8 @@ class Checks(Observer):
         """Gather what instruments saw, and what the machine refused."""
         raised_before = len(self._raised)
         results = run.results if run is not None else error.results if isinstance(error, KernelError) else {}
-        lost = results["memory"].lost if "memory" in results else 0
-        if lost:
-            warnings.warn(f"{launch.name}: {lost:,} more findings found no room in the table of a launch", stacklevel=2)
-        untracked = results["memory"].untracked if "memory" in results else 0
-        if untracked:
-            warnings.warn(
-                f"{launch.name}: {untracked:,} asynchronous copies were not followed: too many were in flight at once",
-                stacklevel=2,
-            )
+        for sentence in results["memory"].not_judged if "memory" in results else ():
+            warnings.warn(f"{launch.name}: {sentence}", stacklevel=2)
         read = values_of(launch)
         found = list(self._from_instruments(launch, read, results))
         if isinstance(error, KernelError):

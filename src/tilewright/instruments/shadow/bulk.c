@@ -146,15 +146,14 @@ void tw_shadow_bulk(TW_WHERE, uint32_t mask, const uint64_t *targets, const uint
     }
 }
 
-// A product of a warpgroup reads 16 bytes a lane of shared memory, as copies do: by the asynchronous proxy.
-void tw_shadow_product(TW_WHERE, uint32_t mask, const uint64_t *addresses, uint32_t bytes)
+// The same, of what lanes read of shared memory for a product of their warpgroup.
+void tw_shadow_ask_for_fences(TW_WHERE, uint32_t mask, const uint64_t *addresses, uint32_t bytes)
 {
     struct copy me = {slot, warp, launch, block, counters, row, 0, bytes};
     for (uint32_t left = mask; left; left = tw_other_lanes(left)) {
         me.lane = tw_first_lane(left);
         ask_for_fences(&me, addresses[me.lane]);
     }
-    tw_shadow_turns_shared(slot, warp, launch, block, counters, row, mask, addresses, bytes, 0, TW_READS, bytes, 0);
 }
 
 // A wait that acquires has seen a phase of an mbarrier complete: copies that it counted are there.

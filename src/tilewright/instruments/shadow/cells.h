@@ -38,6 +38,7 @@ enum {
     TW_WARPS_MAX = 32,
     TW_ROUNDS = 17,  // barriers of a block, and that of its cluster
     TW_FLIGHTS_MAX = 256,  // asynchronous copies of a warp that are followed at once
+    TW_READINGS_MAX = 512,  // and instructions' reads for its products: 30 products of 128 columns
     TW_SETTLED_MAX = 16,
     TW_CELL_RUN = 8,  // cells of a row: what AVX-512 holds in a register
 
@@ -216,6 +217,26 @@ struct tw_bulks {
     struct tw_bulk of[TW_BULKS_MAX];
 };
 
+// Pieces of 16 bytes that some lanes of a warp read for a product of their warpgroup: where each is, how many groups the
+// warp had made before, and what W of it was.
+struct tw_reading {
+    uint32_t row;
+    uint32_t lanes;
+    uint32_t group;
+    uint32_t spare;
+    uint32_t at[TW_WARPS_MAX];
+    uint32_t seen[TW_WARPS_MAX];
+};
+
+// Those of a warp that no wait has covered: so many from `first` on, modulo their most; and how many groups it has made.
+struct tw_readings {
+    uint32_t count;
+    uint32_t first;
+    uint32_t groups;
+    uint32_t spare[13];
+    struct tw_reading of[TW_READINGS_MAX];
+};
+
 // A block's memory.
 struct tw_shadow_block {
     uint64_t lanes_at;  // where clocks of lanes are: 32 rows a warp; 0 where only whole warps synchronise
@@ -260,6 +281,7 @@ struct tw_shadow_launch {
     uint64_t watched_at;  // byte offset of the mbarriers in a block's memory
     uint64_t ahead_at;    // and of what each warp knows of some lanes of each other: a clock and lanes
     uint64_t bulks_at;    // and of its bulk copies in flight; 0: it has none
+    uint64_t readings_at;  // and of what its warps read for products in flight; 0: it has none
     uint64_t unwatched;   // mbarriers that are not followed, because there are so many
 };
 

@@ -30,6 +30,8 @@ LANES_BYTES: Final = WARPS_MAX * _CELLS.structs["tw_clocks"].bytes
 
 #: Of one warp's copies in flight.
 FLIGHTS_BYTES: Final = _CELLS.structs["tw_flights"].bytes
+#: And of what it reads for products in flight.
+READINGS_BYTES: Final = _CELLS.structs["tw_readings"].bytes
 
 #: State of a byte of global memory.
 READABLE, WRITABLE, FREE, FREED, ROW_GAP = _numbers("READABLE", "WRITABLE", "FREE", "FREED", "ROW_GAP")
@@ -56,7 +58,8 @@ MAKES, ENDS, COUNTS, ARRIVES, TESTS = _numbers("MAKES", "ENDS", "COUNTS", "ARRIV
 FROM_GLOBAL, TO_GLOBAL, IS_TENSOR = _numbers("FROM_GLOBAL", "TO_GLOBAL", "IS_TENSOR")
 RELAXED, OF_PARITY, EXPECTS, OF_COPIES = _numbers("RELAXED", "OF_PARITY", "EXPECTS", "OF_COPIES")
 #: Bytes of a block's mbarriers, and of what its warps know through them.
-WATCHED_BYTES: Final = _CELLS.numbers["TW_WATCHED_MAX"] * _CELLS.structs["tw_watched"].bytes
+WATCHED_MAX: Final = _CELLS.numbers["TW_WATCHED_MAX"]
+WATCHED_BYTES: Final = WATCHED_MAX * _CELLS.structs["tw_watched"].bytes
 BULKS_BYTES: Final = _CELLS.structs["tw_bulks"].bytes
 AHEAD_BYTES: Final = WARPS_MAX * _CELLS.structs["tw_arrivals"].bytes
 

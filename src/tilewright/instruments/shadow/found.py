@@ -9,6 +9,7 @@ from tilewright.instruments.findings import Finding, split
 from tilewright.instruments.places import place
 from tilewright.instruments.shadow import cells
 from tilewright.instruments.shadow.cells import SITE_MAX, THREAD_MAX, WHO_MASK
+from tilewright.instruments.shadow.mbarriers import is_product
 from tilewright.instruments.shadow.records import Record
 from tilewright.simt.events import Facts, Site
 from tilewright.simt.isa import table
@@ -56,11 +57,11 @@ def finding_of(record: Record, sites: list[Site], facts: Facts, kernel: str) -> 
     details: dict[str, Any] = {"address": record.address, "space": site.space, "access": site.access}
     if code in _WIDEST:
         other = sites[record.other] if record.other < min(SITE_MAX, len(sites)) else None
-        if record.kind in _SHARED and (site.asynchronous or (other is not None and other.asynchronous)):
+        if record.kind in _SHARED and any(one is not None and _is_later(one) for one in (site, other)):
             code = "TW306"  # which of the two came first in this run says nothing
         site, other, wrote, other_wrote = _first_the_write(site, other, record)
         if code == "TW306":
-            details |= {"how": "writes" if other_wrote or other is None else "reads", "space": "shared"}
+            details |= {"how": _how(other, other_wrote), "space": "shared"}
         details |= {"access": _verb(wrote, site), "other_access": _verb(other_wrote, other)}
         details["others"] = [_line(other)] if other is not None else []
         details |= _other_thread(record, facts)
@@ -169,6 +170,18 @@ def _first_the_write(site: Site, other: Site | None, record: Record) -> tuple[Si
 
 def _order(site: Site) -> tuple[str, int, int]:
     return (*split(site.source), site.ptx_line)
+
+
+def _is_later(site: Site) -> bool:
+    """Whether an instruction's accesses go on behind it: those of copies, and what products read."""
+    return site.asynchronous or is_product(table().find(site.opcode))
+
+
+def _how(other: Site | None, wrote: bool) -> str:
+    """Which of the sentences about accesses in flight it is."""
+    if other is None or wrote:
+        return "writes"
+    return "reads" if other.asynchronous else "product"
 
 
 def _verb(wrote: bool, site: Site | None) -> str:

@@ -9,10 +9,9 @@ from tilewright.native.bitcode import bitcode
 from tilewright.simt.events import CFunction, EventKind, Handler, Site
 from tilewright.simt.isa import Form, table
 
-_FILES = ("mbarriers.c", "bulk.c", "clocks.c")
+_FILES = ("mbarriers.c", "bulk.c", "products.c", "clocks.c")
 _PARTS = (*(bitcode(Path(__file__).with_name(name)) for name in _FILES), *accesses.PARTS)
 _CHANGE = CFunction("tw_shadow_mbarrier", EventKind.MBARRIER, _PARTS)
-_PRODUCT = Handler("tw_shadow_product", needs=_PARTS)
 _BULK = CFunction("tw_shadow_bulk", EventKind.BULK, _PARTS)
 #: Events with one handler each.
 _PLAIN = {
@@ -20,6 +19,12 @@ _PLAIN = {
     EventKind.BULK_COMMIT: "tw_shadow_bulk_commit",
     EventKind.BULK_WAIT: "tw_shadow_bulk_wait",
     EventKind.FENCE: "tw_shadow_proxy_fence",
+}
+#: Of products of a warpgroup.
+_PRODUCTS = {
+    EventKind.ACCESS: "tw_shadow_product",
+    EventKind.COMMIT: "tw_shadow_product_commit",
+    EventKind.WAIT: "tw_shadow_product_wait",
 }
 #: What an instruction is, by a word of its name; any other counts bytes.
 _DOES = {
@@ -43,8 +48,12 @@ def is_told(form: Form | None) -> bool:
 
 
 def is_product(form: Form | None) -> bool:
-    """Whether an instruction multiplies what lies in shared memory."""
-    return form is not None and form.row.kind == "warpgroup"
+    """Whether an instruction multiplies what lies in shared memory, or is one of groups of such.
+
+    >>> [is_product(table().find(name)) for name in ("wgmma.commit_group.sync.aligned", "cp.async.commit_group")]
+    [True, False]
+    """
+    return form is not None and form.name.startswith("wgmma.")
 
 
 def handler(site: Site) -> Handler | None:
@@ -55,7 +64,7 @@ def handler(site: Site) -> Handler | None:
     if form is None:
         return None
     if is_product(form):
-        return _PRODUCT
+        return Handler(_PRODUCTS[site.kind], needs=_PARTS) if site.kind in _PRODUCTS else None
     if site.kind is EventKind.BULK:
         sides = cells.TO_GLOBAL if form.has("bulk_group") else cells.FROM_GLOBAL if form.has("global") else 0
         sides |= cells.IS_TENSOR * form.has("tensor")

@@ -25,9 +25,11 @@ from tilewright.instruments.shadow.cells import (
     LANES_BYTES,
     LAUNCH,
     LAUNCH_BYTES,
+    READINGS_BYTES,
     STRONG_BIT,
     WARPS_MAX,
     WATCHED_BYTES,
+    WATCHED_MAX,
 )
 from tilewright.instruments.shadow.found import finding_of, is_of_copies, settled
 from tilewright.instruments.shadow.states import States
@@ -53,13 +55,22 @@ _WHOLE_WARP = (1 << 32) - 1
 _ORDERING = frozenset({"acquire", "release", "acq_rel"})
 
 
+#: Counters of a launch's memory, and what it means where they are not 0.
+_NOT_JUDGED = {
+    records.FOUND["lost"]: "{:,} more findings found no room in the table of a launch",
+    LAUNCH["untracked"]: "{:,} asynchronous copies were not followed: too many were in flight at once",
+    LAUNCH[
+        "unwatched"
+    ]: f"{{:,}} uses of mbarriers were not followed: of a block's mbarriers the first {WATCHED_MAX} are",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class MemoryResult:
     """What was found, and what was not judged."""
 
     findings: tuple[Finding, ...]
-    lost: int  #: Findings that found no room.
-    untracked: int = 0  #: Asynchronous copies that were not followed while in flight: too many were.
+    not_judged: tuple[str, ...] = ()  #: Sentences about what there was too much of.
 
 
 class MemoryCheck(Instrument):
@@ -83,6 +94,7 @@ class MemoryCheck(Instrument):
         self._copies = any(form.row.kind == "copy" for _, form in forms)
         self._mbarriers = any(mbarriers.is_told(form) for _, form in forms)
         self._bulks = any(form.row.kind in ("bulk", "tensor", "warpgroup") for _, form in forms)
+        self._products = any(mbarriers.is_product(form) for _, form in forms)
         self.orders = any(_orders(form) for _, form in forms)
         self._parts = any(_is_of_lanes(instruction, form) for instruction, form in forms)
         self._kernel = kernel
@@ -99,11 +111,11 @@ class MemoryCheck(Instrument):
             return mbarriers.handler(site)
         if site.kind is EventKind.FENCE and self._bulks and form is not None and form.has("proxy"):
             return mbarriers.handler(site)
+        if mbarriers.is_product(form):
+            return mbarriers.handler(site)
         if site.kind is EventKind.ACCESS:
             if mbarriers.is_told(form):
                 return None
-            if mbarriers.is_product(form):
-                return mbarriers.handler(site)
             return accesses.handler(site, offsets, self.cell_bytes)
         return _ordering(site.kind)
 
@@ -164,6 +176,7 @@ class MemoryCheck(Instrument):
             "watched_at": self._mbarriers * WATCHED_BYTES,
             "ahead_at": self._mbarriers * AHEAD_BYTES,
             "bulks_at": self._bulks * BULKS_BYTES,
+            "readings_at": self._products * warps * READINGS_BYTES,
         }
         places, at = {}, align_up(start, 64)
         for name, size in sizes.items():
@@ -176,8 +189,8 @@ class MemoryCheck(Instrument):
         self._cells = []
         known = [record for record in records.read(self._table) if not is_of_copies(record, sites)]
         found = [finding_of(record, sites, self._facts, self._kernel) for record in known]
-        counts = (int(self._launch[at // 8]) for at in (records.FOUND["lost"], LAUNCH["untracked"]))
-        return MemoryResult(tuple(settled(found)), *counts)
+        counts = {text: int(self._launch[at // 8]) for at, text in _NOT_JUDGED.items()}
+        return MemoryResult(tuple(settled(found)), tuple(text.format(n) for text, n in counts.items() if n))
 
 
 def _forms(module: Module) -> Iterator[tuple[Instruction, Form]]:

@@ -53,7 +53,7 @@ KINDS = {
     "cvta": "an address into or out of a state space's window",
     "isspacep": "whether an address lies in a state space's window",
     "fence": "an order of memory accesses",
-    "group": "groups of asynchronous copies, of which instruments alone take notice",
+    "group": "groups of asynchronous copies or products, of which instruments alone take notice",
     "policy": "a cache policy, of which no access here takes notice: 0",
     "rows": "matrices in shared memory by their rows, placed by translate.matrix_moves",
     "fragment": "a matrix in memory and a fragment of a warp, placed by translate.fragments",

@@ -66,13 +66,12 @@ def integers(form: Form) -> tuple[int, int]:
     return int(form["atype"] == "s8"), int(form["btype"] == "s8")
 
 
-rows.placed(
-    "wgmma.fence.sync.aligned;",
+_control = functools.partial(rows.placed, section="9.7.15.7", cost="control")
+_control("wgmma.fence.sync.aligned;", kind="nothing", note="no effect on values")
+_control(
     "wgmma.commit_group.sync.aligned;",
     "wgmma.wait_group.sync.aligned n;",
-    section="9.7.15.7",
-    kind="nothing",
-    cost="control",
+    kind="group",
     types={"n": "u32"},
     note="products are done when they are issued",
 )

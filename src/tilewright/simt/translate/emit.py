@@ -366,7 +366,7 @@ def _emit_fence(emitter: Emitter, op: Op, guard: Value | None) -> None:
 
 
 def _emit_group(emitter: Emitter, op: Op, guard: Value | None) -> None:
-    """Copies have ended when they are issued; instruments are told when the program may know."""
+    """Copies and products have ended when they are issued; instruments are told when the program may know."""
     item, form = op.instruction, op.form
     if form.has("wait_group"):
         left = emitter.code.const("i32", _groups_left(emitter, op))

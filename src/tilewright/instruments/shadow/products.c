@@ -1,0 +1,104 @@
+// Products of a warpgroup: what they read of shared memory from when they are issued until a wait covers their group.
+//
+// A product is judged as a read twice: when it is issued, and when its warp waits for its group. Whoever writes what it
+// reads must come behind that wait. Between the two every write counts, even one that a barrier has ordered: W of the
+// bytes must be the same at the wait as it was before.
+//
+// Source: PTX ISA, 9.7.15.7.3 (wgmma.wait_group: at most N of the youngest groups are pending behind it; before it nobody
+// may change the matrices in shared memory).
+
+#include "judgement.h"
+
+void tw_shadow_turns_shared(TW_ACCESSES);
+void tw_shadow_ask_for_fences(TW_WHERE, uint32_t mask, const uint64_t *addresses, uint32_t bytes);
+
+enum { PIECE = 16 };
+
+static struct tw_readings *readings_of(const struct tw_shadow_launch *launch, struct tw_shadow_block *block,
+                                       uint32_t warp)
+{
+    return (struct tw_readings *)((char *)block + launch->readings_at) + warp;
+}
+
+static struct tw_reading *reading(struct tw_readings *readings, uint32_t number)
+{
+    return &readings->of[(readings->first + number) % TW_READINGS_MAX];
+}
+
+// W of a piece as one number: two that differ are taken for the same once in 2^32.
+static uint32_t hash_of(const struct tw_shadow_launch *launch, const struct tw_shadow_block *block, uint64_t address)
+{
+    uint64_t hash = 0, size = launch->cell_bytes;
+    for (uint64_t c = address / size; c < (address + PIECE) / size; c++)
+        hash = (hash ^ block->writes[c]) * UINT64_C(0x9E3779B97F4A7C15);
+    return (uint32_t)(hash >> 32);
+}
+
+// A cell of a piece that was written since: one that nothing orders before us, if there is any.
+static uint64_t written_since(const struct access *me)
+{
+    uint64_t size = me->launch->cell_bytes, first = me->address / size, found = me->block->writes[first];
+    for (uint64_t c = first; c < (me->address + PIECE) / size; c++) {
+        uint64_t cell = me->block->writes[c];
+        if (in_flight(cell) || races(me, cell, cell >> TW_CLOCK_SHIFT, false))
+            found = cell;
+    }
+    return found;
+}
+
+// Lanes of a warp read 16 bytes each for a product, as copies do: by the asynchronous proxy.
+void tw_shadow_product(TW_WHERE, uint32_t mask, const uint64_t *addresses, uint32_t bytes)
+{
+    struct tw_readings *readings = readings_of(launch, block, warp->index);
+    tw_shadow_ask_for_fences(slot, warp, launch, block, counters, row, mask, addresses, bytes);
+    tw_shadow_turns_shared(slot, warp, launch, block, counters, row, mask, addresses, bytes, 0, TW_READS, bytes, 0);
+    if (readings->count == TW_READINGS_MAX) {  // what is forgotten was judged when it was issued
+        readings->first++;
+        readings->count--;
+    }
+    struct tw_reading *mine = reading(readings, readings->count++);
+    mine->row = row, mine->lanes = mask, mine->group = readings->groups;
+    for (uint32_t left = mask; left; left = tw_other_lanes(left)) {
+        uint32_t lane = tw_first_lane(left);
+        mine->at[lane] = (uint32_t)addresses[lane];
+        mine->seen[lane] = hash_of(launch, block, addresses[lane]);
+    }
+}
+
+void tw_shadow_product_commit(TW_WHERE, uint32_t mask)
+{
+    if (mask)
+        readings_of(launch, block, warp->index)->groups++;
+}
+
+// A product has been read to its end: nobody may have written since, and writes come behind this.
+static void finish(TW_WHERE, const struct tw_reading *mine)
+{
+    uint64_t addresses[TW_LANES] __attribute__((aligned(64)));
+    for (uint32_t lane = 0; lane < TW_LANES; lane++)
+        addresses[lane] = mine->at[lane];
+    struct access me = access_of(slot, warp, launch, block, counters, mine->row, mine->lanes, addresses, PIECE, 0,
+                                 TW_READS, PIECE, 0);
+    uint32_t same = mine->lanes;
+    for (uint32_t left = mine->lanes; left; left = tw_other_lanes(left)) {
+        turn_to(&me, tw_first_lane(left));
+        if (hash_of(launch, block, me.address) == mine->seen[me.lane])
+            continue;
+        report(&me, TW_SHARED_SOURCE, written_since(&me), true);
+        same &= ~(1u << me.lane);
+    }
+    tw_shadow_turns_shared(slot, warp, launch, block, counters, mine->row, same, addresses, PIECE, 0, TW_READS, PIECE,
+                           0);
+    (void)row;
+}
+
+// All groups but the youngest so many have ended.
+void tw_shadow_product_wait(TW_WHERE, uint32_t mask, uint32_t groups)
+{
+    struct tw_readings *readings = readings_of(launch, block, warp->index);
+    while (mask && readings->count && reading(readings, 0)->group + groups < readings->groups) {
+        finish(slot, warp, launch, block, counters, row, reading(readings, 0));
+        readings->first++;
+        readings->count--;
+    }
+}

@@ -1,0 +1,52 @@
+"""What is too much for the instruments to follow: said once a launch, never silent."""
+
+import numpy as np
+import pytest
+from checked_programs import checked
+from numba import cuda
+
+from tilewright.gpu.intrinsics import cp_async_ca_4, cp_async_wait_all, mbarrier_init
+
+MOST_MBARRIERS, MOST_COPIES = 64, 256
+
+
+@cuda.jit
+def objects(count, out):
+    each = cuda.shared.array(128, np.uint64)
+    for i in range(count):
+        mbarrier_init(each, i, 1)
+    out[0] = count
+
+
+@cuda.jit
+def copies(x, count, out):
+    tile = cuda.shared.array((32, 300), np.float32)
+    t = cuda.threadIdx.x
+    for i in range(count):
+        cp_async_ca_4(tile[t], i, x, i)
+    cp_async_wait_all()
+    out[t] = tile[t, count - 1]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "block", "arguments", "most", "sentence"),
+    [
+        (
+            objects,
+            1,
+            (),
+            MOST_MBARRIERS,
+            "uses of mbarriers were not followed: of a block's mbarriers the first 64 are",
+        ),
+        (copies, 32, (np.ones(300, np.float32),), MOST_COPIES, "asynchronous copies were not followed"),
+    ],
+)
+def test_what_is_not_followed_is_said(kernel, block, arguments, most, sentence, recwarn):
+    def launched(count):
+        checked(lambda: kernel[1, block](*arguments, count, np.zeros(32, np.float32)))
+        return [str(w.message) for w in recwarn if "were not followed" in str(w.message)]
+
+    assert launched(most) == []
+    said = launched(most + 2)
+    assert len(said) == 1
+    assert sentence in said[0]
