@@ -30,6 +30,7 @@ INSTRUCTIONS = {
     "TW303": r"(st|atom|red)\S*\.global",
     "TW304": rf"{_SHARED}|(ld|st)\.global",
     "TW306": rf"{_SHARED}|cp\.async",
+    "TW307": _SHARED,
     "TW401": r"bar(rier)?\.sync",
     "TW402": r"bar(rier)?\.sync",
     "TW403": r"bar(rier)?\.sync",

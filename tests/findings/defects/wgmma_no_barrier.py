@@ -18,7 +18,7 @@ __device__ float product(const unsigned short *tile) {
 __global__ void at_once(const unsigned short *x, float *out) {
     __shared__ alignas(128) unsigned short tile[64 * 16];
     for (int i = threadIdx.x; i < 64 * 16; i += 128)
-        tile[i] = x[i];  // finds: TW306
+        tile[i] = x[i];  // finds: TW307
     FENCE_PROXY;
     out[threadIdx.x] = product(tile);
 }

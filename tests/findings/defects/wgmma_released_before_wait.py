@@ -26,7 +26,7 @@ __device__ inline void run(unsigned short *tile, unsigned long long *free, float
     if (threadIdx.x >= 128) {
         await(free);
         for (int i = threadIdx.x - 128; i < 64 * 16; i += 32)
-            tile[i] = 0;  // finds: TW306
+            tile[i] = 0;  // finds: TW307
         return;
     }
     float d[4] = {};
@@ -41,13 +41,13 @@ __device__ inline void run(unsigned short *tile, unsigned long long *free, float
     out[threadIdx.x] = d[0];
 }
 
-__global__ void early(float *out) {
+__global__ void released_early(float *out) {
     __shared__ alignas(128) unsigned short tile[64 * 16];
     __shared__ unsigned long long free;
     run(tile, &free, out, true);
 }
 
-__global__ void behind(float *out) {
+__global__ void released_behind(float *out) {
     __shared__ alignas(128) unsigned short tile[64 * 16];
     __shared__ unsigned long long free;
     run(tile, &free, out, false);
@@ -64,6 +64,6 @@ def reference(out):
 
 
 CASES = (
-    Case("early", cuda_cpp(__file__, SOURCE, "early"), 1, 160, arguments, defective=True),
-    Case("behind", cuda_cpp(__file__, SOURCE, "behind"), 1, 160, arguments, reference),
+    Case("released_early", cuda_cpp(__file__, SOURCE, "released_early"), 1, 160, arguments, defective=True),
+    Case("released_behind", cuda_cpp(__file__, SOURCE, "released_behind"), 1, 160, arguments, reference),
 )

@@ -17,18 +17,18 @@ __device__ float both(unsigned short (*tiles)[64 * 16], const int again) {
     WAIT(1);
     __syncthreads();
     for (int i = threadIdx.x; i < 64 * 16; i += 128)
-        tiles[again][i] = 0;  // finds: TW306
+        tiles[again][i] = 0;  // finds: TW307
     __syncthreads();
     WAIT(0);
     return d[0] + e[0];
 }
 
-__global__ void second(float *out) {
+__global__ void second_again(float *out) {
     __shared__ alignas(128) unsigned short tiles[2][64 * 16];
     out[threadIdx.x] = both(tiles, 1);
 }
 
-__global__ void first(float *out) {
+__global__ void first_again(float *out) {
     __shared__ alignas(128) unsigned short tiles[2][64 * 16];
     out[threadIdx.x] = both(tiles, 0);
 }
@@ -44,6 +44,6 @@ def reference(out):
 
 
 CASES = (
-    Case("second", cuda_cpp(__file__, SOURCE, "second"), 1, 128, arguments, defective=True),
-    Case("first", cuda_cpp(__file__, SOURCE, "first"), 1, 128, arguments, reference),
+    Case("second_again", cuda_cpp(__file__, SOURCE, "second_again"), 1, 128, arguments, defective=True),
+    Case("first_again", cuda_cpp(__file__, SOURCE, "first_again"), 1, 128, arguments, reference),
 )

@@ -6,7 +6,7 @@ from case import Case, cuda_cpp
 SOURCE = r"""
 #include "products.cuh"
 
-__global__ void too_early(float *out) {
+__global__ void overwritten_early(float *out) {
     __shared__ alignas(128) unsigned short tile[64 * 16];
     const unsigned long long matrix = ones(tile);
     float d[4] = {};
@@ -15,12 +15,12 @@ __global__ void too_early(float *out) {
     COMMIT;
     __syncthreads();
     for (int i = threadIdx.x; i < 64 * 16; i += 128)
-        tile[i] = 0;  // finds: TW306
+        tile[i] = 0;  // finds: TW307
     WAIT(0);
     out[threadIdx.x] = d[0];
 }
 
-__global__ void awaited(float *out) {
+__global__ void overwritten_behind(float *out) {
     __shared__ alignas(128) unsigned short tile[64 * 16];
     const unsigned long long matrix = ones(tile);
     float d[4] = {};
@@ -45,6 +45,6 @@ def reference(out):
 
 
 CASES = (
-    Case("too_early", cuda_cpp(__file__, SOURCE, "too_early"), 1, 128, arguments, defective=True),
-    Case("awaited", cuda_cpp(__file__, SOURCE, "awaited"), 1, 128, arguments, reference),
+    Case("overwritten_early", cuda_cpp(__file__, SOURCE, "overwritten_early"), 1, 128, arguments, defective=True),
+    Case("overwritten_behind", cuda_cpp(__file__, SOURCE, "overwritten_behind"), 1, 128, arguments, reference),
 )

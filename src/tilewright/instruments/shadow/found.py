@@ -46,9 +46,9 @@ _CODES = {
 _SHARED = (cells.SHARED_RACE, cells.SHARED_LANES, cells.SHARED_ARRIVED, cells.SHARED_IN_FLIGHT, cells.SHARED_SOURCE)
 #: Kinds of race from the widest on: a line that races in one way is not reported for a narrower one, which the order of
 #: execution may hide.
-_WIDEST = ("TW306", "TW303", "TW302", "TW411", "TW301", "TW304")
+_WIDEST = ("TW306", "TW307", "TW303", "TW302", "TW411", "TW301", "TW304")
 #: Reads of what was never written, and the races that explain one.
-UNSET = {"TW201": ("TW302", "TW303", "TW304"), "TW202": ("TW301", "TW304", "TW306", "TW411"), "TW203": ()}
+UNSET = {"TW201": ("TW302", "TW303", "TW304"), "TW202": ("TW301", "TW304", "TW306", "TW307", "TW411"), "TW203": ()}
 
 
 def finding_of(record: Record, sites: list[Site], facts: Facts, kernel: str) -> Finding:
@@ -57,11 +57,13 @@ def finding_of(record: Record, sites: list[Site], facts: Facts, kernel: str) -> 
     details: dict[str, Any] = {"address": record.address, "space": site.space, "access": site.access}
     if code in _WIDEST:
         other = sites[record.other] if record.other < min(SITE_MAX, len(sites)) else None
-        if record.kind in _SHARED and any(one is not None and _is_later(one) for one in (site, other)):
-            code = "TW306"  # which of the two came first in this run says nothing
+        if record.kind in _SHARED:  # which of the two came first in this run says nothing
+            code = _in_flight(site, other) or code
         site, other, wrote, other_wrote = _first_the_write(site, other, record)
         if code == "TW306":
-            details |= {"how": _how(other, other_wrote), "space": "shared"}
+            details |= {"how": "writes" if other_wrote or other is None else "reads"}
+        if code in ("TW306", "TW307"):
+            details |= {"space": "shared"}
         details |= {"access": _verb(wrote, site), "other_access": _verb(other_wrote, other)}
         details["others"] = [_line(other)] if other is not None else []
         details |= _other_thread(record, facts)
@@ -172,16 +174,11 @@ def _order(site: Site) -> tuple[str, int, int]:
     return (*split(site.source), site.ptx_line)
 
 
-def _is_later(site: Site) -> bool:
-    """Whether an instruction's accesses go on behind it: those of copies, and what products read."""
-    return site.asynchronous or is_product(table().find(site.opcode))
-
-
-def _how(other: Site | None, wrote: bool) -> str:
-    """Which of the sentences about accesses in flight it is."""
-    if other is None or wrote:
-        return "writes"
-    return "reads" if other.asynchronous else "product"
+def _in_flight(*sites: Site | None) -> str:
+    """The code of a race with what goes on behind its instruction: a copy, or else what a product reads."""
+    if any(site is not None and site.asynchronous for site in sites):
+        return "TW306"
+    return "TW307" if any(site is not None and is_product(table().find(site.opcode)) for site in sites) else ""
 
 
 def _verb(wrote: bool, site: Site | None) -> str:
