@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.errors import CompileError
-from tilewright.programs.host_arrays import flat, shares
+from tilewright.programs.host_arrays import ArrayParameter, flat, shares
 from tilewright.programs.program import Program, program_for
 from tilewright.simt.row_gaps import RowGaps, suits
 from tilewright.simt.run.memory import DeviceArray
@@ -57,7 +57,9 @@ def spaced(kernel: Any, args: Sequence[Any]) -> tuple[Program, list[Any]]:
 
 
 def _shares(arg: Any, args: Sequence[Any]) -> bool:
-    """Whether another array shares its elements, or its allocation of the device: they stay what they are together."""
+    """Whether something else refers to its elements, or to its allocation of the device: they stay what they are."""
+    if any(isinstance(other, ArrayParameter) and other.array is arg for other in flat(args)):
+        return True
     if isinstance(arg, np.ndarray):
         return any(isinstance(other, np.ndarray) and other is not arg and shares(arg, other) for other in flat(args))
     if not isinstance(arg, DeviceArray):

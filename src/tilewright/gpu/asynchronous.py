@@ -16,7 +16,7 @@ _FENCES = "Fences"
 _BYTES = Registers("bytes", "u32", words="how many bytes")
 _STATE = Registers("state", "b64", words="what `mbarrier_arrive` returned")
 _PARITY = Registers("parity", "u32", words="0 for the first phase, then 1, then 0")
-_BARRIER = Address("barrier", "shared", 8, "an element of 8 bytes of shared memory")
+BARRIER = Address("barrier", "shared", 8, "an element of 8 bytes of shared memory")
 _DONE = Registers("done", "pred", words="whether that phase is over")
 
 
@@ -51,16 +51,20 @@ _GROUPS = (
         "cp_async_wait_all", "cp.async.wait_all;", (8, 0), (), "Waits for all copies of the thread.", _COPIES,
     ),
     Record(
-        "cp_async_mbarrier_arrive_noinc", "cp.async.mbarrier.arrive.noinc.shared.b64 [barrier];", (8, 0), (_BARRIER,),
+        "cp_async_mbarrier_arrive_noinc", "cp.async.mbarrier.arrive.noinc.shared.b64 [barrier];", (8, 0), (BARRIER,),
         "Arrives at the mbarrier when all copies of the thread so far are done.", _COPIES,
     ),
 )  # fmt: skip
 
 _BULK = (
     Record(
+        "cp_async_bulk_prefetch", "cp.async.bulk.prefetch.L2.global [source], bytes;", (9, 0),
+        (Address("source", "global", 16), _BYTES), "One thread begins to bring bytes into the L2 cache.", _COPIES,
+    ),
+    Record(
         "cp_async_bulk_load",
         "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [target], [source], bytes, [barrier];",
-        (9, 0), (Address("target", "shared", 16), Address("source", "global", 16), _BYTES, _BARRIER),
+        (9, 0), (Address("target", "shared", 16), Address("source", "global", 16), _BYTES, BARRIER),
         "One thread begins to copy any multiple of 16 bytes; the mbarrier is told of them as they come.", _COPIES,
     ),
     Record(
@@ -87,42 +91,42 @@ _BULK = (
 _MBARRIERS = (
     Record(
         "mbarrier_init", "mbarrier.init.shared.b64 [barrier], count;", (8, 0),
-        (_BARRIER, Registers("count", "u32", words="arrivals that end a phase")),
+        (BARRIER, Registers("count", "u32", words="arrivals that end a phase")),
         "Makes an mbarrier; one thread does, and a block's barrier shows it to others.", _BARRIERS,
     ),
     Record(
-        "mbarrier_inval", "mbarrier.inval.shared.b64 [barrier];", (8, 0), (_BARRIER,),
+        "mbarrier_inval", "mbarrier.inval.shared.b64 [barrier];", (8, 0), (BARRIER,),
         "Ends an mbarrier, so that its memory may be used for something else.", _BARRIERS,
     ),
     Record(
-        "mbarrier_arrive", "mbarrier.arrive.shared.b64 state, [barrier];", (8, 0), (_BARRIER,),
+        "mbarrier_arrive", "mbarrier.arrive.shared.b64 state, [barrier];", (8, 0), (BARRIER,),
         "Arrives once; what the thread wrote before is seen by those that wait.", _BARRIERS,
         Registers("state", "b64", words="the phase, for `mbarrier_test_wait`"),
     ),
     Record(
         "mbarrier_arrive_expect_tx", "mbarrier.arrive.expect_tx.shared.b64 state, [barrier], bytes;", (9, 0),
-        (_BARRIER, _BYTES), "Arrives once, and lets the phase wait for so many bytes of bulk copies.", _BARRIERS,
+        (BARRIER, _BYTES), "Arrives once, and lets the phase wait for so many bytes of bulk copies.", _BARRIERS,
         Registers("state", "b64", words="the phase, for `mbarrier_test_wait`"),
     ),
     Record(
         "mbarrier_expect_tx", "mbarrier.expect_tx.relaxed.cta.shared.b64 [barrier], bytes;", (9, 0),
-        (_BARRIER, _BYTES), "Lets the phase wait for so many bytes more, without arriving.", _BARRIERS,
+        (BARRIER, _BYTES), "Lets the phase wait for so many bytes more, without arriving.", _BARRIERS,
     ),
     Record(
-        "mbarrier_test_wait", "mbarrier.test_wait.shared.b64 done, [barrier], state;", (8, 0), (_BARRIER, _STATE),
+        "mbarrier_test_wait", "mbarrier.test_wait.shared.b64 done, [barrier], state;", (8, 0), (BARRIER, _STATE),
         "Whether the phase that `state` is of is over; does not wait.", _BARRIERS, _DONE,
     ),
     Record(
         "mbarrier_test_wait_parity", "mbarrier.test_wait.parity.shared.b64 done, [barrier], parity;", (8, 0),
-        (_BARRIER, _PARITY), "Whether the phase of that parity is over; does not wait.", _BARRIERS, _DONE,
+        (BARRIER, _PARITY), "Whether the phase of that parity is over; does not wait.", _BARRIERS, _DONE,
     ),
     Record(
-        "mbarrier_try_wait", "mbarrier.try_wait.shared.b64 done, [barrier], state;", (9, 0), (_BARRIER, _STATE),
+        "mbarrier_try_wait", "mbarrier.try_wait.shared.b64 done, [barrier], state;", (9, 0), (BARRIER, _STATE),
         "Whether the phase that `state` is of is over; waits for a while. Ask in a loop.", _BARRIERS, _DONE,
     ),
     Record(
         "mbarrier_try_wait_parity", "mbarrier.try_wait.parity.shared.b64 done, [barrier], parity;", (9, 0),
-        (_BARRIER, _PARITY), "Whether the phase of that parity is over; waits for a while. Ask in a loop.", _BARRIERS,
+        (BARRIER, _PARITY), "Whether the phase of that parity is over; waits for a while. Ask in a loop.", _BARRIERS,
         _DONE,
     ),
 )  # fmt: skip

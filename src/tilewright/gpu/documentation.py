@@ -21,14 +21,21 @@ from tilewright.gpu.intrinsics import ldmatrix_x4, mma_m16n8k16_f32_f16
 - Several registers are a tuple, or a row of a local array: `sums[j, :] = mma_m16n8k16_f32_f16(a, b, sums[j])`. Those
   called *32 bits* take any value of that width, and are `uint32` where they are returned: two halves, four bytes.
   Vector loads return elements of the array's dtype where these have the width.
-- Rows for `ldmatrix` and targets of copies must be aligned: `cuda.shared.array(shape, dtype, alignment=16)`.
+- Rows for `ldmatrix` and targets of copies must be aligned: `cuda.shared.array(shape, dtype, alignment=16)`; boxes to
+  128 bytes, swizzled ones to 1,024.
+- Sums of `wgmma` stay a tuple: `sums = wgmma_m64n64k16_f32_bf16(sums, a, b, True, 0, 0)`. They begin with a tuple
+  outside of the kernel, `ZEROS = (np.float32(0),) * 32`. A local array would be written before the product is done.
+- The layout of a matrix in shared memory is a number that `matrix_layout(swizzle, leading, stride)` gives, outside
+  of the kernel too. A tensor map is an array of 16 `uint64`, what the driver's `cuTensorMapEncodeTiled` gives;
+  `tilewright.simt.launch` and `check` take a `TensorMap` in its place.
 """
 
 
 def _kind(operand: Operand) -> str:
     """An operand in words."""
     if isinstance(operand, Address):
-        return f"element of {operand.space} memory, aligned to {operand.alignment} bytes"
+        space = "global" if operand.space == "generic" else operand.space
+        return f"element of {space} memory, aligned to {operand.alignment} bytes"
     if isinstance(operand, Constant):
         return f"constant, {operand.least} to {operand.most}"
     one = {"b32": "32 bits", "b64": "64 bits", "u32": "integer", "u64": "integer", "pred": "bool"}.get(operand.type)

@@ -25,10 +25,12 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright.errors import ArgumentValueError
-from tilewright.gpu import asynchronous, matrices, vectors
+from tilewright.gpu import asynchronous, matrices, tensors, vectors, warpgroups
 from tilewright.gpu.operands import Record
+from tilewright.gpu.warpgroups import matrix_layout
 from tilewright.programs.optional import require
 
+__all__ = ["find", "matrix_layout", "records"]
 _PURPOSE = "Intrinsics of kernels"
 
 
@@ -40,7 +42,7 @@ def records() -> tuple[Record, ...]:
     >>> records()[0].form
     'ld.global.v2.b32 {value}, [source];'
     """
-    return (*vectors.RECORDS, *asynchronous.RECORDS, *matrices.RECORDS)
+    return tuple(record for of in (vectors, asynchronous, tensors, matrices, warpgroups) for record in of.RECORDS)
 
 
 def find(name: str) -> Record:
@@ -75,4 +77,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({"find", "records", *(record.name for record in records())})
+    return sorted({*__all__, *(record.name for record in records())})

@@ -35,7 +35,7 @@ _TYPES = MappingProxyType(
     }
 )
 #: State space -> LLVM's number of it, bits of an address there.
-_SPACES = MappingProxyType({"global": (1, 64), "shared": (3, 32)})
+_SPACES = MappingProxyType({"generic": (0, 64), "global": (1, 64), "shared": (3, 32)})
 
 
 def intrinsic_of(record: Record) -> Any:
@@ -127,7 +127,9 @@ def _parts(operand: Registers, given: Any) -> tuple[Any, ...]:
 def _wrong_registers(operand: Registers, given: Any) -> str:
     parts = _parts(operand, given)
     wanted = _TYPES[operand.type][0]
-    if operand.type in ("u32", "u64"):  # numbers: any integer is converted
+    if operand.type == "pred":
+        fits = all(isinstance(part, types.Boolean | types.BooleanLiteral | types.Integer) for part in parts)
+    elif operand.type in ("u32", "u64"):  # numbers: any integer is converted
         fits = all(isinstance(part, types.Integer) for part in parts)
     elif operand.type in ("b32", "b64"):  # bits: any value of the width goes as it is
         fits = all(getattr(part, "bitwidth", 0) == wanted.bitwidth or isinstance(part, types.Literal) for part in parts)
@@ -153,18 +155,31 @@ def _generated(record: Record, context: Any, builder: Any, signature: Any, value
         registers = _registers(context, builder, operand, argument_types, arguments)
         texts[operand.name] = _numbered(len(constraints), len(registers))
         inputs += [value for value, _ in registers]
-        constraints += [constraint for _, constraint in registers]
-    if result is not None:
-        texts[result.name] = "%done" if result.type == "pred" else _numbered(0, result.count)
-    text = record.with_operands(texts)
-    if result is not None and result.type == "pred":
-        text = f"{{ .reg .pred %done; {text} selp.u32 $0, 1, 0, %done; }}"
+        tied = operand.name == record.updates  # to the results, which come first
+        constraints += [str(index) if tied else one for index, (_, one) in enumerate(registers)]
+    text = _with_predicates(record, texts)
     if not record.pure:
         constraints.append("~{memory}")
     kind = ir.FunctionType(_returned([kind for kind, _ in results]), [value.type for value in inputs])
     asm = ir.InlineAsm(kind, text, ",".join(constraints), side_effect=not record.pure)
     call = builder.call(asm, inputs, attrs=("convergent",))
     return _as_numba(context, builder, signature.return_type, result, call)
+
+
+def _with_predicates(record: Record, texts: dict[str, str]) -> str:
+    """The instruction with its operands' texts; predicates, which assembly cannot take or give, are numbers outside."""
+    result, before, behind = record.result, "", ""
+    for operand in record.operands:
+        if isinstance(operand, Registers) and operand.type == "pred":
+            before += f".reg .pred %{operand.name}; setp.ne.u32 %{operand.name}, {texts[operand.name]}, 0; "
+            texts[operand.name] = f"%{operand.name}"
+    if result is not None and result.type == "pred":
+        before, behind = f"{before}.reg .pred %{result.name}; ", f" selp.u32 $0, 1, 0, %{result.name};"
+        texts[result.name] = f"%{result.name}"
+    elif result is not None:
+        texts[result.name] = _numbered(0, result.count)
+    text = record.with_operands(texts)
+    return f"{{ {before}{text}{behind} }}" if before else text
 
 
 def _numbered(first: int, count: int) -> str:
@@ -194,8 +209,9 @@ def _registers(
         parts = cgutils.unpack_tuple(builder, value) if isinstance(given, types.BaseTuple) else [value]
     found = []
     for part, of in zip(parts, _parts(operand, given), strict=True):
-        converted = isinstance(of, types.Literal) or operand.type in ("u32", "u64")
+        converted = isinstance(of, types.Literal) or operand.type in ("u32", "u64", "pred")
         bits = context.cast(builder, part, of, wanted) if converted else part
+        bits = builder.zext(bits, kind) if operand.type == "pred" else bits
         found.append((bits if bits.type == kind else builder.bitcast(bits, kind), constraint))
     return found
 

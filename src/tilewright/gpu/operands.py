@@ -29,7 +29,7 @@ class Address:
     """An element of an array: two arguments, the array and its index, as those of `cuda.atomic.add`."""
 
     name: str
-    space: Literal["global", "shared"]
+    space: Literal["global", "shared", "generic"]  #: Generic: of an array in global memory too.
     alignment: int  #: In bytes, of the element's address.
     words: str = ""
 
@@ -69,6 +69,8 @@ class Record:
         Heading of its documentation.
     pure : bool
         Whether its result follows from its operands alone: a compiler may then move it, and leave it out.
+    updates : str
+        The operand in whose registers the result comes to be, which the form does not name; "" for none.
     """
 
     name: str
@@ -79,6 +81,19 @@ class Record:
     section: str
     result: Registers | None = None
     pure: bool = False
+    updates: str = ""
+
+    @property
+    def opcode(self) -> str:
+        """The instruction's name; of several, the last's.
+
+        Examples
+        --------
+        >>> from tilewright.gpu.intrinsics import find
+        >>> find("wgmma_descriptor").opcode
+        'or.b64'
+        """
+        return self.form.strip("{} ;").split(";")[-1].split()[0]
 
     def parameters(self) -> tuple[str, ...]:
         """Names of the arguments, an index behind each array.

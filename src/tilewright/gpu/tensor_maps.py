@@ -27,7 +27,7 @@ _NANS: Final = {2: 0x7FFF7FFF7FFF7FFF, 4: 0x7FFFFFFF7FFFFFFF, 8: 0x7FFFFFFFFFFFF
 
 @dataclass(frozen=True, eq=False)
 class TensorMap(ArrayParameter):
-    """A tensor map of an array, an argument for a kernel's 128-byte parameter.
+    """A tensor map of an array, an argument for a kernel's 128-byte parameter, or for an array of 16 `uint64`.
 
     Parameters
     ----------
@@ -56,6 +56,8 @@ class TensorMap(ArrayParameter):
     >>> TensorMap(np.zeros((1000, 512), np.float16), box=(128, 64), swizzle=128).box
     (128, 64)
     """
+
+    shape = (16,)
 
     array: npt.NDArray[Any]
     box: tuple[int, ...]

@@ -241,6 +241,8 @@ def _c_value(kernel: str, argument: Argument, parameter: Parameter, value: Any, 
     """One argument of a C function: a pointer, or a parameter of which only the PTX type is known."""
     if value is None and parameter.bytes == 8 and (argument.kind == "pointer" or parameter.kind in _POINTERS):
         return bytes(8)
+    if parameter.kind == "bytes" and isinstance(value, ArrayParameter):
+        return _structure(kernel, argument, parameter, value, address)
     shape = array_shape(value)
     if shape is not None:
         if not shape.dtype.isnative:

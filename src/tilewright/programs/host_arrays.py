@@ -17,9 +17,15 @@ _SHARES_WORK = 10_000
 
 
 class ArrayParameter(abc.ABC):
-    """A structure that a kernel takes by value, and that holds where an array lies: an argument of a launch."""
+    """A structure that holds where an array lies: an argument of a launch.
+
+    A kernel takes it by value, or, as kernels of Numba do, as an array of 64-bit words in global memory.
+    """
 
     array: npt.NDArray[Any]
+    dtype = np.dtype(np.uint64)  #: Of the words.
+    shape: tuple[int, ...]
+    strides = (8,)
 
     @abc.abstractmethod
     def encoded(self, address: int) -> bytes:
@@ -27,11 +33,12 @@ class ArrayParameter(abc.ABC):
 
 
 def flat(args: Sequence[Any]) -> Iterator[Any]:
-    """The arguments, those inside of tuples one by one, and the arrays that structures refer to."""
+    """The arguments, those inside of tuples one by one, and behind structures the arrays that they refer to."""
     for arg in args:
         if isinstance(arg, tuple):
             yield from flat(arg)
         elif isinstance(arg, ArrayParameter):
+            yield arg
             yield arg.array
         else:
             yield arg

@@ -147,7 +147,7 @@ def compile_python(
         with announced("compiling", function.__name__), _device_functions_for(cc), warnings.catch_warnings():
             # Numba warns of small grids and of debug code that is optimised; neither concerns a mere compilation.
             warnings.simplefilter("ignore")
-            text, result = cuda.compile_ptx(function, argtypes, cc=cc, **options)
+            text, result = cuda.compile_ptx(function, argtypes, cc=(*cc, _suffix(cc)), **options)
     except Exception as error:
         # Numba raises its own errors, but plain TypeError, NotImplementedError and others as well.
         raise CompileError(f"{_where(function)}: Numba could not compile `{function.__name__}`:\n{error}") from error
@@ -155,6 +155,14 @@ def compile_python(
         raise CompileError(f"{_where(function)}: a kernel must return nothing (`{function.__name__}` gives {result})")
     # A lambda's name, or one with letters beyond ASCII, is no name in PTX.
     return _renamed(text, re.sub(r"[^\w$]", "_", function.__name__, flags=re.ASCII))
+
+
+def _suffix(cc: tuple[int, int]) -> str:
+    """The letter of targets with what one compute capability alone has, as numba-cuda's launches ask for it.
+
+    Source: numba-cuda, `codegen.py` (`_ensure_cc`).
+    """
+    return "a" if cc >= (9, 0) else ""
 
 
 @contextlib.contextmanager

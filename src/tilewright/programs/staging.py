@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from tilewright.errors import ArgumentTypeError
 from tilewright.programs.arguments import array_shape
-from tilewright.programs.host_arrays import Stretch, flat, stretches
+from tilewright.programs.host_arrays import ArrayParameter, Stretch, flat, stretches
 
 #: Copies of arguments from this size on are given back one by one as they are written back.
 _GIVEN_BACK_BYTES = 1 << 20
@@ -49,6 +49,12 @@ class Place(Protocol):
     def resident(self, array: Any) -> int:
         """The address of an array that is none of NumPy's; ArgumentTypeError where it is not on the device."""
 
+    def structure(self, parameter: ArrayParameter) -> tuple[int, npt.NDArray[np.uint8]]:
+        """Memory for a structure: its address and its bytes, which the caller writes.
+
+        Raises ArgumentTypeError: the device has no such structures.
+        """
+
     def copied(self, stretch: Stretch) -> tuple[int, npt.NDArray[np.uint8]]:
         """Copy host memory: the copy's address and its bytes, which the host sees when the launch is over."""
 
@@ -61,9 +67,13 @@ def stage(args: Sequence[Any], place: Place) -> StagedArguments:
     Raises ArgumentTypeError: an array has no plain dtype, or is not where a launch can use it.
     """
     staged = StagedArguments()
-    arrays = []
+    arrays, structures = [], []
     for arg in flat(args):
-        if isinstance(arg, np.ndarray):
+        if isinstance(arg, ArrayParameter):
+            address, raw = place.structure(arg)
+            staged[id(arg)] = Staged(address)
+            structures.append((arg, raw))
+        elif isinstance(arg, np.ndarray):
             if arg.dtype.hasobject:  # its elements are host addresses, which a kernel must never hold
                 raise ArgumentTypeError(f"array arguments must have a plain dtype (got {arg.dtype})")
             arrays.append(arg)
@@ -76,6 +86,8 @@ def stage(args: Sequence[Any], place: Place) -> StagedArguments:
             host = arg if written_back(arg) else None
             staged[id(arg)] = Staged(address + offset, host, stretch.elements(arg, buffer))
         staged[id(stretch.arrays[-1])].span = (address, buffer.nbytes)  # all are written back by then
+    for structure, raw in structures:
+        raw[:] = np.frombuffer(structure.encoded(staged.address_of(structure.array)), np.uint8)
     return staged
 
 

@@ -35,7 +35,7 @@ def source(record: Record) -> str:
             names.append(operand.name)
             calls.append(_of_registers(operand))
         else:
-            array = operand.name if operand.space == "global" else f"shared_{operand.name}"
+            array = f"shared_{operand.name}" if operand.space == "shared" else operand.name
             if operand.space == "shared":
                 lines.append(f"{array} = cuda.shared.array({SHARED_BYTES}, np.uint8, alignment=128)")
             names.append(operand.name)

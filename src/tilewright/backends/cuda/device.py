@@ -22,7 +22,7 @@ from tilewright.machine import launch_limits
 from tilewright.native.once import bounded
 from tilewright.programs import assembler, extent
 from tilewright.programs.arguments import array_shape
-from tilewright.programs.host_arrays import Stretch
+from tilewright.programs.host_arrays import ArrayParameter, Stretch
 from tilewright.programs.optional import require
 from tilewright.programs.program import Program, program_for
 from tilewright.programs.staging import stage, written_back
@@ -229,6 +229,13 @@ class _Copies:
                 f"{array_shape(array)}); pass it as a NumPy array"
             )
         return int(interface["data"][0])
+
+    def structure(self, parameter: ArrayParameter) -> tuple[int, npt.NDArray[np.uint8]]:
+        """Refuse a structure: those of the simulated GPU mean nothing to a real one."""
+        raise ArgumentTypeError(
+            f"a {type(parameter).__name__} is laid out for the simulated GPU (got one for a real GPU); make the map by "
+            "the driver's cuTensorMapEncodeTiled, and pass it as an array of 16 words"
+        )
 
     def copied(self, stretch: Stretch) -> tuple[int, npt.NDArray[np.uint8]]:
         """Copy arrays with what lies between their elements."""

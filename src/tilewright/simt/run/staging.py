@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.errors import ArgumentTypeError
-from tilewright.programs.host_arrays import Stretch, flat, stretches
+from tilewright.programs.host_arrays import ArrayParameter, Stretch, flat, stretches
 from tilewright.programs.program import Program
 from tilewright.simt.run.grid_barrier import WORKSPACE_BYTES
 from tilewright.simt.run.memory import ALIGNMENT_BYTES, DeviceArray, Memory, current_memory
@@ -33,7 +33,12 @@ def given_memory(kernel: str, args: Sequence[Any], memory: Memory | None) -> Mem
 def needed_bytes(args: Sequence[Any]) -> int:
     """Memory that the NumPy arguments of a launch take."""
     arrays = [arg for arg in flat(args) if isinstance(arg, np.ndarray)]
-    return sum(one.lead_bytes + one.size_bytes + ALIGNMENT_BYTES for one in stretches(arrays))
+    structures = sum(_structure_bytes(arg) + ALIGNMENT_BYTES for arg in flat(args) if isinstance(arg, ArrayParameter))
+    return structures + sum(one.lead_bytes + one.size_bytes + ALIGNMENT_BYTES for one in stretches(arrays))
+
+
+def _structure_bytes(parameter: ArrayParameter) -> int:
+    return parameter.dtype.itemsize * parameter.shape[0]
 
 
 class Scene:
@@ -68,6 +73,11 @@ class Scene:
             )
         array.host_written = True  # by the launch, from now on
         return array.address
+
+    def structure(self, parameter: ArrayParameter) -> tuple[int, npt.NDArray[np.uint8]]:
+        """Memory for a structure, and its bytes."""
+        address = self.allocate(_structure_bytes(parameter))
+        return address, self.memory.view(address, _structure_bytes(parameter))
 
     def copied(self, stretch: Stretch) -> tuple[int, npt.NDArray[np.uint8]]:
         """Copy arrays, and nothing that lies between their elements."""

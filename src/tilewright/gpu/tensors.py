@@ -1,0 +1,60 @@
+"""Records of copies of a tensor's boxes, by the maps that describe them.
+
+Source: PTX ISA 9.1, 9.7.9.27 (cp.async.bulk.tensor), 9.7.9.16 (prefetch), 9.7.13.4 (fence.proxy.tensormap).
+"""
+
+from __future__ import annotations
+
+from tilewright.gpu.asynchronous import BARRIER
+from tilewright.gpu.operands import Address, Record, Registers
+
+_TENSORS = "Copies of a tensor's boxes"
+_MAP = Address("map", "generic", 64, "a tensor map in global memory: an array of 16 `uint64`")
+_NINE = (9, 0)
+
+
+def _corner(rank: int) -> Registers:
+    return Registers("corner", "u32", rank, words="the box's first element, the innermost axis first; may be negative")
+
+
+def _load(rank: int) -> Record:
+    return Record(
+        f"cp_async_bulk_tensor_{rank}d_load",
+        f"cp.async.bulk.tensor.{rank}d.shared::cluster.global.mbarrier::complete_tx::bytes "
+        "[target], [map, {corner}], [barrier];",
+        _NINE, (Address("target", "shared", 128), _MAP, _corner(rank), BARRIER),
+        "One thread begins to copy a box to shared memory; the mbarrier is told of its bytes.", _TENSORS,
+    )  # fmt: skip
+
+
+def _store(rank: int) -> Record:
+    return Record(
+        f"cp_async_bulk_tensor_{rank}d_store",
+        f"cp.async.bulk.tensor.{rank}d.global.shared::cta.bulk_group [map, {{corner}}], [source];",
+        _NINE, (_MAP, _corner(rank), Address("source", "shared", 128)),
+        "One thread begins to copy a box back, but for what lies outside the tensor; a group of bulk stores has it.",
+        _TENSORS,
+    )  # fmt: skip
+
+
+def _prefetch(rank: int) -> Record:
+    return Record(
+        f"cp_async_bulk_prefetch_tensor_{rank}d",
+        f"cp.async.bulk.prefetch.tensor.{rank}d.L2.global [map, {{corner}}];",
+        _NINE, (_MAP, _corner(rank)), "One thread begins to bring a box into the L2 cache.", _TENSORS,
+    )  # fmt: skip
+
+
+_RANKS = range(1, 6)
+RECORDS = (
+    *map(_load, _RANKS), *map(_store, _RANKS), *map(_prefetch, _RANKS),
+    Record(
+        "prefetch_tensormap", "prefetch.tensormap [map];", _NINE, (_MAP,), "Begins to bring a tensor map near.",
+        _TENSORS,
+    ),
+    Record(
+        "fence_proxy_tensormap_acquire", "fence.proxy.tensormap::generic.acquire.sys [map], 128;", _NINE, (_MAP,),
+        "Shows a tensor map that the host wrote to global memory; one thread of a block, once before copies.",
+        _TENSORS,
+    ),
+)  # fmt: skip
