@@ -61,6 +61,9 @@ class EventKind(enum.Enum):
     #: Bulk copies of lanes: `ptr %targets` and `ptr %origins`, 32 i64 offsets in their arenas, `ptr %sizes`, 32 i32,
     #: and `ptr %barriers`, 32 i64 offsets of the mbarriers that have been told; null where there is none.
     BULK = "bulk"
+    #: Copies of boxes by lanes: `ptr %maps`, 32 pointers to tensor maps, `ptr %corners`, 32 i32 coordinates of each
+    #: axis, and `i32 %rank`. What of shared memory is copied is said by BULK, which follows.
+    TENSOR = "tensor"
     #: Lanes make a group of the bulk copies that they have issued since their last one.
     BULK_COMMIT = "bulk_commit"
     #: Lanes wait until all but so many of their youngest groups of bulk copies have ended or read: `i32 %groups`.
@@ -85,6 +88,7 @@ _PARAMETERS = {
     EventKind.WAIT: "i32 %mask, i32 %groups",
     EventKind.MBARRIER: "i32 %mask, ptr %places, ptr %operands",
     EventKind.BULK: "i32 %mask, ptr %targets, ptr %origins, ptr %sizes, ptr %barriers",
+    EventKind.TENSOR: "i32 %mask, ptr %maps, ptr %corners, i32 %rank",
     EventKind.BULK_COMMIT: "i32 %mask",
     EventKind.BULK_WAIT: "i32 %mask, i32 %groups",
     EventKind.EXIT: "i32 %mask",

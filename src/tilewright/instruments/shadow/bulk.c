@@ -9,6 +9,7 @@
 // generic and by the asynchronous proxy are ordered where a proxy fence stands between them).
 
 #include "judgement.h"
+#include "simt/runtime/boxes.h"
 
 void tw_shadow_turns_shared(TW_ACCESSES);
 void tw_shadow_free_global(TW_ACCESSES);
@@ -146,7 +147,40 @@ void tw_shadow_bulk(TW_WHERE, uint32_t mask, const uint64_t *targets, const uint
     }
 }
 
-// The same, of what lanes read of shared memory for a product of their warpgroup.
+// Judge bytes of global memory that begin and end anywhere, in pieces as wide as addresses allow.
+static void judge_bytes(const struct copy *me, uint64_t start, uint64_t end, uint32_t how)
+{
+    uint64_t addresses[TW_LANES] __attribute__((aligned(64))) = {0};
+    uint32_t bytes;
+    for (uint64_t at = start; at < end; at += bytes) {
+        for (bytes = PIECE; at % bytes || at + bytes > end;)
+            bytes /= 2;
+        addresses[me->lane] = at;
+        tw_shadow_free_global(me->slot, me->warp, me->launch, me->block, me->counters, me->row, 1u << me->lane,
+                              addresses, bytes, 0, how, bytes, 0);
+    }
+}
+
+// Lanes have copied boxes: their side in global memory.
+void tw_shadow_tensor(TW_WHERE, uint32_t mask, char *const *maps, const int32_t *corners, uint32_t rank, uint32_t how)
+{
+    struct copy me = {slot, warp, launch, block, counters, row, 0, 0};
+    for (uint32_t left = mask; left; left = tw_other_lanes(left)) {
+        me.lane = tw_first_lane(left);
+        const struct tw_box box = tw_box_of(maps[me.lane], corners, me.lane, rank);
+        const uint32_t size = box.map.element_bytes;
+        for (uint64_t number = 0; number < tw_box_rows(&box); number++) {
+            const struct tw_box_row its = tw_box_row(&box, number);
+            const bool apart = box.map.steps[0] > 1;
+            for (uint32_t i = its.first; i < its.end; i = apart ? i + 1 : its.end) {
+                const uint64_t at = tw_box_place(&box, &its, i);
+                judge_bytes(&me, at, at + (apart ? 1 : its.end - i) * size, how);
+            }
+        }
+    }
+}
+
+// Ask for fences of what lanes read of shared memory for a product of their warpgroup.
 void tw_shadow_ask_for_fences(TW_WHERE, uint32_t mask, const uint64_t *addresses, uint32_t bytes)
 {
     struct copy me = {slot, warp, launch, block, counters, row, 0, bytes};

@@ -13,6 +13,7 @@ _FILES = ("mbarriers.c", "bulk.c", "products.c", "clocks.c")
 _PARTS = (*(bitcode(Path(__file__).with_name(name)) for name in _FILES), *accesses.PARTS)
 _CHANGE = CFunction("tw_shadow_mbarrier", EventKind.MBARRIER, _PARTS)
 _BULK = CFunction("tw_shadow_bulk", EventKind.BULK, _PARTS)
+_TENSOR = CFunction("tw_shadow_tensor", EventKind.TENSOR, _PARTS)
 #: Events with one handler each.
 _PLAIN = {
     EventKind.EXIT: "tw_shadow_mbarrier_exit",
@@ -69,6 +70,9 @@ def handler(site: Site) -> Handler | None:
         sides = cells.TO_GLOBAL if form.has("bulk_group") else cells.FROM_GLOBAL if form.has("global") else 0
         sides |= cells.IS_TENSOR * form.has("tensor")
         return _BULK.handler(f"tw.memory.bulk.{sides}", [f"i32 {sides}"])
+    if site.kind is EventKind.TENSOR:
+        does = cells.WRITES if site.access == "store" else cells.READS
+        return _TENSOR.handler(f"tw.memory.tensor.{does}", [f"i32 {does}"])
     # copies whose arrival takes one more than the mbarrier expects leave its count as it is
     nothing = form.has("async") and not form.has("noinc")
     does = cells.COUNTS if nothing else next((number for word, number in _DOES.items() if form.has(word)), cells.COUNTS)

@@ -41,7 +41,7 @@ from tilewright.simt.isa import Form, table
 #: Events that order accesses; `clocks.c` keeps clocks of warps and lanes by them.
 _ORDERING_EVENTS = (EventKind.ARRIVE, EventKind.RELEASE, EventKind.SYNC, EventKind.EXIT, EventKind.FENCE)
 #: Events of mbarriers and bulk copies.
-_TOLD_EVENTS = (EventKind.MBARRIER, EventKind.BULK, EventKind.BULK_COMMIT, EventKind.BULK_WAIT)
+_TOLD_EVENTS = (EventKind.MBARRIER, EventKind.BULK, EventKind.TENSOR, EventKind.BULK_COMMIT, EventKind.BULK_WAIT)
 #: Events of groups of asynchronous copies, which `flights.c` follows.
 _GROUP_EVENTS = (EventKind.COMMIT, EventKind.WAIT)
 _CLOCKS = bitcode(Path(__file__).with_name("clocks.c"))

@@ -46,6 +46,7 @@ _RUNTIME = (
     "tw_wgmma",
     "tw_wgmma_units",
     "tw_tensor_copy",
+    "tw_tensor_pieces",
 )
 _FILES = (
     "scheduler.c",

@@ -4,6 +4,7 @@
 // they lie. Elements outside the tensor are read as zeros, or NaNs, and are not written. Source: PTX ISA, 5.5 (tensors),
 // 9.7.9.27 (cp.async.bulk.tensor); CUDA driver API, cuTensorMapEncodeTiled.
 
+#include "boxes.h"
 #include "runtime.h"
 
 enum { UNIT_BYTES = 16, ROW_BYTES_MOST = 2048, BOX_ALIGNMENT = 128 };
@@ -11,15 +12,14 @@ enum { UNIT_BYTES = 16, ROW_BYTES_MOST = 2048, BOX_ALIGNMENT = 128 };
 struct copy {
     struct tw_context *context;
     const struct tw_warp *warp;
-    struct tw_tensor_map map;
+    struct tw_box box;
     char *shared;
-    uint64_t start;   // of the tensor, in the arena
+    uint64_t base;    // device address of global memory's first byte
     uint64_t place;   // of the box in shared memory
     uint32_t site;    // of its side in shared memory; that in global memory follows
     uint32_t lane;
     uint32_t row_bytes;
     bool stores;
-    int64_t corner[TW_TENSOR_AXES];
 };
 
 // A lane breaks a rule. True, for callers to hand on.
@@ -35,7 +35,7 @@ static bool fault(const struct copy *c, uint32_t site, uint64_t address, uint32_
 static void move_units(const struct copy *c, uint64_t offset, char *row)
 {
     for (uint32_t unit = 0; unit < c->row_bytes; unit += UNIT_BYTES) {
-        const uint64_t at = offset + unit, swizzled = at ^ ((at >> 7 & (c->map.units - 1)) * UNIT_BYTES);
+        const uint64_t at = offset + unit, swizzled = at ^ ((at >> 7 & (c->box.map.units - 1)) * UNIT_BYTES);
         char *shared = c->shared + swizzled;
         if (c->stores)
             __builtin_memcpy(row + unit, shared, UNIT_BYTES);
@@ -47,15 +47,20 @@ static void move_units(const struct copy *c, uint64_t offset, char *row)
 // What elements outside the tensor are read as.
 static void fill(const struct copy *c, char *row)
 {
-    for (uint32_t at = 0; at < c->row_bytes; at += sizeof c->map.filler)
-        __builtin_memcpy(row + at, &c->map.filler, sizeof c->map.filler);
+    for (uint32_t at = 0; at < c->row_bytes; at += sizeof c->box.map.filler)
+        __builtin_memcpy(row + at, &c->box.map.filler, sizeof c->box.map.filler);
+}
+
+static bool is_outside(const struct copy *c, uint64_t at, uint64_t bytes)
+{
+    const uint64_t limit = c->context->global_limit;
+    return at > limit || bytes > limit - at;
 }
 
 // Bytes that follow each other, in whole units.
 static bool move_whole(const struct copy *c, uint64_t start, char *row)
 {
-    const uint64_t limit = c->context->global_limit;
-    if (start > limit || c->row_bytes > limit - start)
+    if (is_outside(c, start, c->row_bytes))
         return fault(c, c->site + 1, start, 1);
     char *global = c->context->global_base + start;
     for (uint32_t at = 0; at < c->row_bytes; at += UNIT_BYTES) {
@@ -67,18 +72,15 @@ static bool move_whole(const struct copy *c, uint64_t start, char *row)
     return false;
 }
 
-// The elements of a row that lie in the tensor, between a buffer and global memory, where the row starts at `start`.
-static bool move_elements(const struct copy *c, uint64_t start, char *row)
+// The elements of a row that lie in the tensor, between a buffer and global memory.
+static bool move_elements(const struct copy *c, const struct tw_box_row *where, char *row)
 {
-    const uint32_t bytes = c->map.element_bytes, step = c->map.steps[0];
-    if (step == 1 && c->corner[0] >= 0 && c->corner[0] + (int64_t)c->map.box[0] <= (int64_t)c->map.extents[0])
-        return move_whole(c, start + (uint64_t)c->corner[0] * bytes, row);
-    for (uint32_t i = 0; i < c->map.box[0]; i++) {
-        const int64_t x = c->corner[0] + (int64_t)i * step;
-        if (x < 0 || x >= (int64_t)c->map.extents[0])
-            continue;
-        const uint64_t at = start + (uint64_t)x * bytes;
-        if (at > c->context->global_limit || at + bytes > c->context->global_limit)
+    const uint32_t bytes = c->box.map.element_bytes;
+    if (c->box.map.steps[0] == 1 && where->first == 0 && where->end == c->box.map.box[0])
+        return move_whole(c, tw_box_place(&c->box, where, 0) - c->base, row);
+    for (uint32_t i = where->first; i < where->end; i++) {
+        const uint64_t at = tw_box_place(&c->box, where, i) - c->base;
+        if (is_outside(c, at, bytes))
             return fault(c, c->site + 1, at, 1);
         char *global = c->context->global_base + at;
         if (c->stores)
@@ -94,19 +96,12 @@ static bool copy_row(const struct copy *c, uint64_t number)
 {
     char row[ROW_BYTES_MOST] __attribute__((aligned(64)));
     const uint64_t offset = c->place + number * c->row_bytes;
-    uint64_t start = c->start;
-    bool inside = true;
-    for (uint32_t axis = 1; axis < c->map.rank; axis++) {
-        const int64_t x = c->corner[axis] + (int64_t)(number % c->map.box[axis]) * c->map.steps[axis];
-        number /= c->map.box[axis];
-        inside = inside && x >= 0 && x < (int64_t)c->map.extents[axis];
-        start += (uint64_t)x * c->map.strides[axis - 1];
-    }
+    const struct tw_box_row where = tw_box_row(&c->box, number);
     if (c->stores)
         move_units(c, offset, row);
     else
         fill(c, row);
-    if (inside && move_elements(c, start, row))
+    if (move_elements(c, &where, row))
         return true;
     if (!c->stores)
         move_units(c, offset, row);
@@ -127,10 +122,8 @@ static bool is_map(const struct tw_tensor_map *map, uint32_t rank)
 
 static bool copy_box(struct copy *c, uint32_t *bytes)
 {
-    uint64_t rows = 1;
-    for (uint32_t axis = 1; axis < c->map.rank; axis++)
-        rows *= c->map.box[axis];
-    c->row_bytes = c->map.box[0] * c->map.element_bytes;
+    const uint64_t rows = tw_box_rows(&c->box);
+    c->row_bytes = tw_box_row_bytes(&c->box);
     const uint64_t size = rows * c->row_bytes, limit = c->context->shared_bytes;
     if (c->place % BOX_ALIGNMENT)
         return fault(c, c->site, c->place, BOX_ALIGNMENT);
@@ -150,19 +143,76 @@ bool tw_tensor_copy(struct tw_context *context, const struct tw_warp *warp, uint
                     uint32_t stores, uint64_t base)
 {
     for (uint32_t left = mask; left; left = tw_other_lanes(left)) {
-        struct copy c = {.context = context, .warp = warp, .shared = shared, .site = site, .stores = stores != 0};
+        struct copy c = {.context = context, .warp = warp, .shared = shared, .site = site, .base = base};
+        const struct tw_tensor_map *map = &c.box.map;
+        c.stores = stores != 0;
         c.lane = tw_first_lane(left);
         c.place = places[c.lane];
-        __builtin_memcpy(&c.map, maps[c.lane], sizeof c.map);
-        if (!is_map(&c.map, rank)) {
-            tw_blame(context, warp, site, 1u << c.lane, TW_TENSOR_MAP, c.map.magic == TW_TENSOR_MAGIC, c.map.rank);
+        c.box = tw_box_of(maps[c.lane], corners, c.lane, rank);
+        if (!is_map(map, rank)) {
+            tw_blame(context, warp, site, 1u << c.lane, TW_TENSOR_MAP, map->magic == TW_TENSOR_MAGIC, map->rank);
             return true;
         }
-        c.start = c.map.address - base;
-        for (uint32_t axis = 0; axis < rank; axis++)
-            c.corner[axis] = corners[axis * TW_LANES + c.lane];
         if (copy_box(&c, bytes + c.lane))
             return true;
     }
     return false;
+}
+
+// Pieces of a row in global memory, aligned to 16 bytes: its first and last bytes, and whole pieces between them.
+struct pieces {
+    uint64_t first;
+    uint64_t head;  // where the whole ones begin,
+    uint64_t tail;  // and where they end
+    uint64_t end;
+};
+
+static struct pieces pieces_of(const struct tw_box *box, uint64_t number)
+{
+    const struct tw_box_row row = tw_box_row(box, number);
+    const uint64_t first = tw_box_place(box, &row, row.first);
+    const uint64_t end = first + (uint64_t)(row.end - row.first) * box->map.element_bytes;
+    const uint64_t head = (first + UNIT_BYTES - 1) / UNIT_BYTES * UNIT_BYTES, tail = end / UNIT_BYTES * UNIT_BYTES;
+    return head <= tail ? (struct pieces){first, head, tail, end} : (struct pieces){first, end, end, end};
+}
+
+// The address of a row's piece of `bytes`, by number; 0 where there is none.
+static uint64_t piece(const struct tw_box *box, uint64_t number, uint32_t bytes, uint32_t which)
+{
+    if (box->map.steps[0] > 1) {
+        const struct tw_box_row row = tw_box_row(box, number);
+        const uint32_t size = box->map.element_bytes, element = which / size;
+        const bool is_there = bytes == 1 && element >= row.first && element < row.end;
+        return is_there ? tw_box_place(box, &row, element) + which % size : 0;
+    }
+    const struct pieces all = pieces_of(box, number);
+    uint64_t at = all.first + which, end = all.head;
+    if (bytes > 1)
+        at = all.head + (uint64_t)which * UNIT_BYTES, end = all.tail;
+    else if (which >= UNIT_BYTES)
+        at = all.tail + which - UNIT_BYTES, end = all.end;
+    return at < end ? at : 0;
+}
+
+// What a lane's copy touches of global memory, for instruments: the addresses of up to 32 pieces, each of 16 bytes, or
+// each of one byte where 16 do not lie in the tensor; and which of the 32 there are. `done` counts those looked at; with
+// none left it is the most there can be.
+uint32_t tw_tensor_pieces(char *const *maps, const int32_t *corners, uint32_t lane, uint32_t rank, uint32_t bytes,
+                          uint64_t *done, uint64_t *addresses)
+{
+    const struct tw_box box = tw_box_of(maps[lane], corners, lane, rank);
+    const uint32_t row_bytes = tw_box_row_bytes(&box), edges = 2 * UNIT_BYTES;
+    const uint32_t each = bytes > 1 ? row_bytes / UNIT_BYTES : box.map.steps[0] > 1 ? row_bytes : edges;
+    const uint64_t most = tw_box_rows(&box) * each;
+    uint32_t found = 0, count = 0;
+    for (; *done < most && count < TW_LANES; (*done)++) {
+        const uint64_t at = piece(&box, *done / each, bytes, (uint32_t)(*done % each));
+        if (!at)
+            continue;
+        addresses[count] = at;
+        found |= 1u << count++;
+    }
+    if (*done == most)
+        *done = UINT64_MAX;
+    return found;
 }

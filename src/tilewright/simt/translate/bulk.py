@@ -5,6 +5,7 @@ Source: PTX ISA, 9.7.9.25.4 (cp.async.bulk).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from tilewright.simt.events import EventKind, Site
@@ -17,13 +18,15 @@ from tilewright.simt.translate.mbarriers import emit_completion, or_fault, scrat
 from tilewright.simt.translate.state import GLOBAL_BASE
 
 #: Bytes of which places and sizes are multiples.
-_UNIT = 16
-#: Places in scratch memory: of the mbarrier and its bytes, of what the runtime takes of a copy, and of counters.
-_, _BYTES, _TARGET, _ORIGIN, _MASKS, _LEFT, _DONE = range(7)
+UNIT = 16
+#: Places in scratch memory: of the mbarrier and its bytes, and of what the runtime takes of a copy; of counters, behind
+#: what it takes of a tensor's copy.
+_, _BYTES, _TARGET, _ORIGIN, _MASKS = range(5)
+_LEFT, _DONE = 8, 9
 
 
 @dataclass(frozen=True, slots=True)
-class _Side:
+class Side:
     """Where lanes' bytes lie on one side of a copy: offsets in an arena."""
 
     access: Access
@@ -49,7 +52,7 @@ def emit(emitter: Emitter, op: Op) -> None:
     places = [f"ptr {arena(emitter, target.access.space)}", target.slot]
     places += [f"ptr {arena(emitter, origin.access.space)}", origin.slot]
     if emitter.instruments:
-        _tell_pieces(emitter, size, origin, target)
+        tell_pieces(emitter, size, origin, target)
     code.invoke("tw_bulk_move", "void", emitter.mask, *places, bytes_, masks)
     if not to_global:
         emit_completion(emitter, op, op.sources[3], size)
@@ -65,7 +68,7 @@ def tell(emitter: Emitter, op: Op, target: int, origin: int, size: int, *, count
     slots = [str(Value(emitter.code.op(slot(number), "ptr").text, "ptr")) for number in (target, origin, size, 0)]
     arguments = ", ".join([str(emitter.mask), *slots[:3], slots[3] if counted else "ptr null"])
     source = emitter.source_of(item)
-    site = Site(EventKind.BULK, item.ptx_line, source, item.name, 1, "shared", "copy", _UNIT, asynchronous=True)
+    site = Site(EventKind.BULK, item.ptx_line, source, item.name, 1, "shared", "copy", UNIT, asynchronous=True)
     emitter.notify(site, lambda handler: arguments)
 
 
@@ -76,50 +79,63 @@ def _here(emitter: Emitter, op: Op) -> Value:
     return code.mask_bits(code.icmp("ne", code.and_(ranks, code.const("i16", 1)), code.const("i16", 0)))
 
 
-def _side(emitter: Emitter, op: Op, source: int, space: str, number: int) -> _Side:
+def _side(emitter: Emitter, op: Op, source: int, space: str, number: int) -> Side:
     base, offset, _ = resolve(emitter, op.instruction, op.sources[source], space)
     access = Access(op, space, base, offset, 1, "b128", source == 0, False)
     offsets = emitter.code.splat(
         emitter.code.add(base_offset(emitter, access, base=False), emitter.code.const("i64", offset))
     )
-    return _Side(access, offsets, scratch(emitter, number, offsets))
+    return Side(access, offsets, scratch(emitter, number, offsets))
 
 
-def _check(emitter: Emitter, side: _Side, bytes_: str) -> None:
+def _check(emitter: Emitter, side: Side, bytes_: str) -> None:
     start = GLOBAL_BASE if side.access.space == "global" else 0
     site = emitter.add_site(event_site(emitter, side.access))
     where = ("ptr %context", "ptr %warp", f"i32 {site}", emitter.mask)
     or_fault(emitter, "tw_bulk_outside", *where, limit(emitter, side.access.space), f"i64 {start}", side.slot, bytes_)
 
 
-def _tell_pieces(emitter: Emitter, size: Value, origin: _Side, target: _Side) -> None:
-    """Notify instruments of both sides of each lane's copy, 512 bytes at a time, as if each lane moved 16 of them."""
+def each_part(emitter: Emitter, part: Callable[[Value, str], Value]) -> None:
+    """Emit `part` for each lane that runs, again and again while what it gives is true.
+
+    It takes the lane's number and where a 64-bit counter lies, which is 0 when a lane begins.
+    """
     code, outer = emitter.code, emitter.mask
     left, done = (code.op(slot(number), "ptr").text for number in (_LEFT, _DONE))
     code.put(outer, left)
-    each, lanes, part, following, told = (code.label(name) for name in ("each", "lane", "part", "following", "told"))
+    each, lanes, again, following, told = (code.label(x) for x in ("each", "lane", "part", "following", "told"))
     code.branch(each)
     code.place(each)
     waiting = code.op(f"load i32, ptr {left}", "i32")
     code.branch_if(code.icmp("eq", waiting, code.const("i32", 0)), told, lanes)
     code.place(lanes)
     code.put(code.and_(waiting, code.sub(waiting, code.const("i32", 1))), left)
-    code.put(code.const("i32", 0), done)
-    index = code.call("llvm.cttz", "i32", waiting, flags="i1 true")
-    of_lane = code.lane(size, index)
-    starts = [code.lane(side.offsets, index) for side in (origin, target)]
-    code.branch(part)
-    code.place(part)
-    before = code.op(f"load i32, ptr {done}", "i32")
-    at = code.add(code.splat(before), code.constants("i32", [_UNIT * i for i in range(LANES)]))
-    emitter.mask = code.mask_bits(code.icmp("ult", at, code.splat(of_lane)))
-    for side, start in zip((origin, target), starts, strict=True):
-        base = code.add(start, code.const("i64", GLOBAL_BASE if side.access.space == "global" else 0))
-        notify(emitter, side.access, code.add(code.splat(base), code.cast("zext", at, "i64")))
-    after = code.add(before, code.const("i32", _UNIT * LANES))
-    code.put(after, done)
-    code.branch_if(code.icmp("ult", after, of_lane), part, following)
+    code.put(code.const("i64", 0), done)
+    lane = code.call("llvm.cttz", "i32", waiting, flags="i1 true")
+    code.branch(again)
+    code.place(again)
+    code.branch_if(part(lane, done), again, following)
     code.place(following)
     code.branch(each)
     code.place(told)
     emitter.mask = outer
+
+
+def tell_pieces(emitter: Emitter, size: Value, *sides: Side) -> None:
+    """Notify instruments of each lane's bytes, 512 at a time, as if each lane of the warp moved 16 of them."""
+    code = emitter.code
+
+    def part(lane: Value, done: str) -> Value:
+        of_lane = code.cast("zext", code.lane(size, lane), "i64")
+        before = code.op(f"load i64, ptr {done}", "i64")
+        at = code.add(code.splat(before), code.constants("i64", [UNIT * i for i in range(LANES)]))
+        emitter.mask = code.mask_bits(code.icmp("ult", at, code.splat(of_lane)))
+        for side in sides:
+            start = GLOBAL_BASE if side.access.space == "global" else 0
+            base = code.add(code.lane(side.offsets, lane), code.const("i64", start))
+            notify(emitter, side.access, code.add(code.splat(base), at))
+        after = code.add(before, code.const("i64", UNIT * LANES))
+        code.put(after, done)
+        return code.icmp("ult", after, of_lane)
+
+    each_part(emitter, part)

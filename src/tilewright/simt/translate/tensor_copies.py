@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import replace
 
 from tilewright.errors import PtxError
@@ -9,6 +10,7 @@ from tilewright.ptx import tree
 from tilewright.simt.events import EventKind, Site
 from tilewright.simt.translate import bulk, mbarriers
 from tilewright.simt.translate.access import Access, base_offset, resolve
+from tilewright.simt.translate.access_events import notify
 from tilewright.simt.translate.code import LANES, Value
 from tilewright.simt.translate.emitter import Emitter
 from tilewright.simt.translate.generic import access_pointers
@@ -54,7 +56,36 @@ def emit_copy(emitter: Emitter, op: Op) -> None:
     if not stores:
         number = code.op(f"load <{LANES} x i32>, {sizes}, align 64", "i32", LANES)
         mbarriers.emit_completion(emitter, op, item.operands[2], number)
+    if emitter.instruments:
+        _tell(emitter, op, bulk.Side(replace(access, type="b128"), start, places), rank)
     bulk.tell(emitter, op, _PLACES, _PLACES, _BYTES, counted=not stores)
+
+
+def _tell(emitter: Emitter, op: Op, box: bulk.Side, rank: int) -> None:
+    """Notify instruments of the tensor's side as a whole, then of both sides piece by piece, 32 pieces at a time."""
+    code, item, stores = emitter.code, op.instruction, not box.access.store
+    maps, sizes, corners = (code.op(mbarriers.slot(x), "ptr") for x in (_MAPS, _BYTES, _CORNERS))
+    what = ("global", "store" if stores else "load", bulk.UNIT)
+    site = Site(EventKind.TENSOR, item.ptx_line, emitter.source_of(item), item.name, 1, *what)
+    emitter.notify(site, lambda handler: f"{emitter.mask}, {maps}, {corners}, i32 {rank}")
+    bulk.tell_pieces(emitter, code.op(f"load <{LANES} x i32>, {sizes}, align 64", "i32", LANES), box)
+    for type_ in ("b128", "b8"):
+        access = Access(op, "global", tree.Immediate(0), 0, 1, type_, stores, False)
+        bulk.each_part(emitter, functools.partial(_tell_part, emitter, access, (str(maps), str(corners)), rank))
+
+
+def _tell_part(emitter: Emitter, access: Access, where: tuple[str, str], rank: int, lane: Value, done: str) -> Value:
+    """Pieces of the width of an access; whether there may be more."""
+    code = emitter.code
+    arguments = (*where, lane, f"i32 {rank}", f"i32 {access.total_bytes}", f"ptr {done}", "ptr %addresses")
+    emitter.mask = Value(code.invoke("tw_tensor_pieces", "i32", *arguments), "i32")
+    some, told = code.label("some"), code.label("told")
+    code.branch_if(code.icmp("ne", emitter.mask, code.const("i32", 0)), some, told)
+    code.place(some)
+    notify(emitter, access, code.op(f"load <{LANES} x i64>, ptr %addresses, align 64", "i64", LANES))
+    code.branch(told)
+    code.place(told)
+    return code.icmp("ne", code.op(f"load i64, ptr {done}", "i64"), code.const("i64", -1))
 
 
 def _map_pointers(emitter: Emitter, op: Op, tensor: tree.Address) -> Value:
