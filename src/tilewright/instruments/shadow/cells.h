@@ -155,12 +155,17 @@ struct tw_settled {
     uint64_t limit;
 };
 
-// An asynchronous copy of some lanes: where each writes, and how many groups these had made before.
+// An asynchronous copy of some lanes: where each writes, and how many groups these had made before. Of one that an
+// mbarrier counts: that one, how many of its phases had been complete, and the clock of the arrival.
 struct tw_flight {
     uint32_t row;
     uint32_t lanes;
     uint32_t bytes;
     uint32_t group;
+    uint32_t barrier;  // one more than its offset in shared memory; 0: none
+    uint32_t phase;
+    uint32_t clock;
+    uint32_t spare;
     uint32_t at[TW_WARPS_MAX];
 };
 

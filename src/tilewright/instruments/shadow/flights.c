@@ -90,7 +90,7 @@ __attribute__((noinline)) void tw_shadow_copy(TW_ACCESSES)
             continue;
         }
         struct tw_flight *flight = &flights->of[flights->count++];
-        *flight = (struct tw_flight){row, with, bytes, flights->groups.of[tw_first_lane(with)], {0}};
+        *flight = (struct tw_flight){row, with, bytes, flights->groups.of[tw_first_lane(with)], 0, 0, 0, 0, {0}};
         for (uint32_t lane = 0; lane < TW_LANES; lane++)
             flight->at[lane] = (uint32_t)addresses[lane];
     }
@@ -103,12 +103,12 @@ void tw_shadow_commit(TW_WHERE, uint32_t mask)
     __builtin_memcpy(flights->groups.of, &groups, sizeof groups);
 }
 
-// Some lanes' bytes of a copy are written now, by their threads.
+// Some lanes' bytes of a copy are written, by their threads at a time.
 static void land(const struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint32_t warp,
-                 const struct tw_flight *flight, uint32_t lanes)
+                 const struct tw_flight *flight, uint32_t lanes, uint64_t clock)
 {
     uint64_t site = flight->row < TW_SITE_MAX ? flight->row : TW_SITE_MAX;
-    uint64_t now = block->clocks[warp].now << TW_CLOCK_SHIFT | site << TW_SITE_SHIFT | warp << 5;
+    uint64_t now = clock << TW_CLOCK_SHIFT | site << TW_SITE_SHIFT | warp << 5;
     for (uint32_t left = lanes; left; left = tw_other_lanes(left)) {
         uint32_t lane = tw_first_lane(left);
         struct range range = range_of(launch, flight->at[lane], flight->bytes);
@@ -118,36 +118,69 @@ static void land(const struct tw_shadow_launch *launch, struct tw_shadow_block *
     }
 }
 
-// Copies of lanes have ended: those of all groups but the youngest so many, or, with `all`, also those of no group yet.
-static void finish(const struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint32_t warp, uint32_t mask,
-                   uint32_t groups, bool all)
+// All groups of a lane but the youngest so many have ended.
+__attribute__((noinline)) void tw_shadow_wait(TW_WHERE, uint32_t mask, uint32_t groups)
 {
-    struct tw_flights *flights = flights_of(launch, block, warp);
+    struct tw_shadow_block *mine = block;
+    struct tw_flights *flights = flights_of(launch, mine, warp->index);
     tw_u32_lanes made = clocks_of(&flights->groups);
     uint32_t more = mask & tw_where32((tw_i32_lanes)(made > groups)), kept = 0;
     for (uint32_t i = 0; i < flights->count; i++) {
         struct tw_flight *flight = &flights->of[i];
         uint32_t grouped = more & tw_where32((tw_i32_lanes)(made - groups > flight->group));
-        uint32_t over = flight->lanes & (all ? mask : grouped);
-        land(launch, block, warp, flight, over);
+        uint32_t over = flight->lanes & grouped;
+        land(launch, mine, warp->index, flight, over, mine->clocks[warp->index].now);
         flight->lanes &= ~over;
         if (flight->lanes && kept++ < i)
             flights->of[kept - 1] = *flight;
     }
     flights->count = kept;
-    block->version++;
+    mine->version++;
 }
 
-// All groups of a lane but the youngest so many have ended.
-__attribute__((noinline)) void tw_shadow_wait(TW_WHERE, uint32_t mask, uint32_t groups)
-{
-    finish(launch, block, warp->index, mask, groups, false);
-}
-
-// An mbarrier counts all copies of lanes: who awaits it finds them as writes of their threads at this time.
+// An mbarrier counts all copies of lanes that no other counts: they are in flight until somebody sees that phase complete.
+// Where there is no room to tell lanes of a copy apart, they are there at once.
 void tw_shadow_counts_copies(struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint32_t warp,
-                             uint32_t lanes)
+                             uint32_t lanes, uint64_t place, uint32_t phase)
 {
-    if (launch->flights_at)
-        finish(launch, block, warp, lanes, 0, true);
+    struct tw_flights *flights = flights_of(launch, block, warp);
+    for (uint32_t i = 0, count = flights->count; launch->flights_at && i < count; i++) {
+        struct tw_flight *flight = &flights->of[i];
+        uint32_t counted = flight->lanes & lanes;
+        if (flight->barrier || !counted)
+            continue;
+        if (counted != flight->lanes && flights->count == TW_FLIGHTS_MAX) {
+            land(launch, block, warp, flight, counted, block->clocks[warp].now);
+            flight->lanes &= ~counted;
+            continue;
+        }
+        if (counted != flight->lanes) {
+            flight->lanes &= ~counted;
+            flights->of[flights->count] = *flight;
+            flight = &flights->of[flights->count++];
+        }
+        flight->lanes = counted;
+        flight->barrier = (uint32_t)place + 1;
+        flight->phase = phase;
+        flight->clock = (uint32_t)block->clocks[warp].now;
+    }
+}
+
+// A wait that acquires has seen so many phases of an mbarrier complete: copies that these counted are there.
+void tw_shadow_flights_landed(struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint64_t place,
+                              uint32_t phases)
+{
+    for (uint32_t warp = 0; launch->flights_at && warp < launch->warps; warp++) {
+        struct tw_flights *flights = flights_of(launch, block, warp);
+        uint32_t kept = 0;
+        for (uint32_t i = 0; i < flights->count; i++) {
+            struct tw_flight *flight = &flights->of[i];
+            if (flight->barrier == place + 1 && flight->phase < phases)
+                land(launch, block, warp, flight, flight->lanes, flight->clock);
+            else if (kept++ < i)
+                flights->of[kept - 1] = *flight;
+        }
+        block->version += kept != flights->count;
+        flights->count = kept;
+    }
 }

@@ -12,7 +12,9 @@
 
 void tw_shadow_exit(TW_WHERE, uint32_t mask);
 void tw_shadow_counts_copies(struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint32_t warp,
-                             uint32_t lanes);
+                             uint32_t lanes, uint64_t place, uint32_t phase);
+void tw_shadow_flights_landed(struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint64_t place,
+                              uint32_t phases);
 void tw_shadow_landed(struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint64_t place, uint32_t phases);
 void tw_shadow_counted(struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint64_t place, uint32_t phase);
 
@@ -209,6 +211,7 @@ static void test(const struct visit *me, uint32_t does, uint64_t token)
         return;
     take_over(me);
     tw_shadow_landed(me->launch, me->block, me->place, phase);
+    tw_shadow_flights_landed(me->launch, me->block, me->place, phase);
 }
 
 static void visit_one(struct visit *me, uint32_t does, uint64_t operand)
@@ -226,7 +229,7 @@ static void visit_one(struct visit *me, uint32_t does, uint64_t operand)
     if (!is_fit(me))
         return;
     if (does & TW_OF_COPIES)
-        tw_shadow_counts_copies(me->launch, me->block, me->warp->index, me->lanes);
+        tw_shadow_counts_copies(me->launch, me->block, me->warp->index, me->lanes, me->place, me->object->phase);
     if (does & TW_EXPECTS) {
         me->object->expects = 1;
         me->object->expects_row = me->row;
