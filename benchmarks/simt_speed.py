@@ -116,7 +116,7 @@ def prepared(record: catalogue.Record, dtype: str, size: int, threads: int) -> t
     arguments = [device.get(id(x), x) for x in record.arguments(a, b, c)]
 
     def launch(instruments: Sequence[Any] = ()) -> simt.Run:
-        return simt.launch(program, shape.grid, shape.block, arguments, instruments=instruments, limits=limits)
+        return simt.launch(program, shape.grid, shape.block, arguments, shape.shared_bytes, instruments, limits)
 
     launch()
     return launch, bool((device[id(c)].view() == record.reference(a, b)).all())

@@ -70,5 +70,5 @@ def test_nothing_is_found_on_a_kernel_of_the_catalogue(record: tw.catalogue.Reco
         a, b = operands(m, n, k, record.dtypes[0])
         c = np.zeros((m, n), a.dtype)
         shape = record.launch_rule(m, n, k)
-        findings = tw.check(record.program(a.dtype.name), shape.grid, shape.block, record.arguments(a, b, c))
-        assert findings == ()
+        program, given = record.program(a.dtype.name), record.arguments(a, b, c)
+        assert tw.check(program, shape.grid, shape.block, given, shared_bytes=shape.shared_bytes) == ()

@@ -56,7 +56,8 @@ def simulated(record: catalogue.Record, dtype: str, shape: tuple[int, int, int],
     c = np.zeros((m, n), dtype)
     at = record.launch_rule(m, n, k)
     program = record.program(dtype, cc)
-    run = simt.launch(program, at.grid, at.block, record.arguments(a, b, c), instruments=(Coalescing(), Banks()))
+    given, instruments = record.arguments(a, b, c), (Coalescing(), Banks())
+    run = simt.launch(program, at.grid, at.block, given, at.shared_bytes, instruments)
     sectors, banks = run.results["coalescing"], run.results["banks"]
     return {
         "global_load_sectors": sectors.total("load", "sectors"),

@@ -30,6 +30,7 @@ def canonical(a: Array, b: Array) -> Array:
 class Shape:
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
+    shared_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,7 @@ class FakeRecord:
     fails: Exception | None = None
     edge: int = 16
     form: str = ""
+    operands: str = "abc"
     counts: dict[str, Any] = field(default_factory=dict)
 
     def accepts(self, m: int, n: int, k: int, dtype: str) -> str | None:
@@ -78,7 +80,7 @@ class FakeRecord:
     def wrong_elements(self, c: Array, a: Array, b: Array) -> int:
         return mismatches(c, self.reference(a, b))
 
-    def too_old(self, cc: tuple[int, int]) -> str:
+    def unfit(self, cc: tuple[int, int]) -> str:
         return ""
 
     def run_cpu(self, a: Array, b: Array) -> Array:
@@ -117,7 +119,7 @@ COUNTED = {
 }
 
 
-def of_run(run: FakeRun, gpu: Any) -> Any:
+def of_run(run: FakeRun, gpu: Any, *, shared_bytes: int = 0) -> Any:
     """Stands for profiling.of_run: what was counted, and one unit of the GPU that takes a microsecond."""
     seen = run.results["mix"]
     fronts = seen.shared_load_wavefronts
@@ -132,7 +134,9 @@ def of_run(run: FakeRun, gpu: Any) -> Any:
     return SimpleNamespace(totals=totals, units=units, resources=None, notes=("there is no assembler",))
 
 
-def launch(program: FakeProgram, grid: Any, block: Any, arguments: Any, **options: Any) -> FakeRun:
+def launch(
+    program: FakeProgram, grid: Any, block: Any, arguments: Any, shared_bytes: int = 0, **options: Any
+) -> FakeRun:
     """Stands for simt.launch: writes the product, counts what the record says."""
     a, b, c = arguments
     c[:] = program.record.run_cpu(a, b)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[Any]
 #: The kernels of every GPU in whose order the sums are canonical.
-_CANONICAL = tuple(r for r in records() if r.backend == "gpu" and r.order == "fma" and not r.too_old(OLDEST))
+_CANONICAL = tuple(r for r in records() if r.backend == "gpu" and r.order == "fma" and not r.unfit(OLDEST))
 _DTYPES = tuple(dict.fromkeys(name for record in _CANONICAL for name in record.dtypes))
 
 
@@ -100,7 +100,7 @@ class LaunchedProducts:
     def run(self, record: Record, program: Program, a: Array, b: Array, c: Array, **options: Any) -> Any:
         """Launch a kernel once: c = a b, for matrices of its dtype."""
         shape = record.launch_rule(a.shape[0], b.shape[1], a.shape[1])
-        return self.launch(program, shape.grid, shape.block, record.arguments(a, b, c), **options)
+        return self.launch(program, shape.grid, shape.block, record.arguments(a, b, c), shape.shared_bytes, **options)
 
 
 def choice(m: int, n: int, k: int, name: str) -> tuple[Record, int]:

@@ -155,7 +155,10 @@ def _gathered(
     rule = record.launch_rule(m, n, k)
     program = record.program(seen.dtype, target.compute_capability)
     with announced("checking", record.name):
-        found = check(program, rule.grid, rule.block, record.arguments(a, b, a @ b), gpu=target.key)
+        found = check(
+            program, rule.grid, rule.block, record.arguments(a, b, a @ b),
+            shared_bytes=rule.shared_bytes, gpu=target.key,
+        )  # fmt: skip
     time = _predicted(record, (m, n, k), seen.dtype, target)
     return Material(target, seen, found, time, _climbed(rungs, target), sweep)
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 _INTEGERS_FIRST = ("int32", "float32", "float64")
 #: Compute capability of the first GPUs with asynchronous copies.
 _AMPERE = (8, 0)
+#: That of the GPUs with products of warpgroups, and their multiprocessors.
+_HOPPER, _RESIDENT = (9, 0), 132
 
 #: What the rows are that kernels come from: `docs/sources.md` says more of each.
 SOURCES: Mapping[str, str] = MappingProxyType(
@@ -80,12 +82,16 @@ def _python(module: str, kernel: str, dtype: str, cc: tuple[int, int], made: boo
 
 
 @functools.lru_cache(maxsize=256)
-def _cuda(file: str, entry: str, dtype: str, cc: tuple[int, int]) -> Program:
-    """Compile a template instance of a CUDA C++ kernel; `TYPE` in `entry` stands for the element type."""
+def _cuda(file: str, entry: str, dtype: str, cc: tuple[int, int], family: bool = False) -> Program:
+    """Compile a template instance of a CUDA C++ kernel; `TYPE` in `entry` stands for the element type.
+
+    Of a `family` are instructions that no newer GPU has.
+    """
     from tilewright.programs.program import Program
 
     path = Path(__file__).parent / file
-    return Program.from_cuda(path, entry.replace("TYPE", element(dtype).cuda), cc)
+    options = (f"--gpu-architecture=compute_{cc[0]}{cc[1]}a",) * family
+    return Program.from_cuda(path, entry.replace("TYPE", element(dtype).cuda), cc, options)
 
 
 #: What the host's engine and OpenCL's kernels take: every number that NumPy has by itself.
@@ -169,6 +175,17 @@ def _tensor_core(
     )  # fmt: skip
 
 
+def _hopper(name: str, entry: str, title: str, dtypes: tuple[str, ...], bound: Bound, notes: str) -> Record:
+    """A kernel of warpgroups, two that multiply and one that copies, with a ring of four stages of 128 bytes of k."""
+    rows, columns, stages, line_bytes = 128, 256, 4, 128
+    return Record(
+        name, f"CUDA C++: {title}", "TC", "gpu", dtypes, order="tensor-core", bound=bound, cc=_HOPPER, family=True,
+        limits=f"within {bound} of the exact product", notes=notes, tile=(rows, columns), block=(384, 1),
+        operands="boxes", results=(2, 64), resident=_RESIDENT, shared_bytes=stages * (rows + columns) * line_bytes + 64,
+        compiler=functools.partial(_cuda, f"{entry.partition('<')[0]}.cu", entry, family=True),
+    )  # fmt: skip
+
+
 def _opencl(form: Literal["naive", "tiled", "register_tiled"], source: str, title: str, notes: str) -> Record:
     return Record(f"opencl_{form}", f"OpenCL: {title}", source, "opencl", _NUMBERS, notes=notes, form=form)
 
@@ -249,6 +266,11 @@ _RECORDS = (
     _tensor_core(
         "split_k", "split_k<TYPE, 64, 64, 32, 32, 32, 4>", "tensor cores, k split over blocks", _HALVES, Bound(1, 32),
         "for few tiles and many steps; the last block of a tile adds the sums of all, k ascending", 64, 512,
+    ),
+    _hopper(
+        "hopper", "hopper<TYPE, 2, 256, 4>", "tensor cores by warpgroups, copies by a warpgroup of their own", _HALVES,
+        Bound(1, 16), "persistent blocks; boxes swizzled by 128 bytes; the rows of an operand that boxes cannot be "
+        "copied of are copied first, to multiples of 16 bytes",
     ),
     _tensor_core(
         "tensor_core_tf32", "tensor_core_f32<false, 128, 128, 16, 64, 32, 3>", "tensor cores, float32 cut to tf32",

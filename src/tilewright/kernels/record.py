@@ -18,6 +18,7 @@ from tilewright.machine import launch_limits
 from tilewright.problem.bounds import Bound
 
 if TYPE_CHECKING:
+    from tilewright.gpu.tensor_maps import TensorMap
     from tilewright.programs.program import Program
 
 Array = npt.NDArray[Any]
@@ -34,10 +35,11 @@ OLDEST = (7, 5)
 
 @dataclass(frozen=True, slots=True)
 class LaunchShape:
-    """Grid and block of a launch, each (x, y, z)."""
+    """Grid and block of a launch, each (x, y, z), and the dynamic shared memory of a block."""
 
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
+    shared_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,7 @@ class Record:
     order: Literal["fma", "rounded-product", "tensor-core"] = "fma"
     bound: Bound | None = None  #: How far from the exact product it may be; None where its bits follow from its order.
     cc: tuple[int, int] = OLDEST  #: Least compute capability.
+    family: bool = False  #: No other compute capability has its instructions.
     published: bool = False  #: A specimen, kept as published with its defects: shown, not trusted.
     limits: str = ""  #: What it takes only, or where it is right only; empty where it takes every shape.
     notes: str = ""  #: What to look for in its counts.
@@ -68,9 +71,12 @@ class Record:
     compiler: Compile | None = None  #: Makes the Program; None on the CPU.
     #: Order of the kernel's arguments: arrays, extents, `ld`, how many elements a row is behind the one before, and
     #: `work`, memory for sums of blocks that share a tile and a counter of each tile.
-    operands: Literal["abc", "abc m n k", "cab m k n", "abc m n k ld", "abc m n k ld work"] = "abc"
+    #: Of `boxes`, A and B are tensor maps of boxes of 64 rows by 128 bytes, and C has the only `ld`.
+    operands: Literal["abc", "abc m n k", "cab m k n", "abc m n k ld", "abc m n k ld work", "boxes"] = "abc"
     #: Steps of k for each block that shares a tile of C with others, up to `MOST_SPLIT`; 0 where one takes all.
     split: int = 0
+    resident: int = 0  #: Most blocks of a launch, where a block takes one tile after another.
+    shared_bytes: int = 0  #: Dynamic shared memory of a block.
     module: str = ""  #: Of a kernel of the host: where its function `multiply(a, b)` is.
     form: Literal["", "naive", "tiled", "register_tiled"] = ""  #: Of a kernel whose tile depends on the device.
 
@@ -84,21 +90,23 @@ class Record:
             raise ArgumentValueError(f"kernel {self.name!r} is one of {self.backend!r} and has no GPU program")
         if dtype not in self.dtypes:
             raise ArgumentTypeError(f"kernel {self.name!r} takes {', '.join(self.dtypes)} (got {dtype})")
-        if cc < self.cc:
-            raise ArgumentValueError(f"kernel {self.name!r} {self.too_old(cc)}; choose a newer GPU")
+        if refused := self.unfit(cc):
+            raise ArgumentValueError(f"kernel {self.name!r} {refused}; choose another GPU")
         return self.compiler(dtype, cc)
 
-    def too_old(self, cc: tuple[int, int]) -> str:
+    def unfit(self, cc: tuple[int, int]) -> str:
         """Why it does not run on GPUs of a compute capability; "" where it does.
 
         Examples
         --------
         >>> from tilewright.kernels.catalogue import find
-        >>> find("tensor_core").too_old((7, 5)), find("tiled").too_old((7, 5))
+        >>> find("tensor_core").unfit((7, 5)), find("tiled").unfit((7, 5))
         ('needs compute capability 8.0 or newer (got 7.5)', '')
         """
         need, have = (".".join(map(str, version)) for version in (self.cc, cc))
-        return f"needs compute capability {need} or newer (got {have})" if cc < self.cc else ""
+        if cc == self.cc or (cc > self.cc and not self.family):
+            return ""
+        return f"needs compute capability {need}{'' if self.family else ' or newer'} (got {have})"
 
     def in_blocks(self, edge: int) -> Record | None:
         """The kernel with square blocks of C of that edge; None where it is not made for them.
@@ -107,7 +115,7 @@ class Record:
         --------
         >>> from tilewright.kernels.catalogue import find
         >>> find("global_memory").in_blocks(8).launch_rule(32, 32, 32)
-        LaunchShape(grid=(4, 4, 1), block=(8, 8, 1))
+        LaunchShape(grid=(4, 4, 1), block=(8, 8, 1), shared_bytes=0)
         """
         if self.any_block and 1 <= edge * edge <= launch_limits().threads_per_block:
             return replace(self, tile=(edge, edge), block=(edge, edge))
@@ -120,14 +128,16 @@ class Record:
         --------
         >>> from tilewright.kernels.catalogue import find
         >>> find("global_memory").launch_rule(32, 32, 32)
-        LaunchShape(grid=(1, 1, 1), block=(32, 32, 1))
+        LaunchShape(grid=(1, 1, 1), block=(32, 32, 1), shared_bytes=0)
         """
         if self.backend != "gpu":
             raise ArgumentValueError(f"kernel {self.name!r} is one of {self.backend!r} and has no launch shape")
         rows, columns = -(-m // self.tile[0]), -(-n // self.tile[1])
         parts = min(-(-k // self.split), MOST_SPLIT) if self.split else 1
         grid = (rows, columns, parts) if self.rows_by_x else (columns, rows, parts)
-        return LaunchShape(grid, (*self.block, 1))
+        if self.resident:
+            grid = (min(rows * columns, self.resident), 1, 1)
+        return LaunchShape(grid, (*self.block, 1), self.shared_bytes)
 
     def arguments(self, a: Array, b: Array, c: Array) -> tuple[Any, ...]:
         """The kernel's arguments; operands that are not row-major are copied, as the kernels' C++ takes flat arrays.
@@ -142,6 +152,8 @@ class Record:
             raise ArgumentValueError(
                 f"`c` must be row-major of shape {(m, n)} (got {c.shape}, strides {c.strides}); make it with np.empty"
             )
+        if self.operands == "boxes":
+            return *map(_boxes, (a, b)), c, *(np.int32(size) for size in (m, n, k, n))
         if self.operands.startswith("abc m n k ld"):
             a, b = (
                 operand if _in_rows(operand) else np.require(operand, requirements=["C", "A"]) for operand in (a, b)
@@ -219,6 +231,19 @@ class Record:
         from tilewright.problem.reference import mismatches
 
         return mismatches(c, self.reference(a, b)) if self.bound is None else self.bound.outside(c, a, b)
+
+
+def _boxes(operand: Array) -> TensorMap:
+    """A tensor map of a matrix; one whose rows do not begin at multiples of 16 bytes is copied, with gaps."""
+    from tilewright.gpu.tensor_maps import TensorMap
+
+    unit = 16 // operand.itemsize
+    if not _in_rows(operand) or operand.strides[0] % 16:
+        rows, columns = operand.shape
+        spaced = np.zeros((rows, -(-columns // unit) * unit), operand.dtype)[:, :columns]
+        spaced[...] = operand
+        operand = spaced
+    return TensorMap(operand, box=(64, 128 // operand.itemsize), swizzle=128)
 
 
 def _in_rows(operand: Array) -> bool:

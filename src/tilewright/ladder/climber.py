@@ -19,7 +19,7 @@ from tilewright.version import __version__
 
 if TYPE_CHECKING:
     from tilewright.backends.inventory import Row
-    from tilewright.kernels.catalogue import Record
+    from tilewright.kernels.catalogue import LaunchShape, Record
     from tilewright.machine import Gpu
     from tilewright.profiling import Profile
     from tilewright.programs import Program
@@ -107,7 +107,9 @@ class Climber:
         a, b = pairs[dtype]
         reason = record.accepts(a.shape[0], b.shape[1], a.shape[1], dtype)
         if record.backend == "gpu":
-            reason = reason or record.too_old(self.backend.cc)
+            reason = reason or record.unfit(self.backend.cc)
+            if record.operands == "boxes" and not self.simulates:
+                reason = reason or "takes tensor maps, which are made for the simulated GPU only"
         if reason:
             return replace(blank, note=f"not run: {reason}")
         try:
@@ -188,7 +190,7 @@ class Climber:
         launch = record.launch_rule(a.shape[0], b.shape[1], a.shape[1])
         rung = replace(blank, grid=launch.grid, block=launch.block)
         try:
-            rung = replace(rung, footprint=self._footprint(program, launch.block))
+            rung = replace(rung, footprint=self._footprint(program, launch))
         except MissingExtraError:  # the kernel runs without the assembler's figures
             rung = replace(rung, note=f"{rung.note}; no registers: the assembler is not installed".lstrip("; "))
         try:
@@ -215,23 +217,26 @@ class Climber:
         """Launch with the counting instruments."""
         from tilewright import profiling
 
-        return profiling.of_run(self.launch(record, program, a, b, profiling.instruments())[1], self.gpu)
+        run = self.launch(record, program, a, b, profiling.instruments())[1]
+        shared_bytes = record.launch_rule(a.shape[0], b.shape[1], a.shape[1]).shared_bytes
+        return profiling.of_run(run, self.gpu, shared_bytes=shared_bytes)
 
-    def _footprint(self, program: Program, block: Sequence[int]) -> Footprint:
+    def _footprint(self, program: Program, launch: LaunchShape) -> Footprint:
         """Ask the assembler for the kernel's resources, and the machine for the occupancy they allow."""
         from tilewright.machine.occupancy import occupancy
 
         resources = program.resources()
+        shared_bytes = resources.shared_bytes + launch.shared_bytes
         fit = occupancy(
             self.gpu,
             registers_per_thread=resources.registers_per_thread,
-            shared_bytes=resources.shared_bytes,
-            block_threads=int(np.prod(block)),
+            shared_bytes=shared_bytes,
+            block_threads=int(np.prod(launch.block)),
             barriers=resources.barriers,
         )
         return Footprint(
             registers_per_thread=resources.registers_per_thread,
-            shared_bytes=resources.shared_bytes,
+            shared_bytes=shared_bytes,
             occupancy=fit.fraction,
             occupancy_limiter=fit.limiter,
         )

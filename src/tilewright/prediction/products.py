@@ -113,7 +113,8 @@ def _counted(record: Record, program: Program, product: Product, gpu: Gpu) -> Pr
         for extents in ((product.m, product.k), (product.k, product.n), (product.m, product.n))
     )
     shape = record.launch_rule(product.m, product.n, product.k)
-    return profile(program, shape.grid, shape.block, record.arguments(a, b, c), gpu=gpu.key)
+    given = record.arguments(a, b, c)
+    return profile(program, shape.grid, shape.block, given, shared_bytes=shape.shared_bytes, gpu=gpu.key)
 
 
 def _work(seen: Profile) -> Workload:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
 from tilewright.errors import ArgumentValueError
+from tilewright.gpu.tensor_maps import TensorMap
 from tilewright.instruments.addresses import Addresses, AddressesResult
 from tilewright.kernels.catalogue import Record
 from tilewright.machine import Gpu
@@ -16,7 +18,7 @@ from tilewright.profiling.launching import instruments, of_run
 from tilewright.profiling.record import Profile
 from tilewright.programs.program import OLDEST_CC
 from tilewright.simt.run.launch import Run, launch
-from tilewright.simt.run.memory import Memory
+from tilewright.simt.run.memory import DeviceArray, Memory
 
 #: Of how many blocks, from the first, accesses to global memory are kept at most; to shared memory of the first alone.
 MOST_BLOCKS = 64
@@ -108,12 +110,21 @@ def watch(record: Record, m: int, n: int, k: int, dtype: str, gpu: Gpu) -> Watch
     on_device = {id(host): memory.array(host) for host in (a, b, c)}
     shape = record.launch_rule(m, n, k)
     kept = min(MOST_BLOCKS, math.prod(shape.grid))
+    given = [_placed(one, on_device) for one in record.arguments(a, b, c)]
     run = launch(
-        program, shape.grid, shape.block, [on_device.get(id(one), one) for one in record.arguments(a, b, c)],
+        program, shape.grid, shape.block, given, shape.shared_bytes,
         instruments=(*instruments(), *recorders(kept)), gpu=gpu.key, memory=memory,
     )  # fmt: skip
     operands = [
         Operand(name, on_device[id(host)].address, host.shape, host.strides, host.itemsize)
         for name, host in zip("ABC", (a, b, c), strict=True)
     ]
-    return Watched(record, (m, n, k), dtype, Kept.of(run, of_run(run, gpu), operands))
+    return Watched(record, (m, n, k), dtype, Kept.of(run, of_run(run, gpu, shared_bytes=shape.shared_bytes), operands))
+
+
+def _placed(argument: Any, on_device: Mapping[int, DeviceArray]) -> Any:
+    """An argument with the device's array in place of the host's; a matrix that was copied for its map stays so."""
+    if isinstance(argument, TensorMap):
+        array: Any = on_device.get(id(argument.array), argument.array)
+        return replace(argument, array=array)
+    return on_device.get(id(argument), argument)

@@ -76,5 +76,5 @@ def simulated(record: Record, dtype: str, extents: tuple[int, int, int], gpu: st
     c = np.zeros((m, n), dtype)
     shape = record.launch_rule(m, n, k)
     program = record.program(dtype, max(machine.gpu(gpu).compute_capability, OLDEST_CC))
-    simt.launch(program, shape.grid, shape.block, record.arguments(a, b, c), gpu=gpu)
+    simt.launch(program, shape.grid, shape.block, record.arguments(a, b, c), shape.shared_bytes, gpu=gpu)
     return f"{Judge(a, b).exact(c, record)} at {m} x {n} x {k}"

@@ -49,7 +49,10 @@ def test_every_row_of_the_issue_has_its_records() -> None:
             "uncoalesced", "coalesced", "thread_tile_1d", "thread_tile_2d",
             "vectorised", "padded", "double_buffered", "warp_tiled",
         ],
-        "TC": ["tensor_core", "split_k", "tensor_core_tf32", "tensor_core_tf32x3", "tensor_core_f64", "tensor_core_s8"],
+        "TC": [
+            "tensor_core", "split_k", "hopper",
+            "tensor_core_tf32", "tensor_core_tf32x3", "tensor_core_f64", "tensor_core_s8",
+        ],
         "S4": ["opencl_naive", "opencl_tiled"],
         "OpenCL": ["opencl_register_tiled"],
     }  # fmt: skip
@@ -81,9 +84,12 @@ def test_every_kernel_compiles_and_assembles(record: Record, dtype: str) -> None
         tiles = 3 * 2 * 8192 // np.dtype(dtype).itemsize
     if record.split:  # four stages of half of that
         tiles = 4 * 2 * 4096 // np.dtype(dtype).itemsize
+    if record.shared_bytes:  # nothing is static; four stages of 128 bytes of each row and column, two mbarriers each
+        assert record.shared_bytes == 4 * (128 * sum(record.tile) + 2 * 8)
+        tiles = 0
     tiles *= np.dtype(dtype).itemsize * (record.source not in ("S1", "S6"))
     assert program.shared_bytes == resources.shared_bytes == tiles
-    assert resources.barriers == (1 if tiles else 0)
+    assert resources.barriers == (1 if tiles or record.shared_bytes else 0)
     # A register file holds 65,536: a block must be able to run at all.
     assert resources.registers_per_thread * record.block[0] * record.block[1] <= 65_536
 
@@ -130,6 +136,11 @@ def test_several_results_share_one_read_of_b() -> None:
 @pytest.mark.parametrize(("m", "n", "k"), SHAPES)
 def test_the_grid_covers_c_and_no_more(record: Record, m: int, n: int, k: int) -> None:
     shape = record.launch_rule(m, n, k)
+    if record.resident:  # a block a tile until the GPU is full
+        tiles = -(-m // record.tile[0]) * -(-n // record.tile[1])
+        assert shape.grid == (min(tiles, record.resident), 1, 1)
+        assert record.launch_rule(1 << 14, 1 << 14, k).grid == (record.resident, 1, 1)
+        return
     x, y = (m, n) if record.rows_by_x else (n, m)
     tile_x, tile_y = record.tile if record.rows_by_x else record.tile[::-1]
     for extent, blocks, tile in ((x, shape.grid[0], tile_x), (y, shape.grid[1], tile_y)):
@@ -164,14 +175,17 @@ def test_arguments_fit_the_program(record: Record, dtype: str) -> None:
 
     values = program.marshal(args, address_of)
     assert [len(value) for value in values] == [parameter.bytes for parameter in program.parameters]
-    assert all(array.flags.c_contiguous for array in seen)
+    if record.operands == "boxes":  # of copies whose rows begin at multiples of 16 bytes
+        assert all(array.strides[0] % 16 == 0 for array in seen[:2])
+    else:
+        assert all(array.flags.c_contiguous for array in seen)
     a_first = record.operands != "cab m k n"
     order = (a, b, c) if a_first else (c, a, b)
     assert all(np.array_equal(array, expected) for array, expected in zip(seen, order, strict=bool(not record.split)))
     if program.abi == "c":
         sizes = [int.from_bytes(value, "little") for value in values[3:]]
         assert sizes[:3] == ([m, n, k] if a_first else [m, k, n])
-        assert sizes[3:6] == ([k, n, n] if "ld" in record.operands else [])
+        assert sizes[3:6] == {"boxes": [n]}.get(record.operands, [k, n, n] if "ld" in record.operands else [])
 
 
 def test_c_must_be_there_to_be_written() -> None:

@@ -20,7 +20,7 @@ def product(record: catalogue.Record, a: np.ndarray, b: np.ndarray) -> np.ndarra
     """What a record makes of two operands; what it does not write stays recognisable."""
     c = np.full((a.shape[0], b.shape[1]), 77, a.dtype)
     shape = record.launch_rule(*c.shape, a.shape[1])
-    simt.launch(record.program(a.dtype.name), shape.grid, shape.block, record.arguments(a, b, c))
+    simt.launch(record.program(a.dtype.name), shape.grid, shape.block, record.arguments(a, b, c), shape.shared_bytes)
     return c
 
 

@@ -17,6 +17,7 @@ GPU_KERNELS = [record.name for record in catalogue.records() if record.backend =
 
 def unknown(name: str, cc: tuple[int, int]) -> set[str]:
     record = catalogue.find(name)
+    cc = record.cc if record.family else cc
     programs = [record.program(dtype, cc) for dtype in record.dtypes]
     return {
         name for program in programs
