@@ -27,6 +27,8 @@ class Timing:
     special_result: int  #: From issue until a special unit's result can be used.
     special_read: int  #: From issue until its operands are read.
     float64_product: int  #: From issue until a tensor core's product of float64 can be used.
+    product: int  #: From the end of a warpgroup's product until those who wait for it go on.
+    bulk: int  #: From the order of a bulk copy until it asks memory.
     mma_share: float  #: Of the tensor cores' rate that products of a warp's registers reach.
     launch_us: float  #: Microseconds of a launch without its blocks.
     result: MappingProxyType[str, tuple[int, int, int]]  #: From issue until a result can be used, by kind of memory.

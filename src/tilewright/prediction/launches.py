@@ -11,6 +11,7 @@ from tilewright import machine
 from tilewright.errors import ArgumentValueError, MissingExtraError
 from tilewright.machine.timing import timing
 from tilewright.prediction import multiprocessor, opcodes, workload
+from tilewright.prediction.crew import Watched, watched
 from tilewright.prediction.deadline import Deadline
 from tilewright.prediction.model import Model, machine_cc
 from tilewright.prediction.record import Change, Prediction, Share
@@ -68,8 +69,8 @@ def predict(
     ArgumentValueError
         The clock is no positive whole number.
     CompileError
-        The machine code has what the model does not know: asynchronous tensor cores, textures, bulk copies, jump
-        tables. Or the PTX is made for a newer compute capability than the GPU's.
+        The machine code has what the model does not know: tensor memory, textures, bulk reductions, jump tables. Or the
+        PTX is made for a newer compute capability than the GPU's.
     MissingExtraError
         The assembler or the disassembler is not installed.
     TilewrightError
@@ -93,16 +94,15 @@ def predict(
         )
     program = program_for(kernel, args, max(target.compute_capability, OLDEST_CC))
     machine_cc(program, target)
-    if not all_blocks:
-        with alone(
-            program, grid, block, args,
-            shared_bytes=shared_bytes, instruments=instruments(), gpu=target.key, limits=limits,
-        ) as blocks:  # fmt: skip
-            found = sampled(blocks, target)
-        if found is not None:
-            return of_sample(found, program, target, clock_mhz, limits)
+    with alone(
+        program, grid, block, args,
+        shared_bytes=shared_bytes, instruments=instruments(), gpu=target.key, limits=limits,
+    ) as blocks:  # fmt: skip
+        found, roles = None if all_blocks else sampled(blocks, target), watched(blocks)
+    if found is not None:
+        return of_sample(found, program, target, clock_mhz, limits, roles)
     seen = profile(program, grid, block, args, shared_bytes=shared_bytes, gpu=target.key, limits=limits)
-    return of_profile(seen, program, target, clock_mhz, limits)
+    return of_profile(seen, program, target, clock_mhz, limits, roles)
 
 
 def of_profile(
@@ -111,25 +111,32 @@ def of_profile(
     gpu: machine.Gpu,
     clock_mhz: int | None = None,
     limits: Limits | None = None,
+    roles: Watched | None = None,
     *,
     changes: bool = True,
 ) -> Prediction:
     """The time of a launch that was profiled; what a change would give takes as long again for each, if wanted.
+
+    `roles` is what its first block was seen to do, where warps have roles.
 
     Raises MissingExtraError: the assembler or the disassembler is not installed.
     """
     if seen.resources is None or seen.occupancy is None:
         raise MissingExtraError("; ".join(seen.notes))
     work = workload.of_profile(seen, max(1, seen.occupancy.occupancy.active_blocks))
-    return of_work(seen, Model.of(program, work, gpu, Deadline.of(limits)), work, seen.grid, clock_mhz, changes=changes)
+    work = replace(work, bulk_far=roles.far(work.blocks) if roles else 0.0)
+    model = Model.of(program, work, gpu, Deadline.of(limits), roles)
+    return of_work(seen, model, work, seen.grid, clock_mhz, changes=changes)
 
 
 def of_sample(
-    found: Sampled, program: Program, gpu: machine.Gpu, clock_mhz: int | None = None, limits: Limits | None = None
-) -> Prediction:
+    found: Sampled, program: Program, gpu: machine.Gpu, clock_mhz: int | None = None, limits: Limits | None = None,
+    roles: Watched | None = None,
+) -> Prediction:  # fmt: skip
     """The time of a launch of which some blocks were profiled."""
-    model = Model.of(program, found.work, gpu, Deadline.of(limits))
-    time = of_work(found.seen, model, found.work, found.seen.grid, clock_mhz)
+    work = replace(found.work, bulk_far=roles.far(found.work.blocks) if roles else 0.0)
+    model = Model.of(program, work, gpu, Deadline.of(limits), roles)
+    time = of_work(found.seen, model, work, found.seen.grid, clock_mhz)
     return replace(time, counted_blocks=found.blocks, notes=(found.note, *time.notes))
 
 

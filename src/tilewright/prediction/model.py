@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tilewright.errors import CompileError
 from tilewright.machine import Gpu
 from tilewright.machine.timing import timing
-from tilewright.prediction import flow, multiprocessor, walk
+from tilewright.prediction import flow, multiprocessor, opcodes, walk
+from tilewright.prediction.crew import Crew, Watched
 from tilewright.prediction.deadline import Deadline
 from tilewright.prediction.workload import Workload
 from tilewright.programs.disassembler import Instruction, disassembled
@@ -45,21 +46,30 @@ class Model:
     """A kernel's machine code, and the path of a warp through it."""
 
     code: tuple[Instruction, ...]
-    paths: walk.Paths
-    working: float  #: Share of the warps that do not end at the kernel's guard, and take these paths.
+    crew: Crew  #: The paths of a block's warps, of those that do not end at the kernel's guard.
+    longer: tuple[tuple[float, Crew], ...]  #: With more turns of a loop, and how often these are left out.
     gpu: Gpu
     deadline: Deadline
 
     @classmethod
-    def of(cls, program: Program, work: Workload, gpu: Gpu, deadline: Deadline) -> Model:
-        """The path that the counts of a launch speak for.
+    def of(cls, program: Program, work: Workload, gpu: Gpu, deadline: Deadline, roles: Watched | None = None) -> Model:
+        """The paths that the counts of a launch speak for: one of all warps, or that of each role.
 
         Raises CompileError: as :func:`machine_cc`, or the code has what the model does not know.
         """
         code = disassembled(program.ptx, program.entry, machine_cc(program, gpu))
         ways = flow.graph(code)
+        if roles is not None:
+            return cls(code, Crew.of(code, ways, roles.roles, work.ptx, deadline), (), gpu, deadline)
+        if any(opcodes.row(one.name).deed for one in code):
+            raise CompileError(
+                f"{program.name} waits for mbarriers, so a block of it must run to be predicted (got counts alone); "
+                "use `tilewright predict` or `tilewright.predict`"
+            )
         working, found = flow.working(ways, flow.frequencies(code, ways, work.executed, work.ptx, deadline))
-        return cls(code, walk.paths(ways, found, deadline), working, gpu, deadline)
+        paths, warps = walk.paths(ways, found, deadline), max(1, round(work.block_warps * working))
+        longer = tuple((times, Crew.alike(path, warps)) for times, path in paths.longer)
+        return cls(code, Crew.alike(paths.shortened, warps), longer, gpu, deadline)
 
     def time(self, work: Workload, clock_mhz: int) -> Time:
         """How long a launch takes: that of the multiprocessor which has most blocks.
@@ -76,16 +86,15 @@ class Model:
 
     def _blocks(self, work: Workload, blocks: int, clock_mhz: int) -> multiprocessor.Simulated:
         """So many blocks on one multiprocessor, while the others have blocks too."""
-        work = replace(work, block_warps=max(1, round(work.block_warps * self.working)))
 
-        def run(path: walk.Path) -> multiprocessor.Simulated:
+        def run(crew: Crew) -> multiprocessor.Simulated:
             active = min(self.gpu.multiprocessors, work.blocks)
             return multiprocessor.run(
-                self.code, path, work, self.gpu, blocks=blocks, active=active, clock_mhz=clock_mhz,
+                self.code, crew, work, self.gpu, blocks=blocks, active=active, clock_mhz=clock_mhz,
                 deadline=self.deadline,
             )  # fmt: skip
 
-        found = shortened = run(self.paths.shortened)
-        for times, longer in self.paths.longer:
+        found = shortened = run(self.crew)
+        for times, longer in self.longer:
             found = found.plus(times, run(longer), shortened)
         return found

@@ -1,8 +1,6 @@
 // Warps issue machine code through the partitions of one multiprocessor. `multiprocessor.py` states the model.
 
-#include "multiprocessor.h"
-
-#include <stdbool.h>
+#include "asynchronous.h"
 
 #define INLINE static inline __attribute__((always_inline))
 
@@ -33,13 +31,18 @@ INLINE uint32_t free_pipe(const struct tw_sm_partition *partition, uint32_t pipe
     return best;
 }
 
+INLINE const struct tw_sm_instruction *coming(const struct tw_sm *sm, const struct tw_sm_warp *warp)
+{
+    return &sm->code[sm->roles[warp->role].trace[warp->position]];
+}
+
 // When a warp's own earlier instructions let its next one issue, and which of them is last: known once the one before
 // has issued.
 static void look_ahead(const struct tw_sm *sm, struct tw_sm_warp *warp)
 {
-    if (warp->position == sm->length)
+    if (warp->position == sm->roles[warp->role].length)
         return;
-    const struct tw_sm_instruction *next = &sm->code[sm->trace[warp->position]];
+    const struct tw_sm_instruction *next = coming(sm, warp);
     warp->at = warp->ready;
     warp->why = warp->released ? TW_SM_WAITED_BARRIER : TW_SM_WAITED_STALL;
     for (uint32_t n = 0; n < TW_SM_COUNTERS; n++)
@@ -54,6 +57,13 @@ static void look_ahead(const struct tw_sm *sm, struct tw_sm_warp *warp)
             warp->why = TW_SM_WAITED_GLOBAL;
         }
     }
+    if (next->kind == TW_SM_AWAIT_PRODUCTS && warp->grouped > next->pending) {
+        uint64_t until = warp->products[(warp->grouped - next->pending - 1) % TW_SM_GROUPS];
+        if (until > warp->at) {
+            warp->at = until;
+            warp->why = TW_SM_WAITED_PRODUCTS;
+        }
+    }
 }
 
 // The first clock at which a warp's next instruction can issue, and what holds it back until then.
@@ -62,13 +72,17 @@ static uint64_t ready_at(const struct tw_sm *sm, const struct tw_sm_partition *p
 {
     uint64_t at = warp->at;
     *cause = warp->why;
-    const struct tw_sm_instruction *next = &sm->code[sm->trace[warp->position]];
+    const struct tw_sm_instruction *next = coming(sm, warp);
     uint32_t pipe = free_pipe(partition, next->pipes);
     if (pipe < TW_SM_PIPES && partition->pipes[pipe] > at) {
         at = partition->pipes[pipe];
         *cause = TW_SM_WAITED_PIPE;
     }
-    if (next->kind >= TW_SM_SHARED && next->kind <= TW_SM_COPY) {
+    if (next->kind == TW_SM_PRODUCT && partition->asked - partition->begun == TW_SM_PRODUCTS && at < FAR) {
+        at = FAR;
+        *cause = TW_SM_WAITED_PIPE;
+    }
+    if ((next->kind >= TW_SM_SHARED && next->kind <= TW_SM_COPY) || next->kind == TW_SM_DEED) {
         uint64_t left = partition->queue[partition->queued % sm->queue_places];
         if (left > at) {
             at = left;
@@ -147,7 +161,7 @@ static void read_registers(struct tw_sm *sm, struct tw_sm_partition *partition, 
 }
 
 // One of the stages that all partitions share takes work as soon as it is free; when it begins.
-INLINE double take(double *stage, double *busy, double from, double clocks)
+static double take(double *stage, double *busy, double from, double clocks)
 {
     double begin = later(from, *stage);
     *stage = begin + clocks;
@@ -163,7 +177,7 @@ static double served(struct tw_sm *sm, const struct tw_sm_instruction *code, dou
     double data = take(&sm->data, &sm->busy[2], begin, code->wavefronts);
     double moved = data + (code->wavefronts > 1 ? code->wavefronts - 1 : 0);
     double end = later(looked_up, moved) + code->result_clocks;
-    if (code->l2_sectors > 0) {
+    if (code->l2_sectors > 0 && code->kind != TW_SM_DEED) {
         double clocks = code->l2_sectors / sm->l2_sectors_per_clock;
         double missed = take(&sm->l2, &sm->busy[3], looked_up, clocks) + clocks;
         if (code->dram_sectors > 0) {
@@ -192,7 +206,10 @@ static void access_memory(struct tw_sm *sm, struct tw_sm_partition *partition, s
     double request = take(&sm->requests, &sm->busy[0], address, (double)sm->request_clocks);
     partition->queue[partition->queued++ % sm->queue_places] = (uint64_t)request + sm->leave_clocks;
     double end = served(sm, code, request);
-    if (code->kind == TW_SM_COPY)
+    if (code->kind == TW_SM_DEED) {
+        count(warp, code->sets, end, TW_SM_WAITED_SHARED);
+        do_deed(sm, warp, code, request, end);
+    } else if (code->kind == TW_SM_COPY)
         warp->copied = (uint64_t)later((double)warp->copied, end + 0.999);
     else
         count(warp, code->sets, end, cause_of(code->kind));
@@ -229,9 +246,14 @@ static void start_block(struct tw_sm *sm, uint32_t block)
 {
     sm->to_start--;
     sm->live[block] = sm->block_warps;
+    for (uint64_t n = block * sm->block_mbarriers; n < (block + 1) * sm->block_mbarriers; n++) {
+        int64_t expected = sm->mbarriers[n].expected;
+        sm->mbarriers[n] = (struct tw_sm_mbarrier){expected, expected, 0, 0};
+    }
     for (uint64_t n = 0; n < sm->many; n++)
         if (sm->warps[n].block == block) {
-            sm->warps[n] = (struct tw_sm_warp){.block = block, .live = 1, .ready = sm->clock + sm->start_clocks};
+            sm->warps[n] = (struct tw_sm_warp){
+                .block = block, .live = 1, .ready = sm->clock + sm->start_clocks, .role = sm->warps[n].role};
             look_ahead(sm, &sm->warps[n]);
         }
     look_again(sm);
@@ -251,7 +273,7 @@ static void leave(struct tw_sm *sm, struct tw_sm_warp *warp)
 
 static void issue(struct tw_sm *sm, struct tw_sm_partition *partition, struct tw_sm_warp *warp)
 {
-    const struct tw_sm_instruction *code = &sm->code[sm->trace[warp->position]];
+    const struct tw_sm_instruction *code = coming(sm, warp);
     uint64_t number = (uint64_t)(warp - sm->warps);
     uint32_t pipe = free_pipe(partition, code->pipes);
     partition->last = code->yields ? 0 : number + 1;
@@ -271,6 +293,7 @@ static void issue(struct tw_sm *sm, struct tw_sm_partition *partition, struct tw
     case TW_SM_LOAD:
     case TW_SM_STORE:
     case TW_SM_COPY:
+    case TW_SM_DEED:
         access_memory(sm, partition, warp, code);
         break;
     case TW_SM_BARRIER:
@@ -281,10 +304,13 @@ static void issue(struct tw_sm *sm, struct tw_sm_partition *partition, struct tw
     case TW_SM_COMMIT:
         warp->groups[warp->committed++ % TW_SM_GROUPS] = warp->copied;
         break;
+    case TW_SM_PRODUCT:
+        ask_product(partition, warp, number, (uint64_t)(code - sm->code), code->ends);
+        break;
     default:
         read_registers(sm, partition, code, number);
     }
-    if (warp->position == sm->length)
+    if (warp->position == sm->roles[warp->role].length)
         leave(sm, warp);
     else
         look_ahead(sm, warp);
@@ -294,6 +320,8 @@ static void issue(struct tw_sm *sm, struct tw_sm_partition *partition, struct tw
 uint32_t tw_sm_run(struct tw_sm *sm, uint64_t clocks)
 {
     while (sm->to_finish && clocks--) {
+        arrive(sm);
+        multiply(sm);
         uint64_t first = UINT64_MAX;
         for (uint64_t n = 0; n < TW_SM_PARTITIONS; n++) {
             struct tw_sm_partition *partition = &sm->partitions[n];
@@ -307,7 +335,10 @@ uint32_t tw_sm_run(struct tw_sm *sm, uint64_t clocks)
         for (uint64_t n = 0; n < TW_SM_PARTITIONS; n++)
             if (sm->partitions[n].next < first)
                 first = sm->partitions[n].next;
-        if (first == UINT64_MAX)
+        uint64_t happening = next_happening(sm);
+        if (happening < first)
+            first = happening;
+        if (first >= FAR)
             return 2;
         if (first <= sm->clock)  // another partition's instruction let it go on
             first = sm->clock + 1;

@@ -14,11 +14,14 @@
 - **Copies** to shared memory take what a load takes and what a store there takes. The warp goes on; it waits where it
   waits for a group of copies.
 - **Tensor cores** take a product of matrices of one warp at a time. The compiler's stall counts say when its result is
-  there, but for float64.
+  there, but for float64. Those of a warpgroup wait in a queue of each partition, a warp's quarter each, and read
+  shared memory while they go on; a warp waits where it waits for a group of products.
+- **Bulk copies** come from the second level or from memory as loads do, and are written to shared memory 1 KiB at a
+  time. An mbarrier counts arrivals and bytes as they come; who waits for its phase goes on when it is over.
 - **Blocks.** A block's place is taken by the next one when its last warp has ended.
 
-Left out: instruction caches, constant caches, and paths that differ between warps or lanes: every warp takes one mean
-path.
+Left out: instruction caches, constant caches, and paths that differ between lanes. Warps take one mean path but where
+they wait for mbarriers: there each role has its own (:mod:`tilewright.prediction.crew`).
 
 Sources: Huerta, Abaie Shoushtary, Cruz, Gonzalez, Dissecting and Modeling the Architecture of Modern GPU Cores, MICRO
 2025; `machine/timing.toml` has that of each number.
@@ -41,6 +44,7 @@ from tilewright.machine.timing import Timing, timing
 from tilewright.native.functions import functions
 from tilewright.native.header import header
 from tilewright.prediction import opcodes, pipes
+from tilewright.prediction.crew import Crew
 from tilewright.prediction.deadline import Deadline
 from tilewright.prediction.workload import Requests, Workload
 from tilewright.profiling.counts import SECTOR_BYTES, WAVEFRONT_BYTES
@@ -49,12 +53,16 @@ from tilewright.programs.disassembler import NO_COUNTER, Instruction
 _SOURCE = Path(__file__).with_name("multiprocessor.c")
 _SHARED = header(_SOURCE.with_suffix(".h"))
 _NUMBERS = _SHARED.numbers
-_CODE, _WARP, _MACHINE = (_SHARED.structs[f"tw_sm{name}"].dtype for name in ("_instruction", "_warp", ""))
+_CODE, _WARP, _ROLE, _MBARRIER, _ARRIVAL, _MACHINE = (
+    _SHARED.structs[f"tw_sm{name}"].dtype for name in ("_instruction", "_warp", "_role", "_mbarrier", "_arrival", "")
+)
+_ARRIVALS = _NUMBERS["TW_SM_ARRIVALS"]
 ISSUE = "instruction issue"
 #: What clocks went to, by number.
 CAUSES = (
     ISSUE, "dependent arithmetic", "arithmetic pipes", "register ports", "memory instructions",
     "shared memory latency", "global memory latency", "special functions", "barriers", "too few warps",
+    "products of a warpgroup", "mbarriers",
 )  # fmt: skip
 STAGES = ("requests", "first level", "data", "second level", "memory", "tensor cores")
 #: Issuing clocks between looks at Ctrl-C and at the deadline.
@@ -100,7 +108,7 @@ class Simulated:
 
 def run(
     code: Sequence[Instruction],
-    trace: npt.NDArray[np.uint32],
+    crew: Crew,
     work: Workload,
     gpu: Gpu,
     *,
@@ -116,19 +124,16 @@ def run(
     Raises CompileError: the control bits of the machine code wait for something that never comes.
     """
     resident = min(work.resident_blocks, blocks)
-    warps = np.zeros(resident * work.block_warps, _WARP)
-    warps["block"] = np.arange(len(warps)) // work.block_warps
-    warps["live"] = 1
-    mhz = clock_mhz or gpu.boost_mhz
-    lowered = lower(code, work.sites, gpu, mhz)
-    arrived, live = np.zeros(resident, np.uint64), np.full(resident, work.block_warps, np.uint64)
-    held = {"code": lowered, "trace": trace, "warps": warps, "arrived": arrived, "live": live}
+    block_warps, mhz = len(crew.of_warp), clock_mhz or gpu.boost_mhz
+    held = _held(crew, resident)
+    held["code"] = lower(code, work.sites, gpu, mhz, far=work.bulk_far)
     machine = np.zeros((), _MACHINE)
     for name, array in held.items():
         machine[name] = array.ctypes.data
     for name, value in _numbers(gpu, timing(gpu), active, mhz).items():
         machine[name] = value
-    machine["length"], machine["many"], machine["block_warps"] = len(trace), len(warps), work.block_warps
+    machine["many"], machine["block_warps"] = resident * block_warps, block_warps
+    machine["block_mbarriers"] = len(crew.expected)
     machine["to_start"], machine["to_finish"] = blocks - resident, blocks
     machine["partitions"]["kept"] = -1
     advance = functions("tw_sm_", _SOURCE).run
@@ -144,6 +149,26 @@ def run(
     return Simulated(clocks, went, machine["busy"].copy())
 
 
+def _held(crew: Crew, resident: int) -> dict[str, npt.NDArray[Any]]:
+    """What the machine points to, of so many blocks at once."""
+    block_warps = len(crew.of_warp)
+    warps = np.zeros(resident * block_warps, _WARP)
+    warps["block"] = np.arange(len(warps)) // block_warps
+    warps["role"] = np.tile(crew.of_warp, resident)
+    warps["live"] = 1
+    roles = np.zeros(len(crew.paths), _ROLE)
+    roles["trace"] = [path.ctypes.data for path in crew.paths]
+    roles["length"] = [len(path) for path in crew.paths]
+    roles["deeds"] = [deeds.ctypes.data for deeds in crew.deeds]
+    mbarriers = np.zeros(max(1, resident * len(crew.expected)), _MBARRIER)
+    if crew.expected:
+        mbarriers["expected"] = mbarriers["pending"] = np.tile(crew.expected, resident)
+    return {
+        "warps": warps, "roles": roles, "mbarriers": mbarriers, "arrivals": np.zeros(_ARRIVALS, _ARRIVAL),
+        "arrived": np.zeros(resident, np.uint64), "live": np.full(resident, block_warps, np.uint64),
+    }  # fmt: skip
+
+
 def _numbers(gpu: Gpu, times: Timing, active: int, clock_mhz: int) -> dict[str, float]:
     """The machine's own."""
     a_clock = gpu.memory_gb_per_s * 1e3 / clock_mhz / SECTOR_BYTES
@@ -153,13 +178,16 @@ def _numbers(gpu: Gpu, times: Timing, active: int, clock_mhz: int) -> dict[str, 
     return {
         "queue_places": times.queue_places, "lead_clocks": times.lead, "address_clocks": times.address,
         "leave_clocks": times.leave, "request_clocks": times.request, "barrier_clocks": times.barrier,
-        "start_clocks": times.start,
+        "start_clocks": times.start, "product_clocks": times.product, "copy_clocks": times.bulk,
+        "data_bytes_per_clock": gpu.shared_bytes_per_clock,
         "l2_sectors_per_clock": l2, "dram_sectors_per_clock": a_clock / active,
     }  # fmt: skip
 
 
-def lower(code: Sequence[Instruction], sites: Mapping[int, Requests], gpu: Gpu, clock_mhz: int) -> npt.NDArray[Any]:
-    """Machine code as the model reads it, a record an instruction."""
+def lower(
+    code: Sequence[Instruction], sites: Mapping[int, Requests], gpu: Gpu, clock_mhz: int, *, far: float = 0.0
+) -> npt.NDArray[Any]:
+    """Machine code as the model reads it, a record an instruction; so much of bulk copies comes from memory."""
     records = np.zeros(len(code), _CODE)
     records["operands"] = -1
     times = timing(gpu)
@@ -171,12 +199,17 @@ def lower(code: Sequence[Instruction], sites: Mapping[int, Requests], gpu: Gpu, 
         record["sets"], record["frees"], record["waits"], record["reuse"] = one.sets, one.frees, one.waits, one.reuse
         site = sites.get(one.ptx_line, Requests(0.0))
         row = opcodes.row(one.name)
+        if row.deed:
+            _deed(record, one, site, gpu, clock_mhz, far)
+            continue
         if row.access and _never(one, sites):
             continue
         if row.access.startswith("shared"):
             _shared(record, one, site, gpu, times)
         elif row.access:
             _global(record, one, site, gpu, clock_mhz)
+        elif row.pipe == "asynchronous tensor":
+            _group_product(record, one, gpu)
         elif row.pipe == "tensor":
             _product(record, one, taken, times)
         elif row.group:
@@ -235,10 +268,33 @@ def _product(record: Any, one: Instruction, taken: pipes.Taken, times: Timing) -
         record["read_clocks"] = times.special_read
 
 
+def _group_product(record: Any, one: Instruction, gpu: Gpu) -> None:
+    """Of a warpgroup, a quarter of it, which reads shared memory while it goes on; the last one of a group says so."""
+    record["kind"] = _NUMBERS["TW_SM_PRODUCT"]
+    read = pipes.operand_bytes(one.opcode, a_in_memory=not _REGISTER.match(one.operands[1]))
+    record["wavefronts"] = read / gpu.shared_bytes_per_clock
+    record["ends"] = any(operand.startswith("gsb") for operand in one.operands)
+
+
+def _deed(record: Any, one: Instruction, site: Requests, gpu: Gpu, clock_mhz: int, far: float) -> None:
+    """What is done to an mbarrier is a request of shared memory; so is the order of a bulk copy, which then goes on."""
+    times = timing(gpu)
+    record["kind"] = _NUMBERS["TW_SM_DEED"]
+    record["result_clocks"] = _result(times, "shared", _WORD_BYTES)
+    record["read_clocks"] = times.latency("read", "shared_store", _WORD_BYTES) - times.lead
+    record["wavefronts"] = 1.0 if one.name == "SYNCS" else 0.0
+    record["dram_sectors"] = far
+    beyond = (times.dram - times.l2) * clock_mhz / gpu.boost_mhz
+    record["miss_clocks"] = times.l2 + far * beyond
+
+
 def _group(record: Any, one: Instruction, groups: set[int]) -> None:
     """The end of a group of copies, or a wait for all but the newest few, on the counter that the ends name."""
     if opcodes.row(one.name).group == "commit":
         record["kind"] = _NUMBERS["TW_SM_COMMIT"]
+    elif one.name == "WARPGROUP":
+        if ".DEPBAR" in one.opcode:
+            record["kind"], record["pending"] = _NUMBERS["TW_SM_AWAIT_PRODUCTS"], int(one.operands[1], 16)
     elif ".LE" in one.opcode and int(one.operands[0].removeprefix("SB")) in groups:
         record["kind"], record["pending"] = _NUMBERS["TW_SM_AWAIT"], int(one.operands[1], 16)
 

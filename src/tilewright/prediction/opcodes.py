@@ -19,6 +19,7 @@ class Opcode:
     access: str = ""  #: Of memory: `shared_load`, `shared_store`, `load`, `store` or `copy`.
     elements: str = ""  #: Of tensor cores: the format of what is multiplied, where no modifier says another.
     group: str = ""  #: Of asynchronous copies: `commit` ends a group, `wait` waits for some.
+    deed: bool = False  #: Whether it changes or tests an mbarrier, or is a bulk copy.
     flow: str = (
         ""  #: Where a warp goes on, if not behind it: `branch`, `indirect`, `call`, `return`, `exit`, `barrier`.
     )

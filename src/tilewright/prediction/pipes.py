@@ -24,7 +24,7 @@ _LANES = 16
 #: Their numbers, by what `opcodes.toml` calls them.
 _NUMBERS = {
     "float32": MULTIPLY, "multiply": MULTIPLY, "integer": INTEGER, "float64": DOUBLE, "special": SPECIAL,
-    "uniform": UNIFORM, "branch": BRANCH, "float16": HALF, "tensor": TENSOR,
+    "uniform": UNIFORM, "branch": BRANCH, "float16": HALF, "tensor": TENSOR, "asynchronous tensor": TENSOR,
 }  # fmt: skip
 
 
@@ -38,6 +38,9 @@ class Taken:
 
 #: Rows and depth of a product of matrices, whose columns are eight: 16816, 1688, 884, 16x8x16.
 _SHAPE = re.compile(r"(16|8)x?8x?(\d+)")
+#: Rows, columns and depth of a product of a warpgroup: 64x256x16. Each of its four warps has a quarter of the rows.
+_GROUP_SHAPE = re.compile(r"64x(\d+)x(\d+)")
+_GROUP_ROWS, _DEPTH_BYTES = 16, 32
 #: Of which products one instruction does several: four quarters of a warp have one each.
 _SEVERAL = {("HMMA", "884"): 4}
 #: Formats of elements by modifier, where they are not those of the opcode's row.
@@ -55,20 +58,42 @@ def multiply_adds(opcode: str) -> float:
     --------
     >>> multiply_adds("HMMA.16816.F32"), multiply_adds("DMMA.8x8x4"), multiply_adds("IMMA.SP.16864.S8.S8")
     (2048.0, 256.0, 4096.0)
+    >>> multiply_adds("HGMMA.64x256x16.F32.BF16")
+    65536.0
     """
     name, *modifiers = opcode.split(".")
+    sparse = 2 if "SP" in modifiers else 1
+    if group := group_shape(opcode):
+        return _GROUP_ROWS * group[0] * group[1] / sparse
     shape = next((match for one in modifiers if (match := _SHAPE.fullmatch(one))), None)
     if shape is None:
         raise CompileError(f"a product of matrices must say its shape (got {opcode}); predict a kernel without it")
     several = _SEVERAL.get((name, shape[0]), 1)
-    return several * int(shape[1]) * 8 * int(shape[2]) / (2 if "SP" in modifiers else 1)
+    return several * int(shape[1]) * 8 * int(shape[2]) / sparse
+
+
+def group_shape(opcode: str) -> tuple[int, int] | None:
+    """Columns and depth of a product of a warpgroup; None of another."""
+    shape = next((match for one in opcode.split(".") if (match := _GROUP_SHAPE.fullmatch(one))), None)
+    return (int(shape[1]), int(shape[2])) if shape else None
+
+
+def operand_bytes(opcode: str, *, a_in_memory: bool) -> float:
+    """What a warp's share of a warpgroup's product reads of shared memory: its rows of A, and a quarter of B.
+
+    >>> operand_bytes("HGMMA.64x256x16.F32.BF16", a_in_memory=True)
+    2560.0
+    """
+    columns, _ = group_shape(opcode) or (0, 0)
+    return (_GROUP_ROWS * a_in_memory + columns / 4) * _DEPTH_BYTES
 
 
 def _tensor_clocks(opcode: str, gpu: Gpu) -> int:
     """For how long a partition's tensor cores take a product of matrices."""
     name, *modifiers = opcode.split(".")
     elements = next((_ELEMENTS[one] for one in modifiers if one in _ELEMENTS), opcodes.row(name).elements)
-    share = 1.0 if elements == "f64" else timing(gpu).mma_share  # of float64 there are no other products
+    # of float64 there are no other products
+    share = 1.0 if elements == "f64" or group_shape(opcode) else timing(gpu).mma_share
     a_clock = gpu.tensor_per_clock.get(elements, 0) / gpu.schedulers * share
     if not a_clock:
         raise CompileError(
@@ -99,9 +124,11 @@ def taken(opcode: str, gpu: Gpu) -> Taken:
         return Taken(0, 1)
     if pipe not in _NUMBERS:
         raise CompileError(
-            f"a predicted kernel must use no asynchronous tensor cores, textures or bulk copies (got {name}, of {pipe})"
-            ", whose times the model does not know; predict one without"
+            f"a predicted kernel must use no tensor memory, textures or bulk reductions (got {name}, of {pipe}), whose "
+            "times the model does not know; predict one without"
         )
+    if pipe == "asynchronous tensor":  # it waits in a queue, and the warp goes on
+        return Taken(0, _tensor_clocks(opcode, gpu))
     if pipe == "tensor":
         return Taken(1 << TENSOR, _tensor_clocks(opcode, gpu))
     lanes = {

@@ -8,6 +8,7 @@ from typing import Any
 
 from tilewright.errors import CompileError, LimitError, MissingExtraError
 from tilewright.prediction import launches, workload
+from tilewright.prediction.crew import Watched, watched
 from tilewright.prediction.record import Prediction
 from tilewright.prediction.sampling import Sampled, sampled
 from tilewright.profiling import Profiles
@@ -27,6 +28,7 @@ class Counted:
     launch: Launch
     seen: Profile  #: Its own, or that of an earlier launch.
     sample: Sampled | None = None  #: What some of its blocks tell, where these alone were counted.
+    roles: Watched | None = None  #: What its first block did, where warps have roles.
 
 
 class Predictions(Profiles):
@@ -67,15 +69,18 @@ class Predictions(Profiles):
         self._once = once
         self._sample = sample
         self._sampled: dict[int, Sampled] = {}
+        self._watched: dict[int, Watched | None] = {}
         self._alike: dict[Any, Counted] = {}
         self._known: dict[Any, Prediction] = {}
 
     def beforehand(self, launch: Launch, alone: Alone) -> None:
-        """Count some blocks of a large launch, where that is wanted and no earlier launch was alike."""
-        if self._sample and self._wanted(launch) and _alike(launch) not in self._alike:
-            found = sampled(alone, self._gpu)
-            if found is not None:
-                self._sampled[launch.index] = found
+        """Watch the first block, and count some of a large launch where that is wanted; not if one before was alike."""
+        if not self._wanted(launch) or _alike(launch) in self._alike:
+            return
+        self._watched[launch.index] = watched(alone)
+        found = sampled(alone, self._gpu) if self._sample else None
+        if found is not None:
+            self._sampled[launch.index] = found
 
     def instruments(self, launch: Launch) -> Sequence[Instrument]:
         """Those of a profile; none where an earlier launch was alike, or some blocks were counted."""
@@ -85,16 +90,17 @@ class Predictions(Profiles):
     def finished(self, launch: Launch, run: Run | None, error: Exception | None) -> None:
         """Keep what was counted of the launch, or of an earlier launch like it."""
         earlier, sample = self._alike.get(_alike(launch)), self._sampled.pop(launch.index, None)
+        roles = self._watched.pop(launch.index, None)
         if run is not None and earlier is not None:
             self.counted.append(replace(earlier, launch=launch))
             return
         if run is not None and sample is not None:
-            self._keep_counted(Counted(launch, sample.seen, sample))
+            self._keep_counted(Counted(launch, sample.seen, sample, roles))
             return
         before = len(self.profiles)
         super().finished(launch, run, error)
         for seen in self.profiles[before:]:
-            self._keep_counted(Counted(launch, seen))
+            self._keep_counted(Counted(launch, seen, roles=roles))
 
     def _keep_counted(self, one: Counted) -> None:
         self.counted.append(one)
@@ -111,9 +117,9 @@ class Predictions(Profiles):
         does = (launch.program.ptx, launch.program.entry, seen.grid, seen.block, seen.shared_bytes, sites)
         if does not in self._known:
             self._known[does] = (
-                launches.of_sample(sample, launch.program, gpu, self._clock_mhz, launch.limits)
+                launches.of_sample(sample, launch.program, gpu, self._clock_mhz, launch.limits, one.roles)
                 if sample
-                else launches.of_profile(seen, launch.program, gpu, self._clock_mhz, launch.limits)
+                else launches.of_profile(seen, launch.program, gpu, self._clock_mhz, launch.limits, one.roles)
             )
         return replace(self._known[does], launch=launch.index, counted_in=seen.launch, launched_at=launch.source_line)
 

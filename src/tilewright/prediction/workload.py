@@ -39,6 +39,7 @@ class Workload:
     block_warps: int
     resident_blocks: int  #: That a multiprocessor holds.
     sites: MappingProxyType[int, Requests]  #: By line of PTX, from 1.
+    bulk_far: float = 0.0  #: Of what bulk copies ask of the second level, the part that memory gives.
 
     @property
     def executed(self) -> dict[int, float]:

@@ -56,7 +56,7 @@ class EventKind(enum.Enum):
     #: Lanes wait until all but so many of their youngest groups have ended: `i32 %groups`.
     WAIT = "wait"
     #: Lanes have made, changed or tested mbarriers: `ptr %places`, 32 i64 offsets of shared memory, `ptr %operands`,
-    #: of a test 32 i64, states or parities. It is called after the change.
+    #: of a test 32 i64, states or parities, else 32 i32, counts or bytes. It is called after the change.
     MBARRIER = "mbarrier"
     #: Bulk copies of lanes: `ptr %targets` and `ptr %origins`, 32 i64 offsets in their arenas, `ptr %sizes`, 32 i32,
     #: and `ptr %barriers`, 32 i64 offsets of the mbarriers that have been told; null where there is none.

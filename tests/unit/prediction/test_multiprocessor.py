@@ -14,6 +14,7 @@ import pytest
 
 from tilewright import machine
 from tilewright.prediction import multiprocessor
+from tilewright.prediction.crew import Crew
 from tilewright.prediction.deadline import Deadline
 from tilewright.prediction.workload import Requests, Workload
 from tilewright.programs.disassembler import NO_COUNTER, Instruction
@@ -39,7 +40,9 @@ def clocks(code: Sequence[Instruction], warps: int = 1, site: Requests | None = 
     work = Workload(blocks, warps, 1, MappingProxyType({1: site or Requests(1.0)}))
     full = [*code, one("EXIT")]
     trace = np.arange(len(full), dtype=np.uint32)
-    return multiprocessor.run(full, trace, work, A6000, blocks=blocks, active=84, deadline=Deadline()).clocks
+    return multiprocessor.run(
+        full, Crew.alike(trace, work.block_warps), work, A6000, blocks=blocks, active=84, deadline=Deadline()
+    ).clocks
 
 
 #: Table 1: clocks after its first at which the last of so many partitions issues its n-th load.
@@ -120,9 +123,14 @@ def test_a_path_ends_where_it_ends_whatever_stands_there() -> None:
     work = Workload(3, 2, 1, MappingProxyType({}))
     for last in (one("EXIT"), one("FFMA", "R1", "R2", "R3", "R5"), one("BAR.SYNC", "0x0"), one("LDG.E", "R1", "[R2]")):
         trace = np.zeros(1, np.uint32)
-        assert multiprocessor.run([last], trace, work, A6000, blocks=3, active=1, deadline=Deadline()).clocks > 0
+        assert (
+            multiprocessor.run(
+                [last], Crew.alike(trace, work.block_warps), work, A6000, blocks=3, active=1, deadline=Deadline()
+            ).clocks
+            > 0
+        )
 
 
 def test_what_the_model_knows_nothing_of_is_refused() -> None:
-    with pytest.raises(Exception, match="no asynchronous tensor cores"):
-        clocks([one("HGMMA.64x128x16.F32", "R24", "gdesc[UR4]", "R24")])
+    with pytest.raises(Exception, match="no tensor memory"):
+        clocks([one("UTCHMMA", "gdesc[UR4]", "gdesc[UR6]", "tmem[UR8]")])

@@ -105,9 +105,9 @@ def test_a_long_product_takes_little_work_and_what_its_full_path_takes(monkeypat
     issued: list[int] = []
     run = multiprocessor.run
 
-    def counting(code: Any, path: Any, *args: Any, **options: Any) -> multiprocessor.Simulated:
-        issued.append(len(path))
-        return run(code, path, *args, **options)
+    def counting(code: Any, crew: Any, *args: Any, **options: Any) -> multiprocessor.Simulated:
+        issued.append(len(crew.paths[0]))
+        return run(code, crew, *args, **options)
 
     monkeypatch.setattr(multiprocessor, "run", counting)
     short = products.predict_product(record, product, A6000)

@@ -15,6 +15,7 @@ import pytest
 
 from tilewright import catalogue, machine
 from tilewright.prediction import multiprocessor, pipes
+from tilewright.prediction.crew import Crew
 from tilewright.prediction.deadline import Deadline
 from tilewright.prediction.products import Product, predict_product
 from tilewright.prediction.workload import Requests, Workload
@@ -39,7 +40,9 @@ def simulated(
     work = Workload(1, warps, 1, MappingProxyType({1: site or Requests(1.0)}))
     full = [*code, one("EXIT")]
     trace = np.arange(len(full), dtype=np.uint32)
-    return multiprocessor.run(full, trace, work, machine.gpu(gpu), blocks=1, active=1, deadline=Deadline())
+    return multiprocessor.run(
+        full, Crew.alike(trace, warps), work, machine.gpu(gpu), blocks=1, active=1, deadline=Deadline()
+    )
 
 
 def chain(length: int, cc: tuple[int, int]) -> tuple[Instruction, ...]:

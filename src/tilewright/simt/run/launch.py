@@ -248,6 +248,11 @@ class Alone:
         if self._before is not None:
             self._placed.memory.view(GLOBAL_BASE, len(self._before))[:] = self._before
 
+    @property
+    def memory_bytes(self) -> int:
+        """Of global memory that is in use."""
+        return self._placed.memory.used_bytes
+
     def allowed(self, instruments: Sequence[Instrument]) -> bool:
         """Whether blocks may run without the others: none waits for another, and none prints."""
         translation = made_ready(self.launch, self._values, instruments, _VECTOR_BYTES).ready.translation

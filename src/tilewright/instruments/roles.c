@@ -1,0 +1,67 @@
+// What each warp ran, in its order: straight lines, and what it did to mbarriers and by bulk copies.
+
+#include "recording.h"
+
+enum {
+    OUTSIDE = -1,   // no mbarrier
+    WORDS_EACH = 3  // of what one mbarrier or copy is written down as
+};
+
+// The first row has a counter of this host thread's, which says where it writes.
+static inline uint64_t **state_of(uint64_t *counters, uint32_t row)
+{
+    return (uint64_t **)(counters - row);
+}
+
+void tw_roles_run(TW_WHERE, uint32_t mask)
+{
+    uint64_t **state = state_of(counters, row);
+    tw_keep(tw_warp_number(launch, slot, warp), row, state, tw_room(launch, state, 1), 0);
+}
+
+// For each place: its offset, what the lanes bring together, and how many they are.
+void tw_roles_change(TW_WHERE, uint32_t mask, const uint64_t *places, const uint32_t *numbers)
+{
+    uint64_t **state = state_of(counters, row), *room = tw_room(launch, state, WORDS_EACH * TW_LANES + 1), words = 0;
+    for (uint32_t left = mask, with; left; left &= ~with) {
+        uint32_t lane = tw_first_lane(left);
+        uint64_t sum = 0;
+        with = 0;
+        for (uint32_t i = lane; i < TW_LANES; i++)
+            if (left >> i & 1 && places[i] == places[lane]) {
+                with |= 1u << i;
+                sum += numbers[i];
+            }
+        room[++words] = places[lane];
+        room[++words] = sum;
+        room[++words] = tw_lane_count(with);
+    }
+    tw_keep(tw_warp_number(launch, slot, warp), row, state, room, words);
+}
+
+// Of the first lane: the place, the parity that it waits for, and whether that phase is over.
+void tw_roles_test(TW_WHERE, uint32_t mask, const uint64_t *places, const uint64_t *operands, uint32_t is_state)
+{
+    uint32_t lane = tw_first_lane(mask);
+    uint64_t bits, shift = is_state ? TW_MBARRIER_PHASE_SHIFT : 0, parity = operands[lane] >> shift & 1;
+    __builtin_memcpy(&bits, (const char *)slot->shared + places[lane], sizeof bits);
+    uint64_t **state = state_of(counters, row), *room = tw_room(launch, state, WORDS_EACH + 1);
+    room[1] = places[lane];
+    room[2] = parity;
+    room[3] = (bits >> TW_MBARRIER_PHASE_SHIFT & 1) != parity;
+    tw_keep(tw_warp_number(launch, slot, warp), row, state, room, WORDS_EACH);
+}
+
+// For each lane's copy: its mbarrier, its bytes, and 1.
+void tw_roles_copy(TW_WHERE, uint32_t mask, const uint64_t *targets, const uint64_t *origins, const uint32_t *sizes,
+                   const uint64_t *barriers)
+{
+    uint64_t **state = state_of(counters, row), *room = tw_room(launch, state, WORDS_EACH * TW_LANES + 1), words = 0;
+    for (uint32_t left = mask; left; left = tw_other_lanes(left)) {
+        uint32_t lane = tw_first_lane(left);
+        room[++words] = barriers ? barriers[lane] : (uint64_t)OUTSIDE;
+        room[++words] = sizes[lane];
+        room[++words] = 1;
+    }
+    tw_keep(tw_warp_number(launch, slot, warp), row, state, room, words);
+}

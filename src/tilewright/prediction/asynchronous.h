@@ -1,0 +1,193 @@
+// What warps do not wait for at once: products of a warpgroup, and arrivals at mbarriers, those of bulk copies too.
+
+#ifndef TILEWRIGHT_ASYNCHRONOUS_H
+#define TILEWRIGHT_ASYNCHRONOUS_H
+
+#include <stdbool.h>
+
+#include "multiprocessor.h"
+
+// Later than everything that is known: what it depends on has not happened.
+#define FAR (UINT64_MAX - 1)
+
+static void look_ahead(const struct tw_sm *sm, struct tw_sm_warp *warp);
+static void look_again(struct tw_sm *sm);
+static double take(double *stage, double *busy, double from, double clocks);
+
+// One more on the way, in the heap. Where there is no room it is lost, and who waits for it waits for ever, which is told.
+static void expect(struct tw_sm *sm, struct tw_sm_arrival one)
+{
+    if (sm->coming == TW_SM_ARRIVALS)
+        return;
+    uint64_t at = sm->coming++;
+    for (; at && sm->arrivals[(at - 1) / 2].at > one.at; at = (at - 1) / 2)
+        sm->arrivals[at] = sm->arrivals[(at - 1) / 2];
+    sm->arrivals[at] = one;
+}
+
+// The earliest, out of the heap.
+static struct tw_sm_arrival taken(struct tw_sm *sm)
+{
+    struct tw_sm_arrival *heap = sm->arrivals, first = heap[0], last = heap[--sm->coming];
+    uint64_t at = 0;
+    for (uint64_t child; (child = 2 * at + 1) < sm->coming; at = child) {
+        child += child + 1 < sm->coming && heap[child + 1].at < heap[child].at;
+        if (heap[child].at >= last.at)
+            break;
+        heap[at] = heap[child];
+    }
+    heap[at] = last;
+    return first;
+}
+
+static bool is_over(const struct tw_sm_mbarrier *object, uint64_t parity)
+{
+    return (object->phase & 1) != parity;
+}
+
+// Those who wait for a phase that is over go on.
+static void wake(struct tw_sm *sm, uint64_t place, double at)
+{
+    for (uint64_t n = 0; n < sm->many; n++) {
+        struct tw_sm_warp *warp = &sm->warps[n];
+        if (!warp->live || !warp->awaits || warp->place != place || !is_over(&sm->mbarriers[place], warp->parity))
+            continue;
+        uint64_t clock = (uint64_t)(at + 0.999);
+        warp->awaits = 0;
+        if (warp->counter < TW_SM_COUNTERS)
+            warp->counters[warp->counter] = clock > warp->answered ? clock : warp->answered;
+        look_ahead(sm, warp);
+    }
+    look_again(sm);
+}
+
+// What is there by now: a piece of a copy is written to shared memory; the last one tells the mbarrier.
+static void arrive(struct tw_sm *sm)
+{
+    while (sm->coming && sm->arrivals[0].at <= (double)sm->clock) {
+        struct tw_sm_arrival one = taken(sm);
+        if (one.pieces) {
+            double written = take(&sm->data, &sm->busy[2], one.at, one.clocks) + one.clocks;
+            one.at = --one.pieces ? one.at + one.step : written;
+            expect(sm, one);
+            continue;
+        }
+        if (one.place == sm->block_mbarriers * sm->many)
+            continue;
+        struct tw_sm_mbarrier *object = &sm->mbarriers[one.place];
+        object->pending -= one.arrivals;
+        object->bytes += one.bytes;
+        if (object->pending > 0 || object->bytes)
+            continue;
+        object->phase++;
+        object->pending = object->expected;
+        wake(sm, one.place, one.at);
+    }
+}
+
+// Products that wait begin as soon as their tensor cores are free; they read shared memory meanwhile.
+static void multiply(struct tw_sm *sm)
+{
+    for (uint64_t n = 0; n < TW_SM_PARTITIONS; n++) {
+        struct tw_sm_partition *partition = &sm->partitions[n];
+        while (partition->begun < partition->asked && partition->pipes[TW_SM_TENSOR] <= sm->clock) {
+            const struct tw_sm_product *product = &partition->products[partition->begun++ % TW_SM_PRODUCTS];
+            const struct tw_sm_instruction *code = &sm->code[product->code];
+            struct tw_sm_warp *warp = &sm->warps[product->warp];
+            double read = take(&sm->data, &sm->busy[2], (double)sm->clock, code->wavefronts) + code->wavefronts;
+            uint64_t end = sm->clock + code->interval;
+            if (read > (double)end)
+                end = (uint64_t)(read + 0.999);
+            partition->pipes[TW_SM_TENSOR] = end;
+            sm->busy[5] += (double)code->interval / (double)TW_SM_PARTITIONS;
+            partition->next = 0;
+            if (!code->ends)
+                continue;
+            warp->products[product->group % TW_SM_GROUPS] = end + sm->product_clocks;
+            look_ahead(sm, warp);
+        }
+    }
+}
+
+// When the next of these happens.
+static uint64_t next_happening(const struct tw_sm *sm)
+{
+    uint64_t first = UINT64_MAX;
+    if (sm->coming)
+        first = sm->arrivals[0].at > (double)sm->clock ? (uint64_t)(sm->arrivals[0].at + 0.999) : sm->clock + 1;
+    for (uint64_t n = 0; n < TW_SM_PARTITIONS; n++) {
+        const struct tw_sm_partition *partition = &sm->partitions[n];
+        if (partition->begun < partition->asked && partition->pipes[TW_SM_TENSOR] < first)
+            first = partition->pipes[TW_SM_TENSOR];
+    }
+    return first;
+}
+
+// A product waits for the tensor cores of its partition.
+static void ask_product(struct tw_sm_partition *partition, struct tw_sm_warp *warp, uint64_t number, uint64_t code,
+                        uint32_t ends)
+{
+    partition->products[partition->asked++ % TW_SM_PRODUCTS] = (struct tw_sm_product){number, code, warp->grouped};
+    if (ends)
+        warp->products[warp->grouped++ % TW_SM_GROUPS] = FAR;
+}
+
+// A bulk copy, whose bytes come piece by piece from the second level or from memory.
+static void copy(struct tw_sm *sm, struct tw_sm_warp *warp, const struct tw_sm_instruction *code,
+                 const struct tw_sm_deed *deed, uint64_t place, double from)
+{
+    double sectors = deed->number / 32.0, clocks = sectors / sm->l2_sectors_per_clock;
+    double begin = take(&sm->l2, &sm->busy[3], from + (double)sm->copy_clocks, clocks), end = begin + clocks;
+    if (code->dram_sectors > 0) {
+        double far = sectors * code->dram_sectors / sm->dram_sectors_per_clock;
+        double last = take(&sm->dram, &sm->busy[4], from, far) + far;
+        end = last > end ? last : end;
+    }
+    uint64_t pieces = (deed->number + TW_SM_PIECE_BYTES - 1) / TW_SM_PIECE_BYTES;
+    double step = (end - begin) / (double)pieces, data = deed->number / sm->data_bytes_per_clock / (double)pieces;
+    if (deed->does == TW_SM_STORES) {
+        warp->copied = (uint64_t)(end + 0.999) > warp->copied ? (uint64_t)(end + 0.999) : warp->copied;
+        take(&sm->data, &sm->busy[2], from, data * (double)pieces);
+        return;
+    }
+    double first = begin + step + code->miss_clocks;
+    expect(sm, (struct tw_sm_arrival){first, step, data, pieces, place, 0, -(int64_t)deed->number});
+}
+
+// What a warp does to an mbarrier; its own request has been made, and is answered at `end`.
+static void do_deed(struct tw_sm *sm, struct tw_sm_warp *warp, const struct tw_sm_instruction *code, double from,
+                    double end)
+{
+    const struct tw_sm_deed *deed = &sm->roles[warp->role].deeds[warp->deed++];
+    uint64_t place = warp->block * sm->block_mbarriers + deed->place;
+    if (deed->place == sm->block_mbarriers)
+        place = sm->block_mbarriers * sm->many;
+    switch (deed->does) {
+    case TW_SM_COPIES:
+    case TW_SM_STORES:
+        copy(sm, warp, code, deed, place, from);
+        break;
+    case TW_SM_WAITS:
+        if (is_over(&sm->mbarriers[place], deed->number))
+            break;
+        warp->awaits = 1;
+        warp->place = place;
+        warp->parity = deed->number;
+        warp->counter = code->sets;
+        warp->answered = (uint64_t)(end + 0.999);
+        if (code->sets < TW_SM_COUNTERS) {
+            warp->counters[code->sets] = FAR;
+            warp->causes[code->sets] = TW_SM_WAITED_MBARRIER;
+        }
+        break;
+    case TW_SM_ARRIVES:
+        expect(sm, (struct tw_sm_arrival){end, 0, 0, 0, place, deed->number, 0});
+        break;
+    case TW_SM_EXPECTS:
+    case TW_SM_ARRIVES_EXPECTING:
+        expect(sm, (struct tw_sm_arrival){from, 0, 0, 0, place, deed->does == TW_SM_EXPECTS ? 0 : deed->lanes,
+                                          deed->number});
+    }
+}
+
+#endif

@@ -1,0 +1,142 @@
+"""The paths that the warps of a block take: one for all, or one for each role, with what is done to mbarriers on it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tilewright.errors import LimitError
+from tilewright.instruments.roles import NOWHERE, Deed, Does, Role, Roles, RolesResult
+from tilewright.prediction import flow, opcodes, walk
+from tilewright.prediction.deadline import Deadline
+from tilewright.programs.disassembler import Instruction
+from tilewright.programs.listing import parsed
+from tilewright.ptx import tree
+from tilewright.simt.isa import table
+from tilewright.simt.observer import Part
+from tilewright.simt.run.launch import Alone
+
+#: Numbers of a deed: what it does, the mbarrier's number, the operand, lanes.
+_FIELDS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Crew:
+    """What the warps of a block do.
+
+    Examples
+    --------
+    >>> Crew.alike(np.arange(3, dtype=np.uint32), 2).of_warp
+    (0, 0)
+    """
+
+    paths: tuple[walk.Path, ...]  #: Of each role: numbers of instructions, in order.
+    deeds: tuple[npt.NDArray[np.uint32], ...]  #: Of each role, one for each instruction that may do one, in order.
+    of_warp: tuple[int, ...]  #: The role of each warp of a block.
+    expected: tuple[int, ...] = ()  #: Arrivals that each phase of an mbarrier takes, by the mbarrier's number.
+
+    @classmethod
+    def alike(cls, path: walk.Path, warps: int) -> Crew:
+        """All take one path."""
+        return cls((path,), (np.zeros((0, _FIELDS), np.uint32),), (0,) * warps)
+
+    @classmethod
+    def of(
+        cls,
+        code: Sequence[Instruction],
+        ways: flow.Graph,
+        roles: Sequence[Role],
+        ptx: Mapping[int, str],
+        deadline: Deadline,
+    ) -> Crew:
+        """Each role takes the path that its counts speak for, in full.
+
+        Raises CompileError: as :func:`tilewright.prediction.walk.walk`.
+        """
+        every = [deed for role in roles for told in role.deeds.values() for deed in told]
+        numbers = {place: n for n, place in enumerate(dict.fromkeys(d.place for d in every if d.place != NOWHERE))}
+        made = {deed.place: deed.number for deed in every if deed.does is Does.MAKES}
+        walked: dict[tuple[tuple[int, int], ...], walk.Path] = {}
+        paths = []
+        for role in roles:
+            key = tuple(sorted(role.executed.items()))
+            if key not in walked:
+                executed = {line: float(times) for line, times in key}
+                found = flow.frequencies(code, ways, executed, ptx, deadline)
+                walked[key] = walk.walk(ways, found, {}, deadline)
+            paths.append(walked[key])
+        deeds = tuple(_deeds(code, path, role, numbers) for path, role in zip(paths, roles, strict=True))
+        of_warp = {warp: number for number, role in enumerate(roles) for warp in role.warps}
+        return cls(
+            tuple(paths), deeds, tuple(of_warp[warp] for warp in sorted(of_warp)),
+            tuple(made.get(place, 1) for place in numbers),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """What the warps of a launch's first block did, where they have roles."""
+
+    roles: tuple[Role, ...]
+    memory_bytes: int  #: Of all arrays of the launch.
+
+    def far(self, blocks: int) -> float:
+        """Of what bulk copies of so many blocks ask of the second level, the part that memory gives: each byte once."""
+        return min(1.0, self.memory_bytes / (blocks * self.copied_bytes)) if self.copied_bytes else 0.0
+
+    @property
+    def copied_bytes(self) -> int:
+        """By bulk copies to the block's shared memory."""
+        return sum(
+            deed.number * len(role.warps)
+            for role in self.roles
+            for told in role.deeds.values()
+            for deed in told
+            if deed.does is Does.COPIES
+        )
+
+
+def watched(alone: Alone) -> Watched | None:
+    """What a launch's first block does, which runs for it; None where warps wait for no mbarrier.
+
+    Raises
+    ------
+    KernelError
+        The block went wrong.
+    LimitError
+        It does more than is kept.
+    """
+    if not _waits(alone.launch.program.ptx):
+        return None
+    found: RolesResult = alone.run(Part(0), (Roles(),)).results["roles"]
+    if not found.complete:
+        raise LimitError(
+            f"{alone.launch.name}: a predicted block must do no more than is kept of it, 256 MiB (got more); predict a "
+            "smaller product"
+        )
+    return Watched(found.roles, alone.memory_bytes)
+
+
+def _waits(ptx: str) -> bool:
+    """Whether anything there waits for mbarriers."""
+    functions = parsed(ptx).functions.values()
+    names = {item.name for function in functions for item in function.body if isinstance(item, tree.Instruction)}
+    return any((form := table().find(name)) is not None and form.row.kind == "await" for name in names)
+
+
+def _deeds(
+    code: Sequence[Instruction], path: walk.Path, role: Role, numbers: Mapping[int, int]
+) -> npt.NDArray[np.uint32]:
+    """What the instructions of a path do, in its order: as often as the machine saw each line do something."""
+    may = np.array([bool(opcodes.row(one.name).deed) for one in code])
+    left = {line: list(reversed(told)) for line, told in role.deeds.items()}
+    nothing = Deed(Does.OTHER, NOWHERE, 0, 0)
+    found = []
+    for number in path[may[path]].tolist():
+        told = left.get(code[number].ptx_line)
+        deed = told.pop() if told else nothing
+        found.append((deed.does, numbers.get(deed.place, len(numbers)), deed.number, deed.lanes))
+    return np.array(found, np.uint32).reshape(-1, _FIELDS)
