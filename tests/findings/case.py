@@ -86,6 +86,11 @@ def numbers(size: int) -> Arguments:
     return lambda rng: (rng.integers(1, 99, size).astype(np.int32), np.zeros(size, np.int32))
 
 
+def given(size: int, results: int) -> Arguments:
+    """The arguments of a kernel of two int32 arrays that is told how many numbers it reads."""
+    return lambda rng: (rng.integers(1, 99, size).astype(np.int32), np.zeros(results, np.int32), np.int32(size))
+
+
 def zeros(size: int) -> Arguments:
     """The argument of a kernel of one int32 array."""
     return lambda rng: (np.zeros(size, np.int32),)
@@ -94,6 +99,11 @@ def zeros(size: int) -> Arguments:
 def product(a: Any, b: Any, c: Any) -> dict[int, Any]:
     """The reference of a product of :func:`matrices`."""
     return {2: a @ b}
+
+
+def backwards(x: Any, out: Any, *sizes: Any) -> dict[int, Any]:
+    """The reference of a kernel that turns an array round."""
+    return {1: x[::-1]}
 
 
 def unchanged(values: Any) -> Any:

@@ -1,7 +1,6 @@
 """The barrier of <cuda/barrier>: all arrive and wait, or arrive first and wait later."""
 
-import numpy as np
-from case import Case, cuda_cpp
+from case import Case, backwards, cuda_cpp, given
 
 FIRST = r"""
 #include <cuda/barrier>
@@ -40,13 +39,6 @@ __global__ void arrive_then_wait(const int *x, int *out, int n) {
 """
 
 
-def given(size, results):
-    def arguments(rng):
-        return rng.integers(1, 99, size).astype(np.int32), np.zeros(results, np.int32), np.int32(size)
-
-    return arguments
-
-
 CASES = (
     Case(
         "rounds_of_a_barrier", cuda_cpp(__file__, FIRST, "rounds_of_a_barrier", "-std=c++17"),
@@ -54,6 +46,6 @@ CASES = (
     ),
     Case(
         "arrive_then_wait", cuda_cpp(__file__, SECOND, "arrive_then_wait", "-std=c++17"),
-        1, 128, given(128, 128), lambda x, out, size: {1: x[::-1]},
+        1, 128, given(128, 128), backwards,
     ),
 )  # fmt: skip

@@ -1,7 +1,6 @@
 """Bulk copies in, which an mbarrier counts, and out, behind a proxy fence."""
 
-import numpy as np
-from case import Case, cuda_cpp
+from case import Case, backwards, cuda_cpp, given
 
 FIRST = r"""
 #include <cuda/barrier>
@@ -56,13 +55,6 @@ __global__ void bulk_with_expected_bytes(const int *x, int *out, int n) {
 """
 
 
-def given(size, results):
-    def arguments(rng):
-        return rng.integers(1, 99, size).astype(np.int32), np.zeros(results, np.int32), np.int32(size)
-
-    return arguments
-
-
 CASES = (
     Case(
         "bulk_in_and_out", cuda_cpp(__file__, FIRST, "bulk_in_and_out", "-std=c++17"),
@@ -70,6 +62,6 @@ CASES = (
     ),
     Case(
         "bulk_with_expected_bytes", cuda_cpp(__file__, SECOND, "bulk_with_expected_bytes", "-std=c++17"),
-        1, 128, given(1024, 1024), lambda x, out, size: {1: x[::-1]},
+        1, 128, given(1024, 1024), backwards,
     ),
 )  # fmt: skip

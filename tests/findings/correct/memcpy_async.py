@@ -1,7 +1,6 @@
 """Copies of a block to shared memory that a barrier or the group waits for."""
 
-import numpy as np
-from case import Case, cuda_cpp
+from case import Case, backwards, cuda_cpp, given
 
 FIRST = r"""
 #include <cooperative_groups.h>
@@ -37,20 +36,13 @@ __global__ void copies_of_a_group(const int *x, int *out, int n) {
 """
 
 
-def given(size, results):
-    def arguments(rng):
-        return rng.integers(1, 99, size).astype(np.int32), np.zeros(results, np.int32), np.int32(size)
-
-    return arguments
-
-
 CASES = (
     Case(
         "copies_at_a_barrier", cuda_cpp(__file__, FIRST, "copies_at_a_barrier", "-std=c++17"),
-        1, 128, given(1024, 1024), lambda x, out, size: {1: x[::-1]},
+        1, 128, given(1024, 1024), backwards,
     ),
     Case(
         "copies_of_a_group", cuda_cpp(__file__, SECOND, "copies_of_a_group", "-std=c++17"),
-        1, 128, given(1024, 1024), lambda x, out, size: {1: x[::-1]},
+        1, 128, given(1024, 1024), backwards,
     ),
 )  # fmt: skip

@@ -1,7 +1,6 @@
 """Pipelines of <cuda/pipeline>: of all threads, and with threads that only copy."""
 
-import numpy as np
-from case import Case, cuda_cpp
+from case import Case, cuda_cpp, given
 
 FIRST = r"""
 #include <cooperative_groups.h>
@@ -61,13 +60,6 @@ __global__ void pipeline_of_two_roles(const int *x, int *out, int n) {
     }
 }
 """
-
-
-def given(size, results):
-    def arguments(rng):
-        return rng.integers(1, 99, size).astype(np.int32), np.zeros(results, np.int32), np.int32(size)
-
-    return arguments
 
 
 CASES = (

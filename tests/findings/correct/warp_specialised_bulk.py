@@ -1,7 +1,6 @@
 """A warp that copies and two that compute, with full and empty mbarriers for each of three stages."""
 
-import numpy as np
-from case import Case, cuda_cpp
+from case import Case, cuda_cpp, given
 
 SOURCE = r"""
 #include <cuda/ptx>
@@ -61,13 +60,6 @@ __global__ void producer_and_consumers(const int *x, int *out, int n) {
     }
 }
 """
-
-
-def given(size, results):
-    def arguments(rng):
-        return rng.integers(1, 99, size).astype(np.int32), np.zeros(results, np.int32), np.int32(size)
-
-    return arguments
 
 
 CASES = (

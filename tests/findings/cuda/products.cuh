@@ -1,11 +1,25 @@
-// What the corpus's products of a warpgroup share: one product of ones, 64 rows by 8 columns, 16 deep.
+// What the corpus's products of a warpgroup share: one product of ones, 64 rows by 8 columns, 16 deep. Macros, as what is
+// found stands at the line that uses them.
 
-#define PRODUCT "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%0, %1, %2, %3}, %4, %4, 1, 1, 1, 0, 0;"
-#define SUMS(d) "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+#include "proxy.cuh"
+
+#define MULTIPLY(d, matrix)                                                                                            \
+    asm volatile("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%0, %1, %2, %3}, %4, %4, 1, 1, 1, 0, 0;"          \
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])                                                      \
+                 : "l"(matrix) : "memory")
 #define COMMIT asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory")
 #define WAIT(n) asm volatile("wgmma.wait_group.sync.aligned " #n ";" ::: "memory")
 #define FENCE asm volatile("wgmma.fence.sync.aligned;" ::: "memory")
-#define FENCE_PROXY asm volatile("fence.proxy.async.shared::cta;" ::: "memory")
+
+// A whole product: its sums, fenced, multiplied and awaited.
+#define PRODUCT(d, matrix)                                                                                             \
+    float d[4] = {};                                                                                                   \
+    FENCE;                                                                                                             \
+    MULTIPLY(d, matrix);                                                                                               \
+    COMMIT;                                                                                                            \
+    WAIT(0)
+
+#define SHARED_TILE __shared__ alignas(128) unsigned short tile[64 * 16]
 
 // Where a matrix lies, in atoms of 8 lines of 16 bytes.
 __device__ inline unsigned long long at(const unsigned short *place)
@@ -21,3 +35,7 @@ __device__ inline unsigned long long ones(unsigned short *place)
     __syncthreads();
     return at(place);
 }
+
+#define MATRIX_OF_ONES(matrix)                                                                                         \
+    SHARED_TILE;                                                                                                       \
+    const unsigned long long matrix = ones(tile)

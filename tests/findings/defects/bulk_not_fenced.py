@@ -1,53 +1,25 @@
 """What threads have stored is copied out without a fence between the proxies."""
 
-import numpy as np
-from case import Case, cuda_cpp
+from case import Case, backwards, cuda_cpp, numbers
 
 SOURCE = r"""
-#include <cstdint>
+#include "mbarriers.cuh"
 
-__device__ unsigned at(const void *place) { return (unsigned)__cvta_generic_to_shared(place); }
-
-__device__ void fence() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
-
-__global__ void without_fence(const int *x, int *out) {
+template <bool fenced>
+__global__ void stored(const int *x, int *out) {
     __shared__ alignas(16) int tile[64];
-    const int t = threadIdx.x;
-    tile[63 - t] = x[t];
+    tile[63 - threadIdx.x] = x[threadIdx.x];
+    if (fenced) FENCE_PROXY;
     __syncthreads();
-    if (t == 0) {
-        asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], 256;"  // finds: TW412
-                     ::"l"(out), "r"(at(tile)) : "memory");
-        asm volatile("cp.async.bulk.commit_group;" ::: "memory");
-        asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
-    }
-}
-
-__global__ void with_fence(const int *x, int *out) {
-    __shared__ alignas(16) int tile[64];
-    const int t = threadIdx.x;
-    tile[63 - t] = x[t];
-    fence();
-    __syncthreads();
-    if (t == 0) {
-        asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], 256;"
-                     ::"l"(out), "r"(at(tile)) : "memory");
-        asm volatile("cp.async.bulk.commit_group;" ::: "memory");
-        asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+    if (threadIdx.x == 0) {
+        STORE_BULK(out, tile, 256);  // finds: TW412
+        COMMIT_BULK;
+        WAIT_BULK();
     }
 }
 """
 
-
-def arguments(rng):
-    return rng.integers(1, 99, 64).astype(np.int32), np.zeros(64, np.int32)
-
-
-def reference(x, out):
-    return {1: x[::-1]}
-
-
 CASES = (
-    Case("without_fence", cuda_cpp(__file__, SOURCE, "without_fence"), 1, 64, arguments, defective=True),
-    Case("with_fence", cuda_cpp(__file__, SOURCE, "with_fence"), 1, 64, arguments, reference),
+    Case("without_fence", cuda_cpp(__file__, SOURCE, "stored<false>"), 1, 64, numbers(64), defective=True),
+    Case("with_fence", cuda_cpp(__file__, SOURCE, "stored<true>"), 1, 64, numbers(64), backwards),
 )

@@ -1,61 +1,25 @@
 """An mbarrier that a thread initialises only where a flag of the launch says so, and all use."""
 
-import numpy as np
-from case import Case, cuda_cpp
+from case import Case, backwards, cuda_cpp, numbers
 
 SOURCE = r"""
-#include <cstdint>
+#include "mbarriers.cuh"
 
-__device__ unsigned at(const void *place) { return (unsigned)__cvta_generic_to_shared(place); }
-
-__device__ void init(uint64_t *bar, unsigned count) {
-    asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(at(bar)), "r"(count) : "memory");
-}
-
-__device__ void arrive(uint64_t *bar) {
-    asm volatile("mbarrier.arrive.shared.b64 _, [%0];" ::"r"(at(bar)) : "memory");
-}
-
-__device__ void wait(uint64_t *bar, unsigned parity) {
-    asm volatile("{.reg .pred p; w: mbarrier.try_wait.parity.shared.b64 p, [%0], %1;  @!p bra w; }"
-                 ::"r"(at(bar)), "r"(parity) : "memory");
-}
-
-__global__ void only_sometimes(const int *x, int *out) {
+template <int thread>
+__global__ void initialised_by(const int *x, int *out) {
     __shared__ int tile[64];
     __shared__ uint64_t bar;
     const int t = threadIdx.x;
-    if (t == 64) init(&bar, 64);
+    if (t == thread) INIT(&bar, 128);
     __syncthreads();
     tile[t] = x[t];
-    asm volatile("mbarrier.arrive.noComplete.shared.b64 _, [%0], 1;" ::"r"(at(&bar)) : "memory");  // finds: TW406
+    asm volatile("mbarrier.arrive.noComplete.shared.b64 _, [%0], 1;" ::IN_SHARED(&bar) : "memory");  // finds: TW406
     __syncthreads();
-    out[t] = tile[63 - t];
-}
-
-__global__ void always_initialised(const int *x, int *out) {
-    __shared__ int tile[64];
-    __shared__ uint64_t bar;
-    const int t = threadIdx.x;
-    if (t == 0) init(&bar, 64);
-    __syncthreads();
-    tile[t] = x[t];
-    arrive(&bar);
-    wait(&bar, 0);
     out[t] = tile[63 - t];
 }
 """
 
-
-def arguments(rng):
-    return rng.integers(1, 99, 64).astype(np.int32), np.zeros(64, np.int32)
-
-
-def reference(x, out):
-    return {1: x[::-1]}
-
-
 CASES = (
-    Case("only_sometimes", cuda_cpp(__file__, SOURCE, "only_sometimes"), 1, 64, arguments, defective=True),
-    Case("always_initialised", cuda_cpp(__file__, SOURCE, "always_initialised"), 1, 64, arguments, reference),
+    Case("only_sometimes", cuda_cpp(__file__, SOURCE, "initialised_by<64>"), 1, 64, numbers(64), defective=True),
+    Case("always_initialised", cuda_cpp(__file__, SOURCE, "initialised_by<0>"), 1, 64, numbers(64), backwards),
 )

@@ -1,30 +1,14 @@
 """A tile that is one row too short runs into the mbarrier behind it."""
 
-import numpy as np
-from case import Case, cuda_cpp
+from case import Case, backwards, cuda_cpp, numbers
 
 SOURCE = r"""
-#include <cstdint>
-
-__device__ unsigned at(const void *place) { return (unsigned)__cvta_generic_to_shared(place); }
-
-__device__ void init(uint64_t *bar, unsigned count) {
-    asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(at(bar)), "r"(count) : "memory");
-}
-
-__device__ void arrive(uint64_t *bar) {
-    asm volatile("mbarrier.arrive.shared.b64 _, [%0];" ::"r"(at(bar)) : "memory");
-}
-
-__device__ void wait(uint64_t *bar, unsigned parity) {
-    asm volatile("{.reg .pred p; w: mbarrier.try_wait.parity.shared.b64 p, [%0], %1; @!p bra w; }"
-                 ::"r"(at(bar)), "r"(parity) : "memory");
-}
+#include "mbarriers.cuh"
 
 __global__ void row_too_short(const int *x, int *out) {
     __shared__ struct { int tile[62]; uint64_t bar; } shared;
     const int t = threadIdx.x;
-    if (t == 0) init(&shared.bar, 64);
+    if (t == 0) INIT(&shared.bar, 64);
     __syncthreads();
     volatile int *tile = shared.tile;
     tile[t] = x[t];  // finds: TW410
@@ -33,28 +17,15 @@ __global__ void row_too_short(const int *x, int *out) {
 }
 
 __global__ void row_of_all(const int *x, int *out) {
-    __shared__ struct { int tile[64]; uint64_t bar; } shared;
-    const int t = threadIdx.x;
-    if (t == 0) init(&shared.bar, 64);
-    __syncthreads();
-    volatile int *tile = shared.tile;
+    TILE_AND_MBARRIER(64);
     tile[t] = x[t];
-    arrive(&shared.bar);
-    wait(&shared.bar, 0);
+    ARRIVE(&bar);
+    AWAIT(&bar, 0);
     out[t] = tile[63 - t];
 }
 """
 
-
-def arguments(rng):
-    return rng.integers(1, 99, 64).astype(np.int32), np.zeros(64, np.int32)
-
-
-def reference(x, out):
-    return {1: x[::-1]}
-
-
 CASES = (
-    Case("row_too_short", cuda_cpp(__file__, SOURCE, "row_too_short"), 1, 64, arguments, defective=True),
-    Case("row_of_all", cuda_cpp(__file__, SOURCE, "row_of_all"), 1, 64, arguments, reference),
+    Case("row_too_short", cuda_cpp(__file__, SOURCE, "row_too_short"), 1, 64, numbers(64), defective=True),
+    Case("row_of_all", cuda_cpp(__file__, SOURCE, "row_of_all"), 1, 64, numbers(64), backwards),
 )

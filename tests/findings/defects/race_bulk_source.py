@@ -1,57 +1,30 @@
 """The source of a bulk copy is overwritten while it may still be read."""
 
-import numpy as np
-from case import Case, cuda_cpp
+from case import Case, backwards, cuda_cpp, numbers
 
 SOURCE = r"""
-#include <cstdint>
+#include "mbarriers.cuh"
 
-__device__ unsigned at(const void *place) { return (unsigned)__cvta_generic_to_shared(place); }
-
-__device__ void fence() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
-
+template <bool read>
 __global__ void overwrites_source(const int *x, int *out) {
     __shared__ alignas(16) int tile[64];
     const int t = threadIdx.x;
     tile[63 - t] = x[t];
-    fence();
+    FENCE_PROXY;
     __syncthreads();
     if (t == 0) {
-        asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], 256;"
-                     ::"l"(out), "r"(at(tile)) : "memory");
-        asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+        STORE_BULK(out, tile, 256);
+        COMMIT_BULK;
+        if (read) WAIT_BULK(.read);
         tile[0] = 7;  // finds: TW306
-        asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
-    }
-}
-
-__global__ void waits_for_reads(const int *x, int *out) {
-    __shared__ alignas(16) int tile[64];
-    const int t = threadIdx.x;
-    tile[63 - t] = x[t];
-    fence();
-    __syncthreads();
-    if (t == 0) {
-        asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], 256;"
-                     ::"l"(out), "r"(at(tile)) : "memory");
-        asm volatile("cp.async.bulk.commit_group;" ::: "memory");
-        asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
-        tile[0] = 7;
-        asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+        WAIT_BULK();
     }
 }
 """
 
-
-def arguments(rng):
-    return rng.integers(1, 99, 64).astype(np.int32), np.zeros(64, np.int32)
-
-
-def reference(x, out):
-    return {1: x[::-1]}
-
-
 CASES = (
-    Case("overwrites_source", cuda_cpp(__file__, SOURCE, "overwrites_source"), 1, 64, arguments, defective=True),
-    Case("waits_for_reads", cuda_cpp(__file__, SOURCE, "waits_for_reads"), 1, 64, arguments, reference),
+    Case(
+        "overwrites_source", cuda_cpp(__file__, SOURCE, "overwrites_source<false>"), 1, 64, numbers(64), defective=True
+    ),
+    Case("waits_for_reads", cuda_cpp(__file__, SOURCE, "overwrites_source<true>"), 1, 64, numbers(64), backwards),
 )

@@ -1,60 +1,21 @@
 """Threads arrive at an mbarrier, and read what others wrote without waiting for it."""
 
-import numpy as np
-from case import Case, cuda_cpp
+from case import Case, backwards, cuda_cpp, numbers
 
 SOURCE = r"""
-#include <cstdint>
+#include "mbarriers.cuh"
 
-__device__ unsigned at(const void *place) { return (unsigned)__cvta_generic_to_shared(place); }
-
-__device__ void init(uint64_t *bar, unsigned count) {
-    asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(at(bar)), "r"(count) : "memory");
-}
-
-__device__ void arrive(uint64_t *bar) {
-    asm volatile("mbarrier.arrive.shared.b64 _, [%0];" ::"r"(at(bar)) : "memory");
-}
-
-__device__ void wait(uint64_t *bar, unsigned parity) {
-    asm volatile("{.reg .pred p; w: mbarrier.try_wait.parity.shared.b64 p, [%0], %1; @!p bra w; }"
-                 ::"r"(at(bar)), "r"(parity) : "memory");
-}
-
-__global__ void arrives_only(const int *x, int *out) {
-    __shared__ int tile[64];
-    __shared__ uint64_t bar;
-    const int t = threadIdx.x;
-    if (t == 0) init(&bar, 64);
-    __syncthreads();
+template <bool awaited>
+__global__ void arrives(const int *x, int *out) {
+    TILE_AND_MBARRIER(64);
     tile[t] = x[t];  // finds: TW301
-    arrive(&bar);
-    out[t] = tile[63 - t];
-}
-
-__global__ void arrives_and_waits(const int *x, int *out) {
-    __shared__ int tile[64];
-    __shared__ uint64_t bar;
-    const int t = threadIdx.x;
-    if (t == 0) init(&bar, 64);
-    __syncthreads();
-    tile[t] = x[t];
-    arrive(&bar);
-    wait(&bar, 0);
+    ARRIVE(&bar);
+    if (awaited) AWAIT(&bar, 0);
     out[t] = tile[63 - t];
 }
 """
 
-
-def arguments(rng):
-    return rng.integers(1, 99, 64).astype(np.int32), np.zeros(64, np.int32)
-
-
-def reference(x, out):
-    return {1: x[::-1]}
-
-
 CASES = (
-    Case("arrives_only", cuda_cpp(__file__, SOURCE, "arrives_only"), 1, 64, arguments, defective=True),
-    Case("arrives_and_waits", cuda_cpp(__file__, SOURCE, "arrives_and_waits"), 1, 64, arguments, reference),
+    Case("arrives_only", cuda_cpp(__file__, SOURCE, "arrives<false>"), 1, 64, numbers(64), defective=True),
+    Case("arrives_and_waits", cuda_cpp(__file__, SOURCE, "arrives<true>"), 1, 64, numbers(64), backwards),
 )

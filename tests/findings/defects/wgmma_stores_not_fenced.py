@@ -1,50 +1,24 @@
 """A product reads what threads have stored without a fence between the proxies."""
 
-import numpy as np
 from case import Case, cuda_cpp
+from products import every, ones
 
 SOURCE = r"""
 #include "products.cuh"
 
-__device__ float product(const unsigned short *tile) {
-    float d[4] = {};
-    FENCE;
-    asm volatile(PRODUCT : SUMS(d) : "l"(at(tile)) : "memory");  // finds: TW412
-    COMMIT;
-    WAIT(0);
-    return d[0];
-}
-
-__global__ void product_without_fence(const unsigned short *x, float *out) {
-    __shared__ alignas(128) unsigned short tile[64 * 16];
+template <bool fenced>
+__global__ void stored(const unsigned short *x, float *out) {
+    SHARED_TILE;
     for (int i = threadIdx.x; i < 64 * 16; i += 128)
         tile[i] = x[i];
+    if (fenced) FENCE_PROXY;
     __syncthreads();
-    out[threadIdx.x] = product(tile);
-}
-
-__global__ void product_with_fence(const unsigned short *x, float *out) {
-    __shared__ alignas(128) unsigned short tile[64 * 16];
-    for (int i = threadIdx.x; i < 64 * 16; i += 128)
-        tile[i] = x[i];
-    FENCE_PROXY;
-    __syncthreads();
-    out[threadIdx.x] = product(tile);
+    PRODUCT(d, at(tile));  // finds: TW412
+    out[threadIdx.x] = d[0];
 }
 """
 
-
-def arguments(rng):
-    return np.ones(64 * 16, np.float16).view(np.uint16), np.zeros(128, np.float32)
-
-
-def reference(x, out):
-    return {1: np.full(128, 16.0, np.float32)}
-
-
 CASES = (
-    Case(
-        "product_without_fence", cuda_cpp(__file__, SOURCE, "product_without_fence"), 1, 128, arguments, defective=True
-    ),
-    Case("product_with_fence", cuda_cpp(__file__, SOURCE, "product_with_fence"), 1, 128, arguments, reference),
+    Case("product_without_fence", cuda_cpp(__file__, SOURCE, "stored<false>"), 1, 128, ones, defective=True),
+    Case("product_with_fence", cuda_cpp(__file__, SOURCE, "stored<true>"), 1, 128, ones, every(16)),
 )

@@ -1,49 +1,24 @@
 """A product reads lines of its tile that nothing has written."""
 
-import numpy as np
 from case import Case, cuda_cpp
+from products import every, ones
 
 SOURCE = r"""
 #include "products.cuh"
 
-__device__ float product(const unsigned short *tile) {
-    float d[4] = {};
-    FENCE;
-    asm volatile(PRODUCT : SUMS(d) : "l"(at(tile)) : "memory");  // finds: TW202
-    COMMIT;
-    WAIT(0);
-    return d[0];
-}
-
-__global__ void some_lines(const unsigned short *x, float *out) {
-    __shared__ alignas(128) unsigned short tile[64 * 16];
-    for (int i = threadIdx.x; i < 56 * 16; i += 128)
+template <int lines>
+__global__ void filled(const unsigned short *x, float *out) {
+    SHARED_TILE;
+    for (int i = threadIdx.x; i < lines * 16; i += 128)
         tile[i] = x[i];
     FENCE_PROXY;
     __syncthreads();
-    out[threadIdx.x] = product(tile);
-}
-
-__global__ void all_lines(const unsigned short *x, float *out) {
-    __shared__ alignas(128) unsigned short tile[64 * 16];
-    for (int i = threadIdx.x; i < 64 * 16; i += 128)
-        tile[i] = x[i];
-    FENCE_PROXY;
-    __syncthreads();
-    out[threadIdx.x] = product(tile);
+    PRODUCT(d, at(tile));  // finds: TW202
+    out[threadIdx.x] = d[0];
 }
 """
 
-
-def arguments(rng):
-    return np.ones(64 * 16, np.float16).view(np.uint16), np.zeros(128, np.float32)
-
-
-def reference(x, out):
-    return {1: np.full(128, 16.0, np.float32)}
-
-
 CASES = (
-    Case("some_lines", cuda_cpp(__file__, SOURCE, "some_lines"), 1, 128, arguments, defective=True),
-    Case("all_lines", cuda_cpp(__file__, SOURCE, "all_lines"), 1, 128, arguments, reference),
+    Case("some_lines", cuda_cpp(__file__, SOURCE, "filled<56>"), 1, 128, ones, defective=True),
+    Case("all_lines", cuda_cpp(__file__, SOURCE, "filled<64>"), 1, 128, ones, every(16)),
 )

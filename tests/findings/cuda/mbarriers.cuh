@@ -1,0 +1,33 @@
+// What the corpus's kernels with mbarriers and bulk copies share. Macros, as what is found stands at the line that uses them.
+
+#include <cstdint>
+
+#include "proxy.cuh"
+
+#define IN_SHARED(place) "r"((unsigned)__cvta_generic_to_shared(place))
+
+#define INIT(bar, count) asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::IN_SHARED(bar), "r"(count) : "memory")
+#define ARRIVE(bar) asm volatile("mbarrier.arrive.shared.b64 _, [%0];" ::IN_SHARED(bar) : "memory")
+#define AWAIT(bar, parity)                                                                                             \
+    asm volatile("{ .reg .pred p; again: mbarrier.try_wait.parity.shared.b64 p, [%0], %1; @!p bra again; }"           \
+                 ::IN_SHARED(bar), "r"(parity) : "memory")
+#define TEST(done, bar, parity)                                                                                        \
+    asm volatile("{ .reg .pred p; mbarrier.test_wait.parity.shared.b64 p, [%1], %2; selp.s32 %0, 1, 0, p; }"          \
+                 : "=r"(done) : IN_SHARED(bar), "r"(parity) : "memory")
+#define EXPECT(bar, bytes) asm volatile("mbarrier.expect_tx.shared.b64 [%0], %1;" ::IN_SHARED(bar), "r"(bytes) : "memory")
+#define COMPLETE(bar, bytes)                                                                                           \
+    asm volatile("mbarrier.complete_tx.relaxed.cta.shared.b64 [%0], %1;" ::IN_SHARED(bar), "r"(bytes) : "memory")
+
+// A tile of 64 numbers, and an mbarrier for `count` arrivals that all threads see initialised.
+#define TILE_AND_MBARRIER(count)                                                                                       \
+    __shared__ int tile[64];                                                                                           \
+    __shared__ uint64_t bar;                                                                                           \
+    const int t = threadIdx.x;                                                                                         \
+    if (t == 0) INIT(&bar, count);                                                                                     \
+    __syncthreads()
+
+#define STORE_BULK(to, from, bytes)                                                                                    \
+    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to), IN_SHARED(from), "r"(bytes)  \
+                 : "memory")
+#define COMMIT_BULK asm volatile("cp.async.bulk.commit_group;" ::: "memory")
+#define WAIT_BULK(group) asm volatile("cp.async.bulk.wait_group" #group " 0;" ::: "memory")

@@ -1,0 +1,23 @@
+"""What the corpus's products of a warpgroup take and give: ones as bits of float16, and a sum of each thread."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from case import Reference
+
+
+def ones(rng: np.random.Generator) -> tuple[Any, ...]:
+    """The arguments of a kernel that reads a matrix of ones."""
+    return np.ones(64 * 16, np.float16).view(np.uint16), *sums(rng)
+
+
+def sums(rng: np.random.Generator) -> tuple[Any, ...]:
+    """The argument of a kernel that makes its ones itself."""
+    return (np.zeros(128, np.float32),)
+
+
+def every(value: float) -> Reference:
+    """The reference of a kernel whose threads all have this sum."""
+    return lambda *arguments: {len(arguments) - 1: np.full(128, value, np.float32)}
