@@ -265,8 +265,8 @@ ld.u32 %r5, [%l3]; mad.lo.u32 %r5, %r2, 100, %r5; cvt.u64.u32 %l2, %r5; st.globa
 
 
 def test_warps_that_wait_at_different_barriers_are_a_deadlock() -> None:
-    body = "setp.ge.u32 %p1, %t, 32; @%p1 bra other; bar.sync 0; ret; other: barrier.cluster.wait;"
-    with pytest.raises(DeadlockError, match="the barrier of the cluster has 32 of 64 threads"):
+    body = "setp.ge.u32 %p1, %t, 32; @%p1 bra other; bar.sync 0; ret; other: bar.sync 1, 64;"
+    with pytest.raises(DeadlockError, match="barrier 1 has 32 of 64 threads"):
         run(body, 64)
 
 

@@ -4,6 +4,7 @@
 
 #include "check.h"
 #include "simt/runtime/barriers.c"
+#include "simt/runtime/clusters.c"
 #include "simt/runtime/faults.c"
 #include "simt/runtime/scheduler.c"
 
@@ -44,8 +45,9 @@ static struct launch *prepared(warp_function *function, uint64_t blocks, uint64_
     context->points = points;
     context->warp_order = launch->order;
     context->stop = &launch->stop;
-    context->next_block = &launch->next;
-    context->blocks = blocks;
+    context->next_cluster = &launch->next;
+    context->clusters = blocks;
+    context->cluster_x = context->cluster_y = context->cluster_z = context->cluster_blocks = 1;
     context->order_factor = 1;
     context->grid_x = 2;
     context->grid_y = 2;
@@ -59,6 +61,7 @@ static struct launch *prepared(warp_function *function, uint64_t blocks, uint64_
     context->observed_bytes = sizeof launch->initial;
     for (uint32_t i = 0; i < WARPS; i++)
         launch->order[i] = WARPS - 1 - i;
+    launch->slot.cluster = &launch->slot;
     launch->slot.shared = launch->shared;
     launch->slot.observed_area = launch->observed;
     launch->slot.warp_records = launch->warps[0];
@@ -285,6 +288,55 @@ static void rechecks_forgive_lanes_that_are_off(void)
     free(launch);
 }
 
+// Each warp arrives at its cluster's barrier, is visited again, and waits; that of the last block comes late.
+static int32_t meets_its_cluster(struct tw_context *context, struct tw_slot *slot, struct tw_warp *warp)
+{
+    uint64_t rank = slot->shared_start >> TW_RANK_SHIFT, *visit = (uint64_t *)(void *)slot->local + warp->index;
+    struct tw_slot *last = &slot->cluster[context->cluster_blocks - 1];
+    CHECK(slot->ctaid_x % 2 == rank % 2 && slot->ctaid_y == rank / 2 && warp->barrier <= TW_CLUSTER_BARRIER);
+    switch ((*visit)++ % 3) {
+    case 0:
+        if (rank == 3 && warp->index == 1)
+            return (*visit = 3), TW_DONE;  // nobody waits for those that have ended
+        CHECK(!tw_cluster_arrive(context, slot, warp, 1, warp->live));
+        return TW_YIELDED;
+    case 1:
+        warp->points[0].blocked = warp->live;
+        warp->points[0].id = TW_CLUSTER_BARRIER;
+        warp->points[0].form = TW_SYNC;
+        return TW_BLOCKED;
+    default:
+        for (uint64_t i = 0; i < WARPS; i++)
+            CHECK(((uint64_t *)(void *)last->local)[i] % 3 != 1 || i == 1);
+        CHECK(warp->points[0].ready == warp->live);
+        return TW_DONE;
+    }
+}
+
+static void the_blocks_of_a_cluster_meet(void)
+{
+    enum { BLOCKS = 4 };
+    struct launch *launch = prepared(meets_its_cluster, 2, POINTS);
+    struct tw_context *context = &launch->context;
+    static struct tw_slot slots[BLOCKS];
+    static struct launch memory[BLOCKS];
+    context->cluster_x = context->cluster_y = 2;
+    context->cluster_blocks = BLOCKS;
+    context->grid_x = 4;
+    for (uint64_t i = 0; i < BLOCKS; i++) {
+        slots[i].cluster = slots;
+        slots[i].shared_start = i << TW_RANK_SHIFT;
+        slots[i].shared = memory[i].shared;
+        slots[i].observed_area = memory[i].observed;
+        slots[i].warp_records = memory[i].warps[0];
+        slots[i].local = (char *)memory[i].visits;
+    }
+    CHECK(tw_run(context, slots) == TW_FINISHED);
+    for (uint64_t i = 0; i < BLOCKS; i++)
+        CHECK(slots[i].block == 2 + i % 2 + 4 * (i / 2) && memory[i].visits[0] == 3 + 3);
+    free(launch);
+}
+
 static uint64_t shared_next;
 static uint32_t shared_stop;
 static uint64_t times_seen[1000];
@@ -301,7 +353,7 @@ static void *runs_blocks(void *unused)
 {
     struct launch *launch = prepared(notes_its_block, 1000, 0);
     (void)unused;
-    launch->context.next_block = &shared_next;
+    launch->context.next_cluster = &shared_next;
     launch->context.stop = &shared_stop;
     CHECK(tw_run(&launch->context, &launch->slot) == TW_FINISHED);
     free(launch);
@@ -346,5 +398,6 @@ int main(void)
     broken_rules_are_faults_with_their_values();
     rechecks_forgive_lanes_that_are_off();
     threads_share_the_blocks_and_the_word_that_stops_them();
+    the_blocks_of_a_cluster_meet();
     return 0;
 }

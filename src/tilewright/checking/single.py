@@ -43,12 +43,13 @@ def check(
     limits: Limits | None = None,
     memory: Memory | None = None,
     cooperative: bool = False,
+    cluster: int | Sequence[int] | None = None,
 ) -> Findings:
     """Run a kernel on the simulated GPU, and say what is wrong with it.
 
     Parameters
     ----------
-    kernel, grid, block, shared_bytes, seed, gpu, limits, memory, cooperative
+    kernel, grid, block, shared_bytes, seed, gpu, limits, memory, cooperative, cluster
         As for :func:`tilewright.simt.launch`. Findings do not depend on `seed`.
     args : sequence
         NumPy arrays, `DeviceArray`, numbers. Arrays are copied in, and back where the kernel ran to its end, so that
@@ -101,6 +102,7 @@ def check(
         about = Launch(
             program.name, program, blocks, threads, shared_bytes, tuple(_facts(program, given, staged)), gpu=target,
             limits=limits or Limits(), seed=seed, cooperative=cooperative or residency.waits_for_grid(program),
+            cluster=extent.cluster(program.name, cluster),
         )  # fmt: skip
         wrong = launches.findings(about, target) + launches.fewer_dimensions(about, grid, block, values_of(about))
         if about.cooperative and not wrong:

@@ -93,7 +93,8 @@ class Launcher:
             noted, self._noted.kernel = getattr(self._noted, "kernel", None), None
             library = kernel.code.library
             program = library.entry(kernel.name)
-            grid, block = _extents(config.grid), _extents(config.block)
+            block, cluster = _extents(config.block), _cluster(config)
+            grid = _grid(config, cluster)
             try:
                 handle = int(getattr(stream, "handle", stream) or 0)
                 gpu.stream(handle)
@@ -105,7 +106,7 @@ class Launcher:
                 raise driver_error(error.code, f"{error} ({program.name}, grid {grid}, block {block})") from None
             about = Launch(
                 program.name, program, grid, block, int(config.shmem_size or 0), facts, source_line(), gpu.launches,
-                _is_cooperative(config), gpu.record, gpu.limits or Limits(), gpu.seed,
+                _is_cooperative(config), gpu.record, gpu.limits or Limits(), gpu.seed, cluster=cluster,
             )  # fmt: skip
             gpu.launches += 1
             gpu.passed(about.name, [(fact.given or (fact.address,))[0] for fact in facts])
@@ -163,6 +164,9 @@ class Launcher:
         fits &= all(0 < b <= most for b, most in zip(about.block, limits.block_extents, strict=True))
         allowed = self.gpu.kernel_limits.get((library.handle, entry), limits.shared_per_block_bytes)
         fits &= math.prod(about.block) <= limits.threads_per_block and 0 <= dynamic
+        if math.prod(about.cluster or ()) > limits.cluster_blocks_portable:
+            code = "CUDA_ERROR_INVALID_CLUSTER_SIZE"
+            raise DriverError(code, f"{code}: more than {limits.cluster_blocks_portable} blocks, and no permission")
         if min(*about.grid, *about.block) < 1:
             raise DriverError("CUDA_ERROR_INVALID_VALUE", "CUDA_ERROR_INVALID_VALUE: the grid or the block is empty")
         if not fits or (dynamic and dynamic + about.program.shared_bytes > allowed):
@@ -176,6 +180,17 @@ class Launcher:
 
 def _is_cooperative(config: Any) -> bool:
     return bool(config.cooperative if isinstance(config, LaunchConfig) else config.is_cooperative)
+
+
+def _cluster(config: Any) -> tuple[int, int, int] | None:
+    """Blocks of a cluster, where the configuration names them."""
+    return _extents(config.cluster) if config.cluster is not None else None
+
+
+def _grid(config: Any, cluster: tuple[int, int, int] | None) -> tuple[int, int, int]:
+    """Blocks of the grid: a configuration with clusters counts these (`cuda.core.LaunchConfig`)."""
+    x, y, z = (a * b for a, b in zip(_extents(config.grid), cluster or (1, 1, 1), strict=True))
+    return x, y, z
 
 
 def _extents(value: Any) -> tuple[int, int, int]:

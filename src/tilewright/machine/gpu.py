@@ -31,6 +31,8 @@ class LaunchLimits:
         Shared memory of a block that does not ask for more.
     local_per_thread_bytes : int
         Local memory of a thread.
+    cluster_blocks, cluster_blocks_portable : int
+        Most blocks of a cluster, and of one that needs no permission.
     """
 
     grid_extents: tuple[int, int, int]
@@ -38,6 +40,8 @@ class LaunchLimits:
     threads_per_block: int
     shared_per_block_bytes: int
     local_per_thread_bytes: int
+    cluster_blocks: int
+    cluster_blocks_portable: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -42,12 +42,13 @@ def profile(
     limits: Limits | None = None,
     memory: Memory | None = None,
     cooperative: bool = False,
+    cluster: int | Sequence[int] | None = None,
 ) -> Profile:
     """Run a kernel on the simulated GPU, and say what it did and what bounds it.
 
     Parameters
     ----------
-    kernel, grid, block, args, shared_bytes, seed, limits, memory, cooperative
+    kernel, grid, block, args, shared_bytes, seed, limits, memory, cooperative, cluster
         As for :func:`tilewright.simt.launch`. Counts do not depend on `seed`.
     gpu : str, optional
         The GPU whose rates, caches and limits are the model, as `tilewright gpus` lists it; `TILEWRIGHT_GPU`, or the
@@ -81,7 +82,7 @@ def profile(
     program = program_for(kernel, args, max(target.compute_capability, OLDEST_CC))
     run = launch(
         program, grid, block, args, shared_bytes=shared_bytes, instruments=instruments(), limits=limits, seed=seed,
-        gpu=target.key, memory=memory, cooperative=cooperative,
+        gpu=target.key, memory=memory, cooperative=cooperative, cluster=cluster,
     )  # fmt: skip
     return of_run(run, target, shared_bytes=shared_bytes)
 

@@ -35,6 +35,17 @@ def checked(kernel: str, grid: int | Sequence[int], block: int | Sequence[int]) 
     return blocks, threads
 
 
+def cluster(kernel: str, value: int | Sequence[int] | None) -> Extent | None:
+    """Blocks of a cluster as (x, y, z); None where a launch names none.
+
+    Raises LaunchError: it is no such extent.
+
+    >>> cluster("k", (2, 2))
+    (2, 2, 1)
+    """
+    return None if value is None else _extent(kernel, "cluster", value, (launch_limits().cluster_blocks,) * 3)
+
+
 def _extent(kernel: str, name: str, value: Any, limit: Extent) -> Extent:
     parts = (value,) if isinstance(value, int | np.integer) else value
     if (

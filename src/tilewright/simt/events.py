@@ -47,8 +47,9 @@ class Site:
     instructions : int
         How many PTX instructions a RUN site stands for; else 1.
     space : str
-        `global` (constants too), `shared`, `local`; "" where no memory is accessed. A generic access has a site for
-        each of them, called with the lanes whose addresses lie there, with the addresses of that space.
+        `global` (constants too), `shared`, `shared::cluster` (of another block of the cluster), `local`; "" where no
+        memory is accessed. A generic access has a site for each of them, called with the lanes whose addresses lie
+        there, with the addresses of that space: those of other blocks have the rank from bit 24 on.
     access : str
         `load`, `store`, `atomic`; "" where no memory is accessed.
     bytes_per_lane : int

@@ -68,6 +68,7 @@ class Launch:
     limits: Limits = field(default_factory=Limits, repr=False)  #: When it is given up.
     seed: int | None = None  #: Shuffles the order of blocks, and of warps in a block; without it both ascend.
     part: Part | None = None  #: The blocks that run; all of the grid without one.
+    cluster: tuple[int, int, int] | None = None  #: Blocks of a cluster, where the launch names them.
 
 
 @dataclass(frozen=True, slots=True)

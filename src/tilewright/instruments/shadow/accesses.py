@@ -18,7 +18,7 @@ from tilewright.native.bitcode import bitcode
 from tilewright.simt.events import CFunction, EventKind, Handler, Site, words
 from tilewright.simt.isa import table
 
-_FILES = ("shared.c", "shared_quick.c", "global.c", "global_quick.c", "accesses.c", "flights.c")
+_FILES = ("shared.c", "shared_quick.c", "global.c", "global_quick.c", "accesses.c", "flights.c", "far.c")
 #: All that judges accesses.
 PARTS = (*(bitcode(Path(__file__).with_name(name)) for name in _FILES), records.PART)
 #: Rows of one table; wider accesses are judged lane by lane.
@@ -39,6 +39,9 @@ def how(site: Site) -> int:
 
 def handler(site: Site, offsets: tuple[int, ...] | None, cell_bytes: int) -> Handler:
     """The handler of an access."""
+    if site.space == "shared::cluster":
+        function = CFunction("tw_shadow_far", EventKind.ACCESS, PARTS)
+        return function.handler(f"tw.memory.far.{how(site)}", [f"i32 {how(site)}"])
     if site.asynchronous:
         facts = (WRITES, _element_bytes(site), 0)
         function = CFunction("tw_shadow_copy", EventKind.ACCESS, PARTS)

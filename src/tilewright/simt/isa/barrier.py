@@ -42,16 +42,14 @@ rows.placed(
     kind="barrier",
     cost="control",
     fixed=2,
-    note="a cluster is one block here",
 )
 rows.placed(
     "barrier.cluster.arrive{.sem}{.aligned};",
     section="9.7.13.3",
-    kind="nothing",
+    kind="cluster",
     cost="control",
     fixed=2,
     sem="release relaxed",
-    note="no effect: the wait counts those that come to it",
 )
 _fence(
     "membar.level;",

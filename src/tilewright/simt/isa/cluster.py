@@ -1,11 +1,14 @@
-"""Addresses of other blocks' shared memory (PTX ISA 9.7.9.23): a cluster is one block here, whose rank is 0."""
+"""Addresses of other blocks' shared memory (PTX ISA 9.7.9.23): a block's rank stands above 24 bits of offset."""
 
 from __future__ import annotations
 
 from tilewright.simt.isa.table import Form, Table
 from tilewright.simt.translate.code import Code, Value
+from tilewright.simt.translate.state import CLUSTER_BLOCKS_MOST, RANK_SHIFT
 
 rows = Table()
+
+_RANKS = (CLUSTER_BLOCKS_MOST - 1) << RANK_SHIFT
 
 
 @rows.row(
@@ -14,11 +17,14 @@ rows = Table()
     types={"b": "u32"},
     space="shared::cluster",
     type="u32 u64",
-    note="another block has none: an address outside of all memory",
+    note="a block that the cluster has not: an address outside of all memory",
 )
 def mapa(code: Code, form: Form, a: Value, b: Value) -> Value:
-    """The address in the block of a rank that corresponds to one of this block."""
-    return code.select(code.icmp("eq", b, code.const("i32", 0)), a, code.const(a.type, -16))
+    """The address in the block of a rank that corresponds to one of a block of the cluster."""
+    rank = code.binary("shl", code.resize(b, a.type, signed=False), code.const(a.type, RANK_SHIFT))
+    there = code.or_(code.and_(a, code.const(a.type, ~_RANKS)), rank)
+    exists = code.icmp("ult", b, code.const("i32", CLUSTER_BLOCKS_MOST))
+    return code.select(exists, there, code.const(a.type, -16))
 
 
 @rows.row(
@@ -30,4 +36,7 @@ def mapa(code: Code, form: Form, a: Value, b: Value) -> Value:
 )
 def getctarank(code: Code, form: Form, a: Value) -> Value:
     """The rank of the block that an address is of."""
-    return code.and_(code.resize(a, "i32", signed=False), code.const("i32", 0))
+    return code.and_(
+        code.resize(code.binary("lshr", a, code.const(a.type, RANK_SHIFT)), "i32", signed=False),
+        code.const("i32", CLUSTER_BLOCKS_MOST - 1),
+    )

@@ -45,6 +45,7 @@ KINDS = {
     "warpgroup": "as matrix, of a warpgroup, whose other operands lie in shared memory, where descriptors say",
     "tensor": "a copy of a box of a tensor, placed by translate.tensor_copies",
     "barrier": "placed by translate.graph, which ends blocks there, and by the runtime",
+    "cluster": "an arrival at the barrier of the cluster, placed by translate.barriers",
     "mbarrier": "barriers in shared memory, placed by translate.mbarriers",
     "bulk": "one thread's copy of many bytes, placed by translate.bulk",
     "bulk_group": "groups of such copies, of which instruments alone take notice",

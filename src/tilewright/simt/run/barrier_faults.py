@@ -49,6 +49,16 @@ RULES: Final = {
         "the lanes of a warp must reach barrier {got} by the same form (got two of sync, arrive and red); only "
         "different warps may use different forms",
     ),
+    state.CLUSTER_TWICE: Rule(
+        KernelError,
+        "a thread must wait at the barrier of the cluster before it arrives again (got two arrivals); put "
+        "barrier.cluster.wait between them",
+    ),
+    state.CLUSTER_UNARRIVED: Rule(
+        KernelError,
+        "a thread must arrive at the barrier of the cluster before it waits there (got no arrival since it last "
+        "waited); put barrier.cluster.arrive before it",
+    ),
     state.BARRIER_REDUCED: Rule(
         KernelError,
         "all that take part in barrier {got} must use red, or none of them (got red among sync or arrive); use "
@@ -81,7 +91,7 @@ class Wait:
 
 def waits(slot: np.ndarray[Any, np.dtype[np.uint64]], warps: int, sites: Sequence[Site]) -> list[Wait]:
     """The barriers at which warps of a block wait, and which cannot complete."""
-    words = slot.view(np.uint32)[state.SLOT_BARRIERS // 4 : state.SLOT_BYTES // 4].reshape(state.BARRIER_PLACES, -1)
+    words = slot.view(np.uint32)[state.SLOT_BARRIERS // 4 : state.SLOT_BYTES // 4].reshape(state.BARRIERS, -1)
     gone = int(slot[state.SLOT["gone"] // 8])
     found = []
     for number, row in enumerate(words):
@@ -105,12 +115,18 @@ def waits_text(found: Sequence[Wait]) -> str:
     'barrier 0 has 64 of 96 threads (warps 0, 1; first at PTX line 12)'
     """
     return "; ".join(
-        f"{_name(wait.barrier)} has {wait.arrived} of {wait.needed} threads "
+        f"barrier {wait.barrier} has {wait.arrived} of {wait.needed} threads "
         f"(warp{'s' * (len(wait.warps) != 1)} {', '.join(map(str, wait.warps))}; "
         f"first at {wait.site.source or f'PTX line {wait.site.ptx_line}'})"
         for wait in found
     )
 
 
-def _name(barrier: int) -> str:
-    return "the barrier of the cluster" if barrier == state.CLUSTER_BARRIER else f"barrier {barrier}"
+def cluster_text(records: np.ndarray[Any, np.dtype[np.uint64]], warps: int, site: Site) -> str:
+    """Where a warp waits at the barrier of its cluster, and the blocks that are missing there, by their ranks."""
+    arrived, gone = (records[:, state.SLOT[name] // 8] for name in ("arrived", "gone"))
+    missing = np.flatnonzero((arrived | gone) != (1 << warps) - 1).tolist()
+    return (
+        f"at {site.source or f'PTX line {site.ptx_line}'} others wait at the barrier of the cluster, to which not all "
+        f"threads of the block{'s' * (len(missing) != 1)} of rank {', '.join(map(str, missing))} have come"
+    )

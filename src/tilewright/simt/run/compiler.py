@@ -47,11 +47,13 @@ _RUNTIME = (
     "tw_wgmma_units",
     "tw_tensor_copy",
     "tw_tensor_pieces",
+    "tw_cluster_arrive",
 )
 _FILES = (
     "scheduler.c",
     "barriers.c",
     "bulk.c",
+    "clusters.c",
     "faults.c",
     "frames.c",
     "gathers.c",

@@ -63,11 +63,11 @@ class Diagnosis:
         """Of its kernel."""
         return self.job.ready.translation
 
-    def fault(self, code: int, context: _Context, record: Any, printed: Iterator[traps.PrintRecord]) -> KernelError:
+    def fault(self, code: int, context: _Context, records: Any, printed: Iterator[traps.PrintRecord]) -> KernelError:
         """The error that machine code came back with.
 
-        `code` is what it gave back, of `state`; `context` is the host thread's, with the fault's place, `record` that
-        of the block at work, and `printed` what the thread's blocks have printed.
+        `code` is what it gave back, of `state`; `context` is the host thread's, with the fault's place, `records` are
+        those of the blocks of the cluster at work, and `printed` what the thread's blocks have printed.
         """
 
         def field(name: str) -> int:
@@ -76,9 +76,7 @@ class Diagnosis:
         block = place_of(field("fault_block"), self.launch.grid)
         name, threads = self.launch.program.name, math.prod(self.launch.block)
         if code == state.DEADLOCK:
-            warps = -(-threads // LANES)
-            waits = barrier_faults.waits(record, warps, self.translation.sites)
-            return self._awaiting(block, waits, field) if field("fault_kind") else self._deadlock(block, waits)
+            return self._stuck(block, records, field)
         if code == state.STOPPED or field("fault_kind") == state.STOP_REQUEST:
             return self.stopped(field("fault_block"), context)
         site = self.translation.sites[field("fault_site")]
@@ -127,7 +125,17 @@ class Diagnosis:
             printed, self.placed.module_base + place[1], block, thread, self.placed.memory.read_text
         )
 
-    def _deadlock(self, block: _Extent, waits: list[barrier_faults.Wait]) -> DeadlockError:
+    def _stuck(self, block: _Extent, records: Any, field: Callable[[str], int]) -> DeadlockError:
+        """No warp of a cluster can run."""
+        warps, held = -(-math.prod(self.launch.block) // LANES), field("fault_cluster")
+        (record,) = (row for row in records if int(row[state.SLOT["block"] // 8]) == field("fault_block"))
+        waits = barrier_faults.waits(record, warps, self.translation.sites)
+        others = barrier_faults.cluster_text(records, warps, self.translation.sites[held - 1]) if held else ""
+        if field("fault_kind"):
+            return self._awaiting(block, [barrier_faults.waits_text(waits), others], field)
+        return self._deadlock(block, waits, others)
+
+    def _deadlock(self, block: _Extent, waits: list[barrier_faults.Wait], others: str) -> DeadlockError:
         """No warp of a block can run; the line is that of the first barrier at which one waits."""
         name = self.launch.program.name
         about: dict[str, Any] = {"kernel": name, "block": block, "fault": "deadlock"}
@@ -137,21 +145,22 @@ class Diagnosis:
             about |= {"thread": place_of(waits[0].warps[0] * LANES, self.launch.block), "others": tuple(sites[1:])}
         if len(waits) == 1 and waits[0].counted:
             about["fault"] = "barrier count"
+        held = "; ".join(part for part in (barrier_faults.waits_text(waits), others) if part)
         return DeadlockError(
             f"{name}: block {block} cannot go on: every thread that has not exited waits at a barrier that the "
-            f"others will not reach: {barrier_faults.waits_text(waits)}; threads count in whole warps, and those that "
-            "exited are not waited for where a barrier names no number of threads",
+            f"others will not reach: {held}; threads count in whole warps, and those that exited are not waited for "
+            "where a barrier names no number of threads",
             **about,
         )
 
-    def _awaiting(self, block: _Extent, waits: list[barrier_faults.Wait], field: Callable[[str], int]) -> DeadlockError:
+    def _awaiting(self, block: _Extent, more: list[str], field: Callable[[str], int]) -> DeadlockError:
         """All warps of a block wait, some for mbarriers; the line is that of the first of these."""
         name, site = self.launch.program.name, self.translation.sites[field("fault_site")]
         thread = place_of(field("fault_warp") * LANES + field("fault_lane"), self.launch.block)
         where, count = self._where(field("fault_site")), field("fault_other")
         found = mbarrier_faults.Mbarrier.of(field("fault_object"), field("fault_address"))
         text = mbarrier_faults.awaited_text(field("fault_got"), found)
-        others = "".join(f"; {part}" for part in (barrier_faults.waits_text(waits),) if part)
+        others = "".join(f"; {part}" for part in more if part)
         about: dict[str, Any] = {
             "kernel": name, "line": where, "inner": self._inner(site), "block": block, "thread": thread,
             "opcode": site.opcode, "ptx_line": site.ptx_line, "summary": f"`{site.opcode}` {text}, for ever",

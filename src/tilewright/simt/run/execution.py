@@ -20,7 +20,6 @@ from tilewright.settings import Settings
 from tilewright.simt.events import Facts
 from tilewright.simt.observer import Part
 from tilewright.simt.run import traps
-from tilewright.simt.run.arena import Arena
 from tilewright.simt.run.budget import UNLIMITED, Budget
 from tilewright.simt.run.compiler import host
 from tilewright.simt.run.diagnosis import Diagnosis
@@ -29,9 +28,10 @@ from tilewright.simt.run.job import Job, Placed
 from tilewright.simt.run.kernels import ReadyKernel
 from tilewright.simt.run.observed import Callbacks, Observed
 from tilewright.simt.run.printing import format_text
+from tilewright.simt.run.resident import Resident
 from tilewright.simt.translate import state
 from tilewright.simt.translate.code import LANES
-from tilewright.simt.translate.layout import RESERVED, align_up
+from tilewright.simt.translate.layout import RESERVED
 from tilewright.simt.translate.translation import QUANTUM, SPIN_QUANTUM
 
 _RUN = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
@@ -58,42 +58,14 @@ SHARED_FILL = 0xFF
 _STACK_SIZE_LOCK = threading.Lock()
 
 
-class Slot:
-    """Memory of one resident block: its record, shared and local arenas, and its warps' records."""
-
-    def __init__(self, execution: Execution) -> None:
-        translation = execution.job.ready.translation
-        warps = execution.warps
-        if execution.grid_barrier is not None:
-            execution.grid_barrier.entered()
-        self.record = np.zeros(state.SLOT_BYTES // 8, np.uint64)
-        self.shared = Arena(max(execution.job.shared_bytes, 16))
-        stride = align_up(translation.layout.local_bytes, 16)
-        self.local = Arena(max(stride * LANES * warps, 16))
-        self._observed = execution.observed.area()
-        self._table = execution.observed.table(self._observed)
-        self._warps = np.zeros(translation.warp_bytes * warps + 64, np.uint8)
-        start = self._warps.ctypes.data
-        self.record[state.SLOT["shared"] // 8] = self.shared.address
-        self.record[state.SLOT["local"] // 8] = self.local.address
-        self.record[state.SLOT["warp_records"] // 8] = align_up(start, 64)
-        self.record[state.SLOT["observed"] // 8] = self._table.ctypes.data
-        self.record[state.SLOT["observed_area"] // 8] = self._observed.ctypes.data
-
-    @property
-    def address(self) -> int:
-        """Host address of the record."""
-        return self.record.ctypes.data
-
-
 class Shift:
-    """What one host thread works with: context record, blocks in progress, part of the budget, room for prints."""
+    """What one host thread works with: context record, clusters in progress, part of the budget, room for prints."""
 
     def __init__(self, execution: Execution) -> None:
         prints = execution.job.ready.translation.prints
         self.printed = np.zeros(PRINT_BYTES // 8, np.uint64) if prints else None
         self.context = execution.context(self.printed)
-        self.slots = [Slot(execution)]
+        self.slots = [execution.resident()]
         self.current = 0
         self.share = execution.budget.share()
         self._quantum = execution.quantum
@@ -136,8 +108,8 @@ class Shift:
         return traps.print_records(self.printed, self.printed_bytes)
 
     def block_at_work(self) -> int:
-        """Linear index of the current block."""
-        return int(self.slots[self.current].record[state.SLOT["block"] // 8])
+        """Linear index of the current block, the first of its cluster."""
+        return int(self.slots[self.current].records[0, state.SLOT["block"] // 8])
 
     def _set_bounds(self) -> None:
         self._set("pause_at", min(self._pause_at, self.share.granted))
@@ -155,13 +127,15 @@ class Execution:
         self.job, self.launch, self.placed = job, launch, placed
         self.threads = math.prod(launch.block)
         self.warps = -(-self.threads // LANES)
-        self.blocks = math.prod(launch.grid)
+        self.blocks, self.cluster_blocks = math.prod(launch.grid), math.prod(launch.cluster or ())
+        self.clusters = self.blocks // self.cluster_blocks
         self.grid_barrier = GridBarrier(placed.memory, placed.workspace, self.blocks) if placed.workspace else None
         self._resident = RESIDENT_MAX
         if ready.translation.spins and self.blocks > RESIDENT_MAX:
             self._resident = max(RESIDENT_MAX, most_resident(self.threads))
-        self._first = self.blocks - launch.part.count if launch.part else 0  # place in the order of the first to run
-        self.workers = min(launch.limits.threads or Settings.from_environ().threads, self.blocks - self._first)
+        self._resident = -(-self._resident // self.cluster_blocks)
+        self._first = self.clusters - launch.part.count if launch.part else 0  # place in the order of the first to run
+        self.workers = min(launch.limits.threads or Settings.from_environ().threads, self.clusters - self._first)
         self.budget = Budget(launch.limits.instructions or UNLIMITED, self.workers)
         self.warp_instructions = 0
         self._tensor_rules = state.tensor_rules(launch.gpu)
@@ -201,8 +175,8 @@ class Execution:
             raise self._diagnosis.stopped(self.blocks - 1)
 
     def blocks_done(self) -> int:
-        """How many blocks have ended, at least: those that began, but for one a host thread."""
-        return max(0, min(int(self._next[0]), self.blocks) - self._first - self.workers)
+        """How many blocks have ended, at least: those that began, but for a cluster a host thread."""
+        return max(0, min(int(self._next[0]), self.clusters) - self._first - self.workers) * self.cluster_blocks
 
     def stopped_by_hand(self) -> KernelError:
         """Where Ctrl-C ended the launch, as far as a host thread reported it."""
@@ -272,18 +246,20 @@ class Execution:
             if code == state.FINISHED:
                 slots.pop(shift.current)
                 if self.grid_barrier is not None:
-                    self.grid_barrier.left()
+                    self.grid_barrier.left(self.cluster_blocks)
                 if not slots:
                     break
                 shift.current %= len(slots)
             elif code == state.STALLED:
-                if self.grid_barrier is not None and self.grid_barrier.is_stuck(int(self._next[0])):
+                if self.grid_barrier is not None and self.grid_barrier.is_stuck(
+                    int(self._next[0]) * self.cluster_blocks
+                ):
                     self._stop[0] = 1
                     continue  # the block stops at once, and says where it waits
                 shift.current = self._next_slot(slots, shift.current)
             elif code != state.PAUSED:
                 shift.share.report(shift.spent)
-                self._fail(self._diagnosis.fault(code, context, slots[shift.current].record, shift.prints()))
+                self._fail(self._diagnosis.fault(code, context, slots[shift.current].records, shift.prints()))
                 break
             if self._stop[0] or not shift.may_go_on(self._asked_to_stop):
                 self._fail(self._diagnosis.stopped(shift.block_at_work(), context))
@@ -296,10 +272,16 @@ class Execution:
             self._counters += self._thread_counters(context)
             self._read_printed(shift)
 
-    def _next_slot(self, slots: list[Slot], current: int) -> int:
-        """The block to go on with when one stalls: a fresh one while there are any, else the next in turn."""
-        if current == len(slots) - 1 and len(slots) < self._resident and int(self._next[0]) < self.blocks:
-            slots.append(Slot(self))
+    def resident(self) -> Resident:
+        """Memory of the blocks of one cluster more."""
+        if self.grid_barrier is not None:
+            self.grid_barrier.entered(self.cluster_blocks)
+        return Resident(self.job, self.observed, self.cluster_blocks, self.warps)
+
+    def _next_slot(self, slots: list[Resident], current: int) -> int:
+        """The cluster to go on with when one stalls: a fresh one while there are any, else the next in turn."""
+        if current == len(slots) - 1 and len(slots) < self._resident and int(self._next[0]) < self.clusters:
+            slots.append(self.resident())
             return len(slots) - 1
         return (current + 1) % len(slots)
 
@@ -321,13 +303,15 @@ class Execution:
             "observed_bytes": self.observed.initial.nbytes,
             "tensor_rules": self._tensor_rules.ctypes.data,
             "stop": self._stop.ctypes.data,
-            "next_block": self._next.ctypes.data,
-            "blocks": self.blocks,
+            "next_cluster": self._next.ctypes.data,
+            "clusters": self.clusters,
             "order_factor": factor,
             "order_shift": shift,
             "grid_x": self.launch.grid[0],
             "grid_y": self.launch.grid[1],
             "grid_z": self.launch.grid[2],
+            **dict(zip(("cluster_x", "cluster_y", "cluster_z"), self.launch.cluster or (1, 1, 1), strict=True)),
+            "cluster_blocks": self.cluster_blocks,
             "quantum": self.quantum,
             "warp_function": (self._better or self.job.ready).address,
             "warps": self.warps,
@@ -339,7 +323,7 @@ class Execution:
             "shared_fill": SHARED_FILL,
             "reserved_offset": translation.layout.places.get(RESERVED, ("shared", 0))[1],
             "reserved_bytes": translation.layout.sizes.get(RESERVED, 0),
-            "may_stall": int(translation.spins and self.blocks > 1),
+            "may_stall": int(translation.spins and self.clusters > 1),
             "call_depth": self.launch.limits.call_depth,
             "dynamic_shared_bytes": self.launch.shared_bytes,
             "grid_workspace": 0 if self.grid_barrier is None else self.grid_barrier.workspace,
@@ -361,11 +345,11 @@ class Execution:
 
     @property
     def quantum(self) -> int:
-        """Instructions that a warp may run at a time: all warps of a block together a portion of the budget."""
+        """Instructions that a warp may run at a time: all warps of a cluster together a portion of the budget."""
         usual = SPIN_QUANTUM if self.job.ready.translation.spins else QUANTUM
         if self._callbacks.any:
             usual = min(usual, _CALLING_QUANTUM)
-        return max(1, min(usual, self.budget.portion // self.warps))
+        return max(1, min(usual, self.budget.portion // (self.warps * self.cluster_blocks)))
 
     def _facts(self) -> Facts:
         """What instruments may know of the launch."""
@@ -380,21 +364,21 @@ class Execution:
         return context[state.CONTEXT_BYTES // 8 :][: self._counter_count]
 
     def _make_orders(self, seed: int | None, part: Part | None) -> tuple[tuple[int, int], Any]:
-        """The order of blocks, as factor and shift modulo their number, and the permutation of a block's warps.
+        """The order of clusters, as factor and shift modulo their number, and the permutation of a block's warps.
 
-        A factor without a common divisor makes every block come once, whatever the grid's size; no product of it
+        A factor without a common divisor makes every cluster come once, whatever the grid's size; no product of it
         passes 64 bits.
         """
         warps = np.arange(self.warps, dtype=np.int32)
         if part is not None:  # it stands at the order's end
-            return (part.step, (part.first - self._first * part.step) % self.blocks), warps
+            return (part.step, (part.first - self._first * part.step) % self.clusters), warps
         if seed is None:
             return (1, 0), warps
         random = np.random.default_rng(seed)
-        shift = int(random.integers(self.blocks))
-        most = max(1, min(self.blocks, ((1 << 64) - self.blocks) // self.blocks))
+        shift = int(random.integers(self.clusters))
+        most = max(1, min(self.clusters, ((1 << 64) - self.clusters) // self.clusters))
         factor = int(random.integers(1, most, endpoint=True))
-        while math.gcd(factor, self.blocks) != 1:
+        while math.gcd(factor, self.clusters) != 1:
             factor -= 1
         return (factor, shift), random.permutation(warps).astype(np.int32)
 

@@ -37,15 +37,15 @@ class GridBarrier:
         self._live = 0
         self._lock = threading.Lock()
 
-    def entered(self) -> None:
-        """Count a host thread, which runs one block after the other."""
+    def entered(self, count: int = 1) -> None:
+        """Count so many slots of a host thread, which runs one block after the other in each."""
         with self._lock:
-            self._live += 1
+            self._live += count
 
-    def left(self) -> None:
-        """Count a host thread less, after its last block."""
+    def left(self, count: int = 1) -> None:
+        """Count so many less, after their last block."""
         with self._lock:
-            self._live -= 1
+            self._live -= count
 
     def is_stuck(self, handed_out: int) -> bool:
         """Whether every block has ended or waits for those that have.

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tilewright.errors import LaunchError
 from tilewright.programs.arguments import ITEMSIZE, array_fields, fields_of
+from tilewright.programs.clusters import cluster_of
 from tilewright.simt.events import Instrument
 from tilewright.simt.observer import Launch
 from tilewright.simt.run.kernels import ReadyKernel, kernel_store
@@ -36,7 +37,7 @@ class Placed:
 class Job:
     """A launch whose kernel is ready, before its arguments are in memory."""
 
-    launch: Launch
+    launch: Launch  #: With its clusters, where the kernel names them.
     instruments: tuple[Instrument, ...]
     ready: ReadyKernel  #: The code that it begins with.
     improvement: Improvement | None  #: What makes better code meanwhile.
@@ -60,6 +61,7 @@ def made_ready(
     Raises LaunchError, PtxError: the GPU has less shared or local memory, or the machine does not have an instruction.
     """
     program = launch.program
+    launch = replace(launch, cluster=cluster_of(program, launch.cluster, launch.grid, launch.gpu))
     kind = _launch_class(launch, values)
     with announced("translating", program.name):
         ready, improvement = kernel_store().first(program.ptx, program.entry, kind, instruments)
@@ -100,7 +102,7 @@ def _launch_class(launch: Launch, values: Sequence[bytes]) -> LaunchClass:
         for itemsize, stride in _last_strides(launch)
         if values[itemsize] == values[stride]
     }
-    return LaunchClass.of(launch.block, launch.grid, frozenset(small), frozenset(strides))
+    return LaunchClass.of(launch.block, launch.grid, frozenset(small), frozenset(strides), launch.cluster)
 
 
 def _last_strides(launch: Launch) -> Iterator[tuple[int, int]]:

@@ -9,7 +9,7 @@ import threading
 import time
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 from tilewright.native import store, upkeep
@@ -113,7 +113,8 @@ def kernel_store() -> KernelStore:
 
 def _key(ptx: str, entry: str, launch: LaunchClass, instruments: Sequence[Instrument], optimise: bool) -> str:
     observers = [_describe(i) for i in instruments]
-    shape = (launch.block, launch.blocks_most, sorted(launch.small_params), sorted(launch.unit_strides))
+    facts = (getattr(launch, field.name) for field in fields(launch))
+    shape = [sorted(fact) if isinstance(fact, frozenset) else fact for fact in facts]
     return store.digest(cache.fingerprint(), host().identity, ptx, entry, repr(shape), str(optimise), *observers)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -79,6 +80,7 @@ def launch(
     gpu: str | None = None,
     *,
     cooperative: bool = False,
+    cluster: int | Sequence[int] | None = None,
 ) -> Run:
     """Run a kernel on the simulated GPU and wait for it.
 
@@ -107,6 +109,9 @@ def launch(
     cooperative : bool
         Whether the grid's blocks can wait for each other (`cooperative_groups::this_grid().sync()`): such a grid may
         have no more blocks than the GPU holds at once. Kernels of Numba that do are launched so in any case.
+    cluster : int or sequence of 1 to 3 int, optional
+        Blocks of a cluster, at most 16 in all, of which the grid is a multiple; without it those that the kernel names
+        (`__cluster_dims__`).
 
     Returns
     -------
@@ -138,8 +143,8 @@ def launch(
     [0, 2, 4, 6]
     """
     _check_options(instruments, limits, seed, memory)
-    about = _about(program_for(kernel, args), grid, block, shared_bytes, gpu, limits, seed, cooperative=cooperative)
-    program = about.program
+    program = program_for(kernel, args)
+    about = _about(program, grid, block, shared_bytes, gpu, limits, seed, cooperative=cooperative, cluster=cluster)
     observers = [instrument.name for instrument in instruments]
     if len(set(observers)) < len(observers):
         raise LaunchError(
@@ -155,6 +160,7 @@ def launch(
 def _about(
     program: Program, grid: int | Sequence[int], block: int | Sequence[int], shared_bytes: int, gpu: str | None,
     limits: Limits | None, seed: int | None = None, *, cooperative: bool = False,
+    cluster: int | Sequence[int] | None = None,
 ) -> Launch:  # fmt: skip
     """A launch that a GPU would accept."""
     blocks, threads = extent.checked(program.name, grid, block)
@@ -162,6 +168,7 @@ def _about(
     about = Launch(
         program.name, program, blocks, threads, _checked_shared(program.name, shared_bytes, target), gpu=target,
         limits=limits or Limits(), seed=seed, cooperative=cooperative or residency.waits_for_grid(program),
+        cluster=extent.cluster(program.name, cluster),
     )  # fmt: skip
     if about.cooperative and (wrong := residency.too_many(program, target, blocks, threads, about.shared_bytes)):
         raise LaunchError(f"{program.name}: {wrong}; launch fewer, and let each do several parts in a loop")
@@ -255,8 +262,9 @@ class Alone:
 
     def allowed(self, instruments: Sequence[Instrument]) -> bool:
         """Whether blocks may run without the others: none waits for another, and none prints."""
-        translation = made_ready(self.launch, self._values, instruments, _VECTOR_BYTES).ready.translation
-        return not (self.launch.cooperative or translation.spins or translation.prints)
+        job = made_ready(self.launch, self._values, instruments, _VECTOR_BYTES)
+        waits = self.launch.cooperative or math.prod(job.launch.cluster or ()) > 1
+        return not (waits or job.ready.translation.spins or job.ready.translation.prints)
 
     def run(self, part: Part, instruments: Sequence[Instrument]) -> Run:
         """Run blocks.

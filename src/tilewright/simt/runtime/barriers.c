@@ -61,7 +61,7 @@ bool tw_reach(struct tw_context *context, const struct tw_warp *warp, struct tw_
 }
 
 // All lanes of a warp that wait at points may go on.
-static void release(const struct tw_context *context, struct tw_warp *warp)
+void tw_release(const struct tw_context *context, struct tw_warp *warp)
 {
     warp->status = TW_READY;
     for (uint64_t i = 0; i < context->points; i++) {
@@ -97,7 +97,7 @@ static void complete(const struct tw_context *context, struct tw_slot *slot, uin
         if (warp->status == TW_BLOCKED && warp->barrier == id) {
             warp->votes = votes;
             warp->voters = voters;
-            release(context, warp);
+            tw_release(context, warp);
         }
     }
 }
@@ -157,17 +157,17 @@ static void blame_point(struct tw_context *context, const struct tw_warp *warp, 
 bool tw_arrive(struct tw_context *context, struct tw_slot *slot, struct tw_warp *warp)
 {
     struct arrival arrival = {0, 0, 0, 0, 0, 0};
-    bool some = false;
+    uint32_t lanes = 0;
     for (uint64_t i = 0; i < context->points; i++) {
         const struct tw_point *point = &warp->points[i];
         if (point->blocked == 0)
             continue;
-        uint64_t kind = some ? disagreement(point, &arrival) : 0;
+        uint64_t kind = lanes ? disagreement(point, &arrival) : 0;
         if (kind) {
             blame_point(context, warp, point, &arrival, kind);
             return true;
         }
-        some = true;
+        lanes |= point->blocked;
         arrival.site = point->site;
         arrival.id = point->id;
         arrival.count = point->count;
@@ -176,8 +176,10 @@ bool tw_arrive(struct tw_context *context, struct tw_slot *slot, struct tw_warp 
         arrival.voters += tw_lane_count(point->blocked);
     }
     warp->barrier = arrival.id;
+    if (arrival.id == TW_CLUSTER_BARRIER)
+        return tw_cluster_wait(context, slot, warp, arrival.site, lanes);
     if (arrival.form == TW_ARRIVE)
-        release(context, warp);
+        tw_release(context, warp);
     return join(context, slot, warp, &arrival);
 }
 
@@ -193,6 +195,7 @@ bool tw_pass(struct tw_context *context, struct tw_slot *slot, const struct tw_w
 void tw_depart(struct tw_context *context, struct tw_slot *slot, const struct tw_warp *warp)
 {
     slot->gone |= (uint64_t)1 << warp->index;
-    for (uint32_t id = 0; id < TW_BARRIER_PLACES; id++)
+    for (uint32_t id = 0; id < TW_BARRIERS; id++)
         complete(context, slot, id);
+    tw_cluster_look(context, slot, warp);
 }

@@ -1,7 +1,8 @@
 // The records that translated code, the runtime and Python share, and the numbers in them.
 //
 // This file is the one place where they are laid out: C includes it, and Python reads it (`tilewright.native.header`,
-// which says what may stand in such a file). The *context* is one per host thread, the *slot* one per resident block.
+// which says what may stand in such a file). The *context* is one per host thread, the *slot* one per resident block; the
+// slots of a cluster's blocks lie side by side.
 
 #ifndef TILEWRIGHT_SIMT_RECORDS_H
 #define TILEWRIGHT_SIMT_RECORDS_H
@@ -47,6 +48,8 @@ enum {
     TW_MBARRIER_LEFT = 17,
     TW_TENSOR_MAP = 18,
     TW_BULK_BYTES = 19,
+    TW_CLUSTER_TWICE = 20,
+    TW_CLUSTER_UNARRIVED = 21,
 
     // What instructions of one barrier do, as bits.
     TW_SYNC = 1,
@@ -55,9 +58,13 @@ enum {
 
     // Barriers of a block. Source: PTX ISA, 9.7.13.1 ("sixteen barriers numbered 0..15").
     TW_BARRIERS = 16,
-    // Behind them lies that of the block's cluster, which is the block alone.
+    // Behind them comes that of the block's cluster, at which warps only wait: arrivals are in the warps' records.
     TW_CLUSTER_BARRIER = 16,
-    TW_BARRIER_PLACES = 17,
+
+    // Shared memories of a cluster's blocks are 2^24 bytes apart, in the order of their ranks. Source: machine code of
+    // sm_90, which adds the rank, shifted by 24, to each address of shared memory.
+    TW_RANK_SHIFT = 24,
+    TW_CLUSTER_BLOCKS_MOST = 16,
 
     // Formats of the elements of matrices: of each the GPU has a rule, and two more: for m8n8k4 of float16, and for products
     // of a warpgroup of 8-bit floats.
@@ -137,13 +144,17 @@ struct tw_context {
     uint64_t observed_bytes;   // bytes of that
     const struct tw_tensor_rule *tensor_rules;  // by format
     uint32_t *stop;            // asks everyone to stop
-    uint64_t *next_block;      // the shared block counter
-    uint64_t blocks;           // number of blocks
-    uint64_t order_factor;     // the i-th block to run is (i * factor + shift) modulo the number of blocks
+    uint64_t *next_cluster;    // the shared counter of clusters
+    uint64_t clusters;         // number of clusters: of blocks, where each is a cluster of its own
+    uint64_t order_factor;     // the i-th cluster to run is (i * factor + shift) modulo the number of clusters
     uint64_t order_shift;
     uint64_t grid_x;
     uint64_t grid_y;
     uint64_t grid_z;
+    uint64_t cluster_x;        // blocks of a cluster
+    uint64_t cluster_y;
+    uint64_t cluster_z;
+    uint64_t cluster_blocks;   // in all
     uint64_t quantum;            // instructions a warp may run before it must return
     uint64_t instructions;       // warp instructions run by this thread
     uint64_t instruction_limit;  // of this thread
@@ -174,6 +185,7 @@ struct tw_context {
     uint64_t fault_got;  // of a barrier: the value that is wrong, and the one it should agree with
     uint64_t fault_other;
     uint64_t fault_object;  // an mbarrier's 64 bits
+    uint64_t fault_cluster;  // one more than the site at which a warp waits for its cluster
     uint64_t fault_block;
     uint64_t fault_warp;
     uint64_t fault_lane;
@@ -198,12 +210,16 @@ struct tw_slot {
     uint64_t ctaid_y;
     uint64_t ctaid_z;
     char *shared;         // its shared arena
+    uint64_t shared_start;  // where that begins among those of its cluster
+    char *arena;          // the first of these
+    struct tw_slot *cluster;  // the first slot of its cluster
+    uint64_t arrived;     // bit mask of the warps all of whose threads have arrived at the cluster's barrier
     char *local;          // its local arena
     char *warp_records;   // `warp_bytes` apart
     uint64_t gone;        // bit mask of the warps all of whose threads have exited
     char *observed;       // a table: each instrument's own memory of the block
     char *observed_area;  // that memory, all instruments' together
-    struct tw_barrier barriers[TW_BARRIER_PLACES];
+    struct tw_barrier barriers[TW_BARRIERS];
 };
 
 // Where lanes of a warp wait: one for each barrier instruction of the kernel.
@@ -234,6 +250,8 @@ struct tw_warp {
     uint32_t awaited_lanes;  // of which lanes,
     uint32_t awaited_phase;  // for which phase: modulo 8, or its parity and 8,
     uint32_t awaited_place;  // and its offset in shared memory
+    uint32_t cluster_arrived;  // lanes that arrived at the barrier of the cluster, which has not completed since
+    uint32_t cluster_owes;     // lanes that arrived there and have not waited since
     int32_t avoid;           // of lanes that wait in vain: their block, after which the next one's turn comes
     struct tw_point points[];
 };

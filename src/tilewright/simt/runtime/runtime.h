@@ -19,6 +19,12 @@ void tw_blame(struct tw_context *context, const struct tw_warp *warp, uint32_t s
 // barriers.c
 bool tw_arrive(struct tw_context *context, struct tw_slot *slot, struct tw_warp *warp);
 void tw_depart(struct tw_context *context, struct tw_slot *slot, const struct tw_warp *warp);
+void tw_release(const struct tw_context *context, struct tw_warp *warp);
+
+// clusters.c
+void tw_cluster_look(const struct tw_context *context, struct tw_slot *slot, const struct tw_warp *warp);
+bool tw_cluster_wait(struct tw_context *context, struct tw_slot *slot, struct tw_warp *warp, uint32_t site,
+                     uint32_t mask);
 
 static inline struct tw_warp *tw_warp_of(const struct tw_context *context, const struct tw_slot *slot, uint64_t index)
 {

@@ -1,13 +1,13 @@
-// Runs blocks until the grid is finished or something must be decided by Python.
+// Runs clusters of blocks until the grid is finished or something must be decided by Python.
 
 #include "runtime.h"
 
 enum {
     GOES_ON = 0,
-    STALL_ROUNDS = 4,  // without a warp that finished or reached a barrier: then another block gets its turn
+    STALL_ROUNDS = 4,  // without a warp that finished or reached a barrier: then another cluster gets its turn
 };
 
-// What happened in one round of visits to a block's warps.
+// What happened in one round of visits to the warps of a cluster's blocks.
 struct round {
     bool progress;  // a warp finished or came to a barrier
     bool yielded;
@@ -42,17 +42,15 @@ static void begin_warp(const struct tw_context *context, const struct tw_slot *s
     warp->index = (uint32_t)index;
 }
 
-// A fresh block in a slot: the `taken`-th of the launch's order.
-static void begin_block(const struct tw_context *context, struct tw_slot *slot, uint64_t taken)
+// A fresh block in a slot of its cluster, by its indices in the grid.
+static void begin_block(const struct tw_context *context, struct tw_slot *slot, uint64_t x, uint64_t y, uint64_t z)
 {
-    uint64_t block = (taken * context->order_factor + context->order_shift) % context->blocks;
-    uint64_t row = block / context->grid_x;
     slot->active = 1;
-    slot->block = block;
-    slot->ctaid_x = block % context->grid_x;
-    slot->ctaid_y = row % context->grid_y;
-    slot->ctaid_z = row / context->grid_y;
-    slot->gone = 0;
+    slot->block = x + context->grid_x * (y + context->grid_y * z);
+    slot->ctaid_x = x;
+    slot->ctaid_y = y;
+    slot->ctaid_z = z;
+    slot->gone = slot->arrived = 0;
     __builtin_memset(slot->barriers, 0, sizeof slot->barriers);
     __builtin_memset(slot->shared, (int)context->shared_fill, context->shared_bytes);
     __builtin_memset(slot->shared + context->reserved_offset, 0, context->reserved_bytes);
@@ -61,22 +59,37 @@ static void begin_block(const struct tw_context *context, struct tw_slot *slot, 
         begin_warp(context, slot, i);
 }
 
-// Take the next block of the grid, if nothing speaks against it.
-static int32_t take_block(struct tw_context *context, struct tw_slot *slot)
+// The blocks of a fresh cluster in its slots: the `taken`-th of the launch's order.
+static void begin_cluster(const struct tw_context *context, struct tw_slot *slots, uint64_t taken)
+{
+    uint64_t cluster = (taken * context->order_factor + context->order_shift) % context->clusters;
+    uint64_t across = context->grid_x / context->cluster_x, along = context->grid_y / context->cluster_y;
+    uint64_t first_x = cluster % across * context->cluster_x;
+    uint64_t first_y = cluster / across % along * context->cluster_y;
+    uint64_t first_z = cluster / across / along * context->cluster_z;
+    for (uint64_t rank = 0; rank < context->cluster_blocks; rank++) {
+        uint64_t row = rank / context->cluster_x;
+        begin_block(context, &slots[rank], first_x + rank % context->cluster_x, first_y + row % context->cluster_y,
+                    first_z + row / context->cluster_y);
+    }
+}
+
+// Take the next cluster of the grid, if nothing speaks against it.
+static int32_t take_cluster(struct tw_context *context, struct tw_slot *slots)
 {
     if (asked_to_stop(context)) {
-        context->fault_block = slot->block;
+        context->fault_block = slots->block;
         context->fault_warp = 0;
         return TW_STOPPED;
     }
     if (context->instructions > context->pause_at)
         return TW_PAUSED;
-    uint64_t taken = __atomic_fetch_add(context->next_block, 1, __ATOMIC_SEQ_CST);
-    if (taken >= context->blocks) {
-        slot->active = 0;
+    uint64_t taken = __atomic_fetch_add(context->next_cluster, 1, __ATOMIC_SEQ_CST);
+    if (taken >= context->clusters) {
+        slots->active = 0;
         return TW_FINISHED;
     }
-    begin_block(context, slot, taken);
+    begin_cluster(context, slots, taken);
     return GOES_ON;
 }
 
@@ -109,6 +122,8 @@ static int32_t visit(struct tw_context *context, struct tw_slot *slot, struct tw
         return GOES_ON;
     case TW_YIELDED:
         round->yielded = true;
+        if (warp->cluster_arrived)
+            tw_cluster_look(context, slot, warp);  // its other lanes may have exited
         return beyond_limits(context) ? stopped(context, slot) : GOES_ON;
     case TW_AWAITS:
         round->awaits = true;
@@ -129,12 +144,12 @@ static void wake_all(const struct tw_context *context, const struct tw_slot *slo
 }
 
 // A loop that only comes to barriers never runs out of fuel: the limits are looked at after a round too.
-static int32_t between_rounds(struct tw_context *context, const struct tw_slot *slot)
+static int32_t between_rounds(struct tw_context *context, const struct tw_slot *slots)
 {
     if (beyond_limits(context))
-        return stopped(context, slot);
+        return stopped(context, slots);
     if (context->instructions > context->pause_at) {
-        tw_stop_outside(context, slot);
+        tw_stop_outside(context, slots);
         return TW_PAUSED;
     }
     return GOES_ON;
@@ -146,12 +161,10 @@ static bool lacks_bytes(uint64_t object)
     return (object >> TW_MBARRIER_PENDING_SHIFT & TW_MBARRIER_MOST) == 0;
 }
 
-// No warp can move: the record says what the first that waits for an mbarrier waits for, of those that lack bytes alone
-// where there are any, for others may wait for these.
-static int32_t deadlock(struct tw_context *context, const struct tw_slot *slot)
+// Say what a block's first warp that waits for an mbarrier waits for, of those that lack bytes alone where there are
+// any, for others may wait for these.
+static void blame_mbarriers(struct tw_context *context, const struct tw_slot *slot)
 {
-    context->fault_block = slot->block;
-    context->fault_kind = context->fault_other = 0;
     for (uint64_t i = 0; i < context->warps; i++) {
         const struct tw_warp *warp = tw_warp_of(context, slot, i);
         uint64_t object;
@@ -160,71 +173,115 @@ static int32_t deadlock(struct tw_context *context, const struct tw_slot *slot)
         __builtin_memcpy(&object, slot->shared + warp->awaited_place, sizeof object);
         if (context->fault_other++ && (lacks_bytes(context->fault_object) || !lacks_bytes(object)))
             continue;
+        context->fault_block = slot->block;
         tw_stop(context, warp, warp->awaited_site, warp->awaited_lanes, TW_AWAITS);
         context->fault_got = warp->awaited_phase;
         context->fault_address = warp->awaited_place;
         context->fault_object = object;
     }
+}
+
+// Look where a block's warps wait at barriers. True where one waits at one of the block's own.
+static bool blame_barriers(struct tw_context *context, const struct tw_slot *slot)
+{
+    bool own = false;
+    for (uint64_t i = 0; i < context->warps; i++) {
+        const struct tw_warp *warp = tw_warp_of(context, slot, i);
+        if (warp->status == TW_BLOCKED && warp->barrier != TW_CLUSTER_BARRIER)
+            own = true;
+        for (uint64_t k = 0; k < context->points && warp->status == TW_BLOCKED; k++)
+            if (warp->points[k].blocked && warp->points[k].id == TW_CLUSTER_BARRIER)
+                context->fault_cluster = warp->points[k].site + 1;
+    }
+    return own;
+}
+
+// No warp of a cluster can move: the record names a block that others wait for, one at an mbarrier where there is any,
+// else one at a barrier of its own.
+static int32_t deadlock(struct tw_context *context, const struct tw_slot *slots)
+{
+    context->fault_kind = context->fault_other = context->fault_cluster = 0;
+    context->fault_block = slots->block;
+    for (uint64_t rank = context->cluster_blocks; rank-- > 0;)
+        if (blame_barriers(context, &slots[rank]))
+            context->fault_block = slots[rank].block;
+    for (uint64_t rank = 0; rank < context->cluster_blocks; rank++)
+        blame_mbarriers(context, &slots[rank]);
     return TW_DEADLOCK;
 }
 
-// How long a block has not moved, in rounds.
+// How long a cluster has not moved, in rounds.
 struct pause {
-    uint32_t stalls;  // while a warp runs without coming anywhere: it may wait for another block
-    uint32_t awaits;  // while all wait, for mbarriers that only the block itself can complete
+    uint32_t stalls;  // while a warp runs without coming anywhere: it may wait for another cluster
+    uint32_t awaits;  // while all wait, for mbarriers that only the cluster itself can complete
 };
 
 // What follows from a round of visits.
-static int32_t after_round(struct tw_context *context, struct tw_slot *slot, struct round round, struct pause *pause)
+static int32_t after_round(struct tw_context *context, struct tw_slot *slots, struct round round, struct pause *pause)
 {
     round.progress |= context->moved != 0;
     context->moved = 0;
-    if (context->points == 0 && !round.yielded && !round.awaits) {
-        wake_all(context, slot);
-        *pause = (struct pause){0, 0};
-        return GOES_ON;
-    }
     bool idle = !round.progress && !round.yielded;
     pause->awaits = idle ? pause->awaits + 1 : 0;
     if (idle && (!round.awaits || pause->awaits > TW_AWAIT_ROUNDS))
-        return deadlock(context, slot);
+        return deadlock(context, slots);
     pause->stalls = round.yielded && !round.progress ? pause->stalls + 1 : 0;
     if (pause->stalls >= STALL_ROUNDS && context->may_stall) {
-        tw_stop_outside(context, slot);
+        tw_stop_outside(context, slots);
         return TW_STALLED;
     }
     return GOES_ON;
 }
 
-// Visit a block's warps in rounds until all are done.
-static int32_t run_block(struct tw_context *context, struct tw_slot *slot)
+// Visit the warps of a block once.
+static int32_t visit_block(struct tw_context *context, struct tw_slot *slot, struct round *round)
+{
+    struct round mine = {false, false, false, false};
+    for (uint64_t i = 0; i < context->warps; i++) {
+        int32_t end = visit(context, slot, tw_warp_of(context, slot, context->warp_order[i]), &mine);
+        if (end != GOES_ON)
+            return end;
+    }
+    if (context->points == 0 && !mine.yielded && !mine.awaits) {
+        wake_all(context, slot);
+        mine.progress = true;
+    }
+    round->progress |= mine.progress;
+    round->yielded |= mine.yielded;
+    round->awaits |= mine.awaits;
+    round->undone |= mine.undone;
+    return GOES_ON;
+}
+
+// Visit the warps of a cluster's blocks in rounds until all are done.
+static int32_t run_cluster(struct tw_context *context, struct tw_slot *slots)
 {
     for (struct pause pause = {0, 0};;) {
         struct round round = {false, false, false, false};
-        for (uint64_t i = 0; i < context->warps; i++) {
-            int32_t end = visit(context, slot, tw_warp_of(context, slot, context->warp_order[i]), &round);
+        for (uint64_t rank = 0; rank < context->cluster_blocks; rank++) {
+            int32_t end = visit_block(context, &slots[rank], &round);
             if (end != GOES_ON)
                 return end;
         }
         if (!round.undone)
             return GOES_ON;
-        int32_t end = after_round(context, slot, round, &pause);
+        int32_t end = after_round(context, slots, round, &pause);
         if (end == GOES_ON)
-            end = between_rounds(context, slot);
+            end = between_rounds(context, slots);
         if (end != GOES_ON)
             return end;
     }
 }
 
-// Run blocks in a slot; returns why it stopped. It may be called again unless something went wrong.
-int32_t tw_run(struct tw_context *context, struct tw_slot *slot)
+// Run clusters in the slots of one; returns why it stopped. It may be called again unless something went wrong.
+int32_t tw_run(struct tw_context *context, struct tw_slot *slots)
 {
     context->stack_low = (char *)__builtin_frame_address(0) - TW_CALL_STACK_BYTES;
-    int32_t end = slot->active ? run_block(context, slot) : GOES_ON;
+    int32_t end = slots->active ? run_cluster(context, slots) : GOES_ON;
     while (end == GOES_ON) {
-        end = take_block(context, slot);
+        end = take_cluster(context, slots);
         if (end == GOES_ON)
-            end = run_block(context, slot);
+            end = run_cluster(context, slots);
     }
     return end;
 }

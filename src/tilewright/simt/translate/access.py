@@ -15,9 +15,16 @@ from tilewright.simt.translate.emitter import Emitter, storage_type
 from tilewright.simt.translate.graph import Block, Op
 from tilewright.simt.translate.layout import align_up
 from tilewright.simt.translate.shape import AFFINE, UNIFORM, VECTOR, Shape
-from tilewright.simt.translate.state import AFFINE_SPAN_MAX, GLOBAL_BASE
+from tilewright.simt.translate.state import AFFINE_SPAN_MAX, GLOBAL_BASE, SLOT
 
-_SPACES = {"global": "global", "const": "global", "shared": "shared", "local": "local", "param": "param"}
+#: The shared memories of all blocks of a cluster, where there are more than one.
+CLUSTER = "shared::cluster"
+
+#: What an instruction says of a state space, and the arena that it means.
+_SPACES = {
+    "global": "global", "const": "global", "shared": "shared", "shared::cta": "shared", "shared::cluster": CLUSTER,
+    "local": "local", "param": "param",
+}  # fmt: skip
 #: Most loads that instruments hear of together: what they make of it should stay small.
 _TOGETHER_MAX = 64
 #: Kinds of instructions that neither touch memory nor wait for anyone.
@@ -29,7 +36,7 @@ class Access:
     """What a load or store says of itself."""
 
     op: Op
-    space: str  # "global", "shared", "local", "param", "generic"
+    space: str  # "global", "shared", "shared::cluster", "local", "param", "generic"
     address: tree.Operand
     offset: int
     count: int  # vector elements
@@ -75,8 +82,8 @@ class Together:
 def describe(emitter: Emitter, op: Op) -> Access:
     """Read an access off its instruction, and resolve variables to offsets."""
     item = op.instruction
-    parts = [m.lstrip(".").split("::")[0] for m in item.modifiers]
-    space = next((_SPACES[p] for p in parts if p in _SPACES), "generic")
+    parts = [m.lstrip(".") for m in item.modifiers]
+    space = next((space for p in parts if (space := space_of(p))), "generic")
     count = next((int(p[1:]) for p in parts if p in ("v2", "v4", "v8")), 1)
     type_ = parts[-1]
     stores = op.form.row.stores
@@ -86,6 +93,15 @@ def describe(emitter: Emitter, op: Op) -> Access:
     fenced = bool({"volatile", "relaxed", "acquire", "release", "mmio"} & set(parts))
     base, offset, space = resolve(emitter, item, address, space)
     return Access(op, space, base, offset, count, type_, stores, fenced)
+
+
+def space_of(part: str) -> str:
+    """The arena that a part of an instruction's name says; "" where it says none.
+
+    >>> space_of("shared::cta"), space_of("const"), space_of("param::entry"), space_of("f32")
+    ('shared', 'global', 'param', '')
+    """
+    return _SPACES.get(part) or _SPACES.get(part.partition("::")[0], "")
 
 
 #: The PTX type that a copy moves as one element, by its bytes.
@@ -118,6 +134,8 @@ def resolve(
         raise PtxError(f"{emitter.module.path}:{item.ptx_line}: '{item.name}' needs an address in brackets")
     base: tree.Operand = address.base if address.base is not None else tree.Immediate(0)
     offset = address.offset + (base.offset if isinstance(base, tree.Symbol) else 0)
+    if space == CLUSTER and (isinstance(base, tree.Symbol) or not emitter.launch.clustered):
+        space = "shared"
     if not -(1 << 31) <= offset < 1 << 31:  # the checks of a group hold their offsets in 32 bits
         raise PtxError(
             f"{emitter.module.path}:{item.ptx_line}: '{item.name}' must have an offset of signed 32 bits (got {offset})"
@@ -183,7 +201,7 @@ def _part(together: dict[tuple[object, ...], Together], access: Access) -> None:
     if access.fenced or (access.store and access.space == "generic"):
         together.clear()
     elif access.store:
-        for key in [key for key in together if key[0] == access.space]:
+        for key in [key for key in together if key[0] == access.space.partition("::")[0]]:
             del together[key]
 
 
@@ -196,14 +214,21 @@ def address_shape(emitter: Emitter, access: Access) -> Shape:
 
 def arena(emitter: Emitter, space: str) -> str:
     """The SSA name of an arena's first byte."""
+    if space == CLUSTER:
+        return emitter.field("%slot", SLOT["arena"], "ptr").text
     return {"global": "%global", "shared": "%shared", "local": "%local"}[space]
+
+
+def shared_start(emitter: Emitter) -> Value:
+    """Where the block's shared memory begins among those of its cluster."""
+    return emitter.field("%slot", SLOT["shared_start"], "i64")
 
 
 def limit(emitter: Emitter, space: str) -> Value:
     """Bytes of an arena (of one thread's, for local)."""
     if space == "local":
         return emitter.code.const("i64", emitter.layout.local_bytes)
-    return Value(f"%{space}.limit", "i64")
+    return Value(f"%{space.partition('::')[0]}.limit", "i64")
 
 
 def local_stride(emitter: Emitter) -> int:
@@ -227,4 +252,6 @@ def base_offset(emitter: Emitter, access: Access, *, base: bool) -> Value:
         address = code.add(address, access.ahead)
     if access.space == "global":
         address = code.sub(address, code.const("i64", GLOBAL_BASE))
+    elif access.space == "shared" and emitter.launch.clustered and not isinstance(access.address, tree.Immediate):
+        address = code.sub(address, shared_start(emitter))
     return address

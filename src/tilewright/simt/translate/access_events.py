@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+
 from tilewright.simt.events import VALUES_STRIDE_BYTES, EventKind, Handler, Site
-from tilewright.simt.translate.access import Access, base_offset
+from tilewright.simt.translate.access import CLUSTER, Access, base_offset, shared_start
 from tilewright.simt.translate.code import Value
 from tilewright.simt.translate.emitter import Emitter
 from tilewright.simt.translate.shape import Shape
-from tilewright.simt.translate.state import GLOBAL_BASE
+from tilewright.simt.translate.state import GLOBAL_BASE, RANK_SHIFT
 
 
 def notify_affine(emitter: Emitter, access: Access, relative: Value, shape: Shape) -> None:
@@ -38,6 +41,36 @@ def notify_affine(emitter: Emitter, access: Access, relative: Value, shape: Shap
 
 def notify(emitter: Emitter, access: Access, addresses: Value, kind: str = "") -> None:
     """Notify instruments of an access; `addresses` are those of its own state space."""
+    if access.space == CLUSTER:
+        _notify_by_block(emitter, access, addresses, kind)
+        return
+    _notify(emitter, access, addresses, kind)
+
+
+def by_lanes(emitter: Emitter, here: Value, tell: Callable[[], None]) -> None:
+    """Notify instruments of the lanes for which something holds, where there are any."""
+    code, outer = emitter.code, emitter.mask
+    lanes = code.and_(code.mask_bits(here), outer)
+    yes, no = code.label("notify"), code.label("skip")
+    code.branch_if(code.icmp("ne", lanes, code.const("i32", 0)), yes, no)
+    code.place(yes)
+    emitter.mask = lanes
+    tell()
+    code.branch(no)
+    code.place(no)
+    emitter.mask = outer
+
+
+def _notify_by_block(emitter: Emitter, access: Access, addresses: Value, kind: str) -> None:
+    """Notify instruments of lanes in the block's own shared memory, and of those in another's of its cluster."""
+    code = emitter.code
+    own = code.sub(addresses, shared_start(emitter))
+    mine = code.icmp("ult", own, code.const("i64", 1 << RANK_SHIFT))
+    by_lanes(emitter, mine, lambda: _notify(emitter, replace(access, space="shared"), own, kind))
+    by_lanes(emitter, code.not_(mine), lambda: _notify(emitter, access, addresses, kind))
+
+
+def _notify(emitter: Emitter, access: Access, addresses: Value, kind: str) -> None:
     emitter.notify(
         event_site(emitter, access, kind), lambda handler: _told_addresses(emitter, access, addresses, handler)
     )

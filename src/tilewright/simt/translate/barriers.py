@@ -57,7 +57,8 @@ def check_literals(emitter: Emitter, op: Op) -> None:
 
 def is_plain(op: Op) -> bool:
     """Whether all threads wait at a barrier known by its number, for no result."""
-    return form_of(op) == SYNC and count_of(op) is None and isinstance(identity_of(op), tree.Immediate)
+    whole = form_of(op) == SYNC and count_of(op) is None and not op.form.has("cluster")
+    return whole and isinstance(identity_of(op), tree.Immediate)
 
 
 def reach(emitter: Emitter, op: Op, point: int) -> None:
@@ -94,6 +95,11 @@ def pass_by(emitter: Emitter, op: Op) -> None:
     site = _site(emitter, op)
     identity, count = _operands(emitter, op, site)
     _or_fault(emitter, "tw_pass", "ptr %slot", "ptr %warp", f"i32 {site}", emitter.mask, identity, count)
+
+
+def arrive_at_cluster(emitter: Emitter, op: Op) -> None:
+    """Lanes arrive at the barrier of the cluster, and go on."""
+    _or_fault(emitter, "tw_cluster_arrive", "ptr %slot", "ptr %warp", f"i32 {_site(emitter, op)}", emitter.mask)
 
 
 def emit_reduction_result(emitter: Emitter, op: Op) -> Value:

@@ -7,12 +7,14 @@ which the arena's slack makes harmless.
 
 from __future__ import annotations
 
-from tilewright.simt.translate.access import Access, Group, arena, base_offset, limit, local_stride
+import math
+
+from tilewright.simt.translate.access import CLUSTER, Access, Group, arena, base_offset, limit, local_stride
 from tilewright.simt.translate.access_events import event_site, notify
 from tilewright.simt.translate.code import LANES, Value
 from tilewright.simt.translate.emitter import Emitter
 from tilewright.simt.translate.shape import Shape
-from tilewright.simt.translate.state import GLOBAL_BASE
+from tilewright.simt.translate.state import GLOBAL_BASE, RANK_SHIFT
 
 
 def vector_pointers(emitter: Emitter, access: Access, kind: str) -> Value:
@@ -28,10 +30,7 @@ def checked_offsets(emitter: Emitter, access: Access, kind: str = "") -> Value:
     """Arena offsets of all lanes, after a check of those that run; notifies instruments that have not heard of it."""
     code = emitter.code
     offsets = code.splat(code.add(base_offset(emitter, access, base=False), code.const("i64", access.offset)))
-    bound = limit(emitter, access.space)
-    size = code.const("i64", access.total_bytes)
-    end = code.add(offsets, size)
-    inside = code.and_(code.icmp("ule", offsets, bound), code.icmp("ule", end, bound))
+    inside = within(emitter, access.space, offsets, code.const("i64", access.total_bytes))
     natural = access.total_bytes & -access.total_bytes
     if natural > 1:
         low = code.and_(offsets, code.const("i64", natural - 1))
@@ -41,6 +40,18 @@ def checked_offsets(emitter: Emitter, access: Access, kind: str = "") -> Value:
         start = GLOBAL_BASE if access.space == "global" else 0
         notify(emitter, access, code.add(offsets, code.const("i64", start)), kind)
     return offsets
+
+
+def within(emitter: Emitter, space: str, offsets: Value, size: Value) -> Value:
+    """Whether so many bytes lie in an arena, or in the shared memory of a block of the cluster."""
+    code, bound = emitter.code, limit(emitter, space)
+    exists = Value("true", "i1")
+    if space == CLUSTER:
+        ranks = code.binary("lshr", offsets, code.const("i64", RANK_SHIFT))
+        exists = code.icmp("ult", ranks, code.const("i64", math.prod(emitter.launch.cluster or ())))
+        offsets = code.and_(offsets, code.const("i64", (1 << RANK_SHIFT) - 1))
+    inside = code.and_(code.icmp("ule", offsets, bound), code.icmp("ule", code.add(offsets, size), bound))
+    return code.and_(inside, exists)
 
 
 def fault_unless(emitter: Emitter, access: Access, inside: Value, offsets: Value, start: int) -> None:

@@ -24,7 +24,7 @@ from tilewright.simt.translate import (
     tensor_copies,
     warpgroups,
 )
-from tilewright.simt.translate.access import Access, group_accesses
+from tilewright.simt.translate.access import Access, group_accesses, space_of
 from tilewright.simt.translate.access_events import store_values
 from tilewright.simt.translate.code import LANES, Value, element_type
 from tilewright.simt.translate.comparing import narrowed
@@ -293,6 +293,10 @@ def _emit_barrier(emitter: Emitter, op: Op, guard: Value | None) -> None:
         write(emitter, op.destinations[0], barriers.emit_reduction_result(emitter, op), type_, ANY_UNIFORM, guard)
 
 
+def _emit_cluster(emitter: Emitter, op: Op, guard: Value | None) -> None:
+    barriers.arrive_at_cluster(emitter, op)
+
+
 def _emit_fragment(emitter: Emitter, op: Op, guard: Value | None) -> None:
     for name, value in zip(op.destinations, fragments.emit_move(emitter, op), strict=True):
         write(emitter, name, value, op.form.type_of("d"), ANY_VECTOR, guard)
@@ -342,7 +346,7 @@ def _emit_await(emitter: Emitter, op: Op, guard: Value | None) -> None:
 def _emit_cvta(emitter: Emitter, op: Op, guard: Value | None) -> None:
     code = emitter.code
     item = op.instruction
-    space = next((m[1:].split("::")[0] for m in item.modifiers if m[1:].split("::")[0] in generic.SPACES), "global")
+    space = next((m[1:].partition("::")[0] for m in item.modifiers if space_of(m[1:])), "global")
     type_ = item.modifiers[-1][1:]
     shape = emitter.shapes.results(op)[0]
     value = emitter.read(op.sources[0], type_, base=shape.kind != VECTOR)
@@ -355,7 +359,8 @@ def _emit_cvta(emitter: Emitter, op: Op, guard: Value | None) -> None:
 
 
 def _emit_isspacep(emitter: Emitter, op: Op, guard: Value | None) -> None:
-    space = op.instruction.modifiers[-1][1:].split("::")[0]
+    part = op.instruction.modifiers[-1][1:]
+    space = "const" if part == "const" else space_of(part)
     value = generic.is_space(emitter, emitter.read(op.sources[0], "u64"), space)
     write(emitter, op.destinations[0], value, "pred", _shape_of(value), guard)
 
@@ -437,6 +442,7 @@ _EMITTERS: dict[str, Callable[[Emitter, Op, Value | None], None]] = {
     "nothing": _emit_nothing,
     "mbarrier": _emit_mbarrier,
     "bulk": _emit_bulk,
+    "cluster": _emit_cluster,
     "bulk_group": _emit_bulk_group,
     "await": _emit_await,
     "control": _emit_control,

@@ -267,7 +267,8 @@ class Emitter:
         space, offset = place
         offset += operand.offset
         if space == "shared":
-            return self.code.const("i64", offset)
+            base = self.field("%slot", SLOT["shared_start"], "i64") if self.launch.clustered else None
+            return self.code.add(base, self.code.const("i64", offset)) if base else self.code.const("i64", offset)
         if space == "local":
             return self.code.add(self.frame, self.code.const("i64", offset))
         start = self.context("params_address" if space == "param" else "module_base")
@@ -456,9 +457,7 @@ def _float_literal(operand: tree.Immediate, target: str) -> int:
     """Bits of a literal in a floating-point type."""
     import numpy as np
 
-    if operand.kind == "f32" and target == "float":
-        return operand.value
-    if operand.kind == "f64" and target == "double":
+    if (operand.kind, target) in (("f32", "float"), ("f64", "double")):
         return operand.value
     if operand.kind == "int":
         number = float(operand.value)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import replace
 
-from tilewright.simt.translate.access import Access, base_offset, limit, local_stride
-from tilewright.simt.translate.access_events import notify
-from tilewright.simt.translate.bounds import fault_unless, vector_pointers
+from tilewright.simt.translate.access import CLUSTER, Access, arena, base_offset, local_stride, shared_start
+from tilewright.simt.translate.access_events import by_lanes, notify
+from tilewright.simt.translate.bounds import fault_unless, vector_pointers, within
 from tilewright.simt.translate.code import LANES, Value
 from tilewright.simt.translate.emitter import Emitter
-from tilewright.simt.translate.state import GLOBAL_BASE, LOCAL_WINDOW, SHARED_WINDOW
-
-SPACES = ("global", "shared", "local", "const", "param")
+from tilewright.simt.translate.state import GLOBAL_BASE, LOCAL_WINDOW, RANK_SHIFT, SHARED_WINDOW
 
 
 def access_pointers(emitter: Emitter, access: Access, kind: str = "") -> Value:
@@ -28,7 +27,7 @@ def _generic_pointers(emitter: Emitter, access: Access, kind: str = "") -> Value
     stride = local_stride(emitter)
     spaces = (
         ("global", GLOBAL_BASE, code.const("i64", 0)),
-        ("shared", SHARED_WINDOW, code.const("i64", 0)),
+        (_shared(emitter), SHARED_WINDOW, code.const("i64", 0)),
         ("local", LOCAL_WINDOW, code.constants("i64", [lane * stride for lane in range(LANES)])),
     )
     pointers = Value("zeroinitializer", "ptr", LANES)
@@ -36,10 +35,9 @@ def _generic_pointers(emitter: Emitter, access: Access, kind: str = "") -> Value
     size = code.const("i64", access.total_bytes)
     for space, start, shift in spaces:
         offsets = code.sub(addresses, code.const("i64", start))
-        bound = limit(emitter, space)
-        fits = code.and_(code.icmp("ule", offsets, bound), code.icmp("ule", code.add(offsets, size), bound))
+        fits = within(emitter, space, offsets, size)
         moved = code.splat(code.add(offsets, shift))
-        here = code.op(f"getelementptr i8, ptr %{space}, {moved}", "ptr", LANES)
+        here = code.op(f"getelementptr i8, ptr {arena(emitter, space)}, {moved}", "ptr", LANES)
         pointers = code.select(code.splat(fits), here, pointers)
         inside = code.or_(inside, fits)
     natural = access.total_bytes & -access.total_bytes
@@ -52,36 +50,36 @@ def _generic_pointers(emitter: Emitter, access: Access, kind: str = "") -> Value
     return pointers
 
 
+def _shared(emitter: Emitter) -> str:
+    """What the shared window holds: the block's own memory, or those of its cluster."""
+    return CLUSTER if emitter.launch.clustered else "shared"
+
+
 def _tell_by_space(emitter: Emitter, access: Access, addresses: Value, kind: str) -> None:
     """Notify instruments of the lanes in each space apart, with the addresses of that space."""
     code = emitter.code
-    outer = emitter.mask
     windows = code.binary("lshr", addresses, code.const("i64", 32))
-    for space, start in (("global", 0), ("shared", SHARED_WINDOW), ("local", LOCAL_WINDOW)):
+    for space, start in (("global", 0), (_shared(emitter), SHARED_WINDOW), ("local", LOCAL_WINDOW)):
         if space == "global":
             here = code.icmp("uge", addresses, code.const("i64", GLOBAL_BASE))
         else:
             here = code.icmp("eq", windows, code.const("i64", start >> 32))
-        lanes = code.and_(code.mask_bits(here), outer)
-        yes, no = code.label("notify"), code.label("skip")
-        code.branch_if(code.icmp("ne", lanes, code.const("i32", 0)), yes, no)
-        code.place(yes)
-        emitter.mask = lanes
-        notify(emitter, replace(access, space=space), code.sub(addresses, code.const("i64", start)), kind)
-        code.branch(no)
-        code.place(no)
-    emitter.mask = outer
+        offsets, one = code.sub(addresses, code.const("i64", start)), replace(access, space=space)
+        by_lanes(emitter, here, functools.partial(notify, emitter, one, offsets, kind))
 
 
 def window_of(space: str) -> int:
     """What `cvta` adds to a state-space address to make it generic."""
-    return {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW}.get(space, 0)
+    return {"shared": SHARED_WINDOW, CLUSTER: SHARED_WINDOW, "local": LOCAL_WINDOW}.get(space, 0)
 
 
 def is_space(emitter: Emitter, address: Value, space: str) -> Value:
     """`isspacep`: whether a generic address lies in a space's window."""
     code = emitter.code
-    if space in ("shared", "local"):
+    if space == "shared" and emitter.launch.clustered:
+        ahead = code.sub(code.sub(address, code.const("i64", SHARED_WINDOW)), shared_start(emitter))
+        return code.icmp("ult", ahead, code.const("i64", 1 << RANK_SHIFT))
+    if space in ("shared", CLUSTER, "local"):
         window = code.binary("lshr", address, code.const("i64", 32))
         return code.icmp("eq", window, code.const("i64", window_of(space) >> 32))
     if space == "global":

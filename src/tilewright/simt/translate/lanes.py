@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tilewright.ptx import tree
 from tilewright.simt.isa import lower
-from tilewright.simt.translate.access import Access, resolve
+from tilewright.simt.translate.access import Access, resolve, space_of
 from tilewright.simt.translate.code import LANES, Value, element_type
 from tilewright.simt.translate.emitter import Emitter
 from tilewright.simt.translate.generic import access_pointers
@@ -30,8 +30,7 @@ def emit_atomic(emitter: Emitter, op: Op) -> list[Value]:
     ptx_type = form.type_of("d" if returns else "b")
     count = int(form["vec"][1:] or 1)
     operands = list(op.sources)
-    spaces = [m[1:].split("::")[0] for m in item.modifiers]
-    space = next((s for s in spaces if s in ("global", "shared")), "generic")
+    space = next((space for m in item.modifiers if (space := space_of(m[1:]))), "generic")
     address, offset, space = resolve(emitter, item, operands[0], space)
     access = Access(op, space, address, offset, count, ptx_type, True, True)
     code.line('call void asm sideeffect "", "~{memory}"()')

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from tilewright.errors import PtxError
 from tilewright.native.text import mangle
 from tilewright.ptx import tree
-from tilewright.simt.translate.access import Access, address_shape, arena, local_stride
+from tilewright.simt.translate.access import CLUSTER, Access, address_shape, arena, local_stride
 from tilewright.simt.translate.access_events import notify_affine
 from tilewright.simt.translate.bounds import check_group
 from tilewright.simt.translate.code import LANES, Value, element_type
@@ -51,7 +51,7 @@ def _move(emitter: Emitter, access: Access) -> list[Value]:
     shape = address_shape(emitter, access)
     if access.store:
         access.values = _store_sources(emitter, access)
-    if access.space == "generic" or shape.kind == VECTOR:
+    if access.space in ("generic", CLUSTER) or shape.kind == VECTOR:
         from tilewright.simt.translate.strided import in_rows, move_rows  # which moves rows as this does
 
         rows = in_rows(emitter, access)

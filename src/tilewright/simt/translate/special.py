@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import functools
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -19,7 +20,7 @@ from tilewright.ptx import tree
 from tilewright.simt.translate.code import LANES, Value
 from tilewright.simt.translate.layout import RESERVED, RESERVED_BYTES, RESERVED_OFFSETS
 from tilewright.simt.translate.shape import AFFINE, ALIGN_MAX, ANY_UNIFORM, UNIFORM, VECTOR, Shape, constant
-from tilewright.simt.translate.state import SLOT, WARP
+from tilewright.simt.translate.state import RANK_SHIFT, SLOT, WARP
 
 if TYPE_CHECKING:
     from tilewright.simt.translate.emitter import Emitter
@@ -47,6 +48,8 @@ class LaunchClass:
     small_params: frozenset[tuple[int, int]] = field(default_factory=frozenset)
     #: Byte offset and value of 64-bit parameters that hold an array's last stride, where that is one element.
     unit_strides: frozenset[tuple[int, int]] = field(default_factory=frozenset)
+    #: Blocks of a cluster along each axis; None where the launch names none, and each block is one of its own.
+    cluster: tuple[int, int, int] | None = None
 
     @classmethod
     def of(
@@ -55,19 +58,25 @@ class LaunchClass:
         grid: tuple[int, int, int],
         small_params: frozenset[tuple[int, int]] = frozenset(),
         unit_strides: frozenset[tuple[int, int]] = frozenset(),
+        cluster: tuple[int, int, int] | None = None,
     ) -> LaunchClass:
         """The class of a launch: of few classes, so that launches of other sizes find its translation."""
         x, y, z = (
             next((most for bound in _BLOCKS_MOST if blocks <= (most := min(bound, SMALL // threads))), 0)
             for blocks, threads in zip(grid, block, strict=True)
         )
-        return cls(block, (x, y, z), small_params, unit_strides)
+        return cls(block, (x, y, z), small_params, unit_strides, cluster)
 
     @property
     def threads(self) -> int:
         """Threads of a block."""
         x, y, z = self.block
         return x * y * z
+
+    @property
+    def clustered(self) -> bool:
+        """Whether clusters have more than one block."""
+        return math.prod(self.cluster or ()) > 1
 
     @property
     def warps(self) -> int:
@@ -226,6 +235,35 @@ def _nctaid(emitter: Emitter, axis: int) -> Value:
     return _narrow(emitter, emitter.context(f"grid_{'xyz'[axis]}"))
 
 
+def _cluster(launch: LaunchClass) -> tuple[int, int, int]:
+    return launch.cluster or (1, 1, 1)
+
+
+def _up_to(most: Callable[[LaunchClass, int], int]) -> Callable[[LaunchClass, int], Shape]:
+    """The shape of a uniform register from 0 to a bound."""
+    return lambda launch, axis: Shape(UNIFORM, (), 0, max(most(launch, axis), 0))
+
+
+def _clusterid(emitter: Emitter, axis: int) -> Value:
+    size = _cluster(emitter.launch)[axis]
+    return emitter.code.binary("udiv", _ctaid(emitter, axis), emitter.code.const("i32", size))
+
+
+def _nclusterid(emitter: Emitter, axis: int) -> Value:
+    size = _cluster(emitter.launch)[axis]
+    return emitter.code.binary("udiv", _nctaid(emitter, axis), emitter.code.const("i32", size))
+
+
+def _cluster_rank(emitter: Emitter, axis: int) -> Value:
+    start = emitter.field("%slot", SLOT["shared_start"], "i64")
+    return _narrow(emitter, emitter.code.binary("lshr", start, emitter.code.const("i64", RANK_SHIFT)))
+
+
+def _cluster_ctaid(emitter: Emitter, axis: int) -> Value:
+    size = _cluster(emitter.launch)[axis]
+    return emitter.code.binary("urem", _ctaid(emitter, axis), emitter.code.const("i32", size))
+
+
 def _laneid_shape(launch: LaunchClass, axis: int) -> Shape:
     return Shape(AFFINE, tuple(range(LANES)), 0, LANES - 1, ALIGN_MAX)
 
@@ -330,7 +368,7 @@ _INDEX = (32, 16)
 _UNUSED = _fixed(0, *_INDEX)
 _MONITORS = 8  # performance counters, which count nothing here
 
-#: Every special register. A block is a cluster of one here, and a launch the only grid, on the only multiprocessor.
+#: Every special register. A launch is the only grid here, on the only multiprocessor.
 SPECIAL_REGISTERS: Mapping[str, Special] = MappingProxyType(
     {
         "%tid": Special(_INDEX, _tid_shape, _tid, "xyz"),
@@ -340,13 +378,13 @@ SPECIAL_REGISTERS: Mapping[str, Special] = MappingProxyType(
         "%nwarpid": _of_launch(lambda launch, _axis: launch.warps, 32),
         "%ctaid": Special(_INDEX, _ctaid_shape, _ctaid, "xyz"),
         "%nctaid": Special(_INDEX, _nctaid_shape, _nctaid, "xyz"),
-        "%clusterid": Special((32,), _ctaid_shape, _ctaid, "xyz"),
-        "%nclusterid": Special((32,), _nctaid_shape, _nctaid, "xyz"),
-        "%cluster_ctaid": _fixed(0, 32, axes="xyz"),
-        "%cluster_nctaid": _fixed(1, 32, axes="xyz"),
-        "%cluster_ctarank": _fixed(0, 32),
-        "%cluster_nctarank": _fixed(1, 32),
-        "%is_explicit_cluster": _fixed(0, 1),
+        "%clusterid": Special((32,), _ctaid_shape, _clusterid, "xyz"),
+        "%nclusterid": Special((32,), _nctaid_shape, _nclusterid, "xyz"),
+        "%cluster_ctaid": Special((32,), _up_to(lambda launch, x: _cluster(launch)[x] - 1), _cluster_ctaid, "xyz"),
+        "%cluster_nctaid": _of_launch(lambda launch, axis: _cluster(launch)[axis], 32, axes="xyz"),
+        "%cluster_ctarank": Special((32,), _up_to(lambda launch, _: math.prod(_cluster(launch)) - 1), _cluster_rank),
+        "%cluster_nctarank": _of_launch(lambda launch, _axis: math.prod(_cluster(launch)), 32),
+        "%is_explicit_cluster": _of_launch(lambda launch, _axis: int(launch.cluster is not None), 1),
         "%smid": _fixed(0, 32),
         "%nsmid": _fixed(1, 32),
         "%gridid": _fixed(0, 64, 32, 16),

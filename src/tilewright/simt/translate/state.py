@@ -55,6 +55,10 @@ FORMATS: Final = {
 _WAYS: Final = {way: _RECORDS.numbers[f"TW_{way.upper()}"] for way in WAYS}
 _RULE: Final = _STRUCTS["tw_tensor_rule"].dtype
 
+CLUSTER_TWICE, CLUSTER_UNARRIVED, CLUSTER_BLOCKS_MOST, RANK_SHIFT = _numbers(
+    "CLUSTER_TWICE", "CLUSTER_UNARRIVED", "CLUSTER_BLOCKS_MOST", "RANK_SHIFT"
+)
+
 MBARRIER_COUNT, MBARRIER_SURPLUS, MBARRIER_BYTES, MBARRIER_COMPLETES, MBARRIER_LEFT, BULK_BYTES = _numbers(
     "MBARRIER_COUNT", "MBARRIER_SURPLUS", "MBARRIER_BYTES", "MBARRIER_COMPLETES", "MBARRIER_LEFT", "BULK_BYTES"
 )
@@ -82,8 +86,8 @@ HOST_STACK_BYTES: Final = 256 << 20
 SLOT: Final = _STRUCTS["tw_slot"].offsets
 SLOT_BYTES: Final = _STRUCTS["tw_slot"].bytes
 
-#: Barriers of a block: their number, and where they begin in its slot.
-BARRIERS, CLUSTER_BARRIER, BARRIER_PLACES = _numbers("BARRIERS", "CLUSTER_BARRIER", "BARRIER_PLACES")
+#: Barriers of a block: their number, and where they begin in its slot; the number of that of its cluster.
+BARRIERS, CLUSTER_BARRIER = _numbers("BARRIERS", "CLUSTER_BARRIER")
 SLOT_BARRIERS: Final = SLOT["barriers"]
 BARRIER: Final = _STRUCTS["tw_barrier"].offsets
 #: What instructions of one barrier do, as bits.

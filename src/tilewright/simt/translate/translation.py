@@ -92,18 +92,12 @@ def _reading(module: tree.Module, name: str) -> Iterator[None]:
 
 
 def _check_directives(module: tree.Module, function: tree.Function, launch: LaunchClass) -> None:
-    """Refuse blocks that a kernel is not made for, and clusters.
+    """Refuse blocks that a kernel is not made for.
 
-    Source: PTX ISA, 11.4 (performance-tuning directives) and 11.6 (cluster dimension directives).
+    Source: PTX ISA, 11.4 (performance-tuning directives).
     """
     where = f"{module.path}:{function.ptx_line}: '{function.name}'"
     directives = function.directives
-    cluster = math.prod(directives.get(".reqnctapercluster", ()))
-    if cluster > 1:
-        raise PtxError(
-            f"{where} must be launched without clusters, which the machine does not have (got .reqnctapercluster of "
-            f"{cluster} blocks); compile it without __cluster_dims__"
-        )
     most = math.prod(directives.get(".maxntid", ()) or (launch.threads,))
     if launch.threads > most:
         raise LaunchError(

@@ -171,7 +171,7 @@ def test_a_kernel_that_reads_y_and_z_runs_in_one_dimension():
         (".maxntid 64, 1, 1", 96, r"at most 64 threads a block, as its .maxntid says \(got 96\)"),
         (".maxntid 8, 8", (33, 2), "at most 64 threads"),
         (".reqntid 32, 2", 64, r"blocks of \(32, 2, 1\) threads, as its .reqntid says \(got \(64, 1, 1\)\)"),
-        (".explicitcluster\n.reqnctapercluster 2, 1, 1", 32, "without clusters.*of 2 blocks"),
+        (".explicitcluster\n.reqnctapercluster 2, 1, 1", 32, "the grid must be a multiple of the cluster"),
     ],
 )
 def test_blocks_that_a_kernel_is_not_made_for(directive, block, message):

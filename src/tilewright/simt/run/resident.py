@@ -1,0 +1,56 @@
+"""Memory of the blocks that are at work: those of a cluster lie together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tilewright.simt.run.arena import Arena
+from tilewright.simt.run.job import Job
+from tilewright.simt.run.observed import Observed
+from tilewright.simt.translate import state
+from tilewright.simt.translate.code import LANES
+from tilewright.simt.translate.layout import align_up
+
+
+class Resident:
+    """Memory of the resident blocks of one cluster: their slots' records, shared and local arenas, warps' records.
+
+    Attributes
+    ----------
+    records : array of uint64
+        A row for each block, in the order of their ranks.
+    """
+
+    def __init__(self, job: Job, observed: Observed, blocks: int, warps: int) -> None:
+        translation = job.ready.translation
+        self.records = np.zeros((blocks, state.SLOT_BYTES // 8), np.uint64)
+        self._shared = Arena(((blocks - 1) << state.RANK_SHIFT) + max(job.shared_bytes, 16))
+        self._warp_bytes = translation.warp_bytes * warps
+        self._local_bytes = align_up(translation.layout.local_bytes, 16) * LANES * warps
+        self._kept = [self._place(observed, rank) for rank in range(blocks)]
+
+    def _place(self, observed: Observed, rank: int) -> tuple[Any, ...]:
+        """Fill a block's record; what it points to."""
+        local, area = Arena(max(self._local_bytes, 16)), observed.area()
+        table, warps = observed.table(area), np.zeros(self._warp_bytes + 64, np.uint8)
+        start = rank << state.RANK_SHIFT
+        values = {
+            "shared": self._shared.address + start,
+            "shared_start": start,
+            "arena": self._shared.address,
+            "cluster": self.address,
+            "local": local.address,
+            "warp_records": align_up(warps.ctypes.data, 64),
+            "observed": table.ctypes.data,
+            "observed_area": area.ctypes.data,
+        }
+        for name, value in values.items():
+            self.records[rank, state.SLOT[name] // 8] = value
+        return local, area, table, warps
+
+    @property
+    def address(self) -> int:
+        """Host address of the first record."""
+        return self.records.ctypes.data
