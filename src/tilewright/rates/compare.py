@@ -3,7 +3,9 @@
 Times of two runs differ by more than the samples of one: the host was busier, its clock lower. So where both sweeps
 have a steady peer that took turns with a contender, what is compared is the contender's time over the peer's in each
 turn. A busy host may slow the peer alone, so the contender's own time must have changed too, by however little. Without
-a steady peer times are compared by themselves; of those that others disturbed, the quicker half.
+a steady peer times are compared by themselves; of those that others disturbed, the quicker half. What others disturb
+stays so for many turns, in one sweep and not in the other, which no interval over turns shows: then only a slowdown
+beyond what such times differ by counts.
 
 The ratio of new to old is the median of all ratios of a new turn to an old one, with its distribution-free confidence
 interval. All points together are wrong with the probability `WRONG`: each has its share of it.
@@ -28,7 +30,7 @@ from tilewright.rates.record import Kind, Point, Rate, Sweep
 Verdict = Literal["slower", "faster", "same", "unclear", "wrong", "failed"]
 #: How likely it may be that any of the points is called slower or faster and is not.
 WRONG = 0.01
-#: A slowdown that counts; and of flagged times without a yardstick, which differ by up to a seventh by themselves.
+#: A slowdown that counts; and of flagged times, which differ by up to a seventh by themselves.
 THRESHOLD, DISTURBED_THRESHOLD = 0.05, 0.25
 #: Relative difference of predicted times that is none: they are sums of floats.
 _EXACT = 1e-9
@@ -115,19 +117,18 @@ def _judged(old: Rate, new: Rate, sticks: tuple[Rate, Rate] | None, threshold: f
         ratio = new.seconds / old.seconds
         changed: Verdict = "same" if abs(ratio - 1) <= _EXACT else "slower" if ratio > 1 else "faster"
         return Compared(old, new, ratio, ratio, ratio, changed)
+    flagged = any(rate.flags for rate in (old, new))
+    bound = 1 + (max(threshold, DISTURBED_THRESHOLD) if flagged else threshold)
     if sticks is not None and _paired(old, sticks[0]) and _paired(new, sticks[1]):
-        return _beside(old, new, sticks, threshold, wrong)
-    if not any(rate.flags for rate in (old, new)):
-        found = interval(old.samples, new.samples, wrong)
-        return Compared(old, new, *found, _verdict(found, 1 + threshold))
-    found = interval(_quicker(old), _quicker(new), wrong)
-    return Compared(old, new, *found, _verdict(found, 1 + max(threshold, DISTURBED_THRESHOLD)))
+        return _beside(old, new, sticks, bound, wrong)
+    found = interval(_quicker(old), _quicker(new), wrong) if flagged else interval(old.samples, new.samples, wrong)
+    return Compared(old, new, *found, _verdict(found, bound))
 
 
-def _beside(old: Rate, new: Rate, sticks: tuple[Rate, Rate], threshold: float, wrong: float) -> Compared:
+def _beside(old: Rate, new: Rate, sticks: tuple[Rate, Rate], bound: float, wrong: float) -> Compared:
     """Compare times over those of a yardstick."""
     found = interval(_divided(old, sticks[0]), _divided(new, sticks[1]), wrong)
-    verdict, alone = _verdict(found, 1 + threshold), interval(_quicker(old), _quicker(new), wrong)
+    verdict, alone = _verdict(found, bound), interval(_quicker(old), _quicker(new), wrong)
     if (verdict == "slower" and alone[1] <= 1) or (verdict == "faster" and alone[2] >= 1):
         verdict = "unclear"  # only the yardstick's time differs
     return Compared(old, new, *found, verdict, sticks[0].point.contender)

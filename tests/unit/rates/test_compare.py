@@ -98,6 +98,17 @@ def test_of_times_that_others_disturbed_the_quicker_half_counts_from_a_quarter()
     assert verdicts(compare(sweep(disturbed(1.0, 1)), sweep(disturbed(1.5, 2)), 0.6)) == ["same"]
 
 
+def test_beside_a_yardstick_too_a_disturbed_change_counts_from_a_quarter() -> None:
+    old = sweep(measured(times(1.0, 1)), measured(times(2.0, 2), "numpy"))
+
+    def new(factor: float, *flags: str) -> Sweep:
+        return sweep(replace(measured(times(factor, 3)), flags=flags), measured(times(2.0, 4), "numpy"))
+
+    assert verdicts(compare(old, new(1.15))) == ["slower"]
+    assert verdicts(compare(old, new(1.15, "disturbed"))) == ["same"]
+    assert verdicts(compare(old, new(1.5, "disturbed"))) == ["slower"]
+
+
 def test_sweeps_of_other_counts_of_samples_are_compared() -> None:
     old = sweep(measured(times(1.0, 1)), measured(times(2.0, 2), "numpy"))
     new = sweep(measured(times(1.0, 3, count=30)), measured(times(2.0, 4, count=30), "numpy"))
