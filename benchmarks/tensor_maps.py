@@ -1,4 +1,4 @@
-"""Wild tensor maps cannot hurt the process: random fields, copied by both ways in 1 to 5 dimensions.
+"""Wild tensor maps cannot hurt the process: random fields, copied both ways in 1 to 5 dimensions, as boxes and pixels.
 
 A kernel is given 128 bytes of the machine's own layout with random addresses, strides, extents and boxes. For each: it
 ran or gave a TilewrightError, and no byte changed around its arenas.
@@ -23,6 +23,11 @@ from tilewright.simt.translate.state import GLOBAL_BASE, TENSOR_MAGIC, TENSOR_MA
 
 SHARED_BYTES, AXES, LIMIT_SECONDS = 32768, 5, 0.5
 LOAD = "cp.async.bulk.tensor.{rank}d.shared::cluster.global.mbarrier::complete_tx::bytes [%s], [%m, {{{at}}}], [%o];"
+IMAGES = (
+    "cp.async.bulk.tensor.{rank}d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%s], [%m, {{{at}}}], "
+    "[%o], {{{offsets}}};"
+)
+PIXELS = "cp.async.bulk.tensor.{rank}d.global.shared::cta.im2col_no_offs.bulk_group [%m, {{{at}}}], [%s];"
 STORE = "cp.async.bulk.tensor.{rank}d.global.shared::cta.bulk_group [%m, {{{at}}}], [%s];"
 KERNEL = """
 .version 8.7
@@ -46,13 +51,14 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     draw = random.Random(options.seed)
-    kernels = [program(copy, rank) for copy in (LOAD, STORE) for rank in range(1, AXES + 1)]
+    kernels = [(program(copy, rank), rank, False) for copy in (LOAD, STORE) for rank in range(1, AXES + 1)]
+    kernels += [(program(copy, rank), rank, True) for copy in (IMAGES, PIXELS) for rank in range(3, AXES + 1)]
     outcomes: Counter[str] = Counter()
     changed = 0
     for _ in range(options.count):
-        number = draw.randrange(len(kernels))
+        kernel, rank, images = draw.choice(kernels)
         with watched() as watch:
-            outcomes[outcome(kernels[number], record(draw, number % AXES + 1))] += 1
+            outcomes[outcome(kernel, record(draw, rank, images=images))] += 1
             changed += watch.changed()
     rows = [(name, f"{count:,}") for name, count in outcomes.most_common()]
     caption = f"{changed} bytes outside the arenas changed."
@@ -61,9 +67,10 @@ def main() -> None:
 
 
 def program(copy: str, rank: int) -> Program:
-    """A kernel of one copy, at corner (0, 1, 2 ...)."""
-    at = ", ".join(map(str, range(rank)))
-    return Program.from_ptx(KERNEL.format(bytes=SHARED_BYTES, copy=copy.format(rank=rank, at=at)))
+    """A kernel of one copy, at corner (0, 1, 2 ...), with offsets 65535, 1, 1."""
+    at, offsets = ", ".join(map(str, range(rank))), ", ".join(("65535", "1", "1")[: max(rank - 2, 0)])
+    text = copy.format(rank=rank, at=at, offsets=offsets)
+    return Program.from_ptx(KERNEL.format(bytes=SHARED_BYTES, copy=text))
 
 
 def outcome(kernel: Program, record: Any) -> str:
@@ -75,7 +82,7 @@ def outcome(kernel: Program, record: Any) -> str:
     return "ran"
 
 
-def record(draw: random.Random, rank: int) -> Any:
+def record(draw: random.Random, rank: int, *, images: bool) -> Any:
     """A tensor map of which most fields could be right."""
     made = np.zeros((), TENSOR_MAP_RECORD)
     made["magic"], made["rank"] = TENSOR_MAGIC, rank if draw.random() < 0.95 else wild(draw, 32)
@@ -89,6 +96,9 @@ def record(draw: random.Random, rank: int) -> Any:
         made["extents"][axis] = draw.choice((1, 4, 64, 1000, wild(draw, 32)))
     for axis in range(AXES - 1):
         made["strides"][axis] = draw.choice((16, 64, 1024, wild(draw, 64)))
+    if images != (draw.random() < 0.05):
+        made["pixels"] = draw.choice((1, 7, 100, 1024, 1025, 65535))
+        made["low"], made["high"] = ([draw.choice((0, -1, -9, 2, 32767, -32768)) for _ in range(3)] for _ in range(2))
     near = GLOBAL_BASE + draw.randrange(0, 2 * SHARED_BYTES, 16)
     made["address"] = draw.choice((near, GLOBAL_BASE + 4096, GLOBAL_BASE - 16, wild(draw, 64)))
     return made

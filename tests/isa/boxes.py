@@ -44,9 +44,10 @@ over: ret;
 def box_of(
     array: np.ndarray, corner: tuple[int, ...], box: tuple[int, ...], steps: tuple[int, ...], fill: float
 ) -> np.ndarray:
-    """The elements of a box, one by one."""
-    found = np.full(box, fill, array.dtype)
-    for place in np.ndindex(box):
+    """The elements of a box, one by one, of which every so manieth is there."""
+    counts = tuple(-(-extent // step) for extent, step in zip(box, steps, strict=True))
+    found = np.full(counts, fill, array.dtype)
+    for place in np.ndindex(counts):
         at = tuple(c + p * s for c, p, s in zip(corner, place, steps, strict=True))
         if all(0 <= x < extent for x, extent in zip(at, array.shape, strict=True)):
             found[place] = array[at]

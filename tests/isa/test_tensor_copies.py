@@ -43,13 +43,14 @@ def test_the_address_of_a_parameter_survives_32_bits():
 
 
 def test_steps_and_nans():
-    array = np.random.default_rng(3).standard_normal((40, 64)).astype(np.float32)
-    out = np.zeros(SHARED_BYTES, np.uint8)
-    program = Program.from_ptx(load_text(2, (10, 30), 16 * 8 * 4))
-    launch(program, 1, 64, (TensorMap(array, (16, 8), steps=(2, 5), fill="nan"), out))
-    found = out[: 16 * 8 * 4].view(np.float32).reshape(16, 8)
-    assert np.array_equal(found, box_of(array, (10, 30), (16, 8), (2, 5), np.nan), equal_nan=True)
+    array = np.random.default_rng(3).standard_normal((9, 40, 64)).astype(np.float32)
+    out, box, steps = np.zeros(SHARED_BYTES, np.uint8), (4, 16, 8), (3, 5, 1)
+    program = Program.from_ptx(load_text(3, (1, 30, 60), 2 * 4 * 8 * 4))
+    launch(program, 1, 64, (TensorMap(array, box, steps=steps, fill="nan"), out))
+    found = out[: 2 * 4 * 8 * 4].view(np.float32).reshape(2, 4, 8)
+    assert np.array_equal(found, box_of(array, (1, 30, 60), box, steps, np.nan), equal_nan=True)
     assert set(found.view(np.uint32)[np.isnan(found)]) == {0x7FFFFFFF}
+    assert not np.isnan(found).all()
 
 
 @pytest.mark.parametrize("case", ["1d", "2d", "2d-64", "2d-128", "edges", "before", "3d", "5d"])

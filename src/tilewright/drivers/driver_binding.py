@@ -6,14 +6,14 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from tilewright.drivers import allocations, contexts, modules, streams
+from tilewright.drivers import allocations, contexts, modules, streams, tensor_maps
 from tilewright.drivers.gpu import DriverError, EndedError, SimulatedGpu
 from tilewright.drivers.launching import driver_error
 
 #: Every driver call that the simulated GPU answers, by name.
 CALLS: dict[str, Callable[..., Any]] = {
     name: function
-    for subject in (contexts, allocations, streams, modules)
+    for subject in (contexts, allocations, streams, modules, tensor_maps)
     for name, function in vars(subject).items()
     if name.startswith("cu") and getattr(function, "__module__", "") == subject.__name__
 }

@@ -158,6 +158,7 @@ class SimulatedGpu:
         self.libraries: dict[int, Library] = {}
         self.registered: dict[int, Registered] = {}
         self.host_visible: dict[int, int] = {}  # address -> bytes: pinned and managed memory
+        self.tensors: set[int] = set()  # addresses of tensors that maps were made of
         self.outstanding = Outstanding()
         self.kernel_limits: dict[tuple[int, str], int] = {}  # most dynamic shared memory, where it was set
         self.primary_retained = 0

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
+from tilewright.drivers import tensor_maps
 from tilewright.drivers.compile_errors import add_line
 from tilewright.drivers.current import DRIVER
 from tilewright.drivers.driver_binding import Binding
@@ -35,6 +36,7 @@ from tilewright.programs.optional import require
 from tilewright.simt.observer import Observer
 from tilewright.waiting import announced
 
+_BINDINGS = "cuda.bindings.driver"  # of which programs call what numba-cuda has no function for
 _PURPOSE = "Running programs on the simulated GPU"
 _DISPATCHER = "numba.cuda.dispatcher"
 _NRT = "numba.cuda.memory_management.nrt"
@@ -73,9 +75,11 @@ class Finalizers:
 def rows(gpu: SimulatedGpu, finalizers: Finalizers) -> Sequence[Row]:
     """The table for one simulated GPU."""
     launcher, lines = Launcher(gpu), Lines()
+    driver = Binding(gpu)
     return (
         *(_watching_rows() if gpu.host_races else ()),
-        (DRIVER, "binding", Binding(gpu)),
+        (DRIVER, "binding", driver),
+        *((_BINDINGS, name, getattr(driver, name)) for name in vars(tensor_maps) if name.startswith("cu")),
         (DRIVER, "Linker", Linker),
         (DRIVER, "ObjectCode", ObjectCode),
         (DRIVER, "ExperimentalDevice", functools.partial(Device, gpu)),

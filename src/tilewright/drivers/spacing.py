@@ -84,6 +84,7 @@ def _spaced(gpu: SimulatedGpu, arguments: Sequence[Any]) -> list[_Spaced]:
     twice = {id(a) for i, a in enumerate(arguments) if type(a) is np.ndarray and any(b is a for b in arguments[:i])}
     suited = {id(a): a for a in arguments if _suits(gpu, a) and id(a) not in twice}
     spans = [(_span(a), a) for a in arguments if hasattr(a, "__array_interface__") or _is_device(a)]
+    spans += [((start, start + 1), None) for start in gpu.tensors]  # copies by a map find only the tensor itself
     alone = [a for a in suited.values() if not any(b is not a and _overlap(_span(a), span) for span, b in spans)]
     return [_with_gaps(gpu, a) for a in alone]
 

@@ -6,23 +6,25 @@ Source: CUDA driver API, cuTensorMapEncodeTiled, whose rules hold here; PTX ISA,
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
+from tilewright.gpu.map_encoding import (
+    AXES_MOST,
+    BOX_MOST,
+    STEP_MOST,
+    STRIDE_MOST,
+    SWIZZLES,
+    TYPES,
+    UNIT_BYTES,
+    Encoding,
+)
 from tilewright.programs.arguments import ArrayShape, array_shape
 from tilewright.programs.host_arrays import ArrayParameter
-from tilewright.simt.translate.state import TENSOR_MAGIC, TENSOR_MAP_RECORD
-
-#: Bytes across which 16-byte units are exchanged; 0 for none.
-SWIZZLES: Final = (0, 32, 64, 128)
-_AXES_MOST, _BOX_MOST, _STEP_MOST, _UNIT_BYTES = 5, 256, 8, 16
-_STRIDE_MOST = 1 << 40
-#: What fills all of an element outside the tensor: zeros, or a NaN by its bytes. Source: CUtensorMapFloatOOBfill.
-_NANS: Final = {2: 0x7FFF7FFF7FFF7FFF, 4: 0x7FFFFFFF7FFFFFFF, 8: 0x7FFFFFFFFFFFFFFF}
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +42,7 @@ class TensorMap(ArrayParameter):
     swizzle : {0, 32, 64, 128}, optional
         Bytes of shared memory across which units of 16 bytes are exchanged. The box is at most that wide.
     steps : sequence of int, optional
-        Distances between the elements that are copied, 1 to 8 on each axis.
+        Of the box, only every so manieth element is copied, 1 to 8 on each axis; on the last, 1.
     fill : {"zeros", "nan"}, optional
         What elements outside the array are read as.
 
@@ -68,23 +70,23 @@ class TensorMap(ArrayParameter):
     def __post_init__(self) -> None:
         """Check the rules, so that a launch cannot break them."""
         given = array_shape(self.array)
-        if given is None or not 1 <= len(given.shape) <= _AXES_MOST or 0 in given.shape or not _is_plain(given.dtype):
+        if given is None or not 1 <= len(given.shape) <= AXES_MOST or 0 in given.shape or not _is_plain(given.dtype):
             came = type(self.array).__name__ if given is None else f"{given.dtype.str} of shape {given.shape}"
             raise ArgumentTypeError(
-                f"`array` must have 1 to {_AXES_MOST} dimensions, none empty, and numbers of 1, 2, 4 or 8 bytes in the "
+                f"`array` must have 1 to {AXES_MOST} dimensions, none empty, and numbers of 1, 2, 4 or 8 bytes in the "
                 f"host's byte order (got {came}); reshape or convert it"
             )
         rank, size = len(given.shape), given.dtype.itemsize
-        object.__setattr__(self, "box", _extents("box", self.box, rank, _BOX_MOST))
-        object.__setattr__(self, "steps", _extents("steps", self.steps or (1,) * rank, rank, _STEP_MOST))
+        object.__setattr__(self, "box", _extents("box", self.box, rank, BOX_MOST))
+        object.__setattr__(self, "steps", _extents("steps", self.steps or (1,) * rank, rank, STEP_MOST))
         _check_strides(given)
         row_bytes = self.box[-1] * size
-        if self.swizzle not in SWIZZLES or row_bytes % _UNIT_BYTES or row_bytes > (self.swizzle or _BOX_MOST * size):
+        if self.swizzle not in SWIZZLES or row_bytes % UNIT_BYTES or row_bytes > (self.swizzle or BOX_MOST * size):
             raise ArgumentValueError(
-                f"`box[-1]` must be a multiple of {_UNIT_BYTES} bytes, and no longer than the swizzle, one of "
+                f"`box[-1]` must be a multiple of {UNIT_BYTES} bytes, and no longer than the swizzle, one of "
                 f"{SWIZZLES} (got {row_bytes} bytes, swizzle {self.swizzle!r}); choose another box or swizzle"
             )
-        if self.fill not in ("zeros", "nan") or (self.fill == "nan" and given.dtype.kind != "f"):
+        if self.fill not in ("zeros", "nan") or (self.fill == "nan" and (given.dtype.kind != "f" or size == 1)):
             raise ArgumentValueError(
                 f"`fill` must be 'zeros', or 'nan' for floats (got {self.fill!r} for {given.dtype}); leave it out"
             )
@@ -94,40 +96,107 @@ class TensorMap(ArrayParameter):
 
         Raises ArgumentValueError: the address is no multiple of 16 bytes.
         """
-        if address % _UNIT_BYTES:
+        if address % UNIT_BYTES:
             raise ArgumentValueError(
-                f"`array` must begin at a multiple of {_UNIT_BYTES} bytes on the device (got {address:#x}); copy it"
+                f"`array` must begin at a multiple of {UNIT_BYTES} bytes on the device (got {address:#x}); copy it"
             )
+        return self.encoding(address).encoded()
+
+    def encoding(self, address: int) -> Encoding:
+        """What the 128 bytes say, for an array at a device's address."""
         given = array_shape(self.array)
         assert given is not None, "checked when it was made"
-        rank, size = len(given.shape), given.dtype.itemsize
-        record = np.zeros((), TENSOR_MAP_RECORD)
-        record["address"], record["rank"], record["element_bytes"], record["magic"] = address, rank, size, TENSOR_MAGIC
-        record["strides"][: rank - 1] = given.strides[-2::-1]
-        record["extents"][:rank], record["box"][:rank] = given.shape[::-1], self.box[::-1]
-        record["steps"][:rank], record["units"] = self.steps[::-1], max(self.swizzle, _UNIT_BYTES) // _UNIT_BYTES
-        record["filler"] = _NANS[size] if self.fill == "nan" else 0
-        return record.tobytes()
+        name = given.dtype.name.upper()  # the driver's names are NumPy's, where it has the type
+        return Encoding(
+            name if name in TYPES else f"UINT{8 * given.dtype.itemsize}", address,
+            given.shape[::-1], given.strides[-2::-1], self.box[::-1], self.steps[::-1], self.swizzle,
+            self.fill == "nan",
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class ImageMap(ArrayParameter):
+    """A tensor map of images, for copies of pixels (`im2col`): an argument as :class:`TensorMap` is one.
+
+    Parameters
+    ----------
+    array : array of 3 to 5 dimensions
+        Images, then one to three axes of places, then channels; rules are those of `TensorMap`.
+    channels, pixels : int
+        What one copy moves: at most 256 channels of at most 1,024 pixels.
+    low, high : sequence of int
+        Corners of the box of places from which pixels are taken, from an image's first and last pixel on: -1 and 1 go
+        one pixel beyond. One number for each axis of places.
+    swizzle, steps, fill
+        As those of `TensorMap`; of steps one for each axis of the array.
+
+    Raises
+    ------
+    ArgumentValueError, ArgumentTypeError
+        A rule is broken.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> images = np.zeros((2, 8, 8, 16), np.float16)
+    >>> ImageMap(images, channels=16, pixels=32, low=(-1, -1), high=(-1, -1)).pixels
+    32
+    """
+
+    shape = (16,)
+
+    array: npt.NDArray[Any]
+    channels: int
+    pixels: int
+    low: tuple[int, ...]
+    high: tuple[int, ...]
+    swizzle: int = 0
+    steps: tuple[int, ...] = ()
+    fill: str = "zeros"
+
+    def __post_init__(self) -> None:
+        """Check the rules, so that a launch cannot break them."""
+        rank = len(getattr(self.array, "shape", ()))
+        TensorMap(self.array, (1,) * (rank - 1) + (self.channels,), self.swizzle, self.steps, self.fill)
+        for name, given in (("low", self.low), ("high", self.high)):
+            object.__setattr__(self, name, _extents(name, given, max(rank - 2, 0), 1 << 15, -(1 << 15)))
+        object.__setattr__(self, "pixels", *_extents("pixels", (self.pixels,), 1, 1 << 10))
+        if rule := self._encoding(0).broken_rule():
+            raise ArgumentValueError(f"ImageMap: {rule}; choose others")
+
+    def _encoding(self, address: int) -> Encoding:
+        whole = TensorMap(self.array, (1,) * (len(self.array.shape) - 1) + (self.channels,), self.swizzle, self.steps)
+        return replace(
+            whole.encoding(address), nans=self.fill == "nan", low=self.low[::-1], high=self.high[::-1],
+            pixels=self.pixels,
+        )  # fmt: skip
+
+    def encoded(self, address: int) -> bytes:
+        """The 128 bytes, for an array at a device's address.
+
+        Raises ArgumentValueError: the address is no multiple of 16 bytes.
+        """
+        return self._encoding(address).encoded()
 
 
 def _is_plain(dtype: np.dtype[Any]) -> bool:
     return dtype.isnative and not dtype.hasobject and dtype.itemsize in (1, 2, 4, 8)
 
 
-def _extents(name: str, given: Any, rank: int, most: int) -> tuple[int, ...]:
+def _extents(name: str, given: Any, rank: int, most: int, least: int = 1) -> tuple[int, ...]:
     """A number for each axis."""
     whole = isinstance(given, Sequence) and all(isinstance(x, int | np.integer) for x in given)
-    if not whole or len(given) != rank or not all(1 <= x <= most for x in given):
+    if not whole or len(given) != rank or not all(least <= x <= most for x in given):
         raise ArgumentValueError(
-            f"`{name}` must be {rank} whole numbers from 1 to {most}, one an axis (got {given!r}); give one for each"
+            f"`{name}` must be {rank} whole numbers from {least} to {most}, one an axis (got {given!r}); give them"
         )
     return tuple(int(x) for x in given)
 
 
 def _check_strides(given: ArrayShape) -> None:
     inner = given.shape[-1] == 1 or given.strides[-1] == given.dtype.itemsize
-    if not inner or not all(0 <= x < _STRIDE_MOST and x % _UNIT_BYTES == 0 for x in given.strides[:-1]):
+    if not inner or not all(0 <= x < STRIDE_MOST and x % UNIT_BYTES == 0 for x in given.strides[:-1]):
         raise ArgumentValueError(
-            f"`array.strides` must be multiples of {_UNIT_BYTES} bytes, and one element along the last axis (got "
+            f"`array.strides` must be multiples of {UNIT_BYTES} bytes, and one element along the last axis (got "
             f"{given.strides}); copy it with padding"
         )

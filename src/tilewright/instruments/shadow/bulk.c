@@ -171,11 +171,8 @@ void tw_shadow_tensor(TW_WHERE, uint32_t mask, char *const *maps, const int32_t 
         const uint32_t size = box.map.element_bytes;
         for (uint64_t number = 0; number < tw_box_rows(&box); number++) {
             const struct tw_box_row its = tw_box_row(&box, number);
-            const bool apart = box.map.steps[0] > 1;
-            for (uint32_t i = its.first; i < its.end; i = apart ? i + 1 : its.end) {
-                const uint64_t at = tw_box_place(&box, &its, i);
-                judge_bytes(&me, at, at + (apart ? 1 : its.end - i) * size, how);
-            }
+            const uint64_t at = tw_box_place(&box, &its, its.first);
+            judge_bytes(&me, at, at + (uint64_t)(its.end - its.first) * size, how);
         }
     }
 }

@@ -1,36 +1,55 @@
 """Copies of boxes of a tensor between global and shared memory, done when they are issued.
 
 Source: PTX ISA, section 9.7.9.27 (cp.async.bulk.tensor). A tensor map's coordinates stand behind it, in its brackets.
+Pixels of images (im2col) are shifted by offsets, which are the same for all of them.
 """
 
 from __future__ import annotations
 
 import functools
 
-from tilewright.simt.isa.table import Table
+from tilewright.simt.isa.table import Form, Table
 
 rows = Table()
 
-_AXES = "1d 2d 3d 4d 5d"
+
+def _offsets(form: Form) -> dict[str, int]:
+    """One for each axis between channels and the number of the image."""
+    return {"offsets": int(form["dim"][0]) - 2}
+
+
 _copy = functools.partial(
     rows.placed,
     section="9.7.9.27",
     kind="tensor",
     cost="memory",
     fixed=3,
-    dim=_AXES,
+    dim="1d 2d 3d 4d 5d",
     types={"mask": "b16", "policy": "b64"},
-    note="coordinates stand in the brackets of the tensor map; tiles, without im2col",
+    note="coordinates stand in the brackets of the tensor map",
 )
+_images = functools.partial(
+    rows.placed,
+    section="9.7.9.27",
+    kind="tensor",
+    cost="memory",
+    fixed=3,
+    dim="3d 4d 5d",
+    types={"mask": "b16", "policy": "b64", "offsets": "b16"},
+    counts=_offsets,
+    note="a map of images; it may not be one of boxes",
+)
+_PLACES = "shared::cluster shared::cta"
 
 for _hint, _policy in ("", ""), (".L2::cache_hint", ", policy"):
     for _multicast, _mask in ("", ""), (".multicast::cluster", ", mask"):
-        _copy(
-            f"cp.async.bulk.tensor.dim.place.global{{.tile}}.mbarrier::complete_tx::bytes{_multicast}{_hint} "
-            f"[to], [tensor], [object]{_mask}{_policy};",
-            place="shared::cluster shared::cta",
-        )
+        _head, _tail = "cp.async.bulk.tensor.dim.place.global", f".mbarrier::complete_tx::bytes{_multicast}{_hint}"
+        _copy(f"{_head}{{.tile}}{_tail} [to], [tensor], [object]{_mask}{_policy};", place=_PLACES)
+        _images(f"{_head}.im2col{_tail} [to], [tensor], [object], offsets{_mask}{_policy};", place=_PLACES)
+    _copy(f"cp.async.bulk.tensor.dim.global.shared::cta{{.tile}}.bulk_group{_hint} [tensor], [from]{_policy};")
     _copy(
-        f"cp.async.bulk.tensor.dim.global.shared::cta{{.tile}}.bulk_group{_hint} [tensor], [from]{_policy};",
+        f"cp.async.bulk.tensor.dim.global.shared::cta.im2col_no_offs.bulk_group{_hint} [tensor], [from]{_policy};",
+        dim="3d 4d 5d",
     )
     _copy(f"cp.async.bulk.prefetch.tensor.dim.L2.global{{.tile}}{_hint} [tensor]{_policy};")
+    _images(f"cp.async.bulk.prefetch.tensor.dim.L2.global.im2col{_hint} [tensor], offsets{_policy};")

@@ -107,9 +107,10 @@ class Diagnosis:
             about |= {"fault": mbarrier_faults.fault_of(kind), "summary": f"`{site.opcode}`: {text}"}
             return KernelError(f"{name}: `{site.opcode}` {at}: {text}", **about)
         if kind == state.TENSOR_MAP:
-            text = "the tensor map must be one of as many dimensions, as tilewright.gpu.tensor_maps makes it " + (
-                f"(got one of {field('fault_other')})" if field("fault_got") else "(got other bytes)"
-            )
+            images = " of images" if "im2col" in site.opcode else ""
+            text = f"the tensor map must be one{images} of as many dimensions, as tilewright.gpu.tensor_maps makes it "
+            came = ("other bytes", f"one of {field('fault_other')}", f"one of images, of {field('fault_other')}")
+            text += f"(got {came[field('fault_got')]})"
             about |= {"fault": "tensor map", "summary": f"`{site.opcode}`: {text}"}
             return KernelError(f"{name}: `{site.opcode}` {at}: {text}", **about)
         lanes = field("fault_lanes").bit_count()

@@ -111,6 +111,12 @@ enum {
 
     // Of a tensor map. Source: PTX ISA, 5.5.1 (tensors have 1 to 5 dimensions).
     TW_TENSOR_AXES = 5,
+    TW_IMAGE_AXES = 3,  // at most: width, height and depth, between channels and the number of the image
+
+    // What a copy of a tensor does, as bits.
+    TW_TENSOR_STORES = 1,
+    TW_TENSOR_IMAGES = 2,  // by a map of images
+
     TW_TENSOR_MAGIC = 1953525108,
 
     TW_PRINT_ARGUMENT_BYTES = 256,
@@ -256,19 +262,24 @@ struct tw_warp {
     struct tw_point points[];
 };
 
-// A tensor map, 128 bytes that kernels cannot read. The innermost axis comes first.
+// A tensor map, 128 bytes that kernels cannot read. The innermost axis comes first. Where `pixels` is not 0 it is one of
+// images, whose pixels are copied one after the other from a box of places: `low` and `high` are the box's corners, from
+// the image's first and last pixel on, and the first extent of `box` has the channels.
 struct tw_tensor_map {
     uint64_t address;
     uint64_t strides[4];   // bytes, of all axes but the innermost
     uint64_t filler;       // what elements outside are read as, over and over
     uint32_t extents[TW_TENSOR_AXES];
     uint32_t box[TW_TENSOR_AXES];
-    uint16_t steps[TW_TENSOR_AXES];  // between elements that are copied
+    uint16_t steps[TW_TENSOR_AXES];  // of a box, only every so manieth element is copied; the innermost is not looked at
     uint16_t units;        // of 16 bytes that a swizzle exchanges: 1 (none), 2, 4 or 8
     uint32_t rank;
     uint32_t element_bytes;
     uint32_t magic;
-    uint32_t spare[3];
+    int16_t low[TW_IMAGE_AXES];
+    int16_t high[TW_IMAGE_AXES];
+    uint16_t pixels;
+    uint16_t type;  // of its elements, as the driver numbers them
 };
 
 // One line that a lane prints, as Python reads it from the print buffer.

@@ -7,7 +7,7 @@
 #include "boxes.h"
 #include "runtime.h"
 
-enum { UNIT_BYTES = 16, ROW_BYTES_MOST = 2048, BOX_ALIGNMENT = 128 };
+enum { UNIT_BYTES = 16, ROW_BYTES_MOST = 2048, BOX_ALIGNMENT = 128, BOX_MOST = 256, STEP_MOST = 8, PIXELS_MOST = 1024 };
 
 struct copy {
     struct tw_context *context;
@@ -76,7 +76,7 @@ static bool move_whole(const struct copy *c, uint64_t start, char *row)
 static bool move_elements(const struct copy *c, const struct tw_box_row *where, char *row)
 {
     const uint32_t bytes = c->box.map.element_bytes;
-    if (c->box.map.steps[0] == 1 && where->first == 0 && where->end == c->box.map.box[0])
+    if (where->first == 0 && where->end == c->box.map.box[0])
         return move_whole(c, tw_box_place(&c->box, where, 0) - c->base, row);
     for (uint32_t i = where->first; i < where->end; i++) {
         const uint64_t at = tw_box_place(&c->box, where, i) - c->base;
@@ -108,15 +108,17 @@ static bool copy_row(const struct copy *c, uint64_t number)
     return false;
 }
 
-static bool is_map(const struct tw_tensor_map *map, uint32_t rank)
+static bool is_map(const struct tw_tensor_map *map, uint32_t rank, bool images)
 {
     bool good = map->magic == TW_TENSOR_MAGIC && map->rank == rank && rank <= TW_TENSOR_AXES;
+    good = good && images == (map->pixels > 0) && map->pixels <= PIXELS_MOST && (!images || rank >= 3);
     good = good && (map->units == 1 || map->units == 2 || map->units == 4 || map->units == 8);
     good = good && (map->element_bytes == 1 || map->element_bytes == 2 || map->element_bytes == 4 ||
                     map->element_bytes == 8);
     good = good && map->box[0] * map->element_bytes % UNIT_BYTES == 0;
     for (uint32_t axis = 0; good && axis < rank; axis++)
-        good = map->box[axis] >= 1 && map->box[axis] <= 256 && map->steps[axis] >= 1 && map->steps[axis] <= 8;
+        good = map->box[axis] >= 1 && map->box[axis] <= BOX_MOST && map->steps[axis] >= 1 &&
+               map->steps[axis] <= STEP_MOST;
     return good;
 }
 
@@ -137,20 +139,21 @@ static bool copy_box(struct copy *c, uint32_t *bytes)
 }
 
 // The lanes of a mask each copy a box: where its map lies, where it lies in shared memory, and its corner, an array of 32
-// for each axis. Leaves how many bytes each box has. `base` is the device address of global memory's first byte.
+// for each axis, and behind them, of images, offsets. Leaves how many bytes each box has. `base` is the device address of global memory's first byte.
 bool tw_tensor_copy(struct tw_context *context, const struct tw_warp *warp, uint32_t site, uint32_t mask, char *shared,
                     char *const *maps, const uint64_t *places, const int32_t *corners, uint32_t *bytes, uint32_t rank,
-                    uint32_t stores, uint64_t base)
+                    uint32_t does, uint64_t base)
 {
     for (uint32_t left = mask; left; left = tw_other_lanes(left)) {
         struct copy c = {.context = context, .warp = warp, .shared = shared, .site = site, .base = base};
         const struct tw_tensor_map *map = &c.box.map;
-        c.stores = stores != 0;
+        c.stores = (does & TW_TENSOR_STORES) != 0;
         c.lane = tw_first_lane(left);
         c.place = places[c.lane];
         c.box = tw_box_of(maps[c.lane], corners, c.lane, rank);
-        if (!is_map(map, rank)) {
-            tw_blame(context, warp, site, 1u << c.lane, TW_TENSOR_MAP, map->magic == TW_TENSOR_MAGIC, map->rank);
+        if (!is_map(map, rank, (does & TW_TENSOR_IMAGES) != 0)) {
+            const uint32_t got = map->magic == TW_TENSOR_MAGIC ? 1 + (map->pixels > 0) : 0;
+            tw_blame(context, warp, site, 1u << c.lane, TW_TENSOR_MAP, got, map->rank);
             return true;
         }
         if (copy_box(&c, bytes + c.lane))
@@ -179,12 +182,6 @@ static struct pieces pieces_of(const struct tw_box *box, uint64_t number)
 // The address of a row's piece of `bytes`, by number; 0 where there is none.
 static uint64_t piece(const struct tw_box *box, uint64_t number, uint32_t bytes, uint32_t which)
 {
-    if (box->map.steps[0] > 1) {
-        const struct tw_box_row row = tw_box_row(box, number);
-        const uint32_t size = box->map.element_bytes, element = which / size;
-        const bool is_there = bytes == 1 && element >= row.first && element < row.end;
-        return is_there ? tw_box_place(box, &row, element) + which % size : 0;
-    }
     const struct pieces all = pieces_of(box, number);
     uint64_t at = all.first + which, end = all.head;
     if (bytes > 1)
@@ -201,8 +198,7 @@ uint32_t tw_tensor_pieces(char *const *maps, const int32_t *corners, uint32_t la
                           uint64_t *done, uint64_t *addresses)
 {
     const struct tw_box box = tw_box_of(maps[lane], corners, lane, rank);
-    const uint32_t row_bytes = tw_box_row_bytes(&box), edges = 2 * UNIT_BYTES;
-    const uint32_t each = bytes > 1 ? row_bytes / UNIT_BYTES : box.map.steps[0] > 1 ? row_bytes : edges;
+    const uint32_t each = bytes > 1 ? tw_box_row_bytes(&box) / UNIT_BYTES : 2 * UNIT_BYTES;
     const uint64_t most = tw_box_rows(&box) * each;
     uint32_t found = 0, count = 0;
     for (; *done < most && count < TW_LANES; (*done)++) {

@@ -71,6 +71,8 @@ MBARRIER_DROPS, MBARRIER_EXPECTS, MBARRIER_NO_COMPLETION = _numbers(
     "MBARRIER_DROPS", "MBARRIER_EXPECTS", "MBARRIER_NO_COMPLETION"
 )
 (TENSOR_MAP, TENSOR_MAGIC) = _numbers("TENSOR_MAP", "TENSOR_MAGIC")
+#: What a copy of a tensor does, as bits.
+TENSOR_STORES, TENSOR_IMAGES = _numbers("TENSOR_STORES", "TENSOR_IMAGES")
 TENSOR_MAP_RECORD: Final = _STRUCTS["tw_tensor_map"].dtype
 #: What a product of a warpgroup does, as bits, by their names in `records.h`.
 _DOES: Final = "keeps half negates_a negates_b across_a across_b integers bits saturates"

@@ -1,4 +1,4 @@
-"""Copies of boxes that tensor maps describe: each lane that runs copies one, and its mbarrier hears of the bytes."""
+"""Copies of boxes and pixels that tensor maps describe: each lane that runs copies one, and tells its mbarrier."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from tilewright.simt.translate.code import LANES, Value
 from tilewright.simt.translate.emitter import Emitter
 from tilewright.simt.translate.generic import access_pointers
 from tilewright.simt.translate.graph import Op
-from tilewright.simt.translate.state import GLOBAL_BASE
+from tilewright.simt.translate.state import GLOBAL_BASE, TENSOR_IMAGES, TENSOR_STORES
 
 #: Words of 64 bits of a tensor map that are checked to be in memory; it is as aligned as they are.
 _CHECKED = 8
 #: Of a box in shared memory, in bytes.
 _BOX_ALIGNMENT = 128
 #: Where arguments lie in scratch memory, in 64-bit slots of all lanes: the first two are an mbarrier's.
+_AXES_MOST = 5
 _MAPS, _PLACES, _BYTES, _CORNERS = 2, 3, 4, 5
 
 
@@ -40,9 +41,12 @@ def emit_copy(emitter: Emitter, op: Op) -> None:
             f"{emitter.module.path}:{item.ptx_line}: '{item.name}' takes {rank} coordinates in braces behind the "
             f"tensor map (got {len(corner)})"
         )
-    for axis, coordinate in enumerate(corner):
+    given = item.operands[3] if form.row.counts else None
+    offsets = given.items if isinstance(given, tree.Vector) else (tree.Immediate(0),) * (_AXES_MOST - 2)
+    for axis, coordinate in enumerate((*corner, *offsets)):
         slot = f"getelementptr i8, ptr %lanes.scratch, i64 {_CORNERS * 8 * LANES + axis * 4 * LANES}"
-        code.store(code.splat(emitter.read(coordinate, "s32")), code.op(slot, "ptr").text)
+        number = emitter.read(coordinate, "s32" if axis < rank else "b16")
+        code.store(code.splat(code.resize(number, "i32", signed=False)), code.op(slot, "ptr").text)
     maps = mbarriers.scratch(emitter, _MAPS, _map_pointers(emitter, op, tensor))
     base, offset, _ = resolve(emitter, item, shared, "shared")
     access = Access(op, "shared", base, offset, 1, "b64", not stores, True)
@@ -51,7 +55,8 @@ def emit_copy(emitter: Emitter, op: Op) -> None:
     sizes, corners = (code.op(mbarriers.slot(x), "ptr") for x in (_BYTES, _CORNERS))
     site = _sites(emitter, item, stores=stores)
     where = ("ptr %context", "ptr %warp", f"i32 {site}", emitter.mask, "ptr %shared", maps, places)
-    rest = (corners, sizes, f"i32 {rank}", f"i32 {int(stores)}", f"i64 {GLOBAL_BASE}")
+    does = TENSOR_STORES * stores + TENSOR_IMAGES * (form.has("im2col") or form.has("im2col_no_offs"))
+    rest = (corners, sizes, f"i32 {rank}", f"i32 {does}", f"i64 {GLOBAL_BASE}")
     mbarriers.or_fault(emitter, "tw_tensor_copy", *where, *rest)
     if not stores:
         number = code.op(f"load <{LANES} x i32>, {sizes}, align 64", "i32", LANES)

@@ -1,0 +1,177 @@
+// What kernels of tensor cores share: copies of tiles of A and B to shared memory that run ahead of the products, matrices
+// read from there, and sums written to C. For compute capability 8.0 and newer.
+
+#pragma once
+
+// Elements in 16 bytes, the most that a thread copies at once.
+template <typename T>
+constexpr int CHUNK = 16 / sizeof(T);
+
+__device__ inline unsigned shared_address(const void *place) {
+    return (unsigned)__cvta_generic_to_shared(place);
+}
+
+// Begins to copy SIZE bytes, of which the first `bytes` are read and the others 0.
+template <int SIZE>
+__device__ inline void copy_async(unsigned to, const void *from, int bytes) {
+    if (SIZE == 16) {
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(__cvta_generic_to_global(from)),
+                     "r"(bytes)
+                     : "memory");
+    } else {
+        asm volatile("cp.async.ca.shared.global [%0], [%1], %3, %2;" ::"r"(to), "l"(__cvta_generic_to_global(from)),
+                     "r"(bytes), "n"(SIZE)
+                     : "memory");
+    }
+}
+
+// Copies a chunk of a row, of which `left` elements are before the row's end, to shared memory; the others are 0.
+// Elements of rows that are not at multiples of 16 bytes go one by one, or, where these have less than the 4 bytes that an
+// asynchronous copy needs, through registers.
+template <typename T>
+__device__ inline void copy_chunk(T *to, const T *from, int left, bool wide) {
+    constexpr int COUNT = CHUNK<T>, SIZE = sizeof(T);
+    if (wide) {
+        copy_async<16>(shared_address(to), from, SIZE * min(max(left, 0), COUNT));
+        return;
+    }
+    if constexpr (SIZE >= 4) {
+        const unsigned there = shared_address(to);
+#pragma unroll
+        for (int i = 0; i < COUNT; ++i) {
+            copy_async<SIZE>(there + SIZE * i, i < left ? from + i : from, i < left ? SIZE : 0);
+        }
+    } else {
+        __align__(16) T values[COUNT];
+#pragma unroll
+        for (int i = 0; i < COUNT; ++i) {
+            values[i] = i < left ? from[i] : T(0.0f);
+        }
+        *reinterpret_cast<uint4 *>(to) = *reinterpret_cast<const uint4 *>(values);
+    }
+}
+
+// What one of THREADS copies of tiles of ROWS x COLUMNS: a chunk of a row, and of every STEP-th row from there. Where
+// chunks lie in their rows must repeat itself after PERIOD rows.
+template <typename T, int ROWS, int COLUMNS, int THREADS, int PERIOD>
+struct TileCopy {
+    enum { CHUNKS = COLUMNS / CHUNK<T>, STEP = THREADS / CHUNKS };
+    static_assert(ROWS * CHUNKS % THREADS == 0, "a step must load whole tiles");
+    static_assert(STEP % PERIOD == 0, "a thread's chunks must be swizzled alike");
+
+    const int row = threadIdx.x / CHUNKS;
+    const int column = threadIdx.x % CHUNKS * CHUNK<T>;
+    const T *from;
+    const long long leading;
+    const bool wide;
+    T *to;
+
+    // Copies from `array`, whose rows are `leading` elements apart, beginning `first` elements behind its start, to where
+    // `place(row, chunk)` says that a chunk lies in a tile of `tiles`.
+    template <typename Place>
+    __device__ TileCopy(const T *array, long long first, int leading, T (*tiles)[ROWS * COLUMNS], Place place)
+        : from(array + first + (long long)row * leading + column), leading(leading),
+          wide(reinterpret_cast<size_t>(array) % 16 == 0 && leading % CHUNK<T> == 0),
+          to(&tiles[0][place(row, column / CHUNK<T>)]) {}
+
+    // Begins to copy a tile to a stage, and goes on by `step` elements; of the array, `rows` and `columns` are left from
+    // the tile's first element. `copy` may be another function than copy_chunk.
+    template <typename Copy>
+    __device__ void begin(int stage, int rows, int columns, long long step, Copy copy) {
+#pragma unroll
+        for (int y = 0; y < ROWS; y += STEP) {
+            const int left = row + y < rows ? columns - column : 0;
+            copy(to + stage * (ROWS * COLUMNS) + y * COLUMNS, from + y * leading, left, wide);
+        }
+        from += step;
+    }
+
+    __device__ void begin(int stage, int rows, int columns, long long step) {
+        begin(stage, rows, columns, step, copy_chunk<T>);
+    }
+};
+
+// Runs `multiply(stage)` for each step of BK from `first` to `end`, with the copies of STAGES - 1 further steps under way:
+// `load(start, stage)` begins those of one step.
+template <int BK, int STAGES, typename Load, typename Multiply>
+__device__ inline void pipeline(int first, int end, Load load, Multiply multiply) {
+    auto load_step = [&](int start, int stage) {
+        if (start < end) {
+            load(start, stage);
+        }
+        asm volatile("cp.async.commit_group;" ::: "memory");  // an empty one too, so that groups are counted as steps
+    };
+#pragma unroll
+    for (int stage = 0; stage < STAGES - 1; ++stage) {
+        load_step(first + stage * BK, stage);
+    }
+    int reading = 0, writing = STAGES - 1;
+    for (int start = first; start < end; start += BK) {
+        asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2) : "memory");
+        __syncthreads();  // all copies of this step are there, and all have read the tiles of the one before
+        load_step(start + (STAGES - 1) * BK, writing);
+        multiply(reading);
+        reading = reading + 1 == STAGES ? 0 : reading + 1;
+        writing = writing + 1 == STAGES ? 0 : writing + 1;
+    }
+}
+
+// Four matrices of 8 rows of 16 bytes from shared memory; lane l gives the address of row l % 8 of matrix l / 8.
+__device__ inline void load_matrices(unsigned (&to)[4], unsigned row) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                 : "r"(row)
+                 : "memory");
+}
+
+// The same, each 8 x 8 pairs of bytes, transposed.
+__device__ inline void load_transposed(unsigned (&to)[4], unsigned row) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                 : "r"(row)
+                 : "memory");
+}
+
+// Whether two neighbours of a row can be written at once.
+template <typename T>
+__device__ inline bool in_pairs(const T *array, int leading) {
+    return reinterpret_cast<size_t>(array) % (2 * sizeof(T)) == 0 && leading % 2 == 0;
+}
+
+// Writes two neighbouring elements of a row, of which `left` are before its end: at once where the row allows it.
+template <typename T>
+__device__ inline void store_pair(T *to, int left, bool wide, T first, T second) {
+    struct alignas(2 * sizeof(T)) Pair {
+        T first, second;
+    };
+    if (wide && left > 1) {
+        *reinterpret_cast<Pair *>(to) = {first, second};
+        return;
+    }
+    if (left > 0) {
+        to[0] = first;
+    }
+    if (left > 1) {
+        to[1] = second;
+    }
+}
+
+// Writes a block's tile of C, from sums of fragments of 16 x 8 by warps that own ROWS x COLUMNS of them: a lane has two neighbours
+// of row lane / 4 of each fragment, and of row lane / 4 + 8.
+template <int BM, int BN, typename T, int ROWS, int COLUMNS>
+__device__ inline void store_tile(T *c, int m, int n, int ldc, const float (&sums)[ROWS][COLUMNS][4]) {
+    constexpr int ACROSS = BN / (8 * COLUMNS);  // warps
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const int y = blockIdx.y * BM + warp / ACROSS * (16 * ROWS) + lane / 4;
+    const int x = blockIdx.x * BN + warp % ACROSS * (8 * COLUMNS) + lane % 4 * 2;
+    const bool wide = in_pairs(c, ldc);
+#pragma unroll
+    for (int i = 0; i < 2 * ROWS; ++i) {
+        T *to = c + (long long)(y + 8 * i) * ldc + x;
+#pragma unroll
+        for (int j = 0; j < COLUMNS; ++j) {
+            const float *pair = &sums[i / 2][j][i % 2 * 2];
+            store_pair(to + 8 * j, y + 8 * i < m ? n - x - 8 * j : 0, wide, T(pair[0]), T(pair[1]));
+        }
+    }
+}
