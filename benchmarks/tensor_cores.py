@@ -32,6 +32,7 @@ FORMS = {
     "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32": (4, 4, 2, 4),
     "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32": (4, 4, 2, 4),
     "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32": (4, 4, 2, 4),
+    "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32": (4, 4, 2, 4),
 }
 
 

@@ -5,6 +5,9 @@
 #include "products.h"
 #include "runtime.h"
 
+void tw_mma_by_rules(const struct tw_tensor_rule *rules, uint32_t *results, const uint32_t *sources, uint32_t a_format,
+                     uint32_t b_format, uint32_t k, uint32_t half);
+
 // An instruction whose matrices lie in memory.
 struct product {
     const struct tw_tensor_rule *rules;
@@ -101,6 +104,55 @@ static bool is_quick(const struct product *p)
     return rule->way == TW_FUSED && rule->group % (CHUNKS * 32 / (int32_t)element_bits(p->a_format)) == 0;
 }
 
+// -- products of 8 bits by instructions of float16: `by_halves` of the plain form, all results at once ----------------
+
+// Two neighbours of the four elements in each word as float16, which all of them are.
+static words in_halves(words bits, struct format format)
+{
+    const words first = bits & 0xff, second = bits >> 8 & 0xff, nan = (words){0} + 0x7fff;
+    if (format.specials == HAS_INFINITY)  // e5m2 is the upper half of a float16
+        return first << 8 | second << 24;
+    words low = half_bits((floats)values_of(first, format)), high = half_bits((floats)values_of(second, format));
+    low = (words)chosen((integers)((first & 0x7f) == 0x7f), (integers)nan, (integers)low);
+    high = (words)chosen((integers)((second & 0x7f) == 0x7f), (integers)nan, (integers)high);
+    return low | high << 16;
+}
+
+static void convert(uint32_t *to, const uint32_t *from, uint32_t count, uint32_t number, uint32_t shift)
+{
+    for (uint32_t i = 0; i < count; i += 16) {
+        const words pair = in_halves(words_at(from + i) >> shift, format_of(number));
+        __builtin_memcpy(to + i, &pair, sizeof pair);
+    }
+}
+
+// The sums of two results, rounded to nearest.
+static void add_all(uint32_t *results, const uint32_t *c, const uint32_t *sums, bool half)
+{
+    for (uint32_t i = 0; i < COLUMNS * ROWS && !half; i += 16) {
+        const floats sum = (floats)words_at(c + i) + (floats)words_at(sums + i);
+        const integers found = chosen((integers)(sum != sum), (integers){0} + 0x7fffffff, (integers)sum);
+        __builtin_memcpy(results + i, &found, sizeof found);
+    }
+    for (uint32_t i = 0; i < COLUMNS * ROWS / 2 && half; i++)
+        results[i] = added(c[i] & 0xffff, sums[i] & 0xffff, true) | added(c[i] >> 16, sums[i] >> 16, true) << 16;
+}
+
+static void halves_results(const struct product *p)
+{
+    enum { A_WORDS = ROWS * 8, B_WORDS = COLUMNS * 8, C_WORDS = ROWS * COLUMNS };
+    const uint32_t in_a = ROWS * p->k / 4, in_b = COLUMNS * p->k / 4;
+    ALIGNED uint32_t sources[A_WORDS + B_WORDS + C_WORDS];
+    ALIGNED uint32_t sums[C_WORDS] = {0};
+    for (uint32_t shift = 0; shift < 32; shift += 16) {
+        convert(sources, p->a, in_a, p->a_format, shift);
+        convert(sources + in_a, p->b, in_b, p->b_format, shift);
+        __builtin_memcpy(sources + in_a + in_b, sums, sizeof sums);
+        tw_mma_by_rules(p->rules, sums, sources, TW_F16, TW_F16, p->k / 2, p->half);
+    }
+    add_all(p->d, p->c, sums, p->half);
+}
+
 // m16n8k4 to m16n8k32. Registers of A, B and C follow each other in `sources`.
 void tw_mma_by_rules(const struct tw_tensor_rule *rules, uint32_t *results, const uint32_t *sources, uint32_t a_format,
                      uint32_t b_format, uint32_t k, uint32_t half)
@@ -117,6 +169,10 @@ void tw_mma_by_rules(const struct tw_tensor_rule *rules, uint32_t *results, cons
             quick_results(&p, format_of(a_format), format_of(b_format), true, false);
         else
             quick_results(&p, format_of(a_format), format_of(b_format), false, false);
+        return;
+    }
+    if (p.rules[a_format].way == TW_HALVES) {
+        halves_results(&p);
         return;
     }
     for (uint32_t row = 0; row < ROWS; row++)

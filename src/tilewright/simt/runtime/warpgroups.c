@@ -60,16 +60,16 @@ static uint32_t swizzled(const struct matrix *m, uint32_t offset)
     return offset ^ (line & (m->units - 1)) * UNIT_BYTES;
 }
 
-static uint32_t loaded(struct matrix *m, uint32_t offset, uint32_t bytes)
+// A unit of 16 bytes, which swizzles keep together; zeros where it lies outside.
+static void load_unit(struct matrix *m, uint32_t offset, void *unit)
 {
     const uint32_t at = swizzled(m, offset);
-    uint32_t value = 0;
-    if (at + bytes > m->limit) {
-        m->outside = at + 1;
-        return 0;
+    if (at + UNIT_BYTES <= m->limit) {
+        __builtin_memcpy(unit, m->shared + at, UNIT_BYTES);
+        return;
     }
-    __builtin_memcpy(&value, m->shared + at, bytes);
-    return value;
+    m->outside = at + 1;
+    __builtin_memset(unit, 0, UNIT_BYTES);
 }
 
 // Where four bytes along k of a line lie, before they are swizzled.
@@ -88,19 +88,18 @@ static uint32_t offset_across(const struct matrix *m, uint32_t line, uint32_t k)
     return m->start + line / wide * by_line + line % wide * 2 + k / LINES * by_step + k % LINES * pitch;
 }
 
-// Four bytes along k of a line.
-static uint32_t chunk_of(struct matrix *m, uint32_t line, uint32_t chunk)
-{
-    if (!m->across)
-        return loaded(m, offset_along(m, line, chunk), 4);
-    return loaded(m, offset_across(m, line, 2 * chunk), 2) | loaded(m, offset_across(m, line, 2 * chunk + 1), 2) << 16;
-}
-
-// A register of a fragment: lane l has chunk l % 4 of line l / 4.
+// A register of a fragment: lane l has chunk l % 4 of line l / 4. Four chunks are a unit along k; across, eight lines are.
 static void fill(struct matrix *m, uint32_t *lanes, uint32_t line, uint32_t chunk, uint32_t flips)
 {
+    uint16_t steps[2 * CHUNKS][LINES] __attribute__((aligned(64)));
+    for (uint32_t i = 0; i < LINES && !m->across; i++)
+        load_unit(m, offset_along(m, line + i, chunk), lanes + i * CHUNKS);
+    for (uint32_t k = 0; k < 2 * CHUNKS && m->across; k++)
+        load_unit(m, offset_across(m, line, 2 * chunk + k), steps[k]);
     for (uint32_t lane = 0; lane < TW_LANES; lane++) {
-        lanes[lane] = chunk_of(m, line + lane / CHUNKS, chunk + lane % CHUNKS) ^ flips;
+        const uint32_t first = lane % CHUNKS * 2, its = lane / CHUNKS;
+        const uint32_t word = m->across ? steps[first][its] | (uint32_t)steps[first + 1][its] << 16 : lanes[lane];
+        lanes[lane] = word ^ flips;
     }
 }
 
