@@ -135,9 +135,11 @@ void tw_shadow_bulk(TW_WHERE, uint32_t mask, const uint64_t *targets, const uint
         if (!from || told)
             judge(&me, from ? me.launch->base + origin : origin, TW_READS, from);
         struct tw_bulk *bulk = follow(&me, barriers ? target : origin);
+        uint32_t how = bulk && !to ? TW_WRITES | TW_IS_COPY : TW_WRITES;
+        if (sides & TW_COMBINES)
+            how = TW_READS | TW_WRITES | TW_IS_STRONG;
         if (!to || told)
-            judge(&me, to ? me.launch->base + target : target, bulk && !to ? TW_WRITES | TW_IS_COPY : TW_WRITES,
-                  to);
+            judge(&me, to ? me.launch->base + target : target, how, to);
         if (!barriers && bulk)
             hold_source(&me, bulk);
         if (barriers && bulk)

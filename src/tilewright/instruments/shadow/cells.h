@@ -87,6 +87,7 @@ enum {
     TW_FROM_GLOBAL = 1,
     TW_TO_GLOBAL = 2,
     TW_IS_TENSOR = 4,  // of which the bytes are not told
+    TW_COMBINES = 8,   // reads and writes what it copies to, element by element
 
     // The mbarriers of a block that are followed, and W of their bytes.
     TW_WATCHED_MAX = 64,

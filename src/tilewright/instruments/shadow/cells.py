@@ -55,7 +55,7 @@ MBARRIER_AGAIN, MBARRIER_STALE, MBARRIER_PARITY = _numbers("MBARRIER_AGAIN", "MB
 
 #: What is done to an mbarrier, and how.
 MAKES, ENDS, COUNTS, ARRIVES, TESTS = _numbers("MAKES", "ENDS", "COUNTS", "ARRIVES", "TESTS")
-FROM_GLOBAL, TO_GLOBAL, IS_TENSOR = _numbers("FROM_GLOBAL", "TO_GLOBAL", "IS_TENSOR")
+FROM_GLOBAL, TO_GLOBAL, IS_TENSOR, COMBINES = _numbers("FROM_GLOBAL", "TO_GLOBAL", "IS_TENSOR", "COMBINES")
 RELAXED, OF_PARITY, EXPECTS, OF_COPIES = _numbers("RELAXED", "OF_PARITY", "EXPECTS", "OF_COPIES")
 #: Bytes of a block's mbarriers, and of what its warps know through them.
 WATCHED_MAX: Final = _CELLS.numbers["TW_WATCHED_MAX"]

@@ -14,6 +14,8 @@ _PARTS = (*(bitcode(Path(__file__).with_name(name)) for name in _FILES), *access
 _CHANGE = CFunction("tw_shadow_mbarrier", EventKind.MBARRIER, _PARTS)
 _BULK = CFunction("tw_shadow_bulk", EventKind.BULK, _PARTS)
 _TENSOR = CFunction("tw_shadow_tensor", EventKind.TENSOR, _PARTS)
+#: How a copy accesses what it combines with: each element is atomic.
+_COMBINES = cells.READS | cells.WRITES | cells.STRONG
 #: Events with one handler each.
 _PLAIN = {
     EventKind.EXIT: "tw_shadow_mbarrier_exit",
@@ -68,10 +70,10 @@ def handler(site: Site) -> Handler | None:
         return Handler(_PRODUCTS[site.kind], needs=_PARTS) if site.kind in _PRODUCTS else None
     if site.kind is EventKind.BULK:
         sides = cells.TO_GLOBAL if form.has("bulk_group") else cells.FROM_GLOBAL if form.has("global") else 0
-        sides |= cells.IS_TENSOR * form.has("tensor")
+        sides |= cells.IS_TENSOR * form.has("tensor") | cells.COMBINES * bool(form["op"])
         return _BULK.handler(f"tw.memory.bulk.{sides}", [f"i32 {sides}"])
     if site.kind is EventKind.TENSOR:
-        does = cells.WRITES if site.access == "store" else cells.READS
+        does = {"store": cells.WRITES, "load": cells.READS}.get(site.access, _COMBINES)
         return _TENSOR.handler(f"tw.memory.tensor.{does}", [f"i32 {does}"])
     # copies whose arrival takes one more than the mbarrier expects leave its count as it is
     nothing = form.has("async") and not form.has("noinc")

@@ -35,6 +35,7 @@ MODULES = (
     "barrier",
     "mbarrier",
     "bulk",
+    "reductions",
     "cluster",
     "warp",
     "shuffle",

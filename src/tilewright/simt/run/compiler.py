@@ -25,6 +25,7 @@ _RUNTIME = (
     "tw_blame",
     "tw_bulk_outside",
     "tw_bulk_move",
+    "tw_bulk_combine",
     "tw_mbarrier_init",
     "tw_mbarrier_inval",
     "tw_mbarrier_expect",

@@ -107,10 +107,7 @@ class Diagnosis:
             about |= {"fault": mbarrier_faults.fault_of(kind), "summary": f"`{site.opcode}`: {text}"}
             return KernelError(f"{name}: `{site.opcode}` {at}: {text}", **about)
         if kind == state.TENSOR_MAP:
-            images = " of images" if "im2col" in site.opcode else ""
-            text = f"the tensor map must be one{images} of as many dimensions, as tilewright.gpu.tensor_maps makes it "
-            came = ("other bytes", f"one of {field('fault_other')}", f"one of images, of {field('fault_other')}")
-            text += f"(got {came[field('fault_got')]})"
+            text = _tensor_map_text(site.opcode, field("fault_got"), field("fault_other"))
             about |= {"fault": "tensor map", "summary": f"`{site.opcode}`: {text}"}
             return KernelError(f"{name}: `{site.opcode}` {at}: {text}", **about)
         lanes = field("fault_lanes").bit_count()
@@ -204,6 +201,14 @@ class Diagnosis:
         """The source position in a library that a site's own calls; "" where it is of none."""
         inner = self.launch.program.inner_lines.get(site.ptx_line, "")
         return inner if site.source and inner != site.source else ""
+
+
+def _tensor_map_text(opcode: str, got: int, rank: int) -> str:
+    """The rule that a tensor map broke, and which map came."""
+    images = " of images" if "im2col" in opcode else ""
+    came = ("other bytes", f"one of {rank}", f"one of images, of {rank}", "elements of a type without the operation")
+    made = "as tilewright.gpu.tensor_maps makes it"
+    return f"the tensor map must be one{images} of as many dimensions, {made} (got {came[got]})"
 
 
 def _access_error(

@@ -1,5 +1,6 @@
 // Bulk copies: each lane that runs moves its own bytes, when the copy is issued.
 
+#include "combining.h"
 #include "runtime.h"
 
 enum { UNIT = 16 };  // bytes of which places and sizes are multiples
@@ -42,5 +43,17 @@ void tw_bulk_move(uint32_t mask, char *to, const uint64_t *places, const char *f
         for (uint32_t i = 0; i < bytes[lane]; i++)
             if (masks[lane] >> i % UNIT & 1)
                 target[i] = origin[i];
+    }
+}
+
+// Combine the lanes' elements of memory with others.
+void tw_bulk_combine(uint32_t mask, char *to, const uint64_t *places, const char *from, const uint64_t *origins,
+                     const uint32_t *bytes, uint32_t operation, uint32_t type)
+{
+    const uint32_t each = tw_element_bytes(type);
+    for (uint32_t left = mask; left; left = tw_other_lanes(left)) {
+        const uint32_t lane = tw_first_lane(left);
+        for (uint32_t at = 0; at < bytes[lane]; at += each)
+            tw_combine(to + places[lane] + at, from + origins[lane] + at, operation, type);
     }
 }

@@ -116,6 +116,25 @@ enum {
     // What a copy of a tensor does, as bits.
     TW_TENSOR_STORES = 1,
     TW_TENSOR_IMAGES = 2,  // by a map of images
+    TW_TENSOR_OPERATION_SHIFT = 2,  // the operation, where elements of memory are combined with others
+
+    // Types of elements, as the driver numbers those of tensors, and operations on them; 0 is none.
+    TW_UINT32 = 2,
+    TW_INT32 = 3,
+    TW_UINT64 = 4,
+    TW_INT64 = 5,
+    TW_FLOAT16 = 6,
+    TW_FLOAT32 = 7,
+    TW_FLOAT64 = 8,
+    TW_BFLOAT16 = 9,
+    TW_ADD = 1,
+    TW_MIN = 2,
+    TW_MAX = 3,
+    TW_INC = 4,
+    TW_DEC = 5,
+    TW_AND = 6,
+    TW_OR = 7,
+    TW_XOR = 8,
 
     TW_TENSOR_MAGIC = 1953525108,
 

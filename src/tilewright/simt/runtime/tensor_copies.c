@@ -5,6 +5,7 @@
 // 9.7.9.27 (cp.async.bulk.tensor); CUDA driver API, cuTensorMapEncodeTiled.
 
 #include "boxes.h"
+#include "combining.h"
 #include "runtime.h"
 
 enum { UNIT_BYTES = 16, ROW_BYTES_MOST = 2048, BOX_ALIGNMENT = 128, BOX_MOST = 256, STEP_MOST = 8, PIXELS_MOST = 1024 };
@@ -19,6 +20,7 @@ struct copy {
     uint32_t site;    // of its side in shared memory; that in global memory follows
     uint32_t lane;
     uint32_t row_bytes;
+    uint32_t operation;  // 0 where elements are replaced
     bool stores;
 };
 
@@ -76,14 +78,16 @@ static bool move_whole(const struct copy *c, uint64_t start, char *row)
 static bool move_elements(const struct copy *c, const struct tw_box_row *where, char *row)
 {
     const uint32_t bytes = c->box.map.element_bytes;
-    if (where->first == 0 && where->end == c->box.map.box[0])
+    if (!c->operation && where->first == 0 && where->end == c->box.map.box[0])
         return move_whole(c, tw_box_place(&c->box, where, 0) - c->base, row);
     for (uint32_t i = where->first; i < where->end; i++) {
         const uint64_t at = tw_box_place(&c->box, where, i) - c->base;
         if (is_outside(c, at, bytes))
             return fault(c, c->site + 1, at, 1);
         char *global = c->context->global_base + at;
-        if (c->stores)
+        if (c->operation)
+            tw_combine(global, row + i * bytes, c->operation, c->box.map.type);
+        else if (c->stores)
             __builtin_memcpy(global, row + i * bytes, bytes);
         else
             __builtin_memcpy(row + i * bytes, global, bytes);
@@ -138,6 +142,16 @@ static bool copy_box(struct copy *c, uint32_t *bytes)
     return false;
 }
 
+// Whether elements of the map's type can be combined so, where they lie.
+static bool combines(const struct copy *c)
+{
+    const struct tw_tensor_map *map = &c->box.map;
+    bool aligned = map->address % map->element_bytes == 0;
+    for (uint32_t axis = 0; axis + 1 < map->rank; axis++)
+        aligned = aligned && map->strides[axis] % map->element_bytes == 0;
+    return aligned && tw_combines(c->operation, map->type) && tw_element_bytes(map->type) == map->element_bytes;
+}
+
 // The lanes of a mask each copy a box: where its map lies, where it lies in shared memory, and its corner, an array of 32
 // for each axis, and behind them, of images, offsets. Leaves how many bytes each box has. `base` is the device address of global memory's first byte.
 bool tw_tensor_copy(struct tw_context *context, const struct tw_warp *warp, uint32_t site, uint32_t mask, char *shared,
@@ -148,12 +162,17 @@ bool tw_tensor_copy(struct tw_context *context, const struct tw_warp *warp, uint
         struct copy c = {.context = context, .warp = warp, .shared = shared, .site = site, .base = base};
         const struct tw_tensor_map *map = &c.box.map;
         c.stores = (does & TW_TENSOR_STORES) != 0;
+        c.operation = does >> TW_TENSOR_OPERATION_SHIFT;
         c.lane = tw_first_lane(left);
         c.place = places[c.lane];
         c.box = tw_box_of(maps[c.lane], corners, c.lane, rank);
         if (!is_map(map, rank, (does & TW_TENSOR_IMAGES) != 0)) {
             const uint32_t got = map->magic == TW_TENSOR_MAGIC ? 1 + (map->pixels > 0) : 0;
             tw_blame(context, warp, site, 1u << c.lane, TW_TENSOR_MAP, got, map->rank);
+            return true;
+        }
+        if (c.operation && !combines(&c)) {
+            tw_blame(context, warp, site, 1u << c.lane, TW_TENSOR_MAP, 3, map->rank);
             return true;
         }
         if (copy_box(&c, bytes + c.lane))

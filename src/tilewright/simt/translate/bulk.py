@@ -15,7 +15,7 @@ from tilewright.simt.translate.code import LANES, Value
 from tilewright.simt.translate.emitter import Emitter
 from tilewright.simt.translate.graph import Op
 from tilewright.simt.translate.mbarriers import emit_completion, or_fault, scratch, slot
-from tilewright.simt.translate.state import GLOBAL_BASE
+from tilewright.simt.translate.state import ELEMENT_TYPES, GLOBAL_BASE, OPERATIONS
 
 #: Bytes of which places and sizes are multiples.
 UNIT = 16
@@ -32,6 +32,7 @@ class Side:
     access: Access
     offsets: Value
     slot: str  #: The offsets in scratch memory, as an argument.
+    action: str = ""  #: Where it is neither a load nor a store.
 
 
 def emit(emitter: Emitter, op: Op) -> None:
@@ -41,8 +42,9 @@ def emit(emitter: Emitter, op: Op) -> None:
         emitter.mask = code.and_(outer, _here(emitter, op))
     size = emitter.read(op.sources[2], "u32")
     bytes_ = scratch(emitter, _BYTES, size)
-    to_global = form.has("bulk_group")
-    origin = _side(emitter, op, 1, "shared" if "shared::cta" in form.name.split(".")[4:5] else "global", _ORIGIN)
+    to_global, combines = form.has("bulk_group"), bool(form["op"])
+    of_block = combines or "shared::cta" in form.name.split(".")[4:5]
+    origin = _side(emitter, op, 1, "shared" if of_block else "global", _ORIGIN)
     target = _side(emitter, op, 0, "global" if to_global else "shared", _TARGET)
     for side in (origin, target):
         _check(emitter, side, bytes_)
@@ -53,7 +55,11 @@ def emit(emitter: Emitter, op: Op) -> None:
     places += [f"ptr {arena(emitter, origin.access.space)}", origin.slot]
     if emitter.instruments:
         tell_pieces(emitter, size, origin, target)
-    code.invoke("tw_bulk_move", "void", emitter.mask, *places, bytes_, masks)
+    if combines:
+        how = f"i32 {OPERATIONS[form['op']]}", f"i32 {ELEMENT_TYPES[form['type']]}"
+        code.invoke("tw_bulk_combine", "void", emitter.mask, *places, bytes_, *how)
+    else:
+        code.invoke("tw_bulk_move", "void", emitter.mask, *places, bytes_, masks)
     if not to_global:
         emit_completion(emitter, op, op.sources[3], size)
     tell(emitter, op, _TARGET, _ORIGIN, _BYTES, counted=not to_global)
@@ -85,7 +91,7 @@ def _side(emitter: Emitter, op: Op, source: int, space: str, number: int) -> Sid
     offsets = emitter.code.splat(
         emitter.code.add(base_offset(emitter, access, base=False), emitter.code.const("i64", offset))
     )
-    return Side(access, offsets, scratch(emitter, number, offsets))
+    return Side(access, offsets, scratch(emitter, number, offsets), "atomic" if op.form["op"] and source == 0 else "")
 
 
 def _check(emitter: Emitter, side: Side, bytes_: str) -> None:
@@ -133,7 +139,7 @@ def tell_pieces(emitter: Emitter, size: Value, *sides: Side) -> None:
         for side in sides:
             start = GLOBAL_BASE if side.access.space == "global" else 0
             base = code.add(code.lane(side.offsets, lane), code.const("i64", start))
-            notify(emitter, side.access, code.add(code.splat(base), at))
+            notify(emitter, side.access, code.add(code.splat(base), at), side.action)
         after = code.add(before, code.const("i64", UNIT * LANES))
         code.put(after, done)
         return code.icmp("ult", after, of_lane)

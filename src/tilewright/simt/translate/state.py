@@ -72,7 +72,16 @@ MBARRIER_DROPS, MBARRIER_EXPECTS, MBARRIER_NO_COMPLETION = _numbers(
 )
 (TENSOR_MAP, TENSOR_MAGIC) = _numbers("TENSOR_MAP", "TENSOR_MAGIC")
 #: What a copy of a tensor does, as bits.
-TENSOR_STORES, TENSOR_IMAGES = _numbers("TENSOR_STORES", "TENSOR_IMAGES")
+TENSOR_STORES, TENSOR_IMAGES, TENSOR_OPERATION_SHIFT = _numbers(
+    "TENSOR_STORES", "TENSOR_IMAGES", "TENSOR_OPERATION_SHIFT"
+)
+#: Operations by which copies combine elements of memory with others, and the elements' types.
+OPERATIONS: Final = {name: _RECORDS.numbers[f"TW_{name.upper()}"] for name in "add min max inc dec and or xor".split()}
+_TYPES: Final = {
+    "u32": "UINT32", "b32": "UINT32", "s32": "INT32", "u64": "UINT64", "b64": "UINT64", "s64": "INT64",
+    "f16": "FLOAT16", "f32": "FLOAT32", "f64": "FLOAT64", "bf16": "BFLOAT16",
+}  # fmt: skip
+ELEMENT_TYPES: Final = {type_: _RECORDS.numbers[f"TW_{name}"] for type_, name in _TYPES.items()}
 TENSOR_MAP_RECORD: Final = _STRUCTS["tw_tensor_map"].dtype
 #: What a product of a warpgroup does, as bits, by their names in `records.h`.
 _DOES: Final = "keeps half negates_a negates_b across_a across_b integers bits saturates"

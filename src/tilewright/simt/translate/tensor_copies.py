@@ -15,7 +15,13 @@ from tilewright.simt.translate.code import LANES, Value
 from tilewright.simt.translate.emitter import Emitter
 from tilewright.simt.translate.generic import access_pointers
 from tilewright.simt.translate.graph import Op
-from tilewright.simt.translate.state import GLOBAL_BASE, TENSOR_IMAGES, TENSOR_STORES
+from tilewright.simt.translate.state import (
+    GLOBAL_BASE,
+    OPERATIONS,
+    TENSOR_IMAGES,
+    TENSOR_OPERATION_SHIFT,
+    TENSOR_STORES,
+)
 
 #: Words of 64 bits of a tensor map that are checked to be in memory; it is as aligned as they are.
 _CHECKED = 8
@@ -56,6 +62,7 @@ def emit_copy(emitter: Emitter, op: Op) -> None:
     site = _sites(emitter, item, stores=stores)
     where = ("ptr %context", "ptr %warp", f"i32 {site}", emitter.mask, "ptr %shared", maps, places)
     does = TENSOR_STORES * stores + TENSOR_IMAGES * (form.has("im2col") or form.has("im2col_no_offs"))
+    does |= OPERATIONS.get(form["op"], 0) << TENSOR_OPERATION_SHIFT
     rest = (corners, sizes, f"i32 {rank}", f"i32 {does}", f"i64 {GLOBAL_BASE}")
     mbarriers.or_fault(emitter, "tw_tensor_copy", *where, *rest)
     if not stores:
@@ -70,7 +77,8 @@ def _tell(emitter: Emitter, op: Op, box: bulk.Side, rank: int) -> None:
     """Notify instruments of the tensor's side as a whole, then of both sides piece by piece, 32 pieces at a time."""
     code, item, stores = emitter.code, op.instruction, not box.access.store
     maps, sizes, corners = (code.op(mbarriers.slot(x), "ptr") for x in (_MAPS, _BYTES, _CORNERS))
-    what = ("global", "store" if stores else "load", bulk.UNIT)
+    action = "atomic" if op.form["op"] else "store" if stores else "load"
+    what = ("global", action, bulk.UNIT)
     site = Site(EventKind.TENSOR, item.ptx_line, emitter.source_of(item), item.name, 1, *what)
     emitter.notify(site, lambda handler: f"{emitter.mask}, {maps}, {corners}, i32 {rank}")
     bulk.tell_pieces(emitter, code.op(f"load <{LANES} x i32>, {sizes}, align 64", "i32", LANES), box)
@@ -87,7 +95,8 @@ def _tell_part(emitter: Emitter, access: Access, where: tuple[str, str], rank: i
     some, told = code.label("some"), code.label("told")
     code.branch_if(code.icmp("ne", emitter.mask, code.const("i32", 0)), some, told)
     code.place(some)
-    notify(emitter, access, code.op(f"load <{LANES} x i64>, ptr %addresses, align 64", "i64", LANES))
+    addresses = code.op(f"load <{LANES} x i64>, ptr %addresses, align 64", "i64", LANES)
+    notify(emitter, access, addresses, "atomic" if access.op.form["op"] else "")
     code.branch(told)
     code.place(told)
     return code.icmp("ne", code.op(f"load i64, ptr {done}", "i64"), code.const("i64", -1))
