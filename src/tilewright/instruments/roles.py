@@ -56,6 +56,7 @@ class Deed:
     place: int  #: The mbarrier's offset in shared memory; `NOWHERE` of a copy without one.
     number: int
     lanes: int
+    after: int = 0  #: So many waits of the warp came before.
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +164,7 @@ def _role(warp: int, entries: _Entries, sites: Sequence[Site]) -> Role:
     ran: Counter[int] = Counter()
     deeds: dict[int, list[Deed]] = {}
     vain: Counter[int] = Counter()
+    after = 0
     for number, words in entries:
         site = sites[number]
         if site.kind is EventKind.RUN:
@@ -173,7 +175,8 @@ def _role(warp: int, entries: _Entries, sites: Sequence[Site]) -> Role:
             vain[site.ptx_line] += 1
             continue
         for at in range(0, len(words), _WORDS_EACH):
-            told.append(Deed(does, *words[at : at + _WORDS_EACH]))
+            told.append(Deed(does, *words[at : at + _WORDS_EACH], after))
+        after += does is Does.WAITS
     _take_off(ran, vain, sites)
     executed = {step[0]: 0 for site in sites for step in site.steps}
     for number, times in ran.items():

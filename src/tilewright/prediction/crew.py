@@ -130,13 +130,17 @@ def _waits(ptx: str) -> bool:
 def _deeds(
     code: Sequence[Instruction], path: walk.Path, role: Role, numbers: Mapping[int, int]
 ) -> npt.NDArray[np.uint32]:
-    """What the instructions of a path do, in its order: as often as the machine saw each line do something."""
+    """What the instructions of a path do, in its order: as often as the machine saw each line do something.
+
+    An instruction with a predicate does nothing where the machine saw its line do something only behind later waits.
+    """
     may = np.array([bool(opcodes.row(one.name).deed) for one in code])
     left = {line: list(reversed(told)) for line, told in role.deeds.items()}
     nothing = Deed(Does.OTHER, NOWHERE, 0, 0)
-    found = []
+    waited, found = 0, []
     for number in path[may[path]].tolist():
         told = left.get(code[number].ptx_line)
-        deed = told.pop() if told else nothing
+        deed = told.pop() if told and told[-1].after <= waited else nothing
+        waited += deed.does is Does.WAITS
         found.append((deed.does, numbers.get(deed.place, len(numbers)), deed.number, deed.lanes))
     return np.array(found, np.uint32).reshape(-1, _FIELDS)
