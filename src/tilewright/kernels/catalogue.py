@@ -181,7 +181,8 @@ def _hopper(name: str, entry: str, title: str, dtypes: tuple[str, ...], bound: B
     return Record(
         name, f"CUDA C++: {title}", "TC", "gpu", dtypes, order="tensor-core", bound=bound, cc=_HOPPER, family=True,
         limits=f"within {bound} of the exact product", notes=notes, tile=(rows, columns), block=(384, 1),
-        operands="boxes", results=(2, 64), resident=_RESIDENT, shared_bytes=stages * (rows + columns) * line_bytes + 64,
+        operands="boxes", results=(2, 64), resident=_RESIDENT, group=16,
+        shared_bytes=stages * (rows + columns) * line_bytes + 64,
         compiler=functools.partial(_cuda, f"{entry.partition('<')[0]}.cu", entry, family=True),
     )  # fmt: skip
 

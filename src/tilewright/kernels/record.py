@@ -76,6 +76,7 @@ class Record:
     #: Steps of k for each block that shares a tile of C with others, up to `MOST_SPLIT`; 0 where one takes all.
     split: int = 0
     resident: int = 0  #: Most blocks of a launch, where a block takes one tile after another.
+    group: int = 0  #: Rows of tiles that these take together: down a column of them, then along.
     shared_bytes: int = 0  #: Dynamic shared memory of a block.
     module: str = ""  #: Of a kernel of the host: where its function `multiply(a, b)` is.
     form: Literal["", "naive", "tiled", "register_tiled"] = ""  #: Of a kernel whose tile depends on the device.

@@ -37,6 +37,17 @@ class Footprint:
         return cls((shared + own, own, shared, 0, 0, 0, 0, 0))
 
     @classmethod
+    def of_groups(cls, *, rows: float, columns: float) -> Footprint:
+        """Of a product taken in groups of rows of tiles: down a column of a group, along the group, the next group.
+
+        Two groups of two rows, and three columns: four panels of A, 100 bytes each, and three of B, 10 bytes each.
+
+        >>> Footprint.of_groups(rows=100, columns=10).union((2, 3, 2))
+        430.0
+        """
+        return cls((rows + columns, rows, columns, 0, rows, rows, 0, 0))
+
+    @classmethod
     def of_neighbours(cls, grid: Extent, union: Callable[[Sequence[Extent]], float]) -> Footprint:
         """Measured at 2 x 2 x 2 blocks, by their places beside the first; `union` says what some of them have in all.
 

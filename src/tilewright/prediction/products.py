@@ -1,8 +1,9 @@
 """The time of a product by a kernel of the catalogue, at any size: counted small, then scaled.
 
 A warp of a kernel of the catalogue does the same for each tile of k. So two small products, with k and twice k, give
-the counts at any k. What the second level has to fetch follows from the shape, and from the order in which blocks start
-(:mod:`tilewright.prediction.footprint`), unless all of A and B stays in it.
+the counts at any k; of persistent blocks the first one runs at full size. What the second level has to fetch follows
+from the shape, and from the order in which blocks start (:mod:`tilewright.prediction.footprint`), unless all of A and B
+stays in it.
 """
 
 from __future__ import annotations
@@ -15,18 +16,23 @@ import numpy as np
 
 from tilewright.errors import ArgumentValueError, MissingExtraError
 from tilewright.kernels.catalogue import LaunchShape, Record
+from tilewright.kernels.record import Array
 from tilewright.machine import Gpu
+from tilewright.prediction.crew import watched
 from tilewright.prediction.deadline import Deadline
 from tilewright.prediction.footprint import Footprint
 from tilewright.prediction.launches import of_work
 from tilewright.prediction.model import Model
 from tilewright.prediction.record import Prediction
 from tilewright.prediction.workload import Workload, of_profile
-from tilewright.profiling import profile
+from tilewright.problem.dtypes import element
+from tilewright.profiling import instruments, of_run, profile
 from tilewright.profiling.counts import SECTOR_BYTES
 from tilewright.profiling.record import Profile
 from tilewright.profiling.units import written_back
 from tilewright.programs.program import OLDEST_CC, Program
+from tilewright.simt.observer import Part
+from tilewright.simt.run.launch import alone
 
 #: Of k, that the smaller of the two products has; and tiles of C in each direction.
 _COUNTED_K, _COUNTED_TILES = 256, 2
@@ -84,11 +90,36 @@ def predict_product(
             f"kernel {record.name!r} {refused or 'runs on no GPU'}; `tilewright kernels` lists what each takes"
         )
     program = record.program(product.dtype, max(gpu.compute_capability, OLDEST_CC))
+    if record.resident:
+        return _of_first_block(record, program, product, gpu, clock_mhz, changes=changes)
     seen = [_counted(record, program, one, gpu) for one in _small(record, product)]
     shape = record.launch_rule(product.m, product.n, product.k)
     work = _scaled([_work(one) for one in seen], min(product.k, _COUNTED_K), product, shape, record, gpu)
     model = Model.of(program, work, gpu, Deadline())
     return of_work(seen[0], model, work, shape.grid, clock_mhz, changes=changes)
+
+
+def _of_first_block(
+    record: Record, program: Program, product: Product, gpu: Gpu, clock_mhz: int | None, *, changes: bool
+) -> Prediction:
+    """Of a kernel of persistent blocks: the first one, which has most tiles, runs at full size and stands for all."""
+    shape = record.launch_rule(product.m, product.n, product.k)
+    given = record.arguments(*_zeros(product))
+    with alone(
+        program, shape.grid, shape.block, given,
+        shared_bytes=shape.shared_bytes, instruments=instruments(), gpu=gpu.key,
+    ) as blocks:  # fmt: skip
+        roles, run = watched(blocks), blocks.run(Part(0), instruments())
+    seen = of_run(run, gpu, shared_bytes=shape.shared_bytes)
+    work = replace(_work(seen), blocks=math.prod(shape.grid))
+    rows, columns = (-(-size // tile) for size, tile in zip((product.m, product.n), record.tile, strict=True))
+    grid = record.group, columns, -(-rows // record.group)
+    read = _read(product, grid, work.blocks * work.resident_blocks, record, gpu)
+    asked = work.blocks * roles.copied_bytes if roles else 0
+    work = work.served(1.0, _written(work, product, gpu))
+    work = replace(work, bulk_far=min(1.0, read / asked) if asked else 0.0)
+    found = of_work(seen, Model.of(program, work, gpu, Deadline(), roles), work, shape.grid, clock_mhz, changes=changes)
+    return replace(found, counted_blocks=1)
 
 
 def _small(record: Record, product: Product) -> tuple[Product, Product]:
@@ -108,13 +139,16 @@ def _small(record: Record, product: Product) -> tuple[Product, Product]:
 
 
 def _counted(record: Record, program: Program, product: Product, gpu: Gpu) -> Profile:
-    a, b, c = (
-        np.zeros(extents, product.dtype)
-        for extents in ((product.m, product.k), (product.k, product.n), (product.m, product.n))
-    )
     shape = record.launch_rule(product.m, product.n, product.k)
-    given = record.arguments(a, b, c)
+    given = record.arguments(*_zeros(product))
     return profile(program, shape.grid, shape.block, given, shared_bytes=shape.shared_bytes, gpu=gpu.key)
+
+
+def _zeros(product: Product) -> tuple[Array, Array, Array]:
+    """A, B and C."""
+    extents = (product.m, product.k), (product.k, product.n), (product.m, product.n)
+    a, b, c = (np.zeros(one, element(product.dtype).numpy) for one in extents)
+    return a, b, c
 
 
 def _work(seen: Profile) -> Workload:
@@ -139,7 +173,7 @@ def _scaled(
 
 def _written(work: Workload, product: Product, gpu: Gpu) -> float:
     """Which part of the sectors that stores bring to the second level go on to memory."""
-    m, n, k, size = product.m, product.n, product.k, np.dtype(product.dtype).itemsize
+    m, n, k, size = product.m, product.n, product.k, element(product.dtype).numpy.itemsize
     stored = work.l2_sectors(loads=False)
     written = written_back(gpu, (m * k + k * n + m * n) * size, m * n * size)
     return min(1.0, written / SECTOR_BYTES / stored) if stored else 0.0
@@ -147,16 +181,20 @@ def _written(work: Workload, product: Product, gpu: Gpu) -> float:
 
 def _fetched(work: Workload, product: Product, shape: LaunchShape, record: Record, gpu: Gpu) -> float:
     """Which part of the sectors that reach the second level come from memory."""
-    size = np.dtype(product.dtype).itemsize
     asked = work.l2_sectors(loads=True)
+    filling = min(work.blocks, work.resident_blocks * gpu.multiprocessors)
+    return min(1.0, _read(product, shape.grid, filling, record, gpu) / SECTOR_BYTES / asked) if asked else 0.0
+
+
+def _read(product: Product, grid: tuple[int, int, int], filling: int, record: Record, gpu: Gpu) -> float:
+    """Bytes of A and B that come from memory, where a grid of tiles is taken in order, so many at a time."""
+    size = element(product.dtype).numpy.itemsize
     whole = (product.m + product.n) * product.k * size
-    if not asked:
-        return 0.0
     if whole <= gpu.l2_bytes:
-        return min(1.0, whole / SECTOR_BYTES / asked)
+        return whole
     tile = (min(product.m, record.tile[0]), min(product.n, record.tile[1]))
     rows, columns = (edge * product.k * size for edge in tile)
+    if record.group:
+        return Footprint.of_groups(rows=rows, columns=columns).read(grid, filling, gpu.l2_bytes)
     shared, own = (columns, rows) if record.rows_by_x else (rows, columns)
-    filling = min(work.blocks, work.resident_blocks * gpu.multiprocessors)
-    fresh = Footprint.of_panels(shared=shared, own=own).read(shape.grid, filling, gpu.l2_bytes)
-    return min(1.0, fresh / SECTOR_BYTES / asked)
+    return Footprint.of_panels(shared=shared, own=own).read(grid, filling, gpu.l2_bytes)
