@@ -3,7 +3,10 @@
     python benchmarks/prediction.py [--json] [--paths] [--curves GPU]
 
 A6000: GFLOPS at 4096^3, float32, of the worklog that the SGEMM rungs follow. RTX 3090: TFLOPS at 4096^3 of another
-author's kernels of the same steps, which he states to 25 %. S8, S10 and S12: curves of a GPU that the source does not
+author's kernels of the same steps, which he states to 25 %. H100: GFLOPS of bfloat16 at 4096^3 of the fast.cu worklog,
+beside the kernel `hopper` and the steps of `hopper_rungs.py`, at the boost clock: each figure is of eight products
+after five seconds of rest, 2 ms in all, and clocks were seen to fall from 5 ms of such work on (of a B200: flashinfer,
+pull request 2899). S8, S10 and S12: curves of a GPU that the source does not
 name, compared but for one factor each; a V100 fits them best. No constant of the model was chosen by these figures,
 but all of them were looked at while it was built. `--paths` compares with paths that are walked in full instead, which
 takes minutes: what shortening long loops costs.
@@ -17,6 +20,7 @@ from unittest import mock
 
 import measuring
 import numpy as np
+from hopper_rungs import Rung, seconds
 
 from tilewright import catalogue, machine
 from tilewright.kernels.catalogue import Record
@@ -25,6 +29,7 @@ from tilewright.prediction.products import Product, predict_product
 from tilewright.rates.plan import Asked, points, record_of
 from tilewright.rates.tables import GPU, table
 
+SIZE = 4096
 A6000 = {
     "uncoalesced": 309, "coalesced": 1986, "results_1": 2980, "thread_tile_1d": 8475, "thread_tile_2d": 15972,
     "vectorised": 18237, "warp_tiled": 21779,
@@ -40,6 +45,15 @@ TENSOR = {
     ("a100", "mma, three stages"): 161_300, ("a100", "mma, three stages, registers too"): 204_600,
     ("rtx3090", "wmma"): 55_000,
 }  # fmt: skip
+#: The steps before `hopper` wait by `cuda::barrier`; ours have mbarriers at which every thread arrives.
+H100 = {
+    ("wgmma and TMA, 64x64", Rung(64, 64)): 317_000,
+    ("128x128", Rung(128, 128)): 423_000,
+    ("128x128, a warpgroup copies", Rung(128, 128, 5, 1)): 498_000,
+    ("128x256, registers moved", Rung(128, 256, 3, 2)): 631_000,
+    ("persistent", Rung(128, 256, 3, 2, persistent=True)): 660_000,
+}  # fmt: skip
+HOPPER = 704_000
 #: The least width of the curves: below it a launch's own time is most of all.
 LEAST_WIDTH = 64
 
@@ -59,20 +73,25 @@ def published(curves: str) -> list[dict[str, Any]]:
     """Rows beside published figures."""
     rows: list[dict[str, Any]] = []
     for gpu, known in (("a6000", A6000), ("rtx3090", RTX3090)):
-        found = {name: rate(catalogue.find(name), 4096, gpu) for name in known}
+        found = {name: rate(catalogue.find(name), SIZE, gpu) for name in known}
         rows += compared(gpu, list(known), list(found.values()), list(known.values()), factor=1.0)
     record = catalogue.find("tensor_core")
-    tensor = [rate(record, 4096, gpu) for gpu, _ in TENSOR]
+    tensor = [rate(record, SIZE, gpu) for gpu, _ in TENSOR]
     rows += compared("tensor_core", [", ".join(key) for key in TENSOR], tensor, list(TENSOR.values()), factor=1.0)
+    rungs = [2 * SIZE**3 / seconds(rung, SIZE) / 1e9 for _, rung in H100]
+    names = [*(name for name, _ in H100), "PTX's mbarriers: hopper"]
+    hopper = rate(catalogue.find("hopper"), SIZE, "h100")
+    rows += compared("h100, bfloat16", names, [*rungs, hopper], [*H100.values(), HOPPER], factor=1.0)
     return rows + [row for name in ("S12", "S10", "S8") for row in curve(name, curves)]
 
 
 def shortened() -> list[dict[str, Any]]:
     """Rows beside the same with each path in full."""
-    kernels = [(record, gpu) for record in catalogue.records() if record.backend == "gpu" for gpu in ("a6000", "v100")]
-    found = [rate(record, 4096, gpu) for record, gpu in kernels]
+    records = [record for record in catalogue.records() if record.backend == "gpu" and not record.family]
+    kernels = [(record, gpu) for record in records for gpu in ("a6000", "v100")]
+    found = [rate(record, SIZE, gpu) for record, gpu in kernels]
     with mock.patch.object(walk, "_WHOLE", math.inf), mock.patch.object(walk, "_MOST", math.inf):
-        full = [rate(record, 4096, gpu) for record, gpu in kernels]
+        full = [rate(record, SIZE, gpu) for record, gpu in kernels]
     return compared("full paths", [f"{record.name}, {gpu}" for record, gpu in kernels], found, full, factor=1.0)
 
 

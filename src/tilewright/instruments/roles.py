@@ -175,7 +175,8 @@ def _role(warp: int, entries: _Entries, sites: Sequence[Site]) -> Role:
             vain[site.ptx_line] += 1
             continue
         for at in range(0, len(words), _WORDS_EACH):
-            told.append(Deed(does, *words[at : at + _WORDS_EACH], after))
+            place, amount, lanes = words[at : at + _WORDS_EACH]
+            told.append(Deed(does, place, amount, lanes, after))
         after += does is Does.WAITS
     _take_off(ran, vain, sites)
     executed = {step[0]: 0 for site in sites for step in site.steps}

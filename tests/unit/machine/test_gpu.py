@@ -64,7 +64,7 @@ def test_limits_of_a_launch_are_the_same_everywhere():
 def test_every_number_has_a_source():
     text = resources.files("tilewright.machine").joinpath("gpus.toml").read_text()
     numbers = [line for line in text.splitlines() if "=" in line and not line.startswith(("name", "family", "#"))]
-    tags = ("[guide]", "[rates]", "[occ]", "[sheet]", "[paper]", "[query]", "[ncu]", "[luo]")
+    tags = ("[guide]", "[rates]", "[occ]", "[sheet]", "[paper]", "[query]", "[ncu]", "[luo]", "[benches]")
     assert len(numbers) > 100
     assert [line for line in numbers if not any(tag in line.partition("#")[2] for tag in tags)] == []
 
