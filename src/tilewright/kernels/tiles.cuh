@@ -95,24 +95,21 @@ struct TileCopy {
 // `load(start, stage)` begins those of one step.
 template <int BK, int STAGES, typename Load, typename Multiply>
 __device__ inline void pipeline(int first, int end, Load load, Multiply multiply) {
-    auto load_step = [&](int start, int stage) {
-        if (start < end) {
-            load(start, stage);
+    int reading = 0, writing = 0;
+    for (int start = first - (STAGES - 1) * BK; start < end; start += BK) {
+        if (start >= first) {
+            asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2) : "memory");
+            __syncthreads();  // all copies of this step are there, and all have read the tiles of the one before
+        }
+        if (start + (STAGES - 1) * BK < end) {
+            load(start + (STAGES - 1) * BK, writing);
         }
         asm volatile("cp.async.commit_group;" ::: "memory");  // an empty one too, so that groups are counted as steps
-    };
-#pragma unroll
-    for (int stage = 0; stage < STAGES - 1; ++stage) {
-        load_step(first + stage * BK, stage);
-    }
-    int reading = 0, writing = STAGES - 1;
-    for (int start = first; start < end; start += BK) {
-        asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2) : "memory");
-        __syncthreads();  // all copies of this step are there, and all have read the tiles of the one before
-        load_step(start + (STAGES - 1) * BK, writing);
-        multiply(reading);
-        reading = reading + 1 == STAGES ? 0 : reading + 1;
         writing = writing + 1 == STAGES ? 0 : writing + 1;
+        if (start >= first) {
+            multiply(reading);
+            reading = reading + 1 == STAGES ? 0 : reading + 1;
+        }
     }
 }
 
