@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import tempfile
 import time
@@ -14,8 +15,9 @@ from tilewright.blocks.planning import Rates
 from tilewright.blocks.stores import Store
 from tilewright.blocks.work import Work
 
-#: Extents of the step that is timed, bytes that are read of each operand, and written.
-_SIDE, _READ_BYTES, _WRITE_BYTES = 768, 16 << 20, 16 << 20
+#: Extents of the step that is timed, bytes that are read of each operand at some places, and written. What a process
+#: frees it may keep, so they are few.
+_SIDE, _READ_BYTES, _PLACES, _WRITE_BYTES = 768, 4 << 20, 5, 16 << 20
 
 
 def rates(work: Work, a: Store, b: Store, folder: Path | None) -> Rates:
@@ -43,15 +45,36 @@ def _flops(work: Work, a: Store, b: Store) -> float:
 
 
 def _read_rate(store: Store) -> float:
-    """Of rows from the middle of an operand, which what was written last pushes out of the cache first."""
-    rows, columns = (1, *store.shape)[-2:]
-    width = columns * store.dtype.itemsize
-    count = max(1, min(rows, _READ_BYTES // max(width, 1)))
-    columns = min(columns, max(1, _READ_BYTES // store.dtype.itemsize))
-    first = (rows - count) // 2
-    into = np.empty((count, columns), store.dtype)
-    at = (0,) * (len(store.shape) - 2)
-    return max(into.nbytes, 1) / _seconds(lambda: store.read(at, slice(first, first + count), slice(0, columns), into))
+    """Of squares all over an operand, as panels are, the middle one's: one read says more of its moment than of a disk.
+
+    What is stored in chunks counts with all of them, as the plan counts it.
+    """
+    extents, chunks = (1, *store.shape)[-2:], (1, *store.chunks)[-2:]
+    size, at = store.dtype.itemsize, (0,) * (len(store.shape) - 2)
+    down, across = (x // y * y or x for x, y in zip(_square(extents, _READ_BYTES // size), chunks, strict=True))
+    high, wide = (min(-(-x // y) * y, z) for x, y, z in zip((down, across), chunks, extents, strict=True))
+    places = max(1, min(_PLACES, _PLACES * _READ_BYTES // (high * wide * size)))
+    into = np.empty((down, across), store.dtype)
+
+    def seconds(place: int) -> float:
+        row, column = (
+            (extent - side) * place // places // chunk * chunk
+            for extent, side, chunk in zip(extents, (high, wide), chunks, strict=True)
+        )
+        return _seconds(lambda: store.read(at, slice(row, row + down), slice(column, column + across), into))
+
+    return high * wide * size / sorted(map(seconds, range(places)))[places // 2]
+
+
+def _square(extents: tuple[int, ...], elements: int) -> tuple[int, int]:
+    """Rows and columns of a part of so many elements, as even as the extents permit.
+
+    >>> _square((100, 100), 400), _square((10, 100), 400), _square((100, 10), 400), _square((1, 1), 400)
+    ((20, 20), (10, 40), (40, 10), (1, 1))
+    """
+    rows, columns = extents
+    across = min(columns, max(math.isqrt(elements), elements // rows))
+    return min(rows, elements // across), across
 
 
 def _write_rate(folder: Path) -> float:

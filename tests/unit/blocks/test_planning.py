@@ -9,7 +9,7 @@ import re
 import pytest
 from hypothesis import given, strategies as st
 
-from tilewright.blocks.planning import PANELS, BlockPlan, Rates, Sizes, plan
+from tilewright.blocks.planning import PANELS, BlockPlan, Rates, Sizes, _fitting, _seconds, plan
 from tilewright.errors import ArgumentValueError
 
 EXTENTS = st.integers(1, 3000)
@@ -125,6 +125,22 @@ def test_workers_read_the_panels_of_their_part(workers: int, tile: tuple[int, in
     if panels > PANELS:
         assert counted == list(whole)
     assert all(x <= y for x, y in zip(counted, whole, strict=True)) and sum(whole) == found.read_bytes
+
+
+@pytest.mark.parametrize("off", [1 / 3, 1, 3])
+@pytest.mark.parametrize(("flops", "storage"), [(3e11, 1e9), (3e11, 3e8), (1e12, 1e9)])
+def test_storage_that_is_not_as_quick_as_it_seemed_costs_little(flops: float, storage: float, off: float) -> None:
+    sizes = Sizes((4096,) * 3, (4, 4), 4, 4)
+
+    def planned(read: float) -> BlockPlan:
+        return plan(sizes, 16 << 20, Rates(flops, read, read))
+
+    def seconds(shape: BlockPlan) -> float:
+        return _seconds(sizes, shape.shape, shape.read_bytes, shape.written_bytes, shape.tiles_held, real)
+
+    real = Rates(flops, off * storage, off * storage)
+    best = min(seconds(x) for x in _fitting(sizes, 16 << 20, real, None, 1))
+    assert seconds(planned(storage)) < 1.2 * best
 
 
 def test_workers_share_steps_and_storage() -> None:
