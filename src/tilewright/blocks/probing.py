@@ -17,7 +17,7 @@ from tilewright.blocks.work import Work
 
 #: Extents of the step that is timed, bytes that are read of each operand at some places, and written. What a process
 #: frees it may keep, so they are few.
-_SIDE, _READ_BYTES, _PLACES, _WRITE_BYTES = 768, 4 << 20, 5, 16 << 20
+_SIDE, _READ_BYTES, _PLACES, _WRITE_BYTES = 512, 4 << 20, 5, 16 << 20
 
 
 def rates(work: Work, a: Store, b: Store, folder: Path | None) -> Rates:
