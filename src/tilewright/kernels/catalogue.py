@@ -162,7 +162,8 @@ def _tensor_core(
     bound: Bound | None,
     notes: str,
     edge: int = 128,
-    split: int = 0,
+    operands: Any = "abc m n k ld",
+    **more: Any,
 ) -> Record:
     """A kernel of tensor cores: square tiles of C, of which a warp owns half the rows and 32 columns."""
     file, limits = f"{entry.partition('<')[0]}.cu", "" if bound is None else f"within {bound} of the exact product"
@@ -170,7 +171,7 @@ def _tensor_core(
     return Record(
         name, f"CUDA C++: {title}", "TC", "gpu", dtypes, order=order, bound=bound, cc=_AMPERE,
         limits=limits, notes=notes, tile=(edge, edge), block=(2 * edge, 1), results=(edge // 16, 8),
-        operands="abc m n k ld work" if split else "abc m n k ld", split=split,
+        operands=operands, **more,
         compiler=functools.partial(_cuda, file, entry),
     )  # fmt: skip
 
@@ -266,7 +267,21 @@ _RECORDS = (
     ),
     _tensor_core(
         "split_k", "split_k<TYPE, 64, 64, 32, 32, 32, 4>", "tensor cores, k split over blocks", _HALVES, Bound(1, 32),
-        "for few tiles and many steps; the last block of a tile adds the sums of all, k ascending", 64, 512,
+        "for few tiles and many steps; the last block of a tile adds the sums of all, k ascending", 64,
+        "abc m n k ld work", split=512,
+    ),
+    _tensor_core(
+        "stream_k", "stream_k<TYPE, 128, 128, 32, 64, 32, 3>", "tensor cores, the steps of all tiles dealt evenly",
+        _HALVES, Bound(1, 32), "no multiprocessor idles in a last wave; blocks share tiles where they begin and end",
+        operands="abc m n k ld work", split=32, resident=_RESIDENT,
+    ),
+    _tensor_core(
+        "batched", "batched<TYPE, 64, 64, 32, 32, 32, 4>", "tensor cores, many products in a launch", _HALVES,
+        Bound(1, 16), "gridDim.z is the number of matrices, which lie any distance apart", 64, "abc m n k ld batch",
+    ),
+    _tensor_core(
+        "transposed", "transposed<TYPE, 128, 128, 32, 64, 32, 3>", "tensor cores, operands by rows or by columns",
+        _HALVES, Bound(1, 16), "all four ways without a copy: ldmatrix transposes", operands="abc m n k ld turned",
     ),
     _hopper(
         "hopper", "hopper<TYPE, 2, 256, 4>", "tensor cores by warpgroups, copies by a warpgroup of their own", _HALVES,
@@ -281,6 +296,11 @@ _RECORDS = (
         "tensor_core_tf32x3", "tensor_core_f32<true, 128, 128, 16, 64, 32, 3>", "tensor cores, float32 as three",
         ("float32",), Bound(1 / 32, 64),
         "each operand is two tf32 numbers; right for finite operands from 1e-30 on",
+    ),
+    _tensor_core(
+        "tensor_core_bf16x9", "tensor_core_bf16x9<128, 128, 16, 64, 32, 3>", "tensor cores, float32 as nine",
+        ("float32",), Bound(1 / 32, 64),
+        "each operand is three bfloat16 numbers; right for finite operands from 1e-30 on",
     ),
     _tensor_core(
         "tensor_core_f64", "tensor_core_f64<64, 64, 16, 32, 32, 3>", "tensor cores, float64", ("float64",), None,

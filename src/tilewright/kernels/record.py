@@ -6,7 +6,8 @@ It compiles nothing before it is asked to.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -70,12 +71,17 @@ class Record:
     rows_by_x: bool = False  #: The rows of C follow x (as the published Python kernels have it), not y.
     compiler: Compile | None = None  #: Makes the Program; None on the CPU.
     #: Order of the kernel's arguments: arrays, extents, `ld`, how many elements a row is behind the one before, and
-    #: `work`, memory for sums of blocks that share a tile and a counter of each tile.
+    #: `work`, memory for sums of blocks that share a tile and a counter of each tile, or `turned`, which operands have
+    #: their columns side by side, or `batch`, how many elements a matrix is behind the one before.
     #: Of `boxes`, A and B are tensor maps of boxes of 64 rows by 128 bytes, and C has the only `ld`.
-    operands: Literal["abc", "abc m n k", "cab m k n", "abc m n k ld", "abc m n k ld work", "boxes"] = "abc"
+    operands: Literal[
+        "abc", "abc m n k", "cab m k n", "abc m n k ld", "abc m n k ld work", "abc m n k ld turned",
+        "abc m n k ld batch", "boxes",
+    ] = "abc"  # fmt: skip
     #: Steps of k for each block that shares a tile of C with others, up to `MOST_SPLIT`; 0 where one takes all.
     split: int = 0
-    resident: int = 0  #: Most blocks of a launch, where a block takes one tile after another.
+    #: Most blocks of a launch, where a block takes one tile after another; with `split`, so many steps after others.
+    resident: int = 0
     group: int = 0  #: Rows of tiles that these take together: down a column of them, then along.
     shared_bytes: int = 0  #: Dynamic shared memory of a block.
     module: str = ""  #: Of a kernel of the host: where its function `multiply(a, b)` is.
@@ -122,8 +128,10 @@ class Record:
             return replace(self, tile=(edge, edge), block=(edge, edge))
         return self if self.tile == (edge, edge) else None
 
-    def launch_rule(self, m: int, n: int, k: int) -> LaunchShape:
+    def launch_rule(self, m: int, n: int, k: int, batch: int = 1) -> LaunchShape:
         """The grid and block for C of shape (m, n); `k` says how many blocks share a tile, where a kernel lets them.
+
+        `batch` is how many matrices there are, of a kernel that takes several.
 
         Examples
         --------
@@ -134,10 +142,11 @@ class Record:
         if self.backend != "gpu":
             raise ArgumentValueError(f"kernel {self.name!r} is one of {self.backend!r} and has no launch shape")
         rows, columns = -(-m // self.tile[0]), -(-n // self.tile[1])
-        parts = min(-(-k // self.split), MOST_SPLIT) if self.split else 1
+        steps = -(-k // self.split) if self.split else 1
+        parts = min(steps, MOST_SPLIT) * batch
         grid = (rows, columns, parts) if self.rows_by_x else (columns, rows, parts)
         if self.resident:
-            grid = (min(rows * columns, self.resident), 1, 1)
+            grid = (min(rows * columns * steps, self.resident), 1, 1)
         return LaunchShape(grid, (*self.block, 1), self.shared_bytes)
 
     def arguments(self, a: Array, b: Array, c: Array) -> tuple[Any, ...]:
@@ -148,19 +157,24 @@ class Record:
         `a` and `b` have shapes (m, k) and (k, n); the kernel writes into `c`, (m, n) and row-major. Raises
         ArgumentValueError: it is not.
         """
-        (m, k), n = a.shape, b.shape[1]
-        if c.shape != (m, n) or not c.flags.c_contiguous:
+        (m, k), n = a.shape[-2:], b.shape[-1]
+        several = c.shape[:-2] if self.operands.endswith("batch") else ()
+        if c.shape != (*several, m, n) or not c.flags.c_contiguous:
             raise ArgumentValueError(
                 f"`c` must be row-major of shape {(m, n)} (got {c.shape}, strides {c.strides}); make it with np.empty"
             )
         if self.operands == "boxes":
             return *map(_boxes, (a, b)), c, *(np.int32(size) for size in (m, n, k, n))
         if self.operands.startswith("abc m n k ld"):
+            takes_columns = self.operands.endswith("turned")
+            turned = [takes_columns and not _in_rows(operand) and _in_rows(operand.T) for operand in (a, b)]
             a, b = (
-                operand if _in_rows(operand) else np.require(operand, requirements=["C", "A"]) for operand in (a, b)
+                operand if columns or _in_rows(operand) else np.require(operand, requirements=["C", "A"])
+                for operand, columns in zip((a, b), turned, strict=True)
             )
-            leading = (operand.strides[0] // operand.itemsize for operand in (a, b, c))
-            return a, b, c, *(np.int32(size) for size in (m, n, k, *leading)), *self._work(m, n, k)
+            of_lines = zip((a, b, c), (*turned, False), strict=True)
+            leading = (one.strides[-1 if columns else -2] // one.itemsize for one, columns in of_lines)
+            return a, b, c, *(np.int32(size) for size in (m, n, k, *leading)), *self._more(a, b, c, turned)
         # Python's Programs are specialised for arrays that may be written: a copy even where only that flag differs.
         wanted: Literal["W", "A"] = "W" if self.operands == "abc" else "A"
         a, b = (np.require(operand, requirements=["C", "A", wanted]) for operand in (a, b))
@@ -170,13 +184,22 @@ class Record:
         arrays = (a, b, c) if self.operands == "abc m n k" else (c, a, b)
         return *arrays, *(np.int32(size) for size in sizes)
 
+    def _more(self, a: Array, b: Array, c: Array, turned: Sequence[bool]) -> tuple[Any, ...]:
+        """What stands behind the rows' distances."""
+        if self.operands.endswith("turned"):
+            return (np.int32(turned[0] + 2 * turned[1]),)
+        if self.operands.endswith("batch"):
+            return tuple(np.int64(one.strides[0] // one.itemsize if one.ndim > 2 else 0) for one in (a, b, c))
+        return self._work(c.shape[-2], c.shape[-1], a.shape[-1]) if self.operands.endswith("work") else ()
+
     def _work(self, m: int, n: int, k: int) -> tuple[Array, ...]:
         """Memory for the sums of blocks that share a tile, and the tiles' counters."""
-        if not self.operands.endswith("work"):
-            return ()
-        columns, rows, parts = self.launch_rule(m, n, k).grid
-        sums = rows * columns * parts * self.tile[0] * self.tile[1] if parts > 1 else 1
-        return np.empty(sums, np.float32), np.zeros(rows * columns, np.uint32)
+        blocks = math.prod(self.launch_rule(m, n, k).grid)
+        tiles = -(-m // self.tile[0]) * -(-n // self.tile[1])
+        # Where blocks take steps of one tile after another, each may share that in which it begins and that in which it
+        # ends.
+        sums = 2 * blocks if self.resident else blocks if blocks > tiles else 0
+        return np.empty(max(1, sums * math.prod(self.tile)), np.float32), np.zeros(tiles, np.uint32)
 
     def accepts(self, m: int, n: int, k: int, dtype: str) -> str | None:
         """Why the kernel cannot be launched for a product, or None when it can.
@@ -249,6 +272,7 @@ def _boxes(operand: Array) -> TensorMap:
 
 def _in_rows(operand: Array) -> bool:
     """Whether the elements of a row lie side by side, and rows one behind the other."""
-    rows, columns = operand.strides
-    width = operand.shape[1] * operand.itemsize
-    return columns == operand.itemsize and rows >= width and rows % operand.itemsize == 0 and operand.flags.aligned
+    rows, columns = operand.strides[-2:]
+    width = operand.shape[-1] * operand.itemsize
+    whole = all(stride >= 0 and stride % operand.itemsize == 0 for stride in operand.strides)
+    return columns == operand.itemsize and rows >= width and whole and operand.flags.aligned

@@ -17,13 +17,15 @@ __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN))
     const int first = min(blockIdx.z * steps * BK, k);
     const int end = min(first + steps * BK, k);
 
+    __shared__ Tiles<T, BM, BN, BK, STAGES> tiles;
+    const int top = blockIdx.y * BM, left = blockIdx.x * BN;
     float sums[WM / 16][WN / 8][4] = {};
-    multiply_tiles<T, BM, BN, BK, WM, WN, STAGES>(a, b, m, n, first, end, lda, ldb, sums);
+    multiply_tiles<WM, WN>(tiles, a, b, m, n, top, left, first, end, lda, ldb, sums);
 
     if (gridDim.z > 1) {
-        const int tiles = gridDim.x * gridDim.y, tile = blockIdx.y * gridDim.x + blockIdx.x;
+        const int count = gridDim.x * gridDim.y, tile = blockIdx.y * gridDim.x + blockIdx.x;
         // Sums of a thread lie THREADS apart, so that those of a warp are side by side.
-        float *own = partial + ((long long)blockIdx.z * tiles + tile) * (BM * BN) + threadIdx.x;
+        float *own = partial + ((long long)blockIdx.z * count + tile) * (BM * BN) + threadIdx.x;
 #pragma unroll
         for (int i = 0; i < SUMS; ++i) {
             own[i * THREADS] = sums[i / (WN / 2)][i / 4 % (WN / 8)][i % 4];
@@ -38,16 +40,19 @@ __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN))
         const float *of_part = partial + (long long)tile * (BM * BN) + threadIdx.x;
 #pragma unroll
         for (int i = 0; i < SUMS; ++i) {
-            float sum = 0;
-            for (int part = 0; part < gridDim.z; ++part) {
-                sum += of_part[(long long)part * tiles * (BM * BN) + i * THREADS];
+            sums[i / (WN / 2)][i / 4 % (WN / 8)][i % 4] = 0;
+        }
+        for (int part = 0; part < gridDim.z; ++part) {
+#pragma unroll
+            for (int i = 0; i < SUMS; ++i) {
+                sums[i / (WN / 2)][i / 4 % (WN / 8)][i % 4] += of_part[i * THREADS];
             }
-            sums[i / (WN / 2)][i / 4 % (WN / 8)][i % 4] = sum;
+            of_part += (long long)count * (BM * BN);
         }
         if (threadIdx.x == 0) {
             arrived[tile] = 0;
         }
     }
 
-    store_tile<BM, BN>(c, m, n, ldc, sums);
+    store_tile<BM, BN>(c, m, n, ldc, sums, top, left);
 }

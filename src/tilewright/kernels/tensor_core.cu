@@ -26,34 +26,58 @@ __device__ inline void multiply(float (&d)[4], const unsigned (&a)[4], const uns
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
-// Adds to a warp's sums of a block's tile of C the products of the steps of k from `first` to `end`.
-template <typename T, int BM, int BN, int BK, int WM, int WN, int STAGES>
-__device__ inline void multiply_tiles(const T *a, const T *b, int m, int n, int first, int end, int lda, int ldb,
+// What lies in shared memory: tiles of A and B, as their matrices have them.
+template <typename T, int BM, int BN, int BK, int STAGES>
+struct Tiles {
+    __align__(128) T a[STAGES][BM * BK];
+    __align__(128) T b[STAGES][BK * BN];
+};
+
+// Adds to a warp's sums of the tile of C at [top, left] the products of the steps of k from `first` to `end`. An operand
+// that is TURNED has its columns side by side: `lda` or `ldb` is then how many elements these are apart.
+template <int WM, int WN, bool TURNED_A = false, bool TURNED_B = false, typename T, int BM, int BN, int BK, int STAGES>
+__device__ inline void multiply_tiles(Tiles<T, BM, BN, BK, STAGES> &tiles, const T *a, const T *b, int m, int n, int top,
+                                      int left, int first, int end, int lda, int ldb,
                                       float (&sums)[WM / 16][WN / 8][4]) {
     constexpr int THREADS = 32 * (BM / WM) * (BN / WN), SIZE = sizeof(T);
-    static_assert(BK == 32 && BN % 64 == 0, "the swizzles are for rows of 64 bytes, and of multiples of 128");
+    constexpr int ROWS_A = TURNED_A ? BK : BM, COLUMNS_A = TURNED_A ? BM : BK;
+    constexpr int ROWS_B = TURNED_B ? BN : BK, COLUMNS_B = TURNED_B ? BK : BN;
+    static_assert(BK == 32 && BM % 64 == 0 && BN % 64 == 0, "the swizzles are for rows of 64 bytes, and multiples of 128");
     static_assert(WM % 16 == 0 && (WN == 16 || WN % 32 == 0), "a warp must own fragments, whose chunks are a mask away");
 
-    __shared__ __align__(128) T tile_a[STAGES][BM * BK];
-    __shared__ __align__(128) T tile_b[STAGES][BK * BN];
-    // Where a chunk lies in its tile. Two rows of A's are 128 bytes, all 32 banks; a row of B's is twice that.
-    auto place_a = [](int row, int chunk) { return row * BK + (chunk ^ row / 2 % 4) * CHUNK<T>; };
-    auto place_b = [](int row, int chunk) { return row * BN + (chunk ^ row % 8) * CHUNK<T>; };
+    // Where a chunk lies in its tile. Two rows along k are 128 bytes, all 32 banks; one along m or n is a multiple of that.
+    auto place = [](int row, int chunk, int columns) {
+        return row * columns + (chunk ^ (columns == BK ? row / 2 % 4 : row % 8)) * CHUNK<T>;
+    };
+    auto place_a = [=](int row, int chunk) { return place(row, chunk, COLUMNS_A); };
+    auto place_b = [=](int row, int chunk) { return place(row, chunk, COLUMNS_B); };
 
-    const int top = blockIdx.y * BM, left = blockIdx.x * BN;
-    TileCopy<T, BM, BK, THREADS, 8> copy_a(a, (long long)top * lda + first, lda, tile_a, place_a);
-    TileCopy<T, BK, BN, THREADS, 8> copy_b(b, (long long)first * ldb + left, ldb, tile_b, place_b);
+    const long long first_a = TURNED_A ? (long long)first * lda + top : (long long)top * lda + first;
+    const long long first_b = TURNED_B ? (long long)left * ldb + first : (long long)first * ldb + left;
+    TileCopy<T, ROWS_A, COLUMNS_A, THREADS, 8> copy_a(a, first_a, lda, tiles.a, place_a);
+    TileCopy<T, ROWS_B, COLUMNS_B, THREADS, 8> copy_b(b, first_b, ldb, tiles.b, place_b);
 
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const int row = warp / (BN / WN) * WM, column = warp % (BN / WN) * WN;
     // The row of a matrix that the lane gives; other fragments are whole rows of 128 bytes away, or other chunks in them.
-    unsigned of_lane_a = shared_address(&tile_a[0][place_a(row + lane % 16, lane / 16)]);
-    unsigned of_lane_b = shared_address(&tile_b[0][place_b(lane % 16, column / CHUNK<T> + lane / 16)]);
+    const int eight = lane / 8 % 2, sixteen = lane / 16, inner = lane % 8;
+    unsigned of_lane_a = shared_address(&tiles.a[0][TURNED_A ? place_a(inner + 8 * sixteen, row / CHUNK<T> + eight)
+                                                             : place_a(row + lane % 16, sixteen)]);
+    unsigned of_lane_b = shared_address(&tiles.b[0][TURNED_B ? place_b(column + inner + 8 * sixteen, eight)
+                                                             : place_b(lane % 16, column / CHUNK<T> + sixteen)]);
     asm volatile("" : "+r"(of_lane_a), "+r"(of_lane_b));  // kept: NVRTC would compute them in every step anew
 
     auto load = [&](int start, int stage) {
-        copy_a.begin(stage, m - top, end - start, BK);
-        copy_b.begin(stage, end - start, n - left, (long long)BK * ldb);
+        if (TURNED_A) {
+            copy_a.begin(stage, end - start, m - top, (long long)BK * lda);
+        } else {
+            copy_a.begin(stage, m - top, end - start, BK);
+        }
+        if (TURNED_B) {
+            copy_b.begin(stage, n - left, end - start, BK);
+        } else {
+            copy_b.begin(stage, end - start, n - left, (long long)BK * ldb);
+        }
     };
     pipeline<BK, STAGES>(first, end, load, [&](int stage) {
         const unsigned at_a = of_lane_a + stage * (BM * BK * SIZE);
@@ -63,11 +87,19 @@ __device__ inline void multiply_tiles(const T *a, const T *b, int m, int n, int 
             unsigned of_a[WM / 16][4], of_b[WN / 16][4];
 #pragma unroll
             for (int i = 0; i < WM; i += 16) {
-                load_matrices(of_a[i / 16], (at_a ^ l * SIZE) + i * BK * SIZE);
+                if (TURNED_A) {
+                    load_transposed(of_a[i / 16], (at_a ^ i * SIZE) + l * BM * SIZE);
+                } else {
+                    load_matrices(of_a[i / 16], (at_a ^ l * SIZE) + i * BK * SIZE);
+                }
             }
 #pragma unroll
             for (int j = 0; j < WN; j += 16) {
-                load_transposed(of_b[j / 16], (at_b ^ j * SIZE) + l * BN * SIZE);
+                if (TURNED_B) {
+                    load_matrices(of_b[j / 16], (at_b ^ l * SIZE) + j * BK * SIZE);
+                } else {
+                    load_transposed(of_b[j / 16], (at_b ^ j * SIZE) + l * BN * SIZE);
+                }
             }
 #pragma unroll
             for (int i = 0; i < WM / 16; ++i) {
@@ -84,7 +116,9 @@ __device__ inline void multiply_tiles(const T *a, const T *b, int m, int n, int 
 template <typename T, int BM, int BN, int BK, int WM, int WN, int STAGES>
 __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN))
     tensor_core(const T *a, const T *b, T *c, int m, int n, int k, int lda, int ldb, int ldc) {
+    __shared__ Tiles<T, BM, BN, BK, STAGES> tiles;
+    const int top = blockIdx.y * BM, left = blockIdx.x * BN;
     float sums[WM / 16][WN / 8][4] = {};
-    multiply_tiles<T, BM, BN, BK, WM, WN, STAGES>(a, b, m, n, 0, k, lda, ldb, sums);
-    store_tile<BM, BN>(c, m, n, ldc, sums);
+    multiply_tiles<WM, WN>(tiles, a, b, m, n, top, left, 0, k, lda, ldb, sums);
+    store_tile<BM, BN>(c, m, n, ldc, sums, top, left);
 }

@@ -112,5 +112,5 @@ __global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN))
             }
         }
     });
-    store_tile<BM, BN>(c, m, n, ldc, sums);
+    store_tile<BM, BN>(c, m, n, ldc, sums, top, left);
 }

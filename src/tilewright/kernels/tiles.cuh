@@ -25,6 +25,34 @@ __device__ inline void copy_async(unsigned to, const void *from, int bytes) {
     }
 }
 
+// An element of a row, of which `left` are before its end; else 0. Branches would make hundreds of blocks of code.
+template <typename T>
+__device__ inline T load_within(const T *from, int left) {
+    unsigned short bits;
+    if (sizeof(T) == 2) {
+        asm volatile("{\n"
+                     ".reg .pred inside;\n"
+                     "setp.gt.s32 inside, %2, 0;\n"
+                     "mov.b16 %0, 0;\n"
+                     "@inside ld.global.b16 %0, [%1];\n"
+                     "}"
+                     : "=h"(bits)
+                     : "l"(__cvta_generic_to_global(from)), "r"(left)
+                     : "memory");
+    } else {
+        asm volatile("{\n"
+                     ".reg .pred inside;\n"
+                     "setp.gt.s32 inside, %2, 0;\n"
+                     "mov.b16 %0, 0;\n"
+                     "@inside ld.global.u8 %0, [%1];\n"
+                     "}"
+                     : "=h"(bits)
+                     : "l"(__cvta_generic_to_global(from)), "r"(left)
+                     : "memory");
+    }
+    return *reinterpret_cast<T *>(&bits);
+}
+
 // Copies a chunk of a row, of which `left` elements are before the row's end, to shared memory; the others are 0.
 // Elements of rows that are not at multiples of 16 bytes go one by one, or, where these have less than the 4 bytes that an
 // asynchronous copy needs, through registers.
@@ -45,7 +73,7 @@ __device__ inline void copy_chunk(T *to, const T *from, int left, bool wide) {
         __align__(16) T values[COUNT];
 #pragma unroll
         for (int i = 0; i < COUNT; ++i) {
-            values[i] = i < left ? from[i] : T(0.0f);
+            values[i] = load_within(from + i, left - i);
         }
         *reinterpret_cast<uint4 *>(to) = *reinterpret_cast<const uint4 *>(values);
     }
@@ -153,14 +181,15 @@ __device__ inline void store_pair(T *to, int left, bool wide, T first, T second)
     }
 }
 
-// Writes a block's tile of C, from sums of fragments of 16 x 8 by warps that own ROWS x COLUMNS of them: a lane has two neighbours
-// of row lane / 4 of each fragment, and of row lane / 4 + 8.
+// Writes the tile of C at [top, left], from sums of fragments of 16 x 8 by warps that own ROWS x COLUMNS of them: a lane
+// has two neighbours of row lane / 4 of each fragment, and of row lane / 4 + 8.
 template <int BM, int BN, typename T, int ROWS, int COLUMNS>
-__device__ inline void store_tile(T *c, int m, int n, int ldc, const float (&sums)[ROWS][COLUMNS][4]) {
+__device__ inline void store_tile(T *c, int m, int n, int ldc, const float (&sums)[ROWS][COLUMNS][4], int top,
+                                  int left) {
     constexpr int ACROSS = BN / (8 * COLUMNS);  // warps
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    const int y = blockIdx.y * BM + warp / ACROSS * (16 * ROWS) + lane / 4;
-    const int x = blockIdx.x * BN + warp % ACROSS * (8 * COLUMNS) + lane % 4 * 2;
+    const int y = top + warp / ACROSS * (16 * ROWS) + lane / 4;
+    const int x = left + warp % ACROSS * (8 * COLUMNS) + lane % 4 * 2;
     const bool wide = in_pairs(c, ldc);
 #pragma unroll
     for (int i = 0; i < 2 * ROWS; ++i) {

@@ -22,11 +22,12 @@ from tilewright.simt import DeviceArray, Memory
 
 RECORDS = [record for record in catalogue.records() if record.source == "TC"]
 VOLUME = pytest.mark.volume
-#: Kernels of warpgroups are long to compile: of their last dtype alone where time is short.
+#: Kernels that share nearly all with others, and dtypes of those that are long to compile, are for the volume tests.
+LATER = {"stream_k", "batched", "transposed", "tensor_core_bf16x9"}
 CASES = [
     pytest.param(
         record, dtype, id=f"{record.name}-{dtype}",
-        marks=[VOLUME] if record.family and dtype != record.dtypes[-1] else [],
+        marks=[VOLUME] if record.name in LATER or (record.family and dtype != record.dtypes[-1]) else [],
     )
     for record in RECORDS for dtype in record.dtypes
 ]  # fmt: skip
@@ -154,7 +155,9 @@ def test_copies_read_each_sector_once_and_tiles_have_no_conflicts(record: Record
     seen = profiled(record, dtype, m, n, k).totals
     blocks = (m // record.tile[0]) * (n // record.tile[1])
     size = operands(1, 1, 1, dtype)[0].itemsize
-    assert seen.global_loads.sectors == blocks * k * sum(record.tile) * size // 32
+    # partial sums that blocks read of each other are no copies
+    if not record.resident or not record.split:
+        assert seen.global_loads.sectors == blocks * k * sum(record.tile) * size // 32
     assert seen.in_shared.excess_wavefronts == 0
 
 
@@ -191,8 +194,8 @@ def test_a_bound_refuses_what_lies_beyond_it() -> None:
 
 #: Other instances of the kernels of warpgroups: the entry, its tile, its threads and its stages.
 WARPGROUPS = [
-    ("hopper<__half, 1, 128, 4>", (64, 128), 256, 4),
-    pytest.param("hopper<__nv_bfloat16, 2, 128, 3>", (128, 128), 384, 3, marks=VOLUME),
+    ("hopper<__nv_bfloat16, 1, 128, 4>", (64, 128), 256, 4),
+    pytest.param("hopper<__half, 2, 128, 3>", (128, 128), 384, 3, marks=VOLUME),
 ]
 
 
@@ -253,6 +256,79 @@ def test_sums_of_split_k_do_not_depend_on_which_block_comes_last() -> None:
     work = np.empty(8 * 6 * 64 * 64, np.float32)
     simt.launch(record.program("float16"), (3, 2, 8), launch.block, (*given[:9], work, given[10]))
     assert record.wrong_elements(c, a[:, :70], b[:70]) == 0
+
+
+def test_blocks_of_stream_k_share_tiles_and_add_in_the_order_of_k() -> None:
+    record, (m, n, k) = catalogue.find("stream_k"), (150, 300, 200)
+    a, b = operands(m, n, k, "bfloat16", seed=7)
+    program, tiles, steps = record.program("bfloat16"), 2 * 3, -(-200 // 32)
+    assert record.launch_rule(m, n, k).grid == (tiles * steps, 1, 1)
+    assert record.launch_rule(4096, 4096, 4096).grid == (record.resident, 1, 1)
+    for blocks in (1, 4, 17, tiles * steps):  # none shared, some, most, a step each
+        found = []
+        for seed in range(2):
+            c = np.full((m, n), 77, a.dtype)
+            given = record.arguments(a, b, c)
+            assert len(given[9]) >= 2 * blocks * 128 * 128
+            simt.launch(program, blocks, 256, given, seed=seed)
+            assert not given[10].any()  # the counters are ready for another launch
+            found.append(c)
+        assert same_bits(*found), blocks
+        assert record.wrong_elements(found[0], a, b) == 0, blocks
+
+
+def test_all_four_transpositions_are_read_without_a_copy() -> None:
+    record = catalogue.find("transposed")
+    a, b = operands(150, 140, 75, "bfloat16", seed=8)
+    expected = product(catalogue.find("tensor_core"), a, b)
+    for turned in range(4):
+        x = np.asfortranarray(a) if turned & 1 else a
+        y = np.asfortranarray(b) if turned & 2 else b
+        given = record.arguments(x, y, np.zeros((150, 140), a.dtype))
+        assert given[0] is x
+        assert given[1] is y
+        leading = [150 if turned & 1 else 75, 75 if turned & 2 else 140, 140]
+        assert [int(size) for size in given[6:]] == [*leading, turned]
+        assert same_bits(product(record, x, y), expected), turned
+    view = np.asfortranarray(a)[3:131:2]  # neither rows nor columns lie side by side
+    assert same_bits(product(record, view, b), product(record, view.copy(), b))
+
+
+@pytest.mark.volume
+def test_turned_tiles_are_read_without_conflicts() -> None:
+    record = catalogue.find("transposed")
+    a, b = (np.asfortranarray(x) for x in operands(128, 128, 64, "bfloat16"))
+    c = np.zeros((128, 128), a.dtype)
+    given = record.arguments(a, b, c)
+    assert tw.check(record.program("bfloat16"), (1, 1), 256, given) == ()
+    seen = tw.profile(record.program("bfloat16"), (1, 1), 256, given).totals
+    assert seen.in_shared.excess_wavefronts == 0
+    assert seen.global_loads.sectors == (a.size + b.size) * 2 // 32
+
+
+def test_a_batch_is_one_launch_and_may_share_an_operand() -> None:
+    record = catalogue.find("batched")
+    a, b = (np.stack([operands(70, 75, 45, "bfloat16", seed=seed)[i] for seed in range(3)]) for i in (0, 1))
+    for left, right in ((a, b), (a[0], b), (a, b[1]), (a[:, :, ::-1], np.broadcast_to(b[2], b.shape)), (a[::-1], b)):
+        c = np.full((3, 70, 75), 77, a.dtype)
+        shape = record.launch_rule(70, 75, 45, batch=3)
+        assert shape.grid == (2, 2, 3)
+        simt.launch(record.program("bfloat16"), shape.grid, shape.block, record.arguments(left, right, c))
+        for i, (x, y) in enumerate(zip(np.broadcast_to(left, a.shape), np.broadcast_to(right, b.shape), strict=True)):
+            assert same_bits(c[i], product(record, x, y)), i
+    assert record.wrong_elements(c[0], a[2], b[0]) == 0
+    with pytest.raises(ValueError, match="`c` must be row-major"):
+        catalogue.find("tensor_core").arguments(a, b, c)
+
+
+def test_nine_products_lose_no_bit_of_an_operand() -> None:
+    record, unit = catalogue.find("tensor_core_bf16x9"), np.eye(16, dtype=np.float32)
+    random = np.random.default_rng(9)
+    b = (random.standard_normal((16, 24)) * np.exp2(random.integers(-40, 40, (16, 24)))).astype(np.float32)
+    assert same_bits(product(record, unit, b), b)
+    assert same_bits(product(record, np.ascontiguousarray(b.T), unit), np.ascontiguousarray(b.T))
+    a, b = operands(40, 50, 300, "float32", seed=9)
+    assert record.wrong_elements(product(record, a, b), a, b) == 0
 
 
 def test_nothing_is_found_where_blocks_share_tiles() -> None:

@@ -1,0 +1,25 @@
+// Transposed: as tensor_core, for operands whose rows or whose columns lie side by side, in any of the four ways, without
+// a copy. Tiles keep the order of their matrix, and `ldmatrix` transposes what needs it. For compute capability 8.0 and
+// newer.
+
+#include "tensor_core.cu"
+
+// `lda`, `ldb` and `ldc` are how many elements a row is behind the one before; of an operand whose columns lie side by
+// side, how many a column is. Bit 0 of `turned` says that A is such a one, bit 1 that B is.
+template <typename T, int BM, int BN, int BK, int WM, int WN, int STAGES>
+__global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN))
+    transposed(const T *a, const T *b, T *c, int m, int n, int k, int lda, int ldb, int ldc, int turned) {
+    __shared__ Tiles<T, BM, BN, BK, STAGES> tiles;
+    const int top = blockIdx.y * BM, left = blockIdx.x * BN;
+    float sums[WM / 16][WN / 8][4] = {};
+    if (turned == 0) {
+        multiply_tiles<WM, WN, false, false>(tiles, a, b, m, n, top, left, 0, k, lda, ldb, sums);
+    } else if (turned == 1) {
+        multiply_tiles<WM, WN, true, false>(tiles, a, b, m, n, top, left, 0, k, lda, ldb, sums);
+    } else if (turned == 2) {
+        multiply_tiles<WM, WN, false, true>(tiles, a, b, m, n, top, left, 0, k, lda, ldb, sums);
+    } else {
+        multiply_tiles<WM, WN, true, true>(tiles, a, b, m, n, top, left, 0, k, lda, ldb, sums);
+    }
+    store_tile<BM, BN>(c, m, n, ldc, sums, top, left);
+}
