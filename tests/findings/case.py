@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.programs.program import Program, program_for
-from tilewright.simt import Memory
+from tilewright.simt import DeviceArray, Memory
 
 Arguments = Callable[[np.random.Generator], tuple[Any, ...]]
 #: The arguments before the launch -> what the arrays at these positions hold after it.
@@ -180,3 +180,16 @@ class Case:
             else:
                 before[position] = copy.deepcopy(value)
         return tuple(launched), tuple(before)
+
+    def compare(self, arguments: tuple[Any, ...], before: tuple[Any, ...], message: str) -> None:
+        """Assert that the arrays are as the reference of what they were before has them."""
+        assert self.reference is not None, f"{self.name}: a correct kernel must have a reference"
+        for position, wanted in self.reference(*before).items():
+            value = arguments[position]
+            came = self.settled(value.to_host() if isinstance(value, DeviceArray) else value)
+            due = self.settled(np.asarray(wanted))
+            where = f"{self.name}, argument {position}, {message}"
+            if self.rtol:
+                np.testing.assert_allclose(came, due, rtol=self.rtol, err_msg=where)
+            else:
+                np.testing.assert_array_equal(came, due, err_msg=where)
