@@ -7,7 +7,7 @@ memory is held by a control group of version 1 that this script may write to, wh
 too; without one by RLIMIT_DATA, which does not. "in memory" is Tilewright's product of the same operands, loaded before
 and without the limit; "of it" is its seconds over a contender's, turn by turn. Caches of files are dropped before each
 run where that is allowed. Peers are left out where they are not installed; "small" ones have one thread, and Dask's
-chunks a sixteenth of the bytes; "less" is told eleven twentieths of the memory. Of a process that fails or is ended the
+chunks a sixteenth of the bytes; "less" is told half of the memory, as Cubed is. Of a process that fails or is ended the
 table has what it said. "own" memory is the most that was the process's alone, "resident" that with pages of mapped
 files. Seconds are of whole runs, without the start of Python and imports.
 """
@@ -87,7 +87,7 @@ done()
 """,
     ),
     "tilewright": (".npy", _TILEWRIGHT.format(part="memory")),
-    "tilewright less": (".npy", _TILEWRIGHT.format(part="memory * 11 // 20")),
+    "tilewright less": (".npy", _TILEWRIGHT.format(part="memory // 2")),
     "numpy": (
         ".npy",
         _MAPS

@@ -13,6 +13,7 @@ from tilewright.native import halves
 from tilewright.native.bitcode import bitcode
 from tilewright.native.calls import calls
 from tilewright.native.once import once
+from tilewright.native.pages import give_back
 
 #: An LLVM module: text or bitcode.
 Source = str | bytes
@@ -43,6 +44,7 @@ class Compiler:
         calls().run(lambda check: self._begin(features))
 
     def _begin(self, features: str | None) -> None:
+        give_back("libllvmlite")
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
         self.features = llvm.get_host_cpu_features().flatten() if features is None else features
