@@ -14,6 +14,36 @@ static void look_ahead(const struct tw_sm *sm, struct tw_sm_warp *warp);
 static void look_again(struct tw_sm *sm);
 static double take(double *stage, double *busy, double from, double clocks);
 
+static void note_flights(struct tw_sm *sm, double flying)
+{
+    sm->flights[0]++;
+    sm->flights[1] += flying;
+    if (flying > sm->flights[2])
+        sm->flights[2] = flying;
+}
+
+// Where a warp comes to wait for a phase: how many of its block's mbarriers have bytes to come.
+static void note_phases(struct tw_sm *sm, const struct tw_sm_warp *warp, uint64_t place)
+{
+    double flying = 0;
+    if (!sm->mbarriers[place].copied)
+        return;
+    for (uint64_t n = 0; n < sm->block_mbarriers; n++)
+        flying += sm->mbarriers[warp->block * sm->block_mbarriers + n].bytes > 0;
+    note_flights(sm, flying);
+}
+
+// Where a warp comes to wait for groups of copies: how many have not ended.
+static void note_groups(struct tw_sm *sm, const struct tw_sm_warp *warp)
+{
+    double flying = 0;
+    if (!warp->committed || sm->code[sm->roles[warp->role].trace[warp->position]].kind != TW_SM_AWAIT)
+        return;
+    for (uint64_t n = 0; n < TW_SM_GROUPS && n < warp->committed; n++)
+        flying += warp->groups[n] > sm->clock;
+    note_flights(sm, flying);
+}
+
 // One more on the way, in the heap. Where there is no room it is lost, and who waits for it waits for ever, which is told.
 static void expect(struct tw_sm *sm, struct tw_sm_arrival one)
 {
@@ -77,6 +107,7 @@ static void arrive(struct tw_sm *sm)
         struct tw_sm_mbarrier *object = &sm->mbarriers[one.place];
         object->pending -= one.arrivals;
         object->bytes += one.bytes;
+        object->copied |= one.bytes > 0;
         if (object->pending > 0 || object->bytes)
             continue;
         object->phase++;
@@ -168,6 +199,7 @@ static void do_deed(struct tw_sm *sm, struct tw_sm_warp *warp, const struct tw_s
         copy(sm, warp, code, deed, place, from);
         break;
     case TW_SM_WAITS:
+        note_phases(sm, warp, place);
         if (is_over(&sm->mbarriers[place], deed->number))
             break;
         warp->awaits = 1;

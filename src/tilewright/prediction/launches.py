@@ -179,6 +179,8 @@ def of_work(
         limiter=_limiter(found),
         shares=tuple(share for share in shares if share.fraction >= 0.005),
         busy=tuple(Share(*item) for item in found.busy.items()),
+        copies_in_flight=found.flying / found.waits if found.waits else None,
+        most_copies_in_flight=found.most_flying,
         changes=tuple(others),
         notes=(*_notes(model), *seen.notes),
     )

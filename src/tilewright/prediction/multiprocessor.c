@@ -248,7 +248,7 @@ static void start_block(struct tw_sm *sm, uint32_t block)
     sm->live[block] = sm->block_warps;
     for (uint64_t n = block * sm->block_mbarriers; n < (block + 1) * sm->block_mbarriers; n++) {
         int64_t expected = sm->mbarriers[n].expected;
-        sm->mbarriers[n] = (struct tw_sm_mbarrier){expected, expected, 0, 0};
+        sm->mbarriers[n] = (struct tw_sm_mbarrier){expected, expected, 0, 0, 0};
     }
     for (uint64_t n = 0; n < sm->many; n++)
         if (sm->warps[n].block == block) {
@@ -312,8 +312,10 @@ static void issue(struct tw_sm *sm, struct tw_sm_partition *partition, struct tw
     }
     if (warp->position == sm->roles[warp->role].length)
         leave(sm, warp);
-    else
+    else {
         look_ahead(sm, warp);
+        note_groups(sm, warp);
+    }
 }
 
 // Goes on for so many clocks at which something issues. 0: all blocks have ended; 1: more; 2: nothing can issue again.

@@ -104,6 +104,7 @@ struct tw_sm_mbarrier {
     int64_t pending;
     int64_t bytes;
     uint64_t phase;
+    uint64_t copied;  // 1: it counts bytes of copies
 };
 
 // What comes to an mbarrier: arrivals and bytes that are expected, or pieces of a copy.
@@ -200,6 +201,7 @@ struct tw_sm {
     double dram;
     double busy[6];   // clocks that they were taken, and of tensor cores, a quarter each
     uint64_t clocks[TW_SM_CAUSES];  // of all partitions
+    double flights[3];  // waits for copies, copies (groups, or phases with bytes) in flight then, and the most of these
     struct tw_sm_partition partitions[TW_SM_PARTITIONS];
 };
 

@@ -81,6 +81,9 @@ class Simulated:
     clocks: float
     went: npt.NDArray[np.float64]  #: What the clocks of all partitions went to, in the order of `CAUSES`.
     worked: npt.NDArray[np.float64]  #: For how many clocks each of `STAGES` worked.
+    waits: int = 0  #: For copies.
+    flying: float = 0.0  #: Groups of copies, or phases with bytes to come, when a warp came to such a wait: their sum,
+    most_flying: int = 0  #: and the most.
 
     @property
     def instructions(self) -> float:
@@ -103,6 +106,9 @@ class Simulated:
             self.clocks + times * (more.clocks - less.clocks),
             np.maximum(self.went + times * (more.went - less.went), 0.0),
             np.maximum(self.worked + times * (more.worked - less.worked), 0.0),
+            self.waits,
+            self.flying,
+            max(self.most_flying, more.most_flying),
         )
 
 
@@ -146,7 +152,8 @@ def run(
     issued, went = float(machine["clock"]), machine["clocks"].astype(float)
     clocks = max(1.0, issued, float(machine["l2"]), float(machine["dram"]))  # stores that nobody waits for end too
     went[CAUSES.index("global memory latency")] += (clocks - max(1.0, issued)) * _NUMBERS["TW_SM_PARTITIONS"]
-    return Simulated(clocks, went, machine["busy"].copy())
+    waits, flying, most = machine["flights"].tolist()
+    return Simulated(clocks, went, machine["busy"].copy(), int(waits), flying, int(most))
 
 
 def _held(crew: Crew, resident: int) -> dict[str, npt.NDArray[Any]]:

@@ -58,6 +58,11 @@ class Prediction(Launched):
         next had waited for.
     busy : tuple of Share
         Of the clocks, how many each stage of memory worked, and the tensor cores.
+    copies_in_flight : float or None
+        Groups of asynchronous copies, or phases of mbarriers with bytes to come, when a warp comes to wait for one: on
+        average. None where no warp waits for copies.
+    most_copies_in_flight : int
+        At one of these waits.
     changes : tuple of Change
         The launch with one thing different, as far as it has that.
     notes : tuple of str
@@ -91,9 +96,16 @@ class Prediction(Launched):
     limiter: str
     shares: tuple[Share, ...]
     busy: tuple[Share, ...]
+    copies_in_flight: float | None = None
+    most_copies_in_flight: int = 0
     changes: tuple[Change, ...] = ()
     notes: tuple[str, ...] = ()
     counted_in: int = 0
+
+    @property
+    def tensor_share(self) -> float:
+        """Of the clocks, those in which tensor cores work."""
+        return next((share.fraction for share in self.busy if share.name == "tensor cores"), 0.0)
 
     @property
     def kind(self) -> str:

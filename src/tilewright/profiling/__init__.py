@@ -1,7 +1,8 @@
 """What a launch did, line by line, and what bounds it on a GPU: :func:`profile`, and its records.
 
 `counts` names what is counted, `record` holds a profile, `gathering` sums instruments' results, `caching` says where
-sectors were found, `units` bounds times, `verdict` says what bounds a launch, and `programs` follows whole programs.
+sectors were found, `units` bounds times, `products` says what tensor cores do, `verdict` says what bounds a launch, and
+`programs` follows whole programs.
 """
 
 from __future__ import annotations

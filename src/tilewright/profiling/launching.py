@@ -14,6 +14,7 @@ from tilewright.machine.alternatives import Alternatives, Demand, alternatives
 from tilewright.machine.occupancy import Occupancy
 from tilewright.profiling import caching, gathering
 from tilewright.profiling.counts import Served
+from tilewright.profiling.products import products
 from tilewright.profiling.record import Profile
 from tilewright.profiling.units import position, traffic, units
 from tilewright.profiling.verdict import Evidence, findings, verdict
@@ -111,6 +112,7 @@ def of_run(run: Run, gpu: machine.Gpu, *, shared_bytes: int = 0, launch: int = 0
         resources=resources,
         occupancy=fits if resources else None,
         units=slow,
+        products=products(gpu, sites, math.prod(run.grid)),
         position=position(gpu, totals, moved),
         verdict=verdict(Evidence(gpu, run.grid, totals, slow, moved), lines),
         findings=findings(program.name, sites, launch),

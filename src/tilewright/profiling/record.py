@@ -123,6 +123,31 @@ class Unit:
 
 
 @dataclass(frozen=True, slots=True)
+class Products:
+    """Products of one shape and format.
+
+    Attributes
+    ----------
+    shape : str
+        Rows, columns and depth, such as `m16n8k16`.
+    format : str
+        Of A's elements.
+    times : int
+        Products: of a warp, or of a warpgroup where they are its.
+    multiply_adds : int
+        In all; of a sparse A, half are left out.
+    seconds : float or None
+        That the GPU's tensor cores take for them at least; None where no rate is known.
+    """
+
+    shape: str
+    format: str
+    times: int
+    multiply_adds: int
+    seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class Cause:
     """A line that makes the bound: its share of what the bounding unit has to do.
 
@@ -230,6 +255,8 @@ class Profile(Launched):
         With the assembler's registers and shared memory, and what a change of them or of the block would give.
     units : tuple of Unit
         The slowest first.
+    products : tuple of Products
+        What tensor cores multiplied, what takes longest first.
     position : Position or None
         None where nothing was computed.
     verdict : Verdict or None
@@ -252,6 +279,7 @@ class Profile(Launched):
     units: tuple[Unit, ...]
     position: Position | None
     verdict: Verdict | None
+    products: tuple[Products, ...] = ()
     findings: tuple[Finding, ...] = ()
     notes: tuple[str, ...] = ()
     seconds: float = 0.0

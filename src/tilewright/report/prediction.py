@@ -76,9 +76,16 @@ def _facts(found: Prediction) -> Iterator[tuple[str, str]]:
         "issue",
         f"{found.instructions_per_clock:.2f} instructions a clock a multiprocessor, at {found.clock_mhz:,} MHz",
     )
-    tensor = next((share.fraction for share in found.busy if share.name == "tensor cores"), 0.0)
-    if tensor:
-        yield "tensor cores", f"{100 * tensor:.0f} % of the clocks"
+    if found.tensor_share:
+        yield "tensor cores", f"{figures.percent(found.tensor_share)} of the clocks"
+    if found.copies_in_flight is not None:
+        yield "copies", in_flight(found)
+
+
+def in_flight(found: Prediction) -> str:
+    """How far copies run ahead."""
+    each = f"{found.copies_in_flight:.1f} in flight when a warp comes to wait for one"
+    return f"{each}, at most {found.most_copies_in_flight}"
 
 
 def _places(blocks: int, resident: int, multiprocessors: int) -> str:

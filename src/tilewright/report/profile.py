@@ -12,10 +12,11 @@ from rich.text import Text
 from tilewright.machine.alternatives import Alternative, Demand
 from tilewright.prediction.record import Prediction
 from tilewright.profiling import Counts, Profile, Sectors, Served, Unit, Wavefronts
-from tilewright.profiling.record import Extent, LineCounts
+from tilewright.profiling.record import Extent, LineCounts, Products
 from tilewright.report import figures, occupancy, styles, tables
 from tilewright.report.blocks import Block, Facts, Gap, legend, words
 from tilewright.report.places import listed, path
+from tilewright.report.prediction import in_flight
 from tilewright.report.tables import COUNT, PERCENT, SECONDS, SOME, Column, Form, Group, Table, group
 
 #: Block sizes that have a word.
@@ -107,6 +108,9 @@ def bound(profile: Profile) -> Iterator[Block]:
     if profile.units:
         yield _limits(profile.units)
         yield Gap()
+    if profile.products:
+        yield _products(profile.products)
+        yield Gap()
     yield from _verdict(profile)
 
 
@@ -117,6 +121,9 @@ def _predicted(found: Prediction) -> Iterator[Block]:
         ("predicted: ", styles.HEADING), f"{figures.seconds(found.seconds)} ({band}) at {found.clock_mhz:,} MHz, "
         f"limited by {found.limiter}", hang=2,
     )  # fmt: skip
+    if found.tensor_share:
+        ahead = "" if found.copies_in_flight is None else f"; copies: {in_flight(found)}"
+        yield words(f"tensor cores: {figures.percent(found.tensor_share)} of the clocks{ahead}", indent=2, hang=2)
 
 
 def _extent(extent: Extent) -> str:
@@ -132,6 +139,16 @@ def _limits(units: Sequence[Unit]) -> Table:
         Column("", lambda u: figures.bar(u.seconds, units[0].seconds), style=styles.BAR),
     )
     return Table(key, (work, time), list(units))
+
+
+def _products(products: Sequence[Products]) -> Table:
+    """What tensor cores have to do, by shape and format."""
+    key = group(Column("tensor cores", lambda p: f"{p.shape} {p.format}"))
+    work = group(
+        Column("products", lambda p: p.times, COUNT),
+        Column("multiply-\nadds", lambda p: figures.short(p.multiply_adds)),
+    )
+    return Table(key, (work, group(Column("GPU time\nat least", lambda p: p.seconds, SECONDS))), list(products))
 
 
 # -- the source ---------------------------------------------------------------------------------------------------

@@ -154,6 +154,8 @@ def test_a_prediction_says_that_warps_wait_for_mbarriers() -> None:
     found = tw.predict(ring(2, 4096), 132, 128, (*arrays, np.int32(64)), gpu="h100")
     assert found.shares[0].name == "mbarriers"
     assert found.limiter in ("mbarriers", "second level")
+    assert found.most_copies_in_flight == 2
+    assert found.copies_in_flight is not None and 1 < found.copies_in_flight <= 2
 
 
 def test_counts_alone_do_not_predict_a_kernel_that_waits_for_mbarriers() -> None:

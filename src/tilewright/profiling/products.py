@@ -1,0 +1,60 @@
+"""What tensor cores had to do for a launch: products of matrices by shape and format, and the least time of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tilewright.machine import Gpu
+from tilewright.profiling.record import Products, SiteCounts
+from tilewright.simt.isa import table
+from tilewright.simt.isa.table import Form
+
+#: Formats of elements, and what a GPU's record calls the rate of each.
+_RATES = {
+    "f16": "f16", "bf16": "bf16", "tf32": "tf32", "f64": "f64", "s8": "s8", "u8": "s8", "e4m3": "f8", "e5m2": "f8",
+}  # fmt: skip
+_WARPGROUP = 4
+
+
+def products(gpu: Gpu, sites: Iterable[SiteCounts], blocks: int) -> tuple[Products, ...]:
+    """Of a launch by the instructions that ran, those that take longest first.
+
+    A block runs on one multiprocessor: fewer `blocks` than those leave the tensor cores of the others idle.
+
+    Examples
+    --------
+    >>> from tilewright import machine
+    >>> from tilewright.profiling import Counts
+    >>> name = "wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16"
+    >>> site = SiteCounts(9, name, "", Counts(warp_instructions=8))
+    >>> [(found.shape, found.times) for found in products(machine.gpu("h100"), [site], 132)]
+    [('m64n256k16', 2)]
+    """
+    counted: dict[tuple[str, str, bool, bool, int], int] = {}
+    for site in sites:
+        form = table().find(site.opcode)
+        if form is not None and (key := _key(form)) is not None and site.counts.warp_instructions:
+            counted[key] = counted.get(key, 0) + site.counts.warp_instructions
+    found = []
+    for (shape, elements, is_sparse, to_float32, warps), executed in counted.items():
+        rows, columns, depth = (int(part) for part in shape[1:].replace("n", " ").replace("k", " ").split())
+        times = executed // warps
+        amount = times * rows * columns * depth // (1 + is_sparse)
+        rate = gpu.tensor_per_clock.get(_RATES.get(elements, ""), 0) * (gpu.tensor_float32_share if to_float32 else 1)
+        clocks = min(blocks, gpu.multiprocessors) * gpu.boost_mhz * 1e6
+        found.append(Products(shape, elements, times, amount, amount / (rate * clocks) if rate else None))
+    return tuple(sorted(found, key=lambda one: -(one.seconds or 0.0)))
+
+
+def _key(form: Form) -> tuple[str, str, bool, bool, int] | None:
+    """Shape, format of A, whether A is sparse, whether sums are float32 at its rate, warps; None of another form."""
+    if form.row.cost != "tensor":
+        return None
+    words = form.name.split(".")
+    shape = next((word for word in words if word.startswith("m") and word[1:2].isdigit()), None)
+    formats = [word for word in words if word in _RATES or word in ("f32", "s32", "s4", "u4", "b1")]
+    if shape is None or not formats:
+        return None
+    elements = formats[1] if len(formats) > 2 else "f16"  # of wmma with float16, only D and C are named
+    warps = _WARPGROUP if words[0] == "wgmma" else 1
+    return shape, elements, "sp" in words, formats[0] == "f32", warps
