@@ -273,7 +273,7 @@ _RECORDS = (
     _tensor_core(
         "stream_k", "stream_k<TYPE, 128, 128, 32, 64, 32, 3>", "tensor cores, the steps of all tiles dealt evenly",
         _HALVES, Bound(1, 32), "no multiprocessor idles in a last wave; blocks share tiles where they begin and end",
-        operands="abc m n k ld work", split=32, resident=_RESIDENT,
+        operands="abc m n k ld work", split=32, resident=2 * _RESIDENT, group=1,
     ),
     _tensor_core(
         "batched", "batched<TYPE, 64, 64, 32, 32, 32, 4>", "tensor cores, many products in a launch", _HALVES,

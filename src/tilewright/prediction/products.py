@@ -111,12 +111,13 @@ def _of_first_block(
     ) as blocks:  # fmt: skip
         roles, run = watched(blocks), blocks.run(Part(0), instruments())
     seen = of_run(run, gpu, shared_bytes=shape.shared_bytes)
-    work = replace(_work(seen), blocks=math.prod(shape.grid))
+    work = replace(_work(replace(seen, grid=(1, 1, 1))), blocks=math.prod(shape.grid))  # counts are one block's
     rows, columns = (-(-size // tile) for size, tile in zip((product.m, product.n), record.tile, strict=True))
     grid = record.group, columns, -(-rows // record.group)
     read = _read(product, grid, work.blocks * work.resident_blocks, record, gpu)
     asked = work.blocks * roles.copied_bytes if roles else 0
-    work = work.served(1.0, _written(work, product, gpu))
+    loaded = work.l2_sectors(loads=True)
+    work = work.served(min(1.0, read / SECTOR_BYTES / loaded) if loaded else 0.0, _written(work, product, gpu))
     work = replace(work, bulk_far=min(1.0, read / asked) if asked else 0.0)
     found = of_work(seen, Model.of(program, work, gpu, Deadline(), roles), work, shape.grid, clock_mhz, changes=changes)
     return replace(found, counted_blocks=1)

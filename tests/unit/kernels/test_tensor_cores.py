@@ -14,6 +14,7 @@ from tilewright import simt
 from tilewright.kernels import catalogue
 from tilewright.kernels.catalogue import Record
 from tilewright.ladder import operands
+from tilewright.prediction.products import Product, predict_product
 from tilewright.problem.bounds import Bound
 from tilewright.problem.reference import same_bits
 from tilewright.profiling import Profile
@@ -256,6 +257,17 @@ def test_sums_of_split_k_do_not_depend_on_which_block_comes_last() -> None:
     work = np.empty(8 * 6 * 64 * 64, np.float32)
     simt.launch(record.program("float16"), (3, 2, 8), launch.block, (*given[:9], work, given[10]))
     assert record.wrong_elements(c, a[:, :70], b[:70]) == 0
+
+
+@pytest.mark.volume
+def test_stream_k_is_predicted_by_its_first_block() -> None:
+    """Two blocks a multiprocessor with as many steps each: about the time of `tensor_core`, whose last wave is full."""
+    product = Product(2048, 2048, 2048, "float16")
+    times = [
+        predict_product(catalogue.find(name), product, tw.machine.gpu("h100"), changes=False).seconds
+        for name in ("stream_k", "tensor_core")
+    ]
+    assert 0.6 < times[0] / times[1] < 1.2
 
 
 def test_blocks_of_stream_k_share_tiles_and_add_in_the_order_of_k() -> None:
