@@ -75,6 +75,16 @@ done: ret;
 """
 
 
+def unswizzled(raw: np.ndarray, swizzle: int) -> np.ndarray:
+    """Bytes of shared memory in the order of the box: unit u of line l lies at u xor (l mod units)."""
+    if not swizzle:
+        return raw
+    units = raw.reshape(-1, 128 // 16, 16)
+    lines = np.arange(len(units)) % (swizzle // 16)
+    order = np.arange(8)[None, :] ^ lines[:, None]
+    return np.take_along_axis(units, order[..., None], axis=1).reshape(-1)
+
+
 CASES = {
     "1d": ((1000,), (64,), (100,), 0, "u4"),
     "2d": ((50, 64), (16, 32), (4, 8), 0, "f4"),

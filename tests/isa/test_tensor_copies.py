@@ -4,22 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from boxes import CASES, SHARED_BYTES, box_of, load_text, store_text
+from boxes import CASES, SHARED_BYTES, box_of, load_text, store_text, unswizzled
 
 from tilewright.errors import ArgumentTypeError, ArgumentValueError, KernelError, PtxError
 from tilewright.gpu.tensor_maps import TensorMap
 from tilewright.programs import Program
 from tilewright.simt import Memory, launch
-
-
-def unswizzled(raw: np.ndarray, swizzle: int) -> np.ndarray:
-    """Bytes of shared memory in the order of the box: unit u of line l lies at u xor (l mod units)."""
-    if not swizzle:
-        return raw
-    units = raw.reshape(-1, 128 // 16, 16)
-    lines = np.arange(len(units)) % (swizzle // 16)
-    order = np.arange(8)[None, :] ^ lines[:, None]
-    return np.take_along_axis(units, order[..., None], axis=1).reshape(-1)
 
 
 @pytest.mark.parametrize("case", CASES)

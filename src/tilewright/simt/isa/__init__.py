@@ -30,6 +30,7 @@ MODULES = (
     "matrix_moves",
     "wmma",
     "tensor_copies",
+    "tensor_maps",
     "atomic",
     "control",
     "barrier",

@@ -41,7 +41,7 @@ ABSENT = (
     Absent("suld sust sured suq istypep", "9.7.11", "surfaces come later"),
     Absent(
         "cp.async.bulk.im2col::w cp.async.bulk.tile::gather4 cp.async.bulk.tile::scatter4 "
-        "cp.async.bulk.tensor st.async st.bulk red.async tensormap applypriority.async",
+        "cp.async.bulk.tensor st.async st.bulk red.async tensormap.swizzle_atomicity applypriority.async",
         "9.7.9.25",
         "asynchronous copies that an mbarrier counts come later",
     ),

@@ -48,6 +48,8 @@ _RUNTIME = (
     "tw_wgmma_units",
     "tw_tensor_copy",
     "tw_tensor_pieces",
+    "tw_map_replace",
+    "tw_map_copy",
     "tw_cluster_arrive",
 )
 _FILES = (
@@ -64,6 +66,7 @@ _FILES = (
     "mbarriers.c",
     "printing.c",
     "tensor_copies.c",
+    "tensor_maps.c",
     "warpgroups.c",
 )
 

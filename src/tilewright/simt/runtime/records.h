@@ -127,6 +127,7 @@ enum {
     TW_FLOAT32 = 7,
     TW_FLOAT64 = 8,
     TW_BFLOAT16 = 9,
+    TW_TFLOAT32 = 11,
     TW_ADD = 1,
     TW_MIN = 2,
     TW_MAX = 3,
@@ -135,6 +136,18 @@ enum {
     TW_AND = 6,
     TW_OR = 7,
     TW_XOR = 8,
+
+    // Fields of a tensor map that kernels change.
+    TW_MAP_ADDRESS = 1,
+    TW_MAP_RANK = 2,
+    TW_MAP_BOX = 3,
+    TW_MAP_EXTENT = 4,
+    TW_MAP_STRIDE = 5,
+    TW_MAP_STEP = 6,
+    TW_MAP_TYPE = 7,
+    TW_MAP_INTERLEAVE = 8,
+    TW_MAP_SWIZZLE = 9,
+    TW_MAP_FILL = 10,
 
     TW_TENSOR_MAGIC = 1953525108,
 

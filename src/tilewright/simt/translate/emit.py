@@ -22,6 +22,7 @@ from tilewright.simt.translate import (
     mbarriers,
     outline,
     tensor_copies,
+    tensor_maps,
     warpgroups,
 )
 from tilewright.simt.translate.access import Access, group_accesses, space_of
@@ -280,6 +281,10 @@ def _emit_tensor(emitter: Emitter, op: Op, guard: Value | None) -> None:
     tensor_copies.emit_copy(emitter, op)
 
 
+def _emit_map(emitter: Emitter, op: Op, guard: Value | None) -> None:
+    tensor_maps.emit(emitter, op)
+
+
 def _emit_barrier(emitter: Emitter, op: Op, guard: Value | None) -> None:
     """Barriers end a block, and are flow's; here the lanes that were released read a reduction's result."""
     if ".warp" in op.instruction.modifiers:
@@ -433,6 +438,7 @@ _EMITTERS: dict[str, Callable[[Emitter, Op, Value | None], None]] = {
     "fragment": _emit_fragment,
     "product": _emit_product,
     "tensor": _emit_tensor,
+    "map": _emit_map,
     "barrier": _emit_barrier,
     "cvta": _emit_cvta,
     "isspacep": _emit_isspacep,

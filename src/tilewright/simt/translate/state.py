@@ -82,6 +82,15 @@ _TYPES: Final = {
     "f16": "FLOAT16", "f32": "FLOAT32", "f64": "FLOAT64", "bf16": "BFLOAT16",
 }  # fmt: skip
 ELEMENT_TYPES: Final = {type_: _RECORDS.numbers[f"TW_{name}"] for type_, name in _TYPES.items()}
+#: Fields of a tensor map that kernels change, by their names in PTX.
+MAP_FIELDS: Final = dict(
+    zip(
+        "global_address rank box_dim global_dim global_stride element_stride elemtype interleave_layout swizzle_mode "
+        "fill_mode".split(),
+        _numbers(*(f"MAP_{x}" for x in "ADDRESS RANK BOX EXTENT STRIDE STEP TYPE INTERLEAVE SWIZZLE FILL".split())),
+        strict=True,
+    )
+)
 TENSOR_MAP_RECORD: Final = _STRUCTS["tw_tensor_map"].dtype
 #: What a product of a warpgroup does, as bits, by their names in `records.h`.
 _DOES: Final = "keeps half negates_a negates_b across_a across_b integers bits saturates"

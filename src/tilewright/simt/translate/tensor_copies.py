@@ -8,12 +8,11 @@ from dataclasses import replace
 from tilewright.errors import PtxError
 from tilewright.ptx import tree
 from tilewright.simt.events import EventKind, Site
-from tilewright.simt.translate import bulk, mbarriers
+from tilewright.simt.translate import bulk, mbarriers, tensor_maps
 from tilewright.simt.translate.access import Access, base_offset, resolve
 from tilewright.simt.translate.access_events import notify
 from tilewright.simt.translate.code import LANES, Value
 from tilewright.simt.translate.emitter import Emitter
-from tilewright.simt.translate.generic import access_pointers
 from tilewright.simt.translate.graph import Op
 from tilewright.simt.translate.state import (
     GLOBAL_BASE,
@@ -23,8 +22,6 @@ from tilewright.simt.translate.state import (
     TENSOR_STORES,
 )
 
-#: Words of 64 bits of a tensor map that are checked to be in memory; it is as aligned as they are.
-_CHECKED = 8
 #: Of a box in shared memory, in bytes.
 _BOX_ALIGNMENT = 128
 #: Where arguments lie in scratch memory, in 64-bit slots of all lanes: the first two are an mbarrier's.
@@ -53,7 +50,7 @@ def emit_copy(emitter: Emitter, op: Op) -> None:
         slot = f"getelementptr i8, ptr %lanes.scratch, i64 {_CORNERS * 8 * LANES + axis * 4 * LANES}"
         number = emitter.read(coordinate, "s32" if axis < rank else "b16")
         code.store(code.splat(code.resize(number, "i32", signed=False)), code.op(slot, "ptr").text)
-    maps = mbarriers.scratch(emitter, _MAPS, _map_pointers(emitter, op, tensor))
+    maps = mbarriers.scratch(emitter, _MAPS, tensor_maps.pointers(emitter, op, tensor, "generic"))
     base, offset, _ = resolve(emitter, item, shared, "shared")
     access = Access(op, "shared", base, offset, 1, "b64", not stores, True)
     start = code.add(base_offset(emitter, access, base=False), code.const("i64", offset))
@@ -100,17 +97,6 @@ def _tell_part(emitter: Emitter, access: Access, where: tuple[str, str], rank: i
     code.branch(told)
     code.place(told)
     return code.icmp("ne", code.op(f"load i64, ptr {done}", "i64"), code.const("i64", -1))
-
-
-def _map_pointers(emitter: Emitter, op: Op, tensor: tree.Address) -> Value:
-    """Where each lane's tensor map lies in the host's memory: among parameters, in constants, or in global memory."""
-    item = op.instruction
-    base, offset, space = resolve(emitter, item, replace(tensor, coordinates=()), "generic")
-    access = Access(op, space, base, offset, _CHECKED, "b64", False, False)
-    observers, emitter.instruments = emitter.instruments, ()
-    pointers = access_pointers(emitter, access)
-    emitter.instruments = observers
-    return pointers
 
 
 def _sites(emitter: Emitter, item: tree.Instruction, *, stores: bool) -> int:

@@ -1,0 +1,59 @@
+"""What a warp's code does at a change of a tensor map, and at a copy of one from shared to global memory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tilewright.errors import PtxError
+from tilewright.ptx import tree
+from tilewright.simt.translate import mbarriers
+from tilewright.simt.translate.access import Access, resolve
+from tilewright.simt.translate.code import Value
+from tilewright.simt.translate.emitter import Emitter
+from tilewright.simt.translate.generic import access_pointers
+from tilewright.simt.translate.graph import Op
+from tilewright.simt.translate.state import TENSOR_MAP_RECORD
+
+_BYTES = TENSOR_MAP_RECORD.itemsize
+#: Words of 64 bits of a map that are checked to be in memory at once; it is as aligned as they are.
+_CHECKED = 8
+_AXES_MOST = 5
+#: Where arguments lie in scratch memory.
+_MAPS, _VALUES = 0, 1
+
+
+def emit(emitter: Emitter, op: Op) -> None:
+    """Change a map for each lane that runs, or copy one."""
+    code, item, form = emitter.code, op.instruction, op.form
+    if form.has("cp_fenceproxy"):
+        size = item.operands[2]
+        if not isinstance(size, tree.Immediate) or size.value != _BYTES:
+            raise PtxError(f"{emitter.module.path}:{item.ptx_line}: '{item.name}' copies {_BYTES} bytes; write that")
+        to = mbarriers.scratch(emitter, _MAPS, pointers(emitter, op, item.operands[0], "global", store=True))
+        origin = mbarriers.scratch(emitter, _VALUES, pointers(emitter, op, item.operands[1], "shared"))
+        code.invoke("tw_map_copy", "void", emitter.mask, to, origin)
+        return
+    space = {"shared::cta": "shared"}.get(form["space"], form["space"] or "generic")
+    axis = item.operands[1] if len(item.operands) == 3 else tree.Immediate(0)
+    if not isinstance(axis, tree.Immediate) or not 0 <= int(axis.value) < _AXES_MOST:
+        raise PtxError(
+            f"{emitter.module.path}:{item.ptx_line}: '{item.name}' takes the number of an axis, a literal 0 to "
+            f"{_AXES_MOST - 1}"
+        )
+    maps = mbarriers.scratch(emitter, _MAPS, pointers(emitter, op, item.operands[0], space, store=True))
+    number = emitter.read(item.operands[-1], form.type_of("b"))
+    values = mbarriers.scratch(emitter, _VALUES, code.resize(number, "i64", signed=False))
+    code.invoke("tw_map_replace", "void", emitter.mask, maps, f"i32 {form.row.emit(form)}", f"i32 {axis.value}", values)
+
+
+def pointers(emitter: Emitter, op: Op, operand: tree.Operand, space: str, *, store: bool = False) -> Value:
+    """Where each lane's tensor map lies in the host's memory: both halves of it must; instruments do not hear of it."""
+    item = op.instruction
+    plain = replace(operand, coordinates=()) if isinstance(operand, tree.Address) else operand
+    base, offset, found = resolve(emitter, item, plain, space)
+    observers, emitter.instruments = emitter.instruments, ()
+    half = Access(op, found, base, offset, _CHECKED, "b64", store, False)
+    access_pointers(emitter, replace(half, offset=offset + _BYTES // 2))
+    first = access_pointers(emitter, half)
+    emitter.instruments = observers
+    return first
