@@ -215,9 +215,11 @@ def connected(address: str) -> Iterator[Any]:
     Raises MissingExtraError: Dask's package is not installed; DeviceError: there is no scheduler.
     """
     distributed = _distributed()
+    client = object.__new__(distributed.Client)  # one that finds nobody is closed, or complains in the end
     try:
-        client = distributed.Client(address, timeout=_CONNECT_SECONDS, set_as_default=False)
-    except (OSError, ValueError, TypeError) as error:
+        distributed.Client.__init__(client, address, timeout=_CONNECT_SECONDS, set_as_default=False)
+    except (OSError, ValueError, TypeError, MemoryError) as error:  # MemoryError: of other servers' bytes as lengths
+        client.close()
         raise DeviceError(
             f"{address}: must be the address of a Dask scheduler, such as tcp://host:8786 (got: {error}); start one "
             "with `dask scheduler`"

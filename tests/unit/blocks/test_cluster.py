@@ -7,6 +7,8 @@ import functools
 import gc
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 import weakref
@@ -258,6 +260,34 @@ def test_a_scheduler_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) 
         cluster.connected("tcp://127.0.0.1:1"),
     ):
         pass
+
+
+WRONG_ADDRESSES = """
+import socket, threading
+from tilewright.blocks import cluster
+from tilewright.errors import DeviceError
+
+server = socket.create_server(("127.0.0.1", 0))
+kept = []
+
+def serve():
+    while True:
+        kept.append(server.accept()[0])
+        kept[-1].sendall(b"HTTP/1.1 400 Bad Request\\r\\n\\r\\n")
+
+threading.Thread(target=serve, daemon=True).start()
+for address in ("nonsense", f"tcp://127.0.0.1:{server.getsockname()[1]}"):
+    try:
+        with cluster.connected(address):
+            pass
+    except DeviceError as error:
+        print(error)
+"""
+
+
+def test_addresses_of_nobody_and_of_other_servers_are_told_and_nothing_else_is() -> None:
+    done = subprocess.run([sys.executable, "-c", WRONG_ADDRESSES], capture_output=True, text=True, check=False)
+    assert done.stderr == "" and done.stdout.count(": must be the address of a Dask scheduler") == 2
 
 
 def test_two_workers_never_write_one_chunk() -> None:
