@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help run test volume sanitize runtime numba lint format docs examples bench clean
+.PHONY: help run test volume sanitize runtime numba triton lint format docs examples bench clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,6 +32,11 @@ sanitize: $(STAMP)  ## Test the C parts under the address, undefined-behaviour a
 
 numba: $(STAMP)  ## numba-cuda's own tests on the simulated GPU, compared with the lists in tests/numba_suite
 	@$(BIN)/python tests/numba_suite/suite.py
+
+triton: $(STAMP)  ## Install Triton and torch, and test them on the simulated GPU
+	@$(BIN)/python -c 'import torch, triton' 2>/dev/null || \
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[triton]'
+	@$(BIN)/pytest -n 0 tests/unit/drivers/test_torch_cuda.py tests/unit/drivers/test_triton_cuda.py
 
 lint: $(STAMP)  ## ruff check, ruff format --check, mypy --strict
 	@$(BIN)/ruff check

@@ -214,11 +214,15 @@ class SimulatedGpu:
                 self._users.setdefault(found[0], set()).add(kernel)
 
     @contextmanager
-    def observing(self, observer: Observer) -> Iterator[None]:
-        """Let one more observer follow the program meanwhile, to whom all memory there is was written by the host."""
+    def observing(self, observer: Observer, *, instead_of: type[Observer] | None = None) -> Iterator[None]:
+        """Let one more observer follow the program meanwhile, to whom all memory there is was written by the host.
+
+        Observers of the kind `instead_of`, which must not ask for memory, are left out meanwhile.
+        """
         before = self.observers
+        kept = tuple(one for one in before if instead_of is None or not isinstance(one, instead_of))
         with self.lock:
-            self._observed_by((*before, observer), observer)
+            self._observed_by((*kept, observer), observer)
             for address, size in self.memory.allocations():
                 observer.allocated(address, size)
                 observer.host_wrote(address, size)

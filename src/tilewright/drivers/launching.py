@@ -11,7 +11,7 @@ import math
 import struct
 import threading
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,9 +78,9 @@ class Launcher:
         self.gpu = gpu
         self._noted = threading.local()
 
-    def note(self, kernel: Any, arguments: Sequence[Any]) -> None:
-        """Remember what this thread launches next: numba-cuda's kernel, which knows types, and what it is given."""
-        self._noted.kernel = kernel, arguments
+    def note(self, facts: Callable[[Sequence[bytes]], Iterable[ArgumentFact]]) -> None:
+        """Remember what tells of the arguments that this thread launches next, by the bytes of the parameters."""
+        self._noted.facts = facts
 
     def launch(self, stream: Any, config: Any, kernel: Kernel, *arguments: Any) -> None:
         """Run a kernel and wait for it.
@@ -90,7 +90,7 @@ class Launcher:
         """
         gpu = self.gpu
         with gpu.call():
-            noted, self._noted.kernel = getattr(self._noted, "kernel", None), None
+            noted, self._noted.facts = getattr(self._noted, "facts", None), None
             library = kernel.code.library
             program = library.entry(kernel.name)
             block, cluster = _extents(config.block), _cluster(config)
@@ -99,7 +99,7 @@ class Launcher:
                 handle = int(getattr(stream, "handle", stream) or 0)
                 gpu.stream(handle)
                 values = packed(program.parameters, arguments)
-                facts = tuple(_facts(noted[0], noted[1], values)) if noted else ()
+                facts = tuple(noted(values)) if noted else ()
                 for fact in facts:
                     gpu.refuse_ended(fact.address)
             except DriverError as error:
@@ -233,7 +233,7 @@ def _bytes(argument: Any) -> bytes:
     return (int(handle) & (2**64 - 1)).to_bytes(8, "little")
 
 
-def _facts(kernel: Any, given: Sequence[Any], values: Sequence[bytes]) -> Iterator[ArgumentFact]:
+def facts_of(kernel: Any, given: Sequence[Any], values: Sequence[bytes]) -> Iterator[ArgumentFact]:
     """What is known of each argument, by the types that numba-cuda compiled the kernel for, and by what was given."""
     types = kernel.argument_types
     function = getattr(kernel, "py_func", None)

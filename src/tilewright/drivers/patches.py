@@ -23,7 +23,8 @@ from tilewright.drivers.ended import end
 from tilewright.drivers.gpu import SimulatedGpu
 from tilewright.drivers.host_copies import observed_copy, observed_out
 from tilewright.drivers.host_side import CoreStream, Device
-from tilewright.drivers.launching import LaunchConfig, Launcher
+from tilewright.drivers.imported import replaced_when_imported
+from tilewright.drivers.launching import LaunchConfig, Launcher, facts_of
 from tilewright.drivers.linking import Linker, ObjectCode, Program
 from tilewright.drivers.modules import KernelAttributes
 from tilewright.drivers.spacing import spacing_call
@@ -126,7 +127,7 @@ def _noting(launcher: Launcher) -> Callable[..., None]:
 
     @functools.wraps(original)
     def launch(kernel: Any, args: Sequence[Any], *options: Any, **named: Any) -> None:
-        launcher.note(kernel, args)
+        launcher.note(functools.partial(facts_of, kernel, args))
         original(kernel, args, *options, **named)
 
     return launch
@@ -213,7 +214,8 @@ def installed(gpu: SimulatedGpu) -> Iterator[None]:
             put(rows(gpu, finalizers), names)
             _forget(driver)
             driver.__init__()
-        yield
+        with replaced_when_imported(gpu):
+            yield
     finally:
         with HeldBack():
             finalizers.detach()

@@ -16,6 +16,8 @@ from tilewright.programs.numba_lines import def_location, set_module_flags
 
 Row = tuple[str, str, Any]
 
+#: Stands for what a class has from its base, and not of its own.
+_INHERITED = object()
 #: Where numba-cuda takes up what was registered since it last looked.
 _REFRESHING = (("numba.cuda.core.base", "BaseContext.refresh"), ("numba.cuda.typing.context", "BaseContext.refresh"))
 
@@ -76,7 +78,7 @@ def put(rows: Iterable[Row], before: list[tuple[Any, str, Any]]) -> None:
     """Replace what rows name; `before` gets what was there."""
     for module, name, replacement in rows:
         owner, last = owner_of(module, name)
-        before.append((owner, last, vars(owner)[last]))
+        before.append((owner, last, vars(owner).get(last, _INHERITED)))
         setattr(owner, last, replacement)
 
 
@@ -84,4 +86,7 @@ def put_back(before: list[tuple[Any, str, Any]]) -> None:
     """Undo `put`, the latest first, as one name may be replaced twice."""
     while before:
         owner, last, original = before.pop()
-        setattr(owner, last, original)
+        if original is _INHERITED:
+            delattr(owner, last)
+        else:
+            setattr(owner, last, original)

@@ -1,0 +1,82 @@
+"""Packages that a program may import: what is replaced in them while a simulated GPU is in place, once they are there.
+
+None is imported for this: a finder waits for those that the program has not imported yet.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib.machinery import ModuleSpec
+from types import MappingProxyType, ModuleType
+from typing import Any
+
+from tilewright.drivers.gpu import SimulatedGpu
+from tilewright.native.interrupts import HeldBack
+from tilewright.programs.numba_names import put, put_back
+
+#: Package -> module with `rows`, and where it has more to put in place, `registered`.
+PACKAGES = MappingProxyType(
+    {"torch": "tilewright.drivers.torch_cuda.names", "triton": "tilewright.drivers.triton_cuda.names"}
+)
+
+
+class Packages:
+    """A finder of modules that lets others find them, and replaces names in those of the table when they are loaded."""
+
+    def __init__(self, gpu: SimulatedGpu) -> None:
+        self._gpu = gpu
+        self._names: list[tuple[Any, str, Any]] = []
+        self._held: list[Any] = []
+        self._waited_for = set(PACKAGES)
+
+    def find_spec(self, name: str, path: Sequence[str] | None = None, target: Any = None) -> ModuleSpec | None:
+        """A package's spec, with what follows its loading; None for any other module."""
+        if name not in self._waited_for:
+            return None
+        self._waited_for.discard(name)
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.loader is not None:
+            load = spec.loader.exec_module
+
+            def exec_module(module: ModuleType) -> None:
+                load(module)
+                self.put(name)
+
+            spec.loader.exec_module = exec_module  # type: ignore[method-assign]
+        return spec
+
+    def put(self, package: str) -> None:
+        """Replace what the table has of a package that is loaded."""
+        self._waited_for.discard(package)
+        table = importlib.import_module(PACKAGES[package])
+        with HeldBack():
+            put(table.rows(self._gpu), self._names)
+        registered: Callable[[], Any] | None = getattr(table, "registered", None)
+        if registered is not None:
+            self._held.append(registered())
+
+    def put_back(self) -> None:
+        """Undo all of it."""
+        put_back(self._names)
+        while self._held:
+            self._held.pop()._destroy()
+
+
+@contextmanager
+def replaced_when_imported(gpu: SimulatedGpu) -> Iterator[None]:
+    """Let packages of the table know the simulated GPU meanwhile."""
+    packages = Packages(gpu)
+    for name in PACKAGES:
+        if name in sys.modules:
+            packages.put(name)
+    sys.meta_path.insert(0, packages)
+    try:
+        yield
+    finally:
+        with HeldBack():
+            sys.meta_path.remove(packages)
+            packages.put_back()

@@ -1,0 +1,170 @@
+"""The names of torch that are replaced while a simulated GPU is in place: a table.
+
+Factories on the device `cuda` are kernels of torch's dispatcher for that device (`torch.library`), which torch asks
+whatever thread or function of its own calls them.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from tilewright.drivers.gpu import SimulatedGpu
+from tilewright.drivers.host_side import DeviceNumber
+from tilewright.drivers.torch_cuda import streams
+from tilewright.drivers.torch_cuda.tensors import CUDA, DeviceTensor, factory, to_device
+from tilewright.programs.numba_names import Row
+
+#: Factories of `torch.ops.aten`, by name and overload. Others are made of these.
+_FACTORIES = (
+    "empty.memory_format", "empty_strided", "zeros", "ones", "full", "scalar_tensor",
+    "arange", "arange.start", "arange.start_step", "linspace", "logspace", "eye", "eye.m",
+    "rand", "rand.generator", "randn", "randn.generator", "randint", "randint.generator", "randint.low",
+    "randint.low_generator", "randperm", "randperm.generator", "tril_indices", "triu_indices",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Properties:
+    """What `torch.cuda.get_device_properties` gives."""
+
+    name: str
+    major: int
+    minor: int
+    total_memory: int
+    multi_processor_count: int
+    warp_size: int
+    max_threads_per_block: int
+    max_threads_per_multi_processor: int
+    regs_per_multiprocessor: int
+    shared_memory_per_block: int
+    shared_memory_per_block_optin: int
+    shared_memory_per_multiprocessor: int
+    L2_cache_size: int
+    gcnArchName: str = ""  # noqa: N815
+    is_integrated: bool = False
+
+    @classmethod
+    def of(cls, gpu: SimulatedGpu) -> Properties:
+        """Those of a simulated GPU."""
+        record = gpu.record
+        return cls(
+            record.name, *record.compute_capability, gpu.memory.capacity_bytes, record.multiprocessors, 32,
+            record.launch.threads_per_block, record.threads_per_multiprocessor, record.registers_per_multiprocessor,
+            record.launch.shared_per_block_bytes, record.shared_per_block_optin_bytes,
+            record.shared_per_multiprocessor_bytes, record.l2_bytes,
+        )  # fmt: skip
+
+
+def registered() -> torch.library.Library:
+    """The factories of the device, as long as the result lives."""
+    library = torch.library.Library("aten", "IMPL")
+    for name in _FACTORIES:
+        library.impl(name, factory(name), "CUDA")
+    return library
+
+
+def rows(gpu: SimulatedGpu) -> Iterator[Row]:
+    """The table for one simulated GPU."""
+    yield from (("torch.cuda", name, value) for name, value in _interface(gpu).items())
+    for name in ("tensor", "as_tensor", "asarray"):
+        yield "torch", name, _made_on_host(getattr(torch, name))
+    yield "torch", "_has_compatible_shallow_copy_type", _replaceable(torch._has_compatible_shallow_copy_type)
+    yield "torch", "Tensor.to", _to(torch.Tensor.to)
+    yield "torch", "Tensor.cuda", lambda tensor, *_, **__: to_device(tensor)
+    if hasattr(torch._C, "_cuda_getCurrentRawStream"):
+        yield "torch._C", "_cuda_getCurrentRawStream", lambda device: torch.cuda.current_stream().cuda_stream
+
+
+def _interface(gpu: SimulatedGpu) -> dict[str, Any]:
+    """Functions and classes of `torch.cuda`."""
+    number, record, current = DeviceNumber(gpu), gpu.record, streams.Streams()
+    return {
+        "_lazy_init": lambda: None,
+        "is_available": lambda: True,
+        "is_initialized": lambda: True,
+        "device_count": lambda: 1,
+        "current_device": lambda: number,
+        "set_device": lambda device: None,
+        "synchronize": lambda device=None: gpu.wait(),
+        "get_device_name": lambda device=None: record.name,
+        "get_device_capability": lambda device=None: record.compute_capability,
+        "get_device_properties": lambda device=None: Properties.of(gpu),
+        "is_bf16_supported": lambda including_emulation=True: record.compute_capability >= (8, 0),
+        "empty_cache": lambda: None,
+        "memory_allocated": lambda device=None: sum(size for _, size in gpu.memory.allocations()),
+        "manual_seed": torch.default_generator.manual_seed,
+        "manual_seed_all": lambda seed: None,  # torch.manual_seed has set the CPU's generator, which is the device's
+        "current_stream": current.current,
+        "default_stream": current.default,
+        "set_stream": current.set,
+        "stream": current.using,
+        "Stream": streams.Stream,
+        "ExternalStream": streams.ExternalStream,
+        "Event": streams.Event,
+    }
+
+
+def _replaceable(original: Callable[..., bool]) -> Callable[..., bool]:
+    """Stands for what modules ask before they put one tensor's memory into another: never across devices."""
+
+    def compatible(first: torch.Tensor, second: torch.Tensor) -> bool:
+        return first.device == second.device and original(first, second)
+
+    return compatible
+
+
+def _made_on_host(original: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    """Stands for a function that makes tensors of what is not torch's, which then go to the device."""
+
+    @functools.wraps(original)
+    def make(data: Any, *args: Any, device: Any = None, requires_grad: bool = False, **kwargs: Any) -> torch.Tensor:
+        wanted = torch.empty(0).device if device is None else torch.device(device)
+        if wanted.type != "cuda":
+            flags = {"requires_grad": True} if requires_grad else {}
+            return original(data, *args, device=device, **flags, **kwargs)
+        if isinstance(data, DeviceTensor):
+            data = data.detach()
+            made = data.clone() if original.__name__ == "tensor" else data
+            made = made.to(**kwargs) if kwargs else made
+        else:
+            made = to_device(original(data, *args, device="cpu", **kwargs))
+        return made.requires_grad_() if requires_grad else made
+
+    return make
+
+
+def _to(original: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    """Stands for `Tensor.to`: to the device, from it, or anything else that torch does."""
+
+    @functools.wraps(original)
+    def to(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
+        wanted, args, kwargs = _device_of(args, kwargs)
+        if wanted is not None and wanted.type not in ("cpu", "cuda"):
+            return original(tensor, wanted, *args, **kwargs)
+        if wanted is not None and wanted.type == "cpu" and isinstance(tensor, DeviceTensor):
+            tensor = tensor.cpu()
+        if args or kwargs:
+            tensor = original(tensor, *args, **kwargs)
+        return to_device(tensor) if wanted is not None and wanted.type == "cuda" else tensor
+
+    return to
+
+
+def _device_of(
+    args: Sequence[Any], kwargs: dict[str, Any]
+) -> tuple[torch.device | None, tuple[Any, ...], dict[str, Any]]:
+    """The device among the arguments of `Tensor.to`, and the others."""
+    kwargs = {name: value for name, value in kwargs.items() if name != "non_blocking"}
+    first = kwargs.pop("device", kwargs.pop("other", args[0] if args else None))
+    taken = 1 if args and first is args[0] else 0
+    rest = tuple(one for one in args[taken:] if not isinstance(one, bool))
+    if isinstance(first, torch.Tensor):
+        return first.device, (first.dtype, *rest), kwargs
+    if isinstance(first, str | int | torch.device) and not isinstance(first, bool):
+        return torch.device(first) if not isinstance(first, int) else CUDA, rest, kwargs
+    return None, tuple(args), kwargs

@@ -1,0 +1,123 @@
+"""Streams and events of `torch.cuda`. All work is done when it is asked for, so nothing waits."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from tilewright.drivers.current import current_gpu
+from tilewright.drivers.gpu import Stream as GpuStream
+from tilewright.drivers.torch_cuda.tensors import CUDA
+
+
+class Stream:
+    """A stream, as `torch.cuda.Stream` is; 0 is the default one."""
+
+    def __init__(self, device: Any = None, priority: int = 0, *, stream_ptr: int | None = None, **_: Any) -> None:
+        if stream_ptr is None:
+            gpu = current_gpu()
+            stream_ptr = gpu.new_handle()
+            gpu.streams[stream_ptr] = GpuStream()
+        self.cuda_stream = stream_ptr
+        self.device, self.priority = CUDA, priority
+
+    def synchronize(self) -> None:
+        """Wait for its work."""
+        current_gpu().wait()
+
+    def query(self) -> bool:
+        """Whether its work is done."""
+        return True
+
+    def wait_stream(self, stream: Any) -> None:
+        """Let its work come after another stream's."""
+
+    def wait_event(self, event: Any) -> None:
+        """Let its work come after an event."""
+
+    def record_event(self, event: Event | None = None) -> Event:
+        """An event behind its work until now."""
+        event = event or Event()
+        event.record(self)
+        return event
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Stream) and other.cuda_stream == self.cuda_stream
+
+    def __hash__(self) -> int:
+        return hash(self.cuda_stream)
+
+
+class ExternalStream(Stream):
+    """A stream by its handle."""
+
+    def __init__(self, stream_ptr: int, device: Any = None, **_: Any) -> None:
+        super().__init__(device, stream_ptr=stream_ptr)
+
+
+class Event:
+    """An event. The simulated GPU keeps no time, so none lies between two of them that can be told."""
+
+    def __init__(self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False) -> None:
+        self.timing = enable_timing
+        self.recorded = False
+
+    def record(self, stream: Any = None) -> None:
+        """Put it behind the work until now."""
+        self.recorded = True
+
+    def wait(self, stream: Any = None) -> None:
+        """Let a stream's work come after it."""
+
+    def query(self) -> bool:
+        """Whether what came before it is done."""
+        return True
+
+    def synchronize(self) -> None:
+        """Wait for what came before it."""
+        current_gpu().wait()
+
+    def elapsed_time(self, end_event: Event) -> float:
+        """NaN: what lies between events is not predicted; `triton.testing.do_bench` is."""
+        if not (self.recorded and end_event.recorded):
+            raise ValueError("Both events must be recorded before calculating elapsed time.")
+        if not (self.timing and end_event.timing):
+            raise ValueError("Both events must be created with argument 'enable_timing=True'.")
+        return float("nan")
+
+
+class Current(threading.local):
+    """The current thread's stream."""
+
+    stream: Any = None
+
+
+class Streams:
+    """Which stream is current."""
+
+    def __init__(self) -> None:
+        self._current = Current()
+
+    def current(self, device: Any = None) -> Stream:
+        """The current stream."""
+        return self._current.stream or self.default()
+
+    def default(self, device: Any = None) -> Stream:
+        """The default stream."""
+        return Stream(stream_ptr=0)
+
+    def set(self, stream: Stream | None) -> None:
+        """Make a stream current."""
+        self._current.stream = stream
+
+    @contextmanager
+    def using(self, stream: Stream | None) -> Iterator[None]:
+        """A stream is current meanwhile."""
+        before = self._current.stream
+        self._current.stream = stream or before
+        try:
+            yield
+        finally:
+            self._current.stream = before

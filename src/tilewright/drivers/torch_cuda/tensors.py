@@ -1,0 +1,271 @@
+"""Tensors on the simulated GPU: torch's CPU computes them, and their elements lie in simulated memory.
+
+To torch's C++ they are tensors of the CPU whose operations come to `__torch_dispatch__`; to Python they say that they
+are on `cuda:0`. What an operation gives is copied into simulated memory, where kernels find it.
+
+Source: PyTorch, "Extending PyTorch", sections on `__torch_function__` and `__torch_dispatch__`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils import _pytree
+
+from tilewright.drivers.current import current_gpu
+from tilewright.drivers.gpu import SimulatedGpu
+from tilewright.drivers.host_side import Device
+from tilewright.drivers.internal_code import source_line
+from tilewright.simt.observer import ArgumentFact
+
+#: The one device.
+CUDA = torch.device("cuda", 0)
+#: Operations whose results hold nothing yet.
+_UNSET = frozenset({"empty", "empty_strided", "empty_like", "new_empty", "new_empty_strided", "empty_permuted"})
+#: Functions that move elements between devices, or take indices of the host's.
+_ANY_DEVICE = frozenset({"copy_", "__getitem__", "__setitem__", "index_put_", "set_", "allclose", "data"})
+
+
+class DeviceTensor(torch.Tensor):  # type: ignore[misc]
+    """A tensor on the simulated GPU; `elements` is the CPU's view of its memory."""
+
+    elements: torch.Tensor
+
+    @staticmethod
+    def __new__(cls, elements: torch.Tensor) -> DeviceTensor:  # noqa: D102
+        made: DeviceTensor = torch.Tensor._make_subclass(cls, elements, elements.requires_grad)
+        made.elements = elements
+        return made
+
+    @property
+    def device(self) -> torch.device:
+        """Where it lies."""
+        return CUDA
+
+    @property
+    def is_cuda(self) -> bool:
+        """That it is a tensor of the GPU."""
+        return True
+
+    @property
+    def is_cpu(self) -> bool:
+        """That it is none of the host."""
+        return False
+
+    def get_device(self) -> int:
+        """The device's number."""
+        return 0
+
+    def cpu(self, memory_format: Any = torch.preserve_format) -> torch.Tensor:
+        """A copy of the host's."""
+        return _ToHost.apply(self)
+
+    def tolist(self) -> Any:
+        """The elements as Python's numbers."""
+        return self.cpu().tolist()
+
+    def numpy(self, *, force: bool = False) -> Any:
+        """Refused, as torch refuses it of any GPU, unless forced."""
+        if force:
+            return self.detach().cpu().numpy()
+        raise TypeError(
+            f"can't convert {CUDA} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory "
+            "first."
+        )
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        return self.numpy()
+
+    def __format__(self, spec: str) -> str:
+        return format(self.item(), spec) if self.dim() == 0 else object.__format__(self, spec)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> torch.Tensor:
+        return memo.setdefault(id(self), self.detach().clone().requires_grad_(self.requires_grad))
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        size = self.element_size()
+        return {
+            "shape": tuple(self.shape), "strides": tuple(step * size for step in self.stride()), "version": 2,
+            "typestr": numpy_dtype(self.dtype).str, "data": (self.data_ptr(), False),
+        }  # fmt: skip
+
+    @classmethod
+    def __torch_function__(
+        cls, function: Any, types: Any, args: Sequence[Any] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Refuse what a program mixes; then as torch does."""
+        kwargs = kwargs or {}
+        refuse_mixed(function, (*args, *kwargs.values()))
+        to_host = "device" in kwargs and kwargs["device"] is not None and torch.device(kwargs["device"]).type == "cpu"
+        with torch._C.DisableTorchFunctionSubclass():
+            found = function(*args, **kwargs)
+        return found.cpu() if to_host and isinstance(found, DeviceTensor) else found
+
+    @classmethod
+    def __torch_dispatch__(
+        cls, operation: Any, types: Any, args: Sequence[Any] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Let the CPU do an operation; its results are on the device."""
+        kwargs = kwargs or {}
+        given = {id(one.elements): one for one in _tensors((args, kwargs)) if isinstance(one, DeviceTensor)}
+        if kwargs.get("device") is not None:
+            kwargs = {**kwargs, "device": torch.device("cpu")}
+        plain_args, plain_kwargs = _pytree.tree_map(_elements, (tuple(args), kwargs))
+        results = operation(*plain_args, **plain_kwargs)
+        gpu = current_gpu()
+        for written in _written(operation, args, kwargs):
+            tell_written(gpu, written.elements)
+        unset = operation.overloadpacket.__name__ in _UNSET
+
+        def on_device(one: Any) -> Any:
+            if not isinstance(one, torch.Tensor) or isinstance(one, DeviceTensor):
+                return one
+            known = given.get(id(one))
+            return on_gpu(one, unset=unset) if known is None else known
+
+        return _pytree.tree_map(on_device, results)
+
+
+#: How torch prints it, as it prints those of any GPU.
+DeviceTensor.__name__ = "tensor"
+
+
+class _ToHost(torch.autograd.Function):  # type: ignore[misc]
+    """Copies to the host; gradients go the other way."""
+
+    @staticmethod
+    def forward(context: Any, tensor: DeviceTensor) -> torch.Tensor:
+        for observer in current_gpu().observers:
+            observer.host_reads(fact("", tensor), source_line())
+        return tensor.elements.clone()
+
+    @staticmethod
+    def backward(context: Any, *gradients: Any) -> Any:
+        return on_gpu(gradients[0])
+
+
+class _ToDevice(torch.autograd.Function):  # type: ignore[misc]
+    """Copies to the device; gradients go the other way."""
+
+    @staticmethod
+    def forward(context: Any, tensor: torch.Tensor) -> torch.Tensor:
+        return on_gpu(tensor)
+
+    @staticmethod
+    def backward(context: Any, *gradients: Any) -> Any:
+        return getattr(gradients[0], "elements", gradients[0]).clone()
+
+
+def to_device(tensor: torch.Tensor) -> torch.Tensor:
+    """A tensor of the host, copied to the device; one of the device as it is."""
+    return tensor if isinstance(tensor, DeviceTensor) else _ToDevice.apply(tensor)
+
+
+def on_gpu(tensor: torch.Tensor, *, unset: bool = False) -> DeviceTensor:
+    """The device's tensor of what the CPU computed: a view of simulated memory as it is, anything else as a copy there.
+
+    `unset` tells observers that nobody wrote its elements.
+    """
+    gpu, storage = current_gpu(), tensor.untyped_storage()
+    if storage.nbytes() and gpu.memory.extent(storage.data_ptr()) is None:
+        memory = allocated(gpu, storage.nbytes())
+        if not unset:
+            ctypes.memmove(memory.data_ptr(), storage.data_ptr(), storage.nbytes())
+            gpu.wrote(memory.data_ptr(), storage.nbytes())
+        with torch._C._DisableTorchDispatch(), torch.no_grad():
+            tensor = torch.empty(0, dtype=tensor.dtype).set_(
+                memory.untyped_storage(), tensor.storage_offset(), tensor.size(), tensor.stride()
+            )
+    return DeviceTensor(tensor)
+
+
+def allocated(gpu: SimulatedGpu, size_bytes: int) -> torch.Tensor:
+    """Bytes of simulated memory, which are given back when no tensor has them any more."""
+    with gpu.call():
+        Device(gpu).set_current()
+        address = gpu.allocate(size_bytes)
+    block = (ctypes.c_uint8 * size_bytes).from_address(address)
+    weakref.finalize(block, _free, gpu, address)
+    return torch.frombuffer(block, dtype=torch.uint8)
+
+
+def _free(gpu: SimulatedGpu, address: int) -> None:
+    if not gpu.closed and gpu.memory.extent(address):
+        gpu.free(address)
+
+
+def tell_written(gpu: SimulatedGpu, elements: torch.Tensor) -> None:
+    """Tell observers that the host wrote a tensor's elements."""
+    size = extent_bytes(elements)
+    if size:
+        gpu.wrote(elements.data_ptr(), size)
+
+
+def extent_bytes(elements: torch.Tensor) -> int:
+    """From a tensor's first byte to behind its last."""
+    if not elements.numel():
+        return 0
+    steps = sum((extent - 1) * step for extent, step in zip(elements.size(), elements.stride(), strict=True))
+    return int((steps + 1) * elements.element_size())
+
+
+def refuse_mixed(function: Any, given: Sequence[Any]) -> None:
+    """Refuse tensors of the host beside those of the device, as torch does where a GPU is."""
+    if getattr(function, "__name__", "") in _ANY_DEVICE:
+        return
+    host = [one for one in _tensors(given) if not isinstance(one, DeviceTensor) and one.dim() and not one.is_meta]
+    if host:
+        raise RuntimeError(
+            f"Expected all tensors to be on the same device, but found at least two devices, {CUDA} and cpu! "
+            f"(when calling {getattr(function, '__name__', function)})"
+        )
+
+
+def fact(name: str, tensor: DeviceTensor) -> ArgumentFact:
+    """What is known of a tensor that a kernel is given, or the host reads."""
+    size = tensor.element_size()
+    strides = tuple(step * size for step in tensor.stride())
+    return ArgumentFact(name, numpy_dtype(tensor.dtype), tuple(tensor.shape), strides, tensor.data_ptr())
+
+
+def numpy_dtype(dtype: torch.dtype) -> np.dtype[Any]:
+    """NumPy's element type; bytes where it has none."""
+    try:
+        found: np.dtype[Any] = torch.empty(0, dtype=dtype).numpy().dtype
+    except TypeError:
+        return np.dtype((np.void, dtype.itemsize))
+    return found
+
+
+def _tensors(given: Any) -> Iterator[torch.Tensor]:
+    return (one for one in _pytree.tree_leaves(given) if isinstance(one, torch.Tensor))
+
+
+def _elements(one: Any) -> Any:
+    return one.elements if isinstance(one, DeviceTensor) else one
+
+
+def _written(operation: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Iterator[DeviceTensor]:
+    """The tensors of the device that an operation changes, by its schema."""
+    for at, argument in enumerate(operation._schema.arguments):
+        if argument.alias_info is not None and argument.alias_info.is_write:
+            one = args[at] if at < len(args) else kwargs.get(argument.name)
+            yield from (x for x in itertools.chain(_tensors(one)) if isinstance(x, DeviceTensor))
+
+
+def factory(name: str) -> Callable[..., DeviceTensor]:
+    """What stands for a factory of `torch.ops.aten` on the device `cuda`."""
+    packet, _, overload = name.partition(".")
+    operation = getattr(getattr(torch.ops.aten, packet), overload or "default")
+
+    def make(*args: Any, **kwargs: Any) -> DeviceTensor:
+        return on_gpu(operation(*args, **{**kwargs, "device": torch.device("cpu")}), unset=packet in _UNSET)
+
+    return make

@@ -1,0 +1,1 @@
+"""Triton's driver as the simulated GPU answers it: its compiler's PTX is what runs."""

@@ -1,0 +1,79 @@
+"""Arguments of a Triton kernel, as its launch passes them on: by the signature that it was compiled for.
+
+Source: Triton, `backends/nvidia/driver.py` and `driver.c` of the installed package.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tilewright.simt.observer import ArgumentFact
+
+#: How a scalar's bytes are made; bfloat16 is a float32's upper half.
+_SCALARS: dict[str, type[np.generic]] = {
+    "i1": np.int8, "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64,
+    "u1": np.uint8, "u8": np.uint8, "u16": np.uint16, "u32": np.uint32, "u64": np.uint64,
+    "fp16": np.float16, "fp32": np.float32, "f32": np.float32, "fp64": np.float64,
+}  # fmt: skip
+_CONSTANT = "constexpr"
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """An argument: what the launch takes, and what observers hear of it."""
+
+    value: Any
+    fact: ArgumentFact
+
+
+def passed(names: Sequence[str], types: Sequence[Any], given: Sequence[Any]) -> Iterator[Passed]:
+    """Each parameter of the launch, in order; tuples one by one, constants left out."""
+    for name, type_, value in zip(names, types, given, strict=True):
+        if isinstance(type_, tuple):
+            yield from passed([f"{name}[{at}]" for at in range(len(type_))], type_, tuple(value))
+        elif type_ != _CONSTANT:
+            yield _one(name, type_, value)
+
+
+def _one(name: str, type_: str, value: Any) -> Passed:
+    if type_.startswith("*"):
+        address = _address(value)
+        return Passed(address, _tensor_fact(name, value, address))
+    if type_ == "bf16":
+        bits = int(np.float32(value).view(np.uint32))
+        return Passed(np.uint16((bits + 0x7FFF + (bits >> 16 & 1)) >> 16), ArgumentFact(name))
+    if type_ in _SCALARS:
+        whole = _SCALARS[type_]
+        scalar = np.asarray(value).astype(whole)[()] if issubclass(whole, np.floating) else _wrapped(value, whole)
+        return Passed(scalar, ArgumentFact(name, value=int(value) if issubclass(whole, np.integer) else None))
+    return Passed(value, ArgumentFact(name))
+
+
+def _wrapped(value: Any, whole: type[np.generic]) -> np.generic:
+    size = np.dtype(whole).itemsize
+    found: np.generic = np.frombuffer((int(value) & ((1 << 8 * size) - 1)).to_bytes(size, "little"), whole)[0]
+    return found
+
+
+def _address(value: Any) -> int:
+    """A pointer's: a number, none, or what `data_ptr` says."""
+    if value is None:
+        return 0
+    return int(value) if isinstance(value, int) else int(value.data_ptr())
+
+
+def _tensor_fact(name: str, value: Any, address: int) -> ArgumentFact:
+    from tilewright.drivers.torch_cuda.tensors import DeviceTensor, fact
+
+    base = getattr(value, "base", value)  # of Triton's tensor wrapper of another element type
+    return fact(name, base) if isinstance(base, DeviceTensor) else ArgumentFact(name, address=address)
+
+
+def block_of(data: bytes) -> Any:
+    """Bytes that a launch passes by value."""
+    return (ctypes.c_uint8 * len(data)).from_buffer_copy(data)

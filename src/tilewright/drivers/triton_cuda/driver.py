@@ -1,0 +1,119 @@
+"""What stands for the classes of Triton's driver: its utilities, which call the vendor's, and its launcher."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from tilewright.drivers.contexts import ATTRIBUTES
+from tilewright.drivers.current import current_gpu
+from tilewright.drivers.host_side import Device, DeviceNumber
+from tilewright.drivers.launching import LaunchConfig, Launcher
+from tilewright.drivers.linking import ObjectCode
+from tilewright.drivers.modules import Kernel
+from tilewright.drivers.triton_cuda.arguments import passed
+from tilewright.machine.gpu import WARP_LANES
+
+#: Threads of a block.
+_THREADS_MOST = 1024
+
+
+class Utilities:
+    """Stands for `CudaUtils`."""
+
+    def load_binary(self, name: str, kernel: bytes, shared: int, device: int) -> tuple[int, Kernel, int, int, int]:
+        """Load a kernel's PTX: the module's handle, the kernel, its registers, spilled registers, most threads."""
+        code = ObjectCode(kernel, "ptx", name)
+        loaded = code.get_kernel(name)
+        needs = loaded.attributes.resources
+        return code.library.handle, loaded, needs.registers_per_thread, needs.spill_store_bytes // 4, _THREADS_MOST
+
+    def unload_module(self, module: int) -> None:
+        """Give a kernel up; its variables stay until the GPU ends."""
+
+    def get_device_properties(self, device: int) -> dict[str, int]:
+        """Limits and rates."""
+        gpu = current_gpu().record
+        asked = {
+            "max_shared_mem": "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN", "max_num_regs": "MAX_REGISTERS_PER_BLOCK",
+            "multiprocessor_count": "MULTIPROCESSOR_COUNT", "warpSize": "WARP_SIZE", "sm_clock_rate": "CLOCK_RATE",
+        }  # fmt: skip
+        found = {}
+        for name, attribute in asked.items():
+            value = ATTRIBUTES[attribute]
+            found[name] = value if isinstance(value, int) else int(value(gpu))
+        return found | {"mem_clock_rate": 0, "mem_bus_width": 0}
+
+    def get_device_capability(self, device: int) -> tuple[int, int]:
+        """The compute capability."""
+        return current_gpu().record.compute_capability
+
+    def get_current_device(self) -> int:
+        """The device's number."""
+        return DeviceNumber(current_gpu())
+
+    def set_current_device(self, device: int) -> None:
+        """Choose the one device."""
+
+    def get_default_stream(self, device: int) -> int:
+        """The default stream."""
+        return 0
+
+    def is_stream_capturing(self, stream: int) -> bool:
+        """Whether launches become part of a graph."""
+        return False
+
+    def set_printf_fifo_size(self, size: int) -> None:
+        """Nothing is lost of what kernels print."""
+
+
+class KernelLauncher:
+    """Stands for `CudaLauncher`: launches one kernel."""
+
+    def __init__(self, src: Any, metadata: Any) -> None:
+        self._names = list(src.signature)
+        self._types = tuple(src.signature.values())
+        self._metadata = metadata
+
+    def __call__(
+        self, grid_x: int, grid_y: int, grid_z: int, stream: int, function: Kernel, packed_metadata: Any,
+        launch_metadata: Any, enter_hook: Any, exit_hook: Any, *given: Any,
+    ) -> None:  # fmt: skip
+        """Launch the kernel and wait for it."""
+        grid = (grid_x, grid_y, grid_z)
+        if math.prod(grid) == 0:  # Triton launches nothing then
+            return
+        if enter_hook is not None:
+            enter_hook(launch_metadata)
+        self._launch(grid, stream, function, given)
+        if exit_hook is not None:
+            exit_hook(launch_metadata)
+
+    def _launch(self, grid: tuple[int, int, int], stream: int, kernel: Kernel, given: Sequence[Any]) -> None:
+        gpu, metadata = current_gpu(), self._metadata
+        Device(gpu).set_current()
+        arguments = list(passed(self._names, self._types, given))
+        scratch = [self._scratch(kind, math.prod(grid), stream) for kind in ("global", "profile")]
+        wanted = len(kernel.program.parameters) - len(arguments)
+        values = [one.value for one in arguments] + [x.data_ptr() if x is not None else 0 for x in scratch][:wanted]
+        facts = tuple(one.fact for one in arguments)
+        launcher = Launcher(gpu)
+        launcher.note(lambda _: facts)
+        gpu.kernel_limits[kernel.code.library.handle, kernel.name] = metadata.shared
+        config = LaunchConfig(
+            grid, metadata.num_warps * WARP_LANES, shmem_size=metadata.shared,
+            cooperative_launch=bool(getattr(metadata, "launch_cooperative_grid", False)),
+        )  # fmt: skip
+        launcher.launch(stream, config, kernel, *values)
+
+    def _scratch(self, kind: str, blocks: int, stream: int) -> Any:
+        """Memory that the compiler wants of each block, by the allocator that the program has set."""
+        size = getattr(self._metadata, f"{kind}_scratch_size", 0)
+        if not size:
+            return None
+        from triton.runtime import _allocation
+
+        allocator = _allocation._allocator if kind == "global" else _allocation._profile_allocator
+        align = getattr(self._metadata, f"{kind}_scratch_align")
+        return allocator.get()(blocks * self._metadata.num_ctas * size, align, stream)

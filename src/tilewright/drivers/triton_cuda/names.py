@@ -1,0 +1,39 @@
+"""The names of Triton that are replaced while a simulated GPU is in place: a table."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from tilewright.drivers.gpu import SimulatedGpu
+from tilewright.drivers.triton_cuda.driver import KernelLauncher, Utilities
+from tilewright.drivers.triton_cuda.timing import Benchmarks
+from tilewright.programs.numba_names import Row
+
+_DRIVER, _COMPILER = "triton.backends.nvidia.driver", "triton.backends.nvidia.compiler"
+
+
+def rows(gpu: SimulatedGpu) -> Iterator[Row]:
+    """The table for one simulated GPU."""
+    benchmarks = Benchmarks()
+    yield _DRIVER, "CudaUtils", Utilities
+    yield _DRIVER, "CudaLauncher", KernelLauncher
+    yield _DRIVER, "CudaDriver.is_active", staticmethod(lambda: True)
+    yield "triton.runtime.driver", "driver._active", None
+    yield "triton.runtime.driver", "driver._default", None
+    yield from (("triton.testing", name, benchmarks.do_bench) for name in ("do_bench", "do_bench_cudagraph"))
+    yield _COMPILER, "CUDABackend.add_stages", _stages(importlib.import_module(_COMPILER).CUDABackend.add_stages)
+    yield _COMPILER, "CUDABackend.hash", lambda backend: f"tilewright-{backend.target.arch}"
+
+
+def _stages(original: Callable[..., None]) -> Callable[..., None]:
+    """Stands for `CUDABackend.add_stages`: the last one keeps the PTX, which is what the simulated GPU loads."""
+
+    @functools.wraps(original)
+    def add_stages(backend: Any, stages: dict[str, Any], *arguments: Any) -> None:
+        original(backend, stages, *arguments)
+        stages["cubin"] = lambda ptx, metadata: ptx.encode()
+
+    return add_stages

@@ -1,0 +1,66 @@
+"""What stands for Triton's `do_bench`: the function runs once, and its launches' predicted times are its time.
+
+Where the model refuses a launch, its bound by counted work stands in: the seconds of the unit that needs most. A line
+on standard error says so.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tilewright.drivers.current import current_gpu
+from tilewright.prediction.programs import REFUSED, Counted, Predictions
+from tilewright.profiling import Profiles
+
+
+class Benchmarks:
+    """Times of functions, and what was said about them."""
+
+    def __init__(self) -> None:
+        self._said: set[str] = set()
+
+    def do_bench(
+        self,
+        fn: Callable[[], Any],
+        warmup: float = 25,
+        rep: float = 100,
+        grad_to_none: Sequence[Any] | None = None,
+        quantiles: Sequence[float] | None = None,
+        return_mode: str = "mean",
+        **_: Any,
+    ) -> Any:
+        """Milliseconds of a function: its launches, one after the other; all quantiles are the same.
+
+        NaN where it launches no kernel: what torch itself does on a GPU is not predicted.
+        """
+        gpu = current_gpu()
+        predictions = Predictions(gpu=gpu.record.key)
+        with gpu.observing(predictions, instead_of=Profiles):
+            fn()
+        found = [self._milliseconds(predictions, one) for one in predictions.counted]
+        if not found:
+            self._say("", "do_bench: no kernel is launched, and what torch does is not predicted; its time is NaN")
+        time = sum(found) if found else float("nan")
+        if quantiles is not None:
+            return [time] * len(quantiles)
+        return [time] if return_mode == "all" else time
+
+    def _milliseconds(self, predictions: Predictions, one: Counted) -> float:
+        """Of a launch: predicted, or bounded."""
+        try:
+            return predictions.predicted(one).seconds * 1e3
+        except REFUSED as error:
+            name = one.launch.name
+            self._say(
+                name,
+                f"do_bench: {name} has no predicted time ({error}); the least that its counted work needs is taken",
+            )
+            return one.seen.least_seconds * 1e3
+
+    def _say(self, key: str, text: str) -> None:
+        """A line on standard error, once for each kernel."""
+        if key not in self._said:
+            self._said.add(key)
+            print(text, file=sys.stderr)

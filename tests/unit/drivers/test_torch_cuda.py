@@ -1,0 +1,113 @@
+"""torch's device `cuda`, as the simulated GPU answers it."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright.drivers.gpu import SimulatedGpu
+
+torch: Any = pytest.importorskip("torch", reason="not run: torch is not installed")
+
+
+def test_a_tensor_says_where_it_lies(gpu: SimulatedGpu) -> None:
+    x = torch.rand(5, device="cuda")
+    assert x.is_cuda and not x.is_cpu and str(x.device) == "cuda:0" and x.get_device() == 0
+    assert gpu.memory.extent(x.data_ptr()) == (x.data_ptr(), 20)
+    assert repr(torch.arange(3, device="cuda")) == "tensor([0, 1, 2], device='cuda:0')"
+    assert f"{torch.ones(1, device='cuda')[0]:.2f}" == "1.00"
+
+
+def test_tensors_are_made_on_the_device_and_moved() -> None:
+    with tw.simulated_gpu("a100"):
+        host = torch.tensor([1.0, 2.0, 3.0])
+        for made in (
+            host.cuda(), host.to("cuda"), host.to(device=torch.device("cuda")),
+            torch.tensor([1.0, 2, 3], device="cuda"),
+            torch.as_tensor(np.array([1, 2, 3], np.float32), device="cuda"), torch.empty(3, device="cuda").copy_(host),
+        ):  # fmt: skip
+            assert made.is_cuda and made.tolist() == [1, 2, 3]
+            assert not made.cpu().is_cuda and made.to("cpu").numpy().tolist() == [1, 2, 3]
+            assert made.to("cuda") is made and made.cuda() is made
+        half = host.to("cuda", torch.float16)
+        assert half.is_cuda and half.dtype == torch.float16 and half.float().is_cuda
+        assert not torch.zeros_like(half, device="cpu").is_cuda
+        with torch.device("cuda"):
+            assert torch.ones(2).is_cuda and torch.tensor([1]).is_cuda
+        assert torch.tensor([1]).is_cuda is False
+    assert torch.tensor([1]).tolist() == [1]
+
+
+def test_results_and_views_lie_on_the_device(gpu: SimulatedGpu) -> None:
+    x = torch.eye(4, device="cuda")
+    for made in (x + 1, x @ x, x.sum(), x.max(dim=0).values, x.new_zeros(3), torch.zeros_like(x), x.unbind()[0]):
+        assert made.is_cuda and gpu.memory.extent(made.data_ptr()) is not None
+    assert x[1:, 2].data_ptr() == x.data_ptr() + (4 + 2) * 4 and x.t().data_ptr() == x.data_ptr()
+    x[0] = 7
+    x += 1
+    assert x[0].tolist() == [8, 8, 8, 8] and x.cuda() is x
+
+
+def test_what_torch_refuses_on_a_gpu_is_refused(gpu: SimulatedGpu) -> None:
+    x = torch.ones(3, device="cuda")
+    with pytest.raises(RuntimeError, match=r"found at least two devices, cuda:0 and cpu! \(when calling add\)"):
+        x + torch.ones(3)
+    with pytest.raises(TypeError, match="can't convert cuda:0 device type tensor to numpy"):
+        x.numpy()
+    with pytest.raises(TypeError, match="can't convert cuda:0 device type tensor to numpy"):
+        np.asarray(x)
+    assert (x + torch.tensor(2.0)).tolist() == [3, 3, 3]  # numbers of the host are taken
+
+
+def test_gradients_and_modules(gpu: SimulatedGpu) -> None:
+    x = torch.tensor([1.0, 2.0], device="cuda", requires_grad=True)
+    (x * x).sum().backward()
+    assert x.grad.is_cuda and x.grad.tolist() == [2, 4]
+    host = torch.tensor([3.0], requires_grad=True)
+    (host.cuda() * 2).cpu().sum().backward()
+    assert host.grad.tolist() == [2] and not host.grad.is_cuda
+    layer = torch.nn.Linear(2, 3).to("cuda")
+    layer(x.detach()).sum().backward()
+    assert layer.weight.is_cuda and layer.weight.grad.is_cuda and copy.deepcopy(layer).weight.is_cuda
+
+
+def test_the_device_describes_itself() -> None:
+    with tw.simulated_gpu("a100") as gpu:
+        assert torch.cuda.is_available() and torch.cuda.device_count() == 1
+        assert torch.cuda.get_device_name() == gpu.record.name
+        assert torch.cuda.get_device_capability() == (8, 0)
+        assert torch.cuda.get_device_properties(0).multi_processor_count == 108
+        stream = torch.cuda.Stream()
+        with torch.cuda.stream(stream):
+            assert torch.cuda.current_stream() == stream != torch.cuda.default_stream()
+        assert torch.cuda.current_stream().cuda_stream == 0
+        torch.cuda.synchronize()
+        before = torch.cuda.memory_allocated()
+        x = torch.ones(1000, device="cuda")
+        assert torch.cuda.memory_allocated() == before + 4000
+        del x
+        assert torch.cuda.memory_allocated() == before
+
+
+def test_everything_is_put_back() -> None:
+    before = torch.cuda.is_available, torch.tensor, torch.cuda.Stream
+    with tw.simulated_gpu() as gpu:
+        x = torch.ones(3, device="cuda")
+        assert gpu.memory.extent(x.data_ptr())
+    assert (torch.cuda.is_available, torch.tensor, torch.cuda.Stream) == before
+    assert "to" not in vars(torch.Tensor) and "cuda" not in vars(torch.Tensor)
+    with pytest.raises(tw.TilewrightError, match="must run inside"):
+        x + 1
+    with tw.simulated_gpu():
+        assert torch.ones(3, device="cuda").tolist() == [1, 1, 1]
+
+
+def test_reading_what_nobody_wrote_is_found() -> None:
+    with tw.simulated_gpu(check=True) as gpu:
+        torch.empty(4, device="cuda").cpu()
+        torch.empty(4, device="cuda").zero_().cpu()
+        assert [finding.code for finding in gpu.findings] == ["TW205"]

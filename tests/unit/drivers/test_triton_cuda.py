@@ -1,0 +1,143 @@
+"""Triton on the simulated GPU."""
+
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tilewright as tw
+from tilewright.drivers.gpu import SimulatedGpu
+
+torch: Any = pytest.importorskip("torch", reason="not run: torch is not installed")
+triton: Any = pytest.importorskip("triton", reason="not run: Triton is not installed")
+tl: Any = pytest.importorskip("triton.language")
+
+pytestmark = pytest.mark.filterwarnings("ignore:TRITON_DEFAULT_FP_FUSION")
+
+
+@triton.jit
+def scaled_sum(x, y, out, n, factor, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = at < n
+    tl.store(out + at, factor * tl.load(x + at, mask=inside) + tl.load(y + at, mask=inside), mask=inside)
+
+
+@triton.jit
+def without_mask(x, out, n, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + at, tl.load(x + at, mask=at < n))
+
+
+@triton.jit
+def racing(x, out):  # type: ignore[no-untyped-def]
+    value = tl.load(x + tl.program_id(0))
+    tl.store(out, tl.load(out) + value)
+
+
+@triton.autotune([triton.Config({"BLOCK": 32}, num_warps=1), triton.Config({"BLOCK": 512}, num_warps=4)], key=["n"])
+@triton.heuristics({"EVEN": lambda given: given["n"] % given["BLOCK"] == 0})
+@triton.jit
+def doubled(x, out, n, BLOCK: tl.constexpr, EVEN: tl.constexpr):  # type: ignore[no-untyped-def]
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    if EVEN:
+        tl.store(out + at, 2 * tl.load(x + at))
+    else:
+        tl.store(out + at, 2 * tl.load(x + at, mask=at < n), mask=at < n)
+
+
+def line_of(kernel: Any, text: str) -> str:
+    """`file:line` of a line of a kernel."""
+    lines, first = inspect.getsourcelines(kernel.fn)
+    return f"{__file__}:{first + next(i for i, line in enumerate(lines) if text in line)}"
+
+
+@pytest.mark.parametrize("n", [1, 1000])
+def test_a_kernel_runs(gpu: SimulatedGpu, n: int) -> None:
+    x, y = torch.rand(n, device="cuda"), torch.rand(n, device="cuda")
+    out = torch.empty_like(x)
+    compiled = scaled_sum[lambda meta: (triton.cdiv(n, meta["BLOCK"]),)](x, y, out, n, 2.5, BLOCK=256)
+    assert torch.allclose(out, 2.5 * x + y)
+    assert ".target sm_90a" in compiled.asm["ptx"] and compiled.n_regs > 8
+    assert triton.runtime.driver.active.get_current_target().arch == 90
+
+
+def test_each_gpu_has_its_own_code() -> None:
+    for name, target in (("a100", ".target sm_80"), ("t4", ".target sm_75")):
+        with tw.simulated_gpu(name):
+            x = torch.ones(64, device="cuda")
+            assert target in scaled_sum[(1,)](x, x, x, 64, 1.0, BLOCK=64).asm["ptx"]
+            assert x.tolist() == [2] * 64
+
+
+def test_a_finding_stands_at_the_kernels_line() -> None:
+    with tw.simulated_gpu(check=True) as gpu:
+        x = torch.ones(100, device="cuda")
+        without_mask[(1,)](x, torch.empty_like(x), 100, BLOCK=128)
+        found = [(one.code, f"{one.source}:{one.line}") for one in gpu.findings]
+        assert ("TW101", line_of(without_mask, "tl.store")) in found
+        assert "`out` of shape (100,)" in next(one.message for one in gpu.findings if one.code == "TW101")
+
+
+def test_a_race_between_blocks_is_found() -> None:
+    with tw.simulated_gpu(check=True) as gpu:
+        racing[(8,)](torch.ones(8, device="cuda"), torch.zeros(1, device="cuda"))
+        assert [(one.code, f"{one.source}:{one.line}") for one in gpu.findings] == [
+            ("TW303", line_of(racing, "tl.store"))
+        ]
+
+
+def test_a_correct_kernel_has_no_findings() -> None:
+    with tw.simulated_gpu(check=True) as gpu:
+        x = torch.ones(1000, device="cuda")
+        scaled_sum[(4,)](x, x, torch.empty_like(x), 1000, 1.0, BLOCK=256)
+        assert list(gpu.findings) == []
+
+
+def test_the_autotuner_chooses_by_predicted_times(gpu: SimulatedGpu) -> None:
+    x = torch.ones(1 << 20, device="cuda")
+    out = torch.empty_like(x)
+    doubled[lambda meta: (triton.cdiv(x.numel(), meta["BLOCK"]),)](x, out, x.numel())
+    assert bool((out == 2).all())
+    assert doubled.best_config.kwargs["BLOCK"] == 512  # the other, of 32,768 blocks of one warp, is slower
+
+
+def test_do_bench_gives_a_predicted_time(gpu: SimulatedGpu, capsys: pytest.CaptureFixture[str]) -> None:
+    x = torch.ones(1 << 14, device="cuda")
+    before = gpu.launches
+    time = triton.testing.do_bench(lambda: scaled_sum[(16,)](x, x, x, x.numel(), 1.0, BLOCK=1024))
+    assert 1e-3 < time < 1e-2 and gpu.launches == before + 1  # a launch takes microseconds
+    quantiles = triton.testing.do_bench(lambda: x + 1, quantiles=[0.5, 0.2, 0.8])
+    assert [str(one) for one in quantiles] == ["nan"] * 3
+    assert "what torch does is not predicted" in capsys.readouterr().err
+
+
+PROGRAM = """
+import torch, triton, triton.language as tl
+
+@triton.jit
+def copied(x, out, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + at, tl.load(x + at, mask=at < n), mask=at < n)
+
+x = torch.arange(100, device="cuda")
+out = torch.empty_like(x)
+copied[(1,)](x, out, 100, BLOCK=128)
+torch.cuda.synchronize()
+assert torch.equal(x, out)
+print(out.device, int(out.sum()))
+"""
+
+
+def test_a_script_runs_as_it_is(tmp_path: Path) -> None:
+    script = tmp_path / "program.py"
+    script.write_text(PROGRAM)
+    ran = subprocess.run(
+        [sys.executable, "-m", "tilewright", "check", str(script)], capture_output=True, text=True, check=False
+    )
+    assert ran.stdout.startswith("cuda:0 4950\n") and "no findings in 1 launch" in ran.stdout, ran.stdout + ran.stderr
+    assert ran.returncode == 0
