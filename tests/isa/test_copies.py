@@ -139,17 +139,25 @@ def compared(*case, copy: str = "cp.async.ca.shared.global") -> None:
     np.testing.assert_array_equal(got, expected(given, *case, fill=untouched), err_msg=str(case))
 
 
-@pytest.mark.parametrize("n", [4, 8, 16])
+#: One of so many cases is tried, each time another one; the volume tests try the others too.
+SHARES = pytest.mark.parametrize("share", [3, pytest.param(1, marks=pytest.mark.volume)])
+
+
+@SHARES
 @pytest.mark.parametrize("source", PLACES)
-def test_addresses(source, n):
-    for target in [name for name in PLACES if name != "uniform" and (n < 16 or name != "apart")]:
-        compared(source, target, n)
+def test_addresses(source, share):
+    for (i, target), (j, n) in itertools.product(enumerate(PLACES), enumerate((4, 8, 16))):
+        if target != "uniform" and (n, target) != (16, "apart") and (list(PLACES).index(source) + i + j) % share == 0:
+            compared(source, target, n)
 
 
+@SHARES
 @pytest.mark.parametrize("size", [name for name in READ if name])
 @pytest.mark.parametrize("run_", RUN)
-def test_sizes_and_guards(size, run_):
-    for source, n in itertools.product(("uniform", "neighbours", "rows", "table"), (4, 16)):
+def test_sizes_and_guards(size, run_, share):
+    cases = itertools.product(("uniform", "neighbours", "rows", "table"), (4, 16))
+    first = (list(READ).index(size) + list(RUN).index(run_)) % share
+    for source, n in itertools.islice(cases, first, None, share):
         compared(source, "neighbours" if n == 16 else "swizzled", n, size, run_)
 
 

@@ -32,6 +32,14 @@ CASES = [
     )
     for record in RECORDS for dtype in record.dtypes
 ]  # fmt: skip
+#: What depends on addresses alone is alike in two dtypes of one width: one of them is for the volume tests.
+PLACES = [
+    pytest.param(
+        *case.values, id=case.id,
+        marks=[VOLUME] if case.id in ("tensor_core-bfloat16", "split_k-bfloat16") else case.marks,
+    )
+    for case in CASES
+]  # fmt: skip
 #: (m, n, k): a single element, whole tiles, one of them ragged, one long, less than a tile, many steps.
 SHAPES = [
     (129, 257, 65), (1, 1, 4096), (128, 136, 100),
@@ -72,7 +80,7 @@ def arguments(record: Record, arrays: Sequence[DeviceArray], sizes: Sequence[int
     return *given[:2], arrays[2], *given[3:6], np.int32(sizes[5])
 
 
-@pytest.mark.parametrize(("record", "dtype"), CASES)
+@pytest.mark.parametrize(("record", "dtype"), PLACES)
 def test_rows_may_be_apart_transposed_or_at_any_address(record: Record, dtype: str) -> None:
     m, n, k = 70, 75, 45
     a, b = operands(m, n, k, dtype, seed=1)
@@ -132,7 +140,7 @@ def test_tiles_of_one_order_have_the_same_bits(
     assert same_bits(c, product(record, a, b))
 
 
-@pytest.mark.parametrize(("record", "dtype"), CASES)
+@pytest.mark.parametrize(("record", "dtype"), PLACES)
 @pytest.mark.parametrize(
     "shape", [pytest.param((128, 128, 256), marks=VOLUME), (130, 131, 67)], ids=["whole", "ragged"]
 )
@@ -150,7 +158,7 @@ def profiled(record: Record, dtype: str, m: int, n: int, k: int) -> Profile:
     return tw.profile(record.program(dtype), launch.grid, launch.block, given, shared_bytes=launch.shared_bytes)
 
 
-@pytest.mark.parametrize(("record", "dtype"), CASES)
+@pytest.mark.parametrize(("record", "dtype"), PLACES)
 def test_copies_read_each_sector_once_and_tiles_have_no_conflicts(record: Record, dtype: str) -> None:
     m, n, k = 128, 256, 256
     seen = profiled(record, dtype, m, n, k).totals
