@@ -10,6 +10,7 @@ import narrow_hosts
 import numpy as np
 import pytest
 
+from tilewright import check
 from tilewright.errors import DeadlockError, KernelError, LaunchError, LimitError, MemoryAccessError
 from tilewright.programs import Program
 from tilewright.simt import Limits, launch
@@ -271,3 +272,150 @@ def test_the_kernel_names_its_clusters(directives: str) -> None:
     body = f"{SYNC} mov.u32 %r5, %cluster_nctarank; mad.lo.u32 %r5, %r5, 10, %rank; st.global.u32 [%out], %r5;"
     for options in {}, {"cluster": 2}, {"cluster": (2, 1, 1)}:
         assert run(body, 4, 1, directives, **options)[:, 0].tolist() == [20, 21, 20, 21]
+
+
+# -- mbarriers and copies between blocks
+
+
+WAIT = "W{0}: mbarrier.try_wait.parity.shared::cta.b64 %p7, [%bar], {0}; @!%p7 bra W{0};"
+
+
+def kernel_with_bars(body: str) -> Program:
+    """As `kernel`, with an mbarrier a block, which a thread of it makes for so many arrivals (%r18)."""
+    words = "".join(f".shared .align 16 .b32 {name}[64]; " for name in ("own", "tile"))
+    shared = words + ".shared .align 8 .b64 bars[1]; .reg .b16 %h<4>; .reg .b32 %bar;"
+    begin = """mov.u32 %bar, bars; setp.eq.u32 %p8, %t, 0;
+@%p8 mbarrier.init.shared::cta.b64 [%bar], %r18; @%p8 fence.mbarrier_init.release.cluster;
+barrier.cluster.arrive.relaxed; barrier.cluster.wait;"""
+    return kernel(body.replace("BEGIN", begin), shared=shared)
+
+
+def run_with_bars(body: str, blocks: int, threads: int, size: int, **options: Any) -> np.ndarray:
+    """As `run`, of such a kernel."""
+    out = np.zeros((blocks, threads), np.uint32)
+    launch(kernel_with_bars(body), blocks, threads, (out,), cluster=size, **options)
+    return out
+
+
+@pytest.mark.parametrize("bar", ["%bar", "bars"])
+def test_arrivals_at_other_blocks_mbarriers(bar: str) -> None:
+    """Each block stores into the next one and arrives there: no barrier but the mbarrier orders both."""
+    body = f"""
+mov.u32 %r18, 40; BEGIN
+add.u32 %r5, %rank, 1; rem.u32 %r5, %r5, 3; mapa.shared::cluster.u32 %r6, {bar}, %r5;
+mapa.shared::cluster.u32 %r7, %at, %r5;
+mad.lo.u32 %r7, %t, 4, %r7; mad.lo.u32 %r8, %rank, 100, %t; st.shared::cluster.u32 [%r7], %r8;
+mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r6];
+{WAIT.format(0)}
+mad.lo.u32 %r7, %t, 4, %at; ld.shared.u32 %r8, [%r7]; st.global.u32 [%out], %r8;
+{SYNC}"""
+    out = run_with_bars(body, 6, 40, 3, limits=Limits(threads=2))
+    assert (out == (np.arange(6)[:, None] + 2) % 3 * 100 + np.arange(40)).all()
+
+
+def test_lanes_arrive_at_a_block_each() -> None:
+    """Thread i of each block arrives at block i, which expects an arrival of every block; bytes are counted there."""
+    body = f"""
+mov.u32 %r18, 5; BEGIN
+setp.lt.u32 %p1, %t, 4; mapa.shared::cluster.u32 %r6, %bar, %t;
+@%p1 mbarrier.arrive.expect_tx.shared::cluster.b64 _, [%r6], 8;
+@%p1 mbarrier.complete_tx.relaxed.cluster.shared::cluster.b64 [%r6], 8;
+@%p8 mbarrier.arrive.shared::cta.b64 _, [%bar];
+{WAIT.format(0)}
+ld.shared.u64 %l1, [%bar]; shr.u64 %l1, %l1, 61; cvt.u32.u64 %r8, %l1; st.global.u32 [%out], %r8;
+{SYNC}"""
+    assert (run_with_bars(body, 8, 32, 4) == 1).all()
+
+
+COPIES = {
+    "global": "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r7], [%l3], 128, [%r6];",
+    "shared": "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%r7], [%r10], 128, [%r6];",
+}
+
+
+@pytest.mark.parametrize("name", COPIES)
+def test_bulk_copies_to_another_block(name: str) -> None:
+    """A thread of each block copies 128 bytes to the next block, and the mbarrier there hears of them."""
+    body = f"""
+mov.u32 %r18, 1; mov.u32 %r10, tile; mad.lo.u32 %r11, %t, 4, %r10; mad.lo.u32 %r8, %rank, 100, %t;
+st.shared.u32 [%r11], %r8; fence.proxy.async; st.global.u32 [%out], %r8;
+mul.wide.u32 %l3, %t, 4; sub.u64 %l3, %out, %l3; BEGIN
+@%p8 mbarrier.arrive.expect_tx.shared::cta.b64 %l4, [%bar], 128;
+add.u32 %r5, %rank, 1; and.b32 %r5, %r5, 1;
+mapa.shared::cluster.u32 %r6, %bar, %r5; mapa.shared::cluster.u32 %r7, %at, %r5;
+@%p8 {COPIES[name]}
+{WAIT.format(0)}
+{SYNC}
+mad.lo.u32 %r7, %t, 4, %at; ld.shared.u32 %r8, [%r7]; st.global.u32 [%out], %r8;"""
+    out = run_with_bars(body, 4, 32, 2)
+    assert (out == (np.arange(4)[:, None] + 1) % 2 * 100 + np.arange(32)).all()
+
+
+@pytest.mark.parametrize("mask", [0b1111, 0b0110, 0b1000])
+def test_multicast(mask: int) -> None:
+    """The first block's copy comes to the same place of each block that the mask names, and to its mbarrier."""
+    body = f"""
+mov.u32 %r18, 1; mov.u32 %r8, 7; mad.lo.u32 %r11, %t, 4, %at; st.shared.u32 [%r11], %r8;
+add.u32 %r8, %t, 50; st.global.u32 [%out], %r8; mul.wide.u32 %l3, %t, 4; sub.u64 %l3, %out, %l3; BEGIN
+mov.u16 %h1, {mask}; mov.u32 %r9, {mask}; shr.u32 %r9, %r9, %rank; and.b32 %r9, %r9, 1; mul.lo.u32 %r9, %r9, 128;
+@%p8 mbarrier.arrive.expect_tx.shared::cta.b64 %l4, [%bar], %r9;
+setp.eq.and.u32 %p1, %rank, 0, %p8;
+@%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster
+ [%at], [%l3], 128, [%bar], %h1;
+{WAIT.format(0)}
+ld.shared.u32 %r8, [%r11]; {SYNC} st.global.u32 [%out], %r8;"""
+    out = run_with_bars(body, 8, 32, 4)
+    for block, row in enumerate(out):
+        assert row.tolist() == ([50 + t for t in range(32)] if mask >> block % 4 & 1 else [7] * 32), block
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("mapa.shared::cluster.u32 %r6, %bar, 3; mbarrier.arrive.shared::cluster.b64 _, [%r6];", "cluster atomic"),
+        ("mapa.shared::cluster.u32 %r6, %bar, 1; mbarrier.arrive.shared::cluster.b64 _, [%r6+4];", "misaligned"),
+        ("mapa.shared::cluster.u32 %r6, %bar, 1; mbarrier.arrive.shared::cluster.b64 _, [%r6+8];", "out of bounds"),
+        ("mapa.shared::cluster.u32 %r6, %bar, 1; mbarrier.arrive.shared::cluster.b64 _, [%r6], 9;", "arrivals"),
+        ("mov.u16 %h1, 4; @%p8 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
+         "[%at], [%out], 16, [%bar], %h1;", "out of bounds shared::cluster store"),
+        ("mapa.shared::cluster.u32 %r6, %at, 1; @%p8 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
+         "[%r6+1024], [%out], 16, [%bar];", "out of bounds"),
+    ],
+    ids=["no such block", "misaligned", "behind its memory", "too many arrivals", "mask", "copy"],
+)  # fmt: skip
+def test_wrong_places_of_other_blocks_are_faults(body: str, message: str) -> None:
+    with pytest.raises(KernelError, match=message):
+        run_with_bars(f"mov.u32 %r18, 1; BEGIN {body}", 2, 4, 2)
+
+
+def test_bytes_that_never_come_from_another_block_are_a_deadlock() -> None:
+    body = f"""
+mov.u32 %r18, 1; BEGIN setp.eq.u32 %p1, %rank, 0; @%p1 bra done;
+@%p8 mbarrier.arrive.expect_tx.shared::cta.b64 %l4, [%bar], 64;
+{WAIT.format(0)}
+done: {SYNC}"""
+    with pytest.raises(DeadlockError, match=r"block \(1, 0, 0\) cannot go on.*64 bytes") as raised:
+        run_with_bars(body, 2, 32, 2)
+    assert "others wait at the barrier of the cluster" in str(raised.value)
+
+
+def test_checks_find_nothing_in_what_blocks_hand_on() -> None:
+    """Arrivals at other blocks' mbarriers, copies between blocks and multicast are no findings."""
+    arrive = f"""
+mov.u32 %r18, 40; BEGIN
+add.u32 %r5, %rank, 1; rem.u32 %r5, %r5, 3; mapa.shared::cluster.u32 %r6, %bar, %r5;
+mapa.shared::cluster.u32 %r7, %at, %r5; mad.lo.u32 %r7, %t, 4, %r7; st.shared::cluster.u32 [%r7], %t;
+mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r6];
+{WAIT.format(0)}
+mul.lo.u32 %r7, %t, 4; xor.b32 %r7, %r7, 64; and.b32 %r7, %r7, 127; add.u32 %r7, %r7, %at;
+ld.shared.u32 %r8, [%r7]; st.global.u32 [%out], %r8; {SYNC}"""
+    copy = f"""
+mov.u32 %r18, 1; BEGIN
+@%p8 mbarrier.arrive.expect_tx.shared::cta.b64 %l4, [%bar], 128;
+mov.u16 %h1, 7; mul.wide.u32 %l3, %t, 4; sub.u64 %l3, %out, %l3; setp.eq.and.u32 %p1, %rank, 0, %p8;
+@%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster
+ [%at], [%l3], 128, [%bar], %h1;
+{WAIT.format(0)}
+and.b32 %r11, %t, 31; mad.lo.u32 %r11, %r11, 4, %at; ld.shared.u32 %r8, [%r11]; {SYNC} st.global.u32 [%out], %r8;"""
+    for body in arrive, copy:
+        assert not check(kernel_with_bars(body), (6, 1, 1), (40, 1, 1), (np.zeros((6, 40), np.uint32),), cluster=3)

@@ -32,6 +32,31 @@ def test_the_address_of_a_parameter_survives_32_bits():
     assert np.array_equal(out[:64].view(np.float32), array[8:24])
 
 
+@pytest.mark.parametrize("mask", [0, 0b11, 0b1010])
+def test_a_box_comes_to_blocks_of_a_cluster(mask):
+    """Each block loads its own; or the first one loads for all blocks that a mask names, and each counts its bytes."""
+    array, size = np.arange(64, dtype=np.float32).reshape(2, 32), 128
+    out = np.zeros((4, SHARED_BYTES), np.uint8)
+    text = load_text(2, (0, 0), size, guard="@%root " if mask else "")
+    begin = f"""ld.param.u64 %out, [p_out]; .reg .b32 %b, %n; .reg .b16 %h; .reg .pred %root; mov.u32 %b, %ctaid.x;
+mad.wide.u32 %out, %b, {SHARED_BYTES}, %out; setp.eq.u32 %root, %b, 0; mov.u16 %h, {mask};
+mov.u32 %n, {mask or 15}; shr.u32 %n, %n, %b; and.b32 %n, %n, 1; mul.lo.u32 %n, %n, {size};"""
+    more = {"complete_tx::bytes\n": "complete_tx::bytes.multicast::cluster\n", "}], [%o];": "}], [%o], %h;"}
+    for before, after in {
+        "ld.param.u64 %out, [p_out];": begin,
+        "bar.sync 0;": "barrier.cluster.arrive; barrier.cluster.wait;",
+        f"[%o], {size};": "[%o], %n;",
+        "over: ret;": "over: barrier.cluster.arrive; barrier.cluster.wait; ret;",
+        **(more if mask else {}),
+    }.items():
+        assert before in text
+        text = text.replace(before, after)
+    launch(Program.from_ptx(text), 4, 64, (TensorMap(array, (1, 32)), out), cluster=4)
+    for block, raw in enumerate(out):
+        came = not mask or bool(mask >> block & 1)
+        assert np.array_equal(raw[:size].view(np.float32), array[0]) == came, block
+
+
 def test_steps_and_nans():
     array = np.random.default_rng(3).standard_normal((9, 40, 64)).astype(np.float32)
     out, box, steps = np.zeros(SHARED_BYTES, np.uint8), (4, 16, 8), (3, 5, 1)

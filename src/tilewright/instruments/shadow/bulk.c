@@ -14,6 +14,8 @@
 void tw_shadow_turns_shared(TW_ACCESSES);
 void tw_shadow_free_global(TW_ACCESSES);
 void tw_shadow_fence(TW_WHERE, uint32_t mask);
+void tw_shadow_far_wrote(const struct tw_shadow_launch *launch, struct tw_shadow_block *target, uint64_t place,
+                         uint32_t bytes);
 void tw_shadow_told(TW_WHERE, uint32_t mask, uint64_t place);
 
 enum { PIECE = 16 };
@@ -134,6 +136,11 @@ void tw_shadow_bulk(TW_WHERE, uint32_t mask, const uint64_t *targets, const uint
             ask_for_fences(&me, origin);
         if (!from || told)
             judge(&me, from ? me.launch->base + origin : origin, TW_READS, from);
+        if (slot->target != slot) {  // it lands in another block
+            tw_shadow_far_wrote(launch, shadow_of(slot, slot->target, block), target, me.bytes);
+            tw_shadow_told(slot, warp, launch, block, counters, row, 1u << me.lane, barriers[me.lane]);
+            continue;
+        }
         struct tw_bulk *bulk = follow(&me, barriers ? target : origin);
         uint32_t how = bulk && !to ? TW_WRITES | TW_IS_COPY : TW_WRITES;
         if (sides & TW_COMBINES)

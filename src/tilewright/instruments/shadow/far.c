@@ -2,14 +2,9 @@
 
 #include "judgement.h"
 
-// The same instrument's memory of another block of the cluster.
-static struct tw_shadow_block *block_of(const struct tw_slot *slot, const struct tw_slot *other, const void *block)
-{
-    return (struct tw_shadow_block *)(other->observed_area + ((const char *)block - slot->observed_area));
-}
-
-static void write_lane(const struct tw_shadow_launch *launch, struct tw_shadow_block *target, uint64_t place,
-                       uint32_t bytes)
+// Bytes of a block's shared memory have been written by another.
+void tw_shadow_far_wrote(const struct tw_shadow_launch *launch, struct tw_shadow_block *target, uint64_t place,
+                         uint32_t bytes)
 {
     uint64_t *reads = (uint64_t *)((char *)target + launch->shared_reads), size = launch->cell_bytes;
     for (uint64_t c = place / size; c < (place + bytes + size - 1) / size; c++) {
@@ -26,6 +21,7 @@ void tw_shadow_far(TW_WHERE, uint32_t mask, const uint64_t *addresses, uint32_t 
     for (uint32_t left = mask; left && how & TW_WRITES; left = tw_other_lanes(left)) {
         uint64_t address = addresses[tw_first_lane(left)];
         const struct tw_slot *other = &slot->cluster[address >> TW_RANK_SHIFT];
-        write_lane(launch, block_of(slot, other, block), address & ((1u << TW_RANK_SHIFT) - 1), bytes);
+        tw_shadow_far_wrote(launch, shadow_of(slot, other, block), address & ((1u << TW_RANK_SHIFT) - 1),
+                            bytes);
     }
 }

@@ -105,6 +105,13 @@ static inline tw_u32_lanes clocks_of(const struct tw_clocks *clocks)
     return all;
 }
 
+// The same instrument's memory of another block of the cluster.
+static inline struct tw_shadow_block *shadow_of(const struct tw_slot *slot, const struct tw_slot *other,
+                                                const void *block)
+{
+    return (struct tw_shadow_block *)(other->observed_area + ((const char *)block - slot->observed_area));
+}
+
 static inline uint32_t who_of(uint64_t cell)
 {
     return (uint32_t)(cell & TW_WHO_MASK);

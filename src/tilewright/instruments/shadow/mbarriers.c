@@ -245,6 +245,33 @@ static void visit_one(struct visit *me, uint32_t does, uint64_t operand)
         follow(me);
 }
 
+// Lanes change an mbarrier of another block of their cluster: what all warps of that block have done counts as known to
+// them, so that what they arrive for is at least not found to race.
+static void visit_there(struct visit *me, uint32_t does)
+{
+    const struct tw_slot *home = me->slot;
+    uint32_t thread = me->warp->index << 5 | tw_first_lane(me->lanes);
+    me->block = shadow_of(home, home->target, me->block);
+    me->slot = home->target;
+    me->object = find(me);
+    if (!me->object)
+        return;
+    if (me->object->place == 0 || !me->object->live) {
+        bool ended = me->object->place != 0;
+        me->slot = home;
+        tell(me, TW_MBARRIER_UNSET, me->row, thread, ended);
+        return;
+    }
+    for (uint32_t q = 0; q < me->launch->warps; q++)
+        me->object->now.joined.of[q] = (uint32_t)++me->block->clocks[q].now;
+    if (does & TW_EXPECTS) {
+        me->object->expects = 1;
+        me->object->expects_row = me->row;
+        me->object->expects_by = thread;
+    }
+    follow(me);
+}
+
 // Lanes have made, changed or tested mbarriers at these offsets of shared memory; `operands` are the lanes' phases.
 void tw_shadow_mbarrier(TW_WHERE, uint32_t mask, const uint64_t *places, const uint64_t *operands, uint32_t does)
 {
@@ -256,7 +283,10 @@ void tw_shadow_mbarrier(TW_WHERE, uint32_t mask, const uint64_t *places, const u
             with |= (uint32_t)(places[i] == places[lane] && (!tests || operands[i] == operands[lane])) << i;
         with &= left;
         struct visit me = {launch, block, slot, warp, 0, places[lane], row, with};
-        visit_one(&me, does, tests ? operands[lane] : 0);
+        if (slot->target != slot)
+            visit_there(&me, does);
+        else
+            visit_one(&me, does, tests ? operands[lane] : 0);
     }
 }
 
@@ -265,6 +295,10 @@ void tw_shadow_told(TW_WHERE, uint32_t mask, uint64_t place)
 {
     struct visit me = {launch, block, slot, warp, 0, place, row, mask};
     uint32_t w = warp->index;
+    if (slot->target != slot) {
+        visit_there(&me, 0);
+        return;
+    }
     me.object = find(&me);
     if (!me.object || !is_fit(&me))
         return;

@@ -1,7 +1,7 @@
 """Bulk asynchronous copies: one thread's, of any multiple of 16 bytes (PTX ISA 9.7.9.25.4).
 
 The machine moves the bytes when a copy is issued, and tells the mbarrier of them at once: a program that waits as it
-must sees no difference. A `.shared::cluster` address is taken where it is the block's own.
+must sees no difference.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Barriers in shared memory (PTX ISA 9.7.13.15): rows that the translator places, and what a state says.
 
-A `.shared::cluster` address is taken where it is the block's own: a cluster is one block here. Such an arrival gives no
-state, and `_` stands in its place.
+An arrival at a `.shared::cluster` address, which may be another block's, gives no state, and `_` stands in its place.
 """
 
 from __future__ import annotations

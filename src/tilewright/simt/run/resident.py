@@ -39,6 +39,7 @@ class Resident:
         values = {
             "shared": self._shared.address + start,
             "shared_start": start,
+            "target": self.address + rank * state.SLOT_BYTES,
             "arena": self._shared.address,
             "cluster": self.address,
             "local": local.address,

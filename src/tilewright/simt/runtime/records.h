@@ -250,6 +250,7 @@ struct tw_slot {
     char *shared;         // its shared arena
     uint64_t shared_start;  // where that begins among those of its cluster
     char *arena;          // the first of these
+    struct tw_slot *target;  // the block of its cluster at which lanes change an mbarrier or copy to, itself by default
     struct tw_slot *cluster;  // the first slot of its cluster
     uint64_t arrived;     // bit mask of the warps all of whose threads have arrived at the cluster's barrier
     char *local;          // its local arena

@@ -5,16 +5,19 @@ Source: PTX ISA, 9.7.9.25.4 (cp.async.bulk).
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
+from tilewright.ptx import tree
 from tilewright.simt.events import EventKind, Site
-from tilewright.simt.translate.access import Access, arena, base_offset, limit, resolve
+from tilewright.simt.translate.access import CLUSTER, Access, arena, base_offset, limit, resolve
 from tilewright.simt.translate.access_events import event_site, notify
+from tilewright.simt.translate.clusters import OFFSET_MASK, Place, There, at_each, place_of, ranks_in, ranks_of
 from tilewright.simt.translate.code import LANES, Value
 from tilewright.simt.translate.emitter import Emitter
 from tilewright.simt.translate.graph import Op
-from tilewright.simt.translate.mbarriers import emit_completion, or_fault, scratch, slot
+from tilewright.simt.translate.mbarriers import complete, emit_completion, or_fault, places_there, scratch, slot
 from tilewright.simt.translate.state import ELEMENT_TYPES, GLOBAL_BASE, OPERATIONS
 
 #: Bytes of which places and sizes are multiples.
@@ -36,34 +39,77 @@ class Side:
 
 
 def emit(emitter: Emitter, op: Op) -> None:
-    """Copy, for the lanes that run and of which the mask of blocks names this one."""
+    """Copy, for the lanes that run, to the blocks of the cluster that their masks name."""
     code, form, outer = emitter.code, op.form, emitter.mask
-    if form.has("multicast::cluster"):
-        emitter.mask = code.and_(outer, _here(emitter, op))
+    parts = form.name.split(".")
     size = emitter.read(op.sources[2], "u32")
-    bytes_ = scratch(emitter, _BYTES, size)
-    to_global, combines = form.has("bulk_group"), bool(form["op"])
-    of_block = combines or "shared::cta" in form.name.split(".")[4:5]
+    of_block = bool(form["op"]) or "shared::cta" in parts[4:5]
     origin = _side(emitter, op, 1, "shared" if of_block else "global", _ORIGIN)
+    _check(emitter, origin, scratch(emitter, _BYTES, size), limit(emitter, origin.access.space))
+    if CLUSTER in parts[3:5] and emitter.launch.clustered:
+        operands = op.sources[0], op.sources[3], op.sources[4:5]
+        to_blocks(emitter, op, operands, functools.partial(_to_block, size, origin))
+        return
+    if form.has("multicast::cluster"):
+        emitter.mask = code.and_(outer, here(emitter, op.sources[4]))
+    to_global = form.has("bulk_group")
     target = _side(emitter, op, 0, "global" if to_global else "shared", _TARGET)
-    for side in (origin, target):
-        _check(emitter, side, bytes_)
-    masks = "ptr null"
-    if form.has("cp_mask"):
-        masks = scratch(emitter, _MASKS, code.resize(emitter.read(op.sources[-1], "b16"), "i32", signed=False))
-    places = [f"ptr {arena(emitter, target.access.space)}", target.slot]
-    places += [f"ptr {arena(emitter, origin.access.space)}", origin.slot]
-    if emitter.instruments:
-        tell_pieces(emitter, size, origin, target)
-    if combines:
-        how = f"i32 {OPERATIONS[form['op']]}", f"i32 {ELEMENT_TYPES[form['type']]}"
-        code.invoke("tw_bulk_combine", "void", emitter.mask, *places, bytes_, *how)
-    else:
-        code.invoke("tw_bulk_move", "void", emitter.mask, *places, bytes_, masks)
+    _copy(emitter, op, size, origin, target, f"ptr {arena(emitter, target.access.space)}")
     if not to_global:
         emit_completion(emitter, op, op.sources[3], size)
     tell(emitter, op, _TARGET, _ORIGIN, _BYTES, counted=not to_global)
     emitter.mask = outer
+
+
+def to_blocks(
+    emitter: Emitter,
+    op: Op,
+    operands: tuple[tree.Operand, tree.Operand, Sequence[tree.Operand]],
+    copy: Callable[[Emitter, Op, Place, Place, There], None],
+) -> None:
+    """Copy to each block of the cluster: that which the address names, or those in the mask of blocks.
+
+    `operands` are where to, the mbarrier, and the mask, if there is one; `copy` gets both places in one block.
+    """
+    code = emitter.code
+    target, counter = (place_of(emitter, op, operand, "b128", store=True) for operand in operands[:2])
+    mask = operands[2] if op.form.has("multicast::cluster") else ()
+    named = ranks_in(emitter, target, mask[0]) if mask else ranks_of(emitter, target)
+
+    def to(there: There) -> None:
+        places = [target, replace(counter, access=replace(counter.access, type="b64"))]
+        if mask:  # the same place in each block
+            low = code.const("i64", OFFSET_MASK)
+            places = [replace(p, offsets=code.or_(code.and_(p.offsets, low), code.splat(there.start))) for p in places]
+        copy(emitter, op, places[0], places[1], there)
+
+    at_each(emitter, named, to)
+
+
+def _to_block(size: Value, origin: Side, emitter: Emitter, op: Op, target: Place, counter: Place, there: There) -> None:
+    relative = emitter.code.sub(target.offsets, emitter.code.splat(there.start))
+    action = "atomic" if op.form["op"] else ""
+    side = Side(target.access, target.offsets, scratch(emitter, _TARGET, relative), action)
+    origin = replace(origin, slot=scratch(emitter, _ORIGIN, origin.offsets))
+    _copy(emitter, op, size, origin, side, there.shared)
+    complete(emitter, places_there(emitter, op, counter, there), there.shared, size)
+    tell(emitter, op, _TARGET, _ORIGIN, _BYTES, counted=True)
+
+
+def _copy(emitter: Emitter, op: Op, size: Value, origin: Side, target: Side, to: str) -> None:
+    """Move the bytes; `to` is where the target's arena begins."""
+    code, bytes_, masks = emitter.code, scratch(emitter, _BYTES, size), "ptr null"
+    _check(emitter, target, bytes_, limit(emitter, target.access.space))
+    if op.form.has("cp_mask"):
+        masks = scratch(emitter, _MASKS, code.resize(emitter.read(op.sources[-1], "b16"), "i32", signed=False))
+    if emitter.instruments:
+        tell_pieces(emitter, size, origin, target)
+    places = (to, target.slot, f"ptr {arena(emitter, origin.access.space)}", origin.slot)
+    if op.form["op"]:
+        how = f"i32 {OPERATIONS[op.form['op']]}", f"i32 {ELEMENT_TYPES[op.form['type']]}"
+        code.invoke("tw_bulk_combine", "void", emitter.mask, *places, bytes_, *how)
+    else:
+        code.invoke("tw_bulk_move", "void", emitter.mask, *places, bytes_, masks)
 
 
 def tell(emitter: Emitter, op: Op, target: int, origin: int, size: int, *, counted: bool) -> None:
@@ -78,10 +124,10 @@ def tell(emitter: Emitter, op: Op, target: int, origin: int, size: int, *, count
     emitter.notify(site, lambda handler: arguments)
 
 
-def _here(emitter: Emitter, op: Op) -> Value:
-    """The lanes that copy to this block: a cluster is one, of rank 0."""
+def here(emitter: Emitter, mask: tree.Operand) -> Value:
+    """The lanes whose mask of blocks names this one, where it is a cluster of its own, of rank 0."""
     code = emitter.code
-    ranks = emitter.read(op.sources[4], "b16")
+    ranks = emitter.read(mask, "b16")
     return code.mask_bits(code.icmp("ne", code.and_(ranks, code.const("i16", 1)), code.const("i16", 0)))
 
 
@@ -94,11 +140,11 @@ def _side(emitter: Emitter, op: Op, source: int, space: str, number: int) -> Sid
     return Side(access, offsets, scratch(emitter, number, offsets), "atomic" if op.form["op"] and source == 0 else "")
 
 
-def _check(emitter: Emitter, side: Side, bytes_: str) -> None:
+def _check(emitter: Emitter, side: Side, bytes_: str, bound: Value) -> None:
     start = GLOBAL_BASE if side.access.space == "global" else 0
     site = emitter.add_site(event_site(emitter, side.access))
     where = ("ptr %context", "ptr %warp", f"i32 {site}", emitter.mask)
-    or_fault(emitter, "tw_bulk_outside", *where, limit(emitter, side.access.space), f"i64 {start}", side.slot, bytes_)
+    or_fault(emitter, "tw_bulk_outside", *where, bound, f"i64 {start}", side.slot, bytes_)
 
 
 def each_part(emitter: Emitter, part: Callable[[Value, str], Value]) -> None:

@@ -8,9 +8,11 @@ from __future__ import annotations
 from tilewright.errors import PtxError
 from tilewright.ptx import tree
 from tilewright.simt.events import EventKind
-from tilewright.simt.translate.access import Access, base_offset, limit, resolve
+from tilewright.simt.translate import clusters
+from tilewright.simt.translate.access import CLUSTER, Access, base_offset, resolve
 from tilewright.simt.translate.access_events import event_site, notify
-from tilewright.simt.translate.bounds import fault_unless
+from tilewright.simt.translate.bounds import fault_unless, within
+from tilewright.simt.translate.clusters import Place, There
 from tilewright.simt.translate.code import LANES, Value
 from tilewright.simt.translate.emitter import Emitter
 from tilewright.simt.translate.graph import Op
@@ -26,14 +28,32 @@ _DOES = {"arrive_drop": MBARRIER_DROPS, "expect_tx": MBARRIER_EXPECTS, "noComple
 
 def emit(emitter: Emitter, op: Op) -> list[Value]:
     """An instruction that makes, changes or ends mbarriers, lane by lane; an arrival gives their states before."""
+    if op.form["space"] == CLUSTER and op.form.row.writes and op.destinations != (SINK,):
+        raise PtxError(
+            f"{emitter.module.path}:{op.instruction.ptx_line}: the result of '{op.form.name}' must be '_' "
+            f"(got {op.destinations[0]}): an mbarrier of another block gives no state"
+        )
+    if op.form["space"] != CLUSTER or not emitter.launch.clustered:
+        return _emit(emitter, op, _places(emitter, op, op.sources[0]), "ptr %shared")
+    place = clusters.place_of(emitter, op, op.sources[0], "b64", store=True)
+
+    def emit_there(there: There) -> None:
+        _emit(emitter, op, places_there(emitter, op, place, there), there.shared)
+
+    clusters.at_each(emitter, clusters.ranks_of(emitter, place), emit_there)
+    return [emitter.code.const("i64", 0)] * len(op.destinations)
+
+
+def _emit(emitter: Emitter, op: Op, lanes: tuple[tuple[object, ...], str], shared: str) -> list[Value]:
+    """The same, in a block's shared memory."""
     code, form = emitter.code, op.form
-    where, places = _places(emitter, op, op.sources[0])
+    where, places = lanes
     if form.has("inval"):
-        code.invoke("tw_mbarrier_inval", "void", "ptr %context", emitter.mask, "ptr %shared", places)
+        code.invoke("tw_mbarrier_inval", "void", "ptr %context", emitter.mask, shared, places)
         _tell(emitter, op)
         return []
     number = emitter.read(op.sources[1], "u32") if len(op.sources) > 1 else code.const("i32", 1)
-    arguments = ("ptr %context", *where, "ptr %shared", places, scratch(emitter, 1, number))
+    arguments = ("ptr %context", *where, shared, places, scratch(emitter, 1, number))
     if form.has("async"):  # copies of the thread, which have ended
         if form.has("noinc"):
             or_fault(emitter, "tw_mbarrier_arrive", *arguments, scratch(emitter, 2, code.const("i64", 0)), "i32 0")
@@ -42,11 +62,6 @@ def emit(emitter: Emitter, op: Op) -> list[Value]:
     elif not op.form.row.writes:
         or_fault(emitter, "tw_mbarrier_expect", *arguments, f"i32 {int(form.has('complete_tx'))}")
     else:
-        if form["space"] == "shared::cluster" and op.destinations != (SINK,):
-            raise PtxError(
-                f"{emitter.module.path}:{op.instruction.ptx_line}: the result of '{form.name}' must be '_' "
-                f"(got {op.destinations[0]}): an mbarrier of another block gives no state"
-            )
         does = sum(bit for word, bit in _DOES.items() if form.has(word))
         states = scratch(emitter, 2, code.const("i64", 0))
         or_fault(emitter, "tw_mbarrier_arrive", *arguments, states, f"i32 {does}")
@@ -74,9 +89,29 @@ def emit_test(emitter: Emitter, op: Op) -> Value:
 
 def emit_completion(emitter: Emitter, op: Op, operand: tree.Operand, number: Value) -> None:
     """Bytes of a copy have come, of which an mbarrier hears: `number` in each lane that runs."""
-    where, places = _places(emitter, op, operand)
-    arguments = ("ptr %context", *where, "ptr %shared", places, scratch(emitter, 1, number))
+    complete(emitter, _places(emitter, op, operand), "ptr %shared", number)
+
+
+def complete(emitter: Emitter, lanes: tuple[tuple[object, ...], str], shared: str, number: Value) -> None:
+    """The same, of mbarriers in a block's shared memory."""
+    where, places = lanes
+    arguments = ("ptr %context", *where, shared, places, scratch(emitter, 1, number))
     or_fault(emitter, "tw_mbarrier_expect", *arguments, "i32 1")
+
+
+def places_there(emitter: Emitter, op: Op, place: Place, there: There) -> tuple[tuple[object, ...], str]:
+    """As `_places`, of mbarriers in the shared memory of a block of the cluster."""
+    code = emitter.code
+    offsets = code.sub(place.offsets, code.splat(there.start))
+    low = code.and_(offsets, code.const("i64", _BYTES - 1))
+    inside = code.and_(
+        within(emitter, "shared", offsets, code.const("i64", _BYTES)), code.icmp("eq", low, code.const("i64", 0))
+    )
+    fault_unless(emitter, place.access, inside, place.offsets, 0)
+    if emitter.instruments:
+        notify(emitter, place.access, place.offsets, "atomic")
+    site = emitter.add_site(event_site(emitter, place.access, "atomic"))
+    return ("ptr %warp", f"i32 {site}", emitter.mask), scratch(emitter, 0, offsets)
 
 
 def _places(emitter: Emitter, op: Op, operand: tree.Operand) -> tuple[tuple[object, ...], str]:
@@ -87,9 +122,7 @@ def _places(emitter: Emitter, op: Op, operand: tree.Operand) -> tuple[tuple[obje
     access = Access(op, "shared", base, offset, 1, "b64", True, True)
     window = SHARED_WINDOW if space == "generic" else 0
     offsets = code.splat(code.add(base_offset(emitter, access, base=False), code.const("i64", offset - window)))
-    bound = limit(emitter, "shared")
-    end = code.add(offsets, code.const("i64", _BYTES))
-    inside = code.and_(code.icmp("ule", offsets, bound), code.icmp("ule", end, bound))
+    inside = within(emitter, "shared", offsets, code.const("i64", _BYTES))
     low = code.and_(offsets, code.const("i64", _BYTES - 1))
     fault_unless(emitter, access, code.and_(inside, code.icmp("eq", low, code.const("i64", 0))), offsets, window)
     if emitter.instruments:

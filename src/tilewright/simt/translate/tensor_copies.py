@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import replace
 
 from tilewright.errors import PtxError
 from tilewright.ptx import tree
 from tilewright.simt.events import EventKind, Site
 from tilewright.simt.translate import bulk, mbarriers, tensor_maps
-from tilewright.simt.translate.access import Access, base_offset, resolve
+from tilewright.simt.translate.access import CLUSTER, Access, base_offset, resolve
 from tilewright.simt.translate.access_events import notify
+from tilewright.simt.translate.clusters import Place, There
 from tilewright.simt.translate.code import LANES, Value
 from tilewright.simt.translate.emitter import Emitter
 from tilewright.simt.translate.graph import Op
@@ -51,27 +51,50 @@ def emit_copy(emitter: Emitter, op: Op) -> None:
         number = emitter.read(coordinate, "s32" if axis < rank else "b16")
         code.store(code.splat(code.resize(number, "i32", signed=False)), code.op(slot, "ptr").text)
     maps = mbarriers.scratch(emitter, _MAPS, tensor_maps.pointers(emitter, op, tensor, "generic"))
+    mask = item.operands[3 + bool(form.row.counts) :][:1]
+    if form["place"] == CLUSTER and emitter.launch.clustered:
+        bulk.to_blocks(emitter, op, (shared, item.operands[2], mask), functools.partial(_to_block, maps))
+        return
+    outer = emitter.mask
+    if form.has("multicast::cluster"):
+        emitter.mask = code.and_(outer, bulk.here(emitter, mask[0]))
     base, offset, _ = resolve(emitter, item, shared, "shared")
-    access = Access(op, "shared", base, offset, 1, "b64", not stores, True)
+    access = Access(op, "shared", base, offset, 1, "b128", not stores, True)
     start = code.add(base_offset(emitter, access, base=False), code.const("i64", offset))
     places = mbarriers.scratch(emitter, _PLACES, start)
-    sizes, corners = (code.op(mbarriers.slot(x), "ptr") for x in (_BYTES, _CORNERS))
-    site = _sites(emitter, item, stores=stores)
-    where = ("ptr %context", "ptr %warp", f"i32 {site}", emitter.mask, "ptr %shared", maps, places)
-    does = TENSOR_STORES * stores + TENSOR_IMAGES * (form.has("im2col") or form.has("im2col_no_offs"))
-    does |= OPERATIONS.get(form["op"], 0) << TENSOR_OPERATION_SHIFT
-    rest = (corners, sizes, f"i32 {rank}", f"i32 {does}", f"i64 {GLOBAL_BASE}")
-    mbarriers.or_fault(emitter, "tw_tensor_copy", *where, *rest)
+    number = _copy(emitter, op, maps, places, "ptr %shared")
     if not stores:
-        number = code.op(f"load <{LANES} x i32>, {sizes}, align 64", "i32", LANES)
         mbarriers.emit_completion(emitter, op, item.operands[2], number)
-    if emitter.instruments:
-        _tell(emitter, op, bulk.Side(replace(access, type="b128"), start, places), rank)
+    _tell(emitter, op, bulk.Side(access, start, places), rank)
     bulk.tell(emitter, op, _PLACES, _PLACES, _BYTES, counted=not stores)
+    emitter.mask = outer
+
+
+def _to_block(maps: str, emitter: Emitter, op: Op, target: Place, counter: Place, there: There) -> None:
+    places = mbarriers.scratch(emitter, _PLACES, emitter.code.sub(target.offsets, emitter.code.splat(there.start)))
+    number = _copy(emitter, op, maps, places, there.shared)
+    mbarriers.complete(emitter, mbarriers.places_there(emitter, op, counter, there), there.shared, number)
+    _tell(emitter, op, bulk.Side(target.access, target.offsets, places), int(op.form["dim"][0]))
+    bulk.tell(emitter, op, _PLACES, _PLACES, _BYTES, counted=True)
+
+
+def _copy(emitter: Emitter, op: Op, maps: str, places: str, shared: str) -> Value:
+    """Move the boxes between the tensor and a block's shared memory; the bytes of each."""
+    code, stores = emitter.code, op.form.has("bulk_group")
+    sizes, corners = (code.op(mbarriers.slot(x), "ptr") for x in (_BYTES, _CORNERS))
+    site = _sites(emitter, op.instruction, stores=stores)
+    where = ("ptr %context", "ptr %warp", f"i32 {site}", emitter.mask, shared, maps, places)
+    does = TENSOR_STORES * stores + TENSOR_IMAGES * (op.form.has("im2col") or op.form.has("im2col_no_offs"))
+    does |= OPERATIONS.get(op.form["op"], 0) << TENSOR_OPERATION_SHIFT
+    rest = (corners, sizes, f"i32 {op.form['dim'][0]}", f"i32 {does}", f"i64 {GLOBAL_BASE}")
+    mbarriers.or_fault(emitter, "tw_tensor_copy", *where, *rest)
+    return code.op(f"load <{LANES} x i32>, {sizes}, align 64", "i32", LANES)
 
 
 def _tell(emitter: Emitter, op: Op, box: bulk.Side, rank: int) -> None:
     """Notify instruments of the tensor's side as a whole, then of both sides piece by piece, 32 pieces at a time."""
+    if not emitter.instruments:
+        return
     code, item, stores = emitter.code, op.instruction, not box.access.store
     maps, sizes, corners = (code.op(mbarriers.slot(x), "ptr") for x in (_MAPS, _BYTES, _CORNERS))
     action = "atomic" if op.form["op"] else "store" if stores else "load"

@@ -1,0 +1,98 @@
+"""What lanes do in the shared memory of blocks of their cluster: once for each block that some of them name."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tilewright.ptx import tree
+from tilewright.simt.translate.access import CLUSTER, Access, arena, base_offset, resolve, shared_start
+from tilewright.simt.translate.bounds import fault_unless
+from tilewright.simt.translate.code import LANES, Value
+from tilewright.simt.translate.emitter import Emitter
+from tilewright.simt.translate.graph import Op
+from tilewright.simt.translate.state import RANK_SHIFT, SLOT, SLOT_BYTES
+
+#: Where the rank lies in scratch memory, behind what copies keep there.
+_RANK = f"getelementptr i8, ptr %lanes.scratch, i64 {10 * 8 * LANES}"
+OFFSET_MASK = (1 << RANK_SHIFT) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class There:
+    """A block of the cluster: where its shared memory begins, among the cluster's and in the host's memory."""
+
+    start: Value
+    shared: str  #: An argument.
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an operand points, in each lane: an offset among the shared memories of the cluster."""
+
+    access: Access
+    offsets: Value
+
+
+def place_of(emitter: Emitter, op: Op, operand: tree.Operand, type_: str, *, store: bool) -> Place:
+    """An operand that is an address of shared::cluster."""
+    base, offset, space = resolve(emitter, op.instruction, operand, CLUSTER)
+    access = Access(op, CLUSTER, base, offset, 1, type_, store, fenced=True)
+    offsets = emitter.code.add(base_offset(emitter, access, base=False), emitter.code.const("i64", offset))
+    if space != CLUSTER:  # a variable of the block's own
+        offsets = emitter.code.add(offsets, shared_start(emitter))
+    return Place(access, emitter.code.splat(offsets))
+
+
+def ranks_of(emitter: Emitter, place: Place) -> Callable[[Value], Value]:
+    """Which lanes name a block of a rank by an address; one that the cluster has not is a fault."""
+    code = emitter.code
+    ranks = code.binary("lshr", place.offsets, code.const("i64", RANK_SHIFT))
+    fault_unless(emitter, place.access, code.icmp("ult", ranks, _blocks(emitter)), place.offsets, 0)
+    return lambda rank: code.mask_bits(code.icmp("eq", ranks, rank))
+
+
+def ranks_in(emitter: Emitter, place: Place, operand: tree.Operand) -> Callable[[Value], Value]:
+    """Which lanes name a block of a rank in a mask of blocks; one that the cluster has not is a fault."""
+    code = emitter.code
+    mask = code.splat(code.resize(emitter.read(operand, "b16"), "i64", signed=False))
+    beyond = code.binary("lshr", mask, _blocks(emitter))
+    there = code.or_(place.offsets, code.binary("shl", _blocks(emitter), code.const("i64", RANK_SHIFT)))
+    fault_unless(emitter, place.access, code.icmp("eq", beyond, code.const("i64", 0)), code.splat(there), 0)
+
+    def named(rank: Value) -> Value:
+        bit = code.and_(code.binary("lshr", mask, rank), code.const("i64", 1))
+        return code.mask_bits(code.icmp("ne", bit, code.const("i64", 0)))
+
+    return named
+
+
+def _blocks(emitter: Emitter) -> Value:
+    return emitter.code.const("i64", math.prod(emitter.launch.cluster or ()))
+
+
+def at_each(emitter: Emitter, named: Callable[[Value], Value], emit: Callable[[There], None]) -> None:
+    """Emit what lanes do at each block that they name by its rank; instruments find it as the slot's `target`."""
+    code, outer = emitter.code, emitter.mask
+    at = code.op(_RANK, "ptr").text
+    head, body, some, done = (code.label(name) for name in ("ranks", "rank", "named", "done"))
+    code.put(code.const("i64", 0), at)
+    code.branch(head)
+    code.place(head)
+    rank = code.op(f"load i64, ptr {at}", "i64")
+    code.branch_if(code.icmp("ult", rank, _blocks(emitter)), body, done)
+    code.place(body)
+    code.put(code.add(rank, code.const("i64", 1)), at)
+    emitter.mask = code.and_(outer, named(rank))
+    code.branch_if(code.icmp("ne", emitter.mask, code.const("i32", 0)), some, head)
+    code.place(some)
+    start = code.binary("shl", rank, code.const("i64", RANK_SHIFT))
+    first = code.mul(rank, code.const("i64", SLOT_BYTES))
+    cluster = emitter.field("%slot", SLOT["cluster"], "ptr")
+    emitter.set_field("%slot", SLOT["target"], code.op(f"getelementptr i8, ptr {cluster.text}, {first}", "ptr"))
+    emit(There(start, str(code.op(f"getelementptr i8, ptr {arena(emitter, CLUSTER)}, {start}", "ptr"))))
+    code.branch(head)
+    code.place(done)
+    emitter.set_field("%slot", SLOT["target"], Value("%slot", "ptr"))
+    emitter.mask = outer
