@@ -56,7 +56,21 @@ _GROUPS = (
     ),
 )  # fmt: skip
 
+#: Types of elements that are added, as the instruction's name has them.
+_ADDED = ("u32", "u64", "f32", "f64", "noftz.f16", "noftz.bf16")
+
+
+def _add(type_: str) -> Record:
+    return Record(
+        f"cp_reduce_async_bulk_add_{type_.removeprefix('noftz.')}",
+        f"cp.reduce.async.bulk.global.shared::cta.bulk_group.add.{type_} [target], [source], bytes;",
+        (9, 0), (Address("target", "global", 16), Address("source", "shared", 16), _BYTES),
+        "One thread begins to add elements to global memory, each atomic; a group of bulk stores has it.", _COPIES,
+    )  # fmt: skip
+
+
 _BULK = (
+    *map(_add, _ADDED),
     Record(
         "cp_async_bulk_prefetch", "cp.async.bulk.prefetch.L2.global [source], bytes;", (9, 0),
         (Address("source", "global", 16), _BYTES), "One thread begins to bring bytes into the L2 cache.", _COPIES,

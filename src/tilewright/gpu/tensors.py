@@ -37,6 +37,15 @@ def _store(rank: int) -> Record:
     )  # fmt: skip
 
 
+def _add(rank: int) -> Record:
+    return Record(
+        f"cp_reduce_async_bulk_tensor_{rank}d_add",
+        f"cp.reduce.async.bulk.tensor.{rank}d.global.shared::cta.add.bulk_group [map, {{corner}}], [source];",
+        _NINE, (_MAP, _corner(rank), Address("source", "shared", 128)),
+        "One thread begins to add a box to the tensor, each element atomic; a group of bulk stores has it.", _TENSORS,
+    )  # fmt: skip
+
+
 def _prefetch(rank: int) -> Record:
     return Record(
         f"cp_async_bulk_prefetch_tensor_{rank}d",
@@ -47,7 +56,7 @@ def _prefetch(rank: int) -> Record:
 
 _RANKS = range(1, 6)
 RECORDS = (
-    *map(_load, _RANKS), *map(_store, _RANKS), *map(_prefetch, _RANKS),
+    *map(_load, _RANKS), *map(_store, _RANKS), *map(_add, _RANKS), *map(_prefetch, _RANKS),
     Record(
         "prefetch_tensormap", "prefetch.tensormap [map];", _NINE, (_MAP,), "Begins to bring a tensor map near.",
         _TENSORS,

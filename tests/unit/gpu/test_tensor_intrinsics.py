@@ -220,3 +220,28 @@ def test_an_array_that_a_map_refers_to_is_checked_as_it_lies() -> None:
     tensor = TensorMap(x, (8, 8))
     assert spaced(kernel, (tensor, x))[1][1] is x
     assert isinstance(spaced(kernel, (tensor, x.copy()))[1][1], SpacedArray)
+
+
+def test_blocks_add_to_memory_and_to_a_tensor() -> None:
+    add, add_box = intrinsics.cp_reduce_async_bulk_add_f32, intrinsics.cp_reduce_async_bulk_tensor_2d_add
+
+    def added(x: Any, total: Any, tensor: Any) -> None:
+        tile = cuda.shared.array((4, 32), np.float32, alignment=128)
+        i = cuda.threadIdx.x
+        for row in range(4):
+            tile[row, i] = x[cuda.blockIdx.x, row, i]
+        fence_proxy_async()
+        cuda.syncthreads()
+        if i == 0:
+            add(total, 0, tile, (1, 0), 128)
+            add_box(tensor, 0, (0, 2), tile, (0, 0))
+            cp_async_bulk_commit_group()
+            cp_async_bulk_wait_group(0)
+
+    x = np.random.default_rng(8).integers(-9, 9, (20, 4, 32)).astype(np.float32)
+    total, whole = np.ones(32, np.float32), np.ones((5, 32), np.float32)
+    program = Program.from_python(added, "void(float32[:, :, ::1], float32[::1], uint64[::1])", (9, 0))
+    assert tw.check(program, 20, 32, (x, total, TensorMap(whole, (4, 32))), gpu="h100") == ()
+    assert np.array_equal(total, 1 + x[:, 1].sum(axis=0))
+    assert np.array_equal(whole[2:], 1 + x[:, :3].sum(axis=0))
+    assert (whole[:2] == 1).all()
