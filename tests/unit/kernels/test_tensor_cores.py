@@ -297,6 +297,20 @@ def test_blocks_of_stream_k_share_tiles_and_add_in_the_order_of_k() -> None:
         assert record.wrong_elements(found[0], a, b) == 0, blocks
 
 
+@pytest.mark.volume
+@pytest.mark.parametrize(
+    "missing", ["", "__syncthreads();  // all have read the tiles", "__threadfence();  // the sums"]
+)
+def test_nothing_is_found_in_stream_k_but_where_an_order_is_missing(missing: str) -> None:
+    a, b = operands(150, 300, 200, "float16")
+    folder = Path(catalogue.__file__).parent
+    text = (folder / "stream_k.cu").read_text().replace(missing or "\0", "//")
+    entry = "stream_k<__half, 128, 128, 32, 64, 32, 3>"
+    program = Program.from_cuda(text, entry, (9, 0), [f"--include-path={folder}"])
+    given = catalogue.find("stream_k").arguments(a, b, np.zeros((150, 300), a.dtype))
+    assert bool(tw.check(program, 4, 256, given)) == bool(missing)
+
+
 def test_all_four_transpositions_are_read_without_a_copy() -> None:
     record = catalogue.find("transposed")
     a, b = operands(150, 140, 75, "bfloat16", seed=8)
