@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from tilewright.errors import LimitError
 from tilewright.instruments.roles import NOWHERE, Deed, Does, Role, Roles, RolesResult
+from tilewright.native.once import bounded
 from tilewright.prediction import flow, opcodes, walk
 from tilewright.prediction.deadline import Deadline
 from tilewright.programs.disassembler import Instruction
@@ -120,8 +121,9 @@ def watched(alone: Alone) -> Watched | None:
     return Watched(found.roles, alone.memory_bytes)
 
 
+@bounded(64)
 def _waits(ptx: str) -> bool:
-    """Whether anything there waits for mbarriers."""
+    """Whether anything there waits for mbarriers; asked at every launch of a program."""
     functions = parsed(ptx).functions.values()
     names = {item.name for function in functions for item in function.body if isinstance(item, tree.Instruction)}
     return any((form := table().find(name)) is not None and form.row.kind == "await" for name in names)
