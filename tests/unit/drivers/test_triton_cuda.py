@@ -50,6 +50,15 @@ def doubled(x, out, n, BLOCK: tl.constexpr, EVEN: tl.constexpr):  # type: ignore
         tl.store(out + at, 2 * tl.load(x + at, mask=at < n), mask=at < n)
 
 
+@triton.jit
+def product(a, b, c, K, M: tl.constexpr, N: tl.constexpr, BK: tl.constexpr):  # type: ignore[no-untyped-def]
+    row, column = tl.program_id(0) * M, tl.program_id(1) * N
+    total = tl.zeros((M, N), dtype=tl.float32)
+    for k in range(0, K, BK):
+        total = tl.dot(a.load([row, k]), b.load([column, k]).T, total)
+    c.store([row, column], total.to(tl.float16))
+
+
 def line_of(kernel: Any, text: str) -> str:
     """`file:line` of a line of a kernel."""
     lines, first = inspect.getsourcelines(kernel.fn)
@@ -116,6 +125,43 @@ def test_do_bench_gives_a_predicted_time(gpu: SimulatedGpu, capsys: pytest.Captu
     assert "what torch does is not predicted" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("name", ["h100", "a100"])  # copies of boxes, and ordinary loads
+def test_tensor_descriptors(name: str) -> None:
+    descriptor = pytest.importorskip("triton.tools.tensor_descriptor").TensorDescriptor
+    with tw.simulated_gpu(name, check=True) as gpu:
+        a = torch.rand((128, 64), device="cuda", dtype=torch.float16) - 0.5
+        b = torch.rand((64, 64), device="cuda", dtype=torch.float16) - 0.5
+        c = torch.empty((128, 64), device="cuda", dtype=torch.float16)
+        compiled = product[(2, 1)](
+            *(descriptor(one, one.shape, one.stride(), [64, 64 if one is c else 32]) for one in (a, b, c)),
+            64, M=64, N=64, BK=32,
+        )  # fmt: skip
+        assert torch.allclose(c, a @ b.T, atol=1e-2, rtol=0)
+        assert ("cp.async.bulk.tensor" in compiled.asm["ptx"]) == (name == "h100")
+        assert list(gpu.findings) == []
+
+
+def test_a_descriptor_that_the_driver_refuses(gpu: SimulatedGpu) -> None:
+    utilities = triton.runtime.driver.active.utils
+    with pytest.raises(tw.KernelError, match="the address must be a multiple of 16 bytes"):
+        utilities.fill_tma_descriptor_tiled(0x7001, 0, 4, 7, [16], [64], [1], 0)
+
+
+def test_gradients_through_a_kernel(gpu: SimulatedGpu) -> None:
+    class Doubled(torch.autograd.Function):  # type: ignore[misc]
+        @staticmethod
+        def forward(context: Any, x: Any) -> Any:
+            out = torch.empty_like(x)
+            scaled_sum[(1,)](x, torch.zeros_like(x), out, x.numel(), 2.0, BLOCK=128)
+            return out
+
+        backward = forward
+
+    x = torch.randn(100, device="cuda", requires_grad=True)
+    Doubled.apply(x).backward(torch.ones_like(x))
+    assert x.grad.is_cuda and x.grad.tolist() == [2] * 100
+
+
 PROGRAM = """
 import torch, triton, triton.language as tl
 
@@ -131,6 +177,15 @@ torch.cuda.synchronize()
 assert torch.equal(x, out)
 print(out.device, int(out.sum()))
 """
+
+
+def test_a_child_process_has_a_gpu_too(tmp_path: Path) -> None:
+    (tmp_path / "child.py").write_text(PROGRAM)
+    parent = tmp_path / "parent.py"
+    parent.write_text("import subprocess, sys\nsubprocess.run([sys.executable, sys.argv[1]], check=True)\n")
+    command = [sys.executable, "-m", "tilewright", "run", str(parent), str(tmp_path / "child.py")]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ran.stdout == "cuda:0 4950\n", ran.stdout + ran.stderr
 
 
 def test_a_script_runs_as_it_is(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Puts the simulated GPU in place in processes that a program starts; its folder stands first on their PYTHONPATH.
 
-Nothing happens until a process imports `numba.cuda`. A `sitecustomize` that the process would have had runs as well.
+Nothing happens until a process imports `numba.cuda`, torch or Triton. A `sitecustomize` that the process would have had
+runs as well.
 """
 
 import importlib.machinery
@@ -13,11 +14,11 @@ from pathlib import Path
 _HERE = str(Path(__file__).parent)
 
 
-class _AfterNumba:
-    """A finder that lets others find `numba.cuda` and the simulated GPU come into place when it is loaded."""
+class _AfterImport:
+    """A finder that lets others find such a package and the simulated GPU come into place when it is loaded."""
 
     def find_spec(self, name, path=None, target=None):  # type: ignore[no-untyped-def]
-        if name != "numba.cuda":
+        if name not in ("numba.cuda", "torch", "triton"):
             return None
         sys.meta_path.remove(self)
         spec = importlib.util.find_spec(name)
@@ -30,7 +31,7 @@ class _AfterNumba:
                     from tilewright.drivers.session import stay_simulated
                 except ImportError as error:  # another interpreter, with packages of its own
                     warnings.warn(
-                        f"numba.cuda has no simulated GPU in {sys.executable}, since Tilewright is not installed there "
+                        f"{name} has no simulated GPU in {sys.executable}, since Tilewright is not installed there "
                         f"({error}); install it there, or start the program's children with Python's `sys.executable`",
                         stacklevel=2,
                     )
@@ -42,7 +43,7 @@ class _AfterNumba:
 
 
 if os.environ.get("TILEWRIGHT_SIMULATED_GPU"):
-    sys.meta_path.insert(0, _AfterNumba())
+    sys.meta_path.insert(0, _AfterImport())
 
 # What would have been found without this folder.
 _spec = importlib.machinery.PathFinder.find_spec("sitecustomize", [p for p in sys.path if p != _HERE])

@@ -9,10 +9,11 @@ from typing import Any
 from tilewright.drivers.contexts import ATTRIBUTES
 from tilewright.drivers.current import current_gpu
 from tilewright.drivers.host_side import Device, DeviceNumber
-from tilewright.drivers.launching import LaunchConfig, Launcher
+from tilewright.drivers.launching import LaunchConfig, Launcher, driver_error
 from tilewright.drivers.linking import ObjectCode
 from tilewright.drivers.modules import Kernel
 from tilewright.drivers.triton_cuda.arguments import passed
+from tilewright.gpu.map_encoding import SWIZZLES, TYPES, Encoding
 from tilewright.machine.gpu import WARP_LANES
 
 #: Threads of a block.
@@ -64,6 +65,25 @@ class Utilities:
         """Whether launches become part of a graph."""
         return False
 
+    def fill_tma_descriptor_tiled(
+        self, address: int, swizzle: int, element_bytes: int, element_type: int, box: Sequence[int],
+        shape: Sequence[int], strides: Sequence[int], padding: int,
+    ) -> bytes:  # fmt: skip
+        """The bytes of a tensor map; swizzle and type are the driver's numbers, strides are elements.
+
+        Raises CudaAPIError: a rule is broken, of the driver's.
+        """
+        in_bytes = tuple(int(step) * element_bytes for step in strides[-2::-1])
+        encoding = Encoding(
+            list(TYPES)[element_type], int(address), tuple(shape[::-1]), in_bytes, tuple(box[::-1]), (1,) * len(box),
+            SWIZZLES[swizzle], bool(padding),
+        )  # fmt: skip
+        broken = encoding.broken_rule()
+        if broken:
+            code = "CUDA_ERROR_INVALID_VALUE"
+            raise driver_error(code, f"{code}: {broken}")
+        return encoding.encoded()
+
     def set_printf_fifo_size(self, size: int) -> None:
         """Nothing is lost of what kernels print."""
 
@@ -75,6 +95,7 @@ class KernelLauncher:
         self._names = list(src.signature)
         self._types = tuple(src.signature.values())
         self._metadata = metadata
+        self._maps = getattr(metadata, "tensordesc_meta", None) or ()
 
     def __call__(
         self, grid_x: int, grid_y: int, grid_z: int, stream: int, function: Kernel, packed_metadata: Any,
@@ -93,7 +114,7 @@ class KernelLauncher:
     def _launch(self, grid: tuple[int, int, int], stream: int, kernel: Kernel, given: Sequence[Any]) -> None:
         gpu, metadata = current_gpu(), self._metadata
         Device(gpu).set_current()
-        arguments = list(passed(self._names, self._types, given))
+        arguments = list(passed(self._names, self._types, given, iter(self._maps)))
         scratch = [self._scratch(kind, math.prod(grid), stream) for kind in ("global", "profile")]
         wanted = len(kernel.program.parameters) - len(arguments)
         values = [one.value for one in arguments] + [x.data_ptr() if x is not None else 0 for x in scratch][:wanted]
