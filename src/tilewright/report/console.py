@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import json
 import os
 import sys
+import textwrap
 from typing import Any, NoReturn
 
 from rich.console import Console
@@ -65,14 +67,21 @@ def speaks_unicode(console: Console) -> bool:
 
 def error(message: str, *, title: str = "error") -> None:
     """Say on standard error what went wrong, in red where there is colour."""
-    console = diagnostics()
-    style = styles.WARNING if title == "warning" else styles.ERROR
-    console.print(Text.assemble((f"{title}: ", style), message), soft_wrap=True)
+    _say(f"{title}: ", styles.WARNING if title == "warning" else styles.ERROR, message)
 
 
 def note(message: str) -> None:
     """Say on standard error what is no error."""
-    diagnostics().print(Text.assemble(("note: ", styles.NOTE), message), soft_wrap=True)
+    _say("note: ", styles.NOTE, message)
+
+
+def _say(title: str, style: str, message: str) -> None:
+    """Lines end between words on a terminal, and paths stay whole; elsewhere nothing is wrapped."""
+    console, text = diagnostics(), title + message
+    if console.is_terminal:
+        fill = functools.partial(textwrap.fill, width=console.width, break_long_words=False, break_on_hyphens=False)
+        text = "\n".join(map(fill, text.split("\n")))
+    console.print(Text.assemble((title, style), text.removeprefix(title)), soft_wrap=True)
 
 
 def plain(text: str) -> None:

@@ -28,6 +28,16 @@ def test_errors_are_red_on_a_terminal_and_plain_elsewhere(
     assert stream.getvalue() == "\x1b[1;38;5;167merror: \x1b[0mwrong\n"
 
 
+def test_errors_are_wrapped_between_words_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream, path = io.StringIO(), "/a/long/path" * 8
+    narrow = Console(file=stream, force_terminal=True, color_system=None, width=80)
+    monkeypatch.setattr(console, "diagnostics", lambda: narrow)
+    console.error(f"{'some words ' * 10}{path} and more")
+    lines = stream.getvalue().splitlines()
+    assert path in lines and all(len(line.rstrip()) <= 80 for line in lines if line != path)
+    assert " ".join(stream.getvalue().split()) == f"error: {'some words ' * 10}{path} and more"
+
+
 def test_a_console_without_unicode_is_known() -> None:
     narrow = Console(file=io.TextIOWrapper(io.BytesIO(), encoding="ascii"))
     wide = Console(file=io.TextIOWrapper(io.BytesIO(), encoding="utf-8"))
