@@ -13,7 +13,7 @@ from unittest import mock
 
 import numpy as np
 
-from tilewright.simt.run import execution, memory
+from tilewright.simt.run import memory, resident
 from tilewright.simt.translate.state import SLACK_BYTES
 
 _FILL = 0xA5
@@ -85,5 +85,5 @@ class Watch:
 def watched() -> Iterator[Watch]:
     """Watch every arena that is made inside."""
     watch = Watch()
-    with mock.patch.object(memory, "Arena", watch.arena), mock.patch.object(execution, "Arena", watch.arena):
+    with mock.patch.object(memory, "Arena", watch.arena), mock.patch.object(resident, "Arena", watch.arena):
         yield watch

@@ -1,4 +1,4 @@
-"""Wild tensor maps cannot hurt the process: random fields, copied both ways in 1 to 5 dimensions, as boxes and pixels.
+"""Wild tensor maps cannot hurt the process: random fields, in 1 to 5 dimensions, boxes and pixels, copied and added.
 
 A kernel is given 128 bytes of the machine's own layout with random addresses, strides, extents and boxes. For each: it
 ran or gave a TilewrightError, and no byte changed around its arenas.
@@ -28,6 +28,7 @@ IMAGES = (
     "[%o], {{{offsets}}};"
 )
 PIXELS = "cp.async.bulk.tensor.{rank}d.global.shared::cta.im2col_no_offs.bulk_group [%m, {{{at}}}], [%s];"
+ADD = "cp.reduce.async.bulk.tensor.{rank}d.global.shared::cta.add.bulk_group [%m, {{{at}}}], [%s];"
 STORE = "cp.async.bulk.tensor.{rank}d.global.shared::cta.bulk_group [%m, {{{at}}}], [%s];"
 KERNEL = """
 .version 8.7
@@ -51,7 +52,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     draw = random.Random(options.seed)
-    kernels = [(program(copy, rank), rank, False) for copy in (LOAD, STORE) for rank in range(1, AXES + 1)]
+    kernels = [(program(copy, rank), rank, False) for copy in (LOAD, STORE, ADD) for rank in range(1, AXES + 1)]
     kernels += [(program(copy, rank), rank, True) for copy in (IMAGES, PIXELS) for rank in range(3, AXES + 1)]
     outcomes: Counter[str] = Counter()
     changed = 0
@@ -90,6 +91,7 @@ def record(draw: random.Random, rank: int, *, images: bool) -> Any:
         draw.choice((1, 2, 4, 4, 8, 3, 0, 16)),
         draw.choice((1, 1, 2, 4, 8, 0, 3, 65535)),
     )
+    made["type"] = draw.choice((2, 6, 7, 8, 9, 9, draw.randrange(16), wild(draw, 16)))
     for axis in range(AXES):
         made["box"][axis] = draw.choice((1, 2, 4, 8, 16, draw.randrange(300)))
         made["steps"][axis] = draw.choice((1, 1, 1, 2, 8, 0, 9))
