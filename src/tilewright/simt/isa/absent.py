@@ -50,7 +50,7 @@ ABSENT = (
         "st.async red.async applypriority.async", "9.7.9.25", "asynchronous copies that an mbarrier counts come later"
     ),
     Absent("membar.proxy.tensormap", "9.7.13.4", "tensor maps come later"),
-    Absent("clusterlaunchcontrol", "9.7.13.16", "a cluster is one block here"),
+    Absent("clusterlaunchcontrol", "9.7.13.16", "clusters that wait to be launched are not cancelled"),
     Absent("multimem", "9.7.9.13", "there is one device"),
     Absent("alloca stacksave stackrestore", "9.7.17", "a thread's stack has a size that is known beforehand"),
     Absent(
