@@ -53,7 +53,8 @@ __device__ inline void copy_box(unsigned to, const TensorMap &from, int y, int x
 
 // Where a matrix lies in shared memory, swizzled by 128 bytes: `leading` and `stride` as wgmma's descriptors name them.
 __device__ inline unsigned long long descriptor(unsigned address, unsigned leading, unsigned stride) {
-    return address >> 4 | (unsigned long long)(leading >> 4) << 16 | (unsigned long long)(stride >> 4) << 32 | 1ull << 62;
+    const unsigned long long strides = (leading >> 4) << 16 | (unsigned long long)(stride >> 4) << 32;
+    return (address & 0x3ffff) >> 4 | strides | 1ull << 62;  // in a cluster, addresses have their block above
 }
 
 #define TEN(t) \
