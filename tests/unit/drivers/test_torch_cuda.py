@@ -85,6 +85,7 @@ def test_the_device_describes_itself() -> None:
         with torch.cuda.stream(stream):
             assert torch.cuda.current_stream() == stream != torch.cuda.default_stream()
         assert torch.cuda.current_stream().cuda_stream == 0
+        torch.ones(2, device="cuda").record_stream(stream)
         torch.cuda.synchronize()
         before = torch.cuda.memory_allocated()
         x = torch.ones(1000, device="cuda")

@@ -120,7 +120,10 @@ def test_do_bench_gives_a_predicted_time(gpu: SimulatedGpu, capsys: pytest.Captu
     before = gpu.launches
     time = triton.testing.do_bench(lambda: scaled_sum[(16,)](x, x, x, x.numel(), 1.0, BLOCK=1024))
     assert 1e-3 < time < 1e-2 and gpu.launches == before + 1  # a launch takes microseconds
-    quantiles = triton.testing.do_bench(lambda: x + 1, quantiles=[0.5, 0.2, 0.8])
+    y = torch.ones(1, device="cuda", requires_grad=True)
+    y.sum().backward()
+    quantiles = triton.testing.do_bench(lambda: x + 1, quantiles=[0.5, 0.2, 0.8], grad_to_none=[y])
+    assert y.grad is None
     assert [str(one) for one in quantiles] == ["nan"] * 3
     assert "what torch does is not predicted" in capsys.readouterr().err
 

@@ -62,6 +62,9 @@ class DeviceTensor(torch.Tensor):  # type: ignore[misc]
         """The device's number."""
         return 0
 
+    def record_stream(self, stream: Any) -> None:
+        """Keep its memory until a stream's work is done, which it is."""
+
     def cpu(self, memory_format: Any = torch.preserve_format) -> torch.Tensor:
         """A copy of the host's."""
         return _ToHost.apply(self)

@@ -35,6 +35,8 @@ class Benchmarks:
 
         NaN where it launches no kernel: what torch itself does on a GPU is not predicted.
         """
+        for tensor in grad_to_none or ():
+            tensor.grad = None
         gpu = current_gpu()
         predictions = Predictions(gpu=gpu.record.key)
         with gpu.observing(predictions, instead_of=Profiles):
