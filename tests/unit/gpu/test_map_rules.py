@@ -15,6 +15,10 @@ IMAGES: dict[str, Any] = {
     "type": "FLOAT16", "address": 0, "extents": (16, 9, 7, 3), "strides": (32, 288, 2016), "box": (8, 1, 1, 1),
     "steps": (1, 1, 1, 1), "low": (-1, -1), "high": (-1, -1), "pixels": 1024,
 }  # fmt: skip
+VOLUMES: dict[str, Any] = {
+    "type": "FLOAT16", "address": 0, "extents": (16, 9, 9, 9, 3), "strides": (32, 288, 2592, 23328),
+    "box": (8, 1, 1, 1, 1), "steps": (1, 1, 1, 1, 1), "low": (0, 0, 0), "high": (0, 0, 0), "pixels": 4,
+}  # fmt: skip
 #: What else a map says -> what just holds, and what just does not.
 EDGES = [
     (TILED, "address", 16, 8),
@@ -22,16 +26,18 @@ EDGES = [
     (TILED, "extents", (1 << 32, 64), ((1 << 32) + 1, 64)),
     (TILED, "strides", (16,), (8,)),
     (TILED, "strides", ((1 << 40) - 16,), (1 << 40,)),
-    (TILED, "box", (256, 256), (260, 256)),
+    (TILED, "box", (256, 256), (256, 257)),
     (TILED, "box", (4, 1), (4, 0)),
     (TILED, "steps", (8, 1), (9, 1)),
     (TILED, "steps", (1, 1), (0, 1)),
     (TILED, "box", (4, 16), (6, 16)),
     (TILED, "swizzle", 64, 32),
+    (TILED | {"type": "INT32"}, "nans", False, True),
     (IMAGES, "pixels", 1024, 1025),
     (IMAGES, "low", (-128, 0), (-129, 0)),
     (IMAGES, "high", (127, 0), (128, 0)),
     (IMAGES, "low", (7, 0), (8, 0)),
+    (VOLUMES, "low", (-16, 0, 0), (-17, 0, 0)),
 ]
 
 
