@@ -149,6 +149,27 @@ def test_integers_wrap_or_saturate():
         assert (d == want).all()
 
 
+@pytest.mark.parametrize(
+    ("rounding", "of_ones", "of_minus_ones"),
+    [("", 1.0, -1.0), (".rn", 1.0, -1.0), (".rz", 1.0, -1.0 + 2**-53),
+     (".rm", 1.0, -1.0), (".rp", 1.0 + 2**-52, -1.0 + 2**-53)],
+)  # fmt: skip
+def test_float64_is_rounded_as_the_name_says(rounding, of_ones, of_minus_ones):
+    a, b, d = np.full((8, 4), 2.0**-40), np.zeros((4, 8)), np.zeros((8, 8))
+    b[2] = 2.0**-40  # 2^-80 is added once
+    c = np.repeat([[1.0], [-1.0]], 4, axis=0) * np.ones((8, 8))
+    text = [move(x, "row", "m8n8k4", "f64", f"[%p{x}]", 0) for x in "abc"]
+    name = f"wmma.mma.sync.aligned.row.row.m8n8k4{rounding}.f64.f64.f64.f64"
+    form = isa.table().find(name)
+    text += [
+        f"{name} " + ", ".join(registers(form, letter, letter) for letter in "dabc") + ";",
+        move("d", "row", "m8n8k4", "f64", "[%pd]", 0),
+    ]
+    launch(Program.from_ptx(HEAD + "\n".join(text) + "\nret; }"), 1, 32, (a, b, c, d))
+    assert (d[:4] == of_ones).all()
+    assert (d[4:] == of_minus_ones).all()
+
+
 #: Copy a matrix of 512 bytes into shared memory; leave its address in %l.
 SHARED = """mul.wide.u32 %w, %t, 16; add.u64 %l, %pa, %w; cvt.u32.u64 %i, %w; mov.u32 %s, s; add.u32 %s, %s, %i;
 ld.global.v4.u32 {%a0, %a1, %a2, %a3}, [%l]; st.shared.v4.u32 [%s], {%a0, %a1, %a2, %a3}; bar.warp.sync 0xffffffff;

@@ -10,6 +10,7 @@ import functools
 import re
 from collections.abc import Mapping
 
+from tilewright.simt.isa.rounding import MODES
 from tilewright.simt.isa.table import Form, Table
 from tilewright.simt.translate.state import FORMATS
 
@@ -88,17 +89,17 @@ def mma_floats(form: Form) -> tuple[str, tuple[int, ...]]:
     "mma.sync.aligned.shape.row.col{.rnd}.dtype.atype.btype.ctype d, a, b, c;",
     types={"a": "f64", "b": "f64", "c": "f64", "d": "f64"},
     shape="m8n8k4 m16n8k4 m16n8k8 m16n8k16",
-    rnd="rn",
+    rnd="rn rz rm rp",
     dtype="f64",
     atype="f64",
     btype="f64",
     ctype="f64",
-    note="fused multiply-adds in ascending k",
+    note="fused multiply-adds in ascending k, each rounded",
 )
 def mma_doubles(form: Form) -> tuple[str, tuple[int, ...]]:
     """D = A B + C of float64."""
     m, _, k = extents(form)
-    return "tw_mma_double", (m, k)
+    return "tw_mma_double", (m, k, MODES[form["rnd"] or "rn"])
 
 
 _integers = functools.partial(

@@ -199,11 +199,13 @@ _plain = functools.partial(
 @_plain(shape=_TILES, dtype="f32", atype="bf16", btype="bf16", ctype="f32")
 @_plain(shape="m16n16k8", dtype="f32", atype="tf32", btype="tf32", ctype="f32")
 @_plain(
-    shape="m8n8k4", rnd="rn", dtype="f64", atype="f64", btype="f64", ctype="f64", types=dict.fromkeys("abcd", "f64")
-)
+    shape="m8n8k4", rnd="rn rz rm rp", dtype="f64", atype="f64", btype="f64", ctype="f64",
+    types=dict.fromkeys("abcd", "f64"),
+)  # fmt: skip
 def floats(form: Form) -> Tiles:
     """D = A B + C of floats."""
-    return _tiles(form, f".{form['dtype']}.{form['atype']}.{form['btype']}.{form['ctype']}")
+    types = ".".join(form[part] for part in ("dtype", "atype", "btype", "ctype"))
+    return _tiles(form, f".{form['rnd']}.{types}" if form["rnd"] else f".{types}")
 
 
 _small = functools.partial(

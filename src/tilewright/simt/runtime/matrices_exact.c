@@ -81,11 +81,15 @@ void tw_mma_bits(const struct tw_context *context, uint32_t *results, const uint
         }
 }
 
-// float64: fused multiply-adds in ascending k, from C on.
-void tw_mma_double(const struct tw_context *context, double *results, const double *sources, uint32_t rows, uint32_t k)
+// float64: fused multiply-adds in ascending k, from C on, rounded as C's number of the mode says (FLT_ROUNDS). The host's
+// mode is switched meanwhile; nothing of the caller, which takes it for the nearest, may be mixed with this.
+__attribute__((noinline)) void tw_mma_double(const struct tw_context *context, double *results, const double *sources,
+                                             uint32_t rows, uint32_t k, uint32_t mode)
 {
+#pragma STDC FENV_ACCESS ON
     const uint32_t apart = rows / 8;
     const double *b = sources + rows * k, *c = b + COLUMNS * k;
+    __builtin_set_flt_rounds((int)mode);
     for (uint32_t row = 0; row < rows; row++)
         for (uint32_t column = 0; column < COLUMNS; column++) {
             const uint32_t at = word_of_result(row, column, 0);
@@ -95,4 +99,5 @@ void tw_mma_double(const struct tw_context *context, double *results, const doub
                                     b[word_along(column, i, 1, 1)], sum);
             results[at] = sum == sum ? sum : __builtin_nan("0xfffffffffffff");
         }
+    __builtin_set_flt_rounds(1);
 }
