@@ -176,15 +176,16 @@ def _tensor_core(
     )  # fmt: skip
 
 
-def _hopper(name: str, entry: str, title: str, dtypes: tuple[str, ...], bound: Bound, notes: str) -> Record:
+def _hopper(name: str, title: str, notes: str, cluster: int = 1) -> Record:
     """A kernel of warpgroups, two that multiply and one that copies, with a ring of four stages of 128 bytes of k."""
-    rows, columns, stages, line_bytes = 128, 256, 4, 128
+    rows, columns, stages, line_bytes, bound = 128, 256, 4, 128, Bound(1, 16)
     return Record(
-        name, f"CUDA C++: {title}", "TC", "gpu", dtypes, order="tensor-core", bound=bound, cc=_HOPPER, family=True,
+        name, f"CUDA C++: {title}", "TC", "gpu", _HALVES, order="tensor-core", bound=bound, cc=_HOPPER, family=True,
         limits=f"within {bound} of the exact product", notes=notes, tile=(rows, columns), block=(384, 1),
         operands="boxes", results=(2, 64), resident=_RESIDENT, group=16,
-        shared_bytes=stages * (rows + columns) * line_bytes + 64,
-        compiler=functools.partial(_cuda, f"{entry.partition('<')[0]}.cu", entry, family=True),
+        shared_bytes=stages * (rows + columns) * line_bytes + 1024,
+        cluster=cluster,
+        compiler=functools.partial(_cuda, f"{name}.cu", f"{name}<TYPE, 2, {columns}, {stages}>", family=True),
     )  # fmt: skip
 
 
@@ -284,9 +285,13 @@ _RECORDS = (
         _HALVES, Bound(1, 16), "all four ways without a copy: ldmatrix transposes", operands="abc m n k ld turned",
     ),
     _hopper(
-        "hopper", "hopper<TYPE, 2, 256, 4>", "tensor cores by warpgroups, copies by a warpgroup of their own", _HALVES,
-        Bound(1, 16), "persistent blocks; boxes swizzled by 128 bytes; the rows of an operand that boxes cannot be "
-        "copied of are copied first, to multiples of 16 bytes",
+        "hopper", "tensor cores by warpgroups, copies by a warpgroup of their own",
+        "persistent blocks; boxes swizzled by 128 bytes; rows of an operand that boxes cannot be copied of are copied "
+        "first, to multiples of 16 bytes",
+    ),
+    _hopper(
+        "hopper_multicast", "the same, B's tiles copied for two blocks at once",
+        "clusters of two blocks, whose tiles lie below each other", 2,
     ),
     _tensor_core(
         "tensor_core_tf32", "tensor_core_f32<false, 128, 128, 16, 64, 32, 3>", "tensor cores, float32 cut to tf32",

@@ -9,6 +9,8 @@
 // Of the fast.cu worklog it is the rung "PTX mbarriers" (704 TFLOPS at 4096^3 on an H100): tiles of 128 x 256 x 64, two
 // consumers, setmaxnreg, persistent, neither clusters nor stores by TMA. It has four stages, and B by rows.
 
+#pragma once
+
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
@@ -49,6 +51,27 @@ __device__ inline void copy_box(unsigned to, const TensorMap &from, int y, int x
     asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], "
                  "[%4];" ::"r"(to), "l"(&from), "r"(x), "r"(y), "r"(barrier)
                  : "memory");
+}
+
+// The same, to the same place of the blocks of a cluster that a mask names; the mbarrier of each is told.
+__device__ inline void copy_box_to(int blocks, unsigned to, const TensorMap &from, int y, int x, unsigned barrier) {
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], "
+                 "[%1, {%2, %3}], [%4], %5;" ::"r"(to), "l"(&from), "r"(x), "r"(y), "r"(barrier), "h"((short)blocks)
+                 : "memory");
+}
+
+// Arrives at the mbarrier at that place of another block of the cluster.
+__device__ inline void arrive_at(int block, unsigned barrier) {
+    asm volatile("{\n"
+                 ".reg .b32 there;\n"
+                 "mapa.shared::cluster.u32 there, %0, %1;\n"
+                 "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there];\n"
+                 "}" ::"r"(barrier), "r"(block)
+                 : "memory");
+}
+
+__device__ inline void synchronise_cluster() {
+    asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
 
 // Where a matrix lies in shared memory, swizzled by 128 bytes: `leading` and `stride` as wgmma's descriptors name them.
@@ -102,13 +125,12 @@ __device__ inline void store_within(T *to, int left, T value) {
                  : "memory");
 }
 
-// `ldc` is how many elements a row of C is behind the one before.
-template <typename T, int CONSUMERS, int BN, int STAGES>
-__global__ void __launch_bounds__(128 * (CONSUMERS + 1), 1)
-    hopper(const __grid_constant__ TensorMap a, const __grid_constant__ TensorMap b, T *c, int m, int n, int k, int ldc) {
+// What a block does. Those of a cluster have tiles below each other: each copies a part of B's tile to all of them.
+template <typename T, int CONSUMERS, int BN, int STAGES, int CLUSTER>
+__device__ __forceinline__ void multiply_tiles(const TensorMap &a, const TensorMap &b, T *c, int m, int n, int k, int ldc) {
     constexpr int BM = 64 * CONSUMERS;
     constexpr int TILE_A = BM * BK * (int)sizeof(T), TILE_B = BK * BN * (int)sizeof(T);
-    static_assert(sizeof(T) == 2 && BN % 64 == 0, "boxes are 128 bytes wide");
+    static_assert(sizeof(T) == 2 && BN % (64 * CLUSTER) == 0, "boxes are 128 bytes wide, and whole");
 
     extern __shared__ __align__(1024) unsigned char shared[];
     const unsigned tiles_a = (unsigned)__cvta_generic_to_shared(shared);
@@ -118,20 +140,28 @@ __global__ void __launch_bounds__(128 * (CONSUMERS + 1), 1)
     if (threadIdx.x == 0) {
         for (int stage = 0; stage < STAGES; ++stage) {
             init(full + 8 * stage, 1);
-            init(empty + 8 * stage, 4 * CONSUMERS);  // a lane of each warp arrives
+            init(empty + 8 * stage, 4 * CONSUMERS * CLUSTER);  // a lane of each warp arrives
         }
         asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     }
-    __syncthreads();
+    int rank = 0;  // of the block in its cluster
+    if constexpr (CLUSTER > 1) {
+        asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+        synchronise_cluster();
+    } else {
+        __syncthreads();
+    }
 
-    const int rows = (m + BM - 1) / BM, columns = (n + BN - 1) / BN;
+    const int rows = (m + BM * CLUSTER - 1) / (BM * CLUSTER), columns = (n + BN - 1) / BN;
     const int steps = (k + BK - 1) / BK;
     // Tile number i: down a column of a group of rows, then along the group, then the next group.
     auto corner = [&](int i, int &top, int &left) {
-        const int first = i / (GROUP * columns) * GROUP, height = min(GROUP, rows - first), within = i - first * columns;
-        top = (first + within % height) * BM;
+        constexpr int MOST = GROUP / CLUSTER;
+        const int first = i / (MOST * columns) * MOST, height = min(MOST, rows - first), within = i - first * columns;
+        top = ((first + within % height) * CLUSTER + rank) * BM;
         left = within / height * BN;
     };
+    const int first_tile = blockIdx.x / CLUSTER, apart = gridDim.x / CLUSTER;
     int stage = 0, phase = 0, top, left;
     auto next = [&]() {
         stage = stage + 1 == STAGES ? 0 : stage + 1;
@@ -141,7 +171,7 @@ __global__ void __launch_bounds__(128 * (CONSUMERS + 1), 1)
     if (threadIdx.x >= 128 * CONSUMERS) {  // the producer
         asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
         if (threadIdx.x == 128 * CONSUMERS) {
-            for (int tile = blockIdx.x; tile < rows * columns; tile += gridDim.x) {
+            for (int tile = first_tile; tile < rows * columns; tile += apart) {
                 corner(tile, top, left);
                 for (int step = 0; step < steps; ++step, next()) {
                     wait(empty + 8 * stage, phase ^ 1);  // a fresh mbarrier's phase before is complete
@@ -151,19 +181,40 @@ __global__ void __launch_bounds__(128 * (CONSUMERS + 1), 1)
                         copy_box(tiles_a + stage * TILE_A + y / 64 * BOX, a, top + y, step * BK, full + 8 * stage);
                     }
 #pragma unroll
-                    for (int x = 0; x < BN; x += 64) {
-                        copy_box(tiles_b + stage * TILE_B + x / 64 * BOX, b, step * BK, left + x, full + 8 * stage);
+                    for (int part = 0; part < BN / CLUSTER; part += 64) {
+                        const int x = rank * (BN / CLUSTER) + part;
+                        const unsigned to = tiles_b + stage * TILE_B + x / 64 * BOX;
+                        if constexpr (CLUSTER > 1) {
+                            copy_box_to((1 << CLUSTER) - 1, to, b, step * BK, left + x, full + 8 * stage);
+                        } else {
+                            copy_box(to, b, step * BK, left + x, full + 8 * stage);
+                        }
                     }
                 }
             }
+        }
+        if constexpr (CLUSTER > 1) {
+            __syncwarp();
+            synchronise_cluster();
         }
         return;
     }
 
     asm volatile("setmaxnreg.inc.sync.aligned.u32 240;");
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    // A stage may be overwritten: by all blocks that copy to it.
+    auto give_back = [&](unsigned barrier) {
+        __syncwarp();
+        if constexpr (CLUSTER > 1) {
+            if (lane < CLUSTER) {
+                arrive_at(lane, barrier);
+            }
+        } else if (lane == 0) {
+            arrive(barrier);
+        }
+    };
     const bool wide_c = reinterpret_cast<size_t>(c) % (2 * sizeof(T)) == 0 && ldc % 2 == 0;
-    for (int tile = blockIdx.x; tile < rows * columns; tile += gridDim.x) {
+    for (int tile = first_tile; tile < rows * columns; tile += apart) {
         corner(tile, top, left);
         float sums[BN / 2] = {};
         unsigned before = 0;  // the mbarrier of the stage whose products may be in flight
@@ -180,18 +231,14 @@ __global__ void __launch_bounds__(128 * (CONSUMERS + 1), 1)
             asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
             keep(sums);
             asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
-            __syncwarp();
-            if (step > 0 && lane == 0) {
-                arrive(before);
+            if (step > 0) {
+                give_back(before);
             }
             before = empty + 8 * stage;
         }
         asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
         keep(sums);
-        __syncwarp();
-        if (lane == 0) {
-            arrive(before);
-        }
+        give_back(before);
 
         // A lane has two neighbouring results of rows lane / 4 and lane / 4 + 8 of each eight columns.
 #pragma unroll
@@ -213,4 +260,14 @@ __global__ void __launch_bounds__(128 * (CONSUMERS + 1), 1)
             }
         }
     }
+    if constexpr (CLUSTER > 1) {
+        synchronise_cluster();  // nobody arrives at a block that has ended
+    }
+}
+
+// `ldc` is how many elements a row of C is behind the one before.
+template <typename T, int CONSUMERS, int BN, int STAGES>
+__global__ void __launch_bounds__(128 * (CONSUMERS + 1), 1)
+    hopper(const __grid_constant__ TensorMap a, const __grid_constant__ TensorMap b, T *c, int m, int n, int k, int ldc) {
+    multiply_tiles<T, CONSUMERS, BN, STAGES, 1>(a, b, c, m, n, k, ldc);
 }

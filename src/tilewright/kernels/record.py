@@ -83,6 +83,7 @@ class Record:
     #: Most blocks of a launch, where a block takes one tile after another; with `split`, so many steps after others.
     resident: int = 0
     group: int = 0  #: Rows of tiles that these take together: down a column of them, then along.
+    cluster: int = 1  #: Blocks that have tiles below each other, and copy for each other.
     shared_bytes: int = 0  #: Dynamic shared memory of a block.
     module: str = ""  #: Of a kernel of the host: where its function `multiply(a, b)` is.
     form: Literal["", "naive", "tiled", "register_tiled"] = ""  #: Of a kernel whose tile depends on the device.
@@ -146,6 +147,7 @@ class Record:
         parts = min(steps, MOST_SPLIT) * batch
         grid = (rows, columns, parts) if self.rows_by_x else (columns, rows, parts)
         if self.resident:
+            rows = -(-rows // self.cluster) * self.cluster
             grid = (min(rows * columns * steps, self.resident), 1, 1)
         return LaunchShape(grid, (*self.block, 1), self.shared_bytes)
 

@@ -137,8 +137,8 @@ def test_several_results_share_one_read_of_b() -> None:
 @pytest.mark.parametrize(("m", "n", "k"), SHAPES)
 def test_the_grid_covers_c_and_no_more(record: Record, m: int, n: int, k: int) -> None:
     shape = record.launch_rule(m, n, k)
-    if record.resident:  # a block a tile, or a step of one, until the GPU is full
-        tiles = -(-m // record.tile[0]) * -(-n // record.tile[1])
+    if record.resident:  # a block a tile, or a step of one, until the GPU is full; clusters are whole
+        tiles = -(-m // (record.tile[0] * record.cluster)) * record.cluster * -(-n // record.tile[1])
         steps = -(-k // record.split) if record.split else 1
         assert shape.grid == (min(tiles * steps, record.resident), 1, 1)
         assert record.launch_rule(1 << 14, 1 << 14, k).grid == (record.resident, 1, 1)

@@ -67,7 +67,7 @@ static void ask_for_fences(const struct copy *me, uint64_t start)
     for (uint64_t c = start / size; c < (start + me->bytes) / size; c++) {
         uint64_t written = me->block->writes[c], its = written >> TW_CLOCK_SHIFT;
         uint32_t who = who_of(written);
-        bool known = written && written != TW_GAP && its < TW_OBJECT_CLOCK && who != TW_SEVERAL_WARPS;
+        bool known = its && written != TW_GAP && its < TW_OBJECT_CLOCK && who != TW_SEVERAL_WARPS;
         if (known && its >= bulks->proxied.of[warp_of(who)]) {
             tell(me, c * size, written);
             return;

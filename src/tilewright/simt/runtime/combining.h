@@ -1,5 +1,7 @@
 // Elements of memory combined with others, one by one, as blocks on other host threads may do at the same time.
 //
+// Halves are converted in integers: a processor without F16C has no instruction for it.
+//
 // Source: PTX ISA, 9.7.9.25.4.2 (cp.reduce.async.bulk: which operations there are of which types).
 
 #ifndef TILEWRIGHT_SIMT_COMBINING_H
@@ -7,6 +9,7 @@
 
 #include <stdbool.h>
 
+#include "products.h"
 #include "records.h"
 
 static inline float tw_float_of(uint64_t bits)
@@ -33,26 +36,16 @@ static inline float tw_flushed(float x)
 // The float32 of a 16-bit float.
 static inline float tw_widened(uint64_t bits, bool brain)
 {
-    if (brain)
-        return tw_float_of(bits << 16);
-    const uint16_t half = (uint16_t)bits;
-    _Float16 x;
-    __builtin_memcpy(&x, &half, sizeof x);
-    return (float)x;
+    return tw_float_of(brain ? bits << 16 : converted((uint16_t)bits, TW_F16, F32_FORMAT));
 }
 
 // The nearest 16-bit float, ties to even.
 static inline uint16_t tw_narrowed(float x, bool brain)
 {
     const uint32_t bits = tw_float_bits(x);
-    uint16_t half;
     if (x != x)
         return 0x7fff;
-    if (brain)
-        return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-    const _Float16 y = (_Float16)x;
-    __builtin_memcpy(&half, &y, sizeof half);
-    return half;
+    return (uint16_t)(brain ? (bits + 0x7fff + (bits >> 16 & 1)) >> 16 : converted(bits, F32_FORMAT, TW_F16));
 }
 
 // The lesser of two floats, or the greater; a number wins over NaN, and -0 is below +0.

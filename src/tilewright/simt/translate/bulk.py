@@ -49,6 +49,10 @@ def emit(emitter: Emitter, op: Op) -> None:
     if CLUSTER in parts[3:5] and emitter.launch.clustered:
         operands = op.sources[0], op.sources[3], op.sources[4:5]
         to_blocks(emitter, op, operands, functools.partial(_to_block, size, origin))
+        if emitter.instruments and not of_block:  # global memory is read once, for however many blocks
+            emitter.mask = copying(emitter, op, op.sources[4:5])
+            tell_pieces(emitter, size, origin)
+            emitter.mask = outer
         return
     if form.has("multicast::cluster"):
         emitter.mask = code.and_(outer, here(emitter, op.sources[4]))
@@ -103,7 +107,8 @@ def _copy(emitter: Emitter, op: Op, size: Value, origin: Side, target: Side, to:
     if op.form.has("cp_mask"):
         masks = scratch(emitter, _MASKS, code.resize(emitter.read(op.sources[-1], "b16"), "i32", signed=False))
     if emitter.instruments:
-        tell_pieces(emitter, size, origin, target)
+        once = emitter.launch.clustered and CLUSTER in op.form.name.split(".")[3:5] and origin.access.space == "global"
+        tell_pieces(emitter, size, *(() if once else (origin,)), target)
     places = (to, target.slot, f"ptr {arena(emitter, origin.access.space)}", origin.slot)
     if op.form["op"]:
         how = f"i32 {OPERATIONS[op.form['op']]}", f"i32 {ELEMENT_TYPES[op.form['type']]}"
@@ -122,6 +127,15 @@ def tell(emitter: Emitter, op: Op, target: int, origin: int, size: int, *, count
     source = emitter.source_of(item)
     site = Site(EventKind.BULK, item.ptx_line, source, item.name, 1, "shared", "copy", UNIT, asynchronous=True)
     emitter.notify(site, lambda handler: arguments)
+
+
+def copying(emitter: Emitter, op: Op, masks: Sequence[tree.Operand]) -> Value:
+    """The lanes that copy to some block: of a multicast those whose mask of blocks is not empty."""
+    code = emitter.code
+    if not op.form.has("multicast::cluster"):
+        return emitter.mask
+    some = code.icmp("ne", emitter.read(masks[0], "b16"), code.const("i16", 0))
+    return code.and_(emitter.mask, code.mask_bits(some))
 
 
 def here(emitter: Emitter, mask: tree.Operand) -> Value:

@@ -50,12 +50,15 @@ def emit_copy(emitter: Emitter, op: Op) -> None:
         slot = f"getelementptr i8, ptr %lanes.scratch, i64 {_CORNERS * 8 * LANES + axis * 4 * LANES}"
         number = emitter.read(coordinate, "s32" if axis < rank else "b16")
         code.store(code.splat(code.resize(number, "i32", signed=False)), code.op(slot, "ptr").text)
+    outer = emitter.mask
     maps = mbarriers.scratch(emitter, _MAPS, tensor_maps.pointers(emitter, op, tensor, "generic"))
     mask = item.operands[3 + bool(form.row.counts) :][:1]
     if form["place"] == CLUSTER and emitter.launch.clustered:
         bulk.to_blocks(emitter, op, (shared, item.operands[2], mask), functools.partial(_to_block, maps))
+        emitter.mask = bulk.copying(emitter, op, mask)
+        _tell_tensor(emitter, op, rank, stores=False)
+        emitter.mask = outer
         return
-    outer = emitter.mask
     if form.has("multicast::cluster"):
         emitter.mask = code.and_(outer, bulk.here(emitter, mask[0]))
     base, offset, _ = resolve(emitter, item, shared, "shared")
@@ -65,7 +68,8 @@ def emit_copy(emitter: Emitter, op: Op) -> None:
     number = _copy(emitter, op, maps, places, "ptr %shared")
     if not stores:
         mbarriers.emit_completion(emitter, op, item.operands[2], number)
-    _tell(emitter, op, bulk.Side(access, start, places), rank)
+    _tell_tensor(emitter, op, rank, stores=stores)
+    _tell_box(emitter, bulk.Side(access, start, places))
     bulk.tell(emitter, op, _PLACES, _PLACES, _BYTES, counted=not stores)
     emitter.mask = outer
 
@@ -74,7 +78,7 @@ def _to_block(maps: str, emitter: Emitter, op: Op, target: Place, counter: Place
     places = mbarriers.scratch(emitter, _PLACES, emitter.code.sub(target.offsets, emitter.code.splat(there.start)))
     number = _copy(emitter, op, maps, places, there.shared)
     mbarriers.complete(emitter, mbarriers.places_there(emitter, op, counter, there), there.shared, number)
-    _tell(emitter, op, bulk.Side(target.access, target.offsets, places), int(op.form["dim"][0]))
+    _tell_box(emitter, bulk.Side(target.access, target.offsets, places))
     bulk.tell(emitter, op, _PLACES, _PLACES, _BYTES, counted=True)
 
 
@@ -91,17 +95,23 @@ def _copy(emitter: Emitter, op: Op, maps: str, places: str, shared: str) -> Valu
     return code.op(f"load <{LANES} x i32>, {sizes}, align 64", "i32", LANES)
 
 
-def _tell(emitter: Emitter, op: Op, box: bulk.Side, rank: int) -> None:
-    """Notify instruments of the tensor's side as a whole, then of both sides piece by piece, 32 pieces at a time."""
+def _tell_box(emitter: Emitter, box: bulk.Side) -> None:
+    """Notify instruments of the side in a block's shared memory, piece by piece."""
+    if emitter.instruments:
+        sizes = emitter.code.op(mbarriers.slot(_BYTES), "ptr")
+        bulk.tell_pieces(emitter, emitter.code.op(f"load <{LANES} x i32>, {sizes}, align 64", "i32", LANES), box)
+
+
+def _tell_tensor(emitter: Emitter, op: Op, rank: int, *, stores: bool) -> None:
+    """Notify instruments of the tensor's side as a whole, then piece by piece: once, for however many blocks."""
     if not emitter.instruments:
         return
-    code, item, stores = emitter.code, op.instruction, not box.access.store
-    maps, sizes, corners = (code.op(mbarriers.slot(x), "ptr") for x in (_MAPS, _BYTES, _CORNERS))
+    code, item = emitter.code, op.instruction
+    maps, corners = (code.op(mbarriers.slot(x), "ptr") for x in (_MAPS, _CORNERS))
     action = "atomic" if op.form["op"] else "store" if stores else "load"
     what = ("global", action, bulk.UNIT)
     site = Site(EventKind.TENSOR, item.ptx_line, emitter.source_of(item), item.name, 1, *what)
     emitter.notify(site, lambda handler: f"{emitter.mask}, {maps}, {corners}, i32 {rank}")
-    bulk.tell_pieces(emitter, code.op(f"load <{LANES} x i32>, {sizes}, align 64", "i32", LANES), box)
     for type_ in ("b128", "b8"):
         access = Access(op, "global", tree.Immediate(0), 0, 1, type_, stores, False)
         bulk.each_part(emitter, functools.partial(_tell_part, emitter, access, (str(maps), str(corners)), rank))

@@ -1,0 +1,14 @@
+// Hopper, in clusters of two blocks whose tiles lie below each other: each copies half of B's tile to both, so that B is read
+// from L2 once for two blocks. A stage is free when the consumers of both have read it. For compute capability 9.0 alone.
+//
+// Of the fast.cu worklog it is the rung "multicast in clusters of two" (734 TFLOPS at 4096^3 on an H100).
+
+#include "hopper.cu"
+
+// `ldc` is how many elements a row of C is behind the one before.
+template <typename T, int CONSUMERS, int BN, int STAGES>
+__global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(128 * (CONSUMERS + 1), 1)
+    hopper_multicast(const __grid_constant__ TensorMap a, const __grid_constant__ TensorMap b, T *c, int m, int n, int k,
+                     int ldc) {
+    multiply_tiles<T, CONSUMERS, BN, STAGES, 2>(a, b, c, m, n, k, ldc);
+}
