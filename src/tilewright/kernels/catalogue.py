@@ -183,7 +183,7 @@ def _hopper(name: str, title: str, notes: str, cluster: int = 1) -> Record:
         name, f"CUDA C++: {title}", "TC", "gpu", _HALVES, order="tensor-core", bound=bound, cc=_HOPPER, family=True,
         limits=f"within {bound} of the exact product", notes=notes, tile=(rows, columns), block=(384, 1),
         operands="boxes", results=(2, 64), resident=_RESIDENT, group=16,
-        shared_bytes=stages * (rows + columns) * line_bytes + 1024,
+        shared_bytes=stages * (rows + columns) * line_bytes + 64,
         cluster=cluster,
         compiler=functools.partial(_cuda, f"{name}.cu", f"{name}<TYPE, 2, {columns}, {stages}>", family=True),
     )  # fmt: skip
