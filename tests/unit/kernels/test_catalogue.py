@@ -52,6 +52,7 @@ def test_every_row_of_the_issue_has_its_records() -> None:
         ],
         "TC": [
             "tensor_core", "split_k", "stream_k", "batched", "transposed", "hopper",
+            "hopper_multicast",
             "tensor_core_tf32", "tensor_core_tf32x3", "tensor_core_bf16x9", "tensor_core_f64", "tensor_core_s8",
         ],
         "S4": ["opencl_naive", "opencl_tiled"],
@@ -90,7 +91,7 @@ def test_every_kernel_compiles_and_assembles(record: Record, dtype: str) -> None
         tiles = 0
     tiles *= np.dtype(dtype).itemsize * (record.source not in ("S1", "S6"))
     assert program.shared_bytes == resources.shared_bytes == tiles
-    assert resources.barriers == (1 if tiles or record.shared_bytes else 0)
+    assert resources.barriers == (1 if tiles or (record.shared_bytes and record.cluster == 1) else 0)
     # A register file holds 65,536: a block must be able to run at all.
     assert resources.registers_per_thread * record.block[0] * record.block[1] <= 65_536
 
