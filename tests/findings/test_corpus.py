@@ -44,7 +44,7 @@ INSTRUCTIONS = {
     "TW411": _SHARED,
     "TW412": r"cp\.async\.bulk\.global|wgmma",
     "TW413": r"wgmma|mul|add|st\.",
-    "TW414": r"mma\.sync",
+    "TW414": r"mma\.sync|wgmma",
     "TW509": r"trap",
     "TW601": r"\.f64",
     "TW602": r"(mul|mad)\S*\.(lo\.)?[su]32",

@@ -94,10 +94,35 @@ static void members(void)
     CHECK(seen(TW_NOT_THERE, 41, &thread) == 1 && thread == 5);
 }
 
+// Eight warps, and two instructions: the first group executes one alike, the second another, but for its third warp.
+static void products(void)
+{
+    uint64_t thread;
+    begin();
+    found.threads = 8 * TW_LANES;
+    for (uint32_t w = 0; w < 8; w++) {
+        struct tw_warp warp = {.index = w};
+        for (uint32_t n = 0; n < 2; n++)
+            if (w != 6 || n)
+                tw_convergence_product(&slot, &warp, &found, &own, 0, w < 4 ? 50 : 51, UINT32_MAX);
+    }
+    compare_groups(&slot, &found, &own);
+    CHECK(seen(TW_NOT_ALL_WARPS, 50, &thread) == 0 && seen(TW_NOT_TOGETHER, 50, &thread) == 0);
+    CHECK(seen(TW_NOT_ALL_WARPS, 51, &thread) == 1 && thread == 4 * TW_LANES);
+    begin();
+    found.threads = 2 * TW_LANES;  // half a group
+    for (uint32_t w = 0; w < 2; w++)
+        tw_convergence_product(&slot, &warps[w].head, &found, &own, 0, 52, UINT32_MAX);
+    compare_groups(&slot, &found, &own);
+    CHECK(seen(TW_NOT_ALL_WARPS, 52, &thread) == 1 && thread == 0);
+    found.threads = THREADS;
+}
+
 int main(void)
 {
     parts_of_a_warp();
     some_leave();
     members();
+    products();
     return 0;
 }

@@ -40,7 +40,25 @@ void tw_convergence_arrive_aligned(TW_WHERE, uint32_t mask, uint32_t barrier, ui
         arrive(slot, warp, launch, block, row, mask, true);
 }
 
-// When the last warp of a block has ended: which threads came to fewer barriers than others.
+// Products that some warps of a group have executed more often than another: the last group may lack warps.
+static void compare_groups(const struct tw_slot *slot, struct tw_found *found, const struct tw_convergence *own)
+{
+    uint32_t warps = (uint32_t)((found->threads + TW_LANES - 1) / TW_LANES);
+    for (uint32_t p = 0; p < TW_PRODUCTS; p++)
+        for (uint32_t first = 0; first < warps; first += TW_GROUP_WARPS) {
+            const uint32_t *times = own->products[p].times + first;
+            uint32_t most = 0, even = 1;
+            for (uint32_t w = 1; w < TW_GROUP_WARPS; w++) {
+                even &= times[w] == times[0];
+                most = times[w] > times[most] ? w : most;
+            }
+            if (!even)
+                tw_found_at(found, TW_NOT_ALL_WARPS, own->products[p].row, slot->block << 10 | (first + most) * TW_LANES);
+        }
+}
+
+// When the last warp of a block has ended: which threads came to fewer barriers than others, and which warps executed
+// fewer products than others of their group.
 void tw_convergence_exit(TW_WHERE, uint32_t mask)
 {
     struct tw_found *found = launch;
@@ -48,6 +66,7 @@ void tw_convergence_exit(TW_WHERE, uint32_t mask)
     uint64_t threads = found->threads;
     if (warp->live || ++own->ended != (threads + TW_LANES - 1) / TW_LANES)
         return;
+    compare_groups(slot, found, own);
     uint32_t most = 0;
     for (uint64_t t = 0; t < threads; t++)
         most = own->came[t] > most ? own->came[t] : most;
@@ -77,4 +96,13 @@ void tw_convergence_together(TW_WHERE, uint32_t mask)
     struct tw_found *found = launch;
     if (~mask)
         tw_report(found, slot, warp, TW_NOT_TOGETHER, row, mask);
+}
+
+// The same of a product of a warpgroup, which all its warps must execute: the first lane of each counts for it.
+void tw_convergence_product(TW_WHERE, uint32_t mask)
+{
+    struct tw_product *product = &((struct tw_convergence *)block)->products[row % TW_PRODUCTS];
+    product->row = row;
+    product->times[warp->index] += mask & 1;
+    tw_convergence_together(slot, warp, launch, block, counters, row, mask);
 }

@@ -2,12 +2,14 @@
 
 Every thread counts the barriers that it comes to and that take the whole block. Lanes that come without all the
 others of their warp are in divergent code. When a block has ended, threads that came to fewer barriers than others have
-left before one, or passed it by.
+left before one, or passed it by; warps that executed fewer products than others of their warpgroup likewise.
 
 Source: PTX ISA, 9.7.13.1 (bar: "bar{.cta}.sync is equivalent to barrier{.cta}.sync.aligned", which all threads of a
 warp must execute together), 9.7.9 (shfl.sync, vote.sync: the executing thread must be in `membermask`, and behaviour is
 undefined if one of the lanes it names does not execute the same instruction), 9.7.14.5.14 (mma: "all threads in the
-warp must execute the same mma instruction", and none may have exited).
+warp must execute the same mma instruction", and none may have exited), 9.7.15.5.2 (wgmma.mma_async: "all
+threads in the warpgroup must execute the same wgmma.mma_async instruction"; a warpgroup is four warps, of which the
+first has a rank that is a multiple of 4).
 """
 
 from __future__ import annotations
@@ -27,8 +29,9 @@ from tilewright.simt.events import CFunction, EventKind, Facts, Handler, Instrum
 from tilewright.simt.isa import table
 
 _SHARED = header(Path(__file__).with_name("convergence.h"))
-_DIVERGENT, _LEFT, _NOT_NAMED, _NOT_THERE, _NOT_TOGETHER = (
-    _SHARED.numbers[f"TW_{name}"] for name in ("DIVERGENT", "LEFT", "NOT_NAMED", "NOT_THERE", "NOT_TOGETHER")
+_DIVERGENT, _LEFT, _NOT_NAMED, _NOT_THERE, _NOT_TOGETHER, _NOT_ALL_WARPS = (
+    _SHARED.numbers[f"TW_{name}"]
+    for name in ("DIVERGENT", "LEFT", "NOT_NAMED", "NOT_THERE", "NOT_TOGETHER", "NOT_ALL_WARPS")
 )
 _PARTS = (bitcode(Path(__file__).with_name("convergence.c")), records.PART)
 _MEMBERS = CFunction("tw_convergence_members", EventKind.VALUE, _PARTS)
@@ -38,7 +41,8 @@ _CODES = {
     _LEFT: ("TW402", {}),
     _NOT_NAMED: ("TW404", {"how": "not named"}),
     _NOT_THERE: ("TW404", {"how": "not there"}),
-    _NOT_TOGETHER: ("TW414", {}),
+    _NOT_TOGETHER: ("TW414", {"how": "lanes"}),
+    _NOT_ALL_WARPS: ("TW414", {"how": "warps"}),
 }
 
 
@@ -59,7 +63,8 @@ class Convergence(Instrument):
         if form is not None and site.kind is EventKind.ARRIVE:
             return Handler("tw_convergence_arrive" + "_aligned" * form.aligned, needs=_PARTS)
         if site.kind is EventKind.TOGETHER:
-            return Handler("tw_convergence_together", needs=_PARTS)
+            is_product = form is not None and form.row.kind == "warpgroup"
+            return Handler(f"tw_convergence_{'product' if is_product else 'together'}", needs=_PARTS)
         if site.kind is EventKind.EXIT:
             return Handler("tw_convergence_exit", needs=_PARTS)
         if form is not None and site.kind is EventKind.VALUE and form.row.members is not None:
