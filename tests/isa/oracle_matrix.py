@@ -23,7 +23,9 @@ RULES = {
 }
 #: Exponent bits, fraction bits and bias.
 FORMATS = {"f16": (5, 10, 15), "bf16": (8, 7, 127), "tf32": (8, 10, 127), "e4m3": (4, 3, 7), "e5m2": (5, 2, 15),
-           "f32": (8, 23, 127)}  # fmt: skip
+           "e3m2": (3, 2, 3), "e2m3": (2, 3, 1), "e2m1": (2, 1, 1), "f32": (8, 23, 127)}  # fmt: skip
+#: Those without infinity and NaN, of 6 and 4 bits.
+FINITE = ("e3m2", "e2m3", "e2m1")
 _LEAST = -126
 _NAN = float("nan")
 
@@ -31,8 +33,7 @@ _NAN = float("nan")
 @functools.lru_cache(1 << 17)
 def value_of(bits: int, name: str) -> float:
     """The number that a pattern of a format stands for; each fits a double."""
-    if name == "tf32":
-        bits >>= 13
+    bits >>= {"tf32": 13, "e2m1": 2}.get(name, 0)  # e2m1 lies amid its byte
     exponent_bits, fraction_bits, bias = FORMATS[name]
     sign = -1.0 if bits >> (exponent_bits + fraction_bits) & 1 else 1.0
     field = bits >> fraction_bits & (1 << exponent_bits) - 1
@@ -40,7 +41,7 @@ def value_of(bits: int, name: str) -> float:
     if name == "e4m3":
         if field == 15 and fraction == 7:
             return _NAN
-    elif field == (1 << exponent_bits) - 1:
+    elif name not in FINITE and field == (1 << exponent_bits) - 1:
         return _NAN if fraction else sign * math.inf
     if field == 0:
         return sign * math.ldexp(fraction, 1 - bias - fraction_bits)
@@ -149,6 +150,8 @@ def quad(a: Sequence[int], b: Sequence[int], c: int, results: tuple[str, str], c
 def dot(a: Sequence[int], b: Sequence[int], c: int, types: tuple[str, str, str], capability: str) -> int:
     """One result: the bits of c + a[0] b[0] + ..., for types of A, B and C."""
     of_a = types[0]
+    if {*types[:2]} & {*FINITE}:
+        return in_groups(a, b, c, types, RULES["12.0"]["fp8"])
     if of_a in ("e4m3", "e5m2") and capability in ("9.0", "10.0"):
         return by_halves(a, b, c, types, capability)
     return in_groups(a, b, c, types, RULES[capability]["fp8" if of_a in ("e4m3", "e5m2") else of_a])

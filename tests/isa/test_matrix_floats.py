@@ -31,10 +31,12 @@ FORMS = [
 def patterns(name: str, count: int, rng: random.Random, style: str) -> list[int]:
     """Bit patterns of a format: of all kinds, near each other, or of any exponent."""
     exponent_bits, fraction_bits, _ = oracle_matrix.FORMATS[name]
-    width = 1 + exponent_bits + fraction_bits
-    most = (1 << exponent_bits) - 1
+    width, finite = 1 + exponent_bits + fraction_bits, name in oracle_matrix.FINITE
+    most = (1 << exponent_bits) - 1 + finite
     specials = [0, 1, (1 << fraction_bits) - 1, 1 << fraction_bits, (most << fraction_bits) - 1]
-    rare = [most << fraction_bits, (most << fraction_bits) | 1, (1 << (width - 1)) - 1]
+    rare = (
+        [(1 << (width - 1)) - 1] if finite else [most << fraction_bits, most << fraction_bits | 1, (1 << width - 1) - 1]
+    )
     centre = rng.randrange(1, most)
     found = []
     for _ in range(count):
@@ -51,7 +53,12 @@ def patterns(name: str, count: int, rng: random.Random, style: str) -> list[int]
         if exponent_bits == 4 and bits == 0x7F and style != "specials":  # the one NaN
             bits = 0x7E
         bits |= rng.getrandbits(1) << (width - 1)
-        found.append(bits << 13 | rng.getrandbits(13) if name == "tf32" else bits)
+        if name == "tf32":
+            bits = bits << 13 | rng.getrandbits(13)
+        elif finite:  # what stands around the element in its byte does not count
+            bits = (bits | rng.getrandbits(8) << width) & 0xFF
+            bits = (bits << 2 | rng.getrandbits(2)) & 0xFF if name == "e2m1" else bits
+        found.append(bits)
     return found
 
 
@@ -65,7 +72,7 @@ def matrices(name: str, shape: tuple[int, int, int], rng: random.Random, style: 
 STYLES = ("near", "wide", "any", "specials")
 
 
-def wrong(form: tuple[str, str, str, str], capability: str, cases: int, style: str) -> list[str]:
+def wrong(form: tuple[str, str, str, str], capability: str, cases: int, style: str, kind: str = "") -> list[str]:
     """Where a form differs from the oracle."""
     shape, of_a, of_b, of_c = form
     m, n, k = extents(shape)
@@ -73,8 +80,8 @@ def wrong(form: tuple[str, str, str, str], capability: str, cases: int, style: s
     a = matrices(of_a, (cases, m, k), rng, style)
     b = matrices(of_b, (cases, k, n), rng, style)
     c = matrices(of_c, (cases, m, n), rng, style)
-    bits = {"f16": 16, "f32": 32, "bf16": 16, "tf32": 32, "e4m3": 8, "e5m2": 8}
-    name = f"mma.sync.aligned.{shape}.row.col.{of_c}.{of_a}.{of_b}.{of_c}"
+    bits = {"f16": 16, "f32": 32, "bf16": 16, "tf32": 32, **dict.fromkeys(("e4m3", "e5m2", *oracle_matrix.FINITE), 8)}
+    name = f"mma.sync.aligned.{shape}.row.col{kind}.{of_c}.{of_a}.{of_b}.{of_c}"
     operands = [spread(a, shape, "a", bits[of_a]), spread(b, shape, "b", bits[of_b]), spread(c, shape, "c", bits[of_c])]
     d = gathered(run(name, operands, operands[2].shape[1], 32, GPUS[capability]), shape, "d", bits[of_c])
     found = []
@@ -115,6 +122,36 @@ def test_products_are_those_of_the_published_formula(form, capability, style):
 def test_a_hundred_thousand_products(form, capability, style):
     runs = len(STYLES) * sum(known(form, other) for other in GPUS)
     assert wrong(form, capability, -(-100_000 // (16 * 8 * runs)), style) == []
+
+
+# -- elements of 8, 6 and 4 bits --------------------------------------------------------------------------------------
+
+SMALL = ("e4m3", "e5m2", *oracle_matrix.FINITE)
+KIND = ".kind::f8f6f4"
+
+
+@pytest.mark.parametrize("of_c", ["f16", "f32"])
+@pytest.mark.parametrize("of_b", SMALL)
+@pytest.mark.parametrize("of_a", SMALL)
+@pytest.mark.parametrize("cases", [1, pytest.param(60, marks=pytest.mark.volume)])
+def test_small_floats_are_added_as_those_of_8_bits(of_a, of_b, of_c, cases):
+    for style in STYLES:
+        assert wrong(("m16n8k32", of_a, of_b, of_c), "12.0", cases, style, KIND) == []
+
+
+def test_small_floats_have_one_rule_on_every_gpu_and_those_of_8_bits_their_own():
+    for capability in ("8.9", "10.0"):
+        assert wrong(("m16n8k32", "e2m1", "e3m2", "f32"), capability, 1, "wide", KIND) == []
+        assert wrong(("m16n8k16", "e4m3", "e5m2", "f32"), capability, 1, "wide", KIND) == []
+
+
+def test_small_floats_stand_where_the_manual_has_them():
+    sixes, ones = np.full((1, 16, 32), 0x1C, np.uint64), np.full((1, 32, 8), 0x08, np.uint64)  # 6 of e2m1, 1 of e2m3
+    c = np.zeros((1, 16, 8), np.uint64)
+    operands = [spread(sixes, "m16n8k32", "a", 8), spread(ones, "m16n8k32", "b", 8), spread(c, "m16n8k32", "c", 32)]
+    for name in ("m16n8k32.row.col.kind::f8f6f4", "kind::f8f6f4.m16n8k32.row.col"):  # the assembler takes both
+        d = run(f"mma.sync.aligned.{name}.f32.e2m1.e2m3.f32", operands, 4, 32, "rtx5090")
+        assert (d.view(np.float32) == 6 * 32).all()
 
 
 # -- m8n8k4 -----------------------------------------------------------------------------------------------------------

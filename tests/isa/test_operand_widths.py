@@ -110,7 +110,7 @@ def answers(cases: list[Case], folder: Path) -> dict[int, str]:
     """
     found: dict[int, str] = {}
     waiting = list(range(len(cases)))
-    for edition in (vendor.NEWEST, vendor.OLDEST):
+    for edition in (vendor.NEWEST, vendor.NARROW, vendor.OLDEST):
         refused = vendor.refusals([cases[i].line for i in waiting], folder, edition)
         known = {cases[i].form for k, i in enumerate(waiting) if not cases[i].operand and k not in refused}
         found |= {i: refused.get(k, "") for k, i in enumerate(waiting) if cases[i].form in known}

@@ -12,8 +12,8 @@ from tilewright.programs.assembler import find_assembler
 
 #: Widths that registers are declared with; 1 is a predicate.
 WIDTHS = (1, 8, 16, 32, 64, 128)
-#: ISA version and target. The second knows forms that later ones lost.
-NEWEST, OLDEST = ("9.1", "sm_100a"), ("6.3", "sm_75")
+#: ISA version and target. The second has floats of 6 and 4 bits for a warp, the third forms that later ones lost.
+NEWEST, NARROW, OLDEST = ("9.1", "sm_100a"), ("9.1", "sm_120a"), ("6.3", "sm_75")
 _TOGETHER = 4000  # lines of one text
 _REGISTERS = ".reg .pred %p<9>; " + " ".join(f".reg .b{bits} %w{bits}_<9>;" for bits in WIDTHS[1:])
 

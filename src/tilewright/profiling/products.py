@@ -12,6 +12,7 @@ from tilewright.simt.isa.table import Form
 #: Formats of elements, and what a GPU's record calls the rate of each.
 _RATES = {
     "f16": "f16", "bf16": "bf16", "tf32": "tf32", "f64": "f64", "s8": "s8", "u8": "s8", "e4m3": "f8", "e5m2": "f8",
+    "e3m2": "f8", "e2m3": "f8", "e2m1": "f8",
 }  # fmt: skip
 _WARPGROUP = 4
 

@@ -22,8 +22,8 @@ SIGNED_A, SIGNED_B, SATURATE = 1, 2, 4
 
 
 def element_bits(type_: str) -> int:
-    """Bits that an element takes: tf32 lies in 32."""
-    return {"tf32": 32, "e4m3": 8, "e5m2": 8}.get(type_) or int(re.sub(r"\D", "", type_))
+    """Bits that an element takes: tf32 lies in 32, floats of 6 and 4 bits in a byte."""
+    return 32 if type_ == "tf32" else 8 if type_[0] == "e" else int(re.sub(r"\D", "", type_))
 
 
 def extents(form: Form) -> tuple[int, int, int]:
@@ -63,6 +63,13 @@ _quads = functools.partial(
     btype="f16",
 )
 _plain = functools.partial(_floats, "mma.sync.aligned.shape.row.col.dtype.atype.btype.ctype d, a, b, c;")
+_small = functools.partial(_floats, "mma.sync.aligned.shape.row.col.kind::f8f6f4.dtype.atype.btype.ctype d, a, b, c;")
+_NARROW = "e3m2 e2m3 e2m1"
+
+
+def _float_numbers(form: Form) -> tuple[int, ...]:
+    *_, k = extents(form)
+    return FORMATS[form["atype"]], FORMATS[form["btype"]], k, int(form["dtype"] == "f16")
 
 
 @_quads(dtype="f32", ctype="f16 f32")
@@ -79,10 +86,20 @@ def mma_quads(form: Form) -> tuple[str, tuple[int, ...]]:
 @_plain(shape="m16n8k4 m16n8k8", dtype="f32", atype="tf32", btype="tf32", ctype="f32")
 @_plain(shape="m16n8k16 m16n8k32", dtype="f16", atype="e4m3 e5m2", btype="e4m3 e5m2", ctype="f16")
 @_plain(shape="m16n8k16 m16n8k32", dtype="f32", atype="e4m3 e5m2", btype="e4m3 e5m2", ctype="f32")
+@_small(shape="m16n8k16 m16n8k32", dtype="f16", atype="e4m3 e5m2", btype="e4m3 e5m2", ctype="f16")
+@_small(shape="m16n8k16 m16n8k32", dtype="f32", atype="e4m3 e5m2", btype="e4m3 e5m2", ctype="f32")
 def mma_floats(form: Form) -> tuple[str, tuple[int, ...]]:
     """D = A B + C, in groups of products as the launch's GPU adds them."""
-    *_, k = extents(form)
-    return "tw_mma_float", (FORMATS[form["atype"]], FORMATS[form["btype"]], k, int(form["dtype"] == "f16"))
+    return "tw_mma_float", _float_numbers(form)
+
+
+@_small(shape="m16n8k32", dtype="f16", atype=_NARROW, btype=f"{_NARROW} e4m3 e5m2", ctype="f16")
+@_small(shape="m16n8k32", dtype="f32", atype=_NARROW, btype=f"{_NARROW} e4m3 e5m2", ctype="f32")
+@_small(shape="m16n8k32", dtype="f16", atype="e4m3 e5m2", btype=_NARROW, ctype="f16")
+@_small(shape="m16n8k32", dtype="f32", atype="e4m3 e5m2", btype=_NARROW, ctype="f32")
+def mma_narrow_floats(form: Form) -> tuple[str, tuple[int, ...]]:
+    """The same of elements of 6 and 4 bits."""
+    return "tw_mma_small", _float_numbers(form)
 
 
 @_matrix(

@@ -40,6 +40,7 @@ _RUNTIME = (
     "tw_mma_float",
     "tw_mma_by_rules",
     "tw_mma_quads",
+    "tw_mma_small",
     "tw_mma_integer",
     "tw_mma_bits",
     "tw_mma_double",

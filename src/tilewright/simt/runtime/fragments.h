@@ -15,7 +15,7 @@ enum { COLUMNS = 8, CHUNKS = 4 };
 
 static inline uint32_t element_bits(uint32_t format)
 {
-    return format == TW_TF32 ? 32 : format == TW_E4M3 || format == TW_E5M2 ? 8 : 16;
+    return format == TW_TF32 ? 32 : format >= TW_E4M3 ? 8 : 16;
 }
 
 static inline uint32_t part_of(uint32_t word, uint32_t which, uint32_t bits)

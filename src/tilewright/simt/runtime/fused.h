@@ -118,7 +118,7 @@ TW_INLINE static inline struct pair unpacked_pair(words bits, struct format form
     const uint32_t width = format.exponent_bits + format.fraction_bits;
     const int16_t most = (int16_t)((1 << width) - 1);
     const int16_t infinity = (int16_t)(most >> format.fraction_bits << format.fraction_bits);
-    const int16_t special = format.specials == ONE_NAN ? most : infinity;
+    const int16_t special = format.specials == ONE_NAN ? most : format.specials ? infinity : INT16_MAX;
     const shorts magnitude = (shorts)bits & most;
     shorts exponents = greater16(magnitude >> (int16_t)format.fraction_bits, (shorts){0} + 1) - (int16_t)format.bias;
     exponents = chosen16(magnitude == 0, ZERO_EXPONENT, exponents);
@@ -177,7 +177,7 @@ TW_INLINE static inline struct pair unpacked_words(const uint32_t *place, struct
     const words bits = words_at(place);
     if (single)
         return unpacked_single(bits, format);
-    return unpacked_pair(width == 7 ? bits >> shift & 0x00ff00ff : bits, format);
+    return unpacked_pair(width <= 7 ? bits >> (shift + format.unused) & 0x00ff00ff : bits, format);
 }
 
 // `a` has two registers for four chunks, `b` one.

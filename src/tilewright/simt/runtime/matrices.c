@@ -186,6 +186,14 @@ void tw_mma_float(const struct tw_context *context, uint32_t *results, const uin
     tw_mma_by_rules(context->tensor_rules, results, sources, a_format, b_format, k, half);
 }
 
+// Elements of 8, 6 and 4 bits, of A or B at least one of 6 or 4.
+void tw_mma_small(const struct tw_context *context, uint32_t *results, const uint32_t *sources, uint32_t a_format,
+                  uint32_t b_format, uint32_t k, uint32_t half)
+{
+    const struct tw_tensor_rule *rule = context->tensor_rules + TW_F8F6F4;
+    tw_mma_by_rules(rule - a_format, results, sources, a_format, b_format, k, half);
+}
+
 // -- m8n8k4: four products, each by eight lanes -----------------------------------------------------------------------
 
 enum { QUAD_ROWS = 8, QUAD_K = 4 };

@@ -19,6 +19,7 @@ enum {
     NEGATIVE_INFINITY = 2,
     NOT_A_NUMBER = 4,
 
+    ALL_FINITE = 0,
     HAS_INFINITY = 1,  // the greatest exponent stands for infinity and NaNs
     ONE_NAN = 2,       // all ones are NaN, and there is no infinity
 };
@@ -45,6 +46,12 @@ static inline struct format format_of(uint32_t number)
         return (struct format){4, 3, 7, ONE_NAN, 0};
     case TW_E5M2:
         return (struct format){5, 2, 15, HAS_INFINITY, 0};
+    case TW_E3M2:
+        return (struct format){3, 2, 3, ALL_FINITE, 0};
+    case TW_E2M3:
+        return (struct format){2, 3, 1, ALL_FINITE, 0};
+    case TW_E2M1:  // amid its byte
+        return (struct format){2, 1, 1, ALL_FINITE, 2};
     default:
         return (struct format){8, 23, 127, HAS_INFINITY, 0};
     }

@@ -48,10 +48,12 @@ BARRIER_ID, BARRIER_COUNT, BARRIER_COUNTS, BARRIER_IDS, BARRIER_FORMS, BARRIER_R
     "BARRIER_ID", "BARRIER_COUNT", "BARRIER_COUNTS", "BARRIER_IDS", "BARRIER_FORMS", "BARRIER_REDUCED"
 )
 
-#: Formats of the elements of matrices by the manual's names, and m8n8k4 of float16: each has a rule of its own.
+#: Formats of the elements of matrices by the manual's names, and products by a rule of their own.
 FORMATS: Final = {
-    name: _RECORDS.numbers[f"TW_{name.upper()}"] for name in ("f16", "bf16", "tf32", "e4m3", "e5m2", "m8n8k4", "wgmma8")
+    name: _RECORDS.numbers[f"TW_{name.upper()}"]
+    for name in "f16 bf16 tf32 e4m3 e5m2 m8n8k4 wgmma8 f8f6f4 e3m2 e2m3 e2m1".split()
 }
+(_RULES,) = _numbers("RULES")
 _WAYS: Final = {way: _RECORDS.numbers[f"TW_{way.upper()}"] for way in WAYS}
 _RULE: Final = _STRUCTS["tw_tensor_rule"].dtype
 
@@ -121,9 +123,11 @@ POINT_BYTES: Final = _STRUCTS["tw_point"].bytes
 
 
 def tensor_rules(gpu: Gpu) -> npt.NDArray[Any]:
-    """How a GPU adds the products of matrices: a record for each of `FORMATS`, by its number."""
-    rules = np.zeros(len(FORMATS), _RULE)
+    """How a GPU adds the products of matrices: a record for each of `FORMATS` that has one, by its number."""
+    rules = np.zeros(_RULES, _RULE)
     for name, number in FORMATS.items():
+        if number >= _RULES:
+            continue
         found = rule(gpu, name)
         rules[number] = _WAYS[found.way], found.group, found.fraction, found.floor, found.kept
     return rules
