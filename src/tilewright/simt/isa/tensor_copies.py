@@ -51,5 +51,5 @@ for _hint, _policy in ("", ""), (".L2::cache_hint", ", policy"):
         f"cp.async.bulk.tensor.dim.global.shared::cta.im2col_no_offs.bulk_group{_hint} [tensor], [from]{_policy};",
         dim="3d 4d 5d",
     )
-    _copy(f"cp.async.bulk.prefetch.tensor.dim.L2.global{{.tile}}{_hint} [tensor]{_policy};")
-    _images(f"cp.async.bulk.prefetch.tensor.dim.L2.global.im2col{_hint} [tensor], offsets{_policy};")
+    _copy(f"cp.async.bulk.prefetch.tensor.dim.L2.global{{.tile}}{_hint} [tensor]{_policy};", fixed=4)
+    _images(f"cp.async.bulk.prefetch.tensor.dim.L2.global.im2col{_hint} [tensor], offsets{_policy};", fixed=4)
