@@ -31,7 +31,7 @@ class Model:
         if what in (FENCE, ARRIVE):
             self.seen.pop(here, None)
         mine = self.knows[here].copy()
-        mine[here] = max(mine[here], c + 1)
+        mine[here] = max(mine[here], c + (what != ARRIVE))  # its barrier has set the clock on
         if what == ASK:
             return bool(c < self.knows[here][a, b - THREAD_MAX])
         if what == ACCESS:

@@ -92,9 +92,9 @@ class Orders:
             if what == ACCESS:
                 self._access(here, a, b, c)
             elif what == FENCE:
-                self._releases[here] = self._all_of(here, c)
+                self._releases[here] = self._all_of(here, c + 1)
             elif what == ARRIVE:
-                self._blocks[number] = self._both(self._blocks[number], self._all_of(here, c))
+                self._blocks[number] = self._both(self._blocks[number], self._all_of(here, c))  # behind it all has c
                 if here in self._releases:
                     self._hand_on(self._released, number, self._releases[here])
             else:
@@ -124,7 +124,7 @@ class Orders:
             if len(seen) > _LANES:
                 del seen[next(iter(seen))]
         if how & RELEASES:
-            self._releases[here] = self._all_of(here, clock)
+            self._releases[here] = self._all_of(here, clock + 1)
         if how & WRITES and how & STRONG and here in self._releases:
             self._write(place, here[0], self._releases[here])
 
@@ -151,10 +151,10 @@ class Orders:
                 own, every = self._knows[here]
                 self._knows[here] = _Account(own, self._later(every, version))
 
-    def _all_of(self, here: tuple[int, int], clock: int) -> _Account:
-        """What a warp knows, and what it did itself up to a clock."""
+    def _all_of(self, here: tuple[int, int], end: int) -> _Account:
+        """What a warp knows, and what it did itself before the clock `end`."""
         (own, every), warp = self._knows[here], here[1]
-        return _Account((*own[:warp], max(own[warp], clock + 1), *own[warp + 1 :]), every)
+        return _Account((*own[:warp], max(own[warp], end), *own[warp + 1 :]), every)
 
     def _hand_on(self, into: dict[Any, _Account], key: Any, account: _Account) -> None:
         into[key] = self._both(into[key], account) if key in into else account
