@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -91,13 +92,31 @@ class Checks(Observer):
     @property
     def sifted(self) -> Sifted:
         """The findings, those that are suppressed, and suppressions that nothing was found for or that are wrong."""
-        unreached = self._coverage.findings()
-        known = {finding.details.get("address") for finding in unreached}  # by the launch that left them out
-        copies = [one for one in self._found if one.code != "TW205" or one.details["address"] not in known]
-        found = merged([*copies, *unreached])
+        found = merged(self._all)
         files = dict.fromkeys([*self._files, *(finding.source for finding in found if finding.source)])
         comments, wrong = suppressions.comments(files)
         return suppressions.sift(found, [*self._ignored, *comments], wrong)
+
+    @property
+    def _all(self) -> list[Finding]:
+        unreached = self._coverage.findings()
+        known = {finding.details.get("address") for finding in unreached}  # by the launch that left them out
+        copies = [one for one in self._found if one.code != "TW205" or one.details["address"] not in known]
+        return [*copies, *unreached]
+
+    @contextmanager
+    def elsewhere(self) -> Iterator[Checks]:
+        """Checks for a launch in another memory, whose findings are of these too in the end."""
+        other = Checks(gpu=self._gpu.key)
+        other._looked_at, other._lost, other._signs = self._looked_at, self._lost, self._signs
+        try:
+            yield other
+        finally:
+            self.launches += other.launches
+            self._kernels.update(other._kernels)
+            self._files.update(other._files)
+            self._found += other._all
+            self._raised += other._raised
 
     def fresh(self, *, raised: bool = True, ended: bool = False) -> Sifted:
         """What was found since this was asked last.

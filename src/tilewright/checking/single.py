@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,16 +13,16 @@ from tilewright.checking.found import Findings
 from tilewright.checking.gathering import Checks, values_of
 from tilewright.checking.rows import SpacedArray, spaced
 from tilewright.errors import KernelError, LaunchError
+from tilewright.instruments.findings import Finding
 from tilewright.programs import extent, residency
-from tilewright.programs.arguments import Argument, array_shape
 from tilewright.programs.host_arrays import flat
-from tilewright.programs.program import Program
 from tilewright.programs.staging import Staged, StagedArguments, stage
-from tilewright.simt.observer import ArgumentFact, Launch
+from tilewright.simt.following import Asked
+from tilewright.simt.observer import Launch
 from tilewright.simt.run.launch import observed
 from tilewright.simt.run.limits import Limits
 from tilewright.simt.run.memory import DeviceArray, Memory
-from tilewright.simt.run.staging import Scene, given_memory
+from tilewright.simt.run.staging import Scene, argument_facts, given_memory
 from tilewright.simt.run.variables import keeps_variables, loaded
 
 _Extents = int | Sequence[int]
@@ -87,35 +87,55 @@ def check(
     ['TW502']
     """
     suppressions.checked(ignore)
-    target = machine.chosen(gpu)
-    program, given = spaced(kernel, args)
-    blocks, threads = _shape(program.name, grid, block)
-    memory = given_memory(program.name, given, memory) or Memory()
+    checks = Checks(gpu=gpu, ignore=ignore)
+    checked(Asked(kernel, grid, block, args, shared_bytes, limits, seed, memory, gpu, cooperative, cluster), checks)
+    return Findings(checks.findings)
+
+
+def checked(asked: Asked, checks: Checks, *, index: int = 0, source_line: str = "", apart: bool = False) -> None:
+    """Check a launch, which has a number and a line in a program; one that is refused does not run.
+
+    `apart`: arguments and memory are as before, and an error that is a finding is raised like any other.
+
+    Raises TilewrightError: as :func:`check`.
+    """
+    target = machine.chosen(asked.gpu)
+    program, given = spaced(asked.kernel, asked.args)
+    blocks, threads = _shape(program.name, asked.grid, asked.block)
+    memory = given_memory(program.name, given, asked.memory) or Memory()
     if keeps_variables(program):
         loaded(program.ptx, memory)
-    checks = Checks(gpu=gpu, ignore=ignore)
     checks.started(memory.limit_bytes)
     zones, memory.red_zones = memory.red_zones, checks.red_zones
     scene = _CheckedScene(checks, memory)
     try:
         staged = scene.stage(given)
         about = Launch(
-            program.name, program, blocks, threads, shared_bytes, tuple(_facts(program, given, staged)), gpu=target,
-            limits=limits or Limits(), seed=seed, cooperative=cooperative or residency.waits_for_grid(program),
-            cluster=extent.cluster(program.name, cluster),
+            program.name, program, blocks, threads, asked.shared_bytes, tuple(argument_facts(program, given, staged)),
+            source_line, index, gpu=target, limits=asked.limits or Limits(), seed=asked.seed,
+            cooperative=asked.cooperative or residency.waits_for_grid(program),
+            cluster=extent.cluster(program.name, asked.cluster),
         )  # fmt: skip
-        wrong = launches.findings(about, target) + launches.fewer_dimensions(about, grid, block, values_of(about))
-        if about.cooperative and not wrong:
-            wrong = launches.too_many_to_wait(about, target)
-        if wrong:
+        if wrong := _refused(about, asked):
             checks.launching(about)
             checks.add(wrong)
+        elif apart:
+            with memory.restored():
+                scene.launch(about, given, staged)
         else:
-            scene.launch(about, given, staged)
+            scene.launch_to_end(about, given, staged)
     finally:
         scene.close()
         memory.red_zones = zones
-    return Findings(checks.findings)
+
+
+def _refused(about: Launch, asked: Asked) -> list[Finding]:
+    """What is wrong with a launch before it runs."""
+    wrong = launches.findings(about, about.gpu)
+    wrong += launches.fewer_dimensions(about, asked.grid, asked.block, values_of(about))
+    if about.cooperative and not wrong:
+        wrong = launches.too_many_to_wait(about, about.gpu)
+    return wrong
 
 
 def _shape(name: str, grid: _Extents, block: _Extents) -> tuple[extent.Extent, extent.Extent]:
@@ -191,31 +211,17 @@ class _CheckedScene(Scene):
         return address
 
     def launch(self, about: Launch, args: Sequence[Any], staged: StagedArguments) -> None:
-        """Run the kernel; an error that is a finding ends here."""
+        """Run the kernel; results stay in memory."""
         values = about.program.marshal(args, staged.address_of)
         base = self.variables(about.program)
-        workspace = self.workspace(about.cooperative)
+        observed(about, values, self.memory, base, [self.checks], self.workspace(about.cooperative))
+
+    def launch_to_end(self, about: Launch, args: Sequence[Any], staged: StagedArguments) -> None:
+        """Run the kernel and copy results back; an error that is a finding ends here."""
         try:
-            observed(about, values, self.memory, base, [self.checks], workspace)
+            self.launch(about, args, staged)
         except (KernelError, LaunchError) as error:
             if not self.checks.explains(about, error):
                 raise
         else:
             staged.copy_back(self.memory.clear)
-
-
-def _facts(program: Program, args: Sequence[Any], staged: dict[int, Staged]) -> Iterator[ArgumentFact]:
-    for argument, value in zip(program.arguments, args, strict=False):
-        yield from _fact(argument.name, argument, value, staged)
-
-
-def _fact(name: str, argument: Argument, value: Any, staged: dict[int, Staged]) -> Iterator[ArgumentFact]:
-    if argument.kind == "tuple" and isinstance(value, tuple):
-        for index, (item, part) in enumerate(zip(argument.items, value, strict=False)):
-            yield from _fact(f"{name}[{index}]", item, part, staged)
-        return
-    shape = array_shape(value)
-    if shape is None or id(value) not in staged:
-        yield ArgumentFact(name, value=int(value) if isinstance(value, int | np.integer) else None)
-    else:
-        yield ArgumentFact(name, shape.dtype, shape.shape, shape.strides, staged[id(value)].start)

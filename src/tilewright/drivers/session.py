@@ -13,9 +13,11 @@ from tilewright import machine
 from tilewright.drivers import patches
 from tilewright.drivers.current import placed_gpu
 from tilewright.drivers.gpu import SimulatedGpu
+from tilewright.drivers.own_launches import OwnLaunches
 from tilewright.errors import DeviceError
 from tilewright.native import private
 from tilewright.native.interrupts import none_lost
+from tilewright.simt.following import followed_by
 from tilewright.simt.observer import Launch, Observer
 from tilewright.simt.run.limits import Limits
 
@@ -103,6 +105,7 @@ class simulated_gpu(ContextDecorator):  # noqa: N801  # called as a function, as
         with ExitStack() as stack:
             stack.enter_context(none_lost())
             stack.enter_context(patches.installed(device))
+            stack.enter_context(followed_by(OwnLaunches(device)))
             stack.callback(device.close)
             self._open = stack.pop_all()
         self._device = device
@@ -170,6 +173,8 @@ class simulated_gpu(ContextDecorator):  # noqa: N801  # called as a function, as
 
 class ChildLaunches(Observer):
     """Notes by a file that a process launched which is not that of the given number, where the program is followed."""
+
+    launches_only = True
 
     def __init__(self, note: Path, process: int) -> None:
         self._note = note

@@ -81,10 +81,12 @@ class TensorMap(ArrayParameter):
         object.__setattr__(self, "steps", _extents("steps", self.steps or (1,) * rank, rank, STEP_MOST))
         _check_strides(given)
         row_bytes = self.box[-1] * size
-        if self.swizzle not in SWIZZLES or row_bytes % UNIT_BYTES or row_bytes > (self.swizzle or BOX_MOST * size):
+        if self.swizzle not in SWIZZLES:
+            raise ArgumentValueError(f"`swizzle` must be one of {SWIZZLES} (got {self.swizzle!r}); choose one of them")
+        if row_bytes % UNIT_BYTES or row_bytes > (self.swizzle or BOX_MOST * size):
             raise ArgumentValueError(
-                f"`box[-1]` must be a multiple of {UNIT_BYTES} bytes, and no longer than the swizzle, one of "
-                f"{SWIZZLES} (got {row_bytes} bytes, swizzle {self.swizzle!r}); choose another box or swizzle"
+                f"`box[-1]` must be a multiple of {UNIT_BYTES} bytes, and no longer than the swizzle "
+                f"(got {row_bytes} bytes, swizzle {self.swizzle!r}); choose another box or swizzle"
             )
         if self.fill not in ("zeros", "nan") or (self.fill == "nan" and (given.dtype.kind != "f" or size == 1)):
             raise ArgumentValueError(

@@ -111,6 +111,8 @@ class Observer:
     row_gaps: bool = False
     #: Whether the host's uses of memory that it shares with the device are compared with what streams have not done.
     host_races: bool = False
+    #: Whether it hears of nothing but `launching`, so that no launch needs to run for it.
+    launches_only: bool = False
 
     def started(self, limit_bytes: int) -> None:
         """A GPU begins; its device addresses will be below GLOBAL_BASE and so many bytes."""

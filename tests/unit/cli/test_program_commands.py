@@ -248,3 +248,47 @@ def test_a_program_comes_through_a_pipe(program: Any) -> None:
     done = subprocess.run(line, input="print(3)", capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == "3\nno findings: no kernel was launched\n"
+
+
+#: Launches on no device: one with an array of the host's, two with one that stays in a memory.
+OWN = """
+import tilewright as tw
+host = np.arange(64, dtype=np.float32)
+tw.simt.launch({kernel}, 1, 64, (host,))
+memory = tw.simt.Memory()
+kept = memory.array(np.arange(64, dtype=np.float32))
+for _ in range(2):
+    run = tw.simt.launch({kernel}, 1, 64, (kept,), instruments=[tw.instruments.Mix()])
+print(host[1], kept.to_host()[1], *run.results)
+"""
+ADD = "\n@cuda.jit\ndef add(x):\n    x[cuda.threadIdx.x] += 1\n"
+
+
+def test_launches_on_no_device_are_checked(tilewright: Run, program: Any) -> None:
+    done = tilewright("check", "--json", program(OWN.format(kernel="race")))
+    seen = json.loads(done.out)
+    assert (done.status, seen["launches"], seen["kernels"]) == (1, 3, ["race"])
+    assert [(one["code"], one["line"]) for one in seen["findings"]] == [("TW301", 11)]
+
+
+def test_launches_on_no_device_do_under_a_check_what_they_do_without(tilewright: Run, program: Any) -> None:
+    done = tilewright("check", program(ADD + OWN.format(kernel="add")))
+    assert (done.status, done.out) == (0, "2.0 3.0 mix\nno findings in 3 launches of 1 kernel\n")
+
+
+def test_launches_on_no_device_are_profiled(tilewright: Run, program: Any) -> None:
+    name = program(ADD + OWN.format(kernel="add"))
+    seen = json.loads(tilewright("profile", "--json", name).out)
+    assert [one["launch"] for one in seen["profiles"]] == [0, 1, 2]
+    assert {one["totals"]["global_loads"]["requests"] for one in seen["profiles"]} == {2}
+    assert {Path(one["launched_at"].rpartition(":")[0]).name for one in seen["profiles"]} == {name}
+
+
+@pytest.mark.parametrize("command", ["run", "check", "profile"])
+@pytest.mark.parametrize("own", ["", ", limits=tw.simt.Limits(seconds=99, instructions=2**60)"])
+def test_launches_on_no_device_have_the_limit(
+    tilewright: Run, program: Any, told: list[BaseException], command: str, own: str
+) -> None:
+    name = program(f"import tilewright as tw\ntw.simt.launch(endless, 1, 1, (np.zeros(2, np.float32),){own})")
+    tilewright(command, "--limit", "0.3", name)
+    assert "endless: passed its limit of 0.3 seconds" in str(told[0])

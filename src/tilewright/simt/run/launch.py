@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tilewright import machine
 from tilewright.errors import ArgumentTypeError, ArgumentValueError, KernelError, LaunchError, TilewrightError
@@ -19,12 +18,13 @@ from tilewright.programs import extent, residency
 from tilewright.programs.program import Program, program_for
 from tilewright.programs.staging import StagedArguments, stage
 from tilewright.simt.events import GLOBAL_BASE, Instrument
+from tilewright.simt.following import Asked, told
 from tilewright.simt.observer import Launch, Observer, Part
 from tilewright.simt.run.execution import Execution
 from tilewright.simt.run.job import SHARED_REMEDY, Job, Placed, made_ready
 from tilewright.simt.run.limits import Limits
 from tilewright.simt.run.memory import ALIGNMENT_BYTES, Memory
-from tilewright.simt.run.staging import Scene, given_memory, needed_bytes
+from tilewright.simt.run.staging import Scene, argument_facts, given_memory, needed_bytes
 from tilewright.waiting import announced
 
 #: Most bytes of one access to shared memory. Source: PTX ISA, 9.7.9.8 (ld: .v4 of 32 bits).
@@ -143,8 +143,9 @@ def launch(
     [0, 2, 4, 6]
     """
     _check_options(instruments, limits, seed, memory)
-    program = program_for(kernel, args)
-    about = _about(program, grid, block, shared_bytes, gpu, limits, seed, cooperative=cooperative, cluster=cluster)
+    asked = told(Asked(kernel, grid, block, args, shared_bytes, limits, seed, memory, gpu, cooperative, cluster))
+    about = _asked(asked)
+    program = about.program
     observers = [instrument.name for instrument in instruments]
     if len(set(observers)) < len(observers):
         raise LaunchError(
@@ -155,6 +156,32 @@ def launch(
         run = _run(job, values, placed)
         staged.copy_back(placed.memory.clear)
         return run
+
+
+def run_apart(asked: Asked, observers: Sequence[Observer], *, index: int, source_line: str) -> None:
+    """Run a launch for observers alone: arguments and memory are as before.
+
+    Raises LaunchError, ArgumentTypeError, PtxError, KernelError: as :func:`launch`.
+    """
+    about = replace(_asked(asked), index=index, source_line=source_line)
+    for observer in observers:
+        if observer.launches_only:
+            observer.launching(about)
+    needing = [observer for observer in observers if not observer.launches_only]
+    if not needing:
+        return
+    memory = given_memory(about.name, asked.args, asked.memory) or Memory()
+    with _staged(about, asked.args, (), memory) as (_, values, placed, staged), memory.restored():
+        about = replace(about, arguments=tuple(argument_facts(about.program, asked.args, staged)))
+        observed(about, values, memory, placed.module_base, needing, placed.workspace)
+
+
+def _asked(asked: Asked) -> Launch:
+    """A launch that a GPU would accept, of what a caller asks for."""
+    return _about(
+        program_for(asked.kernel, asked.args), asked.grid, asked.block, asked.shared_bytes, asked.gpu, asked.limits,
+        asked.seed, cooperative=asked.cooperative, cluster=asked.cluster,
+    )  # fmt: skip
 
 
 def _about(
@@ -246,14 +273,14 @@ class Alone:
     def __init__(self, launch: Launch, values: Sequence[bytes], placed: Placed) -> None:
         self.launch = launch
         self._values, self._placed = values, placed
-        self._before: npt.NDArray[np.uint8] | None = None
+        self._restored = contextlib.ExitStack()
+        self._ran = False
 
     def __enter__(self) -> Alone:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._before is not None:
-            self._placed.memory.view(GLOBAL_BASE, len(self._before))[:] = self._before
+        self._restored.close()
 
     @property
     def memory_bytes(self) -> int:
@@ -271,9 +298,9 @@ class Alone:
 
         Raises KernelError: the kernel went wrong.
         """
-        memory = self._placed.memory
-        if self._before is None:
-            self._before = memory.view(GLOBAL_BASE, memory.used_bytes).copy()
+        if not self._ran:
+            self._restored.enter_context(self._placed.memory.restored())
+            self._ran = True
         job = made_ready(replace(self.launch, part=part, seed=None), self._values, instruments, _VECTOR_BYTES)
         return _run(job, self._values, self._placed)
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import bisect
+import contextlib
 import contextvars
 import itertools
 import threading
 from collections import deque
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -256,6 +258,15 @@ class Memory:
     def view(self, address: int, size_bytes: int) -> npt.NDArray[np.uint8]:
         """The bytes at a device address."""
         return self._arena.bytes_at(address - GLOBAL_BASE, size_bytes)
+
+    @contextlib.contextmanager
+    def restored(self) -> Iterator[None]:
+        """Leave what is allocated as it is now, whatever kernels do meanwhile."""
+        before = self.view(GLOBAL_BASE, self.used_bytes).copy()
+        try:
+            yield
+        finally:
+            self.view(GLOBAL_BASE, len(before))[:] = before
 
     def read_text(self, address: int) -> str | None:
         """The zero-terminated text at a device address; None outside what is allocated."""

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tilewright.errors import ArgumentTypeError
+from tilewright.programs.arguments import Argument, array_shape
 from tilewright.programs.host_arrays import ArrayParameter, Stretch, flat, stretches
 from tilewright.programs.program import Program
+from tilewright.programs.staging import Staged
+from tilewright.simt.observer import ArgumentFact
 from tilewright.simt.run.grid_barrier import WORKSPACE_BYTES
 from tilewright.simt.run.memory import ALIGNMENT_BYTES, DeviceArray, Memory, current_memory
 from tilewright.simt.run.variables import keeps_variables, loaded, place_all
@@ -102,3 +105,21 @@ def _instead_of(array: Any) -> str:
             "`%%check` or `%%profile` in a notebook, or in a program for `tilewright check` or `profile`"
         )
     return "copy it with `numpy.asarray` or `Memory.array` first"
+
+
+def argument_facts(program: Program, args: Sequence[Any], staged: dict[int, Staged]) -> Iterator[ArgumentFact]:
+    """What is known of each argument that is staged."""
+    for argument, value in zip(program.arguments, args, strict=False):
+        yield from _fact(argument.name, argument, value, staged)
+
+
+def _fact(name: str, argument: Argument, value: Any, staged: dict[int, Staged]) -> Iterator[ArgumentFact]:
+    if argument.kind == "tuple" and isinstance(value, tuple):
+        for index, (item, part) in enumerate(zip(argument.items, value, strict=False)):
+            yield from _fact(f"{name}[{index}]", item, part, staged)
+        return
+    shape = array_shape(value)
+    if shape is None or id(value) not in staged:
+        yield ArgumentFact(name, value=int(value) if isinstance(value, int | np.integer) else None)
+    else:
+        yield ArgumentFact(name, shape.dtype, shape.shape, shape.strides, staged[id(value)].start)

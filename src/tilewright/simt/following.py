@@ -1,0 +1,75 @@
+"""Who follows a program: a launch that it makes by `tilewright.simt.launch` is on no device whose driver would tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+from tilewright.native.once import once
+from tilewright.simt.run.limits import Limits
+
+if TYPE_CHECKING:
+    from tilewright.simt.run.memory import Memory
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A launch as a caller of `tilewright.simt.launch` asks for it."""
+
+    kernel: Any
+    grid: int | Sequence[int]
+    block: int | Sequence[int]
+    args: Sequence[Any]
+    shared_bytes: int = 0
+    limits: Limits | None = None
+    seed: int | None = None
+    memory: Memory | None = None
+    gpu: str | None = None
+    cooperative: bool = False
+    cluster: int | Sequence[int] | None = None
+
+
+class Follower(Protocol):
+    """Hears of launches."""
+
+    def bounded(self, asked: Asked) -> Asked:
+        """The launch with what holds for all of the program's, where it leaves that open."""
+
+    def before(self, asked: Asked) -> None:
+        """A launch is about to begin; it may run for the follower first, whose errors are the launch's."""
+
+
+@once
+def _followers() -> list[Follower]:
+    return []
+
+
+@contextmanager
+def followed_by(follower: Follower) -> Iterator[None]:
+    """Let one hear of launches meanwhile, instead of any before."""
+    _followers().append(follower)
+    try:
+        yield
+    finally:
+        _followers().remove(follower)
+
+
+def told(asked: Asked) -> Asked:
+    """The launch that is to run, once who follows the program has heard of it."""
+    for follower in _followers()[-1:]:
+        asked = follower.bounded(asked)
+        follower.before(asked)
+    return asked
+
+
+def tighter(own: Limits | None, whole: Limits | None) -> Limits | None:
+    """Limits of a launch, and no more seconds than the whole program's launches have.
+
+    >>> tighter(Limits(instructions=9, seconds=5), Limits(seconds=2))
+    Limits(instructions=9, seconds=2, call_depth=512, threads=None)
+    """
+    if own is None or whole is None or whole.seconds is None:
+        return own or whole
+    return replace(own, seconds=min(whole.seconds, own.seconds or whole.seconds))
