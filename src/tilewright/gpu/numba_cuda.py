@@ -113,7 +113,9 @@ def _wrong_address(operand: Address, array: Any, index: Any) -> str:
 def _wrong_constant(operand: Constant, given: Any) -> str:
     value = getattr(given, "literal_value", None)
     if type(value) is not int or not operand.least <= value <= operand.most:
-        return f"`{operand.name}` must be a constant of {operand.least} to {operand.most} (got {given})"
+        rule = f"`{operand.name}` must be a constant of {operand.least} to {operand.most} (got {given})"
+        remedy = "; compute it outside of the kernel, as `LEFT = STAGES - 2`, and pass that name"
+        return rule + remedy * (type(value) is not int)
     return ""
 
 

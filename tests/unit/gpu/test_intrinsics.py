@@ -51,7 +51,7 @@ def refused(text: str, cc: tuple[int, int] = (8, 0)) -> str:
 
     from tilewright.gpu import intrinsics
 
-    space = {"cuda": cuda, "np": np, "i": intrinsics}
+    space = {"cuda": cuda, "np": np, "STAGES": 3, "i": intrinsics}
     names = re.findall(r"i\.(\w+)", text)
     for name in names:
         space[name] = getattr(intrinsics, name)
@@ -68,6 +68,7 @@ def refused(text: str, cc: tuple[int, int] = (8, 0)) -> str:
         ("i.ldmatrix_x4(s, 0)", "`row_index` must be 2 integers, as an element of it has"),
         ("i.ldmatrix_x4(s, (0, 1.5))", "`row_index` must be 2 integers"),
         ("i.cp_async_wait_group(x.size)", "`pending` must be a constant of 0 to 1023"),
+        ("i.cp_async_wait_group(STAGES - 2)", "(got int64); compute it outside of the kernel"),
         ("i.cp_async_wait_group(2000)", "`pending` must be a constant of 0 to 1023"),
         ("i.st_global_v2_b32(x, 0, (x[0], 1.0 * x.size))", "`value` must be a tuple or row of 2 values of 32 bits"),
         ("i.st_global_v2_b32(x, 0, x[0])", "`value` must be a tuple or row of 2 values of 32 bits (got float32)"),
