@@ -203,14 +203,14 @@ __device__ __forceinline__ void multiply_tiles(const TensorMap &a, const TensorM
     asm volatile("setmaxnreg.inc.sync.aligned.u32 240;");
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     // A stage may be overwritten: by all blocks that copy to it.
-    auto give_back = [&](unsigned barrier) {
+    auto give_back = [&](unsigned barrier, bool is_due) {
         __syncwarp();
-        if constexpr (CLUSTER > 1) {
-            if (lane < CLUSTER) {
+        if (is_due && lane < CLUSTER) {
+            if constexpr (CLUSTER > 1) {
                 arrive_at(lane, barrier);
+            } else {
+                arrive(barrier);
             }
-        } else if (lane == 0) {
-            arrive(barrier);
         }
     };
     const bool wide_c = reinterpret_cast<size_t>(c) % (2 * sizeof(T)) == 0 && ldc % 2 == 0;
@@ -231,14 +231,12 @@ __device__ __forceinline__ void multiply_tiles(const TensorMap &a, const TensorM
             asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
             keep(sums);
             asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
-            if (step > 0) {
-                give_back(before);
-            }
+            give_back(before, step > 0);
             before = empty + 8 * stage;
         }
         asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
         keep(sums);
-        give_back(before);
+        give_back(before, true);
 
         // A lane has two neighbouring results of rows lane / 4 and lane / 4 + 8 of each eight columns.
 #pragma unroll

@@ -28,7 +28,7 @@ def said_by_a_compiler(path: Path, folder: Path) -> dict[str, int]:
     program.write_text(
         f'#include <stddef.h>\n#include <stdio.h>\n#include "{path}"\nint main(void) {{\n{prints}\nreturn 0; }}\n'
     )
-    subprocess.run([SYSTEM, "-std=c11", f"-I{PACKAGE}", program, "-o", folder / "layout"], check=True)
+    subprocess.run([SYSTEM, "-std=c11", "-O1", f"-I{PACKAGE}", program, "-o", folder / "layout"], check=True)
     text = subprocess.run([folder / "layout"], capture_output=True, text=True, check=True).stdout
     return {key: int(value) for key, value in (line.split(" ") for line in text.splitlines())}
 

@@ -81,15 +81,25 @@ void tw_mma_bits(const struct tw_context *context, uint32_t *results, const uint
         }
 }
 
+// Rounding as C numbers its modes (FLT_ROUNDS): to zero, to nearest, up, down.
+#ifdef __clang__
+#define ROUND_AS(mode) __builtin_set_flt_rounds(mode)
+#else
+#include <fenv.h>
+#define ROUND_AS(mode) fesetround((const int[]){FE_TOWARDZERO, FE_TONEAREST, FE_UPWARD, FE_DOWNWARD}[mode])
+#endif
+
 // float64: fused multiply-adds in ascending k, from C on, rounded as C's number of the mode says (FLT_ROUNDS). The host's
 // mode is switched meanwhile; nothing of the caller, which takes it for the nearest, may be mixed with this.
 __attribute__((noinline)) void tw_mma_double(const struct tw_context *context, double *results, const double *sources,
                                              uint32_t rows, uint32_t k, uint32_t mode)
 {
+#ifdef __clang__
 #pragma STDC FENV_ACCESS ON
+#endif
     const uint32_t apart = rows / 8;
     const double *b = sources + rows * k, *c = b + COLUMNS * k;
-    __builtin_set_flt_rounds((int)mode);
+    ROUND_AS((int)mode);
     for (uint32_t row = 0; row < rows; row++)
         for (uint32_t column = 0; column < COLUMNS; column++) {
             const uint32_t at = word_of_result(row, column, 0);
@@ -99,5 +109,5 @@ __attribute__((noinline)) void tw_mma_double(const struct tw_context *context, d
                                     b[word_along(column, i, 1, 1)], sum);
             results[at] = sum == sum ? sum : __builtin_nan("0xfffffffffffff");
         }
-    __builtin_set_flt_rounds(1);
+    ROUND_AS(1);
 }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import pytest
@@ -58,10 +57,10 @@ def test_a_climb_on_a_gpu_keeps_its_limits() -> None:
     )
     program = Program.from_ptx(text)
     large = replace(catalogue.find("global_memory"), compiler=lambda dtype, cc: program, operands="abc")
-    a = np.ones((4, 4), np.float32)
+    a, large_shared = np.ones((4, 4), np.float32), {"shared_bytes": 100_000}
     for gpu, refused in (("t4", True), ("h100", False)):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("tilewright.simt.launch", partial(launch, shared_bytes=100_000))
+            patch.setattr("tilewright.simt.launch", lambda *args, **options: launch(*args[:4], **options | large_shared))
             climber = Climber.on("simulated", gpu, None)
             if refused:
                 with pytest.raises(LaunchError, match="between 0 and 65,536, what a block of NVIDIA T4 may have"):
