@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from tilewright.errors import CompileError
@@ -29,7 +30,8 @@ class Time:
 def machine_cc(program: Program, gpu: Gpu) -> tuple[int, int]:
     """The compute capability whose machine code is predicted: the GPU's, or the oldest that has an assembler.
 
-    Raises CompileError: the program's PTX is made for a newer one, which the assembler makes no code for this one of.
+    Raises CompileError: the program's PTX is made for a newer one, which the assembler makes no code for this one of,
+    or its blocks come in clusters.
     """
     cc = max(gpu.compute_capability, OLDEST_CC)
     if program.cc > cc:
@@ -37,6 +39,12 @@ def machine_cc(program: Program, gpu: Gpu) -> tuple[int, int]:
         raise CompileError(
             f"{program.name} must be compiled for compute capability {most} or less to be predicted for {gpu.name} "
             f"(got PTX for {got}); pass `cc={cc}` where it is compiled"
+        )
+    blocks = math.prod(program.module.functions[program.entry].directives.get(".reqnctapercluster", ()))
+    if blocks > 1:
+        raise CompileError(
+            f"{program.name} must have clusters of one block to be predicted (got {blocks}); what a cluster's blocks "
+            "read for each other has no model"
         )
     return cc
 

@@ -22,7 +22,7 @@ from tilewright.prediction.crew import watched
 from tilewright.prediction.deadline import Deadline
 from tilewright.prediction.footprint import Footprint
 from tilewright.prediction.launches import of_work
-from tilewright.prediction.model import Model
+from tilewright.prediction.model import Model, machine_cc
 from tilewright.prediction.record import Prediction
 from tilewright.prediction.workload import Workload, of_profile
 from tilewright.problem.dtypes import element
@@ -90,6 +90,7 @@ def predict_product(
             f"kernel {record.name!r} {refused or 'runs on no GPU'}; `tilewright kernels` lists what each takes"
         )
     program = record.program(product.dtype, max(gpu.compute_capability, OLDEST_CC))
+    machine_cc(program, gpu)
     if record.resident:
         return _of_first_block(record, program, product, gpu, clock_mhz, changes=changes)
     seen = [_counted(record, program, one, gpu) for one in _small(record, product)]

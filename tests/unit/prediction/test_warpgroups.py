@@ -204,3 +204,8 @@ def test_what_a_predicate_switches_off_does_nothing(monkeypatch: pytest.MonkeyPa
     kinds = [Does(does) for does in consumer[:, 0] if does in (Does.WAITS, Does.ARRIVES)]
     assert kinds[:3] == [Does.WAITS, Does.WAITS, Does.ARRIVES]
     assert kinds.count(Does.WAITS) == kinds.count(Does.ARRIVES) == 8
+
+
+def test_clusters_are_refused_in_words() -> None:
+    with pytest.raises(CompileError, match=r"clusters of one block to be predicted \(got 2\)"):
+        predict_product(catalogue.find("hopper_multicast"), Product(512, 512, 512, "float16"), H100, changes=False)

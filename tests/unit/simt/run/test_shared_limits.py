@@ -60,7 +60,9 @@ def test_a_climb_on_a_gpu_keeps_its_limits() -> None:
     a, large_shared = np.ones((4, 4), np.float32), {"shared_bytes": 100_000}
     for gpu, refused in (("t4", True), ("h100", False)):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("tilewright.simt.launch", lambda *args, **options: launch(*args[:4], **options | large_shared))
+            patch.setattr(
+                "tilewright.simt.launch", lambda *args, **options: launch(*args[:4], **options | large_shared)
+            )
             climber = Climber.on("simulated", gpu, None)
             if refused:
                 with pytest.raises(LaunchError, match="between 0 and 65,536, what a block of NVIDIA T4 may have"):
