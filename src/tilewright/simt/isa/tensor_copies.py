@@ -18,24 +18,15 @@ def _offsets(form: Form) -> dict[str, int]:
     return {"offsets": int(form["dim"][0]) - 2}
 
 
+_placed = functools.partial(rows.placed, section="9.7.9.27", kind="tensor", cost="memory", fixed=3)
+_TYPES = {"mask": "b16", "policy": "b64"}
 _copy = functools.partial(
-    rows.placed,
-    section="9.7.9.27",
-    kind="tensor",
-    cost="memory",
-    fixed=3,
-    dim="1d 2d 3d 4d 5d",
-    types={"mask": "b16", "policy": "b64"},
-    note="coordinates stand in the brackets of the tensor map",
+    _placed, dim="1d 2d 3d 4d 5d", types=_TYPES, note="coordinates stand in the brackets of the tensor map"
 )
 _images = functools.partial(
-    rows.placed,
-    section="9.7.9.27",
-    kind="tensor",
-    cost="memory",
-    fixed=3,
+    _placed,
     dim="3d 4d 5d",
-    types={"mask": "b16", "policy": "b64", "offsets": "b16"},
+    types=_TYPES | {"offsets": "b16"},
     counts=_offsets,
     note="a map of images; it may not be one of boxes",
 )
