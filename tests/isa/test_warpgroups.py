@@ -27,18 +27,18 @@ MODES = {"none": (1, 0), "32": (2, 3), "64": (4, 2), "128": (8, 1)}
 BITS = {"f16": 16, "bf16": 16, "tf32": 32, "e4m3": 8, "e5m2": 8}
 
 
-def strides(units: int, *, across: bool) -> tuple[int, int]:
-    """Leading and stride byte offsets of a matrix whose atoms follow each other."""
+def strides(units: int, *, across: bool, steps: int = 2) -> tuple[int, int]:
+    """Leading and stride byte offsets of a matrix whose atoms follow each other: so many along k, without swizzles."""
     atom = 128 * units
     if across:
-        return (2 * atom, atom) if units > 1 else (atom, 2 * atom)
-    return (atom, 2 * atom) if units == 1 else (16, atom)
+        return (steps * atom, atom) if units > 1 else (atom, steps * atom)
+    return (atom, steps * atom) if units == 1 else (16, atom)
 
 
-def offset(line: int, element: int, units: int, size: int, *, across: bool) -> int:
+def offset(line: int, element: int, units: int, size: int, *, across: bool, steps: int = 2) -> int:
     """Byte of an element: `element` counts along k."""
     t = 16 // size
-    leading, stride = (x // size for x in strides(units, across=across))
+    leading, stride = (x // size for x in strides(units, across=across, steps=steps))
     if not across:
         along = element % t + element // t * leading if units == 1 else element
         place = line % 8 * units * t + line // 8 * stride + along
@@ -54,18 +54,22 @@ def offset(line: int, element: int, units: int, size: int, *, across: bool) -> i
 def put(shared: np.ndarray, start: int, lines: np.ndarray, units: int, *, across: bool = False, skip: int = 0) -> int:
     """Leave a matrix (lines, k) of bit patterns in shared memory; its descriptor, from `skip` elements of k on."""
     size = lines.dtype.itemsize
+    steps = lines.shape[1] * size // 16
     for (line, element), value in np.ndenumerate(lines):
-        at = start + offset(line, element + skip, units, size, across=across)
+        at = start + offset(line, element + skip, units, size, across=across, steps=steps)
         shared[at : at + size] = np.frombuffer(value.tobytes(), np.uint8)
-    leading, stride = strides(units, across=across)
+    leading, stride = strides(units, across=across, steps=steps)
     mode = next(number for of, number in MODES.values() if of == units)
     return (start + skip * size) >> 4 | leading >> 4 << 16 | stride >> 4 << 32 | mode << 62
 
 
 def text(name: str, registers: int, a: str, rest: str, guard: str = "", limit: int = SHARED_BYTES) -> str:
-    """A kernel of one product: a copy of shared memory comes first, then D's and A's registers of each thread."""
+    """A kernel of one product: a copy of shared memory comes first, then D's and A's registers of each thread.
+
+    Metadata of a sparse A are the register behind those.
+    """
     d = ", ".join(f"%d{i}" for i in range(registers))
-    held = a.count("%a")
+    held = (a + rest).count("%a")
     loads = "".join(f"ld.global.b32 %d{i}, [%in+{4 * i}];\n" for i in range(registers))
     loads += "".join(f"ld.global.b32 %a{i}, [%in+{4 * (registers + i)}];\n" for i in range(held))
     stores = "".join(f"st.global.b32 [%out+{4 * i}], %d{i};\n" for i in range(registers))
@@ -75,7 +79,7 @@ def text(name: str, registers: int, a: str, rest: str, guard: str = "", limit: i
 .address_size 64
 .visible .entry k(.param .u64 p_shared, .param .u64 p_in, .param .u64 p_out) {{
 .shared .align 1024 .b8 shared[{limit}];
-.reg .b32 %t, %at, %v, %s, %a<4>, %d<{registers}>;
+.reg .b32 %t, %at, %v, %s, %a<5>, %d<{registers}>;
 .reg .b64 %from, %w, %in, %out;
 .reg .pred %q, %yes, %no;
 ld.param.u64 %from, [p_shared]; ld.param.u64 %in, [p_in]; ld.param.u64 %out, [p_out];

@@ -16,6 +16,7 @@ from tilewright.checking.text.values import Values
 from tilewright.instruments.findings import Finding
 from tilewright.ptx import tree
 from tilewright.simt.isa import Role
+from tilewright.simt.isa.warpgroup import is_sparse
 from tilewright.simt.translate.graph import Op, registers_of
 
 #: Of products that no commit has put into a group.
@@ -101,8 +102,9 @@ def _is_product(op: Op) -> bool:
 
 
 def _fragment(op: Op) -> list[str]:
-    """A's registers; none where it lies in shared memory."""
-    return registers_of(op.sources[1]) if isinstance(op.sources[1], tree.Vector) else []
+    """A's registers, where it does not lie in shared memory, and that of its metadata, where it is sparse."""
+    held = registers_of(op.sources[1]) if isinstance(op.sources[1], tree.Vector) else []
+    return held + (registers_of(op.named["e"]) if is_sparse(op.form) else [])
 
 
 def _wrong(op: Op, state: _State) -> Iterator[tuple[str, set[str], int]]:

@@ -84,9 +84,11 @@ def _used(op: Op) -> tuple[str, ...]:
     """The registers whose values count: a product of a warpgroup may begin a sum, and the sum before does not then."""
     if op.form.row.kind != "warpgroup" or not op.form.row.writes:
         return op.reads
-    others, scale = op.sources[1:3], op.sources[3]
+    given = op.named
+    scale = given["scale"]
     keeps = isinstance(scale, tree.Immediate) and scale.value != 0
-    return op.reads if keeps else tuple(r for operand in (*others, scale) for r in registers_of(operand))
+    others = (operand for name, operand in given.items() if name != "d")
+    return op.reads if keeps else tuple(r for operand in others for r in registers_of(operand))
 
 
 def _passes(op: Op) -> bool:

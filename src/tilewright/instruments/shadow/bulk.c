@@ -20,6 +20,8 @@ void tw_shadow_told(TW_WHERE, uint32_t mask, uint64_t place);
 
 enum { PIECE = 16 };
 
+#define NOT_COUNTED UINT32_MAX  // for any phase yet
+
 // One lane's copy.
 struct copy {
     const struct tw_slot *slot;
@@ -37,10 +39,11 @@ static void judge(const struct copy *me, uint64_t start, uint32_t how, bool glob
 {
     uint64_t addresses[TW_LANES] __attribute__((aligned(64))) = {0};
     for (uint32_t at = 0; at < me->bytes; at += PIECE) {
+        const uint32_t bytes = me->bytes - at < PIECE ? me->bytes - at : PIECE;
         addresses[me->lane] = start + at;
         (global ? tw_shadow_free_global : tw_shadow_turns_shared)(
-            me->slot, me->warp, me->launch, me->block, me->counters, me->row, 1u << me->lane, addresses, PIECE, 0, how,
-            PIECE, 0);
+            me->slot, me->warp, me->launch, me->block, me->counters, me->row, 1u << me->lane, addresses, bytes, 0, how,
+            bytes, 0);
     }
 }
 
@@ -92,6 +95,7 @@ static struct tw_bulk *follow(const struct copy *me, uint64_t start)
         .start = (uint32_t)start,
         .end = (uint32_t)start + me->bytes,
         .clock = (uint32_t)me->block->clocks[w].now,
+        .phase = NOT_COUNTED,
     };
     return bulk;
 }
@@ -128,13 +132,19 @@ void tw_shadow_bulk(TW_WHERE, uint32_t mask, const uint64_t *targets, const uint
 {
     struct copy me = {slot, warp, launch, block, counters, row, 0, 0};
     bool from = (sides & TW_FROM_GLOBAL) != 0, to = (sides & TW_TO_GLOBAL) != 0, told = !(sides & TW_IS_TENSOR);
+    const bool held = sides & TW_FROM_REGISTERS;
+    uint32_t landing = 0;
     for (uint32_t left = mask; left; left = tw_other_lanes(left)) {
         me.lane = tw_first_lane(left);
         me.bytes = sizes[me.lane];
         uint64_t origin = origins[me.lane], target = targets[me.lane];
-        if (!from)
+        if (held && !barriers) {  // zeros, which are there at once
+            judge(&me, target, TW_WRITES, false);
+            continue;
+        }
+        if (!from && !held)
             ask_for_fences(&me, origin);
-        if (!from || told)
+        if (!held && (!from || told))
             judge(&me, from ? me.launch->base + origin : origin, TW_READS, from);
         if (slot->target != slot) {  // it lands in another block
             tw_shadow_far_wrote(launch, shadow_of(slot, slot->target, block), target, me.bytes);
@@ -151,8 +161,14 @@ void tw_shadow_bulk(TW_WHERE, uint32_t mask, const uint64_t *targets, const uint
             hold_source(&me, bulk);
         if (barriers && bulk)
             bulk->barrier = (uint32_t)barriers[me.lane] + 1;
-        if (barriers)
-            tw_shadow_told(slot, warp, launch, block, counters, row, 1u << me.lane, barriers[me.lane]);
+        landing |= barriers ? 1u << me.lane : 0;
+    }
+    for (uint32_t left = landing, same; left; left &= ~same) {  // lanes that tell one mbarrier do so together
+        const uint64_t place = barriers[tw_first_lane(left)];
+        same = 0;
+        for (uint32_t lane = 0; lane < TW_LANES; lane++)
+            same |= (uint32_t)(left >> lane & 1 && barriers[lane] == place) << lane;
+        tw_shadow_told(slot, warp, launch, block, counters, row, same, place);
     }
 }
 
@@ -208,12 +224,13 @@ void tw_shadow_landed(struct tw_shadow_launch *launch, struct tw_shadow_block *b
     }
 }
 
-// The copy that a thread has issued last counts for a phase.
+// The copies that have been issued last count for a phase.
 void tw_shadow_counted(struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint64_t place, uint32_t phase)
 {
     struct tw_bulks *bulks = bulks_of(launch, block);
-    if (bulks->count && bulks->of[bulks->count - 1].barrier == place + 1)
-        bulks->of[bulks->count - 1].phase = phase;
+    for (uint32_t i = 0; i < bulks->count; i++)
+        if (bulks->of[i].barrier == place + 1 && bulks->of[i].phase == NOT_COUNTED)
+            bulks->of[i].phase = phase;
 }
 
 void tw_shadow_bulk_commit(TW_WHERE, uint32_t mask)

@@ -88,6 +88,7 @@ enum {
     TW_TO_GLOBAL = 2,
     TW_IS_TENSOR = 4,  // of which the bytes are not told
     TW_COMBINES = 8,   // reads and writes what it copies to, element by element
+    TW_FROM_REGISTERS = 16,  // or zeros: nothing of memory is read
 
     // The mbarriers of a block that are followed, and W of their bytes.
     TW_WATCHED_MAX = 64,

@@ -47,7 +47,7 @@ def is_told(form: Form | None) -> bool:
     >>> [is_told(table().find(name)) for name in ("mbarrier.init.b64", "bar.sync", "frobnicate")]
     [True, False, False]
     """
-    return form is not None and form.row.kind in ("mbarrier", "await", "bulk", "tensor")
+    return form is not None and form.row.kind in ("mbarrier", "await", "bulk", "tensor", "counted", "fill")
 
 
 def is_product(form: Form | None) -> bool:
@@ -70,6 +70,7 @@ def handler(site: Site) -> Handler | None:
         return Handler(_PRODUCTS[site.kind], needs=_PARTS) if site.kind in _PRODUCTS else None
     if site.kind is EventKind.BULK:
         sides = cells.TO_GLOBAL if form.has("bulk_group") else cells.FROM_GLOBAL if form.has("global") else 0
+        sides |= cells.FROM_REGISTERS * (form.row.kind in ("counted", "fill"))
         sides |= cells.IS_TENSOR * form.has("tensor") | cells.COMBINES * bool(form["op"])
         return _BULK.handler(f"tw.memory.bulk.{sides}", [f"i32 {sides}"])
     if site.kind is EventKind.TENSOR:

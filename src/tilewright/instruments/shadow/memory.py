@@ -93,7 +93,7 @@ class MemoryCheck(Instrument):
         self.cell_bytes = min((_width_bytes(form) for _, form in forms), default=4)
         self._copies = any(form.row.kind == "copy" for _, form in forms)
         self._mbarriers = any(mbarriers.is_told(form) for _, form in forms)
-        self._bulks = any(form.row.kind in ("bulk", "tensor", "warpgroup") for _, form in forms)
+        self._bulks = any(form.row.kind in ("bulk", "tensor", "warpgroup", "counted", "fill") for _, form in forms)
         self._products = any(mbarriers.is_product(form) for _, form in forms)
         self.orders = any(_orders(form) for _, form in forms)
         self._parts = any(_is_of_lanes(instruction, form) for instruction, form in forms)

@@ -36,6 +36,7 @@ MODULES = (
     "barrier",
     "mbarrier",
     "bulk",
+    "stores",
     "reductions",
     "cluster",
     "warp",

@@ -35,7 +35,6 @@ ABSENT = (
         "9.7.14.5.14",
         "scaled blocks and sparse .kind::f8f6f4 come later",
     ),
-    Absent("wgmma.sp", "9.7.15", "only dense products run"),
     Absent("tex tld4 txq", "9.7.10", "textures come later"),
     Absent("suld sust sured suq istypep", "9.7.11", "surfaces come later"),
     Absent(
@@ -44,10 +43,7 @@ ABSENT = (
         "9.7.9.27",
         "what copies of tensors have from compute capability 10.0 on comes later",
     ),
-    Absent("st.bulk", "9.7.9.14", "filling shared memory in bulk comes later"),
-    Absent(
-        "st.async red.async applypriority.async", "9.7.9.25", "asynchronous copies that an mbarrier counts come later"
-    ),
+    Absent("applypriority.async", "", "the manual does not have it"),
     Absent("membar.proxy.tensormap", "9.7.13.4", "tensor maps come later"),
     Absent("clusterlaunchcontrol", "9.7.13.16", "clusters that wait to be launched are not cancelled"),
     Absent("multimem", "9.7.9.13", "there is one device"),

@@ -9,6 +9,7 @@ as in the manual. The translator checks bounds and alignment and calls it for ea
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -112,6 +113,25 @@ def _modify(code: Code, operation: str, pointer: Value, b: Value, order: str) ->
 _OPERATIONS = {"exch": "xchg", "inc": "uinc_wrap", "dec": "udec_wrap"}
 
 
+_later = functools.partial(
+    rows.row,
+    "red.async.sem.scope{.space}.op.type [a], b;",
+    section="9.7.13.7",
+    kind="atomic",
+    cost="memory",
+    fixed=1,
+    sem="relaxed release",
+    scope="gpu sys",
+    space="global",
+    note="done at once; the manual has only sums",
+)
+
+
+@_later(op="and or xor", type="b32")
+@_later(op="add", type="u32 s32 u64 s64")
+@_later(op="inc dec", type="u32")
+@_later(op="min max", type="u32 s32")
+@_later("red.async.mmio.release.sys{.space}.op.type [a], b;", op="add", type="u32 s32 u64 s64")
 @_row("op.type", op="and or xor", type="b32 b64")
 @_row("op.type", op="add", type="u32 s32 u64")
 @_row("op.type", op="inc dec", type="u32")

@@ -9,15 +9,13 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 
-from tilewright.simt.isa.matrix import SATURATE, SIGNED_A, SIGNED_B, element_bits, extents
+from tilewright.simt.isa.matrix import element_bits, extents
 from tilewright.simt.isa.table import Form, Table
-from tilewright.simt.translate.state import FORMATS
+from tilewright.simt.translate.state import FORMATS, SPARSE
 
 rows = Table()
 
 _LANES = 32
-#: Flags of `tw_mma_sparse`, besides those of integers.
-_HALF_RESULT, _INTEGERS = 8, 16
 
 
 def _counts(form: Form) -> Mapping[str, int]:
@@ -52,7 +50,7 @@ def mma_sparse_floats(form: Form) -> tuple[str, tuple[int, ...]]:
     """D = A B + C."""
     *_, k = extents(form)
     formats = FORMATS[form["atype"]], FORMATS[form["btype"]]
-    return "tw_mma_sparse", (*formats, k, element_bits(form["atype"]), _HALF_RESULT * (form["dtype"] == "f16"))
+    return "tw_mma_sparse", (*formats, k, element_bits(form["atype"]), SPARSE["half"] * (form["dtype"] == "f16"))
 
 
 _integers = functools.partial(
@@ -69,6 +67,6 @@ _integers = functools.partial(
 def mma_sparse_integers(form: Form) -> tuple[str, tuple[int, ...]]:
     """D = A B + C, which wraps or saturates."""
     *_, k = extents(form)
-    flags = SIGNED_A * (form["atype"][0] == "s") + SIGNED_B * (form["btype"][0] == "s")
-    flags += SATURATE * form.has("satfinite") + _INTEGERS
+    flags = SPARSE["signed_a"] * (form["atype"][0] == "s") + SPARSE["signed_b"] * (form["btype"][0] == "s")
+    flags += SPARSE["saturates"] * form.has("satfinite") + SPARSE["integers"]
     return "tw_mma_sparse", (0, 0, k, element_bits(form["atype"]), flags)

@@ -62,6 +62,17 @@ for _hint, _policy in ("", ""), (".L2::cache_hint", ", policy"):
         sem="relaxed release",
     )
 
+_store(
+    "st.async.release.scope{.ss}.type [a], b;",
+    "st.async.mmio.release.sys{.ss}.type [a], b;",
+    section="9.7.9.12",
+    fixed=1,
+    scope="gpu sys",
+    ss="global",
+    type="b8 b16 b32 b64 u8 u16 u32 u64 s8 s16 s32 s64 f32 f64",
+    note="stored at once",
+)
+
 _load("ld.volatile{.vs}{.prefetch}{.vec}.type d, [a];", "ld.mmio.relaxed.sys{.global}.type d, [a];")
 
 _access("ldu{.global}{.vec}.type d, [a];", section="9.7.9.10", vec="v2 v4")

@@ -49,6 +49,8 @@ KINDS = {
     "cluster": "an arrival at the barrier of the cluster, placed by translate.barriers",
     "mbarrier": "barriers in shared memory, placed by translate.mbarriers",
     "bulk": "one thread's copy of many bytes, placed by translate.bulk",
+    "counted": "registers stored in shared memory, or combined with it, which an mbarrier counts, by translate.stores",
+    "fill": "one thread's zeros in shared memory, placed by translate.stores",
     "bulk_group": "groups of such copies, of which instruments alone take notice",
     "await": "a test of such a barrier's phase; one that fails ends the warp's turn",
     "control": "branches, calls and exits, placed by translate.graph and translate.calls",
@@ -161,6 +163,8 @@ class Row:
             return "atomic"
         if self.kind == "bulk":
             return "copy"
+        if self.kind in ("counted", "fill"):
+            return "atomic" if "op" in self.where else "store"
         return self.kind if self.kind in ("atomic", "copy") else ""
 
     @property

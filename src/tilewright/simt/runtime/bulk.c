@@ -3,23 +3,24 @@
 #include "combining.h"
 #include "runtime.h"
 
-enum { UNIT = 16 };  // bytes of which places and sizes are multiples
+enum { UNIT = 16 };  // bytes of which a mask says which are copied
 
 // Whether the lanes' bytes lie in an arena that begins at device address `start`, whole units on both sides. `places`
 // are offsets in it. True when not.
 bool tw_bulk_outside(struct tw_context *context, const struct tw_warp *warp, uint32_t site, uint32_t mask,
-                     uint64_t limit, uint64_t start, const uint64_t *places, const uint32_t *bytes)
+                     uint64_t limit, uint64_t start, const uint64_t *places, const uint32_t *bytes,
+                     uint32_t unit)
 {
     for (uint32_t left = mask; left; left = tw_other_lanes(left)) {
         uint32_t lane = tw_first_lane(left);
         uint64_t place = places[lane], size = bytes[lane];
-        if (size % UNIT) {
-            tw_blame(context, warp, site, 1u << lane, TW_BULK_BYTES, (uint32_t)size, 0);
+        if (size % unit) {
+            tw_blame(context, warp, site, 1u << lane, TW_BULK_BYTES, (uint32_t)size, unit);
             return true;
         }
-        bool misaligned = place % UNIT != 0, outside = place > limit || size > limit - place;
+        bool misaligned = place % unit != 0, outside = place > limit || size > limit - place;
         if (misaligned || outside) {
-            uint64_t first = !misaligned && place < limit ? limit / UNIT * UNIT : place;  // the unit that lies outside
+            uint64_t first = !misaligned && place < limit ? limit / unit * unit : place;  // the unit that lies outside
             tw_stop(context, warp, site, 1u << lane, misaligned ? TW_MISALIGNED : TW_OUT_OF_BOUNDS);
             context->fault_address = start + first;
             return true;
@@ -43,6 +44,15 @@ void tw_bulk_move(uint32_t mask, char *to, const uint64_t *places, const char *f
         for (uint32_t i = 0; i < bytes[lane]; i++)
             if (masks[lane] >> i % UNIT & 1)
                 target[i] = origin[i];
+    }
+}
+
+// Fill the lanes' bytes with zeros.
+void tw_bulk_fill(uint32_t mask, char *to, const uint64_t *places, const uint32_t *bytes)
+{
+    for (uint32_t left = mask; left; left = tw_other_lanes(left)) {
+        const uint32_t lane = tw_first_lane(left);
+        __builtin_memset(to + places[lane], 0, bytes[lane]);
     }
 }
 

@@ -10,17 +10,10 @@
 #include "products.h"
 #include "runtime.h"
 
-enum {
-    SPARSE_ROWS = 16,
-    CHUNK_BITS = 4,
+enum { SPARSE_ROWS = 16, CHUNK_BITS = 4 };
 
-    // flags
-    SIGNED_A = 1,
-    SIGNED_B = 2,
-    SATURATE = 4,
-    HALF_RESULT = 8,
-    INTEGERS = 16,
-};
+void tw_mma_sparse_by_rules(const struct tw_tensor_rule *rules, uint32_t *results, const uint32_t *sources,
+                            uint32_t a_format, uint32_t b_format, uint32_t k, uint32_t bits, uint32_t flags);
 
 // What an instruction says, and where its matrices lie.
 struct sparse {
@@ -69,14 +62,15 @@ static int32_t with_sign(uint32_t value, uint32_t bits, bool is_signed)
 static uint32_t integer_sum(const struct sparse *s, const struct factors *f, uint32_t c)
 {
     int64_t sum = (int32_t)c;
+    const bool a_signed = s->flags & TW_SPARSE_SIGNED_A, b_signed = s->flags & TW_SPARSE_SIGNED_B;
     for (uint32_t i = 0; i < f->count; i++)
-        sum += with_sign(f->a[i], s->bits, s->flags & SIGNED_A) * with_sign(f->b[i], s->bits, s->flags & SIGNED_B);
-    if (s->flags & SATURATE)
+        sum += with_sign(f->a[i], s->bits, a_signed) * with_sign(f->b[i], s->bits, b_signed);
+    if (s->flags & TW_SPARSE_SATURATES)
         sum = sum > INT32_MAX ? INT32_MAX : sum < INT32_MIN ? INT32_MIN : sum;
     return (uint32_t)sum;
 }
 
-static void sparse_result(const struct tw_context *context, const struct sparse *s, struct factors *f, uint32_t row,
+static void sparse_result(const struct tw_tensor_rule *rules, const struct sparse *s, struct factors *f, uint32_t row,
                           uint32_t column, uint32_t *results)
 {
     const uint32_t each = 32 / s->bits;
@@ -85,19 +79,19 @@ static void sparse_result(const struct tw_context *context, const struct sparse 
         f->a[i] = part_of(s->a[row / 8 * TW_LANES + word_along(row, i, each, 2)], i % each, s->bits);
         f->b[i] = part_of(s->b[word_along(column, k, each, 1)], k % each, s->bits);
     }
-    const bool half = s->flags & HALF_RESULT;
+    const bool half = s->flags & TW_SPARSE_HALF;
     const uint32_t at = word_of_result(row, column, half), shift = half ? column % 2 * 16 : 0;
     const uint32_t mask = half ? 0xffffu : ~0u, c = s->c[at] >> shift & mask;
-    const uint32_t d = s->flags & INTEGERS ? integer_sum(s, f, c) : dot(context->tensor_rules, f, c, half);
+    const uint32_t d = s->flags & TW_SPARSE_INTEGERS ? integer_sum(s, f, c) : dot(rules, f, c, half);
     results[at] = (results[at] & ~(mask << shift)) | d << shift;
 }
 
 // `k` is that of A with its zeros. Sources are A, B, C, the metadata, and the selector in each lane.
-void tw_mma_sparse(const struct tw_context *context, uint32_t *results, const uint32_t *sources, uint32_t a_format,
-                   uint32_t b_format, uint32_t k, uint32_t bits, uint32_t flags)
+void tw_mma_sparse_by_rules(const struct tw_tensor_rule *rules, uint32_t *results, const uint32_t *sources,
+                            uint32_t a_format, uint32_t b_format, uint32_t k, uint32_t bits, uint32_t flags)
 {
     const uint32_t *b = sources + SPARSE_ROWS * k / 2 * bits / 32, *c = b + COLUMNS * k * bits / 32;
-    const uint32_t *metadata = c + (flags & HALF_RESULT ? 2u : 4u) * TW_LANES;
+    const uint32_t *metadata = c + (flags & TW_SPARSE_HALF ? 2u : 4u) * TW_LANES;
     const struct sparse s = {sources, b, c, metadata, k, bits, metadata[TW_LANES], flags};
     ALIGNED struct factors f;
     f.a_format = a_format;
@@ -105,5 +99,11 @@ void tw_mma_sparse(const struct tw_context *context, uint32_t *results, const ui
     f.count = k / 2;
     for (uint32_t row = 0; row < SPARSE_ROWS; row++)
         for (uint32_t column = 0; column < COLUMNS; column++)
-            sparse_result(context, &s, &f, row, column, results);
+            sparse_result(rules, &s, &f, row, column, results);
+}
+
+void tw_mma_sparse(const struct tw_context *context, uint32_t *results, const uint32_t *sources, uint32_t a_format,
+                   uint32_t b_format, uint32_t k, uint32_t bits, uint32_t flags)
+{
+    tw_mma_sparse_by_rules(context->tensor_rules, results, sources, a_format, b_format, k, bits, flags);
 }

@@ -115,6 +115,13 @@ enum {
     TW_WGMMA_BITS = 128,
     TW_WGMMA_SATURATES = 256,
 
+    // What a product of a sparse matrix does, as bits.
+    TW_SPARSE_SIGNED_A = 1,
+    TW_SPARSE_SIGNED_B = 2,
+    TW_SPARSE_SATURATES = 4,
+    TW_SPARSE_HALF = 8,  // C and D are float16
+    TW_SPARSE_INTEGERS = 16,
+
     // Of a tensor map. Source: PTX ISA, 5.5.1 (tensors have 1 to 5 dimensions).
     TW_TENSOR_AXES = 5,
     TW_IMAGE_AXES = 3,  // at most: width, height and depth, between channels and the number of the image

@@ -1,5 +1,7 @@
 // Products of matrices by a warpgroup: each warp makes 16 rows, eight columns at a time, as its own `mma` would.
 //
+// Of a sparse A half of each row lies there, and B is twice as long: its metadata are those of a warp's `mma.sp`.
+//
 // A descriptor says where a matrix lies in shared memory: in atoms of eight lines of 16, 32, 64 or 128 bytes, of which
 // the wider ones are swizzled. A line is a row of A or a column of B, along k; across, it is a step of k. Source: PTX
 // ISA, 9.7.15.5.1 (strides, canonical layouts, matrix descriptor format).
@@ -12,7 +14,7 @@ enum {
     STEP_BYTES = 32,  // of a line that one instruction multiplies
     CHUNKS = 4,
     A_REGISTERS = 4,
-    B_REGISTERS = 2,
+    B_REGISTERS = 2,  // twice as many where A is sparse
 };
 
 void tw_mma_by_rules(const struct tw_tensor_rule *rules, uint32_t *results, const uint32_t *sources, uint32_t a_format,
@@ -22,6 +24,9 @@ void tw_mma_integer(const struct tw_context *context, uint32_t *results, const u
                     uint32_t k, uint32_t bits, uint32_t flags);
 void tw_mma_bits(const struct tw_context *context, uint32_t *results, const uint32_t *sources, uint32_t rows,
                  uint32_t k, uint32_t both);
+
+void tw_mma_sparse_by_rules(const struct tw_tensor_rule *rules, uint32_t *results, const uint32_t *sources,
+                            uint32_t a_format, uint32_t b_format, uint32_t k, uint32_t bits, uint32_t flags);
 
 struct matrix {
     const char *shared;
@@ -124,16 +129,16 @@ static bool blamed(struct tw_context *context, const struct tw_warp *warp, uint3
 }
 
 // Where the 32 units of 16 bytes lie that hold 16 lines of a matrix, for those who look on: eight of an atom after eight.
-// The lines of A are those of the warp.
+// The lines of A are those of the warp; `step` counts 32 bytes along k.
 void tw_wgmma_units(const struct tw_context *context, const struct tw_warp *warp, uint64_t descriptor, uint32_t bits,
-                    uint32_t across, uint32_t line, uint32_t of_warp, uint64_t *offsets)
+                    uint32_t across, uint32_t line, uint32_t of_warp, uint32_t step, uint64_t *offsets)
 {
     const struct matrix m = matrix_at(context, 0, descriptor, bits, across != 0);
     const uint32_t first = of_warp ? warp->index % 4 * 2 * LINES : line;
     for (uint32_t lane = 0; lane < TW_LANES; lane++) {
         const uint32_t outer = lane / 16, inner = lane % 16;
-        const uint32_t at = m.across ? offset_across(&m, first + outer * LINES, inner)
-                                     : offset_along(&m, first + inner, outer * CHUNKS);
+        const uint32_t at = m.across ? offset_across(&m, first + outer * LINES, step * 16 + inner)
+                                     : offset_along(&m, first + inner, (2 * step + outer) * CHUNKS);
         offsets[lane] = swizzled(&m, at);
     }
 }
@@ -141,24 +146,30 @@ void tw_wgmma_units(const struct tw_context *context, const struct tw_warp *warp
 // 16 rows by eight columns; registers of A, B and C follow each other in `sources`. Of integers the formats say whether
 // they have a sign.
 static void multiply(const struct tw_context *context, uint32_t *results, const uint32_t *sources, uint32_t a_format,
-                     uint32_t b_format, uint32_t flags)
+                     uint32_t b_format, uint32_t flags, bool sparse)
 {
     const uint32_t half = (flags & TW_WGMMA_HALF) != 0, saturates = (flags & TW_WGMMA_SATURATES) != 0;
-    if (flags & TW_WGMMA_BITS) {
+    const uint32_t whole = flags & TW_WGMMA_INTEGERS, bits = whole ? 8 : bits_of(a_format);
+    const struct tw_tensor_rule *rules = context->tensor_rules + (bits == 8 ? TW_WGMMA8 : a_format) - a_format;
+    if (sparse) {
+        const uint32_t does = whole ? TW_SPARSE_INTEGERS | a_format * TW_SPARSE_SIGNED_A |
+                                          b_format * TW_SPARSE_SIGNED_B | saturates * TW_SPARSE_SATURATES
+                                    : half * TW_SPARSE_HALF;
+        tw_mma_sparse_by_rules(rules, results, sources, a_format, b_format, 2 * STEP_BYTES * 8 / bits, bits, does);
+    } else if (flags & TW_WGMMA_BITS) {
         tw_mma_bits(context, results, sources, 2 * LINES, STEP_BYTES * 8, 1);
-    } else if (flags & TW_WGMMA_INTEGERS) {
+    } else if (whole) {
         tw_mma_integer(context, results, sources, 2 * LINES, STEP_BYTES, 8, a_format | b_format << 1 | saturates << 2);
     } else {
-        const uint32_t bits = bits_of(a_format);
-        const struct tw_tensor_rule *rules = context->tensor_rules + (bits == 8 ? TW_WGMMA8 : a_format);
-        tw_mma_by_rules(rules - a_format, results, sources, a_format, b_format, STEP_BYTES * 8 / bits, half);
+        tw_mma_by_rules(rules, results, sources, a_format, b_format, STEP_BYTES * 8 / bits, half);
     }
 }
 
-// `results` hold D as it was; `held` is A's registers, or null where a descriptor says where it lies.
+// `results` hold D as it was; `held` is A's registers, or null where a descriptor says where it lies; `metadata` is null
+// where A is not sparse.
 bool tw_wgmma(struct tw_context *context, const struct tw_warp *warp, uint32_t site, const char *shared,
               uint32_t *results, const uint32_t *held, uint64_t a_descriptor, uint64_t b_descriptor, uint32_t columns,
-              uint32_t a_format, uint32_t b_format, uint32_t flags)
+              uint32_t a_format, uint32_t b_format, uint32_t flags, const uint32_t *metadata, uint32_t selector)
 {
     const uint32_t each = flags & TW_WGMMA_HALF ? 2 : 4, whole = flags & (TW_WGMMA_INTEGERS | TW_WGMMA_BITS);
     const uint32_t bits = whole ? 8 : bits_of(a_format);
@@ -166,8 +177,13 @@ bool tw_wgmma(struct tw_context *context, const struct tw_warp *warp, uint32_t s
     struct matrix b = matrix_at(context, shared, b_descriptor, bits, flags & TW_WGMMA_ACROSS_B);
     const uint32_t a_flips = flags & TW_WGMMA_NEGATES_A ? signs(a.bits) : 0;
     const uint32_t b_flips = flags & TW_WGMMA_NEGATES_B ? signs(b.bits) : 0;
-    uint32_t sources[(A_REGISTERS + B_REGISTERS + 4) * TW_LANES] __attribute__((aligned(64)));
-    uint32_t *right = sources + A_REGISTERS * TW_LANES, *old = right + B_REGISTERS * TW_LANES;
+    const uint32_t of_b = metadata ? 2 * B_REGISTERS : B_REGISTERS;
+    uint32_t sources[(A_REGISTERS + 2 * B_REGISTERS + 6) * TW_LANES] __attribute__((aligned(64)));
+    uint32_t *right = sources + A_REGISTERS * TW_LANES, *old = right + of_b * TW_LANES;
+    if (metadata) {
+        __builtin_memcpy(old + each * TW_LANES, metadata, TW_LANES * 4);
+        old[(each + 1) * TW_LANES] = selector;
+    }
     for (uint32_t i = 0; i < A_REGISTERS; i++) {
         if (!held)
             fill(&a, sources + i * TW_LANES, warp->index % 4 * 16 + i % 2 * LINES, i / 2 * CHUNKS, a_flips);
@@ -176,13 +192,13 @@ bool tw_wgmma(struct tw_context *context, const struct tw_warp *warp, uint32_t s
     }
     for (uint32_t column = 0; column < columns; column += LINES) {
         uint32_t *d = results + column / LINES * each * TW_LANES;
-        for (uint32_t i = 0; i < B_REGISTERS; i++)
+        for (uint32_t i = 0; i < of_b; i++)
             fill(&b, right + i * TW_LANES, column, i * CHUNKS, b_flips);
         if (flags & TW_WGMMA_KEEPS)
             __builtin_memcpy(old, d, each * TW_LANES * 4);
         else
             __builtin_memset(old, 0, each * TW_LANES * 4);
-        multiply(context, d, sources, a_format, b_format, flags);
+        multiply(context, d, sources, a_format, b_format, flags, metadata != 0);
     }
     return blamed(context, warp, site, &a) || blamed(context, warp, site, &b);
 }

@@ -94,7 +94,7 @@ def event_site(emitter: Emitter, access: Access, kind: str = "") -> Site:
     """The site of an access; `kind` where it is neither a load nor a store."""
     item = access.op.instruction
     action = kind or ("store" if access.store else "load")
-    later = access.store and access.op.form.row.kind == "copy"
+    later = access.store and access.op.form.row.kind in ("copy", "counted")
     what = (access.space, action, access.total_bytes, later)
     return Site(EventKind.ACCESS, item.ptx_line, emitter.source_of(item), item.name, 1, *what)
 

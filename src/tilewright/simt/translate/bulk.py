@@ -45,7 +45,7 @@ def emit(emitter: Emitter, op: Op) -> None:
     size = emitter.read(op.sources[2], "u32")
     of_block = bool(form["op"]) or "shared::cta" in parts[4:5]
     origin = _side(emitter, op, 1, "shared" if of_block else "global", _ORIGIN)
-    _check(emitter, origin, scratch(emitter, _BYTES, size), limit(emitter, origin.access.space))
+    check(emitter, origin, scratch(emitter, _BYTES, size), limit(emitter, origin.access.space))
     if CLUSTER in parts[3:5] and emitter.launch.clustered:
         operands = op.sources[0], op.sources[3], op.sources[4:5]
         to_blocks(emitter, op, operands, functools.partial(_to_block, size, origin))
@@ -103,7 +103,7 @@ def _to_block(size: Value, origin: Side, emitter: Emitter, op: Op, target: Place
 def _copy(emitter: Emitter, op: Op, size: Value, origin: Side, target: Side, to: str) -> None:
     """Move the bytes; `to` is where the target's arena begins."""
     code, bytes_, masks = emitter.code, scratch(emitter, _BYTES, size), "ptr null"
-    _check(emitter, target, bytes_, limit(emitter, target.access.space))
+    check(emitter, target, bytes_, limit(emitter, target.access.space))
     if op.form.has("cp_mask"):
         masks = scratch(emitter, _MASKS, code.resize(emitter.read(op.sources[-1], "b16"), "i32", signed=False))
     if emitter.instruments:
@@ -154,11 +154,12 @@ def _side(emitter: Emitter, op: Op, source: int, space: str, number: int) -> Sid
     return Side(access, offsets, scratch(emitter, number, offsets), "atomic" if op.form["op"] and source == 0 else "")
 
 
-def _check(emitter: Emitter, side: Side, bytes_: str, bound: Value) -> None:
+def check(emitter: Emitter, side: Side, bytes_: str, bound: Value, unit: int = UNIT) -> None:
+    """Leave with a fault where a lane's bytes lie outside of an arena, or are no whole units."""
     start = GLOBAL_BASE if side.access.space == "global" else 0
     site = emitter.add_site(event_site(emitter, side.access))
     where = ("ptr %context", "ptr %warp", f"i32 {site}", emitter.mask)
-    or_fault(emitter, "tw_bulk_outside", *where, bound, f"i64 {start}", side.slot, bytes_)
+    or_fault(emitter, "tw_bulk_outside", *where, bound, f"i64 {start}", side.slot, bytes_, f"i32 {unit}")
 
 
 def each_part(emitter: Emitter, part: Callable[[Value, str], Value]) -> None:
@@ -187,20 +188,20 @@ def each_part(emitter: Emitter, part: Callable[[Value, str], Value]) -> None:
     emitter.mask = outer
 
 
-def tell_pieces(emitter: Emitter, size: Value, *sides: Side) -> None:
+def tell_pieces(emitter: Emitter, size: Value, *sides: Side, unit: int = UNIT) -> None:
     """Notify instruments of each lane's bytes, 512 at a time, as if each lane of the warp moved 16 of them."""
     code = emitter.code
 
     def part(lane: Value, done: str) -> Value:
         of_lane = code.cast("zext", code.lane(size, lane), "i64")
         before = code.op(f"load i64, ptr {done}", "i64")
-        at = code.add(code.splat(before), code.constants("i64", [UNIT * i for i in range(LANES)]))
+        at = code.add(code.splat(before), code.constants("i64", [unit * i for i in range(LANES)]))
         emitter.mask = code.mask_bits(code.icmp("ult", at, code.splat(of_lane)))
         for side in sides:
             start = GLOBAL_BASE if side.access.space == "global" else 0
             base = code.add(code.lane(side.offsets, lane), code.const("i64", start))
             notify(emitter, side.access, code.add(code.splat(base), at), side.action)
-        after = code.add(before, code.const("i64", UNIT * LANES))
+        after = code.add(before, code.const("i64", unit * LANES))
         code.put(after, done)
         return code.icmp("ult", after, of_lane)
 

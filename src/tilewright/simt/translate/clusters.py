@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tilewright.ptx import tree
 from tilewright.simt.translate.access import CLUSTER, Access, arena, base_offset, resolve, shared_start
@@ -12,7 +12,7 @@ from tilewright.simt.translate.bounds import fault_unless
 from tilewright.simt.translate.code import LANES, Value
 from tilewright.simt.translate.emitter import Emitter
 from tilewright.simt.translate.graph import Op
-from tilewright.simt.translate.state import RANK_SHIFT, SLOT, SLOT_BYTES
+from tilewright.simt.translate.state import RANK_SHIFT, SHARED_WINDOW, SLOT, SLOT_BYTES
 
 #: Where the rank lies in scratch memory, behind what copies keep there.
 _RANK = f"getelementptr i8, ptr %lanes.scratch, i64 {10 * 8 * LANES}"
@@ -35,13 +35,28 @@ class Place:
     offsets: Value
 
 
-def place_of(emitter: Emitter, op: Op, operand: tree.Operand, type_: str, *, store: bool) -> Place:
-    """An operand that is an address of shared::cluster."""
-    base, offset, space = resolve(emitter, op.instruction, operand, CLUSTER)
-    access = Access(op, CLUSTER, base, offset, 1, type_, store, fenced=True)
-    offsets = emitter.code.add(base_offset(emitter, access, base=False), emitter.code.const("i64", offset))
-    if space != CLUSTER:  # a variable of the block's own
-        offsets = emitter.code.add(offsets, shared_start(emitter))
+def place_of(
+    emitter: Emitter, op: Op, operand: tree.Operand, type_: str, *, store: bool, named: str = CLUSTER, count: int = 1,
+    own: bool = False,
+) -> Place:
+    """An operand that is an address of shared::cluster, or a generic one that lies there.
+
+    In a launch without clusters, and with `own` in any, its offset is that in the block's own shared memory.
+    """
+    code = emitter.code
+    base, offset, space = resolve(emitter, op.instruction, operand, named)
+    clustered = emitter.launch.clustered
+    access = Access(op, CLUSTER if clustered else "shared", base, offset, count, type_, store, fenced=True)
+    offsets = code.add(base_offset(emitter, access, base=False), code.const("i64", offset))
+    if space == "generic":
+        offsets = code.sub(offsets, code.const("i64", SHARED_WINDOW))
+    variable = isinstance(base, tree.Immediate)  # of the block's own
+    if clustered and own and not variable:
+        offsets = code.sub(offsets, shared_start(emitter))
+    elif clustered and not own and variable:
+        offsets = code.add(offsets, shared_start(emitter))
+    if own:
+        access = replace(access, space="shared")
     return Place(access, emitter.code.splat(offsets))
 
 

@@ -21,6 +21,7 @@ from tilewright.simt.translate import (
     matrix_moves,
     mbarriers,
     outline,
+    stores,
     tensor_copies,
     tensor_maps,
     warpgroups,
@@ -326,6 +327,14 @@ def _emit_bulk(emitter: Emitter, op: Op, guard: Value | None) -> None:
     bulk.emit(emitter, op)
 
 
+def _emit_counted(emitter: Emitter, op: Op, guard: Value | None) -> None:
+    stores.emit_counted(emitter, op)
+
+
+def _emit_fill(emitter: Emitter, op: Op, guard: Value | None) -> None:
+    stores.emit_fill(emitter, op)
+
+
 def _emit_bulk_group(emitter: Emitter, op: Op, guard: Value | None) -> None:
     """Copies have ended when they are issued; instruments are told when the program may know."""
     if not op.form.has("wait_group"):
@@ -448,6 +457,8 @@ _EMITTERS: dict[str, Callable[[Emitter, Op, Value | None], None]] = {
     "nothing": _emit_nothing,
     "mbarrier": _emit_mbarrier,
     "bulk": _emit_bulk,
+    "counted": _emit_counted,
+    "fill": _emit_fill,
     "cluster": _emit_cluster,
     "bulk_group": _emit_bulk_group,
     "await": _emit_await,

@@ -42,6 +42,13 @@ class Op:
         """The guard predicate, if any."""
         return self.instruction.guard
 
+    @property
+    def named(self) -> dict[str, tree.Operand]:
+        """The sources by the names that the row's syntax gives them."""
+        row = self.form.row
+        names = row.operand_names(len(self.instruction.operands))
+        return dict(zip(names[row.writes and not row.updates :], self.sources, strict=True))
+
 
 @dataclass(slots=True)
 class Block:

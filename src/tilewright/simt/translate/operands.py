@@ -150,7 +150,8 @@ class _Check:
             first, second = (_exactly(_bits(each)) for each in type_.split("|"))
             return _Rule(first.widths + second.widths, f"{first.text}, or {second.text}")
         converts = row.role is Role.CONVERT and not _EXACT_FORMATS.search(self.form.name)
-        if converts or (row.kind == "memory" and name in _MAY_BE_WIDER[row.access]):
+        plain = row.kind == "memory" and not self.form.has("async")
+        if converts or (plain and name in _MAY_BE_WIDER[row.access]):
             return _at_least(_bits(type_))
         return _exactly(_bits(type_))
 

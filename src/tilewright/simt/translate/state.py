@@ -98,6 +98,10 @@ TENSOR_MAP_RECORD: Final = _STRUCTS["tw_tensor_map"].dtype
 _DOES: Final = "keeps half negates_a negates_b across_a across_b integers bits saturates"
 WGMMA: Final = {name: _RECORDS.numbers[f"TW_WGMMA_{name.upper()}"] for name in _DOES.split()}
 
+#: What a product of a sparse matrix does likewise.
+_SPARSE: Final = "signed_a signed_b saturates half integers"
+SPARSE: Final = {name: _RECORDS.numbers[f"TW_SPARSE_{name.upper()}"] for name in _SPARSE.split()}
+
 CONTEXT: Final = _STRUCTS["tw_context"].offsets
 CONTEXT_BYTES: Final = _STRUCTS["tw_context"].bytes
 PRINT_RECORD_BYTES: Final = _STRUCTS["tw_print_record"].bytes

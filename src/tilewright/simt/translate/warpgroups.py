@@ -10,7 +10,7 @@ from typing import Any
 from tilewright.errors import PtxError
 from tilewright.ptx import tree
 from tilewright.ptx.printing import operand_text
-from tilewright.simt.isa.warpgroup import columns
+from tilewright.simt.isa.warpgroup import columns, is_sparse
 from tilewright.simt.translate.access import Access
 from tilewright.simt.translate.access_events import event_site, notify
 from tilewright.simt.translate.code import LANES, Value
@@ -21,12 +21,16 @@ from tilewright.simt.translate.state import WGMMA
 _REGISTER_BYTES = 4 * LANES
 #: Of the atoms that a matrix in shared memory is made of.
 _ATOM_LINES = 8
+_A_REGISTERS = 4
+#: Operands that are negated and turned by literals.
+_LITERALS = ("na", "nb", "t", "u")
 
 
 def emit_product(emitter: Emitter, op: Op) -> list[Value]:
     """D's registers. All lanes' count, whether they execute or not."""
     code = emitter.code
-    old, left, right, scale, *signs = op.sources
+    given = op.named
+    old, left, right = op.sources[:3]
     assert isinstance(old, tree.Vector)
     for index, item in enumerate(old.items):
         code.store(code.splat(emitter.read(item, "b32")), _place(emitter, index).text)
@@ -36,31 +40,41 @@ def emit_product(emitter: Emitter, op: Op) -> list[Value]:
         for index, item in enumerate(left.items, len(old.items)):
             code.store(code.splat(emitter.read(item, "b32")), _place(emitter, index).text)
     a = code.const("i64", 0) if isinstance(left, tree.Vector) else _descriptor(emitter, left)
-    keeps = emitter.first_lane(emitter.read(scale, "pred"))
+    metadata, selector = "null", 0
+    if is_sparse(op.form):
+        selector = _selector(emitter, op, given["selector"])
+        metadata = _place(emitter, len(old.items) + _A_REGISTERS).text
+        code.store(code.splat(emitter.read(given["e"], "b32")), metadata)
+    signs = [operand for name, operand in given.items() if name in _LITERALS]
+    keeps = emitter.first_lane(emitter.read(given["scale"], "pred"))
     flags = code.or_(code.cast("zext", keeps, "i32"), code.const("i32", _flags(emitter, op, signs, held == "null")))
     site = emitter.add_site(event_site(emitter, _access(op)))
     where = ("ptr %context", "ptr %warp", f"i32 {site}", "ptr %shared", _place(emitter, 0), f"ptr {held}")
     shape = (f"i32 {columns(op.form)}", *(f"i32 {x}" for x in op.form.row.emit(op.form)), flags)
     on = code.label("on")
     b = _descriptor(emitter, right)
-    failed = code.invoke("tw_wgmma", "i1", *where, a, b, *shape)
+    more = (f"ptr {metadata}", f"i32 {selector}")
+    failed = code.invoke("tw_wgmma", "i1", *where, a, b, *shape, *more)
     code.branch_if(Value(failed, "i1"), "fault", on, likely=False)
     code.place(on)
     if emitter.instruments:
         if held == "null":
             _tell(emitter, op, a, signs[2:3], 2 * _ATOM_LINES, of_warp=True)
-        _tell(emitter, op, b, signs[2:][-1:], columns(op.form), of_warp=False)
+        for step in range(1 + is_sparse(op.form)):
+            _tell(emitter, op, b, signs[2:][-1:], columns(op.form), of_warp=False, step=step)
     places = [_place(emitter, index) for index in range(len(old.items))]
     return [code.op(f"load <{LANES} x i32>, {place}, align 64", "i32", LANES) for place in places]
 
 
-def _tell(emitter: Emitter, op: Op, descriptor: Value, across: list[Any], lines: int, *, of_warp: bool) -> None:
-    """Notify instruments of the bytes of a matrix, 16 lines at a time, as if each lane read 16 of them."""
+def _tell(
+    emitter: Emitter, op: Op, descriptor: Value, across: list[Any], lines: int, *, of_warp: bool, step: int = 0
+) -> None:
+    """Notify instruments of 32 bytes along k of a matrix, 16 lines at a time, as if each lane read 16 of them."""
     code, outer = emitter.code, emitter.mask
     is_across = bool(across) and across[0].value == 1
     rest = 0x0000FFFF if is_across else 0x00FF00FF  # of units that eight lines take
     for line in range(0, lines, 2 * _ATOM_LINES):
-        shape = (f"i32 {_bits(op)}", f"i32 {int(is_across)}", f"i32 {line}", f"i32 {int(of_warp)}")
+        shape = tuple(f"i32 {number}" for number in (_bits(op), int(is_across), line, int(of_warp), step))
         code.invoke("tw_wgmma_units", "void", "ptr %context", "ptr %warp", descriptor, *shape, "ptr %addresses")
         offsets = code.op(f"load <{LANES} x i64>, ptr %addresses, align 64", "i64", LANES)
         if line + _ATOM_LINES == lines:
@@ -76,7 +90,18 @@ def _access(op: Op) -> Access:
 
 def _bits(op: Op) -> int:
     """Of an element in shared memory."""
-    return 256 // int(op.form["shape"].rpartition("k")[2])
+    return (256 << is_sparse(op.form)) // int(op.form["shape"].rpartition("k")[2])
+
+
+def _selector(emitter: Emitter, op: Op, operand: tree.Operand) -> int:
+    """Which lanes of four have the metadata: of two lanes the first or the second pair, of four always the same."""
+    most = 0 if _bits(op) == 8 else 1
+    if not isinstance(operand, tree.Immediate) or not 0 <= operand.value <= most:
+        rule = f"a literal from 0 to {most} that says which lanes have the metadata" if most else (
+            "the literal 0, for all lanes have metadata"
+        )  # fmt: skip
+        raise _refused(emitter, op, rule, f"got {operand_text(operand)}")
+    return int(operand.value)
 
 
 def _descriptor(emitter: Emitter, operand: tree.Operand) -> Value:
