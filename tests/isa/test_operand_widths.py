@@ -19,7 +19,7 @@ from tilewright.simt.isa import Form, Row
 from tilewright.simt.translate.graph import make_op
 
 #: Operands that are numbers in the program.
-CONSTANTS = {"immLut": "0x1f", "size": "128", "bytes": "16", "groups": "1", "selector": "0", "ord": "1"}
+CONSTANTS = {"immLut": "0x1f", "size": "128", "bytes": "16", "groups": "1", "selector": "0", "ord": "1", "initial": "0"}
 #: Their operands are labels, functions or literals; the editions asked do not have wgmma (`test_warpgroups.py` asks).
 WITHOUT_REGISTERS = {"bra", "brx", "call", "pmevent", "setmaxnreg", "wgmma"}
 #: Loads and stores have up to 700,000 forms a row, all others fewer than this.

@@ -19,9 +19,9 @@ SYNC = "barrier.cluster.arrive; barrier.cluster.wait;"
 
 
 def kernel(body: str, expected: int) -> Program:
-    """%r0 is the thread's number, %to and %there where its 16 bytes lie in the next block of the cluster, and its mbarrier.
+    """%r0 is the thread's number, %to where its 16 bytes lie in the next block of the cluster, %there that's mbarrier.
 
-    `own` and `bar` are the block's own; %any and %far are the first two as generic addresses; %out and %x are its words.
+    `own` and `bar` are the block's own; %any and %far are those two as generic addresses; %out and %x are its words.
     """
     return Program.from_ptx(f""".version 9.1
 .target sm_100a
@@ -124,7 +124,7 @@ def test_reductions(op: str, type_: str, counted: bool) -> None:
         body += f"red.async.relaxed.cluster.shared::cluster.{COUNTED}.{op}.{type_} [%to+8], {b}, [%there];" + WAIT
         found = run(body, bits // 8, x, cluster=2)[::-1]
     else:
-        body = f"and.b32 %r9, %r0, 31; mul.wide.u32 %l9, %r9, 16; sub.u64 %l9, %x, %l9;"
+        body = "and.b32 %r9, %r0, 31; mul.wide.u32 %l9, %r9, 16; sub.u64 %l9, %x, %l9;"
         body += f"red.async.release.gpu.global.{op}.{type_} [%l9+8], {b};"
         found = x.copy()
         launch(kernel(body, 0), 2, THREADS, (np.zeros(x.size, np.uint32), found.reshape(-1)))
@@ -244,5 +244,5 @@ def test_what_is_read_before_its_mbarrier_was_waited_for() -> None:
     combine = f"red.async.relaxed.cluster.shared::cluster.{COUNTED}.add.u32 [%to], %r5, [%there];"
     read = "ld.shared.u32 %r9, [%r4]; st.global.u32 [%out], %r9;"
     assert found(store + WAIT + read) == []
-    assert found(store + read + WAIT) == ["TW405"]
+    assert found(store + read + WAIT) == ["TW306"]
     assert found(combine + WAIT + read) == []

@@ -15,7 +15,7 @@ import pytest
 import vendor
 from test_matrix_floats import matrices
 from test_matrix_sparse import chosen, indices
-from test_warpgroups import B_START, BITS, FORMS, MODES, SHARED_BYTES, gathered, places, put, run, spread, text
+from test_warpgroups import B_START, BITS, FORMS, MODES, SHARED_BYTES, gathered, put, run, spread, text
 
 from tilewright.errors import PtxError
 

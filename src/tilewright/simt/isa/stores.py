@@ -1,7 +1,7 @@
 """Stores whose bytes an mbarrier counts, and shared memory filled with zeros (PTX ISA 9.7.9.12, 9.7.9.13, 9.7.13.7).
 
-The machine stores when an instruction is issued, and tells the mbarrier at once: a program that waits as it must sees no
-difference.
+The machine stores when an instruction is issued, and tells the mbarrier at once: a program that waits as it must sees
+no difference.
 """
 
 from __future__ import annotations
@@ -13,9 +13,7 @@ from tilewright.simt.isa.table import Table
 rows = Table()
 
 _COUNTED = "mbarrier::complete_tx::bytes"
-_counted = functools.partial(
-    rows.placed, kind="counted", cost="memory", fixed=1, note="stored at once"
-)
+_counted = functools.partial(rows.placed, kind="counted", cost="memory", fixed=1, note="stored at once")
 _counted(
     f"st.async{{.weak}}{{.ss}}.{_COUNTED}{{.vec}}.type [a], b, [m];",
     f"st.async.scope{{.ss}}.{_COUNTED}{{.vec}}.type [a], b, [m];",
@@ -26,7 +24,10 @@ _counted(
     type="b32 b64 u32 u64 s32 s64 f32 f64",
 )
 _reduces = functools.partial(
-    _counted, f"red.async.relaxed.cluster{{.ss}}.{_COUNTED}.op.type [a], b, [m];", section="9.7.13.7", ss="shared::cluster"
+    _counted,
+    f"red.async.relaxed.cluster{{.ss}}.{_COUNTED}.op.type [a], b, [m];",
+    section="9.7.13.7",
+    ss="shared::cluster",
 )
 _reduces(op="inc dec", type="u32")
 _reduces(op="min max", type="u32 s32")

@@ -1,8 +1,8 @@
 """Products of matrices by a warpgroup, four warps of 16 rows each, whose operands lie in shared memory.
 
 Source: PTX ISA, section 9.7.15 (wgmma). A meaning of kind `warpgroup` gives the format of A's elements, and of B's. The
-machine multiplies when an instruction is issued: what waits for it afterwards has nothing left to wait for. Of a sparse A
-`e` has the metadata, which say which elements are there.
+machine multiplies when an instruction is issued: what waits for it afterwards has nothing left to wait for. Of a sparse
+A `e` has the metadata, which say which elements are there.
 """
 
 from __future__ import annotations
@@ -65,22 +65,20 @@ _product = functools.partial(
 )  # fmt: skip
 
 #: Products of a sparse A take twice the length at once, and metadata of which elements are there.
-for _section, _sparse, _more, _twice in ("9.7.15.5.2", "", "", 1), ("9.7.15.6.4", ".sp", ", e, selector", 2):
+for _section, _sparse, _more, _twice in ("9.7.15.5.2", "", "", 1), ("9.7.15.6.3", ".sp", ", e, selector", 2):
     _name = f"wgmma.mma_async{_sparse}.sync.aligned.shape"
     _whole = f"d, a, b{_more}, scale"
     _plain = f"{_whole}, na, nb"
-    for _syntax, _where in (
-        (f"{_name}.dtype.f16.f16 {_plain}, t{{, u}};", {"shape": _shapes(16 * _twice), "dtype": "f16 f32"}),
-        (f"{_name}.f32.bf16.bf16 {_plain}, t{{, u}};", {"shape": _shapes(16 * _twice)}),
-        (f"{_name}.f32.tf32.tf32 {_plain};", {"shape": _shapes(8 * _twice)}),
-        (
-            f"{_name}.dtype.atype.btype {_plain};",
-            {"shape": _shapes(32 * _twice), "dtype": "f16 f32", "atype": "e4m3 e5m2", "btype": "e4m3 e5m2"},
-        ),
-    ):
-        _product(_syntax, section=_section, **_where)(formats)
-    _product(
-        f"{_name}{{.satfinite}}.s32.atype.btype {_whole};", section=_section,
+    _of = functools.partial(_product, section=_section)
+    _of(f"{_name}.dtype.f16.f16 {_plain}, t{{, u}};", shape=_shapes(16 * _twice), dtype="f16 f32")(formats)
+    _of(f"{_name}.f32.bf16.bf16 {_plain}, t{{, u}};", shape=_shapes(16 * _twice))(formats)
+    _of(f"{_name}.f32.tf32.tf32 {_plain};", shape=_shapes(8 * _twice))(formats)
+    _of(
+        f"{_name}.dtype.atype.btype {_plain};", shape=_shapes(32 * _twice),
+        dtype="f16 f32", atype="e4m3 e5m2", btype="e4m3 e5m2",
+    )(formats)  # fmt: skip
+    _of(
+        f"{_name}{{.satfinite}}.s32.atype.btype {_whole};",
         shape=_shapes(32 * _twice, _FEWER), atype="s8 u8", btype="s8 u8",
     )(integers)  # fmt: skip
 _product(

@@ -12,7 +12,7 @@ from tilewright.simt.translate import state
 
 #: What a fault's fields are in the texts: `got` and `other`, numbers, and `object`, the mbarrier in words.
 RULES: Final = {
-    state.BULK_BYTES: "the bytes of a bulk copy must be a multiple of {other} (got {got:,}); copy the rest by other means",
+    state.BULK_BYTES: "bytes moved in bulk must be a multiple of {other} (got {got:,}); move the rest by other means",
     state.MBARRIER_COUNT: f"the count of arrivals must be 1 to {state.MBARRIER_MOST:,} (got {{got:,}})",
     state.MBARRIER_SURPLUS: (
         "no more may arrive at {object} than its phase still waits for (got {got:,} of {other:,}); initialise it "

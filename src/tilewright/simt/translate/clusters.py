@@ -36,7 +36,14 @@ class Place:
 
 
 def place_of(
-    emitter: Emitter, op: Op, operand: tree.Operand, type_: str, *, store: bool, named: str = CLUSTER, count: int = 1,
+    emitter: Emitter,
+    op: Op,
+    operand: tree.Operand,
+    type_: str,
+    *,
+    store: bool,
+    named: str = CLUSTER,
+    count: int = 1,
     own: bool = False,
 ) -> Place:
     """An operand that is an address of shared::cluster, or a generic one that lies there.

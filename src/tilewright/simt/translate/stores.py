@@ -15,7 +15,7 @@ from tilewright.simt.translate.access_events import notify
 from tilewright.simt.translate.bounds import fault_unless, within
 from tilewright.simt.translate.bulk import Side, check, tell, tell_pieces
 from tilewright.simt.translate.clusters import Place, There, at_each, place_of, ranks_of
-from tilewright.simt.translate.code import LANES, Value, element_type
+from tilewright.simt.translate.code import LANES, Value
 from tilewright.simt.translate.emitter import Emitter
 from tilewright.simt.translate.gathers import scatter
 from tilewright.simt.translate.graph import Op
@@ -47,9 +47,7 @@ def emit_counted(emitter: Emitter, op: Op) -> None:
         there(There(emitter.code.const("i64", 0), "ptr %shared"))
 
 
-def _store(
-    emitter: Emitter, op: Op, target: Place, counter: Place, values: Sequence[Value], block: There
-) -> None:
+def _store(emitter: Emitter, op: Op, target: Place, counter: Place, values: Sequence[Value], block: There) -> None:
     """The same, in one block."""
     code, access = emitter.code, target.access
     relative = code.sub(target.offsets, code.splat(block.start))
