@@ -29,7 +29,8 @@ _MODULE, _CODE = "-m", "-c"
 Script = Annotated[
     str | None,
     typer.Argument(
-        metavar="SCRIPT", help="Python program: a file, a folder or archive with __main__.py, or - (stdin)."
+        metavar="SCRIPT",
+        help="Python program: a file, a folder or archive with __main__.py, - (stdin); or CUDA: a .cu file, a binary.",
     ),
 ]
 Arguments = Annotated[list[str] | None, typer.Argument(metavar="ARGS", help="Its arguments, whatever they are.")]

@@ -23,11 +23,9 @@ def run(
     """
     what = program.chosen(script, arguments, module, code, gpu=gpu, seed=seed, limit=limit)
 
-    from tilewright.drivers.script import run_program
-    from tilewright.drivers.session import in_children, simulated_gpu
+    from tilewright.drivers.following import follow
 
-    with in_children(what.gpu, what.seed, what.limits), simulated_gpu(what.gpu, seed=what.seed, limits=what.limits):
-        ended = run_program(what.program, what.argv)
-        ended.report()
+    ended = follow(what.program, what.argv, None, what.gpu, seed=what.seed, limits=what.limits)
+    ended.report()
     program.point_out_options(ctx, what, ended)
     raise typer.Exit(ended.status)

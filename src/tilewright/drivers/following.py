@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from tilewright.drivers.cuda_programs.following import run_followed
 from tilewright.drivers.script import Ended, run_program
 from tilewright.drivers.session import in_children, simulated_gpu
 from tilewright.drivers.target import Target
@@ -18,7 +19,7 @@ from tilewright.simt.run.limits import Limits
 def follow(
     target: Target,
     argv: Sequence[str],
-    observer: Observer,
+    observer: Observer | None,
     gpu: str,
     *,
     seed: int | None = None,
@@ -27,13 +28,18 @@ def follow(
 ) -> Ended:
     """Run a program on a simulated GPU; the processes that it starts have one too, but are not followed.
 
-    `observer` hears of all that the program does on its GPU. `quiet` sends what it prints to standard error.
-    Returns and raises what :func:`~tilewright.drivers.script.run_program` does.
+    `observer` hears of all that the program does on its GPU, if there is one. `quiet` sends what it prints to standard
+    error.
+    Returns and raises what :func:`~tilewright.drivers.script.run_program` does, or of a CUDA program
+    :func:`~tilewright.drivers.cuda_programs.following.run_followed`.
     """
+    if target.is_cuda:
+        with _output_as_errors() if quiet else contextlib.nullcontext():
+            return run_followed(target.text, argv, gpu, (observer,) if observer else (), seed=seed, limits=limits)
     with in_children(gpu, seed, limits) as others:
         with (
             _output_as_errors() if quiet else contextlib.nullcontext(),
-            simulated_gpu(gpu, observers=(observer, others), seed=seed, limits=limits),
+            simulated_gpu(gpu, observers=(observer, others) if observer else (), seed=seed, limits=limits),
         ):
             ended = run_program(target, argv)
         return replace(ended, children_launched=others.any)

@@ -61,8 +61,8 @@ class DeviceAddresses:
     Each is used once, so that what outlives its GPU is not taken for something of the next.
     """
 
-    def __init__(self) -> None:
-        self.addresses = Addresses(_arena(), once=True)
+    def __init__(self, arena: Arena | None = None) -> None:
+        self.addresses = Addresses(arena or _arena(), once=True)
         self.handles = itertools.count(_FIRST_HANDLE, 0x10)
 
     def memory(self, size_bytes: int) -> Memory:
@@ -72,10 +72,18 @@ class DeviceAddresses:
 
 def _arena() -> Arena:
     """As large a one as the host gives, at the device's own addresses."""
+    return largest(lambda size: Arena(size, GLOBAL_BASE))
+
+
+def largest(made: Callable[[int], Arena]) -> Arena:
+    """As large an arena as the host gives.
+
+    Raises LaunchError: it gives none.
+    """
     size = ARENA_BYTES
     while True:
         try:
-            return Arena(size, GLOBAL_BASE)
+            return made(size)
         except LaunchError:
             if size <= ARENA_LEAST_BYTES:
                 raise
@@ -118,6 +126,8 @@ class SimulatedGpu:
     ----------
     name, observers, seed, limits
         As :func:`tilewright.simulated_gpu` takes them.
+    addresses : DeviceAddresses, optional
+        Where its memory lies; by default where that of all simulated GPUs of this process does.
 
     Attributes
     ----------
@@ -141,13 +151,15 @@ class SimulatedGpu:
         observers: Sequence[Observer] = (),
         seed: int | None = None,
         limits: Limits | None = None,
+        addresses: DeviceAddresses | None = None,
     ) -> None:
         self.record = machine.gpu(name)
+        self.addresses = addresses or device_addresses()
         self.observers: tuple[Observer, ...] = ()
         self.started_by: object = None
         self.seed = seed
         self.limits = limits
-        self.memory = device_addresses().memory(self.record.memory_gb * 10**9)
+        self.memory = self.addresses.memory(self.record.memory_gb * 10**9)
         self._observed_by(tuple(observers))
         self.lock = threading.RLock()
         self.launches = 0
@@ -194,7 +206,7 @@ class SimulatedGpu:
 
     def new_handle(self) -> int:
         """A number that no other stream, event or library of this process has."""
-        return next(device_addresses().handles)
+        return next(self.addresses.handles)
 
     @property
     def findings(self) -> Findings:
@@ -330,7 +342,7 @@ class SimulatedGpu:
 
     def refuse_ended(self, address: int) -> None:
         """Refuse memory that was given, but not to this GPU, or before it was reset."""
-        given = 0 <= address - GLOBAL_BASE < device_addresses().addresses.end
+        given = 0 <= address - GLOBAL_BASE < self.addresses.addresses.end
         if given and self.memory.extent(address) is None and not self.memory.has_given(address):
             raise EndedError(f"memory at address {address:#x}")
 

@@ -72,10 +72,25 @@ class LaunchConfig:
 
 
 class Launcher:
-    """Launches kernels on one simulated GPU."""
+    """Launches kernels on one simulated GPU.
 
-    def __init__(self, gpu: SimulatedGpu) -> None:
+    A launch that is refused, or fails, raises what `refused` makes of a code and words, and `failed` of the machine's
+    error; `show` gets what kernels print; `line` gives the line of the program that launches.
+    """
+
+    def __init__(
+        self,
+        gpu: SimulatedGpu,
+        refused: Callable[[str, str], Exception] | None = None,
+        failed: Callable[[TilewrightError], Exception] | None = None,
+        show: Callable[[str], None] | None = None,
+        line: Callable[[], str] = source_line,
+    ) -> None:
         self.gpu = gpu
+        self._refusal = refused or driver_error
+        self._failure = failed or kernel_error
+        self._show = show or _print
+        self._line = line
         self._noted = threading.local()
 
     def note(self, facts: Callable[[Sequence[bytes]], Iterable[ArgumentFact]]) -> None:
@@ -103,9 +118,9 @@ class Launcher:
                 for fact in facts:
                     gpu.refuse_ended(fact.address)
             except DriverError as error:
-                raise driver_error(error.code, f"{error} ({program.name}, grid {grid}, block {block})") from None
+                raise self._refusal(error.code, f"{error} ({program.name}, grid {grid}, block {block})") from None
             about = Launch(
-                program.name, program, grid, block, int(config.shmem_size or 0), facts, source_line(), gpu.launches,
+                program.name, program, grid, block, int(config.shmem_size or 0), facts, self._line(), gpu.launches,
                 _is_cooperative(config), gpu.record, gpu.limits or Limits(), gpu.seed, cluster=cluster,
             )  # fmt: skip
             gpu.launches += 1
@@ -122,7 +137,7 @@ class Launcher:
                     gpu.free(workspace)
             gpu.outstanding.queued(handle, self._task(about, run, workspace))
         if run.printed:
-            print(run.printed, end="", flush=True)
+            self._show(run.printed)
 
     def _observed(self, library: Library, about: Launch, values: Sequence[bytes], workspace: int) -> Run:
         """Run a kernel; the host's view of memory is in step before and after."""
@@ -135,8 +150,8 @@ class Launcher:
                 return observed(about, values, gpu.memory, library.base, gpu.observers, workspace)
         except TilewrightError as error:
             if isinstance(error, KernelError) and error.printed:
-                print(error.printed, end="", flush=True)
-            raise kernel_error(error) from None
+                self._show(error.printed)
+            raise self._failure(error) from None
 
     def _task(self, about: Launch, run: Run, workspace: int) -> Task | None:
         """What a launch uses of memory that is the host's too; None where nothing, or where nobody asks."""
@@ -155,7 +170,7 @@ class Launcher:
         for observer in self.gpu.observers:
             observer.launching(about)
         ended(about, self.gpu.observers, None, LaunchError(f"{about.name}: {error}"))
-        return driver_error(error.code, f"{error} ({about.name}, grid {about.grid}, block {about.block})")
+        return self._refusal(error.code, f"{error} ({about.name}, grid {about.grid}, block {about.block})")
 
     def _check(self, about: Launch, library: Library, entry: str) -> None:
         """Refuse what a driver refuses."""
@@ -217,6 +232,8 @@ def packed(parameters: Sequence[Parameter], arguments: Sequence[Any]) -> tuple[b
 
 def _bytes(argument: Any) -> bytes:
     """An argument's bytes, by the types that `cuda.core.launch` takes."""
+    if isinstance(argument, bytes):
+        return argument
     if isinstance(argument, bool):
         return bytes([argument])
     if isinstance(argument, int):
@@ -311,9 +328,18 @@ def driver_error(code: str, message: str) -> Exception:
     return error
 
 
+def _print(text: str) -> None:
+    print(text, end="", flush=True)
+
+
+def code_of(error: TilewrightError) -> str:
+    """What a driver would report of an error of the machine's."""
+    return next((code for kind, code in _CODES if isinstance(error, kind)), "CUDA_ERROR_UNKNOWN")
+
+
 def kernel_error(error: TilewrightError) -> Exception:
     """The program's error of a launch that the machine refused or ended."""
-    code = next((code for kind, code in _CODES if isinstance(error, kind)), "CUDA_ERROR_UNKNOWN")
+    code = code_of(error)
     made: Exception = _error_class()(code, f"{code}: {error}", error)
     return made
 

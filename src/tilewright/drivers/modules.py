@@ -7,30 +7,39 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from tilewright.drivers.contexts import binding
-from tilewright.drivers.current import current_gpu
 from tilewright.drivers.gpu import DriverError, SimulatedGpu
 from tilewright.machine.gpu import WARP_LANES
 from tilewright.programs.arguments import c_arguments
 from tilewright.programs.assembler import Resources
 from tilewright.programs.listing import parsed, read_entry, target
-from tilewright.programs.mangling import nested_name
+from tilewright.programs.mangling import spoken_name
 from tilewright.programs.program import Program
 from tilewright.programs.residency import active_blocks
 from tilewright.ptx import tree
 from tilewright.simt.run.variables import place_all
 from tilewright.simt.translate.layout import lay_out
 
-if TYPE_CHECKING:
-    from tilewright.drivers.linking import ObjectCode
+
+class DeviceCode(Protocol):
+    """Device code that can be loaded: what compilers and linkers made, or what a program holds."""
+
+    ptx: str  #: What the machine runs; empty where that is not known.
+    name: str
+    code_type: str
+
+    @property
+    def library(self) -> Library:
+        """The code as it is on its GPU."""
 
 
 class Library:
     """A module in a simulated GPU's memory."""
 
-    def __init__(self, gpu: SimulatedGpu, handle: int, code: ObjectCode) -> None:
+    def __init__(self, gpu: SimulatedGpu, handle: int, code: DeviceCode) -> None:
+        self.gpu = gpu
         self.handle = handle
         self.code = code
         self.module = parsed(code.ptx)
@@ -39,7 +48,7 @@ class Library:
         self.base = place_all(self.module, gpu.memory, lambda size: gpu.allocate(size, host_visible=True))
 
     @classmethod
-    def of(cls, gpu: SimulatedGpu, code: ObjectCode) -> Library:
+    def of(cls, gpu: SimulatedGpu, code: DeviceCode) -> Library:
         """Device code as it is loaded on a GPU; loads it where it is not yet."""
         if not code.ptx:
             from tilewright.drivers.linking import machine_code
@@ -65,7 +74,7 @@ class Library:
                 raise CUDAError(f"CUDA_ERROR_NOT_FOUND: the module has no kernel {name!r}")
             found = read_entry(self.module, name)
             self._programs[name] = Program(
-                nested_name(name) or name, self.code.ptx, name, target(self.module), found.parameters,
+                spoken_name(name), self.code.ptx, name, target(self.module), found.parameters,
                 found.shared_bytes, c_arguments(found.parameters), "c",
             )  # fmt: skip
         return self._programs[name]
@@ -83,7 +92,7 @@ class Library:
 class Kernel:
     """A kernel of device code; it can be launched on whichever simulated GPU is in place."""
 
-    code: ObjectCode
+    code: DeviceCode
     name: str
 
     @property
@@ -138,7 +147,7 @@ class KernelAttributes:
     @property
     def max_threads_per_block(self) -> int:
         """Most threads that a block may have: by its launch bounds, and by its registers."""
-        record = current_gpu().record
+        record = self._kernel.code.library.gpu.record
         directives = self._kernel.code.library.module.functions[self._kernel.name].directives
         bounds = directives.get(".maxntid") or directives.get(".reqntid")
         most = min(math.prod(bounds or (record.launch.threads_per_block,)), record.launch.threads_per_block)

@@ -41,6 +41,13 @@ class Target:
         return {"script": self.text, "module": "-m", "code": "-c"}[self.kind]
 
     @property
+    def is_cuda(self) -> bool:
+        """Whether it is a CUDA program: C++ source, or a binary."""
+        from tilewright.drivers.cuda_programs.following import is_cuda
+
+        return self.kind == "script" and self.text != _STDIN and is_cuda(self.text)
+
+    @property
     def source(self) -> str | None:
         """The text of the program itself; None where it is spread over files, or cannot be read again."""
         if self.kind == "code":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -34,9 +35,23 @@ def reserved_at(address: int, size_bytes: int) -> Any:
     return (ctypes.c_char * size_bytes).from_address(address)
 
 
-def zero(address: int, size_bytes: int) -> None:
-    """Make whole pages zero by giving them back to the host."""
-    if _libc().madvise(address, size_bytes, mmap.MADV_DONTNEED):
+def reserved_for_sharing(size_bytes: int) -> tuple[mmap.mmap, int]:
+    """Zeros that other processes may map too, and their descriptor; they have no name, so none outlives its processes.
+
+    Raises OSError: the host has no such memory.
+    """
+    descriptor = os.memfd_create("tilewright", os.MFD_CLOEXEC)
+    try:
+        os.ftruncate(descriptor, size_bytes)
+        return mmap.mmap(descriptor, size_bytes, flags=mmap.MAP_SHARED | _NORESERVE), descriptor
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def zero(address: int, size_bytes: int, *, shared: bool = False) -> None:
+    """Make whole pages zero by giving them back to the host; of shared ones, those of all who map them."""
+    if _libc().madvise(address, size_bytes, mmap.MADV_REMOVE if shared else mmap.MADV_DONTNEED):
         ctypes.memset(address, 0, size_bytes)
 
 

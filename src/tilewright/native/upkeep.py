@@ -18,9 +18,10 @@ from pathlib import Path
 
 from tilewright.native import private
 
-#: Folders of the cache: the simulated GPU's kernels, the CPU engine's, and what the assembler says of kernels.
+#: Folders of the cache: the simulated GPU's kernels, the CPU engine's, what the assembler says of kernels, and the
+#: library that CUDA programs run with.
 #: PoCL has one too, whose files it names and counts itself.
-TRANSLATIONS, CPU, RESOURCES, POCL = private.ROOMS
+TRANSLATIONS, CPU, RESOURCES, POCL, PROGRAMS = private.ROOMS
 #: How full the cache is left, so that not every entry removes another.
 _LEAVE = 0.9
 #: A use is noted on disk when the last note is older: reading an entry writes nothing as a rule.
@@ -69,7 +70,7 @@ def contents(root: Path | None, removed_bytes: int = 0) -> Contents:
 
 def entries(root: Path) -> list[Entry]:
     """Everything that the cache of a root folder holds; nothing where there is none that is the user's alone."""
-    return [entry for name in (TRANSLATIONS, CPU, RESOURCES) for entry in _scan(root, name)]
+    return [entry for name in (TRANSLATIONS, CPU, RESOURCES, PROGRAMS) for entry in _scan(root, name)]
 
 
 def note_use(path: Path) -> None:

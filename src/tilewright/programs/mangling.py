@@ -78,6 +78,26 @@ def nested_name(symbol: str) -> str:
     return name
 
 
+def spoken_name(symbol: str) -> str:
+    """What the source calls a function: the last part of its name, with a template's arguments where they are read.
+
+    >>> [spoken_name(name) for name in ("_Z9vectorAddPKfS0_Pfi", "_Z6reduceIfLi256EEvPT_", "_ZN3cub4scanEv", "saxpy")]
+    ['vectorAdd', 'reduce<float, 256>', 'scan', 'saxpy']
+    """
+    if not symbol.startswith("_Z") or symbol.startswith(_NESTED):
+        return nested_name(symbol) or symbol
+    reader, name = _Reader(symbol[2:]), ""
+    try:
+        reader.take("L")
+        name = reader.identifier()
+        if not reader.rest.startswith("I"):
+            return name
+        reader.seen.append(CType(name))
+        return f"{name}<{', '.join(type_.name for type_ in reader.template_arguments())}>"
+    except (_UnreadError, IndexError):
+        return name or symbol
+
+
 def mangled(name: str) -> str:
     """The symbol of a variable: one of a namespace is mangled, `space::name`.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+import os
 import threading
 from collections.abc import Iterable
 from typing import Any
@@ -20,16 +21,22 @@ class Arena:
     """A zeroed stretch of host memory with slack on both sides.
 
     `at` is the host address that the first byte shall have, a multiple of the page size; such an arena is never given
-    back. `address` is that of the first byte after the leading slack.
+    back. `address` is that of the first byte after the leading slack. One that is `shared` has a descriptor, by which
+    other processes map it, slack included.
 
     Raises LaunchError: the host has no such stretch of addresses.
     """
 
-    def __init__(self, size_bytes: int, at: int | None = None) -> None:
+    def __init__(self, size_bytes: int, at: int | None = None, *, shared: bool = False) -> None:
         self.size_bytes = size_bytes
+        self.descriptor: int | None = None
         total = -(-(size_bytes + 2 * SLACK_BYTES) // mmap.PAGESIZE) * mmap.PAGESIZE
         try:
-            self._map: Any = pages.reserved(total) if at is None else pages.reserved_at(at - SLACK_BYTES, total)
+            if shared:
+                self._map: Any
+                self._map, self.descriptor = pages.reserved_for_sharing(total)
+            else:
+                self._map = pages.reserved(total) if at is None else pages.reserved_at(at - SLACK_BYTES, total)
         except OSError as error:
             raise LaunchError(
                 f"the host must have {total:,} bytes of address space for simulated memory ({error}); "
@@ -37,6 +44,11 @@ class Arena:
             ) from error
         self._anchor = ctypes.c_char.from_buffer(self._map)
         self.address = ctypes.addressof(self._anchor) + SLACK_BYTES
+
+    def close(self) -> None:
+        """Give up the descriptor of a shared one; processes that map it keep it."""
+        if self.descriptor is not None:
+            os.close(self.descriptor)
 
     def clear(self, offset: int, count: int) -> None:
         """Make bytes zero again; whole pages are given back to the host instead of written."""
@@ -46,7 +58,7 @@ class Arena:
             ctypes.memset(start, 0, count)
             return
         ctypes.memset(start, 0, first - start)
-        pages.zero(first, last - first)
+        pages.zero(first, last - first, shared=self.descriptor is not None)
         ctypes.memset(last, 0, end - last)
 
     def bytes_at(self, offset: int, count: int) -> npt.NDArray[np.uint8]:

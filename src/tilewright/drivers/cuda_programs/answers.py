@@ -1,0 +1,68 @@
+"""All calls that the simulated GPU answers, and how an answer becomes the result that the program gets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+
+from tilewright.drivers.contexts import PRIMARY
+from tilewright.drivers.cuda_programs import errors
+from tilewright.drivers.cuda_programs.calls import devices, launches, memory, streams
+from tilewright.drivers.cuda_programs.headers import Function
+from tilewright.drivers.cuda_programs.protocol import Caller
+from tilewright.drivers.gpu import DriverError
+
+#: Every function that is answered, by name.
+CALLS: Mapping[str, Callable[..., int | None]] = MappingProxyType(
+    {
+        name: function
+        for subject in (devices, launches, memory, streams)
+        for name, function in vars(subject).items()
+        if name.removeprefix("__").startswith("cu") and getattr(function, "__module__", "") == subject.__name__
+    }
+)
+#: Calls that a broken context answers all the same.
+_ALWAYS = frozenset("cudaGetLastError cudaPeekAtLastError cudaDeviceReset".split())
+_RESULTS = ("cudaError_t", "CUresult")
+
+
+class Answers:
+    """Answers calls by the numbers that the library's functions have."""
+
+    def __init__(self, functions: Sequence[Function]) -> None:
+        self._functions = functions
+
+    def __call__(self, caller: Caller, number: int, words: bytes) -> int:
+        """The result of a call."""
+        function = self._functions[number]
+        with caller.gpu.call():
+            if not caller.gpu.contexts:
+                caller.gpu.contexts.append(PRIMARY)
+            if function.returns not in _RESULTS:
+                return self._plain(caller, function, words)
+            return self._result(caller, function, words)
+
+    def _plain(self, caller: Caller, function: Function, words: bytes) -> int:
+        """What the compiler's own calls give, which know no errors."""
+        try:
+            return CALLS[function.name](caller, *function.arguments(words)) or 0
+        except DriverError as error:
+            caller.runtime.failed(error)
+            return 0
+
+    def _result(self, caller: Caller, function: Function, words: bytes) -> int:
+        runtime, name = caller.runtime, function.name
+        if runtime.broken and name not in _ALWAYS:
+            return self._kept(caller, name, errors.number(runtime.broken))
+        try:
+            given = CALLS[name](caller, *function.arguments(words))
+        except DriverError as error:
+            runtime.failed(error)
+            return self._kept(caller, name, errors.number(error.code))
+        return given or 0
+
+    def _kept(self, caller: Caller, name: str, code: int) -> int:
+        """Remember an error of the runtime's for `cudaGetLastError`."""
+        if name.startswith("cuda") and code != errors.number("CUDA_ERROR_NOT_READY"):
+            caller.last_error = code
+        return code

@@ -1,0 +1,70 @@
+"""Programs that were built before: what their file says of the CUDA in them.
+
+Source: System V ABI, "Object Files" (ELF); names of sections by the vendor's `fatbinary_section.h`.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from pathlib import Path
+
+from tilewright.drivers.cuda_programs import fatbin
+from tilewright.drivers.target import NoProgramError
+from tilewright.errors import CompileError
+
+_MAGIC = b"\x7fELF"
+_HEADER = struct.Struct("<16s2HI3QI6H")
+_SECTION = struct.Struct("<2I4Q2I2Q")
+_SYMBOLS = 2
+_FATBIN = ".nv_fatbin"
+
+
+def is_binary(path: Path) -> bool:
+    """Whether a file is a program of machine code, which the system can run."""
+    try:
+        with path.open("rb") as file:
+            return file.read(4) == _MAGIC
+    except OSError:
+        return False
+
+
+def check(path: Path) -> None:
+    """Refuse a program that cannot run on a simulated GPU.
+
+    Raises NoProgramError: it has machine code for GPUs alone, or a runtime of its own that nothing can stand for.
+    """
+    data = path.read_bytes()
+    sections = _sections(data)
+    if _FATBIN not in sections:
+        return  # it may load its kernels, or have them in libraries
+    start, size = sections[_FATBIN][1:]
+    try:
+        images = list(fatbin.images(data[start : start + size]))
+    except CompileError as error:
+        raise NoProgramError(f"{path}: {error}") from None
+    if images and not any(image.is_ptx for image in images):
+        kinds = ", ".join(sorted({f"sm_{image.architecture}" for image in images}))
+        raise NoProgramError(
+            f"{path} must hold PTX, which the simulated GPU runs (got machine code alone: {kinds}); build it with "
+            "nvcc -arch=compute_90, or give `tilewright run` its .cu file"
+        )
+    static = b"libcudart.so" not in data
+    if static and not any(kind == _SYMBOLS for kind, _, _ in sections.values()):
+        raise NoProgramError(
+            f"{path} must let the CUDA runtime be replaced (got one linked in, without a symbol table); build it with "
+            "nvcc -cudart shared, or without strip and -s"
+        )
+
+
+def _sections(data: bytes) -> Mapping[str, tuple[int, int, int]]:
+    """Of each section by name its type, place and bytes."""
+    head = _HEADER.unpack_from(data)
+    offset, size, count, names = head[6], head[11], head[12], head[13]
+    found = [_SECTION.unpack_from(data, offset + at * size) for at in range(count)]
+    if not found:
+        return {}
+    table = found[names][4]
+    return {
+        data[table + one[0] : data.index(b"\0", table + one[0])].decode(): (one[1], one[4], one[5]) for one in found
+    }

@@ -1,0 +1,282 @@
+"""Calls about the device, errors, versions and what a kernel needs.
+
+Source: CUDA Runtime API, "Device Management", "Error Handling", "Execution Control", "Occupancy".
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright.drivers import contexts, modules
+from tilewright.drivers.contexts import ATTRIBUTES
+from tilewright.drivers.cuda_programs import headers
+from tilewright.drivers.cuda_programs.errors import number
+from tilewright.drivers.cuda_programs.protocol import Caller
+from tilewright.drivers.gpu import DriverError
+from tilewright.machine.gpu import Gpu
+
+#: CUDA's version that the runtime says it has. Source: the headers' CUDART_VERSION.
+_VERSION = 13000
+#: Limits and their values. Source: CUDA Runtime API, `cudaLimit`, and the values that `cudaDeviceGetLimit` gives.
+_LIMITS = {0: 1024, 1: 1 << 20, 2: 8 << 20, 3: 2, 4: 2048, 5: 128, 6: 0}
+
+
+def cudaGetDeviceCount(call: Caller, count: int) -> None:
+    """How many devices there are."""
+    call.pack("i", count, 1)
+
+
+def cudaGetDevice(call: Caller, device: int) -> None:
+    """The current device."""
+    call.pack("i", device, 0)
+
+
+def cudaSetDevice(call: Caller, device: int) -> None:
+    """Choose the one device."""
+    _checked(device)
+
+
+def cudaInitDevice(call: Caller, device: int, device_flags: int, flags: int) -> None:
+    """Make the device ready."""
+    _checked(device)
+
+
+def cudaChooseDevice(call: Caller, device: int, wanted: int) -> None:
+    """The device that is best for what is wanted."""
+    call.pack("i", device, 0)
+
+
+def cudaSetDeviceFlags(call: Caller, flags: int) -> None:
+    """How the host waits, which changes nothing here."""
+    call.runtime.notes["device flags"] = flags
+
+
+def cudaGetDeviceFlags(call: Caller, flags: int) -> None:
+    """How the host waits."""
+    call.pack("I", flags, call.runtime.notes.get("device flags", 0) | 8)  # cudaDeviceMapHost
+
+
+def cudaDeviceSynchronize(call: Caller) -> None:
+    """Wait for everything."""
+    call.gpu.outstanding.all_done()
+
+
+def cudaDeviceReset(call: Caller) -> None:
+    """Destroy all that the process has on the device."""
+    call.runtime.broken = ""
+    call.gpu.reset()
+    for module in call.runtime.modules.values():
+        code = vars(module).get("code")
+        if code is not None:
+            vars(code).pop("library", None)
+    call.last_error = 0
+
+
+def cudaGetLastError(call: Caller) -> int:
+    """The last error of this thread, which is none afterwards."""
+    if call.runtime.broken:
+        return number(call.runtime.broken)
+    error, call.last_error = call.last_error, 0
+    return error
+
+
+def cudaPeekAtLastError(call: Caller) -> int:
+    """The last error of this thread."""
+    return number(call.runtime.broken) if call.runtime.broken else call.last_error
+
+
+def cudaDriverGetVersion(call: Caller, version: int) -> None:
+    """The driver's version."""
+    call.pack("i", version, _VERSION)
+
+
+def cudaRuntimeGetVersion(call: Caller, version: int) -> None:
+    """The runtime's version."""
+    call.pack("i", version, _VERSION)
+
+
+def cudaDeviceGetAttribute(call: Caller, value: int, attribute: int, device: int) -> None:
+    """One attribute of the device."""
+    _checked(device)
+    call.pack("i", value, contexts.cuDeviceGetAttribute(call.gpu, attribute, 0))
+
+
+def attribute(gpu: Gpu, name: str) -> int:
+    """An attribute by its name; 0 of what the simulated GPU lacks."""
+    value = ATTRIBUTES.get(name, 0)
+    return value if isinstance(value, int) else int(value(gpu))
+
+
+def cudaGetDeviceProperties(call: Caller, properties: int, device: int) -> None:
+    """All that is known of the device."""
+    _checked(device)
+    call.write(properties, headers.filled(headers.folder() / "driver_types.h", "cudaDeviceProp", described(call)))
+
+
+#: Field of `cudaDeviceProp` -> the attribute with its value.
+_FIELDS = {
+    "sharedMemPerBlock": "MAX_SHARED_MEMORY_PER_BLOCK", "regsPerBlock": "MAX_REGISTERS_PER_BLOCK",
+    "warpSize": "WARP_SIZE", "memPitch": "MAX_PITCH", "maxThreadsPerBlock": "MAX_THREADS_PER_BLOCK",
+    "totalConstMem": "TOTAL_CONSTANT_MEMORY", "major": "COMPUTE_CAPABILITY_MAJOR",
+    "minor": "COMPUTE_CAPABILITY_MINOR", "textureAlignment": "TEXTURE_ALIGNMENT",
+    "multiProcessorCount": "MULTIPROCESSOR_COUNT", "canMapHostMemory": "CAN_MAP_HOST_MEMORY",
+    "concurrentKernels": "CONCURRENT_KERNELS", "asyncEngineCount": "ASYNC_ENGINE_COUNT",
+    "unifiedAddressing": "UNIFIED_ADDRESSING", "l2CacheSize": "L2_CACHE_SIZE",
+    "maxThreadsPerMultiProcessor": "MAX_THREADS_PER_MULTIPROCESSOR",
+    "streamPrioritiesSupported": "STREAM_PRIORITIES_SUPPORTED", "globalL1CacheSupported": "GLOBAL_L1_CACHE_SUPPORTED",
+    "localL1CacheSupported": "LOCAL_L1_CACHE_SUPPORTED",
+    "sharedMemPerMultiprocessor": "MAX_SHARED_MEMORY_PER_MULTIPROCESSOR",
+    "regsPerMultiprocessor": "MAX_REGISTERS_PER_MULTIPROCESSOR", "managedMemory": "MANAGED_MEMORY",
+    "concurrentManagedAccess": "CONCURRENT_MANAGED_ACCESS",
+    "computePreemptionSupported": "COMPUTE_PREEMPTION_SUPPORTED", "cooperativeLaunch": "COOPERATIVE_LAUNCH",
+    "sharedMemPerBlockOptin": "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN",
+    "maxBlocksPerMultiProcessor": "MAX_BLOCKS_PER_MULTIPROCESSOR",
+    "reservedSharedMemPerBlock": "RESERVED_SHARED_MEMORY_PER_BLOCK", "hostRegisterSupported": "HOST_REGISTER_SUPPORTED",
+    "canUseHostPointerForRegisteredMem": "CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM",
+    "memoryPoolsSupported": "MEMORY_POOLS_SUPPORTED", "clusterLaunch": "CLUSTER_LAUNCH",
+    "maxTexture1D": "MAXIMUM_TEXTURE1D_WIDTH",
+}  # fmt: skip
+
+
+def described(call: Caller) -> dict[str, Any]:
+    """Fields of `cudaDeviceProp`."""
+    gpu = call.gpu.record
+    limits = gpu.launch
+    return {
+        **{field: attribute(gpu, name) for field, name in _FIELDS.items()},
+        "name": gpu.name.encode(), "uuid": gpu.key.encode()[:16], "totalGlobalMem": call.gpu.memory.capacity_bytes,
+        "maxThreadsDim": limits.block_extents, "maxGridSize": limits.grid_extents, "texturePitchAlignment": 32,
+        "memoryBusWidth": 0, "hostNumaId": -1, "unifiedFunctionPointers": 0, "surfaceAlignment": 512,
+        "maxTexture2D": (131072, 65536), "maxTexture3D": (16384,) * 3,
+    }  # fmt: skip
+
+
+def cudaDeviceGetLimit(call: Caller, value: int, limit: int) -> None:
+    """A limit of the device."""
+    if limit not in _LIMITS:
+        raise DriverError("CUDA_ERROR_UNSUPPORTED_LIMIT")
+    call.pack("Q", value, call.runtime.notes.get(("limit", limit), _LIMITS[limit]))
+
+
+def cudaDeviceSetLimit(call: Caller, limit: int, value: int) -> None:
+    """Set a limit, which is given again; the machine's own hold."""
+    if limit not in _LIMITS:
+        raise DriverError("CUDA_ERROR_UNSUPPORTED_LIMIT")
+    call.runtime.notes["limit", limit] = value
+
+
+def cudaDeviceGetCacheConfig(call: Caller, config: int) -> None:
+    """What is preferred, first-level cache or shared memory."""
+    call.pack("i", config, 0)
+
+
+def cudaDeviceSetCacheConfig(call: Caller, config: int) -> None:
+    """Prefer first-level cache or shared memory, which changes nothing here."""
+
+
+def cudaDeviceGetSharedMemConfig(call: Caller, config: int) -> None:
+    """The width of banks: four bytes."""
+    call.pack("i", config, 1)
+
+
+def cudaDeviceSetSharedMemConfig(call: Caller, config: int) -> None:
+    """Set the width of banks, which changes nothing on newer devices."""
+
+
+def cudaFuncSetSharedMemConfig(call: Caller, function: int, config: int) -> None:
+    """Set the width of banks, which changes nothing on newer devices."""
+
+
+def cudaFuncSetCacheConfig(call: Caller, function: int, config: int) -> None:
+    """Prefer first-level cache or shared memory, which changes nothing here."""
+
+
+def cudaDeviceGetStreamPriorityRange(call: Caller, least: int, greatest: int) -> None:
+    """Priorities that streams may have."""
+    call.pack("i", least, 0)
+    call.pack("i", greatest, -5)
+
+
+def cudaDeviceGetPCIBusId(call: Caller, text: int, length: int, device: int) -> None:
+    """The device's place on a bus that it is not on."""
+    _checked(device)
+    call.write(text, b"0000:00:00.0"[: length - 1] + b"\0")
+
+
+def cudaDeviceGetByPCIBusId(call: Caller, device: int, text: int) -> None:
+    """The device at a place on the bus."""
+    call.pack("i", device, 0)
+
+
+def cudaDeviceCanAccessPeer(call: Caller, can: int, device: int, peer: int) -> None:
+    """Whether a device reaches another one's memory."""
+    call.pack("i", can, contexts.cuDeviceCanAccessPeer(call.gpu, device, peer))
+
+
+def cudaDeviceEnablePeerAccess(call: Caller, peer: int, flags: int) -> None:
+    """Reach another device's memory; there is none."""
+    raise DriverError("CUDA_ERROR_INVALID_DEVICE")
+
+
+def cudaCtxResetPersistingL2Cache(call: Caller) -> None:
+    """Let no line of the cache be kept."""
+
+
+def cudaProfilerStart(call: Caller) -> None:
+    """Begin what a profiler records."""
+
+
+def cudaProfilerStop(call: Caller) -> None:
+    """End what a profiler records."""
+
+
+def cudaFuncGetAttributes(call: Caller, attributes: int, function: int) -> None:
+    """What a kernel needs."""
+    kernel = call.runtime.kernel(function)
+    needs, gpu = kernel.attributes, call.gpu
+    module = kernel.code.library
+    cc = kernel.program.cc
+    set_ = gpu.kernel_limits.get((module.handle, kernel.name))
+    most = gpu.record.launch.shared_per_block_bytes - needs.shared_size_bytes if set_ is None else set_
+    call.write(
+        attributes,
+        headers.filled(
+            headers.folder() / "driver_types.h", "cudaFuncAttributes",
+            {
+                "sharedSizeBytes": needs.shared_size_bytes, "constSizeBytes": needs.const_size_bytes,
+                "localSizeBytes": needs.local_size_bytes, "maxThreadsPerBlock": needs.max_threads_per_block,
+                "numRegs": needs.num_regs, "ptxVersion": 10 * cc[0] + cc[1], "binaryVersion": 10 * cc[0] + cc[1],
+                "maxDynamicSharedSizeBytes": most, "preferredShmemCarveout": -1,
+            },
+        ),
+    )  # fmt: skip
+
+
+def cudaFuncSetAttribute(call: Caller, function: int, attribute: int, value: int) -> None:
+    """Set an attribute of a kernel: the most dynamic shared memory; any other changes nothing here."""
+    kernel = call.runtime.kernel(function)
+    if attribute == 8:  # cudaFuncAttributeMaxDynamicSharedMemorySize
+        modules.cuKernelSetAttribute(
+            call.gpu, contexts.binding().CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, value,
+            kernel, 0,
+        )  # fmt: skip
+
+
+def cudaOccupancyMaxActiveBlocksPerMultiprocessor(
+    call: Caller, blocks: int, function: int, threads: int, shared: int
+) -> None:
+    """Blocks of a kernel that are resident at once."""
+    kernel = call.runtime.kernel(function)
+    call.pack("i", blocks, modules.cuOccupancyMaxActiveBlocksPerMultiprocessor(call.gpu, kernel, threads, shared))
+
+
+def cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+    call: Caller, blocks: int, function: int, threads: int, shared: int, flags: int
+) -> None:
+    """The same, whatever the flags."""
+    cudaOccupancyMaxActiveBlocksPerMultiprocessor(call, blocks, function, threads, shared)
+
+
+def _checked(device: int) -> None:
+    if device != 0:
+        raise DriverError("CUDA_ERROR_INVALID_DEVICE")

@@ -1,0 +1,237 @@
+// What stands in a program for NVIDIA's runtime and driver libraries: it hands each call to the process that has the
+// simulated GPU, and does what that process asks for meanwhile. Device memory is mapped in both, at one address.
+//
+// Nothing here knows what a call means. Each function of the vendor's headers that is answered is one line made by
+// `library.py`: its number and its arguments as words. `protocol.py` has the other side; its numbers are the same.
+#include <errno.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace tilewright {
+
+// The variable with the number of the descriptor on which connections are asked for.
+constexpr const char *DESCRIPTOR = "TILEWRIGHT_PROGRAM";
+
+enum Message : uint32_t { CALLED = 1, ANSWERED = 2 };
+enum Request : uint64_t { RETURN, READ, WRITE, MOVE, SET, INVOKE, PRINT, SHARE, UNSHARE, TEXT, ROWS };
+
+struct Head {
+    uint64_t request, a, b, c, d, e;
+};
+
+// What a connection begins with; the descriptor of device memory comes along.
+struct Arena {
+    uint64_t address, size_bytes;
+};
+
+struct Thread {
+    int socket = -1;
+    pid_t process = 0;
+    ~Thread() {
+        if (socket >= 0 && process == getpid()) close(socket);
+        socket = -1; // what the program's own destructors call comes later, by a connection of its own
+    }
+};
+
+inline thread_local Thread thread_;
+inline Arena arena_;
+inline int memory_ = -1;
+inline pid_t mapped_in_;
+inline pthread_mutex_t lock_ = PTHREAD_MUTEX_INITIALIZER;
+
+[[noreturn]] inline void lost(const char *what) {
+    fprintf(stderr, "tilewright: %s\n", what);
+    fflush(nullptr);
+    _exit(125);
+}
+
+inline void send_all(const void *data, size_t size) {
+    const char *at = static_cast<const char *>(data);
+    while (size) {
+        ssize_t sent = send(thread_.socket, at, size, MSG_NOSIGNAL);
+        if (sent < 0 && errno == EINTR) continue;
+        if (sent <= 0) lost("the simulated GPU has ended");
+        at += sent;
+        size -= sent;
+    }
+}
+
+inline void receive_all(void *data, size_t size) {
+    char *at = static_cast<char *>(data);
+    while (size) {
+        ssize_t got = recv(thread_.socket, at, size, 0);
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0) lost("the simulated GPU has ended");
+        at += got;
+        size -= got;
+    }
+}
+
+// One descriptor goes along with the bytes.
+inline bool send_with(int socket, int descriptor) {
+    char byte = 0;
+    alignas(cmsghdr) char room[CMSG_SPACE(sizeof(int))] = {};
+    iovec part = {&byte, 1};
+    msghdr message = {};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = room;
+    message.msg_controllen = sizeof room;
+    cmsghdr *rights = CMSG_FIRSTHDR(&message);
+    rights->cmsg_level = SOL_SOCKET;
+    rights->cmsg_type = SCM_RIGHTS;
+    rights->cmsg_len = CMSG_LEN(sizeof(int));
+    memcpy(CMSG_DATA(rights), &descriptor, sizeof descriptor);
+    return sendmsg(socket, &message, MSG_NOSIGNAL) == 1;
+}
+
+inline int receive_with(int socket, void *data, size_t size) {
+    alignas(cmsghdr) char room[CMSG_SPACE(sizeof(int))] = {};
+    iovec part = {data, size};
+    msghdr message = {};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = room;
+    message.msg_controllen = sizeof room;
+    if (recvmsg(socket, &message, MSG_CMSG_CLOEXEC | MSG_WAITALL) != (ssize_t)size) return -1;
+    int descriptor = -1;
+    for (cmsghdr *at = CMSG_FIRSTHDR(&message); at; at = CMSG_NXTHDR(&message, at))
+        if (at->cmsg_type == SCM_RIGHTS) memcpy(&descriptor, CMSG_DATA(at), sizeof descriptor);
+    return descriptor;
+}
+
+inline void map_memory(int descriptor, Arena arena) {
+    pthread_mutex_lock(&lock_);
+    if (mapped_in_ != getpid() && memory_ < 0) {
+        void *wanted = reinterpret_cast<void *>(arena.address);
+        void *found = mmap(wanted, arena.size_bytes, PROT_READ | PROT_WRITE,
+                           MAP_SHARED | MAP_NORESERVE | MAP_FIXED_NOREPLACE, descriptor, 0);
+        if (found != wanted) lost("the address of simulated memory is taken in this program");
+        arena_ = arena;
+        memory_ = descriptor;
+    } else {
+        close(descriptor);
+    }
+    mapped_in_ = getpid();
+    pthread_mutex_unlock(&lock_);
+}
+
+// Each thread has a connection of its own, and so has a process that was forked.
+inline void connect() {
+    const char *text = getenv(DESCRIPTOR);
+    if (!text) lost("this library is for programs that `tilewright run`, `check` or `profile` starts");
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends)) lost("no socket could be made");
+    if (!send_with(atoi(text), ends[1])) lost("the simulated GPU has ended");
+    close(ends[1]);
+    Arena arena;
+    int descriptor = receive_with(ends[0], &arena, sizeof arena);
+    if (descriptor < 0) lost("the simulated GPU has ended");
+    map_memory(descriptor, arena);
+    thread_.socket = ends[0];
+    thread_.process = getpid();
+}
+
+inline void share(void *at, uint64_t offset, uint64_t size) {
+    memcpy(reinterpret_cast<char *>(arena_.address) + offset, at, size);
+    if (mmap(at, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, memory_, offset) == MAP_FAILED)
+        lost("registered host memory could not be mapped");
+}
+
+// What is kept meanwhile lies in pages of its own: those of the heap may be the ones that are exchanged.
+inline void unshare(void *at, uint64_t size) {
+    void *kept = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (kept == MAP_FAILED) lost("out of memory");
+    memcpy(kept, at, size);
+    if (mremap(kept, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, at) == MAP_FAILED)
+        lost("registered host memory could not be given back");
+}
+
+// Rows of `width` bytes from `source` to `target`, each so many bytes after the last.
+inline void move_rows(const Head &head) {
+    uint64_t steps[2];
+    receive_all(steps, sizeof steps);
+    char *target = reinterpret_cast<char *>(head.a), *source = reinterpret_cast<char *>(head.b);
+    for (uint64_t row = 0; row < head.d; row++) memmove(target + row * steps[0], source + row * steps[1], head.c);
+}
+
+inline void answer(const void *data, uint64_t size) {
+    send_all(data, size);
+}
+
+// Do what the simulated GPU's process asks for, until it has the call's result.
+inline uint64_t serve() {
+    for (;;) {
+        Head head;
+        receive_all(&head, sizeof head);
+        void *a = reinterpret_cast<void *>(head.a), *b = reinterpret_cast<void *>(head.b);
+        switch (head.request) {
+        case RETURN: return head.a;
+        case READ: answer(a, head.b); break;
+        case WRITE: receive_all(a, head.b); break;
+        case MOVE: memmove(a, b, head.c); break;
+        case SET: memset(a, (int)head.b, head.c); break;
+        case ROWS: move_rows(head); break;
+        case SHARE: share(a, head.b, head.c); break;
+        case UNSHARE: unshare(a, head.b); break;
+        case TEXT: {
+            uint64_t size = strlen(static_cast<char *>(a));
+            answer(&size, sizeof size);
+            answer(a, size);
+            break;
+        }
+        case PRINT: {
+            char *text = static_cast<char *>(malloc(head.b + 1));
+            receive_all(text, head.b);
+            fwrite(text, 1, head.b, head.a == 2 ? stderr : stdout);
+            free(text);
+            break;
+        }
+        case INVOKE: {
+            using Function = uint64_t (*)(uint64_t, uint64_t, uint64_t);
+            uint64_t given = reinterpret_cast<Function>(a)(head.b, head.c, head.d);
+            uint32_t words[2] = {ANSWERED, 1};
+            send_all(words, sizeof words);
+            send_all(&given, sizeof given);
+            break;
+        }
+        default: lost("the simulated GPU asked for something unknown");
+        }
+    }
+}
+
+struct Words {
+    uint64_t values[48];
+    uint32_t count = 0;
+
+    template <class T> void put(const T &value) {
+        uint32_t taken = (sizeof value + 7) / 8;
+        values[count + taken - 1] = 0;
+        memcpy(values + count, &value, sizeof value);
+        count += taken;
+    }
+};
+
+template <class... T> uint64_t call(uint32_t number, const T &...arguments) {
+    if (thread_.socket < 0 || thread_.process != getpid()) connect();
+    Words words;
+    words.put(uint64_t(number));
+    (words.put(arguments), ...);
+    struct {
+        uint32_t message, count;
+        uint64_t values[48];
+    } packet;
+    packet.message = CALLED;
+    packet.count = words.count;
+    memcpy(packet.values, words.values, 8 * words.count);
+    send_all(&packet, 8 + 8 * words.count);
+    return serve();
+}
+
+} // namespace tilewright

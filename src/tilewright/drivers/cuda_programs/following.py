@@ -1,0 +1,52 @@
+"""Running a CUDA program, from source or as it was built, with observers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from tilewright.drivers.cuda_programs import binary, process, source
+from tilewright.drivers.gpu import SimulatedGpu
+from tilewright.drivers.script import Ended
+from tilewright.native import private
+from tilewright.simt.observer import Observer
+from tilewright.simt.run.limits import Limits
+
+
+def is_cuda(text: str) -> bool:
+    """Whether a path names a CUDA program: source by its name, a binary by its first bytes.
+
+    >>> is_cuda("saxpy.cu"), is_cuda("saxpy.py")
+    (True, False)
+    """
+    return Path(text).suffix == ".cu" or binary.is_binary(Path(text))
+
+
+def run_followed(
+    text: str,
+    argv: Sequence[str],
+    gpu: str,
+    observers: Sequence[Observer] = (),
+    *,
+    seed: int | None = None,
+    limits: Limits | None = None,
+) -> Ended:
+    """Run a program on a simulated GPU of its own, and wait for it.
+
+    Raises NoProgramError: it cannot be read, or cannot run here; MissingExtraError, CompileError: it cannot be
+    compiled.
+    """
+    path = Path(text)
+    library = process.library()
+    device = SimulatedGpu(gpu, observers, seed, limits, process.shared_addresses())
+    try:
+        with private.working_folder() as folder:
+            if path.suffix == ".cu":
+                made, name = source.compiled(path, device.record, library, folder), str(path.with_suffix(""))
+            else:
+                binary.check(path)
+                made, name = path, text
+            return process.run(library, made, argv, device, name)
+    finally:
+        device.close()
+        device.addresses.addresses.arena.close()

@@ -1,0 +1,147 @@
+"""What the vendor's headers declare: functions with their parameters, structures with their fields.
+
+They are the one table of the API. The library that stands for the vendor's is generated from it (`library.py`), and the
+words of a call are read by it (`protocol.py`).
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tilewright.programs.optional import missing
+
+#: How a parameter's words are read, where they are no unsigned number. Structures go by value, in whole words.
+_KINDS: Mapping[str, str] = {
+    "int": "i4x", "long": "q", "float": "f4x", "double": "d", "CUdevice": "i4x", "cudaError_t": "i4x",
+    "dim3": "3I4x", "struct cudaExtent": "3Q", "struct cudaPitchedPtr": "4Q", "struct cudaMemLocation": "2i",
+    "CUmemLocation": "2i", "CUdevice_attribute": "i4x",
+}  # fmt: skip
+_COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
+_FUNCTION = re.compile(r"([\w\s*]+?)\b(?:CUDARTAPI|CUDAAPI)\s+(\w+)\s*\(([^()]*(?:\([^()]*\)[^()]*)*)\)\s*;")
+_DEFAULT = re.compile(r"__dv\([^()]*\)|=.*")
+_FIELD = re.compile(r"([\w\s]+?[\s*])(\w+)((?:\[\w+\])*)\s*;")
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function of the API."""
+
+    name: str
+    returns: str  #: The type, as C has it.
+    parameters: tuple[tuple[str, str], ...]  #: Of each its type and name.
+
+    @property
+    def layout(self) -> struct.Struct:
+        """How the words of its arguments are read."""
+        return struct.Struct("<" + "".join(_KINDS.get(kind, "Q") for kind, _ in self.parameters))
+
+    def arguments(self, words: bytes) -> list[Any]:
+        """The arguments of a call; a structure is a tuple."""
+        given: list[Any] = []
+        values = iter(self.layout.unpack(words))
+        for kind, _ in self.parameters:
+            count = int(re.match(r"\d*", _KINDS.get(kind, ""))[0] or 1)  # type: ignore[index]
+            given.append(next(values) if count == 1 else tuple(next(values) for _ in range(count)))
+        return given
+
+
+def folder() -> Path:
+    """Where the vendor's headers of the runtime lie.
+
+    Raises MissingExtraError: they are not installed.
+    """
+    from importlib import metadata
+
+    for package in ("nvidia-cuda-runtime", "nvidia-cuda-runtime-cu12"):
+        try:
+            files = metadata.files(package) or []
+        except metadata.PackageNotFoundError:
+            continue
+        for file in files:
+            if file.name == "cuda_runtime_api.h":
+                return Path(str(file.locate())).parent
+    raise missing("NVIDIA's package nvidia-cuda-runtime, which has the headers of CUDA", "Running CUDA programs")
+
+
+@functools.lru_cache(maxsize=8)
+def functions(header: Path) -> Mapping[str, Function]:
+    """What a header declares, by name; of several declarations of one name the first."""
+    found: dict[str, Function] = {}
+    for returns, name, parameters in _FUNCTION.findall(_text(header)):
+        found.setdefault(name, Function(name, _returned(returns), tuple(_parameters(parameters))))
+    return found
+
+
+def _text(header: Path) -> str:
+    lines = _COMMENT.sub(" ", header.read_text("utf-8", "replace")).splitlines()
+    return "\n".join(line for line in lines if not line.lstrip().startswith("#"))
+
+
+def _returned(text: str) -> str:
+    words = [word for word in text.replace("*", " * ").split() if word not in ("extern", "static", "__inline__")]
+    kept = [word for word in words if not word.startswith("__")]
+    return " ".join(kept).rpartition(";")[2].strip()
+
+
+def _parameters(text: str) -> Iterator[tuple[str, str]]:
+    for one in text.split(","):
+        declared = " ".join(_DEFAULT.sub("", one).split())
+        if declared in ("", "void"):
+            continue
+        kind, name = _split(declared)
+        yield kind, name
+
+
+def _split(declared: str) -> tuple[str, str]:
+    found = re.fullmatch(r"(.*?[\s*&])(\w+)((?:\[\w*\])?)", declared)
+    if found is None:
+        return declared, ""
+    kind = found[1].strip() + ("*" if found[3] else "")
+    plain = kind.removeprefix("const ").removeprefix("enum ")
+    return (kind if "*" in kind else plain), found[2]
+
+
+_CTYPES: Mapping[str, str] = {
+    "char": "c", "int": "i", "unsigned int": "I", "size_t": "Q", "cudaUUID_t": "16s", "long long": "q",
+    "unsigned long long": "Q", "unsigned char": "B",
+}  # fmt: skip
+
+
+def layout(header: Path, name: str) -> tuple[int, Mapping[str, tuple[int, str]]]:
+    """Bytes of a structure of plain fields, and of each field its place and `struct` format."""
+    body = re.search(rf"struct (?:__device_builtin__ )?{name}\s*\{{(.*?)\}}", _text(header), re.DOTALL)
+    assert body is not None, name
+    at, most, fields = 0, 1, {}
+    for kind, field, extents in _FIELD.findall(body[1]):
+        form = _CTYPES.get("size_t" if "*" in kind else " ".join(kind.split()), "i")  # an enumeration
+        count = 1
+        for extent in re.findall(r"\d+", extents):
+            count *= int(extent)
+        form = f"{count}s" if form == "c" and extents else form if count == 1 else f"{count}{form}"
+        align = {"i": 4, "I": 4, "Q": 8, "q": 8}.get(form[-1], 1)
+        at = -(-at // align) * align
+        fields[field] = at, form
+        at, most = at + struct.calcsize(f"<{form}"), max(most, align)
+    return -(-at // most) * most, fields
+
+
+def filled(header: Path, name: str, values: Mapping[str, Any]) -> bytes:
+    """The bytes of a structure with some fields set and the others zero; a field that it lacks is left out."""
+    size, fields = layout(header, name)
+    data = bytearray(size)
+    for field, value in values.items():
+        if field in fields:
+            at, form = fields[field]
+            struct.pack_into(
+                f"<{form}",
+                data,
+                at,
+                *(value if isinstance(value, Sequence) and not isinstance(value, bytes) else (value,)),
+            )
+    return bytes(data)

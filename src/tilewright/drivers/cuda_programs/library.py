@@ -1,0 +1,196 @@
+"""The library that stands in a program for `libcudart` and `libcuda`: generated from the headers, compiled once.
+
+Each function that is answered (`calls/`) sends its arguments to the process with the simulated GPU; any other function
+of the headers is refused by its name. The host's C++ compiler makes the library when it is first needed.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+
+from tilewright.drivers.cuda_programs import headers
+from tilewright.drivers.cuda_programs.headers import Function
+from tilewright.errors import CompileError, MissingExtraError
+from tilewright.native import private, store, upkeep
+from tilewright.waiting import announced
+
+#: File names under which programs look for the libraries; each is the same one.
+NAMES = ("libcudart.so", "libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0", "libcuda.so", "libcuda.so.1")
+_ENUMERATOR = re.compile(r"\b(cudaError\w+|cudaSuccess|CUDA_ERROR_\w+|CUDA_SUCCESS)\s*=\s*(\d+)")
+#: Functions that `local.h` defines.
+_LOCAL = re.compile(r"^extern \"C\" .*?(\w+)\(", re.MULTILINE)
+_PER_THREAD = re.compile(r"#define\s+(cuda\w+|cu\w+)\s+_{1,2}CUD\w*_API_(PT[DS][SZ])\(", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """The library as it is on disk."""
+
+    file: Path
+    functions: tuple[Function, ...]  #: The functions that calls name by their number.
+
+    def placed(self, folder: Path) -> None:
+        """Put it into a folder, under each of `NAMES`."""
+        for name in NAMES:
+            (folder / name).symlink_to(self.file)
+
+
+def answered(names: Sequence[str]) -> tuple[Function, ...]:
+    """The functions of these names, as the headers declare them."""
+    folder = headers.folder()
+    own = resources.files(__package__)
+    with resources.as_file(own / "registration.h") as registration:
+        known = {
+            **headers.functions(registration), **headers.functions(folder / "cuda_runtime_api.h"),
+            **headers.functions(folder / "cuda.h"),
+        }  # fmt: skip
+    return tuple(known[name] for name in sorted(names) if name in known)
+
+
+def built(names: Sequence[str]) -> Library:
+    """The library in the cache, compiled where it is not there yet.
+
+    Raises MissingExtraError: the vendor's headers or the host's compiler are missing; CompileError: that refused it.
+    """
+    functions = answered(names)
+    sources = {"answered.cpp": _answered(functions), "refused.c": _refused(functions)}
+    for name in ("client.h", "local.h", "registration.h", "replacing.h"):
+        sources[name] = resources.files(__package__).joinpath(name).read_text("utf-8")
+    room = store.room(upkeep.PROGRAMS) or private.temporary_folder()
+    file = room / f"{store.digest(*sources.values(), str(headers.folder()))}.bin"
+    if file.exists():
+        upkeep.note_use(file)
+    else:
+        private.write(file, _compiled(sources))
+    return Library(file, functions)
+
+
+def compiler() -> str:
+    """The host's C++ compiler.
+
+    Raises MissingExtraError: there is none.
+    """
+    found = shutil.which("g++") or shutil.which("c++") or shutil.which("clang++")
+    if found is None:
+        raise MissingExtraError(
+            "Running CUDA programs needs the host's C++ compiler, g++, which is not installed; install the system's "
+            "package: g++ (Debian, Ubuntu), gcc-c++ (Fedora), gcc (Arch), or gxx (conda)", "gpu",
+        )  # fmt: skip
+    return found
+
+
+def _compiled(sources: dict[str, str]) -> bytes:
+    with announced("compiling", "the CUDA runtime"), private.working_folder() as work:
+        for name, text in sources.items():
+            (work / name).write_text(text, "utf-8")
+        flags = ["-O1", "-fPIC", "-w", f"-I{headers.folder()}", f"-I{work}", "-fvisibility=default"]
+        run([compiler(), "-std=c++17", *flags, "-c", "answered.cpp", "-o", "answered.o"], work)
+        run([compiler(), "-x", "c", *flags, "-c", "refused.c", "-o", "refused.o"], work)
+        objects = ["answered.o", "refused.o", "-lpthread", "-ldl"]
+        run([compiler(), "-shared", "-Wl,-soname,libcudart.so.13", "-o", "made", *objects], work)
+        return (work / "made").read_bytes()
+
+
+def run(command: Sequence[str], folder: Path) -> None:
+    """Run a compiler.
+
+    Raises CompileError: with what it says.
+    """
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise CompileError(f"{Path(command[0]).name} failed:\n{(done.stderr or done.stdout).strip()}")
+
+
+def _answered(functions: Sequence[Function]) -> str:
+    """C++ of the functions that are answered, checked by the vendor's own declarations."""
+    lines = [
+        "#define CUDART_API_PER_THREAD 0",
+        "#include <cuda_runtime_api.h>",
+        "#include <cuda.h>",
+        '#include "client.h"',
+        'extern "C" {',
+        '#include "registration.h"',
+        "}",
+    ]
+    lines += ["struct TilewrightError { int number; const char *name, *text; };"]
+    lines += _errors()
+    for number, function in enumerate(functions):
+        lines.append(_stub(number, function))
+    names = [f.name for f in functions if f.name.startswith("cu") and not f.name.startswith("cuda")]
+    lines += [
+        "struct TilewrightName { const char *name; void *function; };",
+        "static const TilewrightName tilewright_names[] = {",
+    ]
+    lines += [f'    {{"{name}", (void *){name}}},' for name in names]
+    lines += ['    {"", nullptr}};', '#include "local.h"', '#include "replacing.h"']
+    lines += _per_thread({f.name for f in functions})
+    return "\n".join(lines) + "\n"
+
+
+def _stub(number: int, function: Function) -> str:
+    declared = ", ".join(f"{kind} a{at}" for at, (kind, _) in enumerate(function.parameters))
+    given = "".join(f", a{at}" for at in range(len(function.parameters)))
+    body = f"tilewright::call({number}{given})"
+    result = f"{body};" if function.returns == "void" else f"return ({function.returns}){body};"
+    return f'extern "C" {function.returns} {function.name}({declared or "void"}) {{ {result} }}'
+
+
+def _errors() -> Iterator[str]:
+    """Tables of error codes: names by the headers, texts by the vendor's own runtime."""
+    folder = headers.folder()
+    said = _texts(folder)
+    tables = (
+        ("tilewright_errors", "cudaError", (folder / "driver_types.h").read_text("utf-8", "replace")),
+        ("tilewright_results", "CUDA_", (folder / "cuda.h").read_text("utf-8", "replace")),
+    )
+    for table, prefix, text in tables:
+        yield f"static const TilewrightError {table}[] = {{"
+        for name, number in _ENUMERATOR.findall(text):
+            if name.startswith((prefix, "cudaSuccess")):
+                yield f'    {{{number}, "{name}", "{said(int(number))}"}},'
+        yield '    {-1, "", ""}};'
+
+
+def _texts(folder: Path):  # type: ignore[no-untyped-def]
+    for path in sorted((folder.parent / "lib").glob("libcudart.so*")):
+        library = ctypes.CDLL(str(path))
+        library.cudaGetErrorString.restype = ctypes.c_char_p
+        return lambda number: library.cudaGetErrorString(number).decode()
+    return lambda number: f"error {number}"
+
+
+def _per_thread(names: set[str]) -> Iterator[str]:
+    """Each function's name for default streams of threads: the same function."""
+    folder = headers.folder()
+    for header in ("cuda_runtime_api.h", "cuda.h"):
+        for name, form in dict.fromkeys(_PER_THREAD.findall((folder / header).read_text("utf-8", "replace"))):
+            if name in names:
+                yield f'extern "C" __typeof__({name}) {name}_{form.lower()} __attribute__((alias("{name}")));'
+
+
+def _refused(functions: Sequence[Function]) -> str:
+    """C of all other functions of the headers, which say their name and fail."""
+    folder = headers.folder()
+    local = set(_LOCAL.findall(resources.files(__package__).joinpath("local.h").read_text("utf-8")))
+    there = {function.name for function in functions} | local
+    lines = [
+        "#include <stdio.h>",
+        "static int refused(const char *name) {",
+        '    fprintf(stderr, "tilewright: %s is not answered by the simulated GPU: not supported, error 801\\n",',
+        "            name);",
+        "    return 801;",
+        "}",
+    ]  # fmt: skip
+    for header in ("cuda_runtime_api.h", "cuda.h"):
+        for name, function in headers.functions(folder / header).items():
+            if name not in there and function.returns.split(" ")[-1] in ("cudaError_t", "CUresult"):
+                there.add(name)
+                lines.append(f'int {name}(void) {{ return refused("{name}"); }}')
+    return "\n".join(lines) + "\n"

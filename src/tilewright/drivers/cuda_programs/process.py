@@ -1,0 +1,165 @@
+"""Runs a program in a process of its own, and answers its calls until it ends.
+
+The program is given one end of a pair of sockets, by which its threads ask for connections; device memory is anonymous
+and shared with it. Neither has a name: nothing of either is left when the processes end, however they end.
+"""
+
+from __future__ import annotations
+
+import array
+import os
+import selectors
+import signal
+import socket
+import struct
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+from tilewright.drivers.cuda_programs.answers import CALLS, Answers
+from tilewright.drivers.cuda_programs.library import NAMES, Library, built
+from tilewright.drivers.cuda_programs.protocol import Caller, EndedConnection
+from tilewright.drivers.cuda_programs.runtime import Runtime
+from tilewright.drivers.gpu import DeviceAddresses, SimulatedGpu, largest
+from tilewright.drivers.script import INTERRUPTED, Ended
+from tilewright.native import private
+from tilewright.simt.run.arena import Arena
+from tilewright.simt.translate.state import GLOBAL_BASE, SLACK_BYTES
+
+#: By `client.h`.
+_DESCRIPTOR = "TILEWRIGHT_PROGRAM"
+_ARENA = struct.Struct("<2Q")
+#: Seconds that a program has to end after Ctrl-C.
+_GRACE_SECONDS = 2.0
+
+
+def library() -> Library:
+    """The library that programs run with, for all that is answered."""
+    return built(tuple(CALLS))
+
+
+def shared_addresses() -> DeviceAddresses:
+    """Addresses of device memory that can be mapped by a program."""
+    return DeviceAddresses(largest(lambda size: Arena(size, shared=True)))
+
+
+class Served:
+    """A running program and the threads of it that have asked for connections."""
+
+    def __init__(self, gpu: SimulatedGpu, answers: Answers) -> None:
+        self._gpu = gpu
+        self._answers = answers
+        self._runtimes: dict[int, Runtime] = {}
+        self._selector = selectors.DefaultSelector()
+        self._ours, self.theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._selector.register(self._ours, selectors.EVENT_READ)
+
+    def close(self) -> None:
+        """End all connections."""
+        for key in list(self._selector.get_map().values()):
+            if isinstance(key.data, Caller):
+                key.data.channel.close()
+        self._selector.close()
+        self._ours.close()
+        self.theirs.close()
+
+    def until_end(self, process: subprocess.Popen[bytes]) -> int:
+        """Answer calls until the program ends; gives its status."""
+        watch = os.pidfd_open(process.pid)
+        self._selector.register(watch, selectors.EVENT_READ)
+        try:
+            while True:
+                for key, _ in self._selector.select():
+                    if key.fileobj is self._ours:
+                        self._connect()
+                    elif isinstance(key.data, Caller):
+                        self._answer(key.data)
+                    elif process.poll() is not None:
+                        return process.returncode
+        finally:
+            self._selector.unregister(watch)
+            os.close(watch)
+
+    def _connect(self) -> None:
+        """Give a thread of the program a connection, and device memory with it."""
+        _, controls, _, _ = self._ours.recvmsg(1, socket.CMSG_SPACE(struct.calcsize("i")))
+        for level, kind, data in controls:
+            if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
+                channel = socket.socket(fileno=array.array("i", data[:4])[0])
+                arena = self._gpu.addresses.addresses.arena
+                total = arena.size_bytes + 2 * SLACK_BYTES
+                with suppress(OSError):
+                    socket.send_fds(channel, [_ARENA.pack(GLOBAL_BASE - SLACK_BYTES, total)], [arena.descriptor or 0])
+                    caller = Caller(channel, self._runtime(channel), self._answers)
+                    self._selector.register(channel, selectors.EVENT_READ, caller)
+
+    def _runtime(self, channel: socket.socket) -> Runtime:
+        credentials = channel.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+        process = struct.unpack("3i", credentials)[0]
+        if process not in self._runtimes:
+            self._runtimes[process] = Runtime(self._gpu, tell=_tell)
+        return self._runtimes[process]
+
+    def _answer(self, caller: Caller) -> None:
+        try:
+            caller.serve()
+        except EndedConnection:
+            self._selector.unregister(caller.channel)
+            caller.channel.close()
+
+
+def _tell(text: str) -> None:
+    print(f"tilewright: {text}", file=sys.stderr, flush=True)
+
+
+def run(made: Library, program: Path, argv: Sequence[str], gpu: SimulatedGpu, name: str) -> Ended:
+    """Run a program with its arguments, and wait for it.
+
+    `name` is what it finds as its own, `argv[0]`.
+    """
+    with ExitStack() as stack:
+        folder = stack.enter_context(private.working_folder())
+        made.placed(folder)
+        served = Served(gpu, Answers(made.functions))
+        stack.callback(served.close)
+        descriptor = served.theirs.fileno()
+        sys.stdout.flush()
+        process = subprocess.Popen(
+            [name, *argv], executable=program, pass_fds=[descriptor],
+            env=_environment(folder, descriptor),
+        )  # fmt: skip
+        stack.callback(_end, process)
+        try:
+            status = served.until_end(process)
+        except KeyboardInterrupt as error:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(_GRACE_SECONDS)
+            return Ended(INTERRUPTED, error)
+    return Ended(status) if status >= 0 else _by_signal(-status)
+
+
+def _environment(folder: Path, descriptor: int) -> Mapping[str, str]:
+    """The program's: ours, and where it finds the library first."""
+    before = os.environ
+    preload = [str(folder / NAMES[0]), before.get("LD_PRELOAD", "")]
+    path = [str(folder), before.get("LD_LIBRARY_PATH", "")]
+    return {
+        **before, _DESCRIPTOR: str(descriptor), "LD_PRELOAD": ":".join(filter(None, preload)),
+        "LD_LIBRARY_PATH": ":".join(filter(None, path)),
+    }  # fmt: skip
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is None:
+        process.kill()
+        process.wait()
+
+
+def _by_signal(number: int) -> Ended:
+    """How a program ended that a signal did: as the shell has it, and a line about it."""
+    if number == signal.SIGINT:
+        return Ended(INTERRUPTED, KeyboardInterrupt())
+    print(f"tilewright: the program was ended by {signal.Signals(number).name}", file=sys.stderr, flush=True)
+    return Ended(128 + number)

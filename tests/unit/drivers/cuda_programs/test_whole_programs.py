@@ -1,0 +1,133 @@
+"""Whole CUDA programs, from source and as binaries, by the command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("numba.cuda", reason="not run: numba-cuda is not installed")
+if shutil.which("g++") is None:
+    pytest.skip("not run: the host has no C++ compiler", allow_module_level=True)
+
+HERE = Path(__file__).parent
+
+#: What `whole.cu` prints before it ends, whatever it is asked for.
+PRINTED = """\
+before
+kernel prints
+after
+0 2 186 63, 64 threads, 42
+pinned 7, registered 9 8
+unregistered 9 8
+called 1, time 1, sm_90
+cudaGetLastError(): cudaErrorInvalidConfiguration
+cudaGetLastError(): cudaSuccess
+cudaMemcpy(device, host, 4 * sizeof host, cudaMemcpyHostToDevice): cudaErrorInvalidValue
+cudaMalloc(&device, size_t(1) << 50): cudaErrorMemoryAllocation
+cudaGraphInstantiate(nullptr, nullptr, 0): cudaErrorNotSupported
+memory of kind 2
+"""
+
+
+def tilewright(*words: str, **options: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "tilewright", *words]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, **options)  # type: ignore[call-overload, no-any-return]
+
+
+@pytest.fixture(scope="module")
+def binary(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """`whole.cu` with the vendor's runtime linked in, as its compiler does unless it is told otherwise."""
+    from tilewright.programs.optional import vendor_program
+
+    nvcc = vendor_program("nvcc", "NVIDIA's compiler", "this test")
+    made = tmp_path_factory.mktemp("built") / "whole"
+    library = nvcc.parents[1] / "lib"
+    subprocess.run(
+        [nvcc, "-arch=compute_80", f"-L{library}", "-o", made, HERE / "whole.cu"], check=True, capture_output=True
+    )
+    return made
+
+
+def test_a_program_of_source_runs_to_its_end() -> None:
+    ran = tilewright("run", str(HERE / "whole.cu"))
+    assert ran.stdout == PRINTED + "cudaDeviceSynchronize(): cudaSuccess\ncudaFree(device): cudaSuccess\n", ran.stderr
+    assert ran.returncode == 1
+    said = ran.stderr.splitlines()
+    assert "a copy's target must lie in one allocation (got 1 KiB from byte 0 on, of one of 256 B)" in said[1]
+    assert "cudaGraphInstantiate is not answered by the simulated GPU" in said[2]
+
+
+def test_a_binary_whose_runtime_is_linked_in_runs_and_reports_what_kernels_do_wrong(binary: Path) -> None:
+    ran = tilewright("run", "--gpu", "a100", str(binary), "beyond")
+    assert "sm_80" in ran.stdout
+    assert ran.stdout.endswith(
+        "cudaDeviceSynchronize(): cudaErrorIllegalAddress\ncudaFree(device): cudaErrorIllegalAddress\n"
+    )
+    assert "beyond: out of bounds global store of 4 bytes" in ran.stderr
+    assert ran.returncode == 2
+    ran = tilewright("run", "--gpu", "a100", str(binary), "assert")
+    assert "Assertion `value == 1` failed" in ran.stdout
+    assert "cudaDeviceSynchronize(): cudaErrorAssert" in ran.stdout
+
+
+def test_binaries_that_cannot_run_say_how_to_build_them(binary: Path, tmp_path: Path) -> None:
+    stripped = tmp_path / "stripped"
+    subprocess.run(["strip", "-o", stripped, binary], check=True)
+    ran = tilewright("run", str(stripped))
+    assert ran.returncode == 2
+    assert "nvcc -cudart shared" in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+def test_check_and_profile_name_lines_of_the_source() -> None:
+    line = "racing.cu:6"
+    ran = tilewright("check", "--json", str(HERE / "racing.cu"))
+    found = json.loads(ran.stdout)["findings"]
+    assert ran.returncode == 1
+    assert [one["code"] for one in found] == ["TW301"]
+    assert line in json.dumps(found)
+    ran = tilewright("profile", "--json", str(HERE / "racing.cu"))
+    (profile,) = json.loads(ran.stdout)["profiles"]
+    assert profile["kernel"] == "reversed"
+
+
+def test_source_that_does_not_compile_is_refused_in_words(tmp_path: Path) -> None:
+    (tmp_path / "wrong.cu").write_text("#include <cublas_v2.h>\nint main() {}\n")
+    ran = tilewright("run", str(tmp_path / "wrong.cu"))
+    assert ran.returncode == 2
+    assert "includes cublas_v2.h, of cuBLAS" in ran.stderr
+
+
+@pytest.mark.volume
+def test_ctrl_c_and_a_program_that_is_killed_leave_nothing(tmp_path: Path) -> None:
+    (tmp_path / "endless.cu").write_text(
+        "#include <cstdio>\n#include <csignal>\n#include <cstring>\n"
+        "__global__ void wait(volatile int *x) { while (!*x); }\n"
+        "int main(int count, char **words) {\n"
+        '    int *x; cudaMalloc(&x, 4); cudaMemset(x, 0, 4); puts("begins"); fflush(stdout);\n'
+        "    if (count > 1) raise(SIGKILL);\n"
+        "    wait<<<1, 1>>>(x); return cudaDeviceSynchronize(); }\n"
+    )
+    ran = tilewright("run", str(tmp_path / "endless.cu"), "killed")
+    assert ran.returncode == 128 + signal.SIGKILL
+    assert "ended by SIGKILL" in ran.stderr
+    command = [sys.executable, "-m", "tilewright", "run", str(tmp_path / "endless.cu")]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as going:
+        assert going.stdout is not None
+        assert going.stdout.readline() == "begins\n"
+        time.sleep(0.5)
+        os.killpg(going.pid, signal.SIGINT)
+        _, said = going.communicate(timeout=60)
+    assert going.returncode == 130
+    assert "interrupted" in said
+    assert "Traceback" not in said
