@@ -10,10 +10,10 @@ from tilewright.programs import Program
 from tilewright.simt import launch
 
 
-def text(name: str, counts: Sequence[int], widths: Sequence[int], given: int, tail: str) -> str:
+def text(name: str, counts: Sequence[int], widths: Sequence[int], given: int, tail: str, order: str) -> str:
     """A kernel of one instruction: operands with so many registers of so many bits, the first of which is D.
 
-    `tail` is what follows them.
+    `tail` is what follows them; `order`, if given, has their numbers in braces where they stand.
     """
     loads, operands, lines, offset = [], [], [], 0
     for operand, (count, bits) in enumerate(zip(counts, widths, strict=True)):
@@ -41,14 +41,20 @@ def text(name: str, counts: Sequence[int], widths: Sequence[int], given: int, ta
         "ld.param.u64 %in, [p_in]; ld.param.u64 %out, [p_out]; mov.u32 %lane, %tid.x; mov.u32 %block, %ctaid.x;",
         f"mad.wide.u32 %in, %block, {given}, %in; mad.wide.u32 %out, %block, {taken}, %out;",
         *loads,
-        f"{name} {', '.join(operands)}{tail};",
+        f"{name} {order.format(*operands) if order else ', '.join(operands)}{tail};",
         *stores,
         "ret;\n}",
     ])  # fmt: skip
 
 
 def run(
-    name: str, operands: Sequence[np.ndarray], results: int, bits: int, gpu: str | None = None, tail: str = ""
+    name: str,
+    operands: Sequence[np.ndarray],
+    results: int,
+    bits: int,
+    gpu: str | None = None,
+    tail: str = "",
+    order: str = "",
 ) -> np.ndarray:
     """D's registers (cases, registers, 32 lanes); operands are registers in the same form, uint32 or uint64."""
     cases = len(operands[0])
@@ -56,6 +62,6 @@ def run(
     counts = [results, *(x.shape[1] for x in operands)]
     widths = [bits, *(x.dtype.itemsize * 8 for x in operands)]
     out = np.zeros((cases, results, 32), f"u{bits // 8}")
-    program = Program.from_ptx(text(name, counts, widths, given.shape[1], tail))
+    program = Program.from_ptx(text(name, counts, widths, given.shape[1], tail, order))
     launch(program, cases, 32, (np.ascontiguousarray(given).reshape(-1), out.reshape(-1)), gpu=gpu)
     return out

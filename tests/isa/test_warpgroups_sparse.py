@@ -13,6 +13,7 @@ import numpy as np
 import oracle_matrix
 import pytest
 import vendor
+from cute_layouts import offsets
 from test_matrix_floats import matrices
 from test_matrix_sparse import chosen, indices
 from test_warpgroups import B_START, BITS, FORMS, MODES, SHARED_BYTES, gathered, put, run, spread, text
@@ -27,12 +28,6 @@ LAYOUTS = {
     32: (((2, 512), (2, 0), (8, 1), (4, 16)), ((8, 64), (2, 8))),
 }
 CHUNK = {8: (4, 2), 16: (4, 2), 32: (2, 1)}
-
-
-def offsets(modes: tuple[tuple[int, int], ...]) -> list[int]:
-    """What a CuTe layout gives for 0, 1, 2 and so on: the first mode runs fastest."""
-    ways = [[i * stride for i in range(size)] for size, stride in reversed(modes)]
-    return [sum(parts) for parts in itertools.product(*ways)]
 
 
 def metadata(nibbles: np.ndarray, bits: int, selector: int) -> np.ndarray:

@@ -58,4 +58,7 @@ def _key(form: Form) -> tuple[str, str, bool, bool, int] | None:
         return None
     elements = formats[1] if len(formats) > 2 else "f16"  # of wmma with float16, only D and C are named
     warps = _WARPGROUP if words[0] == "wgmma" else 1
-    return shape, elements, "sp" in words, formats[0] == "f32", warps
+    if "kind::mxf4" in words or "kind::mxf4nvf4" in words:
+        elements = "mxf4"
+    is_sparse = any(word.partition("::")[0] == "sp" for word in words)
+    return shape, elements, is_sparse, formats[0] == "f32", warps

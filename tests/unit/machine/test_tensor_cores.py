@@ -14,7 +14,7 @@ from tilewright.machine.tensor_cores import WAYS, rule
 
 ROOT = Path(__file__).parents[3]
 TEXT = (ROOT / "src" / "tilewright" / "machine" / "tensor_cores.toml").read_text("utf-8")
-FORMATS = ("f16", "bf16", "tf32", "e4m3", "e5m2", "m8n8k4", "wgmma8", "f8f6f4")
+FORMATS = ("f16", "bf16", "tf32", "e4m3", "e5m2", "m8n8k4", "wgmma8", "f8f6f4", "mxf8f6f4", "mxf4")
 
 
 def sources() -> dict[tuple[str, str], str]:
@@ -37,8 +37,9 @@ def table() -> str:
     """The rules as the page has them."""
     data, of = tomllib.loads(TEXT), sources()
     del data["every"]
-    lines = ["| | f16 | bf16 | tf32 | e4m3, e5m2 | m8n8k4 | `wgmma` of e4m3, e5m2 | e3m2, e2m3, e2m1 |"]
-    lines.append("|---" * 8 + "|")
+    plain = "| | f16 | bf16 | tf32 | e4m3, e5m2 | m8n8k4 | `wgmma` of e4m3, e5m2 | e3m2, e2m3, e2m1"
+    lines = [f"{plain} | mxf8f6f4 | mxf4, mxf4nvf4 |"]
+    lines.append("|---" * 10 + "|")
     for capability, records in data.items():
         cells = [_cell(records[name], of[capability, name]) for name in FORMATS if name != "e5m2"]
         lines.append(f"| {capability} | {' | '.join(cells)} |")

@@ -43,6 +43,7 @@ MODULES = (
     "shuffle",
     "matrix",
     "matrix_sparse",
+    "matrix_scaled",
     "warpgroup",
 )
 

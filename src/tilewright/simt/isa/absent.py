@@ -30,11 +30,6 @@ ABSENT = (
     Absent(
         "mma.m16n8k16.tf32", "", "the manual does not have it, and the assembler takes the name and makes no code of it"
     ),
-    Absent(
-        "mma.sp::ordered_metadata.kind::f8f6f4 mma.block_scale",
-        "9.7.14.5.14",
-        "scaled blocks and sparse .kind::f8f6f4 come later",
-    ),
     Absent("tex tld4 txq", "9.7.10", "textures come later"),
     Absent("suld sust sured suq istypep", "9.7.11", "surfaces come later"),
     Absent(

@@ -25,10 +25,17 @@ def _counts(form: Form) -> Mapping[str, int]:
     return {letter: size * element_bits(form[f"{letter}type"]) // (32 * _LANES) for letter, size in sizes.items()}
 
 
+def _numbers(form: Form) -> tuple[int, ...]:
+    *_, k = extents(form)
+    formats = FORMATS[form["atype"]], FORMATS[form["btype"]]
+    return *formats, k, element_bits(form["atype"]), SPARSE["half"] * (form["dtype"] == "f16")
+
+
+_TYPES = dict.fromkeys(("a", "b", "c", "d", "e", "selector"), "b32")
 _sparse = functools.partial(
     rows.row,
     section="9.7.14.6.3",
-    types={"a": "b32", "b": "b32", "c": "b32", "d": "b32", "e": "b32", "selector": "b32"},
+    types=_TYPES,
     counts=_counts,
     kind="matrix",
     cost="tensor",
@@ -48,9 +55,35 @@ _floats = functools.partial(
 @_floats(shape="m16n8k64", dtype="f32", atype="e4m3 e5m2", btype="e4m3 e5m2", ctype="f32")
 def mma_sparse_floats(form: Form) -> tuple[str, tuple[int, ...]]:
     """D = A B + C."""
-    *_, k = extents(form)
-    formats = FORMATS[form["atype"]], FORMATS[form["btype"]]
-    return "tw_mma_sparse", (*formats, k, element_bits(form["atype"]), SPARSE["half"] * (form["dtype"] == "f16"))
+    return "tw_mma_sparse", _numbers(form)
+
+
+#: In the spelling that says that metadata are ordered alone.
+_bytes = functools.partial(
+    rows.row, section="9.7.14.6.3", types=_TYPES, counts=_counts, kind="matrix", cost="tensor", shape="m16n8k64",
+    note="in groups of the products that are there, as the launch's GPU adds those of a dense matrix",
+)  # fmt: skip
+_ORDERED = "mma.sp::ordered_metadata.sync.aligned.shape.row.col"
+_OPERANDS = "d, a, b, c, e, selector"
+_small = functools.partial(_bytes, f"{_ORDERED}.kind::f8f6f4.dtype.atype.btype.ctype {_OPERANDS};")
+_EIGHT, _NARROW = "e4m3 e5m2", "e3m2 e2m3 e2m1"
+
+
+@_bytes(f"{_ORDERED}.dtype.atype.btype.ctype {_OPERANDS};", dtype="f16", atype=_EIGHT, btype=_EIGHT, ctype="f16")
+@_small(dtype="f16", atype=_EIGHT, btype=_EIGHT, ctype="f16")
+@_small(dtype="f32", atype=_EIGHT, btype=_EIGHT, ctype="f32")
+def mma_sparse_bytes(form: Form) -> tuple[str, tuple[int, ...]]:
+    """D = A B + C of 8-bit floats."""
+    return "tw_mma_sparse", _numbers(form)
+
+
+@_small(dtype="f16", atype=_NARROW, btype=f"{_NARROW} {_EIGHT}", ctype="f16")
+@_small(dtype="f32", atype=_NARROW, btype=f"{_NARROW} {_EIGHT}", ctype="f32")
+@_small(dtype="f16", atype=_EIGHT, btype=_NARROW, ctype="f16")
+@_small(dtype="f32", atype=_EIGHT, btype=_NARROW, ctype="f32")
+def mma_sparse_small(form: Form) -> tuple[str, tuple[int, ...]]:
+    """The same of elements of 6 and 4 bits."""
+    return "tw_mma_sparse_small", _numbers(form)
 
 
 _integers = functools.partial(

@@ -66,7 +66,7 @@ KINDS = {
     "nothing": "no effect here",
 }
 #: Units that execute instructions.
-_TYPE = re.compile(r"[usb]\d+(x2)?|b?f\d+(x2)?|tf32|pred|e\dm\d(x2)?|b\dx16(_p\d+)?")
+_TYPE = re.compile(r"[usb]\d+(x2)?|b?f\d+(x2)?|tf32|pred|u?e\dm\d(x2)?|b\dx16(_p\d+)?")
 _SPACE = re.compile(r"(global|shared|local|const|param)(::\w+)?")
 _LAYOUT = re.compile("row|col")
 _LOGIC = re.compile("xor|and|popc")

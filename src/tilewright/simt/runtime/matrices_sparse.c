@@ -1,16 +1,11 @@
-// Products by a warp of a sparse matrix A: of each row half of the elements are there, and metadata say which these are.
-//
-// Four bits say of a chunk of four elements which two are there: two bits each. Of tf32 a chunk is two elements of which
-// one is there, as if it were two halves; of 4 bits a chunk is eight elements, in pairs. A lies as a matrix of half the
-// columns does. Source: PTX ISA, 9.7.14.6.1 and 9.7.14.6.2; where the figures show it alone, the layout of metadata is
-// as in NVIDIA/cutlass, mma_traits_sm120_sparse.hpp, and tile-ai/tilelang, mma_sp_layout.py.
+// Products by a warp of a sparse matrix A: of each row half of the elements are there (`sparsity.h`).
 
-#include "fragments.h"
 #include "instrument.h"
 #include "products.h"
 #include "runtime.h"
+#include "sparsity.h"
 
-enum { SPARSE_ROWS = 16, CHUNK_BITS = 4 };
+enum { SPARSE_ROWS = 16 };
 
 void tw_mma_sparse_by_rules(const struct tw_tensor_rule *rules, uint32_t *results, const uint32_t *sources,
                             uint32_t a_format, uint32_t b_format, uint32_t k, uint32_t bits, uint32_t flags);
@@ -20,39 +15,10 @@ struct sparse {
     const uint32_t *a;
     const uint32_t *b;
     const uint32_t *c;
-    const uint32_t *metadata;
-    uint32_t k;
-    uint32_t bits;      // of an element
-    uint32_t selector;  // which lanes of four have the metadata
+    struct sparsity there;
+    uint32_t bits;  // of an element
     uint32_t flags;
 };
-
-// The metadata of a chunk of a row.
-static uint32_t chunk_metadata(const struct sparse *s, uint32_t row, uint32_t chunk, uint32_t chunks)
-{
-    const uint32_t first = row % 8 * 4, lower = row / 8;
-    if (chunks == 4)  // one lane has two rows
-        return s->metadata[first + (s->selector & 3)] >> (lower * 16 + chunk * CHUNK_BITS) & 15;
-    const uint32_t pair = first + (chunks == 8 ? (s->selector & 1) * 2 : chunk / 8 * 2);
-    if (s->bits >= 16)  // each lane of a pair has half of two rows
-        return s->metadata[pair + chunk / 4] >> (lower * 16 + chunk % 4 * CHUNK_BITS) & 15;
-    return s->metadata[pair + lower] >> (chunk % 8 * CHUNK_BITS) & 15;  // or one row
-}
-
-// Which k of a row element `i` of those that are there has.
-static uint32_t place_of(const struct sparse *s, uint32_t row, uint32_t i)
-{
-    const uint32_t there = s->bits == 32 ? 1 : s->bits == 4 ? 4 : 2, chunk = i / there;
-    const uint32_t indices = chunk_metadata(s, row, chunk, s->k / (2 * there)), which = i % there;
-    switch (s->bits) {
-    case 32:
-        return 2 * chunk + (indices >> 1 & 1);
-    case 4:
-        return 8 * chunk + 2 * (indices >> which / 2 * 2 & 3) + which % 2;
-    default:
-        return 4 * chunk + (indices >> which * 2 & 3);
-    }
-}
 
 static int32_t with_sign(uint32_t value, uint32_t bits, bool is_signed)
 {
@@ -75,7 +41,7 @@ static void sparse_result(const struct tw_tensor_rule *rules, const struct spars
 {
     const uint32_t each = 32 / s->bits;
     for (uint32_t i = 0; i < f->count; i++) {
-        const uint32_t k = place_of(s, row, i);
+        const uint32_t k = place_of(&s->there, row, i);
         f->a[i] = part_of(s->a[row / 8 * TW_LANES + word_along(row, i, each, 2)], i % each, s->bits);
         f->b[i] = part_of(s->b[word_along(column, k, each, 1)], k % each, s->bits);
     }
@@ -92,7 +58,7 @@ void tw_mma_sparse_by_rules(const struct tw_tensor_rule *rules, uint32_t *result
 {
     const uint32_t *b = sources + SPARSE_ROWS * k / 2 * bits / 32, *c = b + COLUMNS * k * bits / 32;
     const uint32_t *metadata = c + (flags & TW_SPARSE_HALF ? 2u : 4u) * TW_LANES;
-    const struct sparse s = {sources, b, c, metadata, k, bits, metadata[TW_LANES], flags};
+    const struct sparse s = {sources, b, c, {metadata, k, bits, metadata[TW_LANES]}, bits, flags};
     ALIGNED struct factors f;
     f.a_format = a_format;
     f.b_format = b_format;
@@ -106,4 +72,12 @@ void tw_mma_sparse(const struct tw_context *context, uint32_t *results, const ui
                    uint32_t b_format, uint32_t k, uint32_t bits, uint32_t flags)
 {
     tw_mma_sparse_by_rules(context->tensor_rules, results, sources, a_format, b_format, k, bits, flags);
+}
+
+// Elements of 8, 6 and 4 bits, of A or B at least one of 6 or 4.
+void tw_mma_sparse_small(const struct tw_context *context, uint32_t *results, const uint32_t *sources,
+                         uint32_t a_format, uint32_t b_format, uint32_t k, uint32_t bits, uint32_t flags)
+{
+    const struct tw_tensor_rule *rule = context->tensor_rules + TW_F8F6F4;
+    tw_mma_sparse_by_rules(rule - a_format, results, sources, a_format, b_format, k, bits, flags);
 }

@@ -66,8 +66,8 @@ enum {
     TW_RANK_SHIFT = 24,
     TW_CLUSTER_BLOCKS_MOST = 16,
 
-    // Formats of the elements of matrices: of each the GPU has a rule, and three more: for m8n8k4 of float16, for products
-    // of a warpgroup of 8-bit floats, and for those whose factors have 6 or 4 bits.
+    // Formats of the elements of matrices: of each the GPU has a rule, and five more: for m8n8k4 of float16, for products
+    // of a warpgroup of 8-bit floats, for those whose factors have 6 or 4 bits, and for those with scales.
     TW_F16 = 0,
     TW_BF16 = 1,
     TW_TF32 = 2,
@@ -76,12 +76,14 @@ enum {
     TW_M8N8K4 = 5,
     TW_WGMMA8 = 6,
     TW_F8F6F4 = 7,
-    TW_RULES = 8,
+    TW_MXF8F6F4 = 8,
+    TW_MXF4 = 9,
+    TW_RULES = 10,
 
-    // Formats by that last rule, an element a byte.
-    TW_E3M2 = 8,
-    TW_E2M3 = 9,
-    TW_E2M1 = 10,
+    // Formats by those last rules, an element a byte.
+    TW_E3M2 = 10,
+    TW_E2M3 = 11,
+    TW_E2M1 = 12,
 
     // How products are added.
     TW_FUSED = 0,   // in groups: aligned, cut off, and added exactly

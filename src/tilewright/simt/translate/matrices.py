@@ -9,8 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tilewright.errors import PtxError
 from tilewright.ptx import tree
+from tilewright.ptx.printing import operand_text
 from tilewright.simt.isa import Form
+from tilewright.simt.isa.matrix_scaled import blocks
 from tilewright.simt.translate.code import LANES, Value, element_type
 from tilewright.simt.translate.emitter import Emitter
 from tilewright.simt.translate.graph import Op
@@ -19,6 +22,8 @@ from tilewright.simt.translate.graph import Op
 def emit_matrix(emitter: Emitter, op: Op) -> list[Value]:
     """The registers that an instruction gives. Registers of lanes that do not execute count as all others do."""
     code, form = emitter.code, op.form
+    if form.has("block_scale"):
+        _check_selectors(emitter, op)
     letters = form.row.operand_names(len(op.instruction.operands))[form.row.writes :]
     values = [
         code.splat(emitter.read(item, form.type_of(letter)))
@@ -26,6 +31,20 @@ def emit_matrix(emitter: Emitter, op: Op) -> list[Value]:
         for item in (operand.items if isinstance(operand, tree.Vector) else (operand,))
     ]
     return run(emitter, form, values, len(op.destinations))
+
+
+def _check_selectors(emitter: Emitter, op: Op) -> None:
+    """Literals that choose scales: a byte, and a lane of four, or of A a pair of them. Source: PTX ISA, 9.7.14.3."""
+    item, first = op.instruction, range(0, 4, blocks(op.form))
+    for name, lanes in ("ia", range(2)), ("ib", range(4)):
+        operand = op.named[name]
+        assert isinstance(operand, tree.Vector)
+        for chosen, allowed in zip(operand.items, (first, lanes), strict=True):
+            if isinstance(chosen, tree.Immediate) and chosen.value not in allowed:
+                raise PtxError(
+                    f"{emitter.module.path}:{item.ptx_line}: '{item.name}' chooses scales by a byte of {list(first)} "
+                    f"and a lane of {list(lanes)} (got {operand_text(operand)})"
+                )
 
 
 def run(emitter: Emitter, form: Form, values: Sequence[Value], count: int) -> list[Value]:

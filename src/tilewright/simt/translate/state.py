@@ -51,7 +51,7 @@ BARRIER_ID, BARRIER_COUNT, BARRIER_COUNTS, BARRIER_IDS, BARRIER_FORMS, BARRIER_R
 #: Formats of the elements of matrices by the manual's names, and products by a rule of their own.
 FORMATS: Final = {
     name: _RECORDS.numbers[f"TW_{name.upper()}"]
-    for name in "f16 bf16 tf32 e4m3 e5m2 m8n8k4 wgmma8 f8f6f4 e3m2 e2m3 e2m1".split()
+    for name in "f16 bf16 tf32 e4m3 e5m2 m8n8k4 wgmma8 f8f6f4 mxf8f6f4 mxf4 e3m2 e2m3 e2m1".split()
 }
 (_RULES,) = _numbers("RULES")
 _WAYS: Final = {way: _RECORDS.numbers[f"TW_{way.upper()}"] for way in WAYS}

@@ -1,0 +1,49 @@
+// Which elements of a sparse matrix A are there, of a product by a warp: half of each row, as metadata say.
+//
+// Four bits say of a chunk of four elements which two are there: two bits each. Of tf32 a chunk is two elements of which
+// one is there, as if it were two halves; of 4 bits a chunk is eight elements, in pairs. A lies as a matrix of half the
+// columns does. Source: PTX ISA, 9.7.14.6.1 and 9.7.14.6.2; where the figures show it alone, the layout of metadata is
+// as in NVIDIA/cutlass, mma_traits_sm120_sparse.hpp, and tile-ai/tilelang, mma_sp_layout.py.
+
+#ifndef TILEWRIGHT_SIMT_SPARSITY_H
+#define TILEWRIGHT_SIMT_SPARSITY_H
+
+#include "fragments.h"
+
+enum { CHUNK_BITS = 4 };
+
+struct sparsity {
+    const uint32_t *metadata;
+    uint32_t k;         // of A with its zeros
+    uint32_t bits;      // of an element
+    uint32_t selector;  // which lanes of four have the metadata
+};
+
+// The metadata of a chunk of a row.
+static inline uint32_t chunk_metadata(const struct sparsity *s, uint32_t row, uint32_t chunk, uint32_t chunks)
+{
+    const uint32_t first = row % 8 * 4, lower = row / 8;
+    if (chunks == 4)  // one lane has two rows
+        return s->metadata[first + (s->selector & 3)] >> (lower * 16 + chunk * CHUNK_BITS) & 15;
+    const uint32_t pair = first + (chunks == 8 ? (s->selector & 1) * 2 : chunk / 8 * 2);
+    if (s->bits >= 16)  // each lane of a pair has half of two rows
+        return s->metadata[pair + chunk / 4] >> (lower * 16 + chunk % 4 * CHUNK_BITS) & 15;
+    return s->metadata[pair + lower] >> (chunk % 8 * CHUNK_BITS) & 15;  // or one row
+}
+
+// Which k of a row element `i` of those that are there has.
+static inline uint32_t place_of(const struct sparsity *s, uint32_t row, uint32_t i)
+{
+    const uint32_t there = s->bits == 32 ? 1 : s->bits == 4 ? 4 : 2, chunk = i / there;
+    const uint32_t indices = chunk_metadata(s, row, chunk, s->k / (2 * there)), which = i % there;
+    switch (s->bits) {
+    case 32:
+        return 2 * chunk + (indices >> 1 & 1);
+    case 4:
+        return 8 * chunk + 2 * (indices >> which / 2 * 2 & 3) + which % 2;
+    default:
+        return 4 * chunk + (indices >> which * 2 & 3);
+    }
+}
+
+#endif
