@@ -19,9 +19,12 @@ import pytest
 import vendor
 from test_operand_widths import WITHOUT_REGISTERS, line_of, names_of
 
+from tilewright.errors import PtxError
+from tilewright.ptx import parse
 from tilewright.simt import isa
 from tilewright.simt.isa import Form
 from tilewright.simt.isa.absent import ABSENT, why_absent
+from tilewright.simt.translate.graph import make_op
 
 EDITIONS = (("9.1", "sm_75"), ("6.3", "sm_75"), ("6.3", "sm_50"))
 #: Opcodes that these have not, which later ones are asked about.
@@ -137,6 +140,32 @@ def test_every_name_of_the_assembler_is_a_row_or_has_a_reason(tmp_path):
     assert not unknown, "the assembler does not know these: correct the list"
     opcodes = {row.opcode for row in isa.table().rows}
     assert [name for name in NAMES if name.split(".")[0] not in opcodes and not why_absent(name)] == []
+
+
+TENSOR_MEMORY = (
+    "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%w32_0], 32",
+    "tcgen05.dealloc.cta_group::1.sync.aligned.b32 %w32_0, 32",
+    "tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned",
+    "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%w32_0}, [%w32_1]",
+    "tcgen05.st.sync.aligned.32x32b.x1.b32 [%w32_1], {%w32_0}",
+    "tcgen05.wait::ld.sync.aligned", "tcgen05.fence::before_thread_sync",
+    "tcgen05.cp.cta_group::1.128x256b [%w32_0], %w64_0", "tcgen05.shift.cta_group::1.down [%w32_0]",
+    "tcgen05.mma.cta_group::1.kind::f16 [%w32_0], %w64_0, %w64_1, %w32_1, %p0",
+    "tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%w32_0]",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("instruction", TENSOR_MEMORY)
+def test_what_wants_tensor_memory_is_refused_with_its_line(instruction):
+    function = parse(vendor.kernel(["mov.b32 %w32_0, 0;", f"{instruction};"])).functions["k"]
+    name = instruction.split(" ")[0]
+    with pytest.raises(PtxError, match=rf"^k\.ptx:7: '{re.escape(name)}' .*there is no tensor memory"):
+        make_op(function.body[1], function.registers, "k.ptx")
+
+
+@needs_assembler
+def test_those_instructions_are_the_assemblers(tmp_path):
+    assert len(vendor.taken([f"{x};" for x in TENSOR_MEMORY], tmp_path, vendor.NEWEST)) == len(TENSOR_MEMORY)
 
 
 def test_no_row_is_listed_as_absent():

@@ -108,7 +108,7 @@ def value(pattern: int, name: str, bits: int) -> float:
     return value_of(pattern << 2 if bits == 4 else pattern, name)
 
 
-@pytest.mark.parametrize("rounds", [1, pytest.param(200, marks=pytest.mark.volume)])
+@pytest.mark.parametrize("rounds", [1, pytest.param(300, marks=pytest.mark.volume)])
 @pytest.mark.parametrize("form", FORMS, ids=lambda f: f"{f[0]}{f[1]}-{f[3]}-{f[4]}-{f[5]}{'-sp' * f[6]}")
 def test_scaled_products(form, rounds):
     kind, vec, blocks, type_, of_a, of_b, sparse = form
@@ -163,7 +163,7 @@ def metadata(there: np.ndarray, bits: int) -> np.ndarray:
     return found.astype(np.uint32)
 
 
-@pytest.mark.parametrize("rounds", [1, pytest.param(200, marks=pytest.mark.volume)])
+@pytest.mark.parametrize("rounds", [1, pytest.param(400, marks=pytest.mark.volume)])
 @pytest.mark.parametrize(
     ("of_a", "of_b", "of_c"), [("e2m1", "e4m3", "f32"), ("e5m2", "e3m2", "f16"), ("e4m3", "e5m2", "f16")]
 )

@@ -20,7 +20,9 @@ class Absent:
 
 
 ABSENT = (
-    Absent("tcgen05", "9.7.16", "tensor memory comes later"),
+    Absent(
+        "tcgen05", "9.7.16", "there is no tensor memory, so nothing that allocates, fills, multiplies or waits there"
+    ),
     Absent(
         "wmma.f64.m16n16k16 wmma.f64.m32n8k16 wmma.f64.m8n32k16 wmma.f64.m16n16k8 wmma.m16n16k8.f16 wmma.m16n16k8.s32 "
         "wmma.m8n8k32.f16 wmma.m8n8k32.f32 wmma.m8n8k128.f16 wmma.m8n8k128.f32",
