@@ -41,7 +41,9 @@ def cuMemFree(gpu: SimulatedGpu, pointer: Any) -> None:
 
 def cuMemHostAlloc(gpu: SimulatedGpu, size: int, flags: int) -> int:
     """Pinned host memory, which the device reaches at the same address."""
-    return gpu.allocate(int(size), host_visible=True)
+    address = gpu.allocate(int(size), host_visible=True)
+    gpu.pinned.add(address)
+    return address
 
 
 def cuMemFreeHost(gpu: SimulatedGpu, pointer: Any) -> None:

@@ -101,6 +101,8 @@ class Stream:
     """A stream: everything runs at once, but callbacks have a thread of their own."""
 
     callbacks: list[Future[None]] = field(default_factory=list)
+    independent: bool = False  #: Of the default stream.
+    priority: int = 0
 
 
 @dataclass(slots=True)
@@ -170,9 +172,11 @@ class SimulatedGpu:
         self.libraries: dict[int, Library] = {}
         self.registered: dict[int, Registered] = {}
         self.host_visible: dict[int, int] = {}  # address -> bytes: pinned and managed memory
+        self.pinned: set[int] = set()  # addresses of pinned memory
         self.tensors: set[int] = set()  # addresses of tensors that maps were made of
         self.outstanding = Outstanding()
         self.kernel_limits: dict[tuple[int, str], int] = {}  # most dynamic shared memory, where it was set
+        self.set_limits: dict[int, int] = {}  # CUlimit -> value
         self.primary_retained = 0
         self._users: dict[int, set[str]] = {}  # of each allocation, the kernels that it was passed to
         self._handles_from = self.new_handle()
@@ -335,6 +339,7 @@ class SimulatedGpu:
             return
         self.memory.free(address)
         self.host_visible.pop(address, None)
+        self.pinned.discard(address)
         self.outstanding.freed(*extent)
         self._users.pop(address, None)
         for observer in self.observers:

@@ -15,13 +15,19 @@ from types import MappingProxyType, ModuleType
 from typing import Any
 
 from tilewright.drivers.gpu import SimulatedGpu
+from tilewright.drivers.libcuda.served import serve
 from tilewright.native.interrupts import HeldBack
 from tilewright.programs.numba_names import put, put_back
 
 #: Package -> module with `rows`, and where it has more to put in place, `registered`.
 PACKAGES = MappingProxyType(
-    {"torch": "tilewright.drivers.torch_cuda.names", "triton": "tilewright.drivers.triton_cuda.names"}
-)
+    {
+        "torch": "tilewright.drivers.torch_cuda.names", "triton": "tilewright.drivers.triton_cuda.names",
+        "cupy": "tilewright.drivers.cupy_cuda.names", "cuda.core": "tilewright.drivers.cuda_python.core",
+        "cuda.bindings.nvrtc": "tilewright.drivers.cuda_python.nvrtc",
+        "cuda.bindings.runtime": "tilewright.drivers.cuda_python.runtime",
+    }
+)  # fmt: skip
 
 
 class Packages:
@@ -68,7 +74,8 @@ class Packages:
 
 @contextmanager
 def replaced_when_imported(gpu: SimulatedGpu) -> Iterator[None]:
-    """Let packages of the table know the simulated GPU meanwhile."""
+    """Let packages of the table know the simulated GPU meanwhile, and what calls the driver in C."""
+    serve()
     packages = Packages(gpu)
     for name in PACKAGES:
         if name in sys.modules:

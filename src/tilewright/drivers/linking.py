@@ -22,7 +22,7 @@ from tilewright.ptx.joining import join
 #: The static library of the device runtime; what a kernel uses of it is defined where the machine reads the kernel.
 _RUNTIME_LIBRARY = "cudadevrt"
 #: Options of NVRTC with which its code names source lines.
-_TELLS_LINES = frozenset({b"--generate-line-info", b"-lineinfo", b"--device-debug", b"-G"})
+TELLS_LINES = frozenset({b"--generate-line-info", b"-lineinfo", b"--device-debug", b"-G"})
 
 
 class ObjectCode:
@@ -172,7 +172,7 @@ class Program:
         """
         name = self._options.name or ""
         flags = [*self._options.as_bytes("nvrtc", target_type)]
-        if target_type == "ptx" and not _TELLS_LINES & set(flags):
+        if target_type == "ptx" and not TELLS_LINES & set(flags):
             flags.append(b"-lineinfo")
         code, log = _compiled(self._code, target_type, name, tuple(flags))
         if logs is not None and log:

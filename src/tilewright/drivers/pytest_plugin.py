@@ -65,7 +65,7 @@ def _start(config: pytest.Config, option: str | None) -> None:
     import pytest
 
     from tilewright import configuration
-    from tilewright.drivers.session import simulated_gpu
+    from tilewright.drivers.session import in_children, simulated_gpu
     from tilewright.errors import TilewrightError
     from tilewright.settings import Settings
     from tilewright.simt.run.limits import Limits
@@ -78,6 +78,8 @@ def _start(config: pytest.Config, option: str | None) -> None:
             name = named or Settings.from_environ().gpu
         observers = [] if observing is None else [observing.make(config, name)]
         limits = None if project.limit is None else Limits(seconds=project.limit)
+        if not _has_workers(config):
+            stack.enter_context(in_children(name, project.seed, limits))
         device = stack.enter_context(simulated_gpu(name, observers, project.seed, limits))
     except TilewrightError as error:
         took_a_file = Path(name.partition("::")[0]).exists()
@@ -85,6 +87,12 @@ def _start(config: pytest.Config, option: str | None) -> None:
         raise pytest.UsageError(f"--simulated-gpu: {error}{hint}") from error
     config.add_cleanup(stack.close)
     config.pluginmanager.register(Header(f"simulated GPU: {device.record.name}"), _HEADER)
+
+
+def _has_workers(config: pytest.Config) -> bool:
+    """Whether processes of pytest-xdist run the tests, which have their own GPUs: this one's children are these."""
+    named = getattr(config.known_args_namespace, "numprocesses", None) or getattr(config.option, "numprocesses", None)
+    return bool(named) and not os.environ.get("PYTEST_XDIST_WORKER")
 
 
 class Header:

@@ -31,8 +31,9 @@ def cuStreamCreate(gpu: SimulatedGpu, flags: int) -> Any:
     """A stream."""
     gpu.require_context()
     handle = gpu.new_handle()
-    gpu.streams[handle] = Stream()
-    if int(flags) & int(binding().CUstream_flags.CU_STREAM_NON_BLOCKING):
+    independent = bool(int(flags) & int(binding().CUstream_flags.CU_STREAM_NON_BLOCKING))
+    gpu.streams[handle] = Stream(independent=independent)
+    if independent:
         gpu.outstanding.made_independent(handle)
     return handle_type()(handle)
 

@@ -1,6 +1,6 @@
 """Puts the simulated GPU in place in processes that a program starts; its folder stands first on their PYTHONPATH.
 
-Nothing happens until a process imports `numba.cuda`, torch or Triton. A `sitecustomize` that the process would have had
+Nothing happens until a process imports one of the packages that know GPUs. A `sitecustomize` that the process would have had
 runs as well.
 """
 
@@ -18,7 +18,7 @@ class _AfterImport:
     """A finder that lets others find such a package and the simulated GPU come into place when it is loaded."""
 
     def find_spec(self, name, path=None, target=None):  # type: ignore[no-untyped-def]
-        if name not in ("numba.cuda", "torch", "triton"):
+        if name not in ("numba.cuda", "torch", "triton", "cupy", "cuda.bindings"):
             return None
         sys.meta_path.remove(self)
         spec = importlib.util.find_spec(name)

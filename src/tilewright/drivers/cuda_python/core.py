@@ -1,0 +1,75 @@
+"""The names of `cuda.core` that are replaced while a simulated GPU is in place: a table.
+
+What it compiles and links for a GPU is PTX here, with source lines. All else of it calls the driver.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import cuda.core
+from cuda.core._utils import cuda_utils
+
+from tilewright.drivers import linking
+from tilewright.drivers.gpu import SimulatedGpu
+from tilewright.drivers.libcuda.errors import errors
+from tilewright.programs.numba_names import Row
+
+
+class Program(cuda.core.Program):  # type: ignore[misc]
+    """Stands for `cuda.core.Program`: its machine code is PTX."""
+
+    def __init__(self, code: Any, code_type: Any, options: Any = None) -> None:
+        given = options if isinstance(options, cuda.core.ProgramOptions) else cuda.core.ProgramOptions(**options or {})
+        if str(code_type).lower() == "c++" and not given.debug:
+            given = dataclasses.replace(given, lineinfo=True)
+        super().__init__(code, code_type, given)
+        self._ptx = code if str(code_type).lower() == "ptx" else None
+        self._name = given.name or ""
+
+    def compile(self, target_type: Any, name_expressions: Any = (), logs: Any = None, **named: Any) -> Any:
+        """As `cuda.core.Program.compile`."""
+        if str(target_type) != "cubin":
+            return super().compile(target_type, name_expressions, logs, **named)
+        if self._ptx is not None:
+            return cuda.core.ObjectCode.from_cubin(self._ptx.encode(), name=self._name)
+        made = super().compile("ptx", name_expressions, logs)
+        return cuda.core.ObjectCode.from_cubin(made.code, name=made.name, symbol_mapping=made.symbol_mapping)
+
+
+class Linker:
+    """Stands for `cuda.core.Linker`: what it links stays PTX."""
+
+    def __init__(self, *objects: Any, options: Any = None) -> None:
+        self._linker = linking.Linker(*objects, options=options)
+
+    def link(self, target_type: Any) -> Any:
+        """As `cuda.core.Linker.link`."""
+        code = self._linker.link("ptx").code
+        make = cuda.core.ObjectCode.from_ptx if str(target_type) == "ptx" else cuda.core.ObjectCode.from_cubin
+        return make(code)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._linker, name)
+
+
+class Explanations:
+    """Stands for the explanations of the driver's errors: what the simulated GPU said of the last one comes first."""
+
+    def __init__(self, before: Mapping[int, str]) -> None:
+        self._before = before
+
+    def get(self, number: int, otherwise: Any = None) -> Any:
+        """The text of an error."""
+        return errors().last(int(number)) or self._before.get(number, otherwise)
+
+
+def rows(gpu: SimulatedGpu) -> Iterator[Row]:
+    """The table for one simulated GPU."""
+    yield "cuda.core", "Program", Program
+    yield "cuda.core", "Linker", Linker
+    name = "DRIVER_CU_RESULT_EXPLANATIONS"
+    if hasattr(cuda_utils, name):
+        yield cuda_utils.__name__, name, Explanations(getattr(cuda_utils, name))

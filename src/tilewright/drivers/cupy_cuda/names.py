@@ -1,0 +1,171 @@
+"""The names of CuPy that are replaced while a simulated GPU is in place: a table.
+
+CuPy keeps its own code. It calls the driver through `libcuda.so.1`, which is ours, and the runtime that is linked into
+its modules, whose entries jump to ours. What it compiles is PTX here, with source lines.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from tilewright.drivers.cupy_cuda.random_numbers import HostGenerators
+from tilewright.drivers.cupy_cuda.sources import at_its_lines
+from tilewright.drivers.gpu import SimulatedGpu
+from tilewright.drivers.libcuda.served import driver_library, vendors_driver
+from tilewright.drivers.libcuda.static_runtime import static_runtime
+from tilewright.errors import DeviceError
+from tilewright.programs.numba_names import Row
+
+_COMPILER = "cupy.cuda.compiler"
+#: Modules with the vendor's runtime in them.
+_WITH_RUNTIME = ("cupy_backends.cuda.api.runtime", "cupy.cuda.cub", "cupy.cuda.thrust")
+#: Functions that CuPy's own machine code for GPUs does, by module.
+_MACHINE_CODE = {
+    "cupy.cuda.thrust": ("sort", "lexsort", "argsort"),
+    "cupy.cuda.cub": (
+        "device_reduce", "device_segmented_reduce", "device_scan", "device_histogram", "device_csrmv",
+    ),
+}  # fmt: skip
+#: Libraries of the vendor's that CuPy has modules for, by module.
+_CLOSED = {
+    "cublas": "cuBLAS", "cusolver": "cuSOLVER", "cusparse": "cuSPARSE", "cusparselt": "cuSPARSELt",
+    "cutensor": "cuTENSOR", "nccl": "NCCL", "cufft": "cuFFT",
+}  # fmt: skip
+_OLDEST_BUILD = 13000
+
+
+def rows(gpu: SimulatedGpu) -> Iterator[Row]:
+    """The table for one simulated GPU."""
+    compiler = importlib.import_module(_COMPILER)
+    yield _COMPILER, "_use_ptx", True
+    yield _COMPILER, "_compile_module_with_cache", _with_lines(compiler._compile_module_with_cache)
+    yield _COMPILER, "compile_using_nvcc", _to_ptx(compiler.compile_using_nvcc)
+    numbers = HostGenerators(gpu)
+    for package in ("cupy_backends.cuda.libs", "cupy.cuda"):
+        yield package, "__getattr__", _libraries(importlib.import_module(package).__getattr__, numbers)
+    for module, names in _MACHINE_CODE.items():
+        for name in names:
+            if hasattr(importlib.import_module(module), name):
+                yield module, name, _refused(f"{module}.{name}")
+
+
+def _with_lines(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Stands for CuPy's compilation: the code has source lines, those of the program's file where it stands in one."""
+
+    @functools.wraps(original)
+    def compile_(source: str, options: Any = (), **named: Any) -> Any:
+        if named.get("backend", "nvrtc") == "nvrtc" and "-lineinfo" not in options:
+            source, options = at_its_lines(source), (*options, "-lineinfo")
+        return original(source, options, **named)
+
+    return compile_
+
+
+def _to_ptx(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Stands for CuPy's use of the vendor's command-line compiler: what it makes is PTX."""
+
+    @functools.wraps(original)
+    def compile_(source: str, options: Any = (), *given: Any, **named: Any) -> Any:
+        named |= {"code_type": "ptx", "separate_compilation": False}
+        return original(at_its_lines(source), (*options, "-lineinfo"), *given, **named)
+
+    return compile_
+
+
+def _libraries(original: Callable[[str], Any], numbers: HostGenerators) -> Callable[[str], Any]:
+    """Stands for what gives CuPy its modules for the vendor's libraries."""
+
+    def library(name: str) -> Any:
+        if name == "curand":
+            return numbers
+        if name in _CLOSED:
+            raise ImportError(
+                f"{_CLOSED[name]} is machine code for GPUs, and the simulated GPU runs PTX; do it with kernels of your "
+                "own, or on the host (`cupy.asnumpy`)"
+            )
+        return original(name)
+
+    return library
+
+
+def _refused(name: str) -> Callable[..., Any]:
+    def refuse(*arguments: Any, **named: Any) -> Any:
+        raise NotImplementedError(
+            f"{name} runs machine code of GPUs that CuPy has in itself, and the simulated GPU runs PTX; "
+            "do it with kernels of your own, or on the host (`cupy.asnumpy`)"
+        )
+
+    return refuse
+
+
+class Placed:
+    """What else is in place for CuPy, until it is destroyed."""
+
+    def __init__(self) -> None:
+        self._stack = ExitStack()
+        for name in _WITH_RUNTIME:
+            module = importlib.import_module(name)
+            redirected = static_runtime().redirect(Path(str(module.__file__)))
+            if vendors_driver() is not None:  # else there is nothing that the entries could be of use to
+                self._stack.callback(redirected.put_back)
+        self._stack.callback(_allocators())
+        self._stack.callback(_accelerators())
+
+    def _destroy(self) -> None:
+        self._stack.close()
+
+
+def registered() -> Placed:
+    """Let CuPy's runtime be ours; each array has memory of its own.
+
+    Raises DeviceError: CuPy is of another version of CUDA, or the vendor's driver was there first.
+    """
+    import cupy
+
+    build = cupy.cuda.driver.get_build_version()
+    if build < _OLDEST_BUILD:
+        raise DeviceError(
+            f"CuPy must be built for CUDA 13 (got {build // 1000}.{build % 1000 // 10}); install `cupy-cuda13x`"
+        )
+    if not driver_library().found:
+        raise DeviceError(
+            "CuPy must find the simulated GPU's driver (got the vendor's, which was loaded before); begin "
+            "`tilewright.simulated_gpu()` before anything uses the vendor's, or use `tilewright run`"
+        )
+    return Placed()
+
+
+def _allocators() -> Callable[[], None]:
+    """Take CuPy's pools away, which would keep memory of one GPU for the next, and hide where arrays end."""
+    import cupy
+
+    before = cupy.cuda.get_allocator()
+    pinned = cupy.get_default_pinned_memory_pool().malloc
+    cupy.cuda.set_allocator(None)
+    cupy.cuda.set_pinned_memory_allocator(None)
+
+    def put_back() -> None:
+        cupy.cuda.set_allocator(before)
+        cupy.cuda.set_pinned_memory_allocator(pinned)
+
+    return put_back
+
+
+def _accelerators() -> Callable[[], None]:
+    """Let CuPy do with its own kernels what else it has machine code for."""
+    import cupy
+
+    kinds = ("elementwise", "reduction", "routine")
+    before = {kind: getattr(cupy._core, f"get_{kind}_accelerators")() for kind in kinds}
+
+    def put(values: Callable[[str], Any]) -> None:
+        for kind in kinds:
+            getattr(cupy._core, f"set_{kind}_accelerators")(values(kind))
+
+    put(lambda kind: [])
+    return lambda: put(lambda kind: before[kind])

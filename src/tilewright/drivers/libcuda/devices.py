@@ -1,0 +1,149 @@
+"""Driver calls about devices, contexts, streams and errors that programs in C make and numba-cuda does not.
+
+Source: CUDA Driver API, "Device Management", "Context Management", "Stream Management", "Error Handling"; the values of
+limits: CUDA Programming Guide, "Dynamic Global Memory Allocation and Operations", "Formatted Output".
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from tilewright.drivers import contexts, streams
+from tilewright.drivers.contexts import PRIMARY
+from tilewright.drivers.gpu import DriverError, SimulatedGpu
+from tilewright.drivers.host_side import Device
+
+#: CUlimit -> its value: the stack of a thread, what printf and malloc have, and what device runtimes may hold back.
+_LIMITS: Mapping[int, int] = MappingProxyType({0: 1024, 1: 1 << 20, 2: 8 << 20, 3: 2, 4: 2048, 5: 128, 6: 0})
+_PCI = b"0000:01:00.0"
+#: What `cudaGetDeviceProperties` says of the device's place, too.
+PCI_BUS, PCI_DEVICE, PCI_DOMAIN = 1, 0, 0
+
+
+def cuDeviceGetName(gpu: SimulatedGpu, name: int, length: int, device: int) -> None:
+    """The device's name, to a buffer."""
+    text = contexts.cuDeviceGetName(gpu, length, device)
+    ctypes.memmove(name, text, len(text))
+
+
+def cuDeviceGetUuid(gpu: SimulatedGpu, uuid: int, device: int) -> None:
+    """The device's identifier, to 16 bytes."""
+    text = Device(gpu, device).uuid.replace("-", "")
+    ctypes.memmove(uuid, bytes.fromhex(text), 16)
+
+
+def cuDeviceGetLuid(gpu: SimulatedGpu, luid: int, device: int) -> int:
+    """An identifier that other systems have."""
+    raise DriverError("CUDA_ERROR_NOT_SUPPORTED")
+
+
+def cuDeviceComputeCapability(gpu: SimulatedGpu, device: int) -> tuple[int, int]:
+    """The compute capability."""
+    return gpu.record.compute_capability
+
+
+def cuDeviceGetPCIBusId(gpu: SimulatedGpu, text: int, length: int, device: int) -> None:
+    """Where the device is, to a buffer."""
+    contexts.cuDeviceGet(gpu, device)
+    if length <= len(_PCI):
+        raise DriverError("CUDA_ERROR_INVALID_VALUE")
+    ctypes.memmove(text, _PCI + b"\0", len(_PCI) + 1)
+
+
+def cuDeviceGetByPCIBusId(gpu: SimulatedGpu, text: int) -> int:
+    """The device of a place."""
+    if ctypes.string_at(text).lower().removeprefix(b"0000:") != _PCI.removeprefix(b"0000:"):
+        raise DriverError("CUDA_ERROR_INVALID_DEVICE")
+    return 0
+
+
+def cuCtxGetDevice_v2(gpu: SimulatedGpu, context: int) -> int:
+    """A context's device."""
+    return 0
+
+
+def cuDevicePrimaryCtxSetFlags(gpu: SimulatedGpu, device: int, flags: int) -> None:
+    """Say how the host waits, which changes nothing here."""
+
+
+def cuCtxGetFlags(gpu: SimulatedGpu) -> int:
+    """How the host waits."""
+    gpu.require_context()
+    return 0
+
+
+def cuCtxGetId(gpu: SimulatedGpu, context: int) -> int:
+    """The context's number."""
+    return context or PRIMARY
+
+
+def cuCtxGetApiVersion(gpu: SimulatedGpu, context: int) -> int:
+    """The version of the driver's functions that a context is for."""
+    return contexts.cuDriverGetVersion(gpu)
+
+
+def cuCtxGetLimit(gpu: SimulatedGpu, limit: int) -> int:
+    """A limit of the device's runtime."""
+    gpu.require_context()
+    if limit not in _LIMITS:
+        raise DriverError("CUDA_ERROR_UNSUPPORTED_LIMIT")
+    return gpu.set_limits.get(limit, _LIMITS[limit])
+
+
+def cuCtxSetLimit(gpu: SimulatedGpu, limit: int, value: int) -> None:
+    """Set a limit of the device's runtime; none of them is short here."""
+    cuCtxGetLimit(gpu, limit)
+    gpu.set_limits[limit] = value
+
+
+def cuCtxGetStreamPriorityRange(gpu: SimulatedGpu) -> tuple[int, int]:
+    """The least and the greatest priority."""
+    return 0, -5
+
+
+def cuStreamCreateWithPriority(gpu: SimulatedGpu, flags: int, priority: int) -> int:
+    """A stream; work is done when it is asked for, whatever the priority."""
+    handle = int(streams.cuStreamCreate(gpu, flags))
+    gpu.streams[handle].priority = max(min(priority, 0), -5)
+    return handle
+
+
+def cuStreamGetPriority(gpu: SimulatedGpu, stream: int) -> int:
+    """A stream's priority."""
+    return gpu.stream(stream).priority
+
+
+def cuStreamGetFlags(gpu: SimulatedGpu, stream: int) -> int:
+    """A stream's flags."""
+    return int(gpu.stream(stream).independent)
+
+
+def cuStreamGetId(gpu: SimulatedGpu, stream: int) -> int:
+    """A stream's number."""
+    gpu.stream(stream)
+    return stream
+
+
+def cuStreamGetDevice(gpu: SimulatedGpu, stream: int) -> int:
+    """A stream's device."""
+    gpu.stream(stream)
+    return 0
+
+
+def cuStreamGetCtx(gpu: SimulatedGpu, stream: int) -> int:
+    """A stream's context."""
+    gpu.stream(stream)
+    return PRIMARY
+
+
+def cuStreamIsCapturing(gpu: SimulatedGpu, stream: int) -> int:
+    """Whether a stream's work becomes a graph."""
+    gpu.stream(stream)
+    return 0
+
+
+def cuEventRecordWithFlags(gpu: SimulatedGpu, event: int, stream: int, flags: int) -> None:
+    """Note the time in a stream."""
+    streams.cuEventRecord(gpu, event, stream)

@@ -1,0 +1,206 @@
+"""The driver's functions that the simulated GPU answers to programs in C: a table of prototypes.
+
+Addresses of structures, of arrays and of the host's buffers are `void *` here. A structure of eight bytes that goes by
+value is a number. The answers are found by their names, without the number of the version. Versions of one function stand in their order.
+
+Source: CUDA Driver API; `cuda.h`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+PROTOTYPES: tuple[str, ...] = (
+    "cuInit(unsigned int Flags)",
+    "cuDriverGetVersion(int *driverVersion)",
+    "cuGetErrorString(CUresult error, const char **pStr)",
+    "cuGetErrorName(CUresult error, const char **pStr)",
+    "cuGetExportTable(const void **ppExportTable, const void *pExportTableId)",
+    "cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion, unsigned long long flags)",
+    "cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion, unsigned long long flags, "
+    "CUdriverProcAddressQueryResult *symbolStatus)",
+    # Devices
+    "cuDeviceGet(CUdevice *device, int ordinal)",
+    "cuDeviceGetCount(int *count)",
+    "cuDeviceGetName(char *name, int len, CUdevice dev)",
+    "cuDeviceGetUuid_v2(void *uuid, CUdevice dev)",
+    "cuDeviceGetLuid(char *luid, unsigned int *deviceNodeMask, CUdevice dev)",
+    "cuDeviceTotalMem_v2(size_t *bytes, CUdevice dev)",
+    "cuDeviceGetAttribute(int *pi, CUdevice_attribute attrib, CUdevice dev)",
+    "cuDeviceComputeCapability(int *major, int *minor, CUdevice dev)",
+    "cuDeviceGetByPCIBusId(CUdevice *dev, const char *pciBusId)",
+    "cuDeviceGetPCIBusId(char *pciBusId, int len, CUdevice dev)",
+    "cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CUdevice peerDev)",
+    "cuDeviceGetDefaultMemPool(CUmemoryPool *pool_out, CUdevice dev)",
+    "cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice dev)",
+    "cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool)",
+    # Contexts
+    "cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)",
+    "cuDevicePrimaryCtxRelease_v2(CUdevice dev)",
+    "cuDevicePrimaryCtxReset_v2(CUdevice dev)",
+    "cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags)",
+    "cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, int *active)",
+    "cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev)",
+    "cuCtxCreate_v3(CUcontext *pctx, void *paramsArray, int numParams, unsigned int flags, CUdevice dev)",
+    "cuCtxCreate_v4(CUcontext *pctx, void *ctxCreateParams, unsigned int flags, CUdevice dev)",
+    "cuCtxDestroy_v2(CUcontext ctx)",
+    "cuCtxGetCurrent(CUcontext *pctx)",
+    "cuCtxSetCurrent(CUcontext ctx)",
+    "cuCtxPushCurrent_v2(CUcontext ctx)",
+    "cuCtxPopCurrent_v2(CUcontext *pctx)",
+    "cuCtxGetDevice(CUdevice *device)",
+    "cuCtxGetDevice_v2(CUdevice *device, CUcontext ctx)",
+    "cuCtxGetFlags(unsigned int *flags)",
+    "cuCtxGetId(CUcontext ctx, unsigned long long *ctxId)",
+    "cuCtxGetApiVersion(CUcontext ctx, unsigned int *version)",
+    "cuCtxSynchronize()",
+    "cuCtxGetLimit(size_t *pvalue, CUlimit limit)",
+    "cuCtxSetLimit(CUlimit limit, size_t value)",
+    "cuCtxGetStreamPriorityRange(int *leastPriority, int *greatestPriority)",
+    "cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags)",
+    "cuProfilerStart()",
+    "cuProfilerStop()",
+    # Code
+    "cuModuleLoad(CUmodule *module, const char *fname)",
+    "cuModuleLoadData(CUmodule *module, const void *image)",
+    "cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int numOptions, void *options, void *values)",
+    "cuModuleLoadFatBinary(CUmodule *module, const void *fatCubin)",
+    "cuModuleUnload(CUmodule hmod)",
+    "cuModuleGetLoadingMode(CUmoduleLoadingMode *mode)",
+    "cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod, const char *name)",
+    "cuModuleGetFunctionCount(unsigned int *count, CUmodule mod)",
+    "cuModuleGetGlobal_v2(CUdeviceptr *dptr, size_t *bytes, CUmodule hmod, const char *name)",
+    "cuLibraryLoadData(CUlibrary *library, const void *code, void *jitOptions, void *jitOptionsValues, "
+    "unsigned int numJitOptions, void *libraryOptions, void *libraryOptionValues, unsigned int numLibraryOptions)",
+    "cuLibraryLoadFromFile(CUlibrary *library, const char *fileName, void *jitOptions, void *jitOptionsValues, "
+    "unsigned int numJitOptions, void *libraryOptions, void *libraryOptionValues, unsigned int numLibraryOptions)",
+    "cuLibraryUnload(CUlibrary library)",
+    "cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library, const char *name)",
+    "cuLibraryGetKernelCount(unsigned int *count, CUlibrary lib)",
+    "cuLibraryEnumerateKernels(void *kernels, unsigned int numKernels, CUlibrary lib)",
+    "cuLibraryGetModule(CUmodule *pMod, CUlibrary library)",
+    "cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibrary library, const char *name)",
+    "cuLibraryGetManaged(CUdeviceptr *dptr, size_t *bytes, CUlibrary library, const char *name)",
+    "cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel)",
+    "cuKernelGetLibrary(CUlibrary *pLib, CUkernel kernel)",
+    "cuKernelGetName(const char **name, CUkernel hfunc)",
+    "cuKernelGetParamInfo(CUkernel kernel, size_t paramIndex, size_t *paramOffset, size_t *paramSize)",
+    "cuKernelGetParamCount(CUkernel kernel, size_t *paramCount)",
+    "cuKernelGetAttribute(int *pi, CUfunction_attribute attrib, CUkernel kernel, CUdevice dev)",
+    "cuKernelSetAttribute(CUfunction_attribute attrib, int val, CUkernel kernel, CUdevice dev)",
+    "cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache config, CUdevice dev)",
+    "cuFuncGetModule(CUmodule *hmod, CUfunction hfunc)",
+    "cuFuncGetName(const char **name, CUfunction hfunc)",
+    "cuFuncGetParamInfo(CUfunction func, size_t paramIndex, size_t *paramOffset, size_t *paramSize)",
+    "cuFuncGetParamCount(CUfunction func, size_t *paramCount)",
+    "cuFuncGetAttribute(int *pi, CUfunction_attribute attrib, CUfunction hfunc)",
+    "cuFuncSetAttribute(CUfunction hfunc, CUfunction_attribute attrib, int value)",
+    "cuFuncSetCacheConfig(CUfunction hfunc, CUfunc_cache config)",
+    "cuFuncSetSharedMemConfig(CUfunction hfunc, CUsharedconfig config)",
+    "cuFuncIsLoaded(CUfunctionLoadingState *state, CUfunction function)",
+    "cuFuncLoad(CUfunction function)",
+    "cuLinkCreate_v2(unsigned int numOptions, void *options, void *optionValues, CUlinkState *stateOut)",
+    "cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data, size_t size, const char *name, "
+    "unsigned int numOptions, void *options, void *optionValues)",
+    "cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char *path, unsigned int numOptions, "
+    "void *options, void *optionValues)",
+    "cuLinkComplete(CUlinkState state, void **cubinOut, size_t *sizeOut)",
+    "cuLinkDestroy(CUlinkState state)",
+    # Launches
+    "cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, "
+    "unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, "
+    "CUstream hStream, void *kernelParams, void *extra)",
+    "cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, "
+    "unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, "
+    "CUstream hStream, void *kernelParams)",
+    "cuLaunchKernelEx(const void *config, CUfunction f, void *kernelParams, void *extra)",
+    "cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData)",
+    "cuOccupancyMaxActiveBlocksPerMultiprocessor(int *numBlocks, CUfunction func, int blockSize, "
+    "size_t dynamicSMemSize)",
+    "cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *numBlocks, CUfunction func, int blockSize, "
+    "size_t dynamicSMemSize, unsigned int flags)",
+    "cuOccupancyMaxPotentialBlockSize(int *minGridSize, int *blockSize, CUfunction func, "
+    "CUoccupancyB2DSize blockSizeToDynamicSMemSize, size_t dynamicSMemSize, int blockSizeLimit)",
+    "cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSmemSize, CUfunction func, int numBlocks, int blockSize)",
+    # Memory
+    "cuMemGetInfo_v2(size_t *free, size_t *total)",
+    "cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)",
+    "cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes, size_t Height, "
+    "unsigned int ElementSizeBytes)",
+    "cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flags)",
+    "cuMemFree_v2(CUdeviceptr dptr)",
+    "cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdeviceptr dptr)",
+    "cuMemAllocHost_v2(void **pp, size_t bytesize)",
+    "cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)",
+    "cuMemFreeHost(void *p)",
+    "cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)",
+    "cuMemHostUnregister(void *p)",
+    "cuMemHostGetDevicePointer_v2(CUdeviceptr *pdptr, void *p, unsigned int Flags)",
+    "cuMemHostGetFlags(unsigned int *pFlags, void *p)",
+    "cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStream)",
+    "cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream)",
+    "cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)",
+    "cuMemPoolCreate(CUmemoryPool *pool, const void *poolProps)",
+    "cuMemPoolDestroy(CUmemoryPool pool)",
+    "cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep)",
+    "cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void *value)",
+    "cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void *value)",
+    "cuMemPoolSetAccess(CUmemoryPool pool, const void *map, size_t count)",
+    "cuMemPrefetchAsync(CUdeviceptr devPtr, size_t count, CUdevice dstDevice, CUstream hStream)",
+    "cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count, unsigned long long location, unsigned int flags, "
+    "CUstream hStream)",
+    "cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUdevice device)",
+    "cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advise advice, unsigned long long location)",
+    "cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr)",
+    "cuPointerGetAttributes(unsigned int numAttributes, void *attributes, void *data, CUdeviceptr ptr)",
+    "cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount)",
+    "cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream)",
+    "cuMemcpyPeer(CUdeviceptr dst, CUcontext dstContext, CUdeviceptr src, CUcontext srcContext, size_t ByteCount)",
+    "cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dstContext, CUdeviceptr src, CUcontext srcContext, "
+    "size_t ByteCount, CUstream hStream)",
+    "cuMemcpyHtoD_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount)",
+    "cuMemcpyDtoH_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount)",
+    "cuMemcpyDtoD_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount)",
+    "cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount, CUstream hStream)",
+    "cuMemcpyDtoHAsync_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream)",
+    "cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream)",
+    "cuMemcpy2D_v2(const void *pCopy)",
+    "cuMemcpy2DUnaligned_v2(const void *pCopy)",
+    "cuMemcpy2DAsync_v2(const void *pCopy, CUstream hStream)",
+    "cuMemsetD8_v2(CUdeviceptr dstDevice, unsigned char uc, size_t N)",
+    "cuMemsetD16_v2(CUdeviceptr dstDevice, unsigned short us, size_t N)",
+    "cuMemsetD32_v2(CUdeviceptr dstDevice, unsigned int ui, size_t N)",
+    "cuMemsetD8Async(CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream)",
+    "cuMemsetD16Async(CUdeviceptr dstDevice, unsigned short us, size_t N, CUstream hStream)",
+    "cuMemsetD32Async(CUdeviceptr dstDevice, unsigned int ui, size_t N, CUstream hStream)",
+    # Streams and events
+    "cuStreamCreate(CUstream *phStream, unsigned int Flags)",
+    "cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, int priority)",
+    "cuStreamDestroy_v2(CUstream hStream)",
+    "cuStreamSynchronize(CUstream hStream)",
+    "cuStreamQuery(CUstream hStream)",
+    "cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags)",
+    "cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags)",
+    "cuStreamGetPriority(CUstream hStream, int *priority)",
+    "cuStreamGetFlags(CUstream hStream, unsigned int *flags)",
+    "cuStreamGetId(CUstream hStream, unsigned long long *streamId)",
+    "cuStreamGetDevice(CUstream hStream, CUdevice *device)",
+    "cuStreamGetCtx(CUstream hStream, CUcontext *pctx)",
+    "cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus *captureStatus)",
+    "cuEventCreate(CUevent *phEvent, unsigned int Flags)",
+    "cuEventDestroy_v2(CUevent hEvent)",
+    "cuEventRecord(CUevent hEvent, CUstream hStream)",
+    "cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags)",
+    "cuEventQuery(CUevent hEvent)",
+    "cuEventSynchronize(CUevent hEvent)",
+    "cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUevent hEnd)",
+)
+
+#: Versions of functions that take other parameters than the one before: the version of CUDA that has them first.
+SINCE: Mapping[str, int] = MappingProxyType(
+    {
+        "cuGetProcAddress_v2": 12000, "cuCtxCreate_v3": 11040, "cuCtxCreate_v4": 12050, "cuCtxGetDevice_v2": 13000,
+        "cuMemPrefetchAsync_v2": 12020, "cuMemAdvise_v2": 12020,
+    }
+)  # fmt: skip

@@ -1,0 +1,101 @@
+"""Functions of the runtime that a library has in itself: their entries are made to jump to ours.
+
+The vendor's runtime is linked into CuPy's modules. It starts on the vendor's own driver alone, so that none of it runs
+here: each of its documented functions is answered by ours. Where they are, the module's symbol table says.
+
+Source: System V Application Binary Interface, "Sections" and "Symbol Table" (chapter 4); Intel SDM, volume 2, JMP; Arm
+ARM, LDR (literal), BR.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import platform
+import struct
+from collections.abc import Mapping
+from pathlib import Path
+
+from tilewright.errors import DeviceError
+
+_SYMTAB, _FUNCTION = 2, 2  # SHT_SYMTAB, STT_FUNC
+_READ_EXECUTE, _READ_WRITE_EXECUTE = 5, 7
+_JUMPS = {
+    "x86_64": bytes([0xFF, 0x25, 0, 0, 0, 0]),  # JMP [RIP], whose operand follows
+    "aarch64": struct.pack("<II", 0x58000050, 0xD61F0200),  # LDR x16, what follows; BR x16
+}
+
+
+def functions(library: Path) -> dict[str, int]:
+    """Functions that a library's symbol table has, local ones too, and where each is from its beginning."""
+    data = library.read_bytes()
+    sections_at, = struct.unpack_from("<Q", data, 0x28)
+    size, count = struct.unpack_from("<HH", data, 0x3A)
+    found: dict[str, int] = {}
+    for at in range(sections_at, sections_at + size * count, size):
+        _, kind, _, _, offset, length, link, _, _, entry = struct.unpack_from("<IIQQQQIIQQ", data, at)
+        if kind != _SYMTAB:
+            continue
+        strings_at, = struct.unpack_from("<Q", data, sections_at + size * link + 0x18)
+        for name_at, info, _, _, value, _ in struct.iter_unpack("<IBBHQQ", data[offset : offset + length]):
+            if info & 15 == _FUNCTION and value:
+                begin = strings_at + name_at
+                found[data[begin : data.index(b"\0", begin)].decode()] = value
+    return found
+
+
+class Redirected:
+    """Entries of a loaded library that jump elsewhere, until :meth:`put_back`.
+
+    Parameters
+    ----------
+    library : Path
+        The file, as the process has it loaded.
+    targets : mapping
+        Function -> address of what stands for it; what the library does not have is left out.
+
+    Raises
+    ------
+    DeviceError
+        The host forbids changes of code.
+    """
+
+    def __init__(self, library: Path, targets: Mapping[str, int]) -> None:
+        known = functions(library)
+        base, jump = _base(library), _JUMPS[platform.machine()]
+        self._before: dict[int, bytes] = {}
+        for name, target in targets.items():
+            if name in known:
+                at = base + known[name]
+                code = jump + struct.pack("<Q", target)
+                self._before[at] = ctypes.string_at(at, len(code))
+                _write(at, code)
+
+    def put_back(self) -> None:
+        """Let the entries be what they were."""
+        while self._before:
+            _write(*self._before.popitem())
+
+
+def _base(library: Path) -> int:
+    """Where a library is loaded."""
+    name = str(library.resolve())
+    for line in Path("/proc/self/maps").read_text().splitlines():
+        span, _, offset, _, _, *path = line.split(maxsplit=5)
+        if path == [name] and int(offset, 16) == 0:
+            return int(span.partition("-")[0], 16)
+    raise DeviceError(f"{library} must be loaded in this process (got none of that name); import it first")
+
+
+def _write(at: int, code: bytes) -> None:
+    """Write into the process's code."""
+    begin = at & -mmap.PAGESIZE
+    length = at + len(code) - begin
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.mprotect(ctypes.c_void_p(begin), ctypes.c_size_t(length), _READ_WRITE_EXECUTE):
+        raise DeviceError(
+            f"CuPy's runtime must be replaced in memory for the simulated GPU (the system forbids it, error "
+            f"{ctypes.get_errno()}); allow this process to change its code"
+        )
+    ctypes.memmove(at, code, len(code))
+    libc.mprotect(ctypes.c_void_p(begin), ctypes.c_size_t(length), _READ_EXECUTE)

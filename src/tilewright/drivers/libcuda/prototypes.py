@@ -1,0 +1,88 @@
+"""Prototypes of the driver's and the runtime's functions, as their manuals print them, and what ctypes makes of them.
+
+What a function gives goes to the memory that its parameters point to, `int *count`; what it takes are the others, and
+pointers to `const`, to `char` and to `void`, which stay addresses. So a prototype says how to call an answer in Python:
+with what the function takes, in its order; and where what the answer returns goes.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+_PARTS = re.compile(r"(?P<name>\w+)\((?P<parameters>.*)\)")
+_PARAMETER = re.compile(r"(?P<type>.*?)(?P<name>\w+)$")
+#: C type -> ctypes; handles are addresses, what is not here is an enumeration.
+_TYPES: Mapping[str, Any] = MappingProxyType(
+    {
+        "int": ctypes.c_int, "unsigned int": ctypes.c_uint, "size_t": ctypes.c_size_t, "float": ctypes.c_float,
+        "unsigned short": ctypes.c_ushort, "unsigned char": ctypes.c_ubyte, "unsigned long long": ctypes.c_ulonglong,
+        "CUdevice": ctypes.c_int,
+    }
+)  # fmt: skip
+_HANDLES = frozenset(
+    "CUdeviceptr CUcontext CUmodule CUfunction CUlibrary CUkernel CUstream CUevent CUmemoryPool CUlinkState CUhostFn "
+    "CUstreamCallback CUgraph CUgraphExec CUarray CUtexObject CUsurfObject CUoccupancyB2DSize cudaStream_t cudaEvent_t "
+    "cudaMemPool_t cudaHostFn_t cudaStreamCallback_t cudaFunction_t cudaGraph_t cudaGraphExec_t cudaArray_t "
+    "cudaLibrary_t cudaKernel_t cudaTextureObject_t cudaSurfaceObject_t".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter."""
+
+    name: str
+    type: str  #: As the prototype has it, without `const` and stars.
+    native: Any  #: The type of ctypes that it is passed as.
+    given: Any = None  #: Of what the function gives, the type of what the parameter points to.
+
+
+@dataclass(frozen=True, slots=True)
+class Prototype:
+    """One function."""
+
+    name: str
+    parameters: tuple[Parameter, ...]
+
+    @property
+    def native(self) -> Any:
+        """The type of a ctypes callback that stands for the function, which returns a code."""
+        return ctypes.CFUNCTYPE(ctypes.c_int, *(parameter.native for parameter in self.parameters))
+
+
+def prototype(text: str) -> Prototype:
+    """Read a prototype.
+
+    >>> read = prototype("cuMemAlloc(CUdeviceptr *dptr, size_t bytesize)")
+    >>> [(parameter.name, parameter.given is not None) for parameter in read.parameters]
+    [('dptr', True), ('bytesize', False)]
+    """
+    found = _PARTS.fullmatch(text)
+    assert found is not None, text
+    texts = [part.strip() for part in found["parameters"].split(",")] if found["parameters"] else []
+    return Prototype(found["name"], tuple(_parameter(part) for part in texts))
+
+
+def _parameter(text: str) -> Parameter:
+    found = _PARAMETER.fullmatch(text)
+    assert found is not None, text
+    type_ = found["type"].replace("const", "").strip()
+    stars, plain = type_.count("*"), type_.rstrip("* ")
+    if not stars:
+        return Parameter(found["name"], plain, _native(plain))
+    is_address = "const" in found["type"].split("*")[0] and stars == 1
+    if is_address or (stars == 1 and plain in ("void", "char")):
+        return Parameter(found["name"], f"{plain} *", ctypes.c_void_p)
+    given = ctypes.c_size_t if stars > 1 else _native(plain)
+    return Parameter(found["name"], plain, ctypes.c_void_p, given)
+
+
+def _native(type_: str) -> Any:
+    if type_ in _TYPES:
+        return _TYPES[type_]
+    return ctypes.c_size_t if type_ in _HANDLES else ctypes.c_int

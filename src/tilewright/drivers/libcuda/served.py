@@ -1,0 +1,249 @@
+"""The library `libcuda.so.1` of this process, whose functions are ours while a simulated GPU is in place.
+
+Other libraries find it by its name. Where the process has the vendor's driver as well, calls go there while no
+simulated GPU is in place.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import os
+import platform
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from tilewright.drivers.current import placed_gpu
+from tilewright.drivers.driver_binding import CALLS, UNLOCKED
+from tilewright.drivers.gpu import DriverError, SimulatedGpu
+from tilewright.drivers.launching import kernel_error
+from tilewright.drivers.libcuda import devices, launches, loading, transfers
+from tilewright.drivers.libcuda.driver_calls import PROTOTYPES, SINCE
+from tilewright.drivers.libcuda.errors import code_of, errors, name_of
+from tilewright.drivers.libcuda.prototypes import Prototype, prototype
+from tilewright.drivers.libcuda.shared_object import MACHINES, NOTHING, SLOTS, shared_object
+from tilewright.errors import TilewrightError
+from tilewright.native.interrupts import Postponed
+from tilewright.native.once import once
+
+_SONAME = "libcuda.so.1"
+#: What Linux has where the vendor's driver is installed: natively, and below Windows.
+_DEVICES = (Path("/dev/nvidiactl"), Path("/dev/dxg"))
+#: Functions that give something back, which is gone when its GPU is.
+_GIVES_BACK = re.compile(r"cu(da)?\w*(Free|Destroy|Unload|Release|Unregister)\w*")
+_KERNELS = frozenset({"CUfunction", "CUkernel", "cudaFunction_t", "cudaKernel_t"})
+_Answer = Callable[..., Any]
+
+
+class Server:
+    """Answers calls of C: reads what a prototype says is given, and writes what the answer gives.
+
+    Parameters
+    ----------
+    code_of : callable
+        The number of an error's name, as what is called returns it.
+    vendor : ctypes.CDLL, optional
+        The library that answers while no simulated GPU is in place.
+    """
+
+    def __init__(self, code_of: Callable[[str], int], vendor: ctypes.CDLL | None = None) -> None:
+        self.errors = errors()
+        self._code_of = code_of
+        self._vendor = vendor
+        self._kept: list[Any] = []
+
+    def function(self, wanted: Prototype, answer: _Answer, any_time: bool = False, driver: str = "") -> int:
+        """The address of a function of C that answers by a function of Python.
+
+        `any_time` says that it needs no simulated GPU; the answer gets None then where none is in place. `driver` is
+        the driver's call that it is, where it is another one's.
+        """
+        elsewhere = self._vendors(wanted)
+        code_of, harmless = self._code_of, _GIVES_BACK.fullmatch(wanted.name) is not None
+        gives = [(at, parameter.given) for at, parameter in enumerate(wanted.parameters) if parameter.given]
+        takes = [(at, p.type in _KERNELS) for at, p in enumerate(wanted.parameters) if not p.given]
+        unlocked = (driver or wanted.name).partition("_v")[0] in UNLOCKED
+        errors = self.errors
+
+        def call(*arguments: Any) -> int:
+            with Postponed():
+                try:
+                    gpu: Any = placed_gpu()
+                    if gpu is None and elsewhere is not None and not any_time:
+                        return int(elsewhere(*arguments))
+                    if gpu is None and harmless:
+                        return 0
+                    if gpu is None and not any_time:
+                        raise DriverError("CUDA_ERROR_NO_DEVICE", "no simulated GPU is in place")
+                    given = [_kernel(arguments[at]) if kernel else arguments[at] or 0 for at, kernel in takes]
+                    found = answer(gpu, *given) if gpu is None else _answered(gpu, answer, given, unlocked)
+                except BaseException as error:
+                    code, message = _explained(error)
+                    errors.note(code, message)
+                    if not isinstance(error, Exception):
+                        raise
+                    return code_of(code)
+                if gives:
+                    values = found if isinstance(found, tuple) else (found,)
+                    for (at, kind), value in zip(gives, values, strict=True):
+                        if arguments[at]:
+                            kind.from_address(arguments[at]).value = value if kind is ctypes.c_float else int(value)
+                return 0
+
+        made = wanted.native(call)
+        self._kept.append(made)
+        return ctypes.cast(made, ctypes.c_void_p).value or 0
+
+    def _vendors(self, wanted: Prototype) -> Any:
+        """The vendor's function; None where there is none."""
+        found = getattr(self._vendor, wanted.name, None) if self._vendor is not None else None
+        return wanted.native(ctypes.cast(found, ctypes.c_void_p).value) if found is not None else None
+
+
+def _answered(gpu: SimulatedGpu, answer: _Answer, given: Sequence[Any], unlocked: bool) -> Any:
+    gpu.check_process()
+    if unlocked:
+        return answer(gpu, *given)
+    with gpu.call():
+        return answer(gpu, *given)
+
+
+def _kernel(handle: int) -> Any:
+    return loading.loaded().kernel(handle or 0)
+
+
+def _explained(error: BaseException) -> tuple[str, str]:
+    """The driver's name of an error, and what it says."""
+    if isinstance(error, TilewrightError) and not hasattr(error, "code"):
+        error = kernel_error(error)
+    code = getattr(error, "code", None)
+    if code is None:
+        return "CUDA_ERROR_UNKNOWN", f"{type(error).__name__}: {error}"
+    name = code if isinstance(code, str) else code.name
+    return name, str(getattr(error, "msg", error)).removeprefix(f"{name}: ")
+
+
+class Exported:
+    """A library of this process alone, with functions of ours under names of C.
+
+    Parameters
+    ----------
+    soname : str
+        The name by which others find it.
+    functions : mapping
+        Name -> address of what answers.
+    """
+
+    def __init__(self, soname: str, functions: Mapping[str, int]) -> None:
+        descriptor = os.memfd_create(soname)  # stays open, for the loader takes a path that it knows for a library it has
+        os.write(descriptor, shared_object(soname, list(functions), platform.machine()))
+        self._loaded = ctypes.CDLL(f"/proc/self/fd/{descriptor}", mode=os.RTLD_GLOBAL | os.RTLD_NOW)
+        self.handle = self._loaded._handle
+        self._slots = (ctypes.c_size_t * len(functions)).in_dll(self._loaded, SLOTS)
+        self._slots[:] = list(functions.values())
+        atexit.register(self._end)  # what the interpreter's end frees calls functions of Python no more
+
+    def address(self, name: str) -> int:
+        """Where a function is."""
+        return ctypes.cast(getattr(self._loaded, name), ctypes.c_void_p).value or 0
+
+    def _end(self) -> None:
+        self._slots[:] = [self.address(NOTHING)] * len(self._slots)
+
+
+class DriverLibrary:
+    """The library, loaded."""
+
+    def __init__(self) -> None:
+        self._vendor = vendors_driver()
+        self._server = Server(code_of, self._vendor)
+        prototypes = [prototype(text) for text in PROTOTYPES]
+        names = [one.name for one in prototypes]
+        self._versions: dict[str, list[str]] = {}
+        for name in names:
+            self._versions.setdefault(name.partition("_v")[0], []).append(name)
+        newest = {plain: versions[-1] for plain, versions in self._versions.items()}
+        plain = [name for name in newest if name not in names]
+        addresses = {one.name: self._server.function(one, *self._answer(one.name)) for one in prototypes}
+        self._exported = Exported(_SONAME, addresses | {name: addresses[newest[name]] for name in plain})
+
+    @property
+    def found(self) -> bool:
+        """Whether others find it by its name, and not a driver that the process had before."""
+        return ctypes.CDLL(_SONAME)._handle == self._exported.handle
+
+    def _answer(self, name: str) -> tuple[_Answer, Any]:
+        plain = name.partition("_v")[0]
+        own = {
+            "cuGetErrorName": _error_name, "cuGetErrorString": self._error_text, "cuGetExportTable": _no_table,
+            "cuGetProcAddress": self._address, "cuGetProcAddress_v2": lambda *given: (self._address(*given), 0),
+        }  # fmt: skip
+        if plain in own:
+            return own[name], True
+        return ANSWERS.get(name) or ANSWERS[plain], False
+
+    def _error_text(self, gpu: Any, number: int) -> int:
+        return self._server.errors.text(name_of(number))
+
+    def _address(self, gpu: Any, symbol: int, version: int, flags: int) -> int:
+        """Where a function is, in the form that a version of CUDA has."""
+        versions = self._versions.get(ctypes.string_at(symbol).decode(), ())
+        fitting = [name for name in versions if SINCE.get(name, 0) <= version]
+        if not fitting:
+            raise DriverError("CUDA_ERROR_NOT_FOUND", "the simulated GPU has no such function")
+        return self._exported.address(fitting[-1])
+
+
+#: Every driver call that programs in C have an answer to, by name.
+ANSWERS: dict[str, _Answer] = {
+    **CALLS,
+    **{
+        name: function
+        for subject in (devices, loading, launches, transfers)
+        for name, function in vars(subject).items()
+        if name.startswith("cu")
+    },
+}
+
+
+def _no_table(gpu: Any, identifier: int) -> int:
+    """The driver's tables that no manual describes: there are none."""
+    raise DriverError("CUDA_ERROR_NOT_FOUND")
+
+
+def _error_name(gpu: Any, number: int) -> int:
+    return errors().kept(name_of(number))
+
+
+@once
+def vendors_driver() -> ctypes.CDLL | None:
+    """The vendor's driver, under its path, so that nobody else finds it by its name; None where there is none."""
+    if not any(device.exists() for device in _DEVICES):
+        return None
+    with suppress(OSError, subprocess.SubprocessError):
+        listed = subprocess.run(["ldconfig", "-p"], capture_output=True, text=True, timeout=10, check=True).stdout
+        for line in listed.splitlines():
+            name, _, path = line.strip().partition(" => ")
+            if name.startswith(f"{_SONAME} ") and "64" in name:
+                return ctypes.CDLL(path, mode=os.RTLD_LOCAL)
+    return None
+
+
+def serve() -> None:
+    """Let libraries of this process find ours, where the system is one that it is made for.
+
+    A driver of the vendor's that is loaded already stays what they find.
+    """
+    if sys.platform == "linux" and platform.machine() in MACHINES:
+        driver_library()
+
+
+@once
+def driver_library() -> DriverLibrary:
+    """The process's own; it stays."""
+    return DriverLibrary()

@@ -1,0 +1,112 @@
+"""The runtime that is linked into modules of CuPy: its entries jump to ours while a simulated GPU is in place."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tilewright.drivers.gpu import DriverError, SimulatedGpu
+from tilewright.drivers.libcuda import runtime
+from tilewright.drivers.libcuda.entries import Redirected, functions
+from tilewright.drivers.libcuda.errors import code_of, errors, name_of
+from tilewright.drivers.libcuda.prototypes import Prototype, prototype
+from tilewright.drivers.libcuda.runtime_calls import ROWS
+from tilewright.drivers.libcuda.served import ANSWERS, Exported, Server
+from tilewright.native.once import once
+
+_TEXT = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_int)
+_CODE = ctypes.CFUNCTYPE(ctypes.c_int)
+#: Functions that no program has to be refused: they need no device.
+_HARMLESS = frozenset({"cudaCreateChannelDesc", "cudaGetSymbolAddress"})
+
+
+class StaticRuntime:
+    """Addresses of functions that stand for the runtime's."""
+
+    def __init__(self) -> None:
+        self._last = threading.local()
+        self._server = Server(self._noted)
+        self._kept: list[Any] = []
+        self._addresses = {
+            wanted.name: self._server.function(wanted, self._answer(wanted, driver), driver=driver)
+            for wanted, driver in ((prototype(text), driver) for text, driver in ROWS)
+            if wanted.name not in _FREE
+        }
+        for name, take in (("cudaGetLastError", True), ("cudaPeekAtLastError", False)):
+            self._addresses[name] = self._native(_CODE, lambda take=take: self._last_error(take))
+        self._addresses["cudaGetErrorName"] = self._native(_TEXT, self._name)
+        self._addresses["cudaGetErrorString"] = self._native(_TEXT, self._text)
+        exported = Exported("libtilewright_cudart.so", self._addresses)
+        self._addresses = {name: exported.address(name) for name in self._addresses}
+
+    def redirect(self, library: Path) -> Redirected:
+        """Let the entries of a loaded library jump to ours; those that have no answer say so when they are called."""
+        targets = dict(self._addresses)
+        for name in functions(library):
+            plain = name.removesuffix("_ptsz").removesuffix("_ptds")
+            if plain.startswith("cuda") and plain[4:5].isupper() and plain not in _HARMLESS:
+                targets[name] = self.address(plain)
+        return Redirected(library, targets)
+
+    def address(self, name: str) -> int:
+        """Where what stands for a function is."""
+        return self._addresses.get(name) or self._refusal(name)
+
+    def text(self, number: int) -> bytes:
+        """What an error says."""
+        return ctypes.string_at(self._text(number))
+
+    def _refusal(self, name: str) -> int:
+        def refuse(gpu: Any) -> None:
+            raise DriverError("CUDA_ERROR_NOT_SUPPORTED", f"{name} is not implemented on the simulated GPU")
+
+        self._addresses[name] = self._server.function(Prototype(name, ()), refuse, True)
+        return self._addresses[name]
+
+    def _answer(self, wanted: Prototype, driver: str) -> Callable[..., Any]:
+        answer: Any = ANSWERS[driver] if driver else getattr(runtime, wanted.name, None)
+
+        def answered(gpu: SimulatedGpu, *given: Any) -> Any:
+            runtime.current(gpu)
+            return answer(gpu, *given)
+
+        return answered
+
+    def _native(self, kind: Any, function: Callable[..., int]) -> int:
+        made = kind(function)
+        self._kept.append(made)
+        return ctypes.cast(made, ctypes.c_void_p).value or 0
+
+    def _noted(self, name: str) -> int:
+        number = code_of(name)
+        self._last.number = number
+        return number
+
+    def _last_error(self, take: bool) -> int:
+        number = int(getattr(self._last, "number", 0))
+        if take:
+            self._last.number = 0
+        return number
+
+    def _name(self, number: int) -> int:
+        from cuda.bindings.runtime import cudaError_t
+
+        return errors().kept(cudaError_t(number).name)
+
+    def _text(self, number: int) -> int:
+        try:
+            return errors().text(name_of(number))
+        except DriverError:
+            return errors().kept("unrecognized error code")
+
+
+_FREE = frozenset({"cudaGetLastError", "cudaPeekAtLastError"})
+
+
+@once
+def static_runtime() -> StaticRuntime:
+    """The process's own."""
+    return StaticRuntime()
