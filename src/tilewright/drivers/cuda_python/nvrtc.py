@@ -14,22 +14,34 @@ from cuda.bindings import nvrtc
 
 from tilewright.drivers.gpu import SimulatedGpu
 from tilewright.drivers.internal_code import internal_folders
+from tilewright.drivers.kernel_sources import at_its_lines
 from tilewright.drivers.linking import TELLS_LINES
 from tilewright.programs.numba_names import Row
 
 
 def rows(gpu: SimulatedGpu) -> Iterator[Row]:
     """The table for one simulated GPU."""
-    compile_ = nvrtc.nvrtcCompileProgram
+    create, compile_ = nvrtc.nvrtcCreateProgram, nvrtc.nvrtcCompileProgram
+
+    @functools.wraps(create)
+    def at_lines(source: bytes, *given: Any) -> Any:
+        if not _ours():
+            source = at_its_lines(source.decode(errors="surrogateescape")).encode(errors="surrogateescape")
+        return create(source, *given)
 
     @functools.wraps(compile_)
     def with_lines(program: Any, count: int, options: Any) -> Any:
         flags = list(options or ())[:count]
-        mine = sys._getframe(1).f_code.co_filename.startswith(internal_folders())
-        if not mine and not TELLS_LINES & set(flags):
+        if not _ours() and not TELLS_LINES & set(flags):
             flags.append(b"-lineinfo")
         return compile_(program, len(flags), flags)
 
+    yield "cuda.bindings.nvrtc", "nvrtcCreateProgram", at_lines
     yield "cuda.bindings.nvrtc", "nvrtcCompileProgram", with_lines
     yield "cuda.bindings.nvrtc", "nvrtcGetCUBINSize", nvrtc.nvrtcGetPTXSize
     yield "cuda.bindings.nvrtc", "nvrtcGetCUBIN", nvrtc.nvrtcGetPTX
+
+
+def _ours() -> bool:
+    """Whether what stands for a function is called by no program of the user's."""
+    return sys._getframe(2).f_code.co_filename.startswith(internal_folders())

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.drivers.cupy_cuda.random_numbers import HostGenerators
-from tilewright.drivers.cupy_cuda.sources import at_its_lines
 from tilewright.drivers.gpu import SimulatedGpu
+from tilewright.drivers.kernel_sources import at_its_lines
 from tilewright.drivers.libcuda.served import driver_library, vendors_driver
 from tilewright.drivers.libcuda.static_runtime import static_runtime
 from tilewright.errors import DeviceError

@@ -1,7 +1,8 @@
 """The driver's functions that the simulated GPU answers to programs in C: a table of prototypes.
 
 Addresses of structures, of arrays and of the host's buffers are `void *` here. A structure of eight bytes that goes by
-value is a number. The answers are found by their names, without the number of the version. Versions of one function stand in their order.
+value is a number. The answers are found by their names, without the number of the version. Versions
+of one function stand in their order.
 
 Source: CUDA Driver API; `cuda.h`.
 """

@@ -29,14 +29,14 @@ _JUMPS = {
 def functions(library: Path) -> dict[str, int]:
     """Functions that a library's symbol table has, local ones too, and where each is from its beginning."""
     data = library.read_bytes()
-    sections_at, = struct.unpack_from("<Q", data, 0x28)
+    (sections_at,) = struct.unpack_from("<Q", data, 0x28)
     size, count = struct.unpack_from("<HH", data, 0x3A)
     found: dict[str, int] = {}
     for at in range(sections_at, sections_at + size * count, size):
-        _, kind, _, _, offset, length, link, _, _, entry = struct.unpack_from("<IIQQQQIIQQ", data, at)
+        _, kind, _, _, offset, length, link, *_ = struct.unpack_from("<IIQQQQIIQQ", data, at)
         if kind != _SYMTAB:
             continue
-        strings_at, = struct.unpack_from("<Q", data, sections_at + size * link + 0x18)
+        (strings_at,) = struct.unpack_from("<Q", data, sections_at + size * link + 0x18)
         for name_at, info, _, _, value, _ in struct.iter_unpack("<IBBHQQ", data[offset : offset + length]):
             if info & 15 == _FUNCTION and value:
                 begin = strings_at + name_at

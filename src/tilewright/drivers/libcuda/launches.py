@@ -81,7 +81,7 @@ def _values(kernel: Kernel, parameters: int, extra: int) -> Iterator[Any]:
     """The bytes of each parameter."""
     wanted = kernel.program.parameters
     if parameters:
-        places: Sequence[int] = (ctypes.c_size_t * len(wanted)).from_address(parameters)
+        places: Any = (ctypes.c_size_t * len(wanted)).from_address(parameters)
     else:
         begin = _buffer(extra) if extra else 0
         if wanted and not begin:

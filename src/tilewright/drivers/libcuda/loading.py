@@ -8,12 +8,15 @@ Source: CUDA Driver API, "Module Management", "Library Management", "Execution C
 from __future__ import annotations
 
 import ctypes
+import struct
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from tilewright.drivers import modules
 from tilewright.drivers.contexts import binding
+from tilewright.drivers.cuda_programs.fatbin import HEADER
+from tilewright.drivers.cuda_programs.runtime import chosen
 from tilewright.drivers.gpu import DriverError, SimulatedGpu, device_addresses
 from tilewright.drivers.linking import Linker, ObjectCode
 from tilewright.drivers.modules import Kernel, KernelAttributes
@@ -21,6 +24,7 @@ from tilewright.errors import TilewrightError
 from tilewright.native.once import once
 from tilewright.programs.listing import target
 
+_Kept = TypeVar("_Kept")
 _MACHINE_CODE, _FATBIN, _FATBIN_WRAPPER = b"\x7fELF", b"\x50\xed\x55\xba", b"\xb1\x43\x62\x46"
 
 
@@ -60,7 +64,7 @@ class Loaded:
         return _found(self.kernels, handle)[1]
 
 
-def _found(known: dict[int, Any], handle: int) -> Any:
+def _found(known: dict[int, _Kept], handle: int) -> _Kept:
     if handle not in known:
         raise DriverError("CUDA_ERROR_INVALID_HANDLE")
     return known[handle]
@@ -72,26 +76,35 @@ def loaded() -> Loaded:
     return Loaded()
 
 
-def image_at(address: int) -> bytes:
-    """The text of PTX at an address.
+def image_at(gpu: SimulatedGpu, address: int) -> bytes:
+    """The text of PTX at an address, or in the fat binary there.
 
     Raises DriverError: it is machine code of a GPU.
     """
     if not address:
         raise DriverError("CUDA_ERROR_INVALID_VALUE")
-    return _ptx(ctypes.string_at(address, 4), lambda: ctypes.string_at(address))
+    begin = ctypes.string_at(address, 4)
+    if begin == _FATBIN_WRAPPER:
+        (address,) = struct.unpack("<Q", ctypes.string_at(address + 8, 8))
+        begin = ctypes.string_at(address, 4)
+    if begin == _FATBIN:
+        _, _, header, size = HEADER.unpack(ctypes.string_at(address, HEADER.size))
+        return _ptx(gpu, ctypes.string_at(address, header + size))
+    return _ptx(gpu, begin if begin == _MACHINE_CODE else ctypes.string_at(address))
 
 
-def _ptx(begin: bytes, text: Any) -> bytes:
-    if begin in (_MACHINE_CODE, _FATBIN, _FATBIN_WRAPPER):
+def _ptx(gpu: SimulatedGpu, image: bytes) -> bytes:
+    """PTX: text, or what a GPU runs of a fat binary."""
+    if image[:4] == _FATBIN:
+        return chosen(gpu, image).ptx.encode()
+    if image[:4] == _MACHINE_CODE:
         raise DriverError(
             "CUDA_ERROR_NO_BINARY_FOR_GPU",
             "the simulated GPU runs PTX (got machine code of a GPU); compile for `compute_90`, not `sm_90`",
         )
-    read: bytes = text()
-    if b".version" not in read:
+    if b".version" not in image:
         raise DriverError("CUDA_ERROR_INVALID_IMAGE", "a module must be PTX (got something else)")
-    return read
+    return image
 
 
 def load(gpu: SimulatedGpu, ptx: bytes) -> int:
@@ -99,14 +112,14 @@ def load(gpu: SimulatedGpu, ptx: bytes) -> int:
     gpu.require_context()
     code = ObjectCode(ptx, "ptx", "a module")
     code.library  # noqa: B018  # refuses at once what the GPU cannot run
-    handle = device_addresses().handles.__next__()
+    handle = next(device_addresses().handles)
     loaded().codes[handle] = Code(handle, code)
     return handle
 
 
 def cuModuleLoadDataEx(gpu: SimulatedGpu, image: int, *options: int) -> int:
     """Load what is in memory; options are the assembler's."""
-    return load(gpu, image_at(image))
+    return load(gpu, image_at(gpu, image))
 
 
 def cuModuleLoad(gpu: SimulatedGpu, path: int, *options: int) -> int:
@@ -116,7 +129,7 @@ def cuModuleLoad(gpu: SimulatedGpu, path: int, *options: int) -> int:
         data = file.read_bytes()
     except OSError as error:
         raise DriverError("CUDA_ERROR_FILE_NOT_FOUND", f"{file}: {error.strerror}") from None
-    return load(gpu, _ptx(data[:4], lambda: data))
+    return load(gpu, _ptx(gpu, data))
 
 
 def cuModuleUnload(gpu: SimulatedGpu, handle: int) -> None:
@@ -285,9 +298,7 @@ def cuLinkCreate(gpu: SimulatedGpu, *options: int) -> int:
     return handle
 
 
-def cuLinkAddData(
-    gpu: SimulatedGpu, state: int, kind: int, data: int, size: int, name: int, *options: int
-) -> None:
+def cuLinkAddData(gpu: SimulatedGpu, state: int, kind: int, data: int, size: int, name: int, *options: int) -> None:
     """Add code in memory."""
     _add(state, kind, ctypes.string_at(data, size), ctypes.string_at(name).decode() if name else "")
 

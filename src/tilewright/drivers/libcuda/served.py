@@ -140,7 +140,9 @@ class Exported:
     """
 
     def __init__(self, soname: str, functions: Mapping[str, int]) -> None:
-        descriptor = os.memfd_create(soname)  # stays open, for the loader takes a path that it knows for a library it has
+        descriptor = os.memfd_create(
+            soname
+        )  # stays open, for the loader takes a path that it knows for a library it has
         os.write(descriptor, shared_object(soname, list(functions), platform.machine()))
         self._loaded = ctypes.CDLL(f"/proc/self/fd/{descriptor}", mode=os.RTLD_GLOBAL | os.RTLD_NOW)
         self.handle = self._loaded._handle
@@ -179,7 +181,7 @@ class DriverLibrary:
 
     def _answer(self, name: str) -> tuple[_Answer, Any]:
         plain = name.partition("_v")[0]
-        own = {
+        own: dict[str, _Answer] = {
             "cuGetErrorName": _error_name, "cuGetErrorString": self._error_text, "cuGetExportTable": _no_table,
             "cuGetProcAddress": self._address, "cuGetProcAddress_v2": lambda *given: (self._address(*given), 0),
         }  # fmt: skip

@@ -185,7 +185,14 @@ def cuMemcpyPeerAsync(gpu: SimulatedGpu, target: int, to: int, source: int, from
 
 
 def copy_rows(
-    gpu: SimulatedGpu, target: int, target_step: int, source: int, source_step: int, width: int, height: int, stream: int
+    gpu: SimulatedGpu,
+    target: int,
+    target_step: int,
+    source: int,
+    source_step: int,
+    width: int,
+    height: int,
+    stream: int,
 ) -> None:
     """Copy rows of bytes, each so many bytes after the last."""
     if width == target_step == source_step:

@@ -1,7 +1,7 @@
 """Puts the simulated GPU in place in processes that a program starts; its folder stands first on their PYTHONPATH.
 
-Nothing happens until a process imports one of the packages that know GPUs. A `sitecustomize` that the process would have had
-runs as well.
+Nothing happens until a process imports one of the packages that know GPUs. A `sitecustomize` that the process
+would have had runs as well.
 """
 
 import importlib.machinery

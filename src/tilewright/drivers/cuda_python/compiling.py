@@ -14,6 +14,7 @@ from cuda.core._utils import cuda_utils
 
 from tilewright.drivers import linking
 from tilewright.drivers.gpu import SimulatedGpu
+from tilewright.drivers.kernel_sources import at_its_lines
 from tilewright.drivers.libcuda.errors import errors
 from tilewright.programs.numba_names import Row
 
@@ -25,6 +26,7 @@ class Program(cuda.core.Program):  # type: ignore[misc]
         given = options if isinstance(options, cuda.core.ProgramOptions) else cuda.core.ProgramOptions(**options or {})
         if str(code_type).lower() == "c++" and not given.debug:
             given = dataclasses.replace(given, lineinfo=True)
+            code = at_its_lines(code)
         super().__init__(code, code_type, given)
         self._ptx = code if str(code_type).lower() == "ptx" else None
         self._name = given.name or ""

@@ -1,4 +1,4 @@
-"""Where a kernel's source text stands in the program, so that what is said of the kernel is said of the program's lines."""
+"""Where a kernel's source text stands in the program, so that findings are at the program's lines."""
 
 from __future__ import annotations
 
@@ -54,5 +54,7 @@ def _same(rest: Sequence[str], file: Sequence[str]) -> bool:
     """Whether the rest of a source is what follows in a file; its last line may end in the middle of one."""
     if len(rest) > len(file):
         return False
-    *whole, last = rest or [""]
-    return all(mine == theirs for mine, theirs in zip(whole, file, strict=False)) and file[len(whole)].startswith(last) if rest else True
+    if not rest:
+        return True
+    *whole, last = rest
+    return list(file[: len(whole)]) == whole and file[len(whole)].startswith(last)
