@@ -108,9 +108,9 @@ def value(pattern: int, name: str, bits: int) -> float:
     return value_of(pattern << 2 if bits == 4 else pattern, name)
 
 
-@pytest.mark.parametrize("rounds", [1, pytest.param(300, marks=pytest.mark.volume)])
+@pytest.mark.parametrize(("rounds", "each"), [(1, 1), pytest.param(8, 38, marks=pytest.mark.volume)])
 @pytest.mark.parametrize("form", FORMS, ids=lambda f: f"{f[0]}{f[1]}-{f[3]}-{f[4]}-{f[5]}{'-sp' * f[6]}")
-def test_scaled_products(form, rounds):
+def test_scaled_products(form, rounds, each):
     kind, vec, blocks, type_, of_a, of_b, sparse = form
     bits = 8 if kind == "mxf8f6f4" else 4
     k, rng = 256 // bits * (1 + sparse), random.Random(str(form))
@@ -118,7 +118,7 @@ def test_scaled_products(form, rounds):
         byte_a, byte_b = (rng.randrange(0, 4, blocks) for _ in range(2))
         thread_a, thread_b = rng.randrange(2), rng.randrange(4)
         cases = []
-        for style in ("near", "wide", "any"):
+        for style in ("near", "wide", "any") * each:
             a, b = elements(of_a, bits, (16, k // (1 + sparse)), rng, style), elements(of_b, bits, (8, k), rng, style)
             c = matrices("f32", (1, 16, 8), rng, style)[0]
             there = chosen(rng, CHUNK[bits], 16, k) if sparse else np.arange(k)[None].repeat(16, axis=0)

@@ -18,7 +18,9 @@ from test_matrix_floats import matrices
 from test_matrix_sparse import chosen, indices
 from test_warpgroups import B_START, BITS, FORMS, MODES, SHARED_BYTES, gathered, put, run, spread, text
 
+from tilewright import check
 from tilewright.errors import PtxError
+from tilewright.programs import Program
 
 #: By bits of an element: strides, in rows and then 64 rows a step of k, of a thread's number (2, 2, 8, 4) and of its
 #: elements; 0 stands for threads of which a selector takes one. A chunk of the elements has four bits.
@@ -138,6 +140,20 @@ def test_integers_are_exact(of_a, of_b, words):
     assert np.array_equal(d, wanted)
 
 
+@pytest.mark.parametrize(("place", "is_read"), [(B_START + 48, True), (B_START + 80, False)])
+def test_checks_hear_of_all_of_b(place, is_read):
+    """Lines of B are 64 bytes long, of the 128 that an atom has; thread 0 writes there before the wait."""
+    ones = np.ones((64, 16), np.float16).view(np.uint16)
+    shared = np.zeros(SHARED_BYTES, np.uint8)
+    left, right = put(shared, 0, ones, 8), put(shared, B_START, np.ones((8, 32), np.float16).view(np.uint16), 8)
+    write = f"mov.u32 %t, %tid.x; setp.eq.u32 %q, %t, 0; @%q st.shared.b32 [%s+{place}], %t"
+    rest = f"{right}, %a0, 0, %yes, 1, 1, 0, 0; {write}"
+    source = text("wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.f16.f16", 4, f"{left}", rest)
+    arguments = (shared, np.full(128 * 5, 0x44444444, np.uint32), np.zeros(128 * 4, np.uint32))
+    found = {finding.code for finding in check(Program.from_ptx(source), 1, 128, arguments, gpu="h100")}
+    assert ("TW307" in found) == is_read, found
+
+
 WHOLE = [("s8", "u8", "s32"), ("u8", "u8", "satfinite.s32")]
 GAPS = (8, 24, 40, 48, 256)
 
@@ -168,7 +184,6 @@ def lines() -> list[str]:
 @functools.cache
 def refused_here(line: str) -> bool:
     """Whether this machine does not translate an instruction."""
-    from tilewright.programs import Program
     from tilewright.simt import launch
 
     source = vendor.kernel([line], ("8.7", "sm_90a"))
