@@ -1,6 +1,8 @@
 // Asynchronous copies in flight, driven copy by copy: one warp of 32 lanes, a cell each.
 
 #include "shadow_launch.h"
+#include "instruments/shadow/clocks.c"
+#include "instruments/shadow/clusters.c"
 #include "instruments/shadow/shared.c"
 #include "instruments/shadow/flights.c"
 

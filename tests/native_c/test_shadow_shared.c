@@ -4,6 +4,12 @@
 #include "instruments/shadow/shared.c"
 #include "instruments/shadow/shared_quick.c"
 
+// No cluster here.
+void tw_shadow_visit(const struct access *me, const struct tw_slot *other, const struct tw_warp *warp, uint64_t place)
+{
+    (void)me, (void)other, (void)warp, (void)place;
+}
+
 static uint8_t stored[8 * TW_VALUES_STRIDE_BYTES];
 
 static void access_shared(struct shadow *s, uint32_t w, uint32_t mask, uint64_t first, uint64_t step, uint32_t how)

@@ -83,6 +83,8 @@ class Facts:
     layout : tilewright.simt.translate.layout.Layout
         Where variables lie.
     grid, block : (int, int, int)
+    cluster_blocks : int
+        Of a cluster; 1 where the launch has none.
     shared_bytes, dynamic_shared_bytes : int
         Of a block, in all and of it dynamic.
     global_bytes : int
@@ -102,6 +104,7 @@ class Facts:
     layout: Layout
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
+    cluster_blocks: int
     shared_bytes: int
     dynamic_shared_bytes: int
     global_bytes: int

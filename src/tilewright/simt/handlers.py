@@ -45,6 +45,8 @@ class EventKind(enum.Enum):
     ARRIVE = "arrive"
     #: Lanes go on that have come to a barrier and waited there, or whose turn was over meanwhile.
     RELEASE = "release"
+    #: Lanes arrive at the barrier of their cluster, and go on; they wait as at any other, of number 16.
+    CLUSTER = "cluster"
     #: `bar.warp.sync`: `ptr %members`, 32 i32: the lanes that each of these names and is ordered with.
     SYNC = "sync"
     #: Lanes execute an instruction that a whole warp must execute together, and that names no lanes.
@@ -81,6 +83,7 @@ _PARAMETERS = {
     EventKind.BRANCH: "i32 %mask, i32 %taken",
     EventKind.ARRIVE: "i32 %mask, i32 %barrier, i32 %threads, i32 %waits",
     EventKind.RELEASE: "i32 %mask",
+    EventKind.CLUSTER: "i32 %mask",
     EventKind.SYNC: "i32 %mask, ptr %members",
     EventKind.TOGETHER: "i32 %mask",
     EventKind.FENCE: "i32 %mask",

@@ -18,7 +18,9 @@ from tilewright.native.bitcode import bitcode
 from tilewright.simt.events import CFunction, EventKind, Handler, Site, words
 from tilewright.simt.isa import table
 
-_FILES = ("shared.c", "shared_quick.c", "global.c", "global_quick.c", "accesses.c", "flights.c", "far.c")
+_FILES = (
+    "shared.c", "shared_quick.c", "global.c", "global_quick.c", "accesses.c", "flights.c", "clusters.c", "clocks.c",
+)  # fmt: skip
 #: All that judges accesses.
 PARTS = (*(bitcode(Path(__file__).with_name(name)) for name in _FILES), records.PART)
 #: Rows of one table; wider accesses are judged lane by lane.
@@ -39,9 +41,6 @@ def how(site: Site) -> int:
 
 def handler(site: Site, offsets: tuple[int, ...] | None, cell_bytes: int) -> Handler:
     """The handler of an access."""
-    if site.space == "shared::cluster":
-        function = CFunction("tw_shadow_far", EventKind.ACCESS, PARTS)
-        return function.handler(f"tw.memory.far.{how(site)}", [f"i32 {how(site)}"])
     if site.asynchronous:
         facts = (WRITES, _element_bytes(site), 0)
         function = CFunction("tw_shadow_copy", EventKind.ACCESS, PARTS)
@@ -51,15 +50,22 @@ def handler(site: Site, offsets: tuple[int, ...] | None, cell_bytes: int) -> Han
     return found or _free(site)
 
 
+def arrival(*, relaxed: bool) -> Handler:
+    """The handler of arrivals at the barrier of a cluster."""
+    function = CFunction("tw_shadow_meet", EventKind.CLUSTER, PARTS)
+    return function.handler(f"tw.memory.meet.{int(relaxed)}", [f"i32 {int(relaxed)}"])
+
+
 def _free(site: Site) -> Handler:
     """An access by addresses that are known only when it happens."""
     does, values = how(site), site.access == "store"
     heard = _heard(site) if does & STRONG and site.space != "local" else 0
     facts = (does, _element_bytes(site), heard)
-    name = f"tw_shadow_{'free' if site.space == 'global' else 'turns'}_{site.space}"
+    space = site.space.removeprefix("shared::")  # "cluster": of other blocks
+    name = f"tw_shadow_{'free' if space == 'global' else 'turns'}_{space}"
     constants = [*([] if values else ["ptr null"]), *(f"i32 {fact}" for fact in facts)]
     function = CFunction(name, EventKind.ACCESS, PARTS, values=values)
-    return function.handler(f"tw.memory.access.{site.space}.{'.'.join(map(str, facts))}", constants)
+    return function.handler(f"tw.memory.access.{space}.{'.'.join(map(str, facts))}", constants)
 
 
 def together(sites: Sequence[Site], offsets: Sequence[tuple[int, ...]], cell_bytes: int) -> Handler | None:
@@ -109,4 +115,4 @@ def _heard(site: Site) -> int:
     """What `orders.Orders` hears of a strong access, as bits."""
     parts = site.opcode.split(".")
     releases = RELEASES if "release" in parts or "acq_rel" in parts else 0
-    return how(site) | releases | (SHARED if site.space == "shared" else 0)
+    return how(site) | releases | (SHARED if site.space.startswith("shared") else 0)

@@ -8,14 +8,13 @@
 // Source: PTX ISA, 9.7.9.25.4 (completion mechanisms; bulk groups), 8.4 and 8.9 (proxies: accesses of one place by the
 // generic and by the asynchronous proxy are ordered where a proxy fence stands between them).
 
-#include "judgement.h"
+#include "clusters.h"
 #include "simt/runtime/boxes.h"
 
 void tw_shadow_turns_shared(TW_ACCESSES);
 void tw_shadow_free_global(TW_ACCESSES);
 void tw_shadow_fence(TW_WHERE, uint32_t mask);
-void tw_shadow_far_wrote(const struct tw_shadow_launch *launch, struct tw_shadow_block *target, uint64_t place,
-                         uint32_t bytes);
+void tw_shadow_turns_cluster(TW_ACCESSES);
 void tw_shadow_told(TW_WHERE, uint32_t mask, uint64_t place);
 
 enum { PIECE = 16 };
@@ -34,14 +33,16 @@ struct copy {
     uint32_t bytes;
 };
 
-// Judge one side: device addresses of global memory, offsets of shared memory.
-static void judge(const struct copy *me, uint64_t start, uint32_t how, bool global)
+typedef void judging(TW_ACCESSES);
+
+// Judge one side: device addresses of global memory, offsets of shared memory, or addresses in the cluster.
+static void judge(const struct copy *me, uint64_t start, uint32_t how, judging *turns)
 {
     uint64_t addresses[TW_LANES] __attribute__((aligned(64))) = {0};
     for (uint32_t at = 0; at < me->bytes; at += PIECE) {
         const uint32_t bytes = me->bytes - at < PIECE ? me->bytes - at : PIECE;
         addresses[me->lane] = start + at;
-        (global ? tw_shadow_free_global : tw_shadow_turns_shared)(
+        turns(
             me->slot, me->warp, me->launch, me->block, me->counters, me->row, 1u << me->lane, addresses, bytes, 0, how,
             bytes, 0);
     }
@@ -68,9 +69,10 @@ static void ask_for_fences(const struct copy *me, uint64_t start)
     const struct tw_bulks *bulks = bulks_of(me->launch, me->block);
     uint64_t size = me->launch->cell_bytes;
     for (uint64_t c = start / size; c < (start + me->bytes) / size; c++) {
-        uint64_t written = me->block->writes[c], its = written >> TW_CLOCK_SHIFT;
+        uint64_t written = me->launch->far_at ? near_of(me->block->writes[c], rank_of(me->slot)) : me->block->writes[c];
+        uint64_t its = written >> TW_CLOCK_SHIFT;
         uint32_t who = who_of(written);
-        bool known = its && written != TW_GAP && its < TW_OBJECT_CLOCK && who != TW_SEVERAL_WARPS;
+        bool known = its && written != TW_GAP && its < TW_OBJECT_CLOCK && who != TW_SEVERAL_WARPS && !is_far(written);
         if (known && its >= bulks->proxied.of[warp_of(who)]) {
             tell(me, c * size, written);
             return;
@@ -79,9 +81,9 @@ static void ask_for_fences(const struct copy *me, uint64_t start)
 }
 
 // Follow a copy; where there are too many, nothing of it is in flight.
-static struct tw_bulk *follow(const struct copy *me, uint64_t start)
+static struct tw_bulk *follow(const struct copy *me, struct tw_shadow_block *block, uint64_t start)
 {
-    struct tw_bulks *bulks = bulks_of(me->launch, me->block);
+    struct tw_bulks *bulks = bulks_of(me->launch, block);
     if (bulks->count == TW_BULKS_MAX) {
         __atomic_fetch_add(&me->launch->untracked, 1, __ATOMIC_RELAXED);
         return 0;
@@ -96,6 +98,7 @@ static struct tw_bulk *follow(const struct copy *me, uint64_t start)
         .end = (uint32_t)start + me->bytes,
         .clock = (uint32_t)me->block->clocks[w].now,
         .phase = NOT_COUNTED,
+        .from = block == me->block ? 0 : rank_of(me->slot) + 1,
     };
     return bulk;
 }
@@ -115,6 +118,8 @@ static void land(const struct tw_shadow_launch *launch, struct tw_shadow_block *
 {
     uint64_t site = bulk->row < TW_SITE_MAX ? bulk->row : TW_SITE_MAX, size = launch->cell_bytes;
     uint64_t landed = clock << TW_CLOCK_SHIFT | site << TW_SITE_SHIFT | bulk->thread;
+    if (bulk->from)
+        landed = far_cell(bulk->from - 1, clock, landed, bulk->thread);
     for (uint64_t c = bulk->start / size; c < bulk->end / size; c++)
         if (in_flight(cells[c]) && (cells[c] & TW_SITES) >> TW_SITE_SHIFT == site)
             cells[c] = landed;
@@ -134,29 +139,29 @@ void tw_shadow_bulk(TW_WHERE, uint32_t mask, const uint64_t *targets, const uint
     bool from = (sides & TW_FROM_GLOBAL) != 0, to = (sides & TW_TO_GLOBAL) != 0, told = !(sides & TW_IS_TENSOR);
     const bool held = sides & TW_FROM_REGISTERS;
     uint32_t landing = 0;
+    bool away = slot->target != slot;  // it lands in another block
+    struct tw_shadow_block *there = away ? shadow_of(slot, slot->target, block) : me.block;
     for (uint32_t left = mask; left; left = tw_other_lanes(left)) {
         me.lane = tw_first_lane(left);
         me.bytes = sizes[me.lane];
         uint64_t origin = origins[me.lane], target = targets[me.lane];
         if (held && !barriers) {  // zeros, which are there at once
-            judge(&me, target, TW_WRITES, false);
+            judge(&me, target, TW_WRITES, tw_shadow_turns_shared);
             continue;
         }
         if (!from && !held)
             ask_for_fences(&me, origin);
         if (!held && (!from || told))
-            judge(&me, from ? me.launch->base + origin : origin, TW_READS, from);
-        if (slot->target != slot) {  // it lands in another block
-            tw_shadow_far_wrote(launch, shadow_of(slot, slot->target, block), target, me.bytes);
-            tw_shadow_told(slot, warp, launch, block, counters, row, 1u << me.lane, barriers[me.lane]);
-            continue;
-        }
-        struct tw_bulk *bulk = follow(&me, barriers ? target : origin);
+            judge(&me, from ? me.launch->base + origin : origin, TW_READS,
+                  from ? tw_shadow_free_global : tw_shadow_turns_shared);
+        struct tw_bulk *bulk = follow(&me, there, barriers ? target : origin);
         uint32_t how = bulk && !to ? TW_WRITES | TW_IS_COPY : TW_WRITES;
         if (sides & TW_COMBINES)
             how = TW_READS | TW_WRITES | TW_IS_STRONG;
-        if (!to || told)
-            judge(&me, to ? me.launch->base + target : target, how, to);
+        if (away)
+            judge(&me, (uint64_t)rank_of(slot->target) << TW_RANK_SHIFT | target, how, tw_shadow_turns_cluster);
+        else if (!to || told)
+            judge(&me, to ? me.launch->base + target : target, how, to ? tw_shadow_free_global : tw_shadow_turns_shared);
         if (!barriers && bulk)
             hold_source(&me, bulk);
         if (barriers && bulk)
@@ -250,7 +255,7 @@ void tw_shadow_bulk_wait(TW_WHERE, uint32_t mask, uint32_t groups)
     for (uint32_t i = bulks->count; i-- > 0;) {
         const struct tw_bulk *bulk = &bulks->of[i];
         uint32_t lane = bulk->thread % TW_LANES, made = bulks->groups[warp->index].of[lane];
-        if (bulk->barrier || bulk->thread >> 5 != warp->index || !(mask >> lane & 1) || made <= bulk->group + groups)
+        if (bulk->barrier || bulk->from || bulk->thread >> 5 != warp->index || !(mask >> lane & 1) || made <= bulk->group + groups)
             continue;
         land(of, mine, bulk, reads, mine->clocks[warp->index].now);
         forget(bulks, i);

@@ -16,6 +16,13 @@
 // all ones but the strong bit where one of them was not strong. W of shared memory into which an asynchronous copy may
 // still be writing has a clock that no warp comes to, the copy's site, and no thread. W of an mbarrier has another
 // such clock, and no site.
+//
+// In a cluster an access of another block's shared memory is told apart by its clock, which no warp comes to either:
+//
+//     one 1 | rank 4 | who 11 | clock 24 | site 12 | strong 1 | 2044
+//
+// W has this form where another block wrote, or has read since: then a third value F says which reads of other blocks
+// came. `who` is 2043 of several blocks, whose rank says nothing. Clock and who are 0 where nothing was written.
 
 #ifndef TILEWRIGHT_SHADOW_CELLS_H
 #define TILEWRIGHT_SHADOW_CELLS_H
@@ -32,11 +39,15 @@ enum {
     TW_CLOCK_SHIFT = 24,
     TW_BLOCK_SHIFT = 40,
     TW_FLIGHT_WHO = 2046,
+    TW_FAR_WHO = 2044,
+    TW_SEVERAL_RANKS = 2043,  // blocks of a cluster
+    TW_FAR_CLOCK_BITS = 24,
+    TW_FAR_CLOCK_MAX = 16777200,
     TW_CLOCK_MAX = 65534,
     TW_BLOCK_MAX = 16777214,
 
     TW_WARPS_MAX = 32,
-    TW_ROUNDS = 17,  // barriers of a block, and that of its cluster
+    TW_ROUNDS = 16,  // barriers of a block
     TW_FLIGHTS_MAX = 256,  // asynchronous copies of a warp that are followed at once
     TW_READINGS_MAX = 512,  // and instructions' reads for its products: 30 products of 128 columns
     TW_SETTLED_MAX = 16,
@@ -70,6 +81,9 @@ enum {
     TW_LOCAL_OUTSIDE = 13,
     TW_LOCAL_UNWRITTEN = 14,
     TW_SHARED_IN_FLIGHT = 15,
+    TW_SHARED_BLOCKS = 16,
+    TW_AWAY_EARLY = 17,
+    TW_AWAY_LATE = 18,
 
     TW_SHARED_OBJECT = 32,
     TW_SHARED_ARRIVED = 33,
@@ -93,6 +107,18 @@ enum {
     // The mbarriers of a block that are followed, and W of their bytes.
     TW_WATCHED_MAX = 64,
     TW_MBARRIER_WHO = 2045,
+
+    // What a block knows of its cluster is a row of clocks for each block of that, of: each warp, what a barrier left for
+    // it, each barrier, the last two rounds of the cluster's own (of the first block alone), and each mbarrier's phase
+    // and the one before. Here they begin, and end without mbarriers and with them.
+    TW_KNOWN_ROW = 0,
+    TW_INBOX_ROW = 32,
+    TW_ROUND_ROW = 64,
+    TW_MEETING_ROW = 80,
+    TW_NOW_ROW = 82,
+    TW_BEFORE_ROW = 146,
+    TW_ROWS_END = 210,
+    TW_VISITS_MAX = 1024,
 
     // What is done to an mbarrier, and bits of how.
     TW_MAKES = 0,
@@ -197,7 +223,8 @@ struct tw_watched {
     uint32_t expects;      // whether bytes were expected,
     uint32_t expects_row;  // by which instruction last,
     uint32_t expects_by;   // and by which thread
-    uint32_t spare[7];
+    uint32_t round;        // one more than that of the cluster's barrier which lets others know that it was made; or 0
+    uint32_t spare[6];
     struct tw_clocks awaited;        // one more than the last phase that each warp saw complete, and its lanes that did
     struct tw_clocks awaited_lanes;
     struct tw_arrivals now;
@@ -214,6 +241,8 @@ struct tw_bulk {
     uint32_t start;    // bytes of shared memory
     uint32_t end;
     uint32_t clock;
+    uint32_t from;     // one more than the rank of another block that its thread is of; 0: it is of this one
+    uint32_t spare[7];
 };
 
 struct tw_bulks {
@@ -242,6 +271,27 @@ struct tw_readings {
     uint32_t groups;
     uint32_t spare[13];
     struct tw_reading of[TW_READINGS_MAX];
+};
+
+// The last access of a block's shared memory by an instruction of a warp of another.
+struct tw_visit {
+    uint32_t by;    // one more than rank << 5 | warp; 0: none
+    uint32_t row;
+    uint32_t lane;
+    uint32_t clock;
+    uint32_t round;  // how often its lanes had arrived at the cluster's barrier
+    uint32_t place;
+};
+
+// What a block keeps for its cluster.
+struct tw_far {
+    uint32_t number;  // of the first block: rounds of the cluster's barrier that are over
+    uint32_t spare[31];
+    struct tw_clocks came;    // how often each warp has arrived there,
+    struct tw_clocks waited;  // and gone on from there;
+    struct tw_clocks fenced;  // and the clock below which the mbarriers that it made are fenced
+    struct tw_visit visits[TW_VISITS_MAX];
+    struct tw_clocks rows[];  // see TW_KNOWN_ROW
 };
 
 // A block's memory.
@@ -290,6 +340,10 @@ struct tw_shadow_launch {
     uint64_t bulks_at;    // and of its bulk copies in flight; 0: it has none
     uint64_t readings_at;  // and of what its warps read for products in flight; 0: it has none
     uint64_t unwatched;   // mbarriers that are not followed, because there are so many
+    uint64_t far_at;      // byte offset of what a block keeps for its cluster; 0: there is none, and no such barrier
+    uint64_t far_reads;   // and of F of its shared memory; 0 where a cluster is one block
+    uint64_t ranks;       // blocks of a cluster
+    uint64_t unvisited;   // accesses of other blocks that are not kept, because there are so many
 };
 
 // Rows of tables: cells from one on, and which of them are used; see tables.py.

@@ -28,6 +28,12 @@ LAUNCH_BYTES: Final = _CELLS.structs["tw_shadow_launch"].bytes
 #: Of the clocks of one warp's lanes.
 LANES_BYTES: Final = WARPS_MAX * _CELLS.structs["tw_clocks"].bytes
 
+#: Of one warp's clocks of others; of what a block keeps for its cluster, before the rows of such clocks; and how
+#: many of these there are for each block of it, without mbarriers and with them.
+CLOCKS_BYTES: Final = _CELLS.structs["tw_clocks"].bytes
+FAR_BYTES: Final = _CELLS.structs["tw_far"].bytes
+NOW_ROW, ROWS_END = _numbers("NOW_ROW", "ROWS_END")
+
 #: Of one warp's copies in flight.
 FLIGHTS_BYTES: Final = _CELLS.structs["tw_flights"].bytes
 #: And of what it reads for products in flight.
@@ -51,6 +57,7 @@ SHARED_OBJECT, SHARED_ARRIVED, MBARRIER_UNSET, MBARRIER_UNKNOWN, MBARRIER_LEFT_B
     "SHARED_OBJECT", "SHARED_ARRIVED", "MBARRIER_UNSET", "MBARRIER_UNKNOWN", "MBARRIER_LEFT_BYTES"
 )
 SHARED_SOURCE, NOT_FENCED = _numbers("SHARED_SOURCE", "NOT_FENCED")
+SHARED_BLOCKS, AWAY_EARLY, AWAY_LATE = _numbers("SHARED_BLOCKS", "AWAY_EARLY", "AWAY_LATE")
 MBARRIER_AGAIN, MBARRIER_STALE, MBARRIER_PARITY = _numbers("MBARRIER_AGAIN", "MBARRIER_STALE", "MBARRIER_PARITY")
 
 #: What is done to an mbarrier, and how.

@@ -20,6 +20,16 @@
 #include "cells.h"
 #include "simt/runtime/instrument.h"
 
+void tw_shadow_hand_on(const struct tw_shadow_launch *launch, const struct tw_slot *slot,
+                       struct tw_shadow_block *block, uint32_t warp, uint32_t row, uint32_t takes);
+void tw_shadow_leave_for(const struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint32_t barrier,
+                         uint32_t warp);
+void tw_shadow_clear_round(const struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint32_t barrier);
+void tw_shadow_meeting(const struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint32_t warp);
+void tw_shadow_part(const struct tw_shadow_launch *launch, const struct tw_slot *slot, struct tw_shadow_block *block,
+                    uint32_t warp);
+void tw_shadow_ended(struct tw_shadow_launch *launch, const struct tw_slot *slot, struct tw_shadow_block *block);
+
 static tw_u32_lanes load(const struct tw_clocks *from)
 {
     tw_u32_lanes all;
@@ -50,10 +60,17 @@ static void hear_of(struct tw_shadow_launch *launch, struct tw_shadow_block *blo
 
 void tw_shadow_arrive(TW_WHERE, uint32_t mask, uint32_t barrier, uint32_t threads, uint32_t waits)
 {
+    struct tw_shadow_launch *of = launch;
     struct tw_shadow_block *mine = block;
     uint32_t w = warp->index, known = barrier < TW_ROUNDS ? barrier : TW_ROUNDS - 1;  // others are a fault right after
+    if (barrier == TW_CLUSTER_BARRIER && of->far_at) {
+        tw_shadow_meeting(of, mine, w);
+        return;
+    }
     struct tw_round *round = &mine->rounds[known];
     uint64_t now = ++mine->clocks[w].now;
+    if (of->far_at)
+        tw_shadow_hand_on(of, slot, mine, w, TW_ROUND_ROW + known, 0);
     store(&round->joined, later(load(&round->joined), load(&mine->known[w])));
     round->joined.of[w] = (uint32_t)now;
     mine->waits[w] = (struct tw_wait){waits ? known + 1 : 0, round->number};
@@ -80,15 +97,33 @@ static tw_u32_lanes known_behind(const struct tw_shadow_block *block, uint64_t w
 }
 
 // Begin a barrier's next round, and hand what is known behind this one to all that waited.
-static void close_round(struct tw_shadow_block *block, uint64_t warps, struct tw_wait wait)
+static void close_round(const struct tw_shadow_launch *launch, struct tw_shadow_block *block, struct tw_wait wait)
 {
     struct tw_round *round = &block->rounds[wait.barrier - 1];
-    tw_u32_lanes known = known_behind(block, warps, wait), none = {0};
+    tw_u32_lanes known = known_behind(block, launch->warps, wait), none = {0};
     round->number++;
     store(&round->joined, none);
-    for (uint32_t q = 0; q < warps; q++)
-        if (block->waits[q].barrier == wait.barrier && block->waits[q].round == wait.round)
-            store(&block->inbox[q], known);
+    for (uint32_t q = 0; q < launch->warps; q++) {
+        if (block->waits[q].barrier != wait.barrier || block->waits[q].round != wait.round)
+            continue;
+        store(&block->inbox[q], known);
+        if (launch->far_at)
+            tw_shadow_leave_for(launch, block, wait.barrier - 1, q);
+    }
+    if (launch->far_at)
+        tw_shadow_clear_round(launch, block, wait.barrier - 1);
+}
+
+// A warp takes over what a barrier of its block has left for it.
+static void take_over(const struct tw_shadow_launch *launch, const struct tw_slot *slot, struct tw_shadow_block *block,
+                      uint32_t w)
+{
+    struct tw_wait wait = block->waits[w];
+    if (block->rounds[wait.barrier - 1].number == wait.round)
+        close_round(launch, block, wait);
+    store(&block->known[w], later(load(&block->known[w]), load(&block->inbox[w])));
+    if (launch->far_at)
+        tw_shadow_hand_on(launch, slot, block, w, TW_INBOX_ROW + w, 1);
 }
 
 void tw_shadow_release(TW_WHERE, uint32_t mask)
@@ -97,13 +132,13 @@ void tw_shadow_release(TW_WHERE, uint32_t mask)
     struct tw_shadow_block *mine = block;
     uint32_t w = warp->index, least = UINT32_MAX;
     struct tw_clock *clock = &mine->clocks[w];
-    struct tw_wait wait = mine->waits[w];
-    if (!wait.barrier)
+    if (!mine->waits[w].barrier)
         return;
-    if (mine->rounds[wait.barrier - 1].number == wait.round)
-        close_round(mine, of->warps, wait);
+    if (mine->waits[w].barrier == TW_CLUSTER_BARRIER + 1)
+        tw_shadow_part(of, slot, mine, w);
+    else
+        take_over(of, slot, mine, w);
     mine->waits[w].barrier = 0;
-    store(&mine->known[w], later(load(&mine->known[w]), load(&mine->inbox[w])));
     for (uint32_t q = 0; q < of->warps; q++)
         if (q != w && mine->known[w].of[q] < least)
             least = mine->known[w].of[q];
@@ -157,7 +192,10 @@ void tw_shadow_fence(TW_WHERE, uint32_t mask)
 // A warp that has ended comes to every barrier: the others are not made to wait for it, nor to know more of it.
 void tw_shadow_exit(TW_WHERE, uint32_t mask)
 {
+    struct tw_shadow_launch *of = launch;
     struct tw_shadow_block *mine = block;
     if (!warp->live)
         mine->gone.of[warp->index] = (uint32_t)mine->clocks[warp->index].now + 1;
+    if (!warp->live && of->ranks > 1)
+        tw_shadow_ended(of, slot, mine);
 }

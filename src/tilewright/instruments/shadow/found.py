@@ -30,6 +30,9 @@ _CODES = {
     cells.GLOBAL_LANES: "TW304",
     cells.LOCAL_OUTSIDE: "TW104",
     cells.LOCAL_UNWRITTEN: "TW203",
+    cells.SHARED_BLOCKS: "TW308",
+    cells.AWAY_EARLY: "TW108",
+    cells.AWAY_LATE: "TW108",
     cells.SHARED_IN_FLIGHT: "TW306",
     cells.SHARED_SOURCE: "TW306",
     cells.NOT_FENCED: "TW412",
@@ -43,12 +46,23 @@ _CODES = {
     cells.MBARRIER_LEFT_BYTES: "TW409",
 }
 #: Kinds of race in shared memory.
-_SHARED = (cells.SHARED_RACE, cells.SHARED_LANES, cells.SHARED_ARRIVED, cells.SHARED_IN_FLIGHT, cells.SHARED_SOURCE)
+_SHARED = (
+    cells.SHARED_RACE,
+    cells.SHARED_BLOCKS,
+    cells.SHARED_LANES,
+    cells.SHARED_ARRIVED,
+    cells.SHARED_IN_FLIGHT,
+    cells.SHARED_SOURCE,
+)
 #: Kinds of race from the widest on: a line that races in one way is not reported for a narrower one, which the order of
 #: execution may hide.
-_WIDEST = ("TW306", "TW307", "TW303", "TW302", "TW411", "TW301", "TW304")
+_WIDEST = ("TW306", "TW307", "TW303", "TW302", "TW308", "TW411", "TW301", "TW304")
 #: Reads of what was never written, and the races that explain one.
-UNSET = {"TW201": ("TW302", "TW303", "TW304"), "TW202": ("TW301", "TW304", "TW306", "TW307", "TW411"), "TW203": ()}
+UNSET = {
+    "TW201": ("TW302", "TW303", "TW304"),
+    "TW202": ("TW301", "TW304", "TW308", "TW306", "TW307", "TW411"),
+    "TW203": (),
+}
 
 
 def finding_of(record: Record, sites: list[Site], facts: Facts, kernel: str) -> Finding:
@@ -62,7 +76,7 @@ def finding_of(record: Record, sites: list[Site], facts: Facts, kernel: str) -> 
         site, other, wrote, other_wrote = _first_the_write(site, other, record)
         if code == "TW306":
             details |= {"how": "writes" if other_wrote or other is None else "reads"}
-        if code in ("TW306", "TW307"):
+        if code in ("TW306", "TW307", "TW308"):
             details |= {"space": "shared"}
         details |= {"access": _verb(wrote, site), "other_access": _verb(other_wrote, other)}
         details["others"] = [_line(other)] if other is not None else []
@@ -86,6 +100,10 @@ def is_of_copies(record: Record, sites: list[Site]) -> bool:
 def _of_mbarrier(record: Record, sites: list[Site]) -> dict[str, Any]:
     """What a record of an mbarrier or a fence says, and which of its code's sentences that is."""
     match record.kind:
+        case cells.AWAY_EARLY:
+            return {"how": "early"}
+        case cells.AWAY_LATE:
+            return {"how": "late"}
         case cells.MBARRIER_UNSET:
             return {"how": "ended" if record.cell else "never"}
         case cells.MBARRIER_UNKNOWN:

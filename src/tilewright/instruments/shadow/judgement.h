@@ -26,9 +26,10 @@
 
 // One lane's access.
 struct access {
+    const struct tw_slot *slot;
     struct tw_shadow_launch *launch;
     struct tw_shadow_block *block;
-    const uint8_t *shared;      // host address of the block's shared memory
+    const uint8_t *shared;      // host address of the block's shared memory; of the first of its cluster, where `away`
     const uint64_t *addresses;  // of all lanes
     const uint8_t *values;      // that are stored; null where none are
     uint64_t number;            // of the block
@@ -46,13 +47,18 @@ struct access {
     uint32_t writes;
     uint32_t strong;
     uint32_t copies;
+    uint32_t rank;  // of the block in its cluster
+    uint32_t away;  // the rank of the block whose shared memory it accesses, which may be another
 };
 
 static inline struct access access_of(TW_ACCESSES)
 {
     struct tw_shadow_block *mine = block;
+    const struct tw_shadow_launch *of = launch;
+    uint32_t rank = of->far_at ? (uint32_t)(slot - slot->cluster) : 0;
     (void)counters, (void)heard;
     return (struct access){
+        .slot = slot,
         .launch = launch,
         .block = mine,
         .shared = (const uint8_t *)slot->shared,
@@ -69,6 +75,8 @@ static inline struct access access_of(TW_ACCESSES)
         .writes = (how & TW_WRITES) != 0,
         .strong = (how & TW_IS_STRONG) != 0,
         .copies = (how & TW_IS_COPY) != 0,
+        .rank = rank,
+        .away = rank,
     };
 }
 
@@ -240,12 +248,17 @@ static inline void hear(const struct access *me, uint32_t heard)
     if (!heard || !me->launch->order)
         return;
     uint64_t place = (me->address + 1) | (heard & TW_IN_SHARED ? (uint64_t)1 << 48 : 0);  // 0 is no place
+    uint64_t where = me->address, how = heard;
+    if (me->away != me->rank) {  // the place is another block's, as that has it
+        where &= ((uint64_t)1 << TW_RANK_SHIFT) - 1;
+        how |= (me->slot->cluster[me->away].block + 1) << 32;
+    }
     uint64_t mark = me->reads && !me->writes ? place : 0;
     uint64_t *seen = &me->block->seen[me->warp];
     if (mark && *seen == mark)
         return;
     *seen = mark;
-    me->launch->order(TW_ACCESS, (int64_t)me->number, me->warp, (int64_t)me->address, heard, (int64_t)me->clock);
+    me->launch->order(TW_ACCESS, (int64_t)me->number, me->warp, (int64_t)where, (int64_t)how, (int64_t)me->clock);
 }
 
 // Where the bytes of a lane's value are, from byte `at` of its access on.

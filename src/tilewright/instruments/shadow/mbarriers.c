@@ -8,7 +8,7 @@
 // default; "phaseParity indicates the parity of either the current phase or the immediately preceding phase"),
 // 9.7.13.15.9 (an object is used behind mbarrier.init, and by these instructions only, until mbarrier.inval).
 
-#include "judgement.h"
+#include "clusters.h"
 
 void tw_shadow_exit(TW_WHERE, uint32_t mask);
 void tw_shadow_counts_copies(struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint32_t warp,
@@ -17,6 +17,11 @@ void tw_shadow_flights_landed(struct tw_shadow_launch *launch, struct tw_shadow_
                               uint32_t phases);
 void tw_shadow_landed(struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint64_t place, uint32_t phases);
 void tw_shadow_counted(struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint64_t place, uint32_t phase);
+void tw_shadow_hand_on(const struct tw_shadow_launch *launch, const struct tw_slot *slot,
+                       struct tw_shadow_block *block, uint32_t warp, uint32_t row, uint32_t takes);
+void tw_shadow_arrive_there(const struct tw_shadow_launch *launch, const struct tw_slot *slot,
+                            struct tw_shadow_block *block, uint32_t warp, struct tw_shadow_block *there,
+                            struct tw_watched *object);
 
 // Lanes of a warp that do the same to one mbarrier.
 struct visit {
@@ -104,7 +109,8 @@ static bool is_fit(const struct visit *me)
         tell_here(me, TW_MBARRIER_UNSET, me->lanes, object->place != 0);
         return false;
     }
-    if (by != w && object->made_at >= me->block->known[w].of[by])
+    bool met = me->launch->far_at && object->round && far_part(me->launch, me->block)->waited.of[w] >= object->round;
+    if (by != w && object->made_at >= me->block->known[w].of[by] && !met)
         tell_here(me, TW_MBARRIER_UNKNOWN, me->lanes, object->made_by);
     return true;
 }
@@ -114,6 +120,12 @@ static uint64_t bits_of(const struct visit *me)
     uint64_t bits;
     __builtin_memcpy(&bits, me->slot->shared + me->place, sizeof bits);
     return bits;
+}
+
+// Its number among the block's.
+static uint32_t number_of(const struct visit *me)
+{
+    return (uint32_t)(me->object - watched_of(me, 0));
 }
 
 // Where memory says that the phase is complete, what came to it is what the next waits take over.
@@ -127,6 +139,12 @@ static void follow(const struct visit *me)
     object->low_phase = low;
     object->before = object->now;
     __builtin_memset(&object->now, 0, sizeof object->now);
+    if (me->launch->far_at) {
+        uint64_t bytes = me->launch->ranks * sizeof(struct tw_clocks);
+        struct tw_clocks *now = row_of(me->launch, me->block, TW_NOW_ROW + number_of(me), 0);
+        __builtin_memcpy(row_of(me->launch, me->block, TW_BEFORE_ROW + number_of(me), 0), now, bytes);
+        __builtin_memset(now, 0, bytes);
+    }
 }
 
 static void join(struct tw_clocks *to, const struct tw_clocks *from)
@@ -152,6 +170,8 @@ static void arrive(const struct visit *me, uint32_t does)
         return;
     uint64_t clock = ++me->block->clocks[w].now;
     join(&now->joined, &me->block->known[w]);
+    if (me->launch->far_at)
+        tw_shadow_hand_on(me->launch, me->slot, me->block, w, TW_NOW_ROW + number_of(me), 0);
     join(&now->joined, &ahead_of(me)->came);  // what is handed on at second hand is not told apart by lanes
     now->came.of[w] = (uint32_t)clock;
     if ((now->lanes.of[w] & me->warp->live) == me->warp->live)
@@ -168,6 +188,8 @@ static void take_over(const struct visit *me)
     uint32_t w = me->warp->index, least = UINT32_MAX;
     struct tw_clocks *known = &me->block->known[w];
     join(known, &before->joined);
+    if (me->launch->far_at)
+        tw_shadow_hand_on(me->launch, me->slot, me->block, w, TW_BEFORE_ROW + number_of(me), 1);
     for (uint32_t q = 0; q < me->launch->warps; q++) {
         if (q == w)
             continue;
@@ -245,31 +267,53 @@ static void visit_one(struct visit *me, uint32_t does, uint64_t operand)
         follow(me);
 }
 
-// Lanes change an mbarrier of another block of their cluster: what all warps of that block have done counts as known to
-// them, so that what they arrive for is at least not found to race.
+// Whether our warp may know that another block's mbarrier was made.
+static bool is_known_there(const struct visit *me, const struct tw_watched *object)
+{
+    uint32_t w = me->warp->index;
+    const struct tw_clocks *known = row_of(me->launch, me->block, TW_KNOWN_ROW + w, rank_of(me->slot->target));
+    bool met = object->round && far_part(me->launch, me->block)->waited.of[w] >= object->round;
+    // a block that is not known to run is a finding of its own
+    return met || object->made_at < known->of[object->made_by >> 5] || !latest_of(known);
+}
+
+// The record of an mbarrier of the block at which lanes do something.
+static struct tw_watched *find_target(const struct visit *me)
+{
+    struct visit its = *me;
+    its.block = shadow_of(me->slot, me->slot->target, me->block);
+    return find(&its);
+}
+
+// Lanes change an mbarrier of another block of their cluster.
 static void visit_there(struct visit *me, uint32_t does)
 {
-    const struct tw_slot *home = me->slot;
-    uint32_t thread = me->warp->index << 5 | tw_first_lane(me->lanes);
-    me->block = shadow_of(home, home->target, me->block);
-    me->slot = home->target;
-    me->object = find(me);
-    if (!me->object)
+    const struct tw_slot *target = me->slot->target;
+    struct tw_shadow_block *there = shadow_of(me->slot, target, me->block);
+    struct tw_watched *object = me->object = find_target(me);
+    struct visit its = {me->launch, there, target, me->warp, object, me->place, me->row, me->lanes};
+    uint64_t addresses[TW_LANES] __attribute__((aligned(64))) = {0};
+    struct access access = access_of(me->slot, me->warp, me->launch, me->block, 0, me->row, me->lanes, addresses, 0, 0,
+                                     0, 1, 0);
+    addresses[tw_first_lane(me->lanes)] = (uint64_t)rank_of(target) << TW_RANK_SHIFT | me->place;
+    turn_to(&access, tw_first_lane(me->lanes));
+    tw_shadow_visit(&access, target, me->warp, me->place);
+    if (!object)
         return;
-    if (me->object->place == 0 || !me->object->live) {
-        bool ended = me->object->place != 0;
-        me->slot = home;
-        tell(me, TW_MBARRIER_UNSET, me->row, thread, ended);
+    if (object->place == 0 || !object->live) {
+        tell_here(me, TW_MBARRIER_UNSET, me->lanes, object->place != 0);
         return;
     }
-    for (uint32_t q = 0; q < me->launch->warps; q++)
-        me->object->now.joined.of[q] = (uint32_t)++me->block->clocks[q].now;
+    if (!is_known_there(me, object))
+        tell_here(me, TW_MBARRIER_UNKNOWN, me->lanes, object->made_by);
     if (does & TW_EXPECTS) {
-        me->object->expects = 1;
-        me->object->expects_row = me->row;
-        me->object->expects_by = thread;
+        object->expects = 1;
+        object->expects_row = me->row;
+        object->expects_by = me->warp->index << 5 | tw_first_lane(me->lanes);
     }
-    follow(me);
+    if (!(does & TW_RELAXED))
+        tw_shadow_arrive_there(me->launch, me->slot, me->block, me->warp->index, there, object);
+    follow(&its);
 }
 
 // Lanes have made, changed or tested mbarriers at these offsets of shared memory; `operands` are the lanes' phases.
@@ -295,11 +339,12 @@ void tw_shadow_told(TW_WHERE, uint32_t mask, uint64_t place)
 {
     struct visit me = {launch, block, slot, warp, 0, place, row, mask};
     uint32_t w = warp->index;
+    me.object = find_target(&me);
     if (slot->target != slot) {
+        tw_shadow_counted(me.launch, shadow_of(slot, slot->target, block), place, me.object ? me.object->phase : 0);
         visit_there(&me, 0);
         return;
     }
-    me.object = find(&me);
     if (!me.object || !is_fit(&me))
         return;
     tw_shadow_counted(me.launch, me.block, place, me.object->phase);

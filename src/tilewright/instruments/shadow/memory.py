@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,12 +19,16 @@ from tilewright.instruments.shadow.cells import (
     BLOCK_BYTES,
     BULKS_BYTES,
     CLOCK_SHIFT,
+    CLOCKS_BYTES,
+    FAR_BYTES,
     FLIGHTS_BYTES,
     GAP,
     LANES_BYTES,
     LAUNCH,
     LAUNCH_BYTES,
+    NOW_ROW,
     READINGS_BYTES,
+    ROWS_END,
     STRONG_BIT,
     WARPS_MAX,
     WATCHED_BYTES,
@@ -33,7 +36,6 @@ from tilewright.instruments.shadow.cells import (
 )
 from tilewright.instruments.shadow.found import finding_of, is_of_copies, settled
 from tilewright.instruments.shadow.states import States
-from tilewright.native.bitcode import bitcode
 from tilewright.ptx.tree import Immediate, Instruction, Module
 from tilewright.simt.events import GLOBAL_BASE, RESERVED, EventKind, Facts, Handler, Instrument, Site, Storage, align_up
 from tilewright.simt.isa import Form, table
@@ -44,7 +46,6 @@ _ORDERING_EVENTS = (EventKind.ARRIVE, EventKind.RELEASE, EventKind.SYNC, EventKi
 _TOLD_EVENTS = (EventKind.MBARRIER, EventKind.BULK, EventKind.TENSOR, EventKind.BULK_COMMIT, EventKind.BULK_WAIT)
 #: Events of groups of asynchronous copies, which `flights.c` follows.
 _GROUP_EVENTS = (EventKind.COMMIT, EventKind.WAIT)
-_CLOCKS = bitcode(Path(__file__).with_name("clocks.c"))
 #: Bytes between variables of shared and of local memory.
 GAP_BYTES = 512
 #: Local memory of a block beyond which it is not judged: every block begins with a copy of its states.
@@ -62,6 +63,7 @@ _NOT_JUDGED = {
     LAUNCH[
         "unwatched"
     ]: f"{{:,}} uses of mbarriers were not followed: of a block's mbarriers the first {WATCHED_MAX} are",
+    LAUNCH["unvisited"]: "{:,} accesses of other blocks' shared memory were not followed to those blocks' ends",
 }
 
 
@@ -96,6 +98,7 @@ class MemoryCheck(Instrument):
         self._bulks = any(form.row.kind in ("bulk", "tensor", "warpgroup", "counted", "fill") for _, form in forms)
         self._products = any(mbarriers.is_product(form) for _, form in forms)
         self.orders = any(_orders(form) for _, form in forms)
+        self._meets = any(form.has("cluster") and form.row.kind == "cluster" for _, form in forms)
         self._parts = any(_is_of_lanes(instruction, form) for instruction, form in forms)
         self._kernel = kernel
         self._states = states
@@ -107,6 +110,10 @@ class MemoryCheck(Instrument):
     def handler(self, site: Site, offsets: tuple[int, ...] | None = None) -> Handler | None:
         """Every access, and every event that orders accesses."""
         form = table().find(site.opcode)
+        if site.kind is EventKind.CLUSTER:
+            return accesses.arrival(relaxed=form is not None and form.has("relaxed"))
+        if site.kind is EventKind.FENCE and form is not None and form.has("mbarrier_init"):
+            return Handler("tw_shadow_init_fence", needs=accesses.PARTS)
         if site.kind in _TOLD_EVENTS or (site.kind is EventKind.EXIT and self._mbarriers):
             return mbarriers.handler(site)
         if site.kind is EventKind.FENCE and self._bulks and form is not None and form.has("proxy"):
@@ -142,7 +149,7 @@ class MemoryCheck(Instrument):
         shared = _shared_cells(facts, self.cell_bytes)
         local = _local_states(facts, warps)
         start = BLOCK_BYTES + 2 * shared.nbytes + local.size
-        rest, end = self._places(start, warps)
+        rest, end = self._places(start, warps, facts.cluster_blocks, shared.nbytes)
         self._launch = np.zeros(LAUNCH_BYTES // 8, np.uint64)
         begins = records.launch_words(self._table, facts)
         self._launch[: begins.size] = begins
@@ -159,6 +166,7 @@ class MemoryCheck(Instrument):
             "local_states": BLOCK_BYTES + 2 * shared.nbytes,
             "local_bytes": facts.layout.local_bytes if local.size else 0,
             "warps": warps,
+            "ranks": facts.cluster_blocks,
         } | {name: at for name, at in rest.items() if name in LAUNCH}
         for name, value in words.items():
             self._launch[LAUNCH[name] // 8] = value
@@ -168,9 +176,12 @@ class MemoryCheck(Instrument):
         ])  # fmt: skip
         return Storage(self._launch, block)
 
-    def _places(self, start: int, warps: int) -> tuple[dict[str, int], int]:
+    def _places(self, start: int, warps: int, ranks: int, shared_bytes: int) -> tuple[dict[str, int], int]:
         """Where the parts of a block's memory lie that not every kernel has, 0 where it has none; and its end."""
+        rows = ROWS_END if self._mbarriers else NOW_ROW
         sizes = {
+            "far_at": (self._meets or ranks > 1) * (FAR_BYTES + rows * ranks * CLOCKS_BYTES),
+            "far_reads": (ranks > 1) * shared_bytes,
             "lanes_at": self._parts * warps * LANES_BYTES,
             "flights_at": self._copies * warps * FLIGHTS_BYTES,
             "watched_at": self._mbarriers * WATCHED_BYTES,
@@ -257,9 +268,8 @@ def _local_states(facts: Facts, warps: int) -> npt.NDArray[np.uint8]:
 
 def _ordering(kind: EventKind) -> Handler | None:
     """The handler of an event that orders accesses, or ends them; None for one that does not."""
-    if kind in _GROUP_EVENTS:
-        return Handler(f"tw_shadow_{kind.value}", needs=accesses.PARTS)
-    return Handler(f"tw_shadow_{kind.value}", needs=(_CLOCKS,)) if kind in _ORDERING_EVENTS else None
+    known = kind in _GROUP_EVENTS or kind in _ORDERING_EVENTS
+    return Handler(f"tw_shadow_{kind.value}", needs=accesses.PARTS) if known else None
 
 
 def _initial_clocks(lanes_at: int) -> bytes:

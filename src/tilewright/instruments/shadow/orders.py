@@ -117,7 +117,8 @@ class Orders:
         return clock < known[who % WARPS_MAX if who >= THREAD_MAX else who >> 5]
 
     def _access(self, here: tuple[int, int], address: int, how: int, clock: int) -> None:
-        place = (address, here[0] if how & SHARED else _ALL)
+        home = (how >> 32) - 1 if how >> 32 else here[0]  # another block of the cluster
+        place = (address, home if how & SHARED else _ALL)
         if how & READS:
             seen = self._seen[here]
             seen[place] = seen.pop(place, None)

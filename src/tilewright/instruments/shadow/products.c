@@ -7,7 +7,7 @@
 // Source: PTX ISA, 9.7.15.7.3 (wgmma.wait_group: at most N of the youngest groups are pending behind it; before it nobody
 // may change the matrices in shared memory).
 
-#include "judgement.h"
+#include "clusters.h"
 
 void tw_shadow_turns_shared(TW_ACCESSES);
 void tw_shadow_ask_for_fences(TW_WHERE, uint32_t mask, const uint64_t *addresses, uint32_t bytes);
@@ -26,11 +26,11 @@ static struct tw_reading *reading(struct tw_readings *readings, uint32_t number)
 }
 
 // W of a piece as one number: two that differ are taken for the same once in 2^32.
-static uint32_t hash_of(const struct tw_shadow_launch *launch, const struct tw_shadow_block *block, uint64_t address)
+static uint32_t hash_of(const struct access *me)
 {
-    uint64_t hash = 0, size = launch->cell_bytes;
-    for (uint64_t c = address / size; c < (address + PIECE) / size; c++)
-        hash = (hash ^ block->writes[c]) * UINT64_C(0x9E3779B97F4A7C15);
+    uint64_t hash = 0, size = me->launch->cell_bytes;
+    for (uint64_t c = me->address / size; c < (me->address + PIECE) / size; c++)
+        hash = (hash ^ near_of(me->block->writes[c], me->rank)) * UINT64_C(0x9E3779B97F4A7C15);
     return (uint32_t)(hash >> 32);
 }
 
@@ -39,8 +39,9 @@ static uint64_t written_since(const struct access *me)
 {
     uint64_t size = me->launch->cell_bytes, first = me->address / size, found = me->block->writes[first];
     for (uint64_t c = first; c < (me->address + PIECE) / size; c++) {
-        uint64_t cell = me->block->writes[c];
-        if (in_flight(cell) || races(me, cell, cell >> TW_CLOCK_SHIFT, false))
+        uint64_t cell = near_of(me->block->writes[c], me->rank);
+        if (is_far(cell) ? races_away(me, far_rank(cell), far_who(cell), far_clock(cell))
+                         : in_flight(cell) || races(me, cell, cell >> TW_CLOCK_SHIFT, false))
             found = cell;
     }
     return found;
@@ -58,10 +59,11 @@ void tw_shadow_product(TW_WHERE, uint32_t mask, const uint64_t *addresses, uint3
     }
     struct tw_reading *mine = reading(readings, readings->count++);
     mine->row = row, mine->lanes = mask, mine->group = readings->groups;
+    struct access me = access_of(slot, warp, launch, block, counters, row, mask, addresses, PIECE, 0, TW_READS, PIECE, 0);
     for (uint32_t left = mask; left; left = tw_other_lanes(left)) {
-        uint32_t lane = tw_first_lane(left);
-        mine->at[lane] = (uint32_t)addresses[lane];
-        mine->seen[lane] = hash_of(launch, block, addresses[lane]);
+        turn_to(&me, tw_first_lane(left));
+        mine->at[me.lane] = (uint32_t)me.address;
+        mine->seen[me.lane] = hash_of(&me);
     }
 }
 
@@ -82,7 +84,7 @@ static void finish(TW_WHERE, const struct tw_reading *mine)
     uint32_t same = mine->lanes;
     for (uint32_t left = mine->lanes; left; left = tw_other_lanes(left)) {
         turn_to(&me, tw_first_lane(left));
-        if (hash_of(launch, block, me.address) == mine->seen[me.lane])
+        if (hash_of(&me) == mine->seen[me.lane])
             continue;
         report(&me, TW_SHARED_SOURCE, written_since(&me), true);
         same &= ~(1u << me.lane);

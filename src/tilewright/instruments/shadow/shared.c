@@ -1,12 +1,14 @@
 // The exact judgement of accesses of shared and of local memory, lane by lane: bounds, initialisation and races.
 
-#include "judgement.h"
+#include "clusters.h"
 
-// Where a cell's W and R are.
+// Where a cell's W and R are, and in a cluster F.
 struct cell {
     uint64_t *write;
     uint64_t *read;
+    uint64_t *far;
 };
+
 
 // Whether what is written is there already: in memory, or, of lanes of one instruction, by the last lower lane that
 // writes the same place.
@@ -47,7 +49,7 @@ static bool is_partly_written(const struct access *me, const uint64_t *first, ui
     uint64_t from = at / size * size;
     uint64_t some = 0;
     for (uint64_t i = from; i < from + size; i++)
-        some |= first[i];
+        some |= near_of(first[i], me->away);
     return some != 0;
 }
 
@@ -59,24 +61,93 @@ static bool keeps(const struct access *me, uint64_t cell)
 }
 
 // What the access leaves in a cell.
-static void leave(const struct access *me, struct cell cell, uint64_t written, uint64_t read)
+static void leave(const struct access *me, const struct cell *cell, uint64_t written, uint64_t read)
 {
     uint64_t mine = me->clock << TW_CLOCK_SHIFT | me->low;
     if (me->copies) {
-        *cell.write = TW_FLIGHT_CLOCK << TW_CLOCK_SHIFT | (me->low & TW_SITES) | TW_FLIGHT_WHO;
+        *cell->write = TW_FLIGHT_CLOCK << TW_CLOCK_SHIFT | (me->low & TW_SITES) | TW_FLIGHT_WHO;
     } else if (me->writes) {
         // of two strong writes that nothing orders, a weak access may race with either
         bool beside = me->strong && written & TW_STRONG && unordered(me, written, false);
         if (!keeps(me, written))
-            *cell.write = beside ? both(me, written, mine) : mine;
+            *cell->write = beside ? both(me, written, mine) : mine;
     } else if (!keeps(me, read) && !in_flight(read)) {
-        *cell.read = unordered(me, read, false) ? both(me, read, mine) : mine;
+        *cell->read = unordered(me, read, false) ? both(me, read, mine) : mine;
     }
 }
 
-static void judge_cell(const struct access *me, struct cell cell, const uint64_t *first, uint64_t at)
+// Whether the access of a cell is not ordered before ours; both in the form of clusters.
+static bool apart(const struct access *me, uint64_t cell, bool strong)
 {
-    uint64_t written = *cell.write, read = *cell.read;
+    uint32_t rank = far_rank(cell), who = far_who(cell);
+    uint64_t its = far_clock(cell), number = me->slot->cluster[rank].block;
+    if (!cell || (strong && cell & TW_STRONG))
+        return false;
+    if (who != TW_SEVERAL_RANKS && rank == me->rank)
+        return unordered(me, near_cell(cell), strong);
+    return races_away(me, rank, who, its) &&
+           !is_ordered(me, who == TW_SEVERAL_RANKS ? TW_BLOCK_MAX + 1 : number, near_cell(cell), its);
+}
+
+static void tell_apart(const struct access *me, uint64_t cell, bool other_wrote)
+{
+    if (far_rank(cell) == me->rank && far_who(cell) != TW_SEVERAL_RANKS)
+        tell_race(me, near_cell(cell), other_wrote);
+    else
+        report(me, TW_SHARED_BLOCKS, cell, other_wrote);
+}
+
+// Two accesses that nothing orders as one: of one block its several warps, else several blocks.
+static uint64_t together(const struct access *me, uint64_t cell, uint64_t mine)
+{
+    uint64_t its = far_clock(cell), now = far_clock(mine), least = its < now ? its : now;
+    uint64_t low = (cell & mine & TW_STRONG) | ((cell ^ mine) & TW_SITES ? TW_SITES : mine & TW_SITES);
+    if (far_who(cell) == TW_SEVERAL_RANKS || far_rank(cell) != me->rank)
+        return far_cell(0, least, low, TW_SEVERAL_RANKS);
+    return far_cell(me->rank, least, low, who_of(both(me, near_cell(cell), near_cell(mine))));
+}
+
+// What an access leaves in a cell that blocks of a cluster share.
+static void leave_shared(const struct access *me, const struct cell *cell, uint64_t written, uint64_t far)
+{
+    uint64_t mine = far_cell(me->rank, me->clock, me->low, me->thread), read = *cell->read;
+    bool covers = !(me->strong && written && !(written & TW_STRONG) && apart(me, written, false));
+    if (me->copies) {
+        *cell->write = TW_FLIGHT_CLOCK << TW_CLOCK_SHIFT | (me->low & TW_SITES) | TW_FLIGHT_WHO;
+    } else if (me->writes) {
+        bool beside = me->strong && written & TW_STRONG && apart(me, written, false);
+        uint64_t next = covers ? beside ? together(me, written, mine) : mine : written;
+        if (covers && !apart(me, far, me->strong))  // the write stands for all reads before
+            far = *cell->far = 0;
+        *cell->write = far ? next : near_of(next, me->away);
+    } else if (me->away == me->rank) {
+        leave(me, cell, near_of(written, me->away), read);
+    } else {
+        bool weak = far && !(far & TW_STRONG) && me->strong;
+        if (!weak || !apart(me, far, false))
+            *cell->far = apart(me, far, false) ? together(me, far, mine) : mine;
+        *cell->write = written ? written : far_cell(me->away, 0, 0, 0);
+    }
+}
+
+// A cell that another block has accessed, or that is another's.
+static void judge_shared(const struct access *me, const struct cell *cell, const uint64_t *first, uint64_t at)
+{
+    uint64_t written = far_of(*cell->write, me->away), read = far_of(*cell->read, me->away), far = *cell->far;
+    if (!written && me->reads && !is_partly_written(me, first, at))
+        report(me, TW_SHARED_UNWRITTEN, 0, false);
+    if (apart(me, written, me->strong) && !is_same(me, far_rank(written) == me->rank && is_ours(me, near_cell(written))))
+        tell_apart(me, written, true);
+    if (me->writes && apart(me, read, me->strong))
+        tell_apart(me, read, false);
+    if (me->writes && apart(me, far, me->strong))
+        tell_apart(me, far, false);
+    leave_shared(me, cell, written, far);
+}
+
+static void judge_cell(const struct access *me, const struct cell *cell, const uint64_t *first, uint64_t at)
+{
+    uint64_t written = *cell->write, read = *cell->read;
     if (written == TW_GAP) {
         report(me, TW_SHARED_GAP, 0, false);
         return;
@@ -93,6 +164,10 @@ static void judge_cell(const struct access *me, struct cell cell, const uint64_t
         report(me, TW_SHARED_OBJECT, 0, false);
         return;
     }
+    if (is_far(written) || me->away != me->rank) {
+        judge_shared(me, cell, first, at);
+        return;
+    }
     if (!written && me->reads) {
         if (!is_partly_written(me, first, at))
             report(me, TW_SHARED_UNWRITTEN, 0, false);
@@ -106,22 +181,51 @@ static void judge_cell(const struct access *me, struct cell cell, const uint64_t
     leave(me, cell, written, read);
 }
 
+// Judge a lane's bytes, which begin at an offset of a block's shared memory.
+static void judge_lane(const struct access *me, struct tw_shadow_block *block, uint64_t offset)
+{
+    const struct tw_shadow_launch *launch = me->launch;
+    uint64_t size = launch->cell_bytes, first = offset / size;
+    uint64_t *reads = (uint64_t *)((char *)block + launch->shared_reads);
+    uint64_t *far = launch->far_reads ? (uint64_t *)((char *)block + launch->far_reads) : 0;
+    for (uint64_t c = first; c < (offset + me->bytes + size - 1) / size; c++) {
+        struct cell cell = {&block->writes[c], &reads[c], far ? &far[c] : 0};
+        judge_cell(me, &cell, &block->writes[first], c - first);
+    }
+}
+
 // Judge an access of shared memory lane by lane.
 __attribute__((noinline)) void tw_shadow_turns_shared(TW_ACCESSES)
 {
     struct access me = access_of(slot, warp, launch, block, counters, row, mask, addresses, bytes, values, how, element,
                                  heard);
-    uint64_t size = me.launch->cell_bytes;
-    uint64_t *reads = (uint64_t *)((char *)block + me.launch->shared_reads);
     me.block->version++;  // nothing found settled before holds any more
     for (uint32_t left = mask; left; left = tw_other_lanes(left)) {
         turn_to(&me, tw_first_lane(left));
         hear(&me, heard);
-        uint64_t first = me.address / size, end = (me.address + bytes + size - 1) / size;
-        for (uint64_t c = first; c < end; c++) {
-            struct cell cell = {&me.block->writes[c], &reads[c]};
-            judge_cell(&me, cell, &me.block->writes[first], c - first);
-        }
+        judge_lane(&me, me.block, me.address);
+    }
+}
+
+// The same of the shared memory of other blocks of a cluster, by addresses that have their ranks.
+__attribute__((noinline)) void tw_shadow_turns_cluster(TW_ACCESSES)
+{
+    struct access me = access_of(slot, warp, launch, block, counters, row, mask, addresses, bytes, values, how, element,
+                                 heard);
+    uint32_t visited = 0;
+    me.shared = (const uint8_t *)slot->arena;
+    for (uint32_t left = mask; left; left = tw_other_lanes(left)) {
+        turn_to(&me, tw_first_lane(left));
+        me.away = (uint32_t)(me.address >> TW_RANK_SHIFT);
+        uint64_t offset = me.address & ((1u << TW_RANK_SHIFT) - 1);
+        const struct tw_slot *other = &slot->cluster[me.away];
+        struct tw_shadow_block *there = shadow_of(slot, other, block);
+        if (!(visited >> me.away & 1))
+            tw_shadow_visit(&me, other, warp, offset);
+        visited |= 1u << me.away;
+        there->version++;
+        hear(&me, heard);
+        judge_lane(&me, there, offset);
     }
 }
 

@@ -356,8 +356,8 @@ class Execution:
         launch, memory = self.launch, self.placed.memory
         return Facts(
             launch.program.module, launch.program.entry, self.job.ready.translation.layout, launch.grid,
-            launch.block, self.job.shared_bytes, launch.shared_bytes, memory.used_bytes, self.placed.module_base,
-            memory.host_address, self._callbacks.address,
+            launch.block, self.cluster_blocks, self.job.shared_bytes, launch.shared_bytes, memory.used_bytes,
+            self.placed.module_base, memory.host_address, self._callbacks.address,
         )  # fmt: skip
 
     def _thread_counters(self, context: Any) -> Any:

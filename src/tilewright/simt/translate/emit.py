@@ -300,6 +300,7 @@ def _emit_barrier(emitter: Emitter, op: Op, guard: Value | None) -> None:
 
 
 def _emit_cluster(emitter: Emitter, op: Op, guard: Value | None) -> None:
+    emitter.event(EventKind.CLUSTER, op.instruction, emitter.mask)
     barriers.arrive_at_cluster(emitter, op)
 
 

@@ -1,0 +1,228 @@
+// Clusters: what their blocks know of each other, by their barrier, and whether a block runs while others access its
+// shared memory.
+//
+// Each warp knows clocks of all warps of its cluster: of its own block's as ever, of others' here. They are handed on
+// by barriers of a block, by mbarriers, and by the barrier of the cluster, which joins what those know that arrive and
+// hands it to those that go on. A clock of 1 says that a block runs, and no more: all that a relaxed arrival says.
+//
+// Source: PTX ISA, 9.7.13.3 (barrier.cluster: arrive has the semantics of .release, wait of .acquire by default; with
+// .relaxed "there are no memory ordering and visibility guarantees provided for the memory accesses performed prior");
+// 9.7.13.4 (fence.mbarrier_init: the initialisations before it are visible to the cluster behind a relaxed arrival);
+// CUDA C++ Programming Guide, "Distributed Shared Memory": all blocks must have begun, and none may end before all
+// accesses of its memory.
+
+#include "clusters.h"
+
+void tw_shadow_fence(TW_WHERE, uint32_t mask);
+
+// What is kept once for a cluster, with its first block.
+static struct tw_shadow_block *first_of(const struct tw_slot *slot, const void *block)
+{
+    return shadow_of(slot, slot->cluster, block);
+}
+
+// What a round of the cluster's barrier hands on of the warps of a block.
+static struct tw_clocks *joined_in(const struct tw_shadow_launch *launch, const struct tw_shadow_block *first,
+                                   uint32_t round, uint32_t rank)
+{
+    return row_of(launch, first, TW_MEETING_ROW + (round & 1), rank);
+}
+
+// What a warp knows of a block of its cluster.
+static struct tw_clocks *known_to(const struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint32_t warp,
+                                  uint32_t mine, uint32_t rank)
+{
+    return rank == mine ? &block->known[warp] : row_of(launch, block, TW_KNOWN_ROW + warp, rank);
+}
+
+// A warp adds what it knows of other blocks to a row of a block's, or takes it from there.
+void tw_shadow_hand_on(const struct tw_shadow_launch *launch, const struct tw_slot *slot,
+                       struct tw_shadow_block *block, uint32_t warp, uint32_t row, uint32_t takes)
+{
+    for (uint32_t rank = 0; rank < launch->ranks; rank++) {
+        struct tw_clocks *its = row_of(launch, block, row, rank);
+        struct tw_clocks *mine = row_of(launch, block, TW_KNOWN_ROW + warp, rank);
+        if (rank != rank_of(slot))
+            join_clocks(takes ? mine : its, takes ? its : mine);
+    }
+}
+
+// A barrier of a block begins its next round: what came to it of other blocks is left for a warp that waited.
+void tw_shadow_leave_for(const struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint32_t barrier,
+                         uint32_t warp)
+{
+    __builtin_memcpy(row_of(launch, block, TW_INBOX_ROW + warp, 0), row_of(launch, block, TW_ROUND_ROW + barrier, 0),
+                     launch->ranks * sizeof(struct tw_clocks));
+}
+
+void tw_shadow_clear_round(const struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint32_t barrier)
+{
+    __builtin_memset(row_of(launch, block, TW_ROUND_ROW + barrier, 0), 0, launch->ranks * sizeof(struct tw_clocks));
+}
+
+// A warp's arrival at another block's mbarrier hands on all that it knows, and did: of its lanes nothing is told apart.
+void tw_shadow_arrive_there(const struct tw_shadow_launch *launch, const struct tw_slot *slot,
+                            struct tw_shadow_block *block, uint32_t warp, struct tw_shadow_block *there,
+                            struct tw_watched *object)
+{
+    uint32_t mine = rank_of(slot), away = rank_of(slot->target);
+    uint32_t number = (uint32_t)(object - (struct tw_watched *)((char *)there + launch->watched_at));
+    uint32_t now = (uint32_t)++block->clocks[warp].now;
+    for (uint32_t rank = 0; rank < launch->ranks; rank++) {
+        struct tw_clocks *to = rank == away ? &object->now.joined : row_of(launch, there, TW_NOW_ROW + number, rank);
+        join_clocks(to, known_to(launch, block, warp, mine, rank));
+        if (rank == mine)
+            to->of[warp] = now;
+    }
+}
+
+// Initialisations that a warp has fenced are known behind the round at which it arrives.
+static void make_known(const struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint32_t warp,
+                       uint32_t round)
+{
+    struct tw_watched *objects = (struct tw_watched *)((char *)block + launch->watched_at);
+    for (uint32_t i = 0; launch->watched_at && i < TW_WATCHED_MAX && objects[i].place; i++)
+        if (!objects[i].round && objects[i].made_by >> 5 == warp &&
+            objects[i].made_at < far_part(launch, block)->fenced.of[warp])
+            objects[i].round = round + 1;
+}
+
+// Lanes arrive at the barrier of the cluster.
+void tw_shadow_meet(TW_WHERE, uint32_t mask, uint32_t relaxed)
+{
+    struct tw_shadow_launch *of = launch;
+    struct tw_shadow_block *mine = block, *first = first_of(slot, block);
+    uint32_t w = warp->index, round = far_part(of, first)->number, own = rank_of(slot);
+    uint32_t now = (uint32_t)++mine->clocks[w].now;
+    for (uint32_t rank = 0; rank < of->ranks && !relaxed; rank++)
+        join_clocks(joined_in(of, first, round, rank), known_to(of, mine, w, own, rank));
+    if (!relaxed)
+        joined_in(of, first, round, own)->of[w] = now;
+    far_part(of, mine)->came.of[w] = round + 1;
+    make_known(of, mine, w, round);
+}
+
+// A warp comes to wait there; its lanes meet.
+void tw_shadow_meeting(const struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint32_t warp)
+{
+    uint32_t came = far_part(launch, block)->came.of[warp];
+    block->whole[warp] = ++block->clocks[warp].now;
+    block->waits[warp] = (struct tw_wait){TW_CLUSTER_BARRIER + 1, came - 1};
+}
+
+// The first that goes on ends the round: all blocks run, and who has ended without coming did all before.
+static void end_round(const struct tw_shadow_launch *launch, const struct tw_slot *slot, const void *block,
+                      uint32_t round)
+{
+    struct tw_shadow_block *first = first_of(slot, block);
+    far_part(launch, first)->number = round + 1;
+    for (uint32_t rank = 0; rank < launch->ranks; rank++) {
+        const struct tw_shadow_block *one = shadow_of(slot, &slot->cluster[rank], block);
+        struct tw_clocks *joined = joined_in(launch, first, round, rank);
+        for (uint32_t q = 0; q < launch->warps; q++) {
+            uint32_t gone = far_part(launch, one)->came.of[q] == round + 1 ? 0 : one->gone.of[q];
+            uint32_t least = gone > 1 ? gone : 1;
+            joined->of[q] = joined->of[q] > least ? joined->of[q] : least;
+        }
+        __builtin_memset(joined_in(launch, first, round + 1, rank), 0, sizeof *joined);
+    }
+}
+
+// A warp goes on from there, and knows what those did that arrived. Its clock is above all of theirs, so that one clock
+// says of several blocks whether their accesses came behind.
+void tw_shadow_part(const struct tw_shadow_launch *launch, const struct tw_slot *slot, struct tw_shadow_block *block,
+                    uint32_t warp)
+{
+    struct tw_shadow_block *first = first_of(slot, block);
+    uint32_t round = block->waits[warp].round, most = 0;
+    if (far_part(launch, first)->number == round)
+        end_round(launch, slot, block, round);
+    for (uint32_t rank = 0; rank < launch->ranks; rank++) {
+        const struct tw_clocks *joined = joined_in(launch, first, round, rank);
+        uint32_t latest = latest_of(joined);
+        join_clocks(known_to(launch, block, warp, rank_of(slot), rank), joined);
+        most = latest > most ? latest : most;
+    }
+    far_part(launch, block)->waited.of[warp] = round + 1;
+    if (most > block->clocks[warp].now)
+        block->clocks[warp].now = most;
+}
+
+// `fence.mbarrier_init`: what the warp has initialised may be made known by a relaxed arrival.
+void tw_shadow_init_fence(TW_WHERE, uint32_t mask)
+{
+    struct tw_shadow_launch *of = launch;
+    struct tw_shadow_block *mine = block;
+    if (of->far_at)
+        far_part(of, mine)->fenced.of[warp->index] = (uint32_t)++mine->clocks[warp->index].now;
+    tw_shadow_fence(slot, warp, launch, block, counters, row, mask);
+}
+
+// How often a lane has arrived at the cluster's barrier: once less than its warp where others came before it.
+static uint32_t round_of(const struct access *me, const struct tw_warp *warp)
+{
+    uint32_t came = far_part(me->launch, me->block)->came.of[me->warp];
+    return came - (warp->cluster_owes && !(warp->cluster_owes >> me->lane & 1));
+}
+
+// A lane accesses another block's shared memory: that must be known to run, and must not end before.
+void tw_shadow_visit(const struct access *me, const struct tw_slot *other, const struct tw_warp *warp, uint64_t place)
+{
+    const struct tw_clocks *known = known_of(me, rank_of(other));
+    struct tw_far *far = far_part(me->launch, shadow_of(me->slot, other, me->block));
+    uint32_t by = me->rank << 5 | me->warp, slots = TW_VISITS_MAX, at = (by * 61 + me->row * 7) % slots, tries = 0;
+    if (!latest_of(known) && !is_ordered(me, other->block, 0, 0))
+        report(me, TW_AWAY_EARLY, 0, false);
+    while (tries < slots && far->visits[at].by && (far->visits[at].by != by + 1 || far->visits[at].row != me->row)) {
+        at = (at + 1) % slots;
+        tries++;
+    }
+    if (tries == slots)
+        __atomic_fetch_add(&me->launch->unvisited, 1, __ATOMIC_RELAXED);
+    else
+        far->visits[at] = (struct tw_visit){by + 1, me->row, me->lane, (uint32_t)me->clock, round_of(me, warp),
+                                            (uint32_t)place};
+}
+
+// Whether some warp of a block knew before it ended that an access of its memory was over.
+static bool was_awaited(const struct tw_shadow_launch *launch, const struct tw_shadow_block *block,
+                        const struct tw_visit *visit)
+{
+    uint32_t by = visit->by - 1;
+    const struct tw_far *far = far_part(launch, block);
+    for (uint32_t q = 0; q < launch->warps; q++)
+        if (visit->round < far->waited.of[q] ||
+            visit->clock < row_of(launch, block, TW_KNOWN_ROW + q, by >> 5)->of[by & 31])
+            return true;
+    return false;
+}
+
+static void tell_late(struct tw_shadow_launch *launch, const struct tw_slot *slot, const struct tw_visit *visit,
+                      uint32_t rank)
+{
+    uint32_t by = visit->by - 1;
+    struct tw_record finding = {
+        .kind = TW_AWAY_LATE,
+        .row = visit->row,
+        .count = 1,
+        .first = slot->cluster[by >> 5].block << 10 | (by & 31) << 5 | visit->lane,
+        .address = (uint64_t)rank << TW_RANK_SHIFT | visit->place,
+    };
+    tw_found_add(&launch->found, &finding);
+}
+
+// A warp has ended; with the last one of the cluster it is known who waited for whom.
+void tw_shadow_ended(struct tw_shadow_launch *launch, const struct tw_slot *slot, struct tw_shadow_block *block)
+{
+    for (uint32_t rank = 0; rank < launch->ranks; rank++)
+        for (uint32_t q = 0; q < launch->warps; q++)
+            if (!shadow_of(slot, &slot->cluster[rank], block)->gone.of[q])
+                return;
+    for (uint32_t rank = 0; rank < launch->ranks; rank++) {
+        const struct tw_shadow_block *one = shadow_of(slot, &slot->cluster[rank], block);
+        const struct tw_visit *visits = far_part(launch, one)->visits;
+        for (uint32_t i = 0; launch->ranks > 1 && i < TW_VISITS_MAX; i++)
+            if (visits[i].by && !was_awaited(launch, one, &visits[i]))
+                tell_late(launch, slot, &visits[i], rank);
+    }
+}

@@ -1,0 +1,115 @@
+// What the parts of shadow memory share that know of clusters: accesses of other blocks, and what is known of them.
+
+#ifndef TILEWRIGHT_SHADOW_CLUSTERS_H
+#define TILEWRIGHT_SHADOW_CLUSTERS_H
+
+#include "judgement.h"
+
+#define TW_FAR ((uint64_t)1 << 63)
+
+// An access by a block of a cluster; `low` has its site and whether it is strong.
+static inline uint64_t far_cell(uint32_t rank, uint64_t clock, uint64_t low, uint32_t who)
+{
+    uint64_t kept = clock < TW_FAR_CLOCK_MAX ? clock : TW_FAR_CLOCK_MAX;
+    uint64_t upper = (uint64_t)rank << 11 | who;
+    return TW_FAR | (upper << TW_FAR_CLOCK_BITS | kept) << TW_CLOCK_SHIFT | (low & (TW_SITES | TW_STRONG)) | TW_FAR_WHO;
+}
+
+static inline bool is_far(uint64_t cell)
+{
+    return cell & TW_FAR && cell >> TW_CLOCK_SHIFT < TW_OBJECT_CLOCK;
+}
+
+static inline uint32_t far_rank(uint64_t cell)
+{
+    return (uint32_t)(cell >> (TW_CLOCK_SHIFT + TW_FAR_CLOCK_BITS + 11)) & 15;
+}
+
+static inline uint32_t far_who(uint64_t cell)
+{
+    return (uint32_t)(cell >> (TW_CLOCK_SHIFT + TW_FAR_CLOCK_BITS)) & TW_WHO_MASK;
+}
+
+static inline uint64_t far_clock(uint64_t cell)
+{
+    return cell >> TW_CLOCK_SHIFT & ((UINT64_C(1) << TW_FAR_CLOCK_BITS) - 1);
+}
+
+// The same as its own block has it: 0 where nothing was written.
+static inline uint64_t near_cell(uint64_t cell)
+{
+    return far_clock(cell) << TW_CLOCK_SHIFT | (cell & (TW_SITES | TW_STRONG)) | far_who(cell);
+}
+
+// A cell of the memory of a block of some rank, in the form of clusters; 0 where nothing was written.
+static inline uint64_t far_of(uint64_t cell, uint32_t rank)
+{
+    if (is_far(cell))
+        return near_cell(cell) ? cell : 0;
+    return cell ? far_cell(rank, cell >> TW_CLOCK_SHIFT, cell, who_of(cell)) : 0;
+}
+
+// And back, where the block itself is meant; others stay as they are.
+static inline uint64_t near_of(uint64_t cell, uint32_t rank)
+{
+    return is_far(cell) && (far_rank(cell) == rank || !near_cell(cell)) && far_who(cell) != TW_SEVERAL_RANKS
+               ? near_cell(cell) : cell;
+}
+
+static inline struct tw_far *far_part(const struct tw_shadow_launch *launch, const struct tw_shadow_block *block)
+{
+    return (struct tw_far *)((char *)block + launch->far_at);
+}
+
+// Clocks of a block of the cluster in a row of a block's; see TW_KNOWN_ROW.
+static inline struct tw_clocks *row_of(const struct tw_shadow_launch *launch, const struct tw_shadow_block *block,
+                                       uint32_t row, uint32_t rank)
+{
+    return &far_part(launch, block)->rows[row * launch->ranks + rank];
+}
+
+static inline uint32_t rank_of(const struct tw_slot *slot)
+{
+    return (uint32_t)(slot - slot->cluster);
+}
+
+// How far a warp of a block of some rank knows the warps of another.
+static inline const struct tw_clocks *known_of(const struct access *me, uint32_t rank)
+{
+    return rank == me->rank ? &me->block->known[me->warp] : row_of(me->launch, me->block, TW_KNOWN_ROW + me->warp, rank);
+}
+
+static inline uint32_t latest_of(const struct tw_clocks *clocks)
+{
+    uint32_t most = 0;
+    for (uint32_t warp = 0; warp < TW_WARPS_MAX; warp++)
+        most = clocks->of[warp] > most ? clocks->of[warp] : most;
+    return most;
+}
+
+// Whether an access by another block of our cluster is not ordered before ours. Of several warps or blocks, which are not
+// kept, it is a race only if it is one with those that we know best.
+static inline bool races_away(const struct access *me, uint32_t rank, uint32_t who, uint64_t its)
+{
+    uint32_t most = 0;
+    if (who < TW_SEVERAL_RANKS)
+        return its >= known_of(me, rank)->of[warp_of(who)];
+    if (who == TW_SEVERAL_WARPS)
+        return its >= latest_of(known_of(me, rank));
+    for (uint32_t other = 0; other < me->launch->ranks; other++) {
+        uint32_t latest = other == me->rank ? 0 : latest_of(known_of(me, other));
+        most = latest > most ? latest : most;
+    }
+    return its >= most;
+}
+
+static inline void join_clocks(struct tw_clocks *to, const struct tw_clocks *from)
+{
+    tw_u32_lanes a = clocks_of(to), b = clocks_of(from), mask = (tw_u32_lanes)(a > b), all = (a & mask) | (b & ~mask);
+    __builtin_memcpy(to->of, &all, sizeof all);
+}
+
+void tw_shadow_visit(const struct access *me, const struct tw_slot *other, const struct tw_warp *warp,
+                     uint64_t place);
+
+#endif

@@ -1,0 +1,26 @@
+// What the corpus's kernels do in clusters of two blocks.
+#pragma once
+
+#include "mbarriers.cuh"
+
+// The address in the other block's shared memory that corresponds to one of ours, and its first word or mbarrier.
+__device__ inline unsigned there(const void *p) {
+    unsigned rank, found;
+    asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(found) : IN_SHARED(p), "r"(rank ^ 1));
+    return found;
+}
+
+// As macros, so that findings stand where they are used.
+#define LOAD_THERE(x, p) asm volatile("ld.shared::cluster.s32 %0, [%1];" : "=r"(x) : "r"(there(p)) : "memory")
+#define STORE_THERE(p, x) asm volatile("st.shared::cluster.s32 [%0], %1;" ::"r"(there(p)), "r"(x) : "memory")
+#define ARRIVE_THERE(sem, p) \
+    asm volatile("mbarrier.arrive." sem ".cluster.shared::cluster.b64 _, [%0];" ::"r"(there(p)) : "memory")
+
+#define COME(sem) asm volatile("barrier.cluster.arrive." sem ".aligned;" ::: "memory")
+#define GO_ON() asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory")
+
+__device__ inline void synchronise_cluster() {
+    COME("release");
+    GO_ON();
+}

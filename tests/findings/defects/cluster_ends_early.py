@@ -1,0 +1,33 @@
+"""A block ends while the other one of its cluster may still be reading its shared memory."""
+
+from case import Case, cuda_cpp, numbers
+
+SOURCE = r"""
+#include "clusters.cuh"
+
+template <bool awaited>
+__global__ void __cluster_dims__(2, 1, 1) exchanged(const int *x, int *out) {
+    __shared__ int tile[64];
+    const int t = threadIdx.x, i = blockIdx.x * 64 + t;
+    int value;
+    tile[t] = x[i];
+    synchronise_cluster();
+    LOAD_THERE(value, &tile[t]);  // finds: TW108
+    out[i] = value;
+    if (awaited) {
+        COME("relaxed");  // that nobody ends is enough
+        GO_ON();
+    }
+}
+"""
+
+
+def swapped(x, out):
+    """The halves of a cluster's numbers change places."""
+    return {1: x.reshape(2, 2, 64)[:, ::-1].ravel()}
+
+
+CASES = (
+    Case("without_last_barrier", cuda_cpp(__file__, SOURCE, "exchanged<false>"), 4, 64, numbers(256), defective=True),
+    Case("with_last_barrier", cuda_cpp(__file__, SOURCE, "exchanged<true>"), 4, 64, numbers(256), swapped),
+)

@@ -1,0 +1,32 @@
+"""What a block stores behind its arrival at the barrier of its cluster is not handed on by it."""
+
+from case import Case, cuda_cpp, numbers
+
+SOURCE = r"""
+#include "clusters.cuh"
+
+template <bool before>
+__global__ void __cluster_dims__(2, 1, 1) split(const int *x, int *out) {
+    __shared__ int tile[64];
+    const int t = threadIdx.x, i = blockIdx.x * 64 + t;
+    int value;
+    if (before) tile[t] = x[i];
+    COME("release");
+    if (!before) tile[t] = x[i];  // finds: TW308
+    GO_ON();
+    LOAD_THERE(value, &tile[t]);
+    out[i] = value;
+    synchronise_cluster();
+}
+"""
+
+
+def swapped(x, out):
+    """The halves of a cluster's numbers change places."""
+    return {1: x.reshape(2, 2, 64)[:, ::-1].ravel()}
+
+
+CASES = (
+    Case("stored_behind_arrival", cuda_cpp(__file__, SOURCE, "split<false>"), 4, 64, numbers(256), defective=True),
+    Case("stored_before_arrival", cuda_cpp(__file__, SOURCE, "split<true>"), 4, 64, numbers(256), swapped),
+)

@@ -1,0 +1,35 @@
+"""A relaxed arrival at the barrier of a cluster does not hand on what a block has stored."""
+
+from case import Case, cuda_cpp, numbers
+
+SOURCE = r"""
+#include "clusters.cuh"
+
+template <bool released>
+__global__ void __cluster_dims__(2, 1, 1) arrived(const int *x, int *out) {
+    __shared__ int tile[64];
+    const int t = threadIdx.x, i = blockIdx.x * 64 + t;
+    int value;
+    tile[t] = x[i];  // finds: TW308
+    if (released) {
+        COME("release");
+    } else {
+        COME("relaxed");
+    }
+    GO_ON();
+    LOAD_THERE(value, &tile[t]);
+    out[i] = value;
+    synchronise_cluster();
+}
+"""
+
+
+def swapped(x, out):
+    """The halves of a cluster's numbers change places."""
+    return {1: x.reshape(2, 2, 64)[:, ::-1].ravel()}
+
+
+CASES = (
+    Case("relaxed_at_the_cluster", cuda_cpp(__file__, SOURCE, "arrived<false>"), 4, 64, numbers(256), defective=True),
+    Case("releasing_at_the_cluster", cuda_cpp(__file__, SOURCE, "arrived<true>"), 4, 64, numbers(256), swapped),
+)
