@@ -67,6 +67,10 @@ class LaunchError(TilewrightError, ValueError):
     """A launch that no GPU would accept: grid, block, shared memory or arguments out of the rules."""
 
 
+class TargetError(LaunchError):
+    """A launch on a GPU that the kernel's PTX is not made for, by the letter of its `.target` (`sm_90a`, `sm_100f`)."""
+
+
 class KernelError(TilewrightError):
     """A kernel went wrong while it ran.
 

@@ -31,6 +31,7 @@ from tilewright.errors import (
     LimitError,
     MemoryAccessError,
     PtxError,
+    TargetError,
     TilewrightError,
 )
 from tilewright.native.once import once
@@ -50,6 +51,7 @@ _CODES: tuple[tuple[type[TilewrightError], str], ...] = (
     (DeadlockError, "CUDA_ERROR_LAUNCH_TIMEOUT"),
     (KernelError, "CUDA_ERROR_LAUNCH_FAILED"),
     (PtxError, "CUDA_ERROR_INVALID_PTX"),
+    (TargetError, "CUDA_ERROR_NO_BINARY_FOR_GPU"),
     (LaunchError, "CUDA_ERROR_INVALID_VALUE"),
 )
 

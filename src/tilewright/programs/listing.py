@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from tilewright.errors import CompileError
 from tilewright.programs import device_runtime
-from tilewright.ptx.frames import frames
+from tilewright.ptx.frames import frames, users_line
 from tilewright.ptx.parser import parse
 from tilewright.ptx.substitution import parts
 from tilewright.ptx.tree import Function, Instruction, Module, Symbol, Variable
@@ -82,6 +82,31 @@ def architecture(module: Module, cc: tuple[int, int]) -> str:
     return module.target if plain == f"sm_{_digits(module)}" else plain
 
 
+def unfit(module: Module, cc: tuple[int, int]) -> str:
+    r"""Why PTX does not run on GPUs of a compute capability, by the letter of its target; "" where it does.
+
+    Source: PTX ISA, 11.1.2 (`.target`): `a`, architecture-specific, runs on that architecture alone; `f`,
+    family-specific, on those of its family from that one on. NVIDIA, "Family-specific architecture features": those
+    of a family have the same major number.
+
+    >>> made = {name: parse(f".version 8.8\n.target {name}\n") for name in ("sm_90", "sm_90a", "sm_100f")}
+    >>> [[unfit(module, cc) for cc in ((9, 0), (10, 0), (10, 3))] for module in made.values()][0]
+    ['', '', '']
+    >>> unfit(made["sm_90a"], (10, 0))
+    'PTX of target sm_90a runs on compute capability 9.0 alone'
+    >>> unfit(made["sm_100f"], (10, 3)), unfit(made["sm_100f"], (12, 0))
+    ('', 'PTX of target sm_100f runs on compute capability 10.0 and later ones of 10.x alone')
+    """
+    major, minor = target(module)
+    letter = module.target[len(f"sm_{_digits(module)}") :]
+    if letter == "a" and cc != (major, minor):
+        return f"PTX of target {module.target} runs on compute capability {major}.{minor} alone"
+    if letter == "f" and (cc[0] != major or cc < (major, minor)):
+        later = f"{major}.{minor} and later ones of {major}.x alone"
+        return f"PTX of target {module.target} runs on compute capability {later}"
+    return ""
+
+
 def _digits(module: Module) -> str:
     return module.target.removeprefix("sm_").rstrip("abcdefghijklmnopqrstuvwxyz")
 
@@ -144,6 +169,36 @@ def _symbols(function: Function) -> Iterable[str]:
         if isinstance(item, Instruction):
             yield from (part.name for o in item.operands for part in parts(o) if isinstance(part, Symbol))
     yield from (name for names in function.targets.values() for name in names)
+
+
+def calls(module: Module) -> dict[int, tuple[str, ...]]:
+    r"""For each PTX line (from 1) of a function that is called: the user's lines that call it, and what calls these.
+
+    >>> calls(parse('''.version 8.0 .target sm_90 .file 1 "k.cu"
+    ... .func f() { ret; }
+    ... .entry k() { .loc 1 7 3
+    ... call f;
+    ... ret; }'''))
+    {2: ('k.cu:7',)}
+    """
+    callers: dict[str, list[tuple[str, str]]] = {}
+    for function in module.functions.values():
+        for item in function.body:
+            if isinstance(item, Instruction) and item.name.partition(".")[0] == "call":
+                place = users_line(frames(item.location, module.files))
+                for name in {part.name for o in item.operands for part in parts(o) if isinstance(part, Symbol)}:
+                    callers.setdefault(name, []).append((place, function.name))
+    found = {}
+    for function in module.functions.values():
+        places, waiting, seen = [], [function.name], {function.name}
+        while waiting:
+            for place, caller in callers.get(waiting.pop(0), ()):
+                places.append(place)
+                waiting += {caller} - seen
+                seen.add(caller)
+        if kept := tuple(dict.fromkeys(place for place in places if place)):
+            found |= {item.ptx_line: kept for item in function.body if isinstance(item, Instruction)}
+    return found
 
 
 def line_table(module: Module) -> dict[int, tuple[str, ...]]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from tilewright.errors import LaunchError
+from tilewright.errors import LaunchError, TargetError
 from tilewright.programs.arguments import ITEMSIZE, array_fields, fields_of
 from tilewright.programs.clusters import cluster_of
+from tilewright.programs.listing import unfit
 from tilewright.simt.events import Instrument
 from tilewright.simt.observer import Launch
 from tilewright.simt.run.kernels import ReadyKernel, kernel_store
@@ -58,9 +59,11 @@ def made_ready(
     arrays' last strides where these are one element; on no address. A block's shared memory is a multiple of
     `vector_bytes`.
 
-    Raises LaunchError, PtxError: the GPU has less shared or local memory, or the machine does not have an instruction.
+    Raises LaunchError, PtxError: the PTX is made for other GPUs alone (TargetError), the GPU has less shared or local
+    memory, or the machine does not have an instruction.
     """
     program = launch.program
+    _check_target(launch)
     launch = replace(launch, cluster=cluster_of(program, launch.cluster, launch.grid, launch.gpu))
     kind = _launch_class(launch, values)
     with announced("translating", program.name):
@@ -68,6 +71,17 @@ def made_ready(
     shared_bytes = _checked_bytes(launch, ready.translation.layout)
     shared_bytes += max((i.gap_bytes for i in instruments), default=0)  # behind the last variable too
     return Job(launch, tuple(instruments), ready, improvement, align_up(shared_bytes, vector_bytes))
+
+
+def _check_target(launch: Launch) -> None:
+    """Refuse PTX whose target is another GPU alone."""
+    gpu = launch.gpu
+    if wrong := unfit(launch.program.module, gpu.compute_capability):
+        cc = ".".join(map(str, gpu.compute_capability))
+        raise TargetError(
+            f"{launch.name}: {wrong} (got the {gpu.name} of {cc}); compile it for {cc} (`cc`), or without the letter "
+            "where it needs nothing of one architecture, or choose another GPU (`gpu`, --gpu, TILEWRIGHT_GPU)"
+        )
 
 
 def _checked_bytes(launch: Launch, layout: Layout) -> int:

@@ -15,7 +15,7 @@ from tilewright import machine
 from tilewright.errors import ArgumentTypeError, ArgumentValueError, KernelError, LaunchError, TilewrightError
 from tilewright.native.interrupts import HeldBack
 from tilewright.programs import extent, residency
-from tilewright.programs.program import Program, program_for
+from tilewright.programs.program import OLDEST_CC, Program, program_for
 from tilewright.programs.staging import StagedArguments, stage
 from tilewright.simt.events import GLOBAL_BASE, Instrument
 from tilewright.simt.following import Asked, told
@@ -178,8 +178,9 @@ def run_apart(asked: Asked, observers: Sequence[Observer], *, index: int, source
 
 def _asked(asked: Asked) -> Launch:
     """A launch that a GPU would accept, of what a caller asks for."""
+    cc = max(machine.chosen(asked.gpu).compute_capability, OLDEST_CC)
     return _about(
-        program_for(asked.kernel, asked.args), asked.grid, asked.block, asked.shared_bytes, asked.gpu, asked.limits,
+        program_for(asked.kernel, asked.args, cc), asked.grid, asked.block, asked.shared_bytes, asked.gpu, asked.limits,
         asked.seed, cooperative=asked.cooperative, cluster=asked.cluster,
     )  # fmt: skip
 

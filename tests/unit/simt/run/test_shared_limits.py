@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tilewright.errors import LaunchError, TilewrightError
+from tilewright.drivers.launching import kernel_error
+from tilewright.errors import LaunchError, TargetError, TilewrightError
 from tilewright.kernels import catalogue
 from tilewright.ladder.climber import Climber
 from tilewright.programs import Program
@@ -69,3 +70,38 @@ def test_a_climb_on_a_gpu_keeps_its_limits() -> None:
                     climber.launch(large, program, a, a)
             else:
                 climber.launch(large, program, a, a)
+
+
+@pytest.mark.parametrize(
+    ("target", "gpu", "alone"),
+    [
+        ("sm_90a", "a100", "9.0 alone (got the NVIDIA A100"),
+        ("sm_90a", "b200", "9.0 alone"),
+        ("sm_100a", "h100", "10.0 alone"),
+        ("sm_100f", "rtx5090", "10.0 and later ones of 10.x alone"),
+        ("sm_90a", "h100", ""),
+        ("sm_100f", "b200", ""),
+        ("sm_90", "b200", ""),
+    ],
+)
+def test_ptx_for_one_architecture_runs_on_no_other(target: str, gpu: str, alone: str) -> None:
+    program = Program.from_ptx(storing().ptx.replace("sm_70", target))
+    if not alone:
+        launch(program, 1, 32, (OUT,), gpu=gpu)
+        return
+    with pytest.raises(TargetError, match=rf"^k: PTX of target {target} runs on .*; compile it for") as raised:
+        launch(program, 1, 32, (OUT,), gpu=gpu)
+    assert alone in str(raised.value)
+    assert kernel_error(raised.value).code.name == "CUDA_ERROR_NO_BINARY_FOR_GPU"
+
+
+def test_numbas_kernels_are_compiled_for_the_chosen_gpu() -> None:
+    cuda = pytest.importorskip("numba.cuda")
+
+    @cuda.jit
+    def doubled(x):  # type: ignore[no-untyped-def]
+        x[cuda.grid(1)] *= 2
+
+    x = np.ones(32, np.int32)
+    made = [launch(doubled, 1, 32, (x,), gpu=gpu).program.cc for gpu in ("t4", "h100", "b200")]
+    assert (made, set(x)) == ([(7, 5), (9, 0), (10, 0)], {8})
