@@ -157,4 +157,6 @@ def _at_users_line(finding: Finding, launch: Launch) -> Finding:
 
 def _inner(finding: Finding, program: Program) -> dict[str, list[str]]:
     place = program.inner_lines.get(finding.ptx_line, finding.where)
-    return {} if place == finding.where else {"inner": [place]}
+    inner = {} if place == finding.where else {"inner": [place]}
+    called = program.call_lines.get(finding.ptx_line, ())
+    return inner | ({"called_at": list(called)} if called else {})

@@ -122,7 +122,8 @@ class Finding:
         What came, for the code's sentence and for programs to read; JSON values only. `how` names which of the code's
         sentences is meant, `array` the argument concerned, `others` the `file:line` of the other accesses of a race,
         `address` is a byte address, `ptx_line` the instruction where it has no line of its own, `inner` the
-        `file:line` of each line in a library that the line calls, where it happened there.
+        `file:line` of each line in a library that the line calls, where it happened there, `called_at` the `file:line`
+        of each call that the line was inlined at, or whose function it is in, the innermost first.
 
     Examples
     --------
@@ -218,10 +219,13 @@ def merged(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 
 def _as_one(group: Sequence[Finding]) -> Finding:
-    """The first of some findings for all of them, with every library's line that one of them was in."""
+    """The first of some findings for all of them, with every library's line that one was in, and every call."""
     first = min(group, key=lambda one: one.first)
-    inner = sorted({place for one in group for place in one.details.get("inner", ())}, key=split)
-    details = first.details | {"inner": inner} if inner else first.details
+    details = first.details
+    for key in ("inner", "called_at"):
+        places = dict.fromkeys(place for one in (first, *group) for place in one.details.get(key, ()))
+        if places:
+            details = details | {key: sorted(places, key=split) if key == "inner" else list(places)}
     return replace(first, count=sum(one.count for one in group), details=details)
 
 

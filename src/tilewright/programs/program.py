@@ -14,7 +14,7 @@ from tilewright.programs import arguments as marshalling, assembler, listing, ma
 from tilewright.programs.arguments import AddressOf, Argument
 from tilewright.programs.assembler import Resources
 from tilewright.programs.listing import Parameter
-from tilewright.ptx.frames import users_line
+from tilewright.ptx.frames import users_calls, users_line
 from tilewright.ptx.tree import Module
 from tilewright.waiting import announced
 
@@ -230,6 +230,18 @@ class Program:
     def inner_lines(self) -> Mapping[int, str]:
         """PTX line (from 1) to `file:line` of what it was compiled from, be it the user's or a library's."""
         return {number: frames[0] for number, frames in self._line_table.items()}
+
+    @functools.cached_property
+    def call_lines(self) -> Mapping[int, tuple[str, ...]]:
+        """PTX line (from 1) to the user's lines that call what its line is in, the innermost first; not where none do.
+
+        Of what was inlined these are its own calls; of a function that is called, all calls of it in the module.
+        """
+        called = listing.calls(self.module)
+        found = {number: users_calls(frames) for number, frames in self._line_table.items()}
+        for number, places in called.items():
+            found[number] = tuple(dict.fromkeys((*found.get(number, ()), *places)))
+        return {number: places for number, places in found.items() if places}
 
     @functools.cached_property
     def _line_table(self) -> Mapping[int, tuple[str, ...]]:

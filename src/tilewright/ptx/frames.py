@@ -139,6 +139,17 @@ def within(place: str) -> str:
     return package(place).rpartition("/")[2] + place.removeprefix(package(place))
 
 
+def users_calls(places: Sequence[str]) -> tuple[str, ...]:
+    """The user's lines that call what the user's line of an instruction is in, from the innermost call on.
+
+    >>> library = "/env/site-packages/numba_cuda/numba/cuda/random.py:7"
+    >>> users_calls(["helper.py:3", "helper.py:9", library, "kernel.py:20"])
+    ('helper.py:9', 'kernel.py:20')
+    """
+    own = package(places[-1]) if places else ""
+    return tuple(place for place in places if package(place) in ("", own))[1:]
+
+
 def users_line(places: Sequence[str]) -> str:
     """The line of the user's that an instruction belongs to: the innermost of its frames that no library holds.
 

@@ -126,10 +126,16 @@ def inner(finding: Finding) -> str:
     return listed(finding.details.get("inner", ()))
 
 
+def calls(finding: Finding) -> str:
+    """The lines that call what a finding's own is in, as they are called from where the user is; else ""."""
+    return path(listed(finding.details.get("called_at", ())))
+
+
 def _line(finding: Finding) -> Text:
     """A finding in one line."""
     times = f" ({figures.count(finding.count)} times)" if finding.count > 1 else ""
     times += f", in {inner(finding)}" if inner(finding) else ""
+    times += f", called at {calls(finding)}" if calls(finding) else ""
     return Text.assemble(
         f"{path(finding.where)}: ", (f"{finding.code} {finding.severity}", styles.SEVERITIES[finding.severity]),
         f": {path(finding.message)}{times}",
@@ -154,6 +160,7 @@ def _of_cause(cause: Cause) -> Iterator[Block]:
 def _instances(finding: Finding) -> str:
     """The kernel, where it happened first, and how often."""
     parts = [f"in {inner(finding)}"] if inner(finding) else []
+    parts += [f"called at {calls(finding)}"] if calls(finding) else []
     parts += [f"kernel {finding.kernel}"] if finding.kernel else []
     if finding.launch:
         parts.append(f"launch {finding.launch}")

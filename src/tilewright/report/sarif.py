@@ -108,6 +108,7 @@ def _result(finding: Finding, root: Path, others: Sequence[Finding] = ()) -> dic
     }
     related = [(place, "the other access") for place in finding.details.get("others", ())]
     related += [(place, "in this line of a library") for place in finding.details.get("inner", ())]
+    related += [(place, "a call of it") for place in finding.details.get("called_at", ())]
     related += [(other.where, f"{other.code}: {_message(other)}") for other in others]
     places = [
         {"physicalLocation": _physical(*split(place), root), "message": {"text": words}}

@@ -13,6 +13,7 @@ from numba import cuda
 import tilewright as tw
 from tilewright.checking import Checks
 from tilewright.drivers.session import simulated_gpu
+from tilewright.programs import Program
 
 pytestmark = pytest.mark.filterwarnings("ignore::numba.cuda.core.errors.NumbaPerformanceWarning")
 
@@ -128,3 +129,26 @@ def test_cells_of_notebooks_are_told_by_their_names(cell: str) -> None:
     (found,) = checks.findings
     assert (found.source, found.line) == (cell, 6)
     assert linecache.getline(found.source, found.line) == "    x[cuda.grid(1)] = 2\n"
+
+
+CALLED_TWICE = """
+__device__ float right_of(const float *x, int i) { return x[i + 1]; }
+__device__ float both(const float *x, int i) {
+    return right_of(x, i);
+}
+__global__ void sums(const float *x, float *out) {
+    out[threadIdx.x] = both(x, threadIdx.x);
+    out[threadIdx.x] += right_of(x, threadIdx.x + 1);
+}
+"""
+
+
+@pytest.mark.parametrize("inlined", ["", "__noinline__ "], ids=["inlined", "called"])
+def test_a_finding_in_a_helper_names_its_calls(inlined: str) -> None:
+    source = CALLED_TWICE.replace("__device__ float", f"{inlined}__device__ float")
+    found = tw.check(Program.from_cuda(source, "sums"), 1, 32, (np.ones(32, np.float32), np.zeros(32, np.float32)))
+    (one,) = found
+    assert (one.code, one.line) == ("TW101", 2)
+    assert set(one.details["called_at"]) == {"kernel.cu:4", "kernel.cu:7", "kernel.cu:8"}
+    assert "called at kernel.cu:" in " ".join(str(found).split())
+    assert one.to_json()["details"]["called_at"] == one.details["called_at"]
