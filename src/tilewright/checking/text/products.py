@@ -1,8 +1,10 @@
 """TW413: registers of a warpgroup's products that are touched while the products may be in flight, or without a fence.
 
 A product reads and writes its registers until a wait covers its group. Who writes them before the product needs a
-`wgmma.fence` in between. Copies do not count, nor do constants that are copied: compilers copy at the turns of a loop,
-and behind a fence, and the assembler makes one register of them.
+`wgmma.fence` in between. Copies do not count: compilers copy at the turns of a loop, and behind a fence, and the
+assembler makes one register of them. They move constants behind a fence too. So a constant counts only where no fence
+can have stood behind it in the source: where none has come on any way from the kernel's beginning, or where a product
+has used the register since the last one, which no compiler moves the constant across.
 
 Source: PTX ISA, 9.7.15.7.1 (wgmma.fence), 9.7.15.7.3 (wgmma.wait_group), 9.7.15.4 (async proxy).
 """
@@ -10,7 +12,7 @@ Source: PTX ISA, 9.7.15.7.1 (wgmma.fence), 9.7.15.7.3 (wgmma.wait_group), 9.7.15
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tilewright.checking.text.values import Values
 from tilewright.instruments.findings import Finding
@@ -40,18 +42,23 @@ class _State:
 
     flying: dict[str, _Flight] = field(default_factory=dict)
     written: dict[str, int] = field(default_factory=dict)
+    used: set[str] = field(default_factory=set)  #: Registers of products since the last fence.
+    fenced: bool = False  #: Whether a fence has come, on some way.
+    constants: frozenset[str] = frozenset()  #: Registers that never hold anything but constants.
 
     def copy(self) -> _State:
-        return _State(dict(self.flying), dict(self.written))
+        return replace(self, flying=dict(self.flying), written=dict(self.written), used=set(self.used))
 
     def join(self, other: _State) -> bool:
         """Add what may hold on another way here; whether that was more."""
-        before = dict(self.flying), dict(self.written)
+        before = dict(self.flying), dict(self.written), set(self.used), self.fenced
         for register, flight in other.flying.items():
             self.flying[register] = min(flight, self.flying.get(register, flight))
         for register, line in other.written.items():
             self.written[register] = min(line, self.written.get(register, line))
-        return before != (self.flying, self.written)
+        self.used |= other.used
+        self.fenced |= other.fenced
+        return before != (self.flying, self.written, self.used, self.fenced)
 
 
 def findings(values: Values, kernel: str) -> list[Finding]:
@@ -84,7 +91,8 @@ def _ops(ops: Iterable[Op], end: Op | None) -> Iterator[Op]:
 def _at_blocks(values: Values) -> list[_State]:
     """For each block what may hold where it begins, to a fixed point."""
     blocks = values.graph.blocks
-    states = [_State() for _ in blocks]
+    constants = _constants(values)
+    states = [_State(constants=constants) for _ in blocks]
     waiting = list(range(len(blocks)))[::-1]
     while waiting:
         index = waiting.pop()
@@ -95,6 +103,19 @@ def _at_blocks(values: Values) -> list[_State]:
             if states[successor].join(state) and successor not in waiting:
                 waiting.append(successor)
     return states
+
+
+def _constants(values: Values) -> frozenset[str]:
+    """Registers that nothing writes but copies of constants."""
+    sources: dict[str, set[str]] = {}
+    for op in values.ops:
+        copied = _sources(op) if op.form.row.role is Role.COPY else []
+        for number, register in enumerate(op.writes):
+            sources.setdefault(register, set()).add(copied[number] if len(copied) == len(op.writes) else register)
+    found = set(sources)
+    while wrong := {r for r in found if not sources[r] <= {"", *found} - {r}}:
+        found -= wrong
+    return frozenset(found)
 
 
 def _is_product(op: Op) -> bool:
@@ -131,6 +152,7 @@ def _follow(op: Op, state: _State) -> None:
         line = op.instruction.ptx_line
         state.flying |= {r: _Flight(_UNCOMMITTED, line, sums=False) for r in _fragment(op)}
         state.flying |= {r: _Flight(_UNCOMMITTED, line, sums=True) for r in op.writes}
+        state.used |= {*op.writes, *_fragment(op)}
     elif op.form.row.role is Role.WARPGROUP:
         _order(op, state)
     elif op.form.row.role is Role.COPY and len(op.destinations) == len(_sources(op)):
@@ -142,10 +164,18 @@ def _follow(op: Op, state: _State) -> None:
 
 
 def _copy(op: Op, state: _State) -> None:
-    """A register that is copied is in flight, or written, as what it is copied from; a constant is neither."""
+    """A register that is copied is in flight, or written, as what it is copied from.
+
+    A constant is written where the fence that it needs cannot have been left before it by a compiler.
+    """
     pairs = list(zip(op.destinations, _sources(op), strict=True))
     flying = {to: state.flying[source] for to, source in pairs if source in state.flying}
     written = {to: state.written[source] for to, source in pairs if source in state.written}
+    written |= {
+        to: op.instruction.ptx_line
+        for to, source in pairs
+        if (not source or source in state.constants) and (not state.fenced or to in state.used)
+    }
     for to, _ in pairs:
         state.flying.pop(to, None)
         state.written.pop(to, None)
@@ -163,6 +193,8 @@ def _order(op: Op, state: _State) -> None:
     """A fence, the end of a group, or a wait for all but the youngest groups."""
     if op.form.has("fence"):
         state.written.clear()
+        state.used.clear()
+        state.fenced = True
     elif op.form.has("commit_group"):
         for register, flight in state.flying.items():
             state.flying[register] = _Flight(flight.age + 1, flight.ptx_line, flight.sums)
