@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from tilewright.errors import CompileError
 from tilewright.programs.host_arrays import ArrayParameter, flat, shares
-from tilewright.programs.program import Program, program_for
+from tilewright.programs.program import DEFAULT_CC, Program, program_for
 from tilewright.simt.row_gaps import RowGaps, suits
 from tilewright.simt.run.memory import DeviceArray
 
@@ -37,7 +37,7 @@ class SpacedArray:
         return np.ndarray(self.shape, self.dtype, memory.data, 0, self.strides)
 
 
-def spaced(kernel: Any, args: Sequence[Any]) -> tuple[Program, list[Any]]:
+def spaced(kernel: Any, args: Sequence[Any], cc: tuple[int, int] = DEFAULT_CC) -> tuple[Program, list[Any]]:
     """A kernel compiled for arrays with gaps, and the arguments with these; both as they are where that cannot be.
 
     Raises CompileError, ArgumentTypeError: as :func:`tilewright.programs.program.program_for`.
@@ -50,10 +50,10 @@ def spaced(kernel: Any, args: Sequence[Any]) -> tuple[Program, list[Any]]:
         ]
         if made:
             try:
-                return program_for(kernel, changed), changed
+                return program_for(kernel, changed, cc), changed
             except CompileError:
                 pass
-    return program_for(kernel, args), list(args)
+    return program_for(kernel, args, cc), list(args)
 
 
 def _shares(arg: Any, args: Sequence[Any]) -> bool:

@@ -16,6 +16,7 @@ from tilewright.errors import KernelError, LaunchError
 from tilewright.instruments.findings import Finding
 from tilewright.programs import extent, residency
 from tilewright.programs.host_arrays import flat
+from tilewright.programs.program import OLDEST_CC
 from tilewright.programs.staging import Staged, StagedArguments, stage
 from tilewright.simt.following import Asked
 from tilewright.simt.observer import Launch
@@ -100,7 +101,7 @@ def checked(asked: Asked, checks: Checks, *, index: int = 0, source_line: str = 
     Raises TilewrightError: as :func:`check`.
     """
     target = machine.chosen(asked.gpu)
-    program, given = spaced(asked.kernel, asked.args)
+    program, given = spaced(asked.kernel, asked.args, max(target.compute_capability, OLDEST_CC))
     blocks, threads = _shape(program.name, asked.grid, asked.block)
     memory = given_memory(program.name, given, asked.memory) or Memory()
     if keeps_variables(program):

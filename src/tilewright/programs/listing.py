@@ -188,7 +188,7 @@ def calls(module: Module) -> dict[int, tuple[str, ...]]:
                 place = users_line(frames(item.location, module.files))
                 for name in {part.name for o in item.operands for part in parts(o) if isinstance(part, Symbol)}:
                     callers.setdefault(name, []).append((place, function.name))
-    found = {}
+    found: dict[int, tuple[str, ...]] = {}
     for function in module.functions.values():
         places, waiting, seen = [], [function.name], {function.name}
         while waiting:
