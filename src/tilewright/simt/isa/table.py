@@ -222,6 +222,11 @@ class Row:
         )
 
     @functools.cached_property
+    def words(self) -> frozenset[str]:
+        """All that any dotted part of a name can be: a name with another word is none of its forms."""
+        return frozenset(value for part, _ in self.parts for values in part.values() for value in values)
+
+    @functools.cached_property
     def ordered(self) -> tuple[frozenset[int], ...]:
         """For each dotted part the others it keeps its order with.
 
@@ -392,7 +397,7 @@ class Table:
                     Form(row, _spelt(row, bound), bound)
                     for bind in (_bind, _bind_in_any_order)
                     for row in self._by_opcode.get(opcode, ())
-                    if (bound := bind(row, parts)) is not None
+                    if row.words.issuperset(parts) and (bound := bind(row, parts)) is not None
                 ),
                 None,
             )
