@@ -9,7 +9,18 @@ from types import FrameType
 
 #: Where this package lies; a user's folder may have any name, this one's and numba's included.
 OURS = f"{Path(__file__).parents[1]}{os.sep}"
-_PACKAGES = ("numba", "numba.cuda", "cuda.core", "cuda.bindings", "numpy", "torch", "triton", "cupy", "cupyx")
+_PACKAGES = (
+    "numba",
+    "numba.cuda",
+    "cuda.core",
+    "cuda.bindings",
+    "numpy",
+    "torch",
+    "triton",
+    "cupy",
+    "cupyx",
+    "numba_cuda_mlir",
+)
 
 
 def internal_folders() -> tuple[str, ...]:

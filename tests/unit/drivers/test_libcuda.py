@@ -6,6 +6,9 @@ import ctypes
 import os
 import platform
 import re
+import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +21,7 @@ from tilewright.drivers.gpu import SimulatedGpu
 from tilewright.drivers.libcuda import driver_calls, runtime, runtime_calls
 from tilewright.drivers.libcuda.errors import errors
 from tilewright.drivers.libcuda.prototypes import prototype
+from tilewright.drivers.libcuda.served import DriverLibrary
 from tilewright.drivers.libcuda.shared_object import MACHINES, NOTHING, SLOTS, shared_object
 
 driver: Any = pytest.importorskip("cuda.bindings.driver")
@@ -266,3 +270,41 @@ def test_launches_leave_nothing(context: SimulatedGpu, ptx: bytes) -> None:
         if at % 10_000 == 999:
             sizes.append(int(Path("/proc/self/statm").read_text().split()[1]))
     assert sizes[1] - sizes[0] < 512  # pages: 2 MiB
+
+
+def test_numba_cuda_mlir_runs_with_lines(tmp_path: Path) -> None:
+    pytest.importorskip("numba_cuda_mlir", reason="not run: numba-cuda-mlir is not installed")
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import numpy as np\nfrom numba_cuda_mlir import cuda\n\n\n@cuda.jit\ndef double(x):\n"
+        "    i = cuda.grid(1)\n    x[i] *= 2\n\n\nx = cuda.to_device(np.arange(32))\ndouble[1, 64](x)\n"
+        "print(x.copy_to_host()[3])\n"
+    )
+    arguments = [sys.executable, "-m", "tilewright", "check", str(script)]
+    found = subprocess.run(arguments, capture_output=True, text=True, timeout=120, check=False).stdout
+    assert found.startswith("6\nTW101")
+    assert "script.py:8" in found
+
+
+def test_a_driver_of_the_vendor_s_answers_while_no_simulated_gpu_is_in_place(tmp_path: Path) -> None:
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("not run: there is no C compiler")
+    (tmp_path / "vendor.c").write_text(
+        "int cuInit(unsigned f) { return 7; }\nint cuOther(int x) { return x + 1; }\n"
+        "int cuGetExportTable(void **t, void *i) { *t = i; return 0; }\n"
+    )
+    path = str(tmp_path / "vendor.so")
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", path, str(tmp_path / "vendor.c")], check=True)
+    library = DriverLibrary(ctypes.CDLL(path, mode=os.RTLD_LOCAL), "libtilewright_vendor.so.1")
+    found = ctypes.CDLL("libtilewright_vendor.so.1")
+    assert library.found
+    table = ctypes.c_size_t()
+    assert (found.cuInit(0), found.cuOther(4), found.cuGetExportTable(ctypes.byref(table), 5)) == (7, 5, 0)
+    assert table.value == 5
+    other = ctypes.c_void_p()
+    assert found.cuGetProcAddress(b"cuOther", ctypes.byref(other), 13000, ctypes.c_ulonglong(0)) == 0
+    assert ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int)(other.value or 0)(1) == 2
+    with tw.simulated_gpu():
+        assert (found.cuInit(0), found.cuOther(4)) == (0, 5)
+        assert found.cuGetExportTable(ctypes.byref(table), 5) != 0

@@ -18,7 +18,8 @@ from pathlib import Path
 
 from tilewright.errors import DeviceError
 
-_SYMTAB, _FUNCTION = 2, 2  # SHT_SYMTAB, STT_FUNC
+#: Section types: the symbols that a library has, and those that others find in it; and the type of a function.
+SYMTAB, DYNSYM, _FUNCTION = 2, 11, 2  # SHT_SYMTAB, SHT_DYNSYM, STT_FUNC
 _READ_EXECUTE, _READ_WRITE_EXECUTE = 5, 7
 _JUMPS = {
     "x86_64": bytes([0xFF, 0x25, 0, 0, 0, 0]),  # JMP [RIP], whose operand follows
@@ -26,7 +27,7 @@ _JUMPS = {
 }
 
 
-def functions(library: Path) -> dict[str, int]:
+def functions(library: Path, table: int = SYMTAB) -> dict[str, int]:
     """Functions that a library's symbol table has, local ones too, and where each is from its beginning."""
     data = library.read_bytes()
     (sections_at,) = struct.unpack_from("<Q", data, 0x28)
@@ -34,7 +35,7 @@ def functions(library: Path) -> dict[str, int]:
     found: dict[str, int] = {}
     for at in range(sections_at, sections_at + size * count, size):
         _, kind, _, _, offset, length, link, *_ = struct.unpack_from("<IIQQQQIIQQ", data, at)
-        if kind != _SYMTAB:
+        if kind != table:
             continue
         (strings_at,) = struct.unpack_from("<Q", data, sections_at + size * link + 0x18)
         for name_at, info, _, _, value, _ in struct.iter_unpack("<IBBHQQ", data[offset : offset + length]):

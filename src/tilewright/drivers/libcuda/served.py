@@ -24,6 +24,7 @@ from tilewright.drivers.gpu import DriverError, SimulatedGpu
 from tilewright.drivers.launching import kernel_error
 from tilewright.drivers.libcuda import devices, launches, loading, transfers
 from tilewright.drivers.libcuda.driver_calls import PROTOTYPES, SINCE
+from tilewright.drivers.libcuda.entries import DYNSYM, functions
 from tilewright.drivers.libcuda.errors import code_of, errors, name_of
 from tilewright.drivers.libcuda.prototypes import Prototype, prototype
 from tilewright.drivers.libcuda.shared_object import MACHINES, NOTHING, SLOTS, shared_object
@@ -101,8 +102,8 @@ class Server:
 
     def _vendors(self, wanted: Prototype) -> Any:
         """The vendor's function; None where there is none."""
-        found = getattr(self._vendor, wanted.name, None) if self._vendor is not None else None
-        return wanted.native(ctypes.cast(found, ctypes.c_void_p).value) if found is not None else None
+        place = _place(self._vendor, wanted.name) if self._vendor is not None else 0
+        return wanted.native(place) if place else None
 
 
 def _answered(gpu: SimulatedGpu, answer: _Answer, given: Sequence[Any], unlocked: bool) -> Any:
@@ -152,17 +153,25 @@ class Exported:
 
     def address(self, name: str) -> int:
         """Where a function is."""
-        return ctypes.cast(getattr(self._loaded, name), ctypes.c_void_p).value or 0
+        return _place(self._loaded, name)
 
     def _end(self) -> None:
         self._slots[:] = [self.address(NOTHING)] * len(self._slots)
 
 
 class DriverLibrary:
-    """The library, loaded."""
+    """The library, loaded.
 
-    def __init__(self) -> None:
-        self._vendor = vendors_driver()
+    Parameters
+    ----------
+    vendor : ctypes.CDLL, optional
+        The vendor's. It answers while no simulated GPU is in place, and for good what ours has no function for.
+    soname : str
+        The name by which others find it.
+    """
+
+    def __init__(self, vendor: ctypes.CDLL | None, soname: str = _SONAME) -> None:
+        self._vendor, self._soname = vendor, soname
         self._server = Server(code_of, self._vendor)
         prototypes = [prototype(text) for text in PROTOTYPES]
         names = [one.name for one in prototypes]
@@ -172,17 +181,20 @@ class DriverLibrary:
         newest = {plain: versions[-1] for plain, versions in self._versions.items()}
         plain = [name for name in newest if name not in names]
         addresses = {one.name: self._server.function(one, *self._answer(one.name)) for one in prototypes}
-        self._exported = Exported(_SONAME, addresses | {name: addresses[newest[name]] for name in plain})
+        ours = addresses | {name: addresses[newest[name]] for name in plain}
+        known = {} if vendor is None else functions(Path(vendor._name), DYNSYM)
+        theirs = {} if vendor is None else {name: _place(vendor, name) for name in known}
+        self._exported = Exported(soname, theirs | ours)
 
     @property
     def found(self) -> bool:
         """Whether others find it by its name, and not a driver that the process had before."""
-        return ctypes.CDLL(_SONAME)._handle == self._exported.handle
+        return ctypes.CDLL(self._soname)._handle == self._exported.handle
 
     def _answer(self, name: str) -> tuple[_Answer, Any]:
         plain = name.partition("_v")[0]
         own: dict[str, _Answer] = {
-            "cuGetErrorName": _error_name, "cuGetErrorString": self._error_text, "cuGetExportTable": _no_table,
+            "cuGetErrorName": _error_name, "cuGetErrorString": self._error_text, "cuGetExportTable": self._table,
             "cuGetProcAddress": self._address, "cuGetProcAddress_v2": lambda *given: (self._address(*given), 0),
         }  # fmt: skip
         if plain in own:
@@ -192,10 +204,21 @@ class DriverLibrary:
     def _error_text(self, gpu: Any, number: int) -> int:
         return self._server.errors.text(name_of(number))
 
+    def _table(self, gpu: Any, identifier: int) -> int:
+        """A table of functions that no manual describes: there is none, but the vendor's own libraries have theirs."""
+        if self._vendor is not None and gpu is None:
+            found = ctypes.c_size_t()
+            self._vendor.cuGetExportTable(ctypes.byref(found), ctypes.c_void_p(identifier))
+            return found.value
+        raise DriverError("CUDA_ERROR_NOT_FOUND")
+
     def _address(self, gpu: Any, symbol: int, version: int, flags: int) -> int:
         """Where a function is, in the form that a version of CUDA has."""
-        versions = self._versions.get(ctypes.string_at(symbol).decode(), ())
+        name = ctypes.string_at(symbol).decode()
+        versions = self._versions.get(name, ())
         fitting = [name for name in versions if SINCE.get(name, 0) <= version]
+        if not fitting and self._vendor is not None:
+            return _place(self._vendor, name)
         if not fitting:
             raise DriverError("CUDA_ERROR_NOT_FOUND", "the simulated GPU has no such function")
         return self._exported.address(fitting[-1])
@@ -213,9 +236,10 @@ ANSWERS: dict[str, _Answer] = {
 }
 
 
-def _no_table(gpu: Any, identifier: int) -> int:
-    """The driver's tables that no manual describes: there are none."""
-    raise DriverError("CUDA_ERROR_NOT_FOUND")
+def _place(library: ctypes.CDLL, name: str) -> int:
+    """Where a function of a library is; 0 where it has none."""
+    found = getattr(library, name, None)
+    return (ctypes.cast(found, ctypes.c_void_p).value or 0) if found is not None else 0
 
 
 def _error_name(gpu: Any, number: int) -> int:
@@ -248,4 +272,4 @@ def serve() -> None:
 @once
 def driver_library() -> DriverLibrary:
     """The process's own; it stays."""
-    return DriverLibrary()
+    return DriverLibrary(vendors_driver())

@@ -1,0 +1,25 @@
+"""The names of numba-cuda-mlir that are replaced while a simulated GPU is in place: its kernels have source lines."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from typing import Any
+
+from numba_cuda_mlir import cuda
+
+from tilewright.drivers.gpu import SimulatedGpu
+from tilewright.programs.numba_names import Row
+
+
+def rows(gpu: SimulatedGpu) -> Iterator[Row]:
+    """The table for one simulated GPU."""
+    original = cuda.jit
+
+    @functools.wraps(original)
+    def jit(*given: Any, **named: Any) -> Any:
+        if not named.get("debug"):
+            named.setdefault("lineinfo", True)
+        return original(*given, **named)
+
+    yield "numba_cuda_mlir.cuda", "jit", jit
