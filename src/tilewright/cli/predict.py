@@ -76,10 +76,11 @@ def _of_program(
     from tilewright.cli import values
     from tilewright.drivers.following import follow
     from tilewright.prediction.programs import REFUSED, Predictions
+    from tilewright.prediction.sampling import CAREFUL
     from tilewright.report import console, prediction as report, terminal
 
     mhz = None if clock is None else values.whole("--clock", clock, 1, str(machine.gpu(what.gpu).boost_mhz))
-    seen = Predictions(gpu=what.gpu, kernel=kernel, clock_mhz=mhz, once=True, sample=not all_blocks)
+    seen = Predictions(gpu=what.gpu, kernel=kernel, clock_mhz=mhz, once=True, sample=None if all_blocks else CAREFUL)
     ended = follow(what.program, what.argv, seen, what.gpu, limits=what.limits, quiet=json)
     ended.report()
     program.point_out_options(ctx, what, ended)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from tilewright import machine
 from tilewright.drivers.ended import advice
+from tilewright.drivers.left_out import LeftOut
 from tilewright.drivers.outstanding import Outstanding
 from tilewright.errors import DeviceError, LaunchError
 from tilewright.native.interrupts import HeldBack
@@ -175,6 +176,7 @@ class SimulatedGpu:
         self.pinned: set[int] = set()  # addresses of pinned memory
         self.tensors: set[int] = set()  # addresses of tensors that maps were made of
         self.outstanding = Outstanding()
+        self.left_out = LeftOut()
         self.kernel_limits: dict[tuple[int, str], int] = {}  # most dynamic shared memory, where it was set
         self.set_limits: dict[int, int] = {}  # CUlimit -> value
         self.primary_retained = 0
@@ -335,7 +337,7 @@ class SimulatedGpu:
 
     def _free_now(self, address: int) -> None:
         extent = self.memory.extent(address)
-        if extent is None:  # the context was reset meanwhile
+        if extent is None or self.left_out.keeps(address):  # the context was reset meanwhile, or it is still needed
             return
         self.memory.free(address)
         self.host_visible.pop(address, None)
@@ -344,6 +346,31 @@ class SimulatedGpu:
         self._users.pop(address, None)
         for observer in self.observers:
             observer.freed(*extent)
+        self._given_up.extend(self.left_out.freed(address))
+
+    def used(self, addresses: Iterable[int]) -> None:
+        """Run whole what benchmarks left out, where the program uses addresses that it would have written."""
+        if self.left_out and self.left_out.writes(self.allocations_at(addresses)):
+            self.complete()
+
+    def repeated(self, kernel: str, values: Sequence[bytes]) -> None:
+        """A launch is made, by its kernel and its parameters' bytes; one like it that was left out need not run."""
+        if self.left_out:
+            self._given_up.extend(self.left_out.repeated(kernel, values))
+
+    def complete(self) -> None:
+        """Run whole what benchmarks left out."""
+        with self.call():
+            observers, self.observers = self.observers, tuple(one for one in self.observers if not one.leaves_out)
+            try:
+                self._given_up.extend(self.left_out.complete())
+            finally:
+                self.observers = observers
+
+    def allocations_at(self, addresses: Iterable[int]) -> frozenset[int]:
+        """Where the allocations begin that these addresses lie in."""
+        extents = [self.memory.extent(address) for address in addresses]
+        return frozenset(extent[0] for extent in extents if extent is not None)
 
     def refuse_ended(self, address: int) -> None:
         """Refuse memory that was given, but not to this GPU, or before it was reset."""
@@ -379,6 +406,7 @@ class SimulatedGpu:
         """Destroy the primary context: its memory, streams, events and modules."""
         self.wait()
         self.outstanding.all_done()
+        self.left_out = LeftOut()
         for address, _ in self.memory.allocations():
             self._free_now(address)
         self.memory.retire()

@@ -26,7 +26,7 @@ PACKAGES = MappingProxyType(
         "cupy": "tilewright.drivers.cupy_cuda.names", "cuda.core": "tilewright.drivers.cuda_python.compiling",
         "cuda.bindings.nvrtc": "tilewright.drivers.cuda_python.nvrtc",
         "cuda.bindings.runtime": "tilewright.drivers.cuda_python.runtime",
-        "numba_cuda_mlir.cuda": "tilewright.drivers.cuda_python.mlir",
+        "numba_cuda_mlir.cuda": "tilewright.drivers.cuda_python.mlir", "cutlass": "tilewright.drivers.cute_cuda.names",
     }
 )  # fmt: skip
 

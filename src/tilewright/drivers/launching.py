@@ -6,6 +6,7 @@ Source: CUDA Driver API, "cuLaunchKernelEx"; CUDA Programming Guide, appendix "C
 from __future__ import annotations
 
 import ctypes
+import functools
 import inspect
 import math
 import struct
@@ -137,6 +138,10 @@ class Launcher:
             finally:
                 if workspace:
                     gpu.free(workspace)
+            if run.written:
+                uses = gpu.allocations_at(fact.address for fact in facts)
+                again = functools.partial(self._observed, library, about, values, workspace)
+                gpu.left_out.add(about.name, values, gpu.allocations_at(run.written), uses, again)
             gpu.outstanding.queued(handle, self._task(about, run, workspace))
         if run.printed:
             self._show(run.printed)
@@ -144,6 +149,9 @@ class Launcher:
     def _observed(self, library: Library, about: Launch, values: Sequence[bytes], workspace: int) -> Run:
         """Run a kernel; the host's view of memory is in step before and after."""
         gpu = self.gpu
+        gpu.repeated(about.name, values)
+        if not any(observer.leaves_out for observer in gpu.observers):
+            gpu.used(fact.address for fact in about.arguments)
         for observer in gpu.observers:
             for address, size in gpu.host_visible.items():
                 observer.host_wrote(address, size)

@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 Extent = tuple[int, int, int]
+#: Powers of two of the distances along a grid of one axis at which blocks may share something.
+_STEPS = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +53,16 @@ class Footprint:
     def of_neighbours(cls, grid: Extent, union: Callable[[Sequence[Extent]], float]) -> Footprint:
         """Measured at 2 x 2 x 2 blocks, by their places beside the first; `union` says what some of them have in all.
 
+        A grid of one axis may stand for tiles of several: what blocks 1, 2, 4 and up to 64 before have not.
+
         >>> panels = {(0, 0, 0): {1, 2}, (1, 0, 0): {1, 3}, (0, 1, 0): {4, 2}, (1, 1, 0): {4, 3}}
         >>> Footprint.of_neighbours((2, 2, 1), lambda some: len(set().union(*(panels[at] for at in some)))).fresh
         (2, 1, 1, 0, 0.0, 0.0, 0.0, 0.0)
         """
+        if grid[0] == math.prod(grid):
+            steps = [(-(1 << power), 0, 0) for power in range(_STEPS) if 2 << power <= grid[0]]
+            alone = union([(0, 0, 0)])
+            return cls((alone, union([*steps, (0, 0, 0)]) - union(steps) if steps else alone, 0, 0, 0, 0, 0, 0))
         fresh = []
         for bits in range(8):
             axes = [bits >> axis & 1 for axis in range(3)]

@@ -10,7 +10,7 @@ from tilewright.errors import CompileError, LimitError, MissingExtraError
 from tilewright.prediction import launches, workload
 from tilewright.prediction.crew import Watched, watched
 from tilewright.prediction.record import Prediction
-from tilewright.prediction.sampling import Sampled, sampled
+from tilewright.prediction.sampling import Care, Sampled, sampled
 from tilewright.profiling import Profiles
 from tilewright.profiling.record import Profile
 from tilewright.simt.events import Instrument
@@ -41,8 +41,9 @@ class Predictions(Profiles):
     once : bool
         Whether launches of one kernel with the same extents, and arguments of the same shapes and whole numbers, are
         counted once: the others run as fast as without a profile. Their predictions say so.
-    sample : bool
-        Whether of large launches some blocks are counted, before the whole launch runs as fast as without a profile.
+    sample : Care, optional
+        Of large launches so many blocks are counted, before the whole launch runs as fast as without a profile. All
+        blocks of each by default.
     clock_mhz : int, optional
         The clock that its multiprocessors sustain; the vendor's boost clock by default.
 
@@ -61,7 +62,7 @@ class Predictions(Profiles):
 
     def __init__(
         self, *, gpu: str | None = None, kernel: str | None = None, launch: int | None = None, keep: bool = False,
-        clock_mhz: int | None = None, once: bool = False, sample: bool = False,
+        clock_mhz: int | None = None, once: bool = False, sample: Care | None = None,
     ) -> None:  # fmt: skip
         super().__init__(gpu=gpu, kernel=kernel, launch=launch, keep=keep)
         self.counted: list[Counted] = []
@@ -78,7 +79,7 @@ class Predictions(Profiles):
         if not self._wanted(launch) or _alike(launch) in self._alike:
             return
         self._watched[launch.index] = watched(alone)
-        found = sampled(alone, self._gpu) if self._sample else None
+        found = sampled(alone, self._gpu, self._sample) if self._sample else None
         if found is not None:
             self._sampled[launch.index] = found
 

@@ -30,12 +30,6 @@ from tilewright.profiling.units import written_back
 from tilewright.simt.observer import Part
 from tilewright.simt.run.launch import Alone
 
-#: Grids of fewer blocks run whole, and those of which more than a part would run.
-_LEAST_BLOCKS, _MOST_PART = 512, 1 / 8
-#: Blocks of each kind of place that run, and of the kind that most have, by which they are compared.
-_EACH, _COMPARED = 2, 6
-#: Blocks of a multiprocessor that run one after the other, where it holds one at a time.
-_FOLLOWING = 8
 #: Relative difference of the counts of two blocks up to which they do alike.
 _ALIKE = 0.05
 #: Places tried for blocks of one multiprocessor that are all of one kind.
@@ -43,6 +37,21 @@ _TRIED = 64
 
 #: Numbers of blocks along each axis.
 _Place = tuple[range, range, range]
+
+
+@dataclass(frozen=True, slots=True)
+class Care:
+    """How many blocks stand for a launch."""
+
+    least_blocks: int = 512  #: Grids of fewer blocks run whole,
+    most_part: float = 1 / 8  #: and those of which more than this part would run.
+    each: int = 2  #: Blocks of each kind of place that run,
+    compared: int = 6  #: and of the kind that most have, by which they are compared.
+    following: int = 8  #: Blocks of a multiprocessor that run one after the other, where it holds one at a time.
+
+
+#: For a prediction that somebody asked for.
+CAREFUL = Care()
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,15 +71,15 @@ class Sampled:
         )
 
 
-def sampled(alone: Alone, gpu: Gpu) -> Sampled | None:
+def sampled(alone: Alone, gpu: Gpu, care: Care = CAREFUL) -> Sampled | None:
     """The work of a launch from some of its blocks; None where all of them must run.
 
     Raises KernelError: a block went wrong.
     """
     grid = alone.launch.grid
-    if math.prod(grid) < _LEAST_BLOCKS or not alone.allowed(instruments()):
+    if math.prod(grid) < care.least_blocks or not alone.allowed(instruments()):
         return None
-    return _sampled(_Ran(alone, gpu), sorted(_places(grid), key=_size, reverse=True), random.Random(0))
+    return _sampled(_Ran(alone, gpu), sorted(_places(grid), key=_size, reverse=True), random.Random(0), care)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +101,13 @@ class _Ran:
         self.blocks = 0
         self._alone = alone
         self._known: dict[Part, _Blocks] = {}
+
+    @property
+    def arrays_bytes(self) -> int:
+        """Of all arrays that the launch is passed; 0 where that is not known."""
+        arrays = [one for one in self._alone.launch.arguments if one.address]
+        known = {one.address: math.prod(one.shape) * one.dtype.itemsize for one in arrays if one.dtype is not None}
+        return sum(known.values()) if len(known) == len({one.address for one in arrays}) else 0
 
     def part(self, part: Part) -> _Blocks:
         """The blocks of a part, run together."""
@@ -117,28 +133,28 @@ class _Ran:
         return self.part(Part(_number(place, self.grid)))
 
 
-def _sampled(ran: _Ran, places: Sequence[_Place], choice: random.Random) -> Sampled | None:
+def _sampled(ran: _Ran, places: Sequence[_Place], choice: random.Random, care: Care) -> Sampled | None:
     """The work by kinds of places, of which the first has most blocks."""
     seen = ran.one(_some(places[0], 1, choice)[0]).profile
     resident = seen.occupancy.occupancy.active_blocks if seen.occupancy else 0
     several = (
-        sum(min(_size(place), _EACH) for place in places)
-        + _COMPARED
-        + max(2 * resident, _FOLLOWING)
+        sum(min(_size(place), care.each) for place in places)
+        + care.compared
+        + max(2 * resident, care.following)
         + 2 ** len(ran.grid)
     )
-    if not resident or several > _MOST_PART * math.prod(ran.grid):
+    if not resident or several > care.most_part * math.prod(ran.grid):
         return None
     parts: list[tuple[Profile, float]] = []
     differing = 0.0
     for place in places:
         inside = place is places[0]
-        ones = [ran.one(at) for at in _some(place, _COMPARED if inside else _EACH, choice)]
+        ones = [ran.one(at) for at in _some(place, care.compared if inside else care.each, choice)]
         if not all(one.known for one in ones):
             return None
         differing += _size(place) / math.prod(ran.grid) * _difference([one.profile for one in ones])
         parts += [] if inside else [(one.profile, _size(place) / len(ones)) for one in ones]
-    for step, count, share in _fillings(ran, resident):
+    for step, count, share in _fillings(ran, resident, care.following):
         together = _together(places[0], ran.grid, count, step, choice)
         seen = ran.part(together).profile
         parts.append((seen, _size(places[0]) / together.count * share))
@@ -172,7 +188,7 @@ def _number(place: Sequence[int], grid: Extent) -> int:
     return x + grid[0] * (y + grid[1] * z)
 
 
-def _fillings(ran: _Ran, resident: int) -> Iterator[tuple[int, int, float]]:
+def _fillings(ran: _Ran, resident: int, following: int) -> Iterator[tuple[int, int, float]]:
     """Blocks of a multiprocessor that may share its first level: their steps and number, and which part stands so.
 
     At first multiprocessors take blocks in turn; later one of which all blocks have ended takes the next in order, as
@@ -181,7 +197,7 @@ def _fillings(ran: _Ran, resident: int) -> Iterator[tuple[int, int, float]]:
     blocks, multiprocessors = math.prod(ran.grid), ran.gpu.multiprocessors
     first = min(1.0, resident * multiprocessors / blocks)
     if resident == 1:
-        yield multiprocessors, min(_FOLLOWING, -(-blocks // multiprocessors)), 1.0
+        yield multiprocessors, min(following, -(-blocks // multiprocessors)), 1.0
     else:
         yield multiprocessors, resident, first
     if resident > 1 > first:
@@ -247,6 +263,8 @@ def _mean(sites: Sequence[tuple[Requests, float]]) -> Requests:
 def _served(work: Workload, ran: _Ran) -> Workload:
     """The same, with what memory must give, by the sectors that neighbouring blocks share."""
     corner = [max(0, min((extent - 1) // 2, extent - 2)) for extent in ran.grid]
+    if ran.grid[0] == math.prod(ran.grid):  # not where groups of tiles end, which are of some power of two
+        corner[0] = min(ran.grid[0] // 2 + 5, ran.grid[0] - 1)
 
     def traffic(places: Sequence[Extent]) -> cache.Traffic:
         at = ([first + step for first, step in zip(corner, place, strict=True)] for place in places)
@@ -257,7 +275,10 @@ def _served(work: Workload, ran: _Ran) -> Workload:
     l2_bytes, filling = ran.gpu.l2_bytes, work.resident_blocks * ran.gpu.multiprocessors
     asked, wrote = (SECTOR_BYTES * work.l2_sectors(loads=loads) for loads in (True, False))
     loads, stores = loaded.union(ran.grid), stored.union(ran.grid)
-    fetched = min(1.0, loaded.read(ran.grid, filling, l2_bytes, stored) / asked) if asked else 0.0
+    read = loaded.read(ran.grid, filling, l2_bytes, stored)
+    if 0 < ran.arrays_bytes <= l2_bytes:  # whichever block asks first, each byte comes from memory once
+        read = min(read, ran.arrays_bytes)
+    fetched = min(1.0, read / asked) if asked else 0.0
     written = min(1.0, written_back(ran.gpu, loads + stores, stores) / wrote) if wrote else 0.0
     return work.served(fetched, written)
 

@@ -111,6 +111,8 @@ class Observer:
     row_gaps: bool = False
     #: Whether the host's uses of memory that it shares with the device are compared with what streams have not done.
     host_races: bool = False
+    #: Whether launches need not run whole for it; see `enough`.
+    leaves_out: bool = False
     #: Whether it hears of nothing but `launching`, so that no launch needs to run for it.
     launches_only: bool = False
 
@@ -154,6 +156,10 @@ class Observer:
 
     def beforehand(self, launch: Launch, alone: Alone) -> None:
         """Before a launch is made ready: some of its blocks may run alone, and leave memory as it was."""
+
+    def enough(self, launch: Launch) -> bool:
+        """Whether the launch needs no more than ran beforehand: nobody waits for what it writes."""
+        return False
 
     def finished(self, launch: Launch, run: Run | None, error: Exception | None) -> None:
         """A launch ended: with a run, or with an error, which the program gets too."""

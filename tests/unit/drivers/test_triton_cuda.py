@@ -128,6 +128,25 @@ def test_do_bench_gives_a_predicted_time(gpu: SimulatedGpu, capsys: pytest.Captu
     assert "what torch does is not predicted" in capsys.readouterr().err
 
 
+def test_a_benchmark_runs_some_blocks_until_somebody_looks(gpu: SimulatedGpu) -> None:
+    n = 1 << 16
+    x, out = torch.ones(n, device="cuda"), torch.zeros(n, device="cuda")
+
+    def add() -> None:
+        scaled_sum[(n // 256,)](x, x, out, n, 2.0, BLOCK=256)
+
+    time = triton.testing.do_bench(add)
+    assert 1e-3 < time < 1e-2 and gpu.left_out and bool((out.elements == 0).all())  # its own memory, unasked
+    x = None  # a launch that may run yet keeps what it reads
+    assert bool((out == 3).all()) and not gpu.left_out
+    x = torch.ones(n, device="cuda")
+    triton.testing.do_bench(add)
+    add()  # the same launch again
+    assert not gpu.left_out and bool((out.elements == 3).all())
+    triton.testing.do_bench(lambda: scaled_sum[(n // 256,)](x, x, torch.empty_like(x), n, 2.0, BLOCK=256))
+    assert not gpu.left_out  # nobody can see what it wrote
+
+
 @pytest.mark.parametrize("name", ["h100", "a100"])  # copies of boxes, and ordinary loads
 def test_tensor_descriptors(name: str) -> None:
     descriptor = pytest.importorskip("triton.tools.tensor_descriptor").TensorDescriptor

@@ -121,8 +121,10 @@ class DeviceTensor(torch.Tensor):  # type: ignore[misc]
         if kwargs.get("device") is not None:
             kwargs = {**kwargs, "device": torch.device("cpu")}
         plain_args, plain_kwargs = _pytree.tree_map(_elements, (tuple(args), kwargs))
-        results = operation(*plain_args, **plain_kwargs)
         gpu = current_gpu()
+        if not operation.is_view:
+            gpu.used(one.data_ptr() for one in given.values())
+        results = operation(*plain_args, **plain_kwargs)
         for written in _written(operation, args, kwargs):
             tell_written(gpu, written.elements)
         unset = operation.overloadpacket.__name__ in _UNSET
@@ -145,7 +147,9 @@ class _ToHost(torch.autograd.Function):  # type: ignore[misc]
 
     @staticmethod
     def forward(context: Any, tensor: DeviceTensor) -> torch.Tensor:
-        for observer in current_gpu().observers:
+        gpu = current_gpu()
+        gpu.used([tensor.data_ptr()])
+        for observer in gpu.observers:
             observer.host_reads(fact("", tensor), source_line())
         return tensor.elements.clone()
 

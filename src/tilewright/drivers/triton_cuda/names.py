@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -12,6 +13,7 @@ from tilewright.drivers.triton_cuda.driver import KernelLauncher, Utilities
 from tilewright.drivers.triton_cuda.timing import Benchmarks
 from tilewright.programs.numba_names import Row
 
+_SOURCE = "triton.compiler.compiler"
 _DRIVER, _COMPILER = "triton.backends.nvidia.driver", "triton.backends.nvidia.compiler"
 
 
@@ -25,7 +27,14 @@ def rows(gpu: SimulatedGpu) -> Iterator[Row]:
     yield "triton.runtime.driver", "driver._default", None
     yield from (("triton.testing", name, benchmarks.do_bench) for name in ("do_bench", "do_bench_cudagraph"))
     yield _COMPILER, "CUDABackend.add_stages", _stages(importlib.import_module(_COMPILER).CUDABackend.add_stages)
+    source = importlib.import_module(_SOURCE).ASTSource
+    yield _SOURCE, "ASTSource.hash", _by_file(source.hash)
     yield _COMPILER, "CUDABackend.hash", lambda backend: f"tilewright-{backend.target.arch}"
+
+
+def _by_file(original: Callable[[Any], str]) -> Callable[[Any], str]:
+    """Stands for what Triton's cache knows a kernel by: the file too, for its lines are named in findings."""
+    return functools.wraps(original)(lambda source: f"{original(source)}-{inspect.getsourcefile(source.fn.fn)}")
 
 
 def _stages(original: Callable[..., None]) -> Callable[..., None]:

@@ -1,7 +1,8 @@
 """What stands for Triton's `do_bench`: the function runs once, and its launches' predicted times are its time.
 
-Where the model refuses a launch, its bound by counted work stands in: the seconds of the unit that needs most. A line
-on standard error says so.
+Of a launch of many blocks some run, which stand for the others; it runs whole only where the program looks at what it
+writes (:mod:`tilewright.drivers.left_out`). Where the model refuses a launch, its bound by counted work stands in: the
+seconds of the unit that needs most. A line on standard error says so.
 """
 
 from __future__ import annotations
@@ -12,7 +13,22 @@ from typing import Any
 
 from tilewright.drivers.current import current_gpu
 from tilewright.prediction.programs import REFUSED, Counted, Predictions
+from tilewright.prediction.sampling import Care
 from tilewright.profiling import Profiles
+from tilewright.simt.observer import Launch
+
+#: Blocks that stand for a launch: fewer than of a prediction that somebody asked for, since autotuners compare many.
+_QUICK = Care(least_blocks=16, most_part=3 / 4, each=1, compared=2, following=2)
+
+
+class Timed(Predictions):
+    """Predictions of launches that need not run whole."""
+
+    leaves_out = True
+
+    def enough(self, launch: Launch) -> bool:
+        """Whether some blocks were counted."""
+        return launch.index in self._sampled
 
 
 class Benchmarks:
@@ -38,7 +54,7 @@ class Benchmarks:
         for tensor in grad_to_none or ():
             tensor.grad = None
         gpu = current_gpu()
-        predictions = Predictions(gpu=gpu.record.key)
+        predictions = Timed(gpu=gpu.record.key, sample=_QUICK)
         with gpu.observing(predictions, instead_of=Profiles):
             fn()
         found = [self._milliseconds(predictions, one) for one in predictions.counted]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -29,6 +29,8 @@ from tilewright.waiting import announced
 
 #: Most bytes of one access to shared memory. Source: PTX ISA, 9.7.9.8 (ld: .v4 of 32 bits).
 _VECTOR_BYTES = 16
+#: Blocks of a launch of which a part is enough that other observers look at.
+_LOOKED_AT = 32
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,8 @@ class Run:
     grid, block : (int, int, int)
     part : Part or None
         The blocks that ran, where these are not all.
+    written : frozenset of int
+        Where an observer took a part for enough: the allocations that it wrote, which are as they were before.
     """
 
     seconds: float
@@ -65,6 +69,7 @@ class Run:
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
     part: Part | None = None
+    written: frozenset[int] = frozenset()
 
 
 def launch(
@@ -275,7 +280,7 @@ class Alone:
         self.launch = launch
         self._values, self._placed = values, placed
         self._restored = contextlib.ExitStack()
-        self._ran = False
+        self._changed: Callable[[], list[int]] | None = None
 
     def __enter__(self) -> Alone:
         return self
@@ -288,6 +293,12 @@ class Alone:
         """Of global memory that is in use."""
         return self._placed.memory.used_bytes
 
+    @property
+    def written(self) -> frozenset[int]:
+        """Addresses of the allocations that the blocks have written."""
+        changed = self._changed() if self._changed else ()
+        return frozenset(changed) - {self._placed.params_address}
+
     def allowed(self, instruments: Sequence[Instrument]) -> bool:
         """Whether blocks may run without the others: none waits for another, and none prints."""
         job = made_ready(self.launch, self._values, instruments, _VECTOR_BYTES)
@@ -299,9 +310,8 @@ class Alone:
 
         Raises KernelError: the kernel went wrong.
         """
-        if not self._ran:
-            self._restored.enter_context(self._placed.memory.restored())
-            self._ran = True
+        if self._changed is None:
+            self._changed = self._restored.enter_context(self._placed.memory.restored())
         job = made_ready(replace(self.launch, part=part, seed=None), self._values, instruments, _VECTOR_BYTES)
         return _run(job, self._values, self._placed)
 
@@ -357,6 +367,10 @@ def observed(
             with Alone(about, values, placed) as blocks:
                 for observer in observers:
                     observer.beforehand(about, blocks)
+                part = _enough(about, blocks, observers)
+            if part is not None:
+                ended(about, observers, part, None)
+                return part
             instruments = [instrument for observer in observers for instrument in observer.instruments(about)]
             # Compilers read the end of dynamic shared memory by whole vectors, for a GPU gives it in larger pieces.
             run = _run(made_ready(about, values, instruments, _VECTOR_BYTES), values, placed)
@@ -371,6 +385,19 @@ def observed(
         raise
     ended(about, observers, run, None)
     return run
+
+
+def _enough(about: Launch, blocks: Alone, observers: Sequence[Observer]) -> Run | None:
+    """The run of a part of a launch, where an observer has seen enough of it: a few blocks for the other observers."""
+    if not any(observer.enough(about) for observer in observers):
+        return None
+    part = Part(0, min(_LOOKED_AT, math.prod(about.grid)))
+    instruments = [instrument for observer in observers for instrument in observer.instruments(about)]
+    if instruments:
+        run = blocks.run(part, instruments)
+    else:
+        run = Run(0.0, 0.0, True, 0, "", {}, about.program, about.grid, about.block, part)
+    return replace(run, part=part, written=blocks.written)
 
 
 def ended(about: Launch, observers: Sequence[Observer], run: Run | None, error: Exception | None) -> None:

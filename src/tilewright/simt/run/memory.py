@@ -8,7 +8,7 @@ import contextvars
 import itertools
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -260,13 +260,21 @@ class Memory:
         return self._arena.bytes_at(address - GLOBAL_BASE, size_bytes)
 
     @contextlib.contextmanager
-    def restored(self) -> Iterator[None]:
-        """Leave what is allocated as it is now, whatever kernels do meanwhile."""
-        before = self.view(GLOBAL_BASE, self.used_bytes).copy()
+    def restored(self) -> Iterator[Callable[[], list[int]]]:
+        """Leave what is allocated as it is now, whatever kernels do meanwhile.
+
+        What it gives tells the addresses of the allocations that have changed until then.
+        """
+        before = {address: self.view(address, size).copy() for address, size in self.allocations()}
+
+        def changed() -> list[int]:
+            return [at for at, old in before.items() if not np.array_equal(self.view(at, len(old)), old)]
+
         try:
-            yield
+            yield changed
         finally:
-            self.view(GLOBAL_BASE, len(before))[:] = before
+            for address in changed():
+                self.view(address, len(before[address]))[:] = before[address]
 
     def read_text(self, address: int) -> str | None:
         """The zero-terminated text at a device address; None outside what is allocated."""

@@ -389,7 +389,8 @@ def _spins(graph: Graph, tail: int, header: int) -> bool:
         for op in block.ops:
             row = op.form.row
             asks = row.access == "atomic" and row.writes
-            if asks or row.kind == "fence" or row.role in (Role.SLEEP, Role.CALL):
+            orders = row.kind == "fence" and ".proxy" not in op.instruction.modifiers  # between threads
+            if asks or orders or row.role in (Role.SLEEP, Role.CALL):
                 return True
             if row.access == "load" and waits & set(op.instruction.modifiers):
                 return True

@@ -1,0 +1,1 @@
+"""CuTe DSL on the simulated GPU."""
