@@ -61,6 +61,8 @@ ATTRIBUTES: Mapping[str, int | Callable[[Gpu], int]] = MappingProxyType(
         "STREAM_PRIORITIES_SUPPORTED": 1,
         "GLOBAL_L1_CACHE_SUPPORTED": 1,
         "LOCAL_L1_CACHE_SUPPORTED": 1,
+        "MEMORY_POOLS_SUPPORTED": 1,
+        "CLUSTER_LAUNCH": lambda gpu: int(gpu.compute_capability >= (9, 0)),
     }
 )
 

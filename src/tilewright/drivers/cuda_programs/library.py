@@ -167,12 +167,11 @@ def _texts(folder: Path):  # type: ignore[no-untyped-def]
 
 
 def _per_thread(names: set[str]) -> Iterator[str]:
-    """Each function's name for default streams of threads: the same function."""
-    folder = headers.folder()
-    for header in ("cuda_runtime_api.h", "cuda.h"):
-        for name, form in dict.fromkeys(_PER_THREAD.findall((folder / header).read_text("utf-8", "replace"))):
-            if name in names:
-                yield f'extern "C" __typeof__({name}) {name}_{form.lower()} __attribute__((alias("{name}")));'
+    """Each runtime function's name for default streams of threads: the same function."""
+    text = (headers.folder() / "cuda_runtime_api.h").read_text("utf-8", "replace")
+    for name, form in dict.fromkeys(_PER_THREAD.findall(text)):
+        if name in names:
+            yield f'extern "C" __typeof__({name}) {name}_{form.lower()} __attribute__((alias("{name}")));'
 
 
 def _refused(functions: Sequence[Function]) -> str:
@@ -192,5 +191,5 @@ def _refused(functions: Sequence[Function]) -> str:
         for name, function in headers.functions(folder / header).items():
             if name not in there and function.returns.split(" ")[-1] in ("cudaError_t", "CUresult"):
                 there.add(name)
-                lines.append(f'int {name}(void) {{ return refused("{name}"); }}')
+                lines.append(f'__attribute__((weak)) int {name}(void) {{ return refused("{name}"); }}')
     return "\n".join(lines) + "\n"

@@ -57,6 +57,10 @@ extern "C" cudaError_t CUDARTAPI cudaGetFuncBySymbol(cudaFunction_t *found, cons
     return cudaSuccess;
 }
 
+extern "C" cudaChannelFormatDesc CUDARTAPI cudaCreateChannelDesc(int x, int y, int z, int w, cudaChannelFormatKind kind) {
+    return {x, y, z, w, kind};
+}
+
 extern "C" const char *CUDARTAPI cudaGetErrorName(cudaError_t error) {
     for (auto &one : tilewright_errors)
         if (one.number == (int)error) return one.name;

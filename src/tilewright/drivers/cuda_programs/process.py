@@ -99,7 +99,7 @@ class Served:
         credentials = channel.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
         process = struct.unpack("3i", credentials)[0]
         if process not in self._runtimes:
-            self._runtimes[process] = Runtime(self._gpu, tell=_tell)
+            self._runtimes[process] = Runtime(self._gpu, process, tell=_tell)
         return self._runtimes[process]
 
     def _answer(self, caller: Caller) -> None:

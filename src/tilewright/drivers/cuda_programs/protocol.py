@@ -13,6 +13,8 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from tilewright.simt.translate.state import GLOBAL_BASE
+
 if TYPE_CHECKING:
     from tilewright.drivers.cuda_programs.runtime import Runtime
     from tilewright.drivers.gpu import SimulatedGpu
@@ -159,6 +161,11 @@ class Caller:
             if message == _ANSWERED:
                 return int.from_bytes(given[:8], "little")
             self._call(given)
+
+    def settle(self) -> None:
+        """Have everything done that was asked for, before a kernel uses memory."""
+        if self._out:
+            self.read(GLOBAL_BASE, 8)
 
     # -- bytes --------------------------------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tilewright.drivers.cuda_programs import fatbin
 from tilewright.drivers.cuda_programs.errors import STICKY, LaunchFailedError
@@ -13,6 +13,10 @@ from tilewright.drivers.gpu import DriverError, SimulatedGpu
 from tilewright.drivers.launching import Launcher, code_of
 from tilewright.drivers.modules import Kernel, Library
 from tilewright.errors import CompileError, TilewrightError
+
+if TYPE_CHECKING:
+    from tilewright.drivers.cuda_programs.graph import Graph, Work
+    from tilewright.drivers.cuda_programs.protocol import Caller
 
 
 class Code:
@@ -84,15 +88,31 @@ class Runtime:
     """One process's state; device memory and streams are the GPU's, which its processes share."""
 
     gpu: SimulatedGpu
+    process: int = 0  #: Its number.
     modules: dict[int, Module] = field(default_factory=dict)
     functions: dict[int, tuple[Module, str]] = field(default_factory=dict)  #: Host function -> kernel.
     variables: dict[int, tuple[Module, str, int]] = field(default_factory=dict)  #: Host variable -> name and bytes.
     kernels: dict[int, Kernel] = field(default_factory=dict)  #: Handles that the driver's calls gave.
     registered: dict[int, tuple[int, int, int]] = field(default_factory=dict)  #: Pages, device address, bytes.
+    graphs: dict[int, Graph] = field(default_factory=dict)  #: Those made ready too, by their handles.
+    captures: dict[int, Graph] = field(default_factory=dict)  #: Stream -> the graph that its work becomes.
+    captured: dict[int, Graph] = field(default_factory=dict)  #: Event -> the graph in which it was recorded last.
     pools: dict[int, dict[int, int]] = field(default_factory=dict)
     notes: dict[Any, Any] = field(default_factory=dict)  #: What calls remember, by names of their own.
     broken: str = ""  #: The code of an error after which nothing is answered.
     tell: Callable[[str], None] = print  #: Takes what is to be said of failures.
+
+    def submit(self, caller: Caller, stream: int, work: Work, kind: str) -> None:
+        """Do work of a stream now, or note it where the stream is being captured.
+
+        Raises DriverError: there is no such stream, or the work fails.
+        """
+        self.gpu.stream(stream)
+        graph = self.captures.get(stream)
+        if graph is not None:
+            graph.note(work, kind)
+        else:
+            work(caller)
 
     def kernel(self, function: int) -> Kernel:
         """A kernel by its function in the program, or by a driver's handle.

@@ -32,7 +32,7 @@ cudaGetLastError(): cudaErrorInvalidConfiguration
 cudaGetLastError(): cudaSuccess
 cudaMemcpy(device, host, 4 * sizeof host, cudaMemcpyHostToDevice): cudaErrorInvalidValue
 cudaMalloc(&device, size_t(1) << 50): cudaErrorMemoryAllocation
-cudaGraphInstantiate(nullptr, nullptr, 0): cudaErrorNotSupported
+cudaMallocArray(nullptr, nullptr, 1): cudaErrorNotSupported
 memory of kind 2
 """
 
@@ -62,7 +62,7 @@ def test_a_program_of_source_runs_to_its_end() -> None:
     assert ran.returncode == 1
     said = ran.stderr.splitlines()
     assert "a copy's target must lie in one allocation (got 1 KiB from byte 0 on, of one of 256 B)" in said[1]
-    assert "cudaGraphInstantiate is not answered by the simulated GPU" in said[2]
+    assert "cudaMallocArray is not answered by the simulated GPU" in said[2]
 
 
 def test_a_binary_whose_runtime_is_linked_in_runs_and_reports_what_kernels_do_wrong(binary: Path) -> None:
@@ -85,6 +85,18 @@ def test_binaries_that_cannot_run_say_how_to_build_them(binary: Path, tmp_path: 
     assert ran.returncode == 2
     assert "nvcc -cudart shared" in ran.stderr
     assert "Traceback" not in ran.stderr
+
+
+def test_graphs_and_the_driver_do_what_they_are_told_in_order() -> None:
+    ran = tilewright("run", str(HERE / "graphs_and_driver.cu"))
+    assert ran.stdout.splitlines() == [
+        "captured 4 nodes, nothing done: 0",
+        "launched: 25, called 2",
+        "made: 1107",
+        "no such kernel: 1",
+        "driver: 84, variable of 4 bytes, 1024 threads, CUDA_ERROR_INVALID_VALUE",
+    ]
+    assert (ran.returncode, ran.stderr) == (0, "")
 
 
 def test_check_and_profile_name_lines_of_the_source() -> None:

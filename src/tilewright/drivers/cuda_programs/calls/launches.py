@@ -6,9 +6,11 @@ Source: CUDA Runtime API, "Execution Control"; of registration `crt/host_runtime
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 
 from tilewright.drivers.cuda_programs import fatbin
 from tilewright.drivers.cuda_programs.errors import STICKY, LaunchFailedError
+from tilewright.drivers.cuda_programs.graph import Work
 from tilewright.drivers.cuda_programs.protocol import Caller
 from tilewright.drivers.cuda_programs.runtime import Module
 from tilewright.drivers.launching import LaunchConfig
@@ -100,13 +102,30 @@ def launch(call: Caller, function: int, config: LaunchConfig, arguments: int, st
 
     Raises DriverError: the launch is refused.
     """
-    runtime = call.runtime
-    kernel = runtime.kernel(function)
-    parameters = kernel.program.parameters
+    call.runtime.submit(call, stream, prepared(call, function, config, arguments, stream), "kernel")
+
+
+def prepared(call: Caller, function: int, config: LaunchConfig, arguments: int, stream: int) -> Work:
+    """A launch whose arguments are those of now.
+
+    Raises DriverError: there is no such kernel.
+    """
+    parameters = call.runtime.kernel(function).program.parameters
     places = call.unpacked(f"{len(parameters)}Q", arguments) if parameters else ()
     places = places if isinstance(places, tuple) else (places,)
     values = call.read_all([(at, one.bytes) for at, one in zip(places, parameters, strict=True)])
+    return lambda now: launched(now, function, config, values, stream)
+
+
+def launched(call: Caller, function: int, config: LaunchConfig, values: Sequence[bytes], stream: int) -> None:
+    """Run a kernel with arguments of such bytes.
+
+    Raises DriverError: the launch is refused.
+    """
+    runtime = call.runtime
+    kernel = runtime.kernel(function)
     launcher = runtime.launcher(call.show)
+    call.settle()  # a graph may have copied just now
     launcher.note(lambda given: [fact(call, at, value) for at, value in enumerate(given)])
     try:
         launcher.launch(stream, config, kernel, *values)
@@ -130,8 +149,11 @@ def fact(call: Caller, number: int, value: bytes) -> ArgumentFact:
 
 def cudaLaunchHostFunc(call: Caller, stream: int, function: int, data: int) -> None:
     """Call a function of the host when a stream's work is done."""
-    call.gpu.stream(stream)
-    call.invoke(function, data)
+
+    def work(now: Caller) -> None:
+        now.invoke(function, data)
+
+    call.runtime.submit(call, stream, work, "host")
 
 
 def cudaStreamAddCallback(call: Caller, stream: int, function: int, data: int, flags: int) -> None:

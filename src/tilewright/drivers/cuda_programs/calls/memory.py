@@ -9,6 +9,7 @@ Source: CUDA Runtime API, "Memory Management", "Unified Addressing", "Stream Ord
 from __future__ import annotations
 
 import mmap
+from collections.abc import Sequence
 
 from tilewright.drivers.cuda_programs.errors import LaunchFailedError
 from tilewright.drivers.cuda_programs.protocol import Caller
@@ -71,7 +72,10 @@ def cudaFreeHost(call: Caller, pointer: int) -> None:
 def cudaMallocAsync(call: Caller, pointer: int, size: int, stream: int) -> None:
     """Device memory, in a stream."""
     call.gpu.stream(stream)
-    cudaMalloc(call, pointer, size)
+    address = call.gpu.allocate(size) if size else 0
+    if stream in call.runtime.captures:
+        call.runtime.notes.setdefault("of graphs", set()).add(address)
+    call.pack("Q", pointer, address)
 
 
 def cudaMallocFromPoolAsync(call: Caller, pointer: int, size: int, pool: int, stream: int) -> None:
@@ -81,8 +85,13 @@ def cudaMallocFromPoolAsync(call: Caller, pointer: int, size: int, pool: int, st
 
 def cudaFreeAsync(call: Caller, pointer: int, stream: int) -> None:
     """Give device memory back, in a stream."""
-    call.gpu.stream(stream)
-    cudaFree(call, pointer)
+    call.runtime.submit(call, stream, lambda now: _freed(now, pointer, stream), "empty")
+
+
+def _freed(call: Caller, pointer: int, stream: int) -> None:
+    """Free memory; what a graph allocated, when it was captured, is there again when the graph is launched again."""
+    if pointer not in call.runtime.notes.get("of graphs", ()):
+        cudaFree(call, pointer)
 
 
 def cudaDeviceGetDefaultMemPool(call: Caller, pool: int, device: int) -> None:
@@ -272,8 +281,7 @@ def cudaMemcpy(call: Caller, target: int, source: int, size: int, kind: int) -> 
 
 def cudaMemcpyAsync(call: Caller, target: int, source: int, size: int, kind: int, stream: int) -> None:
     """Copy bytes, in a stream."""
-    call.gpu.stream(stream)
-    copied(call, target, source, size, kind)
+    call.runtime.submit(call, stream, lambda now: copied(now, target, source, size, kind), "copy")
 
 
 def cudaMemcpyPeer(call: Caller, target: int, to: int, source: int, of: int, size: int) -> None:
@@ -308,8 +316,42 @@ def cudaMemcpy2DAsync(
     stream: int,
 ) -> None:  # fmt: skip
     """Copy rows, in a stream."""
-    call.gpu.stream(stream)
-    cudaMemcpy2D(call, target, target_step, source, source_step, width, height, kind)
+    call.runtime.submit(
+        call, stream, lambda now: cudaMemcpy2D(now, target, target_step, source, source_step, width, height, kind),
+        "copy",
+    )  # fmt: skip
+
+
+_COPY_3D = "Q3Q4QQ3Q4Q3Qi4x"
+
+
+def cudaMemcpy3D(call: Caller, parameters: int) -> None:
+    """Copy rows of planes."""
+    moved_3d(call, call.unpacked(_COPY_3D, parameters))
+
+
+def cudaMemcpy3DAsync(call: Caller, parameters: int, stream: int) -> None:
+    """Copy rows of planes, in a stream."""
+    values = call.unpacked(_COPY_3D, parameters)
+    call.runtime.submit(call, stream, lambda now: moved_3d(now, values), "copy")
+
+
+def moved_3d(call: Caller, parameters: Sequence[int]) -> None:
+    """Copy what `cudaMemcpy3DParms` says.
+
+    Raises DriverError: an array is among it, or a range goes beyond its allocation.
+    """
+    source_array, *place, target_array = parameters[0], *parameters[1:8], parameters[8]
+    at, source, to, target = place[:3], place[3:], parameters[9:12], parameters[12:16]
+    width, height, depth, kind = parameters[16:]
+    if source_array or target_array:
+        raise LaunchFailedError("CUDA_ERROR_NOT_SUPPORTED", "cudaMemcpy3D: arrays are not answered")
+    for plane in range(depth):
+        sides = [
+            side[0] + ((offset[2] + plane) * side[3] + offset[1]) * side[1] + offset[0]
+            for side, offset in ((target, to), (source, at))
+        ]
+        cudaMemcpy2D(call, sides[0], target[1], sides[1], source[1], width, height, kind)
 
 
 def cudaMemset(call: Caller, pointer: int, value: int, size: int) -> None:
@@ -323,8 +365,7 @@ def cudaMemset(call: Caller, pointer: int, value: int, size: int) -> None:
 
 def cudaMemsetAsync(call: Caller, pointer: int, value: int, size: int, stream: int) -> None:
     """Set bytes, in a stream."""
-    call.gpu.stream(stream)
-    cudaMemset(call, pointer, value, size)
+    call.runtime.submit(call, stream, lambda now: cudaMemset(now, pointer, value, size), "set")
 
 
 def cudaMemset2D(call: Caller, pointer: int, step: int, value: int, width: int, height: int) -> None:
@@ -335,8 +376,7 @@ def cudaMemset2D(call: Caller, pointer: int, step: int, value: int, width: int, 
 
 def cudaMemset2DAsync(call: Caller, pointer: int, step: int, value: int, width: int, height: int, stream: int) -> None:
     """Set bytes of rows, in a stream."""
-    call.gpu.stream(stream)
-    cudaMemset2D(call, pointer, step, value, width, height)
+    call.runtime.submit(call, stream, lambda now: cudaMemset2D(now, pointer, step, value, width, height), "set")
 
 
 def cudaMemset3D(call: Caller, pitched: tuple[int, ...], value: int, extent: tuple[int, int, int]) -> None:
@@ -374,8 +414,7 @@ def cudaMemcpyToSymbolAsync(
     call: Caller, symbol: int, source: int, size: int, offset: int, kind: int, stream: int
 ) -> None:
     """Copy bytes into a variable, in a stream."""
-    call.gpu.stream(stream)
-    cudaMemcpyToSymbol(call, symbol, source, size, offset, kind)
+    call.runtime.submit(call, stream, lambda now: cudaMemcpyToSymbol(now, symbol, source, size, offset, kind), "copy")
 
 
 def cudaMemcpyFromSymbol(call: Caller, target: int, symbol: int, size: int, offset: int, kind: int) -> None:
@@ -392,8 +431,7 @@ def cudaMemcpyFromSymbolAsync(
     call: Caller, target: int, symbol: int, size: int, offset: int, kind: int, stream: int
 ) -> None:
     """Copy bytes from a variable, in a stream."""
-    call.gpu.stream(stream)
-    cudaMemcpyFromSymbol(call, target, symbol, size, offset, kind)
+    call.runtime.submit(call, stream, lambda now: cudaMemcpyFromSymbol(now, target, symbol, size, offset, kind), "copy")
 
 
 def _fits(whole: int, offset: int, size: int) -> None:

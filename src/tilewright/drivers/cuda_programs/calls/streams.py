@@ -49,7 +49,12 @@ def cudaStreamQuery(call: Caller, stream: int) -> None:
 
 def cudaStreamWaitEvent(call: Caller, stream: int, event: int, flags: int) -> None:
     """Let a stream wait for an event."""
-    streams.cuStreamWaitEvent(call.gpu, stream, event, flags)
+    graph = call.runtime.captured.get(event)
+    if graph is not None and graph in call.runtime.captures.values():
+        call.gpu.stream(stream)
+        call.runtime.captures[stream] = graph  # what waits for a captured stream is captured with it
+    else:
+        streams.cuStreamWaitEvent(call.gpu, stream, event, flags)
 
 
 def cudaStreamGetFlags(call: Caller, stream: int, flags: int) -> None:
@@ -74,12 +79,6 @@ def cudaStreamGetDevice(call: Caller, stream: int, device: int) -> None:
     """A stream's device."""
     call.gpu.stream(stream)
     call.pack("i", device, 0)
-
-
-def cudaStreamIsCapturing(call: Caller, stream: int, status: int) -> None:
-    """Whether a stream's work becomes a graph: it does not."""
-    call.gpu.stream(stream)
-    call.pack("i", status, 0)
 
 
 def cudaStreamSetAttribute(call: Caller, stream: int, attribute: int, value: int) -> None:
@@ -107,11 +106,14 @@ def cudaEventDestroy(call: Caller, event: int) -> None:
 def cudaEventRecord(call: Caller, event: int, stream: int) -> None:
     """Note the time in a stream."""
     streams.cuEventRecord(call.gpu, event, stream)
+    call.runtime.captured.pop(event, None)
+    if stream in call.runtime.captures:
+        call.runtime.captured[event] = call.runtime.captures[stream]
 
 
 def cudaEventRecordWithFlags(call: Caller, event: int, stream: int, flags: int) -> None:
     """Note the time in a stream."""
-    streams.cuEventRecord(call.gpu, event, stream)
+    cudaEventRecord(call, event, stream)
 
 
 def cudaEventQuery(call: Caller, event: int) -> None:

@@ -1,0 +1,237 @@
+"""Calls about graphs: work that is noted, by capturing streams or node by node, and done when a graph is launched.
+
+Source: CUDA Runtime API, "Graph Management"; structures by the vendor's `driver_types.h`.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+from tilewright.drivers.cuda_programs.calls.launches import prepared
+from tilewright.drivers.cuda_programs.calls.memory import copied, cudaMemset2D, moved_3d
+from tilewright.drivers.cuda_programs.graph import Graph, Node, Work
+from tilewright.drivers.cuda_programs.protocol import Caller
+from tilewright.drivers.gpu import DriverError
+from tilewright.drivers.launching import LaunchConfig
+
+#: `cudaKernelNodeParams`, `cudaMemsetParams`, `cudaMemcpy3DParms`.
+_KERNEL, _MEMSET, _COPY = "Q3I3II4xQQ", "2Q2I2Q", "Q3Q4QQ3Q4Q3Qi4x"
+_TYPES = {"kernel": 0, "copy": 1, "set": 2, "host": 3, "graph": 4, "empty": 5}
+
+
+def cudaStreamBeginCapture(call: Caller, stream: int, mode: int) -> None:
+    """Note what a stream is given from now on."""
+    call.gpu.stream(stream)
+    if stream in call.runtime.captures:
+        raise DriverError("CUDA_ERROR_ILLEGAL_STATE")
+    call.runtime.captures[stream] = Graph(stream)
+
+
+def cudaStreamEndCapture(call: Caller, stream: int, graph: int) -> None:
+    """A graph of what a stream, and those that wait for it, were given."""
+    found = call.runtime.captures.get(stream)
+    if found is None:
+        raise DriverError("CUDA_ERROR_ILLEGAL_STATE")
+    for other in [one for one, of in call.runtime.captures.items() if of is found]:
+        del call.runtime.captures[other]
+    call.pack("Q", graph, _named(call, found))
+
+
+def cudaStreamIsCapturing(call: Caller, stream: int, status: int) -> None:
+    """Whether what a stream is given is noted."""
+    call.gpu.stream(stream)
+    call.pack("i", status, int(stream in call.runtime.captures))
+
+
+def cudaStreamGetCaptureInfo(call: Caller, stream: int, status: int, *places: int) -> None:
+    """Whether what a stream is given is noted; of its graph nothing."""
+    cudaStreamIsCapturing(call, stream, status)
+
+
+def cudaThreadExchangeStreamCaptureMode(call: Caller, mode: int) -> None:
+    """How strict capturing is, which changes nothing here."""
+
+
+def cudaGraphCreate(call: Caller, graph: int, flags: int) -> None:
+    """A graph of nothing."""
+    call.pack("Q", graph, _named(call, Graph(0)))
+
+
+def cudaGraphDestroy(call: Caller, graph: int) -> None:
+    """End a graph; what was made of it stays."""
+    call.runtime.graphs.pop(graph, None)
+
+
+def cudaGraphClone(call: Caller, clone: int, graph: int) -> None:
+    """A copy of a graph."""
+    call.pack("Q", clone, _named(call, _graph(call, graph).copy()))
+
+
+def cudaGraphGetNodes(call: Caller, graph: int, nodes: int, count: int) -> None:
+    """A graph's nodes, or their number."""
+    found = list(_graph(call, graph).nodes)
+    if nodes:
+        room = call.unpacked("Q", count)
+        call.pack(f"{len(found[:room])}Q", nodes, *found[:room])
+    call.pack("Q", count, len(found))
+
+
+def cudaGraphNodeGetType(call: Caller, node: int, kind: int) -> None:
+    """What a node does."""
+    call.pack("i", kind, _TYPES[_node(call, node).kind])
+
+
+def cudaGraphAddKernelNode(call: Caller, node: int, graph: int, before: int, count: int, parameters: int) -> None:
+    """A launch of a kernel."""
+    _added(call, node, graph, before, count, "kernel", _launch(call, parameters))
+
+
+def cudaGraphKernelNodeSetParams(call: Caller, node: int, parameters: int) -> None:
+    """Change the launch of a node."""
+    _node(call, node).work = _launch(call, parameters)
+
+
+def cudaGraphExecKernelNodeSetParams(call: Caller, executable: int, node: int, parameters: int) -> None:
+    """Change the launch of a node, where it was made ready."""
+    nodes = _graph(call, executable).nodes
+    if node not in nodes:
+        raise DriverError("CUDA_ERROR_INVALID_VALUE")
+    nodes[node].work = _launch(call, parameters)
+
+
+def cudaGraphAddMemcpyNode1D(
+    call: Caller, node: int, graph: int, before: int, count: int, target: int, source: int, size: int, kind: int
+) -> None:
+    """A copy of bytes."""
+    _added(call, node, graph, before, count, "copy", lambda now: copied(now, target, source, size, kind))
+
+
+def cudaGraphAddMemcpyNode(call: Caller, node: int, graph: int, before: int, count: int, parameters: int) -> None:
+    """A copy of rows of planes."""
+    values = call.unpacked(_COPY, parameters)
+    _added(call, node, graph, before, count, "copy", lambda now: moved_3d(now, values))
+
+
+def cudaGraphAddMemsetNode(call: Caller, node: int, graph: int, before: int, count: int, parameters: int) -> None:
+    """Setting of rows of elements."""
+    target, step, value, element, width, height = call.unpacked(_MEMSET, parameters)
+    data = value.to_bytes(4, "little")[:element]
+
+    def work(now: Caller) -> None:
+        if len(set(data)) == 1:
+            cudaMemset2D(now, target, step, data[0], width * element, height)
+            return
+        for row in range(height):
+            now.gpu.check_range(target + row * step, width * element)
+            now.write(target + row * step, data * width)
+            now.gpu.wrote(target + row * step, width * element)
+
+    _added(call, node, graph, before, count, "set", work)
+
+
+def cudaGraphAddHostNode(call: Caller, node: int, graph: int, before: int, count: int, parameters: int) -> None:
+    """A call of a function of the host."""
+    function, data = call.unpacked("2Q", parameters)
+
+    def work(now: Caller) -> None:
+        now.invoke(function, data)
+
+    _added(call, node, graph, before, count, "host", work)
+
+
+def cudaGraphAddEmptyNode(call: Caller, node: int, graph: int, before: int, count: int) -> None:
+    """Nothing, in its order."""
+    _added(call, node, graph, before, count, "empty", lambda now: None)
+
+
+def cudaGraphAddChildGraphNode(call: Caller, node: int, graph: int, before: int, count: int, child: int) -> None:
+    """A graph in a graph, as it is now."""
+    inner = _graph(call, child).copy()
+    _added(call, node, graph, before, count, "graph", inner.run)
+
+
+def cudaGraphAddDependencies(call: Caller, graph: int, first: int, then: int, edges: int, count: int) -> None:
+    """Let nodes be done after others."""
+    pairs = zip(_list(call, first, count), _list(call, then, count), strict=True)
+    nodes = _graph(call, graph).nodes
+    for one, other in pairs:
+        if one not in nodes or other not in nodes:
+            raise DriverError("CUDA_ERROR_INVALID_VALUE")
+        nodes[other].after.add(one)
+
+
+def cudaGraphInstantiate(call: Caller, executable: int, graph: int, flags: int) -> None:
+    """Make a graph ready as it is now."""
+    call.pack("Q", executable, _named(call, _graph(call, graph).copy()))
+
+
+def cudaGraphInstantiateWithFlags(call: Caller, executable: int, graph: int, flags: int) -> None:
+    """Make a graph ready as it is now."""
+    cudaGraphInstantiate(call, executable, graph, flags)
+
+
+def cudaGraphExecUpdate(call: Caller, executable: int, graph: int, result: int) -> None:
+    """Let what was made ready do what a graph of the same form does."""
+    _graph(call, executable).nodes = _graph(call, graph).copy().nodes
+    call.pack("i", result, 0)
+
+
+def cudaGraphExecDestroy(call: Caller, executable: int) -> None:
+    """End what was made ready."""
+    call.runtime.graphs.pop(executable, None)
+
+
+def cudaGraphUpload(call: Caller, executable: int, stream: int) -> None:
+    """Bring a graph to the device, where it is."""
+    _graph(call, executable)
+
+
+def cudaGraphLaunch(call: Caller, executable: int, stream: int) -> None:
+    """Do what a graph says."""
+    call.gpu.stream(stream)
+    _graph(call, executable).run(call)
+
+
+def _launch(call: Caller, parameters: int) -> Work:
+    function, *extents, shared, arguments, _ = call.unpacked(_KERNEL, parameters)
+    return prepared(call, function, LaunchConfig(tuple(extents[:3]), tuple(extents[3:]), None, shared), arguments, 0)
+
+
+def _added(call: Caller, node: int, graph: int, before: int, count: int, kind: str, work: Work) -> None:
+    """Put a node into a graph, after others."""
+    found = _graph(call, graph)
+    handle = call.gpu.new_handle()
+    after = set(_list(call, before, count))
+    if not after <= found.nodes.keys():
+        raise DriverError("CUDA_ERROR_INVALID_VALUE")
+    found.nodes[handle] = Node(work, kind, after)
+    call.pack("Q", node, handle)
+
+
+def _list(call: Caller, address: int, count: int) -> tuple[int, ...]:
+    found = call.unpacked(f"{count}Q", address) if address and count else ()
+    return found if isinstance(found, tuple) else (found,)
+
+
+def _named(call: Caller, graph: Graph) -> int:
+    handle = call.gpu.new_handle()
+    for node in list(graph.nodes):
+        if node < 0:  # captured: it gets a handle of its own
+            graph.nodes[call.gpu.new_handle()] = graph.nodes.pop(node)
+    call.runtime.graphs[handle] = graph
+    return handle
+
+
+def _graph(call: Caller, handle: int) -> Graph:
+    found = call.runtime.graphs.get(handle)
+    if found is None:
+        raise DriverError("CUDA_ERROR_INVALID_VALUE")
+    return found
+
+
+def _node(call: Caller, handle: int) -> Node:
+    nodes = itertools.chain.from_iterable(graph.nodes.items() for graph in call.runtime.graphs.values())
+    found = next((node for one, node in nodes if one == handle), None)
+    if found is None:
+        raise DriverError("CUDA_ERROR_INVALID_VALUE")
+    return found

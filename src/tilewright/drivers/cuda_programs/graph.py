@@ -1,0 +1,56 @@
+"""A graph of work: nodes, and which are done before which."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from tilewright.drivers.cuda_programs.protocol import Caller
+
+#: Does a node's work for a thread of the program.
+Work = Callable[[Caller], None]
+
+
+@dataclass(eq=False)
+class Node:
+    """A piece of work, and the nodes that come before it."""
+
+    work: Work
+    kind: str
+    after: set[int] = field(default_factory=set)
+
+
+@dataclass(eq=False)
+class Graph:
+    """Nodes by their handles, in the order in which they came; captured ones have numbers below 0 until the end."""
+
+    stream: int  #: The stream whose capture it is; 0 for none.
+    nodes: dict[int, Node] = field(default_factory=dict)
+
+    def note(self, work: Work, kind: str) -> None:
+        """One more piece of work, after all before."""
+        self.nodes[-1 - len(self.nodes)] = Node(work, kind)
+
+    def copy(self) -> Graph:
+        """The same work under the same handles."""
+        return Graph(0, {handle: replace(node, after=set(node.after)) for handle, node in self.nodes.items()})
+
+    def order(self) -> list[int]:
+        """Handles in an order that dependencies allow: that of coming, but for those that must wait.
+
+        >>> graph = Graph(0, {1: Node(print, "empty", {2}), 2: Node(print, "empty")})
+        >>> graph.order()
+        [2, 1]
+        """
+        done: dict[int, None] = {}
+        waiting = list(self.nodes)
+        while waiting:
+            ready = [one for one in waiting if self.nodes[one].after <= done.keys()]
+            done.update(dict.fromkeys(ready or waiting))
+            waiting = [one for one in waiting if one not in done]
+        return list(done)
+
+    def run(self, caller: Caller) -> None:
+        """Do the work."""
+        for handle in self.order():
+            self.nodes[handle].work(caller)
