@@ -34,7 +34,7 @@ def text(name: str, counts: Sequence[int], widths: Sequence[int], given: int, ta
     ]
     taken = counts[0] * 32 * bits // 8
     return "\n".join([
-        ".version 8.7\n.target sm_120a\n.address_size 64",
+        ".version 8.7\n.target sm_120\n.address_size 64",
         ".visible .entry k(.param .u64 p_in, .param .u64 p_out) {",
         ".reg .b32 %lane, %at, %block; .reg .b64 %in, %out, %wide;",
         *lines,

@@ -121,7 +121,7 @@ class _Kernel:
         registers = " ".join(f".reg .{kinds[k]} {k}<{self.count + 1}>;" for k in kinds)
         body = "\n".join(self.lines)
         return f""".version 8.7
-.target sm_100a
+.target sm_100
 .address_size 64
 .visible .entry batch(.param .u64 p_masks, .param .u64 p_in, .param .u64 p_out) {{
 {registers}

@@ -52,7 +52,7 @@ def kernel_text(form, per_lane: bool, shared: bool) -> str:
     back = f"ld.shared.{kind[1]} {kind[0]}99, [%place]; st.global.{kind[1]} [%memory], {kind[0]}99;"
     name = form.row.opcode + ".shared" * shared + form.name.removeprefix(form.row.opcode)
     return f""".version 8.7
-.target sm_100a
+.target sm_100
 .address_size 64
 .visible .entry one(.param .u64 p_memory, .param .u64 p_b, .param .u64 p_olds) {{
 .reg .pred %run; .reg .b16 %h<200>; .reg .b32 %r<200>; .reg .b64 %l<200>; .reg .f32 %f<200>; .reg .f64 %d<200>;
@@ -99,7 +99,8 @@ def test_each_lane_on_its_own_place(name):
     memory = sample(types.destination_types[:1], rng, LANES * count)[0]
     if ".cas." in name:
         columns[0] = [m if i % 2 else c for i, (m, c) in enumerate(zip(memory, columns[0], strict=True))]
-    for shared in (False, True) if not form["space"] and not form["vec"] else (False,):
+    # red.async of memory other than global is counted by an mbarrier: another instruction.
+    for shared in (False, True) if not form["space"] and not form["vec"] and ".async" not in name else (False,):
         after, olds = run(form, columns, memory, per_lane=True, shared=shared)
         if form.row.opcode == "red":
             olds = [memory[k::count] for k in range(count)]

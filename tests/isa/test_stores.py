@@ -24,7 +24,7 @@ def kernel(body: str, expected: int) -> Program:
     `own` and `bar` are the block's own; %any and %far are those two as generic addresses; %out and %x are its words.
     """
     return Program.from_ptx(f""".version 9.1
-.target sm_100a
+.target sm_100
 .address_size 64
 .visible .entry k(.param .u64 out, .param .u64 x) {{
 .reg .pred %p<4>, %first; .reg .b32 %r<20>, %rank, %to, %there, %bytes; .reg .b64 %l<12>, %out, %x, %any, %far;
@@ -167,7 +167,7 @@ def filling(instruction: str, threads: int = 64) -> np.ndarray:
 
 def fill_kernel(instruction: str, after: str = "bar.sync 0;") -> Program:
     return Program.from_ptx(f""".version 9.1
-.target sm_100a
+.target sm_100
 .address_size 64
 .visible .entry k(.param .u64 out) {{
 .reg .pred %p<4>; .reg .b32 %r<9>; .reg .b64 %l<9>;
