@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from case import Reference
+from case import Arguments, Reference
+
+from tilewright.gpu.tensor_maps import TensorMap
 
 
 def ones(rng: np.random.Generator) -> tuple[Any, ...]:
@@ -16,6 +18,16 @@ def ones(rng: np.random.Generator) -> tuple[Any, ...]:
 def sums(rng: np.random.Generator) -> tuple[Any, ...]:
     """The argument of a kernel that makes its ones itself."""
     return (np.zeros(128, np.float32),)
+
+
+def box(swizzle: int, *, columns: int = 64) -> Arguments:
+    """The arguments of a kernel that copies a box of ones, 64 rows of so many columns, by a map of this swizzle."""
+
+    def arguments(rng: np.random.Generator) -> tuple[Any, ...]:
+        matrix = np.ones((64, 64), np.float16).view(np.uint16)
+        return TensorMap(matrix, (64, columns), swizzle=swizzle), *sums(rng)
+
+    return arguments
 
 
 def every(value: float) -> Reference:

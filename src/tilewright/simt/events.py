@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tilewright.errors import KernelError
 from tilewright.ptx.tree import Module
 from tilewright.simt.handlers import (
     FIELDS,
@@ -93,6 +94,8 @@ class Facts:
         Device address of the module's variables; 0 where there are none.
     global_address : int
         Host address of the byte there.
+    params_address, params_bytes : int
+        Device address of the launch's parameters, which generic loads may read, and their bytes.
     callback : callable
         `callback(function, arguments, otherwise)`: host address of a C function of so many i64 that gives the i32 of a
         Python function. Where that raises, the launch stops, raises it too, and until then the C function gives
@@ -110,6 +113,8 @@ class Facts:
     global_bytes: int
     module_address: int
     global_address: int
+    params_address: int
+    params_bytes: int
     callback: Callable[[Callable[..., int], int, int], int]
 
 
@@ -174,6 +179,9 @@ class Instrument:
     def begin(self, facts: Facts) -> Storage:
         """Memory for a launch that is about to begin."""
         return Storage()
+
+    def failed(self, error: KernelError, block: npt.NDArray[np.uint8]) -> None:
+        """Look at the memory of the block in which a launch has failed; `collect` comes after it."""
 
     def collect(self, sites: list[Site], counters: npt.NDArray[np.uint64]) -> Any:
         """Turn counters of shape (len(sites), slots), summed over host threads, into the instrument's result."""

@@ -60,12 +60,17 @@ class EventKind(enum.Enum):
     #: Lanes have made, changed or tested mbarriers: `ptr %places`, 32 i64 offsets of shared memory, `ptr %operands`,
     #: of a test 32 i64, states or parities, else 32 i32, counts or bytes. It is called after the change.
     MBARRIER = "mbarrier"
-    #: Bulk copies of lanes: `ptr %targets` and `ptr %origins`, 32 i64 offsets in their arenas, `ptr %sizes`, 32 i32,
-    #: and `ptr %barriers`, 32 i64 offsets of the mbarriers that have been told; null where there is none.
+    #: Bulk copies of lanes: `ptr %targets` and `ptr %origins`, 32 i64 offsets in their arenas, or of a tensor's side
+    #: pointers to its maps, `ptr %sizes`, 32 i32, and `ptr %barriers`, 32 i64 offsets of the mbarriers that have been
+    #: told; null where there is none.
     BULK = "bulk"
     #: Copies of boxes by lanes: `ptr %maps`, 32 pointers to tensor maps, `ptr %corners`, 32 i32 coordinates of each
     #: axis, and `i32 %rank`. What of shared memory is copied is said by BULK, which follows.
     TENSOR = "tensor"
+    #: A product names a matrix in shared memory: `i64 %descriptor`, `i32 %bits` of an element, `i32 %across`, 1 where
+    #: lines lie side by side, `i32 %lines`, and `i32 %of_warp`, 1 where each warp reads 16 of them. What is read of it
+    #: is said by ACCESS, which follows.
+    DESCRIPTOR = "descriptor"
     #: Lanes make a group of the bulk copies that they have issued since their last one.
     BULK_COMMIT = "bulk_commit"
     #: Lanes wait until all but so many of their youngest groups of bulk copies have ended or read: `i32 %groups`.
@@ -92,6 +97,7 @@ _PARAMETERS = {
     EventKind.MBARRIER: "i32 %mask, ptr %places, ptr %operands",
     EventKind.BULK: "i32 %mask, ptr %targets, ptr %origins, ptr %sizes, ptr %barriers",
     EventKind.TENSOR: "i32 %mask, ptr %maps, ptr %corners, i32 %rank",
+    EventKind.DESCRIPTOR: "i32 %mask, i64 %descriptor, i32 %bits, i32 %across, i32 %lines, i32 %of_warp",
     EventKind.BULK_COMMIT: "i32 %mask",
     EventKind.BULK_WAIT: "i32 %mask, i32 %groups",
     EventKind.EXIT: "i32 %mask",

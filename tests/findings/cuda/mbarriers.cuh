@@ -15,6 +15,8 @@
     asm volatile("{ .reg .pred p; mbarrier.test_wait.parity.shared.b64 p, [%1], %2; selp.s32 %0, 1, 0, p; }"          \
                  : "=r"(done) : IN_SHARED(bar), "r"(parity) : "memory")
 #define EXPECT(bar, bytes) asm volatile("mbarrier.expect_tx.shared.b64 [%0], %1;" ::IN_SHARED(bar), "r"(bytes) : "memory")
+#define ARRIVE_AND_EXPECT(bar, bytes)                                                                                  \
+    asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::IN_SHARED(bar), "r"(bytes) : "memory")
 #define COMPLETE(bar, bytes)                                                                                           \
     asm volatile("mbarrier.complete_tx.relaxed.cta.shared.b64 [%0], %1;" ::IN_SHARED(bar), "r"(bytes) : "memory")
 
@@ -26,8 +28,20 @@
     if (t == 0) INIT(&bar, count);                                                                                     \
     __syncthreads()
 
+#define LOAD_BULK(to, from, bytes, bar)                                                                                \
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"             \
+                 ::IN_SHARED(to), "l"(from), "r"(bytes), IN_SHARED(bar) : "memory")
 #define STORE_BULK(to, from, bytes)                                                                                    \
     asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to), IN_SHARED(from), "r"(bytes)  \
                  : "memory")
 #define COMMIT_BULK asm volatile("cp.async.bulk.commit_group;" ::: "memory")
 #define WAIT_BULK(group) asm volatile("cp.async.bulk.wait_group" #group " 0;" ::: "memory")
+
+// What the launch makes of a matrix for copies of its boxes.
+struct alignas(64) TensorMap {
+    unsigned long long words[16];
+};
+
+#define LOAD_BOX(to, map, row, column, bar)                                                                            \
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];" \
+                 ::IN_SHARED(to), "l"(&map), "r"(column), "r"(row), IN_SHARED(bar) : "memory")

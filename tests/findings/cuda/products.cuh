@@ -27,6 +27,13 @@ __device__ inline unsigned long long at(const unsigned short *place)
     return (unsigned)__cvta_generic_to_shared(place) >> 4 | 8ull << 16 | 16ull << 32;
 }
 
+// Where a matrix lies whose lines are swizzled: `mode` 1, 2 and 3 mean 128, 64 and 32 bytes.
+__device__ inline unsigned long long swizzled(const unsigned short *place, int mode, int base = 0)
+{
+    const unsigned long long stride = 8 * (256 >> mode) >> 4, more = (unsigned long long)base << 49;
+    return (unsigned)__cvta_generic_to_shared(place) >> 4 | 1ull << 16 | stride << 32 | more | (unsigned long long)mode << 62;
+}
+
 __device__ inline unsigned long long ones(unsigned short *place)
 {
     for (int i = threadIdx.x; i < 64 * 16; i += 128)

@@ -12,7 +12,7 @@ __global__ void parity(const int *x, int *out) {
     for (int round = 0; round < 2; round++) {
         tile[t] = x[t] + round;  // finds: TW301
         ARRIVE(&bar);
-        AWAIT(&bar, round & turned);  // finds: TW407, TW408
+        AWAIT(&bar, round & turned);  // finds: TW407
         sum += tile[63 - t];
         __syncthreads();
     }

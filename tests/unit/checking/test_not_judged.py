@@ -5,7 +5,13 @@ import pytest
 from checked_programs import checked
 from numba import cuda
 
-from tilewright.gpu.intrinsics import cp_async_ca_4, cp_async_wait_all, mbarrier_init
+from tilewright.gpu.intrinsics import (
+    cp_async_ca_4,
+    cp_async_wait_all,
+    mbarrier_arrive,
+    mbarrier_init,
+    mbarrier_try_wait_parity,
+)
 
 MOST_MBARRIERS, MOST_COPIES = 64, 256
 
@@ -50,3 +56,24 @@ def test_what_is_not_followed_is_said(kernel, block, arguments, most, sentence, 
     said = launched(most + 2)
     assert len(said) == 1
     assert sentence in said[0]
+
+
+@cuda.jit
+def handed_over(number, x, out):
+    each, tile, t = cuda.shared.array(128, np.uint64), cuda.shared.array(64, np.int32), cuda.threadIdx.x
+    if t <= number:
+        mbarrier_init(each, t, 128)
+    cuda.syncthreads()
+    if t < 64:
+        tile[t] = x[t]
+    mbarrier_arrive(each, number)
+    while not mbarrier_try_wait_parity(each, number, 0):
+        pass
+    if t < 64:
+        out[t] = tile[63 - t]
+
+
+def test_what_an_mbarrier_orders_that_is_not_followed_is_no_race(recwarn):
+    x = np.arange(64, dtype=np.int32)
+    assert [checked(lambda n=n: handed_over[1, 128](n, x, np.zeros_like(x))) for n in (63, 64)] == [(), ()]
+    assert sum("were not followed" in str(w.message) for w in recwarn) == 1

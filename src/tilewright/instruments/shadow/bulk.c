@@ -16,6 +16,8 @@ void tw_shadow_free_global(TW_ACCESSES);
 void tw_shadow_fence(TW_WHERE, uint32_t mask);
 void tw_shadow_turns_cluster(TW_ACCESSES);
 void tw_shadow_told(TW_WHERE, uint32_t mask, uint64_t place);
+void tw_shadow_laid_out(const struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint64_t place,
+                        uint32_t bytes, const char *map);
 
 enum { PIECE = 16 };
 
@@ -48,13 +50,13 @@ static void judge(const struct copy *me, uint64_t start, uint32_t how, judging *
     }
 }
 
-static void tell(const struct copy *me, uint64_t address, uint64_t cell)
+static void tell(const struct copy *me, uint64_t address, uint64_t cell, bool writes)
 {
     struct tw_record finding = {
         .kind = TW_NOT_FENCED,
         .row = me->row,
         .other = (cell & TW_SITES) >> TW_SITE_SHIFT,
-        .wrote = TW_OTHER_WROTE,
+        .wrote = TW_OTHER_WROTE | (writes ? TW_WROTE : 0),
         .count = 1,
         .first = me->slot->block << 10 | me->warp->index << 5 | me->lane,
         .address = address,
@@ -63,18 +65,31 @@ static void tell(const struct copy *me, uint64_t address, uint64_t cell)
     tw_found_add(&me->launch->found, &finding);
 }
 
-// Stores that the copy would read, and that no proxy fence has followed.
-static void ask_for_fences(const struct copy *me, uint64_t start)
+// Whether a store by a block in its own memory is ordered before the copy, but for the fence; another is a race.
+static bool is_before(const struct copy *me, const struct tw_slot *where, uint64_t cell)
 {
-    const struct tw_bulks *bulks = bulks_of(me->launch, me->block);
+    uint64_t addresses[TW_LANES] __attribute__((aligned(64))) = {0};
+    struct access mine = access_of(me->slot, me->warp, me->launch, me->block, me->counters, me->row, 1u << me->lane,
+                                   addresses, PIECE, 0, TW_WRITES, PIECE, 0);
+    uint64_t its = cell >> TW_CLOCK_SHIFT;
+    turn_to(&mine, me->lane);
+    return where == me->slot ? !races(&mine, cell, its, false)
+                             : !races_away(&mine, rank_of(where), who_of(cell), its);
+}
+
+// Stores by a block in its own memory that the copy would read or overwrite, and that no proxy fence has followed.
+static void ask_for_fences(const struct copy *me, const struct tw_slot *where, uint64_t start, bool writes)
+{
+    struct tw_shadow_block *block = where == me->slot ? me->block : shadow_of(me->slot, where, me->block);
+    const struct tw_bulks *bulks = bulks_of(me->launch, block);
     uint64_t size = me->launch->cell_bytes;
     for (uint64_t c = start / size; c < (start + me->bytes) / size; c++) {
-        uint64_t written = me->launch->far_at ? near_of(me->block->writes[c], rank_of(me->slot)) : me->block->writes[c];
+        uint64_t written = me->launch->far_at ? near_of(block->writes[c], rank_of(where)) : block->writes[c];
         uint64_t its = written >> TW_CLOCK_SHIFT;
         uint32_t who = who_of(written);
         bool known = its && written != TW_GAP && its < TW_OBJECT_CLOCK && who != TW_SEVERAL_WARPS && !is_far(written);
-        if (known && its >= bulks->proxied.of[warp_of(who)]) {
-            tell(me, c * size, written);
+        if (known && its >= bulks->proxied.of[warp_of(who)] && (!writes || is_before(me, where, written))) {
+            tell(me, c * size, written, writes);
             return;
         }
     }
@@ -150,10 +165,14 @@ void tw_shadow_bulk(TW_WHERE, uint32_t mask, const uint64_t *targets, const uint
             continue;
         }
         if (!from && !held)
-            ask_for_fences(&me, origin);
+            ask_for_fences(&me, slot, origin, false);
+        if (!to && !held)
+            ask_for_fences(&me, slot->target, target, true);
         if (!held && (!from || told))
             judge(&me, from ? me.launch->base + origin : origin, TW_READS,
                   from ? tw_shadow_free_global : tw_shadow_turns_shared);
+        if (!to)  // the origin of a tensor's copy is its map
+            tw_shadow_laid_out(launch, there, target, me.bytes, told ? 0 : (const char *)(uintptr_t)origin);
         struct tw_bulk *bulk = follow(&me, there, barriers ? target : origin);
         uint32_t how = bulk && !to ? TW_WRITES | TW_IS_COPY : TW_WRITES;
         if (sides & TW_COMBINES)
@@ -213,7 +232,7 @@ void tw_shadow_ask_for_fences(TW_WHERE, uint32_t mask, const uint64_t *addresses
     struct copy me = {slot, warp, launch, block, counters, row, 0, bytes};
     for (uint32_t left = mask; left; left = tw_other_lanes(left)) {
         me.lane = tw_first_lane(left);
-        ask_for_fences(&me, addresses[me.lane]);
+        ask_for_fences(&me, slot, addresses[me.lane], false);
     }
 }
 
@@ -262,15 +281,18 @@ void tw_shadow_bulk_wait(TW_WHERE, uint32_t mask, uint32_t groups)
     }
 }
 
-// A proxy fence: copies may see what the warp knows of, and what it has stored.
+// A proxy fence: copies may see what the warp knows of, in other blocks too, and what it has stored.
 void tw_shadow_proxy_fence(TW_WHERE, uint32_t mask)
 {
+    struct tw_shadow_launch *of = launch;
     struct tw_shadow_block *mine = block;
-    struct tw_clocks *proxied = &bulks_of(launch, block)->proxied;
+    struct tw_clocks *proxied = &bulks_of(of, mine)->proxied;
     uint32_t w = warp->index;
-    for (uint32_t q = 0; q < TW_WARPS_MAX; q++)
-        if (mine->known[w].of[q] > proxied->of[q])
-            proxied->of[q] = mine->known[w].of[q];
+    join_clocks(proxied, &mine->known[w]);
+    for (uint32_t rank = 0; of->far_at && rank < of->ranks; rank++)
+        if (rank != rank_of(slot))
+            join_clocks(&bulks_of(of, shadow_of(slot, &slot->cluster[rank], block))->proxied,
+                        row_of(of, mine, TW_KNOWN_ROW + w, rank));
     proxied->of[w] = (uint32_t)++mine->clocks[w].now;
     tw_shadow_fence(slot, warp, launch, block, counters, row, mask);
 }

@@ -95,6 +95,16 @@ enum {
     TW_MBARRIER_LEFT_BYTES = 39,
     TW_SHARED_SOURCE = 40,
     TW_NOT_FENCED = 41,
+    TW_DESCRIPTOR = 42,
+    TW_MBARRIER_BUSY = 43,
+
+    // How a descriptor is not as its matrix lies: another swizzle, another base offset, lines that are not the rows
+    // copied, or some bytes twice.
+    TW_LAID_SWIZZLED = 1,
+    TW_LAID_BASE = 2,
+    TW_LAID_ROWS = 3,
+    TW_LAID_TWICE = 4,
+    TW_LAYOUT_OF_BYTES = 128,
 
     // Bulk copies of a block that are followed at once; and which of their sides is global memory.
     TW_BULKS_MAX = 256,
@@ -224,7 +234,14 @@ struct tw_watched {
     uint32_t expects_row;  // by which instruction last,
     uint32_t expects_by;   // and by which thread
     uint32_t round;        // one more than that of the cluster's barrier which lets others know that it was made; or 0
-    uint32_t spare[6];
+    uint32_t bytes;        // those that this phase has expected so far
+    uint32_t waits_row;    // one more than the instruction by which a lane waits for this phase in vain; 0: none does
+    uint32_t waits_by;     // the lowest such thread,
+    uint32_t waits_ahead;  // and how many phases were complete by then that its warp has not seen
+    uint32_t skipping;     // warps that have seen a phase complete without having awaited the one before
+    uint32_t spare;
+    uint64_t bits;         // the mbarrier's, after the last event
+    uint32_t spare_bits[14];
     struct tw_clocks awaited;        // one more than the last phase that each warp saw complete, and its lanes that did
     struct tw_clocks awaited_lanes;
     struct tw_arrivals now;
@@ -344,6 +361,7 @@ struct tw_shadow_launch {
     uint64_t far_reads;   // and of F of its shared memory; 0 where a cluster is one block
     uint64_t ranks;       // blocks of a cluster
     uint64_t unvisited;   // accesses of other blocks that are not kept, because there are so many
+    uint64_t layouts_at;  // byte offset of the layouts of shared memory in a block's memory; 0: no product asks
 };
 
 // Rows of tables: cells from one on, and which of them are used; see tables.py.

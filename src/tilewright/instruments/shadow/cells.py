@@ -39,6 +39,10 @@ FLIGHTS_BYTES: Final = _CELLS.structs["tw_flights"].bytes
 #: And of what it reads for products in flight.
 READINGS_BYTES: Final = _CELLS.structs["tw_readings"].bytes
 
+#: Of how shared memory was laid out, for each so many bytes of it.
+LAYOUT_BYTES: Final = 2
+LAYOUT_OF_BYTES: Final = _CELLS.numbers["TW_LAYOUT_OF_BYTES"]
+
 #: State of a byte of global memory.
 READABLE, WRITABLE, FREE, FREED, ROW_GAP = _numbers("READABLE", "WRITABLE", "FREE", "FREED", "ROW_GAP")
 
@@ -56,9 +60,11 @@ LOCAL_OUTSIDE, LOCAL_UNWRITTEN, SHARED_IN_FLIGHT = _numbers("LOCAL_OUTSIDE", "LO
 SHARED_OBJECT, SHARED_ARRIVED, MBARRIER_UNSET, MBARRIER_UNKNOWN, MBARRIER_LEFT_BYTES = _numbers(
     "SHARED_OBJECT", "SHARED_ARRIVED", "MBARRIER_UNSET", "MBARRIER_UNKNOWN", "MBARRIER_LEFT_BYTES"
 )
-SHARED_SOURCE, NOT_FENCED = _numbers("SHARED_SOURCE", "NOT_FENCED")
+SHARED_SOURCE, NOT_FENCED, DESCRIPTOR = _numbers("SHARED_SOURCE", "NOT_FENCED", "DESCRIPTOR")
 SHARED_BLOCKS, AWAY_EARLY, AWAY_LATE = _numbers("SHARED_BLOCKS", "AWAY_EARLY", "AWAY_LATE")
+LAID_SWIZZLED, LAID_BASE, LAID_ROWS, LAID_TWICE = _numbers("LAID_SWIZZLED", "LAID_BASE", "LAID_ROWS", "LAID_TWICE")
 MBARRIER_AGAIN, MBARRIER_STALE, MBARRIER_PARITY = _numbers("MBARRIER_AGAIN", "MBARRIER_STALE", "MBARRIER_PARITY")
+(MBARRIER_BUSY,) = _numbers("MBARRIER_BUSY")
 
 #: What is done to an mbarrier, and how.
 MAKES, ENDS, COUNTS, ARRIVES, TESTS = _numbers("MAKES", "ENDS", "COUNTS", "ARRIVES", "TESTS")
@@ -69,6 +75,8 @@ RELAXED, OF_PARITY, EXPECTS, OF_COPIES = _numbers("RELAXED", "OF_PARITY", "EXPEC
 #: Bytes of a block's mbarriers, and of what its warps know through them.
 WATCHED_MAX: Final = _CELLS.numbers["TW_WATCHED_MAX"]
 WATCHED_BYTES: Final = WATCHED_MAX * _CELLS.structs["tw_watched"].bytes
+WATCHED: Final = _CELLS.structs["tw_watched"].offsets
+WATCHED_ONE_BYTES: Final = _CELLS.structs["tw_watched"].bytes
 BULKS_BYTES: Final = _CELLS.structs["tw_bulks"].bytes
 AHEAD_BYTES: Final = WARPS_MAX * _CELLS.structs["tw_arrivals"].bytes
 

@@ -183,10 +183,13 @@ void tw_shadow_sync(TW_WHERE, uint32_t mask, const uint32_t *members)
     }
 }
 
-// A fence orders nothing by itself: lanes of a warp are not made to wait for each other.
+// A fence orders nothing by itself: lanes of a warp are not made to wait for each other. What comes behind it has another
+// clock, for it is not released with what came before.
 void tw_shadow_fence(TW_WHERE, uint32_t mask)
 {
+    struct tw_shadow_block *mine = block;
     hear_of(launch, block, slot->block, warp->index, TW_FENCE);
+    mine->clocks[warp->index].now++;
 }
 
 // A warp that has ended comes to every barrier: the others are not made to wait for it, nor to know more of it.

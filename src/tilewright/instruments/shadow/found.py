@@ -36,15 +36,19 @@ _CODES = {
     cells.SHARED_IN_FLIGHT: "TW306",
     cells.SHARED_SOURCE: "TW306",
     cells.NOT_FENCED: "TW412",
+    cells.DESCRIPTOR: "TW415",
     cells.SHARED_ARRIVED: "TW411",
     cells.SHARED_OBJECT: "TW410",
     cells.MBARRIER_UNSET: "TW406",
     cells.MBARRIER_UNKNOWN: "TW406",
+    cells.MBARRIER_BUSY: "TW406",
     cells.MBARRIER_AGAIN: "TW407",
     cells.MBARRIER_STALE: "TW407",
     cells.MBARRIER_PARITY: "TW407",
     cells.MBARRIER_LEFT_BYTES: "TW409",
 }
+#: What swizzles exchange.
+_UNIT_BYTES = 16
 #: Kinds of race in shared memory.
 _SHARED = (
     cells.SHARED_RACE,
@@ -75,7 +79,8 @@ def finding_of(record: Record, sites: list[Site], facts: Facts, kernel: str) -> 
             code = _in_flight(site, other) or code
         site, other, wrote, other_wrote = _first_the_write(site, other, record)
         if code == "TW306":
-            details |= {"how": "writes" if other_wrote or other is None else "reads"}
+            copies = other is not None and other.asynchronous and site.asynchronous and wrote and other_wrote
+            details |= {"how": "copies" if copies else "writes" if other_wrote or other is None else "reads"}
         if code in ("TW306", "TW307", "TW308"):
             details |= {"space": "shared"}
         details |= {"access": _verb(wrote, site), "other_access": _verb(other_wrote, other)}
@@ -89,12 +94,41 @@ def finding_of(record: Record, sites: list[Site], facts: Facts, kernel: str) -> 
     )  # fmt: skip
 
 
-def is_of_copies(record: Record, sites: list[Site]) -> bool:
-    """Whether a missing fence is one behind a bulk copy, which needs none: it goes by the asynchronous proxy too."""
-    if record.kind != cells.NOT_FENCED or record.other >= len(sites):
-        return record.kind == cells.NOT_FENCED
-    form = table().find(sites[record.other].opcode)
-    return form is not None and form.row.kind in ("bulk", "tensor")
+def stands(record: Record, sites: list[Site]) -> bool:
+    """Whether a record is a finding: of fences and descriptors that depends on what wrote the bytes.
+
+    No fence is missing behind a bulk copy, which goes by the asynchronous proxy too, nor behind the end of an mbarrier,
+    whose bytes are nobody's. A matrix lies as a copy put it while no other instruction has written there.
+    """
+    if record.kind not in (cells.NOT_FENCED, cells.DESCRIPTOR) or _laid(record) == cells.LAID_TWICE:
+        return True
+    form = table().find(sites[record.other].opcode) if record.other < min(SITE_MAX, len(sites)) else None
+    kind = form.row.kind if form is not None else ""
+    return kind == "tensor" if record.kind == cells.DESCRIPTOR else kind not in ("", "bulk", "tensor", "mbarrier")
+
+
+def _laid(record: Record) -> int:
+    """How a descriptor is not as its matrix lies; 0 where the record is of none."""
+    return record.cell & 0x1F if record.kind == cells.DESCRIPTOR else 0
+
+
+def _of_descriptor(record: Record) -> dict[str, Any]:
+    """What a record of a descriptor says; `descriptors.c` has the bits of its cell."""
+    read, layout = record.cell >> 5 & 0xF, record.cell >> 9 & 0x7FF
+    written, row = 1 << (layout & 3), layout >> 3
+    match _laid(record):
+        case cells.LAID_TWICE:
+            offsets = {"leading": record.cell >> 20 & 0xFFFFF, "stride": record.cell >> 40}
+            return {"how": "twice", **offsets}
+        case cells.LAID_BASE:
+            return {"how": "base"}
+        case cells.LAID_ROWS:
+            return {"how": "rows", "line": read * _UNIT_BYTES, "row": row * _UNIT_BYTES}
+    return {"how": "swizzle", "read_by": _swizzle(read), "written_by": _swizzle(written)}
+
+
+def _swizzle(units: int) -> str:
+    return f"a swizzle of {units * _UNIT_BYTES} bytes" if units > 1 else "no swizzle"
 
 
 def _of_mbarrier(record: Record, sites: list[Site]) -> dict[str, Any]:
@@ -108,6 +142,8 @@ def _of_mbarrier(record: Record, sites: list[Site]) -> dict[str, Any]:
             return {"how": "ended" if record.cell else "never"}
         case cells.MBARRIER_UNKNOWN:
             return {"how": "unordered"}
+        case cells.MBARRIER_BUSY:
+            return {"how": "busy", "others": [_line(sites[record.cell])]}
         case cells.MBARRIER_AGAIN:
             return {"how": "again"}
         case cells.MBARRIER_STALE:
@@ -115,9 +151,14 @@ def _of_mbarrier(record: Record, sites: list[Site]) -> dict[str, Any]:
         case cells.MBARRIER_PARITY:
             return {"how": "parity", "parity": record.cell}
         case cells.MBARRIER_LEFT_BYTES:
-            return {"how": "left", "left": _signed(record.cell)}
+            left, expected = _signed(record.cell & 0x1FFFFF), record.cell >> 32
+            how = "left" if left > 0 else "over"
+            return {"how": how, "left": abs(left), "expected": expected, "came": expected - left}
         case cells.NOT_FENCED:
-            return {"others": [_line(sites[record.other])] if record.other < min(SITE_MAX, len(sites)) else []}
+            return {"how": "overwrites" if record.wrote else "reads", "others": [_line(sites[record.other])]}
+        case cells.DESCRIPTOR:
+            others = [_line(sites[record.other])] if record.other < len(sites) else []
+            return _of_descriptor(record) | {"others": others}
     return {}
 
 

@@ -209,4 +209,5 @@ __attribute__((noinline)) void tw_shadow_turns_global(TW_ACCESSES)
         if (!(simple && tw_global_reads_one(&me)))
             judge_lane(&me);
     }
+    leave_behind(&me, heard);
 }

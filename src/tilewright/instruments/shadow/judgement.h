@@ -261,6 +261,13 @@ static inline void hear(const struct access *me, uint32_t heard)
     me->launch->order(TW_ACCESS, (int64_t)me->number, me->warp, (int64_t)where, (int64_t)how, (int64_t)me->clock);
 }
 
+// What comes behind an access that releases is not released with what came before it: it has another clock.
+static inline void leave_behind(const struct access *me, uint32_t heard)
+{
+    if (heard & TW_RELEASES)
+        me->block->clocks[me->warp].now++;
+}
+
 // Where the bytes of a lane's value are, from byte `at` of its access on.
 static inline const uint8_t *value_at(const struct access *me, uint32_t lane, uint32_t at)
 {

@@ -93,8 +93,24 @@ static void make(const struct visit *me)
     mark(me, TW_OBJECT_CLOCK << TW_CLOCK_SHIFT | TW_MBARRIER_WHO);
 }
 
+// Whether a bulk copy that an mbarrier counts has not been awaited; its instruction.
+static bool is_busy(const struct visit *me, uint32_t *row)
+{
+    const struct tw_bulks *bulks = bulks_of(me->launch, me->block);
+    for (uint32_t i = 0; me->launch->bulks_at && i < bulks->count; i++) {
+        if (bulks->of[i].barrier == me->place + 1) {
+            *row = bulks->of[i].row;
+            return true;
+        }
+    }
+    return false;
+}
+
 static void end(const struct visit *me)
 {
+    uint32_t row;
+    if (is_busy(me, &row))
+        tell_here(me, TW_MBARRIER_BUSY, me->lanes, row);
     uint64_t site = me->row < TW_SITE_MAX ? me->row : TW_SITE_MAX, w = me->warp->index;
     me->object->live = 0;
     mark(me, me->block->clocks[w].now << TW_CLOCK_SHIFT | site << TW_SITE_SHIFT | w << 5 | tw_first_lane(me->lanes));
@@ -132,9 +148,11 @@ static uint32_t number_of(const struct visit *me)
 static void follow(const struct visit *me)
 {
     struct tw_watched *object = me->object;
-    uint32_t low = (uint32_t)(bits_of(me) >> TW_MBARRIER_PHASE_SHIFT);
+    object->bits = bits_of(me);
+    uint32_t low = (uint32_t)(object->bits >> TW_MBARRIER_PHASE_SHIFT);
     if (low == object->low_phase)
         return;
+    object->bytes = object->waits_row = 0;
     object->phase += (low - object->low_phase) & 7;
     object->low_phase = low;
     object->before = object->now;
@@ -207,6 +225,19 @@ static void take_over(const struct visit *me)
         me->block->clocks[w].limit = (uint64_t)least << TW_CLOCK_SHIFT;
 }
 
+// Lanes wait for a phase, which may be for ever; `ahead` is how many others were complete that their warp has not seen.
+static void wait_in_vain(const struct visit *me, uint32_t ahead)
+{
+    struct tw_watched *object = me->object;
+    uint32_t thread = me->warp->index << 5 | tw_first_lane(me->lanes);
+    if (object->waits_row && thread > object->waits_by)
+        return;
+    object->bits = bits_of(me);
+    object->waits_row = me->row + 1;
+    object->waits_by = thread;
+    object->waits_ahead = ahead;
+}
+
 // Lanes test a phase: whether it is the one before, which is complete, the current one, or another.
 static void test(const struct visit *me, uint32_t does, uint64_t token)
 {
@@ -221,8 +252,12 @@ static void test(const struct visit *me, uint32_t does, uint64_t token)
     uint32_t again = object->awaited.of[w] ? me->lanes & object->awaited_lanes.of[w] : 0;
     if (!parity && complete && ((awaited + 1) & mask) != object->low_phase)
         tell_here(me, TW_MBARRIER_STALE, me->lanes, (object->low_phase - awaited) & mask);
-    if (!complete)
+    if (!complete) {
+        wait_in_vain(me, parity && !(object->skipping >> w & 1) ? phase - object->awaited.of[w] : 0);
         return;
+    }
+    if (phase > object->awaited.of[w] + 1)  // it means to
+        object->skipping |= 1u << w;
     if (parity && last + 1 == phase && again & object->now.lanes.of[w])
         tell_here(me, TW_MBARRIER_AGAIN, again & object->now.lanes.of[w], last);
     if (object->awaited.of[w] != phase)
@@ -236,12 +271,43 @@ static void test(const struct visit *me, uint32_t does, uint64_t token)
     tw_shadow_flights_landed(me->launch, me->block, me->place, phase);
 }
 
-static void visit_one(struct visit *me, uint32_t does, uint64_t operand)
+// Lanes test a phase of an mbarrier that is not followed: where it is complete, all that anyone did counts as handed on.
+static void know_all(const struct visit *me, uint32_t does, uint64_t token)
+{
+    const bool parity = (does & TW_OF_PARITY) != 0;
+    const uint64_t awaited = parity ? token : token >> TW_MBARRIER_PHASE_SHIFT, phase = bits_of(me) >> TW_MBARRIER_PHASE_SHIFT;
+    const uint32_t w = me->warp->index;
+    if (((phase ^ awaited) & (parity ? 1 : 7)) == 0)
+        return;
+    for (uint32_t q = 0; q < me->launch->warps; q++)
+        me->block->known[w].of[q] = (uint32_t)++me->block->clocks[q].now;
+    for (uint32_t rank = 0; me->launch->far_at && rank < me->launch->ranks; rank++) {
+        struct tw_shadow_block *other = shadow_of(me->slot, &me->slot->cluster[rank], me->block);
+        for (uint32_t q = 0; other != me->block && q < me->launch->warps; q++)
+            row_of(me->launch, me->block, TW_KNOWN_ROW + w, rank)->of[q] = (uint32_t)++other->clocks[q].now;
+    }
+    me->block->whole[w] = me->block->clocks[w].now;
+    tw_shadow_landed(me->launch, me->block, me->place, UINT32_MAX);
+    tw_shadow_flights_landed(me->launch, me->block, me->place, UINT32_MAX);
+}
+
+// A thread expects so many bytes more.
+static void expect(const struct visit *me, uint32_t thread, uint32_t bytes)
+{
+    me->object->expects = 1;
+    me->object->expects_row = me->row;
+    me->object->expects_by = thread;
+    me->object->bytes += bytes;
+}
+
+static void visit_one(struct visit *me, uint32_t does, uint64_t operand, uint32_t bytes)
 {
     uint32_t what = does & TW_DOES;
     me->object = find(me);
     if (!me->object) {
         __atomic_fetch_add(&me->launch->unwatched, 1, __ATOMIC_RELAXED);
+        if (what == TW_TESTS)
+            know_all(me, does, operand);
         return;
     }
     if (what == TW_MAKES) {
@@ -252,11 +318,8 @@ static void visit_one(struct visit *me, uint32_t does, uint64_t operand)
         return;
     if (does & TW_OF_COPIES)
         tw_shadow_counts_copies(me->launch, me->block, me->warp->index, me->lanes, me->place, me->object->phase);
-    if (does & TW_EXPECTS) {
-        me->object->expects = 1;
-        me->object->expects_row = me->row;
-        me->object->expects_by = me->warp->index << 5 | tw_first_lane(me->lanes);
-    }
+    if (does & TW_EXPECTS)
+        expect(me, me->warp->index << 5 | tw_first_lane(me->lanes), bytes);
     if (what == TW_ARRIVES)
         arrive(me, does);
     if (what == TW_TESTS)
@@ -286,7 +349,7 @@ static struct tw_watched *find_target(const struct visit *me)
 }
 
 // Lanes change an mbarrier of another block of their cluster.
-static void visit_there(struct visit *me, uint32_t does)
+static void visit_there(struct visit *me, uint32_t does, uint32_t bytes)
 {
     const struct tw_slot *target = me->slot->target;
     struct tw_shadow_block *there = shadow_of(me->slot, target, me->block);
@@ -306,17 +369,23 @@ static void visit_there(struct visit *me, uint32_t does)
     }
     if (!is_known_there(me, object))
         tell_here(me, TW_MBARRIER_UNKNOWN, me->lanes, object->made_by);
-    if (does & TW_EXPECTS) {
-        object->expects = 1;
-        object->expects_row = me->row;
-        object->expects_by = me->warp->index << 5 | tw_first_lane(me->lanes);
-    }
+    if (does & TW_EXPECTS)
+        expect(me, me->warp->index << 5 | tw_first_lane(me->lanes), bytes);
     if (!(does & TW_RELAXED))
         tw_shadow_arrive_there(me->launch, me->slot, me->block, me->warp->index, there, object);
     follow(&its);
 }
 
-// Lanes have made, changed or tested mbarriers at these offsets of shared memory; `operands` are the lanes' phases.
+static uint32_t sum_of(const uint32_t *numbers, uint32_t lanes)
+{
+    uint32_t sum = 0;
+    for (uint32_t left = lanes; left; left = tw_other_lanes(left))
+        sum += numbers[tw_first_lane(left)];
+    return sum;
+}
+
+// Lanes have made, changed or tested mbarriers at these offsets of shared memory; `operands` are the lanes' phases, or 32
+// bits each of what they count or expect.
 void tw_shadow_mbarrier(TW_WHERE, uint32_t mask, const uint64_t *places, const uint64_t *operands, uint32_t does)
 {
     for (uint32_t left = mask, with; left; left &= ~with) {
@@ -327,10 +396,11 @@ void tw_shadow_mbarrier(TW_WHERE, uint32_t mask, const uint64_t *places, const u
             with |= (uint32_t)(places[i] == places[lane] && (!tests || operands[i] == operands[lane])) << i;
         with &= left;
         struct visit me = {launch, block, slot, warp, 0, places[lane], row, with};
+        const uint32_t bytes = does & TW_EXPECTS ? sum_of((const uint32_t *)operands, with) : 0;
         if (slot->target != slot)
-            visit_there(&me, does);
+            visit_there(&me, does, bytes);
         else
-            visit_one(&me, does, tests ? operands[lane] : 0);
+            visit_one(&me, does, tests ? operands[lane] : 0, bytes);
     }
 }
 
@@ -342,12 +412,12 @@ void tw_shadow_told(TW_WHERE, uint32_t mask, uint64_t place)
     me.object = find_target(&me);
     if (slot->target != slot) {
         tw_shadow_counted(me.launch, shadow_of(slot, slot->target, block), place, me.object ? me.object->phase : 0);
-        visit_there(&me, 0);
+        visit_there(&me, 0, 0);
         return;
     }
+    tw_shadow_counted(me.launch, me.block, place, me.object ? me.object->phase : 0);
     if (!me.object || !is_fit(&me))
         return;
-    tw_shadow_counted(me.launch, me.block, place, me.object->phase);
     me.object->now.joined.of[w] = me.object->now.came.of[w] = (uint32_t)++me.block->clocks[w].now;
     follow(&me);
 }
@@ -366,6 +436,7 @@ void tw_shadow_mbarrier_exit(TW_WHERE, uint32_t mask)
         me.place = me.object->place - 1;
         uint64_t bytes = bits_of(&me) >> TW_MBARRIER_BYTES_SHIFT & (2 * TW_MBARRIER_MOST + 1);
         if (me.object->live && me.object->expects && bytes)
-            tell(&me, TW_MBARRIER_LEFT_BYTES, me.object->expects_row, me.object->expects_by, bytes);
+            tell(&me, TW_MBARRIER_LEFT_BYTES, me.object->expects_row, me.object->expects_by,
+                 (uint64_t)me.object->bytes << 32 | bytes);
     }
 }

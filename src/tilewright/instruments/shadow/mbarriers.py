@@ -9,7 +9,7 @@ from tilewright.native.bitcode import bitcode
 from tilewright.simt.events import CFunction, EventKind, Handler, Site
 from tilewright.simt.isa import Form, table
 
-_FILES = ("mbarriers.c", "bulk.c", "products.c")
+_FILES = ("mbarriers.c", "bulk.c", "products.c", "descriptors.c")
 _PARTS = (*(bitcode(Path(__file__).with_name(name)) for name in _FILES), *accesses.PARTS)
 _CHANGE = CFunction("tw_shadow_mbarrier", EventKind.MBARRIER, _PARTS)
 _BULK = CFunction("tw_shadow_bulk", EventKind.BULK, _PARTS)
@@ -28,6 +28,7 @@ _PRODUCTS = {
     EventKind.ACCESS: "tw_shadow_product",
     EventKind.COMMIT: "tw_shadow_product_commit",
     EventKind.WAIT: "tw_shadow_product_wait",
+    EventKind.DESCRIPTOR: "tw_shadow_descriptor",
 }
 #: What an instruction is, by a word of its name; any other counts bytes.
 _DOES = {

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tilewright.errors import DeadlockError, KernelError
 from tilewright.instruments.areas import areas
 from tilewright.instruments.findings import Finding
-from tilewright.instruments.shadow import accesses, mbarriers, orders, records
+from tilewright.instruments.shadow import accesses, mbarriers, orders, records, waits
 from tilewright.instruments.shadow.cells import (
     AHEAD_BYTES,
     BLOCK,
@@ -26,6 +27,8 @@ from tilewright.instruments.shadow.cells import (
     LANES_BYTES,
     LAUNCH,
     LAUNCH_BYTES,
+    LAYOUT_BYTES,
+    LAYOUT_OF_BYTES,
     NOW_ROW,
     READINGS_BYTES,
     ROWS_END,
@@ -34,9 +37,9 @@ from tilewright.instruments.shadow.cells import (
     WATCHED_BYTES,
     WATCHED_MAX,
 )
-from tilewright.instruments.shadow.found import finding_of, is_of_copies, settled
+from tilewright.instruments.shadow.found import finding_of, settled, stands
 from tilewright.instruments.shadow.states import States
-from tilewright.ptx.tree import Immediate, Instruction, Module
+from tilewright.ptx.tree import Address, Immediate, Instruction, Module, Register
 from tilewright.simt.events import GLOBAL_BASE, RESERVED, EventKind, Facts, Handler, Instrument, Site, Storage, align_up
 from tilewright.simt.isa import Form, table
 
@@ -97,10 +100,12 @@ class MemoryCheck(Instrument):
         self._mbarriers = any(mbarriers.is_told(form) for _, form in forms)
         self._bulks = any(form.row.kind in ("bulk", "tensor", "warpgroup", "counted", "fill") for _, form in forms)
         self._products = any(mbarriers.is_product(form) for _, form in forms)
+        self._points_to_params = any(_is_to_params(instruction, form) for instruction, form in forms)
         self.orders = any(_orders(form) for _, form in forms)
         self._meets = any(form.has("cluster") and form.row.kind == "cluster" for _, form in forms)
         self._parts = any(_is_of_lanes(instruction, form) for instruction, form in forms)
         self._kernel = kernel
+        self._awaited: tuple[tuple[int, int, int], list[waits.Wait]] = ((0, 0, 0), [])
         self._states = states
 
     def key(self) -> Any:
@@ -146,6 +151,9 @@ class MemoryCheck(Instrument):
         for name, variable in facts.module.variables.items():
             if variable.space == "const" and name in facts.layout.places:
                 self._states.constant(facts.module_address + facts.layout.places[name][1], variable.size)
+        self._before = self._states.held(facts.params_address, facts.params_bytes)
+        if self._points_to_params:
+            self._states.constant(facts.params_address, facts.params_bytes)
         shared = _shared_cells(facts, self.cell_bytes)
         local = _local_states(facts, warps)
         start = BLOCK_BYTES + 2 * shared.nbytes + local.size
@@ -188,6 +196,7 @@ class MemoryCheck(Instrument):
             "ahead_at": self._mbarriers * AHEAD_BYTES,
             "bulks_at": self._bulks * BULKS_BYTES,
             "readings_at": self._products * warps * READINGS_BYTES,
+            "layouts_at": self._products * LAYOUT_BYTES * -(-self._facts.shared_bytes // LAYOUT_OF_BYTES),
         }
         places, at = {}, align_up(start, 64)
         for name, size in sizes.items():
@@ -195,11 +204,20 @@ class MemoryCheck(Instrument):
             at += align_up(size, 64)
         return places, at
 
+    def failed(self, error: KernelError, block: npt.NDArray[np.uint8]) -> None:
+        """Keep what warps wait for at mbarriers, where no thread can complete that."""
+        at = int(self._launch[LAUNCH["watched_at"] // 8])
+        if at and error.block is not None and isinstance(error, DeadlockError) and error.fault.startswith("mbarrier"):
+            self._awaited = (error.block, waits.of(block[at : at + WATCHED_BYTES]))
+
     def collect(self, sites: list[Site], counters: npt.NDArray[np.uint64]) -> MemoryResult:
         """Turn the records into findings; cells are given back."""
         self._cells = []
-        known = [record for record in records.read(self._table) if not is_of_copies(record, sites)]
+        assert self._states is not None
+        self._states.put_back(self._facts.params_address, self._before)
+        known = [record for record in records.read(self._table) if stands(record, sites)]
         found = [finding_of(record, sites, self._facts, self._kernel) for record in known]
+        found += [waits.finding_of(one, self._awaited[0], sites, self._facts, self._kernel) for one in self._awaited[1]]
         counts = {text: int(self._launch[at // 8]) for at, text in _NOT_JUDGED.items()}
         return MemoryResult(tuple(settled(found)), tuple(text.format(n) for text, n in counts.items() if n))
 
@@ -224,6 +242,14 @@ def _width_bytes(form: Form) -> int:
     if not form["type"] or not form.row.access or form["ss"].startswith("param"):
         return 4
     return min(4, int(form["type"].partition("x")[0].lstrip("usbf")) // 8)
+
+
+def _is_to_params(instruction: Instruction, form: Form) -> bool:
+    """Whether an instruction computes with the address of parameters, or accesses them where a register points."""
+    if form.row.kind == "cvta":
+        return form.has("param")
+    places = [o for o in instruction.operands if isinstance(o, Address) and isinstance(o.base, Register)]
+    return form.has("param") and bool(places)
 
 
 def _is_of_lanes(instruction: Instruction, form: Form) -> bool:

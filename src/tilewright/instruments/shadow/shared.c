@@ -205,6 +205,7 @@ __attribute__((noinline)) void tw_shadow_turns_shared(TW_ACCESSES)
         hear(&me, heard);
         judge_lane(&me, me.block, me.address);
     }
+    leave_behind(&me, heard);
 }
 
 // The same of the shared memory of other blocks of a cluster, by addresses that have their ranks.
@@ -227,6 +228,7 @@ __attribute__((noinline)) void tw_shadow_turns_cluster(TW_ACCESSES)
         hear(&me, heard);
         judge_lane(&me, there, offset);
     }
+    leave_behind(&me, heard);
 }
 
 // Padding of local memory, as above.

@@ -8,6 +8,7 @@ from __future__ import annotations
 import mmap
 
 import numpy as np
+import numpy.typing as npt
 
 from tilewright.instruments.areas import areas
 from tilewright.instruments.shadow.cells import FREE, FREED, READABLE, WRITABLE
@@ -57,6 +58,14 @@ class States:
     def constant(self, address: int, size_bytes: int) -> None:
         """Bytes that kernels may only read."""
         self._part(address, size_bytes)[:] = READABLE
+
+    def held(self, address: int, size_bytes: int) -> npt.NDArray[np.uint8]:
+        """The states of some bytes, as they are now."""
+        return self._part(address, size_bytes).copy()
+
+    def put_back(self, address: int, states: npt.NDArray[np.uint8]) -> None:
+        """Make the states of some bytes what they were."""
+        self._part(address, states.size)[:] = states
 
     @property
     def bytes_(self) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:

@@ -15,6 +15,7 @@ from tilewright.errors import DeadlockError, KernelError, LimitError, MemoryAcce
 from tilewright.programs.device_runtime import ASSERTION_FORMAT
 from tilewright.ptx.frames import within
 from tilewright.simt.events import Site
+from tilewright.simt.isa.mbarrier_bits import Mbarrier
 from tilewright.simt.observer import Launch
 from tilewright.simt.run import barrier_faults, mbarrier_faults, traps
 from tilewright.simt.run.budget import Budget
@@ -102,7 +103,7 @@ class Diagnosis:
             about |= {"fault": rule.fault, "summary": f"`{site.opcode}`: {text}"}
             return rule.error(f"{name}: `{site.opcode}` {at}: {text}", **about)
         if kind in mbarrier_faults.RULES:
-            found = mbarrier_faults.Mbarrier.of(field("fault_object"), address)
+            found = Mbarrier.of(field("fault_object"), address)
             text = mbarrier_faults.rule_text(kind, field("fault_got"), field("fault_other"), found)
             about |= {"fault": mbarrier_faults.fault_of(kind), "summary": f"`{site.opcode}`: {text}"}
             return KernelError(f"{name}: `{site.opcode}` {at}: {text}", **about)
@@ -156,7 +157,7 @@ class Diagnosis:
         name, site = self.launch.program.name, self.translation.sites[field("fault_site")]
         thread = place_of(field("fault_warp") * LANES + field("fault_lane"), self.launch.block)
         where, count = self._where(field("fault_site")), field("fault_other")
-        found = mbarrier_faults.Mbarrier.of(field("fault_object"), field("fault_address"))
+        found = Mbarrier.of(field("fault_object"), field("fault_address"))
         text = mbarrier_faults.awaited_text(field("fault_got"), found)
         others = "".join(f"; {part}" for part in more if part)
         about: dict[str, Any] = {

@@ -22,7 +22,7 @@ from tilewright.simt.observer import Part
 from tilewright.simt.run import traps
 from tilewright.simt.run.budget import UNLIMITED, Budget
 from tilewright.simt.run.compiler import host
-from tilewright.simt.run.diagnosis import Diagnosis
+from tilewright.simt.run.diagnosis import Diagnosis, number_of
 from tilewright.simt.run.grid_barrier import GridBarrier
 from tilewright.simt.run.job import Job, Placed
 from tilewright.simt.run.kernels import ReadyKernel
@@ -259,7 +259,8 @@ class Execution:
                 shift.current = self._next_slot(slots, shift.current)
             elif code != state.PAUSED:
                 shift.share.report(shift.spent)
-                self._fail(self._diagnosis.fault(code, context, slots[shift.current].records, shift.prints()))
+                found = self._diagnosis.fault(code, context, slots[shift.current].records, shift.prints())
+                self._fail(found, slots[shift.current])
                 break
             if self._stop[0] or not shift.may_go_on(self._asked_to_stop):
                 self._fail(self._diagnosis.stopped(shift.block_at_work(), context))
@@ -357,7 +358,8 @@ class Execution:
         return Facts(
             launch.program.module, launch.program.entry, self.job.ready.translation.layout, launch.grid,
             launch.block, self.cluster_blocks, self.job.shared_bytes, launch.shared_bytes, memory.used_bytes,
-            self.placed.module_base, memory.host_address, self._callbacks.address,
+            self.placed.module_base, memory.host_address, self.placed.params_address, self.job.param_bytes,
+            self._callbacks.address,
         )  # fmt: skip
 
     def _thread_counters(self, context: Any) -> Any:
@@ -384,7 +386,7 @@ class Execution:
 
     # -- what went wrong ----------------------------------------------------------------------------------------
 
-    def _fail(self, error: BaseException) -> None:
+    def _fail(self, error: BaseException, at_work: Resident | None = None) -> None:
         """Keep the first failure, of its kind one that can say where, and stop the others.
 
         A block that was stopped just after it began does not know where it was.
@@ -398,6 +400,10 @@ class Execution:
                 self._failure = error
             elif isinstance(kept, KernelError) and type(error) is type(kept) and error.line and not kept.line:
                 self._failure = error
+            if error is self._failure and at_work is not None and isinstance(error, KernelError) and error.block:
+                area = at_work.area_of(number_of(error.block, self.launch.grid))
+                for instrument, part in zip(self.job.instruments, self.observed.parts(area), strict=True):
+                    instrument.failed(error, part)
         self._stop[0] = 1
 
     @property

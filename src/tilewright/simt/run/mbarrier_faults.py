@@ -5,9 +5,9 @@ Source of the rules: PTX ISA, 9.7.13.15 (mbarrier).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
+from tilewright.simt.isa.mbarrier_bits import Mbarrier
 from tilewright.simt.translate import state
 
 #: What a fault's fields are in the texts: `got` and `other`, numbers, and `object`, the mbarrier in words.
@@ -28,41 +28,6 @@ RULES: Final = {
         "no more may leave {object} than it expects in a phase (got {got:,} of {other:,}); each participant leaves once"
     ),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Mbarrier:
-    """An mbarrier in shared memory, as its 64 bits say."""
-
-    address: int
-    expected: int  #: Arrivals that a phase takes.
-    pending: int  #: Those that this one still waits for.
-    pending_bytes: int
-    phase: int  #: Modulo 8.
-
-    @classmethod
-    def of(cls, bits: int, address: int) -> Mbarrier:
-        """Take it apart.
-
-        >>> print(Mbarrier.of(3 | 2 << 20 | 1024 << 40 | 5 << 61, 0x40))
-        the mbarrier at 0x40 (phase 5, parity 1: 2 of 3 arrivals pending, 1,024 bytes pending)
-        """
-        most = state.MBARRIER_MOST
-        pending_bytes = bits >> state.MBARRIER_BYTES_SHIFT & (2 * most + 1)
-        return cls(
-            address,
-            bits & most,
-            bits >> state.MBARRIER_PENDING_SHIFT & most,
-            pending_bytes - 2 * (most + 1) * (pending_bytes > most),
-            bits >> state.MBARRIER_PHASE_SHIFT & 7,
-        )
-
-    def __str__(self) -> str:
-        """All of it."""
-        return (
-            f"the mbarrier at {self.address:#x} (phase {self.phase}, parity {self.phase & 1}: {self.pending:,} of "
-            f"{self.expected:,} arrivals pending, {self.pending_bytes:,} bytes pending)"
-        )
 
 
 def rule_text(kind: int, got: int, other: int, found: Mbarrier) -> str:

@@ -37,6 +37,11 @@ class Observed:
         lead = -whole.ctypes.data % _ALIGNMENT_BYTES
         return whole[lead : lead + self.initial.nbytes]
 
+    def parts(self, area: npt.NDArray[np.uint8]) -> list[npt.NDArray[np.uint8]]:
+        """Each instrument's part of an area."""
+        sizes = [0 if s.block is None else s.block.nbytes for s in self._storages]
+        return [area[at : at + size] for at, size in zip(self._starts[:-1].tolist(), sizes, strict=True)]
+
     def table(self, area: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint64]:
         """Where each instrument's part of an area begins."""
         return (self._starts[:-1] + area.ctypes.data).astype(np.uint64)

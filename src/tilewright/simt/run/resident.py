@@ -51,6 +51,11 @@ class Resident:
             self.records[rank, state.SLOT[name] // 8] = value
         return local, area, table, warps
 
+    def area_of(self, block: int) -> Any:
+        """The instruments' memory of one of its blocks."""
+        numbers = self.records[:, state.SLOT["block"] // 8].tolist()
+        return self._kept[numbers.index(block)][1]
+
     @property
     def address(self) -> int:
         """Host address of the first record."""

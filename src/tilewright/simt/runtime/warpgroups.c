@@ -2,17 +2,13 @@
 //
 // Of a sparse A half of each row lies there, and B is twice as long: its metadata are those of a warp's `mma.sp`.
 //
-// A descriptor says where a matrix lies in shared memory: in atoms of eight lines of 16, 32, 64 or 128 bytes, of which
-// the wider ones are swizzled. A line is a row of A or a column of B, along k; across, it is a step of k. Source: PTX
-// ISA, 9.7.15.5.1 (strides, canonical layouts, matrix descriptor format).
+// `descriptors.h` says where their matrices lie in shared memory.
 
+#include "descriptors.h"
 #include "runtime.h"
 
 enum {
-    UNIT_BYTES = 16,  // what a swizzle moves, and descriptors count
-    LINES = 8,        // of an atom
     STEP_BYTES = 32,  // of a line that one instruction multiplies
-    CHUNKS = 4,
     A_REGISTERS = 4,
     B_REGISTERS = 2,  // twice as many where A is sparse
 };
@@ -29,81 +25,45 @@ void tw_mma_sparse_by_rules(const struct tw_tensor_rule *rules, uint32_t *result
                             uint32_t a_format, uint32_t b_format, uint32_t k, uint32_t bits, uint32_t flags);
 
 struct matrix {
+    struct tw_matrix at;
     const char *shared;
     uint64_t limit;
-    uint32_t start;
-    uint32_t leading;  // bytes, as the canonical layouts name them
-    uint32_t stride;
-    uint32_t units;   // of an atom's line: 1, 2, 4 or 8
-    uint32_t base;    // line of its pattern in which the matrix starts
-    uint32_t bits;    // of an element
-    bool across;      // elements side by side belong to different lines
     uint32_t outside;  // one more than the greatest offset that lay outside
 };
 
 static struct matrix matrix_at(const struct tw_context *context, const char *shared, uint64_t descriptor, uint32_t bits,
                                bool across)
 {
-    const uint32_t mode = (uint32_t)(descriptor >> 62);  // of its swizzle: none, 128, 64 and 32 bytes
     return (struct matrix){
+        .at = tw_matrix_of(descriptor, bits, across),
         .shared = shared,
         .limit = context->shared_bytes,
-        .start = (uint32_t)(descriptor & 0x3fff) * UNIT_BYTES,
-        .leading = (uint32_t)(descriptor >> 16 & 0x3fff) * UNIT_BYTES,
-        .stride = (uint32_t)(descriptor >> 32 & 0x3fff) * UNIT_BYTES,
-        .units = mode ? UNIT_BYTES >> mode : 1,
-        .base = (uint32_t)(descriptor >> 49 & 7),
-        .bits = bits,
-        .across = across,
     };
-}
-
-// Swizzles exchange units of a line by the number of the line in its pattern, which is aligned in shared memory.
-static uint32_t swizzled(const struct matrix *m, uint32_t offset)
-{
-    const uint32_t line = (offset >> 7) - m->base;
-    return offset ^ (line & (m->units - 1)) * UNIT_BYTES;
 }
 
 // A unit of 16 bytes, which swizzles keep together; zeros where it lies outside.
 static void load_unit(struct matrix *m, uint32_t offset, void *unit)
 {
-    const uint32_t at = swizzled(m, offset);
-    if (at + UNIT_BYTES <= m->limit) {
-        __builtin_memcpy(unit, m->shared + at, UNIT_BYTES);
+    const uint32_t at = tw_matrix_swizzled(&m->at, offset);
+    if (at + TW_UNIT_BYTES <= m->limit) {
+        __builtin_memcpy(unit, m->shared + at, TW_UNIT_BYTES);
         return;
     }
     m->outside = at + 1;
-    __builtin_memset(unit, 0, UNIT_BYTES);
-}
-
-// Where four bytes along k of a line lie, before they are swizzled.
-static uint32_t offset_along(const struct matrix *m, uint32_t line, uint32_t chunk)
-{
-    const uint32_t byte = chunk * 4, pitch = m->units * UNIT_BYTES;
-    const uint32_t right = m->units == 1 ? byte / UNIT_BYTES * m->leading + byte % UNIT_BYTES : byte;
-    return m->start + line / LINES * m->stride + line % LINES * pitch + right;
-}
-
-// Where an element of 16 bits lies in a matrix whose lines lie side by side, before it is swizzled.
-static uint32_t offset_across(const struct matrix *m, uint32_t line, uint32_t k)
-{
-    const uint32_t wide = m->units * LINES, pitch = m->units * UNIT_BYTES;  // elements, and bytes, of an atom's step
-    const uint32_t by_line = m->units == 1 ? m->stride : m->leading, by_step = m->units == 1 ? m->leading : m->stride;
-    return m->start + line / wide * by_line + line % wide * 2 + k / LINES * by_step + k % LINES * pitch;
+    __builtin_memset(unit, 0, TW_UNIT_BYTES);
 }
 
 // A register of a fragment: lane l has chunk l % 4 of line l / 4. Four chunks are a unit along k; across, eight lines are.
 static void fill(struct matrix *m, uint32_t *lanes, uint32_t line, uint32_t chunk, uint32_t flips)
 {
-    uint16_t steps[2 * CHUNKS][LINES] __attribute__((aligned(64)));
-    for (uint32_t i = 0; i < LINES && !m->across; i++)
-        load_unit(m, offset_along(m, line + i, chunk), lanes + i * CHUNKS);
-    for (uint32_t k = 0; k < 2 * CHUNKS && m->across; k++)
-        load_unit(m, offset_across(m, line, 2 * chunk + k), steps[k]);
+    uint16_t steps[2 * TW_UNIT_CHUNKS][TW_ATOM_LINES] __attribute__((aligned(64)));
+    for (uint32_t i = 0; i < TW_ATOM_LINES && !m->at.across; i++)
+        load_unit(m, tw_matrix_along(&m->at, line + i, chunk), lanes + i * TW_UNIT_CHUNKS);
+    for (uint32_t k = 0; k < 2 * TW_UNIT_CHUNKS && m->at.across; k++)
+        load_unit(m, tw_matrix_across(&m->at, line, 2 * chunk + k), steps[k]);
     for (uint32_t lane = 0; lane < TW_LANES; lane++) {
-        const uint32_t first = lane % CHUNKS * 2, its = lane / CHUNKS;
-        const uint32_t word = m->across ? steps[first][its] | (uint32_t)steps[first + 1][its] << 16 : lanes[lane];
+        const uint32_t first = lane % TW_UNIT_CHUNKS * 2, its = lane / TW_UNIT_CHUNKS;
+        const uint32_t word = m->at.across ? steps[first][its] | (uint32_t)steps[first + 1][its] << 16 : lanes[lane];
         lanes[lane] = word ^ flips;
     }
 }
@@ -133,13 +93,14 @@ static bool blamed(struct tw_context *context, const struct tw_warp *warp, uint3
 void tw_wgmma_units(const struct tw_context *context, const struct tw_warp *warp, uint64_t descriptor, uint32_t bits,
                     uint32_t across, uint32_t line, uint32_t of_warp, uint32_t step, uint64_t *offsets)
 {
-    const struct matrix m = matrix_at(context, 0, descriptor, bits, across != 0);
-    const uint32_t first = of_warp ? warp->index % 4 * 2 * LINES : line;
+    const struct tw_matrix m = tw_matrix_of(descriptor, bits, across != 0);
+    (void)context;
+    const uint32_t first = of_warp ? warp->index % 4 * 2 * TW_ATOM_LINES : line;
     for (uint32_t lane = 0; lane < TW_LANES; lane++) {
         const uint32_t outer = lane / 16, inner = lane % 16;
-        const uint32_t at = m.across ? offset_across(&m, first + outer * LINES, step * 16 + inner)
-                                     : offset_along(&m, first + inner, (2 * step + outer) * CHUNKS);
-        offsets[lane] = swizzled(&m, at);
+        const uint32_t at = m.across ? tw_matrix_across(&m, first + outer * TW_ATOM_LINES, step * 16 + inner)
+                                     : tw_matrix_along(&m, first + inner, (2 * step + outer) * TW_UNIT_CHUNKS);
+        offsets[lane] = tw_matrix_swizzled(&m, at);
     }
 }
 
@@ -157,9 +118,9 @@ static void multiply(const struct tw_context *context, uint32_t *results, const 
                                     : half * TW_SPARSE_HALF;
         tw_mma_sparse_by_rules(rules, results, sources, a_format, b_format, 2 * STEP_BYTES * 8 / bits, bits, does);
     } else if (flags & TW_WGMMA_BITS) {
-        tw_mma_bits(context, results, sources, 2 * LINES, STEP_BYTES * 8, 1);
+        tw_mma_bits(context, results, sources, 2 * TW_ATOM_LINES, STEP_BYTES * 8, 1);
     } else if (whole) {
-        tw_mma_integer(context, results, sources, 2 * LINES, STEP_BYTES, 8, a_format | b_format << 1 | saturates << 2);
+        tw_mma_integer(context, results, sources, 2 * TW_ATOM_LINES, STEP_BYTES, 8, a_format | b_format << 1 | saturates << 2);
     } else {
         tw_mma_by_rules(rules, results, sources, a_format, b_format, STEP_BYTES * 8 / bits, half);
     }
@@ -175,8 +136,8 @@ bool tw_wgmma(struct tw_context *context, const struct tw_warp *warp, uint32_t s
     const uint32_t bits = whole ? 8 : bits_of(a_format);
     struct matrix a = matrix_at(context, shared, a_descriptor, bits, flags & TW_WGMMA_ACROSS_A);
     struct matrix b = matrix_at(context, shared, b_descriptor, bits, flags & TW_WGMMA_ACROSS_B);
-    const uint32_t a_flips = flags & TW_WGMMA_NEGATES_A ? signs(a.bits) : 0;
-    const uint32_t b_flips = flags & TW_WGMMA_NEGATES_B ? signs(b.bits) : 0;
+    const uint32_t a_flips = flags & TW_WGMMA_NEGATES_A ? signs(a.at.bits) : 0;
+    const uint32_t b_flips = flags & TW_WGMMA_NEGATES_B ? signs(b.at.bits) : 0;
     const uint32_t of_b = metadata ? 2 * B_REGISTERS : B_REGISTERS;
     uint32_t sources[(A_REGISTERS + 2 * B_REGISTERS + 6) * TW_LANES] __attribute__((aligned(64)));
     uint32_t *right = sources + A_REGISTERS * TW_LANES, *old = right + of_b * TW_LANES;
@@ -186,14 +147,14 @@ bool tw_wgmma(struct tw_context *context, const struct tw_warp *warp, uint32_t s
     }
     for (uint32_t i = 0; i < A_REGISTERS; i++) {
         if (!held)
-            fill(&a, sources + i * TW_LANES, warp->index % 4 * 16 + i % 2 * LINES, i / 2 * CHUNKS, a_flips);
+            fill(&a, sources + i * TW_LANES, warp->index % 4 * 16 + i % 2 * TW_ATOM_LINES, i / 2 * TW_UNIT_CHUNKS, a_flips);
         for (uint32_t lane = 0; held && lane < TW_LANES; lane++)
             sources[i * TW_LANES + lane] = held[i * TW_LANES + lane] ^ a_flips;
     }
-    for (uint32_t column = 0; column < columns; column += LINES) {
-        uint32_t *d = results + column / LINES * each * TW_LANES;
+    for (uint32_t column = 0; column < columns; column += TW_ATOM_LINES) {
+        uint32_t *d = results + column / TW_ATOM_LINES * each * TW_LANES;
         for (uint32_t i = 0; i < of_b; i++)
-            fill(&b, right + i * TW_LANES, column, i * CHUNKS, b_flips);
+            fill(&b, right + i * TW_LANES, column, i * TW_UNIT_CHUNKS, b_flips);
         if (flags & TW_WGMMA_KEEPS)
             __builtin_memcpy(old, d, each * TW_LANES * 4);
         else

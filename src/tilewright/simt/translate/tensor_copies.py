@@ -70,7 +70,8 @@ def emit_copy(emitter: Emitter, op: Op) -> None:
         mbarriers.emit_completion(emitter, op, item.operands[2], number)
     _tell_tensor(emitter, op, rank, stores=stores)
     _tell_box(emitter, bulk.Side(access, start, places))
-    bulk.tell(emitter, op, _PLACES, _PLACES, _BYTES, counted=not stores)
+    sides = (_MAPS, _PLACES) if stores else (_PLACES, _MAPS)
+    bulk.tell(emitter, op, *sides, _BYTES, counted=not stores)
     emitter.mask = outer
 
 
@@ -79,7 +80,7 @@ def _to_block(maps: str, emitter: Emitter, op: Op, target: Place, counter: Place
     number = _copy(emitter, op, maps, places, there.shared)
     mbarriers.complete(emitter, mbarriers.places_there(emitter, op, counter, there), there.shared, number)
     _tell_box(emitter, bulk.Side(target.access, target.offsets, places))
-    bulk.tell(emitter, op, _PLACES, _PLACES, _BYTES, counted=True)
+    bulk.tell(emitter, op, _PLACES, _MAPS, _BYTES, counted=True)
 
 
 def _copy(emitter: Emitter, op: Op, maps: str, places: str, shared: str) -> Value:

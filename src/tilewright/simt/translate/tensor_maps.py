@@ -18,6 +18,8 @@ _BYTES = TENSOR_MAP_RECORD.itemsize
 #: Words of 64 bits of a map that are checked to be in memory at once; it is as aligned as they are.
 _CHECKED = 8
 _AXES_MOST = 5
+#: Bytes that instruments hear of at once.
+_PIECE = 16
 #: Where arguments lie in scratch memory.
 _MAPS, _VALUES = 0, 1
 
@@ -31,6 +33,8 @@ def emit(emitter: Emitter, op: Op) -> None:
             raise PtxError(f"{emitter.module.path}:{item.ptx_line}: '{item.name}' copies {_BYTES} bytes; write that")
         to = mbarriers.scratch(emitter, _MAPS, pointers(emitter, op, item.operands[0], "global", store=True))
         origin = mbarriers.scratch(emitter, _VALUES, pointers(emitter, op, item.operands[1], "shared"))
+        _tell(emitter, op, item.operands[1], "shared", store=False)
+        _tell(emitter, op, item.operands[0], "global", store=True)
         code.invoke("tw_map_copy", "void", emitter.mask, to, origin)
         return
     space = {"shared::cta": "shared"}.get(form["space"], form["space"] or "generic")
@@ -43,17 +47,33 @@ def emit(emitter: Emitter, op: Op) -> None:
     maps = mbarriers.scratch(emitter, _MAPS, pointers(emitter, op, item.operands[0], space, store=True))
     number = emitter.read(item.operands[-1], form.type_of("b"))
     values = mbarriers.scratch(emitter, _VALUES, code.resize(number, "i64", signed=False))
+    _tell(emitter, op, item.operands[0], space, store=True)
     code.invoke("tw_map_replace", "void", emitter.mask, maps, f"i32 {form.row.emit(form)}", f"i32 {axis.value}", values)
 
 
 def pointers(emitter: Emitter, op: Op, operand: tree.Operand, space: str, *, store: bool = False) -> Value:
     """Where each lane's tensor map lies in the host's memory: both halves of it must; instruments do not hear of it."""
-    item = op.instruction
-    plain = replace(operand, coordinates=()) if isinstance(operand, tree.Address) else operand
-    base, offset, found = resolve(emitter, item, plain, space)
+    half = _half(emitter, op, operand, space, store=store)
     observers, emitter.instruments = emitter.instruments, ()
-    half = Access(op, found, base, offset, _CHECKED, "b64", store, False)
-    access_pointers(emitter, replace(half, offset=offset + _BYTES // 2))
+    access_pointers(emitter, replace(half, offset=half.offset + _BYTES // 2))
     first = access_pointers(emitter, half)
     emitter.instruments = observers
     return first
+
+
+def _half(emitter: Emitter, op: Op, operand: tree.Operand, space: str, *, store: bool) -> Access:
+    """The access of a map's first half, in each lane."""
+    plain = replace(operand, coordinates=()) if isinstance(operand, tree.Address) else operand
+    base, offset, found = resolve(emitter, op.instruction, plain, space)
+    return Access(op, found, base, offset, _CHECKED, "b64", store, False)
+
+
+def _tell(emitter: Emitter, op: Op, operand: tree.Operand, space: str, *, store: bool) -> None:
+    """Notify instruments of a map that is changed or copied: once, for lanes that do so together do the same."""
+    if not emitter.instruments:
+        return
+    outer, half = emitter.mask, _half(emitter, op, operand, space, store=store)
+    emitter.mask = emitter.code.and_(outer, emitter.code.sub(emitter.code.const("i32", 0), outer))  # the lowest lane
+    for ahead in range(0, _BYTES, _PIECE):
+        access_pointers(emitter, replace(half, offset=half.offset + ahead, count=1, type="b128"))
+    emitter.mask = outer

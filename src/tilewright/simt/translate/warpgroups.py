@@ -10,6 +10,7 @@ from typing import Any
 from tilewright.errors import PtxError
 from tilewright.ptx import tree
 from tilewright.ptx.printing import operand_text
+from tilewright.simt.events import EventKind
 from tilewright.simt.isa.warpgroup import columns, is_sparse
 from tilewright.simt.translate.access import Access
 from tilewright.simt.translate.access_events import event_site, notify
@@ -22,6 +23,8 @@ _REGISTER_BYTES = 4 * LANES
 #: Of the atoms that a matrix in shared memory is made of.
 _ATOM_LINES = 8
 _A_REGISTERS = 4
+#: Of a warpgroup.
+_WARPS = 4
 #: Operands that are negated and turned by literals.
 _LITERALS = ("na", "nb", "t", "u")
 
@@ -73,6 +76,9 @@ def _tell(
     code, outer = emitter.code, emitter.mask
     is_across = bool(across) and across[0].value == 1
     rest = 0x0000FFFF if is_across else 0x00FF00FF  # of units that eight lines take
+    facts = (_bits(op), int(is_across), _WARPS * lines if of_warp else lines, int(of_warp))
+    if step == 0:
+        emitter.event(EventKind.DESCRIPTOR, op.instruction, outer, descriptor, *(code.const("i32", x) for x in facts))
     for line in range(0, lines, 2 * _ATOM_LINES):
         shape = tuple(f"i32 {number}" for number in (_bits(op), int(is_across), line, int(of_warp), step))
         code.invoke("tw_wgmma_units", "void", "ptr %context", "ptr %warp", descriptor, *shape, "ptr %addresses")

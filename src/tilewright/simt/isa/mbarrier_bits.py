@@ -1,0 +1,42 @@
+"""What the 64 bits of an mbarrier say, as this machine keeps them (`simt/runtime/records.h`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tilewright.simt.translate import state
+
+
+@dataclass(frozen=True, slots=True)
+class Mbarrier:
+    """An mbarrier in shared memory, as its 64 bits say."""
+
+    address: int
+    expected: int  #: Arrivals that a phase takes.
+    pending: int  #: Those that this one still waits for.
+    pending_bytes: int
+    phase: int  #: Modulo 8.
+
+    @classmethod
+    def of(cls, bits: int, address: int) -> Mbarrier:
+        """Take it apart.
+
+        >>> print(Mbarrier.of(3 | 2 << 20 | 1024 << 40 | 5 << 61, 0x40))
+        the mbarrier at 0x40 (phase 5, parity 1: 2 of 3 arrivals pending, 1,024 bytes pending)
+        """
+        most = state.MBARRIER_MOST
+        pending_bytes = bits >> state.MBARRIER_BYTES_SHIFT & (2 * most + 1)
+        return cls(
+            address,
+            bits & most,
+            bits >> state.MBARRIER_PENDING_SHIFT & most,
+            pending_bytes - 2 * (most + 1) * (pending_bytes > most),
+            bits >> state.MBARRIER_PHASE_SHIFT & 7,
+        )
+
+    def __str__(self) -> str:
+        """All of it."""
+        return (
+            f"the mbarrier at {self.address:#x} (phase {self.phase}, parity {self.phase & 1}: {self.pending:,} of "
+            f"{self.expected:,} arrivals pending, {self.pending_bytes:,} bytes pending)"
+        )

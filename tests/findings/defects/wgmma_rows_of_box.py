@@ -1,0 +1,30 @@
+"""A box has rows of 64 bytes, and its map and the descriptor a swizzle of 128."""
+
+from case import Case, cuda_cpp
+from products import box, every
+
+SOURCE = r"""
+#include "products.cuh"
+
+#include "mbarriers.cuh"
+
+template <int bytes>
+__global__ void multiplied(const __grid_constant__ TensorMap map, float *out) {
+    __shared__ alignas(1024) unsigned short tile[64 * 64];
+    __shared__ uint64_t bar;
+    if (threadIdx.x == 0) {
+        INIT(&bar, 1);
+        ARRIVE_AND_EXPECT(&bar, 64 * bytes);
+        LOAD_BOX(tile, map, 0, 0, &bar);
+    }
+    __syncthreads();
+    AWAIT(&bar, 0);
+    PRODUCT(d, swizzled(tile, 1));  // finds: TW202, TW415
+    out[threadIdx.x] = d[0];
+}
+"""
+
+CASES = (
+    Case("half_rows", cuda_cpp(__file__, SOURCE, "multiplied<64>"), 1, 128, box(128, columns=32), defective=True),
+    Case("whole_rows", cuda_cpp(__file__, SOURCE, "multiplied<128>"), 1, 128, box(128), every(16)),
+)
