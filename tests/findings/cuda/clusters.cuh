@@ -16,6 +16,10 @@ __device__ inline unsigned there(const void *p) {
 #define STORE_THERE(p, x) asm volatile("st.shared::cluster.s32 [%0], %1;" ::"r"(there(p)), "r"(x) : "memory")
 #define ARRIVE_THERE(sem, p) \
     asm volatile("mbarrier.arrive." sem ".cluster.shared::cluster.b64 _, [%0];" ::"r"(there(p)) : "memory")
+// A bulk copy to the other block, which tells that one's mbarrier.
+#define LOAD_BULK_THERE(p, from, bytes, bar)                                                                      \
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"( \
+                     there(p)), "l"(__cvta_generic_to_global(from)), "r"(bytes), "r"(there(bar)) : "memory")
 
 #define COME(sem) asm volatile("barrier.cluster.arrive." sem ".aligned;" ::: "memory")
 #define GO_ON() asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory")
