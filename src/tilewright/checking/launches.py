@@ -158,5 +158,5 @@ def _at_users_line(finding: Finding, launch: Launch) -> Finding:
 def _inner(finding: Finding, program: Program) -> dict[str, list[str]]:
     place = program.inner_lines.get(finding.ptx_line, finding.where)
     inner = {} if place == finding.where else {"inner": [place]}
-    called = program.call_lines.get(finding.ptx_line, ())
-    return inner | ({"called_at": list(called)} if called else {})
+    called = [call for call in program.call_lines.get(finding.ptx_line, ()) if call != finding.where]
+    return inner | ({"called_at": called} if called else {})
