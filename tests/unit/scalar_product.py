@@ -18,7 +18,7 @@ from tilewright.problem.problem import Problem
 
 
 def convert(value: float, format_: Dtype) -> float:
-    """A value rounded to a format; zeros keep their sign, NaN and infinity stay.
+    """A value rounded to a format; zeros keep their sign, NaN and infinity stay, where the format has one.
 
     Examples
     --------
@@ -26,6 +26,8 @@ def convert(value: float, format_: Dtype) -> float:
     >>> convert(-1e-30, dtype("float16"))
     -0.0
     """
+    if math.isinf(value) and not format_.infinite:
+        return math.nan
     if math.isnan(value) or math.isinf(value) or value == 0:
         return value
     return math.copysign(round_to(Fraction(value), format_), value)

@@ -32,7 +32,7 @@ class Bound:
     more: float
 
     def interval(self, a: Array, b: Array) -> tuple[Array, Array]:
-        """The least and the largest result that each element may have, in the operands' dtype.
+        """The least and the largest result that each element may have, in the dtype of products.
 
         Examples
         --------
@@ -46,7 +46,7 @@ class Bound:
             exact, magnitude = wide_a @ wide_b, np.abs(wide_a) @ np.abs(wide_b)
             steps = self.a_step * a.shape[1] + self.more
             reach = steps * (UNIT * np.where(np.isfinite(magnitude), magnitude, 0) + SMALLEST)
-            out = dtype(a.dtype)
+            out = dtype(dtype(a.dtype).product)
             return narrow.convert(exact - reach, out), narrow.convert(exact + reach, out)
 
     def outside(self, c: Array, a: Array, b: Array) -> int:

@@ -1,13 +1,10 @@
 """Element types: THE table, one record each.
 
 Whatever the project knows of a dtype stands in its record: what it can hold, what it is summed in, what every library
-and language calls it, and how it is converted where no unit computes with it.
+and language calls it, and how it is converted where no unit computes with it (:mod:`tilewright.problem.carried`).
 
-Texts of conversions are as in `primitives`: LLVM's lines, in which T is the type in memory, F a float, I an integer of
-32 bits, and B a truth value, all of one width, `{x}` an integer in every lane; C's are functions of OpenCL C.
-
-Source: IEEE 754-2019, table 3.5 (binary16, binary32, binary64); bfloat16 is binary32 with 8 significand bits. LLVM
-Language Reference; OpenCL 1.2 Specification, sections 6.1.1 (scalar types) and 6.12.7 (vload_half and vstore_half).
+Source: IEEE 754-2019, table 3.5 (binary16, binary32, binary64); bfloat16 is binary32 with 8 significand bits; arXiv
+2209.05433 (8-bit floats). LLVM Language Reference; OpenCL 1.2 Specification, section 6.1.1 (scalar types).
 """
 
 from __future__ import annotations
@@ -20,20 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.errors import ArgumentTypeError, MissingExtraError
-
-
-@dataclass(frozen=True, slots=True)
-class Carried:
-    """How a float that no unit computes with becomes float32, exactly, and comes of one by a single rounding."""
-
-    #: `c_widen`, `c_narrow`: functions `from_NAME` and `to_NAME`.
-    c_widen: str
-    c_narrow: str
-    c_vector: str  #: Reads a vector of floats, `{width}` of them from the address `{at}`.
-    #: `llvm_widen`, `llvm_narrow`: lines for those that LLVM has no type for, or whose conversions are library calls;
-    #: empty for `fpext` and `fptrunc`.
-    llvm_widen: tuple[str, ...] = ()
-    llvm_narrow: tuple[str, ...] = ()
+from tilewright.problem.carried import FLOAT8_E4M3, FLOAT8_E5M2, HALF, UPPER_HALF, Carried
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +40,7 @@ class Dtype:
     amx: str = ""
     extends_numpy: bool = False  #: NumPy has it from the package `ml_dtypes`.
     carried: Carried | None = None  #: For floats that are read and written only, and computed with as float32.
+    infinite: bool = True  #: Of floats, whether there is an infinity; else all bits set are NaN.
 
     @property
     def pairs(self) -> int:
@@ -78,6 +63,11 @@ class Dtype:
     def computed(self) -> str:
         """The dtype that expressions compute in: itself, or float32."""
         return "float32" if self.carried is not None else self.name
+
+    @property
+    def product(self) -> str:
+        """The dtype of products unless the caller says otherwise: float32 of 8-bit floats, which hold no sums."""
+        return self.accumulator if self.is_float and self.bytes == 1 else self.name
 
     @property
     def bits(self) -> int:
@@ -108,7 +98,8 @@ class Dtype:
         """The largest finite value."""
         if not self.is_float:
             return float(self.exact_range[1])
-        return (2.0 - 2.0 ** (1 - self.precision)) * 2.0**self.emax
+        # Without an infinity, the last exponent's significands are numbers but for the largest, which is NaN.
+        return (2.0 - 2.0 ** (1 - self.precision) * (1 if self.infinite else 2)) * 2.0**self.emax
 
     @property
     def smallest(self) -> float:
@@ -148,34 +139,18 @@ class Dtype:
         return lower <= other_lower and other_upper <= upper
 
 
-_HALF = Carried(
-    "inline float from_float16(ushort x) { return vload_half(0, (const half *)&x); }",
-    "inline ushort to_float16(float x) { ushort r; vstore_half_rte(x, 0, (half *)&r); return r; }",
-    "vload_half{width}(0, (const global half *)({at}))",
-)
-#: To bfloat16 in integers: nearest, ties to even; a NaN stays one.
-_UPPER_HALF = Carried(
-    "inline float from_bfloat16(ushort x) { return as_float((uint)x << 16); }",
-    """inline ushort to_bfloat16(float x) {
-    uint bits = as_uint(x);
-    return isnan(x) ? (bits >> 16 | 0x40) : (bits + 0x7FFF + (bits >> 16 & 1)) >> 16;
-}""",
-    "as_float{width}(convert_uint{width}(vload{width}(0, {at})) << 16)",
-    ("zext T $0 to I", "shl I #0, {16}", "bitcast I #1 to F"),
-    (
-        "bitcast F $0 to I", "lshr I #0, {16}", "and I #1, {1}", "add I #2, {32767}", "add I #0, #3", "lshr I #4, {16}",
-        "or I #1, {64}", "fcmp uno F $0, $0", "select B #7, I #6, I #5", "trunc I #8 to T",
-    ),
-)  # fmt: skip
-
 #: Every dtype of numbers, narrow before wide.
 DTYPES: tuple[Dtype, ...] = (
-    Dtype("float16", 2, "float", "float32", 11, -14, 15, "half", "ushort", "f16", "__half", carried=_HALF),
+    Dtype("float8_e4m3fn", 1, "float", "float32", 4, -6, 8, "i8", "uchar", cuda="__nv_fp8_e4m3", extends_numpy=True,
+          carried=FLOAT8_E4M3, infinite=False),
+    Dtype("float8_e5m2", 1, "float", "float32", 3, -14, 15, "i8", "uchar", cuda="__nv_fp8_e5m2", extends_numpy=True,
+          carried=FLOAT8_E5M2),
+    Dtype("float16", 2, "float", "float32", 11, -14, 15, "half", "ushort", "f16", "__half", carried=HALF),
     Dtype("bfloat16", 2, "float", "float32", 8, -126, 127, "i16", "ushort", "bf16", "__nv_bfloat16", amx="bf16",
-          extends_numpy=True, carried=_UPPER_HALF),
+          extends_numpy=True, carried=UPPER_HALF),
     Dtype("float32", 4, "float", "float32", 24, -126, 127, "float", "float", "f32", "float"),
     Dtype("float64", 8, "float", "float64", 53, -1022, 1023, "double", "double", "f64", "double"),
-    Dtype("int8", 1, "signed", "int32", 7, memory="i8", c="char", ptx="s8", amx="int8"),
+    Dtype("int8", 1, "signed", "int32", 7, memory="i8", c="char", ptx="s8", cuda="signed char", amx="int8"),
     Dtype("int16", 2, "signed", "int32", 15, memory="i16", c="short", ptx="s16"),
     Dtype("int32", 4, "signed", "int32", 31, memory="i32", c="int", ptx="s32", cuda="int"),
     Dtype("int64", 8, "signed", "int64", 63, memory="i64", c="long", ptx="s64"),
@@ -192,7 +167,7 @@ COMPOSED: tuple[Dtype, ...] = (
 )
 NAMES = frozenset(record.name for record in DTYPES)
 _BY_NAME = {record.name: record for record in DTYPES + COMPOSED}
-#: Floats of 8 bits without a record are converted before they are multiplied.
+#: Other floats of 8 bits are converted before they are multiplied.
 _FLOAT8 = "float8"
 
 

@@ -13,7 +13,7 @@ from tilewright.problem.dtypes import Dtype
 
 
 def round_to(value: Fraction, format_: Dtype) -> float:
-    """The nearest value of a floating-point format, ties to even; infinity beyond the range.
+    """The nearest value of a floating-point format, ties to even; beyond the range infinity, or NaN if there is none.
 
     >>> import numpy as np
     >>> from tilewright.problem.dtypes import dtype
@@ -30,7 +30,8 @@ def round_to(value: Fraction, format_: Dtype) -> float:
         exponent -= 1
     quantum = max(exponent, format_.emin) - (format_.precision - 1)
     steps = round(magnitude / Fraction(2) ** quantum)  # Python rounds halves of a Fraction to even
-    rounded = math.inf if steps * Fraction(2) ** quantum > Fraction(format_.largest) else math.ldexp(steps, quantum)
+    beyond = steps * Fraction(2) ** quantum > Fraction(format_.largest)
+    rounded = (math.inf if format_.infinite else math.nan) if beyond else math.ldexp(steps, quantum)
     return -rounded if value < 0 else rounded
 
 

@@ -230,7 +230,7 @@ PRIMITIVES: dict[str, Primitive] = {
 def cast(values: Array, to: str) -> Array:
     """The value of a cast: floats rounded once, integers wrapped; to integers saturating, NaN to 0; to bool: not 0.
 
-    An integer goes to a 16-bit float by way of float64.
+    An integer goes to a narrower float than float32 by way of float64.
 
     >>> cast(np.array([300.7, -1.5, np.nan]), "uint8").tolist()
     [255, 0, 0]
@@ -240,7 +240,7 @@ def cast(values: Array, to: str) -> Array:
     if to == "bool":
         return np.asarray(values != 0)
     target = dtype(to)
-    if target.is_float and values.dtype.kind in "iu" and target.bytes == 2:
+    if target.carried is not None and values.dtype.kind in "iu":
         values = values.astype(np.float64)
     if values.dtype.kind == "b" or target.is_float:
         return convert(values, target) if values.dtype.kind != "b" else values.astype(target.numpy)

@@ -38,7 +38,7 @@ class Problem(NamedTuple):
     ) -> Problem:
         """The problem that two arrays of any strides state.
 
-        C has by default the narrowest dtype that holds both, and sums that dtype's own accumulator.
+        C has by default the dtype of products of the narrowest dtype that holds both, and sums its accumulator.
 
         Raises ArgumentValueError: the arrays are not matrices, or their inner extents differ; ArgumentTypeError: a
         dtype has no record.
@@ -51,6 +51,5 @@ class Problem(NamedTuple):
         operands = dtype(a.dtype), dtype(b.dtype)
         both = common(*operands)
         total = dtype(both.accumulator if acc_dtype is None else acc_dtype)
-        return cls(
-            a.shape[0], b.shape[1], a.shape[1], *operands, total, both if out_dtype is None else dtype(out_dtype)
-        )
+        result = dtype(both.product if out_dtype is None else out_dtype)
+        return cls(a.shape[0], b.shape[1], a.shape[1], *operands, total, result)

@@ -253,6 +253,23 @@ def test_counts_of_booleans_do_not_wrap_to_false() -> None:
     assert tw.matmul(a, a.T)[0, 0]
 
 
+@pytest.mark.parametrize("name", ["float8_e4m3fn", "float8_e5m2"])
+def test_float8_is_read_and_written_as_ml_dtypes_does(name: str) -> None:
+    dtype = np.dtype(getattr(ml_dtypes, name))
+    every = np.arange(256, dtype=np.uint8).view(dtype).reshape(256, 1)
+    widened = every.astype(np.float32)
+    np.testing.assert_array_equal(tw.matmul(every, np.ones((1, 9), dtype)), np.repeat(widened, 9, axis=1))
+    with np.errstate(all="ignore"):
+        each = (widened * widened.T).astype(dtype)  # float32 holds the product of two
+    np.testing.assert_array_equal(tw.matmul(every, every.T, dtype=name).astype(np.float32), each.astype(np.float32))
+    random = np.random.default_rng(8)
+    a, b = (random.integers(-8, 9, extents).astype(dtype) for extents in ((70, 45), (45, 33)))
+    exact = a.astype(np.float64) @ b.astype(np.float64)
+    np.testing.assert_array_equal(tw.matmul(a, b), exact)
+    rounded = exact.astype(np.float32).astype(dtype).astype(np.float32)
+    np.testing.assert_array_equal(tw.matmul(a, b, dtype=name).astype(np.float32), rounded)
+
+
 @pytest.mark.parametrize("name", ["float8_e4m3fn", "float8_e5m2", "float8_e4m3b11fnuz"])
 def test_float8_gives_float32(name: str) -> None:
     dtype = getattr(ml_dtypes, name)

@@ -29,7 +29,7 @@ def test_accumulator_holds_the_dtype(record):
     assert dtype(record.accumulator).holds(record)
 
 
-@pytest.mark.parametrize("name", ["float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize("name", ["float8_e4m3fn", "float8_e5m2", "float16", "bfloat16", "float32", "float64"])
 def test_exact_range_of_floats(name):
     record = dtype(name)
     low, high = record.exact_range
@@ -46,7 +46,7 @@ def test_lookups():
 
 @pytest.mark.parametrize("like", ["datetime64[s]", object, "no such thing"])
 def test_unknown_dtype(like):
-    with pytest.raises(ArgumentTypeError, match=r"must be one of float16, .*astype"):
+    with pytest.raises(ArgumentTypeError, match=r"must be one of float8_e4m3fn, .*astype"):
         dtype(like)
 
 
@@ -54,6 +54,7 @@ def test_common():
     assert common(dtype("int8"), dtype("int32")).name == "int32"
     assert common(dtype("int32"), dtype("uint32")).name == "int64"
     assert common(dtype("bfloat16"), dtype("float16")).name == "float32"
+    assert common(dtype("float8_e4m3fn"), dtype("float8_e5m2")).name == "float16"
     for pair in (("int64", "uint64"), ("int8", "float64")):
         with pytest.raises(ArgumentTypeError, match=f"got {pair[0]} and {pair[1]}"):
             common(*map(dtype, pair))
