@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import math
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -23,7 +24,8 @@ def part(seen: Watched) -> Part:
     m, n, k = seen.extents
     values = {"extents": [m, n, k], "tile": [*seen.record.tile, _depth(found)], **_blocks(seen, found)}
     how = "between two barriers" if found.by_barriers else "in one turn of each warp's loop: there are no barriers"
-    left_out = seen.kept.profile.grid[0] * seen.kept.profile.grid[1] - len(values["blocks"])
+    idle = sum(_place(seen, one) is None for one in found.blocks)
+    left_out = math.prod(seen.kept.profile.grid) - len(values["blocks"]) - idle
     note = f" {figures.amount(left_out, 'block')} more ran; what they loaded is not kept." if left_out else ""
     return Part("partition", "Blocks", _BODY.format(how=html.escape(how + "."), note=html.escape(note)), values)
 
@@ -64,8 +66,11 @@ def _blocks(seen: Watched, found: Steps) -> dict[str, Any]:
     kept: list[dict[str, Any]] = []
     letters = 0
     for one in found.blocks:
+        at = _place(seen, one)
+        if at is None:
+            continue
         document = {
-            "at": _place(seen, one),
+            "at": at,
             "steps": [[_touched(a), _touched(b)] for a, b in one.loaded],
             "stored": _touched(one.stored),
         }
@@ -76,10 +81,18 @@ def _blocks(seen: Watched, found: Steps) -> dict[str, Any]:
     return {"blocks": kept}
 
 
-def _place(seen: Watched, one: BlockSteps) -> list[int]:
-    """Row and column of the block of C."""
-    x, y, _ = one.block
-    return [x, y] if seen.record.rows_by_x else [y, x]
+def _place(seen: Watched, one: BlockSteps) -> list[int] | None:
+    """Row and column of its first block of C: what it stored, or where its rows of A and columns of B meet.
+
+    None for a block of threads that has nothing to do. The numbers of a block of threads do not say where it works: a
+    kernel may deal blocks of C, or parts of their sums, in an order of its own.
+    """
+    high, wide = seen.record.tile
+    rows, columns = [r for r, *_ in one.stored.rectangles], [c for _, c, *_ in one.stored.rectangles]
+    for a, b in () if rows else one.loaded:
+        rows += [r for r, *_ in a.rectangles]
+        columns += [c for _, c, *_ in b.rectangles]
+    return [min(rows) // high, min(columns) // wide] if rows and columns else None
 
 
 def _touched(touched: Touched) -> dict[str, Any]:
