@@ -22,7 +22,7 @@ SYNC = "barrier.cluster.arrive; barrier.cluster.wait;"
 def kernel(body: str, directives: str = "", shared: str = ".shared .align 16 .b32 own[64];") -> Program:
     """%out is each thread's word of `out` by its number in the grid; %at and %any are the block's own memory."""
     return Program.from_ptx(f""".version 8.7
-.target sm_90a
+.target sm_90
 .address_size 64
 .visible .entry k(.param .u64 out) {directives} {{
 {_REGISTERS} {shared}

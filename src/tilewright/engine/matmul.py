@@ -174,7 +174,8 @@ def matmul(
         Most that this process may take while arrays outside memory are multiplied: bytes, or text such as "2GB". By
         default half of what is free, beside what the process has. With `client` that of each worker.
     client : distributed.Client, optional
-        Its cluster's workers make the product, tile by tile; `a`, `b` and `out` are then paths that all of them see.
+        Its cluster's workers make the product, tile by tile; `a`, `b` and `out` are then paths that all of them see;
+        `a` and `b` may be maps of such files.
 
     Returns
     -------

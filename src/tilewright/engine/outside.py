@@ -85,12 +85,18 @@ def planned(
         yield product
 
 
-def _shared(value: Any, name: str) -> str:
-    """The path of an array that several processes read or write, as each of them finds it."""
+def _shared(value: Any, name: str) -> Any:
+    """An array that several processes read or write, as each of them finds it: a path, or lines of a mapped file."""
+    if name != "out" and isinstance(value, np.memmap):
+        found = stores.opened(value, name)
+        found.close()
+        if isinstance(found, stores.LinesStore):
+            return found
     if not isinstance(value, str | os.PathLike):
+        or_map = "" if name == "out" else " or a map of rows or columns of a file"
         raise ArgumentTypeError(
-            f"`{name}` must be a path that every worker of the cluster sees (got {type(value).__name__}); save the "
-            "array there, or multiply without `client`: of Dask arrays that gives one which client.compute makes"
+            f"`{name}` must be a path{or_map} that every worker of the cluster sees (got {type(value).__name__}); save "
+            "the array there, or multiply without `client`: of Dask arrays that gives one which client.compute makes"
         )
     place = Place.of(value, name)
     if name == "out" and place.format.one_writer:
@@ -374,7 +380,8 @@ class Product:
                 return
             check_writers(self.plan, three[2])
             assert self.place is not None
-            opening = functools.partial(_three, *self.paths, self.place.unfinished().text, self.matrices)
+            result = self.place.unfinished().text, self.partial.out
+            opening = functools.partial(_three, *self.paths, *result, self.matrices)
             given = self.a.dtype, self.b.dtype, self.shape
             work = functools.partial(_arithmetic, *given, self.asked)
             self.cluster.make(TileMaker(self.plan, opening, work, run.identities), journal)
@@ -389,10 +396,10 @@ class Product:
         }  # fmt: skip
 
 
-def _three(a: str, b: str, c: str, matrices: tuple[int, ...]) -> tuple[Store, Store, Store]:
+def _three(a: Any, b: Any, c: str, dtype: np.dtype[Any], matrices: tuple[int, ...]) -> tuple[Store, Store, Store]:
     """A product's arrays, as another process opens them."""
     left, right = _as_matrices(stores.opened(a, "a"), stores.opened(b, "b"))
-    return left, right, _as_matrix(stores.existing(c), matrices)
+    return left, right, _as_matrix(stores.existing(c, dtype=dtype), matrices)
 
 
 def _arithmetic(a: np.dtype[Any], b: np.dtype[Any], shape: tuple[int, ...], asked: Request, threads: int) -> Partial:

@@ -11,6 +11,7 @@ from typing import Any
 
 import dask
 import dask.array as dask_array
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -88,6 +89,19 @@ def test_products_of_dask_arrays_are_computed_by_its_workers(client: Any) -> Non
         assert np.array_equal(client.compute(found).result(), expected)
         held = client.persist(lazy[0])
         assert np.array_equal(client.compute(tw.matmul(held, lazy[1], **options)).result(), expected)
+
+
+def test_workers_open_the_files_of_maps_and_results_of_two_bytes(client: Any, folder: Path) -> None:
+    """A file need not say that it holds bfloat16: the map does, and the plan knows of the result."""
+    a, b = (x[:70, :90].astype(ml_dtypes.bfloat16) for x in operands(folder))
+    b = b[:60].T.copy()
+    a.tofile(folder / "a.bin")
+    b[:, ::-1].T.tofile(folder / "b.bin")
+    mapped = np.memmap(folder / "a.bin", a.dtype, "r", 2 * 90, (69, 90))  # from the second row on
+    turned = np.memmap(folder / "b.bin", b.dtype, "r", 0, (60, 90)).T  # columns are neighbours
+    tw.matmul(mapped, turned, folder / "c.npy", client=client)
+    found = np.load(folder / "c.npy").view(a.dtype)
+    assert np.array_equal(found, tw.matmul(a[1:], b[:, ::-1]))
 
 
 def test_a_vector_is_an_operand(client: Any, folder: Path) -> None:

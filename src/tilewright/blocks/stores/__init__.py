@@ -5,12 +5,14 @@ from __future__ import annotations
 from tilewright.blocks.stores.arrays import MemoryStore
 from tilewright.blocks.stores.extents import one_file, overlap
 from tilewright.blocks.stores.kinds import beside, created, existing, is_outside, load, opened
+from tilewright.blocks.stores.lines import LinesStore
 from tilewright.blocks.stores.places import Place
 from tilewright.blocks.stores.rows import as_column, as_row
 from tilewright.blocks.stores.store import Array, Store
 
 __all__ = [
     "Array",
+    "LinesStore",
     "MemoryStore",
     "Place",
     "Store",

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tilewright.blocks.stores import arrays, disk, mapped
+from tilewright.blocks.stores.lines import LinesStore
 from tilewright.blocks.stores.places import Place
 from tilewright.blocks.stores.store import Store, numbers
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
@@ -45,6 +46,7 @@ _LIBRARIES = (
 #: What is a store in this process, the first that fits: (whether a value is it, its store).
 _OBJECTS: tuple[tuple[Callable[[Any], bool], Callable[[Any, str, bool], Store]], ...] = (
     *((library.owns, library.store) for library in _LIBRARIES),
+    (lambda value: isinstance(value, LinesStore), lambda value, _name, _writable: value.again()),
     (lambda value: isinstance(value, np.memmap), mapped.of_array),
     (lambda value: isinstance(value, np.ndarray), arrays.in_memory),
     (arrays.is_sliced, arrays.sliced),

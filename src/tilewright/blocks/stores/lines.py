@@ -99,6 +99,10 @@ class LinesStore:
         """Other processes open the file themselves."""
         return functools.partial(LinesStore, writable=self._writable), (self.name, self.kind, self.path, self.layout)
 
+    def again(self) -> LinesStore:
+        """The same array with an open file of its own."""
+        return LinesStore(self.name, self.kind, self.path, self.layout, writable=self._writable)
+
     def _run(self, at: tuple[int, ...], rows: slice, columns: slice, values: Array) -> _Run:
         """The lines of a rectangle: its rows, or its columns where these are the neighbours."""
         *outer, row, column = (0, *self.layout.strides) if len(self.shape) == 1 else self.layout.strides
