@@ -93,9 +93,9 @@ def _shared(value: Any, name: str) -> Any:
         if isinstance(found, stores.LinesStore):
             return found
     if not isinstance(value, str | os.PathLike):
-        or_map = "" if name == "out" else " or a map of rows or columns of a file"
+        or_map = "" if name == "out" else ", or a map of rows or columns of such a file"
         raise ArgumentTypeError(
-            f"`{name}` must be a path{or_map} that every worker of the cluster sees (got {type(value).__name__}); save "
+            f"`{name}` must be a path that every worker of the cluster sees{or_map} (got {type(value).__name__}); save "
             "the array there, or multiply without `client`: of Dask arrays that gives one which client.compute makes"
         )
     place = Place.of(value, name)

@@ -27,6 +27,10 @@ from tilewright.programs.optional import require
 from tilewright.programs.program import Program, program_for
 from tilewright.programs.staging import stage, written_back
 
+#: What the library exports that `drivers.libcuda` serves under the driver's name. With no simulated GPU in place it
+#: asks the vendor's driver, where there is one; cuda.core would still list the simulated GPUs that it found before.
+STAND_IN = "tilewright_slots"
+_NO_DRIVER = "no NVIDIA driver (libcuda.so.1) is installed"
 _PURPOSE = "Running on a real GPU"
 _ELSEWHERE = 'run it on the simulated GPU instead (tilewright.simt.launch, device="simulated")'
 _WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
@@ -55,9 +59,11 @@ def unavailable() -> str:
     """
     try:
         # cuda.core takes a while to import; a host without the driver need not wait for it.
-        ctypes.CDLL("libcuda.so.1")
+        driver = ctypes.CDLL("libcuda.so.1")
     except OSError:
-        return "no NVIDIA driver (libcuda.so.1) is installed"
+        return _NO_DRIVER
+    if getattr(driver, STAND_IN, None) is not None and driver.cuInit(0):
+        return _NO_DRIVER
     try:
         found = require("cuda.core", _PURPOSE).Device.get_all_devices()
     except MissingExtraError as error:

@@ -23,6 +23,8 @@ _FATBIN = ".nv_fatbin"
 def is_binary(path: Path) -> bool:
     """Whether a file is a program of machine code, which the system can run."""
     try:
+        if not path.is_file():  # what is read of a pipe is gone
+            return False
         with path.open("rb") as file:
             return file.read(4) == _MAGIC
     except OSError:

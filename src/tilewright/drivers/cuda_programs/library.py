@@ -24,7 +24,7 @@ from tilewright.waiting import announced
 #: File names under which programs look for the libraries; each is the same one.
 NAMES = ("libcudart.so", "libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0", "libcuda.so", "libcuda.so.1")
 _ENUMERATOR = re.compile(r"\b(cudaError\w+|cudaSuccess|CUDA_ERROR_\w+|CUDA_SUCCESS)\s*=\s*(\d+)")
-#: Functions that `local.h` defines.
+#: Functions that `local.hpp` defines.
 _LOCAL = re.compile(r"^extern \"C\" .*?(\w+)\(", re.MULTILINE)
 _PER_THREAD = re.compile(r"#define\s+(cuda\w+|cu\w+)\s+_{1,2}CUD\w*_API_(PT[DS][SZ])\(", re.MULTILINE)
 
@@ -46,7 +46,7 @@ def answered(names: Sequence[str]) -> tuple[Function, ...]:
     """The functions of these names, as the headers declare them."""
     folder = headers.folder()
     own = resources.files(__package__)
-    with resources.as_file(own / "registration.h") as registration:
+    with resources.as_file(own / "registration.hpp") as registration:
         known = {
             **headers.functions(registration), **headers.functions(folder / "cuda_runtime_api.h"),
             **headers.functions(folder / "cuda.h"),
@@ -61,7 +61,7 @@ def built(names: Sequence[str]) -> Library:
     """
     functions = answered(names)
     sources = {"answered.cpp": _answered(functions), "refused.c": _refused(functions)}
-    for name in ("client.h", "local.h", "registration.h", "replacing.h"):
+    for name in ("client.hpp", "local.hpp", "registration.hpp", "replacing.hpp"):
         sources[name] = resources.files(__package__).joinpath(name).read_text("utf-8")
     room = store.room(upkeep.PROGRAMS) or private.temporary_folder()
     file = room / f"{store.digest(*sources.values(), str(headers.folder()))}.bin"
@@ -114,9 +114,9 @@ def _answered(functions: Sequence[Function]) -> str:
         "#define CUDART_API_PER_THREAD 0",
         "#include <cuda_runtime_api.h>",
         "#include <cuda.h>",
-        '#include "client.h"',
+        '#include "client.hpp"',
         'extern "C" {',
-        '#include "registration.h"',
+        '#include "registration.hpp"',
         "}",
     ]
     lines += ["struct TilewrightError { int number; const char *name, *text; };"]
@@ -129,7 +129,7 @@ def _answered(functions: Sequence[Function]) -> str:
         "static const TilewrightName tilewright_names[] = {",
     ]
     lines += [f'    {{"{name}", (void *){name}}},' for name in names]
-    lines += ['    {"", nullptr}};', '#include "local.h"', '#include "replacing.h"']
+    lines += ['    {"", nullptr}};', '#include "local.hpp"', '#include "replacing.hpp"']
     lines += _per_thread({f.name for f in functions})
     return "\n".join(lines) + "\n"
 
@@ -177,7 +177,7 @@ def _per_thread(names: set[str]) -> Iterator[str]:
 def _refused(functions: Sequence[Function]) -> str:
     """C of all other functions of the headers, which say their name and fail."""
     folder = headers.folder()
-    local = set(_LOCAL.findall(resources.files(__package__).joinpath("local.h").read_text("utf-8")))
+    local = set(_LOCAL.findall(resources.files(__package__).joinpath("local.hpp").read_text("utf-8")))
     there = {function.name for function in functions} | local
     lines = [
         "#include <stdio.h>",

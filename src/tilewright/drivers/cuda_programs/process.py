@@ -28,7 +28,7 @@ from tilewright.native import private
 from tilewright.simt.run.arena import Arena
 from tilewright.simt.translate.state import GLOBAL_BASE, SLACK_BYTES
 
-#: By `client.h`.
+#: By `client.hpp`.
 _DESCRIPTOR = "TILEWRIGHT_PROGRAM"
 _ARENA = struct.Struct("<2Q")
 #: Seconds that a program has to end after Ctrl-C.

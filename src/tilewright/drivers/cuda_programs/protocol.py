@@ -1,6 +1,6 @@
 """Calls of a program as they come: one connection a thread, words in, requests and a result out.
 
-`client.h` has the other side. While a call is answered, the program's own memory is read and written through its
+`client.hpp` has the other side. While a call is answered, the program's own memory is read and written through its
 connection: it waits for the result, and does meanwhile what is asked. What needs no answer is sent together with the
 result.
 """
@@ -25,7 +25,7 @@ _MESSAGE = struct.Struct("<2I")
 
 
 class Request(enum.IntEnum):
-    """What the program's side does, by `client.h`."""
+    """What the program's side does, by `client.hpp`."""
 
     RETURN = 0
     READ = 1

@@ -10,8 +10,10 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 
+from tilewright.backends.cuda.device import STAND_IN
+
 #: The symbol of the first slot, where the others follow in the order of the names, and that of a function giving 0.
-SLOTS, NOTHING = "tilewright_slots", "tilewright_nothing"
+SLOTS, NOTHING = STAND_IN, "tilewright_nothing"
 _PAGE, _STUB_BYTES = 1 << 16, 16  # some arm64 kernels have pages of 64 KiB
 #: Processors, and their numbers in such files.
 MACHINES = {"x86_64": 62, "aarch64": 183}  # EM_X86_64, EM_AARCH64

@@ -23,7 +23,7 @@ struct tw_matrix {
     uint32_t units;  // of an atom's line: 1, 2, 4 or 8
     uint32_t base;   // line of its pattern in which the matrix starts
     uint32_t bits;   // of an element
-    bool across;     // elements side by side belong to different lines
+    uint32_t across; // elements side by side belong to different lines
 };
 
 static inline struct tw_matrix tw_matrix_of(uint64_t descriptor, uint32_t bits, bool across)
