@@ -230,7 +230,6 @@ def test_the_next_tile_is_read_while_one_is_made(tmp_path: Path) -> None:
 
     class Waiting(Sums):
         def add(self, *panels: Any, first: bool) -> None:
-            assert asked.wait(10)
             super().add(*panels, first=first)
             # Panels of A and B: of the first tile and of the second, then of the third.
             summed.append(all(read.acquire(timeout=10) for _ in range((4, 2, 0)[len(summed)])))
@@ -238,7 +237,12 @@ def test_the_next_tile_is_read_while_one_is_made(tmp_path: Path) -> None:
     found = dataclasses.replace(found, rows=100, columns=100, depth=90)
     summed: list[bool] = []
     opened = Told(a), Told(b), CountingStore(np.zeros((300, 300), np.int64))
-    share = TileMaker(found, lambda: opened, lambda threads: Waiting(), Run(found, opened, Waiting()).identities)
+
+    def stores() -> Any:
+        assert asked.wait(10)  # a tile that nobody has asked for yet cannot be read ahead
+        return opened
+
+    share = TileMaker(found, stores, lambda threads: Waiting(), Run(found, opened, Waiting()).identities)
     diagonal = (0, 4, 8)  # no two have a panel in common
     promised = [share.asked(tile, 1) for tile in diagonal]
     assert share.asked(8, 1) is promised[2]  # Dask may ask again for what it took for lost
