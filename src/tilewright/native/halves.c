@@ -7,19 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-static inline uint32_t float_bits(float x)
-{
-    uint32_t bits;
-    __builtin_memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-
-static inline float float_of(uint32_t bits)
-{
-    float x;
-    __builtin_memcpy(&x, &bits, sizeof x);
-    return x;
-}
+#include "floats.h"
 
 // The bits of a half, shifted, are those of a float 2^112 times too small, subnormal or not. Infinities and NaNs get the
 // float's exponent instead.

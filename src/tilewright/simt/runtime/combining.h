@@ -12,37 +12,22 @@
 #include "products.h"
 #include "records.h"
 
-static inline float tw_float_of(uint64_t bits)
-{
-    const uint32_t word = (uint32_t)bits;
-    float x;
-    __builtin_memcpy(&x, &word, sizeof x);
-    return x;
-}
-
-static inline uint32_t tw_float_bits(float x)
-{
-    uint32_t bits;
-    __builtin_memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-
 // A float32 without subnormals: zeros of their sign.
 static inline float tw_flushed(float x)
 {
-    return x > -0x1p-126f && x < 0x1p-126f ? tw_float_of(tw_float_bits(x) & 0x80000000u) : x;
+    return x > -0x1p-126f && x < 0x1p-126f ? float_of(float_bits(x) & 0x80000000u) : x;
 }
 
 // The float32 of a 16-bit float.
 static inline float tw_widened(uint64_t bits, bool brain)
 {
-    return tw_float_of(brain ? bits << 16 : converted((uint16_t)bits, TW_F16, F32_FORMAT));
+    return float_of(brain ? (uint32_t)bits << 16 : converted((uint16_t)bits, TW_F16, F32_FORMAT));
 }
 
 // The nearest 16-bit float, ties to even.
 static inline uint16_t tw_narrowed(float x, bool brain)
 {
-    const uint32_t bits = tw_float_bits(x);
+    const uint32_t bits = float_bits(x);
     if (x != x)
         return 0x7fff;
     return (uint16_t)(brain ? (bits + 0x7fff + (bits >> 16 & 1)) >> 16 : converted(bits, F32_FORMAT, TW_F16));
@@ -54,7 +39,7 @@ static inline float tw_extreme(float x, float y, bool greater)
     if (x != x || y != y)
         return x != x ? y : x;
     if (x == y)
-        return ((tw_float_bits(x) >> 31) != 0) != greater ? x : y;
+        return ((float_bits(x) >> 31) != 0) != greater ? x : y;
     return (x < y) != greater ? x : y;
 }
 
@@ -69,7 +54,7 @@ static inline uint64_t tw_floats(uint64_t x, uint64_t y, uint32_t operation, uin
         return x;
     }
     if (type == TW_FLOAT32)
-        return tw_float_bits(tw_flushed(tw_flushed(tw_float_of(x)) + tw_flushed(tw_float_of(y))));
+        return float_bits(tw_flushed(tw_flushed(float_of((uint32_t)x)) + tw_flushed(float_of((uint32_t)y))));
     const bool brain = type == TW_BFLOAT16;
     const float a = tw_widened(x, brain), b = tw_widened(y, brain);
     return tw_narrowed(operation == TW_ADD ? a + b : tw_extreme(a, b, operation == TW_MAX), brain);

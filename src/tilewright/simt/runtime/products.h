@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 
+#include "native/floats.h"
 #include "records.h"
 
 enum {
@@ -196,19 +197,10 @@ static inline uint32_t in_groups(const struct tw_tensor_rule *rule, const struct
     return c;
 }
 
-static inline float float_of(uint32_t bits)
-{
-    float x;
-    __builtin_memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
 // The bits of a float; all NaNs are one.
 static inline uint32_t bits_of(float x)
 {
-    uint32_t bits;
-    __builtin_memcpy(&bits, &x, sizeof bits);
-    return x == x ? bits : 0x7fffffff;
+    return x == x ? float_bits(x) : 0x7fffffff;
 }
 
 // A number of any format in another one, cut off to it or rounded.
