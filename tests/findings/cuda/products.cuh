@@ -46,3 +46,15 @@ __device__ inline unsigned long long ones(unsigned short *place)
 #define MATRIX_OF_ONES(matrix)                                                                                         \
     SHARED_TILE;                                                                                                       \
     const unsigned long long matrix = ones(tile)
+
+// A tile that one thread copies by a tensor map, and the wait for its bytes; with `mbarriers.cuh`.
+#define COPIED_TILE(map, bytes)                                                                                        \
+    __shared__ alignas(1024) unsigned short tile[64 * 64];                                                             \
+    __shared__ uint64_t bar;                                                                                           \
+    if (threadIdx.x == 0) {                                                                                            \
+        INIT(&bar, 1);                                                                                                 \
+        ARRIVE_AND_EXPECT(&bar, bytes);                                                                                \
+        LOAD_BOX(tile, map, 0, 0, &bar);                                                                               \
+    }                                                                                                                  \
+    __syncthreads();                                                                                                   \
+    AWAIT(&bar, 0)

@@ -1,6 +1,6 @@
 """A bulk copy lands in another block of the cluster, over zeros that this has stored without a fence."""
 
-from case import Case, cuda_cpp, numbers
+from case import Case, cuda_cpp, numbers, swapped
 
 SOURCE = r"""
 #include "clusters.cuh"
@@ -23,11 +23,6 @@ __global__ void __cluster_dims__(2, 1, 1) filled_there(const int *x, int *out) {
     synchronise_cluster();
 }
 """
-
-
-def swapped(x, out):
-    """The halves of a cluster's numbers change places."""
-    return {1: x.reshape(1, 2, 64)[:, ::-1].ravel()}
 
 
 CASES = (

@@ -1,6 +1,6 @@
 """A block stores into the other one of its cluster before that is known to have begun."""
 
-from case import Case, cuda_cpp, numbers
+from case import Case, cuda_cpp, numbers, swapped
 
 SOURCE = r"""
 #include "clusters.cuh"
@@ -18,11 +18,6 @@ __global__ void __cluster_dims__(2, 1, 1) sent(const int *x, int *out) {
     out[i] = tile[t];
 }
 """
-
-
-def swapped(x, out):
-    """The halves of a cluster's numbers change places."""
-    return {1: x.reshape(2, 2, 64)[:, ::-1].ravel()}
 
 
 CASES = (

@@ -1,6 +1,6 @@
 """A block ends while the other one of its cluster may still be reading its shared memory."""
 
-from case import Case, cuda_cpp, numbers
+from case import Case, cuda_cpp, numbers, swapped
 
 SOURCE = r"""
 #include "clusters.cuh"
@@ -20,11 +20,6 @@ __global__ void __cluster_dims__(2, 1, 1) exchanged(const int *x, int *out) {
     }
 }
 """
-
-
-def swapped(x, out):
-    """The halves of a cluster's numbers change places."""
-    return {1: x.reshape(2, 2, 64)[:, ::-1].ravel()}
 
 
 CASES = (

@@ -1,6 +1,6 @@
 """What a block stores behind its arrival at the barrier of its cluster is not handed on by it."""
 
-from case import Case, cuda_cpp, numbers
+from case import Case, cuda_cpp, numbers, swapped
 
 SOURCE = r"""
 #include "clusters.cuh"
@@ -19,11 +19,6 @@ __global__ void __cluster_dims__(2, 1, 1) split(const int *x, int *out) {
     synchronise_cluster();
 }
 """
-
-
-def swapped(x, out):
-    """The halves of a cluster's numbers change places."""
-    return {1: x.reshape(2, 2, 64)[:, ::-1].ravel()}
 
 
 CASES = (

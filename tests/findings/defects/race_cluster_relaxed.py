@@ -1,6 +1,6 @@
 """A relaxed arrival at the barrier of a cluster does not hand on what a block has stored."""
 
-from case import Case, cuda_cpp, numbers
+from case import Case, cuda_cpp, numbers, swapped
 
 SOURCE = r"""
 #include "clusters.cuh"
@@ -22,11 +22,6 @@ __global__ void __cluster_dims__(2, 1, 1) arrived(const int *x, int *out) {
     synchronise_cluster();
 }
 """
-
-
-def swapped(x, out):
-    """The halves of a cluster's numbers change places."""
-    return {1: x.reshape(2, 2, 64)[:, ::-1].ravel()}
 
 
 CASES = (

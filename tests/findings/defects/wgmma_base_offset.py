@@ -10,15 +10,7 @@ SOURCE = r"""
 
 template <int base>
 __global__ void multiplied(const __grid_constant__ TensorMap map, float *out) {
-    __shared__ alignas(1024) unsigned short tile[64 * 64];
-    __shared__ uint64_t bar;
-    if (threadIdx.x == 0) {
-        INIT(&bar, 1);
-        ARRIVE_AND_EXPECT(&bar, 8192);
-        LOAD_BOX(tile, map, 0, 0, &bar);
-    }
-    __syncthreads();
-    AWAIT(&bar, 0);
+    COPIED_TILE(map, 8192);
     PRODUCT(d, swizzled(tile, 1, base));  // finds: TW415
     out[threadIdx.x] = d[0];
 }

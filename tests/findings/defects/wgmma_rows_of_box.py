@@ -10,15 +10,7 @@ SOURCE = r"""
 
 template <int bytes>
 __global__ void multiplied(const __grid_constant__ TensorMap map, float *out) {
-    __shared__ alignas(1024) unsigned short tile[64 * 64];
-    __shared__ uint64_t bar;
-    if (threadIdx.x == 0) {
-        INIT(&bar, 1);
-        ARRIVE_AND_EXPECT(&bar, 64 * bytes);
-        LOAD_BOX(tile, map, 0, 0, &bar);
-    }
-    __syncthreads();
-    AWAIT(&bar, 0);
+    COPIED_TILE(map, 64 * bytes);
     PRODUCT(d, swizzled(tile, 1));  // finds: TW202, TW415
     out[threadIdx.x] = d[0];
 }
