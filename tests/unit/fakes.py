@@ -93,6 +93,9 @@ class FakeRecord:
     def program(self, dtype: str, cc: tuple[int, int]) -> FakeProgram:
         return FakeProgram(self)
 
+    def blank(self, m: int, n: int, dtype: str) -> Array:
+        return np.zeros((m, n), dtype)
+
     def launch_rule(self, m: int, n: int, k: int) -> Shape:
         e = self.edge
         return Shape((-(-n // e), -(-m // e), 1), (e, e, 1))

@@ -156,7 +156,7 @@ def _gathered(
     program = record.program(seen.dtype, target.compute_capability)
     with announced("checking", record.name):
         found = check(
-            program, rule.grid, rule.block, record.arguments(a, b, a @ b),
+            program, rule.grid, rule.block, record.arguments(a, b, record.blank(m, n, seen.dtype)),
             shared_bytes=rule.shared_bytes, gpu=target.key,
         )  # fmt: skip
     time = _predicted(record, (m, n, k), seen.dtype, target)

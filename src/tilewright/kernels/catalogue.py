@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 _INTEGERS_FIRST = ("int32", "float32", "float64")
 #: Compute capability of the first GPUs with asynchronous copies.
 _AMPERE = (8, 0)
+#: That of the first GPUs that multiply 8-bit floats.
+_ADA = (8, 9)
 #: That of the GPUs with products of warpgroups, and their multiprocessors.
 _HOPPER, _RESIDENT = (9, 0), 132
 
@@ -100,6 +102,8 @@ _NUMBERS = tuple(dict.fromkeys((*CANONICAL, *(x.name for x in DTYPES if not x.ex
 
 #: Floats of two bytes, which tensor cores sum in float32.
 _HALVES = tuple(x.name for x in DTYPES if x.bytes == 2 and x.is_float and x.cuda)
+#: Floats of a byte, which they sum in float32 too, but with few bits: sums of a tile are added up elsewhere.
+_BYTES = tuple(x.name for x in DTYPES if x.bytes == 1 and x.is_float and x.cuda)
 
 
 def _numba(name: str, module: str, title: str, source: str, *, made: bool = True, **more: Any) -> Record:
@@ -163,13 +167,14 @@ def _tensor_core(
     notes: str,
     edge: int = 128,
     operands: Any = "abc m n k ld",
+    cc: tuple[int, int] = _AMPERE,
     **more: Any,
 ) -> Record:
     """A kernel of tensor cores: square tiles of C, of which a warp owns half the rows and 32 columns."""
     file, limits = f"{entry.partition('<')[0]}.cu", "" if bound is None else f"within {bound} of the exact product"
     order: Literal["fma", "tensor-core"] = "fma" if bound is None else "tensor-core"
     return Record(
-        name, f"CUDA C++: {title}", "TC", "gpu", dtypes, order=order, bound=bound, cc=_AMPERE,
+        name, f"CUDA C++: {title}", "TC", "gpu", dtypes, order=order, bound=bound, cc=cc,
         limits=limits, notes=notes, tile=(edge, edge), block=(2 * edge, 1), results=(edge // 16, 8),
         operands=operands, **more,
         compiler=functools.partial(_cuda, file, entry),
@@ -192,6 +197,8 @@ def _hopper(name: str, title: str, notes: str, cluster: int = 1) -> Record:
 def _opencl(form: Literal["naive", "tiled", "register_tiled"], source: str, title: str, notes: str) -> Record:
     return Record(f"opencl_{form}", f"OpenCL: {title}", source, "opencl", _NUMBERS, notes=notes, form=form)
 
+
+_OF_BYTES = "tensor_core_bytes<TYPE, 128, 128, 64, 64, 32, 3>"
 
 _RECORDS = (
     Record(
@@ -312,8 +319,13 @@ _RECORDS = (
         "a chain of fused multiply-adds, so the canonical bits", 64,
     ),
     _tensor_core(
-        "tensor_core_s8", "tensor_core_s8<128, 128, 64, 64, 32, 3>", "tensor cores, int8", ("int8",), None,
+        "tensor_core_s8", _OF_BYTES, "tensor cores, int8", ("int8",), None,
         "exact in any order; B's columns are put together from bytes of two registers",
+    ),
+    _tensor_core(
+        "tensor_core_fp8", _OF_BYTES, "tensor cores, 8-bit floats", _BYTES,
+        Bound.of_cut_tiles(tile=64, group=16, fraction=13),
+        "C is float32; sums of a tile are added up by the float32 units: 8.9 keeps 13 fraction bits of a sum", cc=_ADA,
     ),
     _opencl("naive", "S4", "naive kernel", "a work-item an element of C"),
     _opencl("tiled", "S4", "tiles in local memory, 16x16", "any shape; the source takes multiples of 16"),

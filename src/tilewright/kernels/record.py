@@ -17,6 +17,7 @@ import numpy.typing as npt
 from tilewright.errors import ArgumentTypeError, ArgumentValueError
 from tilewright.machine import launch_limits
 from tilewright.problem.bounds import Bound
+from tilewright.problem.dtypes import element
 
 if TYPE_CHECKING:
     from tilewright.gpu.tensor_maps import TensorMap
@@ -150,6 +151,17 @@ class Record:
             rows = -(-rows // self.cluster) * self.cluster
             grid = (min(rows * columns * steps, self.resident), 1, 1)
         return LaunchShape(grid, (*self.block, 1), self.shared_bytes)
+
+    def blank(self, m: int, n: int, dtype: str) -> Array:
+        """Zeros of shape (m, n), in the dtype of the products that the kernel writes.
+
+        Examples
+        --------
+        >>> from tilewright.kernels.catalogue import find
+        >>> find("tensor_core_fp8").blank(2, 3, "float8_e5m2").dtype.name
+        'float32'
+        """
+        return np.zeros((m, n), element(element(dtype).product).numpy)
 
     def arguments(self, a: Array, b: Array, c: Array) -> tuple[Any, ...]:
         """The kernel's arguments; operands that are not row-major are copied, as the kernels' C++ takes flat arrays.

@@ -209,7 +209,7 @@ class Climber:
         self, record: Record, program: Program, a: Array, b: Array, instruments: Sequence[Any] = ()
     ) -> tuple[Array, Any]:
         """Launch a record and return c with the run."""
-        c: Array = np.zeros((a.shape[0], b.shape[1]), a.dtype)
+        c = record.blank(a.shape[0], b.shape[1], a.dtype.name)
         options = {"instruments": tuple(instruments), "seed": self.seed} if self.simulates else {}
         return c, self.backend.run(record, program, a, b, c, **options)
 

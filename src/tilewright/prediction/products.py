@@ -105,7 +105,7 @@ def _of_first_block(
 ) -> Prediction:
     """Of a kernel of persistent blocks: the first one, which has most tiles, runs at full size and stands for all."""
     shape = record.launch_rule(product.m, product.n, product.k)
-    given = record.arguments(*_zeros(product))
+    given = record.arguments(*_zeros(record, product))
     with alone(
         program, shape.grid, shape.block, given,
         shared_bytes=shape.shared_bytes, instruments=instruments(), gpu=gpu.key,
@@ -142,15 +142,14 @@ def _small(record: Record, product: Product) -> tuple[Product, Product]:
 
 def _counted(record: Record, program: Program, product: Product, gpu: Gpu) -> Profile:
     shape = record.launch_rule(product.m, product.n, product.k)
-    given = record.arguments(*_zeros(product))
+    given = record.arguments(*_zeros(record, product))
     return profile(program, shape.grid, shape.block, given, shared_bytes=shape.shared_bytes, gpu=gpu.key)
 
 
-def _zeros(product: Product) -> tuple[Array, Array, Array]:
+def _zeros(record: Record, product: Product) -> tuple[Array, Array, Array]:
     """A, B and C."""
-    extents = (product.m, product.k), (product.k, product.n), (product.m, product.n)
-    a, b, c = (np.zeros(one, element(product.dtype).numpy) for one in extents)
-    return a, b, c
+    a, b = (np.zeros(one, element(product.dtype).numpy) for one in ((product.m, product.k), (product.k, product.n)))
+    return a, b, record.blank(product.m, product.n, product.dtype)
 
 
 def _work(seen: Profile) -> Workload:
@@ -175,9 +174,9 @@ def _scaled(
 
 def _written(work: Workload, product: Product, gpu: Gpu) -> float:
     """Which part of the sectors that stores bring to the second level go on to memory."""
-    m, n, k, size = product.m, product.n, product.k, element(product.dtype).numpy.itemsize
-    stored = work.l2_sectors(loads=False)
-    written = written_back(gpu, (m * k + k * n + m * n) * size, m * n * size)
+    m, n, k, given = product.m, product.n, product.k, element(product.dtype)
+    stored, result = work.l2_sectors(loads=False), m * n * element(given.product).bytes
+    written = written_back(gpu, (m * k + k * n) * given.bytes + result, result)
     return min(1.0, written / SECTOR_BYTES / stored) if stored else 0.0
 
 

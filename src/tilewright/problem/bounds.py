@@ -4,6 +4,9 @@ Tensor cores add groups of products to a running sum: all are aligned to the lar
 exactly and rounded towards zero to float32. What a group of g products cuts off is less than g + 1 units of that bit,
 which is at most one unit in the last place of the sum of magnitudes.
 
+A subnormal is aligned as if it were its format's least normal number, and counts as that in |A| and |B|: of 8-bit
+floats, and 13 fraction bits, more is cut off than a subnormal product has.
+
 Source: arXiv 2511.10909 and arXiv 2512.07004 (groups of 4 to 16 products, 23 to 25 fraction bits).
 """
 
@@ -31,6 +34,20 @@ class Bound:
     a_step: float
     more: float
 
+    @classmethod
+    def of_cut_tiles(cls, tile: int, group: int, fraction: int) -> Bound:
+        """That of tiles of `tile` steps of k, each summed from 0 with so few bits and added to the others in float32.
+
+        Each group of products cuts off its terms, the sum so far among them, and the result: `group + 2` units of the
+        bit that is the last of `fraction`, of the tile's magnitudes.
+
+        Examples
+        --------
+        >>> Bound.of_cut_tiles(tile=64, group=16, fraction=13)
+        Bound(a_step=0.015625, more=73728.0)
+        """
+        return cls(1 / tile, tile / group * (group + 2) * 2.0**-fraction / UNIT)
+
     def interval(self, a: Array, b: Array) -> tuple[Array, Array]:
         """The least and the largest result that each element may have, in the dtype of products.
 
@@ -42,8 +59,11 @@ class Bound:
         (True, 0.0025)
         """
         wide_a, wide_b = a.astype(np.float64), b.astype(np.float64)
+        least = 2.0 ** dtype(a.dtype).emin
         with np.errstate(invalid="ignore", over="ignore"):
-            exact, magnitude = wide_a @ wide_b, np.abs(wide_a) @ np.abs(wide_b)
+            exact = wide_a @ wide_b
+            sizes = [np.where(x == 0, 0, np.maximum(np.abs(x), least)) for x in (wide_a, wide_b)]
+            magnitude = sizes[0] @ sizes[1]
             steps = self.a_step * a.shape[1] + self.more
             reach = steps * (UNIT * np.where(np.isfinite(magnitude), magnitude, 0) + SMALLEST)
             out = dtype(dtype(a.dtype).product)

@@ -106,7 +106,8 @@ def watch(record: Record, m: int, n: int, k: int, dtype: str, gpu: Gpu) -> Watch
         )
     program = record.program(dtype, max(gpu.compute_capability, OLDEST_CC))
     random, memory = np.random.default_rng(0), Memory()
-    a, b, c = (random.integers(-9, 9, extents).astype(dtype) for extents in ((m, k), (k, n), (m, n)))
+    a, b = (random.integers(-9, 9, extents).astype(dtype) for extents in ((m, k), (k, n)))
+    c = record.blank(m, n, dtype)
     on_device = {id(host): memory.array(host) for host in (a, b, c)}
     shape = record.launch_rule(m, n, k)
     kept = min(MOST_BLOCKS, math.prod(shape.grid))

@@ -73,7 +73,7 @@ def simulated(record: Record, dtype: str, extents: tuple[int, int, int], gpu: st
 
     m, n, k = extents
     a, b = operands(m, n, k, dtype, seed)
-    c = np.zeros((m, n), dtype)
+    c = record.blank(m, n, dtype)
     shape = record.launch_rule(m, n, k)
     program = record.program(dtype, max(machine.gpu(gpu).compute_capability, OLDEST_CC))
     simt.launch(program, shape.grid, shape.block, record.arguments(a, b, c), shape.shared_bytes, gpu=gpu)

@@ -1,0 +1,153 @@
+// Tensor cores for elements of a byte: int8, summed in int32, and floats, summed in float32. As tensor_core, with fragments
+// of 16 x 32 of A and 32 x 8 of B. A lane needs four elements of one column of B: `ldmatrix` gives it pairs of neighbouring
+// columns, of rows that are chosen so that bytes of two registers make those of both columns. For compute capability 8.0
+// and newer; of floats 8.9.
+//
+// Tensor cores may keep as little as 13 fraction bits of a sum of 8-bit floats. So sums of a tile begin at 0, and are added
+// to the others by the float32 units: what is lost depends on a tile's products, not on how many tiles there are.
+
+#include <cuda_fp8.h>
+
+#include "tiles.cuh"
+
+// What products are summed in, and what C consists of: 8-bit floats hold no sums.
+template <typename T>
+struct Of {
+    enum { EXACT = false };
+    typedef float Sum;
+    typedef float Result;
+};
+
+template <>
+struct Of<signed char> {
+    enum { EXACT = true };
+    typedef int Sum;
+    typedef signed char Result;
+};
+
+// D = A B + D of one warp.
+#define MULTIPLY(type, sum, letter, forms)                                                                              \
+    __device__ inline void multiply(sum (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2], type) {                \
+        asm volatile("mma.sync.aligned.m16n8k32.row.col." forms " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "       \
+                     "{%0, %1, %2, %3};"                                                                                \
+                     : "+" letter(d[0]), "+" letter(d[1]), "+" letter(d[2]), "+" letter(d[3])                           \
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));                               \
+    }
+MULTIPLY(signed char, int, "r", "s32.s8.s8.s32")
+#if __CUDA_ARCH__ >= 890
+MULTIPLY(__nv_fp8_e4m3, float, "f", "f32.e4m3.e4m3.f32")
+MULTIPLY(__nv_fp8_e5m2, float, "f", "f32.e5m2.e5m2.f32")
+#endif
+
+// Writes four neighbouring elements of a row, of which `left` are before its end: at once where the row allows it.
+template <typename T>
+__device__ inline void store_four(T *to, int left, bool wide, T first, T second, T third, T fourth) {
+    struct alignas(4 * sizeof(T)) Four {
+        T of[4];
+    };
+    const Four values = {{first, second, third, fourth}};
+    if (wide && left > 3) {
+        *reinterpret_cast<Four *>(to) = values;
+        return;
+    }
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+        if (i < left) {
+            to[i] = values.of[i];
+        }
+    }
+}
+
+// `lda`, `ldb` and `ldc` are how many elements a row of A, B and C is behind the one before.
+template <typename T, int BM, int BN, int BK, int WM, int WN, int STAGES>
+__global__ void __launch_bounds__(32 * (BM / WM) * (BN / WN))
+    tensor_core_bytes(const T *a, const T *b, typename Of<T>::Result *c, int m, int n, int k, int lda, int ldb, int ldc) {
+    typedef typename Of<T>::Sum Sum;
+    typedef typename Of<T>::Result Result;
+    constexpr int THREADS = 32 * (BM / WM) * (BN / WN);
+    constexpr bool EXACT = Of<T>::EXACT;
+    static_assert(BK == 64 && BN % 128 == 0, "the swizzles are for rows of 64 bytes, and of multiples of 128");
+    static_assert(WM % 16 == 0 && WN % 16 == 0, "a warp must own whole fragments");
+
+    __shared__ __align__(128) T tile_a[STAGES][BM * BK];
+    __shared__ __align__(128) T tile_b[STAGES][BK * BN];
+    // Where a chunk lies in its tile. Two rows of A's are 128 bytes, all 32 banks; so is one of B's, of which matrices have
+    // the rows 0, 1, 4, 5, 8, 9, 12, 13 and 2, 3, 6, 7, 10, 11, 14, 15.
+    auto place_a = [](int row, int chunk) { return row * BK + (chunk ^ row / 2 % 4) * CHUNK<T>; };
+    auto place_b = [](int row, int chunk) { return row * BN + (chunk ^ (row % 2 + row / 4 % 4 * 2)) * CHUNK<T>; };
+
+    const int top = blockIdx.y * BM, left = blockIdx.x * BN;
+    TileCopy<T, BM, BK, THREADS, 8> copy_a(a, (long long)top * lda, lda, tile_a, place_a);
+    TileCopy<T, BK, BN, THREADS, 8> copy_b(b, left, ldb, tile_b, place_b);
+
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const int row = warp / (BN / WN) * WM, column = warp % (BN / WN) * WN;
+    // The row of a matrix that the lane gives; other fragments are whole rows of 128 bytes away, or other chunks in them.
+    const int row_of_b = lane / 16 * 16 + lane / 8 % 2 * 2 + lane % 8 / 2 * 4 + lane % 2;
+    unsigned of_lane_a = shared_address(&tile_a[0][place_a(row + lane % 16, lane / 16)]);
+    unsigned of_lane_b = shared_address(&tile_b[0][place_b(row_of_b, column / CHUNK<T>)]);
+    asm volatile("" : "+r"(of_lane_a), "+r"(of_lane_b));  // kept: NVRTC would compute them in every step anew
+
+    Sum sums[WM / 16][WN / 8][4] = {};
+    auto load = [&](int start, int stage) {
+        copy_a.begin(stage, m - top, k - start, BK);
+        copy_b.begin(stage, k - start, n - left, (long long)BK * ldb);
+    };
+    pipeline<BK, STAGES>(0, k, load, [&](int stage) {
+        const unsigned at_a = of_lane_a + stage * (BM * BK);
+        const unsigned at_b = of_lane_b + stage * (BK * BN);
+        Sum of_tile[WM / 16][WN / 8][4] = {};  // unused, and gone, where sums are exact
+        auto &to = EXACT ? sums : of_tile;
+#pragma unroll
+        for (int l = 0; l < BK; l += 32) {
+            unsigned of_a[WM / 16][4], of_b[WN / 8][2];
+#pragma unroll
+            for (int i = 0; i < WM / 16; ++i) {
+                load_matrices(of_a[i], (at_a ^ l) + 16 * i * BK);
+            }
+#pragma unroll
+            for (int j = 0; j < WN / 8; j += 2) {
+                unsigned pairs[4];
+                load_transposed(pairs, (at_b ^ 8 * j) + l * BN);
+#pragma unroll
+                for (int part = 0; part < 2; ++part) {
+                    of_b[j][part] = __byte_perm(pairs[2 * part], pairs[2 * part + 1], 0x6420);
+                    of_b[j + 1][part] = __byte_perm(pairs[2 * part], pairs[2 * part + 1], 0x7531);
+                }
+            }
+#pragma unroll
+            for (int i = 0; i < WM / 16; ++i) {
+#pragma unroll
+                for (int j = 0; j < WN / 8; ++j) {
+                    multiply(to[i][j], of_a[i], of_b[j], T());
+                }
+            }
+        }
+        if (!EXACT) {
+#pragma unroll
+            for (int i = 0; i < WM / 16; ++i) {
+#pragma unroll
+                for (int j = 0; j < WN / 8; ++j) {
+#pragma unroll
+                    for (int part = 0; part < 4; ++part) {
+                        sums[i][j][part] += of_tile[i][j][part];
+                    }
+                }
+            }
+        }
+    });
+
+    // Fragments j and j + 1 have the even and the odd of 16 columns, so a lane four neighbours; sums of int8 wrap.
+    const bool wide_c = reinterpret_cast<size_t>(c) % (4 * sizeof(Result)) == 0 && ldc % 4 == 0;
+#pragma unroll
+    for (int i = 0; i < WM / 8; ++i) {
+        const int y = top + row + 8 * i + lane / 4;
+        Result *to = c + (long long)y * ldc + left + column + lane % 4 * 4;
+#pragma unroll
+        for (int j = 0; j < WN / 8; j += 2) {
+            const int there = y < m ? n - left - column - lane % 4 * 4 - 8 * j : 0;
+            const Sum *even = &sums[i / 2][j][i % 2 * 2], *odd = &sums[i / 2][j + 1][i % 2 * 2];
+            store_four(to + 8 * j, there, wide_c, Result(even[0]), Result(odd[0]), Result(even[1]), Result(odd[1]));
+        }
+    }
+}
