@@ -112,3 +112,12 @@ def test_reading_what_nobody_wrote_is_found() -> None:
         torch.empty(4, device="cuda").cpu()
         torch.empty(4, device="cuda").zero_().cpu()
         assert [finding.code for finding in gpu.findings] == ["TW205"]
+
+
+def test_sums_of_halves_are_as_exact_as_a_gpus(gpu: SimulatedGpu) -> None:
+    given = torch.randn((1151, 64), dtype=torch.float16, device="cuda")
+    bias = torch.zeros(64, dtype=torch.float16, device="cuda", requires_grad=True)
+    torch.nn.functional.layer_norm(torch.randn_like(given), (64,), None, bias).backward(given)
+    exact = given.cpu().double().sum(0)
+    assert bias.grad.dtype == torch.float16
+    assert float((bias.grad.cpu() - exact).abs().max()) < 0.04  # half a unit in the last place below 64 is 0.016

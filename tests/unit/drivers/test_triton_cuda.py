@@ -12,6 +12,7 @@ import pytest
 
 import tilewright as tw
 from tilewright.drivers.gpu import SimulatedGpu
+from tilewright.drivers.triton_cuda.descriptors import tensor_map
 
 torch: Any = pytest.importorskip("torch", reason="not run: torch is not installed")
 triton: Any = pytest.importorskip("triton", reason="not run: Triton is not installed")
@@ -164,9 +165,8 @@ def test_tensor_descriptors(name: str) -> None:
 
 
 def test_a_descriptor_that_the_driver_refuses(gpu: SimulatedGpu) -> None:
-    utilities = triton.runtime.driver.active.utils
     with pytest.raises(tw.KernelError, match="the address must be a multiple of 16 bytes"):
-        utilities.fill_tma_descriptor_tiled(0x7001, 0, 4, 7, [16], [64], [1], 0)
+        tensor_map("FLOAT32", 0x7001, 0, 4, [16], [64], [1], nan=False)
 
 
 def test_gradients_through_a_kernel(gpu: SimulatedGpu) -> None:

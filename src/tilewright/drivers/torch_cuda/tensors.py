@@ -28,6 +28,8 @@ from tilewright.simt.observer import ArgumentFact
 CUDA = torch.device("cuda", 0)
 #: Operations whose results hold nothing yet.
 _UNSET = frozenset({"empty", "empty_strided", "empty_like", "new_empty", "new_empty_strided", "empty_permuted"})
+#: Operations that the CPU sums in the elements' own type, where that is one of these.
+_SUMMED_IN_FLOAT, _HALVES = frozenset({"native_layer_norm_backward"}), (torch.float16, torch.bfloat16)
 #: Functions that move elements between devices, or take indices of the host's.
 _ANY_DEVICE = frozenset({"copy_", "__getitem__", "__setitem__", "index_put_", "set_", "allclose", "data"})
 
@@ -124,7 +126,7 @@ class DeviceTensor(torch.Tensor):  # type: ignore[misc]
         gpu = current_gpu()
         if not operation.is_view:
             gpu.used(one.data_ptr() for one in given.values())
-        results = operation(*plain_args, **plain_kwargs)
+        results = _done(operation, plain_args, plain_kwargs)
         for written in _written(operation, args, kwargs):
             tell_written(gpu, written.elements)
         unset = operation.overloadpacket.__name__ in _UNSET
@@ -257,6 +259,19 @@ def _tensors(given: Any) -> Iterator[torch.Tensor]:
 
 def _elements(one: Any) -> Any:
     return one.elements if isinstance(one, DeviceTensor) else one
+
+
+def _done(operation: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    """What the CPU makes of an operation, in float32 where a GPU sums in it and the CPU does not."""
+    if operation.overloadpacket.__name__ not in _SUMMED_IN_FLOAT:
+        return operation(*args, **kwargs)
+    kinds = [one.dtype for one in _tensors(args) if one.dtype in _HALVES]
+    made = operation(*_pytree.tree_map(lambda one: one.float() if _is_half(one) else one, args), **kwargs)
+    return _pytree.tree_map(lambda one: one.to(kinds[0]) if kinds and isinstance(one, torch.Tensor) else one, made)
+
+
+def _is_half(one: Any) -> bool:
+    return isinstance(one, torch.Tensor) and one.dtype in _HALVES
 
 
 def _written(operation: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Iterator[DeviceTensor]:

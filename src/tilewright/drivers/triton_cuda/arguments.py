@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from tilewright.drivers.triton_cuda.descriptors import parameters
 from tilewright.simt.observer import ArgumentFact
 
 #: How a scalar's bytes are made; bfloat16 is a float32's upper half.
@@ -20,7 +21,7 @@ _SCALARS: dict[str, type[np.generic]] = {
     "u1": np.uint8, "u8": np.uint8, "u16": np.uint16, "u32": np.uint32, "u64": np.uint64,
     "fp16": np.float16, "fp32": np.float32, "f32": np.float32, "fp64": np.float64,
 }  # fmt: skip
-_CONSTANT, _TENSOR_MAP = "constexpr", "nvTmaDesc"
+_CONSTANT = "constexpr"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,20 +41,14 @@ def passed(names: Sequence[str], types: Sequence[Any], given: Sequence[Any], map
         if isinstance(type_, tuple):
             yield from passed([f"{name}[{at}]" for at in range(len(type_))], type_, tuple(value), maps)
         elif type_.startswith("tensordesc"):
-            yield from _descriptor(name, type_, value, next(maps, None))
+            yield from _descriptor(name, value, next(maps, None))
         elif type_ != _CONSTANT:
             yield _one(name, type_, value)
 
 
-def _descriptor(name: str, type_: str, value: Any, described: Any) -> Iterator[Passed]:
-    """A tensor descriptor: its tensor map, or its address, and its extents and strides."""
-    from triton.backends.driver import expand_signature
-    from triton.backends.nvidia.driver import make_tensordesc_arg
-
-    types = expand_signature([type_], [described] if described else None, _TENSOR_MAP)
-    values = make_tensordesc_arg(value, described, None)
-    for kind, one in zip(types, values, strict=True):
-        if kind == _TENSOR_MAP:
+def _descriptor(name: str, value: Any, described: Any) -> Iterator[Passed]:
+    for kind, one in parameters(value, described):
+        if isinstance(one, bytes):
             yield Passed(block_of(one), _tensor_fact(name, value.base, value.base.data_ptr()))
         else:
             yield _one(name, kind, one)

@@ -9,11 +9,10 @@ from typing import Any
 from tilewright.drivers.contexts import ATTRIBUTES
 from tilewright.drivers.current import current_gpu
 from tilewright.drivers.host_side import Device, DeviceNumber
-from tilewright.drivers.launching import LaunchConfig, Launcher, driver_error
+from tilewright.drivers.launching import LaunchConfig, Launcher
 from tilewright.drivers.linking import ObjectCode
 from tilewright.drivers.modules import Kernel
 from tilewright.drivers.triton_cuda.arguments import passed
-from tilewright.gpu.map_encoding import SWIZZLES, TYPES, Encoding
 from tilewright.machine.gpu import WARP_LANES
 
 #: Threads of a block.
@@ -64,25 +63,6 @@ class Utilities:
     def is_stream_capturing(self, stream: int) -> bool:
         """Whether launches become part of a graph."""
         return False
-
-    def fill_tma_descriptor_tiled(
-        self, address: int, swizzle: int, element_bytes: int, element_type: int, box: Sequence[int],
-        shape: Sequence[int], strides: Sequence[int], padding: int,
-    ) -> bytes:  # fmt: skip
-        """The bytes of a tensor map; swizzle and type are the driver's numbers, strides are elements.
-
-        Raises CudaAPIError: a rule is broken, of the driver's.
-        """
-        in_bytes = tuple(int(step) * element_bytes for step in strides[-2::-1])
-        encoding = Encoding(
-            list(TYPES)[element_type], int(address), tuple(shape[::-1]), in_bytes, tuple(box[::-1]), (1,) * len(box),
-            SWIZZLES[swizzle], bool(padding),
-        )  # fmt: skip
-        broken = encoding.broken_rule()
-        if broken:
-            code = "CUDA_ERROR_INVALID_VALUE"
-            raise driver_error(code, f"{code}: {broken}")
-        return encoding.encoded()
 
     def set_printf_fifo_size(self, size: int) -> None:
         """Nothing is lost of what kernels print."""
@@ -136,5 +116,6 @@ class KernelLauncher:
         from triton.runtime import _allocation
 
         allocator = _allocation._allocator if kind == "global" else _allocation._profile_allocator
+        allocate = getattr(allocator, "get", lambda: allocator)()  # Triton 3.4 keeps the function itself
         align = getattr(self._metadata, f"{kind}_scratch_align")
-        return allocator.get()(blocks * self._metadata.num_ctas * size, align, stream)
+        return allocate(blocks * self._metadata.num_ctas * size, align, stream)

@@ -13,7 +13,7 @@ from tilewright.drivers.triton_cuda.driver import KernelLauncher, Utilities
 from tilewright.drivers.triton_cuda.timing import Benchmarks
 from tilewright.programs.numba_names import Row
 
-_SOURCE = "triton.compiler.compiler"
+_SOURCE, _CHOICE = "triton.compiler.compiler", "triton.runtime.driver"
 _DRIVER, _COMPILER = "triton.backends.nvidia.driver", "triton.backends.nvidia.compiler"
 
 
@@ -23,13 +23,22 @@ def rows(gpu: SimulatedGpu) -> Iterator[Row]:
     yield _DRIVER, "CudaUtils", Utilities
     yield _DRIVER, "CudaLauncher", KernelLauncher
     yield _DRIVER, "CudaDriver.is_active", staticmethod(lambda: True)
-    yield "triton.runtime.driver", "driver._active", None
-    yield "triton.runtime.driver", "driver._default", None
+    yield from _no_driver_yet()
     yield from (("triton.testing", name, benchmarks.do_bench) for name in ("do_bench", "do_bench_cudagraph"))
     yield _COMPILER, "CUDABackend.add_stages", _stages(importlib.import_module(_COMPILER).CUDABackend.add_stages)
     source = importlib.import_module(_SOURCE).ASTSource
     yield _SOURCE, "ASTSource.hash", _by_file(source.hash)
     yield _COMPILER, "CUDABackend.hash", lambda backend: f"tilewright-{backend.target.arch}"
+
+
+def _no_driver_yet() -> Iterator[Row]:
+    """Let Triton look for its driver again. Its releases before 3.5 keep proxies that look once."""
+    module = importlib.import_module(_CHOICE)
+    if hasattr(module, "LazyProxy"):
+        proxy = module.LazyProxy(module._create_driver)
+        yield from ((_CHOICE, name, proxy) for name in ("driver.default", "driver.active"))
+    else:
+        yield from ((_CHOICE, name, None) for name in ("driver._default", "driver._active"))
 
 
 def _by_file(original: Callable[[Any], str]) -> Callable[[Any], str]:

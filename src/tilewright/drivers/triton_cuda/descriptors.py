@@ -1,0 +1,77 @@
+"""Tensor descriptors as a launch passes them on: a tensor map where the compiler asks for one, and extents and strides.
+
+Releases of Triton differ in where they keep the functions that do this, and not in what comes of them.
+
+Source: Triton, `make_tensordesc_arg` of `backends/nvidia/driver.py`, 3.4 to 3.9.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+from tilewright.drivers.launching import driver_error
+from tilewright.gpu.map_encoding import SWIZZLES, TYPES, Encoding
+
+#: The compiler numbers element types as the PTX instruction does, whose order of three differs from the driver's.
+_DRIVER_NUMBERS = {8: 10, 9: 8, 10: 9}
+#: Attributes of a descriptor that a kernel without tensor maps is told, by the releases that have them; what is true.
+_FLAGS = (("padding", "nan"), ("round_f32_to_tf32", True))
+
+
+def parameters(value: Any, described: Mapping[str, Any] | None) -> Iterator[tuple[str, Any]]:
+    """Types and values that stand for a descriptor; `described` is what the compiler says of its tensor map.
+
+    The type of a tensor map is `nvTmaDesc`, and its value 128 bytes.
+
+    Raises
+    ------
+    CudaAPIError
+        A rule of the driver's is broken.
+    NotImplementedError
+        It is a descriptor of images.
+    """
+    extents, steps = list(value.shape), list(value.strides)
+    if described is not None:
+        yield "nvTmaDesc", _of(value, described)
+    else:
+        yield "*", value.base
+        yield from (("i64", one) for one in chain(extents, steps))
+        yield from (("i1", getattr(value, name) == true) for name, true in _FLAGS if hasattr(value, name))
+    yield from (("i32", one) for one in extents)
+    yield from (("i64", one) for one in steps)
+
+
+def _of(value: Any, described: Mapping[str, Any]) -> bytes:
+    if described.get("is_im2col"):
+        raise NotImplementedError("tensor descriptors of images (im2col) are not implemented; tiled ones are")
+    extents = list(value.shape)
+    extents[-1] *= 2 if described["fp4_padded"] else 1
+    number = described["elem_type"]
+    kind = (
+        "TFLOAT32" if getattr(value, "round_f32_to_tf32", False) else list(TYPES)[_DRIVER_NUMBERS.get(number, number)]
+    )
+    return tensor_map(
+        kind, value.base.data_ptr(), described["swizzle"], described["elem_size"], described["block_size"], extents,
+        value.strides, nan=getattr(value, "padding", "zero") == "nan",
+    )  # fmt: skip
+
+
+def tensor_map(
+    kind: str, address: int, swizzle: int, element_bytes: int, box: Sequence[int], extents: Sequence[int],
+    steps: Sequence[int], *, nan: bool,
+) -> bytes:  # fmt: skip
+    """The bytes of a tensor map; `swizzle` is the driver's number, the outermost axis comes first, steps are elements.
+
+    Raises CudaAPIError: a rule is broken, of the driver's.
+    """
+    in_bytes = tuple(int(step) * element_bytes for step in steps[-2::-1])
+    encoding = Encoding(
+        kind, int(address), tuple(extents[::-1]), in_bytes, tuple(box[::-1]), (1,) * len(box), SWIZZLES[swizzle], nan
+    )
+    broken = encoding.broken_rule()
+    if broken:
+        code = "CUDA_ERROR_INVALID_VALUE"
+        raise driver_error(code, f"{code}: {broken}")
+    return encoding.encoded()
