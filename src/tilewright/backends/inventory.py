@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tilewright import machine
 from tilewright.backends.protocol import Backend, Device, DeviceArrays
 from tilewright.errors import ArgumentTypeError, ArgumentValueError, DeviceError
 
@@ -141,13 +142,26 @@ def opened(device: str | None = None) -> Backend:
     else:
         row = row_of(device)
     if row is None or not row.multiplies:
-        names = spellings()
-        raise ArgumentValueError(
-            f"`device` must be {', '.join(names[:-1])} or {names[-1]} (got {device!r}); `tilewright devices` lists "
-            "what is found"
-        )
+        names, here = spellings(), "`tilewright devices` lists what is found"
+        if device in machine.names():
+            here = f"tw.plan takes it, and simulated:{device} multiplies"
+        raise ArgumentValueError(f"`device` must be {', '.join(names[:-1])} or {names[-1]} (got {device!r}); {here}")
     found: Backend = row.load().opened(device or row.name)
     return found
+
+
+def for_plans(device: str | None = None) -> Backend:
+    """The backend that a plan is of: :func:`opened`, or the simulated one of a GPU that `device` names by itself.
+
+    Raises as :func:`opened`.
+
+    Examples
+    --------
+    >>> for_plans("t4").name
+    'NVIDIA T4, simulated'
+    """
+    named = isinstance(device, str) and row_of(device) is None and device in machine.names()
+    return opened(f"simulated:{device}" if named else device)
 
 
 def owner(*values: Any) -> Row | None:

@@ -73,6 +73,18 @@ class Strided:
 
 
 @dataclass(frozen=True, slots=True)
+class Ranked:
+    """What is known of a kernel for a product, before it multiplies."""
+
+    name: str  #: The kernel's, in the catalogue.
+    seconds: float  #: For one matrix.
+    limiter: str  #: What the time goes to.
+    waves: float  #: Blocks over those that the device holds at once.
+    source: str  #: Where the time comes from: "estimated", "predicted", "measured".
+    bound: str = ""  #: How far a result may be from the exact one; "" where it has the canonical bits.
+
+
+@dataclass(frozen=True, slots=True)
 class Planned:
     """What a backend will do for a product.
 
@@ -82,8 +94,8 @@ class Planned:
         How operands are read. On the processor "packed" or "tile registers": blocks packed for vectors or for tile
         registers; "skinny": B in place for few rows (or columns) of the result; "small": all in place by a kernel for
         exact extents, once 10,000 matrices have been seen (32, where that kernel is on disk).
-    order : {"canonical", "fast"}
-        Of the sums, as they will be made: "fast" only where it was asked for and the device has a kernel for it.
+    order : {"canonical", "tf32x3", "fast"}
+        Of the sums, as they will be made: canonical where the device has no kernel for another that was asked for.
     kernel : object
         What the kernel is made for; the packed one, where the path is "small". A `KernelKey` on the processor.
     tile : object
@@ -98,10 +110,14 @@ class Planned:
         Multiplications and additions of real numbers, or the algebra's in their places.
     text : str
         Path, kernel and tile in a few words.
+    bound : str
+        How far the sums may be from the exact ones; "" where they are canonical.
+    ranking : tuple of Ranked
+        The kernels that may multiply, the quickest first: that is the one that will. Of GPUs alone.
     """
 
     path: str
-    order: Literal["canonical", "fast"]
+    order: Literal["canonical", "tf32x3", "fast"]
     kernel: Any
     tile: Any
     parts: int
@@ -109,6 +125,8 @@ class Planned:
     buffer_bytes: int
     flops: int
     text: str = field(repr=False, compare=False)
+    bound: str = field(default="", kw_only=True)
+    ranking: tuple[Ranked, ...] = field(default=(), repr=False, kw_only=True)
 
 
 class Backend(Protocol):

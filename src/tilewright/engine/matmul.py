@@ -10,7 +10,7 @@ from typing import Any, TypeAlias, TypedDict, TypeVar, Unpack, overload
 import numpy as np
 import numpy.typing as npt
 
-from tilewright.backends.inventory import opened, owner
+from tilewright.backends.inventory import for_plans, owner
 from tilewright.engine import device_arrays, operands, outside
 from tilewright.engine.fusing import Arguments, Epilogue, Kept
 from tilewright.engine.known_layouts import at_once, thread_count
@@ -335,7 +335,7 @@ def _plan(asked: Request, a: Shape, b: Shape, a_dtype: np.dtype[Any], b_dtype: n
     more = [] if made is None else made.laid(shape, functools.partial(placed, len(a), len(b)))
     signature = None if made is None else made.signature
     count = thread_count(asked.threads)
-    ready = planned(opened(asked.device), a, b, found, count, asked.semiring(found), signature, more)
+    ready = planned(for_plans(asked.device), a, b, found, count, asked.semiring(found), signature, more)
     kept = asked.epilogue if made is None or asked.epilogue is None else Kept(asked.epilogue, made.expression)
     options: dict[str, Any] = {
         "dtype": asked.wanted, "acc_dtype": asked.total, "algebra": chosen, "epilogue": kept, "order": asked.order,

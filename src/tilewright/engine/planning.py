@@ -20,6 +20,9 @@ from tilewright.problem.expression import Expression, brief
 from tilewright.programs.host_arrays import row_major
 from tilewright.shown import Shown
 
+#: Kernels of a ranking that a plan prints.
+_SHOWN = 5
+
 
 @dataclass(frozen=True, slots=True)
 class Plan(Shown, Planned):
@@ -65,14 +68,26 @@ class Plan(Shown, Planned):
         factors = " @ ".join(f"{dtype} {shape}" for dtype, shape in self._operands)
         lines = {
             "product": f"{factors} -> {self.dtype} {self.shape}, {self.algebra}",
-            "sums": f"{self.acc_dtype}, {self.order} order",
+            "sums": f"{self.acc_dtype}, {self.order} order"
+            + f", within {self.bound} of the exact ones" * bool(self.bound),
             "epilogue": brief(self.epilogue),
             "kernel": self.text,
             "threads": f"{self.threads}, a matrix of the result in {self.parts} part{'s' * (self.parts != 1)}",
             "buffers": f"{self.buffer_bytes:,} bytes",
             "work": f"{self.flops:,} operations",
         }
-        return {name: line for name, line in lines.items() if line}
+        return {name: line for name, line in lines.items() if line} | self._choices
+
+    @property
+    def _choices(self) -> dict[str, str]:
+        """The first kernels of the ranking, one below the other."""
+        few = self.ranking[:_SHOWN]
+        width = max((len(one.name) for one in few), default=0)
+        return {
+            f"choice {i}": f"{one.name:<{width}}  {1e6 * one.seconds:,.1f} us {one.source}: {one.limiter}, "
+            f"{one.waves:.2g} waves"
+            for i, one in enumerate(few, 1)
+        }
 
     @property
     def _operands(self) -> tuple[tuple[np.dtype[Any], Shape], ...]:

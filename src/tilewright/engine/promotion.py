@@ -18,7 +18,7 @@ from tilewright.problem.kind import Kind
 Lowering = Literal["real", "complex", "bool", "words"]
 #: What sums are for: "result" alone, so that their bits beyond its width do not matter, or all their bits are read.
 Use = Literal["result", "epilogue", "semiring"]
-Order = Literal["canonical", "fast"]
+Order = Literal["canonical", "tf32x3", "fast"]
 #: NumPy's rules of what may be cast to what, each of which allows what those before it do.
 Casting = Literal["no", "equiv", "safe", "same_kind", "unsafe"]
 _RULES = get_args(Casting)
@@ -37,7 +37,7 @@ class Types:
     a: np.dtype[Any]
     b: np.dtype[Any]
     lowering: Lowering
-    #: "fast" where the caller allows another order of summation and dtypes are such that a kernel may have one.
+    #: What the caller allows, where a kernel may have another order of summation: of real sums.
     order: Order = "canonical"
 
     @functools.cached_property
@@ -111,7 +111,7 @@ def check_order(order: Any) -> None:
     Raises ArgumentValueError.
     """
     if not isinstance(order, str) or order not in ORDERS:
-        raise ArgumentValueError(f"`order` must be {' or '.join(ORDERS)} (got {order!r})")
+        raise ArgumentValueError(f"`order` must be one of {', '.join(ORDERS)} (got {order!r})")
 
 
 def types(
@@ -185,8 +185,8 @@ def _types(
         return Types(result, total, result, result, "complex")
     total = _total(result, result if acc_dtype is None and use == "semiring" and result.kind in "iu" else acc_dtype)
     left, right = (_readable(x, result, total, whole=use != "result") for x in (a, b))
-    tiles = left == right and dtypes.dtype(left).is_float and dtypes.dtype(left).amx and total.name == "float32"
-    return Types(result, total, left, right, "real", order if tiles and use != "semiring" else "canonical")
+    inexact = left == right and dtypes.dtype(left).is_float and total.name == "float32" and use != "semiring"
+    return Types(result, total, left, right, "real", order if inexact else "canonical")
 
 
 def _promoted(a: np.dtype[Any], b: np.dtype[Any]) -> np.dtype[Any]:

@@ -26,6 +26,8 @@ _AMPERE = (8, 0)
 _ADA = (8, 9)
 #: That of the GPUs with products of warpgroups, and their multiprocessors.
 _HOPPER, _RESIDENT = (9, 0), 132
+#: Steps of k of a tile, and tiles on their way at once, of most kernels of tensor cores.
+_RING: Mapping[str, Any] = MappingProxyType({"depth": 32, "stages": 3})
 
 #: What the rows are that kernels come from: `docs/sources.md` says more of each.
 SOURCES: Mapping[str, str] = MappingProxyType(
@@ -125,7 +127,7 @@ def _template(
 def _block_partitioned(size: int) -> Record:
     return _template(
         f"block_partitioned_{size}", "block_partitioned.cu", f"MatrixMulCUDA<{size}, TYPE>",
-        f"block-partitioned product, {size}x{size}", "S3", size, "cab m k n",
+        f"block-partitioned product, {size}x{size}", "S3", size, "cab m k n", depth=size,
         notes="guarded edges; the source takes multiples of the block only",
     )  # fmt: skip
 
@@ -133,7 +135,7 @@ def _block_partitioned(size: int) -> Record:
 def _shared_memory(size: int) -> Record:
     return _template(
         f"shared_memory_{size}", "shared_memory.cu", f"shared_memory<{size}, TYPE>",
-        f"shared memory, {size}x{size}", "S9", size, "abc m n k", dtypes=_INTEGERS_FIRST,
+        f"shared memory, {size}x{size}", "S9", size, "abc m n k", dtypes=_INTEGERS_FIRST, depth=size,
         notes="S10 blames bank conflicts for the 8x8 and 16x16 tiles; compare the conflicts counted",
     )  # fmt: skip
 
@@ -142,19 +144,19 @@ def _several_results(count: int) -> Record:
     s = "s" * (count > 1)
     return _template(
         f"results_{count}", "several_results.cu", f"several_results<TYPE, 32, {count}>",
-        f"{count} result{s} a thread, 32x32", "S11", 32, "abc m n k", 32 // count, results=(count, 1),
+        f"{count} result{s} a thread, 32x32", "S11", 32, "abc m n k", 32 // count, results=(count, 1), depth=32,
         notes=f"rows {32 // count} apart; one read of B's tile serves {count} multiply-add{s}",
     )  # fmt: skip
 
 
 def _sgemm(
-    name: str, entry: str, title: str, edge: int, results: tuple[int, int], notes: str, file: str = ""
+    name: str, entry: str, title: str, edge: int, results: tuple[int, int], notes: str, file: str = "", **more: Any
 ) -> Record:
     """A kernel of the float32 ladder: square tiles of C, blocks of one dimension."""
     return Record(
         name, f"CUDA C++: {title}", "SGEMM", "gpu", ("float32",), tile=(edge, edge), results=results,
         block=(edge * edge // (results[0] * results[1]), 1), operands="abc m n k", notes=notes,
-        compiler=functools.partial(_cuda, file or f"{name}.cu", entry),
+        compiler=functools.partial(_cuda, file or f"{name}.cu", entry), **more,
     )  # fmt: skip
 
 
@@ -168,6 +170,7 @@ def _tensor_core(
     edge: int = 128,
     operands: Any = "abc m n k ld",
     cc: tuple[int, int] = _AMPERE,
+    tensor: str = "f16",
     **more: Any,
 ) -> Record:
     """A kernel of tensor cores: square tiles of C, of which a warp owns half the rows and 32 columns."""
@@ -176,7 +179,7 @@ def _tensor_core(
     return Record(
         name, f"CUDA C++: {title}", "TC", "gpu", dtypes, order=order, bound=bound, cc=cc,
         limits=limits, notes=notes, tile=(edge, edge), block=(2 * edge, 1), results=(edge // 16, 8),
-        operands=operands, **more,
+        operands=operands, tensor=tensor, **{**_RING, **more},
         compiler=functools.partial(_cuda, file, entry),
     )  # fmt: skip
 
@@ -187,9 +190,9 @@ def _hopper(name: str, title: str, notes: str, cluster: int = 1) -> Record:
     return Record(
         name, f"CUDA C++: {title}", "TC", "gpu", _HALVES, order="tensor-core", bound=bound, cc=_HOPPER, family=True,
         limits=f"within {bound} of the exact product", notes=notes, tile=(rows, columns), block=(384, 1),
-        operands="boxes", results=(2, 64), resident=_RESIDENT, group=16,
+        operands="boxes", results=(2, 64), resident=_RESIDENT, group=16, tensor="f16", depth=64, stages=stages,
         shared_bytes=stages * (rows + columns) * line_bytes + 64,
-        cluster=cluster,
+        cluster=cluster, alike="hopper",
         compiler=functools.partial(_cuda, f"{name}.cu", f"{name}<TYPE, 2, {columns}, {stages}>", family=True),
     )  # fmt: skip
 
@@ -218,7 +221,7 @@ _RECORDS = (
     ),
     _numba(
         "naive", "numba_naive", "Numba CUDA: naive kernel, typed sum, coalesced", "S1", any_block=True,
-        notes="the column follows threadIdx.x and the sum has the operands' width",
+        notes="the column follows threadIdx.x and the sum has the operands' width", reads=4,
     ),
     _numba(
         "tiled_published", "tiled_published", "Numba CUDA: shared-memory tiles, as published", "S2", made=False,
@@ -238,7 +241,7 @@ _RECORDS = (
     *(_several_results(count) for count in (1, 2, 4, 8, 16, 32)),
     _sgemm(
         "uncoalesced", "one_element<32, false>", "one thread an element, rows along a warp", 32, (1, 1),
-        "the row follows threadIdx.x: what not to do, right for every shape", "coalesced.cu",
+        "the row follows threadIdx.x: what not to do, right for every shape", "coalesced.cu", reads=16,
     ),
     _sgemm(
         "coalesced", "one_element<32, true>", "one thread an element, columns along a warp", 32, (1, 1),
@@ -246,23 +249,24 @@ _RECORDS = (
     ),
     _sgemm(
         "thread_tile_1d", "thread_tile_1d<64, 64, 8, 8>", "8 results of a column a thread, 64x64x8", 64, (8, 1),
-        "one read of B's tile serves 8 multiply-adds",
+        "one read of B's tile serves 8 multiply-adds", depth=8,
     ),
     _sgemm(
         "thread_tile_2d", "thread_tile_2d<128, 128, 8, 8, 8>", "8x8 results a thread, 128x128x8", 128, (8, 8),
-        "16 reads serve 64 multiply-adds; bank conflicts in reading both tiles",
+        "16 reads serve 64 multiply-adds; bank conflicts in reading both tiles", depth=8, reads=2,
     ),
     _sgemm(
         "vectorised", "vectorised<128, 128, 8, 8, 8>", "8x8 results a thread, float4, A transposed", 128, (8, 8),
         "rows that are not aligned to 16 bytes go element by element; conflicts in storing A, reading B",
+        depth=8, reads=2,
     ),
     _sgemm(
         "padded", "padded<128, 128, 8, 8, 8>", "the same without bank conflicts", 128, (8, 8),
-        "A's tile has rows 4 elements longer, a thread's results lie in patches of 4x4",
+        "A's tile has rows 4 elements longer, a thread's results lie in patches of 4x4", depth=8,
     ),
     _sgemm(
         "double_buffered", "double_buffered<128, 128, 8, 8, 8>", "the same with two buffers", 128, (8, 8),
-        "the next tiles are loaded while these are multiplied; one barrier a step",
+        "the next tiles are loaded while these are multiplied; one barrier a step", depth=8, stages=2,
     ),
     _sgemm(
         "warp_tiled", "warp_tiled<128, 128, 16, 64, 64, 8>", "warp tiles of 64x64, 128x128x16", 128, (8, 16),
@@ -276,7 +280,7 @@ _RECORDS = (
     _tensor_core(
         "split_k", "split_k<TYPE, 64, 64, 32, 32, 32, 4>", "tensor cores, k split over blocks", _HALVES, Bound(1, 32),
         "for few tiles and many steps; the last block of a tile adds the sums of all, k ascending", 64,
-        "abc m n k ld work", split=512,
+        "abc m n k ld work", split=512, stages=4,
     ),
     _tensor_core(
         "stream_k", "stream_k<TYPE, 128, 128, 32, 64, 32, 3>", "tensor cores, the steps of all tiles dealt evenly",
@@ -286,10 +290,12 @@ _RECORDS = (
     _tensor_core(
         "batched", "batched<TYPE, 64, 64, 32, 32, 32, 4>", "tensor cores, many products in a launch", _HALVES,
         Bound(1, 16), "gridDim.z is the number of matrices, which lie any distance apart", 64, "abc m n k ld batch",
+        stages=4, alike="tensor_core",
     ),
     _tensor_core(
         "transposed", "transposed<TYPE, 128, 128, 32, 64, 32, 3>", "tensor cores, operands by rows or by columns",
-        _HALVES, Bound(1, 16), "all four ways without a copy: ldmatrix transposes", operands="abc m n k ld turned",
+        _HALVES, Bound(1, 16), "all four ways without a copy: ldmatrix transposes",
+        operands="abc m n k ld turned", alike="tensor_core",
     ),
     _hopper(
         "hopper", "tensor cores by warpgroups, copies by a warpgroup of their own",
@@ -303,29 +309,32 @@ _RECORDS = (
     _tensor_core(
         "tensor_core_tf32", "tensor_core_f32<false, 128, 128, 16, 64, 32, 3>", "tensor cores, float32 cut to tf32",
         ("float32",), Bound(1, 2**13 + 32), "operands are rounded to 11 bits: half of what a float32 has is gone",
+        tensor="tf32", depth=16,
     ),
     _tensor_core(
         "tensor_core_tf32x3", "tensor_core_f32<true, 128, 128, 16, 64, 32, 3>", "tensor cores, float32 as three",
         ("float32",), Bound(1 / 32, 64),
-        "each operand is two tf32 numbers; right for finite operands from 1e-30 on",
+        "each operand is two tf32 numbers; right for finite operands from 1e-30 on", tensor="tf32", passes=3, depth=16,
     ),
     _tensor_core(
         "tensor_core_bf16x9", "tensor_core_bf16x9<128, 128, 16, 64, 32, 3>", "tensor cores, float32 as nine",
         ("float32",), Bound(1 / 32, 64),
         "each operand is three bfloat16 numbers; right for finite operands from 1e-30 on",
+        tensor="bf16", passes=9, depth=16,
     ),
     _tensor_core(
         "tensor_core_f64", "tensor_core_f64<64, 64, 16, 32, 32, 3>", "tensor cores, float64", ("float64",), None,
-        "a chain of fused multiply-adds, so the canonical bits", 64,
+        "a chain of fused multiply-adds, so the canonical bits", 64, tensor="f64", depth=16,
     ),
     _tensor_core(
         "tensor_core_s8", _OF_BYTES, "tensor cores, int8", ("int8",), None,
-        "exact in any order; B's columns are put together from bytes of two registers",
+        "exact in any order; B's columns are put together from bytes of two registers", tensor="s8", depth=64,
     ),
     _tensor_core(
         "tensor_core_fp8", _OF_BYTES, "tensor cores, 8-bit floats", _BYTES,
         Bound.of_cut_tiles(tile=64, group=16, fraction=13),
         "C is float32; sums of a tile are added up by the float32 units: 8.9 keeps 13 fraction bits of a sum", cc=_ADA,
+        tensor="f8", depth=64,
     ),
     _opencl("naive", "S4", "naive kernel", "a work-item an element of C"),
     _opencl("tiled", "S4", "tiles in local memory, 16x16", "any shape; the source takes multiples of 16"),

@@ -86,8 +86,28 @@ class Record:
     group: int = 0  #: Rows of tiles that these take together: down a column of them, then along.
     cluster: int = 1  #: Blocks that have tiles below each other, and copy for each other.
     shared_bytes: int = 0  #: Dynamic shared memory of a block.
+    depth: int = 16  #: Steps of k that a block has read before it multiplies them.
+    stages: int = 1  #: Of these on their way at once.
+    reads: int = 1  #: What a warp's read of an operand costs, in reads of lanes that lie side by side.
+    tensor: str = ""  #: The format in which tensor cores multiply, as GPUs' records name them; "" outside them.
+    passes: int = 1  #: Their products for one of C's.
+    alike: str = ""  #: The kernel whose sums are made as this one's, where theirs is no order that has a name.
     module: str = ""  #: Of a kernel of the host: where its function `multiply(a, b)` is.
     form: Literal["", "naive", "tiled", "register_tiled"] = ""  #: Of a kernel whose tile depends on the device.
+
+    @property
+    def chain(self) -> str:
+        """What kernels have in common that give the same bits for any m and n; "" where the bits depend on these.
+
+        Examples
+        --------
+        >>> from tilewright.kernels.catalogue import find
+        >>> [find(name).chain for name in ("tiled", "batched", "split_k", "stream_k")]
+        ['canonical', 'tensor_core', 'split_k', '']
+        """
+        if self.order == "fma":
+            return "canonical"
+        return "" if self.split and self.resident else self.alike or self.name
 
     def program(self, dtype: str, cc: tuple[int, int] = (9, 0)) -> Program:
         """Compile the kernel for a dtype; the same Program for the same question.

@@ -65,13 +65,13 @@ class Climber:
                 f"`device` must be one that the catalogue has kernels for: {known} (got {device!r})"
             )
         backend: Any = inventory.opened(f"{device}:{limits.key}" if device == "simulated" else device)
-        simulated = None if row.own_kernels else backend.gpu
-        return cls(simulated or limits, row, seed, backend)
+        simulated = not row.own_kernels and backend.simulated
+        return cls(backend.gpu if simulated else limits, row, seed, backend)
 
     @property
     def simulates(self) -> bool:
         """Whether the device is simulated, which observes what it runs."""
-        return not self.row.own_kernels and self.backend.gpu is not None
+        return not self.row.own_kernels and self.backend.simulated
 
     def machine(self) -> Machine:
         """What `Climb.machine` says."""

@@ -17,4 +17,5 @@ from tilewright.machine.gpu import (
     gpus as gpus,
     launch_limits as launch_limits,
     names as names,
+    nearest as nearest,
 )

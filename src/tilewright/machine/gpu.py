@@ -240,6 +240,23 @@ def gpu(name: str) -> Gpu:
     raise ArgumentValueError(f"a GPU must be one there is a record of (got {name!r}); known names: {', '.join(chosen)}")
 
 
+def nearest(name: str, compute_capability: tuple[int, int], multiprocessors: int) -> Gpu:
+    """The record of a GPU that a driver reports, or of the one which is most like it.
+
+    Examples
+    --------
+    >>> nearest("NVIDIA A10", (8, 6), 72).key, nearest("Tesla T4", (7, 5), 40).key
+    ('a6000', 't4')
+    """
+    named = [record for record in gpus().values() if _plain(record.name).startswith(_plain(name))]
+
+    def apart(record: Gpu) -> tuple[int, int]:
+        (major, minor), (other, less) = record.compute_capability, compute_capability
+        return abs(100 * (major - other) + minor - less), abs(record.multiprocessors - multiprocessors)
+
+    return min(named or gpus().values(), key=apart)
+
+
 def chosen(name: str | None = None) -> Gpu:
     """The record of a GPU, or without a name of that which `TILEWRIGHT_GPU` names: the H100 where it names none."""
     return gpu(name or Settings.from_environ().gpu)

@@ -48,6 +48,14 @@ class Bound:
         """
         return cls(1 / tile, tile / group * (group + 2) * 2.0**-fraction / UNIT)
 
+    def within(self, other: Bound | None) -> bool:
+        """Whether every result that it allows is one that another allows; none is where there is no other.
+
+        >>> Bound(1 / 32, 64).within(Bound(1, 64)), Bound(1, 64).within(Bound(1, 16))
+        (True, False)
+        """
+        return other is not None and self.a_step <= other.a_step and self.more <= other.more
+
     def interval(self, a: Array, b: Array) -> tuple[Array, Array]:
         """The least and the largest result that each element may have, in the dtype of products.
 

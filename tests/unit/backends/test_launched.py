@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,13 +17,14 @@ import pytest
 
 import tilewright as tw
 from tilewright import machine
-from tilewright.backends import launched
+from tilewright.backends import ranking
 from tilewright.backends.cuda import device as real
 from tilewright.backends.inventory import opened
 from tilewright.drivers import host_side, launching, linking, session, views
 from tilewright.drivers.driver_binding import Binding
 from tilewright.errors import ArgumentValueError, DeviceError, MissingExtraError
 from tilewright.kernels import catalogue
+from tilewright.problem.kind import Kind
 from tilewright.problem.reference import same_bits
 
 Array = npt.NDArray[Any]
@@ -119,21 +121,13 @@ def test_negative_zeros_and_infinities_stay() -> None:
     assert (np.signbit(found) == np.signbit(expected))[:2].all()
 
 
-def test_the_kernel_goes_by_the_shape() -> None:
-    assert launched.choice(16, 16, 512, "float32")[0].name == "shared_memory_16"
-    assert launched.choice(512, 512, 4, "int32")[0].name == "results_8"
-    assert launched.choice(1500, 1500, 4, "float32")[0].name == "warp_tiled"
-    # 2**31 elements of A: only kernels of 64-bit indices are left.
-    assert launched.choice(2**16, 16, 2**16, "float64")[0].name == "tiled"
-    assert all(record.order == "fma" and not record.published for record in launched._CANONICAL)
-
-
 def test_more_rows_than_a_grid_has_are_launched_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     limits = SimpleNamespace(grid_extents=(2**31 - 1, 2, 65_535))
-    monkeypatch.setattr(launched, "launch_limits", lambda: limits)
+    monkeypatch.setattr(ranking, "launch_limits", lambda: limits)
+    ranking.chosen.cache_clear()
     a, b = drawn((100, 40), "float32"), drawn((40, 70), "float32", 1)
     asked: list[Any] = []
-    products = opened("simulated")
+    products: Any = opened("simulated")
     launch = products.launch
 
     def counting(program: Any, grid: Any, *rest: Any, **options: Any) -> Any:
@@ -141,13 +135,14 @@ def test_more_rows_than_a_grid_has_are_launched_in_parts(monkeypatch: pytest.Mon
         return launch(program, grid, *rest, **options)
 
     out = np.empty((100, 70), np.float32)
-    kind = launched.Kind(*["float32"] * 4)
-    launched.LaunchedProducts("", products.cc, counting).multiply_into(a, b, out, kind)
+    kind = Kind(*["float32"] * 4)
+    replace(products, launch=counting).multiply_into(a, b, out, kind)
     assert len(asked) > 1
     assert max(grid[1] for grid in asked) == 2
     assert same(out, tw.matmul(a, b))
     plan = tw.plan((100, 40), (40, 70), "float32", device="simulated")
     assert plan.parts >= sum(grid[0] * grid[1] for grid in asked)
+    ranking.chosen.cache_clear()  # of these limits
 
 
 def test_a_plan_says_kernel_tile_and_work() -> None:
@@ -249,6 +244,8 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
                 """Nothing is given back by itself."""
 
         class Device(host_side.Device):
+            properties = SimpleNamespace(multiprocessor_count=108)
+
             def create_stream(self) -> Stream:
                 return Stream(driver.cuStreamCreate(0)[1])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tilewright import machine
 from tilewright.backends.protocol import Device
 
 if TYPE_CHECKING:
@@ -44,4 +45,6 @@ def opened(device: str) -> LaunchedProducts:
     from tilewright.backends.cuda import device as real
     from tilewright.backends.launched import LaunchedProducts
 
-    return LaunchedProducts(str(real.current().name), real.compute_capability(), real.launch)
+    found, cc = real.current(), real.compute_capability()
+    record = machine.nearest(str(found.name), cc, int(found.properties.multiprocessor_count))
+    return LaunchedProducts(str(found.name), cc, real.launch, record)

@@ -48,5 +48,9 @@ def opened(device: str) -> LaunchedProducts:
             "newer one of `tilewright gpus`"
         )
     return LaunchedProducts(
-        f"{gpu.name}, simulated", gpu.compute_capability, functools.partial(simt.launch, gpu=gpu.key), gpu
+        f"{gpu.name}, simulated",
+        gpu.compute_capability,
+        functools.partial(simt.launch, gpu=gpu.key),
+        gpu,
+        simulated=True,
     )

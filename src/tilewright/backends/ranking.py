@@ -1,0 +1,213 @@
+"""Which kernel of the catalogue multiplies, from the records of kernels and of a GPU alone: nothing is compiled.
+
+A time is estimated as that of the multiprocessor which has most tiles of C. A step of k of one tile takes the busiest
+of the multiply-adds' units, instruction issue, reads of shared memory and the second level; what a tile of k waits for
+memory comes on top, where no other block works meanwhile. Which numbers are constants here was fitted to the times of
+:mod:`tilewright.prediction`, which simulates a multiprocessor (`benchmarks/ranking.py`).
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass
+
+from tilewright.backends.protocol import Ranked
+from tilewright.errors import DeviceError
+from tilewright.kernels.catalogue import records
+from tilewright.kernels.record import Record
+from tilewright.machine import Gpu, launch_limits
+from tilewright.machine.gpu import WARP_LANES
+from tilewright.machine.timing import Timing, timing
+from tilewright.problem.bounds import Bound
+from tilewright.problem.dtypes import dtype, element
+from tilewright.problem.kind import Kind
+
+#: The bound that an order of sums allows; an order that is not here allows the canonical bits alone.
+ALLOWED = {"tf32x3": Bound(1, 64), "fast": Bound(math.inf, math.inf)}
+#: Rows and columns at which a chain of sums is chosen: an element's bits must not depend on how many there are.
+_LARGE = 4096
+#: Clocks of a tile of k for its stores, barriers and addresses, beside the latency of memory.
+_TILE_CLOCKS = 120
+#: Registers of a thread that hold no results, and those for each result.
+_REGISTERS, _A_RESULT = 32, 1.3
+#: Of the tensor cores' rate, what is left where a warp reads its fragments into registers.
+_FED = 0.6
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A kernel that may multiply a kind of product, compiled for a dtype."""
+
+    record: Record
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The kernels that may multiply a product, the quickest first: at least one."""
+
+    candidates: tuple[Candidate, ...]
+    ranking: tuple[Ranked, ...]  #: What is known of each.
+
+    @property
+    def best(self) -> Candidate:
+        """The one that multiplies."""
+        return self.candidates[0]
+
+
+def summed(kind: Kind) -> str:
+    """The dtype of the sums' kernel: sums modulo 2^32 have the same bits with and without a sign."""
+    return "int32" if kind.accumulator == "uint32" else kind.accumulator
+
+
+@functools.lru_cache(maxsize=1024)
+def chosen(kind: Kind, m: int, n: int, k: int, gpu: Gpu, cc: tuple[int, int], maps: bool = True) -> Choice:
+    """The kernels for one matrix of C, of shape (m, n), the quickest by estimate first; `maps`, with tensor maps too.
+
+    All have the same chain of sums, which `k` alone decides: an element's bits do not depend on m and n.
+
+    Raises DeviceError: no kernel takes it.
+
+    Examples
+    --------
+    >>> from tilewright.machine import gpu
+    >>> single = Kind(*["float32"] * 4)
+    >>> [chosen(single, m, m, m, gpu("h100"), (9, 0)).best.record.name for m in (40, 2000)]
+    ['shared_memory_16', 'warp_tiled']
+    """
+    allowed = _allowed(kind, cc, maps)
+    chain = _chain(allowed, k, gpu)
+    found = [
+        (one, estimate(one, m, n, k, gpu))
+        for one in allowed
+        if one.record.chain == chain and one.record.accepts(rows_of(one.record, m), n, k, one.dtype) is None
+    ]
+    if not found:
+        raise DeviceError(
+            f"extents for a kernel of the catalogue must fit its grid (got {m}, {n}, {k} in {summed(kind)})"
+        )
+    found.sort(key=lambda each: each[1].seconds)
+    return Choice(tuple(one for one, _ in found), tuple(ranked for _, ranked in found))
+
+
+def rows_of(record: Record, m: int) -> int:
+    """How many of m rows a launch makes: a grid has a limit along them."""
+    return min(m, record.tile[0] * launch_limits().grid_extents[1])
+
+
+@functools.lru_cache(maxsize=256)
+def _allowed(kind: Kind, cc: tuple[int, int], maps: bool) -> tuple[Candidate, ...]:
+    """The kernels that an order of sums and a compute capability allow, the top of the ladder first."""
+    found = []
+    for record in reversed(records()):
+        if record.backend != "gpu" or record.published or not record.chain or record.unfit(cc):
+            continue
+        if record.operands == "boxes" and not maps:
+            continue
+        name = _taken(record, kind)
+        if name and (record.bound is None or record.bound.within(ALLOWED.get(kind.order))):
+            found.append(Candidate(record, name))
+    return tuple(found)
+
+
+def _taken(record: Record, kind: Kind) -> str:
+    """The dtype in which a kernel takes operands of a kind; "" where it takes none.
+
+    As they are, where C is what it gives; or in the dtype of the sums, as the host converts them: that of a canonical
+    kernel, whose sums are those of the operands then.
+    """
+    if kind.a == kind.b and kind.a in record.dtypes and dtype(kind.a).product == kind.out:
+        return kind.a
+    total = summed(kind)
+    return total if record.bound is None and total in record.dtypes else ""
+
+
+def dtypes_of_sums() -> tuple[str, ...]:
+    """The dtypes in which canonical kernels sum on every GPU."""
+    kinds = (record for record in records() if record.backend == "gpu" and record.chain == "canonical")
+    return tuple(dict.fromkeys(name for record in kinds for name in record.dtypes if name == dtype(name).accumulator))
+
+
+def _chain(allowed: tuple[Candidate, ...], k: int, gpu: Gpu) -> str:
+    """The chain of the quickest kernel for so large a product that its shape does not matter."""
+    if len({one.record.chain for one in allowed}) == 1:
+        return allowed[0].record.chain
+    best = min(allowed, key=lambda one: estimate(one, _LARGE, _LARGE, k, gpu).seconds, default=None)
+    return best.record.chain if best else ""
+
+
+@functools.lru_cache(maxsize=4096)
+def estimate(one: Candidate, m: int, n: int, k: int, gpu: Gpu) -> Ranked:
+    """How long a kernel takes for C of shape (m, n)."""
+    record, rates = one.record, timing(gpu)
+    rows, columns = (-(-extent // tile) for extent, tile in zip((m, n), record.tile, strict=True))
+    parts = record.launch_rule(rows_of(record, m), n, k).grid[2] if record.split and not record.resident else 1
+    tiles, turns = rows * columns * parts, -(-k // (parts * record.depth))
+    resident = _resident(record, element(one.dtype).bytes, gpu)
+    each: float = -(-tiles // gpu.multiprocessors)
+    if record.split and record.resident:  # the steps of all tiles are dealt evenly
+        each = max(tiles / gpu.multiprocessors, 1 / max(1, k // record.split))
+    busy = _busy(one, gpu, rates)
+    unit = max(busy, key=lambda name: busy[name])
+    working = busy[unit] * turns * record.depth
+    alone = working + _waited(record, turns, rates)
+    full, rest = divmod(each, resident)
+    clocks = full * max(resident * working, alone) + (max(rest * working, alone) if rest else 0)
+    limiter = "latency" if each * working < clocks / 2 else unit
+    seconds = clocks / (gpu.boost_mhz * 1e6)
+    size = element(one.dtype).numpy.itemsize
+    memory = (m * k + k * n + m * n) * size / (gpu.memory_gb_per_s * 1e9)
+    if memory > seconds:
+        seconds, limiter = memory, "memory"
+    if parts > 1:  # their sums are written by one block and read by another
+        seconds += 8 * parts * m * n / (gpu.memory_gb_per_s * 1e9)
+    waves = tiles / (resident * gpu.multiprocessors)
+    return Ranked(record.name, seconds + rates.launch_us * 1e-6, limiter, waves, "estimated", _stated(record))
+
+
+def _stated(record: Record) -> str:
+    return "" if record.bound is None else str(record.bound)
+
+
+def _busy(one: Candidate, gpu: Gpu, rates: Timing) -> dict[str, float]:
+    """Clocks of a multiprocessor's units for a step of k of one tile."""
+    record, size = one.record, element(one.dtype).numpy.itemsize
+    products, warps = math.prod(record.tile), math.prod(record.block) / WARP_LANES
+    sectors = sum(record.tile) * size / gpu.sector_bytes
+    found = {"second level": sectors / rates.l2_sectors}
+    if record.tensor:
+        share = 1.0 if record.family else rates.mma_share * _FED
+        rate = gpu.tensor_per_clock.get(record.tensor, 0) * share
+        return found | {"tensor cores": products * record.passes / rate if rate else math.inf}
+    words = max(1, size // 4)
+    reads = sum(record.results) * record.reads
+    rate = {"float64": gpu.fp64_per_clock, "int32": gpu.int32_per_clock}.get(one.dtype, gpu.fp32_per_clock)
+    return found | {
+        "multiply-adds": products / rate,
+        "instruction issue": warps / min(warps, gpu.schedulers) * (math.prod(record.results) + reads),
+        "shared memory": max(warps, gpu.schedulers) * reads * words * 128 / gpu.shared_bytes_per_clock,
+    }
+
+
+def _waited(record: Record, turns: int, rates: Timing) -> float:
+    """Clocks that a block alone waits for memory, and in which too few warps hide their own reads, in so many tiles."""
+    of_memory = (rates.dram + _TILE_CLOCKS) * max(1.0, turns / record.stages)
+    if record.tensor:
+        return of_memory
+    shared = rates.latency("result", "shared", 4) * min(1.0, 4 * WARP_LANES / math.prod(record.block))
+    return of_memory + shared * turns * record.depth
+
+
+def _resident(record: Record, size: int, gpu: Gpu) -> int:
+    """Blocks of a multiprocessor, by the threads, the registers and the shared memory that they seem to take."""
+    threads = math.prod(record.block)
+    registers = _REGISTERS + _A_RESULT * math.prod(record.results) * max(1, size // 4)
+    limits = [
+        gpu.blocks_per_multiprocessor,
+        gpu.threads_per_multiprocessor // threads,
+        gpu.registers_per_multiprocessor // round(threads * registers),
+    ]
+    if record.shared_bytes:
+        limits.append(gpu.shared_per_multiprocessor_bytes // record.shared_bytes)
+    return max(1, min(limits))

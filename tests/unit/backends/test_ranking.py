@@ -1,0 +1,182 @@
+"""The choice of a kernel: which ones an order of sums allows, in which order they come, and that bits stay as they are
+whatever the shape.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright import machine
+from tilewright.backends import ranking
+from tilewright.backends.ranking import Choice, chosen
+from tilewright.engine.promotion import ORDERS
+from tilewright.errors import ArgumentValueError, DeviceError
+from tilewright.kernels import catalogue
+from tilewright.kernels.record import Record
+from tilewright.ladder import operands
+from tilewright.problem.bounds import Bound
+from tilewright.problem.dtypes import dtype
+from tilewright.problem.kind import Kind
+from tilewright.problem.reference import canonical, same_bits
+
+GPUS = [record for record in machine.gpus().values() if record.compute_capability >= (7, 5)]
+
+
+def choice(name: str, m: int, n: int, k: int, gpu: str = "h100", order: str = "canonical", maps: bool = True) -> Choice:
+    record, of = machine.gpu(gpu), dtype(name)
+    kind = Kind(name, name, of.product, of.accumulator, order=order)
+    return chosen(kind, m, n, k, record, record.compute_capability, maps)
+
+
+def names(found: Choice) -> list[str]:
+    return [one.record.name for one in found.candidates]
+
+
+def test_the_kernel_goes_by_the_shape() -> None:
+    assert names(choice("float32", 16, 16, 512))[0] == "shared_memory_16"
+    assert names(choice("float32", 1500, 1500, 500))[0] in {"warp_tiled", "double_buffered"}
+    assert names(choice("float64", 4096, 4096, 4096))[0] == "tensor_core_f64"
+    assert names(choice("float64", 4096, 4096, 4096, "t4"))[0] != "tensor_core_f64"
+    # 2**31 elements of A: only kernels of 64-bit indices are left.
+    assert set(names(choice("float64", 2**16, 16, 2**16))) == {"tiled", "naive"}
+
+
+def test_nothing_is_left_of_what_no_kernel_takes() -> None:
+    with pytest.raises(DeviceError, match=r"must fit its grid \(got 65536, 16, 65536 in float32\)"):
+        choice("float16", 2**16, 16, 2**16, order="fast")
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("name", ["float32", "float64", "int32", "float16", "bfloat16", "int8"])
+@pytest.mark.parametrize("gpu", [record.key for record in GPUS])
+def test_an_order_allows_what_its_bound_does(gpu: str, name: str, order: str) -> None:
+    allowed = {"canonical": None, "tf32x3": Bound(1, 64), "fast": Bound(np.inf, np.inf)}[order]
+    for m, n, k in itertools.product((16, 3000), repeat=3):
+        found = choice(name, m, n, k, gpu, order)
+        for one, told in zip(found.candidates, found.ranking, strict=True):
+            record = one.record
+            assert record.order == "fma" if record.bound is None else record.bound.within(allowed)
+            assert (told.name, told.bound) == (record.name, "" if record.bound is None else str(record.bound))
+            assert not record.published
+            assert not record.unfit(machine.gpu(gpu).compute_capability)
+        assert [one.seconds for one in found.ranking] == sorted(one.seconds for one in found.ranking)
+
+
+def test_a_kernel_is_taken_for_its_rate_and_its_bound() -> None:
+    large = (4096, 4096, 4096)
+    assert names(choice("float32", *large, order="fast")) == ["tensor_core_tf32"]
+    assert names(choice("float32", *large, order="tf32x3")) == ["tensor_core_tf32x3"]
+    assert names(choice("float16", *large, order="tf32x3"))[0].startswith("hopper")
+    assert names(choice("float16", *large, order="fast", maps=False))[0] in {"transposed", "tensor_core"}
+    assert choice("float16", *large, "t4", order="fast").ranking[0].bound == "", "no kernel of tensor cores goes there"
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("name", ["float32", "float16"])
+def test_the_shape_changes_no_chain_of_sums(name: str, order: str) -> None:
+    for gpu, k in itertools.product(GPUS, (8, 600, 20_000)):
+        chains = {
+            one.record.chain
+            for m, n in itertools.product((1, 130, 9000), repeat=2)
+            for one in choice(name, m, n, k, gpu.key, order).candidates
+        }
+        assert len(chains) == 1, (gpu.key, k)
+
+
+@pytest.mark.parametrize(("device", "name", "order"), [
+    ("simulated:a100", "float32", "fast"),
+    pytest.param("simulated:a100", "float32", "tf32x3", marks=pytest.mark.volume),
+    pytest.param("simulated:a100", "float16", "fast", marks=pytest.mark.volume),
+    pytest.param("simulated:h100", "bfloat16", "tf32x3", marks=pytest.mark.volume),
+])  # fmt: skip
+def test_a_row_of_a_batch_has_the_bits_that_it_has_alone(device: str, name: str, order: Any) -> None:
+    a, b = operands(2 * 66, 70, 40, name)
+    whole = tw.matmul(a, b, device=device, order=order)
+    plan = tw.plan(a.shape, b.shape, a.dtype, device=device, order=order)
+    assert plan.order == order
+    assert plan.bound
+    assert plan.kernel.bound.outside(whole, a, b) == 0
+    if name == "float32":  # a half has too few bits to tell
+        assert not same_bits(whole, canonical(a, b)), "tensor cores were at work"
+    for alone in (a[5:6], a[:66], a[66:]):
+        row = int(np.flatnonzero((a == alone[0]).all(axis=1))[0])
+        assert same_bits(tw.matmul(alone, b, device=device, order=order), whole[row : row + len(alone)])
+    assert same_bits(tw.matmul(a.reshape(2, 66, 40), b, device=device, order=order).reshape(132, 70), whole)
+    assert same_bits(tw.matmul(a, b[:, 3:9], device=device, order=order), whole[:, 3:9])
+
+
+def chains() -> dict[str, list[Record]]:
+    found: dict[str, list[Record]] = {}
+    for record in catalogue.records():
+        if record.backend == "gpu" and record.chain not in ("", "canonical") and not record.published:
+            found.setdefault(record.chain, []).append(record)
+    return {chain: alike for chain, alike in found.items() if len(alike) > 1}
+
+
+@pytest.mark.volume
+@pytest.mark.parametrize("chain", chains())
+def test_kernels_of_a_chain_give_the_same_bits(chain: str) -> None:
+    a, b = operands(70, 50, 90, "float16")
+    products = []
+    for record in chains()[chain]:
+        c, shape = np.zeros((70, 50), np.float16), record.launch_rule(70, 50, 90)
+        program = record.program("float16", record.cc)
+        gpu = "h100" if record.family else "a100"
+        tw.simt.launch(program, shape.grid, shape.block, record.arguments(a, b, c), shape.shared_bytes, gpu=gpu)
+        products.append(c)
+    assert all(same_bits(products[0], other) for other in products[1:])
+
+
+def test_every_kernel_of_tensor_cores_says_its_format() -> None:
+    formats = {name for gpu in GPUS for name in gpu.tensor_per_clock}
+    for record in catalogue.records():
+        assert (record.order == "tensor-core") <= bool(record.tensor), record.name
+        assert not record.tensor or record.tensor in formats, record.name
+
+
+def test_a_plan_says_why() -> None:
+    plan = tw.plan((1024, 1024), (1024, 1024), "float32", device="simulated:h100")
+    assert plan.ranking[0].name == plan.path == plan.kernel.name
+    assert len(plan.ranking) > 20
+    text = str(plan).splitlines()
+    shown = [line for line in text if line.startswith("choice ")]
+    assert [line.split()[2] for line in shown] == [one.name for one in plan.ranking[:5]]
+    assert all(len(line) <= 80 for line in shown)
+    assert f"{1e6 * plan.ranking[0].seconds:,.1f} us estimated: {plan.ranking[0].limiter}" in shown[0]
+    fast = tw.plan((1024, 1024), (1024, 1024), "float16", device="simulated:a100", order="fast")
+    assert "float32, fast order, within (k + 16) 2^-23 |A| |B| of the exact ones" in str(fast)
+
+
+def test_a_gpu_that_is_not_there_has_plans_alone() -> None:
+    plan = tw.plan((30, 40), (40, 50), "float32", device="t4")
+    assert plan.ranking == tw.plan((30, 40), (40, 50), "float32", device="simulated:t4").ranking
+    one = np.ones((30, 40), np.float32)
+    for call in (lambda: plan(one, np.ones((40, 50), np.float32)), lambda: tw.matmul(one, one.T, device="t4")):
+        with pytest.raises(ArgumentValueError, match=r"\(got 't4'\); tw.plan takes it, and simulated:t4 multiplies"):
+            call()
+
+
+@pytest.mark.parametrize("order", ["tf32x3", "fast"])
+@pytest.mark.parametrize("device", [None, "opencl"])
+def test_what_has_no_other_kernel_multiplies_canonically(device: str | None, order: Any) -> None:
+    if device:
+        pytest.importorskip("pyopencl")
+    a, b = operands(20, 30, 40, "float32")
+    assert tw.plan(a.shape, b.shape, "float32", device=device, order=order).order == "canonical"
+    assert same_bits(tw.matmul(a, b, device=device, order=order), tw.matmul(a, b))
+
+
+def test_the_record_of_a_real_gpu_is_that_which_is_most_like_it() -> None:
+    for record in GPUS:
+        assert machine.nearest(record.name, record.compute_capability, record.multiprocessors) is record
+    assert machine.nearest("NVIDIA H100 80GB HBM3", (9, 0), 132).key in {"h100", "h200"}
+    assert machine.nearest("some GPU", (13, 0), 150).compute_capability == max(g.compute_capability for g in GPUS)
+
+
+def test_sums_are_of_the_dtypes_that_every_gpu_adds() -> None:
+    assert ranking.dtypes_of_sums() == ("float32", "float64", "int32")
