@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -137,6 +138,7 @@ def test_a_real_gpu_is_asked_for_its_own_code_and_stands_beside_the_vendor(
             return super().program(dtype, cc)
 
     class Card:
+        properties = SimpleNamespace(multiprocessor_count=170)
         name = "A card"
 
     catalogue_of(Asking("tiled", backend="gpu"), FakeRecord("loops"))

@@ -156,10 +156,12 @@ def matmul(
     threads : int, optional
         At most so many; by default TILEWRIGHT_THREADS or the cores this process may use, or what threadpoolctl says.
         A small product uses fewer.
-    order : {"canonical", "fast"}
-        "fast" allows another order of summation where that pays: bfloat16 summed in float32 on hosts with AMX, for
-        all but small products, within :func:`tilewright.problem.reference.error_bound` with `flushes`. All else stays
-        canonical; `plan(..., order="fast").order` says which it will be.
+    order : {"canonical", "tf32x3", "fast"}
+        "fast" allows another order of summation where that pays: on GPUs the tensor cores, within the bound that the
+        plan says; bfloat16 summed in float32 on hosts with AMX, for all but small products, within
+        :func:`tilewright.problem.reference.error_bound` with `flushes`. "tf32x3" allows what is as good as a float32
+        sum: on GPUs float32 in three parts, for finite operands from 1e-30 on, and tensor cores for halves. All else
+        stays canonical; `plan(..., order="fast").order` says which it will be.
     device : str, optional
         Where arrays of the host are multiplied: "cpu", the default; "opencl" for this machine's first OpenCL device,
         GPUs before processors; "opencl:NAME" or "opencl:1" for another, as `tilewright devices` lists them; "cuda" for

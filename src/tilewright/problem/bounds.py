@@ -51,8 +51,8 @@ class Bound:
     def within(self, other: Bound | None) -> bool:
         """Whether every result that it allows is one that another allows; none is where there is no other.
 
-        >>> Bound(1 / 32, 64).within(Bound(1, 64)), Bound(1, 64).within(Bound(1, 16))
-        (True, False)
+        >>> [Bound(1 / 32, 64).within(Bound(*other)) for other in ((1, 64), (1, 16), (1 / 64, 64))]
+        [True, False, False]
         """
         return other is not None and self.a_step <= other.a_step and self.more <= other.more
 

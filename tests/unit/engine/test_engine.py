@@ -178,7 +178,7 @@ ONE = np.ones((2, 2))
         ((ONE, ONE), {"threads": 0}, ArgumentValueError, "`threads` must be at least 1"),
         ((ONE, ONE), {"threads": 1.5}, ArgumentTypeError, "`threads` must be a whole number"),
         ((ONE, ONE), {"threads": True}, ArgumentTypeError, "`threads` must be a whole number"),
-        ((ONE, ONE), {"order": "C"}, ArgumentValueError, "`order` must be canonical or fast"),
+        ((ONE, ONE), {"order": "C"}, ArgumentValueError, "`order` must be one of canonical, tf32x3, fast"),
         ((ONE, ONE), {"beta": 2}, ArgumentValueError, "`beta` must be 0 without `out`"),
         ((ONE, ONE), {"alpha": 1j}, ArgumentTypeError, "`alpha` must be real"),
         ((ONE, ONE), {"alpha": "2"}, ArgumentTypeError, "`alpha` must be a number"),
