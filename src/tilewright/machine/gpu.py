@@ -245,8 +245,8 @@ def nearest(name: str, compute_capability: tuple[int, int], multiprocessors: int
 
     Examples
     --------
-    >>> nearest("NVIDIA A10", (8, 6), 72).key, nearest("Tesla T4", (7, 5), 40).key
-    ('a6000', 't4')
+    >>> nearest("NVIDIA RTX A5000", (8, 6), 64).key, nearest("Tesla T4", (7, 5), 40).key
+    ('a10', 't4')
     """
     named = [record for record in gpus().values() if _plain(record.name).startswith(_plain(name))]
 
