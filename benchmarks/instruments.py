@@ -1,11 +1,11 @@
-"""What instruments cost: corrected S2 with and without them, in pairs of launches one after the other.
+"""What instruments cost: corrected S2, or another kernel, with and without them, in pairs of launches in a row.
 
 A pair's ratio is of the host's seconds of running blocks. `whole` is what a user waits for: the whole call, with what
 is made of the counts afterwards (for a profile the cache model too), over the whole call without instruments; and the
 same of processor time, all threads together, which another load on the host disturbs less. Arrays stay in simulated
 memory, kernels are translated and optimised before, and instruments work in memory that earlier launches gave back.
 
-    python benchmarks/instruments.py [--size 256] [--threads 2] [--rounds 15] [--json]
+    python benchmarks/instruments.py [--kernel tiled] [--size 256] [--threads 2] [--rounds 15] [--json]
 """
 
 from __future__ import annotations
@@ -43,18 +43,20 @@ CHECKED_BYTES = 64 << 20
 
 def main() -> None:
     parser = measuring.arguments(__doc__)
+    parser.add_argument("--kernel", default="tiled", help="of the catalogue, in its first dtype")
     parser.add_argument("--size", type=int, default=256, help="m = n = k")
     parser.add_argument("--threads", type=int, default=2, help="host threads")
     parser.add_argument("--rounds", type=int, default=15)
     options = parser.parse_args()
     with mock.patch.object(tiers, "WORTH_SECONDS", 0.0):  # no launch in code that was quickly made
-        results = measured(options.size, options.threads, options.rounds)
+        results = measured(options.kernel, options.size, options.threads, options.rounds)
     measuring.publish(results, [table(results)], as_json=options.json)
 
 
-def measured(size: int, threads: int, rounds: int) -> dict[str, Any]:
+def measured(kernel: str, size: int, threads: int, rounds: int) -> dict[str, Any]:
     """Times without instruments, and the ratios of pairs."""
-    launch, verified = simt_speed.prepared(catalogue.find("tiled"), "float32", size, threads)
+    record = catalogue.find(kernel)
+    launch, verified = simt_speed.prepared(record, record.dtypes[0], size, threads)
     gpu = machine.gpu("h100")
     example = launch()
     for name, instruments in CASES.items():  # translate first
@@ -80,7 +82,7 @@ def measured(size: int, threads: int, rounds: int) -> dict[str, Any]:
             whole[name].append((end[0] - between[0]) / alone[0])
             processor[name].append((end[1] - between[1]) / alone[1])
     return {
-        "kernel": "tiled",
+        "kernel": kernel,
         "size": size,
         "threads": threads,
         "verified": verified,
@@ -97,7 +99,7 @@ def checked(example: Run) -> Sequence[Instrument]:
     checks.started(CHECKED_BYTES)
     checks.allocated(GLOBAL_BASE, CHECKED_BYTES)
     checks.host_wrote(GLOBAL_BASE, CHECKED_BYTES)
-    return checks.instruments(Launch("tiled", example.program, example.grid, example.block, 0))
+    return checks.instruments(Launch(example.program.name, example.program, example.grid, example.block, 0))
 
 
 def now() -> tuple[float, float]:

@@ -9,7 +9,9 @@ import pytest
 
 from tilewright.instruments.shadow import orders
 from tilewright.instruments.shadow.cells import READS, STRONG, THREAD_MAX, WARPS_MAX, WRITES
+from tilewright.instruments.shadow.memory import MemoryCheck
 from tilewright.instruments.shadow.orders import ACCESS, ARRIVE, ASK, FENCE, NOT_ORDERED, RELEASE, Orders
+from tilewright.ptx import parse
 
 ATOMIC = READS | WRITES | STRONG
 
@@ -135,3 +137,10 @@ def test_a_barrier_of_the_grid_takes_a_few_nodes_a_block():
             seen.add(id(node))
             below += [one for one in node if one is not None]
     assert len(seen) < 4 * blocks
+
+
+@pytest.mark.parametrize(("text", "asks"), [("barrier.cluster.arrive.release", False), ("fence.acq_rel.gpu", True)])
+def test_only_kernels_with_fences_ask_for_orders(text: str, asks: bool) -> None:
+    """What barriers of clusters order is known without it, and asking takes a hundred times as long as judging."""
+    kernel = f".version 8.0 .target sm_90 .entry k() {{ {text}; st.global.u32 [%rd1], %r1; }}"
+    assert MemoryCheck(parse(kernel)).orders is asks

@@ -19,8 +19,6 @@ void tw_shadow_told(TW_WHERE, uint32_t mask, uint64_t place);
 void tw_shadow_laid_out(const struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint64_t place,
                         uint32_t bytes, const char *map);
 
-enum { PIECE = 16 };
-
 #define NOT_COUNTED UINT32_MAX  // for any phase yet
 
 // One lane's copy.
@@ -37,16 +35,17 @@ struct copy {
 
 typedef void judging(TW_ACCESSES);
 
-// Judge one side: device addresses of global memory, offsets of shared memory, or addresses in the cluster.
+// Judge one side: offsets of shared memory, addresses in the cluster, or, in pieces, device addresses.
 static void judge(const struct copy *me, uint64_t start, uint32_t how, judging *turns)
 {
     uint64_t addresses[TW_LANES] __attribute__((aligned(64))) = {0};
-    for (uint32_t at = 0; at < me->bytes; at += PIECE) {
-        const uint32_t bytes = me->bytes - at < PIECE ? me->bytes - at : PIECE;
+    const uint32_t most = turns == tw_shadow_free_global ? TW_PIECE_BYTES : me->bytes;
+    for (uint32_t at = 0, bytes; at < me->bytes; at += bytes) {
+        bytes = me->bytes - at < most ? me->bytes - at : most;
         addresses[me->lane] = start + at;
         turns(
             me->slot, me->warp, me->launch, me->block, me->counters, me->row, 1u << me->lane, addresses, bytes, 0, how,
-            bytes, 0);
+            bytes < TW_PIECE_BYTES ? bytes : TW_PIECE_BYTES, 0);
     }
 }
 
@@ -65,12 +64,19 @@ static void tell(const struct copy *me, uint64_t address, uint64_t cell, bool wr
     tw_found_add(&me->launch->found, &finding);
 }
 
+// Whether what wrote a cell is known, and wrote by the generic proxy.
+static bool needs_fence(const struct tw_shadow_launch *launch, uint64_t cell)
+{
+    uint64_t site = (cell & TW_SITES) >> TW_SITE_SHIFT;
+    return site < TW_SITE_MAX && !(__atomic_load_n(&launch->unfenced[site / 64], __ATOMIC_RELAXED) >> site % 64 & 1);
+}
+
 // Whether a store by a block in its own memory is ordered before the copy, but for the fence; another is a race.
 static bool is_before(const struct copy *me, const struct tw_slot *where, uint64_t cell)
 {
     uint64_t addresses[TW_LANES] __attribute__((aligned(64))) = {0};
     struct access mine = access_of(me->slot, me->warp, me->launch, me->block, me->counters, me->row, 1u << me->lane,
-                                   addresses, PIECE, 0, TW_WRITES, PIECE, 0);
+                                   addresses, TW_PIECE_BYTES, 0, TW_WRITES, TW_PIECE_BYTES, 0);
     uint64_t its = cell >> TW_CLOCK_SHIFT;
     turn_to(&mine, me->lane);
     return where == me->slot ? !races(&mine, cell, its, false)
@@ -84,15 +90,26 @@ static void ask_for_fences(const struct copy *me, const struct tw_slot *where, u
     const struct tw_bulks *bulks = bulks_of(me->launch, block);
     uint64_t size = me->launch->cell_bytes;
     for (uint64_t c = start / size; c < (start + me->bytes) / size; c++) {
+        if (c > start / size && block->writes[c] == block->writes[c - 1])
+            continue;
         uint64_t written = me->launch->far_at ? near_of(block->writes[c], rank_of(where)) : block->writes[c];
         uint64_t its = written >> TW_CLOCK_SHIFT;
         uint32_t who = who_of(written);
         bool known = its && written != TW_GAP && its < TW_OBJECT_CLOCK && who != TW_SEVERAL_WARPS && !is_far(written);
-        if (known && its >= bulks->proxied.of[warp_of(who)] && (!writes || is_before(me, where, written))) {
+        if (known && needs_fence(me->launch, written) && its >= bulks->proxied.of[warp_of(who)] && (!writes || is_before(me, where, written))) {
             tell(me, c * size, written, writes);
             return;
         }
     }
+}
+
+// What an instruction writes is seen by copies without a fence: it is one itself, or the end of an mbarrier, whose bytes
+// are nobody's.
+void tw_shadow_unfenced(struct tw_shadow_launch *launch, uint32_t row)
+{
+    uint64_t bit = (uint64_t)1 << row % 64, *bits = &launch->unfenced[row / 64 % TW_SITE_WORDS];
+    if (row < TW_SITE_MAX && !(__atomic_load_n(bits, __ATOMIC_RELAXED) & bit))
+        __atomic_fetch_or(bits, bit, __ATOMIC_RELAXED);
 }
 
 // Follow a copy; where there are too many, nothing of it is in flight.
@@ -156,6 +173,8 @@ void tw_shadow_bulk(TW_WHERE, uint32_t mask, const uint64_t *targets, const uint
     uint32_t landing = 0;
     bool away = slot->target != slot;  // it lands in another block
     struct tw_shadow_block *there = away ? shadow_of(slot, slot->target, block) : me.block;
+    if (!held)
+        tw_shadow_unfenced(me.launch, row);
     for (uint32_t left = mask; left; left = tw_other_lanes(left)) {
         me.lane = tw_first_lane(left);
         me.bytes = sizes[me.lane];
@@ -202,7 +221,7 @@ static void judge_bytes(const struct copy *me, uint64_t start, uint64_t end, uin
     uint64_t addresses[TW_LANES] __attribute__((aligned(64))) = {0};
     uint32_t bytes;
     for (uint64_t at = start; at < end; at += bytes) {
-        for (bytes = PIECE; at % bytes || at + bytes > end;)
+        for (bytes = TW_PIECE_BYTES; at % bytes || at + bytes > end;)
             bytes /= 2;
         addresses[me->lane] = at;
         tw_shadow_free_global(me->slot, me->warp, me->launch, me->block, me->counters, me->row, 1u << me->lane,

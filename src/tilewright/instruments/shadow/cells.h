@@ -36,6 +36,7 @@ enum {
     TW_STRONG_BIT = 11,
     TW_SITE_SHIFT = 12,
     TW_SITE_MAX = 4095,
+    TW_SITE_WORDS = 64,  // with a bit for each
     TW_CLOCK_SHIFT = 24,
     TW_BLOCK_SHIFT = 40,
     TW_FLIGHT_WHO = 2046,
@@ -51,6 +52,7 @@ enum {
     TW_FLIGHTS_MAX = 256,  // asynchronous copies of a warp that are followed at once
     TW_READINGS_MAX = 512,  // and instructions' reads for its products: 30 products of 128 columns
     TW_SETTLED_MAX = 16,
+    TW_PIECE_BYTES = 16,  // of what copies and products access
     TW_CELL_RUN = 8,  // cells of a row: what AVX-512 holds in a register
 
     // What unordered stores put into a cell of global memory: the value in the lower half, whether there were others,
@@ -147,6 +149,7 @@ enum {
     TW_WRITES = 2,
     TW_IS_STRONG = 4,
     TW_IS_COPY = 8,  // it writes later
+    TW_BY_WARP = 16,  // its lanes are one: each reads a part of what their warp reads
 
     // What orders.py is asked and what it hears of, and further bits of what it hears of an access: it releases by
     // itself, and its address is one of shared memory.
@@ -362,6 +365,7 @@ struct tw_shadow_launch {
     uint64_t ranks;       // blocks of a cluster
     uint64_t unvisited;   // accesses of other blocks that are not kept, because there are so many
     uint64_t layouts_at;  // byte offset of the layouts of shared memory in a block's memory; 0: no product asks
+    uint64_t unfenced[TW_SITE_WORDS];  // a bit for each instruction whose writes need no proxy fence
 };
 
 // Rows of tables: cells from one on, and which of them are used; see tables.py.

@@ -30,14 +30,14 @@ void tw_shadow_part(const struct tw_shadow_launch *launch, const struct tw_slot 
                     uint32_t warp);
 void tw_shadow_ended(struct tw_shadow_launch *launch, const struct tw_slot *slot, struct tw_shadow_block *block);
 
-static tw_u32_lanes load(const struct tw_clocks *from)
+static tw_u32_lanes loaded(const struct tw_clocks *from)
 {
     tw_u32_lanes all;
     __builtin_memcpy(&all, from->of, sizeof all);
     return all;
 }
 
-static void store(struct tw_clocks *to, tw_u32_lanes all)
+static void keep(struct tw_clocks *to, tw_u32_lanes all)
 {
     __builtin_memcpy(to->of, &all, sizeof all);
 }
@@ -71,7 +71,7 @@ void tw_shadow_arrive(TW_WHERE, uint32_t mask, uint32_t barrier, uint32_t thread
     uint64_t now = ++mine->clocks[w].now;
     if (of->far_at)
         tw_shadow_hand_on(of, slot, mine, w, TW_ROUND_ROW + known, 0);
-    store(&round->joined, later(load(&round->joined), load(&mine->known[w])));
+    keep(&round->joined, later(loaded(&round->joined), loaded(&mine->known[w])));
     round->joined.of[w] = (uint32_t)now;
     mine->waits[w] = (struct tw_wait){waits ? known + 1 : 0, round->number};
     if (waits)  // lanes that only arrive do not wait for each other
@@ -87,7 +87,7 @@ static tw_u32_lanes known_behind(const struct tw_shadow_block *block, uint64_t w
     uint32_t latest = 0;
     for (uint32_t q = 0; q < warps; q++)
         if (!block->gone.of[q] && (block->waits[q].barrier != wait.barrier || block->waits[q].round != wait.round))
-            return later(load(&round->joined), load(&block->gone));
+            return later(loaded(&round->joined), loaded(&block->gone));
     for (uint32_t q = 0; q < warps; q++) {
         uint32_t joined = round->joined.of[q], gone = block->gone.of[q];
         latest = joined > latest ? joined : latest;
@@ -102,11 +102,11 @@ static void close_round(const struct tw_shadow_launch *launch, struct tw_shadow_
     struct tw_round *round = &block->rounds[wait.barrier - 1];
     tw_u32_lanes known = known_behind(block, launch->warps, wait), none = {0};
     round->number++;
-    store(&round->joined, none);
+    keep(&round->joined, none);
     for (uint32_t q = 0; q < launch->warps; q++) {
         if (block->waits[q].barrier != wait.barrier || block->waits[q].round != wait.round)
             continue;
-        store(&block->inbox[q], known);
+        keep(&block->inbox[q], known);
         if (launch->far_at)
             tw_shadow_leave_for(launch, block, wait.barrier - 1, q);
     }
@@ -121,7 +121,7 @@ static void take_over(const struct tw_shadow_launch *launch, const struct tw_slo
     struct tw_wait wait = block->waits[w];
     if (block->rounds[wait.barrier - 1].number == wait.round)
         close_round(launch, block, wait);
-    store(&block->known[w], later(load(&block->known[w]), load(&block->inbox[w])));
+    keep(&block->known[w], later(loaded(&block->known[w]), loaded(&block->inbox[w])));
     if (launch->far_at)
         tw_shadow_hand_on(launch, slot, block, w, TW_INBOX_ROW + w, 1);
 }
@@ -153,10 +153,10 @@ static void join_lanes(struct tw_clocks *lanes, uint32_t group, uint32_t now)
 {
     tw_u32_lanes known = {0}, mask = (tw_u32_lanes)tw_mask32(group);
     for (uint32_t left = group; left; left = tw_other_lanes(left))
-        known = later(known, load(&lanes[tw_first_lane(left)]));
+        known = later(known, loaded(&lanes[tw_first_lane(left)]));
     known = (now & mask) | (known & ~mask);
     for (uint32_t left = group; left; left = tw_other_lanes(left))
-        store(&lanes[tw_first_lane(left)], known);
+        keep(&lanes[tw_first_lane(left)], known);
 }
 
 // `bar.warp.sync`: all lanes that any of these names with the same mask are ordered; those that are named elsewhere are

@@ -52,8 +52,9 @@ static inline uint64_t far_of(uint64_t cell, uint32_t rank)
 // And back, where the block itself is meant; others stay as they are.
 static inline uint64_t near_of(uint64_t cell, uint32_t rank)
 {
-    return is_far(cell) && (far_rank(cell) == rank || !near_cell(cell)) && far_who(cell) != TW_SEVERAL_RANKS
-               ? near_cell(cell) : cell;
+    // what was only read has the rank of its block
+    return cell >> (TW_CLOCK_SHIFT + TW_FAR_CLOCK_BITS + 11) == (16 | rank) && is_far(cell) &&
+                   far_who(cell) != TW_SEVERAL_RANKS ? near_cell(cell) : cell;
 }
 
 static inline struct tw_far *far_part(const struct tw_shadow_launch *launch, const struct tw_shadow_block *block)
@@ -91,16 +92,14 @@ static inline uint32_t latest_of(const struct tw_clocks *clocks)
 // kept, it is a race only if it is one with those that we know best.
 static inline bool races_away(const struct access *me, uint32_t rank, uint32_t who, uint64_t its)
 {
-    uint32_t most = 0;
+    uint32_t any = 0;
     if (who < TW_SEVERAL_RANKS)
         return its >= known_of(me, rank)->of[warp_of(who)];
     if (who == TW_SEVERAL_WARPS)
-        return its >= latest_of(known_of(me, rank));
-    for (uint32_t other = 0; other < me->launch->ranks; other++) {
-        uint32_t latest = other == me->rank ? 0 : latest_of(known_of(me, other));
-        most = latest > most ? latest : most;
-    }
-    return its >= most;
+        return !beyond(known_of(me, rank), its);
+    for (uint32_t other = 0; other < me->launch->ranks; other++)
+        any |= other == me->rank ? 0 : beyond(known_of(me, other), its);
+    return !any;
 }
 
 static inline void join_clocks(struct tw_clocks *to, const struct tw_clocks *from)

@@ -95,16 +95,14 @@ def finding_of(record: Record, sites: list[Site], facts: Facts, kernel: str) -> 
 
 
 def stands(record: Record, sites: list[Site]) -> bool:
-    """Whether a record is a finding: of fences and descriptors that depends on what wrote the bytes.
+    """Whether a record is a finding: of descriptors that depends on what wrote the bytes.
 
-    No fence is missing behind a bulk copy, which goes by the asynchronous proxy too, nor behind the end of an mbarrier,
-    whose bytes are nobody's. A matrix lies as a copy put it while no other instruction has written there.
+    A matrix lies as a copy put it while no other instruction has written there.
     """
-    if record.kind not in (cells.NOT_FENCED, cells.DESCRIPTOR) or _laid(record) == cells.LAID_TWICE:
+    if record.kind != cells.DESCRIPTOR or _laid(record) == cells.LAID_TWICE:
         return True
     form = table().find(sites[record.other].opcode) if record.other < min(SITE_MAX, len(sites)) else None
-    kind = form.row.kind if form is not None else ""
-    return kind == "tensor" if record.kind == cells.DESCRIPTOR else kind not in ("", "bulk", "tensor", "mbarrier")
+    return form is not None and form.row.kind == "tensor"
 
 
 def _laid(record: Record) -> int:

@@ -35,10 +35,12 @@ struct access {
     uint64_t number;            // of the block
     uint64_t clock;
     uint64_t address;
+    uint64_t ahead;  // bytes from there to the 16 that are looked at
     uint64_t low;  // the lower part of its cell: site, strong, thread
     uint32_t warp;
     uint32_t lane;
     uint32_t thread;
+    uint32_t who;  // in its cell: the thread, or all lanes of its warp
     uint32_t row;
     uint32_t mask;
     uint32_t bytes;
@@ -47,6 +49,7 @@ struct access {
     uint32_t writes;
     uint32_t strong;
     uint32_t copies;
+    uint32_t by_warp;
     uint32_t rank;  // of the block in its cluster
     uint32_t away;  // the rank of the block whose shared memory it accesses, which may be another
 };
@@ -75,6 +78,7 @@ static inline struct access access_of(TW_ACCESSES)
         .writes = (how & TW_WRITES) != 0,
         .strong = (how & TW_IS_STRONG) != 0,
         .copies = (how & TW_IS_COPY) != 0,
+        .by_warp = (how & TW_BY_WARP) != 0,
         .rank = rank,
         .away = rank,
     };
@@ -87,7 +91,8 @@ static inline void turn_to(struct access *me, uint32_t lane)
     me->lane = lane;
     me->thread = me->warp << 5 | lane;
     me->address = me->addresses[lane];
-    me->low = site << TW_SITE_SHIFT | (uint64_t)me->strong << TW_STRONG_BIT | me->thread;
+    me->who = me->by_warp ? TW_THREAD_MAX | me->warp : me->thread;
+    me->low = site << TW_SITE_SHIFT | (uint64_t)me->strong << TW_STRONG_BIT | me->who;
 }
 
 // Record a finding; of a race with what shadow memory says of the other access, and whether that wrote.
@@ -100,7 +105,7 @@ static inline void report(const struct access *me, uint32_t kind, uint64_t cell,
         .wrote = (me->writes ? TW_WROTE : 0) | (other_wrote ? TW_OTHER_WROTE : 0),
         .count = 1,
         .first = me->number << 10 | me->thread,
-        .address = me->address,
+        .address = me->address + me->ahead,
         .cell = cell,
     };
     tw_found_add(&me->launch->found, &finding);
@@ -111,6 +116,12 @@ static inline tw_u32_lanes clocks_of(const struct tw_clocks *clocks)
     tw_u32_lanes all;
     __builtin_memcpy(&all, clocks->of, sizeof all);
     return all;
+}
+
+// The warps whose clock is known further than a time.
+static inline uint32_t beyond(const struct tw_clocks *known, uint64_t its)
+{
+    return tw_where32((tw_i32_lanes)(clocks_of(known) > (uint32_t)its));
 }
 
 // The same instrument's memory of another block of the cluster.
@@ -183,14 +194,15 @@ static inline uint64_t both(const struct access *me, uint64_t cell, uint64_t min
     return time | site | (cell & mine & TW_STRONG) | who;
 }
 
-// Whether an access by lanes of our warp, since all of them were ordered, is not known to our lane. A tile has an
-// accessing lane in each half, so a half that we know nothing of decides.
+// Whether an access by lanes of our warp, since all of them were ordered, is not known to our lane; of a warp's, to its
+// first. A tile has an accessing lane in each half, so a half that we know nothing of decides.
 static inline bool is_apart(const struct access *me, uint32_t who, uint64_t its)
 {
     if (!me->block->lanes_at)
         return true;
     const struct tw_clocks *lanes = (const struct tw_clocks *)((const char *)me->block + me->block->lanes_at);
-    uint32_t unknown = tw_where32(clocks_of(&lanes[me->thread]) <= (uint32_t)its) & ~(1u << me->lane);
+    uint32_t lane = me->by_warp ? 0 : me->lane;
+    uint32_t unknown = tw_where32(clocks_of(&lanes[me->warp << 5 | lane]) <= (uint32_t)its) & ~(1u << lane);
     if (who < TW_THREAD_MAX)
         return unknown >> (who & 31) & 1;
     uint32_t node = node_of(who);
@@ -213,20 +225,16 @@ static inline bool came_before(const struct access *me, uint32_t who, uint64_t i
     return its < ahead[me->warp].came.of[warp_of(who)] && (handed_on || !by_lane);
 }
 
-// Whether the access that a cell of this block stands for is not ordered before ours. `its` is its clock.
-static inline bool races(const struct access *me, uint64_t cell, uint64_t its, bool strong)
+// Whether the access that a cell of this block stands for is not ordered before ours. `its` is its clock. Targets differ
+// in whether they would inline it by themselves.
+TW_INLINE static inline bool races(const struct access *me, uint64_t cell, uint64_t its, bool strong)
 {
     uint32_t who = who_of(cell);
     const struct tw_clocks *known = &me->block->known[me->warp];
-    if ((strong && cell & TW_STRONG) || who == me->thread)
+    if ((strong && cell & TW_STRONG) || who == me->who)
         return false;
-    if (who == TW_SEVERAL_WARPS) {  // which is not kept: it is a race only if it is one with the warp we know best
-        uint32_t most = 0;
-        for (uint32_t warp = 0; warp < TW_WARPS_MAX; warp++)
-            if (warp != me->warp && known->of[warp] > most)
-                most = known->of[warp];
-        return its >= most;
-    }
+    if (who == TW_SEVERAL_WARPS)  // which is not kept: it is a race only if it is one with the warp we know best
+        return !(beyond(known, its) & ~(1u << me->warp));
     if (warp_of(who) == me->warp)
         return its >= me->block->whole[me->warp] && is_apart(me, who, its);
     return its >= known->of[warp_of(who)] && !came_before(me, who, its, true);

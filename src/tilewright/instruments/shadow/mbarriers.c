@@ -15,6 +15,7 @@ void tw_shadow_counts_copies(struct tw_shadow_launch *launch, struct tw_shadow_b
                              uint32_t lanes, uint64_t place, uint32_t phase);
 void tw_shadow_flights_landed(struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint64_t place,
                               uint32_t phases);
+void tw_shadow_unfenced(struct tw_shadow_launch *launch, uint32_t row);
 void tw_shadow_landed(struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint64_t place, uint32_t phases);
 void tw_shadow_counted(struct tw_shadow_launch *launch, struct tw_shadow_block *block, uint64_t place, uint32_t phase);
 void tw_shadow_hand_on(const struct tw_shadow_launch *launch, const struct tw_slot *slot,
@@ -113,6 +114,7 @@ static void end(const struct visit *me)
         tell_here(me, TW_MBARRIER_BUSY, me->lanes, row);
     uint64_t site = me->row < TW_SITE_MAX ? me->row : TW_SITE_MAX, w = me->warp->index;
     me->object->live = 0;
+    tw_shadow_unfenced(me->launch, me->row);
     mark(me, me->block->clocks[w].now << TW_CLOCK_SHIFT | site << TW_SITE_SHIFT | w << 5 | tw_first_lane(me->lanes));
 }
 

@@ -231,10 +231,10 @@ def _forms(module: Module) -> Iterator[tuple[Instruction, Form]]:
 
 
 def _orders(form: Form) -> bool:
-    """Whether an instruction orders accesses of several blocks."""
+    """Whether an instruction orders accesses of several blocks, but for what `clusters.c` knows of them."""
     if form.row.kind == "fence":
         return not (form.has("proxy") or form.has("mbarrier_init"))
-    return form["sem"] in _ORDERING and not mbarriers.is_told(form)
+    return form["sem"] in _ORDERING and form.row.kind != "cluster" and not mbarriers.is_told(form)
 
 
 def _width_bytes(form: Form) -> int:

@@ -12,8 +12,6 @@
 void tw_shadow_turns_shared(TW_ACCESSES);
 void tw_shadow_ask_for_fences(TW_WHERE, uint32_t mask, const uint64_t *addresses, uint32_t bytes);
 
-enum { PIECE = 16 };
-
 static struct tw_readings *readings_of(const struct tw_shadow_launch *launch, struct tw_shadow_block *block,
                                        uint32_t warp)
 {
@@ -28,9 +26,9 @@ static struct tw_reading *reading(struct tw_readings *readings, uint32_t number)
 // W of a piece as one number: two that differ are taken for the same once in 2^32.
 static uint32_t hash_of(const struct access *me)
 {
-    uint64_t hash = 0, size = me->launch->cell_bytes;
-    for (uint64_t c = me->address / size; c < (me->address + PIECE) / size; c++)
-        hash = (hash ^ near_of(me->block->writes[c], me->rank)) * UINT64_C(0x9E3779B97F4A7C15);
+    uint64_t hash = 0, factor = UINT64_C(0x9E3779B97F4A7C15), size = me->launch->cell_bytes;
+    for (uint64_t c = me->address / size; c < (me->address + TW_PIECE_BYTES) / size; c++, factor += 2)
+        hash += near_of(me->block->writes[c], me->rank) * factor;
     return (uint32_t)(hash >> 32);
 }
 
@@ -38,7 +36,7 @@ static uint32_t hash_of(const struct access *me)
 static uint64_t written_since(const struct access *me)
 {
     uint64_t size = me->launch->cell_bytes, first = me->address / size, found = me->block->writes[first];
-    for (uint64_t c = first; c < (me->address + PIECE) / size; c++) {
+    for (uint64_t c = first; c < (me->address + TW_PIECE_BYTES) / size; c++) {
         uint64_t cell = near_of(me->block->writes[c], me->rank);
         if (is_far(cell) ? races_away(me, far_rank(cell), far_who(cell), far_clock(cell))
                          : in_flight(cell) || races(me, cell, cell >> TW_CLOCK_SHIFT, false))
@@ -52,14 +50,16 @@ void tw_shadow_product(TW_WHERE, uint32_t mask, const uint64_t *addresses, uint3
 {
     struct tw_readings *readings = readings_of(launch, block, warp->index);
     tw_shadow_ask_for_fences(slot, warp, launch, block, counters, row, mask, addresses, bytes);
-    tw_shadow_turns_shared(slot, warp, launch, block, counters, row, mask, addresses, bytes, 0, TW_READS, bytes, 0);
+    tw_shadow_turns_shared(slot, warp, launch, block, counters, row, mask, addresses, bytes, 0, TW_READS | TW_BY_WARP,
+                           bytes, 0);
     if (readings->count == TW_READINGS_MAX) {  // what is forgotten was judged when it was issued
         readings->first++;
         readings->count--;
     }
     struct tw_reading *mine = reading(readings, readings->count++);
     mine->row = row, mine->lanes = mask, mine->group = readings->groups;
-    struct access me = access_of(slot, warp, launch, block, counters, row, mask, addresses, PIECE, 0, TW_READS, PIECE, 0);
+    struct access me = access_of(slot, warp, launch, block, counters, row, mask, addresses, TW_PIECE_BYTES, 0, TW_READS,
+                                 TW_PIECE_BYTES, 0);
     for (uint32_t left = mask; left; left = tw_other_lanes(left)) {
         turn_to(&me, tw_first_lane(left));
         mine->at[me.lane] = (uint32_t)me.address;
@@ -79,8 +79,8 @@ static void finish(TW_WHERE, const struct tw_reading *mine)
     uint64_t addresses[TW_LANES] __attribute__((aligned(64)));
     for (uint32_t lane = 0; lane < TW_LANES; lane++)
         addresses[lane] = mine->at[lane];
-    struct access me = access_of(slot, warp, launch, block, counters, mine->row, mine->lanes, addresses, PIECE, 0,
-                                 TW_READS, PIECE, 0);
+    struct access me = access_of(slot, warp, launch, block, counters, mine->row, mine->lanes, addresses, TW_PIECE_BYTES, 0,
+                                 TW_READS, TW_PIECE_BYTES, 0);
     uint32_t same = mine->lanes;
     for (uint32_t left = mine->lanes; left; left = tw_other_lanes(left)) {
         turn_to(&me, tw_first_lane(left));
@@ -89,8 +89,8 @@ static void finish(TW_WHERE, const struct tw_reading *mine)
         report(&me, TW_SHARED_SOURCE, written_since(&me), true);
         same &= ~(1u << me.lane);
     }
-    tw_shadow_turns_shared(slot, warp, launch, block, counters, mine->row, same, addresses, PIECE, 0, TW_READS, PIECE,
-                           0);
+    tw_shadow_turns_shared(slot, warp, launch, block, counters, mine->row, same, addresses, TW_PIECE_BYTES, 0,
+                           TW_READS | TW_BY_WARP, TW_PIECE_BYTES, 0);
     (void)row;
 }
 

@@ -1,6 +1,7 @@
 // The exact judgement of accesses of shared and of local memory, lane by lane: bounds, initialisation and races.
 
 #include "clusters.h"
+#include "quick.h"
 
 // Where a cell's W and R are, and in a cluster F.
 struct cell {
@@ -9,6 +10,30 @@ struct cell {
     uint64_t *far;
 };
 
+// A cell that was judged, and what became of it: neighbours that hold the same are judged the same, unless something was
+// found.
+struct judged {
+    bool known;
+    uint64_t low;  // of the access
+    uint64_t before[3];
+    uint64_t after[3];
+};
+
+// Whether eight cells hold what one held that was judged; then they are as that became.
+static bool are_alike(const struct judged *last, uint64_t *write, uint64_t *read, uint64_t *far)
+{
+    const cells none = {0};
+    uint32_t alike = where(load(write) == last->before[0]) & where(load(read) == last->before[1]);
+    if (far)
+        alike &= where(load(far) == last->before[2]);
+    if (alike != ALL_CELLS)
+        return false;
+    store(write, none + last->after[0]);
+    store(read, none + last->after[1]);
+    if (far)
+        store(far, none + last->after[2]);
+    return true;
+}
 
 // Whether what is written is there already: in memory, or, of lanes of one instruction, by the last lower lane that
 // writes the same place.
@@ -110,7 +135,7 @@ static uint64_t together(const struct access *me, uint64_t cell, uint64_t mine)
 // What an access leaves in a cell that blocks of a cluster share.
 static void leave_shared(const struct access *me, const struct cell *cell, uint64_t written, uint64_t far)
 {
-    uint64_t mine = far_cell(me->rank, me->clock, me->low, me->thread), read = *cell->read;
+    uint64_t mine = far_cell(me->rank, me->clock, me->low, me->who), read = *cell->read;
     bool covers = !(me->strong && written && !(written & TW_STRONG) && apart(me, written, false));
     if (me->copies) {
         *cell->write = TW_FLIGHT_CLOCK << TW_CLOCK_SHIFT | (me->low & TW_SITES) | TW_FLIGHT_WHO;
@@ -130,67 +155,82 @@ static void leave_shared(const struct access *me, const struct cell *cell, uint6
     }
 }
 
-// A cell that another block has accessed, or that is another's.
-static void judge_shared(const struct access *me, const struct cell *cell, const uint64_t *first, uint64_t at)
+// A cell that another block has accessed, or that is another's; whether nothing is wrong.
+static bool judge_shared(const struct access *me, const struct cell *cell, const uint64_t *first, uint64_t at)
 {
     uint64_t written = far_of(*cell->write, me->away), read = far_of(*cell->read, me->away), far = *cell->far;
-    if (!written && me->reads && !is_partly_written(me, first, at))
+    bool unset = !written && me->reads, after = apart(me, written, me->strong);
+    bool over = me->writes && apart(me, read, me->strong), over_far = me->writes && apart(me, far, me->strong);
+    if (unset && !is_partly_written(me, first, at))
         report(me, TW_SHARED_UNWRITTEN, 0, false);
-    if (apart(me, written, me->strong) && !is_same(me, far_rank(written) == me->rank && is_ours(me, near_cell(written))))
+    if (after && !is_same(me, far_rank(written) == me->rank && is_ours(me, near_cell(written))))
         tell_apart(me, written, true);
-    if (me->writes && apart(me, read, me->strong))
+    if (over)
         tell_apart(me, read, false);
-    if (me->writes && apart(me, far, me->strong))
+    if (over_far)
         tell_apart(me, far, false);
     leave_shared(me, cell, written, far);
+    return !(unset || after || over || over_far);
 }
 
-static void judge_cell(const struct access *me, const struct cell *cell, const uint64_t *first, uint64_t at)
+// The same of a block's own.
+static bool judge_own(const struct access *me, const struct cell *cell, const uint64_t *first, uint64_t at)
 {
     uint64_t written = *cell->write, read = *cell->read;
-    if (written == TW_GAP) {
-        report(me, TW_SHARED_GAP, 0, false);
-        return;
-    }
-    if (in_flight(written)) {
-        report(me, TW_SHARED_IN_FLIGHT, written, true);
-        return;
-    }
-    if (me->writes && in_flight(read)) {
-        report(me, TW_SHARED_SOURCE, read, false);
-        return;
-    }
-    if (written >> TW_CLOCK_SHIFT == TW_OBJECT_CLOCK) {
-        report(me, TW_SHARED_OBJECT, 0, false);
-        return;
-    }
-    if (is_far(written) || me->away != me->rank) {
-        judge_shared(me, cell, first, at);
-        return;
-    }
-    if (!written && me->reads) {
-        if (!is_partly_written(me, first, at))
-            report(me, TW_SHARED_UNWRITTEN, 0, false);
-    } else {
-        if (written && races(me, written, written >> TW_CLOCK_SHIFT, me->strong) && !is_same(me, is_ours(me, written)) &&
-            !is_ordered(me, me->number, written, written >> TW_CLOCK_SHIFT))
-            tell_race(me, written, true);
-        if (me->writes && unordered(me, read, me->strong))
-            tell_race(me, read, false);
-    }
+    bool unset = !written && me->reads, after = unordered(me, written, me->strong);
+    bool over = me->writes && unordered(me, read, me->strong);
+    if (unset && !is_partly_written(me, first, at))
+        report(me, TW_SHARED_UNWRITTEN, 0, false);
+    if (after && !is_same(me, is_ours(me, written)))
+        tell_race(me, written, true);
+    if (over && !unset)
+        tell_race(me, read, false);
     leave(me, cell, written, read);
+    return !(unset || after || over);
+}
+
+static bool judge_cell(const struct access *me, const struct cell *cell, const uint64_t *first, uint64_t at)
+{
+    uint64_t written = *cell->write, read = *cell->read;
+    if (written == TW_GAP)
+        report(me, TW_SHARED_GAP, 0, false);
+    else if (in_flight(written))
+        report(me, TW_SHARED_IN_FLIGHT, written, true);
+    else if (me->writes && in_flight(read))
+        report(me, TW_SHARED_SOURCE, read, false);
+    else if (written >> TW_CLOCK_SHIFT == TW_OBJECT_CLOCK)
+        report(me, TW_SHARED_OBJECT, 0, false);
+    else
+        return is_far(written) || me->away != me->rank ? judge_shared(me, cell, first, at)
+                                                       : judge_own(me, cell, first, at);
+    return false;
 }
 
 // Judge a lane's bytes, which begin at an offset of a block's shared memory.
-static void judge_lane(const struct access *me, struct tw_shadow_block *block, uint64_t offset)
+static void judge_lane(struct access *me, struct tw_shadow_block *block, uint64_t offset, struct judged *last)
 {
     const struct tw_shadow_launch *launch = me->launch;
-    uint64_t size = launch->cell_bytes, first = offset / size;
+    uint64_t size = launch->cell_bytes, first = offset / size, none = 0;
     uint64_t *reads = (uint64_t *)((char *)block + launch->shared_reads);
     uint64_t *far = launch->far_reads ? (uint64_t *)((char *)block + launch->far_reads) : 0;
-    for (uint64_t c = first; c < (offset + me->bytes + size - 1) / size; c++) {
-        struct cell cell = {&block->writes[c], &reads[c], far ? &far[c] : 0};
-        judge_cell(me, &cell, &block->writes[first], c - first);
+    last->known = last->known && last->low == me->low;
+    last->low = me->low;
+    const uint64_t end = (offset + me->bytes + size - 1) / size;
+    for (uint64_t c = first, count; c < end; c += count) {
+        struct cell cell = {&block->writes[c], &reads[c], far ? &far[c] : &none};
+        count = TW_CELL_RUN;
+        if (last->known && end - c >= count && are_alike(last, cell.write, cell.read, far ? cell.far : 0))
+            continue;
+        count = 1;
+        const uint64_t before[3] = {*cell.write, *cell.read, *cell.far};
+        if (last->known && before[0] == last->before[0] && before[1] == last->before[1] && before[2] == last->before[2]) {
+            *cell.write = last->after[0], *cell.read = last->after[1], *cell.far = last->after[2];
+            continue;
+        }
+        me->ahead = c * size > offset ? (c * size - offset) / TW_PIECE_BYTES * TW_PIECE_BYTES : 0;
+        last->known = judge_cell(me, &cell, &block->writes[first], c - first);
+        __builtin_memcpy(last->before, before, sizeof before);
+        last->after[0] = *cell.write, last->after[1] = *cell.read, last->after[2] = *cell.far;
     }
 }
 
@@ -199,11 +239,12 @@ __attribute__((noinline)) void tw_shadow_turns_shared(TW_ACCESSES)
 {
     struct access me = access_of(slot, warp, launch, block, counters, row, mask, addresses, bytes, values, how, element,
                                  heard);
+    struct judged last = {0};
     me.block->version++;  // nothing found settled before holds any more
     for (uint32_t left = mask; left; left = tw_other_lanes(left)) {
         turn_to(&me, tw_first_lane(left));
         hear(&me, heard);
-        judge_lane(&me, me.block, me.address);
+        judge_lane(&me, me.block, me.address, &last);
     }
     leave_behind(&me, heard);
 }
@@ -213,6 +254,7 @@ __attribute__((noinline)) void tw_shadow_turns_cluster(TW_ACCESSES)
 {
     struct access me = access_of(slot, warp, launch, block, counters, row, mask, addresses, bytes, values, how, element,
                                  heard);
+    struct judged last = {0};
     uint32_t visited = 0;
     me.shared = (const uint8_t *)slot->arena;
     for (uint32_t left = mask; left; left = tw_other_lanes(left)) {
@@ -226,7 +268,8 @@ __attribute__((noinline)) void tw_shadow_turns_cluster(TW_ACCESSES)
         visited |= 1u << me.away;
         there->version++;
         hear(&me, heard);
-        judge_lane(&me, there, offset);
+        last.known = false;  // it may be another block's
+        judge_lane(&me, there, offset, &last);
     }
     leave_behind(&me, heard);
 }
