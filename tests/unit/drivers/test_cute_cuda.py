@@ -49,6 +49,58 @@ assert torch.equal(c, a.float() @ b.float().T)
 print(compiled.__ptx__.split(".target ")[1].split()[0], compiled.__ptx__.count("mma.sync"))
 """
 
+#: Each block doubles 16 x 64 of a matrix of NumPy's, which a copy of a box brings; or does not wait for it, and goes on
+#: a row too far.
+BOXES = """
+import sys
+import numpy as np, cutlass, cutlass.cute as cute, cutlass.testing as testing
+from cutlass.cute.nvgpu import cpasync
+from cutlass.cute.runtime import from_dlpack
+
+ROWS, COLUMNS, WAITS = 16, 64, sys.argv[1] == "waits"
+OVER = 0 if WAITS else 1
+
+@cute.kernel
+def doubled(load: cute.CopyAtom, source: cute.Tensor, target: cute.Tensor, tiles: cute.ComposedLayout):
+    thread, _, _ = cute.arch.thread_idx()
+    block, _, _ = cute.arch.block_idx()
+    memory = cutlass.memory.SmemAllocator()
+    tile = memory.allocate_tensor(cutlass.Float16, tiles.outer, 1024, swizzle=tiles.inner)
+    barrier = memory.allocate_array(cutlass.Int64, 1)
+    if thread == 0:
+        cute.arch.mbarrier_init(barrier, 1)
+    cute.arch.mbarrier_init_fence()
+    cute.arch.sync_threads()
+    panel = cute.local_tile(source, (ROWS, COLUMNS), (block, 0))
+    own, parts = cpasync.tma_partition(
+        load, 0, cute.make_layout(1), cute.group_modes(tile, 0, 2), cute.group_modes(panel, 0, 2))
+    if thread < 32:
+        with cute.arch.elect_one():
+            cute.arch.mbarrier_arrive_and_expect_tx(barrier, 2 * ROWS * COLUMNS)
+        cute.copy(load, parts, own, tma_bar_ptr=barrier)
+    if cutlass.const_expr(WAITS):
+        cute.arch.mbarrier_wait(barrier, 0)
+    for row in range(ROWS):
+        target[block * ROWS + row + OVER, thread] = cutlass.Float32(tile[row, thread]) * 2.0
+
+@cute.jit
+def launched(source: cute.Tensor, target: cute.Tensor):
+    tiles = cute.make_composed_layout(
+        cute.make_swizzle(3, 4, 3), 0, cute.make_ordered_layout((ROWS, COLUMNS), order=(1, 0)))
+    load, coordinates = cpasync.make_tiled_tma_atom(
+        cpasync.CopyBulkTensorTileG2SOp(), source, tiles, (ROWS, COLUMNS))
+    doubled(load, coordinates, target, tiles).launch(
+        grid=[source.shape[0] // ROWS, 1, 1], block=[COLUMNS, 1, 1])
+
+x = np.random.default_rng(0).random((64, COLUMNS)).astype(np.float16)
+y = np.zeros_like(x, np.float32)
+given = from_dlpack(x, assumed_align=16), from_dlpack(y)
+compiled = cute.compile(launched, *given)
+compiled(*given)
+assert not WAITS or (y == 2 * x.astype(np.float32)).all()
+print(testing.benchmark(compiled, kernel_arguments=testing.JitArguments(*given)) if WAITS else "raced")
+"""
+
 
 @pytest.mark.parametrize(("gpu", "target"), [("a100", "sm_80"), ("h100", "sm_90a")])
 def test_a_product_on_tensor_cores(tmp_path: Path, gpu: str, target: str) -> None:
@@ -57,6 +109,30 @@ def test_a_product_on_tensor_cores(tmp_path: Path, gpu: str, target: str) -> Non
     command = [sys.executable, "-m", "tilewright", "check", "--gpu", gpu, str(script), "2"]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ran.stdout.startswith(f"{target} 4\n") and "no findings in 1 launch" in ran.stdout, ran.stdout + ran.stderr
+
+
+def checked(tmp_path: Path, *argument: str) -> str:
+    script = tmp_path / "boxes.py"
+    script.write_text(BOXES)
+    command = [sys.executable, "-m", "tilewright", "check", "--format", "brief", str(script), *argument]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    return ran.stdout + ran.stderr
+
+
+def test_copies_of_boxes_between_arrays_of_numpy_and_their_predicted_time(tmp_path: Path) -> None:
+    *_, microseconds, found = checked(tmp_path, "waits").splitlines()
+    assert found == "no findings in 2 launches of 1 kernel"
+    assert 1 < float(microseconds) < 10  # of a launch that waits for memory once
+
+
+def test_findings_stand_at_the_kernels_line_and_name_its_arguments(tmp_path: Path) -> None:
+    found = checked(tmp_path, "races")
+    line = {text: at for at, text in enumerate(BOXES.splitlines(), 1)}
+    copy = line["        cute.copy(load, parts, own, tma_bar_ptr=barrier)"]
+    used = next(at for text, at in line.items() if "tile[row, thread]" in text)
+    assert f":{used}: TW306 error: read of 2 bytes in shared memory into which the asynchronous copy" in found, found
+    assert f"boxes.py:{copy} may be writing" in found, found
+    assert f":{used}: TW101 error: store of 4 bytes" in found and "`target` of shape (64, 64)" in found, found
 
 
 def test_a_fault_is_the_programs_error_at_the_kernels_line(tmp_path: Path) -> None:

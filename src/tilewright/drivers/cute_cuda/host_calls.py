@@ -1,40 +1,32 @@
-"""What the host code that CuTe DSL compiles calls of CUDA's runtime, each under the name by which that code knows it.
+"""What the host code that CuTe DSL compiles calls of CUDA, each under the name by which that code knows it.
 
-Source: nvidia-cutlass-dsl 4.8, the functions that its host modules declare; CUDA Runtime API, cudaLaunchConfig_t and
-cudaLaunchAttribute.
+Most are the runtime's and the driver's functions as other libraries get them, after an underscore.
+
+Source: nvidia-cutlass-dsl 4.8, the functions that its host modules declare.
 """
 
 from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Callable
-from ctypes import POINTER, Structure, c_char_p, c_int32, c_int64, c_uint32, c_uint64, c_void_p
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
-from tilewright.drivers.contexts import ATTRIBUTES, binding
-from tilewright.drivers.current import current_gpu
-from tilewright.drivers.gpu import DriverError
-from tilewright.drivers.host_side import Device
+from tilewright.drivers.cute_cuda.arrays import Arrays
+from tilewright.drivers.gpu import SimulatedGpu
 from tilewright.drivers.launching import LaunchConfig, Launcher
-from tilewright.drivers.linking import ObjectCode
+from tilewright.drivers.libcuda import launches, loading
+from tilewright.drivers.libcuda.driver_calls import PROTOTYPES
+from tilewright.drivers.libcuda.errors import code_of
+from tilewright.drivers.libcuda.prototypes import Prototype, prototype
+from tilewright.drivers.libcuda.served import ANSWERS, Server
+from tilewright.drivers.libcuda.static_runtime import answers, in_context
 from tilewright.drivers.modules import Kernel
+from tilewright.gpu.map_hardware import MAP_ALIGN, MAP_BYTES, translated
+from tilewright.simt.observer import ArgumentFact
 
-#: Source: cudaLaunchAttributeID, cudaFuncAttribute and CUfunction_attribute.
-_COOPERATIVE, _CLUSTER, _MOST_SHARED, _SHARED = 2, 4, 8, 1
-#: What a call gives that failed; the error itself comes after it. Source: cudaErrorUnknown.
-_FAILED = 999
-
-
-class _Attribute(Structure):
-    _fields_ = (("id", c_int32), ("pad", c_int32), ("value", c_uint32 * 16))
-
-
-class _Config(Structure):
-    _fields_ = (
-        ("grid", c_int32 * 3), ("block", c_int32 * 3), ("shared_bytes", c_uint64), ("stream", c_void_p),
-        ("attributes", POINTER(_Attribute)), ("count", c_uint32),
-    )  # fmt: skip
+_Answer = Callable[..., Any]
 
 
 class HostCalls:
@@ -44,19 +36,25 @@ class HostCalls:
     ----------
     error : BaseException or None
         What the last call that failed found.
+    names : dict
+        Kernel -> the names of its arguments that have an address, in order.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, arrays: Arrays) -> None:
+        self._arrays = arrays
         self.error: BaseException | None = None
+        self.names: dict[str, Sequence[str]] = {}
         self._thread = threading.local()
-        self._loaded: dict[int, ObjectCode] = {}
-        self._kernels: dict[int, Kernel] = {}
-        self._functions = [(name, kind(self._guarded(call))) for name, kind, call in self._table()]
+        self._server = Server(code_of)  # keeps what the addresses are of
+        self._functions = {
+            wanted.name: self._server.function(wanted, self._noted(answer), driver=driver)
+            for wanted, answer, driver in (*answers(), *_drivers(), *self._own())
+        }
 
     def register(self, engine: Any) -> None:
         """Let host code that an engine compiles find them."""
-        for name, function in self._functions:
-            engine.raw_register_runtime(name, ctypes.cast(function, c_void_p))
+        for name, address in self._functions.items():
+            engine.raw_register_runtime(f"_{name}", ctypes.c_void_p(address))
 
     def loading(self, ptx: str, load: Callable[[], Any]) -> Any:
         """Load a library: the machine code that the host code hands over is made of this PTX."""
@@ -76,101 +74,72 @@ class HostCalls:
                 raise self.error from None
             raise
 
-    def _table(self) -> tuple[tuple[str, Any, Callable[..., None]], ...]:
-        def of(*types: Any) -> Any:
-            return ctypes.CFUNCTYPE(c_int32, *types)
+    def _noted(self, answer: _Answer) -> _Answer:
+        """The same answer, whose error is kept for the program."""
 
-        out, handle = POINTER(c_void_p), c_void_p
-        return (
-            ("_cudaGetDevice", of(POINTER(c_int32)), lambda device: _put(device, 0)),
-            ("_cudaGetDeviceCount", of(POINTER(c_int32)), lambda count: _put(count, 1)),
-            ("_cudaSetDevice", of(c_int32), lambda device: None),
-            ("_cudaDeviceSynchronize", of(), lambda: current_gpu().wait()),
-            ("_cudaStreamSynchronize", of(handle), lambda stream: current_gpu().wait()),
-            ("_cudaDeviceGetAttribute", of(POINTER(c_int32), c_int32, c_int32), self._device_attribute),
-            (
-                "_cudaLibraryLoadData",
-                of(out, handle, handle, handle, c_uint32, handle, handle, c_uint32),
-                lambda library, *_: self._load(library),
-            ),
-            ("_cudaLibraryUnload", of(handle), lambda library: None),
-            ("_cudaLibraryGetKernel", of(out, handle, c_char_p), self._kernel),
-            ("_cuKernelGetAttribute", of(POINTER(c_int32), c_int32, handle, c_int32), self._kernel_attribute),
-            ("_cudaKernelSetAttributeForDevice", of(handle, c_int32, c_int32, c_int32), self._set_attribute),
-            ("_cudaFuncSetAttribute", of(handle, c_int32, c_int32), self._set_attribute),
-            ("_cudaLaunchKernelEx", of(POINTER(_Config), handle, out), self._launch_config),
-            (
-                "_cudaLaunchKernel",
-                of(handle, *(c_int32,) * 6, out, c_int64, handle),
-                lambda kernel, x, y, z, a, b, c, given, shared, stream: self._launch(
-                    kernel, LaunchConfig((x, y, z), (a, b, c), shmem_size=shared), given, stream
-                ),
-            ),
-        )
-
-    def _guarded(self, call: Callable[..., None]) -> Callable[..., int]:
-        """A call as C makes it: zero, or a code where it raised."""
-
-        def guarded(*given: Any) -> int:
+        def noted(gpu: SimulatedGpu, *given: Any) -> Any:
             try:
-                Device(current_gpu()).set_current()
-                call(*given)
+                return answer(gpu, *given)
             except BaseException as error:
                 self.error = error
-                return _FAILED
-            return 0
+                raise
 
-        return guarded
+        return noted
 
-    def _device_attribute(self, value: Any, attribute: int, device: int) -> None:
-        name = binding().CUdevice_attribute(attribute).name.removeprefix("CU_DEVICE_ATTRIBUTE_")
-        found = ATTRIBUTES.get(name, 0)
-        _put(value, found if isinstance(found, int) else int(found(current_gpu().record)))
+    def _own(self) -> Iterator[tuple[Prototype, _Answer, str]]:
+        """Functions that are not the runtime's: a kernel is a handle, extents are numbers, code is PTX."""
+        own: tuple[tuple[str, _Answer], ...] = (
+            ("cudaLibraryLoadData(cudaLibrary_t *library, const void *code, void *jit, void *jitValues, "
+             "unsigned int jitCount, void *options, void *values, unsigned int count)", self._load),
+            ("cudaFuncSetAttribute(cudaFunction_t func, int attr, int value)", loading.cuFuncSetAttribute),
+            ("cudaKernelSetAttributeForDevice(cudaKernel_t kernel, int attr, int value, int device)",
+             lambda gpu, kernel, attribute, value, device: loading.cuFuncSetAttribute(gpu, kernel, attribute, value)),
+            ("cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, cudaFunction_t func, int threads, "
+             "size_t dynamic)", ANSWERS["cuOccupancyMaxActiveBlocksPerMultiprocessor"]),
+            ("cudaLaunchKernelEx(const void *config, cudaFunction_t func, void *args)", self._launch_configured),
+            ("cudaLaunchKernel(cudaFunction_t func, int gridX, int gridY, int gridZ, int blockX, int blockY, "
+             "int blockZ, void *args, size_t shared, cudaStream_t stream)", self._launch_extents),
+        )  # fmt: skip
+        yield from ((prototype(text), in_context(answer), "") for text, answer in own)
 
-    def _load(self, library: Any) -> None:
-        code = ObjectCode(self._thread.ptx.encode(), "ptx", "CuTe DSL")
-        number = code.library.handle
-        self._loaded[number] = code
-        _put(library, number)
+    def _load(self, gpu: SimulatedGpu, *_: int) -> int:
+        return loading.load(gpu, self._thread.ptx.encode())
 
-    def _kernel(self, kernel: Any, library: int, name: bytes) -> None:
-        number = current_gpu().new_handle()
-        self._kernels[number] = self._loaded[library].get_kernel(name)
-        _put(kernel, number)
+    def _launch_configured(self, gpu: SimulatedGpu, config: int, kernel: Kernel, given: int) -> None:
+        stream, made = launches.configured(config)
+        self._launch(gpu, stream, made, kernel, given)
 
-    def _kernel_attribute(self, value: Any, attribute: int, kernel: int, device: int) -> None:
-        if attribute != _SHARED:
-            raise DriverError("CUDA_ERROR_NOT_SUPPORTED", f"attribute {attribute} of a kernel is not known here")
-        _put(value, self._kernels[kernel].program.shared_bytes)
+    def _launch_extents(self, gpu: SimulatedGpu, kernel: Kernel, *given: int) -> None:
+        *extents, parameters, shared, stream = given
+        config = LaunchConfig(tuple(extents[:3]), tuple(extents[3:]), shmem_size=shared)
+        self._launch(gpu, stream, config, kernel, parameters)
 
-    def _set_attribute(self, kernel: int, attribute: int, value: int, device: int = 0) -> None:
-        found = self._kernels[kernel]
-        if attribute == _MOST_SHARED:
-            current_gpu().kernel_limits[found.code.library.handle, found.name] = value
+    def _launch(self, gpu: SimulatedGpu, stream: int, config: LaunchConfig, kernel: Kernel, given: int) -> None:
+        values = [bytes(value) for value in launches.values_at(kernel, given)]
+        facts = self._facts(kernel.name, values)
+        for at, parameter in enumerate(kernel.program.parameters):
+            if parameter.bytes == MAP_BYTES and parameter.align == MAP_ALIGN:
+                values[at] = translated(values[at])
+        launcher = Launcher(gpu)
+        launcher.note(lambda _: facts)
+        launcher.launch(stream, config, kernel, *values)
 
-    def _launch_config(self, config: Any, kernel: int, given: Any) -> None:
-        asked = config.contents
-        cluster, cooperative = None, False
-        for one in asked.attributes[: asked.count]:
-            if one.id == _CLUSTER and tuple(one.value[:3]) != (1, 1, 1):
-                cluster = tuple(one.value[:3])
-            cooperative |= one.id == _COOPERATIVE and bool(one.value[0])
-        grid = tuple(a // b for a, b in zip(asked.grid, cluster or (1, 1, 1), strict=True))
-        self._launch(
-            kernel,
-            LaunchConfig(
-                grid, tuple(asked.block), cluster, shmem_size=asked.shared_bytes, cooperative_launch=cooperative
-            ),
-            given,
-            asked.stream,
-        )
-
-    def _launch(self, number: int, config: LaunchConfig, given: Any, stream: int | None) -> None:
-        kernel = self._kernels[number]
-        sizes = [parameter.bytes for parameter in kernel.program.parameters]
-        values = [(ctypes.c_uint8 * size).from_address(given[at]) for at, size in enumerate(sizes)]
-        Launcher(current_gpu()).launch(stream or 0, config, kernel, *values)
+    def _facts(self, kernel: str, values: Sequence[bytes]) -> tuple[ArgumentFact, ...]:
+        """Of each parameter; one with an address begins with it, as a tensor map does."""
+        words = [int.from_bytes(value[:8], "little") if len(value) >= 8 else 0 for value in values]
+        facts = [self._arrays.fact(f"argument {at}", word) for at, word in enumerate(words)]
+        names = self.names.get(kernel, ())
+        if len(names) == sum(fact.address != 0 for fact in facts):
+            left = iter(names)
+            facts = [replace(fact, name=next(left)) if fact.address else fact for fact in facts]
+        return tuple(facts)
 
 
-def _put(pointer: Any, value: int) -> None:
-    pointer[0] = value
+def _drivers() -> Iterator[tuple[Prototype, _Answer, str]]:
+    """The driver's functions, by their names without a version."""
+    for text in PROTOTYPES:
+        wanted = prototype(text)
+        plain = wanted.name.partition("_v")[0]
+        answer = ANSWERS.get(wanted.name) or ANSWERS.get(plain)
+        if answer is not None:
+            yield Prototype(plain, wanted.parameters), in_context(answer), plain

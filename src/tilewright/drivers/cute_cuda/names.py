@@ -7,21 +7,27 @@ from __future__ import annotations
 
 import functools
 import tempfile
-from collections.abc import Callable, Iterator
-from types import SimpleNamespace
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from tilewright.drivers.benchmarks import Benchmarks
+from tilewright.drivers.cute_cuda.arrays import Arrays
 from tilewright.drivers.cute_cuda.host_calls import HostCalls
 from tilewright.drivers.gpu import SimulatedGpu
 from tilewright.programs.numba_names import Row, owner_of
 
 _ENVIRONMENT, _EXECUTOR = "cutlass.base_dsl.env_manager", "cutlass.cutlass_dsl.cuda_jit_executor"
 _COMPILED, _RUNS = "CudaDialectJitCompiledFunction", "cutlass.base_dsl.jit_executor"
+_TENSORS = "cutlass.cute.runtime"
+#: Words in the types of operands that have an address: tensors, pointers, tensor maps.
+_ADDRESSES = ("memref", "ptr", "tma_")
+_DSL, _OPERANDS = "cutlass.base_dsl.dsl", "generate_kernel_operands_and_types"
 
 
 def rows(gpu: SimulatedGpu) -> Iterator[Row]:
     """The table for one simulated GPU."""
-    calls = HostCalls()
+    arrays = Arrays(gpu)
+    calls = HostCalls(arrays)
     major, minor = gpu.record.compute_capability
     settings = {
         "arch": f"sm_{major}{minor}{'a' * (major >= 9)}", "keep_ptx": True, "lineinfo": True,
@@ -31,9 +37,12 @@ def rows(gpu: SimulatedGpu) -> Iterator[Row]:
         yield _ENVIRONMENT, f"EnvironmentVarManager.{name}", _always(value)
     yield _ENVIRONMENT, "EnvironmentVarManager.dump_dir", property(_Folder(), lambda manager, value: None)
     yield "cutlass.base_dsl.compiler", "Compiler.jit", _registering(calls)
-    yield _EXECUTOR, "cuda_runtime", _runtime()
     yield _EXECUTOR, f"{_COMPILED}._load_cuda_library", _loading(calls)
     yield _RUNS, "JitExecutor.run_compiled_program", _running(calls)
+    yield _DSL, f"BaseDSL.{_OPERANDS}", _naming(calls)
+    yield _TENSORS, "_Tensor.__init__", _placing(arrays)
+    benchmark = Benchmarks().benchmark
+    yield from ((module, "benchmark", benchmark) for module in ("cutlass.testing", "cutlass.cute.testing"))
     yield "cutlass.utils.hardware_info", "HardwareInfo.__init__", lambda info, device_id=0: None
     yield "cutlass.utils.hardware_info", "HardwareInfo.get_max_active_clusters", _clusters(gpu)
     asked = {"get_device_multiprocessor_count": "multiprocessors", "get_l2_cache_size_in_bytes": "l2_bytes"}
@@ -71,17 +80,6 @@ def _registering(calls: HostCalls) -> Callable[..., Any]:
     return jit
 
 
-def _runtime() -> Any:
-    """Stands for `cuda.bindings.runtime` where libraries are loaded."""
-    from cuda.bindings import runtime
-
-    done = runtime.cudaError_t.cudaSuccess
-    return SimpleNamespace(
-        cudaError_t=runtime.cudaError_t, cudaLibrary_t=runtime.cudaLibrary_t,
-        cudaGetDeviceCount=lambda: (done, 1), cudaLibraryUnload=lambda library: (done,),
-    )  # fmt: skip
-
-
 def _loading(calls: HostCalls) -> Callable[[Any], Any]:
     owner, name = owner_of(_EXECUTOR, f"{_COMPILED}._load_cuda_library")
     original = getattr(owner, name)
@@ -102,6 +100,48 @@ def _running(calls: HostCalls) -> Callable[..., Any]:
         return calls.running(functools.partial(original, executor, arguments))
 
     return run
+
+
+def _placing(arrays: Arrays) -> Callable[..., None]:
+    """Stands for what makes a tensor of an array: its elements are the device's."""
+    owner, name = owner_of(_TENSORS, "_Tensor.__init__")
+    original = getattr(owner, name)
+
+    @functools.wraps(original)
+    def init(tensor: Any, *given: Any, **named: Any) -> None:
+        original(tensor, *given, **named)
+        if type(tensor._dlpack_data).__name__ == "PyCapsule":
+            arrays.place(tensor, tensor._dlpack_data)
+
+    return init
+
+
+def _naming(calls: HostCalls) -> Callable[..., Any]:
+    """Stands for what gives a kernel's parameters: remembers of which of the function's arguments each is."""
+    owner, name = owner_of(_DSL, f"BaseDSL.{_OPERANDS}")
+    original = getattr(owner, name)
+
+    @functools.wraps(original)
+    def operands(dsl: Any, function: Any, kernel: str, signature: Any, given: Any, named: Any) -> Any:
+        found = original(dsl, function, kernel, signature, given, named)
+        names = dict(zip(signature.parameters, (*given, *named.values()), strict=False))
+        calls.names[kernel] = list(_names(found[0], names))
+        return found
+
+    return operands
+
+
+def _names(operands: Sequence[Any], arguments: Mapping[str, Any]) -> Iterator[str]:
+    """Of each operand of a kernel that has an address, the argument that it is or is a part of.
+
+    Others may be no parameters of what is compiled, such as layouts that are known.
+    """
+    from cutlass.base_dsl.dsl import extract_mlir_values
+
+    parts = [(name, extract_mlir_values(value)) for name, value in arguments.items() if value is not None]
+    for operand in operands:
+        if any(word in str(operand.type) for word in _ADDRESSES):
+            yield next((name for name, values in parts if operand in values), "an argument")
 
 
 def _clusters(gpu: SimulatedGpu) -> Callable[..., int]:

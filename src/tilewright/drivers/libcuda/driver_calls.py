@@ -124,6 +124,11 @@ PROTOTYPES: tuple[str, ...] = (
     "cuOccupancyMaxPotentialBlockSize(int *minGridSize, int *blockSize, CUfunction func, "
     "CUoccupancyB2DSize blockSizeToDynamicSMemSize, size_t dynamicSMemSize, int blockSizeLimit)",
     "cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSmemSize, CUfunction func, int numBlocks, int blockSize)",
+    # Tensor maps
+    "cuTensorMapEncodeTiled(void *tensorMap, CUtensorMapDataType tensorDataType, unsigned int tensorRank, "
+    "void *globalAddress, const unsigned long long *globalDim, const unsigned long long *globalStrides, "
+    "const unsigned int *boxDim, const unsigned int *elementStrides, CUtensorMapInterleave interleave, "
+    "CUtensorMapSwizzle swizzle, CUtensorMapL2promotion l2Promotion, CUtensorMapFloatOOBfill oobFill)",
     # Memory
     "cuMemGetInfo_v2(size_t *free, size_t *total)",
     "cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)",

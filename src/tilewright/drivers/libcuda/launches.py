@@ -51,6 +51,12 @@ def cuLaunchCooperativeKernel(
 
 def cuLaunchKernelEx(gpu: SimulatedGpu, config: int, kernel: Kernel, parameters: int, extra: int) -> None:
     """Run a kernel as a configuration says."""
+    stream, made = configured(config)
+    launch(gpu, stream, made, kernel, parameters, extra)
+
+
+def configured(config: int) -> tuple[int, LaunchConfig]:
+    """The stream and the extents that a configuration at an address says."""
     *extents, shared_bytes, stream, attributes, count = _CONFIG.unpack(ctypes.string_at(config, _CONFIG.size))
     grid, block = tuple(extents[:3]), tuple(extents[3:])
     cluster, cooperative = None, False
@@ -64,21 +70,20 @@ def cuLaunchKernelEx(gpu: SimulatedGpu, config: int, kernel: Kernel, parameters:
         if any(g % c for g, c in zip(grid, cluster, strict=True)):
             raise DriverError("CUDA_ERROR_INVALID_CLUSTER_SIZE")
         grid = tuple(g // c for g, c in zip(grid, cluster, strict=True))  # what a LaunchConfig counts
-    made = LaunchConfig(grid, block, cluster, shared_bytes, cooperative_launch=cooperative)
-    launch(gpu, stream, made, kernel, parameters, extra)
+    return stream, LaunchConfig(grid, block, cluster, shared_bytes, cooperative_launch=cooperative)
 
 
 def launch(gpu: SimulatedGpu, stream: int, config: LaunchConfig, kernel: Kernel, parameters: int, extra: int) -> None:
     """Run a kernel whose parameters are at addresses."""
     gpu.require_context()
-    values = list(_values(kernel, parameters, extra))
+    values = list(values_at(kernel, parameters, extra))
     launcher = Launcher(gpu)
     launcher.note(lambda packed: _facts(gpu, packed))
     launcher.launch(stream, config, kernel, *values)
 
 
-def _values(kernel: Kernel, parameters: int, extra: int) -> Iterator[Any]:
-    """The bytes of each parameter."""
+def values_at(kernel: Kernel, parameters: int, extra: int = 0) -> Iterator[Any]:
+    """The bytes of each parameter, by the addresses that a program gives."""
     wanted = kernel.program.parameters
     if parameters:
         places: Any = (ctypes.c_size_t * len(wanted)).from_address(parameters)

@@ -72,6 +72,14 @@ ROWS: tuple[tuple[str, str], ...] = (
      "cudaMemcpyKind kind, cudaStream_t stream)", ""),
     ("cudaMemset(void *devPtr, int value, size_t count)", ""),
     ("cudaMemsetAsync(void *devPtr, int value, size_t count, cudaStream_t stream)", ""),
+    # Code
+    ("cudaLibraryUnload(cudaLibrary_t library)", "cuLibraryUnload"),
+    ("cudaLibraryGetKernel(cudaKernel_t *pKernel, cudaLibrary_t library, const char *name)", "cuLibraryGetKernel"),
+    ("cudaLibraryGetKernelCount(unsigned int *count, cudaLibrary_t lib)", "cuLibraryGetKernelCount"),
+    ("cudaLibraryGetGlobal(void **dptr, size_t *bytes, cudaLibrary_t library, const char *name)",
+     "cuLibraryGetGlobal"),
+    ("cudaLibraryGetManaged(void **dptr, size_t *bytes, cudaLibrary_t library, const char *name)",
+     "cuLibraryGetManaged"),
     # Streams and events
     ("cudaStreamCreate(cudaStream_t *pStream)", ""),
     ("cudaStreamCreateWithFlags(cudaStream_t *pStream, unsigned int flags)", "cuStreamCreate"),

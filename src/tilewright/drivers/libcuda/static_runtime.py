@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +31,7 @@ class StaticRuntime:
         self._server = Server(self._noted)
         self._kept: list[Any] = []
         self._addresses = {
-            wanted.name: self._server.function(wanted, self._answer(wanted, driver), driver=driver)
-            for wanted, driver in ((prototype(text), driver) for text, driver in ROWS)
-            if wanted.name not in _FREE
+            wanted.name: self._server.function(wanted, answer, driver=driver) for wanted, answer, driver in answers()
         }
         for name, take in (("cudaGetLastError", True), ("cudaPeekAtLastError", False)):
             self._addresses[name] = self._native(_CODE, lambda take=take: self._last_error(take))
@@ -66,15 +64,6 @@ class StaticRuntime:
         self._addresses[name] = self._server.function(Prototype(name, ()), refuse, True)
         return self._addresses[name]
 
-    def _answer(self, wanted: Prototype, driver: str) -> Callable[..., Any]:
-        answer: Any = ANSWERS[driver] if driver else getattr(runtime, wanted.name, None)
-
-        def answered(gpu: SimulatedGpu, *given: Any) -> Any:
-            runtime.current(gpu)
-            return answer(gpu, *given)
-
-        return answered
-
     def _native(self, kind: Any, function: Callable[..., int]) -> int:
         made = kind(function)
         self._kept.append(made)
@@ -104,6 +93,24 @@ class StaticRuntime:
 
 
 _FREE = frozenset({"cudaGetLastError", "cudaPeekAtLastError"})
+
+
+def answers() -> Iterator[tuple[Prototype, Callable[..., Any], str]]:
+    """The table of the runtime's functions: prototype, what answers, and the driver's call that it is."""
+    for text, driver in ROWS:
+        wanted = prototype(text)
+        if wanted.name not in _FREE:
+            yield wanted, in_context(ANSWERS[driver] if driver else getattr(runtime, wanted.name)), driver
+
+
+def in_context(answer: Callable[..., Any]) -> Callable[..., Any]:
+    """The same answer, with the primary context current, as every function of the runtime has it."""
+
+    def answered(gpu: SimulatedGpu, *given: Any) -> Any:
+        runtime.current(gpu)
+        return answer(gpu, *given)
+
+    return answered
 
 
 @once

@@ -8,9 +8,9 @@ import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from tilewright.drivers.benchmarks import Benchmarks
 from tilewright.drivers.gpu import SimulatedGpu
 from tilewright.drivers.triton_cuda.driver import KernelLauncher, Utilities
-from tilewright.drivers.triton_cuda.timing import Benchmarks
 from tilewright.programs.numba_names import Row
 
 _SOURCE, _CHOICE = "triton.compiler.compiler", "triton.runtime.driver"

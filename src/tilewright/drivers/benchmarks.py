@@ -1,4 +1,4 @@
-"""What stands for Triton's `do_bench`: the function runs once, and its launches' predicted times are its time.
+"""What stands for packages' benchmarks: the function runs once, and its launches' predicted times are its time.
 
 Of a launch of many blocks some run, which stand for the others; it runs whole only where the program looks at what it
 writes (:mod:`tilewright.drivers.left_out`). Where the model refuses a launch, its bound by counted work stands in: the
@@ -47,25 +47,46 @@ class Benchmarks:
         return_mode: str = "mean",
         **_: Any,
     ) -> Any:
-        """Milliseconds of a function: its launches, one after the other; all quantiles are the same.
-
-        NaN where it launches no kernel: what torch itself does on a GPU is not predicted.
-        """
+        """Triton's: milliseconds of a function; all quantiles are the same."""
         for tensor in grad_to_none or ():
             tensor.grad = None
-        gpu = current_gpu()
-        predictions = Timed(gpu=gpu.record.key, sample=_QUICK)
-        with gpu.observing(predictions, instead_of=Profiles):
-            fn()
-        found = [self._milliseconds(predictions, one) for one in predictions.counted]
-        if not found:
-            self._say("", "do_bench: no kernel is launched, and what torch does is not predicted; its time is NaN")
-        time = sum(found) if found else float("nan")
+        time = self.milliseconds("do_bench", fn)
         if quantiles is not None:
             return [time] * len(quantiles)
         return [time] if return_mode == "all" else time
 
-    def _milliseconds(self, predictions: Predictions, one: Counted) -> float:
+    def benchmark(
+        self,
+        callable: Callable[..., Any],
+        *,
+        kernel_arguments: Any = None,
+        workspace_generator: Callable[[], Any] | None = None,
+        **_: Any,
+    ) -> float:
+        """CuTe DSL's: microseconds of a function with its arguments, or with those of one workspace.
+
+        Raises ValueError: neither is given.
+        """
+        given = kernel_arguments if workspace_generator is None else workspace_generator()
+        if given is None:
+            raise ValueError("`kernel_arguments` or `workspace_generator` must be given (got neither); give one")
+        return 1e3 * self.milliseconds("benchmark", lambda: callable(*given.args, **given.kwargs))
+
+    def milliseconds(self, asked: str, fn: Callable[[], Any]) -> float:
+        """Of a function: its launches, one after the other.
+
+        NaN where it launches no kernel: what a library itself does on a GPU is not predicted.
+        """
+        gpu = current_gpu()
+        predictions = Timed(gpu=gpu.record.key, sample=_QUICK)
+        with gpu.observing(predictions, instead_of=Profiles):
+            fn()
+        found = [self._of_launch(asked, predictions, one) for one in predictions.counted]
+        if not found:
+            self._say("", f"{asked}: no kernel is launched, and what libraries do is not predicted; its time is NaN")
+        return sum(found) if found else float("nan")
+
+    def _of_launch(self, asked: str, predictions: Predictions, one: Counted) -> float:
         """Of a launch: predicted, or bounded."""
         try:
             return predictions.predicted(one).seconds * 1e3
@@ -73,7 +94,7 @@ class Benchmarks:
             name = one.launch.name
             self._say(
                 name,
-                f"do_bench: {name} has no predicted time ({error}); the least that its counted work needs is taken",
+                f"{asked}: {name} has no predicted time ({error}); the least that its counted work needs is taken",
             )
             return one.seen.least_seconds * 1e3
 

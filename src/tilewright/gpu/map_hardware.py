@@ -1,0 +1,60 @@
+"""Tensor maps as GPUs from Hopper on lay them out, which compilers write themselves instead of calling the driver.
+
+Of 128 bytes the first 60 are used, in words of 64 bits; the innermost axis comes first:
+
+====== ============================================================================================================
+word 0 address
+word 1 flags in 32 bits, then the first stride in units of 16 bytes
+word 2 the second and the third stride, 32 bits each
+word 3 the fourth stride in 32 bits; then four bits more of each, above
+words  the five extents less 1, in 32 bits each; then the steps less 1 in three bits each, in 24 bits; then the boxes'
+4 to 7 extents less 1 in eight bits each
+====== ============================================================================================================
+
+Source: the host code that nvidia-cutlass-dsl 4.8.1 makes for a tensor of five axes that are not known when it is
+compiled, which computes each field; the flags, from tensors of every element type, swizzle and rank.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from tilewright.gpu.map_encoding import SWIZZLES, Encoding
+
+#: Types of elements by their number; FLOAT32 with the bit of rounding is TFLOAT32.
+_TYPES = (
+    "UINT8", "UINT16", "UINT32", "INT32", "UINT64", "INT64", "FLOAT16", "FLOAT32", "FLOAT32_FTZ", "FLOAT64",
+    "BFLOAT16",
+)  # fmt: skip
+_FLOAT32, _ROUNDED = 7, 1 << 16
+#: Bits of the flags that are known: version, rank, type, swizzle, rounding, promotion in L2, and whether it is large.
+_VERSION, _KNOWN = 2, 0xF | 7 << 4 | 15 << 7 | 3 << 13 | _ROUNDED | 3 << 17 | 1 << 21
+MAP_BYTES, MAP_ALIGN = 128, 64
+
+
+def translated(map_: bytes) -> bytes:
+    """A map of the hardware's in the simulated GPU's own layout; any other 128 bytes as they are."""
+    encoding = read(map_)
+    return map_ if encoding is None or encoding.broken_rule() else encoding.encoded()
+
+
+def read(map_: bytes) -> Encoding | None:
+    """What a map of the hardware's says; None where the bytes are none that is known here.
+
+    Nor are those of our layout, in whose second word, a multiple of 16, the version is 0.
+    """
+    words = struct.unpack_from("<8Q", map_)
+    flags = words[1] & 0xFFFFFFFF
+    rank, number = (flags >> 4 & 7) + 1, flags >> 7 & 15
+    if flags & 15 != _VERSION or flags & ~_KNOWN or rank > 5 or number >= len(_TYPES):
+        return None
+    low = (words[1] >> 32, words[2] & 0xFFFFFFFF, words[2] >> 32, words[3] & 0xFFFFFFFF)
+    strides = [16 * (low[at] | (words[3] >> 32 + 4 * at & 15) << 32) for at in range(4)]
+    extents = struct.unpack_from("<5I", map_, 32)
+    steps = [(words[6] >> 32 + 3 * at & 7) + 1 for at in range(5)]
+    box = [one + 1 for one in map_[55:60]]
+    return Encoding(
+        "TFLOAT32" if number == _FLOAT32 and flags & _ROUNDED else _TYPES[number], words[0],
+        tuple(extent + 1 for extent in extents[:rank]), tuple(strides[: rank - 1]), tuple(box[:rank]),
+        tuple(steps[:rank]), SWIZZLES[flags >> 13 & 3],
+    )  # fmt: skip
