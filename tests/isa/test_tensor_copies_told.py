@@ -68,6 +68,19 @@ def test_sectors_of_a_box():
         assert (row.requests, row.sectors, row.bytes_used) == (10, 160, 5120)
 
 
+def test_a_warp_that_stores_a_box_stores_it_once():
+    """All lanes of one warp run the store, as CUTLASS has it; not with sources of their own, nor those of two warps."""
+    array, given, text = np.zeros((50, 64), np.float32), np.zeros(4096, np.uint8), store_text((4, 8), 4096)
+    arguments, one = (TensorMap(array, (16, 32)), given), "setp.eq.u32 %first, %t, 0"
+    warp, two = (text.replace(one, f"setp.lt.u32 %first, %t, {lanes}") for lanes in (32, 64))
+    results = launch(Program.from_ptx(warp), 1, 64, arguments, instruments=[Coalescing()]).results
+    (row,) = (row for row in results["coalescing"].rows if "tensor" in row.site.opcode and row.requests)
+    assert row.bytes_used == 16 * 32 * 4
+    assert codes(warp, arguments) == set() and codes(two, arguments) == {"TW302"}
+    halves = "over: mov.u32 %t, %tid.x; and.b32 %t, %t, 1; shl.b32 %t, %t, 11; add.u32 %s, %s, %t; "
+    assert codes(warp.replace("over: ", halves), arguments) == {"TW304"}
+
+
 def codes(text, arguments, grid=1, memory=None):
     return {one.code for one in tw.check(Program.from_ptx(text), grid, 64, arguments, memory=memory)}
 

@@ -52,6 +52,7 @@ _RUNTIME = (
     "tw_wgmma",
     "tw_wgmma_units",
     "tw_tensor_copy",
+    "tw_tensor_distinct",
     "tw_tensor_pieces",
     "tw_map_replace",
     "tw_map_copy",

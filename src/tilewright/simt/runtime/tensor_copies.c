@@ -181,6 +181,25 @@ bool tw_tensor_copy(struct tw_context *context, const struct tw_warp *warp, uint
     return false;
 }
 
+// Of the lanes of a mask, the first of those that give the same map, the same place in shared memory and the same corner
+// of a box.
+uint32_t tw_tensor_distinct(uint32_t mask, char *const *maps, const uint64_t *places, const int32_t *corners, uint32_t rank)
+{
+    uint32_t distinct = 0;
+    for (uint32_t left = mask; left; left = tw_other_lanes(left)) {
+        const uint32_t lane = tw_first_lane(left);
+        bool seen = false;
+        for (uint32_t known = distinct; known && !seen; known = tw_other_lanes(known)) {
+            const uint32_t other = tw_first_lane(known);
+            seen = maps[other] == maps[lane] && places[other] == places[lane];
+            for (uint32_t axis = 0; seen && axis < rank; axis++)
+                seen = corners[axis * TW_LANES + other] == corners[axis * TW_LANES + lane];
+        }
+        distinct |= (uint32_t)!seen << lane;
+    }
+    return distinct;
+}
+
 // Pieces of a row in global memory, aligned to 16 bytes: its first and last bytes, and whole pieces between them.
 struct pieces {
     uint64_t first;

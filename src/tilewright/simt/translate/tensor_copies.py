@@ -65,6 +65,8 @@ def emit_copy(emitter: Emitter, op: Op) -> None:
     access = Access(op, "shared", base, offset, 1, "b128", not stores, True)
     start = code.add(base_offset(emitter, access, base=False), code.const("i64", offset))
     places = mbarriers.scratch(emitter, _PLACES, start)
+    if stores and not form["op"]:
+        emitter.mask = _distinct(emitter, maps, places, rank)
     number = _copy(emitter, op, maps, places, "ptr %shared")
     if not stores:
         mbarriers.emit_completion(emitter, op, item.operands[2], number)
@@ -81,6 +83,16 @@ def _to_block(maps: str, emitter: Emitter, op: Op, target: Place, counter: Place
     mbarriers.complete(emitter, mbarriers.places_there(emitter, op, counter, there), there.shared, number)
     _tell_box(emitter, bulk.Side(target.access, target.offsets, places))
     bulk.tell(emitter, op, _PLACES, _MAPS, _BYTES, counted=True)
+
+
+def _distinct(emitter: Emitter, maps: str, places: str, rank: int) -> Value:
+    """Lanes that store: of those that give the same operands one, for a warp gives its unit of copies one order.
+
+    Source: CUTLASS, `sm90_epilogue_tma_warpspecialized.hpp`, where all lanes of one warp run a tile's store.
+    """
+    corners = emitter.code.op(mbarriers.slot(_CORNERS), "ptr")
+    given = (str(emitter.mask), maps, places, str(corners), f"i32 {rank}")
+    return Value(emitter.code.invoke("tw_tensor_distinct", "i32", *given), "i32")
 
 
 def _copy(emitter: Emitter, op: Op, maps: str, places: str, shared: str) -> Value:
